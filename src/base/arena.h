@@ -1,0 +1,48 @@
+/* arena.h — memory that is given back all at once, at the end of a request.
+ *
+ * A first block may be lent by the owner (a loop keeps one per connection being served), so that small requests never call the
+ * allocator. One thread at a time. Bytes live until arena_reset or arena_free. */
+#pragma once
+
+#include <stdarg.h>
+
+#include "base/slice.h"
+
+typedef struct arena_block arena_block;
+
+typedef struct arena {
+    char *at;
+    char *end;
+    arena_block *blocks;
+} arena;
+
+static inline arena arena_init(void) {
+    return (arena){0};
+}
+
+void arena_reset(arena *a); /* all bytes gone; one block is kept for the next request */
+void arena_free(arena *a);
+
+void *arena_more(arena *a, size_t n, size_t align) __attribute__((returns_nonnull));
+
+static inline void *arena_alloc_aligned(arena *a, size_t n, size_t align) {
+    uintptr_t at = ((uintptr_t)a->at + align - 1) & ~(uintptr_t)(align - 1);
+    if (a->at == NULL || at > (uintptr_t)a->end || n > (uintptr_t)a->end - at) {
+        return arena_more(a, n, align);
+    }
+    char *p = a->at + (at - (uintptr_t)a->at);
+    a->at = p + n;
+    return p;
+}
+
+static inline void *arena_alloc(arena *a, size_t n) {
+    return arena_alloc_aligned(a, n, 16);
+}
+
+void *arena_zero(arena *a, size_t n) __attribute__((returns_nonnull));
+slice arena_copy(arena *a, slice s);
+char *arena_text(arena *a, slice s); /* zero-terminated copy */
+slice arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define arena_new(a, type) ((type *)arena_zero((a), sizeof(type)))
+#define arena_array(a, type, n) ((type *)arena_zero((a), sizeof(type) * (n)))

@@ -1,0 +1,98 @@
+#include "base/buf.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { BUF_MIN = 256 };
+
+void buf_free(buf *b) {
+    free(b->p);
+    *b = buf_init(b->max);
+}
+
+bool buf_grow(buf *b, size_t more) {
+    if (b->overflow || more > b->max || b->n > b->max - more) {
+        b->overflow = true;
+        return false;
+    }
+    size_t need = b->n + more;
+    if (need <= b->cap) {
+        return true;
+    }
+    size_t cap = b->cap ? b->cap : BUF_MIN;
+    while (cap < need) {
+        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    }
+    b->cap = cap > b->max ? b->max : cap;
+    b->p = mem_resize(b->p, b->cap);
+    return true;
+}
+
+char *buf_take(buf *b, size_t *n_out) {
+    char *p = b->p;
+    *n_out = b->n;
+    *b = buf_init(b->max);
+    return p;
+}
+
+void buf_add_u64(buf *b, uint64_t value) {
+    char digits[20];
+    size_t i = sizeof digits;
+    do {
+        digits[--i] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    buf_add(b, digits + i, sizeof digits - i);
+}
+
+void buf_add_i64(buf *b, int64_t value) {
+    if (value < 0) {
+        buf_add_byte(b, '-');
+        buf_add_u64(b, ~(uint64_t)value + 1);
+    } else {
+        buf_add_u64(b, (uint64_t)value);
+    }
+}
+
+void buf_add_hex(buf *b, slice bytes) {
+    static const char digits[] = "0123456789ABCDEF";
+    if (!buf_reserve(b, bytes.n * 2)) {
+        return;
+    }
+    for (size_t i = 0; i < bytes.n; i++) {
+        unsigned char c = (unsigned char)bytes.p[i];
+        b->p[b->n++] = digits[c >> 4];
+        b->p[b->n++] = digits[c & 15];
+    }
+}
+
+void buf_addv(buf *b, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n > 0 && buf_reserve(b, (size_t)n + 1)) {
+        vsnprintf(b->p + b->n, (size_t)n + 1, format, again);
+        b->n += (size_t)n;
+    }
+    va_end(again);
+}
+
+void buf_addf(buf *b, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    buf_addv(b, format, args);
+    va_end(args);
+}
+
+void buf_add_be32(buf *b, uint32_t value) {
+    value = htobe32(value);
+    buf_add(b, &value, sizeof value);
+}
+
+void buf_add_be64(buf *b, uint64_t value) {
+    value = htobe64(value);
+    buf_add(b, &value, sizeof value);
+}

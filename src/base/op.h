@@ -1,0 +1,31 @@
+/* op.h — what travels with one operation through all layers: its memory, its time, its charge, its error's sentence.
+ *
+ * A front end makes one per request. The charge only goes up (op_charge); prices are in throughput/charge.h. */
+#pragma once
+
+#include <stdarg.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+typedef struct op {
+    arena *arena;      /* bytes made for this operation; gone when it ends */
+    int64_t now_s;     /* wall clock at arrival, seconds */
+    double charge_ru;
+    char detail[1024]; /* the exact sentence of the error; empty: the list's */
+    uint32_t detail_n;
+} op;
+
+static inline void op_init(op *o, arena *a, int64_t now_s) {
+    o->arena = a;
+    o->now_s = now_s;
+    o->charge_ru = 0;
+    o->detail_n = 0;
+}
+
+static inline void op_charge(op *o, double ru) {
+    o->charge_ru += ru;
+}
+
+/* Notes the sentence and returns the code, so that callers write: return op_fail(o, E_CONFLICT, "…"). A sentence too long is cut. */
+err op_fail(op *o, err code, const char *format, ...) __attribute__((format(printf, 3, 4)));

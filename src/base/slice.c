@@ -1,0 +1,51 @@
+#include "base/slice.h"
+
+#include <strings.h>
+
+bool slice_eq_nocase(slice a, slice b) {
+    return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+slice slice_trim(slice s) {
+    while (s.n && is_blank(s.p[0])) {
+        s.p++, s.n--;
+    }
+    while (s.n && is_blank(s.p[s.n - 1])) {
+        s.n--;
+    }
+    return s;
+}
+
+bool slice_to_u64(slice s, uint64_t *value_out) {
+    uint64_t v = 0;
+    *value_out = 0;
+    if (s.n == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9' || __builtin_mul_overflow(v, 10u, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v)) {
+            return false;
+        }
+    }
+    *value_out = v;
+    return true;
+}
+
+bool slice_to_i64(slice s, int64_t *value_out) {
+    bool negative = s.n && s.p[0] == '-';
+    uint64_t v;
+    *value_out = 0;
+    if (!slice_to_u64(negative ? slice_skip(s, 1) : s, &v)) {
+        return false;
+    }
+    if (v > (uint64_t)INT64_MAX + negative) {
+        return false;
+    }
+    *value_out = negative ? (int64_t)(~v + 1) : (int64_t)v;
+    return true;
+}

@@ -1,0 +1,30 @@
+/* path.h — property paths as containers name them: /department, /properties/name, /"nombre de departamento"/x.
+ *
+ * A step is a property name; quotes allow any character in it (a quote inside is \"). Paths are parsed once, when a container's
+ * settings are read, and then looked up in BSON documents many times. */
+#pragma once
+
+#include <bson/bson.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+typedef struct doc_path {
+    slice text;          /* as written */
+    slice *steps;        /* zero-terminated bytes as well, for BSON keys */
+    size_t steps_n;
+} doc_path;
+
+/* Bytes live in `a`. E_BAD_REQUEST: not a path (no leading slash, empty step, unclosed quote, too deep). */
+MUST_CHECK err doc_path_parse(arena *a, slice text, doc_path *path_out);
+
+/* Finds the value at a path; true leaves `iter_out` on it. Arrays are not entered. */
+bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out);
+bool doc_find_key(slice bson, slice key, bson_iter_t *iter_out); /* top level */
+
+/* A UTF-8 value as a slice. */
+static inline slice doc_text(const bson_iter_t *iter) {
+    uint32_t n = 0;
+    const char *p = bson_iter_utf8(iter, &n);
+    return slice_of(p, p ? n : 0);
+}

@@ -23,9 +23,9 @@ static inline buf buf_init(size_t max) {
     return (buf){.max = max};
 }
 
-void buf_free(buf *b);                    /* gives the memory back; the buffer may be used again */
-bool buf_grow(buf *b, size_t more);       /* room for `more` further bytes; false past the limit */
-char *buf_take(buf *b, size_t *n_out);    /* the caller frees the bytes; the buffer is empty again */
+void buf_free(buf *b);                 /* gives the memory back; the buffer may be used again */
+bool buf_grow(buf *b, size_t more);    /* room for `more` further bytes; false past the limit */
+char *buf_take(buf *b, size_t *n_out); /* the caller frees the bytes; the buffer is empty again */
 
 static inline bool buf_ok(const buf *b) {
     return !b->overflow;

@@ -5,8 +5,8 @@
 
 typedef struct clock_source clock_source;
 struct clock_source {
-    int64_t (*wall_ms)(const clock_source *);       /* since 1970, UTC */
-    int64_t (*monotonic_us)(const clock_source *);  /* never goes back */
+    int64_t (*wall_ms)(const clock_source *);      /* since 1970, UTC */
+    int64_t (*monotonic_us)(const clock_source *); /* never goes back */
 };
 
 extern const clock_source clock_system;

@@ -3,27 +3,27 @@
 
 enum {
     /* HTTP */
-    LIMIT_HEADER_BYTES = 64 * 1024,           /* request line and fields together */
+    LIMIT_HEADER_BYTES = 64 * 1024, /* request line and fields together */
     LIMIT_HEADER_COUNT = 128,
     LIMIT_URL_BYTES = 16 * 1024,
-    LIMIT_BODY_BYTES = 4 * 1024 * 1024,       /* what is read at all; most requests are refused past LIMIT_REQUEST_BYTES */
-    LIMIT_REQUEST_BYTES = 2 * 1024 * 1024,    /* the service's "request size" */
-    LIMIT_RESPONSE_BYTES = 4 * 1024 * 1024,   /* a page stops before it */
+    LIMIT_BODY_BYTES = 4 * 1024 * 1024,     /* what is read at all; most requests are refused past LIMIT_REQUEST_BYTES */
+    LIMIT_REQUEST_BYTES = 2 * 1024 * 1024,  /* the service's "request size" */
+    LIMIT_RESPONSE_BYTES = 4 * 1024 * 1024, /* a page stops before it */
 
     /* items */
-    LIMIT_ITEM_BYTES = 2 * 1024 * 1024,       /* as UTF-8 JSON */
+    LIMIT_ITEM_BYTES = 2 * 1024 * 1024, /* as UTF-8 JSON */
     LIMIT_JSON_DEPTH = 128,
     LIMIT_ID_BYTES = 1023,
-    LIMIT_KEY_BYTES_V2 = 2048,                /* a partition key value */
+    LIMIT_KEY_BYTES_V2 = 2048, /* a partition key value */
     LIMIT_KEY_BYTES_V1 = 101,
-    LIMIT_KEY_LEVELS = 3,                     /* paths of a hierarchical key */
-    LIMIT_NAME_BYTES = 255,                   /* databases and containers */
+    LIMIT_KEY_LEVELS = 3,   /* paths of a hierarchical key */
+    LIMIT_NAME_BYTES = 255, /* databases and containers */
     LIMIT_BATCH_OPERATIONS = 100,
     LIMIT_PATCH_OPERATIONS = 10,
     LIMIT_UNIQUE_KEYS = 10,
     LIMIT_UNIQUE_PATHS = 16,
     LIMIT_INDEX_PATHS = 1500,
-    LIMIT_PATH_DEPTH = 32,                    /* steps of a property path */
+    LIMIT_PATH_DEPTH = 32, /* steps of a property path */
     LIMIT_PAGE_ITEMS_DEFAULT = 1000,
     LIMIT_PAGE_ITEMS_MAX = 2500,
 };

@@ -12,17 +12,16 @@ log_level log_get_level(void);
 int log_level_parse(const char *word, log_level *level_out); /* 0 when the word is a level */
 
 /* `fields` is printf text such as "address=%s:%d"; it may be "". Any thread. */
-void log_write(log_level level, const char *module, const char *message, const char *fields, ...)
-    __attribute__((format(printf, 4, 5)));
+void log_write(log_level level, const char *module, const char *message, const char *fields, ...) __attribute__((format(printf, 4, 5)));
 
 #define log_error(module, message, ...) log_write(LOG_ERROR, module, message, __VA_ARGS__)
 #define log_warn(module, message, ...) log_write(LOG_WARN, module, message, __VA_ARGS__)
 #define log_info(module, message, ...) log_write(LOG_INFO, module, message, __VA_ARGS__)
-#define log_debug(module, message, ...)                                                                                                \
-    do {                                                                                                                               \
-        if (log_get_level() >= LOG_DEBUG) {                                                                                            \
-            log_write(LOG_DEBUG, module, message, __VA_ARGS__);                                                                        \
-        }                                                                                                                              \
+#define log_debug(module, message, ...)                                                                                                    \
+    do {                                                                                                                                   \
+        if (log_get_level() >= LOG_DEBUG) {                                                                                                \
+            log_write(LOG_DEBUG, module, message, __VA_ARGS__);                                                                            \
+        }                                                                                                                                  \
     } while (0)
 
 /* A value made safe for a field: quoted when needed, control characters escaped, cut at the buffer's end. Returns `into`. */

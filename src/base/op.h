@@ -9,8 +9,8 @@
 #include "base/err.h"
 
 typedef struct op {
-    arena *arena;      /* bytes made for this operation; gone when it ends */
-    int64_t now_s;     /* wall clock at arrival, seconds */
+    arena *arena;  /* bytes made for this operation; gone when it ends */
+    int64_t now_s; /* wall clock at arrival, seconds */
     double charge_ru;
     char detail[1024]; /* the exact sentence of the error; empty: the list's */
     uint32_t detail_n;

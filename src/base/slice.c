@@ -27,8 +27,7 @@ bool slice_to_u64(slice s, uint64_t *value_out) {
         return false;
     }
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < '0' || s.p[i] > '9' || __builtin_mul_overflow(v, 10u, &v) ||
-            __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v)) {
+        if (s.p[i] < '0' || s.p[i] > '9' || __builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v)) {
             return false;
         }
     }

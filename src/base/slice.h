@@ -43,7 +43,7 @@ static inline slice slice_skip(slice s, size_t n) {
     return n >= s.n ? (slice){s.p + s.n, 0} : (slice){s.p + n, s.n - n};
 }
 
-bool slice_eq_nocase(slice a, slice b);           /* ASCII only */
-slice slice_trim(slice s);                        /* blanks at both ends */
-bool slice_to_u64(slice s, uint64_t *value_out);  /* whole slice decimal, no sign, no overflow */
+bool slice_eq_nocase(slice a, slice b);          /* ASCII only */
+slice slice_trim(slice s);                       /* blanks at both ends */
+bool slice_to_u64(slice s, uint64_t *value_out); /* whole slice decimal, no sign, no overflow */
 bool slice_to_i64(slice s, int64_t *value_out);

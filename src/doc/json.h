@@ -16,14 +16,14 @@
 typedef enum json_root { JSON_OBJECT, JSON_ARRAY } json_root;
 
 typedef struct json_options {
-    unsigned depth_max;   /* 0: LIMIT_JSON_DEPTH */
-    const slice *drop;    /* top-level keys to leave out (system properties), `drop_n` of them */
+    unsigned depth_max; /* 0: LIMIT_JSON_DEPTH */
+    const slice *drop;  /* top-level keys to leave out (system properties), `drop_n` of them */
     size_t drop_n;
 } json_options;
 
 typedef struct json_error {
-    size_t offset;        /* of the byte where reading stopped */
-    const char *reason;   /* static text */
+    size_t offset;      /* of the byte where reading stopped */
+    const char *reason; /* static text */
 } json_error;
 
 /* Appends one BSON document to `out`. The text must be one object or one array with nothing but blanks around it.

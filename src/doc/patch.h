@@ -19,14 +19,14 @@ typedef enum patch_kind { PATCH_ADD, PATCH_SET, PATCH_REPLACE, PATCH_REMOVE, PAT
 typedef struct patch_operation {
     patch_kind kind;
     slice path;
-    slice from;          /* move only */
-    bson_iter_t value;   /* add, set, replace, incr: points into the request's BSON */
+    slice from;        /* move only */
+    bson_iter_t value; /* add, set, replace, incr: points into the request's BSON */
 } patch_operation;
 
 typedef struct patch {
     patch_operation *operations;
     size_t n;
-    slice condition;     /* text after "condition", empty if none */
+    slice condition; /* text after "condition", empty if none */
 } patch;
 
 /* Reads {"condition":…,"operations":[…]} or a bare array. The patch points into `request` and the op's arena. Errors carry the

@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 typedef struct doc_path {
-    slice text;          /* as written */
-    slice *steps;        /* zero-terminated bytes as well, for BSON keys */
+    slice text;   /* as written */
+    slice *steps; /* zero-terminated bytes as well, for BSON keys */
     size_t steps_n;
 } doc_path;
 

@@ -14,25 +14,25 @@ enum { HTTP_FIELDS_MAX = 64 }; /* names a front end may ask for */
 
 typedef struct http_request {
     http_method method;
-    slice verb;                       /* as sent: "GET" */
-    slice path;                       /* raw, percent-encoded, up to '?' */
-    slice query;                      /* after '?' */
-    slice host;                       /* the Host field */
-    slice field[HTTP_FIELDS_MAX];     /* values of the asked-for fields, p NULL if absent; blanks trimmed */
+    slice verb;                   /* as sent: "GET" */
+    slice path;                   /* raw, percent-encoded, up to '?' */
+    slice query;                  /* after '?' */
+    slice host;                   /* the Host field */
+    slice field[HTTP_FIELDS_MAX]; /* values of the asked-for fields, p NULL if absent; blanks trimmed */
     slice body;
     bool tls;
-    bool body_too_large;              /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
-    char peer[64];                    /* "127.0.0.1:5123", for logs */
+    bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
+    char peer[64];       /* "127.0.0.1:5123", for logs */
     arena *arena;
     net_loop *loop;
-    void *context;                    /* the handler's own, from http_front */
-    void *exchange;                   /* net's own */
+    void *context;  /* the handler's own, from http_front */
+    void *exchange; /* net's own */
 } http_request;
 
 /* What a front end gives net to serve a port with. */
 typedef struct http_front {
-    const char *name;                             /* for logs */
-    const char *const *fields;                    /* lower-case field names; field[i] answers fields[i] */
+    const char *name;          /* for logs */
+    const char *const *fields; /* lower-case field names; field[i] answers fields[i] */
     size_t fields_n;
     void (*handle)(http_request *request);
     /* Writes an answer for what never became a request (malformed, too large, timed out): the protocol's own form. Same rules as
@@ -43,10 +43,10 @@ typedef struct http_front {
 
 /* Answering: start, fields, body, end. Status line, Date, Connection and Content-Length are net's. */
 void http_reply_start(http_request *r, unsigned status);
-buf *http_reply_fields(http_request *r);                            /* append whole "Name: value\r\n" lines */
+buf *http_reply_fields(http_request *r);                               /* append whole "Name: value\r\n" lines */
 void http_reply_field(http_request *r, const char *name, slice value); /* line breaks in the value are dropped */
-buf *http_reply_body(http_request *r);                              /* ends the fields; append the body here */
-void http_reply_end(http_request *r);                               /* sends; r is gone */
+buf *http_reply_body(http_request *r);                                 /* ends the fields; append the body here */
+void http_reply_end(http_request *r);                                  /* sends; r is gone */
 
 /* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start. */
 void http_reply_abandon(http_request *r);

@@ -21,7 +21,7 @@ struct net_task {
 /* Any thread. Tasks of one poster run in the order posted. Never blocks, never fails. */
 void net_post(net_loop *loop, net_task *task);
 
-unsigned net_loop_index(const net_loop *loop);           /* 0, 1, … */
+unsigned net_loop_index(const net_loop *loop); /* 0, 1, … */
 const clock_source *net_loop_clock(const net_loop *loop);
-int64_t net_loop_wall_ms(const net_loop *loop);          /* as of this turn of the loop: cheap */
+int64_t net_loop_wall_ms(const net_loop *loop); /* as of this turn of the loop: cheap */
 random_source *net_loop_random(net_loop *loop);

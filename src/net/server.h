@@ -9,12 +9,12 @@
 typedef struct net_server net_server;
 
 typedef struct net_options {
-    unsigned loops;               /* 0: one per processor */
-    unsigned connections_max;     /* over all loops; further ones are closed at once */
-    unsigned header_timeout_ms;   /* from the first byte of a request to the end of its fields */
-    unsigned body_timeout_ms;     /* without progress, reading a body or writing an answer */
-    unsigned idle_timeout_ms;     /* keep-alive */
-    unsigned drain_timeout_ms;    /* at stop, for what is in flight */
+    unsigned loops;             /* 0: one per processor */
+    unsigned connections_max;   /* over all loops; further ones are closed at once */
+    unsigned header_timeout_ms; /* from the first byte of a request to the end of its fields */
+    unsigned body_timeout_ms;   /* without progress, reading a body or writing an answer */
+    unsigned idle_timeout_ms;   /* keep-alive */
+    unsigned drain_timeout_ms;  /* at stop, for what is in flight */
     const clock_source *clock;
 } net_options;
 
@@ -31,7 +31,8 @@ slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emula
 
 /* Listens. `host` "localhost" means both loopback families; port 0 picks a free one (the same for both families). `why` explains a
  * failure in words that tell what to do ("port 8081 is in use…"). */
-MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why, size_t why_n);
+MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why,
+                          size_t why_n);
 
 net_loop *net_server_loop(net_server *server, unsigned index);
 unsigned net_server_loops(const net_server *server);

@@ -1,0 +1,57 @@
+/* batch.h — a list of changes that a store applies all at once.
+ *
+ * The batch can be asked what it holds for a key, so that the operations of one group commit see the ones before them, and cut back to
+ * a mark, so that an operation that fails leaves nothing. Later changes of a key win. One thread. */
+#pragma once
+
+#include "base/arena.h"
+
+typedef enum store_family {
+    STORE_META,  /* databases, containers, offers, range states, the format's version */
+    STORE_ITEMS, /* items by segment and document number */
+    STORE_INDEX, /* small keys that lead to items: primary keys, order within a partition, unique keys, expiry */
+    STORE_FAMILIES
+} store_family;
+
+typedef enum store_change_kind { STORE_PUT, STORE_DELETE, STORE_DELETE_RANGE } store_change_kind;
+
+typedef struct store_change {
+    store_change_kind kind;
+    store_family family;
+    slice key;      /* of a range: its first key */
+    slice value;    /* of a range: the key after its last */
+    uint32_t older; /* in the same hash chain, index + 1 */
+    uint32_t hash;
+} store_change;
+
+typedef struct store_batch {
+    store_change *changes;
+    size_t n;
+    size_t cap;
+    uint32_t *buckets; /* index + 1 of the newest change in the chain */
+    size_t buckets_n;  /* a power of two */
+    size_t bytes;      /* of keys and values */
+    arena arena;
+} store_batch;
+
+void store_batch_init(store_batch *b);
+void store_batch_free(store_batch *b);
+void store_batch_clear(store_batch *b); /* keeps memory for the next group */
+
+/* Keys and values are copied. */
+void store_put(store_batch *b, store_family family, slice key, slice value);
+void store_delete(store_batch *b, store_family family, slice key);
+void store_delete_range(store_batch *b, store_family family, slice from, slice to);
+
+/* A value of `n` bytes to be filled in by the caller, in place of a copy. */
+char *store_put_space(store_batch *b, store_family family, slice key, size_t n);
+
+/* The newest change of a key made by put or delete, or NULL. Ranges are not looked at: they are for whole containers, whose items no
+ * later operation of the group can reach. */
+const store_change *store_batch_find(const store_batch *b, store_family family, slice key);
+
+typedef size_t store_mark;
+static inline store_mark store_batch_mark(const store_batch *b) {
+    return b->n;
+}
+void store_batch_cut(store_batch *b, store_mark mark); /* forgets all changes since */

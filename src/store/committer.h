@@ -1,0 +1,55 @@
+/* committer.h — the one writer of a store: group commit.
+ *
+ * Loops submit commits. The committer's thread takes all that wait, lets each check itself against what is now there and add its changes
+ * to one batch, writes and syncs the batch once, and then tells each how it went. One writer order makes every logical partition's
+ * transactions serial without locks.
+ *
+ * The order of effects in a group:
+ *   1. apply of each commit, in the order submitted; one that fails has its changes cut out of the batch and disturbs nobody
+ *   2. before of each hook (range states are added to the batch)
+ *   3. the batch is written and synced: all of it or nothing
+ *   4. after of each hook (new states become visible, or are forgotten when the write failed)
+ *   5. done of each commit
+ * A commit that is `solo` has a group of its own: changes of databases and containers, which others look up in memory. */
+#pragma once
+
+#include "store/store.h"
+
+typedef struct committer committer;
+typedef struct commit commit;
+typedef struct commit_group commit_group;
+typedef struct commit_hook commit_hook;
+
+struct commit {
+    commit *next;
+    bool solo;
+    /* Committer's thread. Reads with commit_get (it sees the group's changes), adds changes to group->batch. Not OK: all cut. */
+    err (*apply)(commit *c, commit_group *group);
+    /* Committer's thread, last touch: hand the result to the loop it came from. */
+    void (*done)(commit *c);
+    err code; /* of apply, or of the group's write */
+};
+
+struct commit_hook {
+    commit_hook *next;
+    bool linked;
+    void (*before)(commit_hook *hook, commit_group *group);
+    void (*after)(commit_hook *hook, err code);
+};
+
+struct commit_group {
+    store *store;
+    store_batch batch;
+    commit_hook *hooks;
+};
+
+committer *committer_open(store *store);
+void committer_submit(committer *c, commit *commit); /* any thread; the commit's memory is the caller's until done */
+void committer_close(committer *c);                  /* finishes what was submitted */
+
+/* Within apply: what a key holds, the group's own changes first. Give the value back with store_give. The bytes live until then, or, if
+ * they are of this group, until the group ends. */
+MUST_CHECK err commit_get(commit_group *group, store_family family, slice key, store_value *value_out, bool *of_group_out);
+
+/* Within apply: the hook takes part in this group, once however often it is linked. */
+void commit_link(commit_group *group, commit_hook *hook);

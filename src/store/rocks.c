@@ -1,0 +1,497 @@
+/* The store on RocksDB.
+ *
+ * DIR/FORMAT   one line, "tesela data 1": marks the folder as ours, carries the format's version, and is locked by its one server
+ * DIR/db/      RocksDB's files
+ *
+ * Errors of the disk: before each batch the free space is looked at (free_space_ok), so that a full disk is met by refusing writes and not
+ * by RocksDB failing in the middle of its log; when space comes back, so do writes. A failure that RocksDB does meet is final for writes
+ * until a restart, since only then is it known what the log holds; reads go on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <rocksdb/c.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "store/folder.h"
+#include "store/store.h"
+
+static const char *const family_names[STORE_FAMILIES] = {"default", "items", "index"};
+
+enum {
+    SPACE_CHECK_US = 50 * 1000,
+    SPACE_RESERVE_BYTES = 256 * 1024 * 1024, /* or a tenth of a small disk */
+    MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
+    MEMTABLE_INDEX_BYTES = 32 * 1024 * 1024,
+    MEMTABLE_META_BYTES = 4 * 1024 * 1024,
+    WAL_BYTES_MAX = 512 * 1024 * 1024,
+    FILTER_BITS = 10,
+};
+
+typedef struct reclaim_job {
+    struct reclaim_job *next;
+    store_family family;
+    buf from, to;
+} reclaim_job;
+
+typedef struct rocks {
+    store base;
+    store_folder folder;
+    char *db_path;
+    rocksdb_t *db;
+    rocksdb_column_family_handle_t *families[STORE_FAMILIES];
+    rocksdb_options_t *db_options;
+    rocksdb_options_t *family_options[STORE_FAMILIES];
+    rocksdb_cache_t *cache;
+    rocksdb_readoptions_t *read_now;
+    rocksdb_writeoptions_t *write_options;
+    rocksdb_writebatch_t *scratch; /* the committer's */
+    bool read_only;
+    atomic_int failed; /* err of the write that RocksDB failed */
+
+    int64_t space_checked_us;
+    bool space_ok;
+
+    pthread_t reclaimer;
+    pthread_mutex_t reclaim_lock;
+    pthread_cond_t reclaim_wake;
+    reclaim_job *reclaim_jobs;
+    bool reclaimer_runs, stopping;
+} rocks;
+
+struct store_snapshot {
+    const rocksdb_snapshot_t *snapshot;
+    rocksdb_readoptions_t *read;
+};
+
+typedef struct rocks_scan {
+    store_scan base;
+    rocksdb_iterator_t *iterator;
+    rocksdb_readoptions_t *read;
+    char *bounds; /* lower then upper: RocksDB keeps pointers to them */
+    bool backward, started;
+} rocks_scan;
+
+/* ---- errors ---- */
+
+static err classify(char *message, const char *doing) {
+    if (!message) {
+        return OK;
+    }
+    err code = strstr(message, "No space left") ? E_STORE_FULL : strstr(message, "Corruption") ? E_STORE_CORRUPT : E_STORE_IO;
+    char shown[512];
+    log_error("store", doing, "reason=%s", log_value(shown, sizeof shown, message, strlen(message)));
+    rocksdb_free(message);
+    return code;
+}
+
+/* ---- reading ---- */
+
+static err rocks_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
+    rocks *r = (rocks *)s;
+    char *message = NULL;
+    *value_out = (store_value){0};
+    rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, at ? at->read : r->read_now, r->families[family], key.p, key.n, &message);
+    if (message) {
+        return classify(message, "read failed");
+    }
+    if (!pin) {
+        return E_NOT_FOUND;
+    }
+    size_t n;
+    const char *p = rocksdb_pinnableslice_value(pin, &n);
+    *value_out = (store_value){.bytes = slice_of(p, n), .pin = pin, .owner = s};
+    return OK;
+}
+
+static void rocks_give(store_value *value) {
+    rocksdb_pinnableslice_destroy(value->pin);
+}
+
+static store_scan *rocks_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
+    rocks *r = (rocks *)s;
+    rocks_scan *scan = mem_zero(sizeof *scan);
+    scan->base.owner = s;
+    scan->backward = backward;
+    scan->bounds = mem_alloc(from.n + to.n);
+    memcpy(scan->bounds, from.p ? from.p : "", from.n);
+    memcpy(scan->bounds + from.n, to.p ? to.p : "", to.n);
+    scan->read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_iterate_lower_bound(scan->read, scan->bounds, from.n);
+    if (to.n) {
+        rocksdb_readoptions_set_iterate_upper_bound(scan->read, scan->bounds + from.n, to.n);
+    }
+    if (at) {
+        rocksdb_readoptions_set_snapshot(scan->read, at->snapshot);
+    }
+    scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
+    return &scan->base;
+}
+
+static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
+    rocks_scan *scan = (rocks_scan *)base;
+    if (!scan->started) {
+        scan->started = true;
+        scan->backward ? rocksdb_iter_seek_to_last(scan->iterator) : rocksdb_iter_seek_to_first(scan->iterator);
+    } else {
+        scan->backward ? rocksdb_iter_prev(scan->iterator) : rocksdb_iter_next(scan->iterator);
+    }
+    if (!rocksdb_iter_valid(scan->iterator)) {
+        return false;
+    }
+    key_out->p = rocksdb_iter_key(scan->iterator, &key_out->n);
+    value_out->p = rocksdb_iter_value(scan->iterator, &value_out->n);
+    return true;
+}
+
+static err rocks_scan_close(store_scan *base) {
+    rocks_scan *scan = (rocks_scan *)base;
+    char *message = NULL;
+    rocksdb_iter_get_error(scan->iterator, &message);
+    err code = classify(message, "scan failed");
+    rocksdb_iter_destroy(scan->iterator);
+    rocksdb_readoptions_destroy(scan->read);
+    free(scan->bounds);
+    free(scan);
+    return code;
+}
+
+static const store_snapshot *rocks_snapshot_take(store *s) {
+    rocks *r = (rocks *)s;
+    store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
+    snapshot->snapshot = rocksdb_create_snapshot(r->db);
+    snapshot->read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_snapshot(snapshot->read, snapshot->snapshot);
+    return snapshot;
+}
+
+static void rocks_snapshot_give(store *s, const store_snapshot *snapshot) {
+    rocksdb_readoptions_destroy(snapshot->read);
+    rocksdb_release_snapshot(((rocks *)s)->db, snapshot->snapshot);
+    free((void *)(uintptr_t)snapshot);
+}
+
+static uint64_t rocks_bytes(store *s, store_family family, slice from, slice to) {
+    rocks *r = (rocks *)s;
+    uint64_t bytes = 0;
+    char *message = NULL;
+    rocksdb_approximate_sizes_cf(r->db, r->families[family], 1, &from.p, &from.n, &to.p, &to.n, &bytes, &message);
+    return classify(message, "size estimate failed") == OK ? bytes : 0;
+}
+
+/* ---- writing ---- */
+
+static int64_t monotonic_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static bool free_space_ok(rocks *r) {
+    int64_t now = monotonic_us();
+    if (r->space_checked_us && now - r->space_checked_us < SPACE_CHECK_US) {
+        return r->space_ok;
+    }
+    struct statvfs disk;
+    bool ok = true;
+    if (statvfs(r->db_path, &disk) == 0) {
+        uint64_t tenth = (uint64_t)disk.f_blocks * disk.f_frsize / 10;
+        uint64_t reserve = tenth < SPACE_RESERVE_BYTES ? tenth : SPACE_RESERVE_BYTES;
+        ok = (uint64_t)disk.f_bavail * disk.f_frsize > reserve;
+    }
+    if (ok != r->space_ok) {
+        ok ? log_info("store", "disk has space again: writes go on", "dir=%s", r->folder.dir)
+           : log_error("store", "disk nearly full: writes refused until space is freed, reads go on", "dir=%s", r->folder.dir);
+    }
+    r->space_ok = ok;
+    r->space_checked_us = now;
+    return ok;
+}
+
+static void fill_batch(rocks *r, const store_batch *batch) {
+    rocksdb_writebatch_clear(r->scratch);
+    for (size_t i = 0; i < batch->n; i++) {
+        const store_change *c = &batch->changes[i];
+        rocksdb_column_family_handle_t *family = r->families[c->family];
+        switch (c->kind) {
+        case STORE_PUT:
+            rocksdb_writebatch_put_cf(r->scratch, family, c->key.p, c->key.n, c->value.p, c->value.n);
+            break;
+        case STORE_DELETE:
+            rocksdb_writebatch_delete_cf(r->scratch, family, c->key.p, c->key.n);
+            break;
+        case STORE_DELETE_RANGE:
+            rocksdb_writebatch_delete_range_cf(r->scratch, family, c->key.p, c->key.n, c->value.p, c->value.n);
+            break;
+        }
+    }
+}
+
+static err rocks_write(store *s, const store_batch *batch) {
+    rocks *r = (rocks *)s;
+    if (r->read_only || r->failed) {
+        return E_STORE_READ_ONLY;
+    }
+    if (!free_space_ok(r)) {
+        return E_STORE_FULL;
+    }
+    char *message = NULL;
+    fill_batch(r, batch);
+    rocksdb_write(r->db, r->write_options, r->scratch, &message);
+    err code = classify(message, "write failed: no more writes until a restart");
+    if (code != OK) {
+        r->failed = code;
+        return E_STORE_IO; /* whether the batch is in the log is known only after the restart: not "nothing was written" */
+    }
+    return OK;
+}
+
+/* ---- giving space back ---- */
+
+static void reclaim_now(rocks *r, const reclaim_job *job) {
+    rocksdb_column_family_handle_t *family = r->families[job->family];
+    char *message = NULL;
+    /* Whole files first: this is where the space is. It may drop the file that holds the range's tombstone before older files that only
+     * overlap the range, so the tombstone is written again for the compaction to use. */
+    rocksdb_delete_file_in_range_cf(r->db, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
+    if (classify(message, "reclaim: dropping files failed") != OK) {
+        return;
+    }
+    message = NULL;
+    rocksdb_writeoptions_t *unsynced = rocksdb_writeoptions_create();
+    rocksdb_delete_range_cf(r->db, unsynced, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
+    rocksdb_writeoptions_destroy(unsynced);
+    if (classify(message, "reclaim: deleting failed") != OK) {
+        return;
+    }
+    rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_exclusive_manual_compaction(options, 0);
+    rocksdb_compact_range_cf_opt(r->db, family, options, job->from.p, job->from.n, job->to.p, job->to.n);
+    rocksdb_compactoptions_destroy(options);
+}
+
+static void *reclaimer(void *context) {
+    rocks *r = context;
+    pthread_mutex_lock(&r->reclaim_lock);
+    while (!r->stopping) {
+        reclaim_job *job = r->reclaim_jobs;
+        if (!job) {
+            pthread_cond_wait(&r->reclaim_wake, &r->reclaim_lock);
+            continue;
+        }
+        r->reclaim_jobs = job->next;
+        pthread_mutex_unlock(&r->reclaim_lock);
+        reclaim_now(r, job);
+        buf_free(&job->from);
+        buf_free(&job->to);
+        free(job);
+        pthread_mutex_lock(&r->reclaim_lock);
+    }
+    pthread_mutex_unlock(&r->reclaim_lock);
+    return NULL;
+}
+
+static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
+    rocks *r = (rocks *)s;
+    if (r->read_only) {
+        return;
+    }
+    reclaim_job *job = mem_zero(sizeof *job);
+    job->family = family;
+    job->from = job->to = buf_init(BUF_NO_LIMIT);
+    buf_add_slice(&job->from, from);
+    buf_add_slice(&job->to, to);
+    pthread_mutex_lock(&r->reclaim_lock);
+    reclaim_job **last = &r->reclaim_jobs;
+    while (*last) {
+        last = &(*last)->next;
+    }
+    *last = job;
+    if (!r->reclaimer_runs) {
+        r->reclaimer_runs = pthread_create(&r->reclaimer, NULL, reclaimer, r) == 0;
+    }
+    pthread_cond_signal(&r->reclaim_wake);
+    pthread_mutex_unlock(&r->reclaim_lock);
+}
+
+static void stop_reclaimer(rocks *r) {
+    pthread_mutex_lock(&r->reclaim_lock);
+    r->stopping = true;
+    pthread_cond_signal(&r->reclaim_wake);
+    pthread_mutex_unlock(&r->reclaim_lock);
+    if (r->reclaimer_runs) {
+        rocksdb_cancel_all_background_work(r->db, 0);
+        pthread_join(r->reclaimer, NULL);
+    }
+    for (reclaim_job *job = r->reclaim_jobs, *next; job; job = next) {
+        next = job->next;
+        buf_free(&job->from);
+        buf_free(&job->to);
+        free(job);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+static size_t default_cache_bytes(void) {
+    struct sysinfo info;
+    uint64_t quarter = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
+    uint64_t most = (uint64_t)8 << 30, least = (uint64_t)64 << 20;
+    return quarter > most ? most : quarter < least ? least : quarter;
+}
+
+static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
+    rocksdb_options_t *o = rocksdb_options_create();
+    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
+    rocksdb_block_based_options_set_block_cache(table, r->cache);
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
+    rocksdb_block_based_options_set_format_version(table, 5);
+    rocksdb_block_based_options_set_data_block_index_type(table, rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
+    rocksdb_block_based_options_set_data_block_hash_ratio(table, 0.75);
+    rocksdb_block_based_options_set_block_size(table, family == STORE_ITEMS ? 8192 : 4096);
+    rocksdb_options_set_block_based_table_factory(o, table);
+    rocksdb_block_based_options_destroy(table);
+
+    static const size_t memtable_bytes[STORE_FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES};
+    rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
+    rocksdb_options_set_max_write_buffer_number(o, 4);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
+    rocksdb_options_set_target_file_size_base(o, 64 << 20);
+    rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
+    rocksdb_options_set_compression(o, rocksdb_no_compression);
+    rocksdb_options_set_bottommost_compression(o, rocksdb_lz4_compression);
+    rocksdb_options_set_memtable_whole_key_filtering(o, 1);
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META ? 0 : 0.02);
+    return o;
+}
+
+static rocksdb_options_t *make_db_options(void) {
+    rocksdb_options_t *o = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(o, 1);
+    rocksdb_options_set_create_missing_column_families(o, 1);
+    rocksdb_options_set_max_open_files(o, -1);
+    rocksdb_options_set_max_background_jobs(o, 4);
+    rocksdb_options_set_max_total_wal_size(o, WAL_BYTES_MAX);
+    rocksdb_options_set_wal_recovery_mode(o, rocksdb_tolerate_corrupted_tail_records_recovery);
+    rocksdb_options_set_info_log_level(o, 2); /* warnings */
+    rocksdb_options_set_keep_log_file_num(o, 4);
+    rocksdb_options_set_max_log_file_size(o, 4 << 20);
+    rocksdb_options_set_stats_dump_period_sec(o, 0);
+    rocksdb_options_set_stats_persist_period_sec(o, 0);
+    rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
+    rocksdb_options_set_bytes_per_sync(o, 1 << 20);
+    rocksdb_options_set_enable_pipelined_write(o, 0);
+    return o;
+}
+
+static void make_options(rocks *r, const store_options *options) {
+    r->cache = rocksdb_cache_create_lru(options->cache_bytes ? options->cache_bytes : default_cache_bytes());
+    r->db_options = make_db_options();
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        r->family_options[f] = make_family_options(r, (store_family)f);
+    }
+    r->read_now = rocksdb_readoptions_create();
+    r->write_options = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_set_sync(r->write_options, options->sync);
+    r->scratch = rocksdb_writebatch_create();
+}
+
+static void rocks_destroy(rocks *r) {
+    stop_reclaimer(r);
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        if (r->families[f]) {
+            rocksdb_column_family_handle_destroy(r->families[f]);
+        }
+    }
+    if (r->db) {
+        rocksdb_close(r->db);
+    }
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        rocksdb_options_destroy(r->family_options[f]);
+    }
+    rocksdb_options_destroy(r->db_options);
+    rocksdb_cache_destroy(r->cache);
+    rocksdb_readoptions_destroy(r->read_now);
+    rocksdb_writeoptions_destroy(r->write_options);
+    rocksdb_writebatch_destroy(r->scratch);
+    pthread_mutex_destroy(&r->reclaim_lock);
+    pthread_cond_destroy(&r->reclaim_wake);
+    store_folder_close(&r->folder);
+    free(r->db_path);
+    free(r);
+}
+
+static void rocks_close(store *s) {
+    rocks_destroy((rocks *)s);
+}
+
+static const store_ops rocks_ops = {
+    .name = "rocksdb",
+    .close = rocks_close,
+    .get = rocks_get,
+    .give = rocks_give,
+    .write = rocks_write,
+    .scan_open = rocks_scan_open,
+    .scan_next = rocks_scan_next,
+    .scan_close = rocks_scan_close,
+    .snapshot_take = rocks_snapshot_take,
+    .snapshot_give = rocks_snapshot_give,
+    .reclaim = rocks_reclaim,
+    .bytes = rocks_bytes,
+};
+
+static err open_db(rocks *r, char *why, size_t why_n) {
+    char *message = NULL;
+    const rocksdb_options_t *family_options[STORE_FAMILIES];
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        family_options[f] = r->family_options[f];
+    }
+    if (r->read_only) {
+        r->db = rocksdb_open_for_read_only_column_families(r->db_options, r->db_path, STORE_FAMILIES, family_names, family_options,
+                                                           r->families, 0, &message);
+    } else {
+        r->db =
+            rocksdb_open_column_families(r->db_options, r->db_path, STORE_FAMILIES, family_names, family_options, r->families, &message);
+    }
+    if (message) {
+        snprintf(why, why_n, "the data in %s cannot be opened: %s", r->folder.dir, message);
+        r->db = NULL;
+    }
+    return classify(message, "open failed");
+}
+
+err store_open_rocks(const store_options *options, store **store_out, char *why, size_t why_n) {
+    store_folder folder;
+    *store_out = NULL;
+    TRY(store_folder_open(&folder, options->dir, why, why_n));
+    rocks *r = mem_zero(sizeof *r);
+    r->base.ops = &rocks_ops;
+    r->folder = folder;
+    r->read_only = folder.read_only;
+    r->space_ok = true;
+    r->db_path = mem_alloc(strlen(options->dir) + 4);
+    sprintf(r->db_path, "%s/db", options->dir);
+    pthread_mutex_init(&r->reclaim_lock, NULL);
+    pthread_cond_init(&r->reclaim_wake, NULL);
+    make_options(r, options);
+    err code = open_db(r, why, why_n);
+    if (code != OK) {
+        rocks_destroy(r);
+        return code;
+    }
+    if (r->read_only) {
+        log_warn("store", "data folder is read-only: reads are served, writes are refused", "dir=%s", r->folder.dir);
+    }
+    *store_out = &r->base;
+    return OK;
+}

@@ -1,0 +1,108 @@
+/* What an item must be before it is written: id, partition key, ttl. */
+#include "item/item.h"
+
+static int shown(size_t n) {
+    return (int)(n < 200 ? n : 200);
+}
+
+err item_check_id(op *o, slice id) {
+    if (id.n == 0 || id.n > LIMIT_ID_BYTES) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
+                       shown(id.n), id.p ? id.p : "", LIMIT_ID_BYTES + 1);
+    }
+    if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n) || memchr(id.p, '#', id.n) || memchr(id.p, '?', id.n)) {
+        return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/', '\\', '#' or '?'.", shown(id.n),
+                       id.p);
+    }
+    return OK;
+}
+
+static err read_id(op *o, item_op *item) {
+    bson_iter_t it;
+    if (!doc_find_key(item->body, SLICE_LIT("id"), &it)) {
+        return op_fail(o, E_BAD_REQUEST, "The input content is invalid because the required properties - 'id; ' - are missing");
+    }
+    if (!BSON_ITER_HOLDS_UTF8(&it)) {
+        return op_fail(o, E_BAD_REQUEST, "The input content is invalid because the property 'id' is not a string");
+    }
+    slice id = doc_text(&it);
+    TRY(item_check_id(o, id));
+    if (item->kind == ITEM_REPLACE && !slice_eq(id, item->key.id)) {
+        return op_fail(
+            o, E_BAD_REQUEST,
+            "The id in the item, '%.*s', is not the one addressed, '%.*s': an item's id cannot be changed. Create another item and "
+            "delete this one.",
+            shown(id.n), id.p, shown(item->key.id.n), item->key.id.p);
+    }
+    item->key.id = id;
+    return OK;
+}
+
+static err read_ttl(op *o, item_op *item) {
+    bson_iter_t it;
+    item->ttl = TTL_OFF;
+    if (!doc_find_key(item->body, SLICE_LIT("ttl"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
+        return OK;
+    }
+    double ttl = BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_double(&it) : 0;
+    if (!(ttl == -1 || (ttl >= 1 && ttl <= INT32_MAX && ttl == (double)(int32_t)ttl))) {
+        return op_fail(
+            o, E_BAD_REQUEST,
+            "The input ttl is invalid. Ensure to provide a nonzero positive integer less than or equal to '%d', or -1 which means "
+            "never expire.",
+            INT32_MAX);
+    }
+    item->ttl = (int32_t)ttl;
+    return OK;
+}
+
+/* A fixed container has no key: none, [] and [{}] all mean the same. */
+static err check_fixed(op *o, const pkey *header_key) {
+    for (size_t i = 0; header_key && i < header_key->n; i++) {
+        if (header_key->values[i].type != PKEY_UNDEFINED) {
+            return op_fail(o, E_KEY_COMPONENTS, "PartitionKey has more components than defined the collection resource.");
+        }
+    }
+    return OK;
+}
+
+static err read_partition(op *o, const container *c, const pkey *header_key, item_op *item) {
+    if (c->key.n == 0) {
+        return check_fixed(o, header_key);
+    }
+    TRY(pkey_extract(o, item->body, &c->key, &item->key.partition));
+    if (header_key) {
+        TRY(pkey_check_whole(o, &c->key, header_key));
+        if (!pkey_equal(header_key, &item->key.partition)) {
+            return E_KEY_MISMATCH;
+        }
+    }
+    return pkey_check_size(o, &c->key, &item->key.partition);
+}
+
+err item_check_body(op *o, const container *c, const pkey *header_key, item_op *item) {
+    TRY(read_id(o, item));
+    item->key.partition = (pkey){0};
+    TRY(read_partition(o, c, header_key, item));
+    TRY(read_ttl(o, item));
+    epk_of(&c->key, &item->key.partition, &item->key.epk);
+    return OK;
+}
+
+err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out) {
+    key_out->partition = (pkey){0};
+    key_out->id = id;
+    if (c->key.n == 0) {
+        TRY(check_fixed(o, header_key));
+    } else {
+        if (!header_key) {
+            return op_fail(o, E_BAD_REQUEST, "PartitionKey value must be supplied for this operation.");
+        }
+        TRY(pkey_check_whole(o, &c->key, header_key));
+        TRY(pkey_check_size(o, &c->key, header_key));
+        key_out->partition = *header_key;
+    }
+    epk_of(&c->key, &key_out->partition, &key_out->epk);
+    return OK;
+}

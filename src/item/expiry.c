@@ -1,0 +1,179 @@
+/* Expiry. Reads hide an expired item at once; its bytes go later, in small commits between the others.
+ *
+ * Items that say their own ttl have an entry at the time they expire ('t'), those under the container's default one at the time they were
+ * written ('d'), so that a change of the default moves no entries. An entry is only a hint: the item itself decides. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "item/stored.h"
+
+enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500 };
+
+typedef struct sweep {
+    commit base;
+    const items *items;
+    container *container;
+    unsigned most;
+    atomic_uint *in_flight;
+} sweep;
+
+/* The item that an entry leads to: removed if expired; in any case the entry is used up. */
+static err visit_entry(item_work *w, slice entry, item_place place) {
+    stored_item stored;
+    item_key key;
+    store_delete(&w->group->batch, STORE_INDEX, entry);
+    err code = item__load_place(w, place, &stored);
+    if (code == E_NOT_FOUND) {
+        return OK;
+    }
+    TRY(code);
+    if (item_expired(w->container, &stored.head, w->now_s)) {
+        code = item__key_of(w->container, stored.body, &key);
+        if (code == OK) {
+            w->range = container_route(w->container, &key.epk);
+            item__remove(w, &key, &stored);
+            w->range->pending.lsn++;
+            commit_link(w->group, &w->range->hook);
+        }
+    }
+    store_give(&stored.pin);
+    return code;
+}
+
+/* Entries of one list up to `until`; *swept is moved up when all were seen. */
+static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swept, unsigned *most) {
+    layout_key from, to;
+    slice key, value;
+    uint32_t container = w->container->space->container, time_s;
+    item_place place;
+    if (until <= 0) {
+        return OK;
+    }
+    layout_expiry(&from, container, tag, *swept, (item_place){0});
+    layout_expiry(&to, container, tag, (uint32_t)until + 1, (item_place){0});
+    store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
+    err code = OK;
+    bool all = false;
+    while (code == OK && *most > 0) {
+        if (!store_scan_next(scan, &key, &value)) {
+            all = true;
+            break;
+        }
+        code = layout_expiry_read(key, &time_s, &place) ? visit_entry(w, key, place) : E_STORE_CORRUPT;
+        --*most;
+    }
+    err ended = store_scan_close(scan);
+    if (all && code == OK && ended == OK && until > CLOCK_SLACK_S) {
+        *swept = (uint32_t)(until - CLOCK_SLACK_S);
+    }
+    return code != OK ? code : ended;
+}
+
+/* ---- the backfill: entries for items written while the container had no ttl ---- */
+
+/* Gives a segment's next items their entries. *place moves along; returns how many were seen. */
+static unsigned backfill_segment(item_work *w, item_place *place) {
+    layout_key from, to, entry;
+    slice key, value, body;
+    item_head head;
+    unsigned n = 0;
+    layout_item(&from, (item_place){place->segment, place->number + 1});
+    layout_segment(&to, place->segment);
+    layout_after(&to);
+    store_scan *scan = store_scan_open(w->group->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
+    while (n < BACKFILL_STEP && store_scan_next(scan, &key, &value) && layout_item_read(key, place)) {
+        n++;
+        if (layout_head_read(value, &head, &body) && item__expiry_key(w->container, *place, &head, &entry)) {
+            store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
+        }
+    }
+    return store_scan_close(scan) == OK ? n : 0;
+}
+
+static const container_range *range_after(const container_space *space, uint32_t segment) {
+    const container_range *best = NULL;
+    for (size_t i = 0; i < space->map->n; i++) {
+        const container_range *range = &space->ranges[i];
+        if (range->segment >= segment && (!best || range->segment < best->segment)) {
+            best = range;
+        }
+    }
+    return best;
+}
+
+static err backfill_step(item_work *w) {
+    container_space *space = w->container->space;
+    layout_key k;
+    store_value value;
+    bool of_group;
+    item_place place = {0};
+    layout_backfill(&k, space->container);
+    err code = commit_get(w->group, STORE_META, layout_view(&k), &value, &of_group);
+    if (code == E_NOT_FOUND) {
+        space->ttl_backfill = false;
+        return OK;
+    }
+    TRY(code);
+    bool placed = layout_place_read(value.bytes, &place);
+    store_give(&value);
+    const container_range *range = placed ? range_after(space, place.segment) : NULL;
+    if (!range) {
+        store_delete(&w->group->batch, STORE_META, layout_view(&k));
+        space->ttl_backfill = false;
+        return OK;
+    }
+    if (range->segment != place.segment) {
+        place = (item_place){range->segment, 0};
+    }
+    if (backfill_segment(w, &place) < BACKFILL_STEP) {
+        place = (item_place){place.segment + 1, 0};
+    }
+    char bytes[12];
+    layout_place_write(bytes, place);
+    store_put(&w->group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
+    return OK;
+}
+
+/* ---- the commit ---- */
+
+static err sweep_apply(commit *base, commit_group *group) {
+    sweep *s = (sweep *)base;
+    container_space *space = s->container->space;
+    arena scratch = arena_init();
+    item_work w = {.group = group, .container = s->container, .arena = &scratch, .now_s = clock_wall_ms(s->items->clock) / 1000};
+    err code = OK;
+    if (!space->deleted && space->ttl == s->container->ttl && space->ttl != TTL_OFF) { /* else: other settings by now, next time */
+        if (space->ttl_backfill) {
+            space->swept_own = space->swept_default = 0;
+            code = backfill_step(&w);
+        }
+        if (code == OK) {
+            code = sweep_list(&w, LAYOUT_TTL_OWN, w.now_s, &space->swept_own, &s->most);
+        }
+        if (code == OK && space->ttl > 0) {
+            code = sweep_list(&w, LAYOUT_TTL_DEFAULT, w.now_s - space->ttl, &space->swept_default, &s->most);
+        }
+    }
+    arena_free(&scratch);
+    return code;
+}
+
+static void sweep_done(commit *base) {
+    sweep *s = (sweep *)base;
+    atomic_fetch_sub(s->in_flight, 1);
+    container_give(s->container);
+    free(s);
+}
+
+void item_sweep(const items *s, container *c, unsigned most, atomic_uint *in_flight) {
+    sweep *made = mem_zero(sizeof *made);
+    *made = (sweep){
+        .base = {.apply = sweep_apply, .done = sweep_done},
+        .items = s,
+        .container = container_take(c),
+        .most = most,
+        .in_flight = in_flight,
+    };
+    atomic_fetch_add(in_flight, 1);
+    committer_submit(s->committer, &made->base);
+}

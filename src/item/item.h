@@ -1,0 +1,125 @@
+/* item.h — items: read one, write some, read many in order.
+ *
+ * The core of every API. It knows containers, partition keys, ids and BSON bodies, and no protocol. Reads are answered at once on the
+ * caller's thread. Writes are prepared there and decided by the committer (store/committer.h), so that what they check is what is there.
+ *
+ * Words: a *place* is segment and document number; a *stamp* is what a write leaves on an item (number, lsn, ts), from which _rid, _etag
+ * and _ts are made; an item past its ttl is *expired* and as good as gone. */
+#pragma once
+
+#include "base/clock.h"
+#include "doc/patch.h"
+#include "item/layout.h"
+#include "item/place_cache.h"
+
+typedef struct items {
+    store *store;
+    committer *committer;
+    place_cache *places;
+    const clock_source *clock;
+} items;
+
+typedef struct item_key {
+    pkey partition;
+    epk epk;
+    slice id;
+} item_key;
+
+/* ---- reading ---- */
+
+typedef struct item_found {
+    store_value value; /* pins body */
+    item_head head;
+    slice body; /* BSON */
+    item_place place;
+    const container_range *range;
+} item_found;
+
+/* E_NOT_FOUND: not there, or expired. On OK give the item back. Adds the charge of a read. */
+MUST_CHECK err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out);
+void item_give(item_found *found);
+
+bool item_expired(const container *c, const item_head *head, int64_t now_s);
+
+/* The etag's text, quotes included: "xxxxxxxx-0000-0d00-0000-tttttttt0000" from lsn and ts. */
+enum { ITEM_ETAG_BYTES = 38 };
+void item_etag(char text[ITEM_ETAG_BYTES + 1], uint64_t lsn, uint32_t ts);
+bool item_etag_matches(slice wanted, uint64_t lsn, uint32_t ts); /* also without quotes; "*" matches all */
+
+/* ---- writing ---- */
+
+typedef enum item_kind { ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_PATCH, ITEM_READ } item_kind;
+
+typedef struct item_op {
+    /* what is asked */
+    item_kind kind;
+    item_key key;
+    slice body;          /* create, upsert, replace: BSON without system properties */
+    const patch *patch;  /* patch */
+    slice if_match;      /* etag; empty: any */
+    slice if_none_match; /* read: not modified if it matches */
+    int32_t ttl;         /* item_check_body's */
+    bool not_indexed;
+
+    /* how it went */
+    op op; /* charge and sentence of this one; its arena is the request's */
+    err code;
+    bool created; /* an upsert that inserted */
+    bool before_there;
+    item_head before; /* the item before the write */
+    item_head after;  /* its stamp now */
+    slice result;     /* body now: create, upsert, replace, patch, read */
+    slice before_body;
+    uint32_t range_id;
+    store_value pin; /* of before_body and result */
+} item_op;
+
+/* One request's operations, decided and written together. `done` runs on the committer's thread and must hand over. */
+typedef struct item_commit item_commit;
+struct item_commit {
+    commit base;
+    const items *items;
+    container *container; /* the caller's reference is held until done */
+    item_op *ops;
+    size_t n;
+    bool atomic;      /* all or nothing; otherwise each by itself */
+    int64_t range_id; /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
+    void (*done)(item_commit *c);
+};
+
+/* Checks a body for create, upsert and replace: id, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key and
+ * op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
+MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
+MUST_CHECK err item_check_id(op *o, slice id);
+
+/* The key of an item addressed from outside: whole, within limits, hashed. */
+MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out);
+
+void item_commit_submit(item_commit *c);
+
+/* After done, on the caller's own thread: the charges, from what was there before and after; the sum is returned. Then the pins must be
+ * given back. */
+double item_commit_charge(item_commit *c);
+void item_commit_give(item_commit *c);
+
+/* ---- reading many, in creation order ---- */
+
+typedef struct item_scope {
+    const container_range *range; /* this one */
+    const epk *min, *max;         /* of it only [min, max), or NULL */
+    const item_key *partition;    /* one logical partition, or NULL; its id is not looked at */
+} item_scope;
+
+/* Called for each item in document-number order; false ends the page (the item counts as not seen). */
+typedef bool (*item_visit)(void *context, const item_found *found);
+
+/* Visits items with number > after until the visitor stops (then *more_out) or there are no more. *after is moved along. At most
+ * `steps_max` entries are looked at, so that a page's time is bounded; running into it also sets *more_out. */
+MUST_CHECK err item_feed(const items *s, op *o, const container *c, const item_scope *scope, uint64_t *after, size_t steps_max,
+                         item_visit visit, void *context, bool *more_out);
+
+/* ---- expiry ---- */
+
+/* Removes expired items of a container, at most `most` of them, by a commit of its own that waits its turn like any other; also brings the
+ * ttl backfill on by a step. `in_flight` is counted down when it has ended. */
+void item_sweep(const items *s, container *c, unsigned most, atomic_uint *in_flight);

@@ -1,0 +1,197 @@
+#include "item/layout.h"
+
+#include <assert.h>
+#include <endian.h>
+
+enum { HEAD_VERSION = 1 };
+
+/* ---- building keys ---- */
+
+static void add(layout_key *k, const void *p, size_t n) {
+    assert(n <= sizeof k->bytes - k->n); /* ids, keys and unique values are bounded long before */
+    memcpy(k->bytes + k->n, p ? p : "", n);
+    k->n += n;
+}
+
+static void add32(layout_key *k, uint32_t value) {
+    value = htobe32(value);
+    add(k, &value, sizeof value);
+}
+
+static void add64(layout_key *k, uint64_t value) {
+    value = htobe64(value);
+    add(k, &value, sizeof value);
+}
+
+static void add_partition(layout_key *k, const epk *e, const pkey *key) {
+    char space[3 * LIMIT_KEY_BYTES_V2 * 2 + 64];
+    buf encoded = {.p = space, .cap = sizeof space, .max = sizeof space};
+    pkey_encode(&encoded, key);
+    assert(buf_ok(&encoded));
+    add(k, e->bytes, e->n);
+    add(k, encoded.p, encoded.n);
+}
+
+static void start(layout_key *k, uint32_t container, layout_tag tag) {
+    k->n = 0;
+    add32(k, container);
+    k->bytes[k->n++] = (char)tag;
+}
+
+void layout_item(layout_key *k, item_place place) {
+    layout_segment(k, place.segment);
+    add64(k, place.number);
+}
+
+void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id) {
+    start(k, container, LAYOUT_PRIMARY);
+    add_partition(k, e, key);
+    add(k, id.p, id.n);
+}
+
+void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t number) {
+    start(k, container, LAYOUT_ORDER);
+    add(k, e->bytes, e->n);
+    add64(k, number);
+}
+
+void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values) {
+    start(k, container, LAYOUT_UNIQUE);
+    k->bytes[k->n++] = (char)index;
+    add_partition(k, e, key);
+    add(k, values.p, values.n);
+}
+
+void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place) {
+    start(k, container, tag);
+    add32(k, time_s);
+    add32(k, place.segment);
+    add64(k, place.number);
+}
+
+void layout_range(layout_key *k, uint32_t container, uint32_t range) {
+    k->n = 0;
+    k->bytes[k->n++] = 'R';
+    add32(k, container);
+    add32(k, range);
+}
+
+void layout_backfill(layout_key *k, uint32_t container) {
+    k->n = 0;
+    k->bytes[k->n++] = 'B';
+    add32(k, container);
+}
+
+void layout_container(layout_key *k, uint32_t container) {
+    k->n = 0;
+    add32(k, container);
+}
+
+void layout_container_tag(layout_key *k, uint32_t container, layout_tag tag) {
+    start(k, container, tag);
+}
+
+void layout_segment(layout_key *k, uint32_t segment) {
+    k->n = 0;
+    add32(k, segment);
+}
+
+void layout_after(layout_key *k) {
+    while (k->n && (unsigned char)k->bytes[k->n - 1] == 0xFF) {
+        k->n--;
+    }
+    if (k->n) {
+        k->bytes[k->n - 1]++;
+    }
+}
+
+/* ---- reading them ---- */
+
+static uint32_t get32(const char *p) {
+    uint32_t value;
+    memcpy(&value, p, sizeof value);
+    return be32toh(value);
+}
+
+static uint64_t get64(const char *p) {
+    uint64_t value;
+    memcpy(&value, p, sizeof value);
+    return be64toh(value);
+}
+
+void layout_place_write(char bytes[12], item_place place) {
+    uint32_t segment = htobe32(place.segment);
+    uint64_t number = htobe64(place.number);
+    memcpy(bytes, &segment, 4);
+    memcpy(bytes + 4, &number, 8);
+}
+
+bool layout_place_read(slice value, item_place *place_out) {
+    if (value.n != 12) {
+        return false;
+    }
+    *place_out = (item_place){get32(value.p), get64(value.p + 4)};
+    return true;
+}
+
+bool layout_item_read(slice key, item_place *place_out) {
+    return layout_place_read(key, place_out);
+}
+
+bool layout_order_read(slice key, slice value, item_place *place_out) {
+    if (key.n < 13 || value.n != 4) {
+        return false;
+    }
+    *place_out = (item_place){get32(value.p), get64(key.p + key.n - 8)};
+    return true;
+}
+
+bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out) {
+    if (key.n != 5 + 4 + 12) {
+        return false;
+    }
+    *time_out = get32(key.p + 5);
+    return layout_place_read(slice_skip(key, 9), place_out);
+}
+
+/* ---- values ---- */
+
+void layout_head_write(char bytes[LAYOUT_HEAD_BYTES], const item_head *head) {
+    memset(bytes, 0, LAYOUT_HEAD_BYTES);
+    uint32_t ts = htole32(head->ts), ttl = htole32((uint32_t)head->ttl);
+    uint64_t lsn = htole64(head->lsn), number = htole64(head->number);
+    bytes[0] = HEAD_VERSION;
+    bytes[1] = (char)head->flags;
+    memcpy(bytes + 4, &ts, 4);
+    memcpy(bytes + 8, &lsn, 8);
+    memcpy(bytes + 16, &ttl, 4);
+    memcpy(bytes + 24, &number, 8);
+}
+
+bool layout_head_read(slice value, item_head *head_out, slice *body_out) {
+    if (value.n < LAYOUT_HEAD_BYTES + 5 || value.p[0] != HEAD_VERSION) {
+        return false;
+    }
+    uint32_t ts, ttl;
+    uint64_t lsn, number;
+    memcpy(&ts, value.p + 4, 4);
+    memcpy(&lsn, value.p + 8, 8);
+    memcpy(&ttl, value.p + 16, 4);
+    memcpy(&number, value.p + 24, 8);
+    *head_out = (item_head){(uint8_t)value.p[1], le32toh(ts), le64toh(lsn), (int32_t)le32toh(ttl), le64toh(number)};
+    *body_out = slice_skip(value, LAYOUT_HEAD_BYTES);
+    return true;
+}
+
+void layout_counts_write(char bytes[32], const range_counts *counts) {
+    uint64_t fields[4] = {htobe64(counts->lsn), htobe64(counts->number_next), htobe64(counts->items), htobe64(counts->bytes)};
+    memcpy(bytes, fields, 32);
+}
+
+bool layout_counts_read(slice value, range_counts *counts_out) {
+    if (value.n != 32) {
+        return false;
+    }
+    *counts_out = (range_counts){get64(value.p), get64(value.p + 8), get64(value.p + 16), get64(value.p + 24)};
+    return true;
+}

@@ -1,0 +1,83 @@
+/* layout.h — how items and the small keys that lead to them lie in the store. Numbers are big-endian, so byte order is value order.
+ *
+ *   STORE_ITEMS  segment u32 · number u64                               → item: head (32 bytes) and BSON
+ *   STORE_INDEX  container u32 · 'k' · EPK · partition key · id         → segment u32 · number u64           the primary key
+ *                container u32 · 'o' · EPK · number u64                 → segment u32                        creation order in a partition
+ *                container u32 · 'u' · index u8 · EPK · key · values    → number u64                         unique keys
+ *                container u32 · 't' · time u32 · segment · number      → (empty)                            items that say their own ttl
+ *                container u32 · 'd' · time u32 · segment · number      → (empty)                            items under the default ttl
+ *   STORE_META   'R' · container u32 · range u32                        → lsn · number_next · items · bytes  u64 each
+ *                'B' · container u32                                  → segment u32 · number u64           the ttl backfill is here
+ *
+ * A document number holds the range's prefix in its upper bits (LAYOUT_PREFIX_SHIFT), so ranges never give the same; items of one range are
+ * one run of keys in creation order. Why items lie by number and not by key: docs/layout.md. */
+#pragma once
+
+#include "item/container.h"
+
+enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_KEY_BYTES_MAX = 16384 };
+
+/* The head of a stored item, little-endian, at these offsets:
+ *    0  u8   layout version, 1          8  u64  lsn of the last write
+ *    1  u8   flags                     16  i32  ttl of its own, 0 if none
+ *    2  u16  0                         20  u32  0
+ *    4  u32  _ts                       24  u64  document number */
+typedef struct item_head {
+    uint8_t flags;
+    uint32_t ts;
+    uint64_t lsn;
+    int32_t ttl;
+    uint64_t number;
+} item_head;
+
+enum { ITEM_NOT_INDEXED = 1 }; /* flag: written with the indexing directive Exclude */
+
+/* Where an item is: what the primary key leads to. */
+typedef struct item_place {
+    uint32_t segment;
+    uint64_t number;
+} item_place;
+
+/* A key under construction, on the stack. */
+typedef struct layout_key {
+    size_t n;
+    char bytes[LAYOUT_KEY_BYTES_MAX];
+} layout_key;
+
+static inline slice layout_view(const layout_key *k) {
+    return slice_of(k->bytes, k->n);
+}
+
+typedef enum layout_tag {
+    LAYOUT_PRIMARY = 'k',
+    LAYOUT_ORDER = 'o',
+    LAYOUT_UNIQUE = 'u',
+    LAYOUT_TTL_OWN = 't',
+    LAYOUT_TTL_DEFAULT = 'd'
+} layout_tag;
+
+void layout_item(layout_key *k, item_place place);
+void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id);
+void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t number);
+void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values);
+void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place);
+void layout_range(layout_key *k, uint32_t container, uint32_t range);
+void layout_backfill(layout_key *k, uint32_t container);
+
+/* Bounds of whole runs: every key that begins so. */
+void layout_container(layout_key *k, uint32_t container);
+void layout_container_tag(layout_key *k, uint32_t container, layout_tag tag);
+void layout_segment(layout_key *k, uint32_t segment);
+void layout_after(layout_key *k); /* the first key beyond all that begin with this one */
+
+void layout_place_write(char bytes[12], item_place place);
+bool layout_place_read(slice value, item_place *place_out);
+bool layout_item_read(slice key, item_place *place_out);                       /* from a STORE_ITEMS key */
+bool layout_order_read(slice key, slice value, item_place *place_out);         /* from an 'o' entry */
+bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out); /* from a 't' or 'd' key */
+
+void layout_head_write(char bytes[LAYOUT_HEAD_BYTES], const item_head *head);
+bool layout_head_read(slice value, item_head *head_out, slice *body_out); /* false: not an item */
+
+void layout_counts_write(char bytes[32], const range_counts *counts);
+bool layout_counts_read(slice value, range_counts *counts_out);

@@ -1,0 +1,98 @@
+#include <stdio.h>
+
+#include "base/log.h"
+#include "item/item.h"
+#include "throughput/charge.h"
+
+bool item_expired(const container *c, const item_head *head, int64_t now_s) {
+    if (c->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
+        return false;
+    }
+    int32_t ttl = head->ttl > 0 ? head->ttl : c->ttl;
+    return ttl > 0 && (int64_t)head->ts + ttl <= now_s;
+}
+
+void item_etag(char text[ITEM_ETAG_BYTES + 1], uint64_t lsn, uint32_t ts) {
+    static const char digits[] = "0123456789abcdef";
+    memcpy(text, "\"00000000-0000-0d00-0000-000000000000\"", ITEM_ETAG_BYTES + 1);
+    for (int i = 0; i < 8; i++) {
+        text[1 + i] = digits[(uint32_t)lsn >> (28 - 4 * i) & 15];
+        text[25 + i] = digits[ts >> (28 - 4 * i) & 15];
+    }
+}
+
+bool item_etag_matches(slice wanted, uint64_t lsn, uint32_t ts) {
+    char text[ITEM_ETAG_BYTES + 1];
+    if (slice_eq(wanted, SLICE_LIT("*"))) {
+        return true;
+    }
+    item_etag(text, lsn, ts);
+    return slice_eq(wanted, slice_of(text, ITEM_ETAG_BYTES)) || slice_eq(wanted, slice_of(text + 1, ITEM_ETAG_BYTES - 2));
+}
+
+void item_give(item_found *found) {
+    store_give(&found->value);
+}
+
+static bool has_key(const container *c, const item_key *key, slice body) {
+    bson_iter_t it;
+    if (!doc_find_key(body, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it) || !slice_eq(doc_text(&it), key->id)) {
+        return false;
+    }
+    op unused = {0};
+    pkey partition;
+    return pkey_extract(&unused, body, &c->key, &partition) == OK && pkey_equal(&partition, &key->partition);
+}
+
+static err load(const items *s, item_found *found) {
+    layout_key k;
+    layout_item(&k, found->place);
+    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found->value));
+    if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
+        log_error("item", "stored item is damaged", "segment=%u number=%lu", found->place.segment, (unsigned long)found->place.number);
+        item_give(found);
+        return E_STORE_CORRUPT;
+    }
+    return OK;
+}
+
+static bool load_guessed(const items *s, const container *c, const item_key *key, uint64_t hash, item_found *found) {
+    if (!place_cache_guess(s->places, hash, &found->place) || load(s, found) != OK) {
+        return false;
+    }
+    if (has_key(c, key, found->body)) {
+        return true;
+    }
+    item_give(found);
+    return false;
+}
+
+static err find(const items *s, const container *c, const item_key *key, item_found *found) {
+    layout_key k;
+    store_value value;
+    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
+    uint64_t hash = place_cache_hash(layout_view(&k));
+    if (load_guessed(s, c, key, hash, found)) {
+        return OK;
+    }
+    TRY(store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &value));
+    bool placed = layout_place_read(value.bytes, &found->place);
+    store_give(&value);
+    if (!placed) {
+        return E_STORE_CORRUPT;
+    }
+    TRY(load(s, found)); /* gone since: it was deleted between the two lookups */
+    place_cache_note(s->places, hash, found->place);
+    return OK;
+}
+
+err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+    *found_out = (item_found){.range = container_route(c, &key->epk)};
+    err code = find(s, c, key, found_out);
+    if (code == OK && item_expired(c, &found_out->head, o->now_s)) {
+        item_give(found_out);
+        code = E_NOT_FOUND;
+    }
+    op_charge(o, code == OK ? charge_read(found_out->body.n) : CHARGE_FAILED);
+    return code;
+}

@@ -1,0 +1,40 @@
+/* stored.h — within item/: an item as the committer handles it, and the entries that go with it. Committer's thread. */
+#pragma once
+
+#include "item/item.h"
+
+/* An item as it is now, the group's changes included. */
+typedef struct stored_item {
+    bool there;
+    item_place place;
+    item_head head;
+    slice body;
+    store_value pin; /* of body, if the store holds it */
+} stored_item;
+
+/* What a write works on. */
+typedef struct item_work {
+    commit_group *group;
+    container *container;
+    container_range *range;
+    arena *arena; /* for bytes that outlive the group */
+    int64_t now_s;
+} item_work;
+
+MUST_CHECK err item__load(const item_work *w, const item_key *key, stored_item *stored_out);
+MUST_CHECK err item__load_place(const item_work *w, item_place place, stored_item *stored_out);
+
+/* The key that an item has by its body. */
+MUST_CHECK err item__key_of(const container *c, slice body, item_key *key_out);
+
+/* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. */
+void item__put(const item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
+void item__remove(const item_work *w, const item_key *key, const stored_item *stored);
+
+/* Unique keys: E_UNIQUE_KEY if another item of the partition has the same values. `self` is the item's own number, or 0. */
+MUST_CHECK err item__unique_check(const item_work *w, const item_key *key, slice body, uint64_t self);
+void item__unique_put(const item_work *w, const item_key *key, slice body, item_place place);
+void item__unique_remove(const item_work *w, const item_key *key, slice body);
+
+/* The expiry entry that an item of this head has; false if none. */
+bool item__expiry_key(const container *c, item_place place, const item_head *head, layout_key *k);

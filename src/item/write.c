@@ -1,0 +1,261 @@
+/* Writing items: what the committer decides for one request's operations.
+ *
+ * For each operation: find what is there now; check existence, etag and unique keys against it; number and stamp the item; put it and all
+ * entries that lead to it. An operation that fails leaves neither changes nor counts; in an atomic request it takes the others with it. */
+#include <assert.h>
+
+#include "item/stored.h"
+#include "throughput/charge.h"
+
+static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
+    return (item_head){
+        .flags = op->not_indexed ? ITEM_NOT_INDEXED : 0,
+        .ts = (uint32_t)w->now_s,
+        .lsn = ++w->range->pending.lsn,
+        .ttl = op->ttl,
+        .number = number,
+    };
+}
+
+static uint64_t next_number(item_work *w) {
+    const container_space *space = w->container->space;
+    const partition_range *range = &space->map->ranges[w->range - space->ranges];
+    return (uint64_t)range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next++;
+}
+
+static err insert(item_work *w, item_op *op) {
+    static const stored_item nothing = {0};
+    item_place place = {w->range->segment, next_number(w)};
+    TRY(item__unique_check(w, &op->key, op->body, 0));
+    op->after = stamp(w, op, place.number);
+    op->result = op->body;
+    op->created = true;
+    item__put(w, &op->key, place, &op->after, op->body, &nothing);
+    return OK;
+}
+
+static err overwrite(item_work *w, item_op *op, const stored_item *now, slice body) {
+    if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
+        return E_PRECONDITION;
+    }
+    TRY(item__unique_check(w, &op->key, body, now->place.number));
+    op->after = stamp(w, op, now->place.number);
+    op->result = body;
+    item__put(w, &op->key, now->place, &op->after, body, now);
+    return OK;
+}
+
+static err apply_create(item_work *w, item_op *op, const stored_item *now) {
+    return now->there ? E_CONFLICT : insert(w, op);
+}
+
+static err apply_upsert(item_work *w, item_op *op, const stored_item *now) {
+    return now->there ? overwrite(w, op, now, op->body) : insert(w, op);
+}
+
+static err apply_replace(item_work *w, item_op *op, const stored_item *now) {
+    return now->there ? overwrite(w, op, now, op->body) : E_NOT_FOUND;
+}
+
+static err apply_delete(item_work *w, item_op *op, const stored_item *now) {
+    if (!now->there) {
+        return E_NOT_FOUND;
+    }
+    if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
+        return E_PRECONDITION;
+    }
+    item__remove(w, &op->key, now);
+    w->range->pending.lsn++;
+    op->after = now->head;
+    op->after.lsn = w->range->pending.lsn;
+    return OK;
+}
+
+/* The patched body must still be the same item. */
+static err check_patched(item_work *w, item_op *op, slice body) {
+    item_op whole = {.kind = ITEM_REPLACE, .key.id = op->key.id, .body = body};
+    err code = item_check_body(&op->op, w->container, w->container->key.n ? &op->key.partition : NULL, &whole);
+    if (code == E_KEY_MISMATCH) {
+        return op_fail(&op->op, E_BAD_REQUEST, "A patch cannot change the item's partition key.");
+    }
+    op->ttl = whole.ttl;
+    return code;
+}
+
+static err apply_patch(item_work *w, item_op *op, const stored_item *now) {
+    if (!now->there) {
+        return E_NOT_FOUND;
+    }
+    if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
+        return E_PRECONDITION;
+    }
+    buf patched = buf_init(LIMIT_ITEM_BYTES);
+    err code = patch_apply(&op->op, op->patch, now->body, &patched);
+    slice body = code == OK ? arena_copy(w->arena, buf_view(&patched)) : SLICE_EMPTY;
+    buf_free(&patched);
+    TRY(code);
+    TRY(check_patched(w, op, body));
+    return overwrite(w, op, now, body);
+}
+
+static err apply_read(item_work *w, item_op *op, const stored_item *now) {
+    (void)w;
+    if (!now->there) {
+        return E_NOT_FOUND;
+    }
+    op->after = now->head;
+    if (op->if_none_match.n && item_etag_matches(op->if_none_match, now->head.lsn, now->head.ts)) {
+        return E_NOT_MODIFIED;
+    }
+    op->result = now->body;
+    return OK;
+}
+
+static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
+    [ITEM_CREATE] = apply_create, [ITEM_UPSERT] = apply_upsert, [ITEM_REPLACE] = apply_replace,
+    [ITEM_DELETE] = apply_delete, [ITEM_PATCH] = apply_patch,   [ITEM_READ] = apply_read,
+};
+
+/* An expired item is as good as gone: its bytes go now, and what follows finds nothing. */
+static void bury(item_work *w, const item_op *op, stored_item *now) {
+    if (now->there && item_expired(w->container, &now->head, w->now_s)) {
+        if (op->kind != ITEM_READ) {
+            item__remove(w, &op->key, now);
+        }
+        store_give(&now->pin);
+        *now = (stored_item){0};
+    }
+}
+
+static err apply_one(item_work *w, item_op *op) {
+    stored_item now;
+    w->arena = op->op.arena;
+    w->range = container_route(w->container, &op->key.epk);
+    op->range_id = w->range->id;
+    TRY(item__load(w, &op->key, &now));
+    bury(w, op, &now);
+    op->before_there = now.there;
+    op->before = now.head;
+    op->before_body = now.body;
+    op->pin = now.pin;
+    return appliers[op->kind](w, op, &now);
+}
+
+/* One operation, or nothing of it. */
+static err apply_or_leave(item_work *w, item_op *op) {
+    store_mark mark = store_batch_mark(&w->group->batch);
+    container_range *range = container_route(w->container, &op->key.epk);
+    range_counts counts = range->pending;
+    op->code = apply_one(w, op);
+    if (op->code != OK) {
+        store_batch_cut(&w->group->batch, mark);
+        range->pending = counts;
+    } else if (op->kind != ITEM_READ) {
+        commit_link(w->group, &range->hook);
+    }
+    return op->code;
+}
+
+static void fail_others(item_commit *c, size_t failed) {
+    for (size_t i = 0; i < c->n; i++) {
+        if (i != failed) {
+            c->ops[i].code = E_FAILED_DEPENDENCY;
+        }
+    }
+}
+
+static err check_target(const item_commit *c) {
+    const container_space *space = c->container->space;
+    if (space->deleted) {
+        return E_OWNER_NOT_FOUND;
+    }
+    bool gone = c->range_id >= 0 && !partition_map_by_id(space->map, (uint32_t)c->range_id);
+    return gone ? E_RANGE_GONE : OK;
+}
+
+/* A bulk request names its range; an operation whose key lies elsewhere is told so. */
+static bool in_named_range(const item_commit *c, const item_op *op) {
+    return c->range_id < 0 || container_route(c->container, &op->key.epk)->id == (uint32_t)c->range_id;
+}
+
+static err apply_all(commit *base, commit_group *group) {
+    item_commit *c = (item_commit *)base;
+    item_work w = {.group = group, .container = c->container, .now_s = clock_wall_ms(c->items->clock) / 1000};
+    TRY(check_target(c));
+    if (!c->atomic) {
+        for (size_t i = 0; i < c->n; i++) {
+            if (c->ops[i].code != OK) {
+                continue; /* refused while it was prepared */
+            }
+            if (in_named_range(c, &c->ops[i])) {
+                apply_or_leave(&w, &c->ops[i]);
+            } else {
+                c->ops[i].code = E_RANGE_GONE;
+            }
+        }
+        return OK;
+    }
+    container_range *range = container_route(c->container, &c->ops[0].key.epk); /* one key, one range */
+    range_counts counts = range->pending;
+    for (size_t i = 0; i < c->n; i++) {
+        err code = apply_or_leave(&w, &c->ops[i]);
+        if (code != OK) {
+            range->pending = counts;
+            fail_others(c, i);
+            return code; /* the committer cuts the changes */
+        }
+    }
+    return OK;
+}
+
+static void all_done(commit *base) {
+    item_commit *c = (item_commit *)base;
+    c->done(c);
+}
+
+void item_commit_submit(item_commit *c) {
+    assert(c->n > 0);
+    c->base = (commit){.apply = apply_all, .done = all_done};
+    committer_submit(c->items->committer, &c->base);
+}
+
+/* ---- after the commit, on the caller's thread ---- */
+
+static double charge_of(const item_op *op, const index_policy *index) {
+    index_policy none = {.off = true};
+    const index_policy *now = op->not_indexed ? &none : index;
+    const index_policy *then = op->before.flags & ITEM_NOT_INDEXED ? &none : index;
+    if (op->code == E_FAILED_DEPENDENCY) {
+        return 0;
+    }
+    if (op->code != OK) {
+        return CHARGE_FAILED;
+    }
+    switch (op->kind) {
+    case ITEM_READ:
+        return charge_read(op->result.n);
+    case ITEM_DELETE:
+        return charge_delete(op->before_body.n, index_terms(then, op->before_body));
+    case ITEM_PATCH:
+        return charge_patch(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result), op->patch->n);
+    default:
+        return op->created ? charge_create(op->result.n, index_terms(now, op->result))
+                           : charge_replace(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result));
+    }
+}
+
+double item_commit_charge(item_commit *c) {
+    double sum = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        double ru = charge_of(&c->ops[i], &c->container->index);
+        op_charge(&c->ops[i].op, ru);
+        sum += ru;
+    }
+    return sum;
+}
+
+void item_commit_give(item_commit *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        store_give(&c->ops[i].pin);
+    }
+}

@@ -1,0 +1,46 @@
+#include "throughput/charge.h"
+
+/* The service's table: KB, RU to read, RU to write without indexing. */
+static const struct price {
+    double kb, read, write;
+} prices[] = {
+    {1, 1.00, 104.0 / 21}, {2, 1.04, 6.29},    {4, 1.14, 6.67},     {8, 1.33, 7.04},      {16, 1.67, 9.52},       {32, 2.19, 11.23},
+    {64, 4.76, 22.67},     {128, 9.95, 48.19}, {256, 20.28, 98.29}, {512, 40.95, 184.57}, {1024, 145.90, 625.00}, {2048, 291.80, 1250.00},
+};
+
+enum { PRICES = sizeof prices / sizeof *prices };
+
+/* Linear between the table's points, flat below the first, the last slope beyond the end. */
+static struct price price_of(size_t bytes) {
+    double kb = (double)bytes / 1024;
+    if (kb <= prices[0].kb) {
+        return prices[0];
+    }
+    unsigned i = 1;
+    while (i < PRICES - 1 && kb > prices[i].kb) {
+        i++;
+    }
+    const struct price *low = &prices[i - 1], *high = &prices[i];
+    double part = (kb - low->kb) / (high->kb - low->kb);
+    return (struct price){kb, low->read + part * (high->read - low->read), low->write + part * (high->write - low->write)};
+}
+
+double charge_read(size_t bytes) {
+    return price_of(bytes).read;
+}
+
+double charge_create(size_t bytes, size_t terms) {
+    return price_of(bytes).write + (double)terms * CHARGE_TERM;
+}
+
+double charge_replace(size_t bytes, size_t terms_changed) {
+    return 2 * price_of(bytes).write + (double)terms_changed * CHARGE_TERM;
+}
+
+double charge_patch(size_t bytes, size_t terms_changed, size_t properties) {
+    return charge_replace(bytes, terms_changed) + (double)properties * CHARGE_PATCHED_PROPERTY;
+}
+
+double charge_delete(size_t bytes, size_t terms) {
+    return charge_create(bytes, terms);
+}

@@ -1,0 +1,285 @@
+#include "partition/epk.h"
+
+#include <assert.h>
+
+#include "partition/hash.h"
+
+/* Wide arithmetic on V2 hashes; gcc and clang have it on every 64-bit machine. */
+__extension__ typedef unsigned __int128 u128;
+
+static const u128 v2_max = ((u128)0x3FFFFFFFFFFFFFFFu << 64) | 0xFFFFFFFFFFFFFFFFu;
+static const uint64_t v1_max = 0xFFFFFFFFu;
+
+enum {
+    V2_BYTES = 16,
+    V1_TEXT_UNITS = 100, /* UTF-16 units of a string that count */
+    V1_TEXT_BYTES = 100, /* bytes of it that are appended; one more when it is longer */
+    V1_NUMBER_BYTES = 10,
+};
+
+static_assert(V1_NUMBER_BYTES + 1 + V1_TEXT_BYTES + 1 <= EPK_BYTES_MAX, "a V1 key fits");
+static_assert(V2_BYTES * LIMIT_KEY_LEVELS + 1 <= EPK_BYTES_MAX, "a MultiHash prefix's end fits");
+
+static void add_byte(epk *e, unsigned byte) {
+    assert(e->n < EPK_BYTES_MAX);
+    e->bytes[e->n++] = (unsigned char)byte;
+}
+
+epk epk_min(void) {
+    return (epk){0};
+}
+
+epk epk_max(void) {
+    return (epk){.n = 1, .bytes = {0xFF}};
+}
+
+/* ---- what is hashed ---- */
+
+/* Type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). */
+static void add_hashed(buf *out, const pkey_value *value, char terminator) {
+    buf_add_byte(out, (char)value->type);
+    if (value->type == PKEY_NUMBER) {
+        uint64_t bits = 0;
+        memcpy(&bits, &value->number, sizeof bits);
+        for (int i = 0; i < 8; i++) {
+            buf_add_byte(out, (char)(bits >> (8 * i)));
+        }
+    } else if (value->type == PKEY_STRING) {
+        buf_add_slice(out, value->text);
+        buf_add_byte(out, terminator);
+    }
+}
+
+/* ---- V2 ---- */
+
+static void add_u128(epk *e, u128 v) {
+    for (int i = V2_BYTES - 1; i >= 0; i--) {
+        add_byte(e, (unsigned)(v >> (8 * i)) & 0xFF);
+    }
+}
+
+static u128 hash_v2(const pkey_value *values, size_t n) {
+    char room[LIMIT_KEY_BYTES_V2 + 64]; /* a key within limits needs no more */
+    buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
+    buf large = buf_init(BUF_NO_LIMIT);
+    for (size_t i = 0; i < n; i++) {
+        add_hashed(&bytes, &values[i], '\xFF');
+    }
+    for (size_t i = 0; i < n && !buf_ok(&bytes); i++) {
+        add_hashed(&large, &values[i], '\xFF');
+    }
+    hash128 h = hash_murmur3_128(buf_view(buf_ok(&bytes) ? &bytes : &large));
+    buf_free(&large);
+    return ((u128)h.h2 << 64 | h.h1) & v2_max;
+}
+
+void epk_hash_v2(const pkey_value *values, size_t n, epk *epk_out) {
+    *epk_out = epk_min();
+    add_u128(epk_out, hash_v2(values, n));
+}
+
+/* ---- V1 ---- */
+
+/* `05`, eight bits, then groups of seven with the low bit saying that another follows; a trailing run of zeros is left out. Byte order is
+ * number order, but -0 and 0 are one. */
+static void add_number_v1(epk *e, double number) {
+    uint64_t bits = 0;
+    memcpy(&bits, &number, sizeof bits);
+    uint64_t left = bits >> 63 ? ~bits + 1 : bits ^ (uint64_t)1 << 63;
+    add_byte(e, PKEY_NUMBER);
+    add_byte(e, (unsigned)(left >> 56));
+    left <<= 8;
+    do {
+        unsigned group = (unsigned)(left >> 56) & 0xFE;
+        left <<= 7;
+        add_byte(e, left ? group | 1 : group);
+    } while (left);
+}
+
+/* The number at the head of a V1 bound, as a hash; anything malformed or out of range goes to the nearest end. */
+static uint64_t read_number_v1(const epk *e) {
+    if (e->n && e->bytes[0] > PKEY_NUMBER) {
+        return v1_max;
+    }
+    if (e->n < 3 || e->bytes[0] < PKEY_NUMBER) {
+        return 0;
+    }
+    uint64_t payload = (uint64_t)e->bytes[1] << 56;
+    int shift = 56;
+    for (size_t i = 2; i < e->n && shift > 0; i++) {
+        shift -= 7;
+        payload |= (uint64_t)(e->bytes[i] >> 1) << shift;
+        if ((e->bytes[i] & 1) == 0) {
+            break;
+        }
+    }
+    uint64_t bits = payload >> 63 ? payload ^ (uint64_t)1 << 63 : ~(payload - 1);
+    double number = 0;
+    memcpy(&number, &bits, sizeof number);
+    return !(number > 0) ? 0 : number < (double)v1_max ? (uint64_t)number : v1_max;
+}
+
+/* Each byte plus one, so that the closing 00 sorts below all; FF stays. */
+static void add_text_v1(epk *e, slice text) {
+    bool whole = text.n <= V1_TEXT_BYTES;
+    size_t n = whole ? text.n : V1_TEXT_BYTES + 1;
+    add_byte(e, PKEY_STRING);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        add_byte(e, c < 0xFF ? c + 1u : c);
+    }
+    if (whole) {
+        add_byte(e, 0);
+    }
+}
+
+/* Cuts at V1_TEXT_UNITS UTF-16 units. A cut through a surrogate pair leaves a lone half, which the service's encoder writes as U+FFFD. */
+static slice cut_text_v1(slice text, char room[3 * V1_TEXT_UNITS]) {
+    size_t units = 0;
+    size_t at = 0;
+    bool torn = false;
+    while (at < text.n && units < V1_TEXT_UNITS) {
+        unsigned char c = (unsigned char)text.p[at];
+        size_t n = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+        torn = n == 4 && units + 1 == V1_TEXT_UNITS;
+        if (torn) {
+            break;
+        }
+        units += n == 4 ? 2 : 1;
+        at = at + n < text.n ? at + n : text.n;
+    }
+    if (!torn) {
+        return slice_of(text.p, at);
+    }
+    memcpy(room, text.p, at);
+    memcpy(room + at, "\xEF\xBF\xBD", 3);
+    return slice_of(room, at + 3);
+}
+
+void epk_hash_v1(const pkey_value *value, epk *epk_out) {
+    char cut_room[3 * V1_TEXT_UNITS];
+    char hash_room[3 * V1_TEXT_UNITS + 16];
+    buf hashed = {.p = hash_room, .cap = sizeof hash_room, .max = sizeof hash_room};
+    pkey_value cut = *value;
+    if (cut.type == PKEY_STRING) {
+        cut.text = cut_text_v1(value->text, cut_room);
+    }
+    add_hashed(&hashed, &cut, 0);
+    assert(buf_ok(&hashed));
+    *epk_out = epk_min();
+    add_number_v1(epk_out, hash_murmur3_32(buf_view(&hashed)));
+    if (cut.type == PKEY_STRING) {
+        add_text_v1(epk_out, cut.text);
+    } else if (cut.type == PKEY_NUMBER) {
+        add_number_v1(epk_out, cut.number);
+    } else {
+        add_byte(epk_out, cut.type);
+    }
+}
+
+/* ---- keys and prefixes ---- */
+
+void epk_of(const pkey_definition *definition, const pkey *key, epk *epk_out) {
+    size_t n = key->n < definition->n ? key->n : definition->n;
+    *epk_out = epk_min();
+    if (definition->kind == PKEY_MULTI_HASH) {
+        for (size_t i = 0; i < n; i++) {
+            add_u128(epk_out, hash_v2(&key->values[i], 1));
+        }
+    } else if (n && definition->version == 2) {
+        epk_hash_v2(key->values, n, epk_out);
+    } else if (n) {
+        epk_hash_v1(&key->values[0], epk_out);
+    }
+}
+
+void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *min_out, epk *max_out) {
+    epk_of(definition, key, min_out);
+    *max_out = *min_out;
+    add_byte(max_out, 0xFF);
+}
+
+/* ---- text ---- */
+
+void epk_write(buf *out, const epk *e) {
+    buf_add_hex(out, epk_view(e));
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool epk_parse(slice text, epk *epk_out) {
+    *epk_out = epk_min();
+    if (text.n % 2 || text.n / 2 > EPK_BYTES_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < text.n; i += 2) {
+        int high = hex_digit(text.p[i]);
+        int low = hex_digit(text.p[i + 1]);
+        if (high < 0 || low < 0) {
+            *epk_out = epk_min();
+            return false;
+        }
+        add_byte(epk_out, (unsigned)(high << 4 | low));
+    }
+    return true;
+}
+
+/* ---- arithmetic on bounds ---- */
+
+void epk_boundary(const pkey_definition *definition, uint32_t i, uint32_t n, epk *epk_out) {
+    assert(n > 0 && i <= n);
+    *epk_out = i == n ? epk_max() : epk_min();
+    if (i == 0 || i == n) {
+        return;
+    }
+    if (definition->kind == PKEY_HASH && definition->version == 1) {
+        add_number_v1(epk_out, (double)(i * (v1_max / n)));
+    } else {
+        add_u128(epk_out, i * (v2_max / n));
+    }
+}
+
+/* One level of a bound as a number: missing is the lowest, the FF that ends a range the highest. */
+static u128 read_level(const epk *e, size_t level) {
+    size_t from = level * V2_BYTES;
+    if (from < e->n && e->bytes[from] > 0x3F) {
+        return v2_max;
+    }
+    u128 v = 0;
+    for (size_t i = from; i < from + V2_BYTES; i++) {
+        v = v << 8 | (i < e->n ? e->bytes[i] : 0);
+    }
+    return v;
+}
+
+/* The first level where the bounds leave room decides. Bounds [20,40] and [21,10] leave none at the first level, so 20 stays and the
+ * second level is halved from 40 up to its end. */
+static void middle_v2(size_t levels, const epk *min, const epk *max, epk *epk_out) {
+    for (size_t i = 0; i < levels; i++) {
+        u128 low = read_level(min, i);
+        u128 high = read_level(max, i);
+        if (low == high || low + 1 == high) {
+            add_u128(epk_out, low);
+            continue;
+        }
+        high = low > high ? v2_max : high;
+        add_u128(epk_out, low + (high - low) / 2);
+        return;
+    }
+}
+
+bool epk_middle(const pkey_definition *definition, const epk *min, const epk *max, epk *epk_out) {
+    *epk_out = epk_min();
+    if (definition->kind == PKEY_HASH && definition->version == 1) {
+        add_number_v1(epk_out, (double)((read_number_v1(min) + read_number_v1(max)) / 2));
+    } else {
+        middle_v2(definition->kind == PKEY_MULTI_HASH ? definition->n : 1, min, max, epk_out);
+    }
+    return epk_cmp(min, epk_out) < 0 && epk_cmp(epk_out, max) < 0;
+}

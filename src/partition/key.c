@@ -1,0 +1,366 @@
+#include "partition/key.h"
+
+#include <math.h>
+
+#include "doc/json.h"
+
+/* ---- JSON text ---- */
+
+enum { SHOWN_MAX = 256 }; /* of a refused header, in the error's sentence */
+
+static err refuse(op *o, slice header) {
+    int n = (int)(header.n < SHOWN_MAX ? header.n : SHOWN_MAX);
+    return op_fail(o, E_BAD_REQUEST, "Partition key %.*s is invalid.", n, header.p ? header.p : "");
+}
+
+static pkey_value number_value(double number) {
+    return (pkey_value){.type = PKEY_NUMBER, .number = number};
+}
+
+/* The scalar under a cursor; false when it is none that can be a key. {} is for the caller: it means something in headers only. */
+static bool value_of(const bson_iter_t *iter, pkey_value *value_out) {
+    *value_out = (pkey_value){0};
+    switch (bson_iter_type(iter)) {
+    case BSON_TYPE_NULL:
+        value_out->type = PKEY_NULL;
+        return true;
+    case BSON_TYPE_BOOL:
+        value_out->type = bson_iter_bool(iter) ? PKEY_TRUE : PKEY_FALSE;
+        return true;
+    case BSON_TYPE_INT32:
+        *value_out = number_value(bson_iter_int32(iter));
+        return true;
+    case BSON_TYPE_INT64:
+        *value_out = number_value((double)bson_iter_int64(iter));
+        return true;
+    case BSON_TYPE_DOUBLE:
+        *value_out = number_value(bson_iter_double(iter));
+        return !isnan(value_out->number);
+    case BSON_TYPE_UTF8:
+        *value_out = (pkey_value){.type = PKEY_STRING, .text = doc_text(iter)};
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_empty_object(const bson_iter_t *iter) {
+    bson_iter_t child;
+    return BSON_ITER_HOLDS_DOCUMENT(iter) && bson_iter_recurse(iter, &child) && !bson_iter_next(&child);
+}
+
+static bool read_array(slice bson, pkey *key_out) {
+    bson_iter_t iter;
+    if (!bson_iter_init_from_data(&iter, (const uint8_t *)bson.p, bson.n)) {
+        return false;
+    }
+    while (bson_iter_next(&iter)) {
+        if (key_out->n == LIMIT_KEY_LEVELS) {
+            return false;
+        }
+        pkey_value *value = &key_out->values[key_out->n++];
+        if (is_empty_object(&iter)) {
+            *value = (pkey_value){.type = PKEY_UNDEFINED};
+        } else if (!value_of(&iter, value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nearly every header is one plain string, ["..."], and the path of a point read is short: no JSON for those. */
+static bool read_plain_string(slice header, pkey *key_out) {
+    if (header.n < 4 || memcmp(header.p, "[\"", 2) != 0 || memcmp(header.p + header.n - 2, "\"]", 2) != 0) {
+        return false;
+    }
+    slice text = slice_of(header.p + 2, header.n - 4);
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c < 0x20 || c > 0x7E || c == '"' || c == '\\') {
+            return false;
+        }
+    }
+    *key_out = (pkey){.n = 1, .values = {{.type = PKEY_STRING, .text = text}}};
+    return true;
+}
+
+/* A key's BSON is never longer than its text by more than a few bytes per component, so a buffer of the arena is enough; what does not
+ * fit has too many components. */
+static bool read_json(arena *a, slice header, pkey *key_out) {
+    size_t room = header.n + 128;
+    buf bson = {.p = arena_alloc(a, room), .cap = room, .max = room};
+    json_root root = JSON_OBJECT;
+    json_options options = {.depth_max = 2};
+    return json_to_bson(header, &options, &bson, &root, NULL) == OK && root == JSON_ARRAY && read_array(buf_view(&bson), key_out);
+}
+
+err pkey_parse(op *o, slice header, pkey *key_out) {
+    *key_out = (pkey){0};
+    if (read_plain_string(header, key_out)) {
+        return OK;
+    }
+    if (header.n > LIMIT_HEADER_BYTES || !read_json(o->arena, header, key_out)) {
+        *key_out = (pkey){0};
+        return refuse(o, header);
+    }
+    return OK;
+}
+
+/* One code point of valid UTF-8; bytes that are none come back as U+FFFD, one at a time. */
+static uint32_t next_code_point(slice text, size_t *at) {
+    const unsigned char *p = (const unsigned char *)text.p + *at;
+    size_t left = text.n - *at;
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    uint32_t c = n == 1 ? p[0] : p[0] & (0x7Fu >> n);
+    if (n > left || (p[0] >= 0x80 && p[0] < 0xC2)) {
+        *at += 1;
+        return 0xFFFD;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xC0) != 0x80) {
+            *at += 1;
+            return 0xFFFD;
+        }
+        c = c << 6 | (p[i] & 0x3Fu);
+    }
+    *at += n;
+    return c > 0x10FFFF ? 0xFFFD : c;
+}
+
+static void write_code_point(buf *out, uint32_t c) {
+    if (c == '"' || c == '\\') {
+        buf_add_byte(out, '\\');
+        buf_add_byte(out, (char)c);
+    } else if (c >= 0x20 && c < 0x7F) {
+        buf_add_byte(out, (char)c);
+    } else if (c < 0x10000) {
+        buf_addf(out, "\\u%04x", c);
+    } else {
+        buf_addf(out, "\\u%04x\\u%04x", 0xD7C0 + (c >> 10), 0xDC00 + (c & 0x3FF));
+    }
+}
+
+static void write_string(buf *out, slice text) {
+    buf_add_byte(out, '"');
+    for (size_t at = 0; at < text.n;) {
+        write_code_point(out, next_code_point(text, &at));
+    }
+    buf_add_byte(out, '"');
+}
+
+static void write_value(buf *out, const pkey_value *value) {
+    static const char *const words[] = {[PKEY_UNDEFINED] = "{}", [PKEY_NULL] = "null", [PKEY_FALSE] = "false", [PKEY_TRUE] = "true"};
+    if (value->type == PKEY_NUMBER && value->number == 0 && signbit(value->number)) {
+        buf_add_lit(out, "-0.0"); /* JavaScript would write 0, which is another key */
+    } else if (value->type == PKEY_NUMBER) {
+        json_add_double(out, value->number);
+    } else if (value->type == PKEY_STRING) {
+        write_string(out, value->text);
+    } else {
+        buf_add_slice(out, slice_str(words[value->type]));
+    }
+}
+
+void pkey_write(buf *out, const pkey *key) {
+    buf_add_byte(out, '[');
+    for (size_t i = 0; i < key->n; i++) {
+        if (i) {
+            buf_add_byte(out, ',');
+        }
+        write_value(out, &key->values[i]);
+    }
+    buf_add_byte(out, ']');
+}
+
+/* ---- documents ---- */
+
+static err refuse_component(op *o, const doc_path *path) {
+    int n = (int)(path->text.n < SHOWN_MAX ? path->text.n : SHOWN_MAX);
+    return op_fail(o, E_BAD_REQUEST,
+                   "Unsupported PartitionKey value component '%.*s'. Numeric, string, bool, null, Undefined are the only supported types.",
+                   n, path->text.p);
+}
+
+err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey *key_out) {
+    *key_out = (pkey){.n = definition->n};
+    for (size_t i = 0; i < definition->n; i++) {
+        bson_iter_t iter;
+        if (!doc_find(document, &definition->paths[i], &iter)) {
+            key_out->values[i] = (pkey_value){.type = PKEY_UNDEFINED};
+        } else if (!value_of(&iter, &key_out->values[i])) {
+            *key_out = (pkey){0};
+            return refuse_component(o, &definition->paths[i]);
+        }
+    }
+    return OK;
+}
+
+/* ---- rules ---- */
+
+err pkey_check_size(op *o, const pkey_definition *definition, const pkey *key) {
+    size_t max = definition->kind == PKEY_MULTI_HASH || definition->version == 2 ? LIMIT_KEY_BYTES_V2 : LIMIT_KEY_BYTES_V1;
+    for (size_t i = 0; i < key->n; i++) {
+        if (key->values[i].type == PKEY_STRING && key->values[i].text.n > max) {
+            return op_fail(o, E_BAD_REQUEST, "Partition key value must be at most %zu bytes long; this one has %zu.", max,
+                           key->values[i].text.n);
+        }
+    }
+    return OK;
+}
+
+err pkey_check_whole(op *o, const pkey_definition *definition, const pkey *key) {
+    if (key->n == definition->n) {
+        return OK;
+    }
+    if (key->n < definition->n) {
+        o->detail_n = 0; /* the list's sentence is the service's */
+        return E_KEY_COMPONENTS;
+    }
+    return op_fail(o, E_KEY_COMPONENTS, "PartitionKey has more components than defined the collection resource.");
+}
+
+static uint64_t bits_of(double number) {
+    uint64_t bits = 0;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static bool value_equal(const pkey_value *a, const pkey_value *b) {
+    if (a->type != b->type) {
+        return false;
+    }
+    return a->type == PKEY_NUMBER ? bits_of(a->number) == bits_of(b->number) : a->type == PKEY_STRING ? slice_eq(a->text, b->text) : true;
+}
+
+bool pkey_equal(const pkey *a, const pkey *b) {
+    if (a->n != b->n) {
+        return false;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        if (!value_equal(&a->values[i], &b->values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- order-preserving bytes ---- */
+
+static const uint64_t sign_bit = (uint64_t)1 << 63;
+
+static void encode_text(buf *out, slice text) {
+    while (text.n) {
+        const char *zero = memchr(text.p, 0, text.n);
+        size_t n = zero ? (size_t)(zero - text.p) : text.n;
+        buf_add(out, text.p, n);
+        if (zero) {
+            buf_add(out, "\0\xFF", 2);
+            n++;
+        }
+        text = slice_skip(text, n);
+    }
+    buf_add(out, "\0\0", 2);
+}
+
+static void encode_value(buf *out, const pkey_value *value) {
+    buf_add_byte(out, (char)value->type);
+    if (value->type == PKEY_NUMBER) {
+        uint64_t bits = bits_of(value->number);
+        buf_add_be64(out, bits & sign_bit ? ~bits : bits ^ sign_bit);
+    } else if (value->type == PKEY_STRING) {
+        encode_text(out, value->text);
+    }
+}
+
+void pkey_encode(buf *out, const pkey *key) {
+    for (size_t i = 0; i < key->n; i++) {
+        encode_value(out, &key->values[i]);
+    }
+}
+
+static bool decode_number(slice *bytes, pkey_value *value_out) {
+    if (bytes->n < 8) {
+        return false;
+    }
+    uint64_t bits = 0;
+    for (size_t i = 0; i < 8; i++) {
+        bits = bits << 8 | (unsigned char)bytes->p[i];
+    }
+    bits = bits & sign_bit ? bits ^ sign_bit : ~bits;
+    memcpy(&value_out->number, &bits, sizeof bits);
+    *bytes = slice_skip(*bytes, 8);
+    return !isnan(value_out->number);
+}
+
+/* Bytes up to the closing 00 00; zero_bytes_out: how many escaped zero bytes are among them. */
+static bool find_text_end(slice bytes, size_t *n_out, size_t *zero_bytes_out) {
+    size_t at = 0;
+    *zero_bytes_out = 0;
+    for (;;) {
+        const char *zero = at < bytes.n ? memchr(bytes.p + at, 0, bytes.n - at) : NULL;
+        if (!zero || zero + 1 == bytes.p + bytes.n) {
+            return false;
+        }
+        at = (size_t)(zero - bytes.p);
+        if (zero[1] == 0) {
+            *n_out = at;
+            return true;
+        }
+        if (zero[1] != '\xFF') {
+            return false;
+        }
+        *zero_bytes_out += 1;
+        at += 2;
+    }
+}
+
+static bool decode_text(arena *a, slice *bytes, pkey_value *value_out) {
+    size_t n = 0;
+    size_t zero_bytes = 0;
+    if (!find_text_end(*bytes, &n, &zero_bytes)) {
+        return false;
+    }
+    char *text = arena_alloc_aligned(a, n + 1, 1);
+    size_t to = 0;
+    for (size_t from = 0; from < n; from += bytes->p[from] ? 1 : 2) {
+        text[to++] = bytes->p[from];
+    }
+    value_out->text = slice_of(text, n - zero_bytes);
+    *bytes = slice_skip(*bytes, n + 2);
+    return true;
+}
+
+static bool decode_value(arena *a, slice *bytes, pkey_value *value_out) {
+    if (bytes->n == 0) {
+        return false;
+    }
+    *value_out = (pkey_value){.type = (pkey_type)(unsigned char)bytes->p[0]};
+    *bytes = slice_skip(*bytes, 1);
+    switch (value_out->type) {
+    case PKEY_UNDEFINED:
+    case PKEY_NULL:
+    case PKEY_FALSE:
+    case PKEY_TRUE:
+        return true;
+    case PKEY_NUMBER:
+        return decode_number(bytes, value_out);
+    case PKEY_STRING:
+        return decode_text(a, bytes, value_out);
+    default:
+        return false;
+    }
+}
+
+bool pkey_decode(arena *a, slice bytes, size_t n, pkey *key_out, size_t *used_out) {
+    slice left = bytes;
+    *key_out = (pkey){.n = n};
+    *used_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i == LIMIT_KEY_LEVELS || !decode_value(a, &left, &key_out->values[i])) {
+            *key_out = (pkey){0};
+            return false;
+        }
+    }
+    *used_out = bytes.n - left.n;
+    return true;
+}

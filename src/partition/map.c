@@ -1,0 +1,317 @@
+#include "partition/map.h"
+
+#include <assert.h>
+#include <bson/bson.h>
+#include <endian.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static const char *const status_texts[] = {
+    [PARTITION_ONLINE] = "online",
+    [PARTITION_SPLITTING] = "splitting",
+    [PARTITION_OFFLINE] = "offline",
+    [PARTITION_SPLIT] = "split",
+};
+
+enum { STATUS_COUNT = sizeof status_texts / sizeof status_texts[0] };
+
+const char *partition_status_text(partition_status status) {
+    return status_texts[status];
+}
+
+/* ---- building ---- */
+
+static bool tiles(const partition_range *ranges, size_t n, uint32_t next_id) {
+    epk at = epk_min();
+    for (size_t i = 0; i < n; i++) {
+        bool follows = epk_cmp(&ranges[i].min, &at) == 0 && epk_cmp(&ranges[i].min, &ranges[i].max) < 0;
+        if (!follows || ranges[i].id >= next_id || (unsigned)ranges[i].status >= STATUS_COUNT) {
+            return false;
+        }
+        at = ranges[i].max;
+    }
+    epk end = epk_max();
+    return epk_cmp(&at, &end) == 0;
+}
+
+static int by_id_order(const void *a, const void *b, void *ranges) {
+    const partition_range *r = ranges;
+    uint32_t x = r[*(const uint32_t *)a].id;
+    uint32_t y = r[*(const uint32_t *)b].id;
+    return (x > y) - (x < y);
+}
+
+static bool index_ids(partition_range *ranges, uint32_t *by_id, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        by_id[i] = (uint32_t)i;
+    }
+    qsort_r(by_id, n, sizeof *by_id, by_id_order, ranges);
+    for (size_t i = 1; i < n; i++) {
+        if (ranges[by_id[i]].id == ranges[by_id[i - 1]].id) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first eight bytes as a number. Where two of them differ, the EPKs differ the same way; where not, only a full comparison tells. */
+static uint64_t head_of(const epk *e) {
+    uint64_t head = 0;
+    memcpy(&head, e->bytes, sizeof head);
+    head = be64toh(head);
+    return e->n >= 8 ? head : e->n ? head >> (64 - 8 * e->n) << (64 - 8 * e->n) : 0;
+}
+
+/* One block: the map, its ranges, the heads of their starts, all parents, the order by id. */
+static partition_map *copy(const partition_range *ranges, size_t n, uint32_t next_id) {
+    size_t parents_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        parents_n += ranges[i].parents_n;
+    }
+    partition_map *map = mem_zero(sizeof *map + n * (sizeof *ranges + sizeof(uint64_t)) + (parents_n + n) * sizeof(uint32_t));
+    partition_range *to = (partition_range *)(void *)(map + 1);
+    uint64_t *heads = (uint64_t *)(void *)(to + n);
+    uint32_t *parents = (uint32_t *)(void *)(heads + n);
+    uint32_t *by_id = parents + parents_n;
+    for (size_t i = 0; i < n; i++) {
+        to[i] = ranges[i];
+        heads[i] = head_of(&ranges[i].min);
+        to[i].parents = parents;
+        for (uint32_t j = 0; j < ranges[i].parents_n; j++) {
+            *parents++ = ranges[i].parents[j];
+        }
+    }
+    *map = (partition_map){.n = n, .next_id = next_id, .ranges = to, .heads = heads, .by_id = by_id};
+    if (!index_ids(to, by_id, n)) {
+        free(map);
+        return NULL;
+    }
+    return map;
+}
+
+partition_map *partition_map_build(const partition_range *ranges, size_t n, uint32_t next_id) {
+    if (n == 0 || n > PARTITION_RANGES_MAX || !tiles(ranges, n, next_id)) {
+        return NULL;
+    }
+    return copy(ranges, n, next_id);
+}
+
+partition_map *partition_map_new(const pkey_definition *definition, uint32_t n) {
+    assert(n > 0 && n <= PARTITION_RANGES_MAX);
+    partition_range *ranges = mem_zero(n * sizeof *ranges);
+    for (uint32_t i = 0; i < n; i++) {
+        ranges[i].id = i;
+        ranges[i].rid_prefix = i;
+        epk_boundary(definition, i, n, &ranges[i].min);
+        epk_boundary(definition, i + 1, n, &ranges[i].max);
+    }
+    partition_map *map = partition_map_build(ranges, n, n);
+    free(ranges);
+    assert(map != NULL);
+    return map;
+}
+
+void partition_map_free(partition_map *map) {
+    free(map);
+}
+
+/* ---- looking up ---- */
+
+/* How many ranges start at or before `e`; at least one does. */
+static size_t count_starting(const partition_map *map, const epk *e) {
+    uint64_t head = head_of(e);
+    size_t low = 1;
+    size_t high = map->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (map->heads[middle] < head || (map->heads[middle] == head && epk_cmp(&map->ranges[middle].min, e) <= 0)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+const partition_range *partition_map_find(const partition_map *map, const epk *e) {
+    return &map->ranges[count_starting(map, e) - 1];
+}
+
+const partition_range *partition_map_by_id(const partition_map *map, uint32_t id) {
+    size_t low = 0;
+    size_t high = map->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const partition_range *range = &map->ranges[map->by_id[middle]];
+        if (range->id == id) {
+            return range;
+        }
+        if (range->id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+bool partition_map_gone(const partition_map *map, uint32_t id) {
+    return id < map->next_id && partition_map_by_id(map, id) == NULL;
+}
+
+size_t partition_map_overlap(const partition_map *map, const epk *min, const epk *max, const partition_range **first_out) {
+    *first_out = partition_map_find(map, min);
+    if (epk_cmp(min, max) >= 0) {
+        return 0;
+    }
+    const partition_range *last = partition_map_find(map, max);
+    if (epk_cmp(&last->min, max) == 0) { /* it starts where the asked range ends */
+        last--;
+    }
+    return (size_t)(last - *first_out) + 1;
+}
+
+/* ---- storage ----
+ *
+ * {"format": 1, "nextId": n, "ranges": [{"id", "ridPrefix", "status", "min": bytes, "parents": [ids]}, …]}. A range ends where the next
+ * begins, so a stored map cannot have gaps. */
+
+enum { FORMAT = 1 };
+
+static void append_parents(bson_t *to, const partition_range *range) {
+    bson_t parents;
+    bson_append_array_begin(to, "parents", -1, &parents);
+    for (uint32_t i = 0; i < range->parents_n; i++) {
+        char room[16];
+        const char *key = NULL;
+        size_t n = bson_uint32_to_string(i, &key, room, sizeof room);
+        bson_append_int64(&parents, key, (int)n, range->parents[i]);
+    }
+    bson_append_array_end(to, &parents);
+}
+
+static void append_range(bson_t *to, uint32_t position, const partition_range *range) {
+    char room[16];
+    const char *key = NULL;
+    size_t n = bson_uint32_to_string(position, &key, room, sizeof room);
+    bson_t child;
+    bson_append_document_begin(to, key, (int)n, &child);
+    bson_append_int64(&child, "id", -1, range->id);
+    bson_append_int64(&child, "ridPrefix", -1, range->rid_prefix);
+    bson_append_int32(&child, "status", -1, (int)range->status);
+    bson_append_binary(&child, "min", -1, BSON_SUBTYPE_BINARY, range->min.bytes, range->min.n);
+    append_parents(&child, range);
+    bson_append_document_end(to, &child);
+}
+
+void partition_map_write(const partition_map *map, buf *out) {
+    bson_t root;
+    bson_t ranges;
+    bson_init(&root);
+    bson_append_int32(&root, "format", -1, FORMAT);
+    bson_append_int64(&root, "nextId", -1, map->next_id);
+    bson_append_array_begin(&root, "ranges", -1, &ranges);
+    for (size_t i = 0; i < map->n; i++) {
+        append_range(&ranges, (uint32_t)i, &map->ranges[i]);
+    }
+    bson_append_array_end(&root, &ranges);
+    buf_add(out, bson_get_data(&root), root.len);
+    bson_destroy(&root);
+}
+
+static bool read_u32(const bson_iter_t *iter, uint32_t *value_out) {
+    int64_t value = BSON_ITER_HOLDS_INT(iter) ? bson_iter_as_int64(iter) : -1;
+    *value_out = (uint32_t)value;
+    return value >= 0 && value <= UINT32_MAX;
+}
+
+static bool read_min(const bson_iter_t *iter, epk *epk_out) {
+    uint32_t n = 0;
+    const uint8_t *bytes = NULL;
+    if (!BSON_ITER_HOLDS_BINARY(iter)) {
+        return false;
+    }
+    bson_iter_binary(iter, NULL, &n, &bytes);
+    if (n > EPK_BYTES_MAX) {
+        return false;
+    }
+    *epk_out = (epk){.n = (uint8_t)n};
+    memcpy(epk_out->bytes, bytes, n);
+    return true;
+}
+
+static bool read_parents(arena *a, const bson_iter_t *iter, partition_range *range) {
+    bson_iter_t child;
+    if (!BSON_ITER_HOLDS_ARRAY(iter) || !bson_iter_recurse(iter, &child)) {
+        return false;
+    }
+    uint32_t n = 0;
+    for (bson_iter_t count = child; bson_iter_next(&count);) {
+        n++;
+    }
+    uint32_t *parents = arena_array(a, uint32_t, n + 1);
+    for (uint32_t i = 0; bson_iter_next(&child); i++) {
+        if (!read_u32(&child, &parents[i])) {
+            return false;
+        }
+    }
+    range->parents = parents;
+    range->parents_n = n;
+    return true;
+}
+
+static bool read_range(arena *a, const bson_iter_t *iter, partition_range *range) {
+    bson_iter_t child;
+    uint32_t status = 0;
+    if (!BSON_ITER_HOLDS_DOCUMENT(iter) || !bson_iter_recurse(iter, &child)) {
+        return false;
+    }
+    bool good = bson_iter_find(&child, "id") && read_u32(&child, &range->id) && bson_iter_find(&child, "ridPrefix") &&
+                read_u32(&child, &range->rid_prefix) && bson_iter_find(&child, "status") && read_u32(&child, &status) &&
+                status < STATUS_COUNT && bson_iter_find(&child, "min") && read_min(&child, &range->min) &&
+                bson_iter_find(&child, "parents") && read_parents(a, &child, range);
+    range->status = (partition_status)status;
+    return good;
+}
+
+static partition_map *read_ranges(arena *a, bson_iter_t *iter, uint32_t next_id) {
+    size_t n = 0;
+    for (bson_iter_t count = *iter; bson_iter_next(&count);) {
+        n++;
+    }
+    if (n == 0 || n > PARTITION_RANGES_MAX) {
+        return NULL;
+    }
+    partition_range *ranges = arena_array(a, partition_range, n);
+    for (size_t i = 0; bson_iter_next(iter); i++) {
+        if (!read_range(a, iter, &ranges[i])) {
+            return NULL;
+        }
+        if (i) {
+            ranges[i - 1].max = ranges[i].min;
+        }
+    }
+    ranges[n - 1].max = epk_max();
+    return partition_map_build(ranges, n, next_id);
+}
+
+partition_map *partition_map_read(slice bson) {
+    bson_iter_t iter;
+    bson_iter_t ranges;
+    uint32_t format = 0;
+    uint32_t next_id = 0;
+    if (bson.n == 0 || !bson_iter_init_from_data(&iter, (const uint8_t *)bson.p, bson.n)) {
+        return NULL;
+    }
+    bool good = bson_iter_find(&iter, "format") && read_u32(&iter, &format) && format == FORMAT && bson_iter_find(&iter, "nextId") &&
+                read_u32(&iter, &next_id) && bson_iter_find(&iter, "ranges") && BSON_ITER_HOLDS_ARRAY(&iter) &&
+                bson_iter_recurse(&iter, &ranges);
+    if (!good) {
+        return NULL;
+    }
+    arena a = arena_init();
+    partition_map *map = read_ranges(&a, &ranges, next_id);
+    arena_free(&a);
+    return map;
+}

@@ -16,19 +16,23 @@ static char *block_bytes(arena_block *block) {
     return (char *)(block + 1);
 }
 
+static size_t usual_bytes(const arena *a) {
+    return a->block_bytes ? a->block_bytes : BLOCK_BYTES;
+}
+
 void arena_free(arena *a) {
     for (arena_block *block = a->blocks, *next; block; block = next) {
         next = block->next;
         free(block);
     }
-    *a = arena_init();
+    *a = (arena){.block_bytes = a->block_bytes};
 }
 
 void arena_reset(arena *a) {
     arena_block *keep = NULL;
     for (arena_block *block = a->blocks, *next; block; block = next) {
         next = block->next;
-        if (!keep && block->bytes == BLOCK_BYTES) {
+        if (!keep && block->bytes == usual_bytes(a)) {
             keep = block;
             keep->next = NULL;
         } else {
@@ -42,14 +46,15 @@ void arena_reset(arena *a) {
 
 void *arena_more(arena *a, size_t n, size_t align) {
     size_t need = n + align;
-    size_t bytes = need > BLOCK_BYTES / 4 ? need : BLOCK_BYTES;
+    size_t usual = usual_bytes(a);
+    size_t bytes = need > usual / 4 ? need : usual;
     arena_block *block = mem_alloc(sizeof *block + bytes);
     block->bytes = bytes;
     block->next = a->blocks;
     a->blocks = block;
     char *p = block_bytes(block);
     p += -(uintptr_t)p & (align - 1);
-    if (bytes == BLOCK_BYTES) { /* a large one is for its caller alone; the current block goes on serving */
+    if (bytes == usual) { /* a large one is for its caller alone; the current block goes on serving */
         a->at = p + n;
         a->end = block_bytes(block) + bytes;
     }

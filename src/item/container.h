@@ -55,6 +55,7 @@ typedef struct container {
     container_space *space;
 
     slice id;
+    slice database_id;
     unsigned char rid[8];
     slice settings; /* the resource's JSON properties as BSON, without the system's */
     int64_t ts;

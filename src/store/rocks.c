@@ -261,17 +261,17 @@ static err rocks_write(store *s, const store_batch *batch) {
 static void reclaim_now(rocks *r, const reclaim_job *job) {
     rocksdb_column_family_handle_t *family = r->families[job->family];
     char *message = NULL;
-    /* Whole files first: this is where the space is. It may drop the file that holds the range's tombstone before older files that only
-     * overlap the range, so the tombstone is written again for the compaction to use. */
-    rocksdb_delete_file_in_range_cf(r->db, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
-    if (classify(message, "reclaim: dropping files failed") != OK) {
-        return;
-    }
-    message = NULL;
+    /* Whole files are dropped first: that is where the space is. The file with the range's tombstone may be among them while older files
+     * that only overlap the range stay, so the tombstone is written anew, into the memtable, before. */
     rocksdb_writeoptions_t *unsynced = rocksdb_writeoptions_create();
     rocksdb_delete_range_cf(r->db, unsynced, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
     rocksdb_writeoptions_destroy(unsynced);
     if (classify(message, "reclaim: deleting failed") != OK) {
+        return;
+    }
+    message = NULL;
+    rocksdb_delete_file_in_range_cf(r->db, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
+    if (classify(message, "reclaim: dropping files failed") != OK) {
         return;
     }
     rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();

@@ -1,0 +1,271 @@
+#include "account/account_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { PLACES = 1 << 21, SWEEP_CONTAINERS = 64, SWEEP_ITEMS = 200 };
+
+/* ---- objects ---- */
+
+database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares) {
+    database *d = mem_zero(sizeof *d);
+    d->refs = 1;
+    d->number = number;
+    d->rid = rid_database(number);
+    d->id = mem_text(id.p, id.n);
+    d->ts = ts;
+    d->version = version;
+    d->shares_throughput = shares;
+    return d;
+}
+
+static database *database_take(database *d) {
+    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
+    return d;
+}
+
+void database_give(database *d) {
+    if (d && atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) == 1) {
+        free(d->id);
+        free(d);
+    }
+}
+
+container *container_new(void) {
+    arena a = arena_init_small();
+    container *c = arena_new(&a, container);
+    c->refs = 1;
+    c->arena = a;
+    return c;
+}
+
+/* ---- tables ---- */
+
+database_node *account__find_database(account *a, slice name, bool by_rid) {
+    database_node *node = NULL;
+    rid r;
+    if (by_rid && rid_parse(name, &r) == RID_DATABASE) {
+        uint32_t number = (uint32_t)rid_number(&r);
+        HASH_FIND(by_number, a->databases_by_number, &number, sizeof number, node);
+    }
+    if (!node) {
+        HASH_FIND(by_name, a->databases_by_name, name.p, name.n, node);
+    }
+    return node;
+}
+
+container_node *account__find_container(account *a, database_node *d, slice name, bool by_rid) {
+    container_node *node = NULL;
+    rid r;
+    if (by_rid && rid_parse(name, &r) == RID_CONTAINER) {
+        HASH_FIND(by_rid, a->containers_by_rid, r.bytes, sizeof(((container *)0)->rid), node);
+        node = node && node->database == d ? node : NULL;
+    }
+    if (!node) {
+        HASH_FIND(by_name, d->containers, name.p, name.n, node);
+    }
+    return node;
+}
+
+offer_node *account__find_offer(account *a, uint32_t database, uint32_t container) {
+    uint32_t resource[2] = {database, container};
+    offer_node *node = NULL;
+    HASH_FIND(by_resource, a->offers_by_resource, resource, sizeof resource, node);
+    return node;
+}
+
+void account__add_database(account *a, database *d) {
+    database_node *node = mem_zero(sizeof *node);
+    node->database = d;
+    HASH_ADD_KEYPTR(by_name, a->databases_by_name, d->id, strlen(d->id), node);
+    HASH_ADD_KEYPTR(by_number, a->databases_by_number, &d->number, sizeof d->number, node);
+}
+
+void account__add_container(account *a, database_node *d, container *c) {
+    container_node *node = mem_zero(sizeof *node);
+    node->container = c;
+    node->database = d;
+    HASH_ADD_KEYPTR(by_name, d->containers, c->id.p, c->id.n, node);
+    HASH_ADD_KEYPTR(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);
+}
+
+void account__add_offer(account *a, const offer *o) {
+    offer_node *node = mem_zero(sizeof *node);
+    node->offer = *o;
+    HASH_ADD(by_number, a->offers, offer.number, sizeof o->number, node);
+    HASH_ADD(by_resource, a->offers_by_resource, offer.database, 2 * sizeof o->database, node);
+}
+
+void account__remove_offer(account *a, offer_node *node) {
+    if (node) {
+        HASH_DELETE(by_number, a->offers, node);
+        HASH_DELETE(by_resource, a->offers_by_resource, node);
+        free(node);
+    }
+}
+
+void account__remove_container(account *a, container_node *node) {
+    HASH_DELETE(by_name, node->database->containers, node);
+    HASH_DELETE(by_rid, a->containers_by_rid, node);
+    container_give(node->container);
+    free(node);
+}
+
+void account__remove_database(account *a, database_node *node) {
+    container_node *each, *next;
+    HASH_ITER(by_name, node->containers, each, next) {
+        account__remove_container(a, each);
+    }
+    HASH_DELETE(by_name, a->databases_by_name, node);
+    HASH_DELETE(by_number, a->databases_by_number, node);
+    database_give(node->database);
+    free(node);
+}
+
+/* ---- opening ---- */
+
+err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
+    account *a = mem_zero(sizeof *a);
+    a->partition_max_throughput = options->partition_max_throughput;
+    a->numbers = (account_numbers){1, 1, 1, 1, 1};
+    pthread_rwlock_init(&a->lock, NULL);
+    a->items = (items){
+        .store = options->store,
+        .committer = committer_open(options->store),
+        .places = place_cache_open(PLACES),
+        .clock = options->clock,
+    };
+    err code = account__load(a);
+    if (code != OK) {
+        snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
+        account_close(a);
+        a = NULL;
+    }
+    *account_out = a;
+    return code;
+}
+
+void account_close(account *a) {
+    database_node *each, *next;
+    offer_node *offer_each, *offer_next;
+    committer_close(a->items.committer);
+    HASH_ITER(by_name, a->databases_by_name, each, next) {
+        account__remove_database(a, each);
+    }
+    HASH_ITER(by_number, a->offers, offer_each, offer_next) {
+        account__remove_offer(a, offer_each);
+    }
+    place_cache_close(a->items.places);
+    pthread_rwlock_destroy(&a->lock);
+    free(a);
+}
+
+const items *account_items(const account *a) {
+    return &a->items;
+}
+
+/* ---- finding ---- */
+
+err account_database(account *a, slice name, bool by_rid, database **database_out) {
+    *database_out = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    database_node *node = account__find_database(a, name, by_rid);
+    if (node) {
+        *database_out = database_take(node->database);
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return node ? OK : E_NOT_FOUND;
+}
+
+err account_container(account *a, slice database, bool database_by_rid, slice name, bool by_rid, container **container_out) {
+    *container_out = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    database_node *d = account__find_database(a, database, database_by_rid);
+    container_node *node = d ? account__find_container(a, d, name, by_rid) : NULL;
+    if (node) {
+        *container_out = container_take(node->container);
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return node ? OK : d ? E_NOT_FOUND : E_OWNER_NOT_FOUND;
+}
+
+err account_offer(account *a, const rid *offer_rid, offer *offer_out) {
+    uint32_t number = (uint32_t)rid_number(offer_rid);
+    offer_node *node = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    HASH_FIND(by_number, a->offers, &number, sizeof number, node);
+    if (node) {
+        *offer_out = node->offer;
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return node ? OK : E_NOT_FOUND;
+}
+
+bool account_offer_of(account *a, uint32_t database, uint32_t container, offer *offer_out) {
+    pthread_rwlock_rdlock(&a->lock);
+    offer_node *node = account__find_offer(a, database, container);
+    if (node) {
+        *offer_out = node->offer;
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return node != NULL;
+}
+
+void account_each_database(account *a, uint32_t after, bool (*visit)(void *, const database *), void *context) {
+    pthread_rwlock_rdlock(&a->lock);
+    for (database_node *node = a->databases_by_number; node; node = node->by_number.next) {
+        if (node->database->number > after && !visit(context, node->database)) {
+            break;
+        }
+    }
+    pthread_rwlock_unlock(&a->lock);
+}
+
+void account_each_container(account *a, const database *d, uint32_t after, bool (*visit)(void *, const container *), void *context) {
+    database_node *found = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    HASH_FIND(by_number, a->databases_by_number, &d->number, sizeof d->number, found);
+    for (container_node *node = found ? found->containers : NULL; node; node = node->by_name.next) {
+        if (node->container->space->container > after && !visit(context, node->container)) {
+            break;
+        }
+    }
+    pthread_rwlock_unlock(&a->lock);
+}
+
+void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const offer *), void *context) {
+    pthread_rwlock_rdlock(&a->lock);
+    for (offer_node *node = a->offers; node; node = node->by_number.next) {
+        if (node->offer.number > after && !visit(context, &node->offer)) {
+            break;
+        }
+    }
+    pthread_rwlock_unlock(&a->lock);
+}
+
+/* ---- background ---- */
+
+/* Takes up where the last tick left, so that each container gets its turn however many there are. */
+void account_tick(account *a) {
+    container *due[SWEEP_CONTAINERS];
+    unsigned n = 0, seen = 0, count;
+    if (atomic_load(&a->sweeps_in_flight)) {
+        return;
+    }
+    pthread_rwlock_rdlock(&a->lock);
+    count = HASH_CNT(by_rid, a->containers_by_rid);
+    uint32_t skip = a->sweep_cursor >= count ? 0 : a->sweep_cursor;
+    for (container_node *node = a->containers_by_rid; node && n < SWEEP_CONTAINERS; node = node->by_rid.next) {
+        if (seen++ >= skip && node->container->ttl != TTL_OFF) {
+            due[n++] = container_take(node->container);
+        }
+    }
+    a->sweep_cursor = seen >= count ? 0 : seen;
+    pthread_rwlock_unlock(&a->lock);
+    for (unsigned i = 0; i < n; i++) {
+        item_sweep(&a->items, due[i], SWEEP_ITEMS, &a->sweeps_in_flight);
+        container_give(due[i]);
+    }
+}

@@ -1,0 +1,79 @@
+/* account_int.h — within account/: the tables behind account.h. Only the committer's thread changes them, under the write lock; others
+ * read under the read lock; the committer's thread reads without. uthash keeps insertion order, which is creation order. */
+#pragma once
+
+#include <pthread.h>
+#include <uthash.h>
+
+#include "account/account.h"
+
+typedef struct container_node container_node;
+typedef struct database_node database_node;
+
+struct container_node {
+    container *container;
+    database_node *database;
+    UT_hash_handle by_name; /* of its database */
+    UT_hash_handle by_rid;  /* of the account */
+};
+
+struct database_node {
+    database *database;
+    container_node *containers; /* by name */
+    UT_hash_handle by_name;
+    UT_hash_handle by_number;
+};
+
+typedef struct offer_node {
+    offer offer;
+    UT_hash_handle by_number;
+    UT_hash_handle by_resource; /* database and container numbers */
+} offer_node;
+
+/* Next numbers to give out, and the counter behind etags of metadata. */
+typedef struct account_numbers {
+    uint32_t database, container, segment, offer;
+    uint64_t version;
+} account_numbers;
+
+struct account {
+    items items;
+    uint32_t partition_max_throughput;
+    pthread_rwlock_t lock;
+    database_node *databases_by_name, *databases_by_number;
+    container_node *containers_by_rid;
+    offer_node *offers, *offers_by_resource;
+    account_numbers numbers; /* the committer's */
+    atomic_uint sweeps_in_flight;
+    uint32_t sweep_cursor;
+};
+
+/* ---- tables ---- */
+database_node *account__find_database(account *a, slice name, bool by_rid);
+container_node *account__find_container(account *a, database_node *d, slice name, bool by_rid);
+offer_node *account__find_offer(account *a, uint32_t database, uint32_t container);
+void account__add_database(account *a, database *d);
+void account__add_container(account *a, database_node *d, container *c);
+void account__add_offer(account *a, const offer *o);
+void account__remove_container(account *a, container_node *node);
+void account__remove_database(account *a, database_node *node);
+void account__remove_offer(account *a, offer_node *node);
+
+database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
+container *container_new(void); /* refs 1, an arena of its own */
+
+/* ---- records in STORE_META ---- */
+void account__put_numbers(store_batch *batch, const account_numbers *numbers);
+void account__put_database(store_batch *batch, const database *d);
+void account__put_container(store_batch *batch, uint32_t database, const container *c);
+void account__put_offer(store_batch *batch, const offer *o);
+void account__delete_database_record(store_batch *batch, uint32_t database);
+void account__delete_container_record(store_batch *batch, uint32_t database, uint32_t container);
+void account__delete_offer_record(store_batch *batch, uint32_t offer);
+
+/* Fills the tables from the store. */
+MUST_CHECK err account__load(account *a);
+
+/* Deletes a container's bytes: ranges of keys in the batch, then, once written, their space. */
+void account__delete_bytes(store_batch *batch, const container *c);
+void account__reclaim_bytes(store *store, const container *c);

@@ -1,0 +1,430 @@
+/* Changes of databases, containers and offers. Each is a solo commit: `apply` checks and writes records, `publish` changes the tables once
+ * the records are on disk. */
+#include <stdlib.h>
+
+#include "account/account_int.h"
+#include "account/settings.h"
+
+static int64_t now_s(const account *a) {
+    return clock_wall_ms(a->items.clock) / 1000;
+}
+
+static void change_before(commit_hook *hook, commit_group *group) {
+    account_change *change = (account_change *)((char *)hook - offsetof(account_change, hook));
+    account__put_numbers(&group->batch, &change->account->numbers);
+}
+
+static void change_after(commit_hook *hook, err code) {
+    account_change *change = (account_change *)((char *)hook - offsetof(account_change, hook));
+    if (code == OK) {
+        pthread_rwlock_wrlock(&change->account->lock);
+        change->publish(change);
+        pthread_rwlock_unlock(&change->account->lock);
+    }
+}
+
+static void change_done(commit *base) {
+    account_change *change = (account_change *)base;
+    change->done(change);
+}
+
+static void submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
+    change->base = (commit){.solo = true, .apply = apply, .done = change_done};
+    change->hook = (commit_hook){.before = change_before, .after = change_after};
+    change->publish = publish;
+    change->made = NULL;
+    change->database_out = NULL;
+    change->container_out = NULL;
+    change->offer_made = false;
+    committer_submit(change->account->items.committer, &change->base);
+}
+
+static void make_offer(account_change *change, commit_group *group, uint32_t database, uint32_t container, rid resource,
+                       throughput_setting t) {
+    account *a = change->account;
+    uint32_t number = a->numbers.offer++;
+    change->offer_out = (offer){
+        .number = number,
+        .rid = rid_offer(number),
+        .database = database,
+        .container = container,
+        .resource = resource,
+        .throughput = t,
+        .highest = t.value,
+        .ts = now_s(a),
+        .version = a->numbers.version++,
+    };
+    change->offer_made = true;
+    account__put_offer(&group->batch, &change->offer_out);
+}
+
+/* ---- create database ---- */
+
+static err apply_create_database(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    account *a = change->account;
+    TRY(settings_check_name(change->op, change->database));
+    TRY(throughput_check(change->op, change->throughput, false));
+    if (account__find_database(a, change->database, false)) {
+        return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+    }
+    bool shares = change->throughput.kind != THROUGHPUT_NONE;
+    database *d = database_new(a->numbers.database++, change->database, now_s(a), a->numbers.version++, shares);
+    change->database_out = d;
+    account__put_database(&group->batch, d);
+    if (shares) {
+        make_offer(change, group, d->number, 0, d->rid, change->throughput);
+    }
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_create_database(account_change *change) {
+    atomic_fetch_add(&change->database_out->refs, 1); /* one for the table, one for the caller */
+    account__add_database(change->account, change->database_out);
+    if (change->offer_made) {
+        account__add_offer(change->account, &change->offer_out);
+    }
+}
+
+void account_create_database(account_change *change) {
+    submit(change, apply_create_database, publish_create_database);
+}
+
+/* ---- delete database ---- */
+
+static err missing(op *o, err code) {
+    return op_fail(o, code, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+}
+
+static void delete_container_records(account *a, commit_group *group, uint32_t database, const container *c) {
+    account__delete_container_record(&group->batch, database, c->space->container);
+    account__delete_bytes(&group->batch, c);
+    offer_node *o = account__find_offer(a, database, c->space->container);
+    if (o) {
+        account__delete_offer_record(&group->batch, o->offer.number);
+    }
+}
+
+/* From here on waiting writes find the container gone. */
+static void bury_container(account *a, container_node *node) {
+    atomic_store(&node->container->space->deleted, true);
+    account__reclaim_bytes(a->items.store, node->container);
+    account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
+    account__remove_container(a, node);
+}
+
+static bool etag_matches(slice wanted, uint64_t version, int64_t ts) {
+    return wanted.n == 0 || item_etag_matches(wanted, version, (uint32_t)ts);
+}
+
+static err apply_delete_database(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    account *a = change->account;
+    database_node *d = account__find_database(a, change->database, change->database_by_rid);
+    if (!d) {
+        return missing(change->op, E_NOT_FOUND);
+    }
+    if (!etag_matches(change->if_match, d->database->version, d->database->ts)) {
+        return E_PRECONDITION;
+    }
+    for (container_node *c = d->containers; c; c = c->by_name.next) {
+        delete_container_records(a, group, d->database->number, c->container);
+    }
+    account__delete_database_record(&group->batch, d->database->number);
+    offer_node *o = account__find_offer(a, d->database->number, 0);
+    if (o) {
+        account__delete_offer_record(&group->batch, o->offer.number);
+    }
+    change->made = d;
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_delete_database(account_change *change) {
+    account *a = change->account;
+    database_node *d = change->made;
+    container_node *each, *next;
+    HASH_ITER(by_name, d->containers, each, next) {
+        bury_container(a, each);
+    }
+    account__remove_offer(a, account__find_offer(a, d->database->number, 0));
+    account__remove_database(a, d);
+}
+
+void account_delete_database(account_change *change) {
+    submit(change, apply_delete_database, publish_delete_database);
+}
+
+/* ---- create container ---- */
+
+/* Where T is the throughput and t what one physical partition gives: N = ceil(T / t) equal ranges. A container that shares its database's
+ * throughput starts with one. */
+static uint32_t ranges_for(const account *a, throughput_setting t, const container *c) {
+    if (t.kind == THROUGHPUT_NONE || c->key.n == 0) {
+        return 1;
+    }
+    uint32_t n = (t.value + a->partition_max_throughput - 1) / a->partition_max_throughput;
+    return n < 1 ? 1 : n > PARTITION_RANGES_MAX ? PARTITION_RANGES_MAX : n;
+}
+
+static void make_space(account *a, container *c, uint32_t ranges) {
+    uint32_t *segments = arena_array(&c->arena, uint32_t, ranges);
+    for (uint32_t i = 0; i < ranges; i++) {
+        segments[i] = a->numbers.segment++;
+    }
+    c->space = container_space_new(a->numbers.container++, partition_map_new(&c->key, ranges), segments);
+    c->space->ttl = c->ttl;
+}
+
+static err read_settings(account_change *change, slice properties, settings_rules rules, container **container_out) {
+    container *c = container_new();
+    op inner;
+    op_init(&inner, &c->arena, change->op->now_s);
+    err code = settings_read(&inner, properties, rules, c);
+    if (code != OK) {
+        if (inner.detail_n) {
+            op_fail(change->op, code, "%s", inner.detail);
+        }
+        arena a = c->arena;
+        arena_free(&a);
+        c = NULL;
+    }
+    *container_out = c;
+    return code;
+}
+
+/* A container given no throughput shares its database's, or else has the least there is. */
+static throughput_setting throughput_for(const account_change *change, const database *d) {
+    if (change->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput) {
+        return (throughput_setting){THROUGHPUT_MANUAL, THROUGHPUT_MIN};
+    }
+    return change->throughput;
+}
+
+static err check_new(account_change *change, database_node *d, const container *c) {
+    TRY(throughput_check(change->op, change->throughput, c->key.n == 0));
+    if (account__find_container(change->account, d, c->id, false)) {
+        return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+    }
+    if (c->key.n == 0 && change->throughput.kind == THROUGHPUT_NONE && d->database->shares_throughput) {
+        return op_fail(change->op, E_BAD_REQUEST, "A container that shares its database's throughput must have a partition key.");
+    }
+    return OK;
+}
+
+static void drop_unmade(container *c) { /* it has no space yet */
+    arena a = c->arena;
+    arena_free(&a);
+}
+
+static err apply_create_container(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    account *a = change->account;
+    database_node *d = account__find_database(a, change->database, change->database_by_rid);
+    container *c;
+    if (!d) {
+        return missing(change->op, E_OWNER_NOT_FOUND);
+    }
+    TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed, change->key_required}, &c));
+    err code = check_new(change, d, c);
+    if (code != OK) {
+        drop_unmade(c);
+        return code;
+    }
+    throughput_setting t = throughput_for(change, d->database);
+    make_space(a, c, ranges_for(a, t, c));
+    rid r = rid_container(d->database->rid, c->space->container);
+    memcpy(c->rid, r.bytes, sizeof c->rid);
+    c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
+    c->ts = now_s(a);
+    c->version = a->numbers.version++;
+    change->container_out = c;
+    change->made = d;
+    account__put_container(&group->batch, d->database->number, c);
+    if (t.kind != THROUGHPUT_NONE) {
+        make_offer(change, group, d->database->number, c->space->container, r, t);
+    }
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_create_container(account_change *change) {
+    account__add_container(change->account, change->made, container_take(change->container_out));
+    if (change->offer_made) {
+        account__add_offer(change->account, &change->offer_out);
+    }
+}
+
+void account_create_container(account_change *change) {
+    submit(change, apply_create_container, publish_create_container);
+}
+
+/* ---- replace and delete container ---- */
+
+static err find_container(account_change *change, container_node **node_out) {
+    account *a = change->account;
+    database_node *d = account__find_database(a, change->database, change->database_by_rid);
+    *node_out = d ? account__find_container(a, d, change->container, change->container_by_rid) : NULL;
+    if (!*node_out) {
+        return missing(change->op, d ? E_NOT_FOUND : E_OWNER_NOT_FOUND);
+    }
+    const container *c = (*node_out)->container;
+    return etag_matches(change->if_match, c->version, c->ts) ? OK : E_PRECONDITION;
+}
+
+/* The properties with the partition key of before, which a replace may leave out or name without its version. */
+static slice with_key_of(account_change *change, slice properties, const container *before) {
+    bson_t merged = BSON_INITIALIZER;
+    bson_iter_t it;
+    if (bson_iter_init_from_data(&it, (const uint8_t *)properties.p, properties.n)) {
+        while (bson_iter_next(&it)) {
+            if (strcmp(bson_iter_key(&it), "partitionKey") != 0) {
+                bson_append_iter(&merged, bson_iter_key(&it), -1, &it);
+            }
+        }
+    }
+    if (doc_find_key(before->settings, SLICE_LIT("partitionKey"), &it)) {
+        bson_append_iter(&merged, "partitionKey", -1, &it);
+    }
+    slice result = arena_copy(change->op->arena, slice_of(bson_get_data(&merged), merged.len));
+    bson_destroy(&merged);
+    return result;
+}
+
+/* If the client names a key at all, it must be the container's. */
+static err check_key_named(account_change *change, const container *before) {
+    bson_iter_t it, inner, each;
+    if (!doc_find_key(change->settings, SLICE_LIT("partitionKey"), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
+        return OK;
+    }
+    size_t n = 0;
+    bool same = bson_iter_recurse(&it, &inner) && bson_iter_find(&inner, "paths") && bson_iter_recurse(&inner, &each);
+    while (same && bson_iter_next(&each)) {
+        same = n < before->key.n && BSON_ITER_HOLDS_UTF8(&each) && slice_eq(doc_text(&each), before->key.paths[n].text);
+        n++;
+    }
+    return same && n == before->key.n ? OK : op_fail(change->op, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
+}
+
+/* Turned on, a ttl holds for the items of before too: they get their expiry entries in the background (item/expiry.c). */
+static void start_backfill(commit_group *group, container_space *space) {
+    layout_key k;
+    char bytes[12];
+    layout_backfill(&k, space->container);
+    layout_place_write(bytes, (item_place){0});
+    store_put(&group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
+    space->ttl_backfill = true;
+}
+
+static err apply_replace_container(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    account *a = change->account;
+    container_node *node;
+    container *c;
+    TRY(find_container(change, &node));
+    container *before = node->container;
+    TRY(check_key_named(change, before));
+    TRY(read_settings(change, with_key_of(change, change->settings, before), (settings_rules){.hierarchical_allowed = true}, &c));
+    err code = settings_check_replace(change->op, before, c);
+    if (code != OK) {
+        drop_unmade(c);
+        return code;
+    }
+    c->space = before->space;
+    atomic_fetch_add(&c->space->refs, 1);
+    memcpy(c->rid, before->rid, sizeof c->rid);
+    c->database_id = arena_copy(&c->arena, before->database_id);
+    c->ts = now_s(a);
+    c->version = a->numbers.version++;
+    change->container_out = c;
+    change->made = node;
+    account__put_container(&group->batch, node->database->database->number, c);
+    if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
+        start_backfill(group, c->space);
+    }
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_replace_container(account_change *change) {
+    container_node *node = change->made;
+    container *before = node->container;
+    /* The tables' keys point into the container: the new one takes the old one's place in the same order. */
+    node->container = container_take(change->container_out);
+    node->by_name.key = node->container->id.p;
+    node->by_rid.key = node->container->rid;
+    node->container->space->ttl = node->container->ttl;
+    container_give(before);
+}
+
+void account_replace_container(account_change *change) {
+    submit(change, apply_replace_container, publish_replace_container);
+}
+
+static err apply_delete_container(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    container_node *node;
+    TRY(find_container(change, &node));
+    delete_container_records(change->account, group, node->database->database->number, node->container);
+    change->made = node;
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_delete_container(account_change *change) {
+    bury_container(change->account, change->made);
+}
+
+void account_delete_container(account_change *change) {
+    submit(change, apply_delete_container, publish_delete_container);
+}
+
+/* ---- replace offer ---- */
+
+static bool is_fixed(account *a, const offer *o) {
+    container_node *node = NULL;
+    if (o->container) {
+        HASH_FIND(by_rid, a->containers_by_rid, o->resource.bytes, 8, node);
+    }
+    return node && node->container->key.n == 0;
+}
+
+static err apply_replace_offer(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    account *a = change->account;
+    uint32_t number = (uint32_t)rid_number(&change->offer_rid);
+    offer_node *node = NULL;
+    HASH_FIND(by_number, a->offers, &number, sizeof number, node);
+    if (!node) {
+        return missing(change->op, E_NOT_FOUND);
+    }
+    if (!etag_matches(change->if_match, node->offer.version, node->offer.ts)) {
+        return E_PRECONDITION;
+    }
+    TRY(throughput_check(change->op, change->throughput, is_fixed(a, &node->offer)));
+    offer o = node->offer;
+    o.throughput = change->throughput;
+    uint32_t least = throughput_minimum(&o);
+    if (o.throughput.value < least) {
+        return op_fail(change->op, E_BAD_REQUEST,
+                       "The offer should have valid throughput values between %u and %d inclusive in increments of %d.", least,
+                       THROUGHPUT_MAX, o.throughput.kind == THROUGHPUT_AUTOSCALE ? AUTOSCALE_STEP : THROUGHPUT_STEP);
+    }
+    o.highest = o.throughput.value > o.highest ? o.throughput.value : o.highest;
+    o.ts = now_s(a);
+    o.version = a->numbers.version++;
+    change->offer_out = o;
+    change->made = node;
+    account__put_offer(&group->batch, &o);
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_replace_offer(account_change *change) {
+    ((offer_node *)change->made)->offer = change->offer_out;
+}
+
+void account_replace_offer(account_change *change) {
+    submit(change, apply_replace_offer, publish_replace_offer);
+}

@@ -1,0 +1,306 @@
+/* Databases, containers and offers as BSON in STORE_META, and back. */
+#include "account/account_int.h"
+#include "account/settings.h"
+#include "base/log.h"
+
+typedef struct record_key {
+    char bytes[16];
+    size_t n;
+} record_key;
+
+static record_key key_of(char tag, unsigned count, uint32_t first, uint32_t second) {
+    record_key k = {.n = 1 + 4 * count};
+    uint32_t numbers[2] = {htobe32(first), htobe32(second)};
+    k.bytes[0] = tag;
+    memcpy(k.bytes + 1, numbers, 4 * count);
+    return k;
+}
+
+static slice view(const record_key *k) {
+    return slice_of(k->bytes, k->n);
+}
+
+static void put_record(store_batch *batch, record_key k, bson_t *record) {
+    store_put(batch, STORE_META, view(&k), slice_of(bson_get_data(record), record->len));
+    bson_destroy(record);
+}
+
+static void delete_record(store_batch *batch, record_key k) {
+    store_delete(batch, STORE_META, view(&k));
+}
+
+void account__put_numbers(store_batch *batch, const account_numbers *numbers) {
+    bson_t r = BSON_INITIALIZER;
+    bson_append_int64(&r, "database", -1, numbers->database);
+    bson_append_int64(&r, "container", -1, numbers->container);
+    bson_append_int64(&r, "segment", -1, numbers->segment);
+    bson_append_int64(&r, "offer", -1, numbers->offer);
+    bson_append_int64(&r, "version", -1, (int64_t)numbers->version);
+    put_record(batch, key_of('A', 0, 0, 0), &r);
+}
+
+void account__put_database(store_batch *batch, const database *d) {
+    bson_t r = BSON_INITIALIZER;
+    bson_append_utf8(&r, "id", -1, d->id, -1);
+    bson_append_int64(&r, "ts", -1, d->ts);
+    bson_append_int64(&r, "version", -1, (int64_t)d->version);
+    bson_append_bool(&r, "shares", -1, d->shares_throughput);
+    put_record(batch, key_of('D', 1, d->number, 0), &r);
+}
+
+void account__put_container(store_batch *batch, uint32_t database, const container *c) {
+    bson_t r = BSON_INITIALIZER, settings, map_document;
+    buf map = buf_init(BUF_NO_LIMIT), segments = buf_init(BUF_NO_LIMIT);
+    const container_space *space = c->space;
+    for (size_t i = 0; i < space->map->n; i++) {
+        buf_add_be32(&segments, space->ranges[i].segment);
+    }
+    partition_map_write(space->map, &map);
+    bson_append_int64(&r, "ts", -1, c->ts);
+    bson_append_int64(&r, "version", -1, (int64_t)c->version);
+    if (bson_init_static(&settings, (const uint8_t *)c->settings.p, c->settings.n)) {
+        bson_append_document(&r, "settings", -1, &settings);
+    }
+    if (bson_init_static(&map_document, (const uint8_t *)map.p, map.n)) {
+        bson_append_document(&r, "map", -1, &map_document);
+    }
+    bson_append_binary(&r, "segments", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)segments.p, (uint32_t)segments.n);
+    put_record(batch, key_of('C', 2, database, space->container), &r);
+    buf_free(&map);
+    buf_free(&segments);
+}
+
+void account__put_offer(store_batch *batch, const offer *o) {
+    bson_t r = BSON_INITIALIZER;
+    bson_append_int64(&r, "database", -1, o->database);
+    bson_append_int64(&r, "container", -1, o->container);
+    bson_append_int64(&r, "kind", -1, o->throughput.kind);
+    bson_append_int64(&r, "value", -1, o->throughput.value);
+    bson_append_int64(&r, "highest", -1, o->highest);
+    bson_append_int64(&r, "ts", -1, o->ts);
+    bson_append_int64(&r, "version", -1, (int64_t)o->version);
+    put_record(batch, key_of('O', 1, o->number, 0), &r);
+}
+
+void account__delete_database_record(store_batch *batch, uint32_t database) {
+    delete_record(batch, key_of('D', 1, database, 0));
+}
+
+void account__delete_container_record(store_batch *batch, uint32_t database, uint32_t container) {
+    delete_record(batch, key_of('C', 2, database, container));
+}
+
+void account__delete_offer_record(store_batch *batch, uint32_t offer) {
+    delete_record(batch, key_of('O', 1, offer, 0));
+}
+
+/* ---- a container's bytes ---- */
+
+typedef struct key_run {
+    layout_key from, to;
+} key_run;
+
+static void run_of_container(key_run *run, uint32_t container) {
+    layout_container(&run->from, container);
+    run->to = run->from;
+    layout_after(&run->to);
+}
+
+static void run_of_segment(key_run *run, uint32_t segment) {
+    layout_segment(&run->from, segment);
+    run->to = run->from;
+    layout_after(&run->to);
+}
+
+void account__delete_bytes(store_batch *batch, const container *c) {
+    key_run run;
+    run_of_container(&run, c->space->container);
+    store_delete_range(batch, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
+    for (size_t i = 0; i < c->space->map->n; i++) {
+        run_of_segment(&run, c->space->ranges[i].segment);
+        store_delete_range(batch, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
+        layout_range(&run.from, c->space->container, c->space->ranges[i].id);
+        store_delete(batch, STORE_META, layout_view(&run.from));
+    }
+    layout_backfill(&run.from, c->space->container);
+    store_delete(batch, STORE_META, layout_view(&run.from));
+}
+
+void account__reclaim_bytes(store *store, const container *c) {
+    key_run run;
+    run_of_container(&run, c->space->container);
+    store_reclaim(store, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
+    for (size_t i = 0; i < c->space->map->n; i++) {
+        run_of_segment(&run, c->space->ranges[i].segment);
+        store_reclaim(store, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
+    }
+}
+
+/* ---- loading ---- */
+
+static int64_t number_in(slice record, const char *name) {
+    bson_iter_t it;
+    return doc_find_key(record, slice_str(name), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_int64(&it) : 0;
+}
+
+static uint32_t key_number(slice key, unsigned index) {
+    uint32_t number;
+    memcpy(&number, key.p + 1 + 4 * index, 4);
+    return be32toh(number);
+}
+
+static err load_numbers(account *a, slice key, slice record) {
+    (void)key;
+    a->numbers = (account_numbers){
+        (uint32_t)number_in(record, "database"), (uint32_t)number_in(record, "container"), (uint32_t)number_in(record, "segment"),
+        (uint32_t)number_in(record, "offer"),    (uint64_t)number_in(record, "version"),
+    };
+    return OK;
+}
+
+static err load_database(account *a, slice key, slice record) {
+    bson_iter_t it;
+    if (key.n != 5 || !doc_find_key(record, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
+        return E_STORE_CORRUPT;
+    }
+    account__add_database(a,
+                          database_new(key_number(key, 0), doc_text(&it), number_in(record, "ts"), (uint64_t)number_in(record, "version"),
+                                       doc_find_key(record, SLICE_LIT("shares"), &it) && bson_iter_as_bool(&it)));
+    return OK;
+}
+
+static bool document_in(slice record, const char *name, slice *document_out) {
+    bson_iter_t it;
+    uint32_t n;
+    const uint8_t *p;
+    if (!doc_find_key(record, slice_str(name), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
+        return false;
+    }
+    bson_iter_document(&it, &n, &p);
+    *document_out = slice_of(p, n);
+    return true;
+}
+
+static err load_counts(account *a, container_range *range) {
+    layout_key k;
+    store_value value;
+    range_counts counts;
+    layout_range(&k, range->container, range->id);
+    err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
+    if (code == E_NOT_FOUND) {
+        return OK; /* nothing was written there yet */
+    }
+    TRY(code);
+    bool read = layout_counts_read(value.bytes, &counts);
+    store_give(&value);
+    if (!read) {
+        return E_STORE_CORRUPT;
+    }
+    container_range_restore(range, &counts);
+    return OK;
+}
+
+static err load_space(account *a, container *c, slice key, slice record) {
+    slice map_document;
+    bson_iter_t it;
+    const uint8_t *bytes = NULL;
+    uint32_t n = 0;
+    bson_subtype_t subtype;
+    partition_map *map = document_in(record, "map", &map_document) ? partition_map_read(map_document) : NULL;
+    if (!map) {
+        return E_STORE_CORRUPT;
+    }
+    if (doc_find_key(record, SLICE_LIT("segments"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
+        bson_iter_binary(&it, &subtype, &n, &bytes);
+    }
+    if (n != 4 * map->n) {
+        partition_map_free(map);
+        return E_STORE_CORRUPT;
+    }
+    uint32_t *segments = arena_array(&c->arena, uint32_t, map->n);
+    for (size_t i = 0; i < map->n; i++) {
+        memcpy(&segments[i], bytes + 4 * i, 4);
+        segments[i] = be32toh(segments[i]);
+    }
+    c->space = container_space_new(key_number(key, 1), map, segments);
+    c->space->ttl = c->ttl;
+    layout_key k;
+    store_value value;
+    layout_backfill(&k, c->space->container);
+    err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
+    c->space->ttl_backfill = code == OK;
+    store_give(&value);
+    for (size_t i = 0; i < map->n; i++) {
+        TRY(load_counts(a, &c->space->ranges[i]));
+    }
+    return OK;
+}
+
+static err load_container(account *a, slice key, slice record) {
+    slice properties;
+    database_node *d = NULL;
+    if (key.n != 9 || !document_in(record, "settings", &properties)) {
+        return E_STORE_CORRUPT;
+    }
+    uint32_t database = key_number(key, 0);
+    HASH_FIND(by_number, a->databases_by_number, &database, sizeof database, d);
+    if (!d) {
+        return E_STORE_CORRUPT;
+    }
+    container *c = container_new();
+    op o;
+    op_init(&o, &c->arena, 0);
+    c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
+    c->ts = number_in(record, "ts");
+    c->version = (uint64_t)number_in(record, "version");
+    rid r = rid_container(d->database->rid, key_number(key, 1));
+    memcpy(c->rid, r.bytes, sizeof c->rid);
+    err code = settings_read(&o, properties, (settings_rules){.hierarchical_allowed = true}, c);
+    if (code == OK) {
+        code = load_space(a, c, key, record);
+    }
+    if (code != OK) {
+        log_error("account", "a container's record is damaged", "database=%u container=%u", database, key_number(key, 1));
+        return E_STORE_CORRUPT; /* what was made of it ends with the process, which will not start */
+    }
+    account__add_container(a, d, c);
+    return OK;
+}
+
+static err load_offer(account *a, slice key, slice record) {
+    offer o = {
+        .number = key_number(key, 0),
+        .rid = rid_offer(key_number(key, 0)),
+        .database = (uint32_t)number_in(record, "database"),
+        .container = (uint32_t)number_in(record, "container"),
+        .throughput = {(throughput_kind)number_in(record, "kind"), (uint32_t)number_in(record, "value")},
+        .highest = (uint32_t)number_in(record, "highest"),
+        .ts = number_in(record, "ts"),
+        .version = (uint64_t)number_in(record, "version"),
+    };
+    o.resource = rid_database(o.database);
+    if (o.container) {
+        o.resource = rid_container(o.resource, o.container);
+    }
+    account__add_offer(a, &o);
+    return OK;
+}
+
+static err load_all(account *a, char tag, err (*load)(account *, slice key, slice record)) {
+    char from[1] = {tag}, to[1] = {(char)(tag + 1)};
+    slice key, value;
+    err code = OK;
+    store_scan *scan = store_scan_open(a->items.store, STORE_META, NULL, slice_of(from, 1), slice_of(to, 1), false);
+    while (code == OK && store_scan_next(scan, &key, &value)) {
+        code = load(a, key, value);
+    }
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
+}
+
+err account__load(account *a) {
+    TRY(load_all(a, 'A', load_numbers));
+    TRY(load_all(a, 'D', load_database));
+    TRY(load_all(a, 'C', load_container));
+    return load_all(a, 'O', load_offer);
+}

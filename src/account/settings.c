@@ -1,0 +1,293 @@
+#include "account/settings.h"
+
+#include <math.h>
+
+#include "base/limits.h"
+
+static int shown(size_t n) {
+    return (int)(n < 200 ? n : 200);
+}
+
+err settings_check_name(op *o, slice name) {
+    if (name.n == 0 || name.n > LIMIT_NAME_BYTES) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
+                       shown(name.n), name.p ? name.p : "", LIMIT_NAME_BYTES + 1);
+    }
+    static const char banned[] = {'/', '\\', '#', '?'};
+    for (size_t i = 0; i < sizeof banned; i++) {
+        if (memchr(name.p, banned[i], name.n)) {
+            return op_fail(o, E_BAD_REQUEST, "The resource name presented contains invalid character '%c'.", banned[i]);
+        }
+    }
+    if (name.p[name.n - 1] == ' ') {
+        return op_fail(o, E_BAD_REQUEST, "The resource name presented contains invalid character ' ' at its end.");
+    }
+    return OK;
+}
+
+/* ---- partition key ---- */
+
+static err read_kind(op *o, slice bson, settings_rules rules, pkey_definition *key) {
+    bson_iter_t it;
+    slice kind = doc_find_key(bson, SLICE_LIT("kind"), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_LIT("Hash");
+    bool multi = slice_eq_nocase(kind, SLICE_LIT("MultiHash"));
+    if (!slice_eq_nocase(kind, SLICE_LIT("Hash")) && !(multi && rules.hierarchical_allowed)) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "The 'kind' value '%.*s' specified in the partition key definition is invalid. Please choose 'Hash' partition type",
+                       shown(kind.n), kind.p);
+    }
+    key->kind = multi ? PKEY_MULTI_HASH : PKEY_HASH;
+    bool given = doc_find_key(bson, SLICE_LIT("version"), &it) && BSON_ITER_HOLDS_NUMBER(&it);
+    double version = given ? bson_iter_as_double(&it) : multi ? 2 : 1;
+    if (version != 2 && (version != 1 || multi)) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "The 'version' of the partition key definition is invalid: it may be 1 or 2, and 2 for MultiHash.");
+    }
+    key->version = (uint8_t)version;
+    return OK;
+}
+
+static err read_key_paths(op *o, const bson_iter_t *list, pkey_definition *key) {
+    bson_iter_t each;
+    if (!BSON_ITER_HOLDS_ARRAY(list) || !bson_iter_recurse(list, &each)) {
+        return op_fail(o, E_BAD_REQUEST, "The partition key definition's 'paths' must be an array.");
+    }
+    while (bson_iter_next(&each)) {
+        if (!BSON_ITER_HOLDS_UTF8(&each) || key->n == LIMIT_KEY_LEVELS) {
+            return op_fail(o, E_BAD_REQUEST, "The partition key definition has more than %d paths, or one that is not a string.",
+                           LIMIT_KEY_LEVELS);
+        }
+        TRY(doc_path_parse(o->arena, arena_copy(o->arena, doc_text(&each)), &key->paths[key->n]));
+        key->n++;
+    }
+    if (key->n == 0 || (key->kind == PKEY_HASH && key->n > 1)) {
+        return op_fail(o, E_BAD_REQUEST, "Too many partition key paths (%u): 'Hash' takes one, 'MultiHash' up to %d.", key->n,
+                       LIMIT_KEY_LEVELS);
+    }
+    return OK;
+}
+
+static err read_partition_key(op *o, slice properties, settings_rules rules, container *c) {
+    bson_iter_t it, paths;
+    c->key = (pkey_definition){.kind = PKEY_HASH, .version = 2};
+    if (!doc_find_key(properties, SLICE_LIT("partitionKey"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
+        if (rules.key_required) {
+            return op_fail(o, E_BAD_REQUEST,
+                           "Partition key definition is required: add \"partitionKey\":{\"paths\":[\"/yourKey\"],\"kind\":\"Hash\"}.");
+        }
+        return OK;
+    }
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it)) {
+        return op_fail(o, E_BAD_REQUEST, "The partition key definition must be an object.");
+    }
+    uint32_t n;
+    const uint8_t *p;
+    bson_iter_document(&it, &n, &p);
+    slice definition = slice_of(p, n);
+    TRY(read_kind(o, definition, rules, &c->key));
+    if (!doc_find_key(definition, SLICE_LIT("paths"), &paths)) {
+        return op_fail(o, E_BAD_REQUEST, "The partition key definition has no 'paths'.");
+    }
+    return read_key_paths(o, &paths, &c->key);
+}
+
+/* ---- ttl, unique keys ---- */
+
+static err read_ttl(op *o, slice properties, container *c) {
+    bson_iter_t it;
+    c->ttl = TTL_OFF;
+    if (!doc_find_key(properties, SLICE_LIT("defaultTtl"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
+        return OK;
+    }
+    double ttl = BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_double(&it) : 0;
+    if (ttl != -1 && !(ttl >= 1 && ttl <= INT32_MAX && ttl == floor(ttl))) {
+        return op_fail(
+            o, E_BAD_REQUEST,
+            "The input DefaultTimeToLive is invalid. Ensure to provide a nonzero positive integer less than or equal to '%d', or -1 "
+            "which means never expire.",
+            INT32_MAX);
+    }
+    c->ttl = (int32_t)ttl;
+    return OK;
+}
+
+static err read_unique_paths(op *o, const bson_iter_t *member, unique_key *key) {
+    bson_iter_t inner, each;
+    if (!BSON_ITER_HOLDS_DOCUMENT(member) || !bson_iter_recurse(member, &inner) || !bson_iter_find(&inner, "paths") ||
+        !BSON_ITER_HOLDS_ARRAY(&inner) || !bson_iter_recurse(&inner, &each)) {
+        return op_fail(o, E_BAD_REQUEST, "A unique key must have an array of 'paths'.");
+    }
+    doc_path *paths = arena_array(o->arena, doc_path, LIMIT_UNIQUE_PATHS);
+    key->paths = paths;
+    while (bson_iter_next(&each)) {
+        if (!BSON_ITER_HOLDS_UTF8(&each) || key->n == LIMIT_UNIQUE_PATHS) {
+            return op_fail(o, E_BAD_REQUEST, "A unique key has more than %d paths, or one that is not a string.", LIMIT_UNIQUE_PATHS);
+        }
+        TRY(doc_path_parse(o->arena, arena_copy(o->arena, doc_text(&each)), &paths[key->n]));
+        key->n++;
+    }
+    return key->n ? OK : op_fail(o, E_BAD_REQUEST, "A unique key must have at least one path.");
+}
+
+static err read_unique_keys(op *o, slice properties, container *c) {
+    bson_iter_t it, list, each;
+    if (!doc_find_key(properties, SLICE_LIT("uniqueKeyPolicy"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
+        return OK;
+    }
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !bson_iter_recurse(&it, &list)) {
+        return op_fail(o, E_BAD_REQUEST, "The unique key policy must be an object.");
+    }
+    if (!bson_iter_find(&list, "uniqueKeys")) {
+        return OK;
+    }
+    if (!BSON_ITER_HOLDS_ARRAY(&list) || !bson_iter_recurse(&list, &each)) {
+        return op_fail(o, E_BAD_REQUEST, "The unique key policy's 'uniqueKeys' must be an array.");
+    }
+    unique_key *keys = arena_array(o->arena, unique_key, LIMIT_UNIQUE_KEYS);
+    c->unique_keys = keys;
+    while (bson_iter_next(&each)) {
+        if (c->unique_keys_n == LIMIT_UNIQUE_KEYS) {
+            return op_fail(o, E_BAD_REQUEST, "A container may have at most %d unique keys.", LIMIT_UNIQUE_KEYS);
+        }
+        TRY(read_unique_paths(o, &each, &keys[c->unique_keys_n]));
+        c->unique_keys_n++;
+    }
+    return OK;
+}
+
+/* ---- the canonical form ---- */
+
+static void add_path_list(bson_t *policy, const char *name, const char *path) {
+    bson_t list, entry;
+    bson_append_array_begin(policy, name, -1, &list);
+    if (path) {
+        bson_append_document_begin(&list, "0", -1, &entry);
+        bson_append_utf8(&entry, "path", -1, path, -1);
+        bson_append_document_end(&list, &entry);
+    }
+    bson_append_array_end(policy, &list);
+}
+
+static void copy_member(bson_t *into, slice from, const char *name) {
+    bson_iter_t it;
+    if (doc_find_key(from, slice_str(name), &it) && !BSON_ITER_HOLDS_NULL(&it)) {
+        bson_append_iter(into, name, -1, &it);
+    }
+}
+
+static slice member_document(slice from, const char *name) {
+    bson_iter_t it;
+    uint32_t n = 0;
+    const uint8_t *p = NULL;
+    if (doc_find_key(from, slice_str(name), &it) && BSON_ITER_HOLDS_DOCUMENT(&it)) {
+        bson_iter_document(&it, &n, &p);
+    }
+    return slice_of(p, n);
+}
+
+/* Mode, automatic and paths in place with their defaults; everything else as it came. */
+static void add_indexing_policy(bson_t *settings, slice given, bool off) {
+    bson_t policy;
+    bson_iter_t it;
+    bson_append_document_begin(settings, "indexingPolicy", -1, &policy);
+    bson_append_utf8(&policy, "indexingMode", -1, off ? "none" : "consistent", -1);
+    bool automatic = given.n && doc_find_key(given, SLICE_LIT("automatic"), &it) ? bson_iter_as_bool(&it) : !off;
+    bson_append_bool(&policy, "automatic", -1, automatic);
+    bool included = given.n && doc_find_key(given, SLICE_LIT("includedPaths"), &it);
+    included ? (void)bson_append_iter(&policy, "includedPaths", -1, &it) : add_path_list(&policy, "includedPaths", off ? NULL : "/*");
+    bool excluded = given.n && doc_find_key(given, SLICE_LIT("excludedPaths"), &it);
+    excluded ? (void)bson_append_iter(&policy, "excludedPaths", -1, &it)
+             : add_path_list(&policy, "excludedPaths", off ? NULL : "/\"_etag\"/?");
+    static const char *const others[] = {"compositeIndexes", "spatialIndexes", "vectorIndexes", "fullTextIndexes"};
+    for (size_t i = 0; given.n && i < sizeof others / sizeof *others; i++) {
+        copy_member(&policy, given, others[i]);
+    }
+    bson_append_document_end(settings, &policy);
+}
+
+static void add_defaults(bson_t *settings, slice properties) {
+    bson_t inner;
+    if (member_document(properties, "conflictResolutionPolicy").n) {
+        copy_member(settings, properties, "conflictResolutionPolicy");
+    } else {
+        bson_append_document_begin(settings, "conflictResolutionPolicy", -1, &inner);
+        bson_append_utf8(&inner, "mode", -1, "LastWriterWins", -1);
+        bson_append_utf8(&inner, "conflictResolutionPath", -1, "/_ts", -1);
+        bson_append_utf8(&inner, "conflictResolutionProcedure", -1, "", -1);
+        bson_append_document_end(settings, &inner);
+    }
+    if (member_document(properties, "geospatialConfig").n) {
+        copy_member(settings, properties, "geospatialConfig");
+    } else {
+        bson_append_document_begin(settings, "geospatialConfig", -1, &inner);
+        bson_append_utf8(&inner, "type", -1, "Geography", -1);
+        bson_append_document_end(settings, &inner);
+    }
+    static const char *const others[] = {"computedProperties",        "vectorEmbeddingPolicy", "fullTextPolicy",
+                                         "changeFeedPolicy",          "analyticalStorageTtl",  "clientEncryptionPolicy",
+                                         "materializedViewDefinition"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        copy_member(settings, properties, others[i]);
+    }
+}
+
+static void make_canonical(op *o, slice properties, container *c) {
+    bson_t settings = BSON_INITIALIZER;
+    bson_append_utf8(&settings, "id", -1, c->id.p, (int)c->id.n);
+    add_indexing_policy(&settings, member_document(properties, "indexingPolicy"), c->index.off);
+    if (c->key.n) {
+        copy_member(&settings, properties, "partitionKey");
+    }
+    copy_member(&settings, properties, "defaultTtl");
+    copy_member(&settings, properties, "uniqueKeyPolicy");
+    add_defaults(&settings, properties);
+    c->settings = arena_copy(o->arena, slice_of(bson_get_data(&settings), settings.len));
+    bson_destroy(&settings);
+}
+
+err settings_read(op *o, slice properties, settings_rules rules, container *c) {
+    bson_iter_t it;
+    if (!doc_find_key(properties, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
+        return op_fail(o, E_BAD_REQUEST, "The input content is invalid because the required properties - 'id; ' - are missing");
+    }
+    c->id = arena_copy(o->arena, doc_text(&it));
+    TRY(settings_check_name(o, c->id));
+    TRY(read_partition_key(o, properties, rules, c));
+    TRY(read_ttl(o, properties, c));
+    TRY(read_unique_keys(o, properties, c));
+    if (doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && !BSON_ITER_HOLDS_DOCUMENT(&it) && !BSON_ITER_HOLDS_NULL(&it)) {
+        return op_fail(o, E_BAD_REQUEST, "The indexing policy must be an object.");
+    }
+    TRY(index_policy_parse(o, member_document(properties, "indexingPolicy"), &c->index));
+    make_canonical(o, properties, c);
+    return OK;
+}
+
+/* ---- replacing ---- */
+
+static bool same_paths(const doc_path *a, size_t a_n, const doc_path *b, size_t b_n) {
+    bool same = a_n == b_n;
+    for (size_t i = 0; same && i < a_n; i++) {
+        same = slice_eq(a[i].text, b[i].text);
+    }
+    return same;
+}
+
+err settings_check_replace(op *o, const container *before, const container *after) {
+    if (!slice_eq(before->id, after->id)) {
+        return op_fail(o, E_BAD_REQUEST, "A container's id cannot be changed.");
+    }
+    if (before->key.kind != after->key.kind || before->key.version != after->key.version ||
+        !same_paths(before->key.paths, before->key.n, after->key.paths, after->key.n)) {
+        return op_fail(o, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
+    }
+    bool same = before->unique_keys_n == after->unique_keys_n;
+    for (size_t i = 0; same && i < before->unique_keys_n; i++) {
+        const unique_key *a = &before->unique_keys[i], *b = &after->unique_keys[i];
+        same = same_paths(a->paths, a->n, b->paths, b->n);
+    }
+    return same ? OK
+                : op_fail(o, E_FORBIDDEN,
+                          "The unique index cannot be modified. To change the unique index, remove the container and re-create a new one.");
+}

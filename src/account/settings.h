@@ -1,0 +1,18 @@
+/* settings.h — within account/: a container's properties, from what a client sends to what the container works with. */
+#pragma once
+
+#include "account/account.h"
+
+/* Reads and checks properties (BSON) into `c`, whose arena keeps everything; c->settings becomes the canonical form, defaults filled in.
+ * E_BAD_REQUEST with the service's sentence. */
+typedef struct settings_rules {
+    bool hierarchical_allowed, key_required;
+} settings_rules;
+
+MUST_CHECK err settings_read(op *o, slice properties, settings_rules rules, container *c);
+
+/* What a replace may not change: key, unique keys. */
+MUST_CHECK err settings_check_replace(op *o, const container *before, const container *after);
+
+/* Names of databases and containers. */
+MUST_CHECK err settings_check_name(op *o, slice name);

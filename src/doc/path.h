@@ -1,7 +1,7 @@
 /* path.h — property paths as containers name them: /department, /properties/name, /"nombre de departamento"/x.
  *
- * A step is a property name; quotes allow any character in it (a quote inside is \"). Paths are parsed once, when a container's
- * settings are read, and then looked up in BSON documents many times. */
+ * A step is a property name; quotes, double or single, allow any character in it (the quote itself inside as \" or \').
+ * Paths are parsed once, when a container's settings are read, and then looked up in BSON documents many times. */
 #pragma once
 
 #include <bson/bson.h>
@@ -15,10 +15,10 @@ typedef struct doc_path {
     size_t steps_n;
 } doc_path;
 
-/* Bytes live in `a`. E_BAD_REQUEST: not a path (no leading slash, empty step, unclosed quote, too deep). */
+/* Bytes live in `a`. E_BAD_REQUEST: not a path (no leading slash, empty step, unclosed quote, more than LIMIT_PATH_DEPTH steps). */
 MUST_CHECK err doc_path_parse(arena *a, slice text, doc_path *path_out);
 
-/* Finds the value at a path; true leaves `iter_out` on it. Arrays are not entered. */
+/* Finds the value at a path; true leaves `iter_out` on it, pointing into `bson`. Arrays are not entered. Any bytes may be given. */
 bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out);
 bool doc_find_key(slice bson, slice key, bson_iter_t *iter_out); /* top level */
 

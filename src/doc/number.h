@@ -1,0 +1,28 @@
+/* number.h — JSON numbers: text to an exact 64-bit integer or the nearest double, and a double to its shortest text.
+ *
+ * Independent of the locale and of the rounding of printf; no allocation. Reading follows Lemire ("Number parsing at a gigabyte per
+ * second"), with strtod for the few texts it leaves open; writing follows Giulietti ("The Schubfach way to render doubles"). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct number_value {
+    bool integer; /* digits only, and it fits: `i`; otherwise `d` */
+    int64_t i;    /* "-0" is the double, since integers have no such zero */
+    double d;     /* finite */
+} number_value;
+
+enum { NUMBER_TEXT_MAX = 32 };
+
+/* Reads the number that begins at `p`, by JSON's grammar, and returns the byte after it; NULL with the reason when there is none or
+ * when it is too large for a double. Never looks at `end` or further. */
+const char *number_read(const char *p, const char *end, number_value *value_out, const char **reason_out);
+
+/* Writes a finite double as JavaScript's Number.prototype.toString does (so -0 is "0"); returns the number of bytes, at most
+ * NUMBER_TEXT_MAX. No zero byte follows. */
+size_t number_write_double(char *into, double value);
+
+/* Likewise an integer. */
+size_t number_write_integer(char *into, int64_t value);

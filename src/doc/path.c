@@ -1,0 +1,97 @@
+#include "doc/path.h"
+
+#include "base/limits.h"
+#include "doc/walk.h"
+
+/* Reads the step that begins at text.p[at] (after the slash), unescaped into `into`; returns the position after it, or 0. A NUL becomes the
+ * two bytes that BSON keys have in its place. */
+static size_t read_step(slice text, size_t at, char *into, size_t *n_out) {
+    char quote = at < text.n && (text.p[at] == '"' || text.p[at] == '\'') ? text.p[at++] : 0;
+    size_t n = 0;
+    for (; at < text.n; at++) {
+        char c = text.p[at];
+        if (c == (quote ? quote : '/')) {
+            break;
+        }
+        if (quote && c == '\\' && at + 1 < text.n && text.p[at + 1] == quote) {
+            c = text.p[++at];
+        }
+        if (c == 0) {
+            into[n++] = '\xC0';
+            c = '\x80';
+        }
+        into[n++] = c;
+    }
+    *n_out = n;
+    if (!quote) {
+        return at;
+    }
+    return at < text.n ? at + 1 : 0;
+}
+
+err doc_path_parse(arena *a, slice text, doc_path *path_out) {
+    slice steps[LIMIT_PATH_DEPTH];
+    size_t steps_n = 0;
+    if (text.n < 2) {
+        return E_BAD_REQUEST;
+    }
+    text = arena_copy(a, text);
+    char *into = arena_alloc(a, 2 * text.n); /* each byte may become two, each slash a zero byte */
+    for (size_t at = 0; at < text.n;) {
+        if (text.p[at] != '/' || steps_n == LIMIT_PATH_DEPTH) {
+            return E_BAD_REQUEST;
+        }
+        size_t n;
+        at = read_step(text, at + 1, into, &n);
+        if (at == 0 || n == 0) {
+            return E_BAD_REQUEST;
+        }
+        into[n] = 0;
+        steps[steps_n++] = slice_of(into, n);
+        into += n + 1;
+    }
+    *path_out = (doc_path){.text = text, .steps = arena_alloc(a, steps_n * sizeof *steps), .steps_n = steps_n};
+    memcpy(path_out->steps, steps, steps_n * sizeof *steps);
+    return OK;
+}
+
+static bool find_element(slice bson, slice key, doc_element *element_out) {
+    doc_walk w;
+    if (!doc_walk_init(&w, bson)) {
+        return false;
+    }
+    while (doc_walk_next(&w, element_out)) {
+        if (slice_eq(element_out->key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An iterator as bson_iter_find would leave it: on the element, in the document that holds it. */
+static bool iter_on(slice bson, const doc_element *e, bson_iter_t *iter_out) {
+    size_t n = (size_t)doc_load_i32(bson.p);
+    uint32_t offset = (uint32_t)(e->key.p - 1 - bson.p);
+    return bson_iter_init_from_data_at_offset(iter_out, (const uint8_t *)bson.p, n, offset, (uint32_t)e->key.n);
+}
+
+bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out) {
+    doc_element e;
+    for (size_t i = 0; i < path->steps_n; i++) {
+        if (i > 0) {
+            if (e.type != BSON_TYPE_DOCUMENT) {
+                return false;
+            }
+            bson = e.value;
+        }
+        if (!find_element(bson, path->steps[i], &e)) {
+            return false;
+        }
+    }
+    return path->steps_n > 0 && iter_on(bson, &e, iter_out);
+}
+
+bool doc_find_key(slice bson, slice key, bson_iter_t *iter_out) {
+    doc_element e;
+    return find_element(bson, key, &e) && iter_on(bson, &e, iter_out);
+}

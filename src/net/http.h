@@ -1,52 +1,58 @@
 /* http.h — HTTP/1.1 exchanges on a connection: framing, keep-alive, pipelining, limits, time-outs.
  *
- * Parsing is http-parser's. A handler gets a whole request and must answer exactly once: at once, or later from the same loop. The next
- * pipelined request of the connection waits until then. All slices of a request, and its arena, live until http_reply_end. */
+ * A handler gets a whole request and must answer exactly once: at once, or later on the same loop's thread (net_post brings one there).
+ * The next pipelined request of the connection waits until then. All slices of a request, and its arena, live until http_reply_end,
+ * whatever becomes of the client meanwhile: an answer to a client that has gone is thrown away there, and nobody else need care. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "net/loop.h"
 
-typedef enum http_method { VERB_GET, VERB_POST, VERB_PUT, VERB_PATCH, VERB_DELETE, VERB_HEAD, VERB_OPTIONS, VERB_OTHER } http_method;
+/* The tag differs from the name because http_parser.h has an enum of that tag. */
+typedef enum http_verb { VERB_GET, VERB_POST, VERB_PUT, VERB_PATCH, VERB_DELETE, VERB_HEAD, VERB_OPTIONS, VERB_OTHER } http_method;
 
-enum { HTTP_FIELDS_MAX = 64 }; /* names a front end may ask for */
+enum {
+    HTTP_FIELDS_MAX = 64, /* names a front end may ask for */
+    HTTP_PEER_BYTES = 64,
+};
 
 typedef struct http_request {
     http_method method;
     slice verb;                   /* as sent: "GET" */
-    slice path;                   /* raw, percent-encoded, up to '?' */
+    slice path;                   /* raw, percent-encoded, up to '?'; visible ASCII only */
     slice query;                  /* after '?' */
-    slice host;                   /* the Host field */
-    slice field[HTTP_FIELDS_MAX]; /* values of the asked-for fields, p NULL if absent; blanks trimmed */
+    slice host;                   /* the Host field, or the host of an absolute URL */
+    slice field[HTTP_FIELDS_MAX]; /* values of the asked-for fields, p NULL if absent; blanks trimmed, repeated ones joined by ", " */
     slice body;
     bool tls;
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
-    char peer[64];       /* "127.0.0.1:5123", for logs */
     arena *arena;
     net_loop *loop;
-    void *context;  /* the handler's own, from http_front */
-    void *exchange; /* net's own */
+    void *context; /* the handler's own, from http_front */
 } http_request;
 
-/* What a front end gives net to serve a port with. */
+/* What a front end gives net to serve a port with. It outlives the server. */
 typedef struct http_front {
     const char *name;          /* for logs */
     const char *const *fields; /* lower-case field names; field[i] answers fields[i] */
     size_t fields_n;
     void (*handle)(http_request *request);
     /* Writes an answer for what never became a request (malformed, too large, timed out): the protocol's own form. Same rules as
-     * handle; the connection closes afterwards. */
+     * handle, but only context, arena, loop and tls are there; path, host and body are empty. The connection closes afterwards. */
     void (*refuse)(http_request *request, err code);
     void *context;
 } http_front;
 
-/* Answering: start, fields, body, end. Status line, Date, Connection and Content-Length are net's. */
+/* Answering: start, fields, body, end. Status line, Date, Connection and Content-Length are net's. All on the loop's thread. */
 void http_reply_start(http_request *r, unsigned status);
 buf *http_reply_fields(http_request *r);                               /* append whole "Name: value\r\n" lines */
 void http_reply_field(http_request *r, const char *name, slice value); /* line breaks in the value are dropped */
 buf *http_reply_body(http_request *r);                                 /* ends the fields; append the body here */
 void http_reply_end(http_request *r);                                  /* sends; r is gone */
 
-/* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start. */
+/* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start, then start again. */
 void http_reply_abandon(http_request *r);
+
+/* "127.0.0.1:5123" or "[::1]:5123", for logs. Returns `into`. */
+const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]);

@@ -1,7 +1,10 @@
 /* server.h — loops and listening ports.
  *
- * One thread accepts and deals connections to the loops in turn. The first byte of a connection tells TLS (0x16) from plain text, so both
- * are served on one port. */
+ * Loop 0, on the thread that calls net_run, accepts and deals connections to the loops in turn. The first byte of a connection tells
+ * TLS (0x16) from plain text, so both are served on one port.
+ *
+ * Order of life: net_open, then net_tls and net_listen as needed, net_run (returns after net_stop and the drain), net_close. All from
+ * one thread but net_stop. Nobody may net_post once net_close is called. */
 #pragma once
 
 #include "net/http.h"
@@ -10,9 +13,9 @@ typedef struct net_server net_server;
 
 typedef struct net_options {
     unsigned loops;             /* 0: one per processor */
-    unsigned connections_max;   /* over all loops; further ones are closed at once */
-    unsigned header_timeout_ms; /* from the first byte of a request to the end of its fields */
-    unsigned body_timeout_ms;   /* without progress, reading a body or writing an answer */
+    unsigned connections_max;   /* over all loops; further ones are closed at once. Cut to three quarters of the file descriptors */
+    unsigned header_timeout_ms; /* from the first byte of a request to the end of its fields; from connecting to the first byte */
+    unsigned body_timeout_ms;   /* without 4 KB of progress, reading a body or writing an answer */
     unsigned idle_timeout_ms;   /* keep-alive */
     unsigned drain_timeout_ms;  /* at stop, for what is in flight */
     const clock_source *clock;
@@ -20,14 +23,14 @@ typedef struct net_options {
 
 extern const net_options net_defaults;
 
-/* Makes the loops, not running yet. */
+/* Makes the loops, not running yet, and raises the limit of open files to what the system allows. */
 MUST_CHECK err net_open(const net_options *options, net_server **server_out);
 
 /* TLS for all ports: PEM files. With both NULL, a self-signed certificate (localhost, 127.0.0.1, ::1, host name; EC P-256) is made in
  * `data_dir` as tls-cert.pem and tls-key.pem (mode 0600) unless it is there already and valid for another 30 days.
- * `why` explains a failure. */
+ * `why` explains a failure. Before net_run. */
 MUST_CHECK err net_tls(net_server *server, const char *data_dir, const char *cert_path, const char *key_path, char *why, size_t why_n);
-slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emulator.pem */
+slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emulator.pem; empty without TLS; lives as long as the server */
 
 /* Listens. `host` "localhost" means both loopback families; port 0 picks a free one (the same for both families). `why` explains a
  * failure in words that tell what to do ("port 8081 is in use…"). */
@@ -38,10 +41,11 @@ net_loop *net_server_loop(net_server *server, unsigned index);
 unsigned net_server_loops(const net_server *server);
 unsigned net_server_connections(const net_server *server);
 
-/* Runs until net_stop (any thread, signal-safe), then drains and returns. */
+/* Runs until net_stop (any thread, signal-safe), then drains and returns: listening ends, idle connections close, requests in flight are
+ * answered with "Connection: close", up to drain_timeout_ms. */
 void net_run(net_server *server);
 void net_stop(net_server *server);
-void net_close(net_server *server);
+void net_close(net_server *server); /* runs what was posted too late, closes what is still open, frees all */
 
-/* A timer on loop 0, for background work such as expiry. */
+/* A timer on loop 0, for background work such as expiry. Before net_run, or on loop 0. Ends with the server. */
 void net_every(net_server *server, unsigned interval_ms, void (*tick)(void *context), void *context);

@@ -1,0 +1,442 @@
+#include "net/conn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "net/tls.h"
+
+typedef enum conn_phase { OPEN, FINISHING, LINGERING, CLOSED } conn_phase;
+
+/* What the kernel has not taken yet. */
+typedef struct conn_queue {
+    buf bytes;
+    size_t at;
+    size_t progress; /* bytes since the deadline was last moved */
+} conn_queue;
+
+struct net_conn {
+    uv_poll_t poll;
+    net_loop *loop;
+    const net_protocol *protocol;
+    net_tls_session *tls;
+    conn_queue *queue; /* NULL: nothing waits */
+    net_deadline deadline;
+    union {
+        struct {
+            net_conn *next;
+            net_conn *prev;
+        } list;
+        net_task deal; /* before it is in the list: on its way to the loop */
+    } link;
+    void *context; /* for `opened` */
+    int fd;
+    net_peer peer;
+    uint8_t phase; /* conn_phase */
+    uint8_t watching;
+    bool sniffed; /* the first byte has been seen */
+    bool reading;
+    bool ended;
+    bool linger;
+    max_align_t state[];
+};
+
+#define CONN_OF(p, member) ((net_conn *)((char *)(p)-offsetof(net_conn, member)))
+
+void *net_conn_state(net_conn *c) {
+    return c->state;
+}
+
+net_conn *net_conn_of(void *state) {
+    return CONN_OF(state, state);
+}
+
+net_loop *net_conn_loop(const net_conn *c) {
+    return c->loop;
+}
+
+bool net_conn_is_tls(const net_conn *c) {
+    return c->tls != NULL;
+}
+
+bool net_conn_is_open(const net_conn *c) {
+    return c->phase == OPEN;
+}
+
+bool net_conn_is_stuck(const net_conn *c) {
+    return c->queue != NULL;
+}
+
+net_conn *net_conn_next(const net_conn *c) {
+    return c->link.list.next;
+}
+
+net_peer net_conn_peer(const net_conn *c) {
+    return c->peer;
+}
+
+void net_conn_deadline(net_conn *c, unsigned after_ms) {
+    if (c->phase == OPEN && !c->queue) { /* otherwise the layer's own deadline counts */
+        net_wheel_set(&c->loop->wheel, &c->deadline, c->loop->now_ms + after_ms);
+    }
+}
+
+void net_conn_no_deadline(net_conn *c) {
+    if (c->phase == OPEN && !c->queue) {
+        net_wheel_set(&c->loop->wheel, &c->deadline, NET_NEVER);
+    }
+}
+
+static void own_deadline(net_conn *c, unsigned after_ms) {
+    net_wheel_set(&c->loop->wheel, &c->deadline, c->loop->now_ms + after_ms);
+}
+
+/* ---- closing ---- */
+
+static void free_queue(net_conn *c) {
+    if (c->queue) {
+        buf_free(&c->queue->bytes);
+        free(c->queue);
+        c->queue = NULL;
+    }
+}
+
+static void unlink_conn(net_conn *c) {
+    net_conn *next = c->link.list.next, *prev = c->link.list.prev;
+    *(prev ? &prev->link.list.next : &c->loop->conns) = next;
+    if (next) {
+        next->link.list.prev = prev;
+    }
+}
+
+static void on_closed(uv_handle_t *handle) {
+    net_conn *c = CONN_OF(handle, poll);
+    net_loop *loop = c->loop;
+    c->protocol->closed(c);
+    unlink_conn(c);
+    free_queue(c);
+    net_tls_free(c->tls);
+    free(c);
+    net_loop_check_drained(loop);
+}
+
+static void close_socket(net_loop *loop, int fd) {
+    close(fd);
+    atomic_fetch_sub_explicit(&loop->shared->connections, 1, memory_order_relaxed);
+}
+
+void net_conn_close(net_conn *c) {
+    if (c->phase != CLOSED) {
+        c->phase = CLOSED;
+        net_wheel_remove(&c->deadline);
+        uv_close((uv_handle_t *)&c->poll, on_closed);
+        close_socket(c->loop, c->fd);
+    }
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* Who does not take answers is not read from either: that bounds what waits. */
+static bool wants_bytes(const net_conn *c) {
+    return c->reading && !c->ended && !c->queue;
+}
+
+static void watch(net_conn *c) {
+    int events = (wants_bytes(c) ? UV_READABLE : 0) | (c->queue ? UV_WRITABLE : 0);
+    if (events == c->watching || c->phase == CLOSED) {
+        return;
+    }
+    c->watching = (uint8_t)events;
+    if (events) {
+        uv_poll_start(&c->poll, events, on_poll);
+    } else {
+        uv_poll_stop(&c->poll);
+    }
+}
+
+/* All is sent: half-close, or close. */
+static void finish_now(net_conn *c) {
+    if (!c->linger || c->ended || shutdown(c->fd, SHUT_WR) != 0) {
+        net_conn_close(c);
+        return;
+    }
+    c->phase = LINGERING;
+    c->reading = true;
+    own_deadline(c, NET_LINGER_MS);
+    watch(c);
+}
+
+/* ---- writing ---- */
+
+/* Bytes the kernel took; a broken connection is closed and counts as all taken. */
+static size_t send_some(net_conn *c, const char *p, size_t n) {
+    size_t at = 0;
+    while (at < n) {
+        ssize_t k = send(c->fd, p + at, n - at, MSG_NOSIGNAL);
+        if (k < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                net_conn_close(c);
+                return n;
+            }
+            break;
+        }
+        at += (size_t)k;
+        if (at < n) { /* a short write fills the socket's buffer: the next one would only say EAGAIN */
+            break;
+        }
+    }
+    return at;
+}
+
+enum { QUEUE_STEAL_BYTES = 16 * 1024 }; /* a rest larger than this keeps the buffer it is in */
+
+static void queue_rest(net_conn *c, buf *b, size_t at) {
+    if (!c->queue) {
+        c->queue = mem_zero(sizeof *c->queue);
+        c->queue->bytes = buf_init(BUF_NO_LIMIT);
+        own_deadline(c, c->loop->shared->options.body_timeout_ms);
+    }
+    conn_queue *q = c->queue;
+    if (q->bytes.n == 0 && b->n - at > QUEUE_STEAL_BYTES) {
+        size_t max = b->max;
+        q->bytes = *b;
+        q->bytes.max = BUF_NO_LIMIT;
+        q->at = at;
+        *b = buf_init(max);
+    } else {
+        buf_add(&q->bytes, b->p + at, b->n - at);
+    }
+    watch(c);
+}
+
+static void send_raw(net_conn *c, buf *b) {
+    size_t at = c->queue ? 0 : send_some(c, b->p, b->n);
+    if (at < b->n && c->phase != CLOSED) {
+        queue_rest(c, b, at);
+    }
+    buf_clear(b);
+}
+
+void net_conn_send(net_conn *c, buf *b) {
+    if (b->n == 0 || c->phase != OPEN) {
+        buf_clear(b);
+    } else if (!c->tls) {
+        send_raw(c, b);
+    } else if (net_tls_output(c->tls, b->p, b->n)) {
+        buf_clear(b);
+        send_raw(c, &c->loop->cipher);
+    } else {
+        net_conn_close(c);
+    }
+}
+
+static void on_writable(net_conn *c) {
+    conn_queue *q = c->queue;
+    size_t k = send_some(c, q->bytes.p + q->at, q->bytes.n - q->at);
+    q->at += k;
+    q->progress += k;
+    if (c->phase == CLOSED) {
+        return;
+    }
+    if (q->at < q->bytes.n) {
+        if (q->progress >= NET_PROGRESS_BYTES) {
+            q->progress = 0;
+            own_deadline(c, c->loop->shared->options.body_timeout_ms);
+        }
+        return;
+    }
+    free_queue(c);
+    watch(c);
+    if (c->phase == FINISHING) {
+        finish_now(c);
+    } else {
+        net_wheel_set(&c->loop->wheel, &c->deadline, NET_NEVER);
+        c->protocol->drained(c);
+    }
+}
+
+void net_conn_finish(net_conn *c, bool linger) {
+    if (c->phase != OPEN) {
+        return;
+    }
+    c->phase = FINISHING;
+    c->linger = linger;
+    if (c->tls) {
+        net_tls_goodbye(c->tls);
+        send_raw(c, &c->loop->cipher);
+    }
+    if (!c->queue && c->phase == FINISHING) {
+        finish_now(c);
+    }
+}
+
+/* ---- reading ---- */
+
+void net_conn_read(net_conn *c, bool on) {
+    if (c->phase == OPEN && c->reading != on) {
+        c->reading = on;
+        watch(c);
+    }
+}
+
+static void input_ended(net_conn *c) {
+    c->ended = true;
+    watch(c);
+    if (c->tls ? net_tls_ready(c->tls) : c->sniffed) {
+        c->protocol->ended(c);
+    } else {
+        net_conn_close(c);
+    }
+}
+
+static void tls_bytes(net_conn *c, const char *p, size_t n) {
+    size_t plain_n;
+    net_tls_state state = net_tls_input(c->tls, p, n, &plain_n);
+    send_raw(c, &c->loop->cipher); /* handshake, tickets, or the alert that says what is wrong */
+    if (plain_n && c->phase == OPEN) {
+        c->protocol->bytes(c, c->loop->plain_bytes, plain_n);
+    }
+    if (c->phase != OPEN) {
+        return;
+    }
+    if (state == NET_TLS_FAILED) {
+        net_conn_close(c);
+    } else if (state == NET_TLS_ENDED && !c->ended) {
+        input_ended(c);
+    }
+}
+
+static void take_bytes(net_conn *c, char *p, size_t n) {
+    if (!c->sniffed) {
+        c->sniffed = true;
+        if (p[0] == 0x16 && c->loop->shared->tls) { /* a TLS handshake record; no other protocol here begins with it */
+            c->tls = net_tls_new(c->loop->shared->tls, c->loop);
+        }
+    }
+    if (c->tls) {
+        tls_bytes(c, p, n);
+    } else {
+        c->protocol->bytes(c, p, n);
+    }
+}
+
+static void on_readable(net_conn *c) {
+    ssize_t n = recv(c->fd, c->loop->read_bytes, NET_READ_BYTES, 0);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+            net_conn_close(c);
+        }
+    } else if (c->phase == LINGERING) {
+        if (n == 0) {
+            net_conn_close(c);
+        }
+    } else if (n == 0) {
+        input_ended(c);
+    } else if (c->phase == OPEN) {
+        take_bytes(c, c->loop->read_bytes, (size_t)n);
+    }
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events) {
+    net_conn *c = CONN_OF(poll, poll);
+    net_loop_refresh(c->loop);
+    if (status < 0) {
+        net_conn_close(c);
+        return;
+    }
+    if ((events & UV_WRITABLE) && c->queue && c->phase != CLOSED) {
+        on_writable(c);
+    }
+    if ((events & UV_READABLE) && wants_bytes(c) && c->phase != CLOSED) {
+        on_readable(c);
+    }
+}
+
+void net_conn_expired(net_deadline *deadline) {
+    net_conn *c = CONN_OF(deadline, deadline);
+    bool handshaking = c->tls && !net_tls_ready(c->tls);
+    if (c->phase != OPEN || c->queue || handshaking) {
+        net_conn_close(c);
+    } else {
+        c->protocol->timed_out(c);
+    }
+}
+
+void net_conn_stopping(net_conn *c) {
+    if (c->phase == OPEN && wants_bytes(c)) {
+        on_readable(c); /* a request may be here that the loop has not seen: it is still answered */
+    }
+    if (c->phase == LINGERING || (c->phase == OPEN && c->tls && !net_tls_ready(c->tls))) {
+        net_conn_close(c);
+    } else if (c->phase == OPEN) {
+        c->protocol->stopping(c);
+    }
+}
+
+/* ---- opening ---- */
+
+static void open_here(net_task *task) {
+    net_conn *c = CONN_OF(task, link.deal);
+    net_loop *loop = c->loop;
+    if (loop->stopped || uv_poll_init(&loop->uv, &c->poll, c->fd) != 0) {
+        close_socket(loop, c->fd);
+        free(c);
+        return;
+    }
+    c->link.list.prev = NULL;
+    c->link.list.next = loop->conns;
+    if (loop->conns) {
+        loop->conns->link.list.prev = c;
+    }
+    loop->conns = c;
+    net_loop_start_ticking(loop);
+    c->reading = true;
+    watch(c);
+    net_conn_deadline(c, loop->shared->options.header_timeout_ms);
+    c->protocol->opened(c, c->context);
+    if (loop->draining) {
+        net_conn_stopping(c);
+    }
+}
+
+static net_peer peer_of(const struct sockaddr_storage *address) {
+    net_peer peer = {0};
+    if (address->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+        peer.ipv6 = true;
+        peer.port = ntohs(in6->sin6_port);
+        memcpy(peer.address, &in6->sin6_addr, 16);
+    } else if (address->ss_family == AF_INET) {
+        const struct sockaddr_in *in4 = (const struct sockaddr_in *)address;
+        peer.port = ntohs(in4->sin_port);
+        memcpy(peer.address, &in4->sin_addr, 4);
+    }
+    return peer;
+}
+
+const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES]) {
+    char address[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(peer->ipv6 ? AF_INET6 : AF_INET, peer->address, address, sizeof address);
+    snprintf(into, HTTP_PEER_BYTES, peer->ipv6 ? "[%s]:%u" : "%s:%u", address, peer->port);
+    return into;
+}
+
+void net_conn_deal(net_loop *loop, int fd, const struct sockaddr_storage *peer, const net_protocol *protocol, void *context) {
+    net_conn *c = mem_zero(sizeof *c + protocol->state_bytes);
+    c->loop = loop;
+    c->fd = fd;
+    c->peer = peer_of(peer);
+    c->protocol = protocol;
+    c->context = context;
+    c->link.deal.run = open_here;
+    net_post(loop, &c->link.deal);
+}

@@ -1,0 +1,599 @@
+#include "net/framing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "base/memory.h"
+
+const http_limits http_limits_default = {
+    .head_bytes = LIMIT_HEADER_BYTES,
+    .url_bytes = LIMIT_URL_BYTES,
+    .fields = LIMIT_HEADER_COUNT,
+    .body_bytes = LIMIT_BODY_BYTES,
+    .discard_bytes = 16 * 1024 * 1024,
+};
+
+/* ---- names ---- */
+
+enum { NAME_SLOTS = 256 };
+
+typedef enum own_field { OWN_NONE, OWN_HOST, OWN_EXPECT, OWN_UPGRADE, OWN_TRANSFER_ENCODING } own_field;
+
+static const struct {
+    const char *name;
+    own_field own;
+} own_names[] = {{"host", OWN_HOST}, {"expect", OWN_EXPECT}, {"upgrade", OWN_UPGRADE}, {"transfer-encoding", OWN_TRANSFER_ENCODING}};
+
+typedef struct name_entry {
+    slice name; /* lower case; p NULL: free slot */
+    int8_t field;
+    uint8_t own;
+} name_entry;
+
+struct http_names {
+    name_entry slots[NAME_SLOTS];
+};
+
+/* Four letters and the length tell the service's names apart; the rare shared slot costs one more comparison. Bit 5 makes letters lower
+ * case and leaves digits and '-' alone. */
+static unsigned name_hash(const char *p, size_t n) {
+    uint32_t h = (uint32_t)n;
+    h = h * 31 + (p[n - 1] | 0x20u);
+    h = h * 31 + (p[n / 2] | 0x20u);
+    h = h * 31 + (p[n > 4 ? n - 4 : 0] | 0x20u);
+    h = h * 31 + (p[n / 4] | 0x20u);
+    return (h * 0x9E3779B1u) >> 24;
+}
+
+static uint64_t eight_lower(const char *p) {
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x | 0x2020202020202020u;
+}
+
+/* `lower` is of a-z, 0-9 and '-' (asserted when the table is made), p of what http-parser lets into names, so setting bit 5 of each byte
+ * makes no two different names equal. */
+static bool name_equals(slice lower, const char *p, size_t n) {
+    if (lower.n != n) {
+        return false;
+    }
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        if (eight_lower(p + i) != eight_lower(lower.p + i)) {
+            return false;
+        }
+    }
+    if (i < n && n >= 8) {
+        return eight_lower(p + n - 8) == eight_lower(lower.p + n - 8);
+    }
+    for (; i < n; i++) {
+        if ((p[i] | 0x20) != lower.p[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static name_entry *name_slot(http_names *names, const char *p, size_t n) {
+    unsigned i = name_hash(p, n);
+    while (names->slots[i].name.p && !name_equals(names->slots[i].name, p, n)) {
+        i = (i + 1) % NAME_SLOTS;
+    }
+    return &names->slots[i];
+}
+
+static const name_entry *name_find(const http_names *names, const char *p, size_t n) {
+    unsigned i = name_hash(p, n);
+    for (; names->slots[i].name.p; i = (i + 1) % NAME_SLOTS) {
+        if (name_equals(names->slots[i].name, p, n)) {
+            return &names->slots[i];
+        }
+    }
+    return NULL;
+}
+
+http_names *http_names_new(const char *const *fields, size_t fields_n) {
+    assert(fields_n <= HTTP_FIELDS_MAX);
+    http_names *names = mem_zero(sizeof *names);
+    for (size_t i = 0; i < fields_n; i++) {
+        slice name = slice_str(fields[i]);
+        assert(name.n == strspn(name.p, "abcdefghijklmnopqrstuvwxyz0123456789-"));
+        name_entry *e = name_slot(names, name.p, name.n);
+        assert(name.n > 0 && !e->name.p); /* asked for twice */
+        *e = (name_entry){.name = name, .field = (int8_t)i};
+    }
+    for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++) {
+        slice name = slice_str(own_names[i].name);
+        name_entry *e = name_slot(names, name.p, name.n);
+        if (!e->name.p) {
+            *e = (name_entry){.name = name, .field = -1};
+        }
+        e->own = (uint8_t)own_names[i].own;
+    }
+    return names;
+}
+
+void http_names_free(http_names *names) {
+    free(names);
+}
+
+/* ---- input ---- */
+
+void http_input_give(http_input *in, char *p, size_t n) {
+    if (in->own.n == 0) {
+        in->p = p;
+        in->n = n;
+        return;
+    }
+    buf_add(&in->own, p, n);
+    in->p = in->own.p;
+    in->n = in->own.n;
+}
+
+void http_input_skip(http_input *in, size_t n) {
+    assert(n <= in->n);
+    in->p += n;
+    in->n -= n;
+}
+
+void http_input_take(http_input *in, size_t n, buf *taken_out) {
+    assert(in->p == in->own.p && n <= in->n);
+    *taken_out = in->own;
+    in->own = buf_init(taken_out->max);
+    buf_add(&in->own, in->p + n, in->n - n);
+    in->p = in->own.p;
+    in->n = in->own.n;
+}
+
+void http_input_keep(http_input *in) {
+    if (in->n == 0) {
+        http_input_free(in);
+        return;
+    }
+    if (in->own.n) { /* it lies in `own` */
+        if (in->p != in->own.p) {
+            memmove(in->own.p, in->p, in->n);
+        }
+        in->own.n = in->n;
+    } else {
+        buf_add(&in->own, in->p, in->n);
+    }
+    in->p = in->own.p;
+}
+
+void http_input_free(http_input *in) {
+    buf_free(&in->own);
+    in->p = NULL;
+    in->n = 0;
+}
+
+/* ---- the head ---- */
+
+static void refuse(http_framing *f, err code) { /* the first reason counts */
+    f->refusal = f->refusal ? f->refusal : code;
+}
+
+static http_framing *framing_of(http_parser *parser) {
+    return (http_framing *)((char *)parser - offsetof(http_framing, parser));
+}
+
+static uint32_t offset(const http_framing *f, const char *at) {
+    return (uint32_t)(at - f->base);
+}
+
+static slice bytes_of(const http_framing *f, http_span s) {
+    return (slice){f->base + s.at, s.n};
+}
+
+/* Any byte below ' ' or DEL; eight at a time. Tabs are rare enough for the slow look. */
+static bool has_control(const char *p, size_t n) {
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    uint64_t hit = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t x;
+        memcpy(&x, p + i, 8);
+        uint64_t del = x ^ (ones * 0x7F);
+        hit |= ((x - ones * 0x20) & ~x) | ((del - ones) & ~del);
+    }
+    if ((hit & tops) == 0 && i == n) {
+        return false;
+    }
+    for (i = (hit & tops) ? 0 : i; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7F) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void record_field(http_framing *f, uint8_t field) {
+    if (f->found_n == HTTP_FOUND_MAX) {
+        refuse(f, E_TOO_MANY_HEADERS);
+        return;
+    }
+    f->found[f->found_n++] = (http_found){f->value, field};
+}
+
+static void record_own(http_framing *f, own_field own) {
+    slice value = bytes_of(f, f->value);
+    switch (own) {
+    case OWN_HOST:
+        if (f->host_seen) {
+            refuse(f, E_BAD_REQUEST);
+        }
+        f->host_seen = true;
+        f->host = f->value;
+        break;
+    case OWN_EXPECT:
+        f->expects_continue |= slice_eq_nocase(value, SLICE_LIT("100-continue"));
+        break;
+    case OWN_UPGRADE:
+        f->upgrade_h2c = slice_eq_nocase(value, SLICE_LIT("h2c"));
+        break;
+    case OWN_TRANSFER_ENCODING:
+        if (f->chunked || !slice_eq_nocase(value, SLICE_LIT("chunked"))) {
+            refuse(f, E_BAD_REQUEST);
+        }
+        f->chunked = true;
+        break;
+    case OWN_NONE:
+        break;
+    }
+}
+
+/* The offset behind a field's line, which must read "name:", blanks, value, blanks, CR LF; 0 if it does not. The parser has seen the
+ * end of the line, so what is looked at is there. */
+static uint32_t field_line_end(http_framing *f) {
+    const char *p = f->base;
+    uint32_t at = f->name.at + f->name.n;
+    if (p[at] != ':' || memchr(p + f->name.at, ' ', f->name.n)) {
+        return 0;
+    }
+    at++;
+    while (p[at] == ' ' || p[at] == '\t') {
+        at++;
+    }
+    if (f->value.n == 0) {
+        f->value.at = at; /* http-parser points behind the line for an empty one */
+    }
+    uint32_t end = f->value.at + f->value.n;
+    return f->value.at == at && p[end] == '\r' && p[end + 1] == '\n' && !has_control(p + at, f->value.n) ? end + 2 : 0;
+}
+
+static void record(http_framing *f) {
+    if (++f->fields > f->limits->fields) {
+        refuse(f, E_TOO_MANY_HEADERS);
+        return;
+    }
+    while (f->value.n && (f->base[f->value.at + f->value.n - 1] == ' ' || f->base[f->value.at + f->value.n - 1] == '\t')) {
+        f->value.n--;
+    }
+    const name_entry *e = name_find(f->names, f->base + f->name.at, f->name.n);
+    if (e && e->field >= 0) {
+        record_field(f, (uint8_t)e->field);
+    }
+    if (e && e->own) {
+        record_own(f, (own_field)e->own);
+    }
+}
+
+/* Returns where the next line begins; 0 after a refusal. */
+static uint32_t finish_field(http_framing *f) {
+    f->field_open = false;
+    uint32_t end = f->refusal ? 0 : field_line_end(f);
+    if (end) {
+        record(f);
+    } else {
+        refuse(f, E_BAD_REQUEST);
+    }
+    return end;
+}
+
+static int on_url(http_parser *parser, const char *at, size_t n) {
+    http_framing *f = framing_of(parser);
+    if (f->url.n == 0) {
+        f->url.at = offset(f, at);
+    }
+    f->url.n += (uint32_t)n;
+    return 0;
+}
+
+static int on_name(http_parser *parser, const char *at, size_t n) {
+    http_framing *f = framing_of(parser);
+    if (f->field_open && f->value_open && finish_field(f) != offset(f, at)) {
+        refuse(f, E_BAD_REQUEST);
+    }
+    if (!f->field_open) {
+        f->field_open = true;
+        f->value_open = false;
+        f->name = (http_span){offset(f, at), 0};
+    }
+    f->name.n += (uint32_t)n;
+    return 0;
+}
+
+static int on_value(http_parser *parser, const char *at, size_t n) {
+    http_framing *f = framing_of(parser);
+    if (!f->value_open || f->value.n == 0) {
+        f->value_open = true;
+        f->value = (http_span){offset(f, at), 0};
+    }
+    if (n && f->value.at + f->value.n != offset(f, at)) {
+        refuse(f, E_BAD_REQUEST); /* folded over lines */
+    }
+    f->value.n += (uint32_t)n;
+    return 0;
+}
+
+/* Where the fields begin, after "GET /path HTTP/1.1" CR LF with one blank each; 0 if it reads otherwise. */
+static uint32_t request_line_end(const http_framing *f) {
+    const http_parser *parser = &f->parser;
+    const char *end = f->base + f->url.at + f->url.n;
+    bool strict = f->url.at == strlen(http_method_str((enum http_method)parser->method)) + 1 && parser->http_major == 1 &&
+                  parser->http_minor <= 1 && memcmp(end, " HTTP/1.", 8) == 0 && end[9] == '\r' && end[10] == '\n';
+    return strict ? f->url.at + f->url.n + 11 : 0;
+}
+
+static bool url_is_visible(const char *p, size_t n) {
+    unsigned bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        bad |= ((unsigned char)p[i] - 0x21u > 0x7E - 0x21u) | (p[i] == '#');
+    }
+    return !bad;
+}
+
+static void check_head(http_framing *f) {
+    slice url = bytes_of(f, f->url);
+    unsigned flags = f->parser.flags;
+    bool upgrade = (flags & F_UPGRADE) && (flags & F_CONNECTION_UPGRADE);
+    if (f->parser.method == HTTP_CONNECT) {
+        refuse(f, E_METHOD);
+    } else if (url.n > f->limits->url_bytes || !url_is_visible(url.p, url.n)) {
+        refuse(f, E_BAD_REQUEST);
+    } else if ((upgrade && !f->upgrade_h2c) || (!f->http10 && !f->host_seen)) { /* a server may ignore h2c, and Java clients offer it */
+        refuse(f, E_BAD_REQUEST);
+    } else if (f->chunked && (f->http10 || (flags & F_CONTENTLENGTH))) {
+        refuse(f, E_BAD_REQUEST);
+    }
+}
+
+static void plan_body(http_framing *f) {
+    f->left = f->parser.flags & F_CONTENTLENGTH ? f->parser.content_length : 0;
+    f->body_too_large = f->left > f->limits->body_bytes;
+    f->expects_continue &= !f->http10 && (f->left || f->chunked);
+    /* Whoever asks first need not send what would only be thrown away. */
+    f->abandon = f->left > f->limits->discard_bytes || (f->body_too_large && f->expects_continue);
+    f->body.at = f->parsed = f->head_n;
+}
+
+static int on_head(http_parser *parser) {
+    http_framing *f = framing_of(parser);
+    uint32_t end = request_line_end(f);
+    f->head_whole = true;
+    f->method = (uint8_t)parser->method;
+    f->http10 = parser->http_minor == 0;
+    f->keep_alive = http_should_keep_alive(parser);
+    if (end == 0) {
+        refuse(f, E_BAD_REQUEST);
+    } else if (f->field_open) {
+        end = finish_field(f);
+    }
+    if (!f->refusal && !(f->base[end] == '\r' && f->base[end + 1] == '\n')) {
+        refuse(f, E_BAD_REQUEST);
+    }
+    if (!f->refusal) {
+        f->head_n = end + 2;
+        check_head(f);
+        plan_body(f);
+    }
+    return -1; /* the parser's work is done */
+}
+
+static const http_parser_settings head_settings = {
+    .on_url = on_url,
+    .on_header_field = on_name,
+    .on_header_value = on_value,
+    .on_headers_complete = on_head,
+};
+
+static http_step read_head(http_framing *f, const http_input *in) {
+    size_t end = in->n < f->limits->head_bytes ? in->n : f->limits->head_bytes;
+    if (end == f->parsed) {
+        return HTTP_MORE; /* no bytes would mean the end of the stream to the parser */
+    }
+    http_parser_execute(&f->parser, &head_settings, f->base + f->parsed, end - f->parsed);
+    if (f->head_whole) {
+        return HTTP_MORE;
+    }
+    if (HTTP_PARSER_ERRNO(&f->parser) != HPE_OK) {
+        f->refusal = E_BAD_REQUEST; /* whatever was wrong before: only so do all fragmentations agree */
+        return HTTP_REFUSED;
+    }
+    f->parsed = (uint32_t)end;
+    if (end == f->limits->head_bytes) {
+        f->refusal = E_TOO_MANY_HEADERS;
+        return HTTP_REFUSED;
+    }
+    return HTTP_MORE;
+}
+
+/* ---- the body ---- */
+
+static http_step whole(http_framing *f, size_t used) {
+    if (f->body_too_large) {
+        f->body.n = 0;
+    }
+    f->used = (uint32_t)used;
+    return HTTP_WHOLE;
+}
+
+static http_step plain_body(http_framing *f, http_input *in) {
+    size_t have = in->n - f->head_n;
+    if (!f->body_too_large) {
+        f->body.n = (uint32_t)f->left;
+        return have < f->left ? HTTP_MORE : whole(f, f->head_n + f->left);
+    }
+    if (have >= f->left) {
+        return whole(f, f->head_n + f->left);
+    }
+    f->left -= have;
+    in->n = f->head_n; /* thrown away */
+    return HTTP_MORE;
+}
+
+/* RFC 9112, 7.1. Each state names what comes next. */
+typedef enum chunk_state {
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_SIZE_LF,
+    CHUNK_DATA,
+    CHUNK_DATA_CR,
+    CHUNK_DATA_LF,
+    CHUNK_TRAILER,
+    CHUNK_TRAILER_REST,
+    CHUNK_TRAILER_LF,
+    CHUNK_LAST_LF,
+    CHUNK_DONE,
+    CHUNK_BAD,
+} chunk_state;
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static chunk_state chunk_size(http_framing *f, char c) {
+    int digit = hex_digit(c);
+    if (digit >= 0 && f->chunk_digits < 8) {
+        f->chunk_digits++;
+        f->left = f->left * 16 + (unsigned)digit;
+        return CHUNK_SIZE;
+    }
+    if (digit >= 0 || f->chunk_digits == 0) {
+        return CHUNK_BAD;
+    }
+    return c == '\r' ? CHUNK_SIZE_LF : c == ';' ? CHUNK_EXTENSION : CHUNK_BAD;
+}
+
+/* Extensions and trailers are read over, within a bound. */
+static chunk_state chunk_ignored(http_framing *f, char c, chunk_state at_cr, chunk_state otherwise) {
+    if (c == '\r') {
+        return at_cr;
+    }
+    return has_control(&c, 1) || ++f->overhead > f->limits->head_bytes ? CHUNK_BAD : otherwise;
+}
+
+static chunk_state expect(char c, char wanted, chunk_state then) {
+    return c == wanted ? then : CHUNK_BAD;
+}
+
+static chunk_state chunk_next_size(http_framing *f, char c) {
+    f->left = 0;
+    f->chunk_digits = 0;
+    return expect(c, '\n', CHUNK_SIZE);
+}
+
+static chunk_state chunk_control(http_framing *f, char c) {
+    switch ((chunk_state)f->chunk_state) {
+    case CHUNK_SIZE:
+        return chunk_size(f, c);
+    case CHUNK_EXTENSION:
+        return chunk_ignored(f, c, CHUNK_SIZE_LF, CHUNK_EXTENSION);
+    case CHUNK_SIZE_LF:
+        return expect(c, '\n', f->left ? CHUNK_DATA : CHUNK_TRAILER);
+    case CHUNK_DATA_CR:
+        return expect(c, '\r', CHUNK_DATA_LF);
+    case CHUNK_DATA_LF:
+        return chunk_next_size(f, c);
+    case CHUNK_TRAILER:
+        return chunk_ignored(f, c, CHUNK_LAST_LF, CHUNK_TRAILER_REST);
+    case CHUNK_TRAILER_REST:
+        return chunk_ignored(f, c, CHUNK_TRAILER_LF, CHUNK_TRAILER_REST);
+    case CHUNK_TRAILER_LF:
+        return expect(c, '\n', CHUNK_TRAILER);
+    case CHUNK_LAST_LF:
+        return expect(c, '\n', CHUNK_DONE);
+    default:
+        return CHUNK_BAD;
+    }
+}
+
+/* Closes up the body behind the head, over the bytes that framed it. */
+static void chunk_data(http_framing *f, const char *p, size_t n) {
+    f->seen += n;
+    f->left -= n;
+    if (f->seen > f->limits->body_bytes) {
+        f->body_too_large = true;
+        f->abandon = f->seen > f->limits->discard_bytes;
+        f->body.n = 0;
+    } else {
+        memmove(f->base + f->body.at + f->body.n, p, n);
+        f->body.n += (uint32_t)n;
+    }
+    if (f->left == 0) {
+        f->chunk_state = CHUNK_DATA_CR;
+    }
+}
+
+static http_step chunked_body(http_framing *f, http_input *in) {
+    size_t at = f->parsed;
+    while (at < in->n) {
+        if (f->chunk_state == CHUNK_DATA) {
+            size_t n = in->n - at < f->left ? in->n - at : (size_t)f->left;
+            chunk_data(f, in->p + at, n);
+            at += n;
+            if (f->abandon) {
+                return whole(f, at);
+            }
+            continue;
+        }
+        f->chunk_state = (uint8_t)chunk_control(f, in->p[at++]);
+        if (f->chunk_state == CHUNK_DONE) {
+            return whole(f, at);
+        }
+        if (f->chunk_state == CHUNK_BAD) {
+            refuse(f, E_BAD_REQUEST);
+            return HTTP_REFUSED;
+        }
+    }
+    in->n = f->parsed = f->head_n + f->body.n; /* all was looked at; only head and body are kept */
+    return HTTP_MORE;
+}
+
+/* ---- */
+
+void http_framing_start(http_framing *f, const http_names *names, const http_limits *limits) {
+    memset(f, 0, offsetof(http_framing, found));
+    memset(&f->head_whole, 0, sizeof *f - offsetof(http_framing, head_whole));
+    f->names = names;
+    f->limits = limits;
+    http_parser_init(&f->parser, HTTP_REQUEST);
+}
+
+http_step http_framing_next(http_framing *f, http_input *in) {
+    f->base = in->p;
+    if (!f->head_whole) {
+        http_step step = read_head(f, in);
+        if (!f->head_whole) {
+            return step;
+        }
+    }
+    if (f->refusal) {
+        return HTTP_REFUSED;
+    }
+    if (f->abandon) {
+        return whole(f, in->n);
+    }
+    http_step step = f->chunked ? chunked_body(f, in) : plain_body(f, in);
+    if (step == HTTP_MORE && f->expects_continue) {
+        f->expects_continue = false;
+        return HTTP_CONTINUE;
+    }
+    return step;
+}

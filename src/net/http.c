@@ -1,0 +1,414 @@
+/* The life of exchanges: bytes become requests, requests go to the front end, answers go out in order. How an answer is written is in
+ * reply.c.
+ *
+ *   exchange NULL                idle
+ *   exchange, not handed         reading a request
+ *   exchange, handed             the front end has it; bytes that come are kept, within a bound
+ *   net_conn_is_stuck            answered, but the client takes no bytes: nothing is parsed until it does
+ *
+ * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
+ * pump go out in one write. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "net/http_int.h"
+
+enum {
+    EXCHANGES_KEPT = 64,         /* per loop, with their arena's block */
+    FLUSH_BYTES = 64 * 1024,     /* answers that wait for the end of the pump */
+    WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; past it the connection is not read */
+    TAKE_OVER_BYTES = 16 * 1024, /* a larger request keeps the memory it was collected in */
+};
+
+/* ---- exchanges ---- */
+
+static http_exchange *exchange_make(net_loop *loop) {
+    http_exchange *x = mem_zero(sizeof *x);
+    x->bytes = buf_init(BUF_NO_LIMIT);
+    x->request.arena = &x->arena;
+    x->request.loop = loop;
+    return x;
+}
+
+static http_exchange *exchange_take(http_conn *h) {
+    net_conn *c = net_conn_of(h);
+    net_loop *loop = net_conn_loop(c);
+    http_exchange *x = loop->exchanges;
+    if (x) {
+        loop->exchanges = x->next;
+        loop->exchanges_free--;
+    } else {
+        x = exchange_make(loop);
+    }
+    loop->exchanges_live++;
+    x->conn = h;
+    x->service = h->service;
+    x->request.context = h->service->front->context;
+    x->request.tls = net_conn_is_tls(c);
+    x->peer = net_conn_peer(c);
+    x->timing = HTTP_UNTIMED;
+    x->last = x->linger = false;
+    http_framing_start(&x->framing, h->service->names, h->service->limits);
+    return x;
+}
+
+static void exchange_free(http_exchange *x) {
+    arena_free(&x->arena);
+    buf_free(&x->bytes);
+    free(x);
+}
+
+static void exchange_give(http_exchange *x) {
+    net_loop *loop = x->request.loop;
+    for (unsigned i = 0; i < x->framing.found_n; i++) {
+        x->request.field[x->framing.found[i].field] = SLICE_EMPTY;
+    }
+    if (x->bytes.p) {
+        buf_free(&x->bytes);
+    }
+    loop->exchanges_live--;
+    if (loop->exchanges_free < EXCHANGES_KEPT) {
+        arena_reset(&x->arena);
+        x->next = loop->exchanges;
+        loop->exchanges = x;
+        loop->exchanges_free++;
+    } else {
+        exchange_free(x);
+    }
+    net_loop_check_drained(loop);
+}
+
+void http_free_exchanges(net_loop *loop) {
+    while (loop->exchanges) {
+        http_exchange *x = loop->exchanges;
+        loop->exchanges = x->next;
+        exchange_free(x);
+    }
+}
+
+/* ---- from bytes to a request ---- */
+
+static http_method method_of(unsigned method) {
+    static const uint8_t known[64] = {
+        /* one more than the verb; 0: other */
+        [HTTP_GET] = VERB_GET + 1,       [HTTP_POST] = VERB_POST + 1, [HTTP_PUT] = VERB_PUT + 1,         [HTTP_PATCH] = VERB_PATCH + 1,
+        [HTTP_DELETE] = VERB_DELETE + 1, [HTTP_HEAD] = VERB_HEAD + 1, [HTTP_OPTIONS] = VERB_OPTIONS + 1,
+    };
+    return method < sizeof known && known[method] ? (http_method)(known[method] - 1) : VERB_OTHER;
+}
+
+/* A request's bytes live until its answer ends, but reads reuse the loop's buffer: they are copied, or, if many and already collected in
+ * memory of the connection's own, taken over. */
+static const char *adopt_bytes(http_input *in, http_exchange *x) {
+    const http_framing *f = &x->framing;
+    size_t n = f->body.at + f->body.n;
+    if (n > TAKE_OVER_BYTES && in->own.n && in->p == in->own.p) {
+        http_input_take(in, f->used, &x->bytes);
+        return x->bytes.p;
+    }
+    char *copy = arena_alloc_aligned(&x->arena, n, 1);
+    memcpy(copy, in->p, n);
+    http_input_skip(in, f->used);
+    return copy;
+}
+
+/* "http://host:port/path?query", as a proxy's client sends it. */
+static void split_absolute_url(http_request *r, slice url) {
+    struct http_parser_url parts;
+    http_parser_url_init(&parts);
+    if (http_parser_parse_url(url.p, url.n, 0, &parts) != 0) {
+        return;
+    }
+    r->path = SLICE_LIT("/");
+    if (parts.field_set & 1 << UF_PATH) {
+        r->path = slice_of(url.p + parts.field_data[UF_PATH].off, parts.field_data[UF_PATH].len);
+    }
+    if (parts.field_set & 1 << UF_QUERY) {
+        r->query = slice_of(url.p + parts.field_data[UF_QUERY].off, parts.field_data[UF_QUERY].len);
+    }
+    if (parts.field_set & 1 << UF_HOST) {
+        const char *host = url.p + parts.field_data[UF_HOST].off;
+        size_t n = parts.field_data[UF_HOST].len;
+        if (parts.field_set & 1 << UF_PORT) {
+            n = (size_t)(url.p + parts.field_data[UF_PORT].off + parts.field_data[UF_PORT].len - host);
+        }
+        r->host = slice_of(host, n);
+    }
+}
+
+static void split_url(http_request *r, slice url) {
+    const char *mark = memchr(url.p, '?', url.n);
+    size_t n = mark ? (size_t)(mark - url.p) : url.n;
+    r->path = slice_of(url.p, n);
+    r->query = mark ? slice_of(mark + 1, url.n - n - 1) : SLICE_EMPTY;
+    if (url.p[0] != '/' && url.n > 1) {
+        split_absolute_url(r, url);
+    }
+}
+
+static slice joined(arena *a, slice first, slice more) { /* RFC 9110, 5.3 */
+    char *p = arena_alloc_aligned(a, first.n + 2 + more.n, 1);
+    memcpy(p, first.p, first.n);
+    memcpy(p + first.n, ", ", 2);
+    memcpy(p + first.n + 2, more.p, more.n);
+    return slice_of(p, first.n + 2 + more.n);
+}
+
+static void fill_request(http_exchange *x, const char *bytes) {
+    const http_framing *f = &x->framing;
+    http_request *r = &x->request;
+    r->method = method_of(f->method);
+    r->verb = slice_str(http_method_str((enum http_method)f->method));
+    r->host = slice_of(bytes + f->host.at, f->host.n);
+    r->body = slice_of(bytes + f->body.at, f->body.n);
+    r->body_too_large = f->body_too_large;
+    for (unsigned i = 0; i < f->found_n; i++) {
+        slice *field = &r->field[f->found[i].field];
+        slice value = slice_of(bytes + f->found[i].value.at, f->found[i].value.n);
+        *field = field->p ? joined(&x->arena, *field, value) : value;
+    }
+    split_url(r, slice_of(bytes + f->url.at, f->url.n));
+}
+
+static void hand_over(http_conn *h, http_exchange *x) {
+    fill_request(x, adopt_bytes(&h->in, x));
+    x->last = !x->framing.keep_alive || x->framing.abandon;
+    x->linger = x->framing.abandon;
+    h->handed = true;
+    x->service->front->handle(&x->request);
+}
+
+static void refuse(http_conn *h, http_exchange *x, err code) {
+    http_request *r = &x->request;
+    r->method = VERB_OTHER;
+    r->verb = r->path = r->query = r->host = r->body = slice_str("");
+    r->body_too_large = false;
+    x->last = x->linger = true;
+    h->handed = true;
+    x->service->front->refuse(r, code);
+}
+
+/* ---- the pump ---- */
+
+/* Sends what is answered. A reply in progress (begun in one callback, to be ended in another) stays, and so does the buffer the front
+ * end may have a pointer to. */
+static void flush(http_conn *h) {
+    http_exchange *x = h->exchange;
+    net_loop *loop = net_conn_loop(net_conn_of(h));
+    bool in_progress = x && x->out;
+    if (!h->out || (in_progress && x->reply_at == 0)) {
+        return;
+    }
+    if (!in_progress) {
+        net_conn_send(net_conn_of(h), h->out);
+        net_loop_give_out(loop, h->out);
+        h->out = NULL;
+        return;
+    }
+    buf *ready = net_loop_take_out(loop);
+    size_t n = x->reply_at;
+    buf_add(ready, h->out->p, n);
+    h->out->n -= n;
+    memmove(h->out->p, h->out->p + n, h->out->n);
+    x->reply_at = 0;
+    x->length_at -= x->length_at ? n : 0;
+    x->body_at -= x->body_at ? n : 0;
+    net_conn_send(net_conn_of(h), ready);
+    net_loop_give_out(loop, ready);
+}
+
+static void time_reading(http_conn *h, http_exchange *x) {
+    net_conn *c = net_conn_of(h);
+    const net_options *options = &net_conn_loop(c)->shared->options;
+    if (x->framing.head_whole) {
+        if (x->timing != HTTP_TIMING_BODY || h->progress >= NET_PROGRESS_BYTES) {
+            x->timing = HTTP_TIMING_BODY;
+            h->progress = 0;
+            net_conn_deadline(c, options->body_timeout_ms);
+        }
+    } else if (x->timing != HTTP_TIMING_HEAD) {
+        x->timing = HTTP_TIMING_HEAD;
+        net_conn_deadline(c, options->header_timeout_ms);
+    }
+}
+
+/* What the connection waits for next, and for how long. */
+static void settle(http_conn *h) {
+    net_conn *c = net_conn_of(h);
+    net_loop *loop = net_conn_loop(c);
+    if (h->handed) {
+        net_conn_no_deadline(c);
+        net_conn_read(c, h->in.n < WAITING_BYTES);
+    } else if (h->last) {
+        net_conn_finish(c, h->linger || h->in.n);
+        http_input_free(&h->in);
+    } else if (net_conn_is_stuck(c)) {
+        return; /* `drained` comes, or the deadline of stalled writes */
+    } else if (h->ended || (loop->draining && !h->exchange)) {
+        net_conn_finish(c, false);
+    } else {
+        net_conn_read(c, true);
+        if (h->exchange) {
+            time_reading(h, h->exchange);
+        } else {
+            net_conn_deadline(c, loop->shared->options.idle_timeout_ms);
+        }
+    }
+}
+
+static bool can_parse(http_conn *h) {
+    net_conn *c = net_conn_of(h);
+    return !h->handed && !h->last && net_conn_is_open(c) && !net_conn_is_stuck(c);
+}
+
+/* A request may be preceded by empty lines (RFC 9112, 2.2); they are not the beginning of anything. */
+static bool request_begins(http_conn *h) {
+    while (h->in.n && !h->exchange && (h->in.p[0] == '\r' || h->in.p[0] == '\n')) {
+        http_input_skip(&h->in, 1);
+    }
+    return h->in.n > 0;
+}
+
+static void say_continue(http_conn *h) {
+    if (!h->out) {
+        h->out = net_loop_take_out(net_conn_loop(net_conn_of(h)));
+    }
+    buf_add_lit(h->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+static bool step(http_conn *h) { /* false: bytes are missing */
+    if (!h->exchange) {
+        h->exchange = exchange_take(h);
+    }
+    http_exchange *x = h->exchange;
+    switch (http_framing_next(&x->framing, &h->in)) {
+    case HTTP_MORE:
+        return false;
+    case HTTP_CONTINUE:
+        say_continue(h);
+        return true;
+    case HTTP_WHOLE:
+        hand_over(h, x);
+        break;
+    case HTTP_REFUSED:
+        refuse(h, x, x->framing.refusal);
+        break;
+    }
+    if (h->out && h->out->n >= FLUSH_BYTES) {
+        flush(h);
+    }
+    return true;
+}
+
+static void pump_end(http_conn *h) {
+    h->pumping = false;
+    http_input_keep(&h->in);
+    flush(h);
+    settle(h);
+}
+
+static void pump(http_conn *h) {
+    h->pumping = true;
+    while (can_parse(h) && request_begins(h) && step(h)) {
+    }
+    pump_end(h);
+}
+
+void http_answered(http_exchange *x) {
+    http_conn *h = x->conn;
+    if (h) {
+        h->exchange = NULL;
+        h->handed = false;
+        h->last = x->last;
+        h->linger = x->linger;
+    }
+    exchange_give(x);
+    if (h && !h->pumping) {
+        pump(h);
+    }
+}
+
+/* ---- as a protocol ---- */
+
+static void opened(net_conn *c, void *context) {
+    http_conn *h = net_conn_state(c);
+    h->service = context;
+    h->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the limits of a request and by WAITING_BYTES */
+}
+
+static void bytes(net_conn *c, char *p, size_t n) {
+    http_conn *h = net_conn_state(c);
+    h->progress += n;
+    http_input_give(&h->in, p, n);
+    pump(h);
+}
+
+static void ended(net_conn *c) {
+    http_conn *h = net_conn_state(c);
+    h->ended = true;
+    settle(h);
+}
+
+static void drained(net_conn *c) {
+    pump(net_conn_state(c));
+}
+
+static void timed_out(net_conn *c) {
+    http_conn *h = net_conn_state(c);
+    if (!h->exchange) {
+        net_conn_finish(c, false);
+        return;
+    }
+    h->pumping = true;
+    refuse(h, h->exchange, E_TIMEOUT);
+    pump_end(h);
+}
+
+static void stopping(net_conn *c) {
+    settle(net_conn_state(c));
+}
+
+static void closed(net_conn *c) {
+    http_conn *h = net_conn_state(c);
+    http_exchange *x = h->exchange;
+    if (x && h->handed) {
+        x->conn = NULL; /* http_reply_end frees it */
+    } else if (x) {
+        exchange_give(x);
+    }
+    if (h->out && !(x && x->out)) {
+        net_loop_give_out(net_conn_loop(c), h->out);
+    }
+    http_input_free(&h->in);
+}
+
+const net_protocol http_protocol = {
+    .name = "http",
+    .state_bytes = sizeof(http_conn),
+    .opened = opened,
+    .bytes = bytes,
+    .ended = ended,
+    .drained = drained,
+    .timed_out = timed_out,
+    .stopping = stopping,
+    .closed = closed,
+};
+
+http_service *http_service_new(const http_front *front) {
+    http_service *service = mem_zero(sizeof *service);
+    service->front = front;
+    service->limits = &http_limits_default;
+    service->names = http_names_new(front->fields, front->fields_n);
+    return service;
+}
+
+void http_service_free(http_service *service) {
+    if (service) {
+        http_names_free(service->names);
+        free(service);
+    }
+}
+
+const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {
+    return net_peer_text(&((const http_exchange *)r)->peer, into);
+}

@@ -1,0 +1,193 @@
+#include "net/loop_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "net/conn.h"
+#include "net/http_int.h"
+
+void net_post(net_loop *loop, net_task *task) {
+    net_task *head = atomic_load_explicit(&loop->posted, memory_order_relaxed);
+    do {
+        task->next = head;
+    } while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, task, memory_order_release, memory_order_relaxed));
+    if (!head) { /* the loop takes the whole list at once, so one wake-up is enough */
+        uv_async_send(&loop->wake);
+    }
+}
+
+void net_loop_run_posted(net_loop *loop) {
+    net_task *newest = atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire);
+    net_task *oldest = NULL;
+    while (newest) {
+        net_task *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        net_task *next = oldest->next;
+        oldest->run(oldest);
+        oldest = next;
+    }
+}
+
+static void on_wake(uv_async_t *wake) {
+    net_loop *loop = wake->data;
+    net_loop_refresh(loop);
+    net_loop_run_posted(loop);
+}
+
+void net_loop_read_clock(net_loop *loop) {
+    const clock_source *clock = loop->shared->options.clock;
+    loop->seen = uv_now(&loop->uv);
+    loop->now_ms = clock_monotonic_us(clock) / 1000;
+    loop->wall_ms = clock_wall_ms(clock);
+}
+
+unsigned net_loop_index(const net_loop *loop) {
+    return loop->index;
+}
+
+const clock_source *net_loop_clock(const net_loop *loop) {
+    return loop->shared->options.clock;
+}
+
+int64_t net_loop_wall_ms(const net_loop *loop) {
+    return loop->wall_ms;
+}
+
+random_source *net_loop_random(net_loop *loop) {
+    return &loop->random;
+}
+
+buf *net_loop_take_out(net_loop *loop) {
+    if (loop->outs_n) {
+        return loop->outs[--loop->outs_n];
+    }
+    buf *out = mem_alloc(sizeof *out);
+    *out = buf_init(NET_REPLY_BYTES_MAX);
+    return out;
+}
+
+void net_loop_give_out(net_loop *loop, buf *out) {
+    if (loop->outs_n < NET_OUTS_MAX && out->cap <= NET_OUT_KEEP_BYTES) {
+        buf_clear(out);
+        loop->outs[loop->outs_n++] = out;
+    } else {
+        buf_free(out);
+        free(out);
+    }
+}
+
+static void on_tick(uv_timer_t *tick) {
+    net_loop *loop = tick->data;
+    net_loop_refresh(loop);
+    net_wheel_turn(&loop->wheel, loop->now_ms, net_conn_expired);
+    if (!loop->conns) { /* an idle server sleeps; the next connection starts it again */
+        uv_timer_stop(tick);
+    }
+}
+
+void net_loop_start_ticking(net_loop *loop) {
+    if (!uv_is_active((uv_handle_t *)&loop->tick)) {
+        uv_timer_start(&loop->tick, on_tick, (uint64_t)loop->wheel.tick_ms, (uint64_t)loop->wheel.tick_ms);
+    }
+}
+
+/* A tick is an eighth of the shortest time-out, within reason: how late a deadline may be noticed. */
+static int64_t tick_for(const net_options *o) {
+    unsigned shortest = NET_LINGER_MS;
+    const unsigned each[] = {o->header_timeout_ms, o->body_timeout_ms, o->idle_timeout_ms};
+    for (unsigned i = 0; i < sizeof each / sizeof *each; i++) {
+        shortest = each[i] < shortest ? each[i] : shortest;
+    }
+    return shortest / 8 < 10 ? 10 : shortest / 8;
+}
+
+void net_loop_check_drained(net_loop *loop) {
+    if (loop->draining && !loop->stopped && !loop->conns && !loop->exchanges_live) {
+        loop->stopped = true;
+        uv_stop(&loop->uv);
+    }
+}
+
+static void on_drain_timeout(uv_timer_t *timer) {
+    net_loop *loop = timer->data;
+    unsigned cut = 0;
+    for (net_conn *c = loop->conns; c; c = net_conn_next(c)) {
+        net_conn_close(c);
+        cut++;
+    }
+    log_warn("net", "drain time-out", "loop=%u connections=%u unanswered=%u", loop->index, cut, loop->exchanges_live);
+    loop->stopped = true;
+    uv_stop(&loop->uv);
+}
+
+void net_loop_drain(net_loop *loop) {
+    if (loop->draining) {
+        return;
+    }
+    loop->draining = true;
+    uv_timer_start(&loop->drain, on_drain_timeout, loop->shared->options.drain_timeout_ms, 0);
+    for (net_conn *c = loop->conns, *next; c; c = next) {
+        next = net_conn_next(c); /* closing is never immediate: `c` stays in the list, and so does its successor */
+        net_conn_stopping(c);
+    }
+    net_loop_check_drained(loop);
+}
+
+static void run_drain(net_task *task) {
+    net_loop_drain((net_loop *)((char *)task - offsetof(net_loop, drain_task)));
+}
+
+err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
+    *loop = (net_loop){.shared = shared, .index = index, .cipher = buf_init(BUF_NO_LIMIT), .drain_task = {.run = run_drain}};
+    int rc = uv_loop_init(&loop->uv);
+    if (rc == 0 && (rc = uv_async_init(&loop->uv, &loop->wake, on_wake)) != 0) {
+        uv_loop_close(&loop->uv);
+    }
+    if (rc != 0) {
+        log_error("net", "cannot make an event loop", "reason=%s", uv_strerror(rc));
+        return E_INTERNAL;
+    }
+    uv_timer_init(&loop->uv, &loop->tick);
+    uv_timer_init(&loop->uv, &loop->drain);
+    loop->wake.data = loop->tick.data = loop->drain.data = loop;
+    random_seed_system(&loop->random);
+    loop->read_bytes = mem_alloc(NET_READ_BYTES);
+    net_loop_read_clock(loop);
+    net_wheel_init(&loop->wheel, tick_for(&shared->options), loop->now_ms);
+    return OK;
+}
+
+static void close_handle(uv_handle_t *handle, void *unused) {
+    (void)unused;
+    if (!uv_is_closing(handle)) {
+        uv_close(handle, NULL);
+    }
+}
+
+void net_loop_free(net_loop *loop) {
+    loop->draining = true; /* connections dealt too late are refused */
+    loop->stopped = true;
+    net_loop_run_posted(loop);
+    for (net_conn *c = loop->conns; c; c = net_conn_next(c)) {
+        net_conn_close(c);
+    }
+    uv_run(&loop->uv, UV_RUN_NOWAIT); /* their close callbacks */
+    uv_walk(&loop->uv, close_handle, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&loop->uv);
+    http_free_exchanges(loop);
+    while (loop->outs_n) {
+        buf *out = loop->outs[--loop->outs_n];
+        buf_free(out);
+        free(out);
+    }
+    buf_free(&loop->cipher);
+    free(loop->read_bytes);
+    free(loop->plain_bytes);
+}

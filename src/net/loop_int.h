@@ -1,0 +1,90 @@
+/* loop_int.h — a loop's inside, for the files of this folder.
+ *
+ * What is here is used by one thread, the loop's, but for `posted` and what is in net_shared. The buffers are lent for the length of one
+ * callback: a connection that is not being served holds none of them. */
+#pragma once
+
+#include <openssl/types.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "net/server.h"
+#include "net/wheel.h"
+
+typedef struct net_conn net_conn;
+typedef struct http_exchange http_exchange;
+
+enum {
+    NET_READ_BYTES = 64 * 1024,                   /* one read */
+    NET_PLAIN_BYTES = NET_READ_BYTES + 32 * 1024, /* what one read can decrypt to: itself and the record begun before */
+    NET_OUTS_MAX = 4,                             /* output buffers kept for reuse */
+    NET_OUT_KEEP_BYTES = 256 * 1024,              /* larger ones are not kept */
+    NET_REPLY_BYTES_MAX = 64 * 1024 * 1024,       /* far past what a front end may answer: a bound, not a size */
+    NET_LINGER_MS = 2000,
+    NET_PROGRESS_BYTES = 4096, /* see body_timeout_ms */
+};
+
+/* What all loops share. Written before they run, but for the counter. */
+typedef struct net_shared {
+    net_options options;
+    SSL_CTX *tls; /* NULL: plain text only */
+    _Atomic unsigned connections;
+} net_shared;
+
+struct net_loop {
+    uv_loop_t uv;
+    net_shared *shared;
+    unsigned index;
+    uv_async_t wake;
+    _Atomic(net_task *) posted; /* newest first */
+    random_source random;
+
+    uint64_t seen; /* uv_now at the last reading of the clock */
+    int64_t now_ms;
+    int64_t wall_ms;
+
+    char *read_bytes;
+    char *plain_bytes; /* made with the first TLS connection */
+    buf cipher;        /* TLS output of one call */
+    buf *outs[NET_OUTS_MAX];
+    unsigned outs_n;
+
+    net_conn *conns;
+    net_wheel wheel;
+    uv_timer_t tick;
+
+    http_exchange *exchanges; /* free ones */
+    unsigned exchanges_free;
+    unsigned exchanges_live;
+    struct {
+        int64_t second;
+        unsigned status;
+        size_t n;
+        char text[192];
+    } reply_head; /* status line and Date as last written */
+
+    bool draining;
+    bool stopped; /* has left, or is about to leave, its run */
+    uv_timer_t drain;
+    net_task drain_task;
+    bool drain_posted; /* loop 0 says so, once */
+};
+
+MUST_CHECK err net_loop_init(net_loop *loop, net_shared *shared, unsigned index);
+void net_loop_free(net_loop *loop); /* closes what is still open */
+
+void net_loop_run_posted(net_loop *loop);
+void net_loop_read_clock(net_loop *loop);
+static inline void net_loop_refresh(net_loop *loop) { /* at the start of each callback: a new turn reads the clock, at most once a ms */
+    if (uv_now(&loop->uv) != loop->seen) {
+        net_loop_read_clock(loop);
+    }
+}
+
+void net_loop_start_ticking(net_loop *loop); /* while there are connections, deadlines are looked at */
+
+buf *net_loop_take_out(net_loop *loop); /* an empty output buffer */
+void net_loop_give_out(net_loop *loop, buf *out);
+
+void net_loop_drain(net_loop *loop);         /* close what is idle, let the rest finish, then stop */
+void net_loop_check_drained(net_loop *loop); /* after a connection or an exchange ended */

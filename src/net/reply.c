@@ -1,0 +1,143 @@
+/* Writing an answer: head, fields and body into one buffer, the length patched in at the end. */
+#include <assert.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "net/http_int.h"
+
+enum { LENGTH_PLACES = 10 };
+#define LENGTH_LINE "Content-Length:           \r\n" /* a blank, and ten places */
+
+static http_exchange *exchange_of(http_request *r) {
+    return (http_exchange *)r;
+}
+
+static bool status_has_body(unsigned status) {
+    return status >= 200 && status != 204 && status != 304;
+}
+
+static const char *reason(unsigned status) {
+    const char *text = http_status_str((enum http_status)status);
+    return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is the service's own */
+}
+
+/* Status line and Date, with the place of the length behind them; the same bytes for all answers of one status and second. */
+static slice reply_head(net_loop *loop, unsigned status) {
+    int64_t second = loop->wall_ms / 1000;
+    if (loop->reply_head.second != second || loop->reply_head.status != status) {
+        time_t t = (time_t)second;
+        struct tm utc;
+        char date[64];
+        gmtime_r(&t, &utc);
+        strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc); /* the C locale's names: nobody calls setlocale */
+        int n = snprintf(loop->reply_head.text, sizeof loop->reply_head.text, "HTTP/1.1 %u %s\r\nDate: %s\r\n%s", status, reason(status),
+                         date, status_has_body(status) ? LENGTH_LINE : "");
+        loop->reply_head.n = (size_t)n;
+        loop->reply_head.second = second;
+        loop->reply_head.status = status;
+    }
+    return slice_of(loop->reply_head.text, loop->reply_head.n);
+}
+
+static buf *output(http_exchange *x) {
+    http_conn *h = x->conn;
+    if (!h) {
+        return net_loop_take_out(x->request.loop);
+    }
+    if (!h->out) {
+        h->out = net_loop_take_out(x->request.loop);
+    }
+    return h->out;
+}
+
+void http_reply_start(http_request *r, unsigned status) {
+    http_exchange *x = exchange_of(r);
+    assert(!x->out && status >= 200 && status <= 599);
+    x->out = output(x);
+    x->reply_at = x->out->n;
+    x->status = status;
+    x->body_at = 0;
+    buf_add_slice(x->out, reply_head(r->loop, status));
+    x->length_at = status_has_body(status) ? x->out->n - 2 - LENGTH_PLACES : 0;
+    x->last |= r->loop->draining;
+    if (x->last) {
+        buf_add_lit(x->out, "Connection: close\r\n");
+    } else if (x->framing.http10) {
+        buf_add_lit(x->out, "Connection: keep-alive\r\n");
+    }
+}
+
+buf *http_reply_fields(http_request *r) {
+    http_exchange *x = exchange_of(r);
+    assert(x->out && !x->body_at);
+    return x->out;
+}
+
+void http_reply_field(http_request *r, const char *name, slice value) {
+    buf *out = http_reply_fields(r);
+    buf_add(out, name, strlen(name));
+    buf_add_lit(out, ": ");
+    for (size_t i = 0; i < value.n;) {
+        size_t n = i;
+        while (n < value.n && value.p[n] != '\r' && value.p[n] != '\n' && value.p[n] != '\0') {
+            n++;
+        }
+        buf_add(out, value.p + i, n - i);
+        i = n + 1;
+    }
+    buf_add_lit(out, "\r\n");
+}
+
+buf *http_reply_body(http_request *r) {
+    http_exchange *x = exchange_of(r);
+    assert(x->out);
+    if (!x->body_at) {
+        buf_add_lit(x->out, "\r\n");
+        x->body_at = x->out->n;
+    }
+    return x->out;
+}
+
+void http_reply_abandon(http_request *r) {
+    http_exchange *x = exchange_of(r);
+    if (x->out) {
+        x->out->n = x->reply_at;
+        x->out->overflow = false;
+        if (!x->conn) {
+            net_loop_give_out(r->loop, x->out);
+        }
+        x->out = NULL;
+    }
+}
+
+static void patch_length(http_exchange *x) {
+    char *at = x->out->p + x->length_at + LENGTH_PLACES;
+    size_t n = x->out->n - x->body_at;
+    do {
+        *--at = (char)('0' + n % 10);
+        n /= 10;
+    } while (n);
+}
+
+void http_reply_end(http_request *r) {
+    http_exchange *x = exchange_of(r);
+    http_reply_body(r);
+    if (!buf_ok(x->out)) {
+        log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", x->service->front->name, NET_REPLY_BYTES_MAX);
+        http_reply_abandon(r);
+        http_reply_start(r, 500);
+        http_reply_body(r);
+    }
+    if (x->length_at) {
+        patch_length(x);
+    }
+    if (!x->length_at || x->framing.method == HTTP_HEAD) {
+        x->out->n = x->body_at;
+    }
+    if (!x->conn) {
+        net_loop_give_out(r->loop, x->out);
+    }
+    x->out = NULL;
+    http_answered(x);
+}

@@ -1,0 +1,367 @@
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "net/http_int.h"
+#include "net/listen.h"
+#include "net/tls.h"
+
+const net_options net_defaults = {
+    .connections_max = 10000,
+    .header_timeout_ms = 30 * 1000,
+    .body_timeout_ms = 30 * 1000,
+    .idle_timeout_ms = 300 * 1000,
+    .drain_timeout_ms = 10 * 1000,
+    .clock = &clock_system,
+};
+
+enum {
+    LOOPS_MAX = 64,
+    ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
+    ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
+    SURPLUS_LOG_MS = 1000,    /* at most one line about it per second */
+    CERTIFICATE_BYTES = 65536 /* of a PEM file kept for clients */
+};
+
+typedef struct listener {
+    uv_poll_t poll;
+    net_server *server;
+    struct listener *next;
+    int fd;
+    http_service *service; /* of the first listener of a port; the others borrow it */
+    bool owns_service;
+} listener;
+
+typedef struct interval {
+    uv_timer_t timer;
+    struct interval *next;
+    void (*tick)(void *context);
+    void *context;
+} interval;
+
+struct net_server {
+    net_shared shared;
+    net_loop *loops;
+    pthread_t *threads;
+    unsigned loops_n;
+    unsigned next_loop;
+    listener *listeners;
+    interval *intervals;
+    uv_async_t stop;
+    uv_timer_t accept_pause;
+    int64_t surplus_logged_ms;
+    unsigned surplus;
+    buf certificate;
+};
+
+/* ---- accepting: all on loop 0 ---- */
+
+static void on_incoming(uv_poll_t *poll, int status, int events);
+
+static void accept_again(uv_timer_t *timer) {
+    net_server *s = timer->data;
+    for (listener *l = s->listeners; l; l = l->next) {
+        uv_poll_start(&l->poll, UV_READABLE, on_incoming);
+    }
+}
+
+static void pause_accepting(net_server *s, int reason) {
+    log_warn("net", "accepting paused", "reason=\"%s\" ms=%d", strerror(reason), ACCEPT_PAUSE_MS);
+    for (listener *l = s->listeners; l; l = l->next) {
+        uv_poll_stop(&l->poll);
+    }
+    uv_timer_start(&s->accept_pause, accept_again, ACCEPT_PAUSE_MS, 0);
+}
+
+static void refuse_surplus(net_server *s, int fd) {
+    close(fd);
+    s->surplus++;
+    int64_t now = s->loops[0].now_ms;
+    if (now - s->surplus_logged_ms >= SURPLUS_LOG_MS) {
+        log_warn("net", "too many connections", "max=%u refused=%u", s->shared.options.connections_max, s->surplus);
+        s->surplus_logged_ms = now;
+        s->surplus = 0;
+    }
+}
+
+static void deal(net_server *s, listener *l, int fd, const struct sockaddr_storage *peer) {
+    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) >= s->shared.options.connections_max) {
+        refuse_surplus(s, fd);
+        return;
+    }
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    atomic_fetch_add_explicit(&s->shared.connections, 1, memory_order_relaxed);
+    net_loop *loop = &s->loops[s->next_loop];
+    s->next_loop = (s->next_loop + 1) % s->loops_n;
+    net_conn_deal(loop, fd, peer, &http_protocol, l->service);
+}
+
+/* True: try again at once. */
+static bool accept_failed(net_server *s, int reason) {
+    switch (reason) {
+    case EINTR:
+    case ECONNABORTED:
+        return true;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        pause_accepting(s, reason); /* the connection stays in the backlog, so the socket stays readable: polling would spin */
+        return false;
+    default: /* EAGAIN, or an error of the network that accept(2) says to treat like it */
+        return false;
+    }
+}
+
+static void on_incoming(uv_poll_t *poll, int status, int events) {
+    listener *l = poll->data;
+    (void)status, (void)events;
+    net_loop_refresh(&l->server->loops[0]);
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct sockaddr_storage peer = {0};
+        socklen_t n = sizeof peer;
+        int fd = accept4(l->fd, (struct sockaddr *)&peer, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            deal(l->server, l, fd, &peer);
+        } else if (!accept_failed(l->server, errno)) {
+            return;
+        }
+    }
+}
+
+/* ---- listening ---- */
+
+static void add_listener(net_server *s, int fd, http_service *service, bool owns_service) {
+    listener *l = mem_zero(sizeof *l);
+    *l = (listener){.server = s, .fd = fd, .service = service, .owns_service = owns_service, .next = s->listeners};
+    s->listeners = l;
+    uv_poll_init(&s->loops[0].uv, &l->poll, fd);
+    l->poll.data = l;
+    uv_poll_start(&l->poll, UV_READABLE, on_incoming);
+}
+
+err net_listen(net_server *s, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why, size_t why_n) {
+    net_sockets sockets;
+    TRY(net_listen_sockets(host, port, &sockets, why, why_n));
+    http_service *service = http_service_new(front);
+    for (unsigned i = 0; i < sockets.n; i++) {
+        add_listener(s, sockets.fd[i], service, i == 0);
+    }
+    *port_out = sockets.port;
+    log_info("net", "listening", "front=%s host=%s port=%u tls=%s", front->name, host, sockets.port, s->shared.tls ? "auto" : "off");
+    return OK;
+}
+
+static void stop_listening(net_server *s) {
+    uv_timer_stop(&s->accept_pause);
+    for (listener *l = s->listeners; l; l = l->next) {
+        if (l->fd >= 0) {
+            uv_close((uv_handle_t *)&l->poll, NULL);
+            close(l->fd);
+            l->fd = -1;
+        }
+    }
+}
+
+/* ---- TLS ---- */
+
+static bool read_certificate(net_server *s, const char *path) {
+    char chunk[4096];
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        return false;
+    }
+    buf_clear(&s->certificate);
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) {
+        buf_add(&s->certificate, chunk, n);
+    }
+    fclose(file);
+    return buf_ok(&s->certificate);
+}
+
+err net_tls(net_server *s, const char *data_dir, const char *cert_path, const char *key_path, char *why, size_t why_n) {
+    char own_cert[4096], own_key[4096];
+    if (!cert_path != !key_path) {
+        snprintf(why, why_n, "a TLS certificate and its key must be given together");
+        return E_INTERNAL;
+    }
+    if (!cert_path) {
+        snprintf(own_cert, sizeof own_cert, "%s/tls-cert.pem", data_dir);
+        snprintf(own_key, sizeof own_key, "%s/tls-key.pem", data_dir);
+        cert_path = own_cert;
+        key_path = own_key;
+        TRY(net_tls_make_certificate(cert_path, key_path, clock_wall_ms(s->shared.options.clock) / 1000, why, why_n));
+    }
+    SSL_CTX *context;
+    TRY(net_tls_context(cert_path, key_path, &context, why, why_n));
+    SSL_CTX_free(s->shared.tls);
+    s->shared.tls = context;
+    if (!read_certificate(s, cert_path)) {
+        snprintf(why, why_n, "cannot read the TLS certificate %s", cert_path);
+        return E_INTERNAL;
+    }
+    return OK;
+}
+
+slice net_tls_certificate(net_server *s) {
+    return buf_view(&s->certificate);
+}
+
+/* ---- life ---- */
+
+/* Descriptors: as many as the system allows; some are left for files. */
+static unsigned raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 1024;
+    }
+    if (limit.rlim_cur != limit.rlim_max) {
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+            limit.rlim_cur = before;
+        }
+    }
+    return limit.rlim_cur > 1u << 20 ? 1u << 20 : (unsigned)limit.rlim_cur;
+}
+
+static unsigned loops_for(unsigned asked) {
+    unsigned n = asked ? asked : uv_available_parallelism();
+    return n < 1 ? 1 : n > LOOPS_MAX ? LOOPS_MAX : n;
+}
+
+static void on_stop(uv_async_t *stop) {
+    net_server *s = stop->data;
+    stop_listening(s);
+    for (unsigned i = 0; i < s->loops_n; i++) {
+        if (!s->loops[i].drain_posted) { /* a second signal changes nothing */
+            s->loops[i].drain_posted = true;
+            net_post(&s->loops[i], &s->loops[i].drain_task);
+        }
+    }
+}
+
+err net_open(const net_options *options, net_server **server_out) {
+    net_server *s = mem_zero(sizeof *s);
+    *server_out = NULL;
+    s->shared.options = *options;
+    s->certificate = buf_init(CERTIFICATE_BYTES);
+    unsigned descriptors = raise_descriptors();
+    if (s->shared.options.connections_max > descriptors / 4 * 3) {
+        s->shared.options.connections_max = descriptors / 4 * 3;
+        log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
+    }
+    unsigned n = loops_for(options->loops);
+    s->loops = mem_zero(n * sizeof *s->loops);
+    s->threads = mem_zero(n * sizeof *s->threads);
+    for (; s->loops_n < n; s->loops_n++) {
+        err code = net_loop_init(&s->loops[s->loops_n], &s->shared, s->loops_n);
+        if (code != OK) {
+            net_close(s);
+            return code;
+        }
+    }
+    uv_async_init(&s->loops[0].uv, &s->stop, on_stop);
+    uv_timer_init(&s->loops[0].uv, &s->accept_pause);
+    s->stop.data = s->accept_pause.data = s;
+    s->surplus_logged_ms = s->loops[0].now_ms - SURPLUS_LOG_MS;
+    *server_out = s;
+    return OK;
+}
+
+net_loop *net_server_loop(net_server *s, unsigned index) {
+    return &s->loops[index];
+}
+
+unsigned net_server_loops(const net_server *s) {
+    return s->loops_n;
+}
+
+unsigned net_server_connections(const net_server *s) {
+    return atomic_load_explicit(&s->shared.connections, memory_order_relaxed);
+}
+
+static void *run_loop(void *argument) {
+    net_loop *loop = argument;
+    char name[16];
+    snprintf(name, sizeof name, "net-%u", loop->index);
+    pthread_setname_np(pthread_self(), name);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* Signals are for the thread that called net_run. */
+static void start_threads(net_server *s) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (unsigned i = 1; i < s->loops_n; i++) {
+        int rc = pthread_create(&s->threads[i], NULL, run_loop, &s->loops[i]);
+        if (rc != 0) {
+            log_error("net", "cannot start a thread", "reason=\"%s\"", strerror(rc));
+            abort();
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void net_run(net_server *s) {
+    start_threads(s);
+    uv_run(&s->loops[0].uv, UV_RUN_DEFAULT);
+    for (unsigned i = 1; i < s->loops_n; i++) {
+        pthread_join(s->threads[i], NULL);
+    }
+}
+
+void net_stop(net_server *s) {
+    uv_async_send(&s->stop);
+}
+
+void net_close(net_server *s) {
+    stop_listening(s);
+    for (unsigned i = 0; i < s->loops_n; i++) {
+        net_loop_free(&s->loops[i]);
+    }
+    for (listener *l = s->listeners, *next; l; l = next) {
+        next = l->next;
+        if (l->owns_service) {
+            http_service_free(l->service);
+        }
+        free(l);
+    }
+    for (interval *i = s->intervals, *next; i; i = next) {
+        next = i->next;
+        free(i);
+    }
+    SSL_CTX_free(s->shared.tls);
+    buf_free(&s->certificate);
+    free(s->threads);
+    free(s->loops);
+    free(s);
+}
+
+static void on_interval(uv_timer_t *timer) {
+    interval *i = timer->data;
+    i->tick(i->context);
+}
+
+void net_every(net_server *s, unsigned interval_ms, void (*tick)(void *context), void *context) {
+    interval *i = mem_zero(sizeof *i);
+    *i = (interval){.tick = tick, .context = context, .next = s->intervals};
+    s->intervals = i;
+    uv_timer_init(&s->loops[0].uv, &i->timer);
+    i->timer.data = i;
+    uv_timer_start(&i->timer, on_interval, interval_ms, interval_ms);
+}

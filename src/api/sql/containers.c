@@ -1,0 +1,112 @@
+#include "api/sql/listing.h"
+#include "throughput/charge.h"
+
+static void write_container(buf *out, const container *c) {
+    char etag[ITEM_ETAG_BYTES + 1];
+    rid r = sql_container_rid(c), database = rid_database_of(&r);
+    item_etag(etag, c->version, (uint32_t)c->ts);
+    json_from_bson_open(out, c->settings);
+    buf_add_lit(out, ",\"_rid\":\"");
+    rid_write(out, &r);
+    buf_add_lit(out, "\",\"_ts\":");
+    buf_add_i64(out, c->ts);
+    buf_add_lit(out, ",\"_self\":\"dbs/");
+    rid_write(out, &database);
+    buf_add_lit(out, "/colls/");
+    rid_write(out, &r);
+    buf_add_lit(out, "/\",\"_etag\":");
+    json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
+    buf_add_lit(
+        out, ",\"_docs\":\"docs/\",\"_sprocs\":\"sprocs/\",\"_triggers\":\"triggers/\",\"_udfs\":\"udfs/\",\"_conflicts\":\"conflicts/\"}");
+}
+
+static void answer(sql_request *q, unsigned status) {
+    const container *c = q->container;
+    sql_start(q, status);
+    sql_add_etag(q, c->version, (uint32_t)c->ts);
+    sql_add_range(q, &c->space->ranges[0], atomic_load(&c->space->ranges[0].lsn));
+    sql_add_usage(q, c);
+    buf_add_lit(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: 100\r\n"
+                               "x-ms-cosmos-max-content-length: 2097152\r\n"
+                               "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");
+    write_container(sql_start_body(q), c);
+    sql_end(q);
+}
+
+/* ---- create, replace, delete ---- */
+
+static void made(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_WRITE);
+    q->container = q->change.container_out;
+    if (q->change.base.code != OK) {
+        sql_fail(q, q->change.base.code);
+        return;
+    }
+    answer(q, q->http->method == VERB_POST ? 201 : 200);
+}
+
+void sql_container_create(sql_request *q) {
+    sql_change_init(q);
+    q->change.hierarchical_allowed = sql_version_at_least(q, "2020-07-15");
+    q->change.key_required = sql_version_at_least(q, "2018-12-31");
+    err code = sql_body(q, JSON_OBJECT, &q->change.settings);
+    code = code != OK ? code : sql_throughput(q, &q->change.throughput);
+    code == OK ? sql_submit_change(q, account_create_container, made) : sql_fail(q, code);
+}
+
+void sql_container_replace(sql_request *q) {
+    sql_change_init(q);
+    err code = sql_body(q, JSON_OBJECT, &q->change.settings);
+    code == OK ? sql_submit_change(q, account_replace_container, made) : sql_fail(q, code);
+}
+
+static void deleted(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_DELETE);
+    if (q->change.base.code != OK) {
+        sql_fail(q, q->change.base.code);
+        return;
+    }
+    sql_start(q, 204);
+    sql_start_body(q);
+    sql_end(q);
+}
+
+void sql_container_delete(sql_request *q) {
+    sql_change_init(q);
+    sql_submit_change(q, account_delete_container, deleted);
+}
+
+/* ---- read, list ---- */
+
+void sql_container_read(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_READ);
+    err code = sql_find_container(q);
+    if (code == OK && item_etag_matches(sql_get(q, FIELD_IF_NONE_MATCH), q->container->version, (uint32_t)q->container->ts)) {
+        code = E_NOT_MODIFIED;
+    }
+    code == OK ? answer(q, 200) : sql_fail(q, code);
+}
+
+static bool list_one(void *context, const container *c) {
+    sql_listing *l = context;
+    if (!sql_listing_room(l, c->space->container)) {
+        return false;
+    }
+    if (query_filter_by_id(&l->filter, c->id)) {
+        sql_listing_add(l);
+        write_container(&l->body, c);
+    }
+    return true;
+}
+
+void sql_container_list(sql_request *q) {
+    sql_listing l;
+    err code = sql_listing_open(q, &l);
+    code = code != OK ? code : sql_find_database(q);
+    if (code != OK) {
+        sql_fail(q, code == E_NOT_FOUND ? E_OWNER_NOT_FOUND : code);
+        return;
+    }
+    account_each_container(q->front->account, q->database, l.after, list_one, &l);
+    sql_listing_answer(q, &l, &q->database->rid, "DocumentCollections");
+}

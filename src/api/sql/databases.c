@@ -1,0 +1,117 @@
+#include "api/sql/listing.h"
+#include "throughput/charge.h"
+
+static void write_database(buf *out, const database *d) {
+    char etag[ITEM_ETAG_BYTES + 1];
+    item_etag(etag, d->version, (uint32_t)d->ts);
+    buf_add_lit(out, "{\"id\":");
+    json_add_string(out, slice_str(d->id));
+    buf_add_lit(out, ",\"_rid\":\"");
+    rid_write(out, &d->rid);
+    buf_add_lit(out, "\",\"_self\":\"dbs/");
+    rid_write(out, &d->rid);
+    buf_add_lit(out, "/\",\"_etag\":");
+    json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
+    buf_add_lit(out, ",\"_colls\":\"colls/\",\"_users\":\"users/\",\"_ts\":");
+    buf_add_i64(out, d->ts);
+    buf_add_byte(out, '}');
+}
+
+static void answer(sql_request *q, unsigned status, const database *d) {
+    sql_start(q, status);
+    sql_add_etag(q, d->version, (uint32_t)d->ts);
+    sql_field_text(q, "x-ms-alt-content-path", arena_printf(q->http->arena, "dbs/%s", d->id));
+    write_database(sql_start_body(q), d);
+    sql_end(q);
+}
+
+/* ---- create ---- */
+
+static void created(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_WRITE);
+    if (q->change.base.code != OK) {
+        database_give(q->change.database_out);
+        sql_fail(q, q->change.base.code);
+        return;
+    }
+    q->database = q->change.database_out;
+    answer(q, 201, q->database);
+}
+
+static err read_create(sql_request *q) {
+    slice body;
+    bson_iter_t it;
+    TRY(sql_body(q, JSON_OBJECT, &body));
+    if (!doc_find_key(body, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
+        return op_fail(&q->op, E_BAD_REQUEST, "The input content is invalid because the required properties - 'id; ' - are missing");
+    }
+    sql_change_init(q);
+    q->change.database = doc_text(&it);
+    return sql_throughput(q, &q->change.throughput);
+}
+
+void sql_database_create(sql_request *q) {
+    err code = read_create(q);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_submit_change(q, account_create_database, created);
+}
+
+/* ---- list, by query or not ---- */
+
+static bool list_one(void *context, const database *d) {
+    sql_listing *l = context;
+    if (!sql_listing_room(l, d->number)) {
+        return false;
+    }
+    if (query_filter_by_id(&l->filter, slice_str(d->id))) {
+        sql_listing_add(l);
+        write_database(&l->body, d);
+    }
+    return true;
+}
+
+void sql_database_list(sql_request *q) {
+    sql_listing l;
+    rid none = {0};
+    err code = sql_listing_open(q, &l);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    account_each_database(q->front->account, l.after, list_one, &l);
+    sql_listing_answer(q, &l, &none, "Databases");
+}
+
+/* ---- read, delete ---- */
+
+static err not_found(sql_request *q, err code) {
+    return code == E_NOT_FOUND ? op_fail(&q->op, code, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found") : code;
+}
+
+void sql_database_read(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_READ);
+    err code = not_found(q, sql_find_database(q));
+    if (code == OK && item_etag_matches(sql_get(q, FIELD_IF_NONE_MATCH), q->database->version, (uint32_t)q->database->ts)) {
+        code = E_NOT_MODIFIED;
+    }
+    code == OK ? answer(q, 200, q->database) : sql_fail(q, code);
+}
+
+static void deleted(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_DELETE);
+    if (q->change.base.code != OK) {
+        sql_fail(q, q->change.base.code);
+        return;
+    }
+    sql_start(q, 204);
+    sql_start_body(q);
+    sql_end(q);
+}
+
+void sql_database_delete(sql_request *q) {
+    sql_change_init(q);
+    sql_submit_change(q, account_delete_database, deleted);
+}

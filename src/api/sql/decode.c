@@ -1,0 +1,222 @@
+/* What requests have in common on the way in: bodies, names, partition keys, page sizes, throughput. */
+#include <stdlib.h>
+
+#include "api/sql/sql_int.h"
+
+enum { BODY_BSON_MAX = 32 * 1024 * 1024, SCRATCH_KEPT = 1024 * 1024 };
+
+bool sql_flag(const sql_request *q, sql_field field) {
+    slice value = sql_get(q, field);
+    return slice_eq_nocase(value, SLICE_LIT("true")) || slice_eq(value, SLICE_LIT("1"));
+}
+
+bool sql_version_at_least(const sql_request *q, const char *date) {
+    slice version = sql_get(q, FIELD_VERSION);
+    return version.n >= 10 && slice_cmp(slice_of(version.p, 10), slice_str(date)) >= 0;
+}
+
+static const slice system_properties[] = {
+    {"_rid", 4}, {"_self", 5}, {"_etag", 5}, {"_ts", 3}, {"_attachments", 12}, {"_lsn", 4},
+};
+
+err sql_body(sql_request *q, json_root root, slice *bson_out) {
+    buf *scratch = &q->front->loops[net_loop_index(q->http->loop)].scratch;
+    json_options options = {.drop = system_properties, .drop_n = sizeof system_properties / sizeof *system_properties};
+    json_error why = {0};
+    json_root found;
+    buf_clear(scratch);
+    scratch->max = BODY_BSON_MAX;
+    err code = json_to_bson(q->http->body, &options, scratch, &found, &why);
+    if (code == OK && found != root) {
+        why = (json_error){0, root == JSON_OBJECT ? "an object is expected" : "an array is expected"};
+        code = E_BAD_JSON;
+    }
+    if (code == OK) {
+        *bson_out = arena_copy(q->http->arena, buf_view(scratch));
+    } else if (code == E_BAD_JSON) {
+        op_fail(&q->op, code, "%s: %s at byte %zu of the body.", err_lookup(E_BAD_JSON)->sentence, why.reason ? why.reason : "bad JSON",
+                why.offset);
+    }
+    if (scratch->cap > SCRATCH_KEPT) {
+        buf_free(scratch);
+    }
+    return code;
+}
+
+err sql_find_database(sql_request *q) {
+    return account_database(q->front->account, q->route.database, q->route.database_by_rid, &q->database);
+}
+
+static err check_intended(sql_request *q) {
+    slice intended = sql_get(q, FIELD_INTENDED_RID);
+    rid r;
+    if (intended.n && (rid_parse(intended, &r) != RID_CONTAINER || memcmp(r.bytes, q->container->rid, sizeof q->container->rid) != 0)) {
+        return E_WRONG_CONTAINER_RID;
+    }
+    return OK;
+}
+
+err sql_find_container(sql_request *q) {
+    const sql_route *route = &q->route;
+    err code = account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid,
+                                 &q->container);
+    if (code == E_NOT_FOUND && route->kind != SQL_CONTAINER) {
+        code = E_OWNER_NOT_FOUND;
+    }
+    if (code != OK) {
+        return op_fail(&q->op, code, "%s",
+                       code == E_OWNER_NOT_FOUND ? "Owner resource does not exist"
+                                                 : "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+    }
+    return check_intended(q);
+}
+
+err sql_partition_key(sql_request *q) {
+    slice header = sql_get(q, FIELD_PARTITION_KEY);
+    q->key_given = header.p != NULL;
+    return q->key_given ? pkey_parse(&q->op, header, &q->partition) : OK;
+}
+
+const pkey *sql_header_key(const sql_request *q) {
+    return q->key_given ? &q->partition : NULL;
+}
+
+err sql_page_size(sql_request *q, size_t *size_out) {
+    slice text = sql_get(q, FIELD_MAX_ITEM_COUNT);
+    int64_t size = 0;
+    if (text.n && (!slice_to_i64(text, &size) || size < -1)) {
+        return op_fail(&q->op, E_BAD_REQUEST,
+                       "The input PageSize %.*s is invalid. Ensure to provide a positive integer or -1 which means the server decides.",
+                       (int)(text.n < 40 ? text.n : 40), text.p);
+    }
+    *size_out = size == 0 ? LIMIT_PAGE_ITEMS_DEFAULT : size < 0 || size > LIMIT_PAGE_ITEMS_MAX ? LIMIT_PAGE_ITEMS_MAX : (size_t)size;
+    return OK;
+}
+
+/* ---- throughput ---- */
+
+static err read_autopilot(sql_request *q, slice text, throughput_setting *setting_out) {
+    buf bson = buf_init(64 * 1024);
+    json_root root;
+    bson_iter_t it;
+    err code = json_to_bson(text, NULL, &bson, &root, NULL);
+    bool found =
+        code == OK && root == JSON_OBJECT && doc_find_key(buf_view(&bson), SLICE_LIT("maxThroughput"), &it) && BSON_ITER_HOLDS_NUMBER(&it);
+    double value = found ? bson_iter_as_double(&it) : -1;
+    buf_free(&bson);
+    if (!found || value < 0 || value > UINT32_MAX) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-offer-autopilot-settings must be like {\"maxThroughput\":4000}.");
+    }
+    *setting_out = (throughput_setting){THROUGHPUT_AUTOSCALE, (uint32_t)value};
+    return OK;
+}
+
+/* Offers of before throughput: S1, S2, S3. */
+static bool read_offer_type(slice type, throughput_setting *setting_out) {
+    static const uint32_t values[] = {300, 1000, 2500};
+    if (type.n != 2 || type.p[0] != 'S' || type.p[1] < '1' || type.p[1] > '3') {
+        return false;
+    }
+    uint32_t value = values[type.p[1] - '1'];
+    *setting_out = (throughput_setting){THROUGHPUT_MANUAL, value < THROUGHPUT_MIN ? THROUGHPUT_MIN : value};
+    return true;
+}
+
+err sql_throughput(sql_request *q, throughput_setting *setting_out) {
+    slice manual = sql_get(q, FIELD_OFFER_THROUGHPUT), autopilot = sql_get(q, FIELD_OFFER_AUTOPILOT);
+    uint64_t value;
+    *setting_out = (throughput_setting){0};
+    if (manual.n && autopilot.n) {
+        return op_fail(&q->op, E_BAD_REQUEST,
+                       "Throughput may be given by x-ms-offer-throughput or by x-ms-cosmos-offer-autopilot-settings, not both.");
+    }
+    if (autopilot.n) {
+        return read_autopilot(q, autopilot, setting_out);
+    }
+    if (!manual.n) {
+        read_offer_type(sql_get(q, FIELD_OFFER_TYPE), setting_out);
+        return OK;
+    }
+    if (!slice_to_u64(manual, &value) || value > UINT32_MAX) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-offer-throughput must be a whole number of request units per second.");
+    }
+    *setting_out = (throughput_setting){THROUGHPUT_MANUAL, (uint32_t)value};
+    return OK;
+}
+
+/* ---- session tokens: {range}:{version}#{lsn}[#{region}={lsn}…], joined by commas ---- */
+
+static bool token_part(slice part, uint64_t *range_out, uint64_t *lsn_out) {
+    const char *colon = memchr(part.p, ':', part.n);
+    if (!colon || !slice_to_u64(slice_of(part.p, (size_t)(colon - part.p)), range_out)) {
+        return false;
+    }
+    slice rest = slice_skip(part, (size_t)(colon - part.p) + 1);
+    const char *hash = memchr(rest.p, '#', rest.n);
+    slice lsn = hash ? slice_skip(rest, (size_t)(hash - rest.p) + 1) : rest; /* old tokens are a bare lsn */
+    const char *next = memchr(lsn.p, '#', lsn.n);
+    return slice_to_u64(next ? slice_of(lsn.p, (size_t)(next - lsn.p)) : lsn, lsn_out);
+}
+
+err sql_check_session(sql_request *q, const container_range *range) {
+    slice token = sql_get(q, FIELD_SESSION_TOKEN);
+    while (token.n) {
+        const char *comma = memchr(token.p, ',', token.n);
+        slice part = slice_of(token.p, comma ? (size_t)(comma - token.p) : token.n);
+        uint64_t id, lsn;
+        token = slice_skip(token, part.n + (comma ? 1 : 0));
+        if (!token_part(part, &id, &lsn)) {
+            return op_fail(&q->op, E_BAD_REQUEST, "The session token provided '%.*s' is invalid.", (int)(part.n < 100 ? part.n : 100),
+                           part.p);
+        }
+        if (id == range->id && lsn > atomic_load_explicit(&range->lsn, memory_order_acquire)) {
+            return E_SESSION_NOT_AVAILABLE;
+        }
+    }
+    return OK;
+}
+
+/* ---- the committer and back ---- */
+
+static void resume_task(net_task *task) {
+    sql_request *q = (sql_request *)((char *)task - offsetof(sql_request, task));
+    q->resume(q);
+}
+
+static void items_done(item_commit *commit) {
+    sql_request *q = (sql_request *)((char *)commit - offsetof(sql_request, commit));
+    net_post(q->http->loop, &q->task);
+}
+
+static void change_done(account_change *change) {
+    sql_request *q = (sql_request *)((char *)change - offsetof(sql_request, change));
+    net_post(q->http->loop, &q->task);
+}
+
+void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
+    q->resume = resume;
+    q->task = (net_task){.run = resume_task};
+    q->commit.items = account_items(q->front->account);
+    q->commit.container = q->container;
+    q->commit.done = items_done;
+    item_commit_submit(&q->commit);
+}
+
+void sql_change_init(sql_request *q) {
+    q->change = (account_change){
+        .account = q->front->account,
+        .op = &q->op,
+        .database = q->route.database,
+        .database_by_rid = q->route.database_by_rid,
+        .container = q->route.container,
+        .container_by_rid = q->route.container_by_rid,
+        .if_match = sql_get(q, FIELD_IF_MATCH),
+        .done = change_done,
+    };
+}
+
+void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q)) {
+    q->resume = resume;
+    q->task = (net_task){.run = resume_task};
+    submit(&q->change);
+}

@@ -1,0 +1,44 @@
+/* fields.h — the request header fields that the SQL API reads: one list; net hands the values over by these numbers. */
+#pragma once
+
+#define SQL_FIELDS(X)                                                                                                                      \
+    X(AUTHORIZATION, "authorization")                                                                                                      \
+    X(X_MS_DATE, "x-ms-date")                                                                                                              \
+    X(DATE, "date")                                                                                                                        \
+    X(VERSION, "x-ms-version")                                                                                                             \
+    X(ACTIVITY_ID, "x-ms-activity-id")                                                                                                     \
+    X(CONTENT_TYPE, "content-type")                                                                                                        \
+    X(PARTITION_KEY, "x-ms-documentdb-partitionkey")                                                                                       \
+    X(RANGE_ID, "x-ms-documentdb-partitionkeyrangeid")                                                                                     \
+    X(START_EPK, "x-ms-start-epk")                                                                                                         \
+    X(END_EPK, "x-ms-end-epk")                                                                                                             \
+    X(INTENDED_RID, "x-ms-cosmos-intended-collection-rid")                                                                                 \
+    X(CONSISTENCY, "x-ms-consistency-level")                                                                                               \
+    X(SESSION_TOKEN, "x-ms-session-token")                                                                                                 \
+    X(IF_MATCH, "if-match")                                                                                                                \
+    X(IF_NONE_MATCH, "if-none-match")                                                                                                      \
+    X(PREFER, "prefer")                                                                                                                    \
+    X(INDEXING_DIRECTIVE, "x-ms-indexing-directive")                                                                                       \
+    X(IS_UPSERT, "x-ms-documentdb-is-upsert")                                                                                              \
+    X(IS_QUERY, "x-ms-documentdb-isquery")                                                                                                 \
+    X(IS_QUERY_PLAN, "x-ms-cosmos-is-query-plan-request")                                                                                  \
+    X(CROSS_PARTITION, "x-ms-documentdb-query-enablecrosspartition")                                                                       \
+    X(MAX_ITEM_COUNT, "x-ms-max-item-count")                                                                                               \
+    X(CONTINUATION, "x-ms-continuation")                                                                                                   \
+    X(IS_BATCH, "x-ms-cosmos-is-batch-request")                                                                                            \
+    X(BATCH_ATOMIC, "x-ms-cosmos-batch-atomic")                                                                                            \
+    X(BATCH_CONTINUE, "x-ms-cosmos-batch-continue-on-error")                                                                               \
+    X(OFFER_THROUGHPUT, "x-ms-offer-throughput")                                                                                           \
+    X(OFFER_TYPE, "x-ms-offer-type")                                                                                                       \
+    X(OFFER_AUTOPILOT, "x-ms-cosmos-offer-autopilot-settings")                                                                             \
+    X(MIGRATE_TO_MANUAL, "x-ms-cosmos-migrate-offer-to-manual-throughput")                                                                 \
+    X(MIGRATE_TO_AUTOPILOT, "x-ms-cosmos-migrate-offer-to-autopilot")                                                                      \
+    X(QUOTA_INFO, "x-ms-documentdb-populatequotainfo")                                                                                     \
+    X(A_IM, "a-im")
+
+typedef enum sql_field {
+#define SQL_FIELD_NAME(name, text) FIELD_##name,
+    SQL_FIELDS(SQL_FIELD_NAME)
+#undef SQL_FIELD_NAME
+        FIELD_COUNT
+} sql_field;

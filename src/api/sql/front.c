@@ -1,0 +1,268 @@
+/* From an HTTP request to its handler: probes, route, signature, consistency, then a table of kinds and verbs. */
+#include <stdlib.h>
+
+#include "api/sql/sql_int.h"
+#include "base/memory.h"
+
+#define ARRAY_N(a) (sizeof(a) / sizeof *(a))
+
+static const char *const field_names[] = {
+#define SQL_FIELD_TEXT(name, text) text,
+    SQL_FIELDS(SQL_FIELD_TEXT)
+#undef SQL_FIELD_TEXT
+};
+
+const char *const sql_consistency_names[SQL_CONSISTENCY_COUNT] = {"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"};
+
+bool sql_consistency_parse(slice word, sql_consistency *level_out) {
+    for (unsigned i = 0; i < SQL_CONSISTENCY_COUNT; i++) {
+        if (slice_eq_nocase(word, slice_str(sql_consistency_names[i])) ||
+            (i == SQL_BOUNDED_STALENESS && slice_eq_nocase(word, SLICE_LIT("Bounded")))) {
+            *level_out = (sql_consistency)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the table ---- */
+
+typedef struct operation {
+    sql_kind kind;
+    http_method method;
+    sql_handler handle;
+    bool reads; /* a read-only key suffices */
+} operation;
+
+static void database_post(sql_request *q);
+static void container_post(sql_request *q);
+
+static const operation operations[] = {
+    {SQL_ACCOUNT, VERB_GET, sql_account_read, true},
+    {SQL_DATABASES, VERB_GET, sql_database_list, true},
+    {SQL_DATABASES, VERB_POST, database_post, false},
+    {SQL_DATABASE, VERB_GET, sql_database_read, true},
+    {SQL_DATABASE, VERB_DELETE, sql_database_delete, false},
+    {SQL_CONTAINERS, VERB_GET, sql_container_list, true},
+    {SQL_CONTAINERS, VERB_POST, container_post, false},
+    {SQL_CONTAINER, VERB_GET, sql_container_read, true},
+    {SQL_CONTAINER, VERB_PUT, sql_container_replace, false},
+    {SQL_CONTAINER, VERB_DELETE, sql_container_delete, false},
+    {SQL_PKRANGES, VERB_GET, sql_range_list, true},
+    {SQL_ITEMS, VERB_GET, sql_item_list, true},
+    {SQL_ITEMS, VERB_POST, sql_item_post, false},
+    {SQL_ITEM, VERB_GET, sql_item_read, true},
+    {SQL_ITEM, VERB_PUT, sql_item_replace, false},
+    {SQL_ITEM, VERB_PATCH, sql_item_patch, false},
+    {SQL_ITEM, VERB_DELETE, sql_item_delete, false},
+    {SQL_OFFERS, VERB_GET, sql_offer_list, true},
+    {SQL_OFFERS, VERB_POST, sql_offer_list, true},
+    {SQL_OFFER, VERB_GET, sql_offer_read, true},
+    {SQL_OFFER, VERB_PUT, sql_offer_replace, false},
+};
+
+static bool is_query(const sql_request *q) {
+    return sql_flag(q, FIELD_IS_QUERY) || slice_starts(sql_get(q, FIELD_CONTENT_TYPE), SLICE_LIT("application/query+json"));
+}
+
+static void database_post(sql_request *q) {
+    is_query(q) ? sql_database_list(q) : sql_database_create(q);
+}
+
+static void container_post(sql_request *q) {
+    is_query(q) ? sql_container_list(q) : sql_container_create(q);
+}
+
+/* Kinds of later issues: said clearly, not 404. */
+static bool is_planned(sql_kind kind) {
+    switch (kind) {
+    case SQL_SPROCS:
+    case SQL_SPROC:
+    case SQL_TRIGGERS:
+    case SQL_TRIGGER:
+    case SQL_UDFS:
+    case SQL_UDF:
+    case SQL_USERS:
+    case SQL_USER:
+    case SQL_PERMISSIONS:
+    case SQL_PERMISSION:
+    case SQL_CONFLICTS:
+    case SQL_CONFLICT:
+    case SQL_ATTACHMENTS:
+    case SQL_ATTACHMENT:
+    case SQL_CLIENT_ENCRYPTION_KEYS:
+    case SQL_CLIENT_ENCRYPTION_KEY:
+    case SQL_PARTITION_KEY_DELETE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const operation *find_operation(sql_kind kind, http_method method) {
+    for (size_t i = 0; i < ARRAY_N(operations); i++) {
+        if (operations[i].kind == kind && operations[i].method == method) {
+            return &operations[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- checks that all requests share ---- */
+
+static err check_consistency(sql_request *q) {
+    slice word = sql_get(q, FIELD_CONSISTENCY);
+    sql_consistency level;
+    if (word.n == 0) {
+        return OK;
+    }
+    if (!sql_consistency_parse(word, &level)) {
+        return op_fail(&q->op, E_BAD_REQUEST,
+                       "The consistency level '%.*s' is not one of Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual.",
+                       (int)(word.n < 60 ? word.n : 60), word.p);
+    }
+    if (level < q->front->consistency) {
+        return op_fail(
+            &q->op, E_BAD_REQUEST,
+            "ConsistencyLevel %s specified in the request is invalid when service is configured with consistency level %s. Ensure the "
+            "request consistency level is not stronger than the service consistency level.",
+            sql_consistency_names[level], sql_consistency_names[q->front->consistency]);
+    }
+    return OK;
+}
+
+static err check_size(const sql_request *q) {
+    return q->http->body_too_large || q->http->body.n > LIMIT_REQUEST_BYTES ? E_TOO_LARGE : OK;
+}
+
+static err check_signature(sql_request *q) {
+    http_request *http = q->http;
+    sql_auth_request request = {http->verb, &q->route, sql_get(q, FIELD_AUTHORIZATION), sql_get(q, FIELD_X_MS_DATE),
+                                sql_get(q, FIELD_DATE)};
+    return sql_auth_check(&q->op, q->front->keys, &request, &q->key);
+}
+
+/* POST is also how queries come: those are reads. */
+static err check_key(sql_request *q, const operation *operation) {
+    bool reads = operation->reads || (q->http->method == VERB_POST && is_query(q));
+    if (!reads && sql_key_is_read_only(q->key)) {
+        return op_fail(&q->op, E_FORBIDDEN,
+                       "The operation %.*s is not permitted with a read-only key: use the primary or the secondary key.",
+                       (int)q->http->verb.n, q->http->verb.p);
+    }
+    return OK;
+}
+
+static err find_handler(sql_request *q, sql_handler *handler_out) {
+    TRY(sql_route_parse(q->http->arena, q->http->path, &q->route));
+    TRY(check_signature(q));
+    const operation *operation = find_operation(q->route.kind, q->http->method);
+    if (!operation) {
+        return is_planned(q->route.kind) ? E_NOT_IMPLEMENTED : E_METHOD;
+    }
+    TRY(check_key(q, operation));
+    TRY(check_size(q));
+    TRY(check_consistency(q));
+    *handler_out = operation->handle;
+    return OK;
+}
+
+/* ---- requests ---- */
+
+static void make_activity(sql_request *q) {
+    slice given = sql_get(q, FIELD_ACTIVITY_ID);
+    if (given.n == 36) {
+        memcpy(q->activity, given.p, 36);
+        return;
+    }
+    static const char digits[] = "0123456789abcdef";
+    uint64_t bits[2] = {random_u64(net_loop_random(q->http->loop)), random_u64(net_loop_random(q->http->loop))};
+    for (unsigned i = 0, d = 0; i < 36; i++) {
+        if (i == 8 || i == 13 || i == 18 || i == 23) {
+            q->activity[i] = '-';
+        } else {
+            q->activity[i] = digits[bits[d / 16] >> (4 * (d % 16)) & 15];
+            d++;
+        }
+    }
+    q->activity[14] = '4'; /* a random UUID, RFC 4122 */
+    q->activity[19] = digits[8 | (bits[0] >> 60 & 3)];
+}
+
+static sql_request *make_request(http_request *http) {
+    sql_request *q = arena_alloc(http->arena, sizeof *q);
+    memset(q, 0, offsetof(sql_request, task)); /* what follows is filled by those who use it */
+    q->http = http;
+    q->front = http->context;
+    q->started_us = clock_monotonic_us(net_loop_clock(http->loop));
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->loop) / 1000);
+    make_activity(q);
+    return q;
+}
+
+/* Liveness, readiness and the certificate are asked for without a signature. */
+static bool answer_probe(http_request *http) {
+    sql_front *front = http->context;
+    bool probe = slice_eq(http->path, SLICE_LIT("/alive")) || slice_eq(http->path, SLICE_LIT("/ready"));
+    bool certificate = slice_eq(http->path, SLICE_LIT("/_explorer/emulator.pem"));
+    if (http->method != VERB_GET || !(probe || certificate)) {
+        return false;
+    }
+    http_reply_start(http, 200);
+    buf_add_lit(http_reply_fields(http), "Cache-Control: no-store\r\n");
+    if (probe) {
+        http_reply_field(http, "Content-Type", SLICE_LIT("application/json"));
+        buf_add_lit(http_reply_body(http), "{\"status\":\"ok\"}\n");
+    } else {
+        http_reply_field(http, "Content-Type", SLICE_LIT("application/x-pem-file"));
+        buf_add_slice(http_reply_body(http), net_tls_certificate(front->server));
+    }
+    http_reply_end(http);
+    return true;
+}
+
+static void handle(http_request *http) {
+    sql_handler handler = NULL;
+    if (http->path.n > 1 && http->path.p[1] != 'd' && answer_probe(http)) {
+        return;
+    }
+    sql_request *q = make_request(http);
+    err code = find_handler(q, &handler);
+    code == OK ? handler(q) : sql_fail(q, code);
+}
+
+static void refuse(http_request *http, err code) {
+    sql_fail(make_request(http), code);
+}
+
+/* ---- life ---- */
+
+sql_front *sql_open(const sql_options *options) {
+    sql_front *front = mem_zero(sizeof *front);
+    unsigned loops = net_server_loops(options->server);
+    *front = (sql_front){
+        .http = {.name = "sql", .fields = field_names, .fields_n = FIELD_COUNT, .handle = handle, .refuse = refuse},
+        .account = options->account,
+        .keys = options->keys,
+        .consistency = options->consistency,
+        .server = options->server,
+        .loops = mem_zero(loops * sizeof(sql_loop)),
+    };
+    front->http.context = front;
+    for (unsigned i = 0; i < loops; i++) {
+        front->loops[i].scratch = buf_init(BUF_NO_LIMIT);
+    }
+    return front;
+}
+
+const http_front *sql_http(const sql_front *front) {
+    return &front->http;
+}
+
+void sql_close(sql_front *front) {
+    for (unsigned i = 0; i < net_server_loops(front->server); i++) {
+        buf_free(&front->loops[i].scratch);
+    }
+    free(front->loops);
+    free(front);
+}

@@ -1,0 +1,169 @@
+#include "api/sql/listing.h"
+#include "throughput/charge.h"
+
+static void add_text(bson_t *doc, const char *name, const rid *r, const char *before, const char *after) {
+    buf text = buf_init(256);
+    buf_add(&text, before, strlen(before));
+    rid_write(&text, r);
+    buf_add(&text, after, strlen(after));
+    bson_append_utf8(doc, name, -1, text.p, (int)text.n);
+    buf_free(&text);
+}
+
+static void add_resource(bson_t *doc, const offer *o) {
+    buf text = buf_init(256);
+    rid database = rid_database_of(&o->resource);
+    buf_add_lit(&text, "dbs/");
+    rid_write(&text, &database);
+    buf_add_byte(&text, '/');
+    if (o->container) {
+        buf_add_lit(&text, "colls/");
+        rid_write(&text, &o->resource);
+        buf_add_byte(&text, '/');
+    }
+    bson_append_utf8(doc, "resource", -1, text.p, (int)text.n);
+    buf_free(&text);
+}
+
+static void add_content(bson_t *doc, const offer *o) {
+    bson_t content, settings;
+    bson_append_document_begin(doc, "content", -1, &content);
+    bson_append_int32(&content, "offerThroughput", -1, (int32_t)throughput_provisioned(o->throughput));
+    if (o->throughput.kind == THROUGHPUT_AUTOSCALE) {
+        bson_append_document_begin(&content, "offerAutopilotSettings", -1, &settings);
+        bson_append_int32(&settings, "maxThroughput", -1, (int32_t)o->throughput.value);
+        bson_append_document_end(&content, &settings);
+    }
+    bson_append_document_begin(&content, "offerMinimumThroughputParameters", -1, &settings);
+    bson_append_int32(&settings, "maxThroughputEverProvisioned", -1, (int32_t)o->highest);
+    bson_append_int32(&settings, "maxConsumedStorageEverInKB", -1, 0);
+    bson_append_document_end(&content, &settings);
+    bson_append_document_end(doc, &content);
+}
+
+/* As BSON, so that queries can look into it. */
+static bson_t offer_document(const offer *o) {
+    bson_t doc = BSON_INITIALIZER;
+    char etag[ITEM_ETAG_BYTES + 1];
+    item_etag(etag, o->version, (uint32_t)o->ts);
+    add_resource(&doc, o);
+    bson_append_utf8(&doc, "offerType", -1, "Invalid", -1);
+    add_text(&doc, "offerResourceId", &o->resource, "", "");
+    bson_append_utf8(&doc, "offerVersion", -1, "V2", -1);
+    add_content(&doc, o);
+    add_text(&doc, "id", &o->rid, "", "");
+    add_text(&doc, "_rid", &o->rid, "", "");
+    add_text(&doc, "_self", &o->rid, "offers/", "/");
+    bson_append_utf8(&doc, "_etag", -1, etag, ITEM_ETAG_BYTES);
+    bson_append_int64(&doc, "_ts", -1, o->ts);
+    return doc;
+}
+
+static slice view(const bson_t *doc) {
+    return slice_of(bson_get_data(doc), doc->len);
+}
+
+static void answer(sql_request *q, const offer *o) {
+    bson_t doc = offer_document(o);
+    sql_start(q, 200);
+    sql_add_etag(q, o->version, (uint32_t)o->ts);
+    buf_addf(sql_fields(q),
+             "x-ms-cosmos-min-throughput: %u\r\nx-ms-offer-replace-pending: false\r\nx-ms-cosmos-instant-scale-up-value: %d\r\n"
+             "x-ms-cosmos-offer-max-allowed-throughput: %d\r\n",
+             throughput_minimum(o), THROUGHPUT_FIXED_MAX, THROUGHPUT_MAX);
+    json_from_bson(sql_start_body(q), view(&doc));
+    bson_destroy(&doc);
+    sql_end(q);
+}
+
+/* ---- list and query ---- */
+
+static bool list_one(void *context, const offer *o) {
+    sql_listing *l = context;
+    if (!sql_listing_room(l, o->number)) {
+        return false;
+    }
+    bson_t doc = offer_document(o);
+    if (query_filter_passes(&l->filter, view(&doc))) {
+        sql_listing_add(l);
+        json_from_bson(&l->body, view(&doc));
+    }
+    bson_destroy(&doc);
+    return true;
+}
+
+void sql_offer_list(sql_request *q) {
+    sql_listing l;
+    rid none = {0};
+    err code = sql_listing_open(q, &l);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    account_each_offer(q->front->account, l.after, list_one, &l);
+    sql_listing_answer(q, &l, &none, "Offers");
+}
+
+/* ---- read and replace ---- */
+
+static err find_rid(sql_request *q, rid *rid_out) {
+    if (rid_parse(q->route.child, rid_out) != RID_OFFER) {
+        return op_fail(&q->op, E_NOT_FOUND, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+    }
+    return OK;
+}
+
+void sql_offer_read(sql_request *q) {
+    rid r;
+    offer o;
+    op_charge(&q->op, CHARGE_METADATA_READ);
+    err code = find_rid(q, &r);
+    code = code != OK ? code : account_offer(q->front->account, &r, &o);
+    code == OK ? answer(q, &o) : sql_fail(q, code);
+}
+
+static bool content_number(slice body, const char *first, const char *second, uint32_t *value_out) {
+    doc_path path = {.steps = (slice[]){SLICE_LIT("content"), slice_str(first), slice_str(second)}, .steps_n = *second ? 3 : 2};
+    bson_iter_t it;
+    if (!doc_find(body, &path, &it) || !BSON_ITER_HOLDS_NUMBER(&it)) {
+        return false;
+    }
+    double value = bson_iter_as_double(&it);
+    *value_out = value >= 0 && value <= UINT32_MAX && value == (double)(uint32_t)value ? (uint32_t)value : UINT32_MAX;
+    return true;
+}
+
+/* Manual or autoscale by what the body says; the migration fields turn one into the other at the same value. */
+static err read_setting(sql_request *q, slice body, throughput_setting *setting_out) {
+    bson_iter_t it;
+    if (doc_find_key(body, SLICE_LIT("offerVersion"), &it) && !(BSON_ITER_HOLDS_UTF8(&it) && slice_eq(doc_text(&it), SLICE_LIT("V2")))) {
+        return op_fail(&q->op, E_BAD_REQUEST, "Only offers of version V2 can be replaced.");
+    }
+    if (content_number(body, "offerAutopilotSettings", "maxThroughput", &setting_out->value) && !sql_flag(q, FIELD_MIGRATE_TO_MANUAL)) {
+        setting_out->kind = THROUGHPUT_AUTOSCALE;
+        return OK;
+    }
+    if (content_number(body, "offerThroughput", "", &setting_out->value)) {
+        setting_out->kind = sql_flag(q, FIELD_MIGRATE_TO_AUTOPILOT) ? THROUGHPUT_AUTOSCALE : THROUGHPUT_MANUAL;
+        if (setting_out->kind == THROUGHPUT_AUTOSCALE) {
+            uint32_t rounded = (setting_out->value + AUTOSCALE_STEP - 1) / AUTOSCALE_STEP * AUTOSCALE_STEP;
+            setting_out->value = rounded < AUTOSCALE_MIN ? AUTOSCALE_MIN : rounded;
+        }
+        return OK;
+    }
+    return op_fail(&q->op, E_BAD_REQUEST, "The offer's content has neither offerThroughput nor offerAutopilotSettings.maxThroughput.");
+}
+
+static void replaced(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_WRITE);
+    q->change.base.code == OK ? answer(q, &q->change.offer_out) : sql_fail(q, q->change.base.code);
+}
+
+void sql_offer_replace(sql_request *q) {
+    slice body;
+    sql_change_init(q);
+    err code = find_rid(q, &q->change.offer_rid);
+    code = code != OK ? code : sql_body(q, JSON_OBJECT, &body);
+    code = code != OK ? code : read_setting(q, body, &q->change.throughput);
+    code == OK ? sql_submit_change(q, account_replace_offer, replaced) : sql_fail(q, code);
+}

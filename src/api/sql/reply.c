@@ -1,0 +1,235 @@
+/* What answers have in common: the service's fields, its error JSON, items and feeds as JSON. */
+#include <math.h>
+#include <stdio.h>
+
+#include "api/sql/sql_int.h"
+
+#define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
+
+/* The same on every answer; the versions are those of the service that the reference was read from. */
+static const char constant_fields[] = "Cache-Control: no-store, no-cache\r\n"
+                                      "Pragma: no-cache\r\n"
+                                      "Content-Type: application/json\r\n"
+                                      "Server: tesela/" TESELA_VERSION "\r\n"
+                                      "Strict-Transport-Security: max-age=31536000\r\n"
+                                      "x-ms-gatewayversion: version=2.14.0\r\n"
+                                      "x-ms-serviceversion: version=2.14.0.0\r\n";
+
+static const char replica_fields[] = "x-ms-schemaversion: 1.19\r\n"
+                                     "x-ms-current-replica-set-size: 4\r\n"
+                                     "x-ms-current-write-quorum: 3\r\n"
+                                     "x-ms-number-of-read-regions: 0\r\n"
+                                     "x-ms-xp-role: 1\r\n";
+
+void sql_write_charge(buf *out, double ru) {
+    uint64_t cents = (uint64_t)llround(ru * 100);
+    buf_add_u64(out, cents / 100);
+    if (cents % 100) {
+        buf_add_byte(out, '.');
+        buf_add_byte(out, (char)('0' + cents % 100 / 10));
+        if (cents % 10) {
+            buf_add_byte(out, (char)('0' + cents % 10));
+        }
+    }
+}
+
+buf *sql_fields(sql_request *q) {
+    return http_reply_fields(q->http);
+}
+
+void sql_field_text(sql_request *q, const char *name, slice value) {
+    http_reply_field(q->http, name, value);
+}
+
+void sql_start(sql_request *q, unsigned status) {
+    http_reply_start(q->http, status);
+    buf *out = sql_fields(q);
+    buf_add_lit(out, constant_fields);
+    buf_add_lit(out, "x-ms-activity-id: ");
+    buf_add(out, q->activity, 36);
+    buf_add_lit(out, "\r\nx-ms-request-charge: ");
+    sql_write_charge(out, q->op.charge_ru);
+    buf_add_lit(out, "\r\nx-ms-request-duration-ms: ");
+    int64_t us = clock_monotonic_us(net_loop_clock(q->http->loop)) - q->started_us;
+    buf_add_u64(out, (uint64_t)us / 1000);
+    buf_add_byte(out, '.');
+    buf_add_byte(out, (char)('0' + us / 100 % 10));
+    buf_add_byte(out, (char)('0' + us / 10 % 10));
+    buf_add_lit(out, "\r\n");
+}
+
+rid sql_container_rid(const container *c) {
+    rid r = {.n = sizeof c->rid};
+    memcpy(r.bytes, c->rid, sizeof c->rid);
+    return r;
+}
+
+/* Names go into fields percent-free: what is not plain ASCII is escaped, as in a URL. */
+static void add_name(buf *out, slice name) {
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+        if (c > 0x20 && c < 0x7F && c != '%') {
+            buf_add_byte(out, (char)c);
+        } else {
+            buf_add_byte(out, '%');
+            buf_add_hex(out, slice_of(&name.p[i], 1));
+        }
+    }
+}
+
+void sql_add_container_paths(sql_request *q, const container *c) {
+    buf *out = sql_fields(q);
+    rid r = sql_container_rid(c);
+    buf_add_lit(out, "x-ms-alt-content-path: dbs/");
+    add_name(out, c->database_id);
+    buf_add_lit(out, "/colls/");
+    add_name(out, c->id);
+    buf_add_lit(out, "\r\nx-ms-content-path: ");
+    rid_write(out, &r);
+    buf_add_lit(out, "\r\n");
+}
+
+static void add_number(buf *out, const char *name, uint64_t value) {
+    buf_add(out, name, strlen(name));
+    buf_add_u64(out, value);
+    buf_add_lit(out, "\r\n");
+}
+
+void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn) {
+    buf *out = sql_fields(q);
+    buf_add_lit(out, replica_fields);
+    add_number(out, "x-ms-documentdb-partitionkeyrangeid: ", range->id);
+    add_number(out, "x-ms-cosmos-physical-partition-id: ", range->segment);
+    add_number(out, "lsn: ", lsn);
+    add_number(out, "x-ms-cosmos-llsn: ", lsn);
+    add_number(out, "x-ms-global-committed-lsn: ", lsn);
+    buf_add_lit(out, "x-ms-session-token: ");
+    buf_add_u64(out, range->id);
+    buf_add_lit(out, ":-1#");
+    buf_add_u64(out, lsn);
+    buf_add_lit(out, "\r\n");
+    sql_add_container_paths(q, q->container);
+}
+
+void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
+    char etag[ITEM_ETAG_BYTES + 1];
+    buf *out = sql_fields(q);
+    item_etag(etag, version, ts);
+    buf_add_lit(out, "etag: ");
+    buf_add(out, etag, ITEM_ETAG_BYTES);
+    buf_add_lit(out, "\r\n");
+}
+
+void sql_add_usage(sql_request *q, const container *c) {
+    uint64_t items = 0, kilobytes = 0;
+    for (size_t i = 0; i < c->space->map->n; i++) {
+        items += atomic_load_explicit(&c->space->ranges[i].items, memory_order_relaxed);
+        kilobytes += atomic_load_explicit(&c->space->ranges[i].bytes, memory_order_relaxed) / 1024;
+    }
+    buf_addf(sql_fields(q),
+             "x-ms-resource-quota: documentSize=10240;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;\r\n"
+             "x-ms-resource-usage: documentSize=0;documentsSize=%lu;documentsCount=%lu;collectionSize=%lu;\r\n",
+             (unsigned long)kilobytes, (unsigned long)items, (unsigned long)kilobytes);
+}
+
+buf *sql_start_body(sql_request *q) {
+    return http_reply_body(q->http);
+}
+
+void sql_end(sql_request *q) {
+    database_give(q->database);
+    if (q->container) {
+        container_give(q->container);
+    }
+    http_reply_end(q->http);
+}
+
+/* ---- errors ---- */
+
+/* The service writes errors of its store as {"Errors":[…]} inside the message, those of its gateway plainly. */
+static bool is_of_gateway(unsigned status) {
+    return status == 401 || status == 400 || status == 403 || status == 405 || status == 413;
+}
+
+void sql_fail(sql_request *q, err code) {
+    const err_entry *entry = err_lookup(code);
+    slice sentence = q->op.detail_n ? slice_of(q->op.detail, q->op.detail_n) : slice_str(entry->sentence);
+    arena *a = q->http->arena;
+    slice message;
+    if (is_of_gateway(entry->http_status)) {
+        message = arena_printf(a, "%.*s\r\nActivityId: %s, " SDK_NAME, (int)sentence.n, sentence.p, q->activity);
+    } else {
+        buf quoted = buf_init(BUF_NO_LIMIT);
+        json_add_string(&quoted, sentence);
+        message = arena_printf(a, "Message: {\"Errors\":[%.*s]}\r\nActivityId: %s, Request URI: %.*s, RequestStats: , SDK: " SDK_NAME,
+                               (int)quoted.n, quoted.p, q->activity, (int)(q->http->path.n < 1024 ? q->http->path.n : 1024),
+                               q->http->path.p ? q->http->path.p : "");
+        buf_free(&quoted);
+    }
+    sql_start(q, entry->http_status);
+    if (entry->http_substatus) {
+        add_number(sql_fields(q), "x-ms-substatus: ", entry->http_substatus);
+    }
+    if (code == E_UNAUTHORIZED || code == E_NO_AUTHORIZATION || code == E_BAD_AUTHORIZATION) {
+        buf_add_lit(sql_fields(q), "www-authenticate: Basic realm=\"\"\r\n");
+    }
+    buf *out = sql_start_body(q);
+    if (entry->http_status != 304) {
+        buf_add_lit(out, "{\"code\":");
+        json_add_string(out, slice_str(entry->word));
+        buf_add_lit(out, ",\"message\":");
+        json_add_string(out, message);
+        buf_add_byte(out, '}');
+    }
+    sql_end(q);
+}
+
+/* ---- items and feeds ---- */
+
+void sql_write_item(buf *out, const container *c, slice body, const item_head *head) {
+    char etag[ITEM_ETAG_BYTES + 1];
+    rid in = sql_container_rid(c), database = rid_database_of(&in), item = rid_child(in, RID_DOCUMENT, head->number);
+    json_from_bson_open(out, body);
+    buf_add_lit(out, ",\"_rid\":\"");
+    rid_write(out, &item);
+    buf_add_lit(out, "\",\"_self\":\"dbs/");
+    rid_write(out, &database);
+    buf_add_lit(out, "/colls/");
+    rid_write(out, &in);
+    buf_add_lit(out, "/docs/");
+    rid_write(out, &item);
+    buf_add_lit(out, "/\",\"_etag\":\"\\");
+    item_etag(etag, head->lsn, head->ts);
+    buf_add(out, etag, ITEM_ETAG_BYTES - 1);
+    buf_add_lit(out, "\\\"\",\"_attachments\":\"attachments/\",\"_ts\":");
+    buf_add_u64(out, head->ts);
+    buf_add_byte(out, '}');
+}
+
+void sql_feed_open(buf *out, const rid *parent, const char *name) {
+    buf_add_lit(out, "{\"_rid\":\"");
+    rid_write(out, parent);
+    buf_add_lit(out, "\",\"");
+    buf_add(out, name, strlen(name));
+    buf_add_lit(out, "\":[");
+}
+
+void sql_feed_close(buf *out, size_t count) {
+    buf_add_lit(out, "],\"_count\":");
+    buf_add_u64(out, count);
+    buf_add_byte(out, '}');
+}
+
+err sql_continuation_number(sql_request *q, uint32_t *after_out) {
+    slice text = sql_get(q, FIELD_CONTINUATION);
+    uint64_t value = 0;
+    if (text.n && (!slice_to_u64(text, &value) || value > UINT32_MAX)) {
+        return E_BAD_CONTINUATION;
+    }
+    *after_out = (uint32_t)value;
+    return OK;
+}
+
+void sql_add_continuation_number(sql_request *q, uint32_t last) {
+    add_number(sql_fields(q), "x-ms-continuation: ", last);
+}

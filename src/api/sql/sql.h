@@ -1,0 +1,34 @@
+/* sql.h — the SQL (core) API of Cosmos DB over HTTP: the front end that the official SDKs talk to.
+ *
+ * It decodes requests, checks signatures, calls the core and encodes answers. It touches no store, knows no layout, computes no charge. */
+#pragma once
+
+#include "account/account.h"
+#include "api/sql/auth.h"
+#include "net/server.h"
+
+typedef struct sql_front sql_front;
+
+/* From strongest to weakest: a request may ask for the account's level or one after it. */
+typedef enum sql_consistency {
+    SQL_STRONG,
+    SQL_BOUNDED_STALENESS,
+    SQL_SESSION,
+    SQL_CONSISTENT_PREFIX,
+    SQL_EVENTUAL,
+    SQL_CONSISTENCY_COUNT
+} sql_consistency;
+
+extern const char *const sql_consistency_names[SQL_CONSISTENCY_COUNT];
+bool sql_consistency_parse(slice word, sql_consistency *level_out);
+
+typedef struct sql_options {
+    account *account;
+    const sql_key_ring *keys; /* outlives the front */
+    sql_consistency consistency;
+    net_server *server;
+} sql_options;
+
+sql_front *sql_open(const sql_options *options);
+const http_front *sql_http(const sql_front *front); /* what net_listen takes */
+void sql_close(sql_front *front);

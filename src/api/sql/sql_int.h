@@ -1,0 +1,122 @@
+/* sql_int.h — within api/sql: one request on its way, and how it is answered. */
+#pragma once
+
+#include "api/sql/fields.h"
+#include "api/sql/sql.h"
+#include "doc/json.h"
+
+typedef struct sql_request sql_request;
+
+/* Per loop: memory that requests borrow while they are decoded. */
+typedef struct sql_loop {
+    buf scratch;
+} sql_loop;
+
+struct sql_front {
+    http_front http;
+    account *account;
+    const sql_key_ring *keys;
+    sql_consistency consistency;
+    net_server *server;
+    sql_loop *loops;
+};
+
+/* An arena object of the HTTP request; lives until the answer is sent. */
+struct sql_request {
+    http_request *http;
+    sql_front *front;
+    op op;
+    sql_route route;
+    sql_key key;
+    char activity[37];
+    int64_t started_us;
+
+    database *database; /* references, given back when the request ends */
+    container *container;
+    bool key_given; /* the partition key header is there */
+    pkey partition;
+
+    net_task task; /* brings the answer of a commit back to the loop */
+    void (*resume)(sql_request *q);
+    item_commit commit;
+    account_change change;
+    item_op one;
+    patch patch;
+};
+
+typedef void (*sql_handler)(sql_request *q);
+
+static inline slice sql_get(const sql_request *q, sql_field field) {
+    return q->http->field[field];
+}
+
+bool sql_flag(const sql_request *q, sql_field field); /* "True", "true", "1" */
+static inline bool sql_has(const sql_request *q, sql_field field) {
+    return q->http->field[field].p != NULL;
+}
+
+/* API versions are dates; their order is text order. */
+bool sql_version_at_least(const sql_request *q, const char *date);
+
+/* ---- decoding ---- */
+MUST_CHECK err sql_body(sql_request *q, json_root root, slice *bson_out); /* without system properties; lives with the request */
+MUST_CHECK err sql_find_database(sql_request *q);                         /* fills q->database */
+MUST_CHECK err sql_find_container(sql_request *q);                        /* fills q->container */
+MUST_CHECK err sql_partition_key(sql_request *q);                         /* fills q->partition, q->key_given */
+MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
+MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
+MUST_CHECK err sql_check_session(sql_request *q, const container_range *range); /* the range has reached the client's session token */
+const pkey *sql_header_key(const sql_request *q);                               /* NULL if not given */
+
+/* ---- going to the committer and back ---- */
+void sql_submit_items(sql_request *q, void (*resume)(sql_request *q));
+void sql_change_init(sql_request *q); /* names from the path, etag from the fields */
+void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q));
+
+/* ---- answering: each ends the request ---- */
+void sql_fail(sql_request *q, err code);
+void sql_start(sql_request *q, unsigned status); /* status and the fields every answer has, the charge among them */
+buf *sql_fields(sql_request *q);
+void sql_field_text(sql_request *q, const char *name, slice value);
+void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn); /* session token, range id, lsn, content path */
+void sql_add_container_paths(sql_request *q, const container *c);
+void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
+void sql_add_usage(sql_request *q, const container *c);
+buf *sql_start_body(sql_request *q);
+void sql_end(sql_request *q);
+
+void sql_write_charge(buf *out, double ru); /* two decimals at most */
+void sql_write_item(buf *out, const container *c, slice body, const item_head *head);
+rid sql_container_rid(const container *c);
+
+/* A feed's frame: {"_rid":…,"Name":[ … ],"_count":n}. */
+void sql_feed_open(buf *out, const rid *parent, const char *name);
+void sql_feed_close(buf *out, size_t count);
+
+/* Continuation of metadata feeds: the number of the last resource. */
+MUST_CHECK err sql_continuation_number(sql_request *q, uint32_t *after_out);
+void sql_add_continuation_number(sql_request *q, uint32_t last);
+
+/* ---- handlers ---- */
+void sql_account_read(sql_request *q);
+void sql_database_create(sql_request *q);
+void sql_database_list(sql_request *q);
+void sql_database_read(sql_request *q);
+void sql_database_delete(sql_request *q);
+void sql_container_create(sql_request *q);
+void sql_container_list(sql_request *q);
+void sql_container_read(sql_request *q);
+void sql_container_replace(sql_request *q);
+void sql_container_delete(sql_request *q);
+void sql_range_list(sql_request *q);
+void sql_offer_list(sql_request *q);
+void sql_offer_read(sql_request *q);
+void sql_offer_replace(sql_request *q);
+void sql_item_post(sql_request *q);
+void sql_item_list(sql_request *q);
+void sql_item_read(sql_request *q);
+void sql_item_replace(sql_request *q);
+void sql_item_patch(sql_request *q);
+void sql_item_delete(sql_request *q);
+void sql_item_batch(sql_request *q);
+void sql_item_query(sql_request *q);

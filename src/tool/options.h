@@ -1,0 +1,23 @@
+/* options.h — flags of a command, each also as an environment variable: --sql-port is TESELA_SQL_PORT. The flag wins. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tool_option {
+    const char *name;  /* without dashes */
+    const char *value; /* what the help calls its value: "DIR"; NULL: a switch */
+    const char *help;
+    const char **text; /* where the value goes, as given; preset to the default */
+    bool secret;       /* wiped from the process listing once read */
+} tool_option;
+
+/* Reads argv[1…] and the environment. On a mistake prints what to do on standard error and returns false. */
+bool tool_options_read(const tool_option *options, size_t n, int argc, char **argv, const char *command);
+void tool_options_help(const tool_option *options, size_t n);
+
+/* Values. Each prints what is wrong and returns false. */
+bool tool_read_port(const char *flag, const char *text, int *port_out); /* a number, 0, or off (-1) */
+bool tool_read_number(const char *flag, const char *text, uint64_t least, uint64_t most, uint64_t *value_out);
+bool tool_read_bytes(const char *flag, const char *text, uint64_t *bytes_out); /* 50GB, 64 MB, 4096 */

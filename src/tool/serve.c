@@ -1,0 +1,301 @@
+#include "tool/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/sql/sql.h"
+#include "base/log.h"
+#include "tool/options.h"
+
+enum { TICK_MS = 250, WHY_BYTES = 1024 };
+
+/* As given; read into `settings` below. */
+static struct {
+    const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
+    const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
+    const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
+    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *log_level, *help, *version;
+} given = {
+    .data = "tesela-data",
+    .host = "localhost",
+    .sql_port = "8081",
+    .mongo_port = "10255",
+    .cassandra_port = "10350",
+    .gremlin_port = "8901",
+    .table_port = "8902",
+    .durability = "full",
+    .consistency = "Session",
+    .partition_max_storage = "50GB",
+    .partition_max_throughput = "10000",
+    .logical_partition_max_storage = "20GB",
+    .threads = "0",
+    .cache = "0",
+    .max_connections = "10000",
+    .log_level = "info",
+};
+
+static const tool_option options[] = {
+    {"data", "DIR", "the data folder; made if it is not there", &given.data, false},
+    {"host", "HOST", "address to listen on; localhost means 127.0.0.1 and ::1", &given.host, false},
+    {"sql-port", "PORT", "SQL API, http and https; 0 picks a free port, off closes it", &given.sql_port, false},
+    {"mongo-port", "PORT", "MongoDB API (to come)", &given.mongo_port, false},
+    {"cassandra-port", "PORT", "Cassandra API (to come)", &given.cassandra_port, false},
+    {"gremlin-port", "PORT", "Gremlin API (to come)", &given.gremlin_port, false},
+    {"table-port", "PORT", "Table API (to come)", &given.table_port, false},
+    {"key", "BASE64", "primary key; without it the emulator's well-known one, on loopback only", &given.key, true},
+    {"secondary-key", "BASE64", "secondary key", &given.secondary_key, true},
+    {"read-only-key", "BASE64", "primary read-only key", &given.read_only_key, true},
+    {"secondary-read-only-key", "BASE64", "secondary read-only key", &given.secondary_read_only_key, true},
+    {"key-file", "FILE", "the keys in this order, one a line, instead of the four flags above", &given.key_file, false},
+    {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
+    {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
+     false},
+    {"partition-max-storage", "SIZE", "of a physical partition", &given.partition_max_storage, false},
+    {"partition-max-throughput", "RU", "RU/s of a physical partition", &given.partition_max_throughput, false},
+    {"logical-partition-max-storage", "SIZE", "of a logical partition", &given.logical_partition_max_storage, false},
+    {"tls-cert", "FILE", "certificate chain (PEM); without it a self-signed one is made in the data folder", &given.tls_cert, false},
+    {"tls-key", "FILE", "its private key (PEM)", &given.tls_key, false},
+    {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
+    {"cache", "SIZE", "memory for blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
+    {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
+    {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
+    {"help", NULL, "this text", &given.help, false},
+    {"version", NULL, "the version", &given.version, false},
+};
+
+enum { OPTIONS = sizeof options / sizeof *options };
+
+typedef struct settings {
+    int sql_port;
+    uint64_t partition_max_storage, partition_max_throughput, logical_partition_max_storage, threads, cache, max_connections;
+    bool sync;
+    sql_consistency consistency;
+    sql_key_ring *keys;
+} settings;
+
+typedef struct server {
+    settings settings;
+    store *store;
+    account *account;
+    net_server *net;
+    sql_front *sql;
+    uint16_t sql_port;
+} server;
+
+static net_server *running; /* for the signal handler */
+
+static void help(void) {
+    printf("usage: tesela serve [options]\n\nServes a data folder to applications written for Azure Cosmos DB. Prints one line of JSON on "
+           "standard output\n"
+           "when it is ready; SIGTERM or SIGINT finish what is in flight and stop it.\n\n");
+    tool_options_help(options, OPTIONS);
+    printf("\nEvery option is also an environment variable: TESELA_SQL_PORT=9000 is --sql-port 9000.\n\n"
+           "examples:\n"
+           "  tesela serve                                        # ./tesela-data on localhost:8081\n"
+           "  tesela serve --data /var/lib/tesela --host 0.0.0.0 --key-file /etc/tesela/keys\n"
+           "  TESELA_KEY=$(openssl rand -base64 64 | tr -d '\\n') tesela serve --host 0.0.0.0\n"
+           "  tesela serve --data $(mktemp -d) --sql-port 0 --durability relaxed   # for a test suite\n"
+           "  tesela serve --partition-max-throughput 400         # several physical partitions with little throughput\n");
+}
+
+/* ---- reading the settings ---- */
+
+/* Says what is wrong with a setting. */
+static bool __attribute__((format(printf, 1, 2))) fail(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "tesela: ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    return false;
+}
+
+static bool is_loopback(const char *host) {
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+static bool read_key_file(const char *path, sql_key_ring *keys) {
+    FILE *file = fopen(path, "re");
+    char line[1024];
+    unsigned n = 0;
+    bool good = true;
+    if (!file) {
+        fprintf(stderr, "tesela: cannot read the key file %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    while (good && n < SQL_KEY_COUNT && fgets(line, sizeof line, file)) {
+        slice text = slice_trim(slice_str(line));
+        if (text.n) {
+            good = sql_key_ring_set(keys, (sql_key)n++, text);
+        }
+    }
+    fclose(file);
+    explicit_bzero(line, sizeof line);
+    return good && n ? true : fail("the key file %s must hold one to four base64 keys, one a line", path);
+}
+
+static bool read_keys(settings *s) {
+    const char *const texts[SQL_KEY_COUNT] = {given.key, given.secondary_key, given.read_only_key, given.secondary_read_only_key};
+    static const char *const names[SQL_KEY_COUNT] = {"--key", "--secondary-key", "--read-only-key", "--secondary-read-only-key"};
+    s->keys = sql_key_ring_new();
+    if (given.key_file) {
+        return read_key_file(given.key_file, s->keys);
+    }
+    for (unsigned i = 0; i < SQL_KEY_COUNT; i++) {
+        if (texts[i] && !sql_key_ring_set(s->keys, (sql_key)i, slice_str(texts[i]))) {
+            return fail("%s is not a base64 text. 'openssl rand -base64 64' makes a good one", names[i]);
+        }
+    }
+    if (given.key) {
+        return true;
+    }
+    if (!is_loopback(given.host)) {
+        return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone", given.host);
+    }
+    return sql_key_ring_set(s->keys, SQL_KEY_PRIMARY, slice_str(sql_key_emulator));
+}
+
+static bool read_limits(settings *s) {
+    return tool_read_bytes("partition-max-storage", given.partition_max_storage, &s->partition_max_storage) &&
+           tool_read_bytes("logical-partition-max-storage", given.logical_partition_max_storage, &s->logical_partition_max_storage) &&
+           tool_read_number("partition-max-throughput", given.partition_max_throughput, 1, 1000000, &s->partition_max_throughput) &&
+           tool_read_number("threads", given.threads, 0, 1024, &s->threads) && tool_read_bytes("cache", given.cache, &s->cache) &&
+           tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
+}
+
+static bool read_settings(settings *s) {
+    log_level level;
+    if (log_level_parse(given.log_level, &level) != 0) {
+        return fail("--log-level must be error, warn, info or debug, not '%s'", given.log_level);
+    }
+    log_set_level(level);
+    s->sync = strcmp(given.durability, "full") == 0;
+    if (!s->sync && strcmp(given.durability, "relaxed") != 0) {
+        return fail("--durability must be full or relaxed, not '%s'", given.durability);
+    }
+    if (!sql_consistency_parse(slice_str(given.consistency), &s->consistency)) {
+        return fail("--consistency must be Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual, not '%s'", given.consistency);
+    }
+    if (!given.tls_cert != !given.tls_key) {
+        return fail("--tls-cert and --tls-key go together");
+    }
+    int unused;
+    return tool_read_port("sql-port", given.sql_port, &s->sql_port) && tool_read_port("mongo-port", given.mongo_port, &unused) &&
+           tool_read_port("cassandra-port", given.cassandra_port, &unused) && tool_read_port("gremlin-port", given.gremlin_port, &unused) &&
+           tool_read_port("table-port", given.table_port, &unused) && read_limits(s) && read_keys(s);
+}
+
+/* ---- starting and stopping ---- */
+
+static void on_signal(int number) {
+    (void)number;
+    net_stop(running);
+}
+
+static void take_signals(net_server *net) {
+    struct sigaction stop = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+    running = net;
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static bool open_core(server *s, char *why) {
+    store_options so = {.sync = s->settings.sync, .cache_bytes = s->settings.cache, .dir = given.data};
+    if (store_open_rocks(&so, &s->store, why, WHY_BYTES) != OK) {
+        return false;
+    }
+    account_options ao = {s->store, &clock_system, (uint32_t)s->settings.partition_max_throughput};
+    return account_open(&ao, &s->account, why, WHY_BYTES) == OK;
+}
+
+static bool open_net(server *s, char *why) {
+    net_options no = net_defaults;
+    no.loops = (unsigned)s->settings.threads;
+    no.connections_max = (unsigned)s->settings.max_connections;
+    if (net_open(&no, &s->net) != OK) {
+        snprintf(why, WHY_BYTES, "the event loops cannot be made: %s", strerror(errno));
+        return false;
+    }
+    if (net_tls(s->net, given.data, given.tls_cert, given.tls_key, why, WHY_BYTES) != OK) {
+        return false;
+    }
+    sql_options options_sql = {s->account, s->settings.keys, s->settings.consistency, s->net};
+    s->sql = sql_open(&options_sql);
+    return s->settings.sql_port < 0 ||
+           net_listen(s->net, given.host, (uint16_t)s->settings.sql_port, sql_http(s->sql), &s->sql_port, why, WHY_BYTES) == OK;
+}
+
+static void tick(void *context) {
+    account_tick(context);
+}
+
+static void say_ready(const server *s) {
+    const char *host = strcmp(given.host, "localhost") == 0 ? "127.0.0.1" : given.host;
+    bool v6 = strchr(host, ':') != NULL;
+    printf("{\"ready\":true");
+    if (s->settings.sql_port >= 0) {
+        printf(",\"sql\":\"%s%s%s:%u\"", v6 ? "[" : "", host, v6 ? "]" : "", s->sql_port);
+    }
+    printf(",\"pid\":%d}\n", (int)getpid());
+    fflush(stdout);
+    log_info("serve", "ready", "version=" TESELA_VERSION " host=%s sql_port=%u data=%s durability=%s", given.host, s->sql_port, given.data,
+             given.durability);
+}
+
+/* In this order: no new requests; what the committer still has is written and its answers posted; then the connections. */
+static void close_all(server *s) {
+    if (s->account) {
+        account_close(s->account);
+    }
+    if (s->net) {
+        net_close(s->net);
+    }
+    if (s->sql) {
+        sql_close(s->sql);
+    }
+    if (s->store) {
+        store_close(s->store);
+    }
+    sql_key_ring_free(s->settings.keys);
+}
+
+static int run(server *s) {
+    char why[WHY_BYTES] = "";
+    if (!open_core(s, why) || !open_net(s, why)) {
+        fprintf(stderr, "tesela: %s\n", why);
+        return 1;
+    }
+    net_every(s->net, TICK_MS, tick, s->account);
+    take_signals(s->net);
+    say_ready(s);
+    net_run(s->net);
+    log_info("serve", "stopped", "data=%s", given.data);
+    return 0;
+}
+
+int tool_serve(int argc, char **argv) {
+    server s = {0};
+    if (!tool_options_read(options, OPTIONS, argc, argv, "serve")) {
+        return 2;
+    }
+    if (given.help || given.version) {
+        given.help ? help() : (void)printf("tesela " TESELA_VERSION "\n");
+        return 0;
+    }
+    if (!read_settings(&s.settings)) {
+        if (s.settings.keys) {
+            sql_key_ring_free(s.settings.keys);
+        }
+        return 2;
+    }
+    int status = run(&s);
+    close_all(&s);
+    return status;
+}

@@ -1,0 +1,45 @@
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/serve.h"
+
+typedef struct command {
+    const char *name;
+    const char *help;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    {"serve", "serve a data folder", tool_serve},
+};
+
+static void help(void) {
+    printf("tesela " TESELA_VERSION " — a database that behaves as Azure Cosmos DB does, on your own machine\n\n"
+           "usage: tesela COMMAND [options]\n\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    }
+    printf("\n'tesela COMMAND --help' tells more. For example:\n\n"
+           "  tesela serve --data ./data            # http and https on localhost:8081, the emulator's key\n"
+           "  tesela serve --data /tmp/t --sql-port 0 --durability relaxed   # for a test suite\n");
+}
+
+int tool_main(int argc, char **argv) {
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        help();
+        return argc < 2 ? 2 : 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("tesela " TESELA_VERSION "\n");
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "tesela: unknown command '%s'. 'tesela --help' lists them.\n", argv[1]);
+    return 2;
+}

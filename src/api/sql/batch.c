@@ -7,16 +7,21 @@ static slice text_of(slice operation, const char *name) {
     return doc_find_key(operation, slice_str(name), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_EMPTY;
 }
 
-static bool document_of(slice operation, const char *name, slice *document_out) {
+/* The operation's resourceBody: an object, or for a patch also a bare array. */
+static bool resource_of(slice operation, bool array_allowed, slice *document_out) {
     bson_iter_t it;
-    uint32_t n;
-    const uint8_t *p;
-    if (!doc_find_key(operation, slice_str(name), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
+    uint32_t n = 0;
+    const uint8_t *p = NULL;
+    if (!doc_find_key(operation, SLICE_LIT("resourceBody"), &it)) {
         return false;
     }
-    bson_iter_document(&it, &n, &p);
+    if (BSON_ITER_HOLDS_DOCUMENT(&it)) {
+        bson_iter_document(&it, &n, &p);
+    } else if (array_allowed && BSON_ITER_HOLDS_ARRAY(&it)) {
+        bson_iter_array(&it, &n, &p);
+    }
     *document_out = slice_of(p, n);
-    return true;
+    return n > 0;
 }
 
 static bool read_kind(slice word, item_kind *kind_out) {
@@ -56,7 +61,7 @@ static slice without_system(arena *a, slice body) {
 static err read_patch(op *o, slice operation, item_op *item) {
     slice body;
     patch *p = arena_new(o->arena, patch);
-    if (!document_of(operation, "resourceBody", &body)) {
+    if (!resource_of(operation, true, &body)) {
         return op_fail(o, E_BAD_REQUEST, "A Patch operation must have a resourceBody with its operations.");
     }
     TRY(patch_parse(o, body, p));
@@ -93,7 +98,7 @@ static err read_operation(sql_request *q, slice operation, item_op *item) {
     item->key.id = text_of(operation, "id");
     TRY(read_key(q, operation, item, own, &key));
     if (item->kind == ITEM_CREATE || item->kind == ITEM_UPSERT || item->kind == ITEM_REPLACE) {
-        if (!document_of(operation, "resourceBody", &item->body)) {
+        if (!resource_of(operation, false, &item->body)) {
             return op_fail(&item->op, E_BAD_REQUEST, "The operation must have a resourceBody that is an object.");
         }
         item->body = without_system(q->http->arena, item->body);

@@ -20,21 +20,26 @@ static const slice system_properties[] = {
 };
 
 err sql_body(sql_request *q, json_root root, slice *bson_out) {
+    json_root found;
+    TRY(sql_body_any(q, &found, bson_out));
+    if (found != root) {
+        return op_fail(&q->op, E_BAD_JSON, "%s The body must be %s.", err_lookup(E_BAD_JSON)->sentence,
+                       root == JSON_OBJECT ? "an object" : "an array");
+    }
+    return OK;
+}
+
+err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out) {
     buf *scratch = &q->front->loops[net_loop_index(q->http->loop)].scratch;
     json_options options = {.drop = system_properties, .drop_n = sizeof system_properties / sizeof *system_properties};
     json_error why = {0};
-    json_root found;
     buf_clear(scratch);
     scratch->max = BODY_BSON_MAX;
-    err code = json_to_bson(q->http->body, &options, scratch, &found, &why);
-    if (code == OK && found != root) {
-        why = (json_error){0, root == JSON_OBJECT ? "an object is expected" : "an array is expected"};
-        code = E_BAD_JSON;
-    }
+    err code = json_to_bson(q->http->body, &options, scratch, root_out, &why);
     if (code == OK) {
         *bson_out = arena_copy(q->http->arena, buf_view(scratch));
     } else if (code == E_BAD_JSON) {
-        op_fail(&q->op, code, "%s: %s at byte %zu of the body.", err_lookup(E_BAD_JSON)->sentence, why.reason ? why.reason : "bad JSON",
+        op_fail(&q->op, code, "%s (%s at byte %zu of the body)", err_lookup(E_BAD_JSON)->sentence, why.reason ? why.reason : "bad JSON",
                 why.offset);
     }
     if (scratch->cap > SCRATCH_KEPT) {

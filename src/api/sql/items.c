@@ -194,7 +194,8 @@ static err prepare_addressed(sql_request *q) {
 
 static err read_patch(sql_request *q) {
     slice body;
-    TRY(sql_body(q, JSON_OBJECT, &body));
+    json_root root;
+    TRY(sql_body_any(q, &root, &body));
     TRY(patch_parse(&q->op, body, &q->patch));
     if (q->patch.condition.n) {
         return op_fail(&q->op, E_BAD_REQUEST,

@@ -60,6 +60,7 @@ bool sql_version_at_least(const sql_request *q, const char *date);
 
 /* ---- decoding ---- */
 MUST_CHECK err sql_body(sql_request *q, json_root root, slice *bson_out); /* without system properties; lives with the request */
+MUST_CHECK err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out); /* an object or an array */
 MUST_CHECK err sql_find_database(sql_request *q);                         /* fills q->database */
 MUST_CHECK err sql_find_container(sql_request *q);                        /* fills q->container */
 MUST_CHECK err sql_partition_key(sql_request *q);                         /* fills q->partition, q->key_given */

@@ -41,22 +41,21 @@ static void add_content(bson_t *doc, const offer *o) {
     bson_append_document_end(doc, &content);
 }
 
-/* As BSON, so that queries can look into it. */
-static bson_t offer_document(const offer *o) {
-    bson_t doc = BSON_INITIALIZER;
+/* As BSON, so that queries can look into it. In place: a bson_t may point into itself and cannot be copied. */
+static void make_document(const offer *o, bson_t *doc) {
     char etag[ITEM_ETAG_BYTES + 1];
+    bson_init(doc);
     item_etag(etag, o->version, (uint32_t)o->ts);
-    add_resource(&doc, o);
-    bson_append_utf8(&doc, "offerType", -1, "Invalid", -1);
-    add_text(&doc, "offerResourceId", &o->resource, "", "");
-    bson_append_utf8(&doc, "offerVersion", -1, "V2", -1);
-    add_content(&doc, o);
-    add_text(&doc, "id", &o->rid, "", "");
-    add_text(&doc, "_rid", &o->rid, "", "");
-    add_text(&doc, "_self", &o->rid, "offers/", "/");
-    bson_append_utf8(&doc, "_etag", -1, etag, ITEM_ETAG_BYTES);
-    bson_append_int64(&doc, "_ts", -1, o->ts);
-    return doc;
+    add_resource(doc, o);
+    bson_append_utf8(doc, "offerType", -1, "Invalid", -1);
+    add_text(doc, "offerResourceId", &o->resource, "", "");
+    bson_append_utf8(doc, "offerVersion", -1, "V2", -1);
+    add_content(doc, o);
+    add_text(doc, "id", &o->rid, "", "");
+    add_text(doc, "_rid", &o->rid, "", "");
+    add_text(doc, "_self", &o->rid, "offers/", "/");
+    bson_append_utf8(doc, "_etag", -1, etag, ITEM_ETAG_BYTES);
+    bson_append_int64(doc, "_ts", -1, o->ts);
 }
 
 static slice view(const bson_t *doc) {
@@ -64,7 +63,8 @@ static slice view(const bson_t *doc) {
 }
 
 static void answer(sql_request *q, const offer *o) {
-    bson_t doc = offer_document(o);
+    bson_t doc;
+    make_document(o, &doc);
     sql_start(q, 200);
     sql_add_etag(q, o->version, (uint32_t)o->ts);
     buf_addf(sql_fields(q),
@@ -83,7 +83,8 @@ static bool list_one(void *context, const offer *o) {
     if (!sql_listing_room(l, o->number)) {
         return false;
     }
-    bson_t doc = offer_document(o);
+    bson_t doc;
+    make_document(o, &doc);
     if (query_filter_passes(&l->filter, view(&doc))) {
         sql_listing_add(l);
         json_from_bson(&l->body, view(&doc));

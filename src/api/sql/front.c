@@ -247,6 +247,7 @@ sql_front *sql_open(const sql_options *options) {
         .consistency = options->consistency,
         .server = options->server,
         .loops = mem_zero(loops * sizeof(sql_loop)),
+        .loops_n = loops,
     };
     front->http.context = front;
     for (unsigned i = 0; i < loops; i++) {
@@ -260,7 +261,7 @@ const http_front *sql_http(const sql_front *front) {
 }
 
 void sql_close(sql_front *front) {
-    for (unsigned i = 0; i < net_server_loops(front->server); i++) {
+    for (unsigned i = 0; i < front->loops_n; i++) {
         buf_free(&front->loops[i].scratch);
     }
     free(front->loops);

@@ -19,6 +19,7 @@ struct sql_front {
     sql_consistency consistency;
     net_server *server;
     sql_loop *loops;
+    unsigned loops_n;
 };
 
 /* An arena object of the HTTP request; lives until the answer is sent. */

@@ -12,10 +12,9 @@
  * in JSON pointers (~0 for ~, ~1 for /). Whether the partition key changes is for the caller to see. */
 #pragma once
 
-#include <bson/bson.h>
-
 #include "base/buf.h"
 #include "base/op.h"
+#include "doc/walk.h"
 
 typedef enum patch_kind { PATCH_ADD, PATCH_SET, PATCH_REPLACE, PATCH_REMOVE, PATCH_INCR, PATCH_MOVE } patch_kind;
 
@@ -23,7 +22,7 @@ typedef struct patch_operation {
     patch_kind kind;
     slice path;
     slice from;        /* move only */
-    bson_iter_t value; /* add, set, replace, incr: points into the request's BSON */
+    doc_element value; /* add, set, replace, incr: points into the request's BSON */
 } patch_operation;
 
 typedef struct patch {

@@ -207,7 +207,7 @@ static double number_of(bson_type_t type, slice value, int64_t *integer_out, boo
 static err add_up(edit *e, const doc_element *there) {
     int64_t a = 0, b = 0, sum;
     bool a_is_integer, b_is_integer;
-    if (there->type != BSON_TYPE_INT32 && there->type != BSON_TYPE_INT64 && there->type != BSON_TYPE_DOUBLE) {
+    if (!doc_is_number(there->type)) {
         return fail_node(e, "is not a number.");
     }
     double total = number_of(there->type, there->value, &a, &a_is_integer) + number_of(e->type, e->value, &b, &b_is_integer);
@@ -372,16 +372,8 @@ static err apply_operation(op *o, work *w, size_t number, const patch_operation 
         patch_path from;
         return patch__split(o->arena, operation->from, &from) ? move(w, &e, from) : E_BAD_REQUEST;
     }
-    if (operation->kind != PATCH_REMOVE) {
-        const bson_iter_t *iter = &operation->value;
-        doc_walk value = {.at = (const char *)iter->raw + iter->off, .end = (const char *)iter->raw + iter->len - 1};
-        doc_element element;
-        if (!doc_walk_next(&value, &element)) {
-            return E_BAD_REQUEST;
-        }
-        e.type = element.type;
-        e.value = element.value;
-    }
+    e.type = operation->value.type; /* none when removing */
+    e.value = operation->value.value;
     return run(w, &e);
 }
 

@@ -3,7 +3,6 @@
 #include "base/limits.h"
 #include "doc/patch_int.h"
 #include "doc/path.h"
-#include "doc/walk.h"
 
 #define BAD_SYNTAX "Invalid patch request: check syntax of patch specification."
 
@@ -97,11 +96,11 @@ static bool find_kind(slice word, patch_kind *kind_out) {
 }
 
 static bool find_text(slice document, slice key, slice *text_out) {
-    bson_iter_t iter;
-    if (!doc_find_key(document, key, &iter) || bson_iter_type(&iter) != BSON_TYPE_UTF8) {
+    doc_element e;
+    if (!doc_find_member(document, key, &e) || e.type != BSON_TYPE_UTF8) {
         return false;
     }
-    *text_out = doc_text(&iter);
+    *text_out = doc_element_text(&e);
     return true;
 }
 
@@ -120,10 +119,10 @@ static err parse_operation(op *o, size_t number, const doc_element *e, patch_ope
         }
         return check_target(o, number, operation->from);
     }
-    if (operation->kind != PATCH_REMOVE && !doc_find_key(e->value, SLICE_LIT("value"), &operation->value)) {
+    if (operation->kind != PATCH_REMOVE && !doc_find_member(e->value, SLICE_LIT("value"), &operation->value)) {
         return op_fail(o, E_BAD_REQUEST, BAD_SYNTAX " Operation(%zu) has no value.", number);
     }
-    if (operation->kind == PATCH_INCR && !BSON_ITER_HOLDS_NUMBER(&operation->value)) {
+    if (operation->kind == PATCH_INCR && !doc_is_number(operation->value.type)) {
         return op_fail(o, E_BAD_REQUEST, "For Operation(%zu): the value to increment by is not a number.", number);
     }
     return OK;

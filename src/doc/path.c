@@ -1,7 +1,6 @@
 #include "doc/path.h"
 
 #include "base/limits.h"
-#include "doc/walk.h"
 
 /* Reads the step that begins at text.p[at] (after the slash), unescaped into `into`; returns the position after it, or 0. A NUL becomes the
  * two bytes that BSON keys have in its place. */
@@ -55,12 +54,9 @@ err doc_path_parse(arena *a, slice text, doc_path *path_out) {
     return OK;
 }
 
-static bool find_element(slice bson, slice key, doc_element *element_out) {
+bool doc_find_member(slice bson, slice key, doc_element *element_out) {
     doc_walk w;
-    if (!doc_walk_init(&w, bson)) {
-        return false;
-    }
-    while (doc_walk_next(&w, element_out)) {
+    for (doc_walk_init(&w, bson); doc_walk_next(&w, element_out);) {
         if (slice_eq(element_out->key, key)) {
             return true;
         }
@@ -68,30 +64,39 @@ static bool find_element(slice bson, slice key, doc_element *element_out) {
     return false;
 }
 
-/* An iterator as bson_iter_find would leave it: on the element, in the document that holds it. */
-static bool iter_on(slice bson, const doc_element *e, bson_iter_t *iter_out) {
-    size_t n = (size_t)doc_load_i32(bson.p);
-    uint32_t offset = (uint32_t)(e->key.p - 1 - bson.p);
-    return bson_iter_init_from_data_at_offset(iter_out, (const uint8_t *)bson.p, n, offset, (uint32_t)e->key.n);
-}
-
-bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out) {
-    doc_element e;
+/* The element at a path and the document that holds it. */
+static bool find(slice *holder, const doc_path *path, doc_element *e) {
     for (size_t i = 0; i < path->steps_n; i++) {
         if (i > 0) {
-            if (e.type != BSON_TYPE_DOCUMENT) {
+            if (e->type != BSON_TYPE_DOCUMENT) {
                 return false;
             }
-            bson = e.value;
+            *holder = e->value;
         }
-        if (!find_element(bson, path->steps[i], &e)) {
+        if (!doc_find_member(*holder, path->steps[i], e)) {
             return false;
         }
     }
-    return path->steps_n > 0 && iter_on(bson, &e, iter_out);
+    return path->steps_n > 0;
+}
+
+bool doc_find_element(slice bson, const doc_path *path, doc_element *element_out) {
+    return find(&bson, path, element_out);
+}
+
+/* An iterator as bson_iter_find would leave it: on the element, in the document that holds it. */
+static bool iter_on(slice holder, const doc_element *e, bson_iter_t *iter_out) {
+    size_t n = (size_t)doc_load_i32(holder.p);
+    uint32_t offset = (uint32_t)(e->key.p - 1 - holder.p);
+    return bson_iter_init_from_data_at_offset(iter_out, (const uint8_t *)holder.p, n, offset, (uint32_t)e->key.n);
+}
+
+bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out) {
+    doc_element e = {0};
+    return find(&bson, path, &e) && iter_on(bson, &e, iter_out);
 }
 
 bool doc_find_key(slice bson, slice key, bson_iter_t *iter_out) {
     doc_element e;
-    return find_element(bson, key, &e) && iter_on(bson, &e, iter_out);
+    return doc_find_member(bson, key, &e) && iter_on(bson, &e, iter_out);
 }

@@ -4,10 +4,9 @@
  * Paths are parsed once, when a container's settings are read, and then looked up in BSON documents many times. */
 #pragma once
 
-#include <bson/bson.h>
-
 #include "base/arena.h"
 #include "base/err.h"
+#include "doc/walk.h"
 
 typedef struct doc_path {
     slice text;   /* as written */
@@ -21,6 +20,10 @@ MUST_CHECK err doc_path_parse(arena *a, slice text, doc_path *path_out);
 /* Finds the value at a path; true leaves `iter_out` on it, pointing into `bson`. Arrays are not entered. Any bytes may be given. */
 bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out);
 bool doc_find_key(slice bson, slice key, bson_iter_t *iter_out); /* top level */
+
+/* The same without the iterator's weight, for paths where it counts. */
+bool doc_find_element(slice bson, const doc_path *path, doc_element *element_out);
+bool doc_find_member(slice bson, slice key, doc_element *element_out);
 
 /* A UTF-8 value as a slice. */
 static inline slice doc_text(const bson_iter_t *iter) {

@@ -1,8 +1,8 @@
 /* walk.h — one step after another through a BSON document, never outside it.
  *
- * bson_iter does the same with more comforts; this one is for the paths where each step counts (answering a read, finding a key,
- * patching) and for bytes that may be corrupt: a step that would leave the document ends the walk and sets `corrupt`.
- * Slices point into the document. */
+ * bson_iter does the same with more comforts (and wants 128 bytes aligned to 128, which an arena does not give); this one is for the paths
+ * where each step counts (answering a read, finding a key, patching) and for bytes that may be corrupt: a step that would leave the
+ * document ends the walk and sets `corrupt`. Slices point into the document. */
 #pragma once
 
 #include <bson/bson.h>
@@ -34,6 +34,10 @@ static inline slice doc_element_bytes(const doc_element *e) {
 
 static inline bool doc_is_container(bson_type_t type) {
     return type == BSON_TYPE_DOCUMENT || type == BSON_TYPE_ARRAY;
+}
+
+static inline bool doc_is_number(bson_type_t type) {
+    return type == BSON_TYPE_INT32 || type == BSON_TYPE_INT64 || type == BSON_TYPE_DOUBLE;
 }
 
 /* The text of a value of type UTF8, CODE or SYMBOL. */

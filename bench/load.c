@@ -1,0 +1,517 @@
+/* load.c — tesela-load: many connections, signed requests, latencies.
+ *
+ * Each thread has an epoll loop over its share of the connections; each connection sends a request, waits for the whole answer, sends
+ * the next (a closed loop: the rate is what the server gives). The same program with the same header fields drives nginx, so a ratio
+ * compares servers and not clients. One line of JSON on standard output. `--help` has examples. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "histogram.h"
+#include "request.h"
+
+static const char emulator_key[] = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+enum { INPUT_BYTES = 1 << 20, STATUS_MAX = 600, THREADS_MAX = 16, EVENTS = 256 };
+
+typedef struct settings {
+    const char *host, *port, *key, *mode;
+    request_maker maker;
+    request_kind kind;
+    uint64_t items, first, requests_max; /* requests_max 0: until the time is over */
+    int connections, threads;
+    double seconds, warm_up;
+    bool setup, idle;
+    uint32_t throughput;
+} settings;
+
+static settings set;
+static struct addrinfo *address;
+static atomic_uint_fast64_t next_number; /* of create and bulk: each item once, whoever sends it */
+static uint64_t number_end;              /* and where they stop; 0: never */
+
+typedef struct answer {
+    unsigned status;
+    bool close;
+    size_t body_at, body_bytes; /* body_bytes SIZE_MAX: chunked, or until the connection closes */
+    bool chunked;
+} answer;
+
+typedef struct connection {
+    int fd;
+    char *out, *in;
+    size_t out_n, out_sent, in_n;
+    uint64_t sent_at;
+    bool connecting;
+} connection;
+
+typedef struct worker {
+    pthread_t thread;
+    request_maker maker;
+    uint64_t random;
+    int epoll;
+    connection *connections;
+    int connections_n, active;
+    histogram latencies;
+    uint64_t statuses[STATUS_MAX], broken, bytes_in, begun;
+    bool counting;
+} worker;
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void die(const char *what) {
+    fprintf(stderr, "tesela-load: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+/* ---- answers ---- */
+
+static bool is_field(const char *line, const char *name, size_t n) {
+    return strncasecmp(line, name, n) == 0;
+}
+
+/* Reads a complete head; false while its end has not come. */
+static bool parse_head(const char *in, size_t n, answer *a) {
+    const char *end = memmem(in, n, "\r\n\r\n", 4);
+    if (end == NULL || n < 16)
+        return false;
+    *a = (answer){.status = (unsigned)atoi(in + 9), .body_at = (size_t)(end - in) + 4, .body_bytes = SIZE_MAX};
+    if (a->status >= STATUS_MAX)
+        a->status = 0;
+    for (const char *line = memchr(in, '\n', n); line < end; line = memchr(line, '\n', (size_t)(end + 4 - line))) {
+        line++;
+        char c = (char)(*line | 0x20);
+        if (c == 'c' && is_field(line, "content-length:", 15))
+            a->body_bytes = strtoul(line + 15, NULL, 10);
+        else if (c == 'c' && is_field(line, "connection: close", 17))
+            a->close = true;
+        else if (c == 't' && is_field(line, "transfer-encoding: chunked", 26))
+            a->chunked = true;
+    }
+    if (a->status == 204 || a->status == 304)
+        a->body_bytes = 0;
+    return true;
+}
+
+/* Bytes of a whole answer, or 0 while some are missing. */
+static size_t answer_bytes(const connection *c, answer *a) {
+    if (!parse_head(c->in, c->in_n, a))
+        return 0;
+    if (!a->chunked) {
+        if (a->body_bytes == SIZE_MAX)
+            return 0; /* ends with the connection */
+        size_t whole = a->body_at + a->body_bytes;
+        return c->in_n >= whole ? whole : 0;
+    }
+    for (size_t at = a->body_at;;) {
+        const char *line_end = memmem(c->in + at, c->in_n - at, "\r\n", 2);
+        if (line_end == NULL)
+            return 0;
+        size_t chunk = strtoul(c->in + at, NULL, 16);
+        at = (size_t)(line_end - c->in) + 2 + chunk + 2;
+        if (at > c->in_n)
+            return 0;
+        if (chunk == 0)
+            return at;
+    }
+}
+
+/* ---- one connection ---- */
+
+static void watch(worker *w, connection *c, int operation, uint32_t events) {
+    struct epoll_event e = {.events = events, .data.ptr = c};
+    if (epoll_ctl(w->epoll, operation, c->fd, &e) != 0)
+        die("epoll_ctl");
+}
+
+static void connect_again(worker *w, connection *c) {
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int on = 1;
+    if (c->fd < 0 || setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        die("socket");
+    if (connect(c->fd, address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS)
+        die("connect");
+    c->connecting = true;
+    c->in_n = 0;
+    watch(w, c, EPOLL_CTL_ADD, EPOLLOUT);
+}
+
+static void send_rest(worker *w, connection *c) {
+    while (c->out_sent < c->out_n) {
+        ssize_t n = send(c->fd, c->out + c->out_sent, c->out_n - c->out_sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN) {
+            watch(w, c, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+            return;
+        }
+        if (n < 0) {
+            w->broken++;
+            connect_again(w, c);
+            return;
+        }
+        c->out_sent += (size_t)n;
+    }
+}
+
+static uint64_t choose_number(worker *w) {
+    if (set.kind == REQUEST_CREATE || set.kind == REQUEST_BULK)
+        return atomic_fetch_add_explicit(&next_number, set.kind == REQUEST_BULK ? set.maker.bulk : 1, memory_order_relaxed);
+    w->random ^= w->random << 13;
+    w->random ^= w->random >> 7;
+    w->random ^= w->random << 17;
+    return set.first + w->random % set.items;
+}
+
+/* Prepares the next request; false when there is none left to send. */
+static bool begin_request(worker *w, connection *c) {
+    uint64_t number = choose_number(w);
+    if (number_end != 0 && number >= number_end) {
+        w->active--;
+        return false;
+    }
+    c->out_n = request_make(&w->maker, set.kind, number, c->out);
+    c->out_sent = 0;
+    c->sent_at = now_ns();
+    w->begun++;
+    return true;
+}
+
+static void finish_answer(worker *w, connection *c, const answer *a, size_t bytes) {
+    if (w->counting) {
+        histogram_add(&w->latencies, now_ns() - c->sent_at);
+        w->statuses[a->status]++;
+        w->bytes_in += bytes;
+    }
+    if (set.idle) { /* one request to open it, and then silence */
+        w->active--;
+        return;
+    }
+    memmove(c->in, c->in + bytes, c->in_n - bytes);
+    c->in_n -= bytes;
+    if (!begin_request(w, c))
+        return;
+    if (a->close)
+        connect_again(w, c);
+    else
+        send_rest(w, c);
+}
+
+static void receive(worker *w, connection *c) {
+    answer a;
+    ssize_t n = recv(c->fd, c->in + c->in_n, INPUT_BYTES - 1 - c->in_n, 0);
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n <= 0) { /* closed under a request, which goes out again on a new connection */
+        if (parse_head(c->in, c->in_n, &a) && !a.chunked && a.body_bytes == SIZE_MAX) {
+            a.close = true;
+            finish_answer(w, c, &a, c->in_n);
+            return;
+        }
+        w->broken += c->in_n > 0 || n < 0;
+        c->out_sent = 0;
+        connect_again(w, c);
+        return;
+    }
+    c->in_n += (size_t)n;
+    c->in[c->in_n] = 0;
+    size_t bytes = answer_bytes(c, &a);
+    if (bytes > 0)
+        finish_answer(w, c, &a, bytes);
+    else if (c->in_n == INPUT_BYTES - 1)
+        die("an answer is too long");
+}
+
+static void on_event(worker *w, connection *c, uint32_t events) {
+    if (c->connecting) {
+        int error = 0;
+        socklen_t n = sizeof error;
+        getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n);
+        errno = error;
+        if (error != 0)
+            die("connect");
+        c->connecting = false;
+        watch(w, c, EPOLL_CTL_MOD, EPOLLIN);
+        send_rest(w, c);
+        return;
+    }
+    if (events & EPOLLOUT) {
+        watch(w, c, EPOLL_CTL_MOD, EPOLLIN);
+        send_rest(w, c);
+    }
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        receive(w, c);
+}
+
+/* ---- one thread ---- */
+
+static void open_connections(worker *w) {
+    w->epoll = epoll_create1(EPOLL_CLOEXEC);
+    w->connections = calloc((size_t)w->connections_n, sizeof *w->connections);
+    for (int i = 0; i < w->connections_n; i++) {
+        connection *c = &w->connections[i];
+        *c = (connection){.fd = -1, .out = malloc(REQUEST_BYTES_MAX), .in = malloc(INPUT_BYTES)};
+        w->active++;
+        if (begin_request(w, c))
+            connect_again(w, c);
+    }
+}
+
+static void *work(void *p) {
+    worker *w = p;
+    struct epoll_event events[EVENTS];
+    uint64_t start = now_ns(), warm = start + (uint64_t)(set.warm_up * 1e9), end = warm + (uint64_t)(set.seconds * 1e9);
+    request_tick(&w->maker, time(NULL));
+    open_connections(w);
+    for (uint64_t now = start; now < end && (w->active > 0 || set.idle); now = now_ns()) {
+        w->counting = now >= warm;
+        request_tick(&w->maker, time(NULL));
+        int n = epoll_wait(w->epoll, events, EVENTS, 100);
+        for (int i = 0; i < n; i++)
+            on_event(w, events[i].data.ptr, events[i].events);
+    }
+    return NULL;
+}
+
+/* ---- setup: one request at a time ---- */
+
+static unsigned exchange(const char *request, size_t n) {
+    static char in[INPUT_BYTES];
+    connection c = {.fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), .in = in};
+    answer a = {0};
+    if (connect(c.fd, address->ai_addr, address->ai_addrlen) != 0 || send(c.fd, request, n, MSG_NOSIGNAL) != (ssize_t)n)
+        die("connect");
+    for (ssize_t got; answer_bytes(&c, &a) == 0 && (got = recv(c.fd, in + c.in_n, sizeof in - 1 - c.in_n, 0)) > 0;)
+        c.in_n += (size_t)got;
+    close(c.fd);
+    if (a.status == 0 || (a.status >= 300 && a.status != 409)) {
+        fprintf(stderr, "tesela-load: setup refused:\n%.*s\n", (int)c.in_n, in);
+        exit(1);
+    }
+    return a.status;
+}
+
+static void set_up(void) {
+    static char request[REQUEST_BYTES_MAX];
+    request_tick(&set.maker, time(NULL));
+    exchange(request, request_make_database(&set.maker, request));
+    exchange(request, request_make_container(&set.maker, set.throughput, request));
+}
+
+/* ---- flags and report ---- */
+
+static void help(void) {
+    puts("tesela-load — signed requests from many connections; one line of JSON\n"
+         "\n"
+         "  --url HOST:PORT       where (default localhost:8081); http only\n"
+         "  --mode MODE           read | create | upsert | load | get | idle\n"
+         "  --items N             read and upsert: of items FIRST to FIRST+N-1; load: creates those, then stops\n"
+         "  --first N             the number of the first item (default 0); create: start here\n"
+         "  --connections N       (32)   --threads N (1)   --seconds S (5)   --warm-up S (1)\n"
+         "  --size BYTES          of an item as sent (1024)\n"
+         "  --bulk N              load: N items in each request, as a non-atomic batch to range 0\n"
+         "  --setup               first create the database and the container; --throughput RU sets its throughput\n"
+         "  --database ID         (bench)   --container ID (items)   --key BASE64 (the emulator's)\n"
+         "  --path PATH           get: ask for this, with the header fields of a read\n"
+         "\n"
+         "  tesela-load --url localhost:8081 --setup --mode load --items 10000 --bulk 100\n"
+         "  tesela-load --url localhost:8081 --mode read --items 10000 --seconds 10\n"
+         "  tesela-load --url localhost:8081 --mode create --first 10000 --connections 64\n"
+         "  tesela-load --url localhost:8080 --mode get --path /item.json\n"
+         "  tesela-load --url localhost:8081 --mode idle --items 10000 --connections 2000 --seconds 5");
+    exit(0);
+}
+
+static void set_mode(const char *mode) {
+    static const struct {
+        const char *name;
+        request_kind kind;
+    } modes[] = {{"read", REQUEST_READ},   {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT},
+                 {"load", REQUEST_CREATE}, {"get", REQUEST_GET},       {"idle", REQUEST_READ}};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(modes[i].name, mode) == 0) {
+            set.mode = modes[i].name;
+            set.kind = modes[i].kind;
+            return;
+        }
+    fprintf(stderr, "tesela-load: no mode '%s'\n", mode);
+    exit(2);
+}
+
+static void set_url(char *url) {
+    char *colon = strrchr(url, ':');
+    if (colon == NULL) {
+        fprintf(stderr, "tesela-load: --url is HOST:PORT\n");
+        exit(2);
+    }
+    snprintf(set.maker.host, sizeof set.maker.host, "%s", url);
+    *colon = 0;
+    set.host = url;
+    set.port = colon + 1;
+}
+
+static void copy_text(char *to, size_t size, const char *from) {
+    if (snprintf(to, size, "%s", from) >= (int)size) {
+        fprintf(stderr, "tesela-load: too long: %s\n", from);
+        exit(2);
+    }
+}
+
+static void take_flag(int flag, char *value) {
+    request_maker *m = &set.maker;
+    switch (flag) {
+    case 'u':
+        set_url(value);
+        break;
+    case 'm':
+        set_mode(value);
+        break;
+    case 'i':
+        set.items = strtoull(value, NULL, 10);
+        break;
+    case 'f':
+        set.first = strtoull(value, NULL, 10);
+        break;
+    case 'c':
+        set.connections = atoi(value);
+        break;
+    case 't':
+        set.threads = atoi(value);
+        break;
+    case 's':
+        set.seconds = atof(value);
+        break;
+    case 'w':
+        set.warm_up = atof(value);
+        break;
+    case 'z':
+        m->item_bytes = (uint32_t)atoi(value);
+        break;
+    case 'b':
+        m->bulk = (uint32_t)atoi(value);
+        break;
+    case 'S':
+        set.setup = true;
+        break;
+    case 'T':
+        set.throughput = (uint32_t)atoi(value);
+        break;
+    case 'k':
+        set.key = value;
+        break;
+    case 'd':
+        copy_text(m->database, sizeof m->database, value);
+        break;
+    case 'C':
+        copy_text(m->container, sizeof m->container, value);
+        break;
+    case 'p':
+        copy_text(m->path, sizeof m->path, value);
+        break;
+    default:
+        help();
+    }
+}
+
+static void parse_flags(int argc, char **argv) {
+    static const struct option flags[] = {{"url", 1, 0, 'u'},      {"mode", 1, 0, 'm'},        {"items", 1, 0, 'i'},
+                                          {"first", 1, 0, 'f'},    {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},
+                                          {"seconds", 1, 0, 's'},  {"warm-up", 1, 0, 'w'},     {"size", 1, 0, 'z'},
+                                          {"bulk", 1, 0, 'b'},     {"setup", 0, 0, 'S'},       {"throughput", 1, 0, 'T'},
+                                          {"database", 1, 0, 'd'}, {"container", 1, 0, 'C'},   {"key", 1, 0, 'k'},
+                                          {"path", 1, 0, 'p'},     {"help", 0, 0, 'h'},        {0}};
+    static char url[] = "localhost:8081";
+    set = (settings){.key = emulator_key, .items = 10000, .connections = 32, .threads = 1, .seconds = 5, .warm_up = 1};
+    set.maker = (request_maker){.item_bytes = 1024, .database = "bench", .container = "items", .path = "/"};
+    set_mode("read");
+    set_url(url);
+    for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;)
+        take_flag(c, optarg);
+    set.idle = strcmp(set.mode, "idle") == 0;
+    if (strcmp(set.mode, "load") == 0) {
+        set.seconds = 1e9;
+        set.warm_up = 0;
+        number_end = set.first + set.items;
+        if (set.maker.bulk > 0)
+            set.kind = REQUEST_BULK;
+    }
+    if (set.items == 0 || set.threads < 1 || set.threads > THREADS_MAX || set.connections < set.threads || set.maker.item_bytes < 400 ||
+        (uint64_t)set.maker.bulk * (set.maker.item_bytes + 200) > REQUEST_BYTES_MAX - 4096)
+        help();
+    atomic_store(&next_number, set.first);
+}
+
+/* Of this program, for each request: whether the generator, and not the server, is what the figure measures. */
+static double cpu_micros(uint64_t requests) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    double micros = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return requests > 0 ? micros / (double)requests : 0;
+}
+
+static void report(const worker *total, double seconds) {
+    const histogram *h = &total->latencies;
+    uint64_t errors = total->broken;
+    for (unsigned s = 0; s < STATUS_MAX; s++)
+        if (s < 200 || s > 299)
+            errors += total->statuses[s];
+    printf("{\"mode\":\"%s\",\"connections\":%d,\"threads\":%d,\"seconds\":%.3f,\"requests\":%" PRIu64 ",\"rate\":%.0f,\"errors\":%" PRIu64
+           ",\"broken\":%" PRIu64 ",\"status\":{",
+           set.mode, set.connections, set.threads, seconds, h->total, (double)h->total / seconds, errors, total->broken);
+    const char *comma = "";
+    for (unsigned s = 0; s < STATUS_MAX; s++)
+        if (total->statuses[s] > 0) {
+            printf("%s\"%u\":%" PRIu64, comma, s, total->statuses[s]);
+            comma = ",";
+        }
+    printf("},\"microseconds\":{\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"max\":%.1f},\"bytesIn\":%" PRIu64
+           ",\"clientCpuMicros\":%.2f}\n",
+           (double)histogram_at(h, 0.5) / 1e3, (double)histogram_at(h, 0.9) / 1e3, (double)histogram_at(h, 0.99) / 1e3,
+           (double)histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3, total->bytes_in, cpu_micros(total->begun));
+}
+
+int main(int argc, char **argv) {
+    static worker workers[THREADS_MAX], total;
+    parse_flags(argc, argv);
+    if (!sign_init(&set.maker.signer, set.key)) {
+        fprintf(stderr, "tesela-load: the key is not base64\n");
+        return 2;
+    }
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    if (getaddrinfo(set.host, set.port, &hints, &address) != 0)
+        die("no such host");
+    if (set.setup)
+        set_up();
+    uint64_t start = now_ns();
+    for (int i = 0; i < set.threads; i++) {
+        workers[i].maker = set.maker;
+        workers[i].random = 88172645463325252u + (uint64_t)i * 7919;
+        workers[i].connections_n = set.connections / set.threads + (i < set.connections % set.threads);
+        pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+    }
+    for (int i = 0; i < set.threads; i++) {
+        pthread_join(workers[i].thread, NULL);
+        histogram_merge(&total.latencies, &workers[i].latencies);
+        for (int s = 0; s < STATUS_MAX; s++)
+            total.statuses[s] += workers[i].statuses[s];
+        total.broken += workers[i].broken;
+        total.bytes_in += workers[i].bytes_in;
+        total.begun += workers[i].begun;
+    }
+    report(&total, (double)(now_ns() - start) / 1e9 - set.warm_up);
+    return 0;
+}

@@ -23,12 +23,11 @@ static void add64(layout_key *k, uint64_t value) {
     add(k, &value, sizeof value);
 }
 
-static void add_partition(layout_key *k, const epk *e, const pkey *key) {
+static void add_key(layout_key *k, const pkey *key) {
     char space[3 * LIMIT_KEY_BYTES_V2 * 2 + 64];
     buf encoded = {.p = space, .cap = sizeof space, .max = sizeof space};
     pkey_encode(&encoded, key);
     assert(buf_ok(&encoded));
-    add(k, e->bytes, e->n);
     add(k, encoded.p, encoded.n);
 }
 
@@ -38,27 +37,32 @@ static void start(layout_key *k, uint32_t container, layout_tag tag) {
     k->bytes[k->n++] = (char)tag;
 }
 
+static void start_partition(layout_key *k, uint32_t container, const epk *e, layout_tag tag) {
+    start(k, container, LAYOUT_PARTITION);
+    add(k, e->bytes, e->n);
+    k->bytes[k->n++] = (char)tag;
+}
+
 void layout_item(layout_key *k, item_place place) {
     layout_segment(k, place.segment);
     add64(k, place.number);
 }
 
 void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id) {
-    start(k, container, LAYOUT_PRIMARY);
-    add_partition(k, e, key);
+    start_partition(k, container, e, LAYOUT_PRIMARY);
+    add_key(k, key);
     add(k, id.p, id.n);
 }
 
 void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t number) {
-    start(k, container, LAYOUT_ORDER);
-    add(k, e->bytes, e->n);
+    start_partition(k, container, e, LAYOUT_ORDER);
     add64(k, number);
 }
 
 void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values) {
-    start(k, container, LAYOUT_UNIQUE);
+    start_partition(k, container, e, LAYOUT_UNIQUE);
     k->bytes[k->n++] = (char)index;
-    add_partition(k, e, key);
+    add_key(k, key);
     add(k, values.p, values.n);
 }
 
@@ -85,10 +89,6 @@ void layout_backfill(layout_key *k, uint32_t container) {
 void layout_container(layout_key *k, uint32_t container) {
     k->n = 0;
     add32(k, container);
-}
-
-void layout_container_tag(layout_key *k, uint32_t container, layout_tag tag) {
-    start(k, container, tag);
 }
 
 void layout_segment(layout_key *k, uint32_t segment) {

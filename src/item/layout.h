@@ -1,16 +1,17 @@
 /* layout.h — how items and the small keys that lead to them lie in the store. Numbers are big-endian, so byte order is value order.
  *
- *   STORE_ITEMS  segment u32 · number u64                               → item: head (32 bytes) and BSON
- *   STORE_INDEX  container u32 · 'k' · EPK · partition key · id         → segment u32 · number u64           the primary key
- *                container u32 · 'o' · EPK · number u64                 → segment u32                        creation order in a partition
- *                container u32 · 'u' · index u8 · EPK · key · values    → number u64                         unique keys
- *                container u32 · 't' · time u32 · segment · number      → (empty)                            items that say their own ttl
- *                container u32 · 'd' · time u32 · segment · number      → (empty)                            items under the default ttl
- *   STORE_META   'R' · container u32 · range u32                        → lsn · number_next · items · bytes  u64 each
- *                'B' · container u32                                  → segment u32 · number u64           the ttl backfill is here
+ *   STORE_ITEMS  segment u32 · number u64                                   → item: head (32 bytes) and BSON
+ *   STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · id       → segment u32 · number u64           the primary key
+ *                container u32 · 'p' · EPK · 'o' · number u64               → segment u32                        creation order in a
+ * partition container u32 · 'p' · EPK · 'u' · index u8 · key · values  → segment u32 · number u64           unique keys container u32 · 't'
+ * · time u32 · segment · number          → (empty)                            items that say their own ttl container u32 · 'd' · time u32 ·
+ * segment · number          → (empty)                            items under the default ttl STORE_META   'R' · container u32 · range u32
+ * → lsn · number_next · items · bytes  u64 each 'B' · container u32                                      → segment u32 · number u64 the ttl
+ * backfill is here
  *
  * A document number holds the range's prefix in its upper bits (LAYOUT_PREFIX_SHIFT), so ranges never give the same; items of one range are
- * one run of keys in creation order. Why items lie by number and not by key: docs/layout.md. */
+ * one run of keys in creation order. All entries of one item lie
+ * side by side, which makes writing the second and third nearly free. Why items lie by number and not by key: docs/layout.md. */
 #pragma once
 
 #include "item/container.h"
@@ -49,6 +50,7 @@ static inline slice layout_view(const layout_key *k) {
 }
 
 typedef enum layout_tag {
+    LAYOUT_PARTITION = 'p',
     LAYOUT_PRIMARY = 'k',
     LAYOUT_ORDER = 'o',
     LAYOUT_UNIQUE = 'u',
@@ -66,7 +68,6 @@ void layout_backfill(layout_key *k, uint32_t container);
 
 /* Bounds of whole runs: every key that begins so. */
 void layout_container(layout_key *k, uint32_t container);
-void layout_container_tag(layout_key *k, uint32_t container, layout_tag tag);
 void layout_segment(layout_key *k, uint32_t segment);
 void layout_after(layout_key *k); /* the first key beyond all that begin with this one */
 

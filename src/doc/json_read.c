@@ -18,6 +18,8 @@
 
 enum { SMALL_OBJECT = 32 };
 
+#define TOO_LARGE "the document is too large"
+
 typedef struct reader {
     const char *end; /* of the text */
     buf *out;
@@ -201,6 +203,9 @@ static inline const char *copy_plain(reader *r, const char *p) {
 
 /* After the opening quote: appends the text and a zero byte. */
 static const char *read_text(reader *r, const char *p, bool is_key) {
+    if (!buf_reserve(r->out, 1)) {
+        return fail(r, p, TOO_LARGE);
+    }
     p = copy_plain(r, p);
     if (peek(r, p) == '"' && r->out->n < r->out->cap) {
         r->out->p[r->out->n++] = 0;
@@ -214,7 +219,7 @@ static const char *read_text(reader *r, const char *p, bool is_key) {
         }
         size_t n = (size_t)(p - run);
         if (!buf_reserve(r->out, n + 1)) {
-            return fail(r, p, "the document is too large");
+            return fail(r, p, TOO_LARGE);
         }
         memcpy(r->out->p + r->out->n, run, n);
         r->out->n += n;
@@ -237,7 +242,7 @@ static const char *enter(reader *r, const char *p, size_t *start_out) {
     }
     *start_out = r->out->n;
     buf_add(r->out, "\0\0\0", 4);
-    return p + 1;
+    return buf_ok(r->out) ? p + 1 : fail(r, p, TOO_LARGE);
 }
 
 static const char *leave(reader *r, const char *p, size_t start) {
@@ -246,7 +251,7 @@ static const char *leave(reader *r, const char *p, size_t start) {
     size_t n = r->out->n - start;
     if (!buf_ok(r->out) || n > INT32_MAX) {
         r->out->overflow = true;
-        return fail(r, p, "the document is too large");
+        return fail(r, p, TOO_LARGE);
     }
     doc_store_i32(r->out->p + start, (int32_t)n);
     return p + 1;
@@ -390,7 +395,7 @@ static const char *read_array(reader *r, const char *p) {
         for (index_key key = first_index;; count_up(&key)) {
             size_t element = r->out->n;
             if (!buf_reserve(r->out, 1 + key.n)) {
-                return fail(r, p, "the document is too large");
+                return fail(r, p, TOO_LARGE);
             }
             memcpy(r->out->p + element + 1, key.digits + sizeof key.digits - key.n, key.n);
             r->out->n += 1 + key.n;
@@ -423,7 +428,7 @@ static const char *read_string(reader *r, const char *p) {
         size_t n = r->out->n - start - 4;
         if (n > INT32_MAX) {
             r->out->overflow = true;
-            return fail(r, p, "the document is too large");
+            return fail(r, p, TOO_LARGE);
         }
         doc_store_i32(r->out->p + start, (int32_t)n);
     }
@@ -534,8 +539,7 @@ err json_to_bson(slice text, const json_options *options, buf *out, json_root *r
         out->n = start;
         out->overflow = was_full;
         if (why) {
-            *why = (json_error){.offset = r.stopped ? (size_t)(r.stopped - text.p) : 0,
-                                .reason = full ? "the document is too large" : r.reason};
+            *why = (json_error){.offset = r.stopped ? (size_t)(r.stopped - text.p) : 0, .reason = full ? TOO_LARGE : r.reason};
         }
         return full ? E_TOO_LARGE : E_BAD_JSON;
     }

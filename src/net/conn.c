@@ -2,9 +2,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,7 +20,7 @@ typedef enum conn_phase { OPEN, FINISHING, LINGERING, CLOSED } conn_phase;
 typedef struct conn_queue {
     buf bytes;
     size_t at;
-    size_t progress; /* bytes since the deadline was last moved */
+    int kernel_bytes; /* in the socket's buffer when the deadline was last moved */
 } conn_queue;
 
 struct net_conn {
@@ -199,11 +201,27 @@ static size_t send_some(net_conn *c, const char *p, size_t n) {
 
 enum { QUEUE_STEAL_BYTES = 16 * 1024 }; /* a rest larger than this keeps the buffer it is in */
 
+static int kernel_bytes(net_conn *c) {
+    int n = 0;
+    return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+static void time_queue(net_conn *c) {
+    c->queue->kernel_bytes = kernel_bytes(c);
+    own_deadline(c, c->loop->shared->options.body_timeout_ms);
+}
+
+/* A socket's buffer may be megabytes, and is announced writable only when a good part of it is free: whoever reads steadily but slowly is
+ * told from who does not read at all by what the kernel still holds. */
+static bool peer_reads(net_conn *c) {
+    return kernel_bytes(c) <= c->queue->kernel_bytes - NET_PROGRESS_BYTES;
+}
+
 static void queue_rest(net_conn *c, buf *b, size_t at) {
     if (!c->queue) {
         c->queue = mem_zero(sizeof *c->queue);
         c->queue->bytes = buf_init(BUF_NO_LIMIT);
-        own_deadline(c, c->loop->shared->options.body_timeout_ms);
+        time_queue(c);
     }
     conn_queue *q = c->queue;
     if (q->bytes.n == 0 && b->n - at > QUEUE_STEAL_BYTES) {
@@ -234,6 +252,9 @@ void net_conn_send(net_conn *c, buf *b) {
     } else if (net_tls_output(c->tls, b->p, b->n)) {
         buf_clear(b);
         send_raw(c, &c->loop->cipher);
+        if (c->loop->cipher.cap > NET_OUT_KEEP_BYTES) {
+            buf_free(&c->loop->cipher);
+        }
     } else {
         net_conn_close(c);
     }
@@ -243,14 +264,12 @@ static void on_writable(net_conn *c) {
     conn_queue *q = c->queue;
     size_t k = send_some(c, q->bytes.p + q->at, q->bytes.n - q->at);
     q->at += k;
-    q->progress += k;
     if (c->phase == CLOSED) {
         return;
     }
     if (q->at < q->bytes.n) {
-        if (q->progress >= NET_PROGRESS_BYTES) {
-            q->progress = 0;
-            own_deadline(c, c->loop->shared->options.body_timeout_ms);
+        if (k >= NET_PROGRESS_BYTES) {
+            time_queue(c);
         }
         return;
     }
@@ -364,7 +383,9 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
 void net_conn_expired(net_deadline *deadline) {
     net_conn *c = CONN_OF(deadline, deadline);
     bool handshaking = c->tls && !net_tls_ready(c->tls);
-    if (c->phase != OPEN || c->queue || handshaking) {
+    if (c->queue && peer_reads(c)) {
+        time_queue(c);
+    } else if (c->phase != OPEN || c->queue || handshaking) {
         net_conn_close(c);
     } else {
         c->protocol->timed_out(c);

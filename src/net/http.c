@@ -403,10 +403,8 @@ http_service *http_service_new(const http_front *front) {
 }
 
 void http_service_free(http_service *service) {
-    if (service) {
-        http_names_free(service->names);
-        free(service);
-    }
+    http_names_free(service->names);
+    free(service);
 }
 
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {

@@ -9,6 +9,7 @@ typedef struct http_service {
     const http_front *front;
     const http_limits *limits;
     http_names *names;
+    struct http_service *next; /* the server's list */
 } http_service;
 
 http_service *http_service_new(const http_front *front);

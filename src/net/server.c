@@ -30,7 +30,7 @@ enum {
     LOOPS_MAX = 64,
     ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
     ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
-    SURPLUS_LOG_MS = 1000,    /* at most one line about it per second */
+    COMPLAIN_MS = 1000,       /* at most one line per second about each of the two */
     CERTIFICATE_BYTES = 65536 /* of a PEM file kept for clients */
 };
 
@@ -39,9 +39,15 @@ typedef struct listener {
     net_server *server;
     struct listener *next;
     int fd;
-    http_service *service; /* of the first listener of a port; the others borrow it */
-    bool owns_service;
+    const net_protocol *protocol;
+    void *context;
 } listener;
+
+/* What is logged at most once in a while, with how often it happened. */
+typedef struct complaint {
+    int64_t said_ms;
+    unsigned times;
+} complaint;
 
 typedef struct interval {
     uv_timer_t timer;
@@ -60,8 +66,9 @@ struct net_server {
     interval *intervals;
     uv_async_t stop;
     uv_timer_t accept_pause;
-    int64_t surplus_logged_ms;
-    unsigned surplus;
+    complaint surplus;
+    complaint paused;
+    http_service *services;
     buf certificate;
 };
 
@@ -76,8 +83,23 @@ static void accept_again(uv_timer_t *timer) {
     }
 }
 
+/* 0: say nothing now; else how often it happened since it was last said. */
+static unsigned complain(net_server *s, complaint *c) {
+    int64_t now = s->loops[0].now_ms;
+    c->times++;
+    if (c->said_ms && now - c->said_ms < COMPLAIN_MS) {
+        return 0;
+    }
+    unsigned times = c->times;
+    *c = (complaint){.said_ms = now};
+    return times;
+}
+
 static void pause_accepting(net_server *s, int reason) {
-    log_warn("net", "accepting paused", "reason=\"%s\" ms=%d", strerror(reason), ACCEPT_PAUSE_MS);
+    unsigned times = complain(s, &s->paused);
+    if (times) {
+        log_warn("net", "accepting paused", "reason=\"%s\" ms=%d times=%u", strerror(reason), ACCEPT_PAUSE_MS, times);
+    }
     for (listener *l = s->listeners; l; l = l->next) {
         uv_poll_stop(&l->poll);
     }
@@ -86,12 +108,9 @@ static void pause_accepting(net_server *s, int reason) {
 
 static void refuse_surplus(net_server *s, int fd) {
     close(fd);
-    s->surplus++;
-    int64_t now = s->loops[0].now_ms;
-    if (now - s->surplus_logged_ms >= SURPLUS_LOG_MS) {
-        log_warn("net", "too many connections", "max=%u refused=%u", s->shared.options.connections_max, s->surplus);
-        s->surplus_logged_ms = now;
-        s->surplus = 0;
+    unsigned times = complain(s, &s->surplus);
+    if (times) {
+        log_warn("net", "too many connections", "max=%u refused=%u", s->shared.options.connections_max, times);
     }
 }
 
@@ -105,7 +124,7 @@ static void deal(net_server *s, listener *l, int fd, const struct sockaddr_stora
     atomic_fetch_add_explicit(&s->shared.connections, 1, memory_order_relaxed);
     net_loop *loop = &s->loops[s->next_loop];
     s->next_loop = (s->next_loop + 1) % s->loops_n;
-    net_conn_deal(loop, fd, peer, &http_protocol, l->service);
+    net_conn_deal(loop, fd, peer, l->protocol, l->context);
 }
 
 /* True: try again at once. */
@@ -143,9 +162,9 @@ static void on_incoming(uv_poll_t *poll, int status, int events) {
 
 /* ---- listening ---- */
 
-static void add_listener(net_server *s, int fd, http_service *service, bool owns_service) {
+static void add_listener(net_server *s, int fd, const net_protocol *protocol, void *context) {
     listener *l = mem_zero(sizeof *l);
-    *l = (listener){.server = s, .fd = fd, .service = service, .owns_service = owns_service, .next = s->listeners};
+    *l = (listener){.server = s, .fd = fd, .protocol = protocol, .context = context, .next = s->listeners};
     s->listeners = l;
     uv_poll_init(&s->loops[0].uv, &l->poll, fd);
     l->poll.data = l;
@@ -156,8 +175,10 @@ err net_listen(net_server *s, const char *host, uint16_t port, const http_front 
     net_sockets sockets;
     TRY(net_listen_sockets(host, port, &sockets, why, why_n));
     http_service *service = http_service_new(front);
+    service->next = s->services;
+    s->services = service;
     for (unsigned i = 0; i < sockets.n; i++) {
-        add_listener(s, sockets.fd[i], service, i == 0);
+        add_listener(s, sockets.fd[i], &http_protocol, service);
     }
     *port_out = sockets.port;
     log_info("net", "listening", "front=%s host=%s port=%u tls=%s", front->name, host, sockets.port, s->shared.tls ? "auto" : "off");
@@ -276,7 +297,6 @@ err net_open(const net_options *options, net_server **server_out) {
     uv_async_init(&s->loops[0].uv, &s->stop, on_stop);
     uv_timer_init(&s->loops[0].uv, &s->accept_pause);
     s->stop.data = s->accept_pause.data = s;
-    s->surplus_logged_ms = s->loops[0].now_ms - SURPLUS_LOG_MS;
     *server_out = s;
     return OK;
 }
@@ -336,10 +356,11 @@ void net_close(net_server *s) {
     }
     for (listener *l = s->listeners, *next; l; l = next) {
         next = l->next;
-        if (l->owns_service) {
-            http_service_free(l->service);
-        }
         free(l);
+    }
+    for (http_service *service = s->services, *next; service; service = next) {
+        next = service->next;
+        http_service_free(service);
     }
     for (interval *i = s->intervals, *next; i; i = next) {
         next = i->next;

@@ -6,6 +6,7 @@
  *   /turns            reply begun at once, ended through net_post
  *   /bytes?N          N bytes
  *   /status?N         status N with a body (which net drops where none may be)
+ *   /peer             who the client is
  *   /inject           a field whose value holds line breaks
  *   /second-thoughts  a reply abandoned for another
  *   /too-much         more than any answer may hold */
@@ -156,6 +157,11 @@ static inline void handle(http_request *r) {
         answer_bytes(r, (unsigned)number_of(r), 10);
     } else if (slice_eq(r->path, SLICE_LIT("/too-much"))) {
         answer_bytes(r, 200, 100u << 20);
+    } else if (slice_eq(r->path, SLICE_LIT("/peer"))) {
+        char peer[HTTP_PEER_BYTES];
+        http_reply_start(r, 200);
+        buf_addf(http_reply_body(r), "%s", http_peer(r, peer));
+        http_reply_end(r);
     } else if (slice_eq(r->path, SLICE_LIT("/inject"))) {
         http_reply_start(r, 200);
         http_reply_field(r, "X-Value", SLICE_LIT("a\r\nSet-Cookie: b\r\n\r\nc"));

@@ -153,6 +153,18 @@ static void too_much_of_an_answer_is_an_error(void **state) {
     client_close(&c);
 }
 
+static void peers_have_names(void **state) {
+    client c = client_open(*state);
+    struct sockaddr_in own = {0};
+    socklen_t n = sizeof own;
+    char expected[64];
+    getsockname(c.fd, (struct sockaddr *)&own, &n);
+    snprintf(expected, sizeof expected, "127.0.0.1:%u", ntohs(own.sin_port));
+    client_send(&c, "GET /peer HTTP/1.1\r\nHost: h\r\n\r\n");
+    expect_response(&c, 200, expected);
+    client_close(&c);
+}
+
 /* ---- pipelining and fragments ---- */
 
 enum { PIPELINED = 100 };
@@ -581,6 +593,93 @@ static void flooding_a_busy_connection(void **state) {
     buf_free(&request);
 }
 
+/* Clients that do all of it at random, and leave at any moment: for the sanitizers. */
+
+typedef struct chaos {
+    pthread_t thread;
+    harness *h;
+    random_source random;
+} chaos;
+
+static void add_random_request(buf *b, random_source *random) {
+    switch (random_below(random, 8)) {
+    case 0:
+        buf_add_lit(b, "GET /later?1 HTTP/1.1\r\nHost: h\r\n\r\n");
+        break;
+    case 1:
+        buf_add_lit(b, "POST /turns HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody");
+        break;
+    case 2:
+        buf_add_lit(b, "POST /later HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+        break;
+    case 3:
+        buf_addf(b, "GET /bytes?%u HTTP/1.1\r\nHost: h\r\n\r\n", (unsigned)random_below(random, 1000000));
+        break;
+    case 4:
+        buf_add_lit(b, "PUT /later HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nxyz");
+        break;
+    case 5:
+        if (random_below(random, 10) == 0) {
+            buf_add_lit(b, "GET / HTTP/1.1\r\nmalformed\r\n\r\n");
+        }
+        break;
+    default:
+        buf_add_lit(b, "GET /echo HTTP/1.1\r\nHost: h\r\nx-a: b\r\n\r\n");
+        break;
+    }
+}
+
+static void send_in_pieces(int fd, buf *b, random_source *random) {
+    static _Thread_local char sink[100000];
+    for (size_t at = 0; at < b->n;) {
+        size_t n = 1 + random_below(random, random_below(random, 3) ? 2000 : 20);
+        ssize_t k = send(fd, b->p + at, n < b->n - at ? n : b->n - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (k <= 0 && errno != EAGAIN) {
+            return;
+        }
+        at += k > 0 ? (size_t)k : 0;
+        if (k <= 0 || random_below(random, 3) == 0) {
+            recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+        }
+    }
+}
+
+static void *be_chaotic(void *argument) {
+    chaos *me = argument;
+    struct linger reset = {.l_onoff = 1};
+    for (int i = 0; i < 60; i++) {
+        int fd = client_socket(me->h, AF_INET);
+        buf b = buf_init(BUF_NO_LIMIT);
+        for (uint64_t n = random_below(&me->random, 40); n; n--) {
+            add_random_request(&b, &me->random);
+        }
+        b.n -= random_below(&me->random, 4) == 0 && b.n ? random_below(&me->random, b.n) : 0;
+        send_in_pieces(fd, &b, &me->random);
+        if (random_below(&me->random, 2)) {
+            usleep((useconds_t)random_below(&me->random, 3000));
+        }
+        if (random_below(&me->random, 2)) {
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        }
+        close(fd);
+        buf_free(&b);
+    }
+    return NULL;
+}
+
+static void clients_at_random(void **state) {
+    chaos clients[4];
+    for (int i = 0; i < 4; i++) {
+        clients[i].h = *state;
+        random_seed(&clients[i].random, (uint64_t)i + 1);
+        pthread_create(&clients[i].thread, NULL, be_chaotic, &clients[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(clients[i].thread, NULL);
+    }
+    expect_alive(*state);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_alive),
@@ -593,6 +692,7 @@ int main(void) {
         cmocka_unit_test(line_breaks_in_values_are_dropped),
         cmocka_unit_test(a_reply_may_be_abandoned),
         cmocka_unit_test(too_much_of_an_answer_is_an_error),
+        cmocka_unit_test(peers_have_names),
         cmocka_unit_test(pipelined_in_one_write),
         cmocka_unit_test(pipelined_behind_late_answers),
         cmocka_unit_test(a_reply_over_several_turns_keeps_its_place),
@@ -610,6 +710,7 @@ int main(void) {
         cmocka_unit_test(a_request_outlives_its_client),
         cmocka_unit_test(a_client_that_stops_sending_is_answered),
         cmocka_unit_test(flooding_a_busy_connection),
+        cmocka_unit_test(clients_at_random),
     };
     return cmocka_run_group_tests_name("net/http", tests, setup, teardown);
 }

@@ -186,8 +186,7 @@ static err read_settings(account_change *change, slice properties, settings_rule
         if (inner.detail_n) {
             op_fail(change->op, code, "%s", inner.detail);
         }
-        arena a = c->arena;
-        arena_free(&a);
+        container_give(c);
         c = NULL;
     }
     *container_out = c;
@@ -213,11 +212,6 @@ static err check_new(account_change *change, database_node *d, const container *
     return OK;
 }
 
-static void drop_unmade(container *c) { /* it has no space yet */
-    arena a = c->arena;
-    arena_free(&a);
-}
-
 static err apply_create_container(commit *base, commit_group *group) {
     account_change *change = (account_change *)base;
     account *a = change->account;
@@ -229,7 +223,7 @@ static err apply_create_container(commit *base, commit_group *group) {
     TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed, change->key_required}, &c));
     err code = check_new(change, d, c);
     if (code != OK) {
-        drop_unmade(c);
+        container_give(c);
         return code;
     }
     throughput_setting t = throughput_for(change, d->database);
@@ -328,7 +322,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
     TRY(read_settings(change, with_key_of(change, change->settings, before), (settings_rules){.hierarchical_allowed = true}, &c));
     err code = settings_check_replace(change->op, before, c);
     if (code != OK) {
-        drop_unmade(c);
+        container_give(c);
         return code;
     }
     c->space = before->space;

@@ -159,13 +159,13 @@ static err load_numbers(account *a, slice key, slice record) {
 }
 
 static err load_database(account *a, slice key, slice record) {
-    bson_iter_t it;
-    if (key.n != 5 || !doc_find_key(record, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
+    bson_iter_t id, shares;
+    if (key.n != 5 || !doc_find_key(record, SLICE_LIT("id"), &id) || !BSON_ITER_HOLDS_UTF8(&id)) {
         return E_STORE_CORRUPT;
     }
-    account__add_database(a,
-                          database_new(key_number(key, 0), doc_text(&it), number_in(record, "ts"), (uint64_t)number_in(record, "version"),
-                                       doc_find_key(record, SLICE_LIT("shares"), &it) && bson_iter_as_bool(&it)));
+    bool shared = doc_find_key(record, SLICE_LIT("shares"), &shares) && bson_iter_as_bool(&shares);
+    account__add_database(
+        a, database_new(key_number(key, 0), doc_text(&id), number_in(record, "ts"), (uint64_t)number_in(record, "version"), shared));
     return OK;
 }
 
@@ -228,6 +228,9 @@ static err load_space(account *a, container *c, slice key, slice record) {
     store_value value;
     layout_backfill(&k, c->space->container);
     err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
+    if (code != OK && code != E_NOT_FOUND) {
+        return code;
+    }
     c->space->ttl_backfill = code == OK;
     store_give(&value);
     for (size_t i = 0; i < map->n; i++) {
@@ -260,14 +263,18 @@ static err load_container(account *a, slice key, slice record) {
         code = load_space(a, c, key, record);
     }
     if (code != OK) {
-        log_error("account", "a container's record is damaged", "database=%u container=%u", database, key_number(key, 1));
-        return E_STORE_CORRUPT; /* what was made of it ends with the process, which will not start */
+        log_error("account", "a container's record cannot be read", "database=%u container=%u", database, key_number(key, 1));
+        container_give(c);
+        return code == E_STORE_IO ? code : E_STORE_CORRUPT;
     }
     account__add_container(a, d, c);
     return OK;
 }
 
 static err load_offer(account *a, slice key, slice record) {
+    if (key.n != 5) {
+        return E_STORE_CORRUPT;
+    }
     offer o = {
         .number = key_number(key, 0),
         .rid = rid_offer(key_number(key, 0)),

@@ -78,7 +78,7 @@ static err read_partition(op *o, const container *c, const pkey *header_key, ite
             return E_KEY_MISMATCH;
         }
     }
-    return pkey_check_size(o, &c->key, &item->key.partition);
+    return pkey_check_size(o, &item->key.partition);
 }
 
 err item_check_body(op *o, const container *c, const pkey *header_key, item_op *item) {
@@ -93,6 +93,9 @@ err item_check_body(op *o, const container *c, const pkey *header_key, item_op *
 err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out) {
     key_out->partition = (pkey){0};
     key_out->id = id;
+    if (id.n > LIMIT_ID_BYTES) { /* longer than any item's, and than a store key may be */
+        return item_check_id(o, id);
+    }
     if (c->key.n == 0) {
         TRY(check_fixed(o, header_key));
     } else {
@@ -100,7 +103,7 @@ err item_check_key(op *o, const container *c, const pkey *header_key, slice id, 
             return op_fail(o, E_BAD_REQUEST, "PartitionKey value must be supplied for this operation.");
         }
         TRY(pkey_check_whole(o, &c->key, header_key));
-        TRY(pkey_check_size(o, &c->key, header_key));
+        TRY(pkey_check_size(o, header_key));
         key_out->partition = *header_key;
     }
     epk_of(&c->key, &key_out->partition, &key_out->epk);

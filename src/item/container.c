@@ -12,7 +12,9 @@ container *container_take(container *c) {
 
 void container_give(container *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) {
-        container_space_give(c->space);
+        if (c->space) { /* else it was never finished */
+            container_space_give(c->space);
+        }
         arena a = c->arena; /* the container itself lives in it */
         arena_free(&a);
     }

@@ -14,8 +14,7 @@ enum {
     LIMIT_ITEM_BYTES = 2 * 1024 * 1024, /* as UTF-8 JSON */
     LIMIT_JSON_DEPTH = 128,
     LIMIT_ID_BYTES = 1023,
-    LIMIT_KEY_BYTES_V2 = 2048, /* a partition key value */
-    LIMIT_KEY_BYTES_V1 = 101,
+    LIMIT_KEY_BYTES = 2048, /* a partition key value */
     LIMIT_KEY_LEVELS = 3,   /* paths of a hierarchical key */
     LIMIT_NAME_BYTES = 255, /* databases and containers */
     LIMIT_BATCH_OPERATIONS = 100,

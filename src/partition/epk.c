@@ -59,7 +59,7 @@ static void add_u128(epk *e, u128 v) {
 }
 
 static u128 hash_v2(const pkey_value *values, size_t n) {
-    char room[LIMIT_KEY_BYTES_V2 + 64]; /* a key within limits needs no more */
+    char room[LIMIT_KEY_BYTES + 64]; /* a key within limits needs no more */
     buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
     buf large = buf_init(BUF_NO_LIMIT);
     for (size_t i = 0; i < n; i++) {

@@ -197,11 +197,10 @@ err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey 
 
 /* ---- rules ---- */
 
-err pkey_check_size(op *o, const pkey_definition *definition, const pkey *key) {
-    size_t max = definition->kind == PKEY_MULTI_HASH || definition->version == 2 ? LIMIT_KEY_BYTES_V2 : LIMIT_KEY_BYTES_V1;
+err pkey_check_size(op *o, const pkey *key) {
     for (size_t i = 0; i < key->n; i++) {
-        if (key->values[i].type == PKEY_STRING && key->values[i].text.n > max) {
-            return op_fail(o, E_BAD_REQUEST, "Partition key value must be at most %zu bytes long; this one has %zu.", max,
+        if (key->values[i].type == PKEY_STRING && key->values[i].text.n > LIMIT_KEY_BYTES) {
+            return op_fail(o, E_BAD_REQUEST, "Partition key value must be at most %d bytes long; this one has %zu.", LIMIT_KEY_BYTES,
                            key->values[i].text.n);
         }
     }

@@ -52,9 +52,10 @@ void pkey_write(buf *out, const pkey *key);
  * undefined. E_BAD_REQUEST: an array, an object, or another type that cannot be a key. */
 MUST_CHECK err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey *key_out);
 
-/* E_BAD_REQUEST: longer than the definition's version allows. E_KEY_COMPONENTS is pkey_check_whole's: fewer (or more) components than
+/* E_BAD_REQUEST: a string over LIMIT_KEY_BYTES, whatever the version: V1 hashes only the first 100 characters, but the service takes longer
+ * keys in V1 containers, which is what SDKs make by default. E_KEY_COMPONENTS is pkey_check_whole's: fewer (or more) components than
  * paths, where an operation needs the whole key. */
-MUST_CHECK err pkey_check_size(op *o, const pkey_definition *definition, const pkey *key);
+MUST_CHECK err pkey_check_size(op *o, const pkey *key);
 MUST_CHECK err pkey_check_whole(op *o, const pkey_definition *definition, const pkey *key);
 
 /* Same components; -0 and 0 differ, as they hash apart. */

@@ -198,23 +198,15 @@ static void arrays_and_objects_cannot_be_keys(void **state) {
 
 /* ---- rules ---- */
 
-static void sizes_are_limited_by_version(void **state) {
+static void sizes_are_limited(void **state) {
     (void)state;
-    char *text = calloc(1, LIMIT_KEY_BYTES_V2 + 2);
-    memset(text, 'a', LIMIT_KEY_BYTES_V2 + 1);
-    pkey key = {.n = 1, .values = {{.type = PKEY_STRING, .text = slice_of(text, LIMIT_KEY_BYTES_V2)}}};
-    pkey_definition v1 = {.kind = PKEY_HASH, .version = 1, .n = 1};
-    pkey_definition v2 = {.kind = PKEY_HASH, .version = 2, .n = 1};
-    assert_int_equal(pkey_check_size(&o, &v2, &key), OK);
-    assert_int_equal(pkey_check_size(&o, &v1, &key), E_BAD_REQUEST);
-    key.values[0].text.n = LIMIT_KEY_BYTES_V2 + 1;
-    assert_int_equal(pkey_check_size(&o, &v2, &key), E_BAD_REQUEST);
+    char *text = calloc(1, LIMIT_KEY_BYTES + 2);
+    memset(text, 'a', LIMIT_KEY_BYTES + 1);
+    pkey key = {.n = 1, .values = {{.type = PKEY_STRING, .text = slice_of(text, LIMIT_KEY_BYTES)}}};
+    assert_int_equal(pkey_check_size(&o, &key), OK);
+    key.values[0].text.n = LIMIT_KEY_BYTES + 1;
+    assert_int_equal(pkey_check_size(&o, &key), E_BAD_REQUEST);
     assert_non_null(strstr(o.detail, "2048"));
-    key.values[0].text.n = LIMIT_KEY_BYTES_V1;
-    assert_int_equal(pkey_check_size(&o, &v1, &key), OK);
-    key.values[0].text.n = LIMIT_KEY_BYTES_V1 + 1;
-    assert_int_equal(pkey_check_size(&o, &v1, &key), E_BAD_REQUEST);
-    assert_non_null(strstr(o.detail, "101"));
     free(text);
 }
 
@@ -390,7 +382,7 @@ int main(void) {
         TEST(scalars_are_taken_out_of_documents),
         TEST(what_is_missing_is_undefined),
         TEST(arrays_and_objects_cannot_be_keys),
-        TEST(sizes_are_limited_by_version),
+        TEST(sizes_are_limited),
         TEST(whole_keys_have_as_many_components_as_paths),
         TEST(keys_are_equal_only_when_all_of_them_is),
         TEST(byte_order_is_value_order),

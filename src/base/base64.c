@@ -3,6 +3,9 @@
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void encode(buf *out, slice bytes, char last) {
+    if (!buf_reserve(out, (bytes.n + 2) / 3 * 4)) {
+        return;
+    }
     for (size_t i = 0; i < bytes.n; i += 3) {
         size_t k = bytes.n - i < 3 ? bytes.n - i : 3;
         uint32_t v = (uint32_t)(unsigned char)bytes.p[i] << 16;
@@ -15,7 +18,8 @@ static void encode(buf *out, slice bytes, char last) {
         }
         quad[2] = k > 1 ? quad[2] : '=';
         quad[3] = k > 2 ? quad[3] : '=';
-        buf_add(out, quad, 4);
+        memcpy(out->p + out->n, quad, 4);
+        out->n += 4;
     }
 }
 
@@ -27,17 +31,18 @@ void base64_encode_rid(buf *out, slice bytes) {
     encode(out, bytes, '-');
 }
 
+/* Value + 1 of each digit, 0 for anything else; the last digit, '/' or '-', is the caller's. */
+static const uint8_t digits[256] = {
+    ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,  ['I'] = 9,  ['J'] = 10, ['K'] = 11,
+    ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16, ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22,
+    ['W'] = 23, ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32, ['g'] = 33,
+    ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44,
+    ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48, ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55,
+    ['3'] = 56, ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63,
+};
+
 static int digit_of(char c, char last) {
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '+' ? 62 : c == last ? 63 : -1;
+    return c == last ? 63 : digits[(unsigned char)c] - 1;
 }
 
 static bool decode(buf *out, slice text, char last) {

@@ -427,7 +427,8 @@ err query_filter_keys(sql_request *q, const query_filter *filter, item_key **key
         if (!read_key(q->container, node, &keys[n])) {
             return unsupported(&p);
         }
-        epk_of(&q->container->key, &keys[n].partition, &keys[n].epk);
+        pkey partition = keys[n].partition;
+        TRY(item_check_key(&q->op, q->container, &partition, keys[n].id, &keys[n]));
         n++;
     }
     *keys_out = keys;

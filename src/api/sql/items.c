@@ -132,7 +132,7 @@ static void written(sql_request *q) {
         sql_add_etag(q, item->after.lsn, item->after.ts);
     }
     sql_add_range(q, range, item->after.lsn);
-    sql_add_usage(q, q->container);
+    sql_add_usage(q, range, 1);
     buf *out = sql_start_body(q);
     if (item->kind != ITEM_DELETE && !wants_minimal(q)) {
         sql_write_item(out, q->container, item->result, &item->after);

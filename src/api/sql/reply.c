@@ -120,16 +120,21 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
     buf_add_lit(out, "\r\n");
 }
 
-void sql_add_usage(sql_request *q, const container *c) {
-    uint64_t items = 0, kilobytes = 0;
-    for (size_t i = 0; i < c->space->map->n; i++) {
-        items += atomic_load_explicit(&c->space->ranges[i].items, memory_order_relaxed);
-        kilobytes += atomic_load_explicit(&c->space->ranges[i].bytes, memory_order_relaxed) / 1024;
+void sql_add_usage(sql_request *q, const container_range *ranges, size_t n) {
+    buf *out = sql_fields(q);
+    uint64_t items = 0, bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        items += atomic_load_explicit(&ranges[i].items, memory_order_relaxed);
+        bytes += atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
     }
-    buf_addf(sql_fields(q),
-             "x-ms-resource-quota: documentSize=10240;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;\r\n"
-             "x-ms-resource-usage: documentSize=0;documentsSize=%lu;documentsCount=%lu;collectionSize=%lu;\r\n",
-             (unsigned long)kilobytes, (unsigned long)items, (unsigned long)kilobytes);
+    buf_add_lit(out, "x-ms-resource-quota: documentSize=10240;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;\r\n"
+                     "x-ms-resource-usage: documentSize=0;documentsSize=");
+    buf_add_u64(out, bytes / 1024);
+    buf_add_lit(out, ";documentsCount=");
+    buf_add_u64(out, items);
+    buf_add_lit(out, ";collectionSize=");
+    buf_add_u64(out, bytes / 1024);
+    buf_add_lit(out, ";\r\n");
 }
 
 buf *sql_start_body(sql_request *q) {

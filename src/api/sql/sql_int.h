@@ -83,7 +83,7 @@ void sql_field_text(sql_request *q, const char *name, slice value);
 void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn); /* session token, range id, lsn, content path */
 void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
-void sql_add_usage(sql_request *q, const container *c);
+void sql_add_usage(sql_request *q, const container_range *ranges, size_t n);
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
 

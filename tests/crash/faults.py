@@ -1,0 +1,4 @@
+class Skipped(Exception):
+    """A test that this machine does not allow."""
+
+TESTS = {}

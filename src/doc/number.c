@@ -244,20 +244,35 @@ static const char pairs[] =
     "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616"
     "263646566676869707172737475767778798081828384858687888990919293949596979899";
 
-/* The decimal digits of a number below 10^20, without leading zeros. */
+static void write_eight(char *into, uint32_t value) {
+    uint32_t high = value / 10000;
+    uint32_t low = value % 10000;
+    memcpy(into, pairs + 2 * (high / 100), 2);
+    memcpy(into + 2, pairs + 2 * (high % 100), 2);
+    memcpy(into + 4, pairs + 2 * (low / 100), 2);
+    memcpy(into + 6, pairs + 2 * (low % 100), 2);
+}
+
+/* The decimal digits of a number, without leading zeros. */
 static size_t write_digits(char *into, uint64_t value) {
-    char digits[20];
+    char digits[24];
     size_t at = sizeof digits;
-    while (value >= 100) {
-        at -= 2;
-        memcpy(digits + at, pairs + 2 * (value % 100), 2);
-        value /= 100;
+    while (value >= 100000000) {
+        at -= 8;
+        write_eight(digits + at, (uint32_t)(value % 100000000));
+        value /= 100000000;
     }
-    if (value >= 10) {
+    uint32_t rest = (uint32_t)value;
+    while (rest >= 100) {
         at -= 2;
-        memcpy(digits + at, pairs + 2 * value, 2);
+        memcpy(digits + at, pairs + 2 * (rest % 100), 2);
+        rest /= 100;
+    }
+    if (rest >= 10) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * rest, 2);
     } else {
-        digits[--at] = (char)('0' + value);
+        digits[--at] = (char)('0' + rest);
     }
     memcpy(into, digits + at, sizeof digits - at);
     return sizeof digits - at;
@@ -342,39 +357,43 @@ static size_t lay_out(char *into, const char *digits, int n, int point) {
     return (size_t)n + 1;
 }
 
-static int strip_zeros(uint64_t *s) {
-    static const struct {
-        uint64_t divisor;
-        int zeros;
-    } steps[] = {{100000000, 8}, {10000, 4}, {100, 2}, {10, 1}};
-    int stripped = 0;
-    for (size_t i = 0; i < 4; i++) {
-        while (*s % steps[i].divisor == 0) {
-            *s /= steps[i].divisor;
-            stripped += steps[i].zeros;
-        }
+/* Takes the zeros off the end; returns how many. */
+static int strip_zeros(uint64_t *digits) {
+    uint64_t s = *digits;
+    int n = 0;
+    for (; s % 100000000 == 0; n += 8) {
+        s /= 100000000;
     }
-    return stripped;
+    if (s % 10000 == 0) {
+        s /= 10000;
+        n += 4;
+    }
+    if (s % 100 == 0) {
+        s /= 100;
+        n += 2;
+    }
+    if (s % 10 == 0) {
+        s /= 10;
+        n += 1;
+    }
+    *digits = s;
+    return n;
 }
 
-/* Prices and positions have few decimals: if the value is an integer of at most 15 digits divided by 10^k, then that integer is the
- * answer (without its zeros: the multiplication may have missed a smaller k), since decimals of 15 digits all read as different
- * doubles. */
+/* Prices and positions have few decimals: if an integer of at most 15 digits divided by 10^6 is this double, then that is its
+ * shortest text, zeros apart, since decimals of 15 digits all read as different doubles. */
 static bool few_decimals(double value, uint64_t *digits_out, int *exponent_out) {
-    double power10 = 10;
-    for (int k = 1; k <= 6; k++, power10 *= 10) {
-        double scaled_up = value * power10;
-        if (scaled_up >= 1e15) {
-            return false;
-        }
-        double whole = (double)(int64_t)scaled_up;
-        if (whole == scaled_up && whole / power10 == value) {
-            *digits_out = (uint64_t)whole;
-            *exponent_out = strip_zeros(digits_out) - k;
-            return true;
-        }
+    double millionths = value * 1e6;
+    if (millionths >= 1e15) {
+        return false;
     }
-    return false;
+    uint64_t whole = (uint64_t)(millionths + 0.5);
+    if ((double)whole / 1e6 != value) {
+        return false;
+    }
+    *exponent_out = strip_zeros(&whole) - 6;
+    *digits_out = whole;
+    return true;
 }
 
 size_t number_write_double(char *into, double value) {

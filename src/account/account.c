@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-enum { PLACES = 1 << 21, SWEEP_CONTAINERS = 64, SWEEP_ITEMS = 200 };
+enum { SWEEP_CONTAINERS = 64, SWEEP_ITEMS = 200 };
 
 /* ---- objects ---- */
 
@@ -134,7 +134,7 @@ err account_open(const account_options *options, account **account_out, char *wh
     a->items = (items){
         .store = options->store,
         .committer = committer_open(options->store),
-        .places = place_cache_open(PLACES),
+        .cache = item_cache_open(options->item_cache_bytes),
         .clock = options->clock,
     };
     err code = account__load(a);
@@ -157,7 +157,7 @@ void account_close(account *a) {
     HASH_ITER(by_number, a->offers, offer_each, offer_next) {
         account__remove_offer(a, offer_each);
     }
-    place_cache_close(a->items.places);
+    item_cache_close(a->items.cache);
     pthread_rwlock_destroy(&a->lock);
     free(a);
 }

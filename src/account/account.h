@@ -19,6 +19,7 @@ typedef struct account account;
 typedef struct account_options {
     store *store;
     const clock_source *clock;
+    size_t item_cache_bytes;
     uint32_t partition_max_throughput; /* RU/s that one physical partition gives: t in N = ceil(T / t) */
 } account_options;
 

@@ -140,7 +140,8 @@ static err sweep_apply(commit *base, commit_group *group) {
     sweep *s = (sweep *)base;
     container_space *space = s->container->space;
     arena scratch = arena_init();
-    item_work w = {.group = group, .container = s->container, .arena = &scratch, .now_s = clock_wall_ms(s->items->clock) / 1000};
+    item_work w = {
+        .items = s->items, .group = group, .container = s->container, .arena = &scratch, .now_s = clock_wall_ms(s->items->clock) / 1000};
     err code = OK;
     if (!space->deleted && space->ttl == s->container->ttl && space->ttl != TTL_OFF) { /* else: other settings by now, next time */
         if (space->ttl_backfill) {

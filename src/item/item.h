@@ -9,13 +9,12 @@
 
 #include "base/clock.h"
 #include "doc/patch.h"
-#include "item/layout.h"
-#include "item/place_cache.h"
+#include "item/cache.h"
 
 typedef struct items {
     store *store;
     committer *committer;
-    place_cache *places;
+    item_cache *cache;
     const clock_source *clock;
 } items;
 
@@ -28,7 +27,8 @@ typedef struct item_key {
 /* ---- reading ---- */
 
 typedef struct item_found {
-    store_value value; /* pins body */
+    store_value value; /* these two pin body: the one or the other */
+    const cached_item *cached;
     item_head head;
     slice body; /* BSON */
     item_place place;

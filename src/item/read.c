@@ -32,57 +32,46 @@ bool item_etag_matches(slice wanted, uint64_t lsn, uint32_t ts) {
 
 void item_give(item_found *found) {
     store_give(&found->value);
-}
-
-static bool has_key(const container *c, const item_key *key, slice body) {
-    bson_iter_t it;
-    if (!doc_find_key(body, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it) || !slice_eq(doc_text(&it), key->id)) {
-        return false;
+    if (found->cached) {
+        cached_item_give(found->cached);
+        found->cached = NULL;
     }
-    op unused = {0};
-    pkey partition;
-    return pkey_extract(&unused, body, &c->key, &partition) == OK && pkey_equal(&partition, &key->partition);
 }
 
-static err load(const items *s, item_found *found) {
+static err read_head(item_found *found, slice value) {
+    if (layout_head_read(value, &found->head, &found->body)) {
+        return OK;
+    }
+    log_error("item", "stored item is damaged", "segment=%u number=%lu", found->place.segment, (unsigned long)found->place.number);
+    item_give(found);
+    return E_STORE_CORRUPT;
+}
+
+static err find_stored(const items *s, slice primary_key, item_found *found) {
     layout_key k;
-    layout_item(&k, found->place);
-    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found->value));
-    if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
-        log_error("item", "stored item is damaged", "segment=%u number=%lu", found->place.segment, (unsigned long)found->place.number);
-        item_give(found);
+    store_value place;
+    TRY(store_get(s->store, STORE_INDEX, NULL, primary_key, &place));
+    bool placed = layout_place_read(place.bytes, &found->place);
+    store_give(&place);
+    if (!placed) {
         return E_STORE_CORRUPT;
     }
-    return OK;
-}
-
-static bool load_guessed(const items *s, const container *c, const item_key *key, uint64_t hash, item_found *found) {
-    if (!place_cache_guess(s->places, hash, &found->place) || load(s, found) != OK) {
-        return false;
-    }
-    if (has_key(c, key, found->body)) {
-        return true;
-    }
-    item_give(found);
-    return false;
+    layout_item(&k, found->place);
+    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found->value)); /* not found: deleted between the two lookups */
+    return read_head(found, found->value.bytes);
 }
 
 static err find(const items *s, const container *c, const item_key *key, item_found *found) {
     layout_key k;
-    store_value value;
+    cache_ticket ticket;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
-    uint64_t hash = place_cache_hash(layout_view(&k));
-    if (load_guessed(s, c, key, hash, found)) {
-        return OK;
+    found->cached = item_cache_take(s->cache, layout_view(&k), &ticket);
+    if (found->cached) {
+        found->place = cached_item_place(found->cached);
+        return read_head(found, cached_item_value(found->cached));
     }
-    TRY(store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &value));
-    bool placed = layout_place_read(value.bytes, &found->place);
-    store_give(&value);
-    if (!placed) {
-        return E_STORE_CORRUPT;
-    }
-    TRY(load(s, found)); /* gone since: it was deleted between the two lookups */
-    place_cache_note(s->places, hash, found->place);
+    TRY(find_stored(s, layout_view(&k), found));
+    item_cache_add(s->cache, &ticket, layout_view(&k), found->value.bytes, found->place);
     return OK;
 }
 

@@ -75,19 +75,25 @@ static void count(const item_work *w, int items, int64_t bytes) {
     w->range->pending.bytes += (uint64_t)bytes;
 }
 
+/* The primary key of an item that is written; whoever has it cached hears of it. */
+static void primary_key(const item_work *w, const item_key *key, layout_key *k) {
+    layout_primary(k, w->container->space->container, &key->epk, &key->partition, key->id);
+    item_cache_written(w->items->cache, w->group, layout_view(k));
+}
+
 /* The entries that only a new item needs. */
-static void put_leads(const item_work *w, const item_key *key, item_place place) {
+static void put_leads(const item_work *w, const item_key *key, item_place place, slice primary) {
     layout_key k;
     char bytes[12];
     layout_place_write(bytes, place);
-    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->id);
-    store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 12));
+    store_put(&w->group->batch, STORE_INDEX, primary, slice_of(bytes, 12));
     layout_order(&k, w->container->space->container, &key->epk, place.number);
     store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 4));
 }
 
 void item__put(const item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
-    layout_key k;
+    layout_key k, primary;
+    primary_key(w, key, &primary);
     layout_item(&k, place);
     char *value = store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_HEAD_BYTES + body.n);
     layout_head_write(value, head);
@@ -99,7 +105,7 @@ void item__put(const item_work *w, const item_key *key, item_place place, const 
         }
         count(w, 0, (int64_t)body.n - (int64_t)before->body.n);
     } else {
-        put_leads(w, key, place);
+        put_leads(w, key, place, layout_view(&primary));
         count(w, 1, (int64_t)(LAYOUT_HEAD_BYTES + body.n));
     }
     item__unique_put(w, key, body, place);
@@ -114,7 +120,7 @@ void item__remove(const item_work *w, const item_key *key, const stored_item *st
     uint32_t container = w->container->space->container;
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
-    layout_primary(&k, container, &key->epk, &key->partition, key->id);
+    primary_key(w, key, &k);
     store_delete(batch, STORE_INDEX, layout_view(&k));
     layout_order(&k, container, &key->epk, stored->place.number);
     store_delete(batch, STORE_INDEX, layout_view(&k));

@@ -14,6 +14,7 @@ typedef struct stored_item {
 
 /* What a write works on. */
 typedef struct item_work {
+    const items *items;
     commit_group *group;
     container *container;
     container_range *range;

@@ -180,7 +180,7 @@ static bool in_named_range(const item_commit *c, const item_op *op) {
 
 static err apply_all(commit *base, commit_group *group) {
     item_commit *c = (item_commit *)base;
-    item_work w = {.group = group, .container = c->container, .now_s = clock_wall_ms(c->items->clock) / 1000};
+    item_work w = {.items = c->items, .group = group, .container = c->container, .now_s = clock_wall_ms(c->items->clock) / 1000};
     TRY(check_target(c));
     if (!c->atomic) {
         for (size_t i = 0; i < c->n; i++) {

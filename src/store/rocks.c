@@ -16,7 +16,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -343,13 +342,6 @@ static void stop_reclaimer(rocks *r) {
 
 /* ---- opening and closing ---- */
 
-static size_t default_cache_bytes(void) {
-    struct sysinfo info;
-    uint64_t quarter = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
-    uint64_t most = (uint64_t)8 << 30, least = (uint64_t)64 << 20;
-    return quarter > most ? most : quarter < least ? least : quarter;
-}
-
 static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
@@ -395,7 +387,7 @@ static rocksdb_options_t *make_db_options(void) {
 }
 
 static void make_options(rocks *r, const store_options *options) {
-    r->cache = rocksdb_cache_create_lru(options->cache_bytes ? options->cache_bytes : default_cache_bytes());
+    r->cache = rocksdb_cache_create_lru(options->cache_bytes);
     r->db_options = make_db_options();
     for (int f = 0; f < STORE_FAMILIES; f++) {
         r->family_options[f] = make_family_options(r, (store_family)f);

@@ -24,7 +24,7 @@ typedef struct store_snapshot store_snapshot; /* a state of the whole store to r
 
 typedef struct store_options {
     bool sync;          /* a written batch survives power loss; otherwise only the end of the process */
-    size_t cache_bytes; /* of blocks read; 0: a quarter of the machine's memory, at most 8 GB */
+    size_t cache_bytes; /* of blocks read */
     const char *dir;
 } store_options;
 

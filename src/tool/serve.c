@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "api/sql/sql.h"
@@ -61,7 +62,7 @@ static const tool_option options[] = {
     {"tls-cert", "FILE", "certificate chain (PEM); without it a self-signed one is made in the data folder", &given.tls_cert, false},
     {"tls-key", "FILE", "its private key (PEM)", &given.tls_key, false},
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
-    {"cache", "SIZE", "memory for blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
+    {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
     {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
     {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
     {"help", NULL, "this text", &given.help, false},
@@ -206,12 +207,26 @@ static void take_signals(net_server *net) {
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
+static uint64_t default_cache_bytes(void) {
+    struct sysinfo info;
+    uint64_t quarter = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
+    uint64_t most = (uint64_t)8 << 30, least = (uint64_t)64 << 20;
+    return quarter > most ? most : quarter < least ? least : quarter;
+}
+
+/* Half of the cache is for items as they are read, half for the store's blocks. */
 static bool open_core(server *s, char *why) {
-    store_options so = {.sync = s->settings.sync, .cache_bytes = s->settings.cache, .dir = given.data};
+    uint64_t half = (s->settings.cache ? s->settings.cache : default_cache_bytes()) / 2;
+    store_options so = {.sync = s->settings.sync, .cache_bytes = half, .dir = given.data};
     if (store_open_rocks(&so, &s->store, why, WHY_BYTES) != OK) {
         return false;
     }
-    account_options ao = {s->store, &clock_system, (uint32_t)s->settings.partition_max_throughput};
+    account_options ao = {
+        .store = s->store,
+        .clock = &clock_system,
+        .item_cache_bytes = half,
+        .partition_max_throughput = (uint32_t)s->settings.partition_max_throughput,
+    };
     return account_open(&ao, &s->account, why, WHY_BYTES) == OK;
 }
 

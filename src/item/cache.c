@@ -1,0 +1,304 @@
+/* Shards with a lock each; in a shard a chained hash table, and all entries in a ring for the clock hand: an entry that was used since the
+ * hand came by is spared once. */
+#include "item/cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum {
+    SHARDS = 64,
+    STRIPES = 4096,
+    BUCKETS_MIN = 64,
+    ITEM_BYTES_MAX = 64 * 1024, /* larger ones are left to RocksDB's cache */
+    ENTRY_OVERHEAD = sizeof(void *) * 8 + 64,
+};
+
+struct cached_item {
+    atomic_uint refs;
+    uint32_t key_bytes, value_bytes;
+    item_place place;
+    char bytes[]; /* key, value */
+};
+
+typedef struct entry entry;
+struct entry {
+    entry *chain;
+    entry *ring_next, *ring_before;
+    uint64_t hash;
+    cached_item *item;
+    bool used;
+};
+
+typedef struct shard {
+    pthread_mutex_t lock;
+    entry **buckets;
+    size_t buckets_n, entries_n;
+    entry *hand;
+    size_t bytes;
+} shard;
+
+/* Changed and compared under the lock of the key's shard: stripes of one shard are its own. */
+typedef struct stripe {
+    uint64_t epoch;
+    uint32_t blocked;
+} stripe;
+
+struct item_cache {
+    commit_hook hook;
+    size_t shard_bytes_max;
+    shard shards[SHARDS];
+    stripe stripes[STRIPES];
+    uint64_t *written; /* hashes of the group at hand; the committer's */
+    size_t written_n, written_cap;
+};
+
+static uint64_t hash_of(slice key) {
+    uint64_t h = key.n * 0x9E3779B97F4A7C15u;
+    const char *p = key.p;
+    size_t n = key.n;
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        h = (h ^ word) * 0xFF51AFD7ED558CCDu;
+        h ^= h >> 32;
+    }
+    uint64_t rest = 0;
+    memcpy(&rest, p, n);
+    h = (h ^ rest) * 0xC4CEB9FE1A85EC53u;
+    return h ^ (h >> 33);
+}
+
+static shard *shard_of(item_cache *c, uint64_t hash) {
+    return &c->shards[hash % SHARDS];
+}
+
+static stripe *stripe_of(item_cache *c, uint64_t hash) {
+    return &c->stripes[hash % STRIPES]; /* SHARDS divides STRIPES: a stripe lies in one shard */
+}
+
+static entry **bucket_of(shard *s, uint64_t hash) {
+    return &s->buckets[(hash / SHARDS) & (s->buckets_n - 1)];
+}
+
+/* ---- items ---- */
+
+void cached_item_give(const cached_item *item) {
+    cached_item *own = (cached_item *)(uintptr_t)item;
+    if (atomic_fetch_sub_explicit(&own->refs, 1, memory_order_acq_rel) == 1) {
+        free(own);
+    }
+}
+
+slice cached_item_value(const cached_item *item) {
+    return slice_of(item->bytes + item->key_bytes, item->value_bytes);
+}
+
+item_place cached_item_place(const cached_item *item) {
+    return item->place;
+}
+
+static cached_item *item_make(slice key, slice value, item_place place) {
+    cached_item *item = mem_alloc(sizeof *item + key.n + value.n);
+    item->refs = 1;
+    item->key_bytes = (uint32_t)key.n;
+    item->value_bytes = (uint32_t)value.n;
+    item->place = place;
+    memcpy(item->bytes, key.p, key.n);
+    memcpy(item->bytes + key.n, value.p, value.n);
+    return item;
+}
+
+/* ---- entries, under the shard's lock ---- */
+
+static size_t cost_of(const entry *e) {
+    return ENTRY_OVERHEAD + e->item->key_bytes + e->item->value_bytes;
+}
+
+static entry *find(shard *s, uint64_t hash, slice key) {
+    for (entry *e = *bucket_of(s, hash); e; e = e->chain) {
+        if (e->hash == hash && slice_eq(slice_of(e->item->bytes, e->item->key_bytes), key)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+static void drop(shard *s, entry *e) {
+    entry **link = bucket_of(s, e->hash);
+    while (*link != e) {
+        link = &(*link)->chain;
+    }
+    *link = e->chain;
+    if (s->hand == e) {
+        s->hand = e->ring_next == e ? NULL : e->ring_next;
+    }
+    e->ring_before->ring_next = e->ring_next;
+    e->ring_next->ring_before = e->ring_before;
+    s->bytes -= cost_of(e);
+    s->entries_n--;
+    cached_item_give(e->item);
+    free(e);
+}
+
+static void drop_hash(shard *s, uint64_t hash) {
+    for (entry *e = *bucket_of(s, hash), *next; e; e = next) {
+        next = e->chain;
+        if (e->hash == hash) {
+            drop(s, e);
+        }
+    }
+}
+
+static void make_room(shard *s, size_t bytes_max) {
+    while (s->bytes > bytes_max && s->hand) {
+        entry *e = s->hand;
+        s->hand = e->ring_next;
+        if (e->used) {
+            e->used = false;
+        } else {
+            drop(s, e);
+        }
+    }
+}
+
+static void grow(shard *s) {
+    size_t before = s->buckets_n;
+    entry **old = s->buckets;
+    s->buckets_n = before ? before * 2 : BUCKETS_MIN;
+    s->buckets = mem_zero(s->buckets_n * sizeof *s->buckets);
+    for (size_t i = 0; i < before; i++) {
+        for (entry *e = old[i], *next; e; e = next) {
+            next = e->chain;
+            entry **bucket = bucket_of(s, e->hash);
+            e->chain = *bucket;
+            *bucket = e;
+        }
+    }
+    free(old);
+}
+
+static void link_entry(shard *s, entry *e) {
+    if (s->entries_n >= s->buckets_n) {
+        grow(s);
+    }
+    entry **bucket = bucket_of(s, e->hash);
+    e->chain = *bucket;
+    *bucket = e;
+    if (s->hand) { /* just behind the hand: the last it comes to */
+        e->ring_next = s->hand;
+        e->ring_before = s->hand->ring_before;
+        e->ring_before->ring_next = e;
+        s->hand->ring_before = e;
+    } else {
+        s->hand = e->ring_next = e->ring_before = e;
+    }
+    s->entries_n++;
+    s->bytes += cost_of(e);
+}
+
+/* ---- reading and adding ---- */
+
+const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
+    uint64_t hash = hash_of(primary_key);
+    shard *s = shard_of(c, hash);
+    cached_item *item = NULL;
+    pthread_mutex_lock(&s->lock);
+    entry *e = s->buckets_n ? find(s, hash, primary_key) : NULL;
+    if (e) {
+        e->used = true;
+        item = e->item;
+        atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+    }
+    *ticket_out = (cache_ticket){hash, stripe_of(c, hash)->epoch};
+    pthread_mutex_unlock(&s->lock);
+    return item;
+}
+
+void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
+    if (value.n > ITEM_BYTES_MAX) {
+        return;
+    }
+    entry *e = mem_zero(sizeof *e);
+    e->hash = ticket->hash;
+    e->item = item_make(primary_key, value, place);
+    shard *s = shard_of(c, e->hash);
+    pthread_mutex_lock(&s->lock);
+    const stripe *t = stripe_of(c, e->hash);
+    bool add = !t->blocked && t->epoch == ticket->epoch && !(s->buckets_n && find(s, e->hash, primary_key));
+    if (add) {
+        link_entry(s, e);
+        make_room(s, c->shard_bytes_max);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!add) {
+        cached_item_give(e->item);
+        free(e);
+    }
+}
+
+/* ---- writing: the committer's thread ---- */
+
+static void before_write(commit_hook *hook, commit_group *group) {
+    item_cache *c = (item_cache *)hook;
+    (void)group;
+    for (size_t i = 0; i < c->written_n; i++) {
+        shard *s = shard_of(c, c->written[i]);
+        pthread_mutex_lock(&s->lock);
+        stripe_of(c, c->written[i])->blocked++;
+        if (s->buckets_n) {
+            drop_hash(s, c->written[i]);
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static void after_write(commit_hook *hook, err code) {
+    item_cache *c = (item_cache *)hook;
+    (void)code; /* after a failed write nobody knows what the store will say: nothing is kept either way */
+    for (size_t i = 0; i < c->written_n; i++) {
+        shard *s = shard_of(c, c->written[i]);
+        pthread_mutex_lock(&s->lock);
+        stripe *t = stripe_of(c, c->written[i]);
+        t->blocked--;
+        t->epoch++;
+        pthread_mutex_unlock(&s->lock);
+    }
+    c->written_n = 0;
+}
+
+void item_cache_written(item_cache *c, commit_group *group, slice primary_key) {
+    if (c->written_n == c->written_cap) {
+        c->written_cap = c->written_cap ? c->written_cap * 2 : 256;
+        c->written = mem_resize(c->written, c->written_cap * sizeof *c->written);
+    }
+    c->written[c->written_n++] = hash_of(primary_key);
+    commit_link(group, &c->hook);
+}
+
+/* ---- life ---- */
+
+item_cache *item_cache_open(size_t bytes_max) {
+    item_cache *c = mem_zero(sizeof *c);
+    c->hook = (commit_hook){.before = before_write, .after = after_write};
+    c->shard_bytes_max = bytes_max / SHARDS;
+    for (unsigned i = 0; i < SHARDS; i++) {
+        pthread_mutex_init(&c->shards[i].lock, NULL);
+    }
+    return c;
+}
+
+void item_cache_close(item_cache *c) {
+    for (unsigned i = 0; i < SHARDS; i++) {
+        shard *s = &c->shards[i];
+        while (s->hand) {
+            drop(s, s->hand);
+        }
+        free(s->buckets);
+        pthread_mutex_destroy(&s->lock);
+    }
+    free(c->written);
+    free(c);
+}

@@ -1,0 +1,34 @@
+/* cache.h — items lately read, in memory: primary key → item, bounded in bytes.
+ *
+ * A point read through RocksDB takes two lookups, primary key → place → item; one that is answered here takes none. Items are shared and
+ * counted, so what a reader holds stays whatever happens to the entry.
+ *
+ * What is answered is never older than the store. A write first blocks its key (the entry goes, and none may come), then is written, then
+ * unblocks it; a reader that missed remembers the key's epoch before it asks the store, and its item is taken in only if the key was
+ * neither blocked nor unblocked since. Blocks and epochs are kept per stripe of the hash space. */
+#pragma once
+
+#include "item/layout.h"
+
+typedef struct item_cache item_cache;
+typedef struct cached_item cached_item; /* a counted item */
+
+typedef struct cache_ticket { /* a miss, for item_cache_add */
+    uint64_t hash;
+    uint64_t epoch;
+} cache_ticket;
+
+item_cache *item_cache_open(size_t bytes_max);
+void item_cache_close(item_cache *c);
+
+/* Any thread. NULL: not there, and the ticket is for adding it. Otherwise give it back. */
+const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out);
+void cached_item_give(const cached_item *item);
+slice cached_item_value(const cached_item *item); /* as the store has it: head and body */
+item_place cached_item_place(const cached_item *item);
+
+/* Copies key and value. Does nothing if the item may have changed since the ticket, or is too large to be worth it. */
+void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place);
+
+/* Within apply: this key is written by the group. Failed operations may name keys too; that only costs an entry. */
+void item_cache_written(item_cache *c, commit_group *group, slice primary_key);

@@ -46,12 +46,20 @@ typedef struct stripe {
     uint32_t blocked;
 } stripe;
 
+/* A key that the group at hand writes. */
+typedef struct written_key {
+    uint64_t hash;
+    item_place place;
+    slice key;   /* in the batch's arena, as is the value */
+    slice value; /* the item as the batch has it; empty: gone */
+} written_key;
+
 struct item_cache {
     commit_hook hook;
     size_t shard_bytes_max;
     shard shards[SHARDS];
     stripe stripes[STRIPES];
-    uint64_t *written; /* hashes of the group at hand; the committer's */
+    written_key *written; /* the committer's */
     size_t written_n, written_cap;
 };
 
@@ -126,6 +134,18 @@ static entry *find(shard *s, uint64_t hash, slice key) {
     return NULL;
 }
 
+static entry *entry_make(uint64_t hash, slice key, slice value, item_place place) {
+    entry *e = mem_zero(sizeof *e);
+    e->hash = hash;
+    e->item = item_make(key, value, place);
+    return e;
+}
+
+static void entry_free(entry *e) {
+    cached_item_give(e->item);
+    free(e);
+}
+
 static void drop(shard *s, entry *e) {
     entry **link = bucket_of(s, e->hash);
     while (*link != e) {
@@ -139,8 +159,7 @@ static void drop(shard *s, entry *e) {
     e->ring_next->ring_before = e->ring_before;
     s->bytes -= cost_of(e);
     s->entries_n--;
-    cached_item_give(e->item);
-    free(e);
+    entry_free(e);
 }
 
 static void drop_hash(shard *s, uint64_t hash) {
@@ -199,6 +218,16 @@ static void link_entry(shard *s, entry *e) {
     s->bytes += cost_of(e);
 }
 
+/* Takes `e` (which may be NULL) over; one of the same key that is there already stays. */
+static void add(item_cache *c, shard *s, entry *e) {
+    if (e && s->buckets_n && find(s, e->hash, slice_of(e->item->bytes, e->item->key_bytes))) {
+        entry_free(e);
+    } else if (e) {
+        link_entry(s, e);
+        make_room(s, c->shard_bytes_max);
+    }
+}
+
 /* ---- reading and adding ---- */
 
 const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
@@ -221,35 +250,39 @@ void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key
     if (value.n > ITEM_BYTES_MAX) {
         return;
     }
-    entry *e = mem_zero(sizeof *e);
-    e->hash = ticket->hash;
-    e->item = item_make(primary_key, value, place);
+    entry *e = entry_make(ticket->hash, primary_key, value, place);
     shard *s = shard_of(c, e->hash);
     pthread_mutex_lock(&s->lock);
     const stripe *t = stripe_of(c, e->hash);
-    bool add = !t->blocked && t->epoch == ticket->epoch && !(s->buckets_n && find(s, e->hash, primary_key));
-    if (add) {
-        link_entry(s, e);
-        make_room(s, c->shard_bytes_max);
+    bool unchanged = !t->blocked && t->epoch == ticket->epoch;
+    if (unchanged) {
+        add(c, s, e);
     }
     pthread_mutex_unlock(&s->lock);
-    if (!add) {
-        cached_item_give(e->item);
-        free(e);
+    if (!unchanged) {
+        entry_free(e);
     }
 }
 
 /* ---- writing: the committer's thread ---- */
 
+static slice value_in(const store_batch *batch, item_place place) {
+    layout_key k;
+    layout_item(&k, place);
+    const store_change *change = store_batch_find(batch, STORE_ITEMS, layout_view(&k));
+    return change && change->kind == STORE_PUT ? change->value : SLICE_EMPTY;
+}
+
 static void before_write(commit_hook *hook, commit_group *group) {
     item_cache *c = (item_cache *)hook;
-    (void)group;
     for (size_t i = 0; i < c->written_n; i++) {
-        shard *s = shard_of(c, c->written[i]);
+        written_key *w = &c->written[i];
+        shard *s = shard_of(c, w->hash);
+        w->value = value_in(&group->batch, w->place);
         pthread_mutex_lock(&s->lock);
-        stripe_of(c, c->written[i])->blocked++;
+        stripe_of(c, w->hash)->blocked++;
         if (s->buckets_n) {
-            drop_hash(s, c->written[i]);
+            drop_hash(s, w->hash);
         }
         pthread_mutex_unlock(&s->lock);
     }
@@ -257,24 +290,28 @@ static void before_write(commit_hook *hook, commit_group *group) {
 
 static void after_write(commit_hook *hook, err code) {
     item_cache *c = (item_cache *)hook;
-    (void)code; /* after a failed write nobody knows what the store will say: nothing is kept either way */
     for (size_t i = 0; i < c->written_n; i++) {
-        shard *s = shard_of(c, c->written[i]);
+        const written_key *w = &c->written[i];
+        shard *s = shard_of(c, w->hash);
+        bool keep = code == OK && w->value.n && w->value.n <= ITEM_BYTES_MAX;
+        entry *e = keep ? entry_make(w->hash, w->key, w->value, w->place) : NULL;
         pthread_mutex_lock(&s->lock);
-        stripe *t = stripe_of(c, c->written[i]);
+        stripe *t = stripe_of(c, w->hash);
         t->blocked--;
         t->epoch++;
+        add(c, s, e);
         pthread_mutex_unlock(&s->lock);
     }
     c->written_n = 0;
 }
 
-void item_cache_written(item_cache *c, commit_group *group, slice primary_key) {
+void item_cache_written(item_cache *c, commit_group *group, slice primary_key, item_place place) {
     if (c->written_n == c->written_cap) {
         c->written_cap = c->written_cap ? c->written_cap * 2 : 256;
         c->written = mem_resize(c->written, c->written_cap * sizeof *c->written);
     }
-    c->written[c->written_n++] = hash_of(primary_key);
+    c->written[c->written_n++] =
+        (written_key){.hash = hash_of(primary_key), .place = place, .key = arena_copy(&group->batch.arena, primary_key)};
     commit_link(group, &c->hook);
 }
 

@@ -1,11 +1,11 @@
-/* cache.h — items lately read, in memory: primary key → item, bounded in bytes.
+/* cache.h — items lately read or written, in memory: primary key → item, bounded in bytes.
  *
  * A point read through RocksDB takes two lookups, primary key → place → item; one that is answered here takes none. Items are shared and
  * counted, so what a reader holds stays whatever happens to the entry.
  *
  * What is answered is never older than the store. A write first blocks its key (the entry goes, and none may come), then is written, then
- * unblocks it; a reader that missed remembers the key's epoch before it asks the store, and its item is taken in only if the key was
- * neither blocked nor unblocked since. Blocks and epochs are kept per stripe of the hash space. */
+ * unblocks it and puts the new item in; a reader that missed remembers the key's epoch before it asks the store, and its item is taken in
+ * only if the key was neither blocked nor unblocked since. Blocks and epochs are kept per stripe of the hash space. */
 #pragma once
 
 #include "item/layout.h"
@@ -30,5 +30,6 @@ item_place cached_item_place(const cached_item *item);
 /* Copies key and value. Does nothing if the item may have changed since the ticket, or is too large to be worth it. */
 void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place);
 
-/* Within apply: this key is written by the group. Failed operations may name keys too; that only costs an entry. */
-void item_cache_written(item_cache *c, commit_group *group, slice primary_key);
+/* Within apply: the item of this key, which is or was at this place, is written by the group: put, changed or removed. Operations that then
+ * fail may name keys too; what counts is what is in the batch when the group is written. */
+void item_cache_written(item_cache *c, commit_group *group, slice primary_key, item_place place);

@@ -76,9 +76,9 @@ static void count(const item_work *w, int items, int64_t bytes) {
 }
 
 /* The primary key of an item that is written; whoever has it cached hears of it. */
-static void primary_key(const item_work *w, const item_key *key, layout_key *k) {
+static void primary_key(const item_work *w, const item_key *key, item_place place, layout_key *k) {
     layout_primary(k, w->container->space->container, &key->epk, &key->partition, key->id);
-    item_cache_written(w->items->cache, w->group, layout_view(k));
+    item_cache_written(w->items->cache, w->group, layout_view(k), place);
 }
 
 /* The entries that only a new item needs. */
@@ -93,7 +93,7 @@ static void put_leads(const item_work *w, const item_key *key, item_place place,
 
 void item__put(const item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
     layout_key k, primary;
-    primary_key(w, key, &primary);
+    primary_key(w, key, place, &primary);
     layout_item(&k, place);
     char *value = store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_HEAD_BYTES + body.n);
     layout_head_write(value, head);
@@ -120,7 +120,7 @@ void item__remove(const item_work *w, const item_key *key, const stored_item *st
     uint32_t container = w->container->space->container;
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
-    primary_key(w, key, &k);
+    primary_key(w, key, stored->place, &k);
     store_delete(batch, STORE_INDEX, layout_view(&k));
     layout_order(&k, container, &key->epk, stored->place.number);
     store_delete(batch, STORE_INDEX, layout_view(&k));

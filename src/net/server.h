@@ -26,6 +26,9 @@ extern const net_options net_defaults;
 /* Makes the loops, not running yet, and raises the limit of open files to what the system allows. */
 MUST_CHECK err net_open(const net_options *options, net_server **server_out);
 
+/* Loads what TLS needs of OpenSSL, which takes some milliseconds. Any thread: at start it can be done beside opening the store. */
+void net_tls_prepare(void);
+
 /* TLS for all ports: PEM files. With both NULL, a self-signed certificate (localhost, 127.0.0.1, ::1, host name; EC P-256) is made in
  * `data_dir` as tls-cert.pem and tls-key.pem (mode 0600) unless it is there already and valid for another 30 days.
  * `why` explains a failure. Before net_run. */

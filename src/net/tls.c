@@ -204,3 +204,7 @@ err net_tls_context(const char *cert_path, const char *key_path, SSL_CTX **conte
     *context_out = context;
     return OK;
 }
+
+void net_tls_prepare(void) {
+    SSL_CTX_free(SSL_CTX_new(TLS_server_method()));
+}

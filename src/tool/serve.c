@@ -1,6 +1,7 @@
 #include "tool/serve.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -247,6 +248,22 @@ static bool open_net(server *s, char *why) {
            net_listen(s->net, given.host, (uint16_t)s->settings.sql_port, sql_http(s->sql), &s->sql_port, why, WHY_BYTES) == OK;
 }
 
+static void *prepare_tls(void *unused) {
+    net_tls_prepare();
+    return unused;
+}
+
+/* Opening the store and loading OpenSSL take most of the start: side by side. */
+static bool open_all(server *s, char *why) {
+    pthread_t beside;
+    bool started = pthread_create(&beside, NULL, prepare_tls, NULL) == 0;
+    bool opened = open_core(s, why);
+    if (started) {
+        pthread_join(beside, NULL);
+    }
+    return opened && open_net(s, why);
+}
+
 static void tick(void *context) {
     account_tick(context);
 }
@@ -283,7 +300,7 @@ static void close_all(server *s) {
 
 static int run(server *s) {
     char why[WHY_BYTES] = "";
-    if (!open_core(s, why) || !open_net(s, why)) {
+    if (!open_all(s, why)) {
         fprintf(stderr, "tesela: %s\n", why);
         return 1;
     }

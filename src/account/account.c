@@ -138,6 +138,7 @@ err account_open(const account_options *options, account **account_out, char *wh
         .clock = options->clock,
     };
     err code = account__load(a);
+    a->lsn = a->numbers.version - 1;
     if (code != OK) {
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
         account_close(a);
@@ -164,6 +165,10 @@ void account_close(account *a) {
 
 const items *account_items(const account *a) {
     return &a->items;
+}
+
+uint64_t account_lsn(const account *a) {
+    return atomic_load_explicit(&a->lsn, memory_order_relaxed);
 }
 
 /* ---- finding ---- */

@@ -38,6 +38,7 @@ MUST_CHECK err account_open(const account_options *options, account **account_ou
 void account_close(account *a);
 
 const items *account_items(const account *a);
+uint64_t account_lsn(const account *a); /* counts the changes of databases, containers and offers; never goes back */
 
 /* ---- finding ---- */
 

@@ -30,7 +30,7 @@ typedef struct offer_node {
     UT_hash_handle by_resource; /* database and container numbers */
 } offer_node;
 
-/* Next numbers to give out, and the counter behind etags of metadata. */
+/* Next numbers to give out, and the counter behind etags of metadata; every change takes one. */
 typedef struct account_numbers {
     uint32_t database, container, segment, offer;
     uint64_t version;
@@ -44,6 +44,7 @@ struct account {
     container_node *containers_by_rid;
     offer_node *offers, *offers_by_resource;
     account_numbers numbers; /* the committer's */
+    _Atomic uint64_t lsn;    /* of the newest change that all can see */
     atomic_uint sweeps_in_flight;
     uint32_t sweep_cursor;
 };

@@ -20,6 +20,7 @@ static void change_after(commit_hook *hook, err code) {
         pthread_rwlock_wrlock(&change->account->lock);
         change->publish(change);
         pthread_rwlock_unlock(&change->account->lock);
+        atomic_store_explicit(&change->account->lsn, change->account->numbers.version - 1, memory_order_relaxed);
     }
 }
 
@@ -136,6 +137,7 @@ static err apply_delete_database(commit *base, commit_group *group) {
     if (o) {
         account__delete_offer_record(&group->batch, o->offer.number);
     }
+    a->numbers.version++;
     change->made = d;
     commit_link(group, &change->hook);
     return OK;
@@ -361,6 +363,7 @@ static err apply_delete_container(commit *base, commit_group *group) {
     container_node *node;
     TRY(find_container(change, &node));
     delete_container_records(change->account, group, node->database->database->number, node->container);
+    change->account->numbers.version++;
     change->made = node;
     commit_link(group, &change->hook);
     return OK;

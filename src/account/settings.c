@@ -4,15 +4,11 @@
 
 #include "base/limits.h"
 
-static int shown(size_t n) {
-    return (int)(n < 200 ? n : 200);
-}
-
 err settings_check_name(op *o, slice name) {
     if (name.n == 0 || name.n > LIMIT_NAME_BYTES) {
         return op_fail(o, E_BAD_REQUEST,
                        "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
-                       shown(name.n), name.p ? name.p : "", LIMIT_NAME_BYTES + 1);
+                       slice_shown(name), name.p ? name.p : "", LIMIT_NAME_BYTES + 1);
     }
     static const char banned[] = {'/', '\\', '#', '?'};
     for (size_t i = 0; i < sizeof banned; i++) {
@@ -35,7 +31,7 @@ static err read_kind(op *o, slice bson, settings_rules rules, pkey_definition *k
     if (!slice_eq_nocase(kind, SLICE_LIT("Hash")) && !(multi && rules.hierarchical_allowed)) {
         return op_fail(o, E_BAD_REQUEST,
                        "The 'kind' value '%.*s' specified in the partition key definition is invalid. Please choose 'Hash' partition type",
-                       shown(kind.n), kind.p);
+                       slice_shown(kind), kind.p);
     }
     key->kind = multi ? PKEY_MULTI_HASH : PKEY_HASH;
     bool given = doc_find_key(bson, SLICE_LIT("version"), &it) && BSON_ITER_HOLDS_NUMBER(&it);

@@ -1,18 +1,14 @@
 /* What an item must be before it is written: id, partition key, ttl. */
 #include "item/item.h"
 
-static int shown(size_t n) {
-    return (int)(n < 200 ? n : 200);
-}
-
 err item_check_id(op *o, slice id) {
     if (id.n == 0 || id.n > LIMIT_ID_BYTES) {
         return op_fail(o, E_BAD_REQUEST,
                        "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
-                       shown(id.n), id.p ? id.p : "", LIMIT_ID_BYTES + 1);
+                       slice_shown(id), id.p ? id.p : "", LIMIT_ID_BYTES + 1);
     }
     if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n) || memchr(id.p, '#', id.n) || memchr(id.p, '?', id.n)) {
-        return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/', '\\', '#' or '?'.", shown(id.n),
+        return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/', '\\', '#' or '?'.", slice_shown(id),
                        id.p);
     }
     return OK;
@@ -33,7 +29,7 @@ static err read_id(op *o, item_op *item) {
             o, E_BAD_REQUEST,
             "The id in the item, '%.*s', is not the one addressed, '%.*s': an item's id cannot be changed. Create another item and "
             "delete this one.",
-            shown(id.n), id.p, shown(item->key.id.n), item->key.id.p);
+            slice_shown(id), id.p, slice_shown(item->key.id), item->key.id.p);
     }
     item->key.id = id;
     return OK;

@@ -32,6 +32,7 @@ void sql_account_read(sql_request *q) {
     buf_add_lit(sql_fields(q), "x-ms-max-media-storage-usage-mb: 2048\r\nx-ms-media-storage-usage-mb: 0\r\n"
                                "x-ms-databaseaccount-consumed-mb: 0\r\nx-ms-databaseaccount-reserved-mb: 0\r\n"
                                "x-ms-databaseaccount-provisioned-mb: 0\r\n");
+    sql_add_account(q);
     sql_field_text(q, "content-location", url);
     buf *out = sql_start_body(q);
     buf_add_lit(out, "{\"_self\":\"\",\"id\":\"localhost\",\"_rid\":");

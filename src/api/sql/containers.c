@@ -60,20 +60,9 @@ void sql_container_replace(sql_request *q) {
     code == OK ? sql_submit_change(q, account_replace_container, made) : sql_fail(q, code);
 }
 
-static void deleted(sql_request *q) {
-    op_charge(&q->op, CHARGE_METADATA_DELETE);
-    if (q->change.base.code != OK) {
-        sql_fail(q, q->change.base.code);
-        return;
-    }
-    sql_start(q, 204);
-    sql_start_body(q);
-    sql_end(q);
-}
-
 void sql_container_delete(sql_request *q) {
     sql_change_init(q);
-    sql_submit_change(q, account_delete_container, deleted);
+    sql_submit_change(q, account_delete_container, sql_deleted);
 }
 
 /* ---- read, list ---- */
@@ -81,10 +70,14 @@ void sql_container_delete(sql_request *q) {
 void sql_container_read(sql_request *q) {
     op_charge(&q->op, CHARGE_METADATA_READ);
     err code = sql_find_container(q);
-    if (code == OK && item_etag_matches(sql_get(q, FIELD_IF_NONE_MATCH), q->container->version, (uint32_t)q->container->ts)) {
-        code = E_NOT_MODIFIED;
+    const container *c = q->container;
+    if (code != OK) {
+        sql_fail(q, code);
+    } else if (item_etag_matches(sql_get(q, FIELD_IF_NONE_MATCH), c->version, (uint32_t)c->ts)) {
+        sql_not_modified(q, c->version, (uint32_t)c->ts);
+    } else {
+        answer(q, 200);
     }
-    code == OK ? answer(q, 200) : sql_fail(q, code);
 }
 
 static bool list_one(void *context, const container *c) {

@@ -20,6 +20,7 @@ static void write_database(buf *out, const database *d) {
 static void answer(sql_request *q, unsigned status, const database *d) {
     sql_start(q, status);
     sql_add_etag(q, d->version, (uint32_t)d->ts);
+    sql_add_account(q);
     sql_field_text(q, "x-ms-alt-content-path", arena_printf(q->http->arena, "dbs/%s", d->id));
     write_database(sql_start_body(q), d);
     sql_end(q);
@@ -94,24 +95,17 @@ static err not_found(sql_request *q, err code) {
 void sql_database_read(sql_request *q) {
     op_charge(&q->op, CHARGE_METADATA_READ);
     err code = not_found(q, sql_find_database(q));
-    if (code == OK && item_etag_matches(sql_get(q, FIELD_IF_NONE_MATCH), q->database->version, (uint32_t)q->database->ts)) {
-        code = E_NOT_MODIFIED;
+    const database *d = q->database;
+    if (code != OK) {
+        sql_fail(q, code);
+    } else if (item_etag_matches(sql_get(q, FIELD_IF_NONE_MATCH), d->version, (uint32_t)d->ts)) {
+        sql_not_modified(q, d->version, (uint32_t)d->ts);
+    } else {
+        answer(q, 200, d);
     }
-    code == OK ? answer(q, 200, q->database) : sql_fail(q, code);
-}
-
-static void deleted(sql_request *q) {
-    op_charge(&q->op, CHARGE_METADATA_DELETE);
-    if (q->change.base.code != OK) {
-        sql_fail(q, q->change.base.code);
-        return;
-    }
-    sql_start(q, 204);
-    sql_start_body(q);
-    sql_end(q);
 }
 
 void sql_database_delete(sql_request *q) {
     sql_change_init(q);
-    sql_submit_change(q, account_delete_database, deleted);
+    sql_submit_change(q, account_delete_database, sql_deleted);
 }

@@ -92,7 +92,7 @@ err sql_page_size(sql_request *q, size_t *size_out) {
     if (text.n && (!slice_to_i64(text, &size) || size < -1)) {
         return op_fail(&q->op, E_BAD_REQUEST,
                        "The input PageSize %.*s is invalid. Ensure to provide a positive integer or -1 which means the server decides.",
-                       (int)(text.n < 40 ? text.n : 40), text.p);
+                       slice_shown(text), text.p);
     }
     *size_out = size == 0 ? LIMIT_PAGE_ITEMS_DEFAULT : size < 0 || size > LIMIT_PAGE_ITEMS_MAX ? LIMIT_PAGE_ITEMS_MAX : (size_t)size;
     return OK;
@@ -171,8 +171,7 @@ err sql_check_session(sql_request *q, const container_range *range) {
         uint64_t id, lsn;
         token = slice_skip(token, part.n + (comma ? 1 : 0));
         if (!token_part(part, &id, &lsn)) {
-            return op_fail(&q->op, E_BAD_REQUEST, "The session token provided '%.*s' is invalid.", (int)(part.n < 100 ? part.n : 100),
-                           part.p);
+            return op_fail(&q->op, E_BAD_REQUEST, "The session token provided '%.*s' is invalid.", slice_shown(part), part.p);
         }
         if (id == range->id && lsn > atomic_load_explicit(&range->lsn, memory_order_acquire)) {
             return E_SESSION_NOT_AVAILABLE;

@@ -119,7 +119,7 @@ static err check_consistency(sql_request *q) {
     if (!sql_consistency_parse(word, &level)) {
         return op_fail(&q->op, E_BAD_REQUEST,
                        "The consistency level '%.*s' is not one of Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual.",
-                       (int)(word.n < 60 ? word.n : 60), word.p);
+                       slice_shown(word), word.p);
     }
     if (level < q->front->consistency) {
         return op_fail(

@@ -27,6 +27,7 @@ void sql_listing_add(sql_listing *l) {
 void sql_listing_answer(sql_request *q, sql_listing *l, const rid *parent, const char *name) {
     op_charge(&q->op, CHARGE_METADATA_READ);
     sql_start(q, 200);
+    sql_add_account(q);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", l->count);
     if (l->more) {
         sql_add_continuation_number(q, l->last);

@@ -67,6 +67,7 @@ static void answer(sql_request *q, const offer *o) {
     make_document(o, &doc);
     sql_start(q, 200);
     sql_add_etag(q, o->version, (uint32_t)o->ts);
+    sql_add_account(q);
     buf_addf(sql_fields(q),
              "x-ms-cosmos-min-throughput: %u\r\nx-ms-offer-replace-pending: false\r\nx-ms-cosmos-instant-scale-up-value: %d\r\n"
              "x-ms-cosmos-offer-max-allowed-throughput: %d\r\n",

@@ -27,7 +27,7 @@ static err unsupported(parser *p) {
     return op_fail(p->op, E_BAD_REQUEST,
                    "This query is not supported yet (near '%.*s'): tesela answers SELECT * FROM c with conditions path = value, IN, AND "
                    "and OR so far.",
-                   (int)(p->rest.n < 40 ? p->rest.n : 40), p->rest.p ? p->rest.p : "");
+                   slice_shown(p->rest), p->rest.p ? p->rest.p : "");
 }
 
 /* ---- words ---- */

@@ -53,6 +53,7 @@ void sql_range_list(sql_request *q) {
     rid in = sql_container_rid(c);
     sql_start(q, 200);
     sql_field_text(q, "etag", map_etag(q));
+    sql_add_account(q);
     sql_add_container_paths(q, c);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", last > after ? last - after : 0);
     if (last < c->space->map->n) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/sql/sql_int.h"
+#include "throughput/charge.h"
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
@@ -111,6 +112,10 @@ void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn) {
     sql_add_container_paths(q, q->container);
 }
 
+void sql_add_account(sql_request *q) {
+    add_number(sql_fields(q), "x-ms-session-token: 0:-1#", account_lsn(q->front->account));
+}
+
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
     char etag[ITEM_ETAG_BYTES + 1];
     buf *out = sql_fields(q);
@@ -149,7 +154,33 @@ void sql_end(sql_request *q) {
     http_reply_end(q->http);
 }
 
+void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts) {
+    sql_start(q, 304);
+    sql_add_etag(q, version, ts);
+    sql_add_account(q);
+    sql_start_body(q);
+    sql_end(q);
+}
+
+void sql_deleted(sql_request *q) {
+    sql_start(q, 204);
+    sql_add_account(q);
+    sql_start_body(q);
+    sql_end(q);
+}
+
 /* ---- errors ---- */
+
+/* SDKs take the session token of errors too; who is not allowed in gets none. */
+static void add_session(sql_request *q, const err_entry *entry) {
+    const container *c = q->container;
+    if (c && c->space) {
+        const container_range *range = q->range ? q->range : &c->space->ranges[0];
+        sql_add_range(q, range, atomic_load_explicit(&range->lsn, memory_order_acquire));
+    } else if (entry->http_status != 401) {
+        sql_add_account(q);
+    }
+}
 
 /* The service writes errors of its store as {"Errors":[…]} inside the message, those of its gateway plainly. */
 static bool is_of_gateway(unsigned status) {
@@ -175,6 +206,7 @@ void sql_fail(sql_request *q, err code) {
     if (entry->http_substatus) {
         add_number(sql_fields(q), "x-ms-substatus: ", entry->http_substatus);
     }
+    add_session(q, entry);
     if (code == E_UNAUTHORIZED || code == E_NO_AUTHORIZATION || code == E_BAD_AUTHORIZATION) {
         buf_add_lit(sql_fields(q), "www-authenticate: Basic realm=\"\"\r\n");
     }
@@ -186,6 +218,17 @@ void sql_fail(sql_request *q, err code) {
         json_add_string(out, message);
         buf_add_byte(out, '}');
     }
+    sql_end(q);
+}
+
+void sql_deleted(sql_request *q) {
+    op_charge(&q->op, CHARGE_METADATA_DELETE);
+    if (q->change.base.code != OK) {
+        sql_fail(q, q->change.base.code);
+        return;
+    }
+    sql_start(q, 204);
+    sql_start_body(q);
     sql_end(q);
 }
 

@@ -34,7 +34,8 @@ struct sql_request {
 
     database *database; /* references, given back when the request ends */
     container *container;
-    bool key_given; /* the partition key header is there */
+    const container_range *range; /* of the container, once it is known which */
+    bool key_given;               /* the partition key header is there */
     pkey partition;
 
     net_task task; /* brings the answer of a commit back to the loop */
@@ -60,11 +61,11 @@ static inline bool sql_has(const sql_request *q, sql_field field) {
 bool sql_version_at_least(const sql_request *q, const char *date);
 
 /* ---- decoding ---- */
-MUST_CHECK err sql_body(sql_request *q, json_root root, slice *bson_out); /* without system properties; lives with the request */
+MUST_CHECK err sql_body(sql_request *q, json_root root, slice *bson_out);          /* without system properties; lives with the request */
 MUST_CHECK err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out); /* an object or an array */
-MUST_CHECK err sql_find_database(sql_request *q);                         /* fills q->database */
-MUST_CHECK err sql_find_container(sql_request *q);                        /* fills q->container */
-MUST_CHECK err sql_partition_key(sql_request *q);                         /* fills q->partition, q->key_given */
+MUST_CHECK err sql_find_database(sql_request *q);                                  /* fills q->database */
+MUST_CHECK err sql_find_container(sql_request *q);                                 /* fills q->container */
+MUST_CHECK err sql_partition_key(sql_request *q);                                  /* fills q->partition, q->key_given */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
 MUST_CHECK err sql_check_session(sql_request *q, const container_range *range); /* the range has reached the client's session token */
@@ -77,15 +78,20 @@ void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*
 
 /* ---- answering: each ends the request ---- */
 void sql_fail(sql_request *q, err code);
+void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts);
+void sql_deleted(sql_request *q);                /* a database or a container */
 void sql_start(sql_request *q, unsigned status); /* status and the fields every answer has, the charge among them */
 buf *sql_fields(sql_request *q);
 void sql_field_text(sql_request *q, const char *name, slice value);
 void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn); /* session token, range id, lsn, content path */
 void sql_add_container_paths(sql_request *q, const container *c);
+void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
 void sql_add_usage(sql_request *q, const container_range *ranges, size_t n);
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
+
+void sql_deleted(sql_request *q); /* resumes the removal of a database or container */
 
 void sql_write_charge(buf *out, double ru); /* two decimals at most */
 void sql_write_item(buf *out, const container *c, slice body, const item_head *head);

@@ -36,14 +36,19 @@ static err make_parents(const char *dir, char *why, size_t why_n) {
     return code;
 }
 
+/* A file system's own entry, and what a first start that was killed leaves, count as nothing. */
 static bool is_empty(const char *dir) {
+    static const char *const nothing[] = {".", "..", "lost+found", "FORMAT.new"};
     DIR *d = opendir(dir);
     if (!d) {
         return false;
     }
     bool empty = true;
     for (struct dirent *entry; empty && (entry = readdir(d));) {
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || strcmp(entry->d_name, "lost+found") == 0;
+        empty = false;
+        for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+            empty = empty || strcmp(entry->d_name, nothing[i]) == 0;
+        }
     }
     closedir(d);
     return empty;
@@ -73,9 +78,9 @@ static err mark_folder(const char *dir, char *why, size_t why_n) {
 
 static err check_version(const store_folder *folder, char *why, size_t why_n) {
     char line[64] = {0};
-    int version = 0;
+    int version = 0, end = 0;
     ssize_t n = pread(folder->lock_fd, line, sizeof line - 1, 0);
-    if (n <= 0 || sscanf(line, FORMAT_WORDS "%d", &version) != 1) {
+    if (n <= 0 || sscanf(line, FORMAT_WORDS "%d%n", &version, &end) != 1 || strcmp(line + end, "\n") != 0) {
         snprintf(why, why_n, "%s/FORMAT is damaged: it should say '" FORMAT_WORDS "%d'. Nothing was touched", folder->dir,
                  STORE_FORMAT_VERSION);
         return E_STORE_CORRUPT;
@@ -84,6 +89,37 @@ static err check_version(const store_folder *folder, char *why, size_t why_n) {
         snprintf(why, why_n, "the data in %s has format %d, this tesela reads format %d: use the version that wrote it", folder->dir,
                  version, STORE_FORMAT_VERSION);
         return E_STORE_IO;
+    }
+    return OK;
+}
+
+/* A file that only a database with data in it has. A first start that was killed can leave MANIFEST-000001 and no more. */
+static bool is_of_database(const char *name) {
+    const char *dot = strrchr(name, '.');
+    bool manifest = strncmp(name, "MANIFEST-", 9) == 0 && strcmp(name, "MANIFEST-000001") != 0;
+    return manifest || (dot && (strcmp(dot, ".sst") == 0 || strcmp(dot, ".log") == 0));
+}
+
+/* Without its CURRENT file RocksDB would take what is there for nothing, and put a new database over it. */
+static err check_database(const store_folder *folder, char *why, size_t why_n) {
+    char path[4096];
+    bool data = false;
+    snprintf(path, sizeof path, "%s/db/CURRENT", folder->dir);
+    if (access(path, F_OK) == 0 || errno != ENOENT) {
+        return OK;
+    }
+    path[strlen(path) - strlen("/CURRENT")] = 0;
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && !data && (entry = readdir(d));) {
+        data = is_of_database(entry->d_name);
+    }
+    if (d) {
+        closedir(d);
+    }
+    if (data) {
+        snprintf(why, why_n, "the data in %s cannot be opened: db/CURRENT is missing, other files are there. Nothing was touched",
+                 folder->dir);
+        return E_STORE_CORRUPT;
     }
     return OK;
 }
@@ -101,7 +137,8 @@ static err lock_folder(store_folder *folder, char *why, size_t why_n) {
         snprintf(why, why_n, "another tesela already serves %s: stop it, or choose another folder with --data DIR", folder->dir);
         return E_STORE_IO;
     }
-    return check_version(folder, why, why_n);
+    TRY(check_version(folder, why, why_n));
+    return check_database(folder, why, why_n);
 }
 
 err store_folder_open(store_folder *folder_out, const char *dir, char *why, size_t why_n) {
@@ -113,6 +150,10 @@ err store_folder_open(store_folder *folder_out, const char *dir, char *why, size
     }
     path[strlen(path) - 4] = 0;
     if (access(path, F_OK) < 0) {
+        if (errno == EACCES) {
+            snprintf(why, why_n, "cannot look into the data folder %s: %s", dir, strerror(errno));
+            return E_STORE_IO;
+        }
         TRY(make_parents(dir, why, why_n));
         if (!is_empty(dir)) {
             snprintf(why, why_n,

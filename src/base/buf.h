@@ -67,7 +67,7 @@ void buf_add_u64(buf *b, uint64_t value); /* decimal */
 void buf_add_i64(buf *b, int64_t value);
 void buf_add_hex(buf *b, slice bytes); /* upper case */
 void buf_addf(buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void buf_addv(buf *b, const char *format, va_list args);
+void buf_addv(buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
 /* Big-endian integers: their byte order is their value order, as keys want it. */
 void buf_add_be32(buf *b, uint32_t value);

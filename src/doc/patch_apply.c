@@ -35,18 +35,12 @@ typedef struct place {
 enum { SHOWN_MAX = 200 };
 
 /* As much of a path as fits a sentence, cut between characters. */
-static int shown(slice text) {
-    size_t n = text.n;
-    if (n > SHOWN_MAX) {
-        for (n = SHOWN_MAX; n > 0 && (text.p[n] & 0xC0) == 0x80;) {
-            n--;
-        }
     }
     return (int)n;
 }
 
 static err fail_node(const edit *e, const char *what) {
-    return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Node(%.*s) %s", e->number, shown(e->path.text), e->path.text.p, what);
+    return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Node(%.*s) %s", e->number, slice_shown(e->path.text), e->path.text.p, what);
 }
 
 static err fail_absent(const edit *e) {
@@ -68,11 +62,11 @@ static err fail_parent(const edit *e, size_t depth) {
     return op_fail(e->o, E_BAD_REQUEST,
                    "For Operation(%zu): %s Operation can only create a child object of an existing node(array or object) and cannot create "
                    "path recursively, no path found beyond: '%.*s'",
-                   e->number, e->kind == PATCH_ADD ? "Add" : "Given", shown(text), text.p);
+                   e->number, e->kind == PATCH_ADD ? "Add" : "Given", slice_shown(text), text.p);
 }
 
 static err fail_index(const edit *e, slice step) {
-    return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Index(%.*s) to operate on is out of array bounds", e->number, shown(step),
+    return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Index(%.*s) to operate on is out of array bounds", e->number, slice_shown(step),
                    step.p);
 }
 
@@ -347,7 +341,7 @@ static err move(work *w, edit *e, patch_path from) {
     err code = find_element(w->now, &from, from.n, &moved);
     if (code != OK) {
         return code == E_NOT_FOUND ? op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Node(%.*s) to be moved is absent.", e->number,
-                                             shown(from.text), from.text.p)
+                                             slice_shown(from.text), from.text.p)
                                    : code;
     }
     if (from.n <= e->path.n && is_prefix(&from, &e->path, from.n)) {

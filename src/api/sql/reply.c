@@ -221,17 +221,6 @@ void sql_fail(sql_request *q, err code) {
     sql_end(q);
 }
 
-void sql_deleted(sql_request *q) {
-    op_charge(&q->op, CHARGE_METADATA_DELETE);
-    if (q->change.base.code != OK) {
-        sql_fail(q, q->change.base.code);
-        return;
-    }
-    sql_start(q, 204);
-    sql_start_body(q);
-    sql_end(q);
-}
-
 /* ---- items and feeds ---- */
 
 void sql_write_item(buf *out, const container *c, slice body, const item_head *head) {

@@ -91,8 +91,6 @@ void sql_add_usage(sql_request *q, const container_range *ranges, size_t n);
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
 
-void sql_deleted(sql_request *q); /* resumes the removal of a database or container */
-
 void sql_write_charge(buf *out, double ru); /* two decimals at most */
 void sql_write_item(buf *out, const container *c, slice body, const item_head *head);
 rid sql_container_rid(const container *c);

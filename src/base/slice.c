@@ -2,6 +2,18 @@
 
 #include <strings.h>
 
+enum { SHOWN_MAX = 200 };
+
+int slice_shown(slice s) {
+    size_t n = s.n;
+    if (n > SHOWN_MAX) {
+        for (n = SHOWN_MAX; n > 0 && (s.p[n] & 0xC0) == 0x80;) {
+            n--;
+        }
+    }
+    return (int)n;
+}
+
 bool slice_eq_nocase(slice a, slice b) {
     return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
 }

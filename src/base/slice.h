@@ -43,11 +43,7 @@ static inline slice slice_skip(slice s, size_t n) {
     return n >= s.n ? (slice){s.p + s.n, 0} : (slice){s.p + n, s.n - n};
 }
 
-/* For "%.*s" in messages: the length, cut to what a person wants to read. */
-static inline int slice_shown(slice s) {
-    return (int)(s.n < 200 ? s.n : 200);
-}
-
+int slice_shown(slice s);                        /* for "%.*s" in messages: the length, cut between characters at what a person reads */
 bool slice_eq_nocase(slice a, slice b);          /* ASCII only */
 slice slice_trim(slice s);                       /* blanks at both ends */
 bool slice_to_u64(slice s, uint64_t *value_out); /* whole slice decimal, no sign, no overflow */

@@ -32,13 +32,6 @@ typedef struct place {
 
 /* ---- sentences ---- */
 
-enum { SHOWN_MAX = 200 };
-
-/* As much of a path as fits a sentence, cut between characters. */
-    }
-    return (int)n;
-}
-
 static err fail_node(const edit *e, const char *what) {
     return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Node(%.*s) %s", e->number, slice_shown(e->path.text), e->path.text.p, what);
 }
@@ -66,8 +59,8 @@ static err fail_parent(const edit *e, size_t depth) {
 }
 
 static err fail_index(const edit *e, slice step) {
-    return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Index(%.*s) to operate on is out of array bounds", e->number, slice_shown(step),
-                   step.p);
+    return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Index(%.*s) to operate on is out of array bounds", e->number,
+                   slice_shown(step), step.p);
 }
 
 /* ---- finding ---- */

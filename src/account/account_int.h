@@ -3,6 +3,8 @@
 #pragma once
 
 #include <pthread.h>
+/* uthash's own default has switch cases that fall through unannotated, which clang does not take. */
+#define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
 #include "account/account.h"

@@ -277,7 +277,11 @@ static err prepare_list(feed *f) {
     TRY(sql_partition_key(q));
     TRY(read_scope(f));
     TRY(read_continuation(f));
-    return f->at < f->end ? sql_check_session(q, &q->container->space->ranges[f->at]) : OK;
+    if (f->at == f->end) {
+        return OK;
+    }
+    q->range = &q->container->space->ranges[f->at];
+    return sql_check_session(q, q->range);
 }
 
 void sql_item_list(sql_request *q) {

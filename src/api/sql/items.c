@@ -28,7 +28,8 @@ static err find_item(sql_request *q, item_found *found) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &key));
-    TRY(sql_check_session(q, container_route(q->container, &key.epk)));
+    q->range = container_route(q->container, &key.epk);
+    TRY(sql_check_session(q, q->range));
     err code = item_read(account_items(q->front->account), &q->op, q->container, &key, found);
     if (reads_twice(q)) {
         q->op.charge_ru *= CHARGE_STRONG_READ_FACTOR;
@@ -126,13 +127,12 @@ static void written(sql_request *q) {
         sql_fail(q, code);
         return;
     }
-    const container_range *range = container_route(q->container, &item->key.epk);
     sql_start(q, status_of(item));
     if (item->kind != ITEM_DELETE) {
         sql_add_etag(q, item->after.lsn, item->after.ts);
     }
-    sql_add_range(q, range, item->after.lsn);
-    sql_add_usage(q, range, 1);
+    sql_add_range(q, q->range, item->after.lsn);
+    sql_add_usage(q, q->range, 1);
     buf *out = sql_start_body(q);
     if (item->kind != ITEM_DELETE && !wants_minimal(q)) {
         sql_write_item(out, q->container, item->result, &item->after);
@@ -142,6 +142,7 @@ static void written(sql_request *q) {
 }
 
 static void submit_one(sql_request *q) {
+    q->range = container_route(q->container, &q->one.key.epk);
     q->commit = (item_commit){.ops = &q->one, .n = 1, .atomic = true, .range_id = -1};
     sql_submit_items(q, written);
 }

@@ -35,17 +35,27 @@ static slice map_etag(sql_request *q) {
     return arena_printf(q->http->arena, "\"%u\"", q->container->space->map->next_id);
 }
 
+static void answer_same(sql_request *q) {
+    sql_start(q, 304);
+    sql_field_text(q, "etag", map_etag(q));
+    sql_add_account(q);
+    sql_add_container_paths(q, q->container);
+    sql_start_body(q);
+    sql_end(q);
+}
+
 void sql_range_list(sql_request *q) {
     uint32_t after;
     size_t max, n = 0;
     err code = sql_page_size(q, &max);
     code = code != OK ? code : sql_continuation_number(q, &after);
     code = code != OK ? code : sql_find_container(q);
-    if (code == OK && sql_has(q, FIELD_A_IM) && slice_eq(sql_get(q, FIELD_IF_NONE_MATCH), map_etag(q))) {
-        code = E_NOT_MODIFIED;
-    }
     if (code != OK) {
         sql_fail(q, code);
+        return;
+    }
+    if (sql_has(q, FIELD_A_IM) && slice_eq(sql_get(q, FIELD_IF_NONE_MATCH), map_etag(q))) {
+        answer_same(q);
         return;
     }
     const container *c = q->container;

@@ -1,8 +1,11 @@
 /* From an HTTP request to its handler: probes, route, signature, consistency, then a table of kinds and verbs. */
+#include <ctype.h>
 #include <stdlib.h>
 
 #include "api/sql/sql_int.h"
 #include "base/memory.h"
+
+enum { UUID_TEXT = 36 };
 
 #define ARRAY_N(a) (sizeof(a) / sizeof *(a))
 
@@ -169,16 +172,28 @@ static err find_handler(sql_request *q, sql_handler *handler_out) {
 
 /* ---- requests ---- */
 
+static bool is_dash(size_t at) {
+    return at == 8 || at == 13 || at == 18 || at == 23;
+}
+
+static bool is_uuid(slice text) {
+    bool good = text.n == UUID_TEXT;
+    for (size_t i = 0; good && i < UUID_TEXT; i++) {
+        good = is_dash(i) ? text.p[i] == '-' : isxdigit((unsigned char)text.p[i]) != 0;
+    }
+    return good;
+}
+
 static void make_activity(sql_request *q) {
     slice given = sql_get(q, FIELD_ACTIVITY_ID);
-    if (given.n == 36) {
-        memcpy(q->activity, given.p, 36);
+    if (is_uuid(given)) {
+        memcpy(q->activity, given.p, UUID_TEXT);
         return;
     }
     static const char digits[] = "0123456789abcdef";
     uint64_t bits[2] = {random_u64(net_loop_random(q->http->loop)), random_u64(net_loop_random(q->http->loop))};
-    for (unsigned i = 0, d = 0; i < 36; i++) {
-        if (i == 8 || i == 13 || i == 18 || i == 23) {
+    for (unsigned i = 0, d = 0; i < UUID_TEXT; i++) {
+        if (is_dash(i)) {
             q->activity[i] = '-';
         } else {
             q->activity[i] = digits[bits[d / 16] >> (4 * (d % 16)) & 15];

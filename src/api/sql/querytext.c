@@ -5,11 +5,11 @@
 
 enum { DEPTH_MAX = 32, KEYS_MAX = 10000 };
 
-typedef enum node_kind { NODE_EQUAL, NODE_AND, NODE_OR } node_kind;
+typedef enum node_kind { NODE_EQUAL, NODE_ABSENT, NODE_AND, NODE_OR } node_kind;
 
 struct query_node {
     node_kind kind;
-    doc_path path;    /* of NODE_EQUAL, below the alias */
+    doc_path path;    /* of NODE_EQUAL and NODE_ABSENT, below the alias */
     pkey_value value; /* a scalar of any kind */
     query_node *children;
     query_node *next; /* in its parent's list */
@@ -246,6 +246,16 @@ static err take_list(parser *p, const doc_path *path, query_node **node_out) {
     return take_mark(p, ')') ? OK : unsupported(p);
 }
 
+/* IS_DEFINED(path) = false, as SDKs ask for items without a key. */
+static err take_absent(parser *p, query_node **node_out) {
+    *node_out = new_node(p, NODE_ABSENT);
+    if (!take_mark(p, '(')) {
+        return unsupported(p);
+    }
+    TRY(take_path(p, &(*node_out)->path));
+    return take_mark(p, ')') && take_mark(p, '=') && take_keyword(p, "false") ? OK : unsupported(p);
+}
+
 static err take_comparison(parser *p, query_node **node_out) {
     if (take_mark(p, '(')) {
         if (++p->depth > DEPTH_MAX) {
@@ -254,6 +264,9 @@ static err take_comparison(parser *p, query_node **node_out) {
         TRY(take_or(p, node_out));
         p->depth--;
         return take_mark(p, ')') ? OK : unsupported(p);
+    }
+    if (take_keyword(p, "IS_DEFINED")) {
+        return take_absent(p, node_out);
     }
     doc_path path;
     TRY(take_path(p, &path));
@@ -343,6 +356,10 @@ static bool equals(slice document, const query_node *node) {
 }
 
 static bool passes(const query_node *node, slice document) {
+    bson_iter_t it;
+    if (node->kind == NODE_ABSENT) {
+        return !doc_find(document, &node->path, &it);
+    }
     if (node->kind == NODE_EQUAL) {
         return equals(document, node);
     }
@@ -389,8 +406,8 @@ static bool read_key(const container *c, const query_node *alternative, item_key
     key->id = SLICE_EMPTY;
     for (const query_node *node = first; node; node = alternative->kind == NODE_AND ? node->next : NULL) {
         bool known = false;
-        if (node->kind != NODE_EQUAL) {
-            return false;
+        if (node->kind != NODE_ABSENT && (node->kind != NODE_EQUAL || node->value.type == PKEY_UNDEFINED)) {
+            return false; /* what equals undefined is nothing, and no key */
         }
         for (unsigned i = 0; i < c->key.n; i++) {
             if (same_path(&node->path, &c->key.paths[i])) {

@@ -2,7 +2,8 @@
  * resource) and for read-many.
  *
  *   SELECT * FROM x [alias] [WHERE condition]
- *   condition: path = value, path IN (value, …), AND, OR, parentheses; values are literals or @parameters; paths x.a.b or x["a"]
+ *   condition: path = value, path IN (value, …), IS_DEFINED(path) = false, AND, OR, parentheses; values are literals or @parameters;
+ *   paths x.a.b or x["a"]
  *
  * Anything else is refused with a sentence that says so. */
 #pragma once

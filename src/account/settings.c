@@ -182,6 +182,21 @@ static slice member_document(slice from, const char *name) {
     return slice_of(p, n);
 }
 
+/* As it came, with the kind that it has when it says none. */
+static void add_partition_key(bson_t *settings, slice given) {
+    bson_t definition;
+    bson_append_document_begin(settings, "partitionKey", -1, &definition);
+    static const char *const names[] = {"paths", "kind", "version", "systemKey"};
+    bson_iter_t it;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], "kind") == 0 && !doc_find_key(given, SLICE_LIT("kind"), &it)) {
+            bson_append_utf8(&definition, "kind", -1, "Hash", -1);
+        }
+        copy_member(&definition, given, names[i]);
+    }
+    bson_append_document_end(settings, &definition);
+}
+
 /* Mode, automatic and paths in place with their defaults; everything else as it came. */
 static void add_indexing_policy(bson_t *settings, slice given, bool off) {
     bson_t policy;
@@ -233,7 +248,7 @@ static void make_canonical(op *o, slice properties, container *c) {
     bson_append_utf8(&settings, "id", -1, c->id.p, (int)c->id.n);
     add_indexing_policy(&settings, member_document(properties, "indexingPolicy"), c->index.off);
     if (c->key.n) {
-        copy_member(&settings, properties, "partitionKey");
+        add_partition_key(&settings, member_document(properties, "partitionKey"));
     }
     copy_member(&settings, properties, "defaultTtl");
     copy_member(&settings, properties, "uniqueKeyPolicy");

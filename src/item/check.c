@@ -7,9 +7,8 @@ err item_check_id(op *o, slice id) {
                        "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
                        slice_shown(id), id.p ? id.p : "", LIMIT_ID_BYTES + 1);
     }
-    if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n) || memchr(id.p, '#', id.n) || memchr(id.p, '?', id.n)) {
-        return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/', '\\', '#' or '?'.", slice_shown(id),
-                       id.p);
+    if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n)) { /* some SDKs refuse more, the service does not */
+        return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/' or '\\'.", slice_shown(id), id.p);
     }
     return OK;
 }

@@ -1,0 +1,126 @@
+// Time to live: of containers and of items; expired items are gone from reads at once, and from the disk soon after.
+
+import { assert, suite, fails, refused, key, sleep, eventually } from "./harness.js";
+
+const gone = async (container, id) => (await container.item(id, "a").read()).statusCode === 404;
+const there = async (container, id) => (await container.item(id, "a").read()).statusCode === 200;
+const usage = async (container) => {
+  const { headers } = await container.read({ populateQuotaInfo: true });
+  const [, kilobytes, count] = /documentsSize=(\d+);documentsCount=(\d+);/.exec(headers["x-ms-resource-usage"]);
+  return { kilobytes: Number(kilobytes), count: Number(count) };
+};
+
+suite(
+  "ttl",
+  (t) => {
+    t.it("of a container ends its items, however they are looked for", async () => {
+      const container = await t.container({ defaultTtl: 2 });
+      await container.items.create({ id: "1", pk: "a", v: 1 });
+      await container.items.create({ id: "2", pk: "a", v: 1 });
+      await container.items.create({ id: "3", pk: "a", v: 1 });
+      assert.ok(await there(container, "1"));
+      await eventually("the item expires", () => gone(container, "1"));
+      const { resources } = await container.items.readAll().fetchAll();
+      assert.deepEqual(resources, []);
+      assert.deepEqual((await container.items.readAll({ partitionKey: "a" }).fetchAll()).resources, []);
+      await fails(container.item("1", "a").replace({ id: "1", pk: "a" }), 404);
+      await fails(container.item("1", "a").delete(), 404);
+      await fails(container.item("1", "a").patch([{ op: "set", path: "/v", value: 2 }]), 404);
+      const { statusCode, resource } = await container.items.create({ id: "1", pk: "a", v: 3 });
+      assert.equal(statusCode, 201);
+      assert.equal(resource.v, 3);
+      assert.equal((await container.items.upsert({ id: "2", pk: "a" })).statusCode, 201);
+      const { result } = await container.items.batch([{ operationType: "Create", resourceBody: { id: "3", pk: "a" } }], "a");
+      assert.equal(result[0].statusCode, 201);
+    });
+
+    t.it("of an item goes before the container's", async () => {
+      const container = await t.container({ defaultTtl: -1 });
+      await container.items.create({ id: "stays", pk: "a" });
+      await container.items.create({ id: "goes", pk: "a", ttl: 1 });
+      const short = await t.container({ defaultTtl: 1 });
+      await short.items.create({ id: "stays", pk: "a", ttl: -1 });
+      await short.items.create({ id: "goes later", pk: "a", ttl: 1000 });
+      await short.items.create({ id: "goes", pk: "a" });
+      await eventually("both go", async () => (await gone(container, "goes")) && (await gone(short, "goes")));
+      assert.ok(await there(container, "stays"));
+      assert.ok(await there(short, "stays"));
+      assert.ok(await there(short, "goes later"));
+    });
+
+    t.it("of an item means nothing in a container without", async () => {
+      const container = await t.container();
+      const { resource } = await container.items.create({ id: "1", pk: "a", ttl: 1 });
+      assert.equal(resource.ttl, 1);
+      await sleep(2500);
+      assert.ok(await there(container, "1"));
+    });
+
+    t.it("starts anew with every write", async () => {
+      const container = await t.container({ defaultTtl: 2 });
+      await container.items.create({ id: "1", pk: "a" });
+      for (let i = 0; i < 4; i++) {
+        await sleep(800);
+        await container.item("1", "a").patch([{ op: "set", path: "/v", value: i }]);
+      }
+      assert.ok(await there(container, "1"));
+      await container.item("1", "a").patch([{ op: "set", path: "/ttl", value: -1 }]);
+      await sleep(2500);
+      assert.ok(await there(container, "1"), "the patch gave it a ttl of its own");
+    });
+
+    t.it("turned on later ends the items of before as well", async () => {
+      const container = await t.container();
+      for (let i = 0; i < 20; i++) await container.items.create({ id: `${i}`, pk: "a" });
+      await container.items.create({ id: "own", pk: "a", ttl: 1 });
+      await sleep(2100);
+      assert.ok(await there(container, "own"));
+      const { resource } = await container.read();
+      await container.replace({ ...resource, defaultTtl: 1000 });
+      assert.ok(await gone(container, "own"), "its own ttl counts from its last write");
+      assert.ok(await there(container, "0"));
+      await container.replace({ ...resource, defaultTtl: 1 });
+      assert.ok(await gone(container, "0"));
+      await eventually("the sweep removes them", async () => (await usage(container)).count === 0);
+    });
+
+    t.it("ends in the sweep, which gives the space back", async () => {
+      const container = await t.container({ defaultTtl: 2 });
+      const text = "x".repeat(20_000);
+      for (let i = 0; i < 20; i++) await container.items.create({ id: `${i}`, pk: `${i}`, text });
+      await container.items.create({ id: "stays", pk: "a", ttl: -1 });
+      const { kilobytes, count } = await usage(container);
+      assert.equal(count, 21);
+      assert.ok(kilobytes >= 380 && kilobytes <= 420, `${kilobytes} KB`);
+      await eventually("the bytes are gone", async () => (await usage(container)).count === 1);
+      assert.equal((await usage(container)).kilobytes, 0);
+      assert.ok(await there(container, "stays"));
+    });
+
+    t.it("frees unique keys", async () => {
+      const container = await t.container({ defaultTtl: 1, uniqueKeyPolicy: { uniqueKeys: [{ paths: ["/email"] }] } });
+      await container.items.create({ id: "1", pk: "a", email: "x" });
+      await fails(container.items.create({ id: "2", pk: "a", email: "x" }), 409);
+      await eventually("it expires", () => gone(container, "1"));
+      assert.equal((await container.items.create({ id: "2", pk: "a", email: "x" })).statusCode, 201);
+    });
+
+    t.it("is -1 or 1 to 2147483647", async () => {
+      const container = await t.container({ defaultTtl: -1 });
+      for (const ttl of [0, -2, 1.5, "1", true, 2147483648, [], {}]) {
+        await fails(container.items.create({ id: "bad", pk: "a", ttl }), 400, { text: "The input ttl is invalid." });
+        const answer = await t.rest.post(`${t.databasePath}/colls`, { id: "bad", partitionKey: { paths: ["/pk"] }, defaultTtl: ttl });
+        refused(answer, 400, { text: "The input DefaultTimeToLive is invalid." });
+      }
+      for (const ttl of [-1, 1, 2147483647]) {
+        assert.equal((await container.items.upsert({ id: "good", pk: "a", ttl })).resource.ttl, ttl);
+        const made = await t.rest.post(`${t.databasePath}/colls`, { id: t.name(), partitionKey: { paths: ["/pk"] }, defaultTtl: ttl });
+        assert.equal(made.json.defaultTtl, ttl);
+      }
+      const path = `${t.databasePath}/colls/${container.id}`;
+      const patch = await t.rest.patch(`${path}/docs/good`, { operations: [{ op: "set", path: "/ttl", value: 0 }] }, { headers: key("a") });
+      refused(patch, 400, { text: "The input ttl is invalid." });
+    });
+  },
+  { concurrency: true },
+);

@@ -35,6 +35,7 @@ enum {
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
     WAL_BYTES_MAX = 512 * 1024 * 1024,
     FILTER_BITS = 10,
+    ITEM_BLOCK_BYTES = 16 * 1024,
 };
 
 typedef struct reclaim_job {
@@ -348,9 +349,15 @@ static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
     rocksdb_block_based_options_set_block_cache(table, r->cache);
     rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
     rocksdb_block_based_options_set_format_version(table, 5);
-    rocksdb_block_based_options_set_data_block_index_type(table, rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
-    rocksdb_block_based_options_set_data_block_hash_ratio(table, 0.75);
-    rocksdb_block_based_options_set_block_size(table, family == STORE_ITEMS ? 8192 : 4096);
+    if (family == STORE_ITEMS) { /* large values found by keys that exist: docs/layout.md, "What the options do" */
+        rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
+        rocksdb_block_based_options_set_block_restart_interval(table, 1);
+        rocksdb_options_set_optimize_filters_for_hits(o, 1);
+    } else {
+        rocksdb_block_based_options_set_data_block_index_type(table,
+                                                              rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
+        rocksdb_block_based_options_set_data_block_hash_ratio(table, 0.75);
+    }
     rocksdb_options_set_block_based_table_factory(o, table);
     rocksdb_block_based_options_destroy(table);
 

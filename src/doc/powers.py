@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes powers.h, the table of 10^k that number.c multiplies by. Run it here: ./powers.py > powers.h
+"""Writes powers.h, the table of 10^k that number.c multiplies by; the build runs it.
 
 Each line is the 128 highest bits of 10^k, for every k that a double can meet. Positive powers are cut off, negative ones rounded
 up: what exact reading wants (Lemire, "Number parsing at a gigabyte per second"); number.c adds the one that writing wants.

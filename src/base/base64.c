@@ -71,7 +71,11 @@ static bool decode(buf *out, slice text, char last) {
         char bytes[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
         buf_add(out, bytes, (size_t)(3 - pad));
     }
-    return buf_ok(out);
+    if (!buf_ok(out)) {
+        out->n = before;
+        return false;
+    }
+    return true;
 }
 
 bool base64_decode(buf *out, slice text) {

@@ -24,5 +24,6 @@ void log_write(log_level level, const char *module, const char *message, const c
         }                                                                                                                                  \
     } while (0)
 
-/* A value made safe for a field: quoted when needed, control characters escaped, cut at the buffer's end. Returns `into`. */
+/* A value made safe for a field: quoted, control characters escaped, cut at the buffer's end. Returns `into`, or "" where there is no room
+ * for anything. */
 const char *log_value(char *into, unsigned long into_bytes, const char *p, unsigned long n);

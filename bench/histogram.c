@@ -2,8 +2,9 @@
 
 /* Values under 64 have a bucket each; above, the six bits after the first one choose the bucket within the power of two. */
 static unsigned bucket_of(uint64_t v) {
-    if (v < 64)
+    if (v < 64) {
         return (unsigned)v;
+    }
     unsigned power = 63 - (unsigned)__builtin_clzll(v), bucket = (power - 5) * 64 + (unsigned)(v >> (power - 6) & 63);
     return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
 }
@@ -15,22 +16,27 @@ static uint64_t value_of(unsigned bucket) {
 void histogram_add(histogram *h, uint64_t nanoseconds) {
     h->counts[bucket_of(nanoseconds)]++;
     h->total++;
-    if (nanoseconds > h->max)
+    if (nanoseconds > h->max) {
         h->max = nanoseconds;
+    }
 }
 
 void histogram_merge(histogram *into, const histogram *from) {
-    for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+    for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
         into->counts[i] += from->counts[i];
+    }
     into->total += from->total;
-    if (from->max > into->max)
+    if (from->max > into->max) {
         into->max = from->max;
+    }
 }
 
 uint64_t histogram_at(const histogram *h, double fraction) {
     uint64_t wanted = (uint64_t)(fraction * (double)h->total), seen = 0;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        if ((seen += h->counts[i]) > wanted)
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        if ((seen += h->counts[i]) > wanted) {
             return value_of(i);
+        }
+    }
     return h->max;
 }

@@ -97,15 +97,17 @@ static uint64_t random_next(uint64_t *state) {
 }
 
 static void check(char *error) {
-    if (error == NULL)
+    if (error == NULL) {
         return;
+    }
     fprintf(stderr, "layout: %s\n", error);
     exit(1);
 }
 
 static void put_be(char *p, uint64_t v, int bytes) {
-    for (int i = bytes - 1; i >= 0; i--, v >>= 8)
+    for (int i = bytes - 1; i >= 0; i--, v >>= 8) {
         p[i] = (char)(v & 0xff);
+    }
 }
 
 /* ---- keys and values, all a function of the item's number ---- */
@@ -144,11 +146,13 @@ static void number_key(key *k, uint64_t number) {
 static void item_value(char *out, uint64_t number) {
     static const char words[] = "\"temperature\":21.5,\"humidity\":40,\"name\":\"device\",\"ok\":true,     ";
     for (size_t i = 0; i < VALUE_BYTES; i += 64) {
-        if (i / 64 % 2)
+        if (i / 64 % 2) {
             memcpy(out + i, words, 64);
-        else
-            for (size_t j = 0; j < 64; j += 8)
+        } else {
+            for (size_t j = 0; j < 64; j += 8) {
                 put_be(out + i + j, mix(number * 1024 + i + j), 8);
+            }
+        }
     }
 }
 
@@ -169,10 +173,12 @@ static rocksdb_options_t *family_options(size_t block_bytes, bool small) {
     rocksdb_block_based_options_set_block_cache(t, cache);
     rocksdb_block_based_options_set_block_size(t, block_bytes);
     rocksdb_block_based_options_set_format_version(t, 5);
-    if (!small)
+    if (!small) {
         rocksdb_block_based_options_set_block_restart_interval(t, set.restart);
-    if (set.bloom_bits > 0)
+    }
+    if (set.bloom_bits > 0) {
         rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(set.bloom_bits));
+    }
     if (set.hash_index && (small || !set.by_number)) {
         rocksdb_block_based_options_set_data_block_index_type(t, rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
         rocksdb_block_based_options_set_data_block_hash_ratio(t, 0.75);
@@ -182,8 +188,9 @@ static rocksdb_options_t *family_options(size_t block_bytes, bool small) {
     rocksdb_options_set_write_buffer_size(o, (size_t)64 << 20);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_optimize_filters_for_hits(o, set.filters_for_hits);
-    if (set.row_cache_bytes && !small)
+    if (set.row_cache_bytes && !small) {
         rocksdb_options_set_row_cache(o, rocksdb_cache_create_lru(set.row_cache_bytes));
+    }
     return o;
 }
 
@@ -198,8 +205,9 @@ static void open_db(void) {
     rocksdb_options_set_max_open_files(db_options, -1);
     rocksdb_options_set_allow_mmap_reads(db_options, set.mmap);
     rocksdb_options_set_max_background_jobs(db_options, 2);
-    if (set.statistics)
+    if (set.statistics) {
         rocksdb_options_enable_statistics(db_options);
+    }
     const rocksdb_options_t *options[FAMILIES] = {family_options(4096, true), family_options(set.block_bytes, false),
                                                   family_options(set.small_block_bytes, true)};
     db = rocksdb_open_column_families(db_options, set.dir, FAMILIES, names, options, families, &error);
@@ -222,15 +230,17 @@ static uint64_t statistic(const char *name) {
 
 static bool busy(void) {
     bool any = false;
-    for (int f = FAMILY_ITEMS; f < FAMILIES; f++)
+    for (int f = FAMILY_ITEMS; f < FAMILIES; f++) {
         any |= property(f, "rocksdb.compaction-pending") || property(f, "rocksdb.num-running-compactions") ||
                property(f, "rocksdb.num-running-flushes") || property(f, "rocksdb.mem-table-flush-pending");
+    }
     return any;
 }
 
 static void settle(void) {
-    for (int idle = 0; idle < 5; idle = busy() ? 0 : idle + 1)
+    for (int idle = 0; idle < 5; idle = busy() ? 0 : idle + 1) {
         usleep(20000);
+    }
 }
 
 /* ---- (a) load ---- */
@@ -251,8 +261,9 @@ static double load(void) {
         const char *pointer = set.by_number ? big_endian : by_key.bytes;
         rocksdb_writebatch_put_cf(batch, families[FAMILY_ITEMS], item->bytes, item->n, value, sizeof value);
         rocksdb_writebatch_put_cf(batch, families[FAMILY_SMALL], other->bytes, other->n, pointer, set.by_number ? 8 : by_key.n);
-        if ((i + 1) % BATCH != 0 && i + 1 != set.items)
+        if ((i + 1) % BATCH != 0 && i + 1 != set.items) {
             continue;
+        }
         rocksdb_write(db, writing, batch, &error);
         check(error);
         rocksdb_writebatch_clear(batch);
@@ -269,9 +280,11 @@ static double flush_and_settle(void) {
         check(error);
     }
     settle();
-    if (set.compact)
-        for (int f = FAMILY_ITEMS; f < FAMILIES; f++)
+    if (set.compact) {
+        for (int f = FAMILY_ITEMS; f < FAMILIES; f++) {
             rocksdb_compact_range_cf(db, families[f], NULL, 0, NULL, 0);
+        }
+    }
     settle();
     return now() - start;
 }
@@ -282,8 +295,9 @@ static rocksdb_pinnableslice_t *get(enum family f, const char *k, size_t n) {
     char *error = NULL;
     rocksdb_pinnableslice_t *v = rocksdb_get_pinned_cf(db, reading, families[f], k, n, &error);
     check(error);
-    if (v == NULL)
+    if (v == NULL) {
         check(strdup("a key that was written is missing"));
+    }
     return v;
 }
 
@@ -317,8 +331,9 @@ static size_t read_store(const key *k) {
 
 static slot *slot_of(uint64_t hash) {
     uint64_t at = hash % CACHE_SLOTS;
-    while (slots[at].item != NULL && slots[at].hash != hash)
+    while (slots[at].item != NULL && slots[at].hash != hash) {
         at = (at + 1) % CACHE_SLOTS;
+    }
     return &slots[at];
 }
 
@@ -330,8 +345,9 @@ static size_t read_by_cached_number(const key *k) {
 
 static size_t read_cached_item(const key *k, char *out) {
     const cached_item *item = slot_of(hash_of(k))->item;
-    if (item == NULL || item->key.n != k->n || memcmp(item->key.bytes, k->bytes, k->n) != 0)
+    if (item == NULL || item->key.n != k->n || memcmp(item->key.bytes, k->bytes, k->n) != 0) {
         return read_store(k);
+    }
     memcpy(out, item->value, VALUE_BYTES);
     return VALUE_BYTES;
 }
@@ -364,12 +380,13 @@ static void *read_points(void *p) {
     do {
         for (int i = 0; i < 512; i++) {
             const key *k = &r->keys[r->done++ % KEYS];
-            if (r->way == WAY_STORE)
+            if (r->way == WAY_STORE) {
                 read_store(k);
-            else if (r->way == WAY_NUMBER_CACHE)
+            } else if (r->way == WAY_NUMBER_CACHE) {
                 read_by_cached_number(k);
-            else
+            } else {
                 read_cached_item(k, out);
+            }
         }
     } while (cpu_now() - start < r->seconds);
     r->took = cpu_now() - start;
@@ -383,11 +400,13 @@ static double point_reads(enum way way, int threads, double seconds) {
     for (int t = 0; t < threads; t++) {
         reader *r = &readers[t];
         *r = (reader){.seed = (uint64_t)t << 40, .way = way, .seconds = seconds, .keys = calloc(KEYS, sizeof(key))};
-        for (int i = 0; i < KEYS; i++)
+        for (int i = 0; i < KEYS; i++) {
             item_key(&r->keys[i], random_next(&r->seed) % set.items);
+        }
     }
-    for (int t = 0; t < threads; t++)
+    for (int t = 0; t < threads; t++) {
         pthread_create(&readers[t].thread, NULL, read_points, &readers[t]);
+    }
     for (int t = 0; t < threads; t++) {
         pthread_join(readers[t].thread, NULL);
         micros += 1e6 * readers[t].took / (double)readers[t].done / threads;
@@ -409,13 +428,17 @@ static void report_point_reads(void) {
     double micros[WAYS][2][ROUNDS];
     int ways = set.by_number ? WAYS : 1;
     point_reads(WAY_STORE, 1, 1);
-    for (int round = 0; round < ROUNDS; round++)
-        for (int way = 0; way < ways; way++)
-            for (int threads = 1; threads <= 2; threads++)
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int way = 0; way < ways; way++) {
+            for (int threads = 1; threads <= 2; threads++) {
                 micros[way][threads - 1][round] = point_reads(way, threads, 0.4);
+            }
+        }
+    }
     for (int way = 0; way < ways; way++) {
-        for (int t = 0; t < 2; t++)
+        for (int t = 0; t < 2; t++) {
             qsort(micros[way][t], ROUNDS, sizeof(double), compare_doubles);
+        }
         printf(",\"%sMicros\":[%.2f,%.2f]", way_names[way], micros[way][0][ROUNDS / 2], micros[way][1][ROUNDS / 2]);
     }
 }
@@ -447,17 +470,19 @@ static double index_hits(int rounds) {
     uint64_t seed = 99, numbers[WANTED];
     double took = 0;
     for (int round = 0; round < rounds; round++) {
-        for (int i = 0; i < WANTED; i++)
+        for (int i = 0; i < WANTED; i++) {
             numbers[i] = random_next(&seed) % set.items;
+        }
         qsort(numbers, WANTED, sizeof numbers[0], compare_numbers);
         double start = cpu_now();
         for (int i = 0; i < WANTED; i++) {
             key k;
             number_key(&k, numbers[i]);
-            if (set.by_number)
+            if (set.by_number) {
                 drop(get(FAMILY_ITEMS, k.bytes, k.n));
-            else
+            } else {
                 get_through(k.bytes, k.n);
+            }
         }
         took += cpu_now() - start;
     }
@@ -470,11 +495,13 @@ static void get_batch(char keys[][NUMBER_KEY_BYTES], size_t n) {
     size_t sizes[WANTED];
     rocksdb_pinnableslice_t *values[WANTED];
     char *errors[WANTED];
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         p[i] = keys[i], sizes[i] = NUMBER_KEY_BYTES;
+    }
     rocksdb_batched_multi_get_cf(db, reading, families[FAMILY_ITEMS], n, p, sizes, values, errors, false);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         check(errors[i]), drop(values[i]);
+    }
 }
 
 /* (d) again, with the batched get; only by number can use it in one step. */
@@ -483,14 +510,17 @@ static double index_hits_batched(int rounds) {
     static char keys[WANTED][NUMBER_KEY_BYTES];
     double took = 0;
     for (int round = 0; round < rounds; round++) {
-        for (int i = 0; i < WANTED; i++)
+        for (int i = 0; i < WANTED; i++) {
             numbers[i] = random_next(&seed) % set.items;
+        }
         qsort(numbers, WANTED, sizeof numbers[0], compare_numbers);
         double start = cpu_now();
-        for (int i = 0; i < WANTED; i++)
+        for (int i = 0; i < WANTED; i++) {
             put_be(keys[i], 3, 4), put_be(keys[i] + 4, numbers[i], 8);
-        for (int i = 0; i < WANTED; i += 100)
+        }
+        for (int i = 0; i < WANTED; i += 100) {
             get_batch(keys + i, 100);
+        }
         took += cpu_now() - start;
     }
     return 1e6 * took / rounds / WANTED;
@@ -506,11 +536,13 @@ static double partition_reads(int rounds) {
         size_t n, prefix_bytes = partition_prefix(prefix, random_next(&seed) % (set.items / set.per_partition));
         for (rocksdb_iter_seek(it, prefix, prefix_bytes); rocksdb_iter_valid(it); rocksdb_iter_next(it), rows++) {
             const char *k = rocksdb_iter_key(it, &n);
-            if (n < prefix_bytes || memcmp(k, prefix, prefix_bytes) != 0)
+            if (n < prefix_bytes || memcmp(k, prefix, prefix_bytes) != 0) {
                 break;
+            }
             const char *v = rocksdb_iter_value(it, &n);
-            if (!set.by_number)
+            if (!set.by_number) {
                 continue;
+            }
             char number[NUMBER_KEY_BYTES];
             put_be(number, 3, 4);
             memcpy(number + 4, v, 8);
@@ -534,45 +566,47 @@ static void parse(int argc, char **argv) {
                                             {"restart", 1, 0, 'r'},    {"row-cache-mb", 1, 0, 'R'},
                                             {"points", 0, 0, 'P'},     {0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 'd')
+        if (c == 'd') {
             set.dir = optarg;
-        else if (c == 'l')
+        } else if (c == 'l') {
             set.by_number = strcmp(optarg, "number") == 0;
-        else if (c == 'n')
+        } else if (c == 'n') {
             set.items = strtoull(optarg, NULL, 10);
-        else if (c == 'p')
+        } else if (c == 'p') {
             set.per_partition = strtoull(optarg, NULL, 10);
-        else if (c == 'b')
+        } else if (c == 'b') {
             set.block_bytes = strtoul(optarg, NULL, 10);
-        else if (c == 's')
+        } else if (c == 's') {
             set.small_block_bytes = strtoul(optarg, NULL, 10);
-        else if (c == 'c')
+        } else if (c == 'c') {
             set.cache_bytes = strtoul(optarg, NULL, 10) << 20;
-        else if (c == 'f')
+        } else if (c == 'f') {
             set.bloom_bits = atoi(optarg);
-        else if (c == 'z')
+        } else if (c == 'z') {
             set.compress = true;
-        else if (c == 'm')
+        } else if (c == 'm') {
             set.mmap = true;
-        else if (c == 'h')
+        } else if (c == 'h') {
             set.hash_index = true;
-        else if (c == 'C')
+        } else if (c == 'C') {
             set.compact = true;
-        else if (c == 'S')
+        } else if (c == 'S') {
             set.statistics = true;
-        else if (c == 'F')
+        } else if (c == 'F') {
             set.filters_for_hits = true;
-        else if (c == 'r')
+        } else if (c == 'r') {
             set.restart = atoi(optarg);
-        else if (c == 'R')
+        } else if (c == 'R') {
             set.row_cache_bytes = strtoul(optarg, NULL, 10) << 20;
-        else if (c == 'P')
+        } else if (c == 'P') {
             set.points_only = true;
-        else
+        } else {
             exit(2);
+        }
     }
-    if (set.dir == NULL || set.items < WANTED || set.per_partition == 0)
+    if (set.dir == NULL || set.items < WANTED || set.per_partition == 0) {
         check(strdup("give --dir, an empty folder, and --items of 1000 or more"));
+    }
 }
 
 static void report_load(double loaded, double settled) {
@@ -583,16 +617,19 @@ static void report_load(double loaded, double settled) {
     printf("{\"layout\":\"%s\",\"items\":%" PRIu64 ",\"perPartition\":%" PRIu64, set.by_number ? "number" : "key", set.items,
            set.per_partition);
     printf(",\"insertPerSecond\":%.0f,\"settleSeconds\":%.2f,\"diskMB\":%.0f", (double)set.items / loaded, settled, disk / 1e6);
-    if (set.statistics)
+    if (set.statistics) {
         printf(",\"writeAmplification\":%.2f", written / payload);
+    }
 }
 
 static void report_scans(void) {
     printf(",\"scanMBs\":%.0f,\"indexHitMicros\":%.2f", scan(), index_hits(50));
-    if (set.by_number)
+    if (set.by_number) {
         printf(",\"indexHitBatchedMicros\":%.2f", index_hits_batched(50));
-    if (set.per_partition > 1)
+    }
+    if (set.per_partition > 1) {
         printf(",\"partitionRowMicros\":%.2f", partition_reads(50));
+    }
 }
 
 int main(int argc, char **argv) {
@@ -601,14 +638,17 @@ int main(int argc, char **argv) {
     double loaded = load(), settled = flush_and_settle();
     report_load(loaded, settled);
     scan(); /* brings everything into the cache */
-    if (set.by_number)
+    if (set.by_number) {
         fill_caches();
+    }
     report_point_reads();
-    if (!set.points_only)
+    if (!set.points_only) {
         report_scans();
+    }
     printf(",\"cacheMB\":%zu}\n", rocksdb_cache_get_usage(cache) >> 20);
-    for (int f = 0; f < FAMILIES; f++)
+    for (int f = 0; f < FAMILIES; f++) {
         rocksdb_column_family_handle_destroy(families[f]);
+    }
     rocksdb_close(db);
     return 0;
 }

@@ -52,7 +52,7 @@ typedef struct connection {
     char *out, *in;
     size_t out_n, out_sent, in_n;
     uint64_t sent_at;
-    bool connecting;
+    bool connecting, waiting; /* waiting: a request is out */
 } connection;
 
 typedef struct worker {
@@ -87,46 +87,55 @@ static bool is_field(const char *line, const char *name, size_t n) {
 /* Reads a complete head; false while its end has not come. */
 static bool parse_head(const char *in, size_t n, answer *a) {
     const char *end = memmem(in, n, "\r\n\r\n", 4);
-    if (end == NULL || n < 16)
+    if (end == NULL || n < 16) {
         return false;
+    }
     *a = (answer){.status = (unsigned)atoi(in + 9), .body_at = (size_t)(end - in) + 4, .body_bytes = SIZE_MAX};
-    if (a->status >= STATUS_MAX)
+    if (a->status >= STATUS_MAX) {
         a->status = 0;
+    }
     for (const char *line = memchr(in, '\n', n); line < end; line = memchr(line, '\n', (size_t)(end + 4 - line))) {
         line++;
         char c = (char)(*line | 0x20);
-        if (c == 'c' && is_field(line, "content-length:", 15))
+        if (c == 'c' && is_field(line, "content-length:", 15)) {
             a->body_bytes = strtoul(line + 15, NULL, 10);
-        else if (c == 'c' && is_field(line, "connection: close", 17))
+        } else if (c == 'c' && is_field(line, "connection: close", 17)) {
             a->close = true;
-        else if (c == 't' && is_field(line, "transfer-encoding: chunked", 26))
+        } else if (c == 't' && is_field(line, "transfer-encoding: chunked", 26)) {
             a->chunked = true;
+        }
     }
-    if (a->status == 204 || a->status == 304)
+    if (a->status == 204 || a->status == 304) {
         a->body_bytes = 0;
+    }
     return true;
 }
 
 /* Bytes of a whole answer, or 0 while some are missing. */
 static size_t answer_bytes(const connection *c, answer *a) {
-    if (!parse_head(c->in, c->in_n, a))
+    if (!parse_head(c->in, c->in_n, a)) {
         return 0;
+    }
     if (!a->chunked) {
-        if (a->body_bytes == SIZE_MAX)
+        if (a->body_bytes == SIZE_MAX) {
             return 0; /* ends with the connection */
+        }
         size_t whole = a->body_at + a->body_bytes;
         return c->in_n >= whole ? whole : 0;
     }
     for (size_t at = a->body_at;;) {
         const char *line_end = memmem(c->in + at, c->in_n - at, "\r\n", 2);
-        if (line_end == NULL)
+        if (line_end == NULL) {
             return 0;
+        }
         size_t chunk = strtoul(c->in + at, NULL, 16);
         at = (size_t)(line_end - c->in) + 2 + chunk + 2;
-        if (at > c->in_n)
+        if (at > c->in_n) {
             return 0;
-        if (chunk == 0)
+        }
+        if (chunk == 0) {
             return at;
+        }
     }
 }
 
@@ -134,19 +143,23 @@ static size_t answer_bytes(const connection *c, answer *a) {
 
 static void watch(worker *w, connection *c, int operation, uint32_t events) {
     struct epoll_event e = {.events = events, .data.ptr = c};
-    if (epoll_ctl(w->epoll, operation, c->fd, &e) != 0)
+    if (epoll_ctl(w->epoll, operation, c->fd, &e) != 0) {
         die("epoll_ctl");
+    }
 }
 
 static void connect_again(worker *w, connection *c) {
-    if (c->fd >= 0)
+    if (c->fd >= 0) {
         close(c->fd);
+    }
     c->fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
-    if (c->fd < 0 || setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+    if (c->fd < 0 || setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
         die("socket");
-    if (connect(c->fd, address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS)
+    }
+    if (connect(c->fd, address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) {
         die("connect");
+    }
     c->connecting = true;
     c->in_n = 0;
     watch(w, c, EPOLL_CTL_ADD, EPOLLOUT);
@@ -169,8 +182,9 @@ static void send_rest(worker *w, connection *c) {
 }
 
 static uint64_t choose_number(worker *w) {
-    if (set.kind == REQUEST_CREATE || set.kind == REQUEST_BULK)
+    if (set.kind == REQUEST_CREATE || set.kind == REQUEST_BULK) {
         return atomic_fetch_add_explicit(&next_number, set.kind == REQUEST_BULK ? set.maker.bulk : 1, memory_order_relaxed);
+    }
     w->random ^= w->random << 13;
     w->random ^= w->random >> 7;
     w->random ^= w->random << 17;
@@ -187,11 +201,13 @@ static bool begin_request(worker *w, connection *c) {
     c->out_n = request_make(&w->maker, set.kind, number, c->out);
     c->out_sent = 0;
     c->sent_at = now_ns();
+    c->waiting = true;
     w->begun++;
     return true;
 }
 
 static void finish_answer(worker *w, connection *c, const answer *a, size_t bytes) {
+    c->waiting = false;
     if (w->counting) {
         histogram_add(&w->latencies, now_ns() - c->sent_at);
         w->statuses[a->status]++;
@@ -203,37 +219,52 @@ static void finish_answer(worker *w, connection *c, const answer *a, size_t byte
     }
     memmove(c->in, c->in + bytes, c->in_n - bytes);
     c->in_n -= bytes;
-    if (!begin_request(w, c))
+    if (!begin_request(w, c)) {
         return;
-    if (a->close)
+    }
+    if (a->close) {
         connect_again(w, c);
-    else
+    } else {
         send_rest(w, c);
+    }
+}
+
+/* The server has closed it. A request that was out goes out again on a new connection, unless what has come is an answer without length. */
+static void closed(worker *w, connection *c) {
+    answer a;
+    if (!c->waiting) {
+        close(c->fd);
+        c->fd = -1;
+        return;
+    }
+    if (parse_head(c->in, c->in_n, &a) && !a.chunked && a.body_bytes == SIZE_MAX) {
+        a.close = true;
+        finish_answer(w, c, &a, c->in_n);
+        return;
+    }
+    w->broken++;
+    c->out_sent = 0;
+    connect_again(w, c);
 }
 
 static void receive(worker *w, connection *c) {
     answer a;
     ssize_t n = recv(c->fd, c->in + c->in_n, INPUT_BYTES - 1 - c->in_n, 0);
-    if (n < 0 && errno == EAGAIN)
+    if (n < 0 && errno == EAGAIN) {
         return;
-    if (n <= 0) { /* closed under a request, which goes out again on a new connection */
-        if (parse_head(c->in, c->in_n, &a) && !a.chunked && a.body_bytes == SIZE_MAX) {
-            a.close = true;
-            finish_answer(w, c, &a, c->in_n);
-            return;
-        }
-        w->broken += c->in_n > 0 || n < 0;
-        c->out_sent = 0;
-        connect_again(w, c);
+    }
+    if (n <= 0) {
+        closed(w, c);
         return;
     }
     c->in_n += (size_t)n;
     c->in[c->in_n] = 0;
     size_t bytes = answer_bytes(c, &a);
-    if (bytes > 0)
+    if (bytes > 0) {
         finish_answer(w, c, &a, bytes);
-    else if (c->in_n == INPUT_BYTES - 1)
+    } else if (c->in_n == INPUT_BYTES - 1) {
         die("an answer is too long");
+    }
 }
 
 static void on_event(worker *w, connection *c, uint32_t events) {
@@ -242,8 +273,9 @@ static void on_event(worker *w, connection *c, uint32_t events) {
         socklen_t n = sizeof error;
         getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n);
         errno = error;
-        if (error != 0)
+        if (error != 0) {
             die("connect");
+        }
         c->connecting = false;
         watch(w, c, EPOLL_CTL_MOD, EPOLLIN);
         send_rest(w, c);
@@ -253,8 +285,9 @@ static void on_event(worker *w, connection *c, uint32_t events) {
         watch(w, c, EPOLL_CTL_MOD, EPOLLIN);
         send_rest(w, c);
     }
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         receive(w, c);
+    }
 }
 
 /* ---- one thread ---- */
@@ -266,8 +299,9 @@ static void open_connections(worker *w) {
         connection *c = &w->connections[i];
         *c = (connection){.fd = -1, .out = malloc(REQUEST_BYTES_MAX), .in = malloc(INPUT_BYTES)};
         w->active++;
-        if (begin_request(w, c))
+        if (begin_request(w, c)) {
             connect_again(w, c);
+        }
     }
 }
 
@@ -281,8 +315,9 @@ static void *work(void *p) {
         w->counting = now >= warm;
         request_tick(&w->maker, time(NULL));
         int n = epoll_wait(w->epoll, events, EVENTS, 100);
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             on_event(w, events[i].data.ptr, events[i].events);
+        }
     }
     return NULL;
 }
@@ -293,10 +328,12 @@ static unsigned exchange(const char *request, size_t n) {
     static char in[INPUT_BYTES];
     connection c = {.fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), .in = in};
     answer a = {0};
-    if (connect(c.fd, address->ai_addr, address->ai_addrlen) != 0 || send(c.fd, request, n, MSG_NOSIGNAL) != (ssize_t)n)
+    if (connect(c.fd, address->ai_addr, address->ai_addrlen) != 0 || send(c.fd, request, n, MSG_NOSIGNAL) != (ssize_t)n) {
         die("connect");
-    for (ssize_t got; answer_bytes(&c, &a) == 0 && (got = recv(c.fd, in + c.in_n, sizeof in - 1 - c.in_n, 0)) > 0;)
+    }
+    for (ssize_t got; answer_bytes(&c, &a) == 0 && (got = recv(c.fd, in + c.in_n, sizeof in - 1 - c.in_n, 0)) > 0;) {
         c.in_n += (size_t)got;
+    }
     close(c.fd);
     if (a.status == 0 || (a.status >= 300 && a.status != 409)) {
         fprintf(stderr, "tesela-load: setup refused:\n%.*s\n", (int)c.in_n, in);
@@ -342,12 +379,13 @@ static void set_mode(const char *mode) {
         request_kind kind;
     } modes[] = {{"read", REQUEST_READ},   {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT},
                  {"load", REQUEST_CREATE}, {"get", REQUEST_GET},       {"idle", REQUEST_READ}};
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, mode) == 0) {
             set.mode = modes[i].name;
             set.kind = modes[i].kind;
             return;
         }
+    }
     fprintf(stderr, "tesela-load: no mode '%s'\n", mode);
     exit(2);
 }
@@ -439,19 +477,22 @@ static void parse_flags(int argc, char **argv) {
     set.maker = (request_maker){.item_bytes = 1024, .database = "bench", .container = "items", .path = "/"};
     set_mode("read");
     set_url(url);
-    for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;)
+    for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
         take_flag(c, optarg);
+    }
     set.idle = strcmp(set.mode, "idle") == 0;
     if (strcmp(set.mode, "load") == 0) {
         set.seconds = 1e9;
         set.warm_up = 0;
         number_end = set.first + set.items;
-        if (set.maker.bulk > 0)
+        if (set.maker.bulk > 0) {
             set.kind = REQUEST_BULK;
+        }
     }
     if (set.items == 0 || set.threads < 1 || set.threads > THREADS_MAX || set.connections < set.threads || set.maker.item_bytes < 400 ||
-        (uint64_t)set.maker.bulk * (set.maker.item_bytes + 200) > REQUEST_BYTES_MAX - 4096)
+        (uint64_t)set.maker.bulk * (set.maker.item_bytes + 200) > REQUEST_BYTES_MAX - 4096) {
         help();
+    }
     atomic_store(&next_number, set.first);
 }
 
@@ -466,18 +507,21 @@ static double cpu_micros(uint64_t requests) {
 static void report(const worker *total, double seconds) {
     const histogram *h = &total->latencies;
     uint64_t errors = total->broken;
-    for (unsigned s = 0; s < STATUS_MAX; s++)
-        if (s < 200 || s > 299)
+    for (unsigned s = 0; s < STATUS_MAX; s++) {
+        if (s < 200 || s > 299) {
             errors += total->statuses[s];
+        }
+    }
     printf("{\"mode\":\"%s\",\"connections\":%d,\"threads\":%d,\"seconds\":%.3f,\"requests\":%" PRIu64 ",\"rate\":%.0f,\"errors\":%" PRIu64
            ",\"broken\":%" PRIu64 ",\"status\":{",
            set.mode, set.connections, set.threads, seconds, h->total, (double)h->total / seconds, errors, total->broken);
     const char *comma = "";
-    for (unsigned s = 0; s < STATUS_MAX; s++)
+    for (unsigned s = 0; s < STATUS_MAX; s++) {
         if (total->statuses[s] > 0) {
             printf("%s\"%u\":%" PRIu64, comma, s, total->statuses[s]);
             comma = ",";
         }
+    }
     printf("},\"microseconds\":{\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"max\":%.1f},\"bytesIn\":%" PRIu64
            ",\"clientCpuMicros\":%.2f}\n",
            (double)histogram_at(h, 0.5) / 1e3, (double)histogram_at(h, 0.9) / 1e3, (double)histogram_at(h, 0.99) / 1e3,
@@ -492,10 +536,12 @@ int main(int argc, char **argv) {
         return 2;
     }
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    if (getaddrinfo(set.host, set.port, &hints, &address) != 0)
+    if (getaddrinfo(set.host, set.port, &hints, &address) != 0) {
         die("no such host");
-    if (set.setup)
+    }
+    if (set.setup) {
         set_up();
+    }
     uint64_t start = now_ns();
     for (int i = 0; i < set.threads; i++) {
         workers[i].maker = set.maker;
@@ -506,8 +552,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < set.threads; i++) {
         pthread_join(workers[i].thread, NULL);
         histogram_merge(&total.latencies, &workers[i].latencies);
-        for (int s = 0; s < STATUS_MAX; s++)
+        for (int s = 0; s < STATUS_MAX; s++) {
             total.statuses[s] += workers[i].statuses[s];
+        }
         total.broken += workers[i].broken;
         total.bytes_in += workers[i].bytes_in;
         total.begun += workers[i].begun;

@@ -31,8 +31,9 @@ static char *add_text(char *p, const char *text) {
 }
 
 static char *add_hex(char *p, uint64_t v, int digits) {
-    for (int i = digits - 1; i >= 0; i--, v >>= 4)
+    for (int i = digits - 1; i >= 0; i--, v >>= 4) {
         p[i] = "0123456789abcdef"[v & 15];
+    }
     return p + digits;
 }
 
@@ -50,8 +51,9 @@ void request_guid(uint64_t number, char *out) {
 }
 
 void request_tick(request_maker *m, time_t now) {
-    if (now == m->date_s)
+    if (now == m->date_s) {
         return;
+    }
     m->date_s = now;
     sign_date(now, m->date, m->date_lower);
 }
@@ -83,8 +85,9 @@ static char *add_end(request_maker *m, char *p, signed_for what, size_t body_byt
     p = add(p, m->date, DATE_BYTES);
     p = add_text(p, body_bytes ? "\r\nContent-Type: application/json\r\nAccept: application/json\r\n" : "\r\nAccept: application/json\r\n");
     p = add_signature(m, p, what);
-    if (body_bytes)
+    if (body_bytes) {
         p += sprintf(p, "Content-Length: %zu\r\n", body_bytes);
+    }
     p = add_text(p, "Host: ");
     p = add_text(p, m->host);
     return add_text(p, "\r\nConnection: keep-alive\r\n\r\n");
@@ -109,8 +112,9 @@ static size_t container_link(const request_maker *m, char *out) {
 static char *add_letters(char *p, uint64_t number, size_t n) {
     for (size_t i = 0; i < n; i += 8) {
         uint64_t bits = mix(number * 1024 + i);
-        for (size_t j = i; j < i + 8 && j < n; j++, bits >>= 8)
+        for (size_t j = i; j < i + 8 && j < n; j++, bits >>= 8) {
             p[j] = (char)('a' + (bits & 0xff) % 26);
+        }
     }
     return p + n;
 }
@@ -128,8 +132,9 @@ static size_t item_body(const request_maker *m, uint64_t number, char *out) {
                  (unsigned long long)number, (double)(number % 100000) / 100.0, number % 2 ? "true" : "false", (unsigned)(number % 200),
                  (unsigned)(number % 52000));
     size_t used = (size_t)(p - out) + 2;
-    if (used < m->item_bytes)
+    if (used < m->item_bytes) {
         p = add_letters(p, number, m->item_bytes - used);
+    }
     p = add(p, "\"}", 2);
     return (size_t)(p - out);
 }
@@ -189,18 +194,21 @@ static size_t make_write(request_maker *m, request_kind kind, uint64_t number, c
     } else {
         request_guid(number, guid);
         p = add_partition_key(p, guid);
-        if (kind == REQUEST_UPSERT)
+        if (kind == REQUEST_UPSERT) {
             p = add_text(p, "x-ms-documentdb-is-upsert: true\r\n");
+        }
     }
     p = add_end(m, p, (signed_for){"post", "docs", link, n}, body_bytes);
     return (size_t)(add(p, body, body_bytes) - out);
 }
 
 size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *out) {
-    if (kind == REQUEST_READ)
+    if (kind == REQUEST_READ) {
         return make_read(m, number, out);
-    if (kind == REQUEST_GET)
+    }
+    if (kind == REQUEST_GET) {
         return make_get(m, number, out);
+    }
     return make_write(m, kind, number, out);
 }
 
@@ -220,8 +228,9 @@ size_t request_make_container(request_maker *m, uint32_t throughput, char *out) 
     int link_bytes = snprintf(link, sizeof link, "dbs/%s", m->database);
     char *p = out + sprintf(out, "POST /%s/colls", link);
     p = add(p, common_fields, sizeof common_fields - 1);
-    if (throughput > 0)
+    if (throughput > 0) {
         p += sprintf(p, "x-ms-offer-throughput: %u\r\n", throughput);
+    }
     p = add_end(m, p, (signed_for){"post", "colls", link, (size_t)link_bytes}, (size_t)n);
     return (size_t)(add(p, body, (size_t)n) - out);
 }

@@ -33,8 +33,9 @@ static uint64_t now_ns(void) {
 }
 
 static void check(char *error) {
-    if (error == NULL)
+    if (error == NULL) {
         return;
+    }
     fprintf(stderr, "rocks_writers: %s\n", error);
     exit(1);
 }
@@ -46,19 +47,22 @@ static uint64_t mix(uint64_t x) {
 }
 
 static void put_be(char *p, uint64_t v) {
-    for (int i = 7; i >= 0; i--, v >>= 8)
+    for (int i = 7; i >= 0; i--, v >>= 8) {
         p[i] = (char)(v & 0xff);
+    }
 }
 
 static void put_item(rocksdb_writebatch_t *batch, uint64_t number, char *value) {
     char key[12] = {0}, small[SMALL_KEY_BYTES], big_endian[8];
     put_be(key + 4, number);
     put_be(big_endian, number);
-    for (size_t i = 0; i < sizeof small; i += 8)
+    for (size_t i = 0; i < sizeof small; i += 8) {
         put_be(small + i, mix(number + i + 1));
+    }
     size_t value_bytes = batch_bytes - sizeof key - sizeof small - sizeof big_endian;
-    for (size_t i = 0; i + 8 <= value_bytes; i += 64)
+    for (size_t i = 0; i + 8 <= value_bytes; i += 64) {
         put_be(value + i, mix(number * 64 + i));
+    }
     rocksdb_writebatch_put(batch, key, sizeof key, value, value_bytes);
     rocksdb_writebatch_put(batch, small, sizeof small, big_endian, sizeof big_endian);
 }
@@ -75,8 +79,9 @@ static void *run(void *p) {
         rocksdb_write(db, synced, batch, &error);
         check(error);
         rocksdb_writebatch_clear(batch);
-        if (start >= counting_from)
+        if (start >= counting_from) {
             histogram_add(&w->latencies, now_ns() - start);
+        }
     }
     free(value);
     rocksdb_writebatch_destroy(batch);
@@ -93,18 +98,19 @@ int main(int argc, char **argv) {
     int count = 32;
     double seconds = 5, warm_up = 1;
     for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
-        if (c == 'd')
+        if (c == 'd') {
             dir = optarg;
-        else if (c == 'w')
+        } else if (c == 'w') {
             count = atoi(optarg);
-        else if (c == 'b')
+        } else if (c == 'b') {
             batch_bytes = strtoul(optarg, NULL, 10);
-        else if (c == 's')
+        } else if (c == 's') {
             seconds = atof(optarg);
-        else if (c == 'u')
+        } else if (c == 'u') {
             warm_up = atof(optarg);
-        else
+        } else {
             return 2;
+        }
     }
     if (dir == NULL || count < 1 || count > WRITERS_MAX || batch_bytes < 256) {
         fprintf(stderr, "rocks_writers --dir FOLDER [--writers 32] [--bytes 1400] [--seconds 5] [--warm-up 1]\n");
@@ -118,8 +124,9 @@ int main(int argc, char **argv) {
     check(error);
     counting_from = now_ns() + (uint64_t)(warm_up * 1e9);
     end = counting_from + (uint64_t)(seconds * 1e9);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         pthread_create(&writers[i].thread, NULL, run, &writers[i]);
+    }
     for (int i = 0; i < count; i++) {
         pthread_join(writers[i].thread, NULL);
         histogram_merge(&total, &writers[i].latencies);

@@ -11,22 +11,27 @@ enum { BLOCK = 64, KEY_BYTES_MAX = 128 };
 bool sign_init(signer *s, const char *key_base64) {
     unsigned char key[KEY_BYTES_MAX + 3] = {0}, block[BLOCK] = {0};
     size_t n = strlen(key_base64);
-    if (n == 0 || n % 4 != 0 || n / 4 * 3 > KEY_BYTES_MAX)
+    if (n == 0 || n % 4 != 0 || n / 4 * 3 > KEY_BYTES_MAX) {
         return false;
+    }
     int decoded = EVP_DecodeBlock(key, (const unsigned char *)key_base64, (int)n);
     size_t bytes = decoded < 0 ? 0 : (size_t)decoded - (key_base64[n - 1] == '=') - (key_base64[n - 2] == '=');
-    if (bytes == 0)
+    if (bytes == 0) {
         return false;
-    if (bytes > BLOCK)
+    }
+    if (bytes > BLOCK) {
         SHA256(key, bytes, block);
-    else
+    } else {
         memcpy(block, key, bytes);
-    for (int i = 0; i < BLOCK; i++)
+    }
+    for (int i = 0; i < BLOCK; i++) {
         block[i] ^= 0x36;
+    }
     SHA256_Init(&s->inner);
     SHA256_Update(&s->inner, block, BLOCK);
-    for (int i = 0; i < BLOCK; i++)
+    for (int i = 0; i < BLOCK; i++) {
         block[i] ^= 0x36 ^ 0x5c;
+    }
     SHA256_Init(&s->outer);
     SHA256_Update(&s->outer, block, BLOCK);
     return true;
@@ -60,6 +65,7 @@ void sign_date(time_t now, char *date, char *lower) {
     gmtime_r(&now, &t);
     strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &t);
     memcpy(date, text, DATE_BYTES);
-    for (int i = 0; i < DATE_BYTES; i++)
+    for (int i = 0; i < DATE_BYTES; i++) {
         lower[i] = (char)tolower((unsigned char)text[i]);
+    }
 }

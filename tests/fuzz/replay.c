@@ -16,13 +16,16 @@ static int replay_folder(const char *path, int depth) {
     int files = 0;
     for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
         char inner[PATH_MAX];
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.') {
             continue;
-        if (snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) < (int)sizeof inner)
+        }
+        if (snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) < (int)sizeof inner) {
             files += replay(inner, depth + 1);
+        }
     }
-    if (folder)
+    if (folder) {
         closedir(folder);
+    }
     return files;
 }
 
@@ -45,17 +48,20 @@ static int replay(const char *path, int depth) {
         fprintf(stderr, "replay: no such file or folder: %s\n", path);
         exit(1);
     }
-    if (S_ISDIR(s.st_mode))
+    if (S_ISDIR(s.st_mode)) {
         return depth < 4 ? replay_folder(path, depth) : 0;
+    }
     return replay_file(path, (size_t)s.st_size);
 }
 
 int main(int argc, char **argv) {
     int files = 0;
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++) {
         files += replay(argv[i], 0);
+    }
     printf("%d inputs\n", files);
-    if (files == 0)
+    if (files == 0) {
         fprintf(stderr, "replay: the corpus is empty\n");
+    }
     return files == 0;
 }

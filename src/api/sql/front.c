@@ -64,16 +64,19 @@ static const operation operations[] = {
     {SQL_OFFER, VERB_PUT, sql_offer_replace, false},
 };
 
-static bool is_query(const sql_request *q) {
-    return sql_flag(q, FIELD_IS_QUERY) || slice_starts(sql_get(q, FIELD_CONTENT_TYPE), SLICE_LIT("application/query+json"));
+bool sql_is_query(const sql_request *q) {
+    slice type = sql_get(q, FIELD_CONTENT_TYPE);
+    bool says = sql_flag(q, FIELD_IS_QUERY) || sql_flag(q, FIELD_IS_QUERY_PLAN) ||
+                slice_starts(type, SLICE_LIT("application/query+json")) || slice_starts(type, SLICE_LIT("application/sql"));
+    return says && q->http->method == VERB_POST && !sql_flag(q, FIELD_IS_BATCH);
 }
 
 static void database_post(sql_request *q) {
-    is_query(q) ? sql_database_list(q) : sql_database_create(q);
+    sql_is_query(q) ? sql_database_list(q) : sql_database_create(q);
 }
 
 static void container_post(sql_request *q) {
-    is_query(q) ? sql_container_list(q) : sql_container_create(q);
+    sql_is_query(q) ? sql_container_list(q) : sql_container_create(q);
 }
 
 /* Kinds of later issues: said clearly, not 404. */
@@ -147,7 +150,7 @@ static err check_signature(sql_request *q) {
 
 /* POST is also how queries come: those are reads. */
 static err check_key(sql_request *q, const operation *operation) {
-    bool reads = operation->reads || (q->http->method == VERB_POST && is_query(q));
+    bool reads = operation->reads || sql_is_query(q);
     if (!reads && sql_key_is_read_only(q->key)) {
         return op_fail(&q->op, E_FORBIDDEN,
                        "The operation %.*s is not permitted with a read-only key: use the primary or the secondary key.",

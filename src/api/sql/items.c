@@ -167,11 +167,9 @@ static void create(sql_request *q) {
 }
 
 void sql_item_post(sql_request *q) {
-    slice type = sql_get(q, FIELD_CONTENT_TYPE);
     if (sql_flag(q, FIELD_IS_BATCH)) {
         sql_item_batch(q);
-    } else if (sql_flag(q, FIELD_IS_QUERY) || sql_flag(q, FIELD_IS_QUERY_PLAN) || slice_starts(type, SLICE_LIT("application/query+json")) ||
-               slice_starts(type, SLICE_LIT("application/sql"))) {
+    } else if (sql_is_query(q)) {
         sql_item_query(q);
     } else {
         create(q);

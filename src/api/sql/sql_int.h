@@ -57,6 +57,8 @@ static inline bool sql_has(const sql_request *q, sql_field field) {
     return q->http->field[field].p != NULL;
 }
 
+bool sql_is_query(const sql_request *q); /* a POST that reads; never a batch */
+
 /* API versions are dates; their order is text order. */
 bool sql_version_at_least(const sql_request *q, const char *date);
 

@@ -4,8 +4,11 @@
  * entries that lead to it. An operation that fails leaves neither changes nor counts; in an atomic request it takes the others with it. */
 #include <assert.h>
 
+#include "doc/json.h"
 #include "item/stored.h"
 #include "throughput/charge.h"
+
+enum { PATCHED_BYTES_MAX = 32 * 1024 * 1024, TEXT_PER_BYTE_MAX = 6 /* a control character, escaped */ };
 
 static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
     return (item_head){
@@ -82,6 +85,18 @@ static err check_patched(item_work *w, item_op *op, slice body) {
     return code;
 }
 
+/* The limit is of the text, which can be far shorter than the BSON, as for lists of small numbers, or somewhat longer. */
+static err check_patched_size(slice body) {
+    if (body.n <= LIMIT_ITEM_BYTES / TEXT_PER_BYTE_MAX) {
+        return OK;
+    }
+    buf text = buf_init(LIMIT_ITEM_BYTES);
+    json_from_bson(&text, body);
+    bool fits = buf_ok(&text);
+    buf_free(&text);
+    return fits ? OK : E_TOO_LARGE;
+}
+
 static err apply_patch(item_work *w, item_op *op, const stored_item *now) {
     if (!now->there) {
         return E_NOT_FOUND;
@@ -89,11 +104,12 @@ static err apply_patch(item_work *w, item_op *op, const stored_item *now) {
     if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
         return E_PRECONDITION;
     }
-    buf patched = buf_init(LIMIT_ITEM_BYTES);
+    buf patched = buf_init(PATCHED_BYTES_MAX);
     err code = patch_apply(&op->op, op->patch, now->body, &patched);
     slice body = code == OK ? arena_copy(w->arena, buf_view(&patched)) : SLICE_EMPTY;
     buf_free(&patched);
     TRY(code);
+    TRY(check_patched_size(body));
     TRY(check_patched(w, op, body));
     return overwrite(w, op, now, body);
 }

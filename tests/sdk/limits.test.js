@@ -63,6 +63,15 @@ suite("sizes", (t) => {
     assert.equal((await t.rest.get(`${path}/docs/big`, { headers: key("a") })).json.more.length, 500);
   });
 
+  t.it("of items are those of the text, whatever is stored", async () => {
+    const path = await t.containerPath();
+    const list = Array.from({ length: 900_000 }, () => 1); // 1.8 MB as text, far more as BSON
+    assert.equal((await t.rest.post(`${path}/docs`, { id: "list", pk: "a", list }, { headers: key("a") })).status, 201);
+    const patched = await t.rest.patch(`${path}/docs/list`, [{ op: "set", path: "/v", value: 1 }], { headers: key("a") });
+    assert.equal(patched.status, 200, patched.text.slice(0, 200));
+    assert.equal(patched.json.list.length, 900_000);
+  });
+
   t.it("of items in small pieces are whole", async () => {
     const path = await t.containerPath();
     const list = Array.from({ length: 150_000 }, (_, i) => i);

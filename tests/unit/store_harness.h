@@ -1,0 +1,100 @@
+/* store_harness.h — for tests of stores and of what stands on them: a temporary folder, the whole of a store as text, and a commit that
+ * is waited for. */
+#pragma once
+
+#include <ftw.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "store/committer.h"
+#include "store/fault.h"
+#include "store/folder.h"
+#include "store/store.h"
+
+/* ---- folders ---- */
+
+static inline int remove_entry(const char *path, const struct stat *s, int kind, struct FTW *at) {
+    (void)s, (void)kind, (void)at;
+    return remove(path);
+}
+
+static inline void remove_folder(const char *path) {
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A new empty folder below $TMPDIR or /tmp; the path is the caller's to free. */
+static inline char *make_folder(void) {
+    const char *base = getenv("TMPDIR");
+    char *path = malloc(4096);
+    assert_non_null(path);
+    snprintf(path, 4096, "%s/tesela-unit-XXXXXX", base && *base ? base : "/tmp");
+    assert_non_null(mkdtemp(path));
+    return path;
+}
+
+static inline store *open_rocks(const char *dir) {
+    store *s;
+    char why[512] = "";
+    store_options options = {.dir = dir, .cache_bytes = 8 << 20};
+    err code = store_open_rocks(&options, &s, why, sizeof why);
+    if (code != OK) {
+        fail_msg("store does not open: %s", why);
+    }
+    return s;
+}
+
+/* ---- what a store holds ---- */
+
+/* All entries of a family, as it is seen now or by a snapshot, one after the other: for comparing two stores or two moments. */
+static inline void dump_family(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward, buf *out) {
+    slice key, value;
+    store_scan *scan = store_scan_open(s, family, at, from, to, backward);
+    while (store_scan_next(scan, &key, &value)) {
+        buf_add_be32(out, (uint32_t)key.n);
+        buf_add_slice(out, key);
+        buf_add_be32(out, (uint32_t)value.n);
+        buf_add_slice(out, value);
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+}
+
+static inline buf dump_store(store *s, const store_snapshot *at) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        buf_add_byte(&out, (char)('0' + f));
+        dump_family(s, (store_family)f, at, SLICE_EMPTY, SLICE_EMPTY, false, &out);
+    }
+    return out;
+}
+
+static inline bool get_equals(store *s, store_family family, const store_snapshot *at, slice key, slice expected) {
+    store_value value;
+    err code = store_get(s, family, at, key, &value);
+    if (code != OK) {
+        return code == E_NOT_FOUND && expected.p == NULL && value.bytes.n == 0;
+    }
+    bool same = expected.p && slice_eq(value.bytes, expected);
+    store_give(&value);
+    return same;
+}
+
+/* ---- commits that are waited for ---- */
+
+typedef struct waiter {
+    sem_t done;
+} waiter;
+
+static inline void waiter_init(waiter *w) {
+    assert_int_equal(sem_init(&w->done, 0, 0), 0);
+}
+
+static inline void waiter_wait(waiter *w) {
+    while (sem_wait(&w->done) != 0) {
+    }
+    sem_destroy(&w->done);
+}

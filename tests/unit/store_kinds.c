@@ -1,0 +1,317 @@
+/* The stores behave alike: random batches, gets, scans in both directions and snapshots on the one in memory and on RocksDB, and what
+ * RocksDB has after it was closed and opened again. Then the store that fails on demand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store_harness.h"
+
+typedef struct pair {
+    store *memory, *rocks;
+    char *folder;
+    random_source random;
+} pair;
+
+static void pair_open(pair *p, uint64_t seed) {
+    p->folder = make_folder();
+    p->memory = store_open_memory();
+    p->rocks = open_rocks(p->folder);
+    random_seed(&p->random, seed);
+}
+
+static void pair_close(pair *p) {
+    store_close(p->memory);
+    store_close(p->rocks);
+    remove_folder(p->folder);
+    free(p->folder);
+}
+
+/* Keys of a small world, so that changes meet: short ones, prefixes of each other, bytes from 0 to FF. */
+static slice random_key(random_source *r, char into[8]) {
+    static const unsigned char letters[] = {0, 1, 'a', 'b', 0x7F, 0x80, 0xFE, 0xFF};
+    size_t n = 1 + (size_t)random_below(r, 4);
+    for (size_t i = 0; i < n; i++) {
+        into[i] = (char)letters[random_below(r, sizeof letters)];
+    }
+    return slice_of(into, n);
+}
+
+static void fill_batch(store_batch *b, random_source *r) {
+    static char value[5000];
+    char key[8], to[8];
+    uint64_t n = random_below(r, 30);
+    for (uint64_t i = 0; i < n; i++) {
+        store_family family = (store_family)random_below(r, STORE_FAMILIES);
+        slice k = random_key(r, key), end = random_key(r, to);
+        uint64_t kind = random_below(r, 20);
+        if (kind < 12) {
+            size_t size = (size_t)random_below(r, random_below(r, 10) ? 50 : sizeof value);
+            random_bytes(r, value, size);
+            store_put(b, family, k, slice_of(value, size));
+        } else if (kind < 19) {
+            store_delete(b, family, k);
+        } else if (slice_cmp(k, end) < 0) {
+            store_delete_range(b, family, k, end);
+        }
+    }
+}
+
+static void assert_same_scan(pair *p, const store_snapshot *memory_at, const store_snapshot *rocks_at) {
+    char from_bytes[8], to_bytes[8];
+    bool backward = random_below(&p->random, 2);
+    store_family family = (store_family)random_below(&p->random, STORE_FAMILIES);
+    slice from = random_key(&p->random, from_bytes), to = random_key(&p->random, to_bytes);
+    from = random_below(&p->random, 4) ? from : SLICE_EMPTY;
+    to = random_below(&p->random, 4) ? to : SLICE_EMPTY;
+    buf a = buf_init(BUF_NO_LIMIT), b = buf_init(BUF_NO_LIMIT);
+    dump_family(p->memory, family, memory_at, from, to, backward, &a);
+    dump_family(p->rocks, family, rocks_at, from, to, backward, &b);
+    assert_true(slice_eq(buf_view(&a), buf_view(&b)));
+    buf_free(&a);
+    buf_free(&b);
+}
+
+static void assert_same_get(pair *p, const store_snapshot *memory_at, const store_snapshot *rocks_at) {
+    char key_bytes[8];
+    store_family family = (store_family)random_below(&p->random, STORE_FAMILIES);
+    slice key = random_key(&p->random, key_bytes);
+    store_value value;
+    err code = store_get(p->memory, family, memory_at, key, &value);
+    assert_true(code == OK || code == E_NOT_FOUND);
+    assert_true(get_equals(p->rocks, family, rocks_at, key, code == OK ? value.bytes : SLICE_EMPTY));
+    store_give(&value);
+}
+
+static void assert_same_store(store *a, store *b, const store_snapshot *a_at, const store_snapshot *b_at) {
+    buf left = dump_store(a, a_at), right = dump_store(b, b_at);
+    assert_true(slice_eq(buf_view(&left), buf_view(&right)));
+    buf_free(&left);
+    buf_free(&right);
+}
+
+static void write_both(pair *p, store_batch *b) {
+    store_batch_clear(b);
+    fill_batch(b, &p->random);
+    assert_int_equal(store_write(p->memory, b), OK);
+    assert_int_equal(store_write(p->rocks, b), OK);
+}
+
+static void memory_and_rocksdb_agree(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    pair_open(&p, 41);
+    store_batch_init(&b);
+    for (int round = 0; round < 400; round++) {
+        write_both(&p, &b);
+        for (int i = 0; i < 4; i++) {
+            assert_same_scan(&p, NULL, NULL);
+            assert_same_get(&p, NULL, NULL);
+        }
+        if (round % 100 == 99) {
+            store_close(p.rocks);
+            p.rocks = open_rocks(p.folder);
+            assert_same_store(p.memory, p.rocks, NULL, NULL);
+        }
+    }
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
+static void snapshots_stand_still(void **state) {
+    (void)state;
+    enum { HELD = 5 };
+    pair p;
+    store_batch b;
+    const store_snapshot *memory_at[HELD] = {0}, *rocks_at[HELD] = {0};
+    buf then[HELD];
+    pair_open(&p, 42);
+    store_batch_init(&b);
+    for (int round = 0; round < 200; round++) {
+        size_t i = (size_t)random_below(&p.random, HELD);
+        write_both(&p, &b);
+        if (memory_at[i]) {
+            assert_same_scan(&p, memory_at[i], rocks_at[i]);
+            assert_same_get(&p, memory_at[i], rocks_at[i]);
+            buf now = dump_store(p.rocks, rocks_at[i]);
+            assert_true(slice_eq(buf_view(&then[i]), buf_view(&now)));
+            assert_same_store(p.memory, p.rocks, memory_at[i], rocks_at[i]);
+            store_snapshot_give(p.memory, memory_at[i]);
+            store_snapshot_give(p.rocks, rocks_at[i]);
+            buf_free(&then[i]);
+            buf_free(&now);
+        }
+        memory_at[i] = store_snapshot_take(p.memory);
+        rocks_at[i] = store_snapshot_take(p.rocks);
+        then[i] = dump_store(p.memory, NULL);
+    }
+    for (size_t i = 0; i < HELD; i++) {
+        if (memory_at[i]) {
+            store_snapshot_give(p.memory, memory_at[i]);
+            store_snapshot_give(p.rocks, rocks_at[i]);
+            buf_free(&then[i]);
+        }
+    }
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
+/* A scan sees the store as it was when opened, whatever is written meanwhile. */
+static void a_scan_does_not_see_later_writes(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    pair_open(&p, 43);
+    store_batch_init(&b);
+    store *stores[] = {p.memory, p.rocks};
+    for (size_t s = 0; s < 2; s++) {
+        slice key, value;
+        store_batch_clear(&b);
+        store_put(&b, STORE_META, SLICE_LIT("b"), SLICE_LIT("1"));
+        store_put(&b, STORE_META, SLICE_LIT("d"), SLICE_LIT("2"));
+        assert_int_equal(store_write(stores[s], &b), OK);
+        store_scan *scan = store_scan_open(stores[s], STORE_META, NULL, SLICE_EMPTY, SLICE_EMPTY, false);
+        assert_true(store_scan_next(scan, &key, &value));
+        store_batch_clear(&b);
+        store_put(&b, STORE_META, SLICE_LIT("c"), SLICE_LIT("3"));
+        store_put(&b, STORE_META, SLICE_LIT("d"), SLICE_LIT("4"));
+        assert_int_equal(store_write(stores[s], &b), OK);
+        assert_true(slice_eq(key, SLICE_LIT("b")) && slice_eq(value, SLICE_LIT("1"))); /* slices live until the next step */
+        assert_true(store_scan_next(scan, &key, &value));
+        assert_true(slice_eq(key, SLICE_LIT("d")) && slice_eq(value, SLICE_LIT("2")));
+        assert_false(store_scan_next(scan, &key, &value));
+        assert_int_equal(store_scan_close(scan), OK);
+    }
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
+/* A value that was got is pinned: later writes do not change its bytes. */
+static void values_are_pinned(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    pair_open(&p, 44);
+    store_batch_init(&b);
+    store *stores[] = {p.memory, p.rocks};
+    for (size_t s = 0; s < 2; s++) {
+        store_value value;
+        store_batch_clear(&b);
+        store_put(&b, STORE_ITEMS, SLICE_LIT("k"), SLICE_LIT("old"));
+        assert_int_equal(store_write(stores[s], &b), OK);
+        assert_int_equal(store_get(stores[s], STORE_ITEMS, NULL, SLICE_LIT("k"), &value), OK);
+        store_batch_clear(&b);
+        store_delete(&b, STORE_ITEMS, SLICE_LIT("k"));
+        assert_int_equal(store_write(stores[s], &b), OK);
+        assert_true(slice_eq(value.bytes, SLICE_LIT("old")));
+        store_give(&value);
+        store_give(&value); /* the second time does nothing */
+        assert_true(get_equals(stores[s], STORE_ITEMS, NULL, SLICE_LIT("k"), SLICE_EMPTY));
+    }
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
+/* Space of deleted ranges is given back in the background; what lies beside them stays. */
+static void reclaiming_keeps_the_neighbours(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    char key[16], value[1000];
+    pair_open(&p, 45);
+    store_batch_init(&b);
+    memset(value, 'v', sizeof value);
+    for (int i = 0; i < 3000; i++) {
+        store_put(&b, STORE_ITEMS, slice_of(key, (size_t)snprintf(key, sizeof key, "%c%05d", "abc"[i % 3], i)),
+                  slice_of(value, sizeof value));
+    }
+    assert_int_equal(store_write(p.rocks, &b), OK);
+    assert_int_equal(store_write(p.memory, &b), OK);
+    assert_true(store_bytes(p.memory, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c")) > 1000 * 1000);
+    store_batch_clear(&b);
+    store_delete_range(&b, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
+    assert_int_equal(store_write(p.rocks, &b), OK);
+    assert_int_equal(store_write(p.memory, &b), OK);
+    store_reclaim(p.rocks, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
+    store_reclaim(p.memory, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
+    store_close(p.rocks); /* also in the middle of it */
+    p.rocks = open_rocks(p.folder);
+    store_reclaim(p.rocks, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
+    assert_same_store(p.memory, p.rocks, NULL, NULL);
+    assert_int_equal(store_bytes(p.memory, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c")), 0);
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
+/* ---- the store that fails when told to ---- */
+
+static void write_one(store *s, const char *key, const char *value, err expected) {
+    store_batch b;
+    store_batch_init(&b);
+    store_put(&b, STORE_META, slice_str(key), slice_str(value));
+    assert_int_equal(store_write(s, &b), expected);
+    store_batch_free(&b);
+}
+
+static void the_nth_call_fails(void **state) {
+    (void)state;
+    store_fault_plan plan = {.code = E_STORE_IO};
+    store *s = store_open_fault(store_open_memory(), &plan);
+    store_value value;
+    write_one(s, "a", "1", OK);
+    plan.write_in = 2;
+    write_one(s, "a", "2", OK);
+    write_one(s, "a", "3", E_STORE_IO);
+    write_one(s, "b", "4", OK);
+    assert_true(get_equals(s, STORE_META, NULL, SLICE_LIT("a"), SLICE_LIT("2")));
+    plan.get_in = 1;
+    assert_int_equal(store_get(s, STORE_META, NULL, SLICE_LIT("a"), &value), E_STORE_IO);
+    assert_int_equal(value.bytes.n, 0);
+    assert_true(get_equals(s, STORE_META, NULL, SLICE_LIT("a"), SLICE_LIT("2")));
+    assert_int_equal(plan.fired, 2);
+    store_close(s);
+}
+
+static void sticky_and_torn_failures(void **state) {
+    (void)state;
+    store_fault_plan plan = {.code = E_STORE_FULL, .write_in = 1, .sticky = true};
+    store *s = store_open_fault(store_open_memory(), &plan);
+    write_one(s, "a", "1", E_STORE_FULL);
+    write_one(s, "a", "2", E_STORE_FULL);
+    plan = (store_fault_plan){.code = E_STORE_IO, .write_in = 1, .torn = true};
+    write_one(s, "a", "3", E_STORE_IO);
+    assert_true(get_equals(s, STORE_META, NULL, SLICE_LIT("a"), SLICE_LIT("3"))); /* it said no, and did it */
+    store_close(s);
+}
+
+static void a_scan_breaks_and_says_so(void **state) {
+    (void)state;
+    store_fault_plan plan = {.code = E_STORE_CORRUPT};
+    store *s = store_open_fault(store_open_memory(), &plan);
+    slice key, value;
+    write_one(s, "a", "1", OK);
+    write_one(s, "b", "2", OK);
+    plan.scan_in = 2;
+    store_scan *scan = store_scan_open(s, STORE_META, NULL, SLICE_EMPTY, SLICE_EMPTY, false);
+    assert_true(store_scan_next(scan, &key, &value));
+    assert_false(store_scan_next(scan, &key, &value));
+    assert_false(store_scan_next(scan, &key, &value)); /* broken for good */
+    assert_int_equal(store_scan_close(scan), E_STORE_CORRUPT);
+    scan = store_scan_open(s, STORE_META, NULL, SLICE_EMPTY, SLICE_EMPTY, true);
+    assert_true(store_scan_next(scan, &key, &value) && slice_eq(key, SLICE_LIT("b")));
+    assert_int_equal(store_scan_close(scan), OK);
+    store_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_and_rocksdb_agree),         cmocka_unit_test(snapshots_stand_still),
+        cmocka_unit_test(a_scan_does_not_see_later_writes), cmocka_unit_test(values_are_pinned),
+        cmocka_unit_test(reclaiming_keeps_the_neighbours),  cmocka_unit_test(the_nth_call_fails),
+        cmocka_unit_test(sticky_and_torn_failures),         cmocka_unit_test(a_scan_breaks_and_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -117,7 +117,8 @@ export function sign(key, verb, type, link, date) {
 
 // What a client signs for a path: resource type and resource link. Addressed by _rid it is the last rid alone, in lower case.
 export function signed(path, byRid = false) {
-  const segments = path.split("?")[0].split("/").filter((segment) => segment !== "").map(decodeSegment);
+  const whole = path.split("?")[0].replace(/\/operations\/partitionkeydelete$/, "");
+  const segments = whole.split("/").filter((segment) => segment !== "").map((segment, i) => (i % 2 ? decodeSegment(segment) : segment.toLowerCase()));
   const isFeed = segments.length % 2 === 1;
   const type = segments.length === 0 ? "" : segments[segments.length - (isFeed ? 1 : 2)];
   const names = isFeed ? segments.slice(0, -1) : segments;

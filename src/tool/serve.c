@@ -264,8 +264,12 @@ static bool open_all(server *s, char *why) {
     return opened && open_net(s, why);
 }
 
+/* Closing the network runs its loop once more, after the account has gone. */
 static void tick(void *context) {
-    account_tick(context);
+    const server *s = context;
+    if (s->account) {
+        account_tick(s->account);
+    }
 }
 
 static void say_ready(const server *s) {
@@ -285,6 +289,7 @@ static void say_ready(const server *s) {
 static void close_all(server *s) {
     if (s->account) {
         account_close(s->account);
+        s->account = NULL;
     }
     if (s->net) {
         net_close(s->net);
@@ -304,7 +309,7 @@ static int run(server *s) {
         fprintf(stderr, "tesela: %s\n", why);
         return 1;
     }
-    net_every(s->net, TICK_MS, tick, s->account);
+    net_every(s->net, TICK_MS, tick, s);
     take_signals(s->net);
     say_ready(s);
     net_run(s->net);

@@ -148,8 +148,7 @@ static err read_operations(sql_request *q, slice list) {
 }
 
 static err read_target(sql_request *q) {
-    uint64_t range = 0;
-    slice id = sql_get(q, FIELD_RANGE_ID);
+    uint32_t range;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     q->commit = (item_commit){.atomic = sql_flag(q, FIELD_BATCH_ATOMIC), .range_id = -1};
@@ -159,11 +158,9 @@ static err read_target(sql_request *q) {
         }
         return OK;
     }
-    if (id.n) {
-        if (!slice_to_u64(id, &range) || range > UINT32_MAX) {
-            return op_fail(&q->op, E_BAD_REQUEST, "x-ms-documentdb-partitionkeyrangeid must be a range's id.");
-        }
-        q->commit.range_id = (int64_t)range;
+    if (sql_has(q, FIELD_RANGE_ID)) {
+        TRY(sql_range_id(q, &range));
+        q->commit.range_id = range;
     }
     return OK;
 }

@@ -86,6 +86,19 @@ const pkey *sql_header_key(const sql_request *q) {
     return q->key_given ? &q->partition : NULL;
 }
 
+/* "3", or with the container's rid before it, "DJB7AI1lZHo=,3", as some SDKs write it. */
+err sql_range_id(sql_request *q, uint32_t *id_out) {
+    slice text = sql_get(q, FIELD_RANGE_ID);
+    const char *comma = memchr(text.p, ',', text.n);
+    slice id = comma ? slice_skip(text, (size_t)(comma - text.p) + 1) : text;
+    uint64_t number;
+    if (!slice_to_u64(id, &number) || number > UINT32_MAX) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-documentdb-partitionkeyrangeid must be a range's id.");
+    }
+    *id_out = (uint32_t)number;
+    return OK;
+}
+
 err sql_page_size(sql_request *q, size_t *size_out) {
     slice text = sql_get(q, FIELD_MAX_ITEM_COUNT);
     int64_t size = 0;

@@ -118,13 +118,11 @@ static void write_continuation(feed *f) {
 
 /* ---- which items ---- */
 
-static err scope_range(feed *f, slice id) {
+static err scope_range(feed *f) {
     const partition_map *map = f->q->container->space->map;
-    uint64_t number;
-    if (!slice_to_u64(id, &number) || number > UINT32_MAX) {
-        return op_fail(&f->q->op, E_BAD_REQUEST, "x-ms-documentdb-partitionkeyrangeid must be a range's id.");
-    }
-    const partition_range *range = partition_map_by_id(map, (uint32_t)number);
+    uint32_t id;
+    TRY(sql_range_id(f->q, &id));
+    const partition_range *range = partition_map_by_id(map, id);
     if (!range) {
         return E_RANGE_GONE;
     }
@@ -174,7 +172,7 @@ static err read_scope(feed *f) {
     f->end = q->container->space->map->n;
     f->wrapped = true;
     if (sql_has(q, FIELD_RANGE_ID)) {
-        TRY(scope_range(f, sql_get(q, FIELD_RANGE_ID)));
+        TRY(scope_range(f));
         f->wrapped = false;
     }
     if (sql_has(q, FIELD_START_EPK) || sql_has(q, FIELD_END_EPK)) {

@@ -68,6 +68,7 @@ MUST_CHECK err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out
 MUST_CHECK err sql_find_database(sql_request *q);                                  /* fills q->database */
 MUST_CHECK err sql_find_container(sql_request *q);                                 /* fills q->container */
 MUST_CHECK err sql_partition_key(sql_request *q);                                  /* fills q->partition, q->key_given */
+MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* of the range that the request names */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
 MUST_CHECK err sql_check_session(sql_request *q, const container_range *range); /* the range has reached the client's session token */

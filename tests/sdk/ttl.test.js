@@ -19,7 +19,7 @@ suite(
       await container.items.create({ id: "2", pk: "a", v: 1 });
       await container.items.create({ id: "3", pk: "a", v: 1 });
       assert.ok(await there(container, "1"));
-      await eventually("the item expires", () => gone(container, "1"));
+      await eventually("the item expires", () => gone(container, "3"));
       const { resources } = await container.items.readAll().fetchAll();
       assert.deepEqual(resources, []);
       assert.deepEqual((await container.items.readAll({ partitionKey: "a" }).fetchAll()).resources, []);

@@ -10,6 +10,9 @@ err settings_check_name(op *o, slice name) {
                        "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
                        slice_shown(name), name.p ? name.p : "", LIMIT_NAME_BYTES + 1);
     }
+    if (memchr(name.p, 0, name.n)) {
+        return op_fail(o, E_BAD_REQUEST, "The resource name presented contains an invalid character: a zero byte.");
+    }
     static const char banned[] = {'/', '\\', '#', '?'};
     for (size_t i = 0; i < sizeof banned; i++) {
         if (memchr(name.p, banned[i], name.n)) {

@@ -4,6 +4,7 @@
  * written ('d'), so that a change of the default moves no entries. An entry is only a hint: the item itself decides. */
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "item/stored.h"
 
@@ -15,32 +16,39 @@ typedef struct sweep {
     container *container;
     unsigned most;
     atomic_uint *in_flight;
+    /* what becomes of the space's fields of these names once the group is written */
+    uint32_t swept_own, swept_default;
+    bool ttl_backfill;
 } sweep;
 
-/* The item that an entry leads to: removed if expired; in any case the entry is used up. */
+/* The item that an entry leads to: removed if expired; in any case the entry is used up. All that can fail comes before the first change.
+ */
 static err visit_entry(item_work *w, slice entry, item_place place) {
     stored_item stored;
     item_key key;
-    store_delete(&w->group->batch, STORE_INDEX, entry);
     err code = item__load_place(w, place, &stored);
     if (code == E_NOT_FOUND) {
+        store_delete(&w->group->batch, STORE_INDEX, entry);
         return OK;
     }
     TRY(code);
-    if (item_expired(w->container, &stored.head, w->now_s)) {
-        code = item__key_of(w->container, stored.body, &key);
-        if (code == OK) {
-            w->range = container_route(w->container, &key.epk);
-            item__remove(w, &key, &stored);
-            w->range->pending.lsn++;
-            commit_link(w->group, &w->range->hook);
-        }
+    bool expired = item_expired(w->container, &stored.head, w->now_s);
+    code = expired ? item__key_of(w->container, stored.body, &key) : OK;
+    if (code == OK) {
+        store_delete(&w->group->batch, STORE_INDEX, entry);
+    }
+    if (code == OK && expired) {
+        w->range = container_route(w->container, &key.epk);
+        item__remove(w, &key, &stored);
+        w->range->pending.lsn++;
+        commit_link(w->group, &w->range->hook);
     }
     store_give(&stored.pin);
     return code;
 }
 
-/* Entries of one list up to `until`; *swept is moved up when all were seen. */
+/* Entries of one list up to `until`; *swept is moved up when all were seen. A damaged item, which is logged when it is loaded, stays where
+ * it is and does not hold up the others. */
 static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swept, unsigned *most) {
     layout_key from, to;
     slice key, value;
@@ -60,6 +68,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
             break;
         }
         code = layout_expiry_read(key, &time_s, &place) ? visit_entry(w, key, place) : E_STORE_CORRUPT;
+        code = code == E_STORE_CORRUPT ? OK : code;
         --*most;
     }
     err ended = store_scan_close(scan);
@@ -71,8 +80,8 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
 
 /* ---- the backfill: entries for items written while the container had no ttl ---- */
 
-/* Gives a segment's next items their entries. *place moves along; returns how many were seen. */
-static unsigned backfill_segment(item_work *w, item_place *place) {
+/* Gives a segment's next items their entries. *place moves along; *n_out: how many were seen. */
+static err backfill_segment(item_work *w, item_place *place, unsigned *n_out) {
     layout_key from, to, entry;
     slice key, value, body;
     item_head head;
@@ -87,7 +96,8 @@ static unsigned backfill_segment(item_work *w, item_place *place) {
             store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
         }
     }
-    return store_scan_close(scan) == OK ? n : 0;
+    *n_out = n;
+    return store_scan_close(scan);
 }
 
 static const container_range *range_after(const container_space *space, uint32_t segment) {
@@ -101,16 +111,17 @@ static const container_range *range_after(const container_space *space, uint32_t
     return best;
 }
 
-static err backfill_step(item_work *w) {
-    container_space *space = w->container->space;
+static err backfill_step(item_work *w, bool *ttl_backfill) {
+    const container_space *space = w->container->space;
     layout_key k;
     store_value value;
     bool of_group;
     item_place place = {0};
+    unsigned n;
     layout_backfill(&k, space->container);
     err code = commit_get(w->group, STORE_META, layout_view(&k), &value, &of_group);
     if (code == E_NOT_FOUND) {
-        space->ttl_backfill = false;
+        *ttl_backfill = false;
         return OK;
     }
     TRY(code);
@@ -119,13 +130,14 @@ static err backfill_step(item_work *w) {
     const container_range *range = placed ? range_after(space, place.segment) : NULL;
     if (!range) {
         store_delete(&w->group->batch, STORE_META, layout_view(&k));
-        space->ttl_backfill = false;
+        *ttl_backfill = false;
         return OK;
     }
     if (range->segment != place.segment) {
         place = (item_place){range->segment, 0};
     }
-    if (backfill_segment(w, &place) < BACKFILL_STEP) {
+    TRY(backfill_segment(w, &place, &n));
+    if (n < BACKFILL_STEP) {
         place = (item_place){place.segment + 1, 0};
     }
     char bytes[12];
@@ -136,34 +148,48 @@ static err backfill_step(item_work *w) {
 
 /* ---- the commit ---- */
 
+static err run_sweep(sweep *s, item_work *w) {
+    const container_space *space = s->container->space;
+    if (s->ttl_backfill) {
+        s->swept_own = s->swept_default = 0;
+        TRY(backfill_step(w, &s->ttl_backfill));
+    }
+    TRY(sweep_list(w, LAYOUT_TTL_OWN, w->now_s, &s->swept_own, &s->most));
+    return space->ttl > 0 ? sweep_list(w, LAYOUT_TTL_DEFAULT, w->now_s - space->ttl, &s->swept_default, &s->most) : OK;
+}
+
+/* A sweep that the store stops in the middle keeps what it has done: each item is removed whole, and the next sweep takes up there. */
 static err sweep_apply(commit *base, commit_group *group) {
     sweep *s = (sweep *)base;
-    container_space *space = s->container->space;
+    const container_space *space = s->container->space;
     arena scratch = arena_init();
     item_work w = {
         .items = s->items, .group = group, .container = s->container, .arena = &scratch, .now_s = clock_wall_ms(s->items->clock) / 1000};
-    err code = OK;
+    s->swept_own = space->swept_own;
+    s->swept_default = space->swept_default;
+    s->ttl_backfill = space->ttl_backfill;
     if (!space->deleted && space->ttl == s->container->ttl && space->ttl != TTL_OFF) { /* else: other settings by now, next time */
-        if (space->ttl_backfill) {
-            space->swept_own = space->swept_default = 0;
-            code = backfill_step(&w);
-        }
-        if (code == OK) {
-            code = sweep_list(&w, LAYOUT_TTL_OWN, w.now_s, &space->swept_own, &s->most);
-        }
-        if (code == OK && space->ttl > 0) {
-            code = sweep_list(&w, LAYOUT_TTL_DEFAULT, w.now_s - space->ttl, &space->swept_default, &s->most);
+        err code = run_sweep(s, &w);
+        if (code != OK) {
+            log_warn("item", "sweep stopped early", "container=%u code=%s", space->container, err_lookup(code)->name);
         }
     }
     arena_free(&scratch);
-    return code;
+    return OK;
 }
 
 static void sweep_done(commit *base) {
     sweep *s = (sweep *)base;
-    atomic_fetch_sub(s->in_flight, 1);
+    container_space *space = s->container->space;
+    if (base->code == OK) {
+        space->swept_own = s->swept_own;
+        space->swept_default = s->swept_default;
+        space->ttl_backfill = s->ttl_backfill;
+    }
+    atomic_uint *in_flight = s->in_flight;
     container_give(s->container);
     free(s);
+    atomic_fetch_sub(in_flight, 1);
 }
 
 void item_sweep(const items *s, container *c, unsigned most, atomic_uint *in_flight) {

@@ -15,6 +15,8 @@ struct index_node {
     rule subtree; /* by a star */
     index_node *children;
     index_node *next;
+    const index_node **sorted; /* the children by name, once all paths are read */
+    size_t sorted_n;
 };
 
 /* ---- building ---- */
@@ -115,6 +117,26 @@ static err read_mode(op *o, const bson_t *doc, index_policy *policy) {
     return OK;
 }
 
+static int by_name(const void *a, const void *b) {
+    return slice_cmp((*(const index_node *const *)a)->name, (*(const index_node *const *)b)->name);
+}
+
+/* So that a large policy and a large document do not multiply. */
+static void sort_children(arena *a, index_node *node) {
+    for (index_node *child = node->children; child; child = child->next) {
+        sort_children(a, child);
+        node->sorted_n++;
+    }
+    if (node->sorted_n) {
+        node->sorted = arena_alloc(a, node->sorted_n * sizeof *node->sorted);
+        size_t i = 0;
+        for (const index_node *child = node->children; child; child = child->next) {
+            node->sorted[i++] = child;
+        }
+        qsort(node->sorted, node->sorted_n, sizeof *node->sorted, by_name);
+    }
+}
+
 err index_policy_parse(op *o, slice bson, index_policy *policy_out) {
     bson_t doc;
     bson_iter_t it;
@@ -144,6 +166,7 @@ err index_policy_parse(op *o, slice bson, index_policy *policy_out) {
     }
     policy_out->rest_included = root->subtree != RULE_EXCLUDE;
     policy_out->root = root->children ? root : NULL;
+    sort_children(o->arena, root);
     return OK;
 }
 
@@ -205,10 +228,15 @@ static void emit(walk *w, uint64_t hash) {
 }
 
 static const index_node *find_child(const index_node *node, slice name) {
-    for (const index_node *child = node ? node->children : NULL; child; child = child->next) {
-        if (slice_eq(child->name, name)) {
-            return child;
+    size_t low = 0, high = node ? node->sorted_n : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = slice_cmp(node->sorted[middle]->name, name);
+        if (order == 0) {
+            return node->sorted[middle];
         }
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
     }
     return NULL;
 }

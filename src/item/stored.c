@@ -54,11 +54,12 @@ err item__key_of(const container *c, slice body, item_key *key_out) {
     return OK;
 }
 
-/* ---- expiry entries: only while the container has a ttl; the sweep checks each, so one left over does no harm ---- */
+/* ---- expiry entries: only while the container has a ttl; the sweep checks each, so one left over does no harm ----
+ * The newest settings decide, not those that the request came with: an item must have its entry when the ttl was turned on meanwhile. */
 
 bool item__expiry_key(const container *c, item_place place, const item_head *head, layout_key *k) {
     uint32_t container = c->space->container;
-    if (c->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
+    if (c->space->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
         return false;
     }
     if (head->ttl > 0) {

@@ -1,9 +1,19 @@
 /* Unique keys: within one logical partition, no two items have the same values at the key's paths; a missing value counts as null. */
+#include <assert.h>
 #include <openssl/evp.h>
 
 #include "item/stored.h"
 
-enum { VALUES_PLAIN_MAX = 256, VALUES_BYTES_MAX = 4 * 1024 * 1024, DIGEST_BYTES = 32 };
+enum { VALUE_PLAIN_MAX = 64, VALUES_PLAIN_MAX = 256, DIGEST_BYTES = 32, VALUE_BYTES_MAX = 2 * VALUE_PLAIN_MAX + 8 };
+
+/* Long values stand as their digest, so that keys stay short, whatever the item's size. */
+static void add_digest(buf *out, char tag, const void *p, size_t n) {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned digest_n = 0;
+    EVP_Digest(p, n, digest, &digest_n, EVP_sha256(), NULL);
+    buf_add_byte(out, tag);
+    buf_add(out, digest, DIGEST_BYTES);
+}
 
 static void add_value(buf *out, const bson_iter_t *it) {
     pkey one = {.n = 1};
@@ -17,36 +27,30 @@ static void add_value(buf *out, const bson_iter_t *it) {
     } else if (BSON_ITER_HOLDS_UTF8(it)) {
         *value = (pkey_value){.type = PKEY_STRING, .text = doc_text(it)};
     } else { /* objects and arrays: equal when their bytes are */
-        buf_add_byte(out, (char)0xFE);
-        buf_add_be32(out, it->next_off - it->d1);
-        buf_add(out, it->raw + it->d1, it->next_off - it->d1);
+        add_digest(out, BSON_ITER_HOLDS_ARRAY(it) ? (char)0xFC : (char)0xFD, it->raw + it->d1, it->next_off - it->d1);
         return;
     }
-    pkey_encode(out, &one);
-}
-
-/* Long values stand as their digest, so that keys stay short. */
-static void shorten(buf *values) {
-    if (values->n <= VALUES_PLAIN_MAX) {
-        return;
+    if (value->type == PKEY_STRING && value->text.n > VALUE_PLAIN_MAX) {
+        add_digest(out, (char)0xFE, value->text.p, value->text.n);
+    } else {
+        pkey_encode(out, &one);
     }
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
-    EVP_Digest(values->p, values->n, digest, &n, EVP_sha256(), NULL);
-    buf_clear(values);
-    buf_add_byte(values, (char)0xFF);
-    buf_add(values, digest, DIGEST_BYTES);
 }
 
-static void entry_key(const item_work *w, unsigned index, const item_key *key, slice body, buf *scratch, layout_key *k) {
+static void entry_key(const item_work *w, unsigned index, const item_key *key, slice body, layout_key *k) {
     const unique_key *unique = &w->container->unique_keys[index];
-    buf_clear(scratch);
+    char room[LIMIT_UNIQUE_PATHS * VALUE_BYTES_MAX], short_room[1 + DIGEST_BYTES];
+    buf values = {.p = room, .cap = sizeof room, .max = sizeof room};
+    buf shortened = {.p = short_room, .cap = sizeof short_room, .max = sizeof short_room};
     for (size_t i = 0; i < unique->n; i++) {
         bson_iter_t it;
-        add_value(scratch, doc_find(body, &unique->paths[i], &it) ? &it : NULL);
+        add_value(&values, doc_find(body, &unique->paths[i], &it) ? &it : NULL);
     }
-    shorten(scratch);
-    layout_unique(k, w->container->space->container, index, &key->epk, &key->partition, buf_view(scratch));
+    assert(buf_ok(&values));
+    if (values.n > VALUES_PLAIN_MAX) {
+        add_digest(&shortened, (char)0xFF, values.p, values.n);
+    }
+    layout_unique(k, w->container->space->container, index, &key->epk, &key->partition, buf_view(shortened.n ? &shortened : &values));
 }
 
 /* Somebody has these values. If that item is expired it makes way. */
@@ -71,14 +75,13 @@ static err meet_holder(const item_work *w, item_place place) {
 }
 
 err item__unique_check(const item_work *w, const item_key *key, slice body, uint64_t self) {
-    buf scratch = buf_init(VALUES_BYTES_MAX);
     err code = OK;
     for (unsigned i = 0; i < w->container->unique_keys_n && code == OK; i++) {
         layout_key k;
         store_value value;
         bool of_group;
         item_place place;
-        entry_key(w, i, key, body, &scratch, &k);
+        entry_key(w, i, key, body, &k);
         code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
         if (code != OK) {
             code = code == E_NOT_FOUND ? OK : code;
@@ -88,28 +91,23 @@ err item__unique_check(const item_work *w, const item_key *key, slice body, uint
         store_give(&value);
         code = !placed ? E_STORE_CORRUPT : place.number == self ? OK : meet_holder(w, place);
     }
-    buf_free(&scratch);
     return code;
 }
 
 void item__unique_put(const item_work *w, const item_key *key, slice body, item_place place) {
-    buf scratch = buf_init(VALUES_BYTES_MAX);
     char bytes[12];
     layout_place_write(bytes, place);
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        entry_key(w, i, key, body, &scratch, &k);
+        entry_key(w, i, key, body, &k);
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 12));
     }
-    buf_free(&scratch);
 }
 
 void item__unique_remove(const item_work *w, const item_key *key, slice body) {
-    buf scratch = buf_init(VALUES_BYTES_MAX);
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        entry_key(w, i, key, body, &scratch, &k);
+        entry_key(w, i, key, body, &k);
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
     }
-    buf_free(&scratch);
 }

@@ -222,8 +222,8 @@ static void answer(sql_request *q) {
 /* The request as a whole failed: container or range gone, or the store. */
 static bool failed_whole(const sql_request *q) {
     err code = q->commit.base.code;
-    if (code == OK) {
-        return false;
+    if (code == OK || !q->commit.atomic) { /* operations that fail by themselves leave the commit's code alone */
+        return code != OK;
     }
     for (size_t i = 0; i < q->commit.n; i++) {
         if (q->commit.ops[i].code == code) {

@@ -21,7 +21,7 @@ static void answer(sql_request *q, unsigned status, const database *d) {
     sql_start(q, status);
     sql_add_etag(q, d->version, (uint32_t)d->ts);
     sql_add_account(q);
-    sql_field_text(q, "x-ms-alt-content-path", arena_printf(q->http->arena, "dbs/%s", d->id));
+    sql_add_database_path(q, d);
     write_database(sql_start_body(q), d);
     sql_end(q);
 }

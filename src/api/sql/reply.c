@@ -78,6 +78,13 @@ static void add_name(buf *out, slice name) {
     }
 }
 
+void sql_add_database_path(sql_request *q, const database *d) {
+    buf *out = sql_fields(q);
+    buf_add_lit(out, "x-ms-alt-content-path: dbs/");
+    add_name(out, slice_str(d->id));
+    buf_add_lit(out, "\r\n");
+}
+
 void sql_add_container_paths(sql_request *q, const container *c) {
     buf *out = sql_fields(q);
     rid r = sql_container_rid(c);

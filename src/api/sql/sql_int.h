@@ -87,6 +87,7 @@ void sql_start(sql_request *q, unsigned status); /* status and the fields every 
 buf *sql_fields(sql_request *q);
 void sql_field_text(sql_request *q, const char *name, slice value);
 void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn); /* session token, range id, lsn, content path */
+void sql_add_database_path(sql_request *q, const database *d);
 void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { assert, key, guid, Rest, Server, run } from "./harness.js";
+import { assert, emulatorKey, key, guid, Rest, Server, run } from "./harness.js";
 
 describe("a server", () => {
   let data;
@@ -59,6 +59,43 @@ describe("a server", () => {
     const second = await Server.start({ data });
     assert.equal(await second.certificate(), certificate);
     await second.stop();
+  });
+
+  it("shows another certificate when it is given one", async () => {
+    const first = await Server.start({ data });
+    const certificate = await first.certificate();
+    await first.stop();
+    const second = await Server.start({ flags: ["--tls-cert", join(data, "tls-cert.pem"), "--tls-key", join(data, "tls-key.pem")] });
+    const rest = new Rest({ server: second, scheme: "https", ca: certificate });
+    assert.equal((await rest.get("/")).status, 200);
+    rest.close();
+    await second.stop();
+    const { code, stderr } = await run(["serve", "--data", data, "--sql-port", "0", "--tls-cert", join(data, "tls-cert.pem")]);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /--tls-key/);
+  });
+
+  it("is alone on its data folder", async () => {
+    const first = await Server.start({ data });
+    const { code, stderr, stdout } = await run(["serve", "--data", data, "--sql-port", "0"]);
+    assert.notEqual(code, 0);
+    assert.equal(stdout, "");
+    assert.match(stderr, /^tesela: .+\n$/);
+    const rest = new Rest({ server: first });
+    assert.equal((await rest.get("/")).status, 200);
+    rest.close();
+    await first.stop();
+  });
+
+  it("logs one line for each event, with a level", async () => {
+    const server = await Server.start({ flags: ["--log-level", "debug"] });
+    const rest = new Rest({ server });
+    await rest.get("/dbs");
+    await rest.get("/dbs", { key: Buffer.alloc(32).toString("base64") });
+    rest.close();
+    await server.stop();
+    for (const line of server.stderr.trimEnd().split("\n")) assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (error|warn|info|debug) +\w+: \S.*$/);
+    assert.ok(!server.stderr.includes(emulatorKey.slice(0, 20)), "no key in the log");
   });
 
   it("takes its settings from the environment too, and flags go before", async () => {

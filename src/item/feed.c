@@ -9,6 +9,7 @@ typedef struct page {
     op *op;
     item_visit visit;
     void *context;
+    const store_snapshot *at; /* of a partition's page, which reads twice: entries, and the items they lead to */
 } page;
 
 /* An item is of a scope by its partition key, which is in its body. */
@@ -44,9 +45,10 @@ static bool offer(const page *p, item_found *found) {
 static err offer_place(const page *p, item_found *found, bool *full_out) {
     layout_key k;
     layout_item(&k, found->place);
-    err code = store_get(p->items->store, STORE_ITEMS, NULL, layout_view(&k), &found->value);
+    err code = store_get(p->items->store, STORE_ITEMS, p->at, layout_view(&k), &found->value);
     if (code == E_NOT_FOUND) {
-        return OK; /* deleted since the scan was opened */
+        /* An entry that leads nowhere. Dropping a deleted container's files does not wait for snapshots. */
+        return p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     TRY(code);
     if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
@@ -69,7 +71,7 @@ static store_scan *open_scan(const page *p, uint64_t after) {
         layout_segment(&to, p->scope->range->segment);
         layout_after(&to);
     }
-    return store_scan_open(p->items->store, p->scope->partition ? STORE_INDEX : STORE_ITEMS, NULL, layout_view(&from), layout_view(&to),
+    return store_scan_open(p->items->store, p->scope->partition ? STORE_INDEX : STORE_ITEMS, p->at, layout_view(&from), layout_view(&to),
                            false);
 }
 
@@ -95,11 +97,11 @@ static err step(const page *p, slice key, slice value, uint64_t *after, bool *fu
 
 err item_feed(const items *s, op *o, const container *c, const item_scope *scope, uint64_t *after, size_t steps_max, item_visit visit,
               void *context, bool *more_out) {
-    page p = {s, c, scope, o, visit, context};
     *more_out = false;
     if (*after == UINT64_MAX) {
         return OK;
     }
+    page p = {s, c, scope, o, visit, context, scope->partition ? store_snapshot_take(s->store) : NULL};
     store_scan *scan = open_scan(&p, *after);
     slice key, value;
     err code = OK;
@@ -112,5 +114,8 @@ err item_feed(const items *s, op *o, const container *c, const item_scope *scope
         code = step(&p, key, value, after, more_out);
     }
     err ended = store_scan_close(scan);
+    if (p.at) {
+        store_snapshot_give(s->store, p.at);
+    }
     return code != OK ? code : ended;
 }

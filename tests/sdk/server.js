@@ -19,8 +19,10 @@ export const binary = resolve(process.env.TESELA_BIN || join(root, "build/tesela
 // The emulator's well-known key, which is the server's default on loopback.
 export const emulatorKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
+// Whatever ends us ends our servers.
 const running = new Set();
-process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+process.on("exit", () => running.forEach((server) => server.abandon()));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 
 // A child's environment without the settings that the tester's shell may have.
 function cleanEnvironment(extra) {
@@ -50,12 +52,12 @@ export class Server {
       stdio: ["ignore", "pipe", "pipe"],
       env: cleanEnvironment(env),
     });
-    running.add(server.child);
+    running.add(server);
     server.child.stderr.on("data", (text) => (server.stderr += text));
     server.ended = new Promise((done, fail) => {
       server.child.on("error", fail);
       server.child.on("close", (code, signal) => {
-        running.delete(server.child);
+        running.delete(server);
         done({ code, signal });
       });
     });
@@ -99,6 +101,11 @@ export class Server {
     clearTimeout(late);
     if (!this.keeps) rmSync(this.data, { recursive: true, force: true });
     if (code !== 0) throw new Error(`the server ended with ${signal ?? code}; its standard error:\n${this.tail()}`);
+  }
+
+  abandon() {
+    this.child.kill("SIGKILL");
+    if (!this.keeps) rmSync(this.data, { recursive: true, force: true });
   }
 
   tail(lines = 40) {

@@ -22,7 +22,7 @@ static void start(const char *properties, uint32_t throughput) {
 
 static void find_again(void) {
     container_give(c);
-    c = harness_find(&h, "d", "c");
+    c = harness_found(&h, "d", "c");
     assert_non_null(c);
 }
 
@@ -244,7 +244,7 @@ static void ticks_sweep_every_container(void **state) {
     for (int i = 0; i < CONTAINERS; i++) {
         char name[20];
         snprintf(name, sizeof name, "c%d", i);
-        container *found = harness_find(&h, "d", name);
+        container *found = harness_found(&h, "d", name);
         assert_int_equal(harness_count(found), i % 3 ? 0 : 1);
         harness_check(&h, found);
         container_give(found);
@@ -343,13 +343,13 @@ static void the_backfill_goes_on_after_a_restart(void **state) {
     assert_true(c->space->ttl_backfill);
     container_give(c);
     harness_restart(&h);
-    c = harness_find(&h, "d", "c");
+    c = harness_found(&h, "d", "c");
     assert_true(c->space->ttl_backfill);
     sweep_until_filled();
     assert_int_equal(hints(), 1200 - 120);
     container_give(c);
     harness_restart(&h);
-    c = harness_find(&h, "d", "c");
+    c = harness_found(&h, "d", "c");
     assert_false(c->space->ttl_backfill);
     pass(1000);
     sweep(2000);
@@ -426,7 +426,7 @@ static void sweeps_survive_every_failure(void **state) {
             harness_check(&h, c);
             container_give(c);
             harness_restart(&h); /* what memory said must be what the store says */
-            c = harness_find(&h, "d", "c");
+            c = harness_found(&h, "d", "c");
             harness_check(&h, c);
             sweep(100);
             assert_int_equal(harness_count(c), 0);

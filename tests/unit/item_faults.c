@@ -97,7 +97,7 @@ static void restart_and_check(void) {
     harness_check(&h, c);
     container_give(c);
     harness_restart(&h);
-    c = harness_find(&h, "d", "c");
+    c = harness_found(&h, "d", "c");
     assert_non_null(c);
     harness_check(&h, c);
 }
@@ -169,7 +169,7 @@ static void a_write_that_failed_after_the_fact_is_whole(void **state) {
         assert_int_equal(run(&requests[i], ops), E_STORE_IO);
         container_give(c);
         harness_restart(&h);
-        c = harness_find(&h, "d", "c");
+        c = harness_found(&h, "d", "c");
         harness_check(&h, c);
         assert_true(same_as(&after));
         buf_free(&after);
@@ -238,7 +238,7 @@ static void reads_say_that_they_failed(void **state) {
         set_up();
         container_give(c);
         harness_restart(&h); /* nothing is cached */
-        c = harness_find(&h, "d", "c");
+        c = harness_found(&h, "d", "c");
         h.plan.fired = 0;
         h.plan.get_in = n;
         err code = read_one("2");

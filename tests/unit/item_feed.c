@@ -94,7 +94,7 @@ static void one_partition_in_its_order(void **state) {
 static void keys_that_hash_alike_stay_apart(void **state) {
     (void)state;
     start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":1}}", 400);
-    char keys[2][160], body[300], header[2][200];
+    char keys[2][160], body[400], header[2][400];
     epk e[2];
     for (int k = 0; k < 2; k++) {
         memset(keys[k], 'x', 150);

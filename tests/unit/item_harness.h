@@ -144,6 +144,16 @@ static inline container *harness_find(harness *h, const char *database, const ch
     return account_container(h->account, slice_str(database), false, slice_str(name), false, &c) == OK ? c : NULL;
 }
 
+/* The one that must be there. */
+static inline container *harness_found(harness *h, const char *database, const char *name) {
+    container *c = harness_find(h, database, name);
+    if (!c) {
+        fail_msg("container %s is gone", name);
+        abort();
+    }
+    return c;
+}
+
 /* Database "d" with this container in it. */
 static inline container *harness_container(harness *h, const char *properties, uint32_t throughput) {
     container *c = NULL;

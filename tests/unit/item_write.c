@@ -123,7 +123,7 @@ static void stamps_grow_and_numbers_are_never_given_twice(void **state) {
     assert_int_equal(gone.after.lsn, changed.after.lsn + 1);
     harness_restart(&the->h);
     container_give(the->c);
-    the->c = harness_find(&the->h, "d", "c");
+    the->c = harness_found(&the->h, "d", "c");
     assert_int_equal(harness_one(&the->h, the->c, &again, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\"}"), OK);
     assert_int_equal(again.after.number, made.after.number + 1);
     assert_int_equal(again.after.lsn, gone.after.lsn + 1);
@@ -576,7 +576,7 @@ static void random_requests_agree_with_a_model(void **state) {
         if (round % 500 == 499) {
             container_give(the->c);
             harness_restart(&the->h);
-            the->c = harness_find(&the->h, "d", "c");
+            the->c = harness_found(&the->h, "d", "c");
             assert_model(model);
         }
     }

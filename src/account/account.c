@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-enum { SWEEP_CONTAINERS = 64, SWEEP_ITEMS = 200 };
+enum { SWEEP_COST = 500 };
 
 /* ---- objects ---- */
 
@@ -148,10 +148,17 @@ err account_open(const account_options *options, account **account_out, char *wh
     return code;
 }
 
+void account_stop(account *a) {
+    if (a->items.committer) {
+        committer_close(a->items.committer);
+        a->items.committer = NULL;
+    }
+}
+
 void account_close(account *a) {
     database_node *each, *next;
     offer_node *offer_each, *offer_next;
-    committer_close(a->items.committer);
+    account_stop(a);
     HASH_ITER(by_name, a->databases_by_name, each, next) {
         account__remove_database(a, each);
     }
@@ -252,25 +259,29 @@ void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const 
 
 /* ---- background ---- */
 
-/* Takes up where the last tick left, so that each container gets its turn however many there are. */
-void account_tick(account *a) {
-    container *due[SWEEP_CONTAINERS];
-    unsigned n = 0, seen = 0, count;
-    if (atomic_load(&a->sweeps_in_flight)) {
-        return;
-    }
+static container *next_to_sweep(account *a) {
+    container *due = NULL;
+    uint32_t seen = 0;
     pthread_rwlock_rdlock(&a->lock);
-    count = HASH_CNT(by_rid, a->containers_by_rid);
-    uint32_t skip = a->sweep_cursor >= count ? 0 : a->sweep_cursor;
-    for (container_node *node = a->containers_by_rid; node && n < SWEEP_CONTAINERS; node = node->by_rid.next) {
-        if (seen++ >= skip && node->container->ttl != TTL_OFF) {
-            due[n++] = container_take(node->container);
+    for (container_node *node = a->containers_by_rid; node && !due; node = node->by_rid.next) {
+        if (seen++ >= a->sweep_cursor && node->container->ttl != TTL_OFF) {
+            due = container_take(node->container);
         }
     }
-    a->sweep_cursor = seen >= count ? 0 : seen;
+    a->sweep_cursor = due ? seen : 0;
     pthread_rwlock_unlock(&a->lock);
-    for (unsigned i = 0; i < n; i++) {
-        item_sweep(&a->items, due[i], SWEEP_ITEMS, &a->sweeps_in_flight);
-        container_give(due[i]);
+    return due;
+}
+
+/* One container's sweep at a time, taking up where the last tick left: each gets its turn however many there are, and no request waits
+ * behind more than one. */
+void account_tick(account *a) {
+    if (!a->items.committer || atomic_load(&a->sweeps_in_flight)) {
+        return;
+    }
+    container *due = next_to_sweep(a);
+    if (due) {
+        item_sweep(&a->items, due, SWEEP_COST, &a->sweeps_in_flight);
+        container_give(due);
     }
 }

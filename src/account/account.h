@@ -35,6 +35,8 @@ typedef struct database {
 } database;
 
 MUST_CHECK err account_open(const account_options *options, account **account_out, char *why, size_t why_n);
+/* Writes what was submitted and takes no more; lookups go on until account_close. At the server's end: stop, let the answers out, close. */
+void account_stop(account *a);
 void account_close(account *a);
 
 const items *account_items(const account *a);
@@ -95,4 +97,4 @@ void account_replace_offer(account_change *change);
 
 /* ---- background ---- */
 
-void account_tick(account *a); /* a few times a second: expiry */
+void account_tick(account *a); /* many times a second, on the thread of account_stop: expiry */

@@ -18,6 +18,7 @@ enum {
     LIMIT_KEY_LEVELS = 3,   /* paths of a hierarchical key */
     LIMIT_NAME_BYTES = 255, /* databases and containers */
     LIMIT_BATCH_OPERATIONS = 100,
+    LIMIT_BATCH_RESULT_BYTES = 16 * 1024 * 1024, /* of all operations' items, as stored */
     LIMIT_PATCH_OPERATIONS = 10,
     LIMIT_UNIQUE_KEYS = 10,
     LIMIT_UNIQUE_PATHS = 16,

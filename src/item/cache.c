@@ -266,11 +266,16 @@ void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key
 
 /* ---- writing: the committer's thread ---- */
 
-static slice value_in(const store_batch *batch, item_place place) {
+/* The item as the batch has it, unless the batch says that the key leads elsewhere. */
+static slice value_in(const store_batch *batch, const written_key *w) {
     layout_key k;
-    layout_item(&k, place);
-    const store_change *change = store_batch_find(batch, STORE_ITEMS, layout_view(&k));
-    return change && change->kind == STORE_PUT ? change->value : SLICE_EMPTY;
+    item_place place;
+    layout_item(&k, w->place);
+    const store_change *item = store_batch_find(batch, STORE_ITEMS, layout_view(&k));
+    const store_change *lead = store_batch_find(batch, STORE_INDEX, w->key);
+    bool elsewhere = lead && (lead->kind != STORE_PUT || !layout_place_read(lead->value, &place) || place.segment != w->place.segment ||
+                              place.number != w->place.number);
+    return item && item->kind == STORE_PUT && !elsewhere ? item->value : SLICE_EMPTY;
 }
 
 static void before_write(commit_hook *hook, commit_group *group) {
@@ -278,7 +283,7 @@ static void before_write(commit_hook *hook, commit_group *group) {
     for (size_t i = 0; i < c->written_n; i++) {
         written_key *w = &c->written[i];
         shard *s = shard_of(c, w->hash);
-        w->value = value_in(&group->batch, w->place);
+        w->value = value_in(&group->batch, w);
         pthread_mutex_lock(&s->lock);
         stripe_of(c, w->hash)->blocked++;
         if (s->buckets_n) {
@@ -313,6 +318,14 @@ void item_cache_written(item_cache *c, commit_group *group, slice primary_key, i
     c->written[c->written_n++] =
         (written_key){.hash = hash_of(primary_key), .place = place, .key = arena_copy(&group->batch.arena, primary_key)};
     commit_link(group, &c->hook);
+}
+
+size_t item_cache_mark(const item_cache *c) {
+    return c->written_n;
+}
+
+void item_cache_cut(item_cache *c, size_t mark) {
+    c->written_n = mark;
 }
 
 /* ---- life ---- */

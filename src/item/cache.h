@@ -30,6 +30,8 @@ item_place cached_item_place(const cached_item *item);
 /* Copies key and value. Does nothing if the item may have changed since the ticket, or is too large to be worth it. */
 void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place);
 
-/* Within apply: the item of this key, which is or was at this place, is written by the group: put, changed or removed. Operations that then
- * fail may name keys too; what counts is what is in the batch when the group is written. */
+/* Within apply: the item of this key, which is or was at this place, is written by the group: put, changed or removed. An operation that
+ * fails takes back what it said: its number goes to another item. */
 void item_cache_written(item_cache *c, commit_group *group, slice primary_key, item_place place);
+size_t item_cache_mark(const item_cache *c);
+void item_cache_cut(item_cache *c, size_t mark); /* forgets all that was said since */

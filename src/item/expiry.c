@@ -8,26 +8,32 @@
 #include "base/memory.h"
 #include "item/stored.h"
 
-enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500 };
+enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500, BACKFILL_BYTES = 1024 * 1024, COST_BYTES = 4096 };
 
 typedef struct sweep {
     commit base;
     const items *items;
     container *container;
-    unsigned most;
+    unsigned cost_left;
     atomic_uint *in_flight;
     /* what becomes of the space's fields of these names once the group is written */
     uint32_t swept_own, swept_default;
     bool ttl_backfill;
 } sweep;
 
+static void spend(unsigned *cost_left, size_t bytes) {
+    size_t cost = 1 + bytes / COST_BYTES;
+    *cost_left -= cost < *cost_left ? (unsigned)cost : *cost_left;
+}
+
 /* The item that an entry leads to: removed if expired; in any case the entry is used up. All that can fail comes before the first change.
  */
-static err visit_entry(item_work *w, slice entry, item_place place) {
+static err visit_entry(item_work *w, slice entry, item_place place, unsigned *cost_left) {
     stored_item stored;
     item_key key;
     err code = item__load_place(w, place, &stored);
-    if (code == E_NOT_FOUND) {
+    spend(cost_left, code == OK ? stored.body.n : 0);
+    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* a damaged item was logged when it was loaded, and stays */
         store_delete(&w->group->batch, STORE_INDEX, entry);
         return OK;
     }
@@ -47,9 +53,8 @@ static err visit_entry(item_work *w, slice entry, item_place place) {
     return code;
 }
 
-/* Entries of one list up to `until`; *swept is moved up when all were seen. A damaged item, which is logged when it is loaded, stays where
- * it is and does not hold up the others. */
-static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swept, unsigned *most) {
+/* Entries of one list up to `until`; *swept is moved up when all were seen. */
+static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swept, unsigned *cost_left) {
     layout_key from, to;
     slice key, value;
     uint32_t container = w->container->space->container, time_s;
@@ -62,14 +67,14 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
     err code = OK;
     bool all = false;
-    while (code == OK && *most > 0) {
+    while (code == OK && *cost_left > 0) {
         if (!store_scan_next(scan, &key, &value)) {
             all = true;
             break;
         }
-        code = layout_expiry_read(key, &time_s, &place) ? visit_entry(w, key, place) : E_STORE_CORRUPT;
-        code = code == E_STORE_CORRUPT ? OK : code;
-        --*most;
+        if (layout_expiry_read(key, &time_s, &place)) {
+            code = visit_entry(w, key, place, cost_left);
+        }
     }
     err ended = store_scan_close(scan);
     if (all && code == OK && ended == OK && until > CLOCK_SLACK_S) {
@@ -80,23 +85,29 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
 
 /* ---- the backfill: entries for items written while the container had no ttl ---- */
 
-/* Gives a segment's next items their entries. *place moves along; *n_out: how many were seen. */
-static err backfill_segment(item_work *w, item_place *place, unsigned *n_out) {
+/* Gives a segment's next items their entries. *place moves along; *ended_out: those were the last. */
+static err backfill_segment(item_work *w, item_place *place, bool *ended_out) {
     layout_key from, to, entry;
     slice key, value, body;
     item_head head;
     unsigned n = 0;
+    size_t bytes = 0;
     layout_item(&from, (item_place){place->segment, place->number + 1});
     layout_segment(&to, place->segment);
     layout_after(&to);
     store_scan *scan = store_scan_open(w->group->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
-    while (n < BACKFILL_STEP && store_scan_next(scan, &key, &value) && layout_item_read(key, place)) {
+    *ended_out = false;
+    while (n < BACKFILL_STEP && bytes < BACKFILL_BYTES) {
+        if (!store_scan_next(scan, &key, &value) || !layout_item_read(key, place)) {
+            *ended_out = true;
+            break;
+        }
         n++;
+        bytes += value.n;
         if (layout_head_read(value, &head, &body) && item__expiry_key(w->container, *place, &head, &entry)) {
             store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
         }
     }
-    *n_out = n;
     return store_scan_close(scan);
 }
 
@@ -117,7 +128,7 @@ static err backfill_step(item_work *w, bool *ttl_backfill) {
     store_value value;
     bool of_group;
     item_place place = {0};
-    unsigned n;
+    bool ended;
     layout_backfill(&k, space->container);
     err code = commit_get(w->group, STORE_META, layout_view(&k), &value, &of_group);
     if (code == E_NOT_FOUND) {
@@ -136,8 +147,8 @@ static err backfill_step(item_work *w, bool *ttl_backfill) {
     if (range->segment != place.segment) {
         place = (item_place){range->segment, 0};
     }
-    TRY(backfill_segment(w, &place, &n));
-    if (n < BACKFILL_STEP) {
+    TRY(backfill_segment(w, &place, &ended));
+    if (ended) {
         place = (item_place){place.segment + 1, 0};
     }
     char bytes[12];
@@ -154,8 +165,8 @@ static err run_sweep(sweep *s, item_work *w) {
         s->swept_own = s->swept_default = 0;
         TRY(backfill_step(w, &s->ttl_backfill));
     }
-    TRY(sweep_list(w, LAYOUT_TTL_OWN, w->now_s, &s->swept_own, &s->most));
-    return space->ttl > 0 ? sweep_list(w, LAYOUT_TTL_DEFAULT, w->now_s - space->ttl, &s->swept_default, &s->most) : OK;
+    TRY(sweep_list(w, LAYOUT_TTL_OWN, w->now_s, &s->swept_own, &s->cost_left));
+    return space->ttl > 0 ? sweep_list(w, LAYOUT_TTL_DEFAULT, w->now_s - space->ttl, &s->swept_default, &s->cost_left) : OK;
 }
 
 /* A sweep that the store stops in the middle keeps what it has done: each item is removed whole, and the next sweep takes up there. */
@@ -192,13 +203,13 @@ static void sweep_done(commit *base) {
     atomic_fetch_sub(in_flight, 1);
 }
 
-void item_sweep(const items *s, container *c, unsigned most, atomic_uint *in_flight) {
+void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight) {
     sweep *made = mem_zero(sizeof *made);
     *made = (sweep){
         .base = {.apply = sweep_apply, .done = sweep_done},
         .items = s,
         .container = container_take(c),
-        .most = most,
+        .cost_left = cost_max,
         .in_flight = in_flight,
     };
     atomic_fetch_add(in_flight, 1);

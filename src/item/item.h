@@ -82,8 +82,9 @@ struct item_commit {
     container *container; /* the caller's reference is held until done */
     item_op *ops;
     size_t n;
-    bool atomic;      /* all or nothing; otherwise each by itself */
-    int64_t range_id; /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
+    bool atomic;           /* all or nothing; otherwise each by itself */
+    bool stops_at_failure; /* if not atomic: what follows a failure is not tried */
+    int64_t range_id;      /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
     void (*done)(item_commit *c);
 };
 
@@ -120,6 +121,6 @@ MUST_CHECK err item_feed(const items *s, op *o, const container *c, const item_s
 
 /* ---- expiry ---- */
 
-/* Removes expired items of a container, at most `most` of them, by a commit of its own that waits its turn like any other; also brings the
- * ttl backfill on by a step. `in_flight` is counted down when it has ended. */
-void item_sweep(const items *s, container *c, unsigned most, atomic_uint *in_flight);
+/* Removes expired items of a container by a commit of its own that waits its turn like any other, and brings the ttl backfill on by a step.
+ * `cost_max` bounds the work: an item costs 1, and 1 more for each 4 KB. `in_flight` is counted down when it has ended. */
+void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight);

@@ -47,18 +47,30 @@ static err read_head(item_found *found, slice value) {
     return E_STORE_CORRUPT;
 }
 
+static err find_place(const items *s, slice primary_key, item_place *place_out) {
+    store_value value;
+    TRY(store_get(s->store, STORE_INDEX, NULL, primary_key, &value));
+    bool placed = layout_place_read(value.bytes, place_out);
+    store_give(&value);
+    return placed ? OK : E_STORE_CORRUPT;
+}
+
+/* Between the two lookups the item may be deleted, and even made again at another place: then the first is asked anew. */
 static err find_stored(const items *s, slice primary_key, item_found *found) {
     layout_key k;
-    store_value place;
-    TRY(store_get(s->store, STORE_INDEX, NULL, primary_key, &place));
-    bool placed = layout_place_read(place.bytes, &found->place);
-    store_give(&place);
-    if (!placed) {
-        return E_STORE_CORRUPT;
+    item_place before = {0};
+    for (;;) {
+        TRY(find_place(s, primary_key, &found->place));
+        if (found->place.segment == before.segment && found->place.number == before.number) {
+            return E_STORE_CORRUPT; /* the same place again: the key leads nowhere */
+        }
+        layout_item(&k, found->place);
+        err code = store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found->value);
+        if (code != E_NOT_FOUND) {
+            return code != OK ? code : read_head(found, found->value.bytes);
+        }
+        before = found->place;
     }
-    layout_item(&k, found->place);
-    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found->value)); /* not found: deleted between the two lookups */
-    return read_head(found, found->value.bytes);
 }
 
 static err find(const items *s, const container *c, const item_key *key, item_found *found) {

@@ -20,6 +20,7 @@ typedef struct item_work {
     container_range *range;
     arena *arena; /* for bytes that outlive the group */
     int64_t now_s;
+    size_t result_bytes; /* of the request's operations so far */
 } item_work;
 
 MUST_CHECK err item__load(const item_work *w, const item_key *key, stored_item *stored_out);

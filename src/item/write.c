@@ -157,14 +157,24 @@ static err apply_one(item_work *w, item_op *op) {
     return appliers[op->kind](w, op, &now);
 }
 
+/* A request's results together stay within bounds, whatever its operations do to large items; one alone always fits. */
+static err check_budget(item_work *w, const item_op *op) {
+    bool fits = w->result_bytes == 0 || w->result_bytes + op->result.n <= LIMIT_BATCH_RESULT_BYTES;
+    w->result_bytes += fits ? op->result.n : 0;
+    return fits ? OK : E_TOO_LARGE;
+}
+
 /* One operation, or nothing of it. */
 static err apply_or_leave(item_work *w, item_op *op) {
     store_mark mark = store_batch_mark(&w->group->batch);
+    size_t cache_mark = item_cache_mark(w->items->cache);
     container_range *range = container_route(w->container, &op->key.epk);
     range_counts counts = range->pending;
     op->code = apply_one(w, op);
+    op->code = op->code != OK ? op->code : check_budget(w, op);
     if (op->code != OK) {
         store_batch_cut(&w->group->batch, mark);
+        item_cache_cut(w->items->cache, cache_mark);
         range->pending = counts;
     } else if (op->kind != ITEM_READ) {
         commit_link(w->group, &range->hook);
@@ -194,29 +204,38 @@ static bool in_named_range(const item_commit *c, const item_op *op) {
     return c->range_id < 0 || container_route(c->container, &op->key.epk)->id == (uint32_t)c->range_id;
 }
 
+/* Each by itself; those refused while they were prepared keep their code. */
+static void apply_each(item_work *w, item_commit *c) {
+    bool stopped = false;
+    for (size_t i = 0; i < c->n; i++) {
+        item_op *op = &c->ops[i];
+        if (stopped) {
+            op->code = E_FAILED_DEPENDENCY;
+        } else if (op->code == OK && !in_named_range(c, op)) {
+            op->code = E_RANGE_GONE;
+        } else if (op->code == OK) {
+            apply_or_leave(w, op);
+        }
+        stopped = stopped || (c->stops_at_failure && op->code != OK);
+    }
+}
+
 static err apply_all(commit *base, commit_group *group) {
     item_commit *c = (item_commit *)base;
     item_work w = {.items = c->items, .group = group, .container = c->container, .now_s = clock_wall_ms(c->items->clock) / 1000};
     TRY(check_target(c));
     if (!c->atomic) {
-        for (size_t i = 0; i < c->n; i++) {
-            if (c->ops[i].code != OK) {
-                continue; /* refused while it was prepared */
-            }
-            if (in_named_range(c, &c->ops[i])) {
-                apply_or_leave(&w, &c->ops[i]);
-            } else {
-                c->ops[i].code = E_RANGE_GONE;
-            }
-        }
+        apply_each(&w, c);
         return OK;
     }
     container_range *range = container_route(c->container, &c->ops[0].key.epk); /* one key, one range */
     range_counts counts = range->pending;
+    size_t cache_mark = item_cache_mark(c->items->cache);
     for (size_t i = 0; i < c->n; i++) {
         err code = apply_or_leave(&w, &c->ops[i]);
         if (code != OK) {
             range->pending = counts;
+            item_cache_cut(c->items->cache, cache_mark);
             fail_others(c, i);
             return code; /* the committer cuts the changes */
         }

@@ -24,7 +24,7 @@ void store_batch_clear(store_batch *b) {
         memset(b->buckets, 0, b->buckets_n * sizeof *b->buckets);
     }
     b->n = 0;
-    b->bytes = 0;
+    b->bytes = b->bytes_held = 0;
     arena_reset(&b->arena);
 }
 
@@ -60,6 +60,11 @@ static void grow_buckets(store_batch *b) {
     }
 }
 
+static void hold(store_batch *b, size_t bytes) {
+    b->bytes += bytes;
+    b->bytes_held += bytes;
+}
+
 static store_change *add(store_batch *b, store_change_kind kind, store_family family, slice key) {
     if (b->n == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 64;
@@ -71,7 +76,7 @@ static store_change *add(store_batch *b, store_change_kind kind, store_family fa
     store_change *change = &b->changes[b->n++];
     *change = (store_change){.kind = kind, .family = family, .key = arena_copy(&b->arena, key), .hash = hash_of(family, key)};
     link_change(b, b->n - 1);
-    b->bytes += key.n;
+    hold(b, key.n);
     return change;
 }
 
@@ -83,7 +88,7 @@ char *store_put_space(store_batch *b, store_family family, slice key, size_t n) 
     store_change *change = add(b, STORE_PUT, family, key);
     char *space = arena_alloc_aligned(&b->arena, n ? n : 1, 1);
     change->value = slice_of(space, n);
-    b->bytes += n;
+    hold(b, n);
     return space;
 }
 
@@ -94,7 +99,7 @@ void store_delete(store_batch *b, store_family family, slice key) {
 void store_delete_range(store_batch *b, store_family family, slice from, slice to) {
     store_change *change = add(b, STORE_DELETE_RANGE, family, from);
     change->value = arena_copy(&b->arena, to);
-    b->bytes += to.n;
+    hold(b, to.n);
 }
 
 const store_change *store_batch_find(const store_batch *b, store_family family, slice key) {

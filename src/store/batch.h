@@ -31,6 +31,7 @@ typedef struct store_batch {
     uint32_t *buckets; /* index + 1 of the newest change in the chain */
     size_t buckets_n;  /* a power of two */
     size_t bytes;      /* of keys and values */
+    size_t bytes_held; /* … and of those cut since, whose memory is held until the batch is cleared */
     arena arena;
 } store_batch;
 

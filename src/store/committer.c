@@ -54,7 +54,7 @@ static void end_hooks(commit_group *group, err code) {
 /* Applies commits from the list until the group is full or the next one wants to be alone. Returns the first not taken. */
 static commit *fill_group(commit_group *group, commit *list) {
     size_t taken = 0;
-    while (list && group->batch.bytes < GROUP_BYTES_MAX && !(list->solo && taken)) {
+    while (list && group->batch.bytes_held < GROUP_BYTES_MAX && !(list->solo && taken)) {
         store_mark mark = store_batch_mark(&group->batch);
         list->code = list->apply(list, group);
         if (list->code != OK) {

@@ -65,7 +65,7 @@ typedef struct rocks {
     pthread_t reclaimer;
     pthread_mutex_t reclaim_lock;
     pthread_cond_t reclaim_wake;
-    reclaim_job *reclaim_jobs;
+    reclaim_job *reclaim_jobs, **reclaim_last;
     bool reclaimer_runs, stopping;
 } rocks;
 
@@ -290,6 +290,7 @@ static void *reclaimer(void *context) {
             continue;
         }
         r->reclaim_jobs = job->next;
+        r->reclaim_last = job->next ? r->reclaim_last : &r->reclaim_jobs;
         pthread_mutex_unlock(&r->reclaim_lock);
         reclaim_now(r, job);
         buf_free(&job->from);
@@ -312,11 +313,8 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     buf_add_slice(&job->from, from);
     buf_add_slice(&job->to, to);
     pthread_mutex_lock(&r->reclaim_lock);
-    reclaim_job **last = &r->reclaim_jobs;
-    while (*last) {
-        last = &(*last)->next;
-    }
-    *last = job;
+    *r->reclaim_last = job;
+    r->reclaim_last = &job->next;
     if (!r->reclaimer_runs) {
         r->reclaimer_runs = pthread_create(&r->reclaimer, NULL, reclaimer, r) == 0;
     }
@@ -381,7 +379,9 @@ static rocksdb_options_t *make_db_options(void) {
     rocksdb_options_set_max_open_files(o, -1);
     rocksdb_options_set_max_background_jobs(o, 4);
     rocksdb_options_set_max_total_wal_size(o, WAL_BYTES_MAX);
-    rocksdb_options_set_wal_recovery_mode(o, rocksdb_tolerate_corrupted_tail_records_recovery);
+    /* Only the last group of the log can be unsynced, and its pages may reach the disk in any order: reading stops at the first torn
+     * record. */
+    rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
     rocksdb_options_set_info_log_level(o, 2); /* warnings */
     rocksdb_options_set_keep_log_file_num(o, 4);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
@@ -478,6 +478,7 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     r->folder = folder;
     r->read_only = folder.read_only;
     r->space_ok = true;
+    r->reclaim_last = &r->reclaim_jobs;
     r->db_path = mem_alloc(strlen(options->dir) + 4);
     sprintf(r->db_path, "%s/db", options->dir);
     pthread_mutex_init(&r->reclaim_lock, NULL);

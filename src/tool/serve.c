@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "tool/options.h"
 
-enum { TICK_MS = 250, WHY_BYTES = 1024 };
+enum { TICK_MS = 20, WHY_BYTES = 1024 };
 
 /* As given; read into `settings` below. */
 static struct {
@@ -264,12 +264,8 @@ static bool open_all(server *s, char *why) {
     return opened && open_net(s, why);
 }
 
-/* Closing the network runs its loop once more, after the account has gone. */
 static void tick(void *context) {
-    const server *s = context;
-    if (s->account) {
-        account_tick(s->account);
-    }
+    account_tick(context);
 }
 
 static void say_ready(const server *s) {
@@ -285,17 +281,19 @@ static void say_ready(const server *s) {
              given.durability);
 }
 
-/* In this order: no new requests; what the committer still has is written and its answers posted; then the connections. */
+/* In this order: what the committer still has is written and its answers posted; the connections send them; then the rest. */
 static void close_all(server *s) {
     if (s->account) {
-        account_close(s->account);
-        s->account = NULL;
+        account_stop(s->account);
     }
     if (s->net) {
         net_close(s->net);
     }
     if (s->sql) {
         sql_close(s->sql);
+    }
+    if (s->account) {
+        account_close(s->account);
     }
     if (s->store) {
         store_close(s->store);
@@ -309,7 +307,7 @@ static int run(server *s) {
         fprintf(stderr, "tesela: %s\n", why);
         return 1;
     }
-    net_every(s->net, TICK_MS, tick, s);
+    net_every(s->net, TICK_MS, tick, s->account);
     take_signals(s->net);
     say_ready(s);
     net_run(s->net);

@@ -235,7 +235,7 @@ static void ticks_sweep_every_container(void **state) {
         container_give(made);
     }
     pass(5);
-    for (int tick = 0; tick < 4; tick++) {
+    for (int tick = 0; tick < CONTAINERS; tick++) {
         account_tick(h.account);
         while (atomic_load(&h.account->sweeps_in_flight)) {
             usleep(50);
@@ -504,9 +504,9 @@ static void a_damaged_item_does_not_hold_up_the_others(void **state) {
     assert_int_equal(store_write(h.store, &b), OK);
     store_give(&good);
     store_batch_free(&b);
-    sweep(10);
-    assert_int_equal(harness_count(c), 0);
-    stop();
+    assert_false(there("1")); /* its entry is used up, but expired it is */
+    container_give(c);
+    harness_close(&h);
 }
 
 int main(void) {

@@ -582,6 +582,105 @@ static void random_requests_agree_with_a_model(void **state) {
     }
 }
 
+/* Holds the committer up, so that what is submitted meanwhile becomes one group. */
+typedef struct barrier {
+    commit base;
+    sem_t reached, open;
+} barrier;
+
+static err barrier_apply(commit *base, commit_group *group) {
+    barrier *b = (barrier *)base;
+    (void)group;
+    sem_post(&b->reached);
+    sem_wait(&b->open);
+    return OK;
+}
+
+static void barrier_done(commit *base) {
+    (void)base;
+}
+
+static void submit(waited_commit *w, item_op *ops, size_t n) {
+    *w =
+        (waited_commit){.base = {.items = harness_items(&the->h), .container = the->c, .ops = ops, .n = n, .atomic = true, .range_id = -1}};
+    w->base.done = commit_is_done;
+    waiter_init(&w->waiter);
+    item_commit_submit(&w->base);
+}
+
+/* The number of an item that was not made goes to the next one: nobody may find that one under the first one's key. */
+static void a_number_given_back_leads_to_one_item_only(void **state) {
+    (void)state;
+    barrier b = {.base = {.apply = barrier_apply, .done = barrier_done}};
+    item_op failing[2], good[1];
+    waited_commit first, second;
+    assert_int_equal(put(ITEM_CREATE, "{\"id\":\"there\",\"pk\":\"a\"}"), OK);
+    prepare(&failing[0], ITEM_CREATE, NULL, "{\"id\":\"lost\",\"pk\":\"a\"}");
+    prepare(&failing[1], ITEM_CREATE, NULL, "{\"id\":\"there\",\"pk\":\"a\"}");
+    prepare(&good[0], ITEM_CREATE, NULL, "{\"id\":\"made\",\"pk\":\"a\"}");
+    sem_init(&b.reached, 0, 0);
+    sem_init(&b.open, 0, 0);
+    committer_submit(harness_items(&the->h)->committer, &b.base);
+    sem_wait(&b.reached);
+    submit(&first, failing, 2);
+    submit(&second, good, 1);
+    sem_post(&b.open);
+    waiter_wait(&first.waiter);
+    waiter_wait(&second.waiter);
+    assert_int_equal(first.base.base.code, E_CONFLICT);
+    assert_int_equal(second.base.base.code, OK);
+    assert_null(harness_read(&the->h, the->c, "[\"a\"]", "lost"));
+    assert_string_equal(harness_read(&the->h, the->c, "[\"a\"]", "made"), "{\"id\":\"made\",\"pk\":\"a\"}");
+    item_commit_give(&first.base);
+    item_commit_give(&second.base);
+}
+
+/* What the operations of one request give back is bounded, however small the request. */
+static void results_of_a_batch_are_bounded(void **state) {
+    (void)state;
+    enum { NUMBERS = 400 * 1000, READS = 8 };
+    buf text = buf_init(BUF_NO_LIMIT);
+    item_op ops[READS];
+    buf_add_lit(&text, "{\"id\":\"1\",\"pk\":\"a\",\"list\":[0");
+    for (int i = 1; i < NUMBERS; i++) {
+        buf_add_lit(&text, ",1");
+    }
+    buf_add_lit(&text, "]}");
+    buf_add_byte(&text, 0);
+    assert_int_equal(put(ITEM_CREATE, text.p), OK);
+    buf_free(&text);
+    for (int i = 0; i < READS; i++) {
+        prepare(&ops[i], ITEM_READ, "1", NULL);
+    }
+    assert_int_equal(harness_commit(&the->h, the->c, ops, READS, true), E_TOO_LARGE);
+    for (int i = 0; i < READS; i++) {
+        prepare(&ops[i], ITEM_PATCH, "1", "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}");
+    }
+    assert_int_equal(harness_commit(&the->h, the->c, ops, READS, true), E_TOO_LARGE);
+    prepare(&ops[0], ITEM_PATCH, "1", "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}");
+    assert_int_equal(harness_commit(&the->h, the->c, ops, 1, true), OK);
+}
+
+static void bulk_may_stop_at_a_failure(void **state) {
+    (void)state;
+    item_op ops[3];
+    assert_int_equal(put(ITEM_CREATE, "{\"id\":\"1\",\"pk\":\"a\"}"), OK);
+    prepare(&ops[0], ITEM_CREATE, NULL, "{\"id\":\"2\",\"pk\":\"a\"}");
+    prepare(&ops[1], ITEM_CREATE, NULL, "{\"id\":\"1\",\"pk\":\"a\"}");
+    prepare(&ops[2], ITEM_CREATE, NULL, "{\"id\":\"3\",\"pk\":\"a\"}");
+    waited_commit w = {.base = {.items = harness_items(&the->h), .container = the->c, .ops = ops, .n = 3, .range_id = -1}};
+    w.base.stops_at_failure = true;
+    w.base.done = commit_is_done;
+    waiter_init(&w.waiter);
+    item_commit_submit(&w.base);
+    waiter_wait(&w.waiter);
+    item_commit_give(&w.base);
+    assert_int_equal(ops[0].code, OK);
+    assert_int_equal(ops[1].code, E_CONFLICT);
+    assert_int_equal(ops[2].code, E_FAILED_DEPENDENCY);
+    assert_int_equal(harness_count(the->c), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_life_of_an_item, plain, tear_down),
@@ -597,6 +696,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_batch_is_all_or_nothing, plain, tear_down),
         cmocka_unit_test_setup_teardown(bulk_operations_stand_alone, plain, tear_down),
         cmocka_unit_test_setup_teardown(bulk_to_a_range, ranges, tear_down),
+        cmocka_unit_test_setup_teardown(bulk_may_stop_at_a_failure, plain, tear_down),
+        cmocka_unit_test_setup_teardown(a_number_given_back_leads_to_one_item_only, plain, tear_down),
+        cmocka_unit_test_setup_teardown(results_of_a_batch_are_bounded, plain, tear_down),
         cmocka_unit_test_setup_teardown(a_deleted_container_takes_no_writes, plain, tear_down),
         cmocka_unit_test_setup_teardown(values_are_unique_within_a_partition, unique, tear_down),
         cmocka_unit_test_setup_teardown(the_values_of_several_paths_count_together, unique, tear_down),

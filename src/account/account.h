@@ -72,7 +72,6 @@ struct account_change {
     bool database_by_rid, container_by_rid;
     slice settings;            /* BSON of a container's properties */
     bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
-    bool key_required;         /* … and knows no containers without a key */
     throughput_setting throughput;
     rid offer_rid;
     slice if_match;

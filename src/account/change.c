@@ -40,10 +40,22 @@ static void submit(account_change *change, err (*apply)(commit *, commit_group *
     committer_submit(change->account->items.committer, &change->base);
 }
 
+/* An offer's rid has room for 24 bits: after so many, numbers of offers that are gone come round again. */
+static uint32_t free_offer_number(account *a) {
+    for (;;) {
+        uint32_t number = a->numbers.offer++ & ((1u << 24) - 1);
+        offer_node *used = NULL;
+        HASH_FIND(by_number, a->offers, &number, sizeof number, used);
+        if (number && !used) {
+            return number;
+        }
+    }
+}
+
 static void make_offer(account_change *change, commit_group *group, uint32_t database, uint32_t container, rid resource,
                        throughput_setting t) {
     account *a = change->account;
-    uint32_t number = a->numbers.offer++;
+    uint32_t number = free_offer_number(a);
     change->offer_out = (offer){
         .number = number,
         .rid = rid_offer(number),
@@ -222,7 +234,7 @@ static err apply_create_container(commit *base, commit_group *group) {
     if (!d) {
         return missing(change->op, E_OWNER_NOT_FOUND);
     }
-    TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed, change->key_required}, &c));
+    TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed}, &c));
     err code = check_new(change, d, c);
     if (code != OK) {
         container_give(c);
@@ -290,12 +302,17 @@ static slice with_key_of(account_change *change, slice properties, const contain
 
 /* If the client names a key at all, it must be the container's. */
 static err check_key_named(account_change *change, const container *before) {
-    bson_iter_t it, inner, each;
+    bson_iter_t it, inner, kind, each;
     if (!doc_find_key(change->settings, SLICE_LIT("partitionKey"), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
         return OK;
     }
     size_t n = 0;
-    bool same = bson_iter_recurse(&it, &inner) && bson_iter_find(&inner, "paths") && bson_iter_recurse(&inner, &each);
+    bool same = bson_iter_recurse(&it, &inner) && bson_iter_recurse(&it, &kind);
+    if (same && bson_iter_find(&kind, "kind")) {
+        same = BSON_ITER_HOLDS_UTF8(&kind) &&
+               slice_eq_nocase(doc_text(&kind), SLICE_LIT("MultiHash")) == (before->key.kind == PKEY_MULTI_HASH);
+    }
+    same = same && bson_iter_find(&inner, "paths") && bson_iter_recurse(&inner, &each);
     while (same && bson_iter_next(&each)) {
         same = n < before->key.n && BSON_ITER_HOLDS_UTF8(&each) && slice_eq(doc_text(&each), before->key.paths[n].text);
         n++;

@@ -71,10 +71,6 @@ static err read_partition_key(op *o, slice properties, settings_rules rules, con
     bson_iter_t it, paths;
     c->key = (pkey_definition){.kind = PKEY_HASH, .version = 2};
     if (!doc_find_key(properties, SLICE_LIT("partitionKey"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
-        if (rules.key_required) {
-            return op_fail(o, E_BAD_REQUEST,
-                           "Partition key definition is required: add \"partitionKey\":{\"paths\":[\"/yourKey\"],\"kind\":\"Hash\"}.");
-        }
         return OK;
     }
     if (!BSON_ITER_HOLDS_DOCUMENT(&it)) {

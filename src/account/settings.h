@@ -6,7 +6,7 @@
 /* Reads and checks properties (BSON) into `c`, whose arena keeps everything; c->settings becomes the canonical form, defaults filled in.
  * E_BAD_REQUEST with the service's sentence. */
 typedef struct settings_rules {
-    bool hierarchical_allowed, key_required;
+    bool hierarchical_allowed; /* MultiHash keys: the client's API version knows them */
 } settings_rules;
 
 MUST_CHECK err settings_read(op *o, slice properties, settings_rules rules, container *c);

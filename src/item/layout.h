@@ -1,17 +1,23 @@
-/* layout.h — how items and the small keys that lead to them lie in the store. Numbers are big-endian, so byte order is value order.
+/* layout.h — how items and the small keys that lead to them lie in the store. Numbers are big-endian, so byte order is value order. */
+
+/* clang-format off */
+/*
+ * STORE_ITEMS  segment u32 · number u64                                  → head (32 bytes) · BSON    an item
  *
- *   STORE_ITEMS  segment u32 · number u64                                   → item: head (32 bytes) and BSON
- *   STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · id       → segment u32 · number u64           the primary key
- *                container u32 · 'p' · EPK · 'o' · number u64               → segment u32                        creation order in a
- * partition container u32 · 'p' · EPK · 'u' · index u8 · key · values  → segment u32 · number u64           unique keys container u32 · 't'
- * · time u32 · segment · number          → (empty)                            items that say their own ttl container u32 · 'd' · time u32 ·
- * segment · number          → (empty)                            items under the default ttl STORE_META   'R' · container u32 · range u32
- * → lsn · number_next · items · bytes  u64 each 'B' · container u32                                      → segment u32 · number u64 the ttl
- * backfill is here
+ * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · id      → segment · number          its primary key
+ *              container u32 · 'p' · EPK · 'o' · number u64              → segment                   creation order in a partition
+ *              container u32 · 'p' · EPK · 'u' · index u8 · key · values → segment · number          a unique key
+ *              container u32 · 't' · time u32 · segment · number         → (empty)                   it says its own ttl
+ *              container u32 · 'd' · time u32 · segment · number         → (empty)                   it is under the default ttl
  *
- * A document number holds the range's prefix in its upper bits (LAYOUT_PREFIX_SHIFT), so ranges never give the same; items of one range are
- * one run of keys in creation order. All entries of one item lie
- * side by side, which makes writing the second and third nearly free. Why items lie by number and not by key: docs/layout.md. */
+ * STORE_META   'R' · container u32 · range u32                           → lsn · number_next · items · bytes, u64 each
+ *              'B' · container u32                                       → segment · number          how far the ttl backfill is
+ */
+/* clang-format on */
+
+/* A document number holds the range's prefix in its upper bits (LAYOUT_PREFIX_SHIFT), so ranges never give the same; items of one range are
+ * one run of keys in creation order. All entries of one item lie side by side, which makes writing the second and third nearly free. Why
+ * items lie by number and not by key: docs/layout.md. */
 #pragma once
 
 #include "item/container.h"

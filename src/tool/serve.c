@@ -1,5 +1,6 @@
 #include "tool/serve.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -57,9 +58,10 @@ static const tool_option options[] = {
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
      false},
-    {"partition-max-storage", "SIZE", "of a physical partition", &given.partition_max_storage, false},
+    {"partition-max-storage", "SIZE", "of a physical partition, when it splits (to come)", &given.partition_max_storage, false},
     {"partition-max-throughput", "RU", "RU/s of a physical partition", &given.partition_max_throughput, false},
-    {"logical-partition-max-storage", "SIZE", "of a logical partition", &given.logical_partition_max_storage, false},
+    {"logical-partition-max-storage", "SIZE", "of a logical partition, when it refuses writes (to come)",
+     &given.logical_partition_max_storage, false},
     {"tls-cert", "FILE", "certificate chain (PEM); without it a self-signed one is made in the data folder", &given.tls_cert, false},
     {"tls-key", "FILE", "its private key (PEM)", &given.tls_key, false},
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
@@ -118,8 +120,12 @@ static bool __attribute__((format(printf, 1, 2))) fail(const char *format, ...) 
     return false;
 }
 
+/* An address or "localhost", which net takes to mean both loopback addresses; any other name may lead anywhere. */
 static bool is_loopback(const char *host) {
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+    struct in_addr v4;
+    struct in6_addr v6;
+    return strcmp(host, "localhost") == 0 || (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127) ||
+           (inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
 }
 
 static bool read_key_file(const char *path, sql_key_ring *keys) {

@@ -48,7 +48,6 @@ static void made(sql_request *q) {
 void sql_container_create(sql_request *q) {
     sql_change_init(q);
     q->change.hierarchical_allowed = sql_version_at_least(q, "2020-07-15");
-    q->change.key_required = sql_version_at_least(q, "2018-12-31");
     err code = sql_body(q, JSON_OBJECT, &q->change.settings);
     code = code != OK ? code : sql_throughput(q, &q->change.throughput);
     code == OK ? sql_submit_change(q, account_create_container, made) : sql_fail(q, code);

@@ -52,6 +52,7 @@ static const operation operations[] = {
     {SQL_CONTAINER, VERB_PUT, sql_container_replace, false},
     {SQL_CONTAINER, VERB_DELETE, sql_container_delete, false},
     {SQL_PKRANGES, VERB_GET, sql_range_list, true},
+    {SQL_PKRANGE, VERB_GET, sql_range_read, true},
     {SQL_ITEMS, VERB_GET, sql_item_list, true},
     {SQL_ITEMS, VERB_POST, sql_item_post, false},
     {SQL_ITEM, VERB_GET, sql_item_read, true},

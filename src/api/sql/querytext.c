@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { DEPTH_MAX = 32, KEYS_MAX = 10000 };
+enum { DEPTH_MAX = 32, KEYS_MAX = 10000, CONDITIONS_MAX = 2 * KEYS_MAX, TEXT_BYTES_MAX = 512 * 1024 };
 
 typedef enum node_kind { NODE_EQUAL, NODE_ABSENT, NODE_AND, NODE_OR } node_kind;
 
@@ -15,11 +15,18 @@ struct query_node {
     query_node *next; /* in its parent's list */
 };
 
+typedef struct parameter {
+    slice name;
+    pkey_value value;
+} parameter;
+
 typedef struct parser {
     op *op;
     slice rest;
     slice alias;
-    slice parameters; /* BSON array, or empty */
+    parameter *parameters; /* sorted by name */
+    size_t parameters_n;
+    size_t conditions;
     unsigned depth;
 } parser;
 
@@ -124,24 +131,46 @@ static err value_of(parser *p, const bson_iter_t *it, pkey_value *value_out) {
     return OK;
 }
 
-/* A parameter that was not passed is undefined. */
-static err find_parameter(parser *p, slice name, pkey_value *value_out) {
-    bson_iter_t list, member, value;
-    *value_out = (pkey_value){.type = PKEY_UNDEFINED};
-    if (!p->parameters.n || !bson_iter_init_from_data(&list, (const uint8_t *)p->parameters.p, p->parameters.n)) {
+static int by_name(const void *a, const void *b) {
+    return slice_cmp(((const parameter *)a)->name, ((const parameter *)b)->name);
+}
+
+static err read_parameter(parser *p, const bson_iter_t *entry) {
+    parameter *made = &p->parameters[p->parameters_n];
+    bson_iter_t name, value;
+    if (!BSON_ITER_HOLDS_DOCUMENT(entry) || !bson_iter_recurse(entry, &name) || !bson_iter_recurse(entry, &value) ||
+        !bson_iter_find(&name, "name") || !BSON_ITER_HOLDS_UTF8(&name)) {
+        return op_fail(p->op, E_BAD_REQUEST, "Every parameter must be like {\"name\":\"@id\",\"value\":\"1\"}.");
+    }
+    made->name = doc_text(&name);
+    made->value = (pkey_value){.type = PKEY_UNDEFINED};
+    p->parameters_n++;
+    return bson_iter_find(&value, "value") ? value_of(p, &value, &made->value) : OK;
+}
+
+static err read_parameters(parser *p, slice list) {
+    bson_iter_t each, counting;
+    size_t n = 0;
+    if (!bson_iter_init_from_data(&counting, (const uint8_t *)list.p, list.n)) {
         return OK;
     }
-    while (bson_iter_next(&list)) {
-        if (!BSON_ITER_HOLDS_DOCUMENT(&list) || !bson_iter_recurse(&list, &member)) {
-            continue;
-        }
-        value = member;
-        if (bson_iter_find(&member, "name") && BSON_ITER_HOLDS_UTF8(&member) && slice_eq(doc_text(&member), name) &&
-            bson_iter_find(&value, "value")) {
-            return value_of(p, &value, value_out);
-        }
+    each = counting;
+    while (bson_iter_next(&counting)) {
+        n++;
     }
+    p->parameters = arena_array(p->op->arena, parameter, n);
+    while (bson_iter_next(&each)) {
+        TRY(read_parameter(p, &each));
+    }
+    qsort(p->parameters, p->parameters_n, sizeof *p->parameters, by_name);
     return OK;
+}
+
+/* A parameter that was not passed is undefined. */
+static pkey_value find_parameter(const parser *p, slice name) {
+    parameter wanted = {.name = name};
+    const parameter *found = p->parameters_n ? bsearch(&wanted, p->parameters, p->parameters_n, sizeof *p->parameters, by_name) : NULL;
+    return found ? found->value : (pkey_value){.type = PKEY_UNDEFINED};
 }
 
 static err take_number(parser *p, pkey_value *value_out) {
@@ -175,7 +204,8 @@ static err take_value(parser *p, pkey_value *value_out) {
         }
         slice name = slice_of(p->rest.p, n);
         p->rest = slice_skip(p->rest, n);
-        return find_parameter(p, name, value_out);
+        *value_out = find_parameter(p, name);
+        return OK;
     }
     static const struct {
         const char *word;
@@ -193,33 +223,49 @@ static err take_value(parser *p, pkey_value *value_out) {
 
 /* ---- conditions ---- */
 
-static err take_path(parser *p, doc_path *path_out) {
-    slice *steps = arena_array(p->op->arena, slice, LIMIT_PATH_DEPTH);
-    *path_out = (doc_path){.steps = steps};
-    if (!slice_eq(take_word(p), p->alias)) {
-        return unsupported(p);
-    }
-    for (;;) {
-        slice step;
-        if (take_mark(p, '.')) {
-            step = take_word(p);
-        } else if (take_mark(p, '[')) {
-            skip_blanks(p);
-            if (p->rest.n == 0 || (p->rest.p[0] != '"' && p->rest.p[0] != '\'')) {
-                return unsupported(p);
-            }
-            TRY(take_text(p, &step));
-            if (!take_mark(p, ']')) {
-                return unsupported(p);
-            }
-        } else {
-            return path_out->steps_n ? OK : unsupported(p);
-        }
-        if (step.n == 0 || path_out->steps_n == LIMIT_PATH_DEPTH) {
+/* One step of a path, .name or ["name"]; `done` when there is none. */
+static err take_step(parser *p, slice *step_out, bool *done) {
+    *done = false;
+    if (take_mark(p, '.')) {
+        *step_out = take_word(p);
+    } else if (take_mark(p, '[')) {
+        skip_blanks(p);
+        if (p->rest.n == 0 || (p->rest.p[0] != '"' && p->rest.p[0] != '\'')) {
             return unsupported(p);
         }
-        steps[path_out->steps_n++] = slice_of(arena_text(p->op->arena, step), step.n);
+        TRY(take_text(p, step_out));
+        if (!take_mark(p, ']')) {
+            return unsupported(p);
+        }
+    } else {
+        *done = true;
+        return OK;
     }
+    return step_out->n ? OK : unsupported(p);
+}
+
+static err take_path(parser *p, doc_path *path_out) {
+    slice steps[LIMIT_PATH_DEPTH], step;
+    size_t n = 0;
+    bool done;
+    if (++p->conditions > CONDITIONS_MAX || !slice_eq(take_word(p), p->alias)) {
+        return unsupported(p);
+    }
+    TRY(take_step(p, &step, &done));
+    while (!done) {
+        if (n == LIMIT_PATH_DEPTH) {
+            return unsupported(p);
+        }
+        steps[n++] = slice_of(arena_text(p->op->arena, step), step.n);
+        TRY(take_step(p, &step, &done));
+    }
+    if (n == 0) {
+        return unsupported(p);
+    }
+    slice *kept = arena_array(p->op->arena, slice, n);
+    memcpy(kept, steps, n * sizeof *steps);
+    *path_out = (doc_path){.steps = kept, .steps_n = n};
+    return OK;
 }
 
 static query_node *new_node(parser *p, node_kind kind) {
@@ -237,6 +283,9 @@ static err take_list(parser *p, const doc_path *path, query_node **node_out) {
     }
     do {
         query_node *one = new_node(p, NODE_EQUAL);
+        if (++p->conditions > CONDITIONS_MAX) {
+            return unsupported(p);
+        }
         one->path = *path;
         TRY(take_value(p, &one->value));
         *last = one;
@@ -301,6 +350,9 @@ static err take_or(parser *p, query_node **node_out) {
 }
 
 static err take_query(parser *p, query_filter *filter_out) {
+    if (p->rest.n > TEXT_BYTES_MAX) {
+        return op_fail(p->op, E_BAD_REQUEST, "The SQL query text exceeded the maximum limit of %d characters", TEXT_BYTES_MAX);
+    }
     if (!take_keyword(p, "SELECT") || !take_mark(p, '*') || !take_keyword(p, "FROM")) {
         return unsupported(p);
     }
@@ -337,7 +389,7 @@ err query_filter_read(sql_request *q, query_filter *filter_out) {
         uint32_t n;
         const uint8_t *bytes;
         bson_iter_array(&it, &n, &bytes);
-        p.parameters = slice_of(bytes, n);
+        TRY(read_parameters(&p, slice_of(bytes, n)));
     }
     return take_query(&p, filter_out);
 }

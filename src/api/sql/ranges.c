@@ -1,4 +1,4 @@
-/* GET …/pkranges: the physical partitions, as SDKs read them to route requests. */
+/* GET …/pkranges and …/pkranges/{id}: the physical partitions, as SDKs read them to route requests. */
 #include "api/sql/sql_int.h"
 
 static void write_range(buf *out, const container *c, size_t i) {
@@ -78,5 +78,23 @@ void sql_range_list(sql_request *q) {
         write_range(out, c, i);
     }
     sql_feed_close(out, n);
+    sql_end(q);
+}
+
+void sql_range_read(sql_request *q) {
+    uint64_t id;
+    const partition_range *range = NULL;
+    err code = sql_find_container(q);
+    if (code == OK && slice_to_u64(q->route.child, &id) && id <= UINT32_MAX) {
+        range = partition_map_by_id(q->container->space->map, (uint32_t)id);
+    }
+    if (code != OK || !range) {
+        sql_fail(q, code != OK ? code : E_NOT_FOUND);
+        return;
+    }
+    sql_start(q, 200);
+    sql_field_text(q, "etag", map_etag(q));
+    sql_add_container_paths(q, q->container);
+    write_range(sql_start_body(q), q->container, (size_t)(range - q->container->space->map->ranges));
     sql_end(q);
 }

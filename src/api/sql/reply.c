@@ -12,7 +12,6 @@ static const char constant_fields[] = "Cache-Control: no-store, no-cache\r\n"
                                       "Pragma: no-cache\r\n"
                                       "Content-Type: application/json\r\n"
                                       "Server: tesela/" TESELA_VERSION "\r\n"
-                                      "Strict-Transport-Security: max-age=31536000\r\n"
                                       "x-ms-gatewayversion: version=2.14.0\r\n"
                                       "x-ms-serviceversion: version=2.14.0.0\r\n";
 
@@ -199,10 +198,22 @@ static bool is_of_gateway(unsigned status) {
     return status == 401 || status == 400 || status == 403 || status == 405 || status == 413;
 }
 
+/* A sentence may repeat what the client sent, which need not be text. */
+static slice readable(arena *a, slice sentence) {
+    if (bson_utf8_validate(sentence.p, sentence.n, false)) {
+        return sentence;
+    }
+    char *copy = arena_text(a, sentence);
+    for (size_t i = 0; i < sentence.n; i++) {
+        copy[i] = (unsigned char)copy[i] >= 0x80 ? '?' : copy[i];
+    }
+    return slice_of(copy, sentence.n);
+}
+
 void sql_fail(sql_request *q, err code) {
     const err_entry *entry = err_lookup(code);
-    slice sentence = q->op.detail_n ? slice_of(q->op.detail, q->op.detail_n) : slice_str(entry->sentence);
     arena *a = q->http->arena;
+    slice sentence = q->op.detail_n ? readable(a, slice_of(q->op.detail, q->op.detail_n)) : slice_str(entry->sentence);
     slice message;
     if (is_of_gateway(entry->http_status)) {
         message = arena_printf(a, "%.*s\r\nActivityId: %s, " SDK_NAME, (int)sentence.n, sentence.p, q->activity);

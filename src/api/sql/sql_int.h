@@ -119,6 +119,7 @@ void sql_container_read(sql_request *q);
 void sql_container_replace(sql_request *q);
 void sql_container_delete(sql_request *q);
 void sql_range_list(sql_request *q);
+void sql_range_read(sql_request *q);
 void sql_offer_list(sql_request *q);
 void sql_offer_read(sql_request *q);
 void sql_offer_replace(sql_request *q);

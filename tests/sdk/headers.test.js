@@ -62,7 +62,7 @@ suite("headers", (t) => {
       assert.equal(headers["x-ms-gatewayversion"], "version=2.14.0", what);
       assert.match(headers["x-ms-serviceversion"], /^version=/, what);
       assert.ok(Math.abs(Date.parse(headers.date) - Date.now()) < 60_000, what);
-      assert.ok(headers["strict-transport-security"], what);
+      assert.equal(headers["strict-transport-security"], undefined, what); // it would bind every other port of a developer's localhost
       if (!ofItems) continue;
       assert.equal(headers["x-ms-documentdb-partitionkeyrangeid"], "0", what);
       assert.match(headers.lsn, /^\d+$/, what);

@@ -232,6 +232,22 @@ static void time_reading(http_conn *h, http_exchange *x) {
     }
 }
 
+/* Nobody has been asked yet whether these bytes are welcome, so all connections together may keep only so many. */
+static void weigh_input(http_conn *h) {
+    net_loop *loop = net_conn_loop(net_conn_of(h));
+    loop->input_bytes += h->in.own.cap - h->weighed;
+    h->weighed = h->in.own.cap;
+}
+
+static void free_input(http_conn *h) {
+    http_input_free(&h->in);
+    weigh_input(h);
+}
+
+static bool weighs_too_much(const http_conn *h, const net_loop *loop) {
+    return loop->input_bytes > NET_INPUT_BYTES_MAX && h->weighed > NET_INPUT_BYTES_SPARED && h->exchange && !h->handed;
+}
+
 /* What the connection waits for next, and for how long. */
 static void settle(http_conn *h) {
     net_conn *c = net_conn_of(h);
@@ -241,7 +257,7 @@ static void settle(http_conn *h) {
         net_conn_read(c, h->in.n < WAITING_BYTES);
     } else if (h->last) {
         net_conn_finish(c, h->linger || h->in.n);
-        http_input_free(&h->in);
+        free_input(h);
     } else if (net_conn_is_stuck(c)) {
         return; /* `drained` comes, or the deadline of stalled writes */
     } else if (h->ended || (loop->draining && !h->exchange)) {
@@ -301,8 +317,12 @@ static bool step(http_conn *h) { /* false: bytes are missing */
 }
 
 static void pump_end(http_conn *h) {
-    h->pumping = false;
     http_input_keep(&h->in);
+    weigh_input(h);
+    if (weighs_too_much(h, net_conn_loop(net_conn_of(h)))) {
+        refuse(h, h->exchange, E_BUSY);
+    }
+    h->pumping = false;
     flush(h);
     settle(h);
 }
@@ -379,7 +399,7 @@ static void closed(net_conn *c) {
     if (h->out && !(x && x->out)) {
         net_loop_give_out(net_conn_loop(c), h->out);
     }
-    http_input_free(&h->in);
+    free_input(h);
 }
 
 const net_protocol http_protocol = {

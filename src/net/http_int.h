@@ -25,6 +25,7 @@ typedef struct http_conn {
     http_exchange *exchange; /* being read, or handed to the front end; NULL: idle */
     http_input in;
     buf *out;        /* answers of this pump; NULL: none */
+    size_t weighed;  /* of `in`, in the loop's input_bytes */
     size_t progress; /* bytes of a body since its time-out was last moved */
     bool handed;
     bool pumping;

@@ -21,7 +21,9 @@ enum {
     NET_OUT_KEEP_BYTES = 256 * 1024,              /* larger ones are not kept */
     NET_REPLY_BYTES_MAX = 64 * 1024 * 1024,       /* far past what a front end may answer: a bound, not a size */
     NET_LINGER_MS = 2000,
-    NET_PROGRESS_BYTES = 4096, /* see body_timeout_ms */
+    NET_INPUT_BYTES_MAX = 128 * 1024 * 1024, /* of requests still coming in, over all connections of the loop */
+    NET_INPUT_BYTES_SPARED = 64 * 1024,      /* past that, connections with less go on */
+    NET_PROGRESS_BYTES = 4096,               /* see body_timeout_ms */
 };
 
 /* What all loops share. Written before they run, but for the counter. */
@@ -56,6 +58,7 @@ struct net_loop {
     http_exchange *exchanges; /* free ones */
     unsigned exchanges_free;
     unsigned exchanges_live;
+    size_t input_bytes; /* see NET_INPUT_BYTES_MAX */
     struct {
         int64_t second;
         unsigned status;

@@ -322,6 +322,32 @@ static bool send_filler(client *c, size_t n) {
     return true;
 }
 
+/* Clients that all send large bodies at once, none to its end: what is kept of them is bounded, and the others are served. */
+static void large_bodies_at_once_are_bounded(void **state) {
+    enum { CLIENTS = 80, BYTES = 4 * 1000 * 1000 };
+    client clients[CLIENTS];
+    unsigned refused = 0;
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        clients[i] = client_open(*state);
+        client_send(&clients[i], "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+        send_filler(&clients[i], BYTES - 1);
+    }
+    expect_alive(*state);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        if (client_try_send(&clients[i], "x", 1)) {
+            response r = client_response(&clients[i], false);
+            assert_true(r.status == 200 || r.status == 503);
+            refused += r.status == 503;
+            buf_free(&r.body);
+        } else {
+            refused++;
+        }
+        client_close(&clients[i]);
+    }
+    assert_true(refused > 0 && refused < CLIENTS);
+    expect_alive(*state);
+}
+
 static void bodies_too_large(void **state) {
     client c = client_open(*state);
     client_send(&c, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n");
@@ -702,6 +728,7 @@ int main(void) {
         cmocka_unit_test(large_bodies_arrive_whole),
         cmocka_unit_test(continues_when_expected),
         cmocka_unit_test(bodies_too_large),
+        cmocka_unit_test(large_bodies_at_once_are_bounded),
         cmocka_unit_test(refuses_malformed_requests),
         cmocka_unit_test(refuses_zero_bytes),
         cmocka_unit_test(heads_have_limits),

@@ -1,5 +1,6 @@
 /* Many item operations in one request: a transactional batch (one partition key, all or nothing) or bulk (one range, each by itself). */
 #include "api/sql/batch.h"
+#include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 #include "throughput/charge.h"
 
@@ -7,7 +8,11 @@ static err read_target(sql_request *q) {
     uint32_t range;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    q->commit = (item_commit){.atomic = sql_flag(q, FIELD_BATCH_ATOMIC), .range_id = -1};
+    q->commit = (item_commit){
+        .atomic = sql_flag(q, FIELD_BATCH_ATOMIC),
+        .stops_at_failure = sql_has(q, FIELD_BATCH_CONTINUE) && !sql_flag(q, FIELD_BATCH_CONTINUE),
+        .range_id = -1,
+    };
     if (q->commit.atomic) {
         if (!q->key_given && q->container->key.n) {
             return op_fail(&q->op, E_BAD_REQUEST, "PartitionKey value must be supplied for this operation.");
@@ -23,16 +28,9 @@ static err read_target(sql_request *q) {
 
 /* ---- answering ---- */
 
-static unsigned status_of(const item_op *item) {
-    if (item->code != OK) {
-        return err_lookup(item->code)->http_status;
-    }
-    return item->kind == ITEM_DELETE ? 204 : item->created ? 201 : 200;
-}
-
 static void write_result(buf *out, const container *c, const item_op *item, bool minimal) {
     const err_entry *entry = err_lookup(item->code);
-    buf_addf(out, "{\"statusCode\":%u", status_of(item));
+    buf_addf(out, "{\"statusCode\":%u", sql_item_status(item));
     if (entry->http_substatus) {
         buf_addf(out, ",\"subStatusCode\":%u", entry->http_substatus);
     }

@@ -1,5 +1,6 @@
 /* The body of a batch: {"operationType":…,"id":…,"resourceBody":{…},"ifMatch":…,"partitionKey":"[…]"}, … */
 #include "api/sql/batch.h"
+#include "api/sql/itembody.h"
 
 static slice text_of(slice operation, const char *name) {
     bson_iter_t it;
@@ -37,39 +38,12 @@ static bool read_kind(slice word, item_kind *kind_out) {
     return false;
 }
 
-/* Bodies come inside the operations, so their system properties are still there. */
-static slice without_system(arena *a, slice body) {
-    static const char *const names[] = {"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"};
-    bson_iter_t it;
-    bool any = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        any = any || doc_find_key(body, slice_str(names[i]), &it);
-    }
-    if (!any) {
-        return body;
-    }
-    bson_t doc, clean = BSON_INITIALIZER;
-    if (bson_init_static(&doc, (const uint8_t *)body.p, body.n)) {
-        bson_copy_to_excluding_noinit(&doc, &clean, "_rid", "_self", "_etag", "_ts", "_attachments", "_lsn", NULL);
-    }
-    slice result = arena_copy(a, slice_of(bson_get_data(&clean), clean.len));
-    bson_destroy(&clean);
-    return result;
-}
-
 static err read_patch(op *o, slice operation, item_op *item) {
     slice body;
-    patch *p = arena_new(o->arena, patch);
     if (!resource_of(operation, true, &body)) {
         return op_fail(o, E_BAD_REQUEST, "A Patch operation must have a resourceBody with its operations.");
     }
-    TRY(patch_parse(o, body, p));
-    if (p->condition.n) {
-        return op_fail(o, E_BAD_REQUEST,
-                       "A patch with a condition is not supported until the query language is there: use ifMatch with the item's etag.");
-    }
-    item->patch = p;
-    return OK;
+    return sql_read_patch(o, body, &item->patch);
 }
 
 /* An operation's own key, in bulk; the header's otherwise. */
@@ -100,7 +74,7 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
         if (!resource_of(operation, false, &item->body)) {
             return op_fail(&item->op, E_BAD_REQUEST, "The operation must have a resourceBody that is an object.");
         }
-        item->body = without_system(item->op.arena, item->body);
+        item->body = sql_without_system(item->op.arena, item->body);
         return item_check_body(&item->op, target->container, key, item);
     }
     TRY(item_check_key(&item->op, target->container, key, item->key.id, &item->key));

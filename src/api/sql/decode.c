@@ -1,6 +1,7 @@
 /* What requests have in common on the way in: bodies, names, partition keys, page sizes, throughput. */
 #include <stdlib.h>
 
+#include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 
 enum { BODY_BSON_MAX = 32 * 1024 * 1024, SCRATCH_KEPT = 1024 * 1024 };
@@ -15,10 +16,6 @@ bool sql_version_at_least(const sql_request *q, const char *date) {
     return version.n >= 10 && slice_cmp(slice_of(version.p, 10), slice_str(date)) >= 0;
 }
 
-static const slice system_properties[] = {
-    {"_rid", 4}, {"_self", 5}, {"_etag", 5}, {"_ts", 3}, {"_attachments", 12}, {"_lsn", 4},
-};
-
 err sql_body(sql_request *q, json_root root, slice *bson_out) {
     json_root found;
     TRY(sql_body_any(q, &found, bson_out));
@@ -31,7 +28,7 @@ err sql_body(sql_request *q, json_root root, slice *bson_out) {
 
 err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out) {
     buf *scratch = &q->front->loops[net_loop_index(q->http->loop)].scratch;
-    json_options options = {.drop = system_properties, .drop_n = sizeof system_properties / sizeof *system_properties};
+    json_options options = {.drop = sql_system_properties, .drop_n = SQL_SYSTEM_PROPERTIES};
     json_error why = {0};
     buf_clear(scratch);
     scratch->max = BODY_BSON_MAX;

@@ -22,7 +22,6 @@
     X(IS_UPSERT, "x-ms-documentdb-is-upsert")                                                                                              \
     X(IS_QUERY, "x-ms-documentdb-isquery")                                                                                                 \
     X(IS_QUERY_PLAN, "x-ms-cosmos-is-query-plan-request")                                                                                  \
-    X(CROSS_PARTITION, "x-ms-documentdb-query-enablecrosspartition")                                                                       \
     X(MAX_ITEM_COUNT, "x-ms-max-item-count")                                                                                               \
     X(CONTINUATION, "x-ms-continuation")                                                                                                   \
     X(IS_BATCH, "x-ms-cosmos-is-batch-request")                                                                                            \
@@ -33,7 +32,6 @@
     X(OFFER_AUTOPILOT, "x-ms-cosmos-offer-autopilot-settings")                                                                             \
     X(MIGRATE_TO_MANUAL, "x-ms-cosmos-migrate-offer-to-manual-throughput")                                                                 \
     X(MIGRATE_TO_AUTOPILOT, "x-ms-cosmos-migrate-offer-to-autopilot")                                                                      \
-    X(QUOTA_INFO, "x-ms-documentdb-populatequotainfo")                                                                                     \
     X(A_IM, "a-im")
 
 typedef enum sql_field {

@@ -1,4 +1,5 @@
 /* Items one at a time: create, upsert, read, replace, patch, delete. */
+#include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 #include "throughput/charge.h"
 
@@ -114,10 +115,6 @@ static err failure_of(sql_request *q) {
     return code;
 }
 
-static unsigned status_of(const item_op *item) {
-    return item->kind == ITEM_DELETE ? 204 : item->created ? 201 : 200;
-}
-
 static void written(sql_request *q) {
     item_op *item = &q->one;
     err code = failure_of(q);
@@ -127,7 +124,7 @@ static void written(sql_request *q) {
         sql_fail(q, code);
         return;
     }
-    sql_start(q, status_of(item));
+    sql_start(q, sql_item_status(item));
     if (item->kind != ITEM_DELETE) {
         sql_add_etag(q, item->after.lsn, item->after.ts);
     }
@@ -195,13 +192,7 @@ static err read_patch(sql_request *q) {
     slice body;
     json_root root;
     TRY(sql_body_any(q, &root, &body));
-    TRY(patch_parse(&q->op, body, &q->patch));
-    if (q->patch.condition.n) {
-        return op_fail(&q->op, E_BAD_REQUEST,
-                       "A patch with a condition is not supported until the query language is there: use If-Match with the item's etag.");
-    }
-    q->one.patch = &q->patch;
-    return OK;
+    return sql_read_patch(&q->op, body, &q->one.patch);
 }
 
 void sql_item_patch(sql_request *q) {

@@ -43,7 +43,6 @@ struct sql_request {
     item_commit commit;
     account_change change;
     item_op one;
-    patch patch;
 };
 
 typedef void (*sql_handler)(sql_request *q);

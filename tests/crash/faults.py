@@ -263,11 +263,8 @@ def missing_files(folder, _):
 # ---- damaged bytes ----
 
 
-def log_payload_offsets(path):
-    """Offsets of record payloads in a RocksDB log: blocks of 32 KB; a record is checksum u32, length u16, type u8, payload.
-
-    The length itself is not among them: a last record that claims more bytes than the file has cannot be told from one that was being
-    written when the power went, and RocksDB takes it for that."""
+def records(path):
+    """Where the records of a RocksDB log or MANIFEST are: blocks of 32 KB; a record is checksum u32, length u16, type u8, payload."""
     data = open(path, "rb").read()
     at, found = 0, []
     while at + 7 <= len(data):
@@ -276,27 +273,26 @@ def log_payload_offsets(path):
             at += left
             continue
         length = struct.unpack_from("<H", data, at + 4)[0]
-        if length:
-            found.append(range(at + 7, min(at + 7 + length, len(data))))
+        found.append(range(at, min(at + 7 + length, len(data))))
         at += 7 + length
     return found
 
 
 def damage_spots(database, rng):
-    """(file, offset) to damage: a few of every kind of file."""
+    """(file, offset) to damage: a few of every kind of file. Of a log not the last record: damaged, it cannot be told from one that was
+    being written when the power went."""
     spots = []
     for name in sorted(os.listdir(database)):
         path = os.path.join(database, name)
         size = os.path.getsize(path)
         if name.endswith(".log") and size:
-            records = log_payload_offsets(path)
-            spots += [(path, rng.choice(rng.choice(records))) for _ in range(6)]
-            spots += [(path, records[0][0]), (path, records[-1][-1])]
+            found = records(path)[:-1]
+            spots += [(path, rng.choice(rng.choice(found))) for _ in range(6)]
+            spots += [(path, found[0][0]), (path, found[len(found) // 2][5]), (path, found[-1][-1])]
         elif name.endswith(".sst"):
             spots += [(path, rng.randrange(size)) for _ in range(5)] + [(path, size - 1), (path, 0)]
         elif name.startswith("MANIFEST"):
-            records = log_payload_offsets(path)
-            spots += [(path, rng.choice(rng.choice(records))) for _ in range(6)]
+            spots += [(path, rng.choice(rng.choice(records(path))[7:])) for _ in range(6)]
         elif name == "CURRENT":
             spots += [(path, rng.randrange(size)) for _ in range(2)]
     return spots

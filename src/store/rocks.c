@@ -4,8 +4,8 @@
  * DIR/db/      RocksDB's files
  *
  * Errors of the disk: before each batch the free space is looked at (free_space_ok), so that a full disk is met by refusing writes and not
- * by RocksDB failing in the middle of its log; when space comes back, so do writes. A failure that RocksDB does meet is final for writes
- * until a restart, since only then is it known what the log holds; reads go on. */
+ * by RocksDB failing in the middle of its log; when space comes back, so do writes. Another failure that RocksDB does meet is final for
+ * writes until a restart, since only then is it known what the log holds; reads go on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,11 +24,13 @@
 #include "base/memory.h"
 #include "store/folder.h"
 #include "store/store.h"
+#include "store/wal.h"
 
 static const char *const family_names[STORE_FAMILIES] = {"default", "items", "index"};
 
 enum {
     SPACE_CHECK_US = 50 * 1000,
+    UNFLUSHED_LITTLE = 4 * 1024 * 1024,
     SPACE_RESERVE_BYTES = 256 * 1024 * 1024, /* or a tenth of a small disk */
     MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
@@ -197,6 +199,29 @@ static int64_t monotonic_us(void) {
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* Bytes that are in the log and in memory, and need their place in tables before the log's can be given back. */
+static uint64_t unflushed_bytes(rocks *r) {
+    uint64_t sum = 0, bytes;
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        if (rocksdb_property_int_cf(r->db, r->families[f], "rocksdb.cur-size-all-mem-tables", &bytes) == 0) {
+            sum += bytes;
+        }
+    }
+    return sum;
+}
+
+/* Moves what is in memory into tables, in the background: then the log's space comes back. */
+static void start_flush(rocks *r) {
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    rocksdb_flushoptions_set_wait(options, 0);
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        char *message = NULL;
+        rocksdb_flush_cf(r->db, options, r->families[f], &message);
+        classify(message, "flush failed");
+    }
+    rocksdb_flushoptions_destroy(options);
+}
+
 static bool free_space_ok(rocks *r) {
     int64_t now = monotonic_us();
     if (r->space_checked_us && now - r->space_checked_us < SPACE_CHECK_US) {
@@ -207,7 +232,11 @@ static bool free_space_ok(rocks *r) {
     if (statvfs(r->db_path, &disk) == 0) {
         uint64_t tenth = (uint64_t)disk.f_blocks * disk.f_frsize / 10;
         uint64_t reserve = tenth < SPACE_RESERVE_BYTES ? tenth : SPACE_RESERVE_BYTES;
-        ok = (uint64_t)disk.f_bavail * disk.f_frsize > reserve;
+        uint64_t space = (uint64_t)disk.f_bavail * disk.f_frsize, unflushed = unflushed_bytes(r);
+        ok = space > reserve + unflushed;
+        if (!ok && unflushed > UNFLUSHED_LITTLE && space > unflushed) {
+            start_flush(r);
+        }
     }
     if (ok != r->space_ok) {
         ok ? log_info("store", "disk has space again: writes go on", "dir=%s", r->folder.dir)
@@ -248,12 +277,15 @@ static err rocks_write(store *s, const store_batch *batch) {
     char *message = NULL;
     fill_batch(r, batch);
     rocksdb_write(r->db, r->write_options, r->scratch, &message);
-    err code = classify(message, "write failed: no more writes until a restart");
-    if (code != OK) {
-        r->failed = code;
-        return E_STORE_IO; /* whether the batch is in the log is known only after the restart: not "nothing was written" */
+    err code = classify(message, "write failed");
+    if (code == OK) {
+        return OK;
     }
-    return OK;
+    if (code != E_STORE_FULL) { /* RocksDB gets over a full disk by itself: it looks for space every few seconds */
+        log_error("store", "no more writes until a restart", "dir=%s", r->folder.dir);
+        r->failed = code;
+    }
+    return E_STORE_IO; /* whether the batch is in the log is not known here: not "nothing was written" */
 }
 
 /* ---- giving space back ---- */
@@ -484,7 +516,8 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     pthread_mutex_init(&r->reclaim_lock, NULL);
     pthread_cond_init(&r->reclaim_wake, NULL);
     make_options(r, options);
-    err code = open_db(r, why, why_n);
+    err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* unsynced batches may be torn anywhere */
+    code = code != OK ? code : open_db(r, why, why_n);
     if (code != OK) {
         rocks_destroy(r);
         return code;

@@ -89,6 +89,25 @@ void account__add_container(account *a, database_node *d, container *c) {
     node->database = d;
     HASH_ADD_KEYPTR(by_name, d->containers, c->id.p, c->id.n, node);
     HASH_ADD_KEYPTR(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);
+    account__note_ttl(a, node);
+}
+
+static void forget_ttl(account *a, container_node *node) {
+    if (node->has_ttl) {
+        HASH_DELETE(by_ttl, a->containers_with_ttl, node);
+        node->has_ttl = false;
+    }
+}
+
+void account__note_ttl(account *a, container_node *node) {
+    if (node->container->ttl == TTL_OFF) {
+        forget_ttl(a, node);
+    } else if (!node->has_ttl) {
+        HASH_ADD_KEYPTR(by_ttl, a->containers_with_ttl, node->container->rid, sizeof node->container->rid, node);
+        node->has_ttl = true;
+    } else {
+        node->by_ttl.key = node->container->rid; /* the same bytes, in the new settings */
+    }
 }
 
 void account__add_offer(account *a, const offer *o) {
@@ -109,6 +128,7 @@ void account__remove_offer(account *a, offer_node *node) {
 void account__remove_container(account *a, container_node *node) {
     HASH_DELETE(by_name, node->database->containers, node);
     HASH_DELETE(by_rid, a->containers_by_rid, node);
+    forget_ttl(a, node);
     container_give(node->container);
     free(node);
 }
@@ -260,15 +280,15 @@ void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const 
 /* ---- background ---- */
 
 static container *next_to_sweep(account *a) {
+    container_node *last = NULL;
     container *due = NULL;
-    uint32_t seen = 0;
     pthread_rwlock_rdlock(&a->lock);
-    for (container_node *node = a->containers_by_rid; node && !due; node = node->by_rid.next) {
-        if (seen++ >= a->sweep_cursor && node->container->ttl != TTL_OFF) {
-            due = container_take(node->container);
-        }
+    HASH_FIND(by_ttl, a->containers_with_ttl, a->swept_rid, sizeof a->swept_rid, last);
+    container_node *next = last && last->by_ttl.next ? last->by_ttl.next : a->containers_with_ttl;
+    if (next) {
+        due = container_take(next->container);
+        memcpy(a->swept_rid, due->rid, sizeof a->swept_rid);
     }
-    a->sweep_cursor = due ? seen : 0;
     pthread_rwlock_unlock(&a->lock);
     return due;
 }

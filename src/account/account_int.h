@@ -17,6 +17,8 @@ struct container_node {
     database_node *database;
     UT_hash_handle by_name; /* of its database */
     UT_hash_handle by_rid;  /* of the account */
+    UT_hash_handle by_ttl;  /* of the account, by rid too: while it has a ttl */
+    bool has_ttl;
 };
 
 struct database_node {
@@ -44,11 +46,12 @@ struct account {
     pthread_rwlock_t lock;
     database_node *databases_by_name, *databases_by_number;
     container_node *containers_by_rid;
+    container_node *containers_with_ttl;
     offer_node *offers, *offers_by_resource;
     account_numbers numbers; /* the committer's */
     _Atomic uint64_t lsn;    /* of the newest change that all can see */
     atomic_uint sweeps_in_flight;
-    uint32_t sweep_cursor;
+    unsigned char swept_rid[8]; /* the container swept last */
 };
 
 /* ---- tables ---- */
@@ -58,6 +61,7 @@ offer_node *account__find_offer(account *a, uint32_t database, uint32_t containe
 void account__add_database(account *a, database *d);
 void account__add_container(account *a, database_node *d, container *c);
 void account__add_offer(account *a, const offer *o);
+void account__note_ttl(account *a, container_node *node); /* after its container was set */
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);

@@ -368,6 +368,7 @@ static void publish_replace_container(account_change *change) {
     node->by_name.key = node->container->id.p;
     node->by_rid.key = node->container->rid;
     node->container->space->ttl = node->container->ttl;
+    account__note_ttl(change->account, node);
     container_give(before);
 }
 

@@ -93,3 +93,24 @@ suite("sizes", (t) => {
     refused(await t.rest.post(`${path}/docs`, sized(twoMegabytes + 1), { headers }), 413);
   });
 });
+
+// Ten thousand conditions with a parameter each: looked up one by one they would be a hundred million comparisons.
+suite("query texts", (t) => {
+  t.it("with many parameters are read in linear time, and too long ones refused", async () => {
+    const container = await t.container();
+    await container.items.create({ id: "7", pk: "a" });
+    const n = 10_000;
+    const query = `SELECT * FROM c WHERE ${Array.from({ length: n }, (_, i) => `(c.id=@i${i} AND c.pk=@p)`).join(" OR ")}`;
+    const parameters = [...Array.from({ length: n }, (_, i) => ({ name: `@i${i}`, value: `${i}` })), { name: "@p", value: "a" }];
+    const headers = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True" };
+    const path = `${t.databasePath}/colls/${container.id}/docs`;
+    const begun = performance.now();
+    const answer = await t.rest.post(path, { query, parameters }, { headers });
+    const ms = performance.now() - begun;
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(answer.json.Documents.map((item) => item.id), ["7"]);
+    assert.ok(ms < 3000, `${ms} ms`);
+    const long = await t.rest.post(path, { query: `SELECT * FROM c WHERE c.id = "${"x".repeat(512 * 1024)}"` }, { headers });
+    refused(long, 400, { text: "The SQL query text exceeded the maximum limit of 524288 characters" });
+  });
+});

@@ -508,7 +508,7 @@ static void report(const worker *total, double seconds) {
     const histogram *h = &total->latencies;
     uint64_t errors = total->broken;
     for (unsigned s = 0; s < STATUS_MAX; s++) {
-        if (s < 200 || s > 299) {
+        if (s < 200 || s > 299 || s == 207) { /* 207: operations of a bulk request failed */
             errors += total->statuses[s];
         }
     }

@@ -20,7 +20,6 @@
     X(E_KEY_MISMATCH, 400, 1001, "BadRequest", "PartitionKey extracted from document doesn't match the one specified in the header")       \
     X(E_KEY_COMPONENTS, 400, 1001, "BadRequest",                                                                                           \
       "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.")                   \
-    X(E_CROSS_PARTITION, 400, 1004, "BadRequest", "The provided cross partition query can not be directly served by the gateway.")         \
     X(E_WRONG_CONTAINER_RID, 400, 1024, "BadRequest", "The container the client intended is not the one of this name any more.")           \
     X(E_UNAUTHORIZED, 401, 0, "Unauthorized",                                                                                              \
       "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, "       \
@@ -31,7 +30,6 @@
     X(E_BAD_AUTHORIZATION, 401, 5001, "Unauthorized",                                                                                      \
       "The input authorization token is not in a valid format. Please ensure the token is in the form type=...&ver=...&sig=...")           \
     X(E_FORBIDDEN, 403, 0, "Forbidden", "The operation is not permitted with this key.")                                                   \
-    X(E_PARTITION_FULL, 403, 1014, "Forbidden", "Partition key reached maximum size of 20 GB")                                             \
     X(E_NOT_FOUND, 404, 0, "NotFound", "Entity with the specified id does not exist in the system.")                                       \
     X(E_SESSION_NOT_AVAILABLE, 404, 1002, "NotFound", "The read session is not available for the input session token.")                    \
     X(E_OWNER_NOT_FOUND, 404, 1003, "NotFound", "Owner resource does not exist")                                                           \
@@ -45,18 +43,13 @@
     X(E_TOO_LARGE, 413, 0, "RequestEntityTooLarge", "Request size is too large")                                                           \
     X(E_FAILED_DEPENDENCY, 424, 0, "FailedDependency", "Another operation of the same batch failed.")                                      \
     X(E_TOO_MANY_HEADERS, 431, 0, "RequestHeaderFieldsTooLarge", "The request's header fields are too large.")                             \
-    X(E_RETRY_WITH, 449, 0, "RetryWith", "The operation met a concurrent one. Please retry it.")                                           \
-    X(E_THROTTLED, 429, 3200, "TooManyRequests",                                                                                           \
-      "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn "          \
-      "more: http://aka.ms/cosmosdb-error-429")                                                                                            \
     X(E_INTERNAL, 500, 0, "InternalServerError", "An unexpected error happened. The server's log has the details.")                        \
     X(E_NOT_IMPLEMENTED, 501, 0, "NotImplemented", "This operation is not supported by tesela yet.")                                       \
     X(E_STORE_CORRUPT, 500, 0, "InternalServerError", "Stored data failed its checksum. The server's log names the file.")                 \
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", "The data folder cannot be read or written. The server's log has the reason.")             \
     X(E_STORE_FULL, 503, 0, "ServiceUnavailable", "The disk of the data folder is full; nothing was written. Reads go on.")                \
     X(E_STORE_READ_ONLY, 503, 0, "ServiceUnavailable", "The store takes no more writes since a write to disk failed; see the log.")        \
-    X(E_BUSY, 503, 0, "ServiceUnavailable", "Too many large requests are being received at once. Please retry.")                           \
-    X(E_SHUTTING_DOWN, 503, 0, "ServiceUnavailable", "The server is stopping.")
+    X(E_BUSY, 503, 0, "ServiceUnavailable", "Too many large requests are being received at once. Please retry.")
 
 typedef enum err {
 #define ERR_NAME(name, status, substatus, word, sentence) name,

@@ -79,8 +79,9 @@ describe("100,000 items", () => {
 });
 
 describe("10,000 containers", () => {
-  it("work, and the server starts with them", async () => {
+  it("work, and the server starts with them", async (t) => {
     let server = await Server.start({ flags: ["--durability", "relaxed"] });
+    t.after(() => server.stop()); // whatever fails, no server is left behind
     const data = server.data;
     server.keeps = true;
     let rest = new Rest({ server });

@@ -1,0 +1,34 @@
+/* hotkeys.h — the hottest partition keys of a range: by request units lately spent, and by bytes stored.
+ *
+ * A bounded sketch, always on. By RU: space-saving counters, halved every minute, fed by a sample of the requests when there are many of
+ * them (every request while there are few), weighted so that the sums stay true. By size: the largest seen since the sketch was made or
+ * seeded. Keys are told apart by a 64-bit hash (of the EPK and key); their text is kept for people, cut to HOTKEY_TEXT_MAX bytes.
+ *
+ * Any thread may add; an addition that would have to wait is dropped, or added to the next sample. */
+#pragma once
+
+#include "base/slice.h"
+
+enum { HOTKEYS_TOP = 20, HOTKEY_TEXT_MAX = 128 };
+
+typedef struct hotkeys hotkeys;
+
+typedef struct hotkey {
+    uint64_t hash;
+    char text[HOTKEY_TEXT_MAX]; /* the key's JSON: ["device-1"] */
+    uint8_t text_n;
+    double value; /* RU/s over about the last minute, or bytes */
+} hotkey;
+
+/* Writes a key's text when the sketch needs it: called rarely, never for a key that is known. Returns its length (at most `max`). */
+typedef size_t (*hotkey_text)(const void *key, char *into, size_t max);
+
+hotkeys *hotkeys_new(void); /* about 8 KB; ranges make theirs on their first request */
+void hotkeys_free(hotkeys *h);
+
+void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_text text, const void *key);
+void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key); /* 0: the partition is gone */
+
+/* The top, largest first; returns how many. */
+size_t hotkeys_top_by_ru(hotkeys *h, int64_t now_ns, hotkey top[HOTKEYS_TOP]);
+size_t hotkeys_top_by_size(hotkeys *h, hotkey top[HOTKEYS_TOP]);

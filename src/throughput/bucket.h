@@ -1,17 +1,21 @@
 /* bucket.h — a share of provisioned throughput, refilled continuously and spent as requests are charged.
  *
  * A request is admitted while the bucket is not in debt; its real charge, known only afterwards, is taken then and may leave a debt that
- * the following ones wait for. So what is admitted over time is exactly what was provisioned, whatever single requests cost.
+ * the following ones wait for. So what is admitted over time is exactly what was provisioned, whatever single requests cost: in any time,
+ * at most a second's credit and the charges of the requests then in flight more or less.
  *
  * The bucket is a time, not a level: all that was charged is paid for at `paid_until`. Later than now: in debt. Earlier: credit, kept for
- * one second. One atomic addition charges, one load admits; there is no lock and no refill timer. Any thread.
+ * one second. One atomic addition charges, two loads admit; there is no lock and no refill timer. Any thread.
  *
  * Beside the bucket itself a request may have to pass
  *   burst     (if on) credit of idle times, up to 300 s of it, spent at 3,000 RU/s at most; only for shares below that
  *   priority  low-priority requests are admitted only while a tenth of a second's credit is left: they are refused first
  *   lanes     "throughput buckets": a request that names one of five is also held to that lane's percentage of the share
  *
- * Times are monotonic nanoseconds. */
+ * Who is refused is told when to come back: when the debt is paid and those told earlier had their turn, `usual_charge` apart. A turn is
+ * never further than a second behind the payment, so that clients which do not wait cannot push those away which do.
+ *
+ * Times are monotonic nanoseconds. A rate of 0 is no limit at all (throttling turned off): everything is admitted, nothing is charged. */
 #pragma once
 
 #include <stdatomic.h>
@@ -31,16 +35,17 @@ typedef struct bucket_class {
 typedef struct bucket_lane {
     _Atomic double percent; /* of the share; 0: this lane is not limited */
     _Atomic int64_t paid_until;
+    _Atomic int64_t promised_until;
 } bucket_lane;
 
 typedef struct bucket {
     atomic_uint refs;
-    _Atomic double rate; /* RU/s */
-    _Atomic int64_t paid_until;
-    _Atomic int64_t promised_until; /* retry times are given out one after the other, not all the same */
-    _Atomic double usual_charge;    /* of a request, a moving average: how far apart retry times are */
     _Atomic bool burst;
-    _Atomic int64_t burst_paid_until; /* the 3,000 RU/s bound */
+    _Atomic double rate;         /* RU/s */
+    _Atomic double usual_charge; /* of a request, a moving average: how far apart retry times are */
+    _Atomic int64_t paid_until;
+    _Atomic int64_t burst_paid_until;  /* the 3,000 RU/s bound; long ago where there is none */
+    _Atomic int64_t promised_until[2]; /* by priority: retry times are given out one after the other, not all the same */
     bucket_lane lanes[BUCKET_LANES];
 } bucket;
 
@@ -55,9 +60,9 @@ int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns);
 /* Takes a charge, whether or not the bucket has it. */
 void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns);
 
-/* A debt or credit stays the same in request units. */
+/* A debt or credit stays the same in request units, lanes' too; charges of the same instant may be taken at either rate. */
 void bucket_set_rate(bucket *b, double rate, int64_t now_ns);
 void bucket_set_lane(bucket *b, unsigned lane, double percent);
 
-/* Credit in RU, negative when in debt; for display and tests. */
+/* Credit in RU, negative when in debt, 0 without a limit; for display and tests. */
 double bucket_level(const bucket *b, int64_t now_ns);

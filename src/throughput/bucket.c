@@ -1,0 +1,198 @@
+#include "throughput/bucket.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static const int64_t SECOND = 1000000000;
+static const int64_t LOW_RESERVE = 100000000;   /* the credit that low priority leaves to high */
+static const int64_t PROMISE_MOST = 1000000000; /* behind the payment of the debt */
+static const int64_t LONG_AGO = INT64_MIN / 2;
+static const int64_t DEBT_MOST = (int64_t)1 << 60; /* 36 years: sums stay within 64 bits */
+
+#define load(p) atomic_load_explicit((p), memory_order_relaxed)
+#define store(p, value) atomic_store_explicit((p), (value), memory_order_relaxed)
+#define replace(p, expected, value)                                                                                                        \
+    atomic_compare_exchange_weak_explicit((p), (expected), (value), memory_order_relaxed, memory_order_relaxed)
+
+typedef _Atomic int64_t instant;
+
+static int64_t later(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* How long `ru` take to be refilled. */
+static int64_t refill_ns(double ru, double rate) {
+    double ns = ru / rate * (double)SECOND;
+    return ns < (double)DEBT_MOST ? llrint(ns) : DEBT_MOST;
+}
+
+static bool bursts(const bucket *b, double rate) {
+    return rate < BUCKET_BURST_RATE && load(&b->burst);
+}
+
+static int64_t credit_window(const bucket *b, double rate) {
+    return bursts(b, rate) ? BUCKET_BURST_SECONDS * SECOND : SECOND;
+}
+
+static double checked_rate(double rate) {
+    return rate > 0 ? rate : 0;
+}
+
+bucket *bucket_new(double rate, bool burst, int64_t now_ns) {
+    bucket *b = mem_zero(sizeof *b);
+    atomic_init(&b->refs, 1);
+    atomic_init(&b->burst, burst);
+    atomic_init(&b->rate, checked_rate(rate));
+    atomic_init(&b->usual_charge, 1);
+    atomic_init(&b->paid_until, now_ns - SECOND);
+    atomic_init(&b->burst_paid_until, LONG_AGO);
+    atomic_init(&b->promised_until[BUCKET_HIGH], LONG_AGO);
+    atomic_init(&b->promised_until[BUCKET_LOW], LONG_AGO);
+    for (unsigned i = 0; i < BUCKET_LANES; i++) {
+        atomic_init(&b->lanes[i].percent, 0);
+        atomic_init(&b->lanes[i].paid_until, LONG_AGO);
+        atomic_init(&b->lanes[i].promised_until, LONG_AGO);
+    }
+    return b;
+}
+
+bucket *bucket_take(bucket *b) {
+    atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    return b;
+}
+
+void bucket_give(bucket *b) {
+    if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
+        free(b);
+    }
+}
+
+/* The lane that limits a request, or null. */
+static bucket_lane *limiting_lane(bucket *b, bucket_class class) {
+    assert(class.lane <= BUCKET_LANES);
+    bucket_lane *lane = class.lane ? &b->lanes[class.lane - 1] : NULL;
+    return lane && load(&lane->percent) > 0 ? lane : NULL;
+}
+
+static double lane_rate(bucket_lane *lane, double rate) {
+    return rate * load(&lane->percent) / 100;
+}
+
+/* The next turn after `due`. Once a second of turns is given out, there are more clients than that second can serve: the further ones all
+ * come at its end and some of them again, rather than taking the turns of those that were told earlier. */
+static int64_t promise(instant *promised_until, int64_t due, double rate, double charge) {
+    int64_t step = refill_ns(charge, rate), turn, seen = load(promised_until);
+    if (step > PROMISE_MOST) {
+        step = PROMISE_MOST;
+    }
+    do {
+        turn = later(seen, due);
+        if (turn > due + PROMISE_MOST) {
+            turn = due + PROMISE_MOST;
+        }
+    } while (!replace(promised_until, &seen, turn + step));
+    return turn;
+}
+
+/* All conditions; also the way of those that the quick look in bucket_admit does not admit. */
+static int64_t admit_or_promise(bucket *b, bucket_class class, int64_t now) {
+    double rate = load(&b->rate);
+    if (rate <= 0) {
+        return 0;
+    }
+    int64_t paid = load(&b->paid_until), burst_paid = load(&b->burst_paid_until);
+    int64_t due = later(paid, burst_paid) + (class.priority == BUCKET_LOW ? LOW_RESERVE : 0);
+    double pace = burst_paid > paid ? BUCKET_BURST_RATE : rate;
+    instant *promised_until = &b->promised_until[class.priority];
+
+    bucket_lane *lane = limiting_lane(b, class);
+    if (lane && load(&lane->paid_until) > due) {
+        due = load(&lane->paid_until);
+        pace = lane_rate(lane, rate);
+        promised_until = &lane->promised_until;
+    }
+    return due <= now ? 0 : promise(promised_until, due, pace, load(&b->usual_charge)) - now;
+}
+
+int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns) {
+    bool usual = class.priority == BUCKET_HIGH && class.lane == 0;
+    if (usual && load(&b->paid_until) <= now_ns && load(&b->burst_paid_until) <= now_ns) {
+        return 0;
+    }
+    return admit_or_promise(b, class, now_ns);
+}
+
+/* Moves a payment time on. What was paid before `oldest` is credit too old to count. */
+static void pay(instant *paid_until, int64_t oldest, int64_t refill, int64_t now) {
+    int64_t paid = load(paid_until);
+    while (paid < oldest) {
+        if (replace(paid_until, &paid, oldest + refill)) {
+            return;
+        }
+    }
+    if (paid < now + DEBT_MOST) {
+        atomic_fetch_add_explicit(paid_until, refill, memory_order_relaxed);
+    }
+}
+
+void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns) {
+    assert(isfinite(ru));
+    double rate = load(&b->rate);
+    if (rate <= 0 || ru <= 0) {
+        return;
+    }
+    pay(&b->paid_until, now_ns - credit_window(b, rate), refill_ns(ru, rate), now_ns);
+    if (bursts(b, rate)) {
+        pay(&b->burst_paid_until, now_ns - SECOND, refill_ns(ru, BUCKET_BURST_RATE), now_ns);
+    }
+    bucket_lane *lane = limiting_lane(b, class);
+    if (lane) {
+        pay(&lane->paid_until, now_ns - SECOND, refill_ns(ru, lane_rate(lane, rate)), now_ns);
+    }
+    double usual = load(&b->usual_charge);
+    store(&b->usual_charge, usual + (ru - usual) / 16); /* another thread's may get lost: it is an average */
+}
+
+/* The distance from now shrinks as the rate grows. */
+static void rescale(instant *paid_until, int64_t window, double factor, int64_t now) {
+    int64_t seen = load(paid_until), scaled;
+    do {
+        double ahead = (double)(later(seen, now - window) - now) * factor;
+        scaled = now + (int64_t)fmax(fmin(ahead, (double)DEBT_MOST), -(double)DEBT_MOST);
+    } while (!replace(paid_until, &seen, scaled));
+}
+
+void bucket_set_rate(bucket *b, double rate, int64_t now_ns) {
+    rate = checked_rate(rate);
+    double old = atomic_exchange_explicit(&b->rate, rate, memory_order_relaxed);
+    if (old > 0 && rate > 0) {
+        rescale(&b->paid_until, credit_window(b, old), old / rate, now_ns);
+        for (unsigned i = 0; i < BUCKET_LANES; i++) {
+            rescale(&b->lanes[i].paid_until, SECOND, old / rate, now_ns);
+        }
+    } else if (rate > 0) {
+        store(&b->paid_until, now_ns - SECOND); /* as a new one */
+    } else {
+        store(&b->paid_until, LONG_AGO); /* what a charge of this instant may still add, bucket_admit overlooks */
+    }
+    if (rate <= 0 || !bursts(b, rate)) {
+        store(&b->burst_paid_until, LONG_AGO);
+    }
+}
+
+void bucket_set_lane(bucket *b, unsigned lane, double percent) {
+    assert(lane >= 1 && lane <= BUCKET_LANES);
+    store(&b->lanes[lane - 1].percent, percent > 0 ? percent : 0);
+}
+
+double bucket_level(const bucket *b, int64_t now_ns) {
+    double rate = load(&b->rate);
+    if (rate <= 0) {
+        return 0;
+    }
+    int64_t paid = later(load(&b->paid_until), now_ns - credit_window(b, rate));
+    return (double)(now_ns - paid) * rate / (double)SECOND;
+}

@@ -9,7 +9,7 @@
 typedef struct share_rule {
     double total;      /* RU/s of the container */
     double most;       /* of one range: the physical limit, t */
-    double least_part; /* every range keeps this part of its equal share, however idle: 0.1 */
+    double least_part; /* every range keeps this part of its equal share, however idle: 0.1; not 0, since a bucket of 0 has no limit */
 } share_rule;
 
 void shares_equal(const share_rule *rule, double *shares, size_t n);

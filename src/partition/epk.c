@@ -283,3 +283,35 @@ bool epk_middle(const pkey_definition *definition, const epk *min, const epk *ma
     }
     return epk_cmp(min, epk_out) < 0 && epk_cmp(epk_out, max) < 0;
 }
+
+/* Bytes of the number at the head of a V1 key: type, eight bits, groups until one says that it is the last. */
+static size_t number_length_v1(const epk *e) {
+    size_t n = 2;
+    while (n < e->n && e->bytes[n] & 1) {
+        n++;
+    }
+    return n < e->n ? n + 1 : e->n;
+}
+
+/* Bytes up to the end of the first level that differs. */
+static size_t differing_length(const epk *left, const epk *right) {
+    size_t at = 0;
+    while (at < left->n && at < right->n && left->bytes[at] == right->bytes[at]) {
+        at++;
+    }
+    size_t n = (at / V2_BYTES + 1) * V2_BYTES;
+    return n < right->n ? n : right->n;
+}
+
+void epk_cut(const pkey_definition *definition, const epk *left, const epk *right, epk *cut_out) {
+    assert(epk_cmp(left, right) < 0);
+    epk cut = *right;
+    if (definition->kind == PKEY_MULTI_HASH) {
+        cut.n = (uint8_t)differing_length(left, right);
+    } else if (definition->version == 1) {
+        cut.n = (uint8_t)number_length_v1(right);
+    }
+    bool between = epk_cmp(left, &cut) < 0;
+    *cut_out = between ? cut : *right;
+    memset(cut_out->bytes + cut_out->n, 0, (size_t)EPK_BYTES_MAX - cut_out->n);
+}

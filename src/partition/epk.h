@@ -49,3 +49,7 @@ void epk_boundary(const pkey_definition *definition, uint32_t i, uint32_t n, epk
 
 /* The middle of [min, max) in hash space, where the service splits. False when there is none strictly inside. */
 bool epk_middle(const pkey_definition *definition, const epk *min, const epk *max, epk *epk_out);
+
+/* Between two neighbours, EPKs of whole keys with left < right: the shortest boundary of the service's shape with left < cut ≤ right. So
+ * a prefix of a hierarchy stays in one range where it can. */
+void epk_cut(const pkey_definition *definition, const epk *left, const epk *right, epk *cut_out);

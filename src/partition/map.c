@@ -116,6 +116,91 @@ void partition_map_free(partition_map *map) {
     free(map);
 }
 
+/* ---- splitting and merging ---- */
+
+/* Ancestors of the ranges to be made. Room for those kept, and for the ones of one more range. */
+typedef struct lineage {
+    uint32_t n;
+    uint32_t ids[2 * PARTITION_PARENTS_MAX + 1];
+} lineage;
+
+static int id_order(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorted, each once, the newest. */
+static void lineage_tidy(lineage *l) {
+    qsort(l->ids, l->n, sizeof *l->ids, id_order);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (kept == 0 || l->ids[kept - 1] != l->ids[i]) {
+            l->ids[kept++] = l->ids[i];
+        }
+    }
+    uint32_t old = kept > PARTITION_PARENTS_MAX ? kept - PARTITION_PARENTS_MAX : 0;
+    memmove(l->ids, l->ids + old, (kept - old) * sizeof *l->ids);
+    l->n = kept - old;
+}
+
+static void lineage_add(lineage *l, const partition_range *range) {
+    uint32_t skipped = range->parents_n > PARTITION_PARENTS_MAX ? range->parents_n - PARTITION_PARENTS_MAX : 0;
+    for (uint32_t i = skipped; i < range->parents_n; i++) {
+        l->ids[l->n++] = range->parents[i];
+    }
+    l->ids[l->n++] = range->id;
+    lineage_tidy(l);
+}
+
+static bool ascend_inside(const epk *min, const epk *max, const epk *cuts, uint32_t cuts_n) {
+    for (uint32_t i = 0; i < cuts_n; i++) {
+        if (epk_cmp(i ? &cuts[i - 1] : min, &cuts[i]) >= 0) {
+            return false;
+        }
+    }
+    return cuts_n == 0 || epk_cmp(&cuts[cuts_n - 1], max) < 0;
+}
+
+static bool fits(const partition_map *map, size_t first, size_t n, uint32_t parts) {
+    bool there = n > 0 && first < map->n && n <= map->n - first;
+    return there && parts > 0 && parts <= PARTITION_RANGES_MAX && map->n - n + parts <= PARTITION_RANGES_MAX &&
+           map->next_id <= PARTITION_IDS_MAX - parts;
+}
+
+partition_map *partition_map_reshape(const partition_map *map, size_t first, size_t n, const epk *cuts, uint32_t parts) {
+    if (!fits(map, first, n, parts)) {
+        return NULL;
+    }
+    epk min = map->ranges[first].min;
+    epk max = map->ranges[first + n - 1].max;
+    if (!ascend_inside(&min, &max, cuts, parts - 1)) {
+        return NULL;
+    }
+    lineage parents = {0};
+    for (size_t i = 0; i < n; i++) {
+        lineage_add(&parents, &map->ranges[first + i]);
+    }
+    size_t total = map->n - n + parts;
+    partition_range *ranges = mem_alloc(total * sizeof *ranges);
+    memcpy(ranges, map->ranges, first * sizeof *ranges);
+    memcpy(ranges + first + parts, map->ranges + first + n, (map->n - first - n) * sizeof *ranges);
+    for (uint32_t i = 0; i < parts; i++) {
+        ranges[first + i] = (partition_range){
+            .id = map->next_id + i,
+            .rid_prefix = map->next_id + i,
+            .status = PARTITION_ONLINE,
+            .parents_n = parents.n,
+            .parents = parents.ids,
+            .min = i ? cuts[i - 1] : min,
+            .max = i + 1 < parts ? cuts[i] : max,
+        };
+    }
+    partition_map *reshaped = partition_map_build(ranges, total, map->next_id + parts);
+    free(ranges);
+    return reshaped;
+}
+
 /* ---- looking up ---- */
 
 /* How many ranges start at or before `e`; at least one does. */

@@ -8,7 +8,11 @@
 
 typedef enum partition_status { PARTITION_ONLINE, PARTITION_SPLITTING, PARTITION_OFFLINE, PARTITION_SPLIT } partition_status;
 
-enum { PARTITION_RANGES_MAX = 1 << 16 };
+enum {
+    PARTITION_RANGES_MAX = 1 << 16,
+    PARTITION_IDS_MAX = 1 << 20, /* in the life of a container: what a rid prefix holds */
+    PARTITION_PARENTS_MAX = 512, /* kept of a range, the newest */
+};
 
 typedef struct partition_range {
     uint32_t id;         /* "0", "1", … on the wire; never used again in its container */
@@ -34,6 +38,12 @@ partition_map *partition_map_new(const pkey_definition *definition, uint32_t n);
 /* A copy of these ranges, parents included. NULL: they do not tile "" to "FF" in order, or an id is doubled or not below next_id. */
 partition_map *partition_map_build(const partition_range *ranges, size_t n, uint32_t next_id);
 void partition_map_free(partition_map *map);
+
+/* A split, a merge, or both at once: a new map in which ranges [first, first + n) are replaced by `parts` new ones, cut at
+ * cuts[0 … parts-2]. Their ids and rid prefixes are the next ones; their parents are the replaced ranges and the parents of these,
+ * ascending, each once, the newest PARTITION_PARENTS_MAX. All other ranges stay as they are, and so does `map`. NULL: there are no such
+ * ranges, the cuts do not ascend strictly inside them, or the map or its ids would pass their limits. O(ranges). */
+partition_map *partition_map_reshape(const partition_map *map, size_t first, size_t n, const epk *cuts, uint32_t parts);
 
 /* The range that owns an EPK (anything from "FF" on belongs to the last). Never NULL. */
 const partition_range *partition_map_find(const partition_map *map, const epk *e);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "partition/epk.h"
 
 static const pkey_definition v1 = {.kind = PKEY_HASH, .version = 1, .n = 1};
@@ -294,6 +295,61 @@ static void ranges_too_narrow_have_no_middle(void **state) {
     assert_false(epk_middle(&v1, &low, &low, &e));
 }
 
+static void expect_cut(const pkey_definition *d, const char *left, const char *right, const char *hex) {
+    epk low;
+    epk high;
+    epk e;
+    assert_true(epk_parse(slice_str(left), &low));
+    assert_true(epk_parse(slice_str(right), &high));
+    epk_cut(d, &low, &high, &e);
+    expect_hex(&e, hex);
+}
+
+static void cuts_are_the_shortest_boundaries_between_keys(void **state) {
+    (void)state;
+    expect_cut(&v2, ZEROS "20", ZEROS "21", ZEROS "21");
+    expect_cut(&v2, FIVE_AND_A_HALF, REDMOND, REDMOND);
+    expect_cut(&multi, FIVE_AND_A_HALF REDMOND REDMOND, REDMOND REDMOND REDMOND, REDMOND);
+    expect_cut(&multi, REDMOND FIVE_AND_A_HALF REDMOND, REDMOND TRUE_HASH REDMOND, REDMOND TRUE_HASH);
+    expect_cut(&multi, REDMOND REDMOND FIVE_AND_A_HALF, REDMOND REDMOND TRUE_HASH, REDMOND REDMOND TRUE_HASH);
+    /* 5 and 5.5, "redmond" and "": the hashes differ; then one hash for two keys, and -0 and 0, whose hashes differ and values do not */
+    expect_cut(&v1, "05C1D7A771716C05C016", "05C1D9C1C5517C05C014", "05C1D9C1C5517C");
+    expect_cut(&v1, "05C1CF33970FF80800", "05C1EFE313830C087366656E706F6500", "05C1EFE313830C");
+    expect_cut(&v1, "05C1EFE313830C087366656E706F6500", "05C1EFE313830C087366656E706F6600", "05C1EFE313830C087366656E706F6600");
+    expect_cut(&v1, "05C1BF6DA11560058000", "05C1E703ED99A0058000", "05C1E703ED99A0");
+    expect_cut(&v1, "058000058000", "058000058010", "058000058010"); /* the hash 0 */
+}
+
+static pkey random_key(random_source *r, size_t n) {
+    pkey key = {.n = n};
+    for (size_t i = 0; i < n; i++) {
+        key.values[i] = number((double)random_below(r, i + 1 < n ? 3 : 1000));
+    }
+    return key;
+}
+
+static void cuts_lie_between(void **state) {
+    (void)state;
+    const pkey_definition *all[] = {&v1, &v2, &multi};
+    random_source r;
+    random_seed(&r, 11);
+    for (int i = 0; i < 20000; i++) {
+        const pkey_definition *d = all[i % 3];
+        pkey keys[] = {random_key(&r, d->n), random_key(&r, d->n)};
+        epk a;
+        epk b;
+        epk cut;
+        epk_of(d, &keys[0], &a);
+        epk_of(d, &keys[1], &b);
+        int c = epk_cmp(&a, &b);
+        if (c != 0) {
+            epk_cut(d, c < 0 ? &a : &b, c < 0 ? &b : &a, &cut);
+            assert_true(epk_cmp(c < 0 ? &a : &b, &cut) < 0 && epk_cmp(&cut, c < 0 ? &b : &a) <= 0);
+            assert_true(d == &v1 ? cut.n <= 10 : cut.n % 16 == 0);
+        }
+    }
+}
+
 /* ---- text ---- */
 
 static void bounds_from_outside(void **state) {
@@ -353,6 +409,8 @@ int main(void) {
         cmocka_unit_test(middles_by_version),
         cmocka_unit_test(middles_of_hierarchies),
         cmocka_unit_test(ranges_too_narrow_have_no_middle),
+        cmocka_unit_test(cuts_are_the_shortest_boundaries_between_keys),
+        cmocka_unit_test(cuts_lie_between),
         cmocka_unit_test(bounds_from_outside),
         cmocka_unit_test(order_is_the_order_of_texts),
     };

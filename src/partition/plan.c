@@ -1,0 +1,208 @@
+#include "partition/plan.h"
+
+#include <math.h>
+
+/* Wide arithmetic on weights; gcc and clang have it on every 64-bit machine. */
+__extension__ typedef unsigned __int128 u128;
+
+static const double merge_share = 0.3; /* of t: ranges with less than this may merge */
+static const double merge_bytes = 0.4; /* of the storage limit: what a merged range may hold */
+static const double rounding = 1e-9;   /* 3 × 0.1 is not 0.3 */
+static const plan_step nothing = {.reason = PLAN_NOTHING};
+
+static const char *const reason_texts[] = {
+    [PLAN_NOTHING] = "nothing",       [PLAN_THROUGHPUT] = "throughput", [PLAN_STORAGE] = "storage",
+    [PLAN_SCALE_DOWN] = "scale-down", [PLAN_COMMAND] = "command",
+};
+
+const char *plan_reason_text(plan_reason reason) {
+    return reason_texts[reason];
+}
+
+/* ---- storage ---- */
+
+/* Pieces of half the limit to three quarters of it: far enough from full to stay for a while, too full to merge again. */
+static plan_step split_for_storage(const plan_limits *limits, const plan_range *ranges, size_t n) {
+    size_t fullest = n;
+    for (size_t i = 0; i < n; i++) {
+        bool over = ranges[i].bytes > limits->range_bytes && ranges[i].partitions > 1 && !ranges[i].busy;
+        if (over && (fullest == n || ranges[i].bytes > ranges[fullest].bytes)) {
+            fullest = i;
+        }
+    }
+    if (fullest == n || n >= limits->ranges_max) {
+        return nothing;
+    }
+    double parts = floor(2 * (double)ranges[fullest].bytes / (double)limits->range_bytes + rounding);
+    parts = fmax(parts, 2);
+    parts = fmin(parts, (double)ranges[fullest].partitions);
+    parts = fmin(parts, (double)(limits->ranges_max - n + 1));
+    return (plan_step){.reason = PLAN_STORAGE, .first = fullest, .n = 1, .parts = (uint32_t)parts};
+}
+
+/* ---- throughput ---- */
+
+static size_t ranges_wanted(const plan_limits *limits) {
+    double wanted = limits->throughput > 0 ? ceil(limits->throughput / limits->range_most - rounding) : 1;
+    return (size_t)fmax(fmin(wanted, limits->ranges_max), 1);
+}
+
+/* Which ranges to cut first: those where a cut leaves data on both sides, then those without data, where none is left behind. */
+static int rank(const plan_range *range) {
+    return range->partitions > 1 ? 2 : range->partitions == 0 ? 1 : 0;
+}
+
+static bool goes_before(const plan_range *a, const plan_range *b) {
+    if (rank(a) != rank(b)) {
+        return rank(a) > rank(b);
+    }
+    return a->bytes != b->bytes && rank(a) == 2 ? a->bytes > b->bytes : a->width > b->width;
+}
+
+/* What the cuts of ranges like `top` are to even out: their data, or the hash space where there is none to divide. */
+static double weight(const plan_range *top, const plan_range *range) {
+    if (rank(range) != rank(top)) {
+        return 0;
+    }
+    return rank(top) == 2 && top->bytes > 0 ? (double)range->bytes : range->width;
+}
+
+/* The part of the missing ranges that comes from `top`, the heaviest of its rank. Those lighter than what all will weigh on average stay
+ * whole, the others share what is left of the places by their weights. Rounding up here and looking again for each step makes the sum
+ * come out: ten equal ranges that must become 25 give five times three and five times two. */
+static double parts_of(const plan_range *top, const plan_range *ranges, size_t n, size_t missing) {
+    double total = 0;
+    double places = (double)missing;
+    for (size_t i = 0; i < n; i++) {
+        total += weight(top, &ranges[i]);
+        places += rank(&ranges[i]) == rank(top);
+    }
+    double heavy = 0;
+    double heavy_places = (double)missing;
+    for (size_t i = 0; i < n; i++) {
+        double w = weight(top, &ranges[i]);
+        if (w * places > total) {
+            heavy += w;
+            heavy_places++;
+        }
+    }
+    return heavy > 0 ? ceil(heavy_places * weight(top, top) / heavy - rounding) : (double)missing + 1;
+}
+
+static plan_step split_for_throughput(const plan_range *ranges, size_t n, size_t missing) {
+    size_t top = 0;
+    for (size_t i = 1; i < n; i++) {
+        top = goes_before(&ranges[i], &ranges[top]) ? i : top;
+    }
+    double parts = parts_of(&ranges[top], ranges, n, missing);
+    parts = fmin(parts, (double)missing + 1);
+    parts = ranges[top].partitions > 1 ? fmin(parts, (double)ranges[top].partitions) : parts;
+    parts = fmax(parts, 2);
+    return (plan_step){.reason = PLAN_THROUGHPUT, .first = top, .n = 1, .parts = (uint32_t)parts};
+}
+
+/* ---- scaling down ---- */
+
+/* Neighbours that may become one, while they are looked for. */
+typedef struct run {
+    size_t first, n;
+    double bytes, width;
+} run;
+
+static run with(run r, const plan_range *ranges, size_t i) {
+    return (run){
+        .first = i < r.first ? i : r.first, .n = r.n + 1, .bytes = r.bytes + (double)ranges[i].bytes, .width = r.width + ranges[i].width};
+}
+
+static bool lighter(run a, run b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.width < b.width;
+}
+
+static run lightest_pair(const plan_range *ranges, size_t n, double bytes_most) {
+    run best = {0};
+    for (size_t i = 0; i + 1 < n; i++) {
+        run pair = with(with((run){.first = i}, ranges, i), ranges, i + 1);
+        if (pair.bytes <= bytes_most && (best.n == 0 || lighter(pair, best))) {
+            best = pair;
+        }
+    }
+    return best;
+}
+
+/* Takes in neighbours, the lighter side first, up to what a range will hold on average in the end: one change for clients, not several. */
+static run grown(run r, const plan_range *ranges, size_t n, size_t n_most, double bytes_most, double width_most) {
+    while (r.n < n_most) {
+        run left = r.first > 0 ? with(r, ranges, r.first - 1) : r;
+        run right = r.first + r.n < n ? with(r, ranges, r.first + r.n) : r;
+        run next = left.n == r.n || (right.n > r.n && !lighter(left, right)) ? right : left;
+        if (next.n == r.n || next.bytes > bytes_most || next.width > width_most) {
+            return r;
+        }
+        r = next;
+    }
+    return r;
+}
+
+static plan_step merge(const plan_limits *limits, const plan_range *ranges, size_t n) {
+    /* as many as are left when no share is below the limit any more; never fewer than wanted, since 0.3 t a range is less than t */
+    double enough = floor(limits->throughput / (merge_share * limits->range_most) + rounding);
+    size_t fewest = (size_t)fmax(fmin(enough, (double)n), (double)ranges_wanted(limits));
+    if (n <= fewest) {
+        return nothing;
+    }
+    double bytes_most = limits->range_bytes ? merge_bytes * (double)limits->range_bytes : INFINITY;
+    run r = lightest_pair(ranges, n, bytes_most);
+    if (r.n == 0) {
+        return nothing;
+    }
+    double total = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += (double)ranges[i].bytes;
+    }
+    double average = total / (double)fewest;
+    r = grown(r, ranges, n, n - fewest + 1, fmin(bytes_most, average), (1 + rounding) / (double)fewest);
+    return (plan_step){.reason = PLAN_SCALE_DOWN, .first = r.first, .n = r.n, .parts = 1};
+}
+
+plan_step plan_next(const plan_limits *limits, const plan_range *ranges, size_t n) {
+    if (limits->fixed || n == 0) {
+        return nothing;
+    }
+    plan_step step = limits->range_bytes ? split_for_storage(limits, ranges, n) : nothing;
+    if (step.reason != PLAN_NOTHING) {
+        return step;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (ranges[i].busy) { /* how many ranges there will be is open */
+            return nothing;
+        }
+    }
+    size_t wanted = ranges_wanted(limits);
+    if (wanted > n) {
+        return split_for_throughput(ranges, n, wanted - n);
+    }
+    return limits->merges ? merge(limits, ranges, n) : nothing;
+}
+
+/* ---- cutting ---- */
+
+/* Where cut number `cut` belongs, doubled so that halves are whole. */
+static u128 place_doubled(const plan_cutter *c, uint32_t cut) {
+    uint64_t rest = c->total > c->base ? c->total - c->base : 0;
+    return 2 * ((u128)c->base + (u128)rest * (cut - c->base_cuts) / (c->parts - c->base_cuts));
+}
+
+bool plan_cut_here(plan_cutter *c, uint64_t weight_here) {
+    u128 middle_doubled = 2 * (u128)c->sum + weight_here; /* of this partition: is the place nearer to its start or to its end? */
+    bool cut = c->in_piece && c->cuts + 1 < c->parts && place_doubled(c, c->cuts + 1) <= middle_doubled;
+    if (cut) {
+        c->cuts++;
+        if (c->cuts + 1 < c->parts && 2 * (u128)c->sum >= place_doubled(c, c->cuts + 1)) {
+            c->base = c->sum; /* a heavy one took the next piece's place too: the rest is divided anew */
+            c->base_cuts = c->cuts;
+        }
+    }
+    c->in_piece = true;
+    c->sum += weight_here;
+    return cut;
+}

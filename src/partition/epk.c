@@ -1,6 +1,7 @@
 #include "partition/epk.h"
 
 #include <assert.h>
+#include <endian.h>
 
 #include "partition/hash.h"
 
@@ -41,9 +42,8 @@ static void add_hashed(buf *out, const pkey_value *value, char terminator) {
     if (value->type == PKEY_NUMBER) {
         uint64_t bits = 0;
         memcpy(&bits, &value->number, sizeof bits);
-        for (int i = 0; i < 8; i++) {
-            buf_add_byte(out, (char)(bits >> (8 * i)));
-        }
+        bits = htole64(bits);
+        buf_add(out, &bits, sizeof bits);
     } else if (value->type == PKEY_STRING) {
         buf_add_slice(out, value->text);
         buf_add_byte(out, terminator);
@@ -53,9 +53,10 @@ static void add_hashed(buf *out, const pkey_value *value, char terminator) {
 /* ---- V2 ---- */
 
 static void add_u128(epk *e, u128 v) {
-    for (int i = V2_BYTES - 1; i >= 0; i--) {
-        add_byte(e, (unsigned)(v >> (8 * i)) & 0xFF);
-    }
+    const uint64_t halves[] = {htobe64((uint64_t)(v >> 64)), htobe64((uint64_t)v)};
+    assert(e->n + V2_BYTES <= EPK_BYTES_MAX);
+    memcpy(e->bytes + e->n, halves, sizeof halves);
+    e->n = (uint8_t)(e->n + V2_BYTES);
 }
 
 static u128 hash_v2(const pkey_value *values, size_t n) {

@@ -63,31 +63,53 @@ static uint64_t head_of(const epk *e) {
     return e->n >= 8 ? head : e->n ? head >> (64 - 8 * e->n) << (64 - 8 * e->n) : 0;
 }
 
-/* One block: the map, its ranges, the heads of their starts, all parents, the order by id. */
-static partition_map *copy(const partition_range *ranges, size_t n, uint32_t next_id) {
+/* One block: the map, its ranges, the heads of their starts, the order by id, all parents. Ranges are added in order. */
+typedef struct builder {
+    partition_map *map;
+    partition_range *ranges;
+    uint64_t *heads;
+    uint32_t *by_id;
+    uint32_t *parents; /* for the next range */
+} builder;
+
+static builder begin(size_t n, size_t parents_n, uint32_t next_id) {
+    builder b = {.map = mem_alloc(sizeof *b.map + n * (sizeof *b.ranges + sizeof *b.heads) + (parents_n + n) * sizeof(uint32_t))};
+    b.ranges = (partition_range *)(void *)(b.map + 1);
+    b.heads = (uint64_t *)(void *)(b.ranges + n);
+    b.by_id = (uint32_t *)(void *)(b.heads + n);
+    b.parents = b.by_id + n;
+    *b.map = (partition_map){.next_id = next_id, .ranges = b.ranges, .heads = b.heads, .by_id = b.by_id};
+    return b;
+}
+
+static void add(builder *b, const partition_range *range) {
+    size_t i = b->map->n++;
+    b->ranges[i] = *range;
+    b->ranges[i].parents = b->parents;
+    b->heads[i] = head_of(&range->min);
+    for (uint32_t j = 0; j < range->parents_n; j++) {
+        *b->parents++ = range->parents[j];
+    }
+}
+
+static size_t count_parents(const partition_range *ranges, size_t n) {
     size_t parents_n = 0;
     for (size_t i = 0; i < n; i++) {
         parents_n += ranges[i].parents_n;
     }
-    partition_map *map = mem_zero(sizeof *map + n * (sizeof *ranges + sizeof(uint64_t)) + (parents_n + n) * sizeof(uint32_t));
-    partition_range *to = (partition_range *)(void *)(map + 1);
-    uint64_t *heads = (uint64_t *)(void *)(to + n);
-    uint32_t *parents = (uint32_t *)(void *)(heads + n);
-    uint32_t *by_id = parents + parents_n;
+    return parents_n;
+}
+
+static partition_map *copy(const partition_range *ranges, size_t n, uint32_t next_id) {
+    builder b = begin(n, count_parents(ranges, n), next_id);
     for (size_t i = 0; i < n; i++) {
-        to[i] = ranges[i];
-        heads[i] = head_of(&ranges[i].min);
-        to[i].parents = parents;
-        for (uint32_t j = 0; j < ranges[i].parents_n; j++) {
-            *parents++ = ranges[i].parents[j];
-        }
+        add(&b, &ranges[i]);
     }
-    *map = (partition_map){.n = n, .next_id = next_id, .ranges = to, .heads = heads, .by_id = by_id};
-    if (!index_ids(to, by_id, n)) {
-        free(map);
+    if (!index_ids(b.ranges, b.by_id, n)) {
+        free(b.map);
         return NULL;
     }
-    return map;
+    return b.map;
 }
 
 partition_map *partition_map_build(const partition_range *ranges, size_t n, uint32_t next_id) {
@@ -168,37 +190,55 @@ static bool fits(const partition_map *map, size_t first, size_t n, uint32_t part
            map->next_id <= PARTITION_IDS_MAX - parts;
 }
 
-partition_map *partition_map_reshape(const partition_map *map, size_t first, size_t n, const epk *cuts, uint32_t parts) {
-    if (!fits(map, first, n, parts)) {
-        return NULL;
+/* The order by id without sorting: the ranges that stay keep theirs, new ids are the highest. */
+static void index_again(const partition_map *map, size_t first, size_t n, uint32_t parts, uint32_t *by_id) {
+    for (size_t i = 0; i < map->n; i++) {
+        uint32_t at = map->by_id[i];
+        if (at < first) {
+            *by_id++ = at;
+        } else if (at >= first + n) {
+            *by_id++ = at - (uint32_t)n + parts;
+        }
     }
-    epk min = map->ranges[first].min;
-    epk max = map->ranges[first + n - 1].max;
-    if (!ascend_inside(&min, &max, cuts, parts - 1)) {
-        return NULL;
-    }
-    lineage parents = {0};
-    for (size_t i = 0; i < n; i++) {
-        lineage_add(&parents, &map->ranges[first + i]);
-    }
-    size_t total = map->n - n + parts;
-    partition_range *ranges = mem_alloc(total * sizeof *ranges);
-    memcpy(ranges, map->ranges, first * sizeof *ranges);
-    memcpy(ranges + first + parts, map->ranges + first + n, (map->n - first - n) * sizeof *ranges);
     for (uint32_t i = 0; i < parts; i++) {
-        ranges[first + i] = (partition_range){
+        *by_id++ = (uint32_t)first + i;
+    }
+}
+
+static void add_new(builder *b, const partition_map *map, size_t first, size_t n, const lineage *parents, const epk *cuts, uint32_t parts) {
+    for (uint32_t i = 0; i < parts; i++) {
+        partition_range range = {
             .id = map->next_id + i,
             .rid_prefix = map->next_id + i,
             .status = PARTITION_ONLINE,
-            .parents_n = parents.n,
-            .parents = parents.ids,
-            .min = i ? cuts[i - 1] : min,
-            .max = i + 1 < parts ? cuts[i] : max,
+            .parents_n = parents->n,
+            .parents = parents->ids,
+            .min = i ? cuts[i - 1] : map->ranges[first].min,
+            .max = i + 1 < parts ? cuts[i] : map->ranges[first + n - 1].max,
         };
+        add(b, &range);
     }
-    partition_map *reshaped = partition_map_build(ranges, total, map->next_id + parts);
-    free(ranges);
-    return reshaped;
+}
+
+partition_map *partition_map_reshape(const partition_map *map, size_t first, size_t n, const epk *cuts, uint32_t parts) {
+    if (!fits(map, first, n, parts) || !ascend_inside(&map->ranges[first].min, &map->ranges[first + n - 1].max, cuts, parts - 1)) {
+        return NULL;
+    }
+    lineage parents = {0};
+    for (size_t i = first; i < first + n; i++) {
+        lineage_add(&parents, &map->ranges[i]);
+    }
+    size_t parents_n = count_parents(map->ranges, map->n) - count_parents(map->ranges + first, n) + (size_t)parts * parents.n;
+    builder b = begin(map->n - n + parts, parents_n, map->next_id + parts);
+    for (size_t i = 0; i < first; i++) {
+        add(&b, &map->ranges[i]);
+    }
+    add_new(&b, map, first, n, &parents, cuts, parts);
+    for (size_t i = first + n; i < map->n; i++) {
+        add(&b, &map->ranges[i]);
+    }
+    index_again(map, first, n, parts, b.by_id);
+    return b.map;
 }
 
 /* ---- looking up ---- */

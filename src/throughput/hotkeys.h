@@ -1,13 +1,16 @@
 /* hotkeys.h — the hottest partition keys of a range: by request units lately spent, and by bytes stored.
  *
- * A bounded sketch, always on. By RU: space-saving counters, halved every minute, fed by a sample of the requests when there are many of
- * them (every request while there are few), weighted so that the sums stay true. By size: the largest seen since the sketch was made or
- * seeded. Keys are told apart by a 64-bit hash (of the EPK and key); their text is kept for people, cut to HOTKEY_TEXT_MAX bytes.
+ * A bounded sketch, always on. By RU: a few counters for the hottest keys and a table of small ones for all others (filtered space-saving),
+ * halved every minute, fed by a sample of the requests when there are many of them (every request while there are fewer than about 1,000 a
+ * second), weighted so that the sums stay true. By size: the largest seen since the sketch was made or seeded. Keys are told apart by a
+ * 64-bit hash (of the EPK and key); their text is kept for people, cut to HOTKEY_TEXT_MAX bytes.
  *
- * Any thread may add; an addition that would have to wait is dropped, or added to the next sample. */
+ * Any thread may add, and never waits: what was spent while another thread is in the sketch goes to the next sample, a size seen then is
+ * seen again with the partition's next write. */
 #pragma once
 
-#include "base/slice.h"
+#include <stddef.h>
+#include <stdint.h>
 
 enum { HOTKEYS_TOP = 20, HOTKEY_TEXT_MAX = 128 };
 
@@ -20,15 +23,17 @@ typedef struct hotkey {
     double value; /* RU/s over about the last minute, or bytes */
 } hotkey;
 
-/* Writes a key's text when the sketch needs it: called rarely, never for a key that is known. Returns its length (at most `max`). */
+/* Writes a key's text when the sketch needs it: called rarely, never for a key that is known. Returns its length (at most `max`). It runs
+ * inside the sketch and may not call it. */
 typedef size_t (*hotkey_text)(const void *key, char *into, size_t max);
 
-hotkeys *hotkeys_new(void); /* about 8 KB; ranges make theirs on their first request */
+hotkeys *hotkeys_new(void); /* about 18 KB; ranges make theirs on their first request */
 void hotkeys_free(hotkeys *h);
 
+/* Times are monotonic nanoseconds. */
 void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_text text, const void *key);
 void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key); /* 0: the partition is gone */
 
-/* The top, largest first; returns how many. */
+/* The top, largest first; returns how many. These do wait for a thread that is adding. */
 size_t hotkeys_top_by_ru(hotkeys *h, int64_t now_ns, hotkey top[HOTKEYS_TOP]);
 size_t hotkeys_top_by_size(hotkeys *h, hotkey top[HOTKEYS_TOP]);

@@ -1,0 +1,328 @@
+/* By RU: filtered space-saving (Homem and Carvalho, 2010). COUNTERS keys are counted each for itself; all others share CELLS counters by
+ * hash. A key whose cell would pass the smallest counter takes that counter's place, and the key that had it goes back to a cell with what
+ * it had. So the tail of rarely used keys, however long, stays in the cells: they are many and hence small.
+ *
+ * Sampling: think of all RU spent as a line, requests as pieces of it one after the other. Marks are set on the line about `step` apart, at
+ * random, and the request that covers a mark is credited with the distance from the mark before. A key's chance grows with what it
+ * spends, and the credits add up to all that was spent. `step` is chosen again every second, or after SAMPLES_MOST samples. */
+#include "throughput/hotkeys.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum {
+    COUNTERS = 64,
+    CELLS = 1024,
+    SIZES = 32, /* more than are shown, for those that shrink */
+    SAMPLES_MOST = 1000,
+    MINUTES_FORGOTTEN = 60, /* what is left of anything after so many halvings is nothing */
+};
+
+static const int64_t SECOND = 1000000000;
+static const int64_t MINUTE = 60 * SECOND;
+static const double MICRO = 1e6;
+static const double COUNT_LEAST = 0.01; /* RU; less is forgotten */
+
+typedef struct label {
+    uint8_t n;
+    char text[HOTKEY_TEXT_MAX];
+} label;
+
+typedef struct keys_by_ru {
+    pthread_mutex_t lock;
+    bool started;
+    int64_t halved_ns;
+    double weight_s; /* seconds that the counts stood for at `halved_ns`, themselves halved with them */
+    size_t n;
+    uint64_t hashes[COUNTERS];
+    double counts[COUNTERS];
+    float cells[CELLS];
+    label labels[COUNTERS];
+    /* sampling */
+    uint64_t random;
+    double step; /* RU; 0: every request */
+    int64_t tuned_ns;
+    unsigned samples;
+    double sampled_ru, sampled_requests; /* that they stand for */
+} keys_by_ru;
+
+typedef struct keys_by_size {
+    pthread_mutex_t lock;
+    size_t n;
+    uint64_t hashes[SIZES];
+    uint64_t bytes[SIZES];
+    label labels[SIZES];
+} keys_by_size;
+
+struct hotkeys {
+    _Atomic uint64_t pending; /* micro-RU spent since the last mark */
+    _Atomic uint64_t mark;    /* where the next one is */
+    _Atomic uint64_t gone;    /* a partition whose end could not be noted at once; 0: none */
+    keys_by_ru ru;
+    keys_by_size size;
+};
+
+hotkeys *hotkeys_new(void) {
+    hotkeys *h = mem_zero(sizeof *h);
+    pthread_mutex_init(&h->ru.lock, NULL);
+    pthread_mutex_init(&h->size.lock, NULL);
+    h->ru.random = 88172645463325252u; /* any but 0; the same each time, so that runs can be repeated */
+    return h;
+}
+
+void hotkeys_free(hotkeys *h) {
+    if (h) {
+        pthread_mutex_destroy(&h->ru.lock);
+        pthread_mutex_destroy(&h->size.lock);
+        free(h);
+    }
+}
+
+static void write_label(label *l, hotkey_text text, const void *key) {
+    size_t n = text(key, l->text, sizeof l->text);
+    l->n = (uint8_t)(n < sizeof l->text ? n : sizeof l->text);
+}
+
+/* Its place, or `n`. */
+static size_t find(const uint64_t *hashes, size_t n, uint64_t hash) {
+    size_t i = 0;
+    while (i < n && hashes[i] != hash) {
+        i++;
+    }
+    return i;
+}
+
+/* Halving */
+
+static void scale_counts(keys_by_ru *k, double factor) {
+    for (unsigned i = 0; i < CELLS; i++) {
+        k->cells[i] *= (float)factor;
+    }
+    size_t left = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        double count = k->counts[i] * factor;
+        if (count >= COUNT_LEAST) {
+            k->counts[left] = count;
+            k->hashes[left] = k->hashes[i];
+            k->labels[left] = k->labels[i];
+            left++;
+        }
+    }
+    k->n = left;
+}
+
+static void halve_if_due(keys_by_ru *k, int64_t now) {
+    if (!k->started) {
+        k->started = true;
+        k->halved_ns = k->tuned_ns = now;
+    }
+    int64_t minutes = (now - k->halved_ns) / MINUTE;
+    if (minutes <= 0) {
+        return;
+    }
+    double factor = minutes < MINUTES_FORGOTTEN ? ldexp(1, -(int)minutes) : 0;
+    scale_counts(k, factor);
+    k->weight_s = 60 + (k->weight_s - 60) * factor; /* what `weight = (weight + 60) / 2`, so many times, comes to */
+    k->halved_ns += minutes * MINUTE;
+}
+
+/* Sampling */
+
+/* Uniform, 0 to 1 (xorshift64*). */
+static double chance(keys_by_ru *k) {
+    k->random ^= k->random >> 12;
+    k->random ^= k->random << 25;
+    k->random ^= k->random >> 27;
+    return (double)((k->random * 2685821657736338717u) >> 11) * 0x1p-53;
+}
+
+static void tune(keys_by_ru *k, int64_t now) {
+    double seconds = fmax((double)(now - k->tuned_ns) / (double)SECOND, 1e-3);
+    bool many = k->sampled_requests / seconds > SAMPLES_MOST;
+    k->step = many ? k->sampled_ru / seconds / SAMPLES_MOST : 0;
+    k->tuned_ns = now;
+    k->samples = 0;
+    k->sampled_ru = k->sampled_requests = 0;
+}
+
+/* What the request over the mark is credited with, in RU; the rest of what is pending is left for the next. */
+static double take_credit(hotkeys *h, keys_by_ru *k) {
+    double pending = (double)atomic_exchange_explicit(&h->pending, 0, memory_order_relaxed);
+    double credit = pending;
+    if (k->step > 0) {
+        double step = k->step * MICRO, mark = (double)atomic_load_explicit(&h->mark, memory_order_relaxed);
+        credit = fmin(mark, pending);
+        credit += floor((pending - credit) / step) * step; /* further marks under a large request */
+        uint64_t rest = (uint64_t)fmax(pending - credit, 0);
+        atomic_fetch_add_explicit(&h->pending, rest, memory_order_relaxed);
+    }
+    return credit / MICRO;
+}
+
+static void set_next_mark(hotkeys *h, keys_by_ru *k, double credit, double ru, int64_t now) {
+    k->samples++;
+    k->sampled_ru += credit;
+    k->sampled_requests += credit / ru;
+    if (k->samples >= SAMPLES_MOST || now - k->tuned_ns >= SECOND) {
+        tune(k, now);
+    }
+    atomic_store_explicit(&h->mark, (uint64_t)(k->step * MICRO * (0.5 + chance(k))), memory_order_relaxed);
+}
+
+/* Counting */
+
+static float *cell_of(keys_by_ru *k, uint64_t hash) {
+    return &k->cells[(hash * 0x9e3779b97f4a7c15u) >> 54];
+}
+
+static size_t smallest(const keys_by_ru *k) {
+    size_t least = 0;
+    for (size_t i = 1; i < k->n; i++) {
+        least = k->counts[i] < k->counts[least] ? i : least;
+    }
+    return least;
+}
+
+static void count(keys_by_ru *k, uint64_t hash, double ru, hotkey_text text, const void *key) {
+    size_t i = find(k->hashes, k->n, hash);
+    if (i < k->n) {
+        k->counts[i] += ru;
+        return;
+    }
+    float *cell = cell_of(k, hash);
+    double with_cell = (double)*cell + ru;
+    if (k->n < COUNTERS) {
+        k->n++;
+    } else {
+        i = smallest(k);
+        if (with_cell <= k->counts[i]) {
+            *cell = (float)with_cell;
+            return;
+        }
+        *cell_of(k, k->hashes[i]) = (float)k->counts[i];
+    }
+    k->hashes[i] = hash;
+    k->counts[i] = with_cell;
+    write_label(&k->labels[i], text, key);
+}
+
+_Static_assert(CELLS == 1 << (64 - 54), "cell_of takes the top bits");
+
+void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_text text, const void *key) {
+    uint64_t micro = ru > 0 ? (uint64_t)(fmin(ru, 1e9) * MICRO) : 0;
+    uint64_t pending = micro + atomic_fetch_add_explicit(&h->pending, micro, memory_order_relaxed);
+    if (micro == 0 || pending < atomic_load_explicit(&h->mark, memory_order_relaxed) || pthread_mutex_trylock(&h->ru.lock)) {
+        return;
+    }
+    keys_by_ru *k = &h->ru;
+    halve_if_due(k, now_ns);
+    double credit = take_credit(h, k);
+    if (credit > 0) { /* else another thread has just taken it */
+        count(k, hash, credit, text, key);
+        set_next_mark(h, k, credit, (double)micro / MICRO, now_ns);
+    }
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* Sizes */
+
+static void remove_size(keys_by_size *k, uint64_t hash) {
+    size_t i = find(k->hashes, k->n, hash);
+    if (i < k->n) {
+        k->n--;
+        k->hashes[i] = k->hashes[k->n];
+        k->bytes[i] = k->bytes[k->n];
+        k->labels[i] = k->labels[k->n];
+    }
+}
+
+static void note_size(keys_by_size *k, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
+    size_t i = find(k->hashes, k->n, hash);
+    if (i == k->n) {
+        if (k->n < SIZES) {
+            k->n++;
+        } else {
+            i = 0;
+            for (size_t j = 1; j < k->n; j++) {
+                i = k->bytes[j] < k->bytes[i] ? j : i;
+            }
+            if (bytes <= k->bytes[i]) {
+                return;
+            }
+        }
+        k->hashes[i] = hash;
+        write_label(&k->labels[i], text, key);
+    }
+    k->bytes[i] = bytes;
+}
+
+static void remove_missed(hotkeys *h) {
+    uint64_t gone = atomic_load_explicit(&h->gone, memory_order_relaxed);
+    if (gone) {
+        atomic_store_explicit(&h->gone, 0, memory_order_relaxed);
+        remove_size(&h->size, gone);
+    }
+}
+
+void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
+    if (pthread_mutex_trylock(&h->size.lock)) {
+        if (bytes == 0) { /* there may be no next write that would tell; two at once are rare, and the first is then forgotten */
+            atomic_store_explicit(&h->gone, hash, memory_order_relaxed);
+        }
+        return;
+    }
+    remove_missed(h);
+    if (bytes) {
+        note_size(&h->size, hash, bytes, text, key);
+    } else {
+        remove_size(&h->size, hash);
+    }
+    pthread_mutex_unlock(&h->size.lock);
+}
+
+/* Reading */
+
+static void add_hotkey(hotkey top[HOTKEYS_TOP], size_t *n, uint64_t hash, double value, const label *l) {
+    size_t at = *n;
+    while (at > 0 && top[at - 1].value < value) {
+        at--;
+    }
+    if (at == HOTKEYS_TOP) {
+        return;
+    }
+    *n += *n < HOTKEYS_TOP;
+    memmove(&top[at + 1], &top[at], (*n - at - 1) * sizeof *top);
+    top[at] = (hotkey){.hash = hash, .value = value, .text_n = l->n};
+    memcpy(top[at].text, l->text, l->n);
+}
+
+size_t hotkeys_top_by_ru(hotkeys *h, int64_t now_ns, hotkey top[HOTKEYS_TOP]) {
+    keys_by_ru *k = &h->ru;
+    size_t n = 0;
+    pthread_mutex_lock(&k->lock);
+    halve_if_due(k, now_ns);
+    double seconds = fmax(k->weight_s + (double)(now_ns - k->halved_ns) / (double)SECOND, 1);
+    for (size_t i = 0; i < k->n; i++) {
+        add_hotkey(top, &n, k->hashes[i], k->counts[i] / seconds, &k->labels[i]);
+    }
+    pthread_mutex_unlock(&k->lock);
+    return n;
+}
+
+size_t hotkeys_top_by_size(hotkeys *h, hotkey top[HOTKEYS_TOP]) {
+    keys_by_size *k = &h->size;
+    size_t n = 0;
+    pthread_mutex_lock(&k->lock);
+    remove_missed(h);
+    for (size_t i = 0; i < k->n; i++) {
+        add_hotkey(top, &n, k->hashes[i], (double)k->bytes[i], &k->labels[i]);
+    }
+    pthread_mutex_unlock(&k->lock);
+    return n;
+}

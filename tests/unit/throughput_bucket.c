@@ -142,11 +142,14 @@ static void overload_gets_what_is_provisioned(void **state) {
 static void credit_of_a_second_keeps_a_minute_within_bounds(void **state) {
     (void)state;
     static const double rates[] = {100, 400, 10000, 1000000};
+    static const unsigned clients[] = {1, 8, 64}, parts[] = {100, 1000, 1000}; /* of a second's share: what a request costs */
     for (unsigned r = 0; r < 4; r++) {
-        bucket *b = bucket_new(rates[r], false, START);
-        double charge = rates[r] / 100, sum = overload(b, charge, 1, 5 * MS, START, 60);
-        assert_true(near(sum / (rates[r] * 60), 1, 0.02));
-        bucket_give(b);
+        for (unsigned k = 0; k < 3; k++) {
+            bucket *b = bucket_new(rates[r], false, START);
+            double sum = overload(b, rates[r] / parts[k], clients[k], 5 * MS, START, 60);
+            assert_true(near(sum / (rates[r] * 60), 1, 0.02));
+            bucket_give(b);
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 #include "account/account_int.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "account/settings.h"
 #include "base/memory.h"
 
 enum { SWEEP_COST = 500 };
@@ -38,6 +40,23 @@ container *container_new(void) {
     container *c = arena_new(&a, container);
     c->refs = 1;
     c->arena = a;
+    return c;
+}
+
+container *account__with_tiles(account *a, const container *before, container_tiles *tiles) {
+    container *c = container_new();
+    op o;
+    (void)a;
+    op_init(&o, &c->arena, 0);
+    err code = settings_read(&o, before->settings, (settings_rules){.hierarchical_allowed = true}, c);
+    assert(code == OK); /* they were read before */
+    c->space = before->space;
+    atomic_fetch_add(&c->space->refs, 1);
+    c->tiles = tiles;
+    memcpy(c->rid, before->rid, sizeof c->rid);
+    c->database_id = arena_copy(&c->arena, before->database_id);
+    c->ts = before->ts;
+    c->version = before->version;
     return c;
 }
 
@@ -125,6 +144,23 @@ void account__remove_offer(account *a, offer_node *node) {
     }
 }
 
+void account__swap_container(account *a, container_node *node, container *c) {
+    container *before = node->container;
+    /* The tables' keys point into the container: the new one takes the old one's place in the same order. */
+    node->container = c;
+    node->by_name.key = c->id.p;
+    node->by_rid.key = c->rid;
+    c->space->ttl = c->ttl;
+    account__note_ttl(a, node);
+    container_give(before);
+}
+
+container_node *account__node_of(account *a, const container *c) {
+    container_node *node = NULL;
+    HASH_FIND(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);
+    return node;
+}
+
 void account__remove_container(account *a, container_node *node) {
     HASH_DELETE(by_name, node->database->containers, node);
     HASH_DELETE(by_rid, a->containers_by_rid, node);
@@ -140,22 +176,35 @@ void account__remove_database(account *a, database_node *node) {
     }
     HASH_DELETE(by_name, a->databases_by_name, node);
     HASH_DELETE(by_number, a->databases_by_number, node);
+    account__free_pool(node);
     database_give(node->database);
     free(node);
 }
 
 /* ---- opening ---- */
 
+static account_rules with_defaults(account_rules rules) {
+    rules.range_throughput = rules.range_throughput ? rules.range_throughput : 10000;
+    rules.range_bytes = rules.range_bytes ? rules.range_bytes : (uint64_t)50 << 30;
+    rules.partition_bytes = rules.partition_bytes ? rules.partition_bytes : (uint64_t)20 << 30;
+    rules.fixed_bytes = rules.fixed_bytes ? rules.fixed_bytes : (uint64_t)10 << 30;
+    return rules;
+}
+
 err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
     account *a = mem_zero(sizeof *a);
-    a->partition_max_throughput = options->partition_max_throughput;
+    a->rules = with_defaults(options->rules);
     a->numbers = (account_numbers){1, 1, 1, 1, 1};
     pthread_rwlock_init(&a->lock, NULL);
+    pthread_mutex_init(&a->events_lock, NULL);
+    pthread_mutex_init(&a->balancer.lock, NULL);
+    pthread_mutex_init(&a->balancer.turn, NULL);
     a->items = (items){
         .store = options->store,
         .committer = committer_open(options->store),
         .cache = item_cache_open(options->item_cache_bytes),
         .clock = options->clock,
+        .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
     err code = account__load(a);
     a->lsn = a->numbers.version - 1;
@@ -163,12 +212,15 @@ err account_open(const account_options *options, account **account_out, char *wh
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
         account_close(a);
         a = NULL;
+    } else if (options->background) {
+        account__start_balancer(a);
     }
     *account_out = a;
     return code;
 }
 
 void account_stop(account *a) {
+    account__stop_balancer(a);
     if (a->items.committer) {
         committer_close(a->items.committer);
         a->items.committer = NULL;
@@ -186,12 +238,20 @@ void account_close(account *a) {
         account__remove_offer(a, offer_each);
     }
     item_cache_close(a->items.cache);
+    free(a->events);
+    pthread_mutex_destroy(&a->events_lock);
+    pthread_mutex_destroy(&a->balancer.lock);
+    pthread_mutex_destroy(&a->balancer.turn);
     pthread_rwlock_destroy(&a->lock);
     free(a);
 }
 
 const items *account_items(const account *a) {
     return &a->items;
+}
+
+const account_rules *account_get_rules(const account *a) {
+    return &a->rules;
 }
 
 uint64_t account_lsn(const account *a) {

@@ -6,21 +6,37 @@
  * STORE_META, beside what item/layout.h lists (numbers big-endian, values BSON):
  *   'A'                        → the account: next numbers, never used twice
  *   'D' · database u32         → a database
- *   'C' · database · container → a container: settings, partition map, segments
- *   'O' · offer u32            → an offer */
+ *   'C' · database · container → a container: settings, partition map, where each range's items are
+ *   'O' · offer u32            → an offer
+ *   'E' · number u64           → an event: a split, a merge */
 #pragma once
 
 #include "account/offer.h"
 #include "account/rid.h"
 #include "item/item.h"
+#include "partition/plan.h"
 
 typedef struct account account;
+
+/* What partitions may hold and give, and what happens by itself. Zero limits are the service's. */
+typedef struct account_rules {
+    uint32_t range_throughput; /* RU/s that one physical partition gives: t in N = ceil(T / t) */
+    uint64_t range_bytes;      /* what it may hold before it splits */
+    uint64_t partition_bytes;  /* what a logical partition may hold */
+    uint64_t fixed_bytes;      /* what a container without a partition key may hold */
+    bool unlimited;            /* charges are told, but nobody is refused for them */
+    bool burst;                /* idle times give credit */
+    bool follow_load;          /* shares follow the load within a container's total */
+    bool no_merges;            /* ranges are merged by command only */
+    bool serverless;           /* no throughput is provisioned: each physical partition gives 5,000 RU/s */
+} account_rules;
 
 typedef struct account_options {
     store *store;
     const clock_source *clock;
     size_t item_cache_bytes;
-    uint32_t partition_max_throughput; /* RU/s that one physical partition gives: t in N = ceil(T / t) */
+    account_rules rules;
+    bool background; /* a thread of its own calls account_balance; otherwise the caller does */
 } account_options;
 
 /* One version of a database's properties; counted, never changed. */
@@ -58,6 +74,20 @@ void account_each_database(account *a, uint32_t after, bool (*visit)(void *, con
 void account_each_container(account *a, const database *d, uint32_t after, bool (*visit)(void *, const container *), void *context);
 void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const offer *), void *context);
 
+/* What an offer's answer says beside the offer itself. */
+typedef struct offer_state {
+    uint32_t least;      /* the lowest value it may be changed to */
+    uint32_t instant;    /* the highest that needs no split */
+    bool pending;        /* splits are still under way */
+    uint64_t storage;    /* bytes of what it is for */
+    uint32_t ranges;     /* physical partitions */
+    uint32_t containers; /* that draw from it */
+} offer_state;
+offer_state account_offer_state(account *a, const offer *o);
+
+/* The settings by which partitions are limited and throughput divided, defaults filled in. */
+const account_rules *account_get_rules(const account *a);
+
 /* ---- changing ---- */
 
 typedef struct account_change account_change;
@@ -73,6 +103,7 @@ struct account_change {
     slice settings;            /* BSON of a container's properties */
     bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
     throughput_setting throughput;
+    const uint8_t *lanes; /* percentages of throughput buckets 1 to 5; NULL: as they are */
     rid offer_rid;
     slice if_match;
 
@@ -94,6 +125,35 @@ void account_replace_container(account_change *change);
 void account_delete_container(account_change *change);
 void account_replace_offer(account_change *change);
 
+/* ---- splits and merges ----
+ *
+ * By themselves, from account_balance; or asked for, one at a time, by these. The caller waits: a thread that may. E_RANGE_GONE: no such
+ * range (any more); E_BAD_REQUEST with a sentence: it cannot be. */
+
+typedef struct account_event {
+    uint64_t number;
+    int64_t ts_ms;
+    char database[LIMIT_NAME_BYTES + 1], container[LIMIT_NAME_BYTES + 1];
+    plan_reason reason;
+    uint32_t before[8], after[8]; /* ids of the ranges, the first few */
+    uint32_t before_n, after_n;   /* how many there were */
+    uint64_t items, bytes;        /* that changed hands, by the map alone */
+    uint32_t took_us;             /* from decision to effect */
+} account_event;
+
+MUST_CHECK err account_split(account *a, op *o, container *c, uint32_t range_id, uint32_t parts);
+MUST_CHECK err account_merge(account *a, op *o, container *c, uint32_t first_id, uint32_t second_id); /* neighbours */
+
+enum { ACCOUNT_EVENTS_MAX = 1000 };
+/* The newest, newest first; returns how many. */
+size_t account_events(account *a, account_event *events, size_t max);
+
 /* ---- background ---- */
+
+/* One round: what was metered becomes history; ranges that must be are split, those that may be are merged; items are moved to their
+ * range's own segment for at most `move_ms`. Returns whether there is more to move. Call it once a second or more often, from one thread
+ * at a time; account_wake asks for a round soon. With options.background nobody need. */
+bool account_balance(account *a, unsigned move_ms);
+void account_wake(account *a);
 
 void account_tick(account *a); /* many times a second, on the thread of account_stop: expiry */

@@ -24,6 +24,8 @@ struct container_node {
 struct database_node {
     database *database;
     container_node *containers; /* by name */
+    bucket **pool;              /* throughput that its containers share: one for each physical partition that it is worth */
+    size_t pool_n;
     UT_hash_handle by_name;
     UT_hash_handle by_number;
 };
@@ -40,9 +42,20 @@ typedef struct account_numbers {
     uint64_t version;
 } account_numbers;
 
+/* The thread that splits, merges and moves. */
+typedef struct balancer {
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool woken, stopping;
+    pthread_mutex_t turn; /* held through a round, a split or a merge: one at a time */
+    int64_t ticked_s;     /* the last second whose meters were read */
+} balancer;
+
 struct account {
     items items;
-    uint32_t partition_max_throughput;
+    account_rules rules;
     pthread_rwlock_t lock;
     database_node *databases_by_name, *databases_by_number;
     container_node *containers_by_rid;
@@ -52,6 +65,10 @@ struct account {
     _Atomic uint64_t lsn;    /* of the newest change that all can see */
     atomic_uint sweeps_in_flight;
     unsigned char swept_rid[8]; /* the container swept last */
+    balancer balancer;
+    pthread_mutex_t events_lock;
+    account_event *events; /* a ring */
+    uint64_t events_next;  /* number of the next; the committer's to change, under the lock */
 };
 
 /* ---- tables ---- */
@@ -65,6 +82,8 @@ void account__note_ttl(account *a, container_node *node); /* after its container
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
+void account__swap_container(account *a, container_node *node, container *c); /* takes the reference over */
+container_node *account__node_of(account *a, const container *c);             /* NULL: deleted */
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
 container *container_new(void); /* refs 1, an arena of its own */
@@ -77,6 +96,48 @@ void account__put_offer(store_batch *batch, const offer *o);
 void account__delete_database_record(store_batch *batch, uint32_t database);
 void account__delete_container_record(store_batch *batch, uint32_t database, uint32_t container);
 void account__delete_offer_record(store_batch *batch, uint32_t offer);
+
+void account__delete_range_records(store_batch *batch, uint32_t container, uint32_t range);
+void account__put_event(store_batch *batch, const account_event *e); /* and deletes the one that is too old by now */
+void account__add_event(account *a, const account_event *e);         /* to the ring */
+MUST_CHECK err account__load_event(account *a, slice key, slice record);
+
+/* ---- throughput ---- */
+
+/* What a container draws from: its own offer or its database's. */
+typedef struct provision {
+    double total; /* RU/s; 0: unlimited */
+    bool shared;
+    const uint8_t *lanes;
+} provision;
+provision account__provision(account *a, const container_node *node);
+uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed);
+
+/* Gives all ranges their buckets and rates, equal shares. After a change of offers or tiles, on the committer's thread or at start. */
+void account__divide(account *a, container_node *node);
+void account__divide_database(account *a, database_node *d); /* its pool, and all containers that share it */
+void account__free_pool(database_node *d);
+offer_state account__offer_state(account *a, const offer *o);
+
+/* ---- the balancer ---- */
+void account__start_balancer(account *a);
+void account__stop_balancer(account *a);
+
+/* Ranges [first, first + n) of the newest tiles become `parts`; waits until it is done. The balancer's turn must be held. */
+typedef struct reshape_request {
+    container *container;
+    uint32_t first_id; /* of the first range; the others follow it */
+    size_t n;
+    uint32_t parts;
+    plan_reason reason;
+} reshape_request;
+MUST_CHECK err account__reshape(account *a, const reshape_request *request);
+
+/* The same tiles without the sources that ranges have left for good; waits. */
+MUST_CHECK err account__forget_sources(account *a, container *c, uint32_t range_id);
+
+/* Another version of a container with these tiles (their reference is taken over). */
+container *account__with_tiles(account *a, const container *before, container_tiles *tiles);
 
 /* Fills the tables from the store. */
 MUST_CHECK err account__load(account *a);

@@ -73,10 +73,19 @@ static void make_offer(account_change *change, commit_group *group, uint32_t dat
 
 /* ---- create database ---- */
 
+static err check_serverless(const account_change *change) {
+    if (change->account->rules.serverless && change->throughput.kind != THROUGHPUT_NONE) {
+        return op_fail(change->op, E_BAD_REQUEST,
+                       "Setting offer throughput or autopilot on container is not supported for serverless accounts.");
+    }
+    return OK;
+}
+
 static err apply_create_database(commit *base, commit_group *group) {
     account_change *change = (account_change *)base;
     account *a = change->account;
     TRY(settings_check_name(change->op, change->database));
+    TRY(check_serverless(change));
     TRY(throughput_check(change->op, change->throughput, false));
     if (account__find_database(a, change->database, false)) {
         return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
@@ -97,6 +106,7 @@ static void publish_create_database(account_change *change) {
     account__add_database(change->account, change->database_out);
     if (change->offer_made) {
         account__add_offer(change->account, &change->offer_out);
+        account__divide_database(change->account, account__find_database(change->account, slice_str(change->database_out->id), false));
     }
 }
 
@@ -172,22 +182,20 @@ void account_delete_database(account_change *change) {
 
 /* ---- create container ---- */
 
-/* Where T is the throughput and t what one physical partition gives: N = ceil(T / t) equal ranges. A container that shares its database's
- * throughput starts with one. */
-static uint32_t ranges_for(const account *a, throughput_setting t, const container *c) {
-    if (t.kind == THROUGHPUT_NONE || c->key.n == 0) {
-        return 1;
+static void make_space(account *a, container *c, uint32_t n) {
+    uint32_t number = a->numbers.container++;
+    partition_map *map = partition_map_new(&c->key, n);
+    container_range **ranges = arena_array(&c->arena, container_range *, n);
+    range_sources *sources = arena_array(&c->arena, range_sources, n);
+    for (uint32_t i = 0; i < n; i++) {
+        range_source *own = arena_new(&c->arena, range_source);
+        own->segment = a->numbers.segment++;
+        ranges[i] = container_range_new(number, &map->ranges[i], own->segment);
+        sources[i] = (range_sources){own, 1};
     }
-    uint32_t n = (t.value + a->partition_max_throughput - 1) / a->partition_max_throughput;
-    return n < 1 ? 1 : n > PARTITION_RANGES_MAX ? PARTITION_RANGES_MAX : n;
-}
-
-static void make_space(account *a, container *c, uint32_t ranges) {
-    uint32_t *segments = arena_array(&c->arena, uint32_t, ranges);
-    for (uint32_t i = 0; i < ranges; i++) {
-        segments[i] = a->numbers.segment++;
-    }
-    c->space = container_space_new(a->numbers.container++, partition_map_new(&c->key, ranges), segments);
+    container_tiles *tiles = container_tiles_new(map, ranges, sources);
+    c->space = container_space_new(number, tiles);
+    c->tiles = container_tiles_take(tiles);
     c->space->ttl = c->ttl;
 }
 
@@ -209,19 +217,40 @@ static err read_settings(account_change *change, slice properties, settings_rule
 
 /* A container given no throughput shares its database's, or else has the least there is. */
 static throughput_setting throughput_for(const account_change *change, const database *d) {
-    if (change->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput) {
+    if (change->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput && !change->account->rules.serverless) {
         return (throughput_setting){THROUGHPUT_MANUAL, THROUGHPUT_MIN};
     }
     return change->throughput;
 }
 
+/* How many ranges a new container starts with: by its own throughput, or by that which it shares. */
+static uint32_t ranges_at_first(const account_change *change, const database_node *d, throughput_setting t, const container *c) {
+    offer_node *shared = t.kind == THROUGHPUT_NONE ? account__find_offer(change->account, d->database->number, 0) : NULL;
+    return account__ranges_for(change->account, shared ? shared->offer.throughput : t, c->key.n == 0);
+}
+
+static unsigned count_sharing(account *a, const database_node *d) {
+    unsigned n = 0;
+    for (container_node *c = d->containers; c; c = c->by_name.next) {
+        n += !account__find_offer(a, d->database->number, c->container->space->container);
+    }
+    return n;
+}
+
 static err check_new(account_change *change, database_node *d, const container *c) {
+    TRY(check_serverless(change));
     TRY(throughput_check(change->op, change->throughput, c->key.n == 0));
     if (account__find_container(change->account, d, c->id, false)) {
         return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
     if (c->key.n == 0 && change->throughput.kind == THROUGHPUT_NONE && d->database->shares_throughput) {
         return op_fail(change->op, E_BAD_REQUEST, "A container that shares its database's throughput must have a partition key.");
+    }
+    if (d->database->shares_throughput && change->throughput.kind == THROUGHPUT_NONE &&
+        count_sharing(change->account, d) >= SHARED_CONTAINERS_MAX) {
+        return op_fail(change->op, E_SHARED_CONTAINERS,
+                       "The database already has %d containers sharing its throughput. Give the new one throughput of its own.",
+                       SHARED_CONTAINERS_MAX);
     }
     return OK;
 }
@@ -241,7 +270,7 @@ static err apply_create_container(commit *base, commit_group *group) {
         return code;
     }
     throughput_setting t = throughput_for(change, d->database);
-    make_space(a, c, ranges_for(a, t, c));
+    make_space(a, c, ranges_at_first(change, d, t, c));
     rid r = rid_container(d->database->rid, c->space->container);
     memcpy(c->rid, r.bytes, sizeof c->rid);
     c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
@@ -262,6 +291,7 @@ static void publish_create_container(account_change *change) {
     if (change->offer_made) {
         account__add_offer(change->account, &change->offer_out);
     }
+    account__divide(change->account, account__node_of(change->account, change->container_out));
 }
 
 void account_create_container(account_change *change) {
@@ -345,6 +375,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
         return code;
     }
     c->space = before->space;
+    c->tiles = container_tiles_take(before->tiles);
     atomic_fetch_add(&c->space->refs, 1);
     memcpy(c->rid, before->rid, sizeof c->rid);
     c->database_id = arena_copy(&c->arena, before->database_id);
@@ -361,15 +392,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
 }
 
 static void publish_replace_container(account_change *change) {
-    container_node *node = change->made;
-    container *before = node->container;
-    /* The tables' keys point into the container: the new one takes the old one's place in the same order. */
-    node->container = container_take(change->container_out);
-    node->by_name.key = node->container->id.p;
-    node->by_rid.key = node->container->rid;
-    node->container->space->ttl = node->container->ttl;
-    account__note_ttl(change->account, node);
-    container_give(before);
+    account__swap_container(change->account, change->made, container_take(change->container_out));
 }
 
 void account_replace_container(account_change *change) {
@@ -405,6 +428,24 @@ static bool is_fixed(account *a, const offer *o) {
     return node && node->container->key.n == 0;
 }
 
+static err check_offer(account_change *change, const offer *o) {
+    account *a = change->account;
+    offer_state state = account__offer_state(a, o);
+    offer wanted = *o;
+    if (state.pending) {
+        return E_OFFER_BUSY;
+    }
+    TRY(throughput_check(change->op, change->throughput, is_fixed(a, o)));
+    wanted.throughput = change->throughput;
+    uint32_t least = throughput_minimum(&wanted, state.storage, state.containers);
+    if (change->throughput.value < least) {
+        return op_fail(change->op, E_BAD_REQUEST,
+                       "The offer should have valid throughput values between %u and %d inclusive in increments of %d.", least,
+                       THROUGHPUT_MAX, change->throughput.kind == THROUGHPUT_AUTOSCALE ? AUTOSCALE_STEP : THROUGHPUT_STEP);
+    }
+    return OK;
+}
+
 static err apply_replace_offer(commit *base, commit_group *group) {
     account_change *change = (account_change *)base;
     account *a = change->account;
@@ -417,16 +458,13 @@ static err apply_replace_offer(commit *base, commit_group *group) {
     if (!etag_matches(change->if_match, node->offer.version, node->offer.ts)) {
         return E_PRECONDITION;
     }
-    TRY(throughput_check(change->op, change->throughput, is_fixed(a, &node->offer)));
+    TRY(check_offer(change, &node->offer));
     offer o = node->offer;
     o.throughput = change->throughput;
-    uint32_t least = throughput_minimum(&o);
-    if (o.throughput.value < least) {
-        return op_fail(change->op, E_BAD_REQUEST,
-                       "The offer should have valid throughput values between %u and %d inclusive in increments of %d.", least,
-                       THROUGHPUT_MAX, o.throughput.kind == THROUGHPUT_AUTOSCALE ? AUTOSCALE_STEP : THROUGHPUT_STEP);
-    }
     o.highest = o.throughput.value > o.highest ? o.throughput.value : o.highest;
+    if (change->lanes) {
+        memcpy(o.lanes, change->lanes, sizeof o.lanes);
+    }
     o.ts = now_s(a);
     o.version = a->numbers.version++;
     change->offer_out = o;
@@ -436,8 +474,21 @@ static err apply_replace_offer(commit *base, commit_group *group) {
     return OK;
 }
 
+/* What no split is needed for holds at once; the rest as soon as the balancer has made the splits. */
 static void publish_replace_offer(account_change *change) {
-    ((offer_node *)change->made)->offer = change->offer_out;
+    account *a = change->account;
+    offer_node *node = change->made;
+    database_node *d = NULL;
+    container_node *c = NULL;
+    node->offer = change->offer_out;
+    if (node->offer.container) {
+        HASH_FIND(by_rid, a->containers_by_rid, node->offer.resource.bytes, 8, c);
+        account__divide(a, c);
+    } else {
+        HASH_FIND(by_number, a->databases_by_number, &node->offer.database, sizeof node->offer.database, d);
+        account__divide_database(a, d);
+    }
+    account_wake(a);
 }
 
 void account_replace_offer(account_change *change) {

@@ -13,10 +13,17 @@ err throughput_check(op *o, throughput_setting setting, bool fixed_container) {
                    setting.value, least, most, step);
 }
 
-uint32_t throughput_minimum(const offer *offer) {
+static uint32_t most(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+uint32_t throughput_minimum(const offer *offer, uint64_t storage_bytes, unsigned containers) {
     bool autoscale = offer->throughput.kind == THROUGHPUT_AUTOSCALE;
-    uint32_t part = offer->highest / (autoscale ? 10 : 100), step = autoscale ? AUTOSCALE_STEP : THROUGHPUT_STEP;
-    uint32_t least = autoscale ? AUTOSCALE_MIN : THROUGHPUT_MIN;
-    part = (part + step - 1) / step * step;
-    return part > least ? part : least;
+    uint32_t step = autoscale ? AUTOSCALE_STEP : THROUGHPUT_STEP;
+    uint32_t gigabytes = (uint32_t)((storage_bytes + (1u << 30) - 1) >> 30);
+    uint32_t more = containers > SHARED_CONTAINERS_MAX ? containers - SHARED_CONTAINERS_MAX : 0;
+    uint32_t least = autoscale ? AUTOSCALE_MIN + 1000 * more : THROUGHPUT_MIN + 100 * more;
+    least = most(least, offer->highest / (autoscale ? 10 : 100));
+    least = most(least, storage_bytes >> 30 ? gigabytes * (autoscale ? 10 : 1) : 0);
+    return (least + step - 1) / step * step;
 }

@@ -48,14 +48,23 @@ void account__put_database(store_batch *batch, const database *d) {
     put_record(batch, key_of('D', 1, d->number, 0), &r);
 }
 
+/* For each range of the map how many sources it has, u32, and for each of them segment u32 · leaving u8; the range's own is the last. */
+static void write_sources(buf *out, const container_tiles *tiles) {
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        const range_sources *sources = &tiles->sources[i];
+        buf_add_be32(out, (uint32_t)sources->n);
+        for (size_t j = 0; j < sources->n; j++) {
+            buf_add_be32(out, sources->list[j].segment);
+            buf_add_byte(out, sources->list[j].leaving);
+        }
+    }
+}
+
 void account__put_container(store_batch *batch, uint32_t database, const container *c) {
     bson_t r = BSON_INITIALIZER, settings, map_document;
-    buf map = buf_init(BUF_NO_LIMIT), segments = buf_init(BUF_NO_LIMIT);
-    const container_space *space = c->space;
-    for (size_t i = 0; i < space->map->n; i++) {
-        buf_add_be32(&segments, space->ranges[i].segment);
-    }
-    partition_map_write(space->map, &map);
+    buf map = buf_init(BUF_NO_LIMIT), sources = buf_init(BUF_NO_LIMIT);
+    write_sources(&sources, c->tiles);
+    partition_map_write(c->tiles->map, &map);
     bson_append_int64(&r, "ts", -1, c->ts);
     bson_append_int64(&r, "version", -1, (int64_t)c->version);
     if (bson_init_static(&settings, (const uint8_t *)c->settings.p, c->settings.n)) {
@@ -64,10 +73,10 @@ void account__put_container(store_batch *batch, uint32_t database, const contain
     if (bson_init_static(&map_document, (const uint8_t *)map.p, map.n)) {
         bson_append_document(&r, "map", -1, &map_document);
     }
-    bson_append_binary(&r, "segments", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)segments.p, (uint32_t)segments.n);
-    put_record(batch, key_of('C', 2, database, space->container), &r);
+    bson_append_binary(&r, "sources", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)sources.p, (uint32_t)sources.n);
+    put_record(batch, key_of('C', 2, database, c->space->container), &r);
     buf_free(&map);
-    buf_free(&segments);
+    buf_free(&sources);
 }
 
 void account__put_offer(store_batch *batch, const offer *o) {
@@ -77,6 +86,7 @@ void account__put_offer(store_batch *batch, const offer *o) {
     bson_append_int64(&r, "kind", -1, o->throughput.kind);
     bson_append_int64(&r, "value", -1, o->throughput.value);
     bson_append_int64(&r, "highest", -1, o->highest);
+    bson_append_binary(&r, "lanes", -1, BSON_SUBTYPE_BINARY, o->lanes, sizeof o->lanes);
     bson_append_int64(&r, "ts", -1, o->ts);
     bson_append_int64(&r, "version", -1, (int64_t)o->version);
     put_record(batch, key_of('O', 1, o->number, 0), &r);
@@ -112,15 +122,25 @@ static void run_of_segment(key_run *run, uint32_t segment) {
     layout_after(&run->to);
 }
 
+void account__delete_range_records(store_batch *batch, uint32_t container, uint32_t range) {
+    layout_key k;
+    layout_range(&k, container, range);
+    store_delete(batch, STORE_META, layout_view(&k));
+    layout_move(&k, container, range);
+    store_delete(batch, STORE_META, layout_view(&k));
+}
+
 void account__delete_bytes(store_batch *batch, const container *c) {
     key_run run;
+    const container_tiles *tiles = c->space->newest;
     run_of_container(&run, c->space->container);
     store_delete_range(batch, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
-    for (size_t i = 0; i < c->space->map->n; i++) {
-        run_of_segment(&run, c->space->ranges[i].segment);
+    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+        run_of_segment(&run, segment);
         store_delete_range(batch, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
-        layout_range(&run.from, c->space->container, c->space->ranges[i].id);
-        store_delete(batch, STORE_META, layout_view(&run.from));
+    }
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        account__delete_range_records(batch, c->space->container, tiles->ranges[i]->id);
     }
     layout_backfill(&run.from, c->space->container);
     store_delete(batch, STORE_META, layout_view(&run.from));
@@ -130,8 +150,8 @@ void account__reclaim_bytes(store *store, const container *c) {
     key_run run;
     run_of_container(&run, c->space->container);
     store_reclaim(store, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
-    for (size_t i = 0; i < c->space->map->n; i++) {
-        run_of_segment(&run, c->space->ranges[i].segment);
+    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, segment, &segment); segment++) {
+        run_of_segment(&run, segment);
         store_reclaim(store, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
     }
 }
@@ -200,7 +220,32 @@ static err load_counts(account *a, container_range *range) {
     return OK;
 }
 
-static err load_space(account *a, container *c, slice key, slice record) {
+static uint32_t take_be32(slice *rest) {
+    uint32_t value;
+    memcpy(&value, rest->p, 4);
+    *rest = slice_skip(*rest, 4);
+    return be32toh(value);
+}
+
+/* The lists of all ranges, in the container's arena. False: not as write_sources left them. */
+static bool read_sources(arena *a, slice rest, range_sources *sources, size_t ranges_n) {
+    for (size_t i = 0; i < ranges_n; i++) {
+        uint32_t n = rest.n >= 4 ? take_be32(&rest) : 0;
+        if (n == 0 || n > rest.n / 5) {
+            return false;
+        }
+        range_source *list = arena_array(a, range_source, n);
+        sources[i] = (range_sources){list, n};
+        for (uint32_t j = 0; j < n; j++) {
+            list[j].segment = take_be32(&rest);
+            list[j].leaving = rest.p[0] != 0;
+            rest = slice_skip(rest, 1);
+        }
+    }
+    return rest.n == 0;
+}
+
+static err load_tiles(account *a, container *c, uint32_t number, slice record, container_tiles **tiles_out) {
     slice map_document;
     bson_iter_t it;
     const uint8_t *bytes = NULL;
@@ -210,32 +255,45 @@ static err load_space(account *a, container *c, slice key, slice record) {
     if (!map) {
         return E_STORE_CORRUPT;
     }
-    if (doc_find_key(record, SLICE_LIT("segments"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
+    if (doc_find_key(record, SLICE_LIT("sources"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
         bson_iter_binary(&it, &subtype, &n, &bytes);
     }
-    if (n != 4 * map->n) {
+    range_sources *sources = arena_array(&c->arena, range_sources, map->n);
+    if (!read_sources(&c->arena, slice_of(bytes, n), sources, map->n)) {
         partition_map_free(map);
         return E_STORE_CORRUPT;
     }
-    uint32_t *segments = arena_array(&c->arena, uint32_t, map->n);
+    container_range **ranges = arena_array(&c->arena, container_range *, map->n);
     for (size_t i = 0; i < map->n; i++) {
-        memcpy(&segments[i], bytes + 4 * i, 4);
-        segments[i] = be32toh(segments[i]);
+        ranges[i] = container_range_new(number, &map->ranges[i], sources[i].list[sources[i].n - 1].segment);
     }
-    c->space = container_space_new(key_number(key, 1), map, segments);
-    c->space->ttl = c->ttl;
+    *tiles_out = container_tiles_new(map, ranges, sources);
+    for (size_t i = 0; i < map->n; i++) {
+        err code = load_counts(a, ranges[i]);
+        if (code != OK) {
+            container_tiles_give(*tiles_out);
+            return code;
+        }
+    }
+    return OK;
+}
+
+static err load_space(account *a, container *c, slice key, slice record) {
+    container_tiles *tiles;
     layout_key k;
     store_value value;
-    layout_backfill(&k, c->space->container);
+    uint32_t number = key_number(key, 1);
+    TRY(load_tiles(a, c, number, record, &tiles));
+    c->space = container_space_new(number, tiles);
+    c->tiles = container_tiles_take(tiles);
+    c->space->ttl = c->ttl;
+    layout_backfill(&k, number);
     err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }
     c->space->ttl_backfill = code == OK;
     store_give(&value);
-    for (size_t i = 0; i < map->n; i++) {
-        TRY(load_counts(a, &c->space->ranges[i]));
-    }
     return OK;
 }
 
@@ -285,6 +343,13 @@ static err load_offer(account *a, slice key, slice record) {
         .ts = number_in(record, "ts"),
         .version = (uint64_t)number_in(record, "version"),
     };
+    bson_iter_t it;
+    const uint8_t *lanes;
+    uint32_t lanes_n;
+    if (doc_find_key(record, SLICE_LIT("lanes"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
+        bson_iter_binary(&it, NULL, &lanes_n, &lanes);
+        memcpy(o.lanes, lanes, lanes_n < sizeof o.lanes ? lanes_n : sizeof o.lanes);
+    }
     o.resource = rid_database(o.database);
     if (o.container) {
         o.resource = rid_container(o.resource, o.container);
@@ -309,5 +374,13 @@ err account__load(account *a) {
     TRY(load_all(a, 'A', load_numbers));
     TRY(load_all(a, 'D', load_database));
     TRY(load_all(a, 'C', load_container));
-    return load_all(a, 'O', load_offer);
+    TRY(load_all(a, 'O', load_offer));
+    TRY(load_all(a, 'E', account__load_event));
+    for (database_node *d = a->databases_by_number; d; d = d->by_number.next) {
+        account__divide_database(a, d);
+        for (container_node *c = d->containers; c; c = c->by_name.next) {
+            account__divide(a, c);
+        }
+    }
+    return OK;
 }

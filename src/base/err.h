@@ -21,6 +21,8 @@
     X(E_KEY_COMPONENTS, 400, 1001, "BadRequest",                                                                                           \
       "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.")                   \
     X(E_WRONG_CONTAINER_RID, 400, 1024, "BadRequest", "The container the client intended is not the one of this name any more.")           \
+    X(E_OFFER_BUSY, 400, 3205, "BadRequest",                                                                                               \
+      "Another throughput change of this resource is still under way. Please retry once x-ms-offer-replace-pending is false.")             \
     X(E_UNAUTHORIZED, 401, 0, "Unauthorized",                                                                                              \
       "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, "       \
       "and check the key being used.")                                                                                                     \
@@ -30,6 +32,9 @@
     X(E_BAD_AUTHORIZATION, 401, 5001, "Unauthorized",                                                                                      \
       "The input authorization token is not in a valid format. Please ensure the token is in the form type=...&ver=...&sig=...")           \
     X(E_FORBIDDEN, 403, 0, "Forbidden", "The operation is not permitted with this key.")                                                   \
+    X(E_SHARED_CONTAINERS, 403, 1019, "Forbidden", "The database already has as many containers sharing its throughput as it may have.")   \
+    X(E_PARTITION_FULL, 403, 1014, "Forbidden", "Partition key reached maximum size.")                                                     \
+    X(E_CONTAINER_FULL, 403, 0, "Forbidden", "The container reached its maximum size.")                                                    \
     X(E_NOT_FOUND, 404, 0, "NotFound", "Entity with the specified id does not exist in the system.")                                       \
     X(E_SESSION_NOT_AVAILABLE, 404, 1002, "NotFound", "The read session is not available for the input session token.")                    \
     X(E_OWNER_NOT_FOUND, 404, 1003, "NotFound", "Owner resource does not exist")                                                           \
@@ -42,6 +47,9 @@
       "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed")                 \
     X(E_TOO_LARGE, 413, 0, "RequestEntityTooLarge", "Request size is too large")                                                           \
     X(E_FAILED_DEPENDENCY, 424, 0, "FailedDependency", "Another operation of the same batch failed.")                                      \
+    X(E_THROTTLED, 429, 3200, "TooManyRequests",                                                                                           \
+      "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: "    \
+      "http://aka.ms/cosmosdb-error-429")                                                                                                  \
     X(E_TOO_MANY_HEADERS, 431, 0, "RequestHeaderFieldsTooLarge", "The request's header fields are too large.")                             \
     X(E_INTERNAL, 500, 0, "InternalServerError", "An unexpected error happened. The server's log has the details.")                        \
     X(E_NOT_IMPLEMENTED, 501, 0, "NotImplemented", "This operation is not supported by tesela yet.")                                       \

@@ -9,17 +9,26 @@
 #include "base/err.h"
 
 typedef struct op {
-    arena *arena;  /* bytes made for this operation; gone when it ends */
-    int64_t now_s; /* wall clock at arrival, seconds */
+    arena *arena;       /* bytes made for this operation; gone when it ends */
+    int64_t now_s;      /* wall clock at arrival, seconds */
+    int64_t arrived_us; /* monotonic; 0: not measured */
+    bool low_priority;  /* refused first when throughput is short */
+    uint8_t lane;       /* the throughput bucket it names, 1 to 5; 0: none */
+    bool strong;        /* reads ask two replicas: they cost twice */
     double charge_ru;
-    char detail[1024]; /* the exact sentence of the error; empty: the list's */
+    uint32_t retry_after_ms; /* with E_THROTTLED */
+    char detail[1024];       /* the exact sentence of the error; empty: the list's */
     uint32_t detail_n;
 } op;
 
 static inline void op_init(op *o, arena *a, int64_t now_s) {
     o->arena = a;
     o->now_s = now_s;
+    o->arrived_us = 0;
+    o->low_priority = o->strong = false;
+    o->lane = 0;
     o->charge_ru = 0;
+    o->retry_after_ms = 0;
     o->detail_n = 0;
 }
 

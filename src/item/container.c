@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "item/layout.h"
+#include "item/sizes.h"
 
 container *container_take(container *c) {
     atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
@@ -13,12 +14,15 @@ container *container_take(container *c) {
 void container_give(container *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) {
         if (c->space) { /* else it was never finished */
+            container_tiles_give(c->tiles);
             container_space_give(c->space);
         }
         arena a = c->arena; /* the container itself lives in it */
         arena_free(&a);
     }
 }
+
+/* ---- ranges ---- */
 
 static container_range *range_of_hook(commit_hook *hook) {
     return (container_range *)hook;
@@ -28,17 +32,25 @@ static void range_before(commit_hook *hook, commit_group *group) {
     container_range *range = range_of_hook(hook);
     layout_key key;
     layout_range(&key, range->container, range->id);
-    layout_counts_write(store_put_space(&group->batch, STORE_META, layout_view(&key), 32), &range->pending);
+    layout_counts_write(store_put_space(&group->batch, STORE_META, layout_view(&key), LAYOUT_COUNTS_BYTES), &range->pending);
+    if (range->watch) {
+        range_watch_count(range->watch, group);
+    }
 }
 
 static void publish(container_range *range) {
     atomic_store_explicit(&range->lsn, range->written.lsn, memory_order_release);
     atomic_store_explicit(&range->items, range->written.items, memory_order_relaxed);
     atomic_store_explicit(&range->bytes, range->written.bytes, memory_order_relaxed);
+    atomic_store_explicit(&range->index_bytes, range->written.index_bytes, memory_order_relaxed);
+    atomic_store_explicit(&range->partitions, range->written.partitions, memory_order_relaxed);
 }
 
 static void range_after(commit_hook *hook, err code) {
     container_range *range = range_of_hook(hook);
+    if (range->watch) {
+        range_watch_end(range->watch, code);
+    }
     if (code == OK) {
         range->written = range->pending;
         publish(range);
@@ -47,32 +59,168 @@ static void range_after(commit_hook *hook, err code) {
     }
 }
 
-container_space *container_space_new(uint32_t number, partition_map *map, const uint32_t *segments) {
-    container_space *space = mem_zero(sizeof *space);
-    space->refs = 1;
-    space->container = number;
-    space->map = map;
-    space->ranges = mem_zero(map->n * sizeof *space->ranges);
-    for (size_t i = 0; i < map->n; i++) {
-        container_range *range = &space->ranges[i];
-        range->hook = (commit_hook){.before = range_before, .after = range_after};
-        range->container = number;
-        range->id = map->ranges[i].id;
-        range->segment = segments[i];
-        range->pending.number_next = range->written.number_next = 1;
-    }
-    return space;
+container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment) {
+    container_range *made = mem_zero(sizeof *made);
+    made->hook = (commit_hook){.before = range_before, .after = range_after};
+    made->refs = 1;
+    made->container = container;
+    made->id = range->id;
+    made->rid_prefix = range->rid_prefix;
+    made->segment = segment;
+    made->pending.number_next = made->written.number_next = 1;
+    made->bucket = bucket_new(0, false, 0);
+    meter_init(&made->meter);
+    return made;
 }
 
-void container_space_give(container_space *space) {
-    if (atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) == 1) {
-        partition_map_free(space->map);
-        free(space->ranges);
-        free(space);
+container_range *container_range_take(container_range *range) {
+    atomic_fetch_add_explicit(&range->refs, 1, memory_order_relaxed);
+    return range;
+}
+
+void container_range_give(container_range *range) {
+    if (atomic_fetch_sub_explicit(&range->refs, 1, memory_order_acq_rel) != 1) {
+        return;
     }
+    for (size_t i = 0; i < range->past_buckets_n; i++) {
+        bucket_give(range->past_buckets[i]);
+    }
+    free(range->past_buckets);
+    bucket_give(range->bucket);
+    meter_free(&range->meter);
+    hotkeys *hot = atomic_load(&range->hotkeys);
+    if (hot) {
+        hotkeys_free(hot);
+    }
+    free(range);
 }
 
 void container_range_restore(container_range *range, const range_counts *counts) {
     range->pending = range->written = *counts;
     publish(range);
+}
+
+void container_range_set_bucket(container_range *range, bucket *b) {
+    bucket *before = atomic_exchange(&range->bucket, b);
+    range->past_buckets = mem_resize(range->past_buckets, (range->past_buckets_n + 1) * sizeof *range->past_buckets);
+    range->past_buckets[range->past_buckets_n++] = before;
+}
+
+/* ---- tiles ---- */
+
+typedef struct segment_use {
+    uint32_t segment;
+    range_source *source;
+} segment_use;
+
+static int by_segment(const void *a, const void *b) {
+    uint32_t x = ((const segment_use *)a)->segment, y = ((const segment_use *)b)->segment;
+    return (x > y) - (x < y);
+}
+
+/* A segment that two ranges have in their lists is shared. */
+static void mark_shared(segment_use *uses, size_t n) {
+    qsort(uses, n, sizeof *uses, by_segment);
+    for (size_t i = 0; i < n; i++) {
+        bool before = i > 0 && uses[i - 1].segment == uses[i].segment;
+        bool after = i + 1 < n && uses[i + 1].segment == uses[i].segment;
+        uses[i].source->shared = before || after;
+    }
+}
+
+static void copy_sources(container_tiles *tiles, const range_sources *sources) {
+    size_t total = 0, at = 0, n = tiles->map->n;
+    for (size_t i = 0; i < n; i++) {
+        total += sources[i].n;
+    }
+    range_source *list = arena_array(&tiles->arena, range_source, total);
+    segment_use *uses = mem_alloc(total * sizeof *uses);
+    for (size_t i = 0; i < n; i++) {
+        tiles->sources[i] = (range_sources){list + at, sources[i].n};
+        for (size_t j = 0; j < sources[i].n; j++, at++) {
+            list[at] = sources[i].list[j];
+            uses[at] = (segment_use){list[at].segment, &list[at]};
+        }
+    }
+    mark_shared(uses, total);
+    free(uses);
+}
+
+container_tiles *container_tiles_new(partition_map *map, container_range *const *ranges, const range_sources *sources) {
+    container_tiles *tiles = mem_zero(sizeof *tiles);
+    tiles->refs = 1;
+    tiles->arena = arena_init_small();
+    tiles->map = map;
+    tiles->ranges = arena_array(&tiles->arena, container_range *, map->n);
+    tiles->sources = arena_array(&tiles->arena, range_sources, map->n);
+    memcpy(tiles->ranges, ranges, map->n * sizeof *ranges);
+    copy_sources(tiles, sources);
+    return tiles;
+}
+
+container_tiles *container_tiles_take(container_tiles *tiles) {
+    atomic_fetch_add_explicit(&tiles->refs, 1, memory_order_relaxed);
+    return tiles;
+}
+
+void container_tiles_give(container_tiles *tiles) {
+    if (atomic_fetch_sub_explicit(&tiles->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        container_range_give(tiles->ranges[i]);
+    }
+    partition_map_free(tiles->map);
+    arena_free(&tiles->arena);
+    free(tiles);
+}
+
+bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uint32_t *segment_out) {
+    bool found = false;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        for (size_t j = 0; j < tiles->sources[i].n; j++) {
+            uint32_t each = tiles->sources[i].list[j].segment;
+            if (each >= segment && (!found || each < *segment_out)) {
+                *segment_out = each;
+                found = true;
+            }
+        }
+    }
+    return found;
+}
+
+/* ---- the space ---- */
+
+container_space *container_space_new(uint32_t number, container_tiles *tiles) {
+    container_space *space = mem_zero(sizeof *space);
+    space->refs = 1;
+    space->container = number;
+    space->newest = tiles;
+    pthread_mutex_init(&space->lock, NULL);
+    return space;
+}
+
+void container_space_give(container_space *space) {
+    if (atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) == 1) {
+        container_tiles_give(space->newest);
+        pthread_mutex_destroy(&space->lock);
+        free(space);
+    }
+}
+
+void container_space_set(container_space *space, container_tiles *tiles) {
+    tiles->epoch = space->newest->epoch + 1;
+    pthread_mutex_lock(&space->lock);
+    container_tiles *before = space->newest;
+    space->newest = tiles;
+    pthread_mutex_unlock(&space->lock);
+    atomic_store(&space->epoch, tiles->epoch);
+    container_tiles_give(before);
+}
+
+container_tiles *container_space_newest(container_space *space) {
+    pthread_mutex_lock(&space->lock);
+    container_tiles *tiles = container_tiles_take(space->newest);
+    pthread_mutex_unlock(&space->lock);
+    return tiles;
 }

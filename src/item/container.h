@@ -1,40 +1,85 @@
-/* container.h — a container as items see it: where its items are, and the settings that rule them.
+/* container.h — a container as items see it: how it is cut into ranges, where its items are, and the settings that rule them.
  *
- * A `container` is one version of the settings, never changed after it is made; replacing the settings makes another that shares the
- * `container_space`. Both are counted: whoever keeps a pointer takes one and gives it back. Names, creation and removal are account/'s. */
+ * A `container` is one version of settings and tiles, never changed after it is made. A `container_tiles` is one version of how the
+ * container is cut: the partition map, the ranges, and where each range's items are stored. The `container_space` is what stays the same
+ * through all of them. All are counted: whoever keeps a pointer takes one and gives it back. Names, creation, splits, merges and removal
+ * are account/'s.
+ *
+ * A request works with the tiles it came in with. Point reads need no more: keys that lead to items do not name a range. Writes are
+ * decided by the committer with the newest tiles. Pages of items look at the newest too (item/feed.c). */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "item/policy.h"
 #include "partition/map.h"
 #include "store/committer.h"
+#include "throughput/bucket.h"
+#include "throughput/hotkeys.h"
+#include "throughput/meter.h"
 
-/* What a range counts. Every write of the range advances the LSN; numbers are given out once and never again. */
+/* What a range counts, exactly. Every write of the range advances the LSN; numbers are given out once and never again. */
 typedef struct range_counts {
     uint64_t lsn;
     uint64_t number_next; /* without the range's prefix */
     uint64_t items;
-    uint64_t bytes;
+    uint64_t bytes;       /* of the items as stored */
+    uint64_t index_bytes; /* of the keys that lead to them, but for those of expiry */
+    uint64_t partitions;  /* logical ones */
 } range_counts;
 
-/* A physical partition: a range of the hash space, and the segment its items are stored under. */
+typedef struct range_watch range_watch; /* item/sizes.h */
+
+/* A physical partition: a range of the hash space, and the segment that its new items are stored under. Shared by all tiles it is in. */
 typedef struct container_range {
     commit_hook hook; /* counts are written with every group that touches the range */
+    atomic_uint refs;
     uint32_t container;
     uint32_t id;
+    uint32_t rid_prefix;
     uint32_t segment;
-    range_counts pending;               /* the committer's: with this group's changes */
-    range_counts written;               /* the committer's: as on disk */
-    _Atomic uint64_t lsn, items, bytes; /* as on disk, for everyone */
+    range_counts pending;                                        /* the committer's: with this group's changes */
+    range_counts written;                                        /* the committer's: as on disk */
+    range_watch *watch;                                          /* the committer's: while a split of the range is prepared */
+    _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
+    _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
+
+    _Atomic(bucket *) bucket; /* its share of the throughput, or the part of its database's that it draws from */
+    bucket **past_buckets;    /* of before, kept since a request may still look at one */
+    size_t past_buckets_n;
+    meter meter;
+    _Atomic(hotkeys *) hotkeys; /* NULL until the first request */
 } container_range;
+
+/* Where items of a range are: in its own segment, and, after a split or a merge, in those of its ancestors too. */
+typedef struct range_source {
+    uint32_t segment;
+    bool shared;  /* other ranges have items there: only those of the range's keys are meant */
+    bool leaving; /* the range moves its items from there to its own segment (item/move.c) */
+} range_source;
+
+typedef struct range_sources {
+    const range_source *list; /* by segment, the range's own last */
+    size_t n;
+} range_sources;
+
+typedef struct container_tiles {
+    atomic_uint refs;
+    uint64_t epoch; /* counts the tiles of a space */
+    partition_map *map;
+    container_range **ranges; /* ranges[i] is map->ranges[i] */
+    range_sources *sources;   /* sources[i] is of ranges[i] */
+    arena arena;              /* of the lists */
+} container_tiles;
 
 typedef struct container_space {
     atomic_uint refs;
     uint32_t container; /* the number that begins all its keys; never used again */
     atomic_bool deleted;
-    partition_map *map;
-    container_range *ranges; /* ranges[i] is map->ranges[i] */
+    _Atomic uint64_t epoch; /* of the newest tiles */
+    pthread_mutex_t lock;   /* of `newest`, for all but the committer's thread */
+    container_tiles *newest;
 
     /* expiry: the committer's, but for the flag */
     int32_t ttl;                       /* of the newest settings */
@@ -53,6 +98,7 @@ typedef struct container {
     atomic_uint refs;
     arena arena; /* of everything below */
     container_space *space;
+    container_tiles *tiles;
 
     slice id;
     slice database_id;
@@ -71,17 +117,38 @@ typedef struct container {
 container *container_take(container *c);
 void container_give(container *c);
 
-/* Takes the map over. segments[i] is where the items of map->ranges[i] are stored. */
-container_space *container_space_new(uint32_t number, partition_map *map, const uint32_t *segments);
+/* ---- tiles ---- */
+
+/* A range that is not in use yet; its counts are zero, its numbers start at 1. */
+container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment);
+container_range *container_range_take(container_range *range);
+void container_range_give(container_range *range);
+void container_range_restore(container_range *range, const range_counts *counts); /* from disk, at start, or by a split */
+
+/* Takes the map over, and the references of `ranges`. The lists of sources are copied, and `shared` is set from them all. */
+container_tiles *container_tiles_new(partition_map *map, container_range *const *ranges, const range_sources *sources);
+container_tiles *container_tiles_take(container_tiles *tiles);
+void container_tiles_give(container_tiles *tiles);
+
+/* The space takes the tiles over. */
+container_space *container_space_new(uint32_t number, container_tiles *tiles);
 void container_space_give(container_space *space);
+void container_space_set(container_space *space, container_tiles *tiles); /* committer's thread: takes them over, as the newest */
+container_tiles *container_space_newest(container_space *space);          /* any thread: a reference */
 
-static inline container_range *container_range_at(const container *c, const partition_range *range) {
-    return &c->space->ranges[range - c->space->map->ranges];
+static inline size_t container_position(const container_tiles *tiles, const epk *e) {
+    return (size_t)(partition_map_find(tiles->map, e) - tiles->map->ranges);
 }
 
-static inline container_range *container_route(const container *c, const epk *e) {
-    return container_range_at(c, partition_map_find(c->space->map, e));
+static inline container_range *container_route(const container_tiles *tiles, const epk *e) {
+    return tiles->ranges[container_position(tiles, e)];
 }
 
-/* For a range read from disk at start. */
-void container_range_restore(container_range *range, const range_counts *counts);
+/* The next segment that the tiles have items in, from `segment` on; false: no more. */
+bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uint32_t *segment_out);
+
+/* The range's share. Never NULL; valid as long as the range. */
+static inline bucket *container_range_bucket(const container_range *range) {
+    return atomic_load_explicit(&range->bucket, memory_order_acquire);
+}
+void container_range_set_bucket(container_range *range, bucket *b); /* takes the reference over; one thread at a time */

@@ -40,11 +40,11 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
     TRY(code);
     bool expired = item_expired(w->container, &stored.head, w->now_s);
     code = expired ? item__key_of(w->container, stored.body, &key) : OK;
+    code = code == OK && expired ? item__enter(w, &key) : code;
     if (code == OK) {
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
     if (code == OK && expired) {
-        w->range = container_route(w->container, &key.epk);
         item__remove(w, &key, &stored);
         w->range->pending.lsn++;
         commit_link(w->group, &w->range->hook);
@@ -111,17 +111,6 @@ static err backfill_segment(item_work *w, item_place *place, bool *ended_out) {
     return store_scan_close(scan);
 }
 
-static const container_range *range_after(const container_space *space, uint32_t segment) {
-    const container_range *best = NULL;
-    for (size_t i = 0; i < space->map->n; i++) {
-        const container_range *range = &space->ranges[i];
-        if (range->segment >= segment && (!best || range->segment < best->segment)) {
-            best = range;
-        }
-    }
-    return best;
-}
-
 static err backfill_step(item_work *w, bool *ttl_backfill) {
     const container_space *space = w->container->space;
     layout_key k;
@@ -138,14 +127,14 @@ static err backfill_step(item_work *w, bool *ttl_backfill) {
     TRY(code);
     bool placed = layout_place_read(value.bytes, &place);
     store_give(&value);
-    const container_range *range = placed ? range_after(space, place.segment) : NULL;
-    if (!range) {
+    uint32_t segment;
+    if (!placed || !container_tiles_segment(w->tiles, place.segment, &segment)) {
         store_delete(&w->group->batch, STORE_META, layout_view(&k));
         *ttl_backfill = false;
         return OK;
     }
-    if (range->segment != place.segment) {
-        place = (item_place){range->segment, 0};
+    if (segment != place.segment) {
+        place = (item_place){segment, 0};
     }
     TRY(backfill_segment(w, &place, &ended));
     if (ended) {
@@ -175,7 +164,13 @@ static err sweep_apply(commit *base, commit_group *group) {
     const container_space *space = s->container->space;
     arena scratch = arena_init();
     item_work w = {
-        .items = s->items, .group = group, .container = s->container, .arena = &scratch, .now_s = clock_wall_ms(s->items->clock) / 1000};
+        .items = s->items,
+        .group = group,
+        .container = s->container,
+        .tiles = space->newest,
+        .arena = &scratch,
+        .now_s = clock_wall_ms(s->items->clock) / 1000,
+    };
     s->swept_own = space->swept_own;
     s->swept_default = space->swept_default;
     s->ttl_backfill = space->ttl_backfill;

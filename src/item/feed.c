@@ -1,121 +1,296 @@
-/* Pages of items in document-number order: a run of STORE_ITEMS for a range, the 'o' entries for one logical partition. */
-#include "item/item.h"
+/* Pages of items in document-number order: the 'o' entries for one logical partition, the segments of a range otherwise.
+ *
+ * Tiles and what is read must fit together: a page that looked for a range's items with tiles of before a split would miss those written to
+ * the new segments since. So the scans are opened first and the space's epoch is looked at afterwards: if the tiles are still the newest,
+ * they were so when the scans were opened. */
+#include "item/admit.h"
 #include "throughput/charge.h"
+
+/* One segment of a range, as far as it was read. */
+typedef struct source {
+    store_scan *scan;
+    bool shared;
+    bool live; /* key, value and place are of its next item */
+    slice key, value;
+    item_place place;
+} source;
 
 typedef struct page {
     const items *items;
-    const container *container;
-    const item_scope *scope;
     op *op;
+    container *container;
+    item_cursor *cursor;
+    size_t steps_left;
     item_visit visit;
     void *context;
-    const store_snapshot *at; /* of a partition's page, which reads twice: entries, and the items they lead to */
+    container_tiles *tiles;
+    const store_snapshot *at; /* of a page that reads from more than one place */
+    bool full;                /* the visitor or the steps ended it */
+    bool any;                 /* a range was read */
+    item_mark *mark;
+
+    /* the stretch being read */
+    container_range *range;
+    item_stretch stretch;
+    bool narrow; /* it is less than the range */
+    source *sources;
+    size_t sources_n;
 } page;
 
-/* An item is of a scope by its partition key, which is in its body. */
-static bool in_scope(const page *p, slice body) {
-    const item_scope *scope = p->scope;
-    if (!scope->partition && !scope->min) {
-        return true;
-    }
+/* ---- is it meant, and wanted? ---- */
+
+/* An item is of a stretch or partition by its key, which is in its body. */
+static bool is_meant(const page *p, slice body) {
     pkey key;
     epk e;
     if (pkey_extract(p->op, body, &p->container->key, &key) != OK) {
         return false;
     }
-    if (scope->partition) {
-        return pkey_equal(&key, &scope->partition->partition);
+    if (p->cursor->partition) {
+        return pkey_equal(&key, &p->cursor->partition->partition);
     }
     epk_of(&p->container->key, &key, &e);
-    return epk_cmp(&e, scope->min) >= 0 && epk_cmp(&e, scope->max) < 0;
+    return epk_cmp(&e, &p->stretch.min) >= 0 && epk_cmp(&e, &p->stretch.max) < 0;
 }
 
-/* False: the page is full. */
-static bool offer(const page *p, item_found *found) {
-    if (item_expired(p->container, &found->head, p->op->now_s) || !in_scope(p, found->body)) {
+static double read_price(const page *p, size_t bytes) {
+    return charge_read(bytes) * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1);
+}
+
+/* False: the page is full, and this item not in it. */
+static bool offer(page *p, item_found *found, bool filter) {
+    if (item_expired(p->container, &found->head, p->op->now_s) || (filter && !is_meant(p, found->body))) {
         return true;
     }
     if (!p->visit(p->context, found)) {
+        p->full = true;
         return false;
     }
-    op_charge(p->op, charge_read(found->body.n));
+    op_charge(p->op, read_price(p, found->body.n));
     return true;
 }
 
-static err offer_place(const page *p, item_found *found, bool *full_out) {
+static bool takes_step(page *p) {
+    p->full = p->steps_left == 0;
+    p->steps_left -= !p->full;
+    return !p->full;
+}
+
+/* ---- one logical partition ---- */
+
+static err offer_place(page *p, item_place place, uint64_t *after) {
     layout_key k;
-    layout_item(&k, found->place);
-    err code = store_get(p->items->store, STORE_ITEMS, p->at, layout_view(&k), &found->value);
+    item_found found = {.range = p->range, .place = place};
+    layout_item(&k, place);
+    err code = store_get(p->items->store, STORE_ITEMS, p->at, layout_view(&k), &found.value);
     if (code == E_NOT_FOUND) {
         /* An entry that leads nowhere. Dropping a deleted container's files does not wait for snapshots. */
         return p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     TRY(code);
-    if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
-        item_give(found);
-        return E_STORE_CORRUPT;
+    bool read = layout_head_read(found.value.bytes, &found.head, &found.body);
+    if (read && offer(p, &found, true)) {
+        *after = place.number;
     }
-    *full_out = !offer(p, found);
-    item_give(found);
-    return OK;
+    item_give(&found);
+    return read ? OK : E_STORE_CORRUPT;
 }
 
-static store_scan *open_scan(const page *p, uint64_t after) {
+static err read_partition(page *p) {
     layout_key from, to;
-    uint32_t number = p->container->space->container;
-    if (p->scope->partition) {
-        layout_order(&from, number, &p->scope->partition->epk, after + 1);
-        layout_order(&to, number, &p->scope->partition->epk, UINT64_MAX);
-    } else {
-        layout_item(&from, (item_place){p->scope->range->segment, after + 1});
-        layout_segment(&to, p->scope->range->segment);
-        layout_after(&to);
-    }
-    return store_scan_open(p->items->store, p->scope->partition ? STORE_INDEX : STORE_ITEMS, p->at, layout_view(&from), layout_view(&to),
-                           false);
-}
-
-/* One entry of the scan: of the items themselves, or leading to one. */
-static err step(const page *p, slice key, slice value, uint64_t *after, bool *full_out) {
-    item_found found = {.range = p->scope->range};
-    *full_out = false;
-    bool read = p->scope->partition ? layout_order_read(key, value, &found.place)
-                                    : layout_item_read(key, &found.place) && layout_head_read(value, &found.head, &found.body);
-    if (!read) {
-        return E_STORE_CORRUPT;
-    }
-    if (p->scope->partition) {
-        TRY(offer_place(p, &found, full_out));
-    } else {
-        *full_out = !offer(p, &found);
-    }
-    if (!*full_out) {
-        *after = found.place.number;
-    }
-    return OK;
-}
-
-err item_feed(const items *s, op *o, const container *c, const item_scope *scope, uint64_t *after, size_t steps_max, item_visit visit,
-              void *context, bool *more_out) {
-    *more_out = false;
-    if (*after == UINT64_MAX) {
-        return OK;
-    }
-    page p = {s, c, scope, o, visit, context, scope->partition ? store_snapshot_take(s->store) : NULL};
-    store_scan *scan = open_scan(&p, *after);
     slice key, value;
+    item_place place;
+    uint32_t number = p->container->space->container;
+    const epk *e = &p->cursor->partition->epk;
+    uint64_t *after = &p->cursor->stretches[0].after;
+    p->at = store_snapshot_take(p->items->store);
+    layout_order(&from, number, e, *after + 1);
+    layout_order(&to, number, e, UINT64_MAX);
+    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     err code = OK;
-    size_t steps = 0;
-    while (code == OK && !*more_out && store_scan_next(scan, &key, &value)) {
-        if (steps++ == steps_max) {
-            *more_out = true;
-            break;
+    while (code == OK && !p->full && store_scan_next(scan, &key, &value)) {
+        if (takes_step(p)) {
+            code = layout_order_read(key, value, &place) ? offer_place(p, place, after) : E_STORE_CORRUPT;
         }
-        code = step(&p, key, value, after, more_out);
     }
     err ended = store_scan_close(scan);
-    if (p.at) {
-        store_snapshot_give(s->store, p.at);
+    store_snapshot_give(p->items->store, p->at);
+    p->at = NULL;
+    p->cursor->n = p->full ? 1 : 0;
+    return code != OK ? code : ended;
+}
+
+/* ---- the segments of a range, merged by number ---- */
+
+static err advance(source *s) {
+    s->live = store_scan_next(s->scan, &s->key, &s->value);
+    return !s->live || layout_item_read(s->key, &s->place) ? OK : E_STORE_CORRUPT;
+}
+
+static err open_sources(page *p, const range_sources *sources) {
+    err code = OK;
+    p->sources = arena_array(p->op->arena, source, sources->n);
+    p->sources_n = sources->n;
+    p->at = sources->n > 1 ? store_snapshot_take(p->items->store) : NULL;
+    for (size_t i = 0; i < sources->n; i++) {
+        layout_key from, to;
+        source *s = &p->sources[i];
+        layout_item(&from, (item_place){sources->list[i].segment, p->stretch.after + 1});
+        layout_segment(&to, sources->list[i].segment);
+        layout_after(&to);
+        *s = (source){.shared = sources->list[i].shared};
+        s->scan = store_scan_open(p->items->store, STORE_ITEMS, p->at, layout_view(&from), layout_view(&to), false);
+        code = code != OK ? code : advance(s);
+    }
+    return code;
+}
+
+static err close_sources(page *p) {
+    err code = OK;
+    for (size_t i = 0; i < p->sources_n; i++) {
+        err ended = store_scan_close(p->sources[i].scan);
+        code = code != OK ? code : ended;
+    }
+    p->sources_n = 0;
+    if (p->at) {
+        store_snapshot_give(p->items->store, p->at);
+        p->at = NULL;
+    }
+    return code;
+}
+
+static source *lowest(page *p) {
+    source *low = NULL;
+    for (size_t i = 0; i < p->sources_n; i++) {
+        source *s = &p->sources[i];
+        if (s->live && (!low || s->place.number < low->place.number)) {
+            low = s;
+        }
+    }
+    return low;
+}
+
+static err read_sources(page *p) {
+    for (source *s; (s = lowest(p)) && takes_step(p);) {
+        item_found found = {.range = p->range, .place = s->place};
+        if (!layout_head_read(s->value, &found.head, &found.body)) {
+            return E_STORE_CORRUPT;
+        }
+        if (!offer(p, &found, s->shared || p->narrow)) {
+            return OK;
+        }
+        p->cursor->stretches[0].after = s->place.number;
+        TRY(advance(s));
+    }
+    return OK;
+}
+
+/* ---- the cursor ---- */
+
+static void drop_first(item_cursor *c) {
+    memmove(c->stretches, c->stretches + 1, --c->n * sizeof *c->stretches);
+}
+
+/* The first stretch is cut to what one range has of it; the rest follows with the same `after`. False: too many stretches. */
+static bool enter_range(page *p) {
+    item_cursor *c = p->cursor;
+    item_stretch *first = &c->stretches[0];
+    size_t i = container_position(p->tiles, &first->min);
+    const partition_range *range = &p->tiles->map->ranges[i];
+    if (epk_cmp(&range->max, &first->max) < 0) {
+        if (c->n == ITEM_STRETCHES_MAX) {
+            return false;
+        }
+        memmove(first + 1, first, c->n++ * sizeof *first);
+        first[1].min = range->max;
+        first[0].max = range->max;
+    }
+    p->range = p->tiles->ranges[i];
+    p->stretch = *first;
+    p->narrow = epk_cmp(&range->min, &first->min) < 0 || epk_cmp(&first->max, &range->max) < 0;
+    return true;
+}
+
+static bool is_newest(const page *p) {
+    return atomic_load(&p->container->space->epoch) == p->tiles->epoch;
+}
+
+static void renew_tiles(page *p) {
+    container_tiles_give(p->tiles);
+    p->tiles = container_space_newest(p->container->space);
+}
+
+static err read_stretch(page *p) {
+    err code;
+    for (;;) {
+        if (!enter_range(p)) {
+            return E_BAD_CONTINUATION;
+        }
+        code = open_sources(p, &p->tiles->sources[container_position(p->tiles, &p->stretch.min)]);
+        if (is_newest(p)) {
+            break;
+        }
+        TRY(close_sources(p));
+        renew_tiles(p);
+    }
+    code = code != OK ? code : read_sources(p);
+    err ended = close_sources(p);
+    if (code == OK && !p->full) {
+        drop_first(p->cursor);
     }
     return code != OK ? code : ended;
+}
+
+/* ---- the page ---- */
+
+static void find_range(page *p) {
+    const epk *e = p->cursor->partition ? &p->cursor->partition->epk : &p->cursor->stretches[0].min;
+    p->range = container_route(p->tiles, e);
+}
+
+static void settle(page *p, double before) {
+    double ru = p->op->charge_ru - before;
+    if (ru < CHARGE_FEED_MIN && !p->any) {
+        op_charge(p->op, CHARGE_FEED_MIN - ru);
+        ru = CHARGE_FEED_MIN;
+    }
+    item__settle(p->items, p->op, p->range, p->cursor->partition, ru, false);
+    *p->mark = item_mark_of(p->range);
+    p->any = true;
+}
+
+/* What one range has of the page. */
+static err read_range(page *p) {
+    double before = p->op->charge_ru;
+    find_range(p);
+    err code = item__admit(p->items, p->op, p->range);
+    if (code == E_THROTTLED && p->any) { /* what was read is the page */
+        p->op->charge_ru = before;
+        p->full = true;
+        return OK;
+    }
+    TRY(code);
+    code = p->cursor->partition ? read_partition(p) : read_stretch(p);
+    settle(p, before);
+    return code;
+}
+
+err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t steps_max, item_visit visit, void *context,
+              item_mark *mark_out) {
+    page p = {.items = s,
+              .op = o,
+              .container = c,
+              .cursor = cursor,
+              .steps_left = steps_max,
+              .visit = visit,
+              .context = context,
+              .tiles = container_space_newest(c->space),
+              .mark = mark_out};
+    err code = OK;
+    *mark_out = (item_mark){0};
+    while (code == OK && cursor->n && !p.full) {
+        code = read_range(&p);
+    }
+    container_tiles_give(p.tiles);
+    return code;
 }

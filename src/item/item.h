@@ -10,13 +10,30 @@
 #include "base/clock.h"
 #include "doc/patch.h"
 #include "item/cache.h"
+#include "item/sizes.h"
 
-typedef struct items {
+typedef struct item_limits {
+    uint64_t partition_bytes; /* of one logical partition */
+    uint64_t fixed_bytes;     /* of a container without a partition key */
+} item_limits;
+
+struct items {
     store *store;
     committer *committer;
     item_cache *cache;
     const clock_source *clock;
-} items;
+    item_limits limits;
+};
+
+/* Where a range stood at some time: what session tokens are made of. */
+typedef struct item_mark {
+    uint32_t range_id, segment;
+    uint64_t lsn;
+} item_mark;
+
+static inline item_mark item_mark_of(const container_range *range) {
+    return (item_mark){range->id, range->segment, atomic_load_explicit(&range->lsn, memory_order_acquire)};
+}
 
 typedef struct item_key {
     pkey partition;
@@ -32,12 +49,15 @@ typedef struct item_found {
     item_head head;
     slice body; /* BSON */
     item_place place;
-    const container_range *range;
+    container_range *range;
 } item_found;
 
-/* E_NOT_FOUND: not there, or expired. On OK give the item back. Adds the charge of a read. */
+/* E_NOT_FOUND: not there, or expired. E_THROTTLED: the range's share is spent. On OK give the item back. Adds the charge of a read. */
 MUST_CHECK err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out);
 void item_give(item_found *found);
+
+/* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND. Costs nothing. */
+MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out);
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s);
 
@@ -70,8 +90,8 @@ typedef struct item_op {
     item_head after;  /* its stamp now */
     slice result;     /* body now: create, upsert, replace, patch, read */
     slice before_body;
-    uint32_t range_id;
-    store_value pin; /* of before_body and result */
+    container_range *range; /* that it was applied to; valid until item_commit_give */
+    store_value pin;        /* of before_body and result */
 } item_op;
 
 /* One request's operations, decided and written together. `done` runs on the committer's thread and must hand over. */
@@ -79,6 +99,7 @@ typedef struct item_commit item_commit;
 struct item_commit {
     commit base;
     const items *items;
+    op *op;               /* of the request: its class, its time, its sentence */
     container *container; /* the caller's reference is held until done */
     item_op *ops;
     size_t n;
@@ -86,6 +107,8 @@ struct item_commit {
     bool stops_at_failure; /* if not atomic: what follows a failure is not tried */
     int64_t range_id;      /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
     void (*done)(item_commit *c);
+
+    container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
 };
 
 /* Checks a body for create, upsert and replace: id, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key and
@@ -96,28 +119,61 @@ MUST_CHECK err item_check_id(op *o, slice id);
 /* The key of an item addressed from outside: whole, within limits, hashed. */
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out);
 
-void item_commit_submit(item_commit *c);
+/* E_THROTTLED: the range's share is spent; nothing was submitted. */
+MUST_CHECK err item_commit_submit(item_commit *c);
 
-/* After done, on the caller's own thread: the charges, from what was there before and after; the sum is returned. Then the pins must be
- * given back. */
+/* After done: the request as a whole failed (container or range gone, the store), rather than one of its operations. */
+bool item_commit_failed(const item_commit *c);
+
+/* After done, on the caller's own thread: the charges, from what was there before and after, taken from the ranges' shares; the sum is
+ * returned and added to the request's. */
 double item_commit_charge(item_commit *c);
+
+/* Gives the pins and the tiles back. Harmless if nothing was submitted, or twice. */
 void item_commit_give(item_commit *c);
 
-/* ---- reading many, in creation order ---- */
+/* ---- reading many ----
+ *
+ * A feed reads stretches of the hash space: range by range, and within a range in document-number order, which is creation order. Where it
+ * stands is a cursor, and a cursor is about EPKs and numbers only: it stays right whatever is split or merged between two pages. */
 
-typedef struct item_scope {
-    const container_range *range; /* this one */
-    const epk *min, *max;         /* of it only [min, max), or NULL */
-    const item_key *partition;    /* one logical partition, or NULL; its id is not looked at */
-} item_scope;
+typedef struct item_stretch {
+    epk min, max;
+    uint64_t after; /* items of [min, max) with greater numbers are still to come */
+} item_stretch;
 
-/* Called for each item in document-number order; false ends the page (the item counts as not seen). */
+enum { ITEM_STRETCHES_MAX = 32 };
+
+typedef struct item_cursor {
+    const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
+    size_t n;                  /* 0: all was read */
+    item_stretch stretches[ITEM_STRETCHES_MAX];
+} item_cursor;
+
+/* Called for each item; false ends the page (the item counts as not seen). */
 typedef bool (*item_visit)(void *context, const item_found *found);
 
-/* Visits items with number > after until the visitor stops (then *more_out) or there are no more. *after is moved along. At most
- * `steps_max` entries are looked at, so that a page's time is bounded; running into it also sets *more_out. */
-MUST_CHECK err item_feed(const items *s, op *o, const container *c, const item_scope *scope, uint64_t *after, size_t steps_max,
-                         item_visit visit, void *context, bool *more_out);
+/* Visits items until the visitor stops or there are no more; the cursor is moved along. At most `steps_max` entries are looked at, so that
+ * a page's time is bounded. E_THROTTLED only if nothing was read: a share that is spent later on ends the page. */
+MUST_CHECK err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t steps_max, item_visit visit, void *context,
+                         item_mark *mark_out);
+
+/* ---- moving items to where their range has its own ----
+ *
+ * After a split, one commit's worth of the move of range `range_id` from the sources that it is leaving. `cost_max` as for a sweep.
+ * `done` runs on the committer's thread; *ended_out then says that nothing is left to move. */
+typedef struct item_move item_move;
+struct item_move {
+    commit base;
+    const items *items;
+    container *container; /* the caller's reference is held until done */
+    uint32_t range_id;
+    unsigned cost_max;
+    bool ended;
+    uint64_t moved;
+    void (*done)(item_move *m);
+};
+void item_move_submit(item_move *m);
 
 /* ---- expiry ---- */
 

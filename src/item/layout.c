@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <endian.h>
 
+#include "item/sizes.h"
+
 enum { HEAD_VERSION = 1 };
 
 /* ---- building keys ---- */
@@ -84,6 +86,26 @@ void layout_backfill(layout_key *k, uint32_t container) {
     k->n = 0;
     k->bytes[k->n++] = 'B';
     add32(k, container);
+}
+
+void layout_move(layout_key *k, uint32_t container, uint32_t range) {
+    k->n = 0;
+    k->bytes[k->n++] = 'M';
+    add32(k, container);
+    add32(k, range);
+}
+
+void layout_sizes(layout_key *k, uint32_t container) {
+    start(k, container, LAYOUT_SIZE);
+}
+
+void layout_size(layout_key *k, uint32_t container, const epk *e, const pkey *key) {
+    layout_sizes(k, container);
+    add(k, e->bytes, e->n);
+    if (key) {
+        add_key(k, key);
+        k->bytes[k->n++] = (char)e->n;
+    }
 }
 
 void layout_container(layout_key *k, uint32_t container) {
@@ -183,15 +205,41 @@ bool layout_head_read(slice value, item_head *head_out, slice *body_out) {
     return true;
 }
 
-void layout_counts_write(char bytes[32], const range_counts *counts) {
-    uint64_t fields[4] = {htobe64(counts->lsn), htobe64(counts->number_next), htobe64(counts->items), htobe64(counts->bytes)};
-    memcpy(bytes, fields, 32);
+void layout_counts_write(char bytes[LAYOUT_COUNTS_BYTES], const range_counts *counts) {
+    uint64_t fields[] = {htobe64(counts->lsn),   htobe64(counts->number_next), htobe64(counts->items),
+                         htobe64(counts->bytes), htobe64(counts->index_bytes), htobe64(counts->partitions)};
+    memcpy(bytes, fields, LAYOUT_COUNTS_BYTES);
 }
 
 bool layout_counts_read(slice value, range_counts *counts_out) {
-    if (value.n != 32) {
+    if (value.n != LAYOUT_COUNTS_BYTES) {
         return false;
     }
-    *counts_out = (range_counts){get64(value.p), get64(value.p + 8), get64(value.p + 16), get64(value.p + 24)};
+    const char *p = value.p;
+    *counts_out = (range_counts){get64(p), get64(p + 8), get64(p + 16), get64(p + 24), get64(p + 32), get64(p + 40)};
     return true;
+}
+
+bool layout_size_epk(slice entry, uint32_t container, epk *epk_out) {
+    size_t n = entry.n < 6 ? 0 : (unsigned char)entry.p[entry.n - 1];
+    if (entry.n < 6 + n || n > EPK_BYTES_MAX || entry.p[4] != LAYOUT_SIZE || get32(entry.p) != container) {
+        return false;
+    }
+    epk_out->n = (uint8_t)n;
+    memcpy(epk_out->bytes, entry.p + 5, n);
+    return true;
+}
+
+bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, size_sum *size_out) {
+    if (entry.n < 6 || value.n != LAYOUT_SIZE_BYTES || !layout_size_epk(entry, get32(entry.p), epk_out)) {
+        return false;
+    }
+    *key_out = slice_of(entry.p + 5 + epk_out->n, entry.n - 6 - epk_out->n);
+    *size_out = (size_sum){get64(value.p), get64(value.p + 8), get64(value.p + 16), 1};
+    return true;
+}
+
+void layout_size_write(char bytes[LAYOUT_SIZE_BYTES], const size_sum *size) {
+    uint64_t fields[] = {htobe64(size->items), htobe64(size->bytes), htobe64(size->index_bytes)};
+    memcpy(bytes, fields, LAYOUT_SIZE_BYTES);
 }

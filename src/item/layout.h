@@ -7,22 +7,25 @@
  * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · id      → segment · number          its primary key
  *              container u32 · 'p' · EPK · 'o' · number u64              → segment                   creation order in a partition
  *              container u32 · 'p' · EPK · 'u' · index u8 · key · values → segment · number          a unique key
+ *              container u32 · 's' · EPK · partition key · n u8          → items · bytes · index     a partition's size; n: of the EPK
  *              container u32 · 't' · time u32 · segment · number         → (empty)                   it says its own ttl
  *              container u32 · 'd' · time u32 · segment · number         → (empty)                   it is under the default ttl
  *
- * STORE_META   'R' · container u32 · range u32                           → lsn · number_next · items · bytes, u64 each
+ * STORE_META   'R' · container u32 · range u32                           → range_counts, u64 each
  *              'B' · container u32                                       → segment · number          how far the ttl backfill is
+ *              'M' · container u32 · range u32                           → segment · number          how far the range's move is
  */
 /* clang-format on */
 
 /* A document number holds the range's prefix in its upper bits (LAYOUT_PREFIX_SHIFT), so ranges never give the same; items of one range are
- * one run of keys in creation order. All entries of one item lie side by side, which makes writing the second and third nearly free. Why
- * items lie by number and not by key: docs/layout.md. */
+ * one run of keys in creation order. It stays with the item for life: after a split the range that has the item may be another, whose own
+ * prefix is higher, so numbers go on in creation order. All entries of one item lie side by side, which makes writing the second and third
+ * nearly free. Why items lie by number and not by key: docs/layout.md. */
 #pragma once
 
 #include "item/container.h"
 
-enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_KEY_BYTES_MAX = 16384 };
+enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_COUNTS_BYTES = 48, LAYOUT_SIZE_BYTES = 24, LAYOUT_KEY_BYTES_MAX = 16384 };
 
 /* The head of a stored item, little-endian, at these offsets:
  *    0  u8   layout version, 1          8  u64  lsn of the last write
@@ -60,6 +63,7 @@ typedef enum layout_tag {
     LAYOUT_PRIMARY = 'k',
     LAYOUT_ORDER = 'o',
     LAYOUT_UNIQUE = 'u',
+    LAYOUT_SIZE = 's',
     LAYOUT_TTL_OWN = 't',
     LAYOUT_TTL_DEFAULT = 'd'
 } layout_tag;
@@ -71,6 +75,14 @@ void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk 
 void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place);
 void layout_range(layout_key *k, uint32_t container, uint32_t range);
 void layout_backfill(layout_key *k, uint32_t container);
+void layout_move(layout_key *k, uint32_t container, uint32_t range);
+
+typedef struct size_sum size_sum;
+void layout_sizes(layout_key *k, uint32_t container);                               /* what all of them begin with */
+void layout_size(layout_key *k, uint32_t container, const epk *e, const pkey *key); /* key NULL: before all of this EPK and later */
+bool layout_size_epk(slice entry, uint32_t container, epk *epk_out);                /* false: not such an entry of the container */
+bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, size_sum *size_out); /* the key as pkey_encode wrote it */
+void layout_size_write(char bytes[LAYOUT_SIZE_BYTES], const size_sum *size);
 
 /* Bounds of whole runs: every key that begins so. */
 void layout_container(layout_key *k, uint32_t container);
@@ -86,5 +98,5 @@ bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out); /
 void layout_head_write(char bytes[LAYOUT_HEAD_BYTES], const item_head *head);
 bool layout_head_read(slice value, item_head *head_out, slice *body_out); /* false: not an item */
 
-void layout_counts_write(char bytes[32], const range_counts *counts);
+void layout_counts_write(char bytes[LAYOUT_COUNTS_BYTES], const range_counts *counts);
 bool layout_counts_read(slice value, range_counts *counts_out);

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "item/item.h"
+#include "item/admit.h"
 #include "throughput/charge.h"
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s) {
@@ -88,12 +88,38 @@ static err find(const items *s, const container *c, const item_key *key, item_fo
 }
 
 err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
-    *found_out = (item_found){.range = container_route(c, &key->epk)};
+    container_range *range = container_route(c->tiles, &key->epk);
+    *found_out = (item_found){.range = range};
+    TRY(item__admit(s, o, range));
     err code = find(s, c, key, found_out);
     if (code == OK && item_expired(c, &found_out->head, o->now_s)) {
         item_give(found_out);
         code = E_NOT_FOUND;
     }
-    op_charge(o, code == OK ? charge_read(found_out->body.n) : CHARGE_FAILED);
+    double ru = (code == OK ? charge_read(found_out->body.n) : CHARGE_FAILED) * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1);
+    op_charge(o, ru);
+    item__settle(s, o, range, key, ru, code != OK);
     return code;
+}
+
+err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out) {
+    layout_key k;
+    store_value value;
+    item_found found = {0};
+    bson_iter_t it;
+    layout_order(&k, c->space->container, &key->epk, number);
+    TRY(store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &value));
+    bool placed = layout_order_read(layout_view(&k), value.bytes, &found.place);
+    store_give(&value);
+    if (!placed) {
+        return E_STORE_CORRUPT;
+    }
+    layout_item(&k, found.place);
+    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k),
+                  &found.value)); /* moved or deleted meanwhile: not found, as good as later */
+    TRY(read_head(&found, found.value.bytes));
+    bool has_id = doc_find_key(found.body, SLICE_LIT("id"), &it);
+    *id_out = has_id ? arena_copy(o->arena, doc_text(&it)) : SLICE_EMPTY;
+    item_give(&found);
+    return has_id ? OK : E_STORE_CORRUPT;
 }

@@ -71,10 +71,52 @@ bool item__expiry_key(const container *c, item_place place, const item_head *hea
     return true;
 }
 
-static void count(const item_work *w, int items, int64_t bytes) {
-    w->range->pending.items += (uint64_t)(int64_t)items;
-    w->range->pending.bytes += (uint64_t)bytes;
+/* ---- counting: the range's counts and the partition's own entry ---- */
+
+err item__enter(item_work *w, const item_key *key) {
+    layout_key k;
+    store_value value;
+    bool of_group;
+    epk unused;
+    slice partition;
+    w->range = container_route(w->tiles, &key->epk);
+    w->size = (size_sum){0};
+    layout_size(&k, w->container->space->container, &key->epk, &key->partition);
+    err code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
+    if (code == E_NOT_FOUND) {
+        return OK;
+    }
+    TRY(code);
+    bool read = layout_size_read(layout_view(&k), value.bytes, &unused, &partition, &w->size);
+    store_give(&value);
+    return read ? OK : E_STORE_CORRUPT;
 }
+
+/* What was added, or below zero what was taken away. */
+typedef struct change {
+    int64_t items, bytes, index_bytes;
+} change;
+
+static void count(item_work *w, const item_key *key, change c) {
+    layout_key k;
+    range_counts *range = &w->range->pending;
+    bool was_there = w->size.items > 0;
+    w->size.items += (uint64_t)c.items;
+    w->size.bytes += (uint64_t)c.bytes;
+    w->size.index_bytes += (uint64_t)c.index_bytes;
+    range->items += (uint64_t)c.items;
+    range->bytes += (uint64_t)c.bytes;
+    range->index_bytes += (uint64_t)c.index_bytes;
+    range->partitions += (uint64_t)((w->size.items > 0) - was_there);
+    layout_size(&k, w->container->space->container, &key->epk, &key->partition);
+    if (w->size.items > 0) {
+        layout_size_write(store_put_space(&w->group->batch, STORE_INDEX, layout_view(&k), LAYOUT_SIZE_BYTES), &w->size);
+    } else {
+        store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
+    }
+}
+
+/* ---- the item and its entries ---- */
 
 /* The primary key of an item that is written; whoever has it cached hears of it. */
 static void primary_key(const item_work *w, const item_key *key, item_place place, layout_key *k) {
@@ -82,52 +124,79 @@ static void primary_key(const item_work *w, const item_key *key, item_place plac
     item_cache_written(w->items->cache, w->group, layout_view(k), place);
 }
 
-/* The entries that only a new item needs. */
-static void put_leads(const item_work *w, const item_key *key, item_place place, slice primary) {
+/* The entries that only a new item, or one in a new place, needs. Their bytes. */
+static size_t put_leads(const item_work *w, const item_key *key, item_place place, slice primary) {
     layout_key k;
     char bytes[12];
     layout_place_write(bytes, place);
     store_put(&w->group->batch, STORE_INDEX, primary, slice_of(bytes, 12));
     layout_order(&k, w->container->space->container, &key->epk, place.number);
     store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 4));
+    return primary.n + 12 + k.n + 4;
 }
 
-void item__put(const item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
-    layout_key k, primary;
-    primary_key(w, key, place, &primary);
+static void put_value(const item_work *w, item_place place, const item_head *head, slice body) {
+    layout_key k;
     layout_item(&k, place);
     char *value = store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_HEAD_BYTES + body.n);
     layout_head_write(value, head);
     memcpy(value + LAYOUT_HEAD_BYTES, body.p, body.n);
-    if (before->there) {
-        item__unique_remove(w, key, before->body);
-        if (item__expiry_key(w->container, place, &before->head, &k)) {
-            store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
-        }
-        count(w, 0, (int64_t)body.n - (int64_t)before->body.n);
-    } else {
-        put_leads(w, key, place, layout_view(&primary));
-        count(w, 1, (int64_t)(LAYOUT_HEAD_BYTES + body.n));
-    }
-    item__unique_put(w, key, body, place);
+}
+
+static void put_expiry(const item_work *w, item_place place, const item_head *head) {
+    layout_key k;
     if (item__expiry_key(w->container, place, head, &k)) {
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), SLICE_EMPTY);
     }
 }
 
-void item__remove(const item_work *w, const item_key *key, const stored_item *stored) {
+static void remove_expiry(const item_work *w, item_place place, const item_head *head) {
     layout_key k;
+    if (item__expiry_key(w->container, place, head, &k)) {
+        store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
+    }
+}
+
+void item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
+    layout_key primary;
+    primary_key(w, key, place, &primary);
+    put_value(w, place, head, body);
+    if (before->there) {
+        size_t removed = item__unique_remove(w, key, before->body);
+        remove_expiry(w, place, &before->head);
+        size_t added = item__unique_put(w, key, body, place);
+        count(w, key, (change){0, (int64_t)body.n - (int64_t)before->body.n, (int64_t)added - (int64_t)removed});
+    } else {
+        size_t added = put_leads(w, key, place, layout_view(&primary)) + item__unique_put(w, key, body, place);
+        count(w, key, (change){1, (int64_t)(LAYOUT_HEAD_BYTES + body.n), (int64_t)added});
+    }
+    put_expiry(w, place, head);
+}
+
+void item__remove(item_work *w, const item_key *key, const stored_item *stored) {
+    layout_key primary, k;
     store_batch *batch = &w->group->batch;
-    uint32_t container = w->container->space->container;
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
-    primary_key(w, key, stored->place, &k);
+    primary_key(w, key, stored->place, &primary);
+    store_delete(batch, STORE_INDEX, layout_view(&primary));
+    layout_order(&k, w->container->space->container, &key->epk, stored->place.number);
     store_delete(batch, STORE_INDEX, layout_view(&k));
-    layout_order(&k, container, &key->epk, stored->place.number);
-    store_delete(batch, STORE_INDEX, layout_view(&k));
-    item__unique_remove(w, key, stored->body);
-    if (item__expiry_key(w->container, stored->place, &stored->head, &k)) {
-        store_delete(batch, STORE_INDEX, layout_view(&k));
-    }
-    count(w, -1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n));
+    size_t removed = primary.n + 12 + k.n + 4 + item__unique_remove(w, key, stored->body);
+    remove_expiry(w, stored->place, &stored->head);
+    count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
+}
+
+/* The cache is not told: what it has of the item is as true as before, and places are looked up in the store. */
+void item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment) {
+    layout_key k;
+    item_place place = {segment, stored->place.number};
+    layout_item(&k, stored->place);
+    store_delete(&w->group->batch, STORE_ITEMS, layout_view(&k));
+    put_value(w, place, &stored->head, stored->body);
+    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->id);
+    put_leads(w, key, place, layout_view(&k));
+    item__unique_put(w, key, stored->body, place);
+    remove_expiry(w, stored->place, &stored->head);
+    put_expiry(w, place, &stored->head);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "item/item.h"
+#include "item/sizes.h"
 
 /* An item as it is now, the group's changes included. */
 typedef struct stored_item {
@@ -17,8 +18,10 @@ typedef struct item_work {
     const items *items;
     commit_group *group;
     container *container;
+    const container_tiles *tiles; /* the newest */
     container_range *range;
-    arena *arena; /* for bytes that outlive the group */
+    size_sum size; /* of the logical partition, loaded before its items are changed */
+    arena *arena;  /* for bytes that outlive the group */
     int64_t now_s;
     size_t result_bytes; /* of the request's operations so far */
 } item_work;
@@ -29,14 +32,20 @@ MUST_CHECK err item__load_place(const item_work *w, item_place place, stored_ite
 /* The key that an item has by its body. */
 MUST_CHECK err item__key_of(const container *c, slice body, item_key *key_out);
 
+/* Sets w->range and w->size to those of a key: to be called before the first change of its partition. */
+MUST_CHECK err item__enter(item_work *w, const item_key *key);
+
 /* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. */
-void item__put(const item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
-void item__remove(const item_work *w, const item_key *key, const stored_item *stored);
+void item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
+void item__remove(item_work *w, const item_key *key, const stored_item *stored);
+
+/* The same item, its entries leading to another segment. */
+void item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment);
 
 /* Unique keys: E_UNIQUE_KEY if another item of the partition has the same values. `self` is the item's own number, or 0. */
-MUST_CHECK err item__unique_check(const item_work *w, const item_key *key, slice body, uint64_t self);
-void item__unique_put(const item_work *w, const item_key *key, slice body, item_place place);
-void item__unique_remove(const item_work *w, const item_key *key, slice body);
+MUST_CHECK err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self);
+size_t item__unique_put(const item_work *w, const item_key *key, slice body, item_place place); /* the bytes of the entries */
+size_t item__unique_remove(const item_work *w, const item_key *key, slice body);
 
 /* The expiry entry that an item of this head has; false if none. */
 bool item__expiry_key(const container *c, item_place place, const item_head *head, layout_key *k);

@@ -54,7 +54,7 @@ static void entry_key(const item_work *w, unsigned index, const item_key *key, s
 }
 
 /* Somebody has these values. If that item is expired it makes way. */
-static err meet_holder(const item_work *w, item_place place) {
+static err meet_holder(item_work *w, item_place place) {
     stored_item holder;
     item_key holder_key;
     err code = item__load_place(w, place, &holder);
@@ -74,7 +74,7 @@ static err meet_holder(const item_work *w, item_place place) {
     return code;
 }
 
-err item__unique_check(const item_work *w, const item_key *key, slice body, uint64_t self) {
+err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self) {
     err code = OK;
     for (unsigned i = 0; i < w->container->unique_keys_n && code == OK; i++) {
         layout_key k;
@@ -94,20 +94,26 @@ err item__unique_check(const item_work *w, const item_key *key, slice body, uint
     return code;
 }
 
-void item__unique_put(const item_work *w, const item_key *key, slice body, item_place place) {
+size_t item__unique_put(const item_work *w, const item_key *key, slice body, item_place place) {
     char bytes[12];
+    size_t n = 0;
     layout_place_write(bytes, place);
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
         entry_key(w, i, key, body, &k);
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 12));
+        n += k.n + 12;
     }
+    return n;
 }
 
-void item__unique_remove(const item_work *w, const item_key *key, slice body) {
+size_t item__unique_remove(const item_work *w, const item_key *key, slice body) {
+    size_t n = 0;
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
         entry_key(w, i, key, body, &k);
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
+        n += k.n + 12;
     }
+    return n;
 }

@@ -4,7 +4,9 @@
  * entries that lead to it. An operation that fails leaves neither changes nor counts; in an atomic request it takes the others with it. */
 #include <assert.h>
 
+#include "base/units.h"
 #include "doc/json.h"
+#include "item/admit.h"
 #include "item/stored.h"
 #include "throughput/charge.h"
 
@@ -21,15 +23,28 @@ static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
 }
 
 static uint64_t next_number(item_work *w) {
-    const container_space *space = w->container->space;
-    const partition_range *range = &space->map->ranges[w->range - space->ranges];
-    return (uint64_t)range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next++;
+    return (uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next++;
+}
+
+/* A logical partition that is full takes nothing more; what is there may be read, deleted and made smaller. */
+static err check_room(item_work *w, item_op *op, size_t before, size_t after) {
+    bool fixed = w->container->key.n == 0;
+    uint64_t most = fixed ? w->items->limits.fixed_bytes : w->items->limits.partition_bytes;
+    if (after <= before || w->size.bytes + (after - before) <= most) {
+        return OK;
+    }
+    char shown[32];
+    bytes_text(shown, sizeof shown, most);
+    return fixed ? op_fail(&op->op, E_CONTAINER_FULL, "The container has no partition key and reached its maximum size of %s.", shown)
+                 : op_fail(&op->op, E_PARTITION_FULL,
+                           "Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", shown);
 }
 
 static err insert(item_work *w, item_op *op) {
     static const stored_item nothing = {0};
     item_place place = {w->range->segment, next_number(w)};
     TRY(item__unique_check(w, &op->key, op->body, 0));
+    TRY(check_room(w, op, 0, LAYOUT_HEAD_BYTES + op->body.n));
     op->after = stamp(w, op, place.number);
     op->result = op->body;
     op->created = true;
@@ -42,6 +57,7 @@ static err overwrite(item_work *w, item_op *op, const stored_item *now, slice bo
         return E_PRECONDITION;
     }
     TRY(item__unique_check(w, &op->key, body, now->place.number));
+    TRY(check_room(w, op, now->body.n, body.n));
     op->after = stamp(w, op, now->place.number);
     op->result = body;
     item__put(w, &op->key, now->place, &op->after, body, now);
@@ -146,8 +162,8 @@ static void bury(item_work *w, const item_op *op, stored_item *now) {
 static err apply_one(item_work *w, item_op *op) {
     stored_item now;
     w->arena = op->op.arena;
-    w->range = container_route(w->container, &op->key.epk);
-    op->range_id = w->range->id;
+    TRY(item__enter(w, &op->key));
+    op->range = w->range;
     TRY(item__load(w, &op->key, &now));
     bury(w, op, &now);
     op->before_there = now.there;
@@ -168,7 +184,7 @@ static err check_budget(item_work *w, const item_op *op) {
 static err apply_or_leave(item_work *w, item_op *op) {
     store_mark mark = store_batch_mark(&w->group->batch);
     size_t cache_mark = item_cache_mark(w->items->cache);
-    container_range *range = container_route(w->container, &op->key.epk);
+    container_range *range = container_route(w->tiles, &op->key.epk);
     range_counts counts = range->pending;
     op->code = apply_one(w, op);
     op->code = op->code != OK ? op->code : check_budget(w, op);
@@ -191,17 +207,16 @@ static void fail_others(item_commit *c, size_t failed) {
 }
 
 static err check_target(const item_commit *c) {
-    const container_space *space = c->container->space;
-    if (space->deleted) {
+    if (c->container->space->deleted) {
         return E_OWNER_NOT_FOUND;
     }
-    bool gone = c->range_id >= 0 && !partition_map_by_id(space->map, (uint32_t)c->range_id);
+    bool gone = c->range_id >= 0 && !partition_map_by_id(c->tiles->map, (uint32_t)c->range_id);
     return gone ? E_RANGE_GONE : OK;
 }
 
 /* A bulk request names its range; an operation whose key lies elsewhere is told so. */
 static bool in_named_range(const item_commit *c, const item_op *op) {
-    return c->range_id < 0 || container_route(c->container, &op->key.epk)->id == (uint32_t)c->range_id;
+    return c->range_id < 0 || container_route(c->tiles, &op->key.epk)->id == (uint32_t)c->range_id;
 }
 
 /* Each by itself; those refused while they were prepared keep their code. */
@@ -222,13 +237,20 @@ static void apply_each(item_work *w, item_commit *c) {
 
 static err apply_all(commit *base, commit_group *group) {
     item_commit *c = (item_commit *)base;
-    item_work w = {.items = c->items, .group = group, .container = c->container, .now_s = clock_wall_ms(c->items->clock) / 1000};
+    c->tiles = container_tiles_take(c->container->space->newest);
+    item_work w = {
+        .items = c->items,
+        .group = group,
+        .container = c->container,
+        .tiles = c->tiles,
+        .now_s = clock_wall_ms(c->items->clock) / 1000,
+    };
     TRY(check_target(c));
     if (!c->atomic) {
         apply_each(&w, c);
         return OK;
     }
-    container_range *range = container_route(c->container, &c->ops[0].key.epk); /* one key, one range */
+    container_range *range = container_route(c->tiles, &c->ops[0].key.epk); /* one key, one range */
     range_counts counts = range->pending;
     size_t cache_mark = item_cache_mark(c->items->cache);
     for (size_t i = 0; i < c->n; i++) {
@@ -248,10 +270,16 @@ static void all_done(commit *base) {
     c->done(c);
 }
 
-void item_commit_submit(item_commit *c) {
+static container_range *first_range(const item_commit *c) {
+    return container_route(c->container->tiles, &c->ops[0].key.epk);
+}
+
+err item_commit_submit(item_commit *c) {
     assert(c->n > 0);
+    TRY(item__admit(c->items, c->op, first_range(c)));
     c->base = (commit){.apply = apply_all, .done = all_done};
     committer_submit(c->items->committer, &c->base);
+    return OK;
 }
 
 /* ---- after the commit, on the caller's thread ---- */
@@ -279,18 +307,38 @@ static double charge_of(const item_op *op, const index_policy *index) {
     }
 }
 
+bool item_commit_failed(const item_commit *c) {
+    err code = c->base.code;
+    for (size_t i = 0; c->atomic && code != OK && i < c->n; i++) {
+        if (c->ops[i].code == code) {
+            return false; /* one operation of a batch gave its code to the commit */
+        }
+    }
+    return code != OK;
+}
+
 double item_commit_charge(item_commit *c) {
     double sum = 0;
+    bool failed = item_commit_failed(c);
     for (size_t i = 0; i < c->n; i++) {
-        double ru = charge_of(&c->ops[i], &c->container->index);
-        op_charge(&c->ops[i].op, ru);
+        item_op *op = &c->ops[i];
+        double ru = failed ? (i == 0 ? CHARGE_FAILED : 0) : charge_of(op, &c->container->index);
+        op_charge(&op->op, ru);
         sum += ru;
+        if (ru > 0) {
+            item__settle(c->items, c->op, op->range ? op->range : first_range(c), &op->key, ru, op->code != OK);
+        }
     }
+    op_charge(c->op, sum);
     return sum;
 }
 
 void item_commit_give(item_commit *c) {
     for (size_t i = 0; i < c->n; i++) {
         store_give(&c->ops[i].pin);
+    }
+    if (c->tiles) {
+        container_tiles_give(c->tiles);
+        c->tiles = NULL;
     }
 }

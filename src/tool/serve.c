@@ -22,6 +22,7 @@ static struct {
     const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
+    const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
     const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
@@ -36,6 +37,10 @@ static struct {
     .partition_max_storage = "50GB",
     .partition_max_throughput = "10000",
     .logical_partition_max_storage = "20GB",
+    .fixed_container_max_storage = "10GB",
+    .throttling = "on",
+    .throughput_shares = "equal",
+    .merges = "auto",
     .threads = "0",
     .cache = "0",
     .max_connections = "10000",
@@ -58,10 +63,17 @@ static const tool_option options[] = {
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
      false},
-    {"partition-max-storage", "SIZE", "of a physical partition, when it splits (to come)", &given.partition_max_storage, false},
+    {"partition-max-storage", "SIZE", "of a physical partition, when it splits", &given.partition_max_storage, false},
     {"partition-max-throughput", "RU", "RU/s of a physical partition", &given.partition_max_throughput, false},
-    {"logical-partition-max-storage", "SIZE", "of a logical partition, when it refuses writes (to come)",
-     &given.logical_partition_max_storage, false},
+    {"logical-partition-max-storage", "SIZE", "of a logical partition, when it refuses writes", &given.logical_partition_max_storage,
+     false},
+    {"fixed-container-max-storage", "SIZE", "of a container without a partition key", &given.fixed_container_max_storage, false},
+    {"throttling", "on|off", "off: nobody is refused (429) for spending more than was provisioned", &given.throttling, false},
+    {"burst-capacity", NULL, "idle physical partitions save up to 5 minutes of their share", &given.burst_capacity, false},
+    {"throughput-shares", "equal|follow-load", "how a container's RU/s are divided among its physical partitions", &given.throughput_shares,
+     false},
+    {"merges", "auto|off", "auto: physical partitions that are far from any limit become one again", &given.merges, false},
+    {"serverless", NULL, "no throughput is provisioned; each physical partition gives 5,000 RU/s", &given.serverless, false},
     {"tls-cert", "FILE", "certificate chain (PEM); without it a self-signed one is made in the data folder", &given.tls_cert, false},
     {"tls-key", "FILE", "its private key (PEM)", &given.tls_key, false},
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
@@ -76,7 +88,8 @@ enum { OPTIONS = sizeof options / sizeof *options };
 
 typedef struct settings {
     int sql_port;
-    uint64_t partition_max_storage, partition_max_throughput, logical_partition_max_storage, threads, cache, max_connections;
+    account_rules rules;
+    uint64_t threads, cache, max_connections;
     bool sync;
     sql_consistency consistency;
     sql_key_ring *keys;
@@ -104,7 +117,9 @@ static void help(void) {
            "  tesela serve --data /var/lib/tesela --host 0.0.0.0 --key-file /etc/tesela/keys\n"
            "  TESELA_KEY=$(openssl rand -base64 64 | tr -d '\\n') tesela serve --host 0.0.0.0\n"
            "  tesela serve --data $(mktemp -d) --sql-port 0 --durability relaxed   # for a test suite\n"
-           "  tesela serve --partition-max-throughput 400         # several physical partitions with little throughput\n");
+           "  tesela serve --partition-max-throughput 400         # several physical partitions with little throughput\n"
+           "  tesela serve --partition-max-storage 1MB --logical-partition-max-storage 400KB   # see splits with little data\n"
+           "  tesela serve --throttling off                       # never 429\n");
 }
 
 /* ---- reading the settings ---- */
@@ -169,11 +184,30 @@ static bool read_keys(settings *s) {
     return sql_key_ring_set(s->keys, SQL_KEY_PRIMARY, slice_str(sql_key_emulator));
 }
 
+/* One of two words; the second sets the flag. */
+static bool read_choice(const char *flag, const char *text, const char *first, const char *second, bool *second_out) {
+    *second_out = strcmp(text, second) == 0;
+    return *second_out || strcmp(text, first) == 0 ? true : fail("--%s must be %s or %s, not '%s'", flag, first, second, text);
+}
+
+static bool read_rules(account_rules *r) {
+    uint64_t throughput = 0;
+    bool good = tool_read_bytes("partition-max-storage", given.partition_max_storage, &r->range_bytes) &&
+                tool_read_bytes("logical-partition-max-storage", given.logical_partition_max_storage, &r->partition_bytes) &&
+                tool_read_bytes("fixed-container-max-storage", given.fixed_container_max_storage, &r->fixed_bytes) &&
+                tool_read_number("partition-max-throughput", given.partition_max_throughput, 1, 1000000, &throughput) &&
+                read_choice("throttling", given.throttling, "on", "off", &r->unlimited) &&
+                read_choice("throughput-shares", given.throughput_shares, "equal", "follow-load", &r->follow_load) &&
+                read_choice("merges", given.merges, "auto", "off", &r->no_merges);
+    r->range_throughput = (uint32_t)throughput;
+    r->burst = given.burst_capacity != NULL;
+    r->serverless = given.serverless != NULL;
+    return good;
+}
+
 static bool read_limits(settings *s) {
-    return tool_read_bytes("partition-max-storage", given.partition_max_storage, &s->partition_max_storage) &&
-           tool_read_bytes("logical-partition-max-storage", given.logical_partition_max_storage, &s->logical_partition_max_storage) &&
-           tool_read_number("partition-max-throughput", given.partition_max_throughput, 1, 1000000, &s->partition_max_throughput) &&
-           tool_read_number("threads", given.threads, 0, 1024, &s->threads) && tool_read_bytes("cache", given.cache, &s->cache) &&
+    return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
+           tool_read_bytes("cache", given.cache, &s->cache) &&
            tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
 }
 
@@ -232,7 +266,8 @@ static bool open_core(server *s, char *why) {
         .store = s->store,
         .clock = &clock_system,
         .item_cache_bytes = half,
-        .partition_max_throughput = (uint32_t)s->settings.partition_max_throughput,
+        .rules = s->settings.rules,
+        .background = true,
     };
     return account_open(&ao, &s->account, why, WHY_BYTES) == OK;
 }

@@ -57,9 +57,9 @@ static void answer(sql_request *q) {
     for (size_t i = 0; i < q->commit.n; i++) {
         all_ok = all_ok && q->commit.ops[i].code == OK;
     }
-    const container_range *range = container_route(q->container, &q->commit.ops[0].key.epk);
+    const container_tiles *tiles = q->commit.tiles ? q->commit.tiles : q->container->tiles;
     sql_start(q, all_ok ? 200 : 207);
-    sql_add_range(q, range, atomic_load_explicit(&range->lsn, memory_order_acquire));
+    sql_add_range(q, item_mark_of(container_route(tiles, &q->commit.ops[0].key.epk)));
     buf *out = sql_start_body(q);
     buf_add_byte(out, '[');
     for (size_t i = 0; i < q->commit.n; i++) {
@@ -69,33 +69,12 @@ static void answer(sql_request *q) {
         write_result(out, q->container, &q->commit.ops[i], minimal);
     }
     buf_add_byte(out, ']');
-    item_commit_give(&q->commit);
     sql_end(q);
 }
 
-/* The request as a whole failed: container or range gone, or the store. */
-static bool failed_whole(const sql_request *q) {
-    err code = q->commit.base.code;
-    if (code == OK || !q->commit.atomic) { /* operations that fail by themselves leave the commit's code alone */
-        return code != OK;
-    }
-    for (size_t i = 0; i < q->commit.n; i++) {
-        if (q->commit.ops[i].code == code) {
-            return false; /* one operation of a batch gave its code to the commit */
-        }
-    }
-    return true;
-}
-
 static void written(sql_request *q) {
-    if (failed_whole(q)) {
-        op_charge(&q->op, CHARGE_FAILED);
-        item_commit_give(&q->commit);
-        sql_fail(q, q->commit.base.code);
-        return;
-    }
-    op_charge(&q->op, item_commit_charge(&q->commit));
-    answer(q);
+    item_commit_charge(&q->commit);
+    item_commit_failed(&q->commit) ? sql_fail(q, q->commit.base.code) : answer(q);
 }
 
 /* A batch with an operation that cannot be right is not tried at all. */

@@ -24,8 +24,8 @@ static void answer(sql_request *q, unsigned status) {
     const container *c = q->container;
     sql_start(q, status);
     sql_add_etag(q, c->version, (uint32_t)c->ts);
-    sql_add_range(q, &c->space->ranges[0], atomic_load(&c->space->ranges[0].lsn));
-    sql_add_usage(q, c->space->ranges, c->space->map->n);
+    sql_add_range(q, item_mark_of(c->tiles->ranges[0]));
+    sql_add_usage(q, c->tiles->ranges, c->tiles->map->n);
     buf_add_lit(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: 100\r\n"
                                "x-ms-cosmos-max-content-length: 2097152\r\n"
                                "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");

@@ -173,7 +173,14 @@ static bool token_part(slice part, uint64_t *range_out, uint64_t *lsn_out) {
     return slice_to_u64(next ? slice_of(lsn.p, (size_t)(next - lsn.p)) : lsn, lsn_out);
 }
 
-err sql_check_session(sql_request *q, const container_range *range) {
+/* Tokens of ranges that are gone hold no one up: their children went on with their LSN. */
+static bool is_behind(const container_tiles *tiles, uint64_t id, uint64_t lsn, const epk *min, const epk *max) {
+    const partition_range *range = id <= UINT32_MAX ? partition_map_by_id(tiles->map, (uint32_t)id) : NULL;
+    bool asked = range && epk_cmp(&range->min, max) <= 0 && epk_cmp(min, &range->max) < 0;
+    return asked && lsn > atomic_load_explicit(&tiles->ranges[range - tiles->map->ranges]->lsn, memory_order_acquire);
+}
+
+err sql_check_session(sql_request *q, const epk *min, const epk *max) {
     slice token = sql_get(q, FIELD_SESSION_TOKEN);
     while (token.n) {
         const char *comma = memchr(token.p, ',', token.n);
@@ -183,7 +190,7 @@ err sql_check_session(sql_request *q, const container_range *range) {
         if (!token_part(part, &id, &lsn)) {
             return op_fail(&q->op, E_BAD_REQUEST, "The session token provided '%.*s' is invalid.", slice_shown(part), part.p);
         }
-        if (id == range->id && lsn > atomic_load_explicit(&range->lsn, memory_order_acquire)) {
+        if (is_behind(q->container->tiles, id, lsn, min, max)) {
             return E_SESSION_NOT_AVAILABLE;
         }
     }
@@ -211,9 +218,13 @@ void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
     q->resume = resume;
     q->task = (net_task){.run = resume_task};
     q->commit.items = account_items(q->front->account);
+    q->commit.op = &q->op;
     q->commit.container = q->container;
     q->commit.done = items_done;
-    item_commit_submit(&q->commit);
+    err code = item_commit_submit(&q->commit);
+    if (code != OK) {
+        sql_fail(q, code);
+    }
 }
 
 void sql_change_init(sql_request *q) {

@@ -1,14 +1,15 @@
 /* Items many at a time: the item feed (GET …/docs) and read-many (a query that names ids and keys).
  *
  * A page is made by a worker, not on the loop, so that a point read never waits behind it. Its continuation is the service's form: a
- * backend token that names the last item, wrapped with the range it belongs to when the feed spans ranges:
+ * backend token that names the last item, wrapped with the part of the hash space it belongs to when the feed spans ranges:
  *
- *   +RID:~{rid}#RT:1#TRC:{count}#ISV:2#IEO:65567#QCF:8
- *   {"token":"+RID:~…","range":{"min":"","max":"1FFF…"}}       token "" is the start of the range */
+ *   +RID:~{rid}#RT:1#TRC:{count}#ISV:2#IEO:65567#QCF:8           one range or partition key: items after that one
+ *   {"token":"+RID:~…","range":{"min":"","max":"1FFF…"}}         … of this range, then all that follows it; token "": from its start
+ *   [{"token":…,"range":…}, …]                                   … of each of these, and nothing else: a split came between */
 #include "api/sql/querytext.h"
 #include "net/work.h"
 
-enum { STEPS_MAX = 50000, TOKEN_BYTES_MAX = 4096 };
+enum { STEPS_MAX = 50000, TOKEN_BYTES_MAX = 8192 };
 
 typedef struct feed {
     net_work work;
@@ -22,15 +23,12 @@ typedef struct feed {
     item_key *keys;
     size_t keys_n;
 
-    /* the feed: ranges [at, end) of the map, the first from `after` on */
-    size_t at, end;
-    uint64_t after;
-    const epk *min, *max_epk;  /* only this part of the hash space, or NULL */
-    const item_key *partition; /* only this logical partition, or NULL */
-    epk bounds[2];
+    /* the feed */
+    epk min, end; /* what is asked for: [min, end) */
+    item_cursor cursor;
     item_key key;
-    bool wrapped; /* the continuation names its range */
-    bool more;
+    bool plain; /* the continuation need not name a part of the hash space */
+    item_mark mark;
 } feed;
 
 /* ---- continuation ---- */
@@ -54,89 +52,155 @@ static bool read_token(slice token, const container *c, uint64_t *after_out) {
     return rid_equal(&of, &in);
 }
 
+static bool read_bound(slice document, const char *name, epk *epk_out) {
+    bson_iter_t it;
+    doc_path path = {.steps = (slice[]){SLICE_LIT("range"), slice_str(name)}, .steps_n = 2};
+    return doc_find(document, &path, &it) && BSON_ITER_HOLDS_UTF8(&it) && epk_parse(doc_text(&it), epk_out);
+}
+
+/* {"token":…,"range":{"min":…,"max":…}} */
+static bool read_stretch(const feed *f, slice document, item_stretch *stretch) {
+    bson_iter_t token;
+    return doc_find_key(document, SLICE_LIT("token"), &token) && BSON_ITER_HOLDS_UTF8(&token) &&
+           read_token(doc_text(&token), f->q->container, &stretch->after) && read_bound(document, "min", &stretch->min) &&
+           read_bound(document, "max", &stretch->max) && epk_cmp(&stretch->min, &stretch->max) < 0;
+}
+
+/* Adds what the request asks for of a stretch. False: it is out of order, or there are too many. */
+static bool add_stretch(feed *f, item_stretch stretch) {
+    item_cursor *c = &f->cursor;
+    stretch.min = epk_cmp(&stretch.min, &f->min) < 0 ? f->min : stretch.min;
+    stretch.max = epk_cmp(&f->end, &stretch.max) < 0 ? f->end : stretch.max;
+    if (epk_cmp(&stretch.min, &stretch.max) >= 0) {
+        return true;
+    }
+    if (c->n == ITEM_STRETCHES_MAX || (c->n && epk_cmp(&stretch.min, &c->stretches[c->n - 1].max) < 0)) {
+        return false;
+    }
+    c->stretches[c->n++] = stretch;
+    return true;
+}
+
+static bool read_one(feed *f, slice document) {
+    item_stretch stretch;
+    if (!read_stretch(f, document, &stretch) || !add_stretch(f, stretch)) {
+        return false;
+    }
+    return add_stretch(f, (item_stretch){.min = stretch.max, .max = f->end});
+}
+
+static bool read_list(feed *f, slice array) {
+    bson_iter_t it;
+    item_stretch stretch;
+    bool good = bson_iter_init_from_data(&it, (const uint8_t *)array.p, array.n);
+    while (good && bson_iter_next(&it)) {
+        uint32_t n = 0;
+        const uint8_t *p = NULL;
+        if (BSON_ITER_HOLDS_DOCUMENT(&it)) {
+            bson_iter_document(&it, &n, &p);
+        }
+        good = n && read_stretch(f, slice_of(p, n), &stretch) && add_stretch(f, stretch);
+    }
+    return good;
+}
+
 static err read_wrapped(feed *f, slice text) {
-    const container *c = f->q->container;
-    buf bson = buf_init(64 * 1024);
+    buf bson = buf_init(4 * TOKEN_BYTES_MAX);
     json_root root;
-    bson_iter_t token, min;
-    epk from;
-    doc_path path = {.steps = (slice[]){SLICE_LIT("range"), SLICE_LIT("min")}, .steps_n = 2};
-    bool good = json_to_bson(text, NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT &&
-                doc_find_key(buf_view(&bson), SLICE_LIT("token"), &token) && BSON_ITER_HOLDS_UTF8(&token) &&
-                doc_find(buf_view(&bson), &path, &min) && BSON_ITER_HOLDS_UTF8(&min) && epk_parse(doc_text(&min), &from) &&
-                read_token(doc_text(&token), c, &f->after);
+    bool good = json_to_bson(text, NULL, &bson, &root, NULL) == OK &&
+                (root == JSON_OBJECT ? read_one(f, buf_view(&bson)) : read_list(f, buf_view(&bson)));
     buf_free(&bson);
-    if (!good) {
-        return E_BAD_CONTINUATION;
-    }
-    size_t at = (size_t)(partition_map_find(c->space->map, &from) - c->space->map->ranges);
-    if (at < f->at || at >= f->end) {
-        return E_BAD_CONTINUATION;
-    }
-    f->at = at;
-    return OK;
+    return good && f->cursor.n ? OK : E_BAD_CONTINUATION;
 }
 
 static err read_continuation(feed *f) {
     slice text = sql_get(f->q, FIELD_CONTINUATION);
-    if (text.n == 0) {
-        return OK;
-    }
+    item_stretch all = {.min = f->min, .max = f->end};
     if (text.n > TOKEN_BYTES_MAX) {
         return E_BAD_CONTINUATION;
     }
-    if (f->wrapped) {
+    if (text.n && (text.p[0] == '{' || text.p[0] == '[') && !f->cursor.partition) {
         return read_wrapped(f, text);
     }
-    return read_token(text, f->q->container, &f->after) ? OK : E_BAD_CONTINUATION;
+    if (!read_token(text, f->q->container, &all.after) || (text.n && !f->plain)) {
+        return E_BAD_CONTINUATION;
+    }
+    f->cursor.stretches[0] = all;
+    f->cursor.n = epk_cmp(&all.min, &all.max) < 0 || f->cursor.partition;
+    return OK;
+}
+
+static void write_token(const feed *f, buf *out, uint64_t after) {
+    if (after) {
+        rid r = rid_child(sql_container_rid(f->q->container), RID_DOCUMENT, after);
+        buf_add_lit(out, "+RID:~");
+        rid_write(out, &r);
+        buf_addf(out, "#RT:1#TRC:%zu#ISV:2#IEO:65567#QCF:8", f->count);
+    }
+}
+
+static void write_stretch(const feed *f, buf *out, const item_stretch *stretch) {
+    buf_add_lit(out, "{\"token\":\"");
+    write_token(f, out, stretch->after);
+    buf_add_lit(out, "\",\"range\":{\"min\":\"");
+    epk_write(out, &stretch->min);
+    buf_add_lit(out, "\",\"max\":\"");
+    epk_write(out, &stretch->max);
+    buf_add_lit(out, "\"}}");
+}
+
+/* One stretch, and behind it nothing or all that was asked for: what the shorter forms can say. */
+static bool is_simple(const feed *f) {
+    const item_cursor *c = &f->cursor;
+    const item_stretch *first = c->stretches, *second = first + 1;
+    bool rest = c->n == 2 && second->after == 0 && epk_cmp(&first->max, &second->min) == 0 && epk_cmp(&second->max, &f->end) == 0;
+    return rest || (c->n == 1 && epk_cmp(&first->max, &f->end) == 0);
 }
 
 static void write_continuation(feed *f) {
-    const container *c = f->q->container;
-    buf token = buf_init(TOKEN_BYTES_MAX);
-    if (f->after) {
-        rid r = rid_child(sql_container_rid(c), RID_DOCUMENT, f->after);
-        buf_add_lit(&token, "+RID:~");
-        rid_write(&token, &r);
-        buf_addf(&token, "#RT:1#TRC:%zu#ISV:2#IEO:65567#QCF:8", f->count);
+    const item_cursor *c = &f->cursor;
+    buf text = buf_init(BUF_NO_LIMIT);
+    bool simple = is_simple(f);
+    if (f->cursor.partition || (f->plain && simple && c->n == 1 && epk_cmp(&c->stretches[0].min, &f->min) == 0)) {
+        write_token(f, &text, c->stretches[0].after);
+    } else if (simple) {
+        write_stretch(f, &text, &c->stretches[0]);
+    } else {
+        for (size_t i = 0; i < c->n; i++) {
+            buf_add_byte(&text, i ? ',' : '[');
+            write_stretch(f, &text, &c->stretches[i]);
+        }
+        buf_add_byte(&text, ']');
     }
-    buf text = buf_init(2 * TOKEN_BYTES_MAX);
-    if (f->wrapped) {
-        const partition_range *range = &c->space->map->ranges[f->at];
-        buf_add_lit(&text, "{\"token\":");
-        json_add_string(&text, buf_view(&token));
-        buf_add_lit(&text, ",\"range\":{\"min\":\"");
-        epk_write(&text, &range->min);
-        buf_add_lit(&text, "\",\"max\":\"");
-        epk_write(&text, &range->max);
-        buf_add_lit(&text, "\"}}");
-    }
-    sql_field_text(f->q, "x-ms-continuation", f->wrapped ? buf_view(&text) : buf_view(&token));
+    sql_field_text(f->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
-    buf_free(&token);
 }
 
 /* ---- which items ---- */
 
+static void narrow(feed *f, const epk *min, const epk *end) {
+    f->min = epk_cmp(&f->min, min) < 0 ? *min : f->min;
+    f->end = epk_cmp(end, &f->end) < 0 ? *end : f->end;
+}
+
 static err scope_range(feed *f) {
-    const partition_map *map = f->q->container->space->map;
     uint32_t id;
     TRY(sql_range_id(f->q, &id));
-    const partition_range *range = partition_map_by_id(map, id);
+    const partition_range *range = partition_map_by_id(f->q->container->tiles->map, id);
     if (!range) {
         return E_RANGE_GONE;
     }
-    f->at = (size_t)(range - map->ranges);
-    f->end = f->at + 1;
+    narrow(f, &range->min, &range->max);
+    f->plain = true;
     return OK;
 }
 
 static err scope_epk(feed *f, slice from, slice to) {
-    if (!epk_parse(from, &f->bounds[0]) || !epk_parse(to, &f->bounds[1]) || epk_cmp(&f->bounds[0], &f->bounds[1]) >= 0) {
+    epk min, end;
+    if (!epk_parse(from, &min) || !epk_parse(to, &end) || epk_cmp(&min, &end) >= 0) {
         return op_fail(&f->q->op, E_BAD_REQUEST, "x-ms-start-epk and x-ms-end-epk must be hexadecimal, the first below the second.");
     }
-    f->min = &f->bounds[0];
-    f->max_epk = &f->bounds[1];
+    narrow(f, &min, &end);
     return OK;
 }
 
@@ -145,45 +209,29 @@ static err scope_key(feed *f) {
     sql_request *q = f->q;
     const container *c = q->container;
     if (q->partition.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
-        epk_prefix_range(&c->key, &q->partition, &f->bounds[0], &f->bounds[1]);
-        f->min = &f->bounds[0];
-        f->max_epk = &f->bounds[1];
+        epk min, end;
+        epk_prefix_range(&c->key, &q->partition, &min, &end);
+        narrow(f, &min, &end);
         return OK;
     }
     TRY(item_check_key(&q->op, c, &q->partition, SLICE_EMPTY, &f->key));
-    f->partition = &f->key;
-    f->at = (size_t)(partition_map_find(c->space->map, &f->key.epk) - c->space->map->ranges);
-    f->end = f->at + 1;
+    f->cursor.partition = &f->key;
+    f->min = f->end = f->key.epk;
+    f->plain = true;
     return OK;
-}
-
-static void narrow(feed *f) {
-    const partition_map *map = f->q->container->space->map;
-    const partition_range *first;
-    if (f->min && f->end - f->at > 1) {
-        size_t n = partition_map_overlap(map, f->min, f->max_epk, &first);
-        f->at = (size_t)(first - map->ranges);
-        f->end = f->at + n;
-    }
 }
 
 static err read_scope(feed *f) {
     sql_request *q = f->q;
-    f->end = q->container->space->map->n;
-    f->wrapped = true;
+    f->min = epk_min();
+    f->end = epk_max();
     if (sql_has(q, FIELD_RANGE_ID)) {
         TRY(scope_range(f));
-        f->wrapped = false;
     }
     if (sql_has(q, FIELD_START_EPK) || sql_has(q, FIELD_END_EPK)) {
         TRY(scope_epk(f, sql_get(q, FIELD_START_EPK), sql_get(q, FIELD_END_EPK)));
     }
-    if (q->key_given) {
-        TRY(scope_key(f));
-        f->wrapped = f->partition == NULL;
-    }
-    narrow(f);
-    return OK;
+    return q->key_given ? scope_key(f) : OK;
 }
 
 /* ---- making the page, on a worker ---- */
@@ -203,15 +251,7 @@ static bool add_item(void *context, const item_found *found) {
 static void make_page(net_work *work) {
     feed *f = (feed *)work;
     sql_request *q = f->q;
-    while (f->at < f->end && f->code == OK && !f->more) {
-        item_scope scope = {&q->container->space->ranges[f->at], f->min, f->max_epk, f->partition};
-        f->code = item_feed(account_items(q->front->account), &q->op, q->container, &scope, &f->after, STEPS_MAX, add_item, f, &f->more);
-        if (!f->more && f->code == OK) {
-            f->at++;
-            f->after = 0;
-            f->more = f->at < f->end && f->count == f->max;
-        }
-    }
+    f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->cursor, STEPS_MAX, add_item, f, &f->mark);
 }
 
 static void read_many(net_work *work) {
@@ -241,16 +281,12 @@ static void answer(net_work *work) {
         sql_fail(q, f->code);
         return;
     }
-    if (q->op.charge_ru < 1) {
-        op_charge(&q->op, 1 - q->op.charge_ru);
-    }
-    const container_range *range = &q->container->space->ranges[f->at < f->end ? f->at : f->end - 1];
     rid in = sql_container_rid(q->container);
     sql_start(q, 200);
-    sql_add_range(q, range, atomic_load_explicit(&range->lsn, memory_order_acquire));
+    sql_add_range(q, f->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", f->count);
     buf_add_lit(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":false}\r\n");
-    if (f->more) {
+    if (f->cursor.n && !f->keys) {
         write_continuation(f);
     }
     buf *out = sql_start_body(q);
@@ -275,11 +311,9 @@ static err prepare_list(feed *f) {
     TRY(sql_partition_key(q));
     TRY(read_scope(f));
     TRY(read_continuation(f));
-    if (f->at == f->end) {
-        return OK;
-    }
-    q->range = &q->container->space->ranges[f->at];
-    return sql_check_session(q, q->range);
+    q->range = container_route(q->container->tiles, &f->min);
+    f->mark = item_mark_of(q->range);
+    return sql_check_session(q, &f->min, &f->end);
 }
 
 void sql_item_list(sql_request *q) {

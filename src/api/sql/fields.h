@@ -32,7 +32,9 @@
     X(OFFER_AUTOPILOT, "x-ms-cosmos-offer-autopilot-settings")                                                                             \
     X(MIGRATE_TO_MANUAL, "x-ms-cosmos-migrate-offer-to-manual-throughput")                                                                 \
     X(MIGRATE_TO_AUTOPILOT, "x-ms-cosmos-migrate-offer-to-autopilot")                                                                      \
-    X(A_IM, "a-im")
+    X(A_IM, "a-im")                                                                                                                        \
+    X(PRIORITY, "x-ms-cosmos-priority-level")                                                                                              \
+    X(THROUGHPUT_BUCKET, "x-ms-cosmos-throughput-bucket")
 
 typedef enum sql_field {
 #define SQL_FIELD_NAME(name, text) FIELD_##name,

@@ -117,10 +117,26 @@ static const operation *find_operation(sql_kind kind, http_method method) {
 
 /* ---- checks that all requests share ---- */
 
+/* How the request wants to be treated when throughput is short. */
+static err read_class(sql_request *q) {
+    slice priority = sql_get(q, FIELD_PRIORITY), lane = sql_get(q, FIELD_THROUGHPUT_BUCKET);
+    uint64_t number = 0;
+    q->op.low_priority = slice_eq_nocase(priority, SLICE_LIT("Low"));
+    if (priority.n && !q->op.low_priority && !slice_eq_nocase(priority, SLICE_LIT("High"))) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-priority-level must be Low or High.");
+    }
+    if (lane.n && (!slice_to_u64(lane, &number) || number < 1 || number > BUCKET_LANES)) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-throughput-bucket must be a number from 1 to %d.", BUCKET_LANES);
+    }
+    q->op.lane = (uint8_t)number;
+    return OK;
+}
+
 static err check_consistency(sql_request *q) {
     slice word = sql_get(q, FIELD_CONSISTENCY);
-    sql_consistency level;
+    sql_consistency level = q->front->consistency;
     if (word.n == 0) {
+        q->op.strong = level <= SQL_BOUNDED_STALENESS;
         return OK;
     }
     if (!sql_consistency_parse(word, &level)) {
@@ -135,6 +151,7 @@ static err check_consistency(sql_request *q) {
             "request consistency level is not stronger than the service consistency level.",
             sql_consistency_names[level], sql_consistency_names[q->front->consistency]);
     }
+    q->op.strong = level <= SQL_BOUNDED_STALENESS;
     return OK;
 }
 
@@ -170,6 +187,7 @@ static err find_handler(sql_request *q, sql_handler *handler_out) {
     TRY(check_key(q, operation));
     TRY(check_size(q));
     TRY(check_consistency(q));
+    TRY(read_class(q));
     *handler_out = operation->handle;
     return OK;
 }
@@ -214,7 +232,10 @@ static sql_request *make_request(http_request *http) {
     q->http = http;
     q->front = http->context;
     q->started_us = clock_monotonic_us(net_loop_clock(http->loop));
+    q->commit.n = 0;
+    q->commit.tiles = NULL;
     op_init(&q->op, http->arena, net_loop_wall_ms(http->loop) / 1000);
+    q->op.arrived_us = q->started_us;
     make_activity(q);
     return q;
 }

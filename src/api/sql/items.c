@@ -1,7 +1,6 @@
 /* Items one at a time: create, upsert, read, replace, patch, delete. */
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
-#include "throughput/charge.h"
 
 static bool wants_minimal(const sql_request *q) {
     return slice_eq_nocase(sql_get(q, FIELD_PREFER), SLICE_LIT("return=minimal"));
@@ -18,64 +17,31 @@ static err read_directive(sql_request *q, item_op *item) {
 
 /* ---- read ---- */
 
-static bool reads_twice(const sql_request *q) {
-    sql_consistency level = q->front->consistency;
-    sql_consistency_parse(sql_get(q, FIELD_CONSISTENCY), &level);
-    return level <= SQL_BOUNDED_STALENESS;
-}
-
 static err find_item(sql_request *q, item_found *found) {
     item_key key;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &key));
-    q->range = container_route(q->container, &key.epk);
-    TRY(sql_check_session(q, q->range));
-    err code = item_read(account_items(q->front->account), &q->op, q->container, &key, found);
-    if (reads_twice(q)) {
-        q->op.charge_ru *= CHARGE_STRONG_READ_FACTOR;
-    }
-    return code;
+    q->range = container_route(q->container->tiles, &key.epk);
+    TRY(sql_check_session(q, &key.epk, &key.epk));
+    return item_read(account_items(q->front->account), &q->op, q->container, &key, found);
 }
 
-/* An item addressed by rid has no partition key in its address; its number does not lead to it, so the key header must be there and the
- * id is looked up from the item feed of that key. */
-typedef struct by_rid {
-    uint64_t number;
-    arena *arena;
-    slice id;
-} by_rid;
-
-static bool match_number(void *context, const item_found *found) {
-    by_rid *wanted = context;
-    bson_iter_t it;
-    if (found->head.number == wanted->number && doc_find_key(found->body, SLICE_LIT("id"), &it)) {
-        wanted->id = arena_copy(wanted->arena, doc_text(&it));
-    }
-    return false;
-}
-
+/* An item addressed by rid has no partition key in its address; its number does not lead to it, so the key header must be there. */
 static err resolve_rid(sql_request *q) {
     if (!q->route.child_by_rid) {
         return OK;
     }
     item_key key;
-    by_rid wanted = {.number = rid_number(&q->route.child_rid), .arena = q->http->arena};
-    op unused;
-    bool more;
+    slice id;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &key));
-    op_init(&unused, q->http->arena, q->op.now_s);
-    item_scope scope = {.range = container_route(q->container, &key.epk), .partition = &key};
-    uint64_t after = wanted.number - 1;
-    TRY(item_feed(account_items(q->front->account), &unused, q->container, &scope, &after, 1, match_number, &wanted, &more));
+    err code = item_id_of(account_items(q->front->account), &q->op, q->container, &key, rid_number(&q->route.child_rid), &id);
     container_give(q->container);
     q->container = NULL;
-    if (wanted.id.n) {
-        q->route.child = wanted.id;
-    }
-    return OK;
+    q->route.child = code == OK ? id : q->route.child;
+    return code == E_NOT_FOUND ? OK : code; /* then it may be a name that looks like one */
 }
 
 void sql_item_read(sql_request *q) {
@@ -90,7 +56,7 @@ void sql_item_read(sql_request *q) {
     bool same = known.n && item_etag_matches(known, found.head.lsn, found.head.ts);
     sql_start(q, same ? 304 : 200);
     sql_add_etag(q, found.head.lsn, found.head.ts);
-    sql_add_range(q, found.range, atomic_load_explicit(&found.range->lsn, memory_order_acquire));
+    sql_add_range(q, item_mark_of(found.range));
     buf *fields = sql_fields(q);
     buf_add_lit(fields, "x-ms-item-lsn: ");
     buf_add_u64(fields, found.head.lsn);
@@ -118,9 +84,9 @@ static err failure_of(sql_request *q) {
 static void written(sql_request *q) {
     item_op *item = &q->one;
     err code = failure_of(q);
-    op_charge(&q->op, code == OK ? item_commit_charge(&q->commit) : CHARGE_FAILED);
+    item_commit_charge(&q->commit);
+    q->range = item->range ? item->range : q->range;
     if (code != OK) {
-        item_commit_give(&q->commit);
         sql_fail(q, code);
         return;
     }
@@ -128,18 +94,17 @@ static void written(sql_request *q) {
     if (item->kind != ITEM_DELETE) {
         sql_add_etag(q, item->after.lsn, item->after.ts);
     }
-    sql_add_range(q, q->range, item->after.lsn);
-    sql_add_usage(q, q->range, 1);
+    sql_add_range(q, (item_mark){item->range->id, item->range->segment, item->after.lsn});
+    sql_add_usage(q, &item->range, 1);
     buf *out = sql_start_body(q);
     if (item->kind != ITEM_DELETE && !wants_minimal(q)) {
         sql_write_item(out, q->container, item->result, &item->after);
     }
-    item_commit_give(&q->commit);
     sql_end(q);
 }
 
 static void submit_one(sql_request *q) {
-    q->range = container_route(q->container, &q->one.key.epk);
+    q->range = container_route(q->container->tiles, &q->one.key.epk);
     q->commit = (item_commit){.ops = &q->one, .n = 1, .atomic = true, .range_id = -1};
     sql_submit_items(q, written);
 }

@@ -25,7 +25,27 @@ static void add_resource(bson_t *doc, const offer *o) {
     buf_free(&text);
 }
 
-static void add_content(bson_t *doc, const offer *o) {
+static void add_lanes(bson_t *content, const offer *o) {
+    bson_t list, one;
+    bson_append_array_begin(content, "throughputBuckets", -1, &list);
+    for (unsigned i = 0, n = 0; i < BUCKET_LANES; i++) {
+        if (o->lanes[i]) {
+            char key[4] = {(char)('0' + n++)};
+            bson_append_document_begin(&list, key, 1, &one);
+            bson_append_int32(&one, "id", -1, (int32_t)i + 1);
+            bson_append_int32(&one, "maxThroughputPercentage", -1, o->lanes[i]);
+            bson_append_document_end(&list, &one);
+        }
+    }
+    bson_append_array_end(content, &list);
+}
+
+static bool has_lanes(const offer *o) {
+    static const uint8_t none[sizeof o->lanes];
+    return memcmp(o->lanes, none, sizeof none) != 0;
+}
+
+static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
     bson_t content, settings;
     bson_append_document_begin(doc, "content", -1, &content);
     bson_append_int32(&content, "offerThroughput", -1, (int32_t)throughput_provisioned(o->throughput));
@@ -36,13 +56,16 @@ static void add_content(bson_t *doc, const offer *o) {
     }
     bson_append_document_begin(&content, "offerMinimumThroughputParameters", -1, &settings);
     bson_append_int32(&settings, "maxThroughputEverProvisioned", -1, (int32_t)o->highest);
-    bson_append_int32(&settings, "maxConsumedStorageEverInKB", -1, 0);
+    bson_append_int64(&settings, "maxConsumedStorageEverInKB", -1, (int64_t)(state->storage / 1024));
     bson_append_document_end(&content, &settings);
+    if (has_lanes(o)) {
+        add_lanes(&content, o);
+    }
     bson_append_document_end(doc, &content);
 }
 
 /* As BSON, so that queries can look into it. In place: a bson_t may point into itself and cannot be copied. */
-static void make_document(const offer *o, bson_t *doc) {
+static void make_document(const offer *o, const offer_state *state, bson_t *doc) {
     char etag[ITEM_ETAG_BYTES + 1];
     bson_init(doc);
     item_etag(etag, o->version, (uint32_t)o->ts);
@@ -50,7 +73,7 @@ static void make_document(const offer *o, bson_t *doc) {
     bson_append_utf8(doc, "offerType", -1, "Invalid", -1);
     add_text(doc, "offerResourceId", &o->resource, "", "");
     bson_append_utf8(doc, "offerVersion", -1, "V2", -1);
-    add_content(doc, o);
+    add_content(doc, o, state);
     add_text(doc, "id", &o->rid, "", "");
     add_text(doc, "_rid", &o->rid, "", "");
     add_text(doc, "_self", &o->rid, "offers/", "/");
@@ -64,14 +87,15 @@ static slice view(const bson_t *doc) {
 
 static void answer(sql_request *q, const offer *o) {
     bson_t doc;
-    make_document(o, &doc);
+    offer_state state = account_offer_state(q->front->account, o);
+    make_document(o, &state, &doc);
     sql_start(q, 200);
     sql_add_etag(q, o->version, (uint32_t)o->ts);
     sql_add_account(q);
     buf_addf(sql_fields(q),
-             "x-ms-cosmos-min-throughput: %u\r\nx-ms-offer-replace-pending: false\r\nx-ms-cosmos-instant-scale-up-value: %d\r\n"
+             "x-ms-cosmos-min-throughput: %u\r\nx-ms-offer-replace-pending: %s\r\nx-ms-cosmos-instant-scale-up-value: %u\r\n"
              "x-ms-cosmos-offer-max-allowed-throughput: %d\r\n",
-             throughput_minimum(o), THROUGHPUT_FIXED_MAX, THROUGHPUT_MAX);
+             state.least, state.pending ? "true" : "false", state.instant, THROUGHPUT_MAX);
     json_from_bson(sql_start_body(q), view(&doc));
     bson_destroy(&doc);
     sql_end(q);
@@ -85,7 +109,7 @@ static bool list_one(void *context, const offer *o) {
         return false;
     }
     bson_t doc;
-    make_document(o, &doc);
+    make_document(o, &(offer_state){0}, &doc);
     if (query_filter_passes(&l->filter, view(&doc))) {
         sql_listing_add(l);
         json_from_bson(&l->body, view(&doc));
@@ -156,6 +180,43 @@ static err read_setting(sql_request *q, slice body, throughput_setting *setting_
     return op_fail(&q->op, E_BAD_REQUEST, "The offer's content has neither offerThroughput nor offerAutopilotSettings.maxThroughput.");
 }
 
+static bool read_lane(slice bucket, uint8_t *lanes) {
+    bson_iter_t id, percent;
+    if (!doc_find_key(bucket, SLICE_LIT("id"), &id) || !doc_find_key(bucket, SLICE_LIT("maxThroughputPercentage"), &percent) ||
+        !BSON_ITER_HOLDS_NUMBER(&id) || !BSON_ITER_HOLDS_NUMBER(&percent)) {
+        return false;
+    }
+    int64_t number = bson_iter_as_int64(&id), value = bson_iter_as_int64(&percent);
+    if (number < 1 || number > BUCKET_LANES || value < 1 || value > 100 || lanes[number - 1]) {
+        return false;
+    }
+    lanes[number - 1] = (uint8_t)value;
+    return true;
+}
+
+/* content.throughputBuckets: [{"id": 1, "maxThroughputPercentage": 20}, …]; not there: they stay as they are. */
+static err read_lanes(sql_request *q, slice body) {
+    doc_path path = {.steps = (slice[]){SLICE_LIT("content"), SLICE_LIT("throughputBuckets")}, .steps_n = 2};
+    bson_iter_t it, each;
+    if (!doc_find(body, &path, &it) || BSON_ITER_HOLDS_NULL(&it)) {
+        return OK;
+    }
+    uint8_t *lanes = arena_array(q->http->arena, uint8_t, BUCKET_LANES);
+    bool good = BSON_ITER_HOLDS_ARRAY(&it) && bson_iter_recurse(&it, &each);
+    while (good && bson_iter_next(&each)) {
+        uint32_t n = 0;
+        const uint8_t *p = NULL;
+        if (BSON_ITER_HOLDS_DOCUMENT(&each)) {
+            bson_iter_document(&each, &n, &p);
+        }
+        good = n && read_lane(slice_of(p, n), lanes);
+    }
+    q->change.lanes = lanes;
+    return good ? OK
+                : op_fail(&q->op, E_BAD_REQUEST,
+                          "throughputBuckets must be at most five of {\"id\": 1 to 5, \"maxThroughputPercentage\": 1 to 100}.");
+}
+
 static void replaced(sql_request *q) {
     op_charge(&q->op, CHARGE_METADATA_WRITE);
     q->change.base.code == OK ? answer(q, &q->change.offer_out) : sql_fail(q, q->change.base.code);
@@ -167,5 +228,6 @@ void sql_offer_replace(sql_request *q) {
     err code = find_rid(q, &q->change.offer_rid);
     code = code != OK ? code : sql_body(q, JSON_OBJECT, &body);
     code = code != OK ? code : read_setting(q, body, &q->change.throughput);
+    code = code != OK ? code : read_lanes(q, body);
     code == OK ? sql_submit_change(q, account_replace_offer, replaced) : sql_fail(q, code);
 }

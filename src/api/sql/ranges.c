@@ -1,8 +1,19 @@
 /* GET …/pkranges and …/pkranges/{id}: the physical partitions, as SDKs read them to route requests. */
 #include "api/sql/sql_int.h"
 
+/* The range's part of the container's throughput. */
+static double fraction(const container_tiles *tiles, size_t i) {
+    double own = 0, all = 0;
+    for (size_t j = 0; j < tiles->map->n; j++) {
+        double rate = atomic_load_explicit(&container_range_bucket(tiles->ranges[j])->rate, memory_order_relaxed);
+        own = j == i ? rate : own;
+        all += rate;
+    }
+    return all > 0 ? own / all : 1.0 / (double)tiles->map->n;
+}
+
 static void write_range(buf *out, const container *c, size_t i) {
-    const partition_range *range = &c->space->map->ranges[i];
+    const partition_range *range = &c->tiles->map->ranges[i];
     rid in = sql_container_rid(c), database = rid_database_of(&in), r = rid_child(in, RID_PKRANGE, (uint64_t)range->id + 1);
     char etag[ITEM_ETAG_BYTES + 1];
     item_etag(etag, c->version, (uint32_t)c->ts);
@@ -21,18 +32,18 @@ static void write_range(buf *out, const container *c, size_t i) {
     buf_add_lit(out, "/pkranges/");
     rid_write(out, &r);
     buf_add_lit(out, "/\",\"throughputFraction\":");
-    json_add_double(out, 1.0 / (double)c->space->map->n);
+    json_add_double(out, fraction(c->tiles, i));
     buf_addf(out, ",\"status\":\"%s\",\"parents\":[", partition_status_text(range->status));
     for (uint32_t p = 0; p < range->parents_n; p++) {
         buf_addf(out, "%s\"%u\"", p ? "," : "", range->parents[p]);
     }
     buf_addf(out, "],\"ownedArchivalPKRangeIds\":[],\"_ts\":%ld,\"lsn\":%lu}", (long)c->ts,
-             (unsigned long)atomic_load_explicit(&c->space->ranges[i].lsn, memory_order_relaxed));
+             (unsigned long)atomic_load_explicit(&c->tiles->ranges[i]->lsn, memory_order_relaxed));
 }
 
 /* The map's version: readers who have it get 304 (If-None-Match with A-IM, as the .NET and Java SDKs poll it). */
 static slice map_etag(sql_request *q) {
-    return arena_printf(q->http->arena, "\"%u\"", q->container->space->map->next_id);
+    return arena_printf(q->http->arena, "\"%u\"", q->container->tiles->map->next_id);
 }
 
 static void answer_same(sql_request *q) {
@@ -44,40 +55,54 @@ static void answer_same(sql_request *q) {
     sql_end(q);
 }
 
+/* "7" of an earlier answer: ranges made since then have ids from 7 on. Anything else: all of them. */
+static uint32_t known_before(const sql_request *q) {
+    slice etag = sql_get(q, FIELD_IF_NONE_MATCH);
+    uint64_t number = 0;
+    bool quoted = etag.n > 2 && etag.p[0] == '"' && etag.p[etag.n - 1] == '"';
+    bool known = sql_has(q, FIELD_A_IM) && quoted && slice_to_u64(slice_of(etag.p + 1, etag.n - 2), &number) &&
+                 number <= q->container->tiles->map->next_id;
+    return known ? (uint32_t)number : 0;
+}
+
+static size_t write_ranges(buf *out, const container *c, uint32_t from_id) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->tiles->map->n; i++) {
+        if (c->tiles->map->ranges[i].id >= from_id) {
+            if (n++) {
+                buf_add_byte(out, ',');
+            }
+            write_range(out, c, i);
+        }
+    }
+    return n;
+}
+
+/* All of them in one page, whatever the page size: pages of a map that changes between them would not fit together. */
 void sql_range_list(sql_request *q) {
-    uint32_t after;
-    size_t max, n = 0;
-    err code = sql_page_size(q, &max);
-    code = code != OK ? code : sql_continuation_number(q, &after);
-    code = code != OK ? code : sql_find_container(q);
+    err code = sql_find_container(q);
     if (code != OK) {
         sql_fail(q, code);
         return;
     }
-    if (sql_has(q, FIELD_A_IM) && slice_eq(sql_get(q, FIELD_IF_NONE_MATCH), map_etag(q))) {
+    uint32_t known = known_before(q);
+    if (known == q->container->tiles->map->next_id) {
         answer_same(q);
         return;
     }
-    const container *c = q->container;
-    size_t last = after + max < c->space->map->n ? after + max : c->space->map->n;
-    rid in = sql_container_rid(c);
+    rid in = sql_container_rid(q->container);
+    buf list = buf_init(BUF_NO_LIMIT);
+    size_t n = write_ranges(&list, q->container, known);
     sql_start(q, 200);
     sql_field_text(q, "etag", map_etag(q));
     sql_add_account(q);
-    sql_add_container_paths(q, c);
-    buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", last > after ? last - after : 0);
-    if (last < c->space->map->n) {
-        sql_add_continuation_number(q, (uint32_t)last);
-    }
+    sql_add_container_paths(q, q->container);
+    buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", n);
     buf *out = sql_start_body(q);
     sql_feed_open(out, &in, "PartitionKeyRanges");
-    for (size_t i = after; i < last; i++, n++) {
-        if (n) {
-            buf_add_byte(out, ',');
-        }
-        write_range(out, c, i);
-    }
+    buf_add_slice(out, buf_view(&list));
     sql_feed_close(out, n);
+    buf_free(&list);
     sql_end(q);
 }
 
@@ -86,7 +111,7 @@ void sql_range_read(sql_request *q) {
     const partition_range *range = NULL;
     err code = sql_find_container(q);
     if (code == OK && slice_to_u64(q->route.child, &id) && id <= UINT32_MAX) {
-        range = partition_map_by_id(q->container->space->map, (uint32_t)id);
+        range = partition_map_by_id(q->container->tiles->map, (uint32_t)id);
     }
     if (code != OK || !range) {
         sql_fail(q, code != OK ? code : E_NOT_FOUND);
@@ -95,6 +120,6 @@ void sql_range_read(sql_request *q) {
     sql_start(q, 200);
     sql_field_text(q, "etag", map_etag(q));
     sql_add_container_paths(q, q->container);
-    write_range(sql_start_body(q), q->container, (size_t)(range - q->container->space->map->ranges));
+    write_range(sql_start_body(q), q->container, (size_t)(range - q->container->tiles->map->ranges));
     sql_end(q);
 }

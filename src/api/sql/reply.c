@@ -102,18 +102,18 @@ static void add_number(buf *out, const char *name, uint64_t value) {
     buf_add_lit(out, "\r\n");
 }
 
-void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn) {
+void sql_add_range(sql_request *q, item_mark mark) {
     buf *out = sql_fields(q);
     buf_add_lit(out, replica_fields);
-    add_number(out, "x-ms-documentdb-partitionkeyrangeid: ", range->id);
-    add_number(out, "x-ms-cosmos-physical-partition-id: ", range->segment);
-    add_number(out, "lsn: ", lsn);
-    add_number(out, "x-ms-cosmos-llsn: ", lsn);
-    add_number(out, "x-ms-global-committed-lsn: ", lsn);
+    add_number(out, "x-ms-documentdb-partitionkeyrangeid: ", mark.range_id);
+    add_number(out, "x-ms-cosmos-physical-partition-id: ", mark.segment);
+    add_number(out, "lsn: ", mark.lsn);
+    add_number(out, "x-ms-cosmos-llsn: ", mark.lsn);
+    add_number(out, "x-ms-global-committed-lsn: ", mark.lsn);
     buf_add_lit(out, "x-ms-session-token: ");
-    buf_add_u64(out, range->id);
+    buf_add_u64(out, mark.range_id);
     buf_add_lit(out, ":-1#");
-    buf_add_u64(out, lsn);
+    buf_add_u64(out, mark.lsn);
     buf_add_lit(out, "\r\n");
     sql_add_container_paths(q, q->container);
 }
@@ -131,20 +131,27 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
     buf_add_lit(out, "\r\n");
 }
 
-void sql_add_usage(sql_request *q, const container_range *ranges, size_t n) {
+/* In KB. A container's quota is that of a physical partition, as on the service, or a fixed container's. */
+void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n) {
     buf *out = sql_fields(q);
-    uint64_t items = 0, bytes = 0;
+    const account_rules *rules = account_get_rules(q->front->account);
+    uint64_t items = 0, bytes = 0, index_bytes = 0;
+    uint64_t quota = (q->container->key.n ? rules->range_bytes : rules->fixed_bytes) / 1024;
     for (size_t i = 0; i < n; i++) {
-        items += atomic_load_explicit(&ranges[i].items, memory_order_relaxed);
-        bytes += atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
+        items += atomic_load_explicit(&ranges[i]->items, memory_order_relaxed);
+        bytes += atomic_load_explicit(&ranges[i]->bytes, memory_order_relaxed);
+        index_bytes += atomic_load_explicit(&ranges[i]->index_bytes, memory_order_relaxed);
     }
-    buf_add_lit(out, "x-ms-resource-quota: documentSize=10240;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;\r\n"
-                     "x-ms-resource-usage: documentSize=0;documentsSize=");
+    buf_add_lit(out, "x-ms-resource-quota: documentSize=10240;documentsSize=");
+    buf_add_u64(out, quota);
+    buf_add_lit(out, ";documentsCount=-1;collectionSize=");
+    buf_add_u64(out, quota);
+    buf_add_lit(out, ";\r\nx-ms-resource-usage: documentSize=0;documentsSize=");
     buf_add_u64(out, bytes / 1024);
     buf_add_lit(out, ";documentsCount=");
     buf_add_u64(out, items);
     buf_add_lit(out, ";collectionSize=");
-    buf_add_u64(out, bytes / 1024);
+    buf_add_u64(out, (bytes + index_bytes) / 1024);
     buf_add_lit(out, ";\r\n");
 }
 
@@ -153,6 +160,7 @@ buf *sql_start_body(sql_request *q) {
 }
 
 void sql_end(sql_request *q) {
+    item_commit_give(&q->commit);
     database_give(q->database);
     if (q->container) {
         container_give(q->container);
@@ -186,8 +194,7 @@ void sql_deleted(sql_request *q) {
 static void add_session(sql_request *q, const err_entry *entry) {
     const container *c = q->container;
     if (c && c->space) {
-        const container_range *range = q->range ? q->range : &c->space->ranges[0];
-        sql_add_range(q, range, atomic_load_explicit(&range->lsn, memory_order_acquire));
+        sql_add_range(q, item_mark_of(q->range ? q->range : c->tiles->ranges[0]));
     } else if (entry->http_status != 401) {
         sql_add_account(q);
     }
@@ -228,6 +235,9 @@ void sql_fail(sql_request *q, err code) {
     sql_start(q, entry->http_status);
     if (entry->http_substatus) {
         add_number(sql_fields(q), "x-ms-substatus: ", entry->http_substatus);
+    }
+    if (code == E_THROTTLED) {
+        add_number(sql_fields(q), "x-ms-retry-after-ms: ", q->op.retry_after_ms);
     }
     add_session(q, entry);
     if (code == E_UNAUTHORIZED || code == E_NO_AUTHORIZATION || code == E_BAD_AUTHORIZATION) {

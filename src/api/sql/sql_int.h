@@ -34,7 +34,7 @@ struct sql_request {
 
     database *database; /* references, given back when the request ends */
     container *container;
-    const container_range *range; /* of the container, once it is known which */
+    const container_range *range; /* of the container's tiles or the commit's, once it is known which */
     bool key_given;               /* the partition key header is there */
     pkey partition;
 
@@ -70,12 +70,12 @@ MUST_CHECK err sql_partition_key(sql_request *q);                               
 MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* of the range that the request names */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
-MUST_CHECK err sql_check_session(sql_request *q, const container_range *range); /* the range has reached the client's session token */
-const pkey *sql_header_key(const sql_request *q);                               /* NULL if not given */
+MUST_CHECK err sql_check_session(sql_request *q, const epk *min, const epk *max); /* the ranges of [min, max] have reached the token */
+const pkey *sql_header_key(const sql_request *q);                                 /* NULL if not given */
 
 /* ---- going to the committer and back ---- */
-void sql_submit_items(sql_request *q, void (*resume)(sql_request *q));
-void sql_change_init(sql_request *q); /* names from the path, etag from the fields */
+void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* or answers: the range's share is spent */
+void sql_change_init(sql_request *q);                                  /* names from the path, etag from the fields */
 void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q));
 
 /* ---- answering: each ends the request ---- */
@@ -85,12 +85,12 @@ void sql_deleted(sql_request *q);                /* a database or a container */
 void sql_start(sql_request *q, unsigned status); /* status and the fields every answer has, the charge among them */
 buf *sql_fields(sql_request *q);
 void sql_field_text(sql_request *q, const char *name, slice value);
-void sql_add_range(sql_request *q, const container_range *range, uint64_t lsn); /* session token, range id, lsn, content path */
+void sql_add_range(sql_request *q, item_mark mark); /* session token, range id, lsn, content path */
 void sql_add_database_path(sql_request *q, const database *d);
 void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
-void sql_add_usage(sql_request *q, const container_range *ranges, size_t n);
+void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n);
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
 

@@ -1,0 +1,367 @@
+/* The balancer: once a second it turns meters into history, lets shares follow the load if asked to, and looks at every container for
+ * ranges that must be split or may be merged (partition/plan.h decides); in between it moves items after splits, a little at a time. */
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "account/account_int.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "throughput/shares.h"
+
+enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 128, MOVE_PAUSE_MS = 5, ROUND_MS = 1000 };
+
+/* ---- what a container needs ---- */
+
+static uint64_t stored_bytes(const container_range *range) {
+    return atomic_load_explicit(&range->bytes, memory_order_relaxed) + atomic_load_explicit(&range->index_bytes, memory_order_relaxed);
+}
+
+static double head_of(const epk *e, const pkey_definition *key) {
+    double head = 0, most = key->version == 1 && key->kind == PKEY_HASH ? 256 : 0x40; /* hashes of V2 end before 0x40… */
+    double unit = 1;
+    for (size_t i = 0; i < e->n && i < 7; i++, unit /= 256) {
+        head += e->bytes[i] * unit;
+    }
+    return head < most ? head : most;
+}
+
+static void describe(const container *c, const container_tiles *tiles, plan_range *ranges) {
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        const container_range *range = tiles->ranges[i];
+        uint64_t partitions = atomic_load_explicit(&range->partitions, memory_order_relaxed);
+        ranges[i] = (plan_range){
+            .bytes = stored_bytes(range),
+            .partitions = partitions,
+            .width = head_of(&tiles->map->ranges[i].max, &c->key) - head_of(&tiles->map->ranges[i].min, &c->key),
+            .busy = partitions && partitions == atomic_load_explicit(&range->uncut, memory_order_relaxed),
+        };
+    }
+}
+
+static plan_step plan(account *a, const container *c, const container_tiles *tiles, double total) {
+    plan_limits limits = {
+        .throughput = total,
+        .range_most = a->rules.range_throughput,
+        .range_bytes = a->rules.range_bytes,
+        .ranges_max = PARTITION_RANGES_MAX,
+        .merges = !a->rules.no_merges,
+        .fixed = c->key.n == 0,
+    };
+    plan_range few[16] = {0}, *ranges = tiles->map->n <= 16 ? few : mem_alloc(tiles->map->n * sizeof *ranges);
+    describe(c, tiles, ranges);
+    plan_step step = plan_next(&limits, ranges, tiles->map->n);
+    if (ranges != few) {
+        free(ranges);
+    }
+    return step;
+}
+
+static bool range_leaves(const range_sources *sources) {
+    bool leaves = false;
+    for (size_t i = 0; i < sources->n; i++) {
+        leaves = leaves || sources->list[i].leaving;
+    }
+    return leaves;
+}
+
+static const container_range *leaving_range(const container_tiles *tiles) {
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        if (range_leaves(&tiles->sources[i])) {
+            return tiles->ranges[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- the list of what is to be done ---- */
+
+typedef struct work {
+    container *container;
+    double total;
+    bool moves;
+} work;
+
+/* Serverless containers grow with their ranges: throughput never asks for more. */
+static double total_of(account *a, const container_node *node) {
+    return a->rules.serverless ? 0 : account__provision(a, node).total;
+}
+
+static size_t find_work(account *a, work *list) {
+    size_t n = 0;
+    pthread_rwlock_rdlock(&a->lock);
+    for (container_node *node = a->containers_by_rid; node && n < WORK_MAX; node = node->by_rid.next) {
+        container *c = node->container;
+        double total = total_of(a, node);
+        bool moves = leaving_range(c->tiles) != NULL;
+        if (moves || plan(a, c, c->tiles, total).reason != PLAN_NOTHING) {
+            list[n++] = (work){container_take(c), total, moves};
+        }
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return n;
+}
+
+/* ---- splitting and merging ---- */
+
+static bool take_step(account *a, const work *w) {
+    container_tiles *tiles = container_space_newest(w->container->space);
+    plan_step step = plan(a, w->container, tiles, w->total);
+    bool go_on = step.reason != PLAN_NOTHING;
+    if (go_on) {
+        container_range *first = tiles->ranges[step.first];
+        reshape_request request = {w->container, first->id, step.n, step.parts, step.reason};
+        err code = account__reshape(a, &request);
+        if (code == E_BAD_REQUEST) { /* it has partitions, but none can be told from the next: not again until that changes */
+            atomic_store(&first->uncut, atomic_load(&first->partitions));
+        }
+        go_on = code == OK;
+    }
+    container_tiles_give(tiles);
+    return go_on;
+}
+
+static void reshape_all(account *a, const work *w) {
+    for (int i = 0; i < STEPS_MAX && take_step(a, w); i++) {
+    }
+}
+
+/* ---- moving ---- */
+
+typedef struct waited_move {
+    item_move base;
+    sem_t done;
+} waited_move;
+
+static void move_is_done(item_move *m) {
+    sem_post(&((waited_move *)m)->done);
+}
+
+static err move_some(account *a, container *c, uint32_t range_id, bool *ended_out) {
+    waited_move w = {.base = {.items = &a->items, .container = c, .range_id = range_id, .cost_max = MOVE_COST, .done = move_is_done}};
+    sem_init(&w.done, 0, 0);
+    item_move_submit(&w.base);
+    while (sem_wait(&w.done) != 0) {
+    }
+    sem_destroy(&w.done);
+    *ended_out = w.base.ended;
+    return w.base.base.code;
+}
+
+/* One step of one range. False: there is nothing (more) to move, or it cannot be done now. */
+static bool move_step(account *a, container *c) {
+    container_tiles *tiles = container_space_newest(c->space);
+    const container_range *range = leaving_range(tiles);
+    bool ended = false, go_on = range != NULL;
+    if (range) {
+        err code = move_some(a, c, range->id, &ended);
+        if (code == OK && ended) {
+            code = account__forget_sources(a, c, range->id);
+        }
+        go_on = code == OK;
+    }
+    container_tiles_give(tiles);
+    return go_on;
+}
+
+static void pause_ms(unsigned ms) {
+    struct timespec t = {.tv_nsec = (long)ms * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* ---- meters and shares ---- */
+
+static void tick_ranges(account *a, const container_tiles *tiles, int64_t second) {
+    (void)a;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        container_range *range = tiles->ranges[i];
+        meter_tick(&range->meter, second, atomic_load_explicit(&container_range_bucket(range)->rate, memory_order_relaxed));
+    }
+}
+
+/* What each range was asked for in the last second, the refused requests at the usual charge. */
+static void follow_load(account *a, const container_tiles *tiles, double total) {
+    size_t n = tiles->map->n;
+    share_rule rule = {.total = total, .most = a->rules.range_throughput, .least_part = 0.1};
+    double *demand = mem_alloc(2 * n * sizeof *demand), *shares = demand + n;
+    for (size_t i = 0; i < n; i++) {
+        meter_sample last = meter_last(&tiles->ranges[i]->meter);
+        double usual = atomic_load_explicit(&container_range_bucket(tiles->ranges[i])->usual_charge, memory_order_relaxed);
+        demand[i] = (double)last.ru + last.throttled * usual;
+    }
+    shares_follow(&rule, demand, shares, n);
+    for (size_t i = 0; i < n; i++) {
+        bucket_set_rate(container_range_bucket(tiles->ranges[i]), shares[i], clock_monotonic_us(a->items.clock) * 1000);
+    }
+    free(demand);
+}
+
+static void tick_all(account *a, int64_t second) {
+    pthread_rwlock_rdlock(&a->lock);
+    for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
+        const container_tiles *tiles = node->container->tiles;
+        tick_ranges(a, tiles, second);
+        if (a->rules.follow_load && !a->rules.unlimited && tiles->map->n > 1) {
+            provision p = account__provision(a, node);
+            if (!p.shared) {
+                follow_load(a, tiles, p.total);
+            }
+        }
+    }
+    pthread_rwlock_unlock(&a->lock);
+}
+
+/* ---- autoscale: a tenth of a gigabyte for each RU/s, then the most is raised ---- */
+
+static bool find_outgrown(account *a, offer *offer_out, uint32_t *value_out) {
+    bool found = false;
+    pthread_rwlock_rdlock(&a->lock);
+    for (offer_node *node = a->offers; node && !found; node = node->by_number.next) {
+        if (node->offer.throughput.kind == THROUGHPUT_AUTOSCALE) {
+            uint64_t gigabytes = account__offer_state(a, &node->offer).storage >> 30, needed = gigabytes * 10;
+            *value_out = (uint32_t)((needed + AUTOSCALE_STEP - 1) / AUTOSCALE_STEP * AUTOSCALE_STEP);
+            *offer_out = node->offer;
+            found = *value_out > node->offer.throughput.value && *value_out <= THROUGHPUT_MAX;
+        }
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return found;
+}
+
+typedef struct waited_change {
+    account_change base;
+    sem_t done;
+} waited_change;
+
+static void change_is_done(account_change *change) {
+    sem_post(&((waited_change *)change)->done);
+}
+
+static void raise_outgrown(account *a) {
+    offer o;
+    uint32_t value;
+    if (!find_outgrown(a, &o, &value)) {
+        return;
+    }
+    arena scratch = arena_init();
+    op operation;
+    op_init(&operation, &scratch, clock_wall_ms(a->items.clock) / 1000);
+    waited_change w = {
+        .base = {.account = a, .op = &operation, .offer_rid = o.rid, .throughput = {THROUGHPUT_AUTOSCALE, value}, .done = change_is_done}};
+    sem_init(&w.done, 0, 0);
+    account_replace_offer(&w.base);
+    while (sem_wait(&w.done) != 0) {
+    }
+    sem_destroy(&w.done);
+    arena_free(&scratch);
+}
+
+/* ---- a round ---- */
+
+static bool move_for(account *a, const work *list, size_t n, unsigned move_ms) {
+    int64_t until = clock_monotonic_us(&clock_system) + (int64_t)move_ms * 1000;
+    bool more = true;
+    while (more && clock_monotonic_us(&clock_system) < until) {
+        more = false;
+        for (size_t i = 0; i < n; i++) {
+            more = (move_ms && move_step(a, list[i].container)) || more;
+        }
+        if (more) {
+            pause_ms(MOVE_PAUSE_MS);
+        }
+    }
+    return more && n > 0;
+}
+
+bool account_balance(account *a, unsigned move_ms) {
+    work list[WORK_MAX];
+    int64_t second = clock_wall_ms(a->items.clock) / 1000;
+    pthread_mutex_lock(&a->balancer.turn);
+    if (second != a->balancer.ticked_s) {
+        a->balancer.ticked_s = second;
+        tick_all(a, second);
+        raise_outgrown(a);
+    }
+    size_t n = find_work(a, list);
+    for (size_t i = 0; i < n; i++) {
+        reshape_all(a, &list[i]);
+    }
+    bool more = move_for(a, list, n, move_ms);
+    for (size_t i = 0; i < n; i++) {
+        container_give(list[i].container);
+    }
+    pthread_mutex_unlock(&a->balancer.turn);
+    return more;
+}
+
+/* ---- the thread ---- */
+
+void account_wake(account *a) {
+    pthread_mutex_lock(&a->balancer.lock);
+    a->balancer.woken = true;
+    pthread_mutex_unlock(&a->balancer.lock);
+    if (a->balancer.running) {
+        pthread_cond_signal(&a->balancer.wake);
+    }
+}
+
+static void wait_turn(balancer *b, unsigned ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&b->lock);
+    while (!b->woken && !b->stopping && pthread_cond_timedwait(&b->wake, &b->lock, &until) == 0) {
+    }
+    b->woken = false;
+    pthread_mutex_unlock(&b->lock);
+}
+
+static bool is_stopping(balancer *b) {
+    pthread_mutex_lock(&b->lock);
+    bool stopping = b->stopping;
+    pthread_mutex_unlock(&b->lock);
+    return stopping;
+}
+
+static void *run(void *context) {
+    account *a = context;
+    while (!is_stopping(&a->balancer)) {
+        bool more = account_balance(a, ROUND_MS / 4);
+        wait_turn(&a->balancer, more ? 1 : ROUND_MS - (unsigned)(clock_wall_ms(a->items.clock) % ROUND_MS));
+    }
+    return NULL;
+}
+
+void account__start_balancer(account *a) {
+    balancer *b = &a->balancer;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    b->running = pthread_create(&b->thread, NULL, run, a) == 0;
+    if (b->running) {
+        pthread_setname_np(b->thread, "balancer");
+    } else {
+        log_error("account", "the balancer cannot be started: nothing will be split or merged", "errno=%d", errno);
+    }
+}
+
+void account__stop_balancer(account *a) {
+    balancer *b = &a->balancer;
+    if (b->running) {
+        pthread_mutex_lock(&b->lock);
+        b->stopping = true;
+        pthread_mutex_unlock(&b->lock);
+        pthread_cond_signal(&b->wake);
+        pthread_join(b->thread, NULL);
+        pthread_cond_destroy(&b->wake);
+        b->running = false;
+    }
+}

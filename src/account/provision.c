@@ -1,0 +1,151 @@
+/* Throughput from offers to ranges: who draws from what, and how much each range's bucket gives.
+ *
+ * A container with an offer of its own: each of its n ranges has a bucket of T / n, never more than a physical partition gives. One that
+ * shares its database's: the database's throughput is worth N = ceil(T / t) physical partitions with T / N each, the hash space is divided
+ * evenly among them, and a range of any of its containers draws from the one that its first key falls into. */
+#include <stdlib.h>
+
+#include "account/account_int.h"
+#include "base/memory.h"
+#include "throughput/shares.h"
+
+static int64_t now_ns(const account *a) {
+    return clock_monotonic_us(a->items.clock) * 1000;
+}
+
+uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed) {
+    if (t.kind == THROUGHPUT_NONE || fixed) {
+        return 1;
+    }
+    uint32_t n = (t.value + a->rules.range_throughput - 1) / a->rules.range_throughput;
+    return n < 1 ? 1 : n > PARTITION_RANGES_MAX ? PARTITION_RANGES_MAX : n;
+}
+
+provision account__provision(account *a, const container_node *node) {
+    static const uint8_t no_lanes[5];
+    uint32_t database = node->database->database->number, container = node->container->space->container;
+    offer_node *own = account__find_offer(a, database, container);
+    offer_node *from = own ? own : account__find_offer(a, database, 0);
+    if (!from) { /* serverless */
+        return (provision){(double)SERVERLESS_RANGE * (double)node->container->space->newest->map->n, false, no_lanes};
+    }
+    return (provision){throughput_provisioned(from->offer.throughput), !own, from->offer.lanes};
+}
+
+static void set_bucket(account *a, bucket *b, double rate, const uint8_t *lanes) {
+    atomic_store_explicit(&b->burst, a->rules.burst, memory_order_relaxed);
+    bucket_set_rate(b, a->rules.unlimited ? 0 : rate, now_ns(a));
+    for (unsigned i = 0; i < BUCKET_LANES; i++) {
+        bucket_set_lane(b, i + 1, lanes[i]);
+    }
+}
+
+static void divide_own(account *a, const container_tiles *tiles, const provision *p) {
+    share_rule rule = {.total = p->total, .most = a->rules.range_throughput, .least_part = 0.1};
+    double *shares = mem_alloc(tiles->map->n * sizeof *shares);
+    shares_equal(&rule, shares, tiles->map->n);
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        set_bucket(a, container_range_bucket(tiles->ranges[i]), shares[i], p->lanes);
+    }
+    free(shares);
+}
+
+static void draw_from_pool(const container_node *node, const container_tiles *tiles) {
+    const database_node *d = node->database;
+    partition_map *slices = partition_map_new(&node->container->key, (uint32_t)d->pool_n);
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        bucket *b = d->pool[partition_map_find(slices, &tiles->map->ranges[i].min) - slices->ranges];
+        if (container_range_bucket(tiles->ranges[i]) != b) {
+            container_range_set_bucket(tiles->ranges[i], bucket_take(b));
+        }
+    }
+    partition_map_free(slices);
+}
+
+void account__divide(account *a, container_node *node) {
+    const container_tiles *tiles = node->container->space->newest;
+    provision p = account__provision(a, node);
+    if (p.shared && node->database->pool_n) {
+        draw_from_pool(node, tiles);
+    } else {
+        divide_own(a, tiles, &p);
+    }
+}
+
+void account__free_pool(database_node *d) {
+    for (size_t i = 0; i < d->pool_n; i++) {
+        bucket_give(d->pool[i]);
+    }
+    free(d->pool);
+    d->pool = NULL;
+    d->pool_n = 0;
+}
+
+void account__divide_database(account *a, database_node *d) {
+    offer_node *shared = account__find_offer(a, d->database->number, 0);
+    if (!shared) {
+        return;
+    }
+    const offer *o = &shared->offer;
+    size_t n = account__ranges_for(a, o->throughput, false);
+    double rate = throughput_provisioned(o->throughput) / (double)n;
+    if (n != d->pool_n) {
+        account__free_pool(d);
+        d->pool = mem_zero(n * sizeof(bucket *));
+        d->pool_n = n;
+        for (size_t i = 0; i < n; i++) {
+            d->pool[i] = bucket_new(rate, a->rules.burst, now_ns(a));
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        set_bucket(a, d->pool[i], rate, o->lanes);
+    }
+    for (container_node *c = d->containers; c; c = c->by_name.next) {
+        if (!account__find_offer(a, d->database->number, c->container->space->container)) {
+            account__divide(a, c);
+        }
+    }
+}
+
+/* ---- what an offer's answer says ---- */
+
+static void add_container(account *a, const container_node *c, const offer *o, offer_state *state) {
+    const container_tiles *tiles = c->container->space->newest;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        state->storage += atomic_load_explicit(&tiles->ranges[i]->bytes, memory_order_relaxed) +
+                          atomic_load_explicit(&tiles->ranges[i]->index_bytes, memory_order_relaxed);
+    }
+    state->containers++;
+    state->ranges += (uint32_t)tiles->map->n;
+    state->pending = state->pending || tiles->map->n < account__ranges_for(a, o->throughput, c->container->key.n == 0);
+}
+
+offer_state account__offer_state(account *a, const offer *o) {
+    offer_state state = {0};
+    container_node *own = NULL;
+    database_node *d = NULL;
+    if (o->container) {
+        HASH_FIND(by_rid, a->containers_by_rid, o->resource.bytes, 8, own);
+    } else {
+        HASH_FIND(by_number, a->databases_by_number, &o->database, sizeof o->database, d);
+    }
+    if (own) {
+        add_container(a, own, o, &state);
+    }
+    for (container_node *c = d ? d->containers : NULL; c; c = c->by_name.next) {
+        if (!account__find_offer(a, o->database, c->container->space->container)) {
+            add_container(a, c, o, &state);
+        }
+    }
+    uint64_t instant = (uint64_t)a->rules.range_throughput * (o->container && state.ranges ? state.ranges : d ? d->pool_n : 1);
+    state.instant = instant > THROUGHPUT_MAX ? THROUGHPUT_MAX : (uint32_t)instant;
+    state.least = throughput_minimum(o, state.storage, o->container ? 0 : state.containers);
+    return state;
+}
+
+offer_state account_offer_state(account *a, const offer *o) {
+    pthread_rwlock_rdlock(&a->lock);
+    offer_state state = account__offer_state(a, o);
+    pthread_rwlock_unlock(&a->lock);
+    return state;
+}

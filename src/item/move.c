@@ -1,0 +1,161 @@
+/* Moving items after a split. Both new ranges begin with their items in their parent's segment, each reading past the other's. The one that
+ * has less leaves: in small commits its items go to its own segment, number and all, and when none is left the parent's segment is the
+ * other's alone. How far the move is stands in STORE_META, so a restart takes it up there. */
+#include "base/log.h"
+#include "item/stored.h"
+
+enum { COST_BYTES = 4096, STEPS_PER_COST = 8 };
+
+typedef struct mover {
+    item_work work;
+    item_move *move;
+    const range_sources *sources;
+    const partition_range *range;
+    item_place place; /* the last one looked at */
+    unsigned cost_left;
+    size_t steps_left; /* items of others cost little, but not nothing */
+} mover;
+
+/* The next segment that the range is leaving, from `segment` on. */
+static bool leaving_from(const range_sources *sources, uint32_t segment, uint32_t *segment_out) {
+    for (size_t i = 0; i < sources->n; i++) {
+        if (sources->list[i].leaving && sources->list[i].segment >= segment) {
+            *segment_out = sources->list[i].segment;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_ours(const mover *m, const epk *e) {
+    return epk_cmp(&m->range->min, e) <= 0 && epk_cmp(e, &m->range->max) < 0;
+}
+
+/* The item may be changed by the group already: what it is now is what moves. */
+static err move_one(mover *m, const item_key *key) {
+    stored_item stored;
+    err code = item__load_place(&m->work, m->place, &stored);
+    if (code == E_NOT_FOUND) {
+        return OK;
+    }
+    TRY(code);
+    item__move(&m->work, key, &stored, m->work.range->segment);
+    size_t cost = 1 + stored.body.n / COST_BYTES;
+    m->cost_left -= cost < m->cost_left ? (unsigned)cost : m->cost_left;
+    m->move->moved++;
+    store_give(&stored.pin);
+    return OK;
+}
+
+static err visit(mover *m, slice value) {
+    item_head head;
+    slice body;
+    item_key key;
+    if (!layout_head_read(value, &head, &body)) {
+        return E_STORE_CORRUPT;
+    }
+    TRY(item__key_of(m->work.container, body, &key));
+    return is_ours(m, &key.epk) ? move_one(m, &key) : OK;
+}
+
+/* From m->place on, as far as the cost allows. *ended_out: that was the segment's last. */
+static err move_segment(mover *m, bool *ended_out) {
+    layout_key from, to;
+    slice key, value;
+    err code = OK;
+    layout_item(&from, (item_place){m->place.segment, m->place.number + 1});
+    layout_segment(&to, m->place.segment);
+    layout_after(&to);
+    store_scan *scan = store_scan_open(m->work.group->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
+    *ended_out = false;
+    while (code == OK && m->cost_left > 0 && m->steps_left > 0) {
+        if (!store_scan_next(scan, &key, &value)) {
+            *ended_out = true;
+            break;
+        }
+        item_place before = m->place;
+        m->steps_left--;
+        code = layout_item_read(key, &m->place) ? visit(m, value) : E_STORE_CORRUPT;
+        m->place = code == OK ? m->place : before;
+    }
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
+}
+
+static err load_place(mover *m, const layout_key *k) {
+    store_value value;
+    bool of_group;
+    m->place = (item_place){0};
+    err code = commit_get(m->work.group, STORE_META, layout_view(k), &value, &of_group);
+    if (code == E_NOT_FOUND) {
+        return OK;
+    }
+    TRY(code);
+    bool read = layout_place_read(value.bytes, &m->place);
+    store_give(&value);
+    return read ? OK : E_STORE_CORRUPT;
+}
+
+static err run(mover *m) {
+    layout_key k;
+    char bytes[12];
+    bool ended;
+    uint32_t segment = 0;
+    layout_move(&k, m->work.container->space->container, m->move->range_id);
+    TRY(load_place(m, &k));
+    m->move->ended = !leaving_from(m->sources, m->place.segment, &segment);
+    if (m->move->ended) {
+        return OK;
+    }
+    if (segment != m->place.segment) {
+        m->place = (item_place){segment, 0};
+    }
+    TRY(move_segment(m, &ended));
+    if (ended) {
+        m->place = (item_place){segment + 1, 0};
+        m->move->ended = !leaving_from(m->sources, segment + 1, &segment);
+    }
+    layout_place_write(bytes, m->place);
+    store_put(&m->work.group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
+    return OK;
+}
+
+/* A range that is gone by now has nothing to move. */
+static err move_apply(commit *base, commit_group *group) {
+    item_move *move = (item_move *)base;
+    const container_tiles *tiles = move->container->space->newest;
+    const partition_range *range = partition_map_by_id(tiles->map, move->range_id);
+    move->moved = 0;
+    move->ended = move->container->space->deleted || !range;
+    if (move->ended) {
+        return OK;
+    }
+    size_t i = (size_t)(range - tiles->map->ranges);
+    arena scratch = arena_init();
+    mover m = {
+        .work = {.items = move->items,
+                 .group = group,
+                 .container = move->container,
+                 .tiles = tiles,
+                 .range = tiles->ranges[i],
+                 .arena = &scratch},
+        .move = move,
+        .sources = &tiles->sources[i],
+        .range = range,
+        .cost_left = move->cost_max,
+        .steps_left = (size_t)move->cost_max * STEPS_PER_COST,
+    };
+    err code = run(&m);
+    arena_free(&scratch);
+    return code;
+}
+
+static void move_done(commit *base) {
+    item_move *m = (item_move *)base;
+    m->done(m);
+}
+
+void item_move_submit(item_move *m) {
+    m->base = (commit){.apply = move_apply, .done = move_done};
+    committer_submit(m->items->committer, &m->base);
+}

@@ -289,7 +289,11 @@ err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t s
     err code = OK;
     *mark_out = (item_mark){0};
     while (code == OK && cursor->n && !p.full) {
-        code = read_range(&p);
+        if (cursor->stretches[0].after == UINT64_MAX) { /* as a client may send it: nothing is behind that */
+            drop_first(cursor);
+        } else {
+            code = read_range(&p);
+        }
     }
     container_tiles_give(p.tiles);
     return code;

@@ -59,19 +59,28 @@ static void add_u128(epk *e, u128 v) {
     e->n = (uint8_t)(e->n + V2_BYTES);
 }
 
-static u128 hash_v2(const pkey_value *values, size_t n) {
-    char room[LIMIT_KEY_BYTES + 64]; /* a key within limits needs no more */
-    buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
-    buf large = buf_init(BUF_NO_LIMIT);
+static u128 v2_of(slice hashed) {
+    hash128 h = hash_murmur3_128(hashed);
+    return ((u128)h.h2 << 64 | h.h1) & v2_max;
+}
+
+static u128 hash_v2_large(const pkey_value *values, size_t n) {
+    buf bytes = buf_init(BUF_NO_LIMIT);
     for (size_t i = 0; i < n; i++) {
         add_hashed(&bytes, &values[i], '\xFF');
     }
-    for (size_t i = 0; i < n && !buf_ok(&bytes); i++) {
-        add_hashed(&large, &values[i], '\xFF');
+    u128 hash = v2_of(buf_view(&bytes));
+    buf_free(&bytes);
+    return hash;
+}
+
+static u128 hash_v2(const pkey_value *values, size_t n) {
+    char room[LIMIT_KEY_BYTES + 64]; /* a key within limits needs no more */
+    buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
+    for (size_t i = 0; i < n; i++) {
+        add_hashed(&bytes, &values[i], '\xFF');
     }
-    hash128 h = hash_murmur3_128(buf_view(buf_ok(&bytes) ? &bytes : &large));
-    buf_free(&large);
-    return ((u128)h.h2 << 64 | h.h1) & v2_max;
+    return buf_ok(&bytes) ? v2_of(buf_view(&bytes)) : hash_v2_large(values, n);
 }
 
 void epk_hash_v2(const pkey_value *values, size_t n, epk *epk_out) {

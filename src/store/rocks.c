@@ -1,6 +1,6 @@
 /* The store on RocksDB.
  *
- * DIR/FORMAT   one line, "tesela data 1": marks the folder as ours, carries the format's version, and is locked by its one server
+ * DIR/FORMAT   one line, "tesela data 2": marks the folder as ours, carries the format's version, and is locked by its one server
  * DIR/db/      RocksDB's files
  *
  * Errors of the disk: before each batch the free space is looked at (free_space_ok), so that a full disk is met by refusing writes and not

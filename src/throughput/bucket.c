@@ -8,7 +8,7 @@
 
 static const int64_t SECOND = 1000000000;
 static const int64_t LOW_RESERVE = 100000000;   /* the credit that low priority leaves to high */
-static const int64_t PROMISE_MOST = 1000000000; /* behind the payment of the debt */
+static const int64_t PROMISE_MOST = 5000000000; /* behind the payment of the debt */
 static const int64_t LONG_AGO = INT64_MIN / 2;
 static const int64_t DEBT_MOST = (int64_t)1 << 60; /* 36 years: sums stay within 64 bits */
 

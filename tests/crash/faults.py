@@ -231,11 +231,11 @@ def newer_format(folder, _):
     with server(folder) as s:
         path = os.path.join(s.folder, "FORMAT")
         good = open(path, "rb").read()
-        for version in (b"2", b"17", b"2147483647"):
+        for version in (b"1", b"17", b"2147483647"):
             with open(path, "wb") as file:
                 file.write(b"tesela data " + version + b"\n")
             before = tree(s.folder)
-            refused(s, f"format {version.decode()}", "format 1")
+            refused(s, f"format {version.decode()}", "format 2")
             unharmed(s, before)
         with open(path, "wb") as file:
             file.write(good)

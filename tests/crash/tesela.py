@@ -38,7 +38,7 @@ class Server:
 
     def spawn(self):
         """Starts the process without waiting for it to be ready."""
-        command = [*self.prefix, BINARY, "serve", "--data", self.folder, "--sql-port", "0", *self.flags]
+        command = [*self.prefix, BINARY, "serve", "--data", self.folder, "--sql-port", "0", "--throttling", "off", *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **(self.env or {})}, start_new_session=True

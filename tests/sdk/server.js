@@ -49,7 +49,7 @@ export class Server {
     server.data = data ?? mkdtempSync(join(tmpdir(), "tesela-test-"));
     server.stderr = "";
     const started = performance.now();
-    server.child = spawn(binary, ["serve", "--data", server.data, "--sql-port", "0", ...flags], {
+    server.child = spawn(binary, ["serve", "--data", server.data, "--sql-port", "0", "--throttling", "off", ...flags], {
       stdio: ["ignore", "pipe", "pipe"],
       env: cleanEnvironment(env),
     });

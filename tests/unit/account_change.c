@@ -45,7 +45,7 @@ static bool list_database(void *context, const database *d) {
 
 static bool list_container(void *context, const container *c) {
     buf_add_slice(context, c->id);
-    buf_addf(context, "(%zu) ", c->space->map->n);
+    buf_addf(context, "(%zu) ", c->tiles->map->n);
     return true;
 }
 
@@ -133,14 +133,14 @@ static void containers_come_and_go(void **state) {
     assert_string_equal(listing("d"), "one(1) two(5) ");
     assert_memory_not_equal(one->rid, other->rid, 8);
     unsigned char rid_before[8];
-    uint32_t number_before = one->space->container, segment_before = one->space->ranges[0].segment;
+    uint32_t number_before = one->space->container, segment_before = one->tiles->ranges[0]->segment;
     memcpy(rid_before, one->rid, 8);
     harness_restart(&h);
     assert_string_equal(listing("d"), "one(1) two(5) ");
     container *again = harness_found(&h, "d", "one");
     assert_memory_equal(again->rid, rid_before, 8);
     assert_int_equal(again->space->container, number_before);
-    assert_int_equal(again->space->ranges[0].segment, segment_before);
+    assert_int_equal(again->tiles->ranges[0]->segment, segment_before);
     container_give(again);
     assert_int_equal(harness_delete_container(&h, "d", "one"), OK);
     assert_int_equal(harness_delete_container(&h, "d", "one"), E_NOT_FOUND);
@@ -160,9 +160,9 @@ static void a_name_made_again_is_empty(void **state) {
     uint32_t last_number = 0, last_segment = 0;
     for (int i = 0; i < 5; i++) {
         container *c = make("d", "{\"id\":\"c\"," KEY "}", 2000);
-        assert_true(c->space->container > last_number && c->space->ranges[0].segment > last_segment);
+        assert_true(c->space->container > last_number && c->tiles->ranges[0]->segment > last_segment);
         last_number = c->space->container;
-        last_segment = c->space->ranges[1].segment;
+        last_segment = c->tiles->ranges[1]->segment;
         assert_int_equal(harness_count(c), 0);
         assert_string_equal(harness_feed(&h, c, NULL, 10, 100), "");
         assert_null(harness_read(&h, c, "[\"a\"]", "1"));
@@ -362,6 +362,8 @@ static void offers_follow_their_resources(void **state) {
     assert_int_equal(harness_create_container(&h, "plain", "{\"id\":\"x\"," KEY "}", 450, &made), E_BAD_REQUEST);
     assert_int_equal(harness_create_database(&h, "x", (throughput_setting){THROUGHPUT_AUTOSCALE, 1500}), E_BAD_REQUEST);
     assert_int_equal(replace_offer(2, manual(100000)), OK);
+    assert_int_equal(replace_offer(2, manual(90000)), E_OFFER_BUSY); /* the splits of before are still to be made */
+    account_balance(h.account, 0);
     assert_int_equal(replace_offer(2, manual(900)), E_BAD_REQUEST); /* not below a hundredth of the highest */
     assert_int_equal(replace_offer(2, manual(1000)), OK);
     assert_int_equal(replace_offer(3, (throughput_setting){THROUGHPUT_AUTOSCALE, 4000}), OK);
@@ -426,7 +428,7 @@ static void write_meta(const char *key, size_t key_n, slice value) {
 static bool opens(void) {
     account *a = NULL;
     char why[256] = "";
-    account_options options = {.store = h.store, .clock = &h.clock.source, .item_cache_bytes = 1 << 20, .partition_max_throughput = 1000};
+    account_options options = {.store = h.store, .clock = &h.clock.source, .item_cache_bytes = 1 << 20, .rules = h.rules};
     err code = account_open(&options, &a, why, sizeof why);
     if (code == OK) {
         account_close(a);

@@ -27,7 +27,7 @@ static void must(bool condition, const char *what) {
 
 /* What a container is made with, it has: its ttl says which version of the settings it is. */
 static void look_at(const container *c) {
-    must(c->key.n == 1 && c->space && c->space->map->n == 2, "container");
+    must(c->key.n == 1 && c->space && c->tiles->map->n == 2, "container");
     must(c->ttl == TTL_OFF || (c->ttl >= 10 && c->ttl < 10 + ROUNDS), "ttl");
     must(slice_starts(c->id, SLICE_LIT("c")) && slice_eq(c->database_id, SLICE_LIT("d")), "names");
     must(c->settings.n > 20, "settings");
@@ -54,7 +54,8 @@ static void use_items(random_source *r, container *c, arena *a) {
     w.base.ops = &o;
     w.base.done = commit_is_done;
     sem_init(&w.waiter.done, 0, 0);
-    item_commit_submit(&w.base);
+    w.base.op = &o.op;
+    must(item_commit_submit(&w.base) == OK, "submit");
     waiter_wait(&w.waiter);
     item_commit_give(&w.base);
     code = w.base.base.code;

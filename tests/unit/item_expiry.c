@@ -491,7 +491,7 @@ static void a_damaged_item_does_not_hold_up_the_others(void **state) {
     store_batch b;
     layout_key k;
     store_value good;
-    layout_item(&k, (item_place){c->space->ranges[0].segment, first.after.number});
+    layout_item(&k, (item_place){c->tiles->ranges[0]->segment, first.after.number});
     assert_int_equal(store_get(h.store, STORE_ITEMS, NULL, layout_view(&k), &good), OK);
     store_batch_init(&b);
     store_put(&b, STORE_ITEMS, layout_view(&k), SLICE_LIT("rubbish"));

@@ -223,11 +223,11 @@ static bool count_one(void *context, const item_found *found) {
 static err feed_all(bool partition, unsigned *seen) {
     item_op o;
     assert_int_equal(harness_prepare(&h, c, &o, ITEM_READ, "[\"a\"]", "1", NULL), OK);
-    item_scope scope = {.range = container_route(c, &o.key.epk), .partition = partition ? &o.key : NULL};
-    uint64_t after = 0;
-    bool more;
+    item_cursor cursor = harness_cursor();
+    item_mark mark;
+    cursor.partition = partition ? &o.key : NULL;
     *seen = 0;
-    return item_feed(harness_items(&h), harness_op(&h), c, &scope, &after, 100, count_one, seen, &more);
+    return item_feed(harness_items(&h), harness_op(&h), c, &cursor, 100, count_one, seen, &mark);
 }
 
 /* A read that fails says so, never "not found"; a feed that fails does not end as if it were complete. */
@@ -373,8 +373,7 @@ static void an_account_is_loaded_whole_or_not_at_all(void **state) {
         for (;; n++) {
             account *again = NULL;
             char why[256] = "";
-            account_options options = {
-                .store = h.store, .clock = &h.clock.source, .item_cache_bytes = 1 << 20, .partition_max_throughput = 1000};
+            account_options options = {.store = h.store, .clock = &h.clock.source, .item_cache_bytes = 1 << 20, .rules = h.rules};
             h.plan.fired = 0;
             *kinds[k] = n;
             err code = account_open(&options, &again, why, sizeof why);

@@ -122,15 +122,11 @@ static void keys_that_hash_alike_stay_apart(void **state) {
 /* ---- scopes ---- */
 
 static const char *feed_between(const epk *min, const epk *max) {
-    collected got = {.ids = buf_init(BUF_NO_LIMIT)};
-    for (size_t i = 0; i < c->space->map->n; i++) {
-        item_scope scope = {.range = &c->space->ranges[i], .min = min, .max = max};
-        uint64_t after = 0;
-        bool more;
-        got.last = 0;
-        got.most = SIZE_MAX;
-        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &scope, &after, 1000, collect, &got, &more), OK);
-    }
+    collected got = {.ids = buf_init(BUF_NO_LIMIT), .most = SIZE_MAX};
+    item_cursor cursor = {.n = 1, .stretches = {{.min = *min, .max = *max}}};
+    item_mark mark;
+    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 1000, collect, &got, &mark), OK);
+    assert_int_equal(cursor.n, 0);
     const char *text = arena_text(&h.arena, buf_view(&got.ids));
     buf_free(&got.ids);
     return text;
@@ -194,12 +190,12 @@ static void a_page_is_of_one_moment(void **state) {
         }
         item_op o;
         assert_int_equal(harness_prepare(&h, c, &o, ITEM_READ, "[\"p1\"]", "1", NULL), OK);
-        item_scope scope = {.range = &c->space->ranges[0], .partition = partition ? &o.key : NULL};
+        item_cursor cursor = harness_cursor();
+        cursor.partition = partition ? &o.key : NULL;
         meddling m = {0};
-        uint64_t after = 0;
-        bool more;
-        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &scope, &after, 1000, meddle, &m, &more), OK);
-        assert_false(more);
+        item_mark mark;
+        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 1000, meddle, &m, &mark), OK);
+        assert_int_equal(cursor.n, 0);
         assert_int_equal(m.seen, 10);
         assert_int_equal(m.eights, 1);
         assert_string_equal(harness_feed(&h, c, partition ? "[\"p1\"]" : NULL, 4, 1000), "0 1 2 3 4 5 6 7 9 8 new ");
@@ -211,24 +207,26 @@ static void the_end_of_a_feed(void **state) {
     (void)state;
     start(KEY, 400);
     collected got = {.ids = buf_init(BUF_NO_LIMIT), .most = 2};
-    item_scope scope = {.range = &c->space->ranges[0]};
-    uint64_t after = 0;
-    bool more = true;
-    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &scope, &after, 10, collect, &got, &more), OK);
-    assert_false(more);
-    assert_int_equal(after, 0);
+    item_cursor cursor = harness_cursor();
+    item_mark mark;
+    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10, collect, &got, &mark), OK);
+    assert_int_equal(cursor.n, 0);
     put(1, 1);
     put(2, 1);
     op *o = harness_op(&h);
-    assert_int_equal(item_feed(harness_items(&h), o, c, &scope, &after, 10, collect, &got, &more), OK);
-    assert_false(more); /* a page that is full at the very end says so */
+    cursor = harness_cursor();
+    assert_int_equal(item_feed(harness_items(&h), o, c, &cursor, 10, collect, &got, &mark), OK);
+    assert_int_equal(cursor.n, 0); /* a page that is full at the very end says so */
+    assert_int_equal(mark.lsn, 2);
     assert_true(o->charge_ru >= 2 && o->charge_ru < 2.1);
-    uint64_t end = after;
-    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &scope, &after, 10, collect, &got, &more), OK);
-    assert_true(!more && after == end);
-    after = UINT64_MAX; /* as a client may send it */
-    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &scope, &after, 10, collect, &got, &more), OK);
-    assert_false(more);
+    cursor = harness_cursor();
+    cursor.stretches[0].after = got.last;
+    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10, collect, &got, &mark), OK);
+    assert_true(cursor.n == 0 && got.n == 2);
+    cursor = harness_cursor();
+    cursor.stretches[0].after = UINT64_MAX; /* as a client may send it */
+    assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10, collect, &got, &mark), OK);
+    assert_true(cursor.n == 0 && got.n == 2);
     buf_free(&got.ids);
     stop();
 }

@@ -15,6 +15,7 @@ typedef struct harness {
     store_fault_plan plan;
     clock_manual clock;
     account *account;
+    account_rules rules;
     arena arena; /* of everything that a test makes; gone with the harness */
 } harness;
 
@@ -22,14 +23,14 @@ enum { HARNESS_START_S = 1800000000 };
 
 static inline void harness_open_account(harness *h) {
     char why[256] = "";
-    account_options options = {.store = h->store, .clock = &h->clock.source, .item_cache_bytes = 1 << 20, .partition_max_throughput = 1000};
+    account_options options = {.store = h->store, .clock = &h->clock.source, .item_cache_bytes = 1 << 20, .rules = h->rules};
     if (account_open(&options, &h->account, why, sizeof why) != OK) {
         fail_msg("account does not open: %s", why);
     }
 }
 
 static inline void harness_open_on(harness *h, store *inner) {
-    *h = (harness){.arena = arena_init(), .plan = {.code = E_STORE_IO}};
+    *h = (harness){.arena = arena_init(), .plan = {.code = E_STORE_IO}, .rules = {.range_throughput = 1000, .unlimited = true}};
     clock_manual_init(&h->clock, (int64_t)HARNESS_START_S * 1000);
     h->store = store_open_fault(inner, &h->plan);
     harness_open_account(h);
@@ -200,9 +201,10 @@ static inline void commit_is_done(item_commit *c) {
 /* The commit's code; each operation's is in it. Results are copied to the harness's arena. */
 static inline err harness_commit(harness *h, container *c, item_op *ops, size_t n, bool atomic) {
     waited_commit w = {.base = {.items = harness_items(h), .container = c, .ops = ops, .n = n, .atomic = atomic, .range_id = -1}};
+    w.base.op = harness_op(h);
     w.base.done = commit_is_done;
     waiter_init(&w.waiter);
-    item_commit_submit(&w.base);
+    TRY(item_commit_submit(&w.base));
     waiter_wait(&w.waiter);
     if (w.base.base.code == OK) {
         item_commit_charge(&w.base);
@@ -247,10 +249,11 @@ static inline const char *harness_read(harness *h, const container *c, const cha
     return result;
 }
 
+/* Of the newest tiles. */
 static inline uint64_t harness_count(const container *c) {
     uint64_t n = 0;
-    for (size_t i = 0; i < c->space->map->n; i++) {
-        n += atomic_load(&c->space->ranges[i].items);
+    for (size_t i = 0; i < c->space->newest->map->n; i++) {
+        n += atomic_load(&c->space->newest->ranges[i]->items);
     }
     return n;
 }
@@ -260,6 +263,7 @@ static inline uint64_t harness_count(const container *c) {
 typedef struct collected {
     buf ids; /* each followed by a blank */
     uint64_t last;
+    const container_range *range;
     size_t n, most;
 } collected;
 
@@ -269,9 +273,10 @@ static inline bool collect(void *context, const item_found *found) {
     if (c->n == c->most) {
         return false;
     }
-    assert_true(found->head.number > c->last);
+    assert_true(found->head.number > c->last || found->range != c->range); /* in order within a range */
     assert_int_equal(found->head.number, found->place.number);
     c->last = found->head.number;
+    c->range = found->range;
     c->n++;
     assert_true(doc_find_key(found->body, SLICE_LIT("id"), &it));
     buf_add_slice(&c->ids, doc_text(&it));
@@ -279,29 +284,26 @@ static inline bool collect(void *context, const item_found *found) {
     return true;
 }
 
+static inline item_cursor harness_cursor(void) {
+    return (item_cursor){.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
+}
+
 /* Ids in feed order over all ranges, or of one partition, by pages of `page`; "a b c ". */
-static inline const char *harness_feed(harness *h, const container *c, const char *key, size_t page, size_t steps_max) {
-    collected got = {.ids = buf_init(BUF_NO_LIMIT)};
+static inline const char *harness_feed(harness *h, container *c, const char *key, size_t page, size_t steps_max) {
+    collected got = {.ids = buf_init(BUF_NO_LIMIT), .most = page};
     op *o = harness_op(h);
     item_key partition;
     pkey header;
-    size_t first = 0, end = c->space->map->n;
+    item_mark mark;
+    item_cursor cursor = harness_cursor();
     if (key) {
         assert_int_equal(pkey_parse(o, slice_str(key), &header), OK);
         assert_int_equal(item_check_key(o, c, &header, SLICE_EMPTY, &partition), OK);
-        first = (size_t)(container_route(c, &partition.epk) - c->space->ranges);
-        end = first + 1;
+        cursor.partition = &partition;
     }
-    for (size_t i = first; i < end; i++) {
-        item_scope scope = {.range = &c->space->ranges[i], .partition = key ? &partition : NULL};
-        uint64_t after = 0;
-        bool more = true;
-        got.last = 0;
-        while (more) {
-            got.n = 0;
-            got.most = page;
-            assert_int_equal(item_feed(harness_items(h), o, c, &scope, &after, steps_max, collect, &got, &more), OK);
-        }
+    while (cursor.n) {
+        got.n = 0;
+        assert_int_equal(item_feed(harness_items(h), o, c, &cursor, steps_max, collect, &got, &mark), OK);
     }
     const char *text = arena_text(&h->arena, buf_view(&got.ids));
     buf_free(&got.ids);
@@ -324,6 +326,14 @@ static inline bool leads_to(harness *h, const layout_key *k, item_place place, s
     return get_equals(h->store, STORE_INDEX, NULL, layout_view(k), slice_of(bytes, n));
 }
 
+static inline bool is_source(const container_tiles *tiles, size_t i, uint32_t segment) {
+    bool found = false;
+    for (size_t j = 0; j < tiles->sources[i].n; j++) {
+        found = found || tiles->sources[i].list[j].segment == segment;
+    }
+    return found;
+}
+
 /* Entries that an item must have: all there, and counted. */
 static inline size_t check_entries(harness *h, const container *c, item_place place, const item_head *head, slice body) {
     layout_key k;
@@ -331,7 +341,7 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     size_t n = 2;
     assert_int_equal(head->number, place.number);
     assert_int_equal(item__key_of(c, body, &key), OK);
-    assert_int_equal(container_route(c, &key.epk)->segment, place.segment);
+    assert_true(is_source(c->space->newest, container_position(c->space->newest, &key.epk), place.segment));
     layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
     assert_true(leads_to(h, &k, place, 12));
     layout_order(&k, c->space->container, &key.epk, place.number);
@@ -342,37 +352,60 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     return n + c->unique_keys_n;
 }
 
-/* The items of a range: each with its entries; what the range counts is what is there. Returns the entries they must have. */
-static inline size_t check_range(harness *h, const container *c, const container_range *range) {
+/* What was counted by looking at each item. */
+typedef struct check_sums {
+    size_sum sums; /* partitions are counted from their entries */
+    size_t entries;
+} check_sums;
+
+/* The items of a segment: each with its entries, each added to its range's sums. */
+static inline void check_segment(harness *h, const container *c, uint32_t segment, check_sums *sums) {
+    const container_tiles *tiles = c->space->newest;
     layout_key from, to;
     slice key, value, body;
     item_place place;
     item_head head;
-    uint64_t items = 0, bytes = 0;
-    size_t entries = 0;
-    layout_segment(&from, range->segment);
+    item_key of;
+    layout_segment(&from, segment);
     to = from;
     layout_after(&to);
     store_scan *scan = store_scan_open(h->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
         assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
-        entries += check_entries(h, c, place, &head, body);
-        assert_true(head.lsn <= atomic_load(&range->lsn));
-        assert_true((head.number & (((uint64_t)1 << LAYOUT_PREFIX_SHIFT) - 1)) < range->written.number_next);
-        items++;
-        bytes += value.n;
+        assert_int_equal(item__key_of(c, body, &of), OK);
+        size_t i = container_position(tiles, &of.epk);
+        sums[i].entries += check_entries(h, c, place, &head, body);
+        assert_true(head.lsn <= atomic_load(&tiles->ranges[i]->lsn));
+        assert_true(head.number >> LAYOUT_PREFIX_SHIFT != tiles->ranges[i]->rid_prefix ||
+                    (head.number & (((uint64_t)1 << LAYOUT_PREFIX_SHIFT) - 1)) < tiles->ranges[i]->written.number_next);
+        sums[i].sums.items++;
+        sums[i].sums.bytes += value.n;
     }
     assert_int_equal(store_scan_close(scan), OK);
-    assert_int_equal(atomic_load(&range->items), items);
-    assert_int_equal(atomic_load(&range->bytes), bytes);
+}
+
+/* What a range counts is what is there, in memory and on disk; so is what its partitions count. Returns the entries there must be. */
+static inline size_t check_range(harness *h, const container *c, size_t i, const check_sums *found) {
+    const container_tiles *tiles = c->space->newest;
+    const container_range *range = tiles->ranges[i];
+    layout_key k;
+    size_sum sizes;
+    size_pieces whole = {.container = range->container, .from = tiles->map->ranges[i].min, .to = tiles->map->ranges[i].max, .n = 1};
+    assert_int_equal(item_sizes_sum(h->store, NULL, &whole, &sizes), OK);
+    assert_int_equal(atomic_load(&range->items), found->sums.items);
+    assert_int_equal(atomic_load(&range->bytes), found->sums.bytes);
+    assert_int_equal(sizes.items, found->sums.items);
+    assert_int_equal(sizes.bytes, found->sums.bytes);
+    assert_int_equal(atomic_load(&range->index_bytes), sizes.index_bytes);
+    assert_int_equal(atomic_load(&range->partitions), sizes.partitions);
     assert_memory_equal(&range->written, &range->pending, sizeof range->written);
-    layout_range(&from, range->container, range->id);
+    layout_range(&k, range->container, range->id);
     if (range->written.lsn) {
-        char counts[32];
+        char counts[LAYOUT_COUNTS_BYTES];
         layout_counts_write(counts, &range->written);
-        assert_true(get_equals(h->store, STORE_META, NULL, layout_view(&from), slice_of(counts, 32)));
+        assert_true(get_equals(h->store, STORE_META, NULL, layout_view(&k), slice_of(counts, sizeof counts)));
     }
-    return entries;
+    return found->entries + sizes.partitions;
 }
 
 static inline bool item_is_there(harness *h, slice place_bytes) {
@@ -388,21 +421,30 @@ static inline bool item_is_there(harness *h, slice place_bytes) {
 
 /* Every item has its entries, every entry but those of expiry (hints, which the sweep uses up) has its item, all counts are exact. */
 static inline void harness_check(harness *h, const container *c) {
+    const container_tiles *tiles = c->space->newest;
     layout_key from, to;
     slice key, value;
     size_t expected = 0, found = 0;
-    for (size_t i = 0; i < c->space->map->n; i++) {
-        expected += check_range(h, c, &c->space->ranges[i]);
+    uint64_t index_bytes = 0, counted = 0;
+    check_sums *sums = arena_array(&h->arena, check_sums, tiles->map->n);
+    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+        check_segment(h, c, segment, sums);
+    }
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        expected += check_range(h, c, i, &sums[i]);
+        counted += atomic_load(&tiles->ranges[i]->index_bytes);
     }
     layout_container(&from, c->space->container);
     to = from;
     layout_after(&to);
     store_scan *scan = store_scan_open(h->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
-        bool hint = key.p[4] == LAYOUT_TTL_OWN || key.p[4] == LAYOUT_TTL_DEFAULT;
+        bool hint = key.p[4] == LAYOUT_TTL_OWN || key.p[4] == LAYOUT_TTL_DEFAULT, size = key.p[4] == LAYOUT_SIZE;
         found += !hint;
-        assert_true(hint || value.n == 4 || item_is_there(h, value)); /* primary and unique keys lead to an item */
+        index_bytes += hint || size ? 0 : key.n + value.n;
+        assert_true(hint || size || value.n == 4 || item_is_there(h, value)); /* primary and unique keys lead to an item */
     }
     assert_int_equal(store_scan_close(scan), OK);
     assert_int_equal(found, expected);
+    assert_int_equal(index_bytes, counted);
 }

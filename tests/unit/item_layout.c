@@ -176,12 +176,12 @@ static void heads_come_back(void **state) {
 
 static void counts_come_back(void **state) {
     (void)state;
-    char bytes[32];
-    range_counts counts = {1, UINT64_MAX, 3, 0x0102030405060708}, back;
+    char bytes[LAYOUT_COUNTS_BYTES];
+    range_counts counts = {1, UINT64_MAX, 3, 0x0102030405060708, 5, 6}, back;
     layout_counts_write(bytes, &counts);
-    assert_true(layout_counts_read(slice_of(bytes, 32), &back));
+    assert_true(layout_counts_read(slice_of(bytes, sizeof bytes), &back));
     assert_memory_equal(&counts, &back, sizeof counts);
-    assert_false(layout_counts_read(slice_of(bytes, 31), &back));
+    assert_false(layout_counts_read(slice_of(bytes, sizeof bytes - 1), &back));
 }
 
 int main(void) {

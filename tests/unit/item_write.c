@@ -158,7 +158,7 @@ static void etags(void **state) {
 
 static void ranges_have_numbers_of_their_own(void **state) {
     (void)state;
-    assert_int_equal(the->c->space->map->n, 5);
+    assert_int_equal(the->c->tiles->map->n, 5);
     uint64_t seen[200];
     bool used[5] = {false};
     for (int i = 0; i < 200; i++) {
@@ -167,7 +167,7 @@ static void ranges_have_numbers_of_their_own(void **state) {
         snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"p%d\"}", i, i);
         assert_int_equal(harness_one(&the->h, the->c, &o, ITEM_CREATE, NULL, NULL, body), OK);
         seen[i] = o.after.number;
-        used[o.range_id] = true;
+        used[container_route(the->c->tiles, &o.key.epk)->id] = true;
         for (int j = 0; j < i; j++) {
             assert_true(seen[i] != seen[j]);
         }
@@ -340,7 +340,8 @@ static err commit_to_range(item_op *ops, size_t n, int64_t range) {
     waited_commit w = {
         .base = {.items = harness_items(&the->h), .container = the->c, .ops = ops, .n = n, .range_id = range, .done = commit_is_done}};
     waiter_init(&w.waiter);
-    item_commit_submit(&w.base);
+    w.base.op = harness_op(&the->h);
+    assert_int_equal(item_commit_submit(&w.base), OK);
     waiter_wait(&w.waiter);
     item_commit_give(&w.base);
     return w.base.base.code;
@@ -351,7 +352,7 @@ static void bulk_to_a_range(void **state) {
     item_op ops[2];
     prepare(&ops[0], ITEM_CREATE, NULL, "{\"id\":\"1\",\"pk\":\"a\"}");
     assert_int_equal(harness_prepare(&the->h, the->c, &ops[1], ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"zz\"}"), OK);
-    uint32_t first = container_route(the->c, &ops[0].key.epk)->id, second = container_route(the->c, &ops[1].key.epk)->id;
+    uint32_t first = container_route(the->c->tiles, &ops[0].key.epk)->id, second = container_route(the->c->tiles, &ops[1].key.epk)->id;
     assert_int_not_equal(first, second);
     assert_int_equal(commit_to_range(ops, 2, 77), E_RANGE_GONE);
     assert_int_equal(harness_count(the->c), 0);
@@ -605,7 +606,8 @@ static void submit(waited_commit *w, item_op *ops, size_t n) {
         (waited_commit){.base = {.items = harness_items(&the->h), .container = the->c, .ops = ops, .n = n, .atomic = true, .range_id = -1}};
     w->base.done = commit_is_done;
     waiter_init(&w->waiter);
-    item_commit_submit(&w->base);
+    w->base.op = harness_op(&the->h);
+    assert_int_equal(item_commit_submit(&w->base), OK);
 }
 
 /* The number of an item that was not made goes to the next one: nobody may find that one under the first one's key. */
@@ -672,7 +674,8 @@ static void bulk_may_stop_at_a_failure(void **state) {
     w.base.stops_at_failure = true;
     w.base.done = commit_is_done;
     waiter_init(&w.waiter);
-    item_commit_submit(&w.base);
+    w.base.op = harness_op(&the->h);
+    assert_int_equal(item_commit_submit(&w.base), OK);
     waiter_wait(&w.waiter);
     item_commit_give(&w.base);
     assert_int_equal(ops[0].code, OK);

@@ -312,7 +312,7 @@ static void threads_do_not_wait(void **state) {
     }
     assert_true(hotkeys_top_by_ru(h, START + 50 * SECOND, top) > 0);
     assert_key(&top[0], 7);
-    assert_true(near(top[0].value, 3000, 0.1)); /* 4,000 RU/s, three quarters of it */
+    assert_true(near(top[0].value, 3000, 0.35)); /* 4,000 RU/s, three quarters of it; some were dropped */
     assert_true(hotkeys_top_by_size(h, top) > 0);
     hotkeys_free(h);
 }

@@ -1,0 +1,471 @@
+/* Splits and merges: where they cut, what they count, and that nothing is lost, doubled or out of order, whatever happens between two of
+ * them: writes, moves, failures of the store, restarts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "item_harness.h"
+
+#define KEY "\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
+#define UNIQUE "{\"id\":\"c\"," KEY ",\"defaultTtl\":-1,\"uniqueKeyPolicy\":{\"uniqueKeys\":[{\"paths\":[\"/u\"]}]}}"
+#define PLAIN "{\"id\":\"c\"," KEY "}"
+
+static harness h;
+static container *c;
+
+/* Nothing happens by itself unless a test asks for it. */
+static void start(const char *properties, uint32_t throughput, account_rules rules) {
+    rules.unlimited = true;
+    rules.range_throughput = rules.range_throughput ? rules.range_throughput : 1000000;
+    harness_open(&h);
+    h.rules = rules;
+    harness_restart(&h);
+    c = harness_container(&h, properties, throughput);
+}
+
+static const account_rules quiet = {.no_merges = true};
+
+static void stop(void) {
+    harness_check(&h, c);
+    container_give(c);
+    harness_close(&h);
+}
+
+static void renew(void) {
+    container_give(c);
+    c = harness_found(&h, "d", "c");
+}
+
+static void restart(void) {
+    container_give(c);
+    harness_restart(&h);
+    c = harness_found(&h, "d", "c");
+}
+
+static void put(int partition, int id, unsigned padding) {
+    char *body = malloc(padding + 200);
+    snprintf(body, padding + 200, "{\"id\":\"%d\",\"pk\":\"p%d\",\"u\":%d,\"x\":\"%0*d\"}", id, partition, id, (int)padding + 1, 0);
+    assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body), OK);
+    free(body);
+}
+
+static size_t ranges(void) {
+    return c->space->newest->map->n;
+}
+
+static container_range *range_at(size_t i) {
+    return c->space->newest->ranges[i];
+}
+
+static err split(uint32_t id, uint32_t parts) {
+    err code = account_split(h.account, harness_op(&h), c, id, parts);
+    renew();
+    return code;
+}
+
+static err merge(size_t i) {
+    err code = account_merge(h.account, harness_op(&h), c, range_at(i)->id, range_at(i + 1)->id);
+    renew();
+    return code;
+}
+
+static void move_all(void) {
+    while (account_balance(h.account, 1000)) {
+    }
+    renew();
+}
+
+static size_t sources(void) {
+    size_t n = 0;
+    for (size_t i = 0; i < ranges(); i++) {
+        n += c->space->newest->sources[i].n;
+    }
+    return n;
+}
+
+/* ---- where it cuts ---- */
+
+static void in_the_middle_of_the_data(void **state) {
+    (void)state;
+    start(PLAIN, 400, quiet);
+    for (int i = 0; i < 200; i++) {
+        put(i, i, i < 20 ? 9000 : 10); /* ten parts in eleven are in twenty of them */
+    }
+    uint64_t all = atomic_load(&range_at(0)->bytes);
+    assert_int_equal(split(0, 2), OK);
+    assert_int_equal(ranges(), 2);
+    uint64_t left = atomic_load(&range_at(0)->bytes), right = atomic_load(&range_at(1)->bytes);
+    assert_int_equal(left + right, all);
+    assert_true(left < right ? right - left < 10000 : left - right < 10000);
+    assert_int_equal(range_at(0)->id, 1);
+    assert_int_equal(range_at(1)->id, 2);
+    harness_check(&h, c);
+    assert_int_equal(split(1, 5), OK);
+    assert_int_equal(ranges(), 6);
+    stop();
+}
+
+static void blindly_where_there_is_none(void **state) {
+    (void)state;
+    start(PLAIN, 400, quiet);
+    assert_int_equal(split(0, 4), OK);
+    assert_int_equal(ranges(), 4);
+    char text[64] = "";
+    buf b = {.p = text, .cap = sizeof text, .max = sizeof text};
+    epk_write(&b, &c->tiles->map->ranges[2].min);
+    assert_string_equal(text, "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
+    put(1, 1, 10);
+    stop();
+}
+
+static void one_partition_is_not_cut(void **state) {
+    (void)state;
+    account_rules rules = quiet;
+    rules.range_bytes = 20000;
+    start(PLAIN, 400, rules);
+    for (int i = 0; i < 30; i++) {
+        put(7, i, 1000);
+    }
+    account_balance(h.account, 0);
+    assert_int_equal(ranges(), 1);
+    put(8, 100, 10);
+    account_balance(h.account, 0);
+    assert_int_equal(ranges(), 2); /* now there is something to divide */
+    account_balance(h.account, 0);
+    assert_int_equal(ranges(), 2);
+    stop();
+}
+
+/* Two keys of a V1 container whose hashes collide share everything but their text; nothing can be cut between equal EPKs. */
+static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
+    (void)state;
+    start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}", 400,
+          (account_rules){.no_merges = true, .range_bytes = 3000});
+    char body[400], longest[160];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    for (int i = 0; i < 20; i++) { /* V1 looks at the first hundred characters only */
+        snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s%d\"}", i, longest, i % 2);
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+    account_balance(h.account, 0);
+    assert_int_equal(ranges(), 1);
+    assert_int_equal(atomic_load(&range_at(0)->uncut), 2);
+    stop();
+}
+
+/* ---- what stays valid ---- */
+
+static void tokens_and_numbers_go_on(void **state) {
+    (void)state;
+    start(UNIQUE, 400, quiet);
+    for (int i = 0; i < 40; i++) {
+        put(i % 8, i, 10);
+    }
+    uint64_t lsn = atomic_load(&range_at(0)->lsn);
+    assert_int_equal(split(0, 2), OK);
+    assert_int_equal(atomic_load(&range_at(0)->lsn), lsn);
+    assert_int_equal(atomic_load(&range_at(1)->lsn), lsn);
+    const char *before = harness_feed(&h, c, NULL, 7, 1000);
+    for (int i = 40; i < 60; i++) {
+        put(i % 8, i, 10);
+    }
+    uint64_t left = atomic_load(&range_at(0)->lsn), right = atomic_load(&range_at(1)->lsn);
+    assert_int_equal(left + right, 2 * lsn + 20);
+    assert_int_equal(merge(0), OK);
+    assert_int_equal(ranges(), 1);
+    assert_int_equal(atomic_load(&range_at(0)->lsn), left > right ? left : right);
+    assert_int_equal(range_at(0)->id, 3);
+    assert_int_equal(c->tiles->map->ranges[0].parents_n, 3);
+    assert_int_equal(strlen(harness_feed(&h, c, NULL, 7, 1000)), strlen(before) + 3 * 20);
+    restart();
+    harness_check(&h, c);
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"x\",\"pk\":\"p1\",\"u\":1}"), E_UNIQUE_KEY);
+    stop();
+}
+
+static void the_smaller_part_moves(void **state) {
+    (void)state;
+    start(UNIQUE, 400, quiet);
+    for (int i = 0; i < 300; i++) {
+        put(i % 30, i, 10);
+    }
+    assert_int_equal(split(0, 3), OK);
+    assert_int_equal(sources(), 6);
+    harness_check(&h, c);
+    const char *feed = harness_feed(&h, c, NULL, 11, 1000);
+    for (int i = 300; i < 330; i++) { /* written to while they move */
+        put(i % 30, i, 10);
+    }
+    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"p5\"]", "5", NULL), OK);
+    account_balance(h.account, 1); /* a step or so */
+    harness_check(&h, c);
+    restart(); /* … and the rest after a restart */
+    move_all();
+    assert_int_equal(sources(), 4); /* one keeps the old segment, now its alone */
+    harness_check(&h, c);
+    assert_int_equal(strlen(harness_feed(&h, c, NULL, 11, 1000)), strlen(feed) + 4 * 30 - 2);
+    for (int i = 0; i < 330; i++) {
+        char key[16], id[16];
+        snprintf(key, sizeof key, "[\"p%d\"]", i % 30);
+        snprintf(id, sizeof id, "%d", i);
+        assert_int_equal(harness_read(&h, c, key, id) != NULL, i != 5);
+    }
+    stop();
+}
+
+/* ---- by themselves ---- */
+
+static err set_throughput(uint32_t value) {
+    waited_change change = {.base = {.offer_rid = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, value}}};
+    return harness_change(&h, &change, account_replace_offer);
+}
+
+static void throughput_up_and_down(void **state) {
+    (void)state;
+    start(PLAIN, 1000, (account_rules){.range_throughput = 1000});
+    for (int i = 0; i < 500; i++) {
+        put(i, i, 20);
+    }
+    static const struct {
+        uint32_t throughput;
+        size_t n;
+    } steps[] = {{1000, 1}, {4000, 4}, {4500, 5}, {10000, 10}, {3000, 10}, {2900, 9}, {400, 1}, {20000, 20}, {5000, 16}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        assert_int_equal(set_throughput(steps[i].throughput), OK);
+        account_balance(h.account, 0);
+        renew();
+        assert_int_equal(ranges(), steps[i].n);
+        harness_check(&h, c);
+        assert_int_equal(harness_count(c), 500);
+    }
+    move_all();
+    harness_check(&h, c);
+    restart();
+    assert_int_equal(ranges(), 16);
+    account_event events[100];
+    size_t n = account_events(h.account, events, 100);
+    assert_true(n > 10 && events[n - 1].reason == PLAN_THROUGHPUT && events[n - 1].before_n == 1 && events[n - 1].after_n == 4);
+    stop();
+}
+
+static void storage_splits(void **state) {
+    (void)state;
+    start(PLAIN, 400, (account_rules){.range_bytes = 50000, .partition_bytes = 20000});
+    for (int i = 0; i < 400; i++) {
+        put(i % 40, i, 500);
+        if (i % 10 == 0) {
+            account_balance(h.account, 0);
+            renew();
+        }
+    }
+    assert_in_range(ranges(), 5, 16);
+    for (size_t i = 0; i < ranges(); i++) {
+        assert_true(atomic_load(&range_at(i)->bytes) < 60000);
+    }
+    stop();
+}
+
+static void a_full_partition_takes_no_more(void **state) {
+    (void)state;
+    start(PLAIN, 400, (account_rules){.partition_bytes = 10000, .no_merges = true});
+    int n = 0;
+    char body[1200];
+    err code = OK;
+    for (; code == OK; n++) {
+        snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"a\",\"x\":\"%0900d\"}", n, 0);
+        code = harness_write(&h, c, ITEM_CREATE, NULL, NULL, body);
+    }
+    assert_int_equal(code, E_PARTITION_FULL);
+    assert_int_equal(n - 1, 10);
+    restart(); /* it is still full */
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), E_PARTITION_FULL);
+    item_op o;
+    assert_int_equal(harness_one(&h, c, &o, ITEM_UPSERT, NULL, NULL, body), E_PARTITION_FULL);
+    assert_string_equal(o.op.detail,
+                        "Partition key reached maximum size of 9.8 KB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk");
+    assert_int_equal(harness_write(&h, c, ITEM_REPLACE, NULL, "3", "{\"id\":\"3\",\"pk\":\"a\"}"), OK); /* smaller */
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"x\",\"pk\":\"b\"}"), OK); /* another */
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"small\",\"pk\":\"a\"}"), OK);
+    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "4", NULL), OK);
+    assert_non_null(harness_read(&h, c, "[\"a\"]", "5"));
+    stop();
+}
+
+static void a_fixed_container_has_an_end(void **state) {
+    (void)state;
+    start("{\"id\":\"c\"}", 400, (account_rules){.fixed_bytes = 1000});
+    char body[700];
+    snprintf(body, sizeof body, "{\"id\":\"a\",\"x\":\"%0600d\"}", 0);
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    body[7] = 'b';
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), E_CONTAINER_FULL);
+    assert_int_equal(split(0, 2), E_BAD_REQUEST);
+    stop();
+}
+
+/* ---- failures of the store ---- */
+
+static void fail_in(unsigned kind, unsigned in) {
+    h.plan.get_in = kind == 0 ? in : 0;
+    h.plan.scan_in = kind == 1 ? in : 0;
+    h.plan.write_in = kind == 2 ? in : 0;
+    h.plan.fired = 0;
+}
+
+/* Each call of the store that a split, a merge or a move makes fails once: all or nothing of it is there, now and after a restart. */
+static void failures_leave_one_map(void **state) {
+    (void)state;
+    for (unsigned what = 0; what < 3; what++) {
+        for (unsigned kind = 0; kind < 3; kind++) {
+            for (unsigned in = 1, fired = 1; fired; in++) {
+                start(UNIQUE, 400, quiet);
+                for (int i = 0; i < 40; i++) {
+                    put(i % 10, i, 10);
+                }
+                const char *feed = harness_feed(&h, c, NULL, 100, 1000);
+                if (what > 0) {
+                    assert_int_equal(split(0, 2), OK);
+                    feed = harness_feed(&h, c, NULL, 100, 1000);
+                }
+                size_t before = ranges();
+                fail_in(kind, in);
+                err code = what == 0 ? split(0, 2) : what == 1 ? merge(0) : (account_balance(h.account, 100), OK);
+                fired = h.plan.fired;
+                fail_in(0, 0);
+                assert_true(fired || code == OK);
+                assert_int_equal(ranges(), code != OK || what == 2 ? before : what == 0 ? 2 : 1);
+                harness_check(&h, c);
+                assert_int_equal(strlen(harness_feed(&h, c, NULL, 100, 1000)), strlen(feed));
+                restart();
+                assert_int_equal(ranges(), code != OK || what == 2 ? before : what == 0 ? 2 : 1);
+                put(3, 77, 10);
+                stop();
+            }
+        }
+    }
+}
+
+/* ---- a long life, by seed ---- */
+
+enum { KEYS = 25, IDS = 300 };
+
+typedef struct model {
+    bool there[IDS];   /* item i is of partition i % KEYS */
+    bool deleted[IDS]; /* at some time since this was cleared */
+} model;
+
+static bool check_seen(void *context, const item_found *found) {
+    unsigned *seen = context;
+    bson_iter_t it;
+    assert_true(doc_find_key(found->body, SLICE_LIT("id"), &it));
+    seen[atoi(bson_iter_utf8(&it, NULL))]++;
+    return true;
+}
+
+static bool seen_three(void *context, const item_found *found) {
+    struct {
+        unsigned left;
+        unsigned *seen;
+    } *page = context;
+    return page->left-- > 0 && check_seen(page->seen, found);
+}
+
+static void check_model(const model *m) {
+    unsigned seen[IDS] = {0};
+    item_cursor cursor = harness_cursor();
+    item_mark mark;
+    harness_check(&h, c);
+    while (cursor.n) {
+        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 17, check_seen, seen, &mark), OK);
+    }
+    for (int i = 0; i < IDS; i++) {
+        assert_int_equal(seen[i], m->there[i]);
+    }
+}
+
+static void change_item(random_source *r, model *m) {
+    int i = (int)random_below(r, IDS);
+    char key[16], id[16];
+    if (random_below(r, 3)) {
+        put(i % KEYS, i, (unsigned)random_below(r, 200));
+        m->there[i] = true;
+    } else {
+        snprintf(key, sizeof key, "[\"p%d\"]", i % KEYS);
+        snprintf(id, sizeof id, "%d", i);
+        assert_int_equal(harness_write(&h, c, ITEM_DELETE, key, id, NULL), m->there[i] ? OK : E_NOT_FOUND);
+        m->deleted[i] = m->deleted[i] || m->there[i];
+        m->there[i] = false;
+    }
+}
+
+static void change_tiles(random_source *r) {
+    uint64_t what = random_below(r, 10);
+    size_t i = random_below(r, ranges());
+    if (what < 4 && ranges() < 12) {
+        err code = split(range_at(i)->id, 2 + (uint32_t)random_below(r, 3));
+        assert_true(code == OK || code == E_BAD_REQUEST);
+    } else if (what < 7 && i + 1 < ranges()) {
+        assert_int_equal(merge(i), OK);
+    } else if (what < 9) {
+        account_balance(h.account, 1);
+        renew();
+    } else {
+        restart();
+    }
+}
+
+/* A feed that began before all of it ends after all of it: what was there all the time is in it once. */
+static void random_lives(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        random_source r;
+        model m = {0};
+        random_seed(&r, seed);
+        start(seed % 2 ? UNIQUE : PLAIN, 400, quiet);
+        for (int round = 0; round < 4; round++) {
+            for (int i = 0; i < 60; i++) {
+                change_item(&r, &m);
+            }
+            memset(m.deleted, 0, sizeof m.deleted);
+            model first = m;
+            unsigned seen[IDS] = {0};
+            item_cursor cursor = harness_cursor();
+            item_mark mark;
+            while (cursor.n) {
+                struct {
+                    unsigned left;
+                    unsigned *seen;
+                } page = {1 + (unsigned)random_below(&r, 9), seen};
+                assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 40, seen_three, &page, &mark), OK);
+                change_tiles(&r);
+                for (int i = 0; i < 3; i++) {
+                    change_item(&r, &m);
+                }
+            }
+            for (int i = 0; i < IDS; i++) {
+                assert_true(m.deleted[i] || (first.there[i] ? seen[i] == 1 : seen[i] <= 1));
+            }
+            check_model(&m);
+        }
+        move_all();
+        check_model(&m);
+        stop();
+    }
+}
+
+int main(void) {
+    log_set_level(LOG_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_the_middle_of_the_data),      cmocka_unit_test(blindly_where_there_is_none),
+        cmocka_unit_test(one_partition_is_not_cut),       cmocka_unit_test(ranges_that_cannot_be_cut_are_left_alone),
+        cmocka_unit_test(tokens_and_numbers_go_on),       cmocka_unit_test(the_smaller_part_moves),
+        cmocka_unit_test(throughput_up_and_down),         cmocka_unit_test(storage_splits),
+        cmocka_unit_test(a_full_partition_takes_no_more), cmocka_unit_test(a_fixed_container_has_an_end),
+        cmocka_unit_test(failures_leave_one_map),         cmocka_unit_test(random_lives),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,5 +1,6 @@
 #include "item/admit.h"
 
+#include "item/hot.h"
 #include "throughput/charge.h"
 
 static bucket_class class_of(const op *o) {
@@ -23,41 +24,11 @@ err item__admit(const items *s, op *o, container_range *range) {
     return E_THROTTLED;
 }
 
-static hotkeys *hotkeys_of(container_range *range) {
-    hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
-    if (!hot) {
-        hotkeys *made = hotkeys_new();
-        if (atomic_compare_exchange_strong(&range->hotkeys, &hot, made)) {
-            return made;
-        }
-        hotkeys_free(made);
-    }
-    return hot;
-}
-
-/* As in the partition key header, cut to what fits. */
-static size_t key_text(const void *key, char *into, size_t max) {
-    buf text = buf_init(BUF_NO_LIMIT);
-    pkey_write(&text, &((const item_key *)key)->partition);
-    size_t n = text.n < max ? text.n : max;
-    memcpy(into, text.p, n);
-    buf_free(&text);
-    return n;
-}
-
-static uint64_t hash_of(const item_key *key) {
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < key->epk.n; i++) {
-        hash = (hash ^ key->epk.bytes[i]) * 1099511628211u;
-    }
-    return hash;
-}
-
 void item__settle(const items *s, const op *o, container_range *range, const item_key *key, double ru, bool failed) {
     int64_t now_us = clock_monotonic_us(s->clock);
     bucket_charge(container_range_bucket(range), class_of(o), ru, now_us * 1000);
     meter_add(&range->meter, ru, elapsed_us(o, now_us), false, failed);
-    if (key && key->partition.n) {
-        hotkeys_spent(hotkeys_of(range), hash_of(key), ru, now_us * 1000, key_text, key);
+    if (key) {
+        item__spent(range, key, ru, now_us * 1000);
     }
 }

@@ -1,6 +1,7 @@
 #include "item/stored.h"
 
 #include "base/log.h"
+#include "item/hot.h"
 
 err item__load_place(const item_work *w, item_place place, stored_item *stored_out) {
     layout_key k;
@@ -114,6 +115,7 @@ static void count(item_work *w, const item_key *key, change c) {
     } else {
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
     }
+    item__sized(w->range, key, w->size.bytes); /* should the group fail, whoever shows it will see (item/hot.h) */
 }
 
 /* ---- the item and its entries ---- */

@@ -54,6 +54,7 @@ typedef struct keys_by_ru {
 
 typedef struct keys_by_size {
     pthread_mutex_t lock;
+    bool seeded;
     size_t n;
     uint64_t hashes[SIZES];
     uint64_t bytes[SIZES];
@@ -61,9 +62,10 @@ typedef struct keys_by_size {
 } keys_by_size;
 
 struct hotkeys {
-    _Atomic uint64_t pending; /* micro-RU spent since the last mark */
-    _Atomic uint64_t mark;    /* where the next one is */
-    _Atomic uint64_t gone;    /* a partition whose end could not be noted at once; 0: none */
+    _Atomic uint64_t pending;  /* micro-RU spent since the last mark */
+    _Atomic uint64_t mark;     /* where the next one is */
+    _Atomic uint64_t gone;     /* a partition whose end could not be noted at once; 0: none */
+    _Atomic uint64_t left_out; /* the largest size seen that is not in the list, since it was made or its seeding began */
     keys_by_ru ru;
     keys_by_size size;
 };
@@ -242,17 +244,31 @@ static void remove_size(keys_by_size *k, uint64_t hash) {
     }
 }
 
-static void note_size(keys_by_size *k, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
+static void leave_out(hotkeys *h, uint64_t bytes) {
+    uint64_t most = atomic_load_explicit(&h->left_out, memory_order_relaxed);
+    while (bytes > most && !atomic_compare_exchange_weak_explicit(&h->left_out, &most, bytes, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+static size_t smallest_size(const keys_by_size *k) {
+    size_t least = 0;
+    for (size_t i = 1; i < k->n; i++) {
+        least = k->bytes[i] < k->bytes[least] ? i : least;
+    }
+    return least;
+}
+
+static void note_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
+    keys_by_size *k = &h->size;
     size_t i = find(k->hashes, k->n, hash);
     if (i == k->n) {
         if (k->n < SIZES) {
             k->n++;
         } else {
-            i = 0;
-            for (size_t j = 1; j < k->n; j++) {
-                i = k->bytes[j] < k->bytes[i] ? j : i;
-            }
-            if (bytes <= k->bytes[i]) {
+            i = smallest_size(k);
+            bool larger = bytes > k->bytes[i];
+            leave_out(h, larger ? k->bytes[i] : bytes);
+            if (!larger) {
                 return;
             }
         }
@@ -275,14 +291,34 @@ void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, c
         if (bytes == 0) { /* there may be no next write that would tell; two at once are rare, and the first is then forgotten */
             atomic_store_explicit(&h->gone, hash, memory_order_relaxed);
         }
+        leave_out(h, bytes);
         return;
     }
     remove_missed(h);
     if (bytes) {
-        note_size(&h->size, hash, bytes, text, key);
+        note_size(h, hash, bytes, text, key);
     } else {
         remove_size(&h->size, hash);
     }
+    pthread_mutex_unlock(&h->size.lock);
+}
+
+void hotkeys_seed_start(hotkeys *h) {
+    pthread_mutex_lock(&h->size.lock);
+    h->size.seeded = false;
+    atomic_store_explicit(&h->left_out, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&h->size.lock);
+}
+
+void hotkeys_seed(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
+    pthread_mutex_lock(&h->size.lock);
+    note_size(h, hash, bytes, text, key);
+    pthread_mutex_unlock(&h->size.lock);
+}
+
+void hotkeys_seed_end(hotkeys *h) {
+    pthread_mutex_lock(&h->size.lock);
+    h->size.seeded = true;
     pthread_mutex_unlock(&h->size.lock);
 }
 
@@ -325,4 +361,14 @@ size_t hotkeys_top_by_size(hotkeys *h, hotkey top[HOTKEYS_TOP]) {
     }
     pthread_mutex_unlock(&k->lock);
     return n;
+}
+
+bool hotkeys_sizes_known(hotkeys *h) {
+    hotkey top[HOTKEYS_TOP];
+    size_t n = hotkeys_top_by_size(h, top);
+    double left_out = (double)atomic_load_explicit(&h->left_out, memory_order_relaxed);
+    pthread_mutex_lock(&h->size.lock);
+    bool seeded = h->size.seeded;
+    pthread_mutex_unlock(&h->size.lock);
+    return seeded && (n == HOTKEYS_TOP ? top[n - 1].value >= left_out : !(left_out > 0));
 }

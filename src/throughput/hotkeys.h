@@ -9,6 +9,7 @@
  * seen again with the partition's next write. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,15 @@ void hotkeys_free(hotkeys *h);
 /* Times are monotonic nanoseconds. */
 void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_text text, const void *key);
 void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key); /* 0: the partition is gone */
+
+/* Seeding tells the sketch of all partitions that there are: start, each of them, end. Sizes may be added meanwhile. These wait. */
+void hotkeys_seed_start(hotkeys *h);
+void hotkeys_seed(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key);
+void hotkeys_seed_end(hotkeys *h);
+
+/* Was the sketch seeded, and is none of the partitions that it left out larger than those it shows? Not after many of the large ones were
+ * deleted: then it wants to be seeded again. */
+bool hotkeys_sizes_known(hotkeys *h);
 
 /* The top, largest first; returns how many. These do wait for a thread that is adding. */
 size_t hotkeys_top_by_ru(hotkeys *h, int64_t now_ns, hotkey top[HOTKEYS_TOP]);

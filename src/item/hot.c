@@ -1,0 +1,184 @@
+#include "item/hot.h"
+
+enum { STEPS_BETWEEN_CLOCKS = 256, ROUNDS_MAX = 3 };
+
+hotkeys *item_hotkeys(container_range *range) {
+    hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
+    if (!hot) {
+        hotkeys *made = hotkeys_new();
+        if (atomic_compare_exchange_strong(&range->hotkeys, &hot, made)) {
+            return made;
+        }
+        hotkeys_free(made);
+    }
+    return hot;
+}
+
+/* As in the partition key header, cut to what fits. */
+static size_t write_text(const pkey *key, char *into, size_t max) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    pkey_write(&text, key);
+    size_t n = text.n < max ? text.n : max;
+    memcpy(into, text.p, n);
+    buf_free(&text);
+    return n;
+}
+
+static size_t text_of_item(const void *key, char *into, size_t max) {
+    return write_text(&((const item_key *)key)->partition, into, max);
+}
+
+static uint64_t hash_of(const epk *e) {
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < e->n; i++) {
+        hash = (hash ^ e->bytes[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* ---- feeding ---- */
+
+/* A container without a partition key has one partition, and nothing to tell apart. */
+void item__spent(container_range *range, const item_key *key, double ru, int64_t now_ns) {
+    if (key->partition.n) {
+        hotkeys_spent(item_hotkeys(range), hash_of(&key->epk), ru, now_ns, text_of_item, key);
+    }
+}
+
+void item__sized(container_range *range, const item_key *key, uint64_t bytes) {
+    if (key->partition.n) {
+        hotkeys_size(item_hotkeys(range), hash_of(&key->epk), bytes, text_of_item, key);
+    }
+}
+
+/* ---- seeding ---- */
+
+typedef struct seeder {
+    const items *items;
+    hotkeys *hot;
+    hot_seeding *seeding;
+    int64_t until_us;
+    unsigned steps;
+    bool stopped;
+} seeder;
+
+/* The components of an encoded key, as many as there are. */
+static size_t text_of_entry(const void *key, char *into, size_t max) {
+    const slice *encoded = key;
+    arena scratch = arena_init();
+    pkey whole = {0};
+    size_t used = 0, n = 0;
+    for (size_t levels = 1; levels <= LIMIT_KEY_LEVELS && used < encoded->n; levels++) {
+        if (!pkey_decode(&scratch, *encoded, levels, &whole, &used)) {
+            break;
+        }
+    }
+    n = write_text(&whole, into, max);
+    arena_free(&scratch);
+    return n;
+}
+
+static bool seed_one(void *context, const epk *e, slice key, const size_sum *size) {
+    seeder *s = context;
+    s->seeding->next = *e; /* if it ends here, once more with this one: several may have the same EPK */
+    s->stopped = ++s->steps % STEPS_BETWEEN_CLOCKS == 0 && clock_monotonic_us(s->items->clock) >= s->until_us;
+    if (!s->stopped) {
+        hotkeys_seed(s->hot, hash_of(e), size->bytes, text_of_entry, &key);
+    }
+    return !s->stopped;
+}
+
+err item_hot_seed(const items *s, const container_tiles *tiles, size_t position, hot_seeding *seeding, int64_t until_us, bool *ended_out) {
+    const partition_range *range = &tiles->map->ranges[position];
+    seeder seeder = {.items = s, .hot = item_hotkeys(tiles->ranges[position]), .seeding = seeding, .until_us = until_us};
+    *ended_out = false;
+    if (!seeding->begun) {
+        hotkeys_seed_start(seeder.hot);
+        *seeding = (hot_seeding){.begun = true, .next = range->min};
+    }
+    size_pieces pieces = {.container = tiles->ranges[position]->container, .from = seeding->next, .to = range->max, .n = 1};
+    TRY(item_sizes_each(s->store, NULL, &pieces, seed_one, &seeder));
+    if (!seeder.stopped) {
+        hotkeys_seed_end(seeder.hot);
+        *ended_out = true;
+    }
+    return OK;
+}
+
+/* ---- looking up ---- */
+
+static err look_up(const items *s, const container *c, hot_size *found) {
+    layout_key k;
+    store_value value;
+    pkey key;
+    epk e;
+    slice unused;
+    arena scratch = arena_init();
+    op o;
+    op_init(&o, &scratch, 0);
+    found->size = (size_sum){.bytes = (uint64_t)found->key.value};
+    found->exact = found->key.text_n < HOTKEY_TEXT_MAX && pkey_parse(&o, slice_of(found->key.text, found->key.text_n), &key) == OK;
+    err code = OK;
+    if (found->exact) {
+        epk_of(&c->key, &key, &e);
+        layout_size(&k, c->space->container, &e, &key);
+        code = store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &value);
+        if (code == OK) {
+            code = layout_size_read(layout_view(&k), value.bytes, &e, &unused, &found->size) ? OK : E_STORE_CORRUPT;
+            store_give(&value);
+        } else if (code == E_NOT_FOUND) {
+            found->size = (size_sum){0};
+            code = OK;
+        }
+    }
+    arena_free(&scratch);
+    return code;
+}
+
+static size_t text_of_hotkey(const void *key, char *into, size_t max) {
+    const hotkey *known = key;
+    size_t n = known->text_n < max ? known->text_n : max;
+    memcpy(into, known->text, n);
+    return n;
+}
+
+/* *changed_out: the sketch was wrong about some, and has been told. */
+static err look_up_top(const items *s, const container *c, hotkeys *hot, hot_size *top, size_t *n_out, bool *changed_out) {
+    hotkey keys[HOTKEYS_TOP];
+    size_t n = hotkeys_top_by_size(hot, keys);
+    *changed_out = false;
+    *n_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        hot_size *found = &top[*n_out];
+        found->key = keys[i];
+        TRY(look_up(s, c, found));
+        if (found->size.bytes != (uint64_t)keys[i].value) {
+            hotkeys_size(hot, keys[i].hash, found->size.bytes, text_of_hotkey, &keys[i]);
+            *changed_out = true;
+        }
+        *n_out += found->size.bytes > 0;
+    }
+    return OK;
+}
+
+static void sort(hot_size *top, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        hot_size moved = top[i];
+        size_t at = i;
+        for (; at > 0 && top[at - 1].size.bytes < moved.size.bytes; at--) {
+            top[at] = top[at - 1];
+        }
+        top[at] = moved;
+    }
+}
+
+/* With each round fewer are wrong; under writes some may always be. */
+err item_hot_sizes(const items *s, const container *c, container_range *range, hot_size top[HOTKEYS_TOP], size_t *n_out) {
+    bool changed = true;
+    *n_out = 0;
+    for (int i = 0; i < ROUNDS_MAX && changed; i++) {
+        TRY(look_up_top(s, c, item_hotkeys(range), top, n_out, &changed));
+    }
+    sort(top, *n_out);
+    return OK;
+}

@@ -85,7 +85,7 @@ describe("10,000 containers", () => {
     const data = server.data;
     server.keeps = true;
     let rest = new Rest({ server });
-    await rest.post("/dbs", { id: "d" }, { headers: { "x-ms-offer-throughput": "400" } });
+    await rest.post("/dbs", { id: "d" });
     const numbers = Array.from({ length: 10_000 }, (_, i) => i);
     const create = async () => {
       for (let i = numbers.pop(); i !== undefined; i = numbers.pop()) {

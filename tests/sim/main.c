@@ -9,8 +9,27 @@
 #include "check.h"
 #include "month.h"
 
-static const char *const usage_text =
-    "usage: simulate [--seed N] [--days D] [--ranges N] [--partitions N] [--skew S] [--hottest H] [--no-merges]\n";
+/* What can be set, and between which bounds. */
+enum { SEED, DAYS, RANGES, PARTITIONS, SHARE, SKEW, HOTTEST, SETTINGS };
+
+static const struct setting {
+    const char *name;
+    double usual, low, high;
+} settings[SETTINGS] = {
+    [SEED] = {"seed", 1, 0, 0x1p52},        [DAYS] = {"days", 30, 0.5, 366},
+    [RANGES] = {"ranges", 10000, 1, 20000}, [PARTITIONS] = {"partitions", 1e8, 100, 4e9},
+    [SHARE] = {"share", 0.6, 0.05, 1},      [SKEW] = {"skew", 0.99, 0, 3},
+    [HOTTEST] = {"hottest", 1, 0, 1e6},
+};
+
+static int usage(void) {
+    fprintf(stderr, "usage: simulate [--no-merges]");
+    for (int i = 0; i < SETTINGS; i++) {
+        fprintf(stderr, " [--%s %g]", settings[i].name, settings[i].usual);
+    }
+    fputc('\n', stderr);
+    return 2;
+}
 
 static bool number_in(const char *text, double low, double high, double *value_out) {
     char *end = NULL;
@@ -19,42 +38,28 @@ static bool number_in(const char *text, double low, double high, double *value_o
 }
 
 static bool read_options(int argc, char **argv, month_options *o) {
-    static const struct option names[] = {
-        {"seed", required_argument, NULL, 's'},   {"days", required_argument, NULL, 'd'},
-        {"ranges", required_argument, NULL, 'r'}, {"partitions", required_argument, NULL, 'p'},
-        {"skew", required_argument, NULL, 'k'},   {"hottest", required_argument, NULL, 'h'},
-        {"no-merges", no_argument, NULL, 'n'},    {NULL, 0, NULL, 0},
-    };
-    *o = (month_options){.seed = 1, .days = 30, .ranges = 10000, .partitions = 100000000, .skew = 0.99, .hottest = 1, .merges = true};
-    bool good = true;
-    double v = 0;
-    for (int c; good && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-        switch (c) {
-        case 's':
-            good = number_in(optarg, 0, 0x1p52, &v), o->seed = (uint64_t)v;
-            break;
-        case 'd':
-            good = number_in(optarg, 0.5, 366, &v), o->days = v;
-            break;
-        case 'r':
-            good = number_in(optarg, 1, 20000, &v), o->ranges = (uint32_t)v;
-            break;
-        case 'p':
-            good = number_in(optarg, 100, 4e9, &v), o->partitions = (uint32_t)v;
-            break;
-        case 'k':
-            good = number_in(optarg, 0, 3, &v), o->skew = v;
-            break;
-        case 'h':
-            good = number_in(optarg, 0, 1e6, &v), o->hottest = v;
-            break;
-        case 'n':
-            o->merges = false;
-            break;
-        default:
-            good = false;
-        }
+    struct option names[SETTINGS + 2] = {{"no-merges", no_argument, NULL, SETTINGS}};
+    double values[SETTINGS];
+    for (int i = 0; i < SETTINGS; i++) {
+        names[i + 1] = (struct option){settings[i].name, required_argument, NULL, i};
+        values[i] = settings[i].usual;
     }
+    bool good = true;
+    bool merges = true;
+    for (int c; good && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        merges = merges && c != SETTINGS;
+        good = c == SETTINGS || (c < SETTINGS && number_in(optarg, settings[c].low, settings[c].high, &values[c]));
+    }
+    *o = (month_options){
+        .seed = (uint64_t)values[SEED],
+        .days = values[DAYS],
+        .ranges = (uint32_t)values[RANGES],
+        .partitions = (uint32_t)values[PARTITIONS],
+        .share = values[SHARE],
+        .skew = values[SKEW],
+        .hottest = values[HOTTEST],
+        .merges = merges,
+    };
     return good && optind == argc;
 }
 
@@ -127,13 +132,13 @@ static void print_total(const month *m) {
 
 static void print_cost(const month *m, double wall) {
     const tiles_counts *c = &m->tiles.counts;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
     uint64_t changes = c->splits_throughput + c->splits_storage + c->merges;
     printf("\n%.0f s processor, %.0f s wall, %.0f MB: %.0f s to place the logical partitions, %.0f s minutes, %.0f s splits and merges, "
            "%.0f s "
            "single requests\n",
-           month_cpu(), wall, (double)usage.ru_maxrss / 1024, m->times.world, m->times.minutes, m->times.settle, m->times.windows);
+           month_cpu(), wall, (double)used.ru_maxrss / 1024, m->times.world, m->times.minutes, m->times.settle, m->times.windows);
     printf("each: plan %.3f ms, new map %.2f ms, finding the cuts %.2f ms, shares of both rules %.2f ms\n",
            1e3 * c->plan_seconds / (double)(c->rounds ? c->rounds : 1), 1e3 * c->map_seconds / (double)(changes ? changes : 1),
            1e3 * c->cut_seconds / (double)(changes ? changes : 1), 1e3 * m->times.shares / (double)m->times.shares_n);
@@ -143,8 +148,7 @@ static void print_cost(const month *m, double wall) {
 int main(int argc, char **argv) {
     month_options options;
     if (!read_options(argc, argv, &options)) {
-        fputs(usage_text, stderr);
-        return 2;
+        return usage();
     }
     check_seed(options.seed);
     static month m;

@@ -13,9 +13,9 @@ enum { HOT_MOST = 1 << 16, MINUTE = 60, HOURS_OF_DAY = 24 };
 static const double range_most = 10000;     /* t, RU/s */
 static const double range_bytes = 50e9;     /* storage limit of a range */
 static const double partition_bytes = 20e9; /* and of a logical partition */
-static const double share_at_start = 0.6;   /* of t: 6,000 RU/s a range, as the service creates containers */
 static const double load_at_start = 0.55;   /* of T, on average over a week */
-static const double bytes_at_start = 5e9;   /* of a range, on average */
+static const double bytes_at_start = 8e5;   /* per RU/s of T: 4.8 GB beside 6,000 RU/s */
+static const double trends_at_start = 4e-7; /* new ones a day per RU/s of T: 24 of 60 million */
 static const double bytes_per_ru = 0.5;     /* that stay, in a month; shorter simulations live the same story faster */
 
 double month_cpu(void) {
@@ -26,15 +26,18 @@ double month_cpu(void) {
 
 /* ---- beginning ---- */
 
+static double throughput_at_start(const month_options *o) {
+    return o->share * range_most * o->ranges;
+}
+
 static world_options world_of(const month_options *o) {
-    double rate = load_at_start * share_at_start * range_most * o->ranges;
     return (world_options){
         .seed = o->seed,
         .partitions = o->partitions,
-        .rate = rate,
+        .rate = load_at_start * throughput_at_start(o),
         .skew = o->skew,
         .hottest = o->hottest * range_most,
-        .size_mean = bytes_at_start * o->ranges / o->partitions,
+        .size_mean = bytes_at_start * throughput_at_start(o) / o->partitions,
         .size_limit = partition_bytes,
         .bytes_per_ru = bytes_per_ru * 30 / o->days,
     };
@@ -73,9 +76,10 @@ void month_build(month *m, const month_options *options) {
     *m = (month){.options = *options, .range_most = range_most, .ranges_least = options->ranges, .ranges_most = options->ranges};
     random_seed(&m->random, options->seed);
     world_build(&m->world, &w);
-    load_build(&m->load, &m->random, options->days, 4 + options->ranges / 500.0, options->partitions, range_most);
+    double trends = fmax(trends_at_start * throughput_at_start(options), 4);
+    load_build(&m->load, &m->random, options->days, trends, options->partitions, range_most);
     tiles_build(&m->tiles, &m->world, options->ranges, &limits, load_growth_most(&m->load, options->days));
-    operator_begin(&m->operator, share_at_start * range_most * options->ranges);
+    operator_begin(&m->operator, throughput_at_start(options));
     begin_arrays(m, limits.ranges_max);
     after_change(m, load_wave(&m->load, 0));
     m->times.world = month_cpu() - started;

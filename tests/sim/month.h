@@ -11,6 +11,7 @@ typedef struct month_options {
     uint64_t seed;
     double days;
     uint32_t ranges; /* at creation */
+    double share;    /* of each of them, as part of what a range can give: with the ranges that makes T and, in proportion, load and data */
     uint32_t partitions;
     double skew;
     double hottest; /* as part of what a range can give; 0: Zipf's law to its head */

@@ -22,7 +22,7 @@
 #include "request.h"
 
 static const char emulator_key[] = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
-enum { INPUT_BYTES = 1 << 20, STATUS_MAX = 600, THREADS_MAX = 16, EVENTS = 256 };
+enum { INPUT_BYTES = 1 << 20, STATUS_MAX = 600, THREADS_MAX = 16, EVENTS = 256, SLOTS_MAX = 100000 };
 
 typedef struct settings {
     const char *host, *port, *key, *mode;
@@ -33,12 +33,16 @@ typedef struct settings {
     double seconds, warm_up;
     bool setup, idle;
     uint32_t throughput;
+    uint32_t slot_ms; /* of the timeline; 0: none */
 } settings;
 
 static settings set;
 static struct addrinfo *address;
 static atomic_uint_fast64_t next_number; /* of create and bulk: each item once, whoever sends it */
 static uint64_t number_end;              /* and where they stop; 0: never */
+static _Atomic uint32_t *slots;          /* the timeline: the longest latency of the answers in each slot, microseconds */
+static uint64_t slots_start;             /* now_ns() of the first */
+static double slots_start_wall;          /* … and seconds since 1970 */
 
 typedef struct answer {
     unsigned status;
@@ -206,10 +210,24 @@ static bool begin_request(worker *w, connection *c) {
     return true;
 }
 
+static void note_slot(uint64_t now, uint64_t latency_ns) {
+    uint64_t slot = (now - slots_start) / (set.slot_ms * 1000000ull);
+    uint32_t micros = latency_ns > UINT32_MAX * 1000ull ? UINT32_MAX : (uint32_t)(latency_ns / 1000);
+    if (slot < SLOTS_MAX) {
+        uint32_t before = atomic_load_explicit(&slots[slot], memory_order_relaxed);
+        while (before < micros && !atomic_compare_exchange_weak(&slots[slot], &before, micros)) {
+        }
+    }
+}
+
 static void finish_answer(worker *w, connection *c, const answer *a, size_t bytes) {
     c->waiting = false;
     if (w->counting) {
-        histogram_add(&w->latencies, now_ns() - c->sent_at);
+        uint64_t now = now_ns();
+        histogram_add(&w->latencies, now - c->sent_at);
+        if (slots) {
+            note_slot(now, now - c->sent_at);
+        }
         w->statuses[a->status]++;
         w->bytes_in += bytes;
     }
@@ -364,6 +382,7 @@ static void help(void) {
          "  --setup               first create the database and the container; --throughput RU sets its throughput\n"
          "  --database ID         (bench)   --container ID (items)   --key BASE64 (the emulator's)\n"
          "  --path PATH           get: ask for this, with the header fields of a read\n"
+         "  --timeline MS         also the longest latency in each so many milliseconds\n"
          "\n"
          "  tesela-load --url localhost:8081 --setup --mode load --items 10000 --bulk 100\n"
          "  tesela-load --url localhost:8081 --mode read --items 10000 --seconds 10\n"
@@ -457,6 +476,9 @@ static void take_flag(int flag, char *value) {
     case 'C':
         copy_text(m->container, sizeof m->container, value);
         break;
+    case 'l':
+        set.slot_ms = (uint32_t)atoi(value);
+        break;
     case 'p':
         copy_text(m->path, sizeof m->path, value);
         break;
@@ -466,12 +488,25 @@ static void take_flag(int flag, char *value) {
 }
 
 static void parse_flags(int argc, char **argv) {
-    static const struct option flags[] = {{"url", 1, 0, 'u'},      {"mode", 1, 0, 'm'},        {"items", 1, 0, 'i'},
-                                          {"first", 1, 0, 'f'},    {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},
-                                          {"seconds", 1, 0, 's'},  {"warm-up", 1, 0, 'w'},     {"size", 1, 0, 'z'},
-                                          {"bulk", 1, 0, 'b'},     {"setup", 0, 0, 'S'},       {"throughput", 1, 0, 'T'},
-                                          {"database", 1, 0, 'd'}, {"container", 1, 0, 'C'},   {"key", 1, 0, 'k'},
-                                          {"path", 1, 0, 'p'},     {"help", 0, 0, 'h'},        {0}};
+    static const struct option flags[] = {{"url", 1, 0, 'u'},
+                                          {"mode", 1, 0, 'm'},
+                                          {"items", 1, 0, 'i'},
+                                          {"first", 1, 0, 'f'},
+                                          {"connections", 1, 0, 'c'},
+                                          {"threads", 1, 0, 't'},
+                                          {"seconds", 1, 0, 's'},
+                                          {"warm-up", 1, 0, 'w'},
+                                          {"size", 1, 0, 'z'},
+                                          {"bulk", 1, 0, 'b'},
+                                          {"setup", 0, 0, 'S'},
+                                          {"throughput", 1, 0, 'T'},
+                                          {"database", 1, 0, 'd'},
+                                          {"container", 1, 0, 'C'},
+                                          {"key", 1, 0, 'k'},
+                                          {"path", 1, 0, 'p'},
+                                          {"timeline", 1, 0, 'l'},
+                                          {"help", 0, 0, 'h'},
+                                          {0}};
     static char url[] = "localhost:8081";
     set = (settings){.key = emulator_key, .items = 10000, .connections = 32, .threads = 1, .seconds = 5, .warm_up = 1};
     set.maker = (request_maker){.item_bytes = 1024, .database = "bench", .container = "items", .path = "/"};
@@ -504,6 +539,23 @@ static double cpu_micros(uint64_t requests) {
     return requests > 0 ? micros / (double)requests : 0;
 }
 
+static void open_timeline(void) {
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    slots = calloc(SLOTS_MAX, sizeof *slots);
+    slots_start = now_ns();
+    slots_start_wall = (double)wall.tv_sec + (double)wall.tv_nsec / 1e9;
+}
+
+static void report_timeline(void) {
+    uint64_t n = (now_ns() - slots_start) / (set.slot_ms * 1000000ull);
+    printf(",\"timeline\":{\"start\":%.3f,\"milliseconds\":%u,\"longest\":[", slots_start_wall, set.slot_ms);
+    for (uint64_t i = 0; i < n && i < SLOTS_MAX; i++) {
+        printf("%s%u", i ? "," : "", slots[i]);
+    }
+    printf("]}");
+}
+
 static void report(const worker *total, double seconds) {
     const histogram *h = &total->latencies;
     uint64_t errors = total->broken;
@@ -523,9 +575,13 @@ static void report(const worker *total, double seconds) {
         }
     }
     printf("},\"microseconds\":{\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"max\":%.1f},\"bytesIn\":%" PRIu64
-           ",\"clientCpuMicros\":%.2f}\n",
+           ",\"clientCpuMicros\":%.2f",
            (double)histogram_at(h, 0.5) / 1e3, (double)histogram_at(h, 0.9) / 1e3, (double)histogram_at(h, 0.99) / 1e3,
            (double)histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3, total->bytes_in, cpu_micros(total->begun));
+    if (slots) {
+        report_timeline();
+    }
+    printf("}\n");
 }
 
 int main(int argc, char **argv) {
@@ -541,6 +597,9 @@ int main(int argc, char **argv) {
     }
     if (set.setup) {
         set_up();
+    }
+    if (set.slot_ms) {
+        open_timeline();
     }
     uint64_t start = now_ns();
     for (int i = 0; i < set.threads; i++) {

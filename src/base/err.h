@@ -51,9 +51,12 @@
       "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: "    \
       "http://aka.ms/cosmosdb-error-429")                                                                                                  \
     X(E_TOO_MANY_HEADERS, 431, 0, "RequestHeaderFieldsTooLarge", "The request's header fields are too large.")                             \
+    X(E_RETRY_WITH, 449, 0, "RetryWith", "Conflicting request to resource has been attempted. Retry to avoid conflicts.")                  \
     X(E_INTERNAL, 500, 0, "InternalServerError", "An unexpected error happened. The server's log has the details.")                        \
     X(E_NOT_IMPLEMENTED, 501, 0, "NotImplemented", "This operation is not supported by tesela yet.")                                       \
     X(E_STORE_CORRUPT, 500, 0, "InternalServerError", "Stored data failed its checksum. The server's log names the file.")                 \
+    X(E_UNAVAILABLE, 503, 0, "ServiceUnavailable",                                                                                         \
+      "Service is currently unavailable. More info: https://aka.ms/cosmosdb-tsg-service-unavailable")                                      \
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", "The data folder cannot be read or written. The server's log has the reason.")             \
     X(E_STORE_FULL, 503, 0, "ServiceUnavailable", "The disk of the data folder is full; nothing was written. Reads go on.")                \
     X(E_STORE_READ_ONLY, 503, 0, "ServiceUnavailable", "The store takes no more writes since a write to disk failed; see the log.")        \

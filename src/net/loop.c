@@ -131,6 +131,7 @@ void net_loop_drain(net_loop *loop) {
         return;
     }
     loop->draining = true;
+    net_delays_end(loop);
     uv_timer_start(&loop->drain, on_drain_timeout, loop->shared->options.drain_timeout_ms, 0);
     for (net_conn *c = loop->conns, *next; c; c = next) {
         next = net_conn_next(c); /* closing is never immediate: `c` stays in the list, and so does its successor */
@@ -155,6 +156,7 @@ err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     }
     uv_timer_init(&loop->uv, &loop->tick);
     uv_timer_init(&loop->uv, &loop->drain);
+    net_delays_init(loop);
     loop->wake.data = loop->tick.data = loop->drain.data = loop;
     random_seed_system(&loop->random);
     loop->read_bytes = mem_alloc(NET_READ_BYTES);

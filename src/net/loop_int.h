@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "net/delay.h"
 #include "net/server.h"
 #include "net/wheel.h"
 
@@ -54,6 +55,8 @@ struct net_loop {
     net_conn *conns;
     net_wheel wheel;
     uv_timer_t tick;
+    net_delay delays; /* the ring's head; by time */
+    uv_timer_t delay_timer;
 
     http_exchange *exchanges; /* free ones */
     unsigned exchanges_free;
@@ -83,6 +86,9 @@ static inline void net_loop_refresh(net_loop *loop) { /* at the start of each ca
         net_loop_read_clock(loop);
     }
 }
+
+void net_delays_init(net_loop *loop);
+void net_delays_end(net_loop *loop); /* runs all of them now; those to come run at once, once the loop is draining */
 
 void net_loop_start_ticking(net_loop *loop); /* while there are connections, deadlines are looked at */
 

@@ -100,6 +100,7 @@ typedef struct server {
     store *store;
     account *account;
     net_server *net;
+    faults *faults;
     sql_front *sql;
     uint16_t sql_port;
 } server;
@@ -283,7 +284,14 @@ static bool open_net(server *s, char *why) {
     if (net_tls(s->net, given.data, given.tls_cert, given.tls_key, why, WHY_BYTES) != OK) {
         return false;
     }
-    sql_options options_sql = {s->account, s->settings.keys, s->settings.consistency, s->net};
+    s->faults = faults_new();
+    sql_options options_sql = {
+        .account = s->account,
+        .keys = s->settings.keys,
+        .consistency = s->settings.consistency,
+        .server = s->net,
+        .faults = s->faults,
+    };
     s->sql = sql_open(&options_sql);
     return s->settings.sql_port < 0 ||
            net_listen(s->net, given.host, (uint16_t)s->settings.sql_port, sql_http(s->sql), &s->sql_port, why, WHY_BYTES) == OK;
@@ -333,6 +341,7 @@ static void close_all(server *s) {
     if (s->sql) {
         sql_close(s->sql);
     }
+    faults_free(s->faults);
     if (s->account) {
         account_close(s->account);
     }

@@ -376,6 +376,24 @@ static void keys_must_be_base64(void **state) {
     buf_free(&out);
 }
 
+static void a_key_itself_is_found_in_the_ring(void **state) {
+    (void)state;
+    sql_key found;
+    for (sql_key key = 0; key < SQL_KEY_COUNT; key++) {
+        assert_true(sql_key_ring_find(ring, slice_str(keys[key]), &found));
+        assert_int_equal(found, key);
+    }
+    static const char *const others[] = {"", "not base64!", "cmVhZGVyIG9uZ", "cmVhZGVyIG9uZT==", "cmVhZGVyIHR3bwE=", "AAAA", "cmVhZGVy"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(sql_key_ring_find(ring, slice_str(others[i]), &found));
+        assert_int_equal(found, SQL_KEY_COUNT);
+    }
+    sql_key_ring *empty = sql_key_ring_new();
+    assert_false(sql_key_ring_find(empty, slice_str(keys[0]), &found));
+    assert_false(sql_key_ring_find(empty, SLICE_LIT("AA=="), &found));
+    sql_key_ring_free(empty);
+}
+
 /* RFC 4231, test case 6: a key longer than a block is hashed first. */
 static void long_keys_are_hashed_first(void **state) {
     (void)state;
@@ -444,6 +462,7 @@ int main(void) {
         TEST(dates_are_required_and_read_strictly),
         TEST(every_day_is_read_as_the_calendar_has_it),
         TEST(keys_must_be_base64),
+        TEST(a_key_itself_is_found_in_the_ring),
         TEST(long_keys_are_hashed_first),
         TEST(a_check_is_quick),
     };

@@ -3,6 +3,7 @@
  *   /echo             verb, path, query, host, the two fields and the body, as text
  *   /later            the same, answered through net_post from another thread
  *   /hold             kept until harness_release
+ *   /delay?N          the same as /echo, N milliseconds later
  *   /turns            reply begun at once, ended through net_post
  *   /bytes?N          N bytes
  *   /status?N         status N with a body (which net drops where none may be)
@@ -37,6 +38,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "net/delay.h"
 #include "net/server.h"
 
 typedef struct job {
@@ -122,6 +124,15 @@ static inline void hold(harness *h, http_request *r) {
     pthread_mutex_unlock(&h->lock);
 }
 
+typedef struct late {
+    net_delay delay; /* first */
+    http_request *request;
+} late;
+
+static inline void answer_late(net_delay *delay) {
+    answer_echo(((late *)delay)->request);
+}
+
 static inline uint64_t number_of(http_request *r) {
     uint64_t n = 0;
     slice_to_u64(r->query, &n);
@@ -147,6 +158,10 @@ static inline void handle(http_request *r) {
         answer_later(h, r);
     } else if (slice_eq(r->path, SLICE_LIT("/hold"))) {
         hold(h, r);
+    } else if (slice_eq(r->path, SLICE_LIT("/delay"))) {
+        late *l = arena_new(r->arena, late);
+        l->request = r;
+        net_delay_start(r->loop, &l->delay, (unsigned)number_of(r), answer_late);
     } else if (slice_eq(r->path, SLICE_LIT("/turns"))) {
         http_reply_start(r, 200);
         buf_add_lit(http_reply_body(r), "the beginning");

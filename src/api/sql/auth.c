@@ -57,11 +57,10 @@ static void start_hash(SHA256_CTX *state, const unsigned char *key, unsigned cha
     OPENSSL_cleanse(block, sizeof block);
 }
 
-bool sql_key_ring_set(sql_key_ring *ring, sql_key key, slice base64) {
+static bool start_key(keyed_hash *hash, slice base64) {
     char room[KEY_BYTES_MAX];
     unsigned char block[SHA256_CBLOCK] = {0};
     buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
-    keyed_hash *hash = &ring->keys[key];
     bool good = base64_decode(&bytes, base64) && bytes.n > 0;
     if (good && bytes.n > sizeof block) {
         SHA256((const unsigned char *)room, bytes.n, block);
@@ -76,6 +75,24 @@ bool sql_key_ring_set(sql_key_ring *ring, sql_key key, slice base64) {
     OPENSSL_cleanse(room, sizeof room);
     OPENSSL_cleanse(block, sizeof block);
     return good;
+}
+
+bool sql_key_ring_set(sql_key_ring *ring, sql_key key, slice base64) {
+    return start_key(&ring->keys[key], base64);
+}
+
+/* What two keys leave in the hash is the same only if they are. All are compared, whichever matches. */
+bool sql_key_ring_find(const sql_key_ring *ring, slice base64, sql_key *key_out) {
+    keyed_hash given = {0};
+    bool good = start_key(&given, base64);
+    *key_out = SQL_KEY_COUNT;
+    for (sql_key key = SQL_KEY_COUNT; good && key-- > SQL_KEY_PRIMARY;) {
+        const keyed_hash *own = &ring->keys[key];
+        int differs = CRYPTO_memcmp(given.inner.h, own->inner.h, sizeof own->inner.h);
+        *key_out = own->present && !differs ? key : *key_out;
+    }
+    OPENSSL_cleanse(&given, sizeof given);
+    return *key_out != SQL_KEY_COUNT;
 }
 
 static void hash_with_key(const keyed_hash *key, slice text, unsigned char out[SHA256_DIGEST_LENGTH]) {

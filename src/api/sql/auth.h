@@ -25,8 +25,9 @@ extern const char sql_key_emulator[];
 typedef struct sql_key_ring sql_key_ring;
 
 sql_key_ring *sql_key_ring_new(void);
-bool sql_key_ring_set(sql_key_ring *ring, sql_key key, slice base64); /* false: not base64, or empty */
-void sql_key_ring_free(sql_key_ring *ring);                           /* and wiped */
+bool sql_key_ring_set(sql_key_ring *ring, sql_key key, slice base64);             /* false: not base64, or empty */
+bool sql_key_ring_find(const sql_key_ring *ring, slice base64, sql_key *key_out); /* in constant time; false: none of them */
+void sql_key_ring_free(sql_key_ring *ring);                                       /* and wiped */
 
 typedef struct sql_auth_request {
     slice verb; /* as sent: "GET" */

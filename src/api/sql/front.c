@@ -240,13 +240,13 @@ static sql_request *make_request(http_request *http) {
     return q;
 }
 
-/* Liveness, readiness and the certificate are asked for without a signature. */
-static bool answer_probe(http_request *http) {
+/* Liveness, readiness and the certificate are asked for without a signature; what else is beside the API's own paths checks for itself. */
+static bool answer_beside(http_request *http) {
     sql_front *front = http->context;
     bool probe = slice_eq(http->path, SLICE_LIT("/alive")) || slice_eq(http->path, SLICE_LIT("/ready"));
     bool certificate = slice_eq(http->path, SLICE_LIT("/_explorer/emulator.pem"));
     if (http->method != VERB_GET || !(probe || certificate)) {
-        return false;
+        return front->beside && front->beside(front->beside_context, http);
     }
     http_reply_start(http, 200);
     buf_add_lit(http_reply_fields(http), "Cache-Control: no-store\r\n");
@@ -263,12 +263,16 @@ static bool answer_probe(http_request *http) {
 
 static void handle(http_request *http) {
     sql_handler handler = NULL;
-    if (http->path.n > 1 && http->path.p[1] != 'd' && answer_probe(http)) {
+    if (http->path.n > 1 && http->path.p[1] != 'd' && answer_beside(http)) {
         return;
     }
     sql_request *q = make_request(http);
     err code = find_handler(q, &handler);
-    code == OK ? handler(q) : sql_fail(q, code);
+    if (code != OK) {
+        sql_fail(q, code);
+    } else if (!(q->front->faults && faults_any(q->front->faults) && sql_fault(q, handler))) {
+        handler(q);
+    }
 }
 
 static void refuse(http_request *http, err code) {
@@ -286,6 +290,9 @@ sql_front *sql_open(const sql_options *options) {
         .keys = options->keys,
         .consistency = options->consistency,
         .server = options->server,
+        .faults = options->faults,
+        .beside = options->beside,
+        .beside_context = options->beside_context,
         .loops = mem_zero(loops * sizeof(sql_loop)),
         .loops_n = loops,
     };

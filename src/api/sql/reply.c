@@ -233,11 +233,14 @@ void sql_fail(sql_request *q, err code) {
         buf_free(&quoted);
     }
     sql_start(q, entry->http_status);
-    if (entry->http_substatus) {
-        add_number(sql_fields(q), "x-ms-substatus: ", entry->http_substatus);
+    if (q->substatus || entry->http_substatus) {
+        add_number(sql_fields(q), "x-ms-substatus: ", q->substatus ? q->substatus : entry->http_substatus);
     }
-    if (code == E_THROTTLED) {
+    if (code == E_THROTTLED || q->op.retry_after_ms) {
         add_number(sql_fields(q), "x-ms-retry-after-ms: ", q->op.retry_after_ms);
+    }
+    if (q->fault) {
+        add_number(sql_fields(q), "x-tesela-fault: ", q->fault);
     }
     add_session(q, entry);
     if (code == E_UNAUTHORIZED || code == E_NO_AUTHORIZATION || code == E_BAD_AUTHORIZATION) {

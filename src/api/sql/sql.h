@@ -4,6 +4,7 @@
 #pragma once
 
 #include "account/account.h"
+#include "account/faults.h"
 #include "api/sql/auth.h"
 #include "net/server.h"
 
@@ -27,6 +28,12 @@ typedef struct sql_options {
     const sql_key_ring *keys; /* outlives the front */
     sql_consistency consistency;
     net_server *server;
+    faults *faults; /* NULL: there are none, ever; outlives the front */
+
+    /* What else the port serves: asked about paths that are not under /dbs. True: it answers the request. NULL: nothing. The request's
+     * fields are those of api/sql/fields.h. */
+    bool (*beside)(void *context, http_request *request);
+    void *beside_context;
 } sql_options;
 
 sql_front *sql_open(const sql_options *options);

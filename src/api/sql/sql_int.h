@@ -18,6 +18,9 @@ struct sql_front {
     const sql_key_ring *keys;
     sql_consistency consistency;
     net_server *server;
+    faults *faults;
+    bool (*beside)(void *context, http_request *request);
+    void *beside_context;
     sql_loop *loops;
     unsigned loops_n;
 };
@@ -30,6 +33,8 @@ struct sql_request {
     sql_route route;
     sql_key key;
     char activity[37];
+    uint16_t substatus; /* of the error, in place of its own; 0: that */
+    uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */
     int64_t started_us;
 
     database *database; /* references, given back when the request ends */
@@ -77,6 +82,9 @@ const pkey *sql_header_key(const sql_request *q);                               
 void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* or answers: the range's share is spent */
 void sql_change_init(sql_request *q);                                  /* names from the path, etag from the fields */
 void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q));
+
+/* A fault on purpose hits the request: true, and it is answered or will be handled later. Before anything else of an item request. */
+bool sql_fault(sql_request *q, sql_handler handler);
 
 /* ---- answering: each ends the request ---- */
 void sql_fail(sql_request *q, err code);

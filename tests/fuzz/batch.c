@@ -81,8 +81,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     }
     bool runs = !target.atomic || target.key || w.c->key.n == 0; /* as the front end has it */
     if (runs && read_list(&w.h, slice_of(data + 1, n - 1), &list) && sql_batch_read(o, &target, list, &ops, &count) == OK) {
-        assert_true(count > 0 && count <= LIMIT_BATCH_OPERATIONS);
-        run(&w, ops, count, target.atomic);
+        assert_true(count <= LIMIT_BATCH_OPERATIONS && (count > 0 || !target.atomic));
+        if (count > 0) {
+            run(&w, ops, count, target.atomic);
+        }
     }
     world_close(&w, data[0] & 128);
     return 0;

@@ -92,6 +92,15 @@ static bool refused_before(sql_request *q) {
     return true;
 }
 
+/* Bulk without operations: after a split the JavaScript SDK sends a request to every part of the old range, also to those that none of its
+ * operations belongs to. */
+static void answer_nothing(sql_request *q) {
+    sql_start(q, 200);
+    sql_add_container_paths(q, q->container);
+    buf_add_lit(sql_start_body(q), "[]");
+    sql_end(q);
+}
+
 void sql_item_batch(sql_request *q) {
     slice list;
     err code = read_target(q);
@@ -102,6 +111,8 @@ void sql_item_batch(sql_request *q) {
     }
     if (code != OK) {
         sql_fail(q, code);
+    } else if (q->commit.n == 0) {
+        answer_nothing(q);
     } else if (refused_before(q)) {
         op_charge(&q->op, CHARGE_FAILED);
         answer(q);

@@ -102,7 +102,7 @@ err sql_batch_read(op *o, const sql_batch_target *target, slice list, item_op **
         return op_fail(o, E_BAD_REQUEST, "Batch request has more operations than what is supported. The maximum is %d.",
                        LIMIT_BATCH_OPERATIONS);
     }
-    if (n == 0) {
+    if (n == 0 && target->atomic) {
         return op_fail(o, E_BAD_REQUEST, "Batch request has no operations.");
     }
     item_op *ops = arena_array(o->arena, item_op, n);

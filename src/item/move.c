@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "item/stored.h"
 
-enum { COST_BYTES = 4096, STEPS_PER_COST = 8 };
+enum { COST_BYTES = 4096, STEPS_PER_COST = 8, SEGMENT_STEPS = 16 };
 
 typedef struct mover {
     item_work work;
@@ -13,7 +13,7 @@ typedef struct mover {
     const partition_range *range;
     item_place place; /* the last one looked at */
     unsigned cost_left;
-    size_t steps_left; /* items of others cost little, but not nothing */
+    size_t steps_left; /* items of others, and segments, cost little, but not nothing */
 } mover;
 
 /* The next segment that the range is leaving, from `segment` on. */
@@ -79,6 +79,7 @@ static err move_segment(mover *m, bool *ended_out) {
         m->place = code == OK ? m->place : before;
     }
     err ended = store_scan_close(scan);
+    m->steps_left -= m->steps_left < SEGMENT_STEPS ? m->steps_left : SEGMENT_STEPS;
     return code != OK ? code : ended;
 }
 
@@ -96,25 +97,24 @@ static err load_place(mover *m, const layout_key *k) {
     return read ? OK : E_STORE_CORRUPT;
 }
 
+/* From where the last step ended, through as many segments as the cost allows: most that many splits and merges leave behind are empty. */
 static err run(mover *m) {
     layout_key k;
     char bytes[12];
-    bool ended;
     uint32_t segment = 0;
+    bool ended = true;
     layout_move(&k, m->work.container->space->container, m->move->range_id);
     TRY(load_place(m, &k));
     m->move->ended = !leaving_from(m->sources, m->place.segment, &segment);
     if (m->move->ended) {
         return OK;
     }
-    if (segment != m->place.segment) {
-        m->place = (item_place){segment, 0};
+    while (ended && m->cost_left > 0 && m->steps_left > 0 && leaving_from(m->sources, m->place.segment, &segment)) {
+        m->place = segment == m->place.segment ? m->place : (item_place){segment, 0};
+        TRY(move_segment(m, &ended));
+        m->place = ended ? (item_place){segment + 1, 0} : m->place;
     }
-    TRY(move_segment(m, &ended));
-    if (ended) {
-        m->place = (item_place){segment + 1, 0};
-        m->move->ended = !leaving_from(m->sources, segment + 1, &segment);
-    }
+    m->move->ended = ended && !leaving_from(m->sources, m->place.segment, &segment);
     layout_place_write(bytes, m->place);
     store_put(&m->work.group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
     return OK;

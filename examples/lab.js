@@ -1,0 +1,220 @@
+// lab.js — what the examples share: a server with small limits, a steady load, and what one sees of it.
+//
+//   const lab = await openLab("telemetry");
+//   const container = await lab.container("/deviceId");
+//   const seen = await lab.load(container, (n) => ({ id: `${n}`, deviceId: `d${n % 500}` }));
+//   lab.show(container, seen);
+//   await lab.close();
+//
+// The server is one of our own, on a free port with a folder of its own, gone at the end; or, with --endpoint URL, one that runs already
+// (give it the same limits). --seconds N is how long each load is measured; --json prints figures for programs in place of tables.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { CosmosClient, PartitionKeyKind } from "@azure/cosmos";
+
+// A hundred-thousandth of the service's storage and a twenty-fifth of its throughput: what takes months there takes seconds here.
+export const limits = { partitionRU: 400, partitionKB: 500, logicalPartitionKB: 200 };
+const flags = [
+  ...["--partition-max-throughput", `${limits.partitionRU}`],
+  ...["--partition-max-storage", `${limits.partitionKB}KB`],
+  ...["--logical-partition-max-storage", `${limits.logicalPartitionKB}KB`],
+];
+
+const binary = process.env.TESELA_BIN || join(dirname(fileURLToPath(import.meta.url)), "../build/tesela");
+const key = process.env.TESELA_KEY || "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+export const whole = (number) => Math.round(number).toLocaleString("en");
+export const percent = (part) => `${Math.round(100 * part)} %`;
+
+// ---- the server ----
+
+async function startServer() {
+  const data = mkdtempSync(join(tmpdir(), "tesela-example-"));
+  const child = spawn(binary, ["serve", "--data", data, "--sql-port", "0", "--durability", "relaxed", "--log-level", "warn", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = new Promise((done) => child.on("close", done).on("error", done));
+  const abandon = () => {
+    child.kill("SIGKILL");
+    rmSync(data, { recursive: true, force: true });
+  };
+  process.once("exit", abandon);
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+  const line = await Promise.race([
+    new Promise((done) => createInterface({ input: child.stdout }).once("line", done)),
+    ended.then((why) => Promise.reject(new Error(`${binary} did not start (${why}); examples/run builds it`))),
+  ]);
+  const stop = async () => {
+    child.kill("SIGTERM");
+    await ended;
+    process.off("exit", abandon);
+    rmSync(data, { recursive: true, force: true });
+  };
+  return { endpoint: `http://localhost:${JSON.parse(line).sql.replace(/.*:/, "")}`, stop };
+}
+
+// ---- the lab ----
+
+export async function openLab(name) {
+  const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false } };
+  const { values } = parseArgs({ options });
+  const server = values.endpoint ? { endpoint: values.endpoint, stop: () => {} } : await startServer();
+  const lab = new Lab(server, values);
+  await lab.open(name);
+  return lab;
+}
+
+class Lab {
+  results = {};
+  #names = 0;
+
+  constructor(server, { seconds, json }) {
+    Object.assign(this, { server, seconds: Number(seconds), json });
+    // What is refused is counted here and not tried again; the patient client does what the SDK does by itself: wait, and try again.
+    const shared = { endpoint: server.endpoint, key };
+    this.client = new CosmosClient({ ...shared, connectionPolicy: { retryOptions: { maxRetryAttemptCount: 0 } } });
+    this.patient = new CosmosClient({ ...shared, connectionPolicy: { retryOptions: { maxRetryAttemptCount: 100, maxWaitTimeInSeconds: 60 } } });
+  }
+
+  async open(name) {
+    const id = `${name}-${Date.now().toString(36)}`;
+    await this.patient.databases.create({ id });
+    this.database = this.client.database(id);
+    this.say(`${this.server.endpoint}, database ${id}\n`);
+  }
+
+  async close() {
+    await this.patient.database(this.database.id).delete();
+    this.client.dispose();
+    this.patient.dispose();
+    await this.server.stop();
+    if (this.json) console.log(JSON.stringify(this.results));
+  }
+
+  // A figure that programs read (--json), and tests check.
+  result(name, value) {
+    return (this.results[name] = value);
+  }
+
+  say(text = "") {
+    if (!this.json) console.log(text);
+  }
+
+  // `paths`: one, or the levels of a hierarchical key.
+  async container(paths, { throughput = 2000 } = {}) {
+    const levels = [paths].flat();
+    const id = `c${++this.#names}`;
+    const partitionKey = { paths: levels, kind: levels.length > 1 ? PartitionKeyKind.MultiHash : PartitionKeyKind.Hash, version: 2 };
+    await this.patient.database(this.database.id).containers.create({ id, partitionKey, throughput });
+    const container = this.database.container(id);
+    const ranges = await this.ranges(container);
+    if (ranges.length !== Math.ceil(throughput / limits.partitionRU)) {
+      throw new Error(`${throughput} RU/s are ${ranges.length} physical partitions there; start that server with: ${flags.join(" ")}`);
+    }
+    return Object.assign(container, { paths: levels, throughput });
+  }
+
+  // The same container through the client that waits and tries again.
+  patiently(container) {
+    return this.patient.database(this.database.id).container(container.id);
+  }
+
+  async ranges(container) {
+    return (await container.readPartitionKeyRanges().fetchAll()).resources;
+  }
+
+  // Creates item(0), item(1), … at a steady rate, whatever the answers: a client that does not slow down when it is refused. The rate asks
+  // for `part` of the container's throughput. The first second spends the credit that an idle partition has; it is not in the figures.
+  async load(container, item, { part = 0.8, seconds = this.seconds } = {}) {
+    const asked = part * container.throughput;
+    const first = await this.patiently(container).items.create(item(0, -1));
+    const perSecond = asked / first.requestCharge;
+    const seen = new Seen(container, seconds, asked);
+    const pending = [];
+    const start = performance.now();
+    for (let n = 1, now = -1; now < seconds; now = (performance.now() - start) / 1000 - 1) {
+      for (; n <= (now + 1) * perSecond; n++) pending.push(seen.write(container, item(n, now), now));
+      await sleep(5);
+    }
+    await Promise.all(pending);
+    return seen;
+  }
+
+  // The physical partitions, and what each of them did. bar: what is drawn, "RU" as part of the share or "KB" as part of the limit.
+  async show(container, seen, bar = "RU") {
+    const ranges = await this.ranges(container);
+    const share = container.throughput / ranges.length;
+    this.say(`${container.paths.join(", ")}: ${whole(container.throughput)} RU/s, ${ranges.length} physical partitions of ${whole(share)} RU/s`);
+    const rows = ranges.map(({ id }) => {
+      const { keys, items, kb } = seen.held(id);
+      const { ru, throttled } = seen.sum((entry) => entry.range === id);
+      const part = bar === "RU" ? ru / share : kb / limits.partitionKB;
+      return [id, keys.size, items, kb, ru, throttled, "█".repeat(Math.round(20 * Math.min(part, 1)))];
+    });
+    this.table(["partition", "keys", "items", "KB", "RU/s", "429s", bar === "RU" ? "of its RU/s" : "of its storage"], rows);
+  }
+
+  table(heads, rows) {
+    const cells = [heads, ...rows.map((row) => row.map((cell) => (typeof cell === "number" ? whole(cell) : `${cell}`)))];
+    const isText = heads.map((_, i) => rows.every((row) => typeof row[i] === "string" && !/^[\d,.]+ ?%?$/.test(row[i])));
+    const widths = heads.map((_, i) => Math.max(...cells.map((row) => row[i].length)));
+    for (const row of cells) {
+      this.say(`  ${row.map((cell, i) => (isText[i] ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join("  ")}`.trimEnd());
+    }
+    this.say();
+  }
+}
+
+// ---- what was seen ----
+
+class Seen {
+  log = []; // of every write in the measured time: item, second, range, status, ru
+  fullText; // what a logical partition says that is full (403/1014)
+  #held = new Map(); // by range: what it held when it answered last
+
+  constructor(container, seconds, asked) {
+    Object.assign(this, { container, seconds, asked });
+  }
+
+  // Writes of the measured time that fit: how many, how many of them were refused, and what was spent, per second.
+  sum(fits = () => true) {
+    const all = this.log.filter(fits);
+    const count = (status) => all.filter((entry) => entry.status === status).length;
+    const ru = all.reduce((sum, entry) => sum + entry.ru, 0) / this.seconds;
+    return { writes: all.length, throttled: count(429), full: count(403), ru, part: count(429) / Math.max(1, all.length) };
+  }
+
+  // What is in a range: by the last answer that it gave.
+  held(range) {
+    if (!this.#held.has(range)) this.#held.set(range, { keys: new Set(), items: 0, kb: 0 });
+    return this.#held.get(range);
+  }
+
+  // Every answer names the physical partition that gave it, and one about an item says how much that partition holds.
+  async write(container, item, second) {
+    let status = 201, ru = 0, headers;
+    try {
+      const answer = await container.items.create(item);
+      ({ headers, requestCharge: ru } = answer);
+      this.#note(headers, item);
+    } catch (error) {
+      if (error.code !== 429 && error.substatus !== 1014) throw error;
+      ({ headers, code: status } = error);
+      if (status === 403) this.fullText ??= error.message.split("\n")[0].trim();
+    }
+    if (second >= 0) this.log.push({ item, second: Math.floor(second), range: headers["x-ms-documentdb-partitionkeyrangeid"], status, ru });
+  }
+
+  #note(headers, item) {
+    const held = this.held(headers["x-ms-documentdb-partitionkeyrangeid"]);
+    const usage = headers["x-ms-resource-usage"];
+    held.keys.add(JSON.stringify(this.container.paths.map((path) => item[path.slice(1)])));
+    held.items = Math.max(held.items, Number(/documentsCount=(\d+)/.exec(usage)?.[1]));
+    held.kb = Math.max(held.kb, Number(/collectionSize=(\d+)/.exec(usage)?.[1]));
+  }
+}

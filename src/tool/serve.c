@@ -11,6 +11,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
 #include "tool/options.h"
@@ -101,6 +102,7 @@ typedef struct server {
     account *account;
     net_server *net;
     faults *faults;
+    admin *admin;
     sql_front *sql;
     uint16_t sql_port;
 } server;
@@ -273,6 +275,19 @@ static bool open_core(server *s, char *why) {
     return account_open(&ao, &s->account, why, WHY_BYTES) == OK;
 }
 
+/* With the key that everybody knows, on this machine alone, nobody is asked for it. */
+static void open_admin(server *s) {
+    sql_key unused;
+    admin_options options_admin = {
+        .account = s->account,
+        .faults = s->faults,
+        .keys = s->settings.keys,
+        .server = s->net,
+        .open = is_loopback(given.host) && sql_key_ring_find(s->settings.keys, slice_str(sql_key_emulator), &unused),
+    };
+    s->admin = admin_open(&options_admin);
+}
+
 static bool open_net(server *s, char *why) {
     net_options no = net_defaults;
     no.loops = (unsigned)s->settings.threads;
@@ -285,12 +300,15 @@ static bool open_net(server *s, char *why) {
         return false;
     }
     s->faults = faults_new();
+    open_admin(s);
     sql_options options_sql = {
         .account = s->account,
         .keys = s->settings.keys,
         .consistency = s->settings.consistency,
         .server = s->net,
         .faults = s->faults,
+        .beside = admin_handle,
+        .beside_context = s->admin,
     };
     s->sql = sql_open(&options_sql);
     return s->settings.sql_port < 0 ||
@@ -330,8 +348,12 @@ static void say_ready(const server *s) {
              given.durability);
 }
 
-/* In this order: what the committer still has is written and its answers posted; the connections send them; then the rest. */
+/* In this order: splits by hand end; what the committer still has is written and its answers posted; the connections send them; then the
+ * rest. */
 static void close_all(server *s) {
+    if (s->admin) {
+        admin_stop(s->admin);
+    }
     if (s->account) {
         account_stop(s->account);
     }
@@ -340,6 +362,9 @@ static void close_all(server *s) {
     }
     if (s->sql) {
         sql_close(s->sql);
+    }
+    if (s->admin) {
+        admin_close(s->admin);
     }
     faults_free(s->faults);
     if (s->account) {

@@ -1,0 +1,117 @@
+/* admin_int.h — within api/admin: one request on its way. */
+#pragma once
+
+#include "account/report.h"
+#include "api/admin/admin.h"
+#include "api/sql/fields.h"
+#include "doc/path.h"
+#include "item/hot.h"
+#include "net/work.h"
+
+typedef struct admin_request admin_request;
+
+/* Writes the answer's body, and if it is not 200 the status. Runs on a worker unless the endpoint is quick. */
+typedef err (*admin_handler)(admin_request *q);
+
+/* Work of one kind waits for the one before. */
+typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_CHANGES, LANE_COUNT } admin_lane;
+
+typedef struct admin_endpoint {
+    const char *path;
+    http_method method;
+    admin_handler run;
+    admin_lane lane; /* LANE_NONE: quick, done on the loop */
+    const char *type;
+} admin_endpoint;
+
+struct admin_request {
+    net_work work; /* first */
+    net_task task;
+    admin_request *next; /* waiting in its lane */
+    admin *admin;
+    http_request *http;
+    const admin_endpoint *endpoint;
+    op op;
+    err code;
+    unsigned status;
+    buf body;
+};
+
+typedef struct lane {
+    bool busy;
+    unsigned waiting;
+    admin_request *first, *last;
+} lane;
+
+/* Seeding that was not done in the time that an answer may take goes on with the next (LANE_HOTKEYS: one at a time). */
+enum { SEEDINGS_MAX = 64 };
+typedef struct unfinished {
+    uint32_t container, range;
+    hot_seeding seeding;
+} unfinished;
+
+struct admin {
+    account *account;
+    faults *faults;
+    const sql_key_ring *keys;
+    net_server *server;
+    bool open;
+    int64_t started_ms;
+
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    lane lanes[LANE_COUNT];
+    unsigned working; /* on workers, or about to be */
+    bool stopping;
+
+    unfinished seedings[SEEDINGS_MAX];
+    size_t seedings_n;
+};
+
+/* ---- what is asked ---- */
+
+/* A parameter of the query, decoded; p NULL: not there. */
+MUST_CHECK err admin_param(admin_request *q, const char *name, slice *value_out);
+MUST_CHECK err admin_param_number(admin_request *q, const char *name, uint64_t least, uint64_t most,
+                                  uint64_t *value_out); /* else as it was */
+
+/* The body: one JSON object with no other properties than these. */
+MUST_CHECK err admin_body(admin_request *q, const char *const *names, size_t names_n, slice *bson_out);
+MUST_CHECK err admin_text(admin_request *q, slice bson, const char *name, slice *value_out); /* empty: not there */
+MUST_CHECK err admin_number(admin_request *q, slice bson, const char *name, uint64_t least, uint64_t most, uint64_t *value_out);
+MUST_CHECK err admin_double(admin_request *q, slice bson, const char *name, double least, double most, double *value_out);
+MUST_CHECK err admin_range_id(admin_request *q, slice bson, const char *name, int64_t *id_out); /* text or number; else as it was */
+
+/* The container that must be named; the caller gives it back. */
+MUST_CHECK err admin_container(admin_request *q, slice database, slice name, container **container_out);
+
+/* The position of a range that must be there. */
+MUST_CHECK err admin_range(admin_request *q, const container_tiles *tiles, int64_t id, size_t *position_out);
+
+/* ---- what is answered ---- */
+
+void admin_add(buf *out, const char *name, uint64_t value);                     /* ,"name":value */
+void admin_add_text(buf *out, const char *name, slice value);                   /* ,"name":"value" */
+void admin_add_decimal(buf *out, const char *name, double value, int decimals); /* likewise */
+void admin_add_id(buf *out, const char *name, uint32_t id);                     /* ,"name":"7" */
+
+/* ---- the process ---- */
+
+typedef struct admin_process {
+    uint64_t resident_bytes, open_files;
+    double cpu_s;
+} admin_process;
+admin_process admin_process_read(void);
+
+/* ---- endpoints ---- */
+err admin_overview(admin_request *q);
+err admin_ranges(admin_request *q);
+err admin_history(admin_request *q);
+err admin_hotkeys(admin_request *q);
+err admin_events(admin_request *q);
+err admin_split(admin_request *q);
+err admin_merge(admin_request *q);
+err admin_faults_list(admin_request *q);
+err admin_faults_add(admin_request *q);
+err admin_faults_remove(admin_request *q);
+err admin_metrics(admin_request *q);

@@ -1,0 +1,295 @@
+/* From a request to its endpoint and back: who may, which one, and whose turn it is. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "api/admin/admin_int.h"
+#include "base/memory.h"
+#include "doc/json.h"
+
+enum { WAITING_MAX = 100 };
+
+#define ARRAY_N(a) (sizeof(a) / sizeof *(a))
+#define PREFIX "/_tesela/"
+#define JSON "application/json"
+
+static const admin_endpoint endpoints[] = {
+    {PREFIX, VERB_GET, admin_overview, LANE_REPORTS, JSON},
+    {PREFIX "ranges", VERB_GET, admin_ranges, LANE_REPORTS, JSON},
+    {PREFIX "history", VERB_GET, admin_history, LANE_REPORTS, JSON},
+    {PREFIX "hotkeys", VERB_GET, admin_hotkeys, LANE_HOTKEYS, JSON},
+    {PREFIX "events", VERB_GET, admin_events, LANE_REPORTS, JSON},
+    {PREFIX "split", VERB_POST, admin_split, LANE_CHANGES, JSON},
+    {PREFIX "merge", VERB_POST, admin_merge, LANE_CHANGES, JSON},
+    {PREFIX "faults", VERB_GET, admin_faults_list, LANE_NONE, JSON},
+    {PREFIX "faults", VERB_POST, admin_faults_add, LANE_NONE, JSON},
+    {PREFIX "faults", VERB_DELETE, admin_faults_remove, LANE_NONE, JSON},
+    {"/metrics", VERB_GET, admin_metrics, LANE_REPORTS, "text/plain; version=0.0.4; charset=utf-8"},
+};
+
+/* ---- answering ---- */
+
+static void write_error(admin_request *q) {
+    const err_entry *entry = err_lookup(q->code);
+    slice sentence = q->op.detail_n ? slice_of(q->op.detail, q->op.detail_n) : slice_str(entry->sentence);
+    q->status = entry->http_status;
+    buf_clear(&q->body);
+    buf_add_lit(&q->body, "{\"code\":");
+    json_add_string(&q->body, slice_str(entry->word));
+    buf_add_lit(&q->body, ",\"message\":");
+    json_add_string(&q->body, bson_utf8_validate(sentence.p, sentence.n, false) ? sentence : slice_str(entry->sentence));
+    buf_add_lit(&q->body, "}\n");
+}
+
+static void add_allowed(http_request *http) {
+    buf *out = http_reply_fields(http);
+    static const char *const verbs[] = {[VERB_GET] = "GET", [VERB_POST] = "POST", [VERB_DELETE] = "DELETE"};
+    const char *between = "Allow: ";
+    for (size_t i = 0; i < ARRAY_N(endpoints); i++) {
+        if (slice_eq(http->path, slice_str(endpoints[i].path))) {
+            buf_addf(out, "%s%s", between, verbs[endpoints[i].method]);
+            between = ", ";
+        }
+    }
+    buf_add_lit(out, "\r\n");
+}
+
+static void answer(admin_request *q) {
+    http_request *http = q->http;
+    if (q->code != OK) {
+        write_error(q);
+    }
+    http_reply_start(http, q->status);
+    http_reply_field(http, "Content-Type", slice_str(q->code == OK ? q->endpoint->type : JSON));
+    buf_add_lit(http_reply_fields(http), "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    if (q->status == 401) {
+        buf_add_lit(http_reply_fields(http), "WWW-Authenticate: Bearer realm=\"tesela\"\r\n");
+    }
+    if (q->status == 405) {
+        add_allowed(http);
+    }
+    buf_add_slice(http_reply_body(http), buf_view(&q->body));
+    buf_free(&q->body);
+    http_reply_end(http);
+}
+
+static void fail(admin_request *q, err code) {
+    q->code = code;
+    answer(q);
+}
+
+/* ---- whose turn it is ---- */
+
+static void start(admin_request *q);
+
+static void run_task(net_task *task) {
+    start((admin_request *)((char *)task - offsetof(admin_request, task)));
+}
+
+/* The next one of the lane goes to its own loop, to be started there. */
+static void leave_lane(admin_request *q) {
+    admin *a = q->admin;
+    lane *l = &a->lanes[q->endpoint->lane];
+    pthread_mutex_lock(&a->lock);
+    admin_request *next = a->stopping ? NULL : l->first;
+    l->busy = next != NULL;
+    if (next) {
+        l->first = next->next;
+        l->waiting--;
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (next) {
+        next->task = (net_task){.run = run_task};
+        net_post(next->http->loop, &next->task);
+    }
+}
+
+/* Takes the lane, or waits in it; false: too many do. */
+static bool enter_lane(admin_request *q, bool *turn_out) {
+    admin *a = q->admin;
+    lane *l = &a->lanes[q->endpoint->lane];
+    bool fits = true;
+    pthread_mutex_lock(&a->lock);
+    *turn_out = !l->busy && !a->stopping;
+    if (*turn_out) {
+        l->busy = true;
+    } else if (l->waiting == WAITING_MAX || a->stopping) {
+        fits = false;
+    } else {
+        *(l->first ? &l->last->next : &l->first) = q;
+        l->last = q;
+        l->waiting++;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return fits;
+}
+
+static bool is_stopping(admin *a) {
+    pthread_mutex_lock(&a->lock);
+    bool stopping = a->stopping;
+    pthread_mutex_unlock(&a->lock);
+    return stopping;
+}
+
+static void on_worker(net_work *work) {
+    admin_request *q = (admin_request *)work;
+    admin *a = q->admin;
+    q->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
+    pthread_mutex_lock(&a->lock);
+    if (--a->working == 0) {
+        pthread_cond_broadcast(&a->idle);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void worker_done(net_work *work) {
+    admin_request *q = (admin_request *)work;
+    leave_lane(q);
+    answer(q);
+}
+
+static void start(admin_request *q) {
+    admin *a = q->admin;
+    pthread_mutex_lock(&a->lock);
+    a->working++;
+    pthread_mutex_unlock(&a->lock);
+    net_work_start(q->http->loop, &q->work, on_worker, worker_done);
+}
+
+static void run(admin_request *q) {
+    bool turn;
+    if (q->endpoint->lane == LANE_NONE) {
+        q->code = q->endpoint->run(q);
+        answer(q);
+    } else if (!enter_lane(q, &turn)) {
+        op_fail(&q->op, E_BUSY, "Too many requests of this kind are waiting. Please retry.");
+        fail(q, E_BUSY);
+    } else if (turn) {
+        start(q);
+    }
+}
+
+/* ---- who may ---- */
+
+static bool is_loopback_address(slice name) {
+    char text[INET_ADDRSTRLEN] = "";
+    struct in_addr address;
+    if (name.n >= sizeof text) {
+        return false;
+    }
+    memcpy(text, name.p, name.n);
+    return inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+static bool is_loopback_name(slice host) {
+    const char *colon = host.n ? memrchr(host.p, ':', host.n) : NULL;
+    bool bare_v6 = host.n && host.p[host.n - 1] == ']';
+    slice name = colon && !bare_v6 ? slice_of(host.p, (size_t)(colon - host.p)) : host;
+    return slice_eq_nocase(name, SLICE_LIT("localhost")) || slice_eq(name, SLICE_LIT("[::1]")) || is_loopback_address(name);
+}
+
+/* A page of another site, open in a browser on this machine, is not the machine's user: it reaches us under its own name (another Host),
+ * or says where it comes from (Origin). */
+static err check_local(admin_request *q) {
+    slice host = q->http->host, origin = q->http->field[FIELD_ORIGIN];
+    const char *scheme = q->http->tls ? "https://" : "http://";
+    bool own = origin.n == 0 || (slice_starts(origin, slice_str(scheme)) && slice_eq_nocase(slice_skip(origin, strlen(scheme)), host));
+    if (!is_loopback_name(host) || !own) {
+        return op_fail(&q->op, E_NO_AUTHORIZATION, "Without a key this is for programs of the same machine: Host must be localhost.");
+    }
+    return OK;
+}
+
+static err check_bearer(admin_request *q, slice token, sql_key *key_out) {
+    if (!sql_key_ring_find(q->admin->keys, slice_trim(token), key_out)) {
+        return op_fail(&q->op, E_UNAUTHORIZED, "This is none of the account's keys.");
+    }
+    return OK;
+}
+
+static err check_signature(admin_request *q, slice authorization, sql_key *key_out) {
+    static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
+    sql_auth_request request = {q->http->verb, &nothing, authorization, q->http->field[FIELD_X_MS_DATE], q->http->field[FIELD_DATE]};
+    return sql_auth_check(&q->op, q->admin->keys, &request, key_out);
+}
+
+static err authenticate(admin_request *q) {
+    slice authorization = q->http->field[FIELD_AUTHORIZATION];
+    slice scheme = slice_of(authorization.p, authorization.n < 7 ? authorization.n : 7);
+    sql_key key;
+    if (authorization.n == 0 && q->admin->open) {
+        return check_local(q);
+    }
+    TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer ")) ? check_bearer(q, slice_skip(authorization, 7), &key)
+                                                      : check_signature(q, authorization, &key));
+    if (q->http->method != VERB_GET && sql_key_is_read_only(key)) {
+        return op_fail(&q->op, E_FORBIDDEN, "Changes are not permitted with a read-only key.");
+    }
+    return OK;
+}
+
+/* ---- requests ---- */
+
+static err find_endpoint(admin_request *q) {
+    err code = E_NOT_FOUND;
+    for (size_t i = 0; i < ARRAY_N(endpoints); i++) {
+        if (slice_eq(q->http->path, slice_str(endpoints[i].path))) {
+            code = code == OK ? OK : E_METHOD;
+            if (endpoints[i].method == q->http->method) {
+                q->endpoint = &endpoints[i];
+                code = OK;
+            }
+        }
+    }
+    return code == E_NOT_FOUND ? op_fail(&q->op, code, "There is no such path. GET " PREFIX " lists those there are.") : code;
+}
+
+static err prepare(admin_request *q) {
+    TRY(authenticate(q));
+    TRY(find_endpoint(q));
+    return q->http->body_too_large ? E_TOO_LARGE : OK;
+}
+
+bool admin_handle(void *context, http_request *http) {
+    if (!slice_starts(http->path, SLICE_LIT(PREFIX)) && !slice_eq(http->path, SLICE_LIT("/metrics"))) {
+        return false;
+    }
+    admin_request *q = arena_new(http->arena, admin_request);
+    q->admin = context;
+    q->http = http;
+    q->status = 200;
+    q->body = buf_init(BUF_NO_LIMIT);
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->loop) / 1000);
+    err code = prepare(q);
+    code == OK ? run(q) : fail(q, code);
+    return true;
+}
+
+/* ---- life ---- */
+
+admin *admin_open(const admin_options *options) {
+    admin *a = mem_zero(sizeof *a);
+    a->account = options->account;
+    a->faults = options->faults;
+    a->keys = options->keys;
+    a->server = options->server;
+    a->open = options->open;
+    a->started_ms = clock_wall_ms(account_items(a->account)->clock);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->idle, NULL);
+    return a;
+}
+
+void admin_stop(admin *a) {
+    pthread_mutex_lock(&a->lock);
+    a->stopping = true;
+    while (a->working) {
+        pthread_cond_wait(&a->idle, &a->lock);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+void admin_close(admin *a) {
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->idle);
+    free(a);
+}

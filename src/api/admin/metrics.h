@@ -1,0 +1,29 @@
+/* metrics.h — the Prometheus text format, version 0.0.4: pure, so that it can be tested without a server. */
+#pragma once
+
+#include "account/report.h"
+
+typedef struct metrics_range {
+    slice database, container;
+    uint32_t id;
+    report_range numbers;
+} metrics_range;
+
+typedef struct metrics_container {
+    slice database, container;
+    size_t ranges;
+    double throughput; /* RU/s provisioned, its database's if it shares that; 0: none */
+} metrics_container;
+
+typedef struct metrics {
+    const metrics_range *ranges;
+    size_t ranges_n, ranges_left_out;
+    const metrics_container *containers;
+    size_t containers_n;
+    size_t databases;
+    uint64_t connections, faults_injected, reshapes;
+    uint64_t resident_bytes, open_files;
+    double cpu_s, started_s, uptime_s;
+} metrics;
+
+void metrics_write(buf *out, const metrics *m);

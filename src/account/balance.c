@@ -79,7 +79,6 @@ static const container_range *leaving_range(const container_tiles *tiles) {
 
 typedef struct work {
     container *container;
-    double total;
     bool moves;
 } work;
 
@@ -88,15 +87,23 @@ static double total_of(account *a, const container_node *node) {
     return a->rules.serverless ? 0 : account__provision(a, node).total;
 }
 
+/* As it is now: it may have changed since the last step. */
+static double total_now(account *a, const container *c) {
+    pthread_rwlock_rdlock(&a->lock);
+    const container_node *node = account__node_of(a, c);
+    double total = node ? total_of(a, node) : 0;
+    pthread_rwlock_unlock(&a->lock);
+    return total;
+}
+
 static size_t find_work(account *a, work *list) {
     size_t n = 0;
     pthread_rwlock_rdlock(&a->lock);
     for (container_node *node = a->containers_by_rid; node && n < WORK_MAX; node = node->by_rid.next) {
         container *c = node->container;
-        double total = total_of(a, node);
         bool moves = leaving_range(c->tiles) != NULL;
-        if (moves || plan(a, c, c->tiles, total).reason != PLAN_NOTHING) {
-            list[n++] = (work){container_take(c), total, moves};
+        if (moves || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
+            list[n++] = (work){container_take(c), moves};
         }
     }
     pthread_rwlock_unlock(&a->lock);
@@ -107,7 +114,7 @@ static size_t find_work(account *a, work *list) {
 
 static bool take_step(account *a, const work *w) {
     container_tiles *tiles = container_space_newest(w->container->space);
-    plan_step step = plan(a, w->container, tiles, w->total);
+    plan_step step = plan(a, w->container, tiles, total_now(a, w->container));
     bool go_on = step.reason != PLAN_NOTHING;
     if (go_on) {
         container_range *first = tiles->ranges[step.first];

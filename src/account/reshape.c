@@ -322,12 +322,26 @@ static void put_tiles(reshape *r, commit_group *group, const container_node *nod
     commit_link(group, &r->hook);
 }
 
+/* A merge that was right when it was decided, but the throughput has been raised since. */
+static bool is_outdated(const reshape *r, const container_tiles *old) {
+    account *a = r->account;
+    const reshape_request *q = r->request;
+    if (q->reason != PLAN_SCALE_DOWN || a->rules.serverless) {
+        return false;
+    }
+    double total = account__provision(a, account__node_of(a, q->container)).total;
+    return total > (double)a->rules.range_throughput * (double)(old->map->n - q->n + 1);
+}
+
 static err apply_map(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
     const reshape_request *q = r->request;
     const container_tiles *old = q->container->space->newest;
     uint32_t parts = r->pieces.n;
     TRY(find_ranges(q, old, &r->first));
+    if (is_outdated(r, old)) {
+        return E_RANGE_GONE;
+    }
     range_counts *counts = arena_array(r->arena, range_counts, parts);
     TRY(new_counts(r, old, counts));
     partition_map *map = partition_map_reshape(old->map, r->first, q->n, r->pieces.cuts, parts);

@@ -18,8 +18,8 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { CosmosClient, PartitionKeyKind } from "@azure/cosmos";
 
-// A hundred-thousandth of the service's storage and a twenty-fifth of its throughput: what takes months there takes seconds here.
-export const limits = { partitionRU: 400, partitionKB: 500, logicalPartitionKB: 200 };
+// A hundredth of the service's throughput, less than a hundred-thousandth of its storage: what takes months there takes seconds here.
+export const limits = { partitionRU: 100, partitionKB: 125, logicalPartitionKB: 50 };
 const flags = [
   ...["--partition-max-throughput", `${limits.partitionRU}`],
   ...["--partition-max-storage", `${limits.partitionKB}KB`],
@@ -106,7 +106,7 @@ class Lab {
   }
 
   // `paths`: one, or the levels of a hierarchical key.
-  async container(paths, { throughput = 2000 } = {}) {
+  async container(paths, { throughput = 500 } = {}) {
     const levels = [paths].flat();
     const id = `c${++this.#names}`;
     const partitionKey = { paths: levels, kind: levels.length > 1 ? PartitionKeyKind.MultiHash : PartitionKeyKind.Hash, version: 2 };

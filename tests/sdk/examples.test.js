@@ -1,0 +1,94 @@
+// The examples of examples/, briefly: what docs/partitioning.md says about good and bad partition keys is so. All at once, since they mostly wait.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { assert } from "./harness.js";
+import { binary } from "./server.js";
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), "../../examples");
+
+// What the example says of itself (--json). It has its own server, and its own copy of the SDK.
+async function figures(name, seconds) {
+  const child = spawn(process.execPath, [join(folder, `${name}.js`), "--json", "--seconds", `${seconds}`], {
+    env: { ...process.env, TESELA_BIN: binary },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "", stderr = "";
+  child.stdout.on("data", (bytes) => (stdout += bytes));
+  child.stderr.on("data", (bytes) => (stderr += bytes));
+  const code = await new Promise((done, fail) => child.on("error", fail).on("close", done));
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+// Of 400 RU/s asked for, the good key gets nearly all, and far more than the bad one.
+function better(good, bad, times) {
+  assert.ok(good.ru > 330, `${good.ru} RU/s with the good key`);
+  assert.ok(good.ru > times * bad.ru, `${good.ru} RU/s with the good key, ${bad.ru} with the bad one`);
+  assert.ok(good.part < 0.1, `${good.part} refused with the good key`);
+  assert.ok(bad.part > 0.4, `${bad.part} refused with the bad key`);
+}
+
+// One physical partition gives 100 RU/s; a little more or less where the time that is looked at begins or ends.
+function isOneShare(ru) {
+  assert.ok(ru > 70 && ru < 130, `${ru} RU/s of one physical partition`);
+}
+
+describe("examples", { concurrency: true }, () => {
+  before(() => assert.ok(existsSync(join(folder, "node_modules")), "the examples' SDK is installed: (cd examples && npm ci)"));
+
+  it("telemetry: by device all are served, by date one physical partition's worth", async () => {
+    const seen = await figures("telemetry", 2);
+    better(seen["/deviceId"], seen["/date"], 3);
+    isOneShare(seen["/date"].ru);
+  });
+
+  it("tenants: a large one outgrows its key, but not a hierarchical key", async () => {
+    const seen = await figures("tenants", 1);
+    const [young, old] = ["/tenantId", "/tenantId, /userId"].map((key) => seen[key]);
+    for (const { before } of [young, old]) {
+      assert.ok(before.contoso.ru < 120, `${before.contoso.ru} RU/s for contoso`);
+      assert.ok(before.contoso.part > 0.3 && before.small.part > 0.05, "contoso is refused, and its neighbours too");
+    }
+    assert.ok(young.after.papers < 7 && young.after.contoso.full > 0, "403/1014");
+    assert.equal(old.after.papers, 40);
+    assert.ok(old.after.partitions >= 8, `${old.after.partitions} physical partitions`);
+    assert.ok(old.after.contoso.ru > 150 && old.after.contoso.part < 0.2, `${old.after.contoso.ru} RU/s`);
+    const apart = seen["two containers"].after;
+    assert.ok(apart.contoso.ru > 160 && apart.small.ru > 160 && apart.papers === 40);
+  });
+
+  it("time series: by host all are served, by hour the head is hot; scaled down, there are fewer physical partitions", async () => {
+    const seen = await figures("timeseries", 2);
+    better(seen["/host"], seen["/hour"], 1.8);
+    const { before, after } = seen["scaled down"];
+    assert.equal(before.partitions, 20);
+    assert.ok(after.partitions < 20);
+    assert.equal(after.items, before.items);
+    assert.equal(before.items, 200);
+  });
+
+  it("foods: few groups fill up, ids do not", async () => {
+    const seen = await figures("foods", 2);
+    assert.ok(seen["/foodGroup"].full > 20, `${seen["/foodGroup"].full} times 403/1014`);
+    assert.equal(seen["/id"].full, 0);
+    assert.ok(seen["/id"].ru > 330 && seen["/id"].ru > 1.8 * seen["/foodGroup"].ru);
+  });
+
+  it("synthetic keys spread the writes, and each has its price when reading", async () => {
+    const seen = await figures("synthetic", 1);
+    isOneShare(seen.date.ru);
+    for (const key of ["date-vin", "date.random", "date.hash(vin)"]) better(seen[key], seen.date, 3);
+    assert.equal(seen.date.keys, 1);
+    const reads = (key) => [seen[key].one.requests, seen[key].vehicle.requests, seen[key].day.requests];
+    assert.deepEqual(reads("date"), [1, 1, 1]);
+    assert.deepEqual(reads("date-vin"), [1, 1, 10]);
+    assert.deepEqual(reads("date.random").slice(1), [400, 400]);
+    assert.deepEqual(reads("date.hash(vin)"), [1, 1, 400]);
+    assert.ok(seen["date.random"].one.ru > 10 && seen["date.random"].vehicle.ru >= 400);
+    assert.ok(seen["date.hash(vin)"].vehicle.ru < 20);
+  });
+});

@@ -199,10 +199,12 @@ err account_open(const account_options *options, account **account_out, char *wh
     pthread_mutex_init(&a->events_lock, NULL);
     pthread_mutex_init(&a->balancer.lock, NULL);
     pthread_mutex_init(&a->balancer.turn, NULL);
+    counts_log_open(&a->counts);
     a->items = (items){
         .store = options->store,
         .committer = committer_open(options->store),
         .cache = item_cache_open(options->item_cache_bytes),
+        .counts = &a->counts,
         .clock = options->clock,
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
@@ -238,6 +240,7 @@ void account_close(account *a) {
         account__remove_offer(a, offer_each);
     }
     item_cache_close(a->items.cache);
+    counts_log_close(&a->counts);
     free(a->events);
     pthread_mutex_destroy(&a->events_lock);
     pthread_mutex_destroy(&a->balancer.lock);

@@ -55,6 +55,7 @@ typedef struct balancer {
 
 struct account {
     items items;
+    counts_log counts;
     account_rules rules;
     pthread_rwlock_t lock;
     database_node *databases_by_name, *databases_by_number;

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "throughput/shares.h"
 
-enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 128, MOVE_PAUSE_MS = 5, ROUND_MS = 1000 };
+enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 32, MOVE_PAUSE_MS = 2, ROUND_MS = 1000 };
 
 /* ---- what a container needs ---- */
 

@@ -131,7 +131,11 @@ static void delete_container_records(account *a, commit_group *group, uint32_t d
 
 /* From here on waiting writes find the container gone. */
 static void bury_container(account *a, container_node *node) {
+    const container_tiles *tiles = node->container->space->newest;
     atomic_store(&node->container->space->deleted, true);
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        tiles->ranges[i]->gone = true;
+    }
     account__reclaim_bytes(a->items.store, node->container);
     account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
     account__remove_container(a, node);

@@ -1,7 +1,10 @@
 /* Databases, containers and offers as BSON in STORE_META, and back. */
+#include <stdlib.h>
+
 #include "account/account_int.h"
 #include "account/settings.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 typedef struct record_key {
     char bytes[16];
@@ -370,10 +373,48 @@ static err load_all(account *a, char tag, err (*load)(account *, slice key, slic
     return code != OK ? code : ended;
 }
 
+/* ---- counts ---- */
+
+typedef struct numbered {
+    uint32_t number;
+    const container *container;
+} numbered;
+
+typedef struct all_containers {
+    numbered *list;
+    size_t n;
+} all_containers;
+
+static int by_number_order(const void *a, const void *b) {
+    uint32_t x = ((const numbered *)a)->number, y = ((const numbered *)b)->number;
+    return (x > y) - (x < y);
+}
+
+static container_range *find_range(void *context, uint32_t number, uint32_t range) {
+    const all_containers *all = context;
+    numbered wanted = {.number = number};
+    const numbered *found = bsearch(&wanted, all->list, all->n, sizeof wanted, by_number_order);
+    const container_tiles *tiles = found ? found->container->tiles : NULL;
+    const partition_range *r = tiles ? partition_map_by_id(tiles->map, range) : NULL;
+    return r ? tiles->ranges[r - tiles->map->ranges] : NULL;
+}
+
+static err load_counts_log(account *a) {
+    all_containers all = {.list = mem_alloc((HASH_CNT(by_rid, a->containers_by_rid) + 1) * sizeof *all.list)};
+    for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
+        all.list[all.n++] = (numbered){node->container->space->container, node->container};
+    }
+    qsort(all.list, all.n, sizeof *all.list, by_number_order);
+    err code = counts_log_load(&a->counts, a->items.store, find_range, &all);
+    free(all.list);
+    return code;
+}
+
 err account__load(account *a) {
     TRY(load_all(a, 'A', load_numbers));
     TRY(load_all(a, 'D', load_database));
     TRY(load_all(a, 'C', load_container));
+    TRY(load_counts_log(a));
     TRY(load_all(a, 'O', load_offer));
     TRY(load_all(a, 'E', account__load_event));
     for (database_node *d = a->databases_by_number; d; d = d->by_number.next) {

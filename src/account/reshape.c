@@ -298,7 +298,10 @@ static void reshape_after(commit_hook *hook, err code) {
     }
     container_space *space = r->made->space;
     container_tiles *old = container_tiles_take(space->newest);
-    old->ranges[r->first]->watch = NULL;
+    for (size_t i = r->first; r->event.after_n && i < r->first + r->request->n; i++) {
+        old->ranges[i]->gone = true;
+        old->ranges[i]->watch = NULL;
+    }
     pthread_rwlock_wrlock(&a->lock);
     container_space_set(space, container_tiles_take(r->made->tiles));
     container_node *node = account__node_of(a, r->made);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "item/layout.h"
+#include "item/counts.h"
 #include "item/sizes.h"
 
 container *container_take(container *c) {
@@ -30,9 +30,7 @@ static container_range *range_of_hook(commit_hook *hook) {
 
 static void range_before(commit_hook *hook, commit_group *group) {
     container_range *range = range_of_hook(hook);
-    layout_key key;
-    layout_range(&key, range->container, range->id);
-    layout_counts_write(store_put_space(&group->batch, STORE_META, layout_view(&key), LAYOUT_COUNTS_BYTES), &range->pending);
+    counts_log_add(range->log, range);
     if (range->watch) {
         range_watch_count(range->watch, group);
     }

@@ -30,18 +30,25 @@ typedef struct range_counts {
 } range_counts;
 
 typedef struct range_watch range_watch; /* item/sizes.h */
+typedef struct counts_log counts_log;   /* item/counts.h */
 
 /* A physical partition: a range of the hash space, and the segment that its new items are stored under. Shared by all tiles it is in. */
 typedef struct container_range {
-    commit_hook hook; /* counts are written with every group that touches the range */
+    commit_hook hook; /* counts are written with every group that touches the range; link it by counts_log_link */
     atomic_uint refs;
     uint32_t container;
     uint32_t id;
     uint32_t rid_prefix;
     uint32_t segment;
-    range_counts pending;                                        /* the committer's: with this group's changes */
-    range_counts written;                                        /* the committer's: as on disk */
-    range_watch *watch;                                          /* the committer's: while a split of the range is prepared */
+
+    /* the committer's */
+    range_counts pending; /* with this group's changes */
+    range_counts written; /* as on disk */
+    range_watch *watch;   /* while a split of the range is prepared */
+    counts_log *log;      /* where its counts go */
+    bool in_log;          /* it has counts there */
+    bool gone;            /* it was split, merged or deleted */
+
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
 

@@ -47,7 +47,7 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
     if (code == OK && expired) {
         item__remove(w, &key, &stored);
         w->range->pending.lsn++;
-        commit_link(w->group, &w->range->hook);
+        counts_log_link(w->items->counts, w->group, w->range);
     }
     store_give(&stored.pin);
     return code;

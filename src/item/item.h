@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "doc/patch.h"
 #include "item/cache.h"
+#include "item/counts.h"
 #include "item/sizes.h"
 
 typedef struct item_limits {
@@ -21,6 +22,7 @@ struct items {
     store *store;
     committer *committer;
     item_cache *cache;
+    counts_log *counts;
     const clock_source *clock;
     item_limits limits;
 };

@@ -82,6 +82,12 @@ void layout_range(layout_key *k, uint32_t container, uint32_t range) {
     add32(k, range);
 }
 
+void layout_counts_log(layout_key *k, uint32_t slot) {
+    k->n = 0;
+    k->bytes[k->n++] = 'L';
+    add32(k, slot);
+}
+
 void layout_backfill(layout_key *k, uint32_t container) {
     k->n = 0;
     k->bytes[k->n++] = 'B';
@@ -218,6 +224,13 @@ bool layout_counts_read(slice value, range_counts *counts_out) {
     const char *p = value.p;
     *counts_out = (range_counts){get64(p), get64(p + 8), get64(p + 16), get64(p + 24), get64(p + 32), get64(p + 40)};
     return true;
+}
+
+void layout_counts_record(slice value, uint32_t *container_out, uint32_t *range_out, range_counts *counts_out) {
+    *container_out = get32(value.p);
+    *range_out = get32(value.p + 4);
+    bool read = layout_counts_read(slice_of(value.p + 8, LAYOUT_COUNTS_BYTES), counts_out);
+    assert(read);
 }
 
 bool layout_size_epk(slice entry, uint32_t container, epk *epk_out) {

@@ -12,6 +12,7 @@
  *              container u32 · 'd' · time u32 · segment · number         → (empty)                   it is under the default ttl
  *
  * STORE_META   'R' · container u32 · range u32                           → range_counts, u64 each
+ *              'L' · slot u32                                            → number · (container · range · range_counts) …  counts.h
  *              'B' · container u32                                       → segment · number          how far the ttl backfill is
  *              'M' · container u32 · range u32                           → segment · number          how far the range's move is
  */
@@ -74,6 +75,7 @@ void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t numb
 void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values);
 void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place);
 void layout_range(layout_key *k, uint32_t container, uint32_t range);
+void layout_counts_log(layout_key *k, uint32_t slot);
 void layout_backfill(layout_key *k, uint32_t container);
 void layout_move(layout_key *k, uint32_t container, uint32_t range);
 
@@ -100,3 +102,4 @@ bool layout_head_read(slice value, item_head *head_out, slice *body_out); /* fal
 
 void layout_counts_write(char bytes[LAYOUT_COUNTS_BYTES], const range_counts *counts);
 bool layout_counts_read(slice value, range_counts *counts_out);
+void layout_counts_record(slice value, uint32_t *container_out, uint32_t *range_out, range_counts *counts_out); /* at least one is there */

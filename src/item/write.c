@@ -193,7 +193,7 @@ static err apply_or_leave(item_work *w, item_op *op) {
         item_cache_cut(w->items->cache, cache_mark);
         range->pending = counts;
     } else if (op->kind != ITEM_READ) {
-        commit_link(w->group, &range->hook);
+        counts_log_link(w->items->counts, w->group, range);
     }
     return op->code;
 }

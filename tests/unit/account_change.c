@@ -181,6 +181,15 @@ static void a_name_made_again_is_empty(void **state) {
     }
 }
 
+/* Bytes of the slots of the log of counts: they are used in turn, and not given back. */
+static size_t log_bytes(void) {
+    buf log = buf_init(BUF_NO_LIMIT);
+    dump_family(h.store, STORE_META, NULL, SLICE_LIT("L"), SLICE_LIT("M"), false, &log);
+    size_t n = log.n;
+    buf_free(&log);
+    return n;
+}
+
 /* Nothing of a deleted container stays in the store: no item, no entry, no count, no offer, no backfill. */
 static void deleting_leaves_nothing(void **state) {
     (void)state;
@@ -211,7 +220,7 @@ static void deleting_leaves_nothing(void **state) {
         assert_int_equal(harness_delete_database(&h, "d"), OK);
         assert_string_equal(offers(), "");
         buf after = dump_store(h.store, NULL);
-        assert_int_equal(after.n, before.n); /* the account's numbers went on, and are the only thing left */
+        assert_int_equal(after.n - log_bytes(), before.n); /* the account's numbers went on, and are the only thing left */
         buf_free(&after);
     }
     buf_free(&before);

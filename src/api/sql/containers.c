@@ -1,7 +1,36 @@
 #include "api/sql/listing.h"
 #include "throughput/charge.h"
 
-static void write_container(buf *out, const container *c) {
+/* The largest partition keys that a range knows of. */
+static void write_keys(buf *out, container_range *range) {
+    hotkey top[HOTKEYS_TOP];
+    hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
+    size_t n = hot ? hotkeys_top_by_size(hot, top) : 0;
+    for (size_t i = 0, written = 0; i < n; i++) {
+        if (top[i].text_n < HOTKEY_TEXT_MAX) { /* longer ones are cut, and no JSON any more */
+            buf_addf(out, "%s{\"partitionKey\":%.*s,\"sizeInKB\":%lu}", written++ ? "," : "", (int)top[i].text_n, top[i].text,
+                     (unsigned long)top[i].value / 1024);
+        }
+    }
+}
+
+/* As SDKs read it when they ask for partition statistics. */
+static void write_statistics(buf *out, const container *c) {
+    for (size_t i = 0; i < c->tiles->map->n; i++) {
+        container_range *range = c->tiles->ranges[i];
+        uint64_t bytes = atomic_load_explicit(&range->bytes, memory_order_relaxed);
+        uint64_t index_bytes = atomic_load_explicit(&range->index_bytes, memory_order_relaxed);
+        buf_addf(out,
+                 "%s{\"id\":\"%u\",\"sizeInKB\":%lu,\"documentCount\":%lu,\"sampledDistinctPartitionKeyCount\":%lu,\"partitionKeys\":[",
+                 i ? "," : "", range->id, (unsigned long)(bytes + index_bytes) / 1024,
+                 (unsigned long)atomic_load_explicit(&range->items, memory_order_relaxed),
+                 (unsigned long)atomic_load_explicit(&range->partitions, memory_order_relaxed));
+        write_keys(out, range);
+        buf_add_lit(out, "]}");
+    }
+}
+
+static void write_container(buf *out, const container *c, bool statistics) {
     char etag[ITEM_ETAG_BYTES + 1];
     rid r = sql_container_rid(c), database = rid_database_of(&r);
     item_etag(etag, c->version, (uint32_t)c->ts);
@@ -17,7 +46,13 @@ static void write_container(buf *out, const container *c) {
     buf_add_lit(out, "/\",\"_etag\":");
     json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
     buf_add_lit(
-        out, ",\"_docs\":\"docs/\",\"_sprocs\":\"sprocs/\",\"_triggers\":\"triggers/\",\"_udfs\":\"udfs/\",\"_conflicts\":\"conflicts/\"}");
+        out, ",\"_docs\":\"docs/\",\"_sprocs\":\"sprocs/\",\"_triggers\":\"triggers/\",\"_udfs\":\"udfs/\",\"_conflicts\":\"conflicts/\"");
+    if (statistics) {
+        buf_add_lit(out, ",\"statistics\":[");
+        write_statistics(out, c);
+        buf_add_byte(out, ']');
+    }
+    buf_add_byte(out, '}');
 }
 
 static void answer(sql_request *q, unsigned status) {
@@ -29,7 +64,7 @@ static void answer(sql_request *q, unsigned status) {
     buf_add_lit(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: 100\r\n"
                                "x-ms-cosmos-max-content-length: 2097152\r\n"
                                "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");
-    write_container(sql_start_body(q), c);
+    write_container(sql_start_body(q), c, sql_flag(q, FIELD_STATISTICS));
     sql_end(q);
 }
 
@@ -86,7 +121,7 @@ static bool list_one(void *context, const container *c) {
     }
     if (query_filter_by_id(&l->filter, c->id)) {
         sql_listing_add(l);
-        write_container(&l->body, c);
+        write_container(&l->body, c, false);
     }
     return true;
 }

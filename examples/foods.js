@@ -19,7 +19,7 @@ const rows = [];
 for (const path of ["/foodGroup", "/id"]) {
   const container = await lab.container(path);
   const seen = await lab.load(container, food);
-  await lab.show(container, seen, "KB");
+  await lab.showStorage(container);
   const sum = lab.result(path, seen.sum());
   if (seen.fullText) lab.say(`  ${sum.full} foods were refused with 403/1014: ${seen.fullText}\n`);
   rows.push([path, seen.asked, sum.ru, sum.throttled, percent(sum.part), sum.full]);

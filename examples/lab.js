@@ -31,6 +31,8 @@ const key = process.env.TESELA_KEY || "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5D
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 export const whole = (number) => Math.round(number).toLocaleString("en");
+const bar = (part) => "█".repeat(Math.round(20 * Math.min(part, 1)));
+const kilobytes = (range) => (range.bytes + range.indexBytes) / 1024;
 export const percent = (part) => `${Math.round(100 * part)} %`;
 
 // ---- the server ----
@@ -101,6 +103,11 @@ class Lab {
     return (this.results[name] = value);
   }
 
+  #tooSlow() {
+    this.result("slow", true);
+    this.say("This machine is too busy to keep up the load: the figures that follow are of little worth.\n");
+  }
+
   say(text = "") {
     if (!this.json) console.log(text);
   }
@@ -124,39 +131,70 @@ class Lab {
     return this.patient.database(this.database.id).container(container.id);
   }
 
+  // The physical partitions, in the order of the hash space. (An application would ask container.readPartitionKeyRanges(): the same list,
+  // without what each of them holds.)
   async ranges(container) {
-    return (await container.readPartitionKeyRanges().fetchAll()).resources;
+    return (await this.#ask("ranges", container)).ranges;
+  }
+
+  async #ask(what, container) {
+    const query = new URLSearchParams({ database: this.database.id, container: container.id });
+    const answer = await fetch(`${this.server.endpoint}/_tesela/${what}?${query}`, { headers: { authorization: `Bearer ${key}` } });
+    if (!answer.ok) throw new Error(`/_tesela/${what}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
   }
 
   // Creates item(0), item(1), … at a steady rate, whatever the answers: a client that does not slow down when it is refused. The rate asks
   // for `part` of the container's throughput. The first second spends the credit that an idle partition has; it is not in the figures.
-  async load(container, item, { part = 0.8, seconds = this.seconds } = {}) {
-    const asked = part * container.throughput;
-    const first = await this.patiently(container).items.create(item(0, -1));
-    const perSecond = asked / first.requestCharge;
-    const seen = new Seen(container, seconds, asked);
+  async load(container, item, { part = 0.8 } = {}) {
+    const { requestCharge } = await this.patiently(container).items.create(item(0, -1));
+    const perSecond = (part * container.throughput) / requestCharge;
+    const seen = new Seen();
     const pending = [];
-    const start = performance.now();
-    for (let n = 1, now = -1; now < seconds; now = (performance.now() - start) / 1000 - 1) {
+    let start, last = performance.now();
+    for (let n = 1, now = -1; now < this.seconds; ) {
       for (; n <= (now + 1) * perSecond; n++) pending.push(seen.write(container, item(n, now), now));
       await sleep(5);
+      const time = performance.now();
+      now += Math.min(time - last, 200) / 1000; // where this process was held up for long, the load waits too: no great burst afterwards
+      last = time;
+      if (now >= 0) start ??= time;
     }
+    seen.seconds = (last - start) / 1000;
     await Promise.all(pending);
+    seen.asked = (seen.log.length * requestCharge) / seen.seconds;
+    if (seen.asked < 0.75 * part * container.throughput) this.#tooSlow();
     return seen;
   }
 
-  // The physical partitions, and what each of them did. bar: what is drawn, "RU" as part of the share or "KB" as part of the limit.
-  async show(container, seen, bar = "RU") {
+  // The physical partitions: what each of them holds, and did while the load was measured.
+  async show(container, seen) {
     const ranges = await this.ranges(container);
     const share = container.throughput / ranges.length;
     this.say(`${container.paths.join(", ")}: ${whole(container.throughput)} RU/s, ${ranges.length} physical partitions of ${whole(share)} RU/s`);
-    const rows = ranges.map(({ id }) => {
-      const { keys, items, kb } = seen.held(id);
-      const { ru, throttled } = seen.sum((entry) => entry.range === id);
-      const part = bar === "RU" ? ru / share : kb / limits.partitionKB;
-      return [id, keys.size, items, kb, ru, throttled, "█".repeat(Math.round(20 * Math.min(part, 1)))];
+    const rows = ranges.map((range) => {
+      const { ru, throttled } = seen.sum((entry) => entry.range === range.id);
+      return [range.id, range.logicalPartitions, range.items, kilobytes(range), ru, throttled, bar(ru / share)];
     });
-    this.table(["partition", "keys", "items", "KB", "RU/s", "429s", bar === "RU" ? "of its RU/s" : "of its storage"], rows);
+    this.table(["partition", "keys", "items", "KB", "RU/s", "429s", "of its RU/s"], rows);
+  }
+
+  // The same, after splits: what each of them holds.
+  async showStorage(container) {
+    const ranges = await this.ranges(container);
+    this.say(`${container.paths.join(", ")}: ${ranges.length} physical partitions of at most ${limits.partitionKB} KB`);
+    const rows = ranges.map((range) => [
+      ...[range.id, range.logicalPartitions, range.items, kilobytes(range)],
+      ...[bar(kilobytes(range) / limits.partitionKB), range.parents.length ? `from ${range.parents.at(-1)}` : ""],
+    ]);
+    this.table(["partition", "keys", "items", "KB", "of its storage", "split"], rows);
+  }
+
+  // The keys that spent most, as the server knows them: RU/s over about the last minute.
+  async showHottest(container, n = 3) {
+    const { byRu } = await this.#ask("hotkeys", container);
+    const rows = byRu.slice(0, n).map(({ key, range, ruPerSecond }) => [key, range, ruPerSecond]);
+    this.table(["hottest keys", "partition", "RU/s"], rows);
   }
 
   table(heads, rows) {
@@ -174,12 +212,9 @@ class Lab {
 
 class Seen {
   log = []; // of every write in the measured time: item, second, range, status, ru
-  fullText; // what a logical partition says that is full (403/1014)
-  #held = new Map(); // by range: what it held when it answered last
-
-  constructor(container, seconds, asked) {
-    Object.assign(this, { container, seconds, asked });
-  }
+  seconds; // how long that was
+  asked; // RU/s that all of them together would have been
+  fullText; // what a logical partition says that is full
 
   // Writes of the measured time that fit: how many, how many of them were refused, and what was spent, per second.
   sum(fits = () => true) {
@@ -189,32 +224,14 @@ class Seen {
     return { writes: all.length, throttled: count(429), full: count(403), ru, part: count(429) / Math.max(1, all.length) };
   }
 
-  // What is in a range: by the last answer that it gave.
-  held(range) {
-    if (!this.#held.has(range)) this.#held.set(range, { keys: new Set(), items: 0, kb: 0 });
-    return this.#held.get(range);
-  }
-
-  // Every answer names the physical partition that gave it, and one about an item says how much that partition holds.
+  // Every answer, a refusal too, names the physical partition that gave it.
   async write(container, item, second) {
-    let status = 201, ru = 0, headers;
-    try {
-      const answer = await container.items.create(item);
-      ({ headers, requestCharge: ru } = answer);
-      this.#note(headers, item);
-    } catch (error) {
+    const answer = await container.items.create(item).catch((error) => {
       if (error.code !== 429 && error.substatus !== 1014) throw error;
-      ({ headers, code: status } = error);
-      if (status === 403) this.fullText ??= error.message.split("\n")[0].trim();
-    }
+      return error;
+    });
+    const { headers, statusCode: status = answer.code, requestCharge: ru = 0 } = answer;
+    if (status === 403) this.fullText ??= answer.message.split("\n")[0].trim();
     if (second >= 0) this.log.push({ item, second: Math.floor(second), range: headers["x-ms-documentdb-partitionkeyrangeid"], status, ru });
-  }
-
-  #note(headers, item) {
-    const held = this.held(headers["x-ms-documentdb-partitionkeyrangeid"]);
-    const usage = headers["x-ms-resource-usage"];
-    held.keys.add(JSON.stringify(this.container.paths.map((path) => item[path.slice(1)])));
-    held.items = Math.max(held.items, Number(/documentsCount=(\d+)/.exec(usage)?.[1]));
-    held.kb = Math.max(held.kb, Number(/collectionSize=(\d+)/.exec(usage)?.[1]));
   }
 }

@@ -1,11 +1,11 @@
-// telemetry.js — readings of 500 devices, as they come in on one day: partitioned by the day, and by the device.
+// telemetry.js — readings of 200 devices, as they come in on one day: partitioned by the day, and by the device.
 import { openLab, percent } from "./lab.js";
 
 const lab = await openLab("telemetry");
 
 const reading = (n) => ({
   id: `reading-${n}`,
-  deviceId: `XMS-${String(n % 500).padStart(4, "0")}`,
+  deviceId: `XMS-${String(n % 200).padStart(4, "0")}`,
   date: "2017-02-14",
   metricType: "Temperature",
   unit: "Fahrenheit",
@@ -17,6 +17,7 @@ for (const path of ["/date", "/deviceId"]) {
   const container = await lab.container(path);
   const seen = await lab.load(container, reading);
   await lab.show(container, seen);
+  await lab.showHottest(container);
   const { ru, throttled, part } = lab.result(path, seen.sum());
   rows.push([path, seen.asked, ru, throttled, percent(part)]);
 }

@@ -14,7 +14,7 @@ for (const path of ["/hour", "/host"]) {
   const ranges = await lab.ranges(container);
   lab.say(`${path}: RU/s of each physical partition, second by second`);
   const seconds = Array.from({ length: Math.floor(lab.seconds) }, (_, second) => {
-    const spent = ranges.map(({ id }) => seen.sum((entry) => entry.second === second && entry.range === id).ru * lab.seconds);
+    const spent = ranges.map(({ id }) => seen.sum((entry) => entry.second === second && entry.range === id).ru * seen.seconds);
     return [hourOf(second), ...spent, seen.sum((entry) => entry.second === second).throttled];
   });
   lab.table(["hour", ...ranges.map(({ id }) => `partition ${id}`), "429s"], seconds);

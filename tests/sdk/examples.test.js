@@ -10,8 +10,15 @@ import { binary } from "./server.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../../examples");
 
-// What the example says of itself (--json). It has its own server, and its own copy of the SDK.
+// What the example says of itself (--json). On a machine too busy for the load it says so, and is asked again.
 async function figures(name, seconds) {
+  let seen;
+  for (let turn = 0; turn < 3 && (!seen || seen.slow); turn++) seen = await example(name, seconds);
+  return seen;
+}
+
+// It has its own server, and its own copy of the SDK.
+async function example(name, seconds) {
   const child = spawn(process.execPath, [join(folder, `${name}.js`), "--json", "--seconds", `${seconds}`], {
     env: { ...process.env, TESELA_BIN: binary },
     stdio: ["ignore", "pipe", "pipe"],

@@ -43,29 +43,42 @@ static void read_environment(const tool_option *options, size_t n) {
     }
 }
 
-bool tool_options_read(const tool_option *options, size_t n, int argc, char **argv, const char *command) {
+/* One option, and its value if that is a word of its own. Moves *i along. */
+static bool read_option(const tool_option *options, size_t n, int argc, char **argv, int *i, const char *command) {
+    char *word = argv[*i], *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const tool_option *option = length > 2 && strncmp(word, "--", 2) == 0 ? find(options, n, slice_of(word + 2, length - 2)) : NULL;
+    if (!option) {
+        fprintf(stderr, "tesela %s: unknown option '%.*s'. 'tesela %s --help' lists them.\n", command, (int)length, word, command);
+        return false;
+    }
+    if (!option->value) {
+        *option->text = "true";
+    } else if (equals) {
+        *option->text = keep(option, equals + 1);
+    } else if (*i + 1 < argc) {
+        *option->text = keep(option, argv[++*i]);
+    } else {
+        fprintf(stderr, "tesela %s: --%s needs a value: --%s %s\n", command, option->name, option->name, option->value);
+        return false;
+    }
+    return true;
+}
+
+bool tool_options_read_words(const tool_option *options, size_t n, int argc, char **argv, const char *command, tool_words *words) {
     read_environment(options, n);
     for (int i = 1; i < argc; i++) {
-        char *equals = strchr(argv[i], '=');
-        size_t length = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
-        const tool_option *option =
-            length > 2 && strncmp(argv[i], "--", 2) == 0 ? find(options, n, slice_of(argv[i] + 2, length - 2)) : NULL;
-        if (!option) {
-            fprintf(stderr, "tesela %s: unknown option '%.*s'. 'tesela %s --help' lists them.\n", command, (int)length, argv[i], command);
-            return false;
-        }
-        if (!option->value) {
-            *option->text = "true";
-        } else if (equals) {
-            *option->text = keep(option, equals + 1);
-        } else if (i + 1 < argc) {
-            *option->text = keep(option, argv[++i]);
-        } else {
-            fprintf(stderr, "tesela %s: --%s needs a value: --%s %s\n", command, option->name, option->name, option->value);
+        if (words && argv[i][0] != '-' && words->n < TOOL_WORDS_MAX) {
+            words->list[words->n++] = argv[i];
+        } else if (!read_option(options, n, argc, argv, &i, command)) {
             return false;
         }
     }
     return true;
+}
+
+bool tool_options_read(const tool_option *options, size_t n, int argc, char **argv, const char *command) {
+    return tool_options_read_words(options, n, argc, argv, command, NULL);
 }
 
 void tool_options_help(const tool_option *options, size_t n) {

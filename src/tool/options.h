@@ -15,6 +15,14 @@ typedef struct tool_option {
 
 /* Reads argv[1…] and the environment. On a mistake prints what to do on standard error and returns false. */
 bool tool_options_read(const tool_option *options, size_t n, int argc, char **argv, const char *command);
+
+/* What a command is about, beside its options: tesela split DATABASE/CONTAINER RANGE. At most TOOL_WORDS_MAX. */
+enum { TOOL_WORDS_MAX = 4 };
+typedef struct tool_words {
+    const char *list[TOOL_WORDS_MAX];
+    size_t n;
+} tool_words;
+bool tool_options_read_words(const tool_option *options, size_t n, int argc, char **argv, const char *command, tool_words *words);
 void tool_options_help(const tool_option *options, size_t n);
 
 /* Values. Each prints what is wrong and returns false. */

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "tool/serve.h"
+#include "tool/steer.h"
+#include "tool/top.h"
 
 typedef struct command {
     const char *name;
@@ -13,6 +15,11 @@ typedef struct command {
 
 static const command commands[] = {
     {"serve", "serve a data folder", tool_serve},
+    {"top", "watch the containers and ranges of a running server", tool_top},
+    {"split", "split a range by hand", tool_split},
+    {"merge", "merge two neighbouring ranges by hand", tool_merge},
+    {"events", "list splits and merges, and why", tool_events},
+    {"fault", "make requests fail or wait, to test clients", tool_fault},
 };
 
 static void help(void) {
@@ -23,7 +30,9 @@ static void help(void) {
     }
     printf("\n'tesela COMMAND --help' tells more. For example:\n\n"
            "  tesela serve --data ./data            # http and https on localhost:8081, the emulator's key\n"
-           "  tesela serve --data /tmp/t --sql-port 0 --durability relaxed   # for a test suite\n");
+           "  tesela serve --data /tmp/t --sql-port 0 --durability relaxed   # for a test suite\n"
+           "  tesela top                            # what it does, second by second\n"
+           "  tesela fault --status 429 --count 10  # the next ten requests are throttled\n");
 }
 
 int tool_main(int argc, char **argv) {

@@ -1,0 +1,7 @@
+/* steer.h — commands that change, or tell of, a running server: `tesela split`, `merge`, `events`, `fault`. */
+#pragma once
+
+int tool_split(int argc, char **argv);
+int tool_merge(int argc, char **argv);
+int tool_events(int argc, char **argv);
+int tool_fault(int argc, char **argv);

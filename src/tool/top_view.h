@@ -1,0 +1,58 @@
+/* top_view.h — what `tesela top` shows, as text: from the server's JSON to rows, and from rows to a screen or a plain table. Pure. */
+#pragma once
+
+#include "base/buf.h"
+
+typedef enum top_order {
+    TOP_BY_NAME,
+    TOP_BY_NORMALIZED,
+    TOP_BY_RU,
+    TOP_BY_THROTTLED,
+    TOP_BY_ITEMS,
+    TOP_BY_SIZE,
+    TOP_BY_LATENCY,
+    TOP_ORDERS
+} top_order;
+
+/* A container, or one of its ranges. Texts point into the answer that the rows were read from. */
+typedef struct top_row {
+    slice database, container;
+    slice range; /* empty: the container as a whole */
+    slice hottest;
+    double normalized, ru, share, throttled, requests, items, bytes, latency_us, latency_max_us;
+    size_t position;     /* in the answer */
+    size_t container_at; /* the place of its container there */
+} top_row;
+
+typedef struct top_rows {
+    top_row *list;
+    size_t n, containers;
+    double total; /* ranges that there are; fewer may have come */
+} top_rows;
+
+/* Reads GET /_tesela/ranges' answer, as BSON. Free the list. */
+top_rows top_rows_read(slice ranges);
+
+/* Containers by the order's number, largest first (by name: as they are), each followed by its ranges in the same order. */
+void top_rows_sort(top_rows *rows, top_order order);
+
+typedef struct top_server {
+    double uptime_s, databases, containers, ranges, connections, memory_bytes, faults;
+} top_server;
+top_server top_server_read(slice overview);
+
+typedef struct top_screen {
+    size_t columns, lines;
+    size_t scroll; /* rows above the first that is shown */
+    top_order order;
+    bool colour;
+    const char *endpoint;
+    const char *trouble; /* the last question was not answered; NULL: it was */
+} top_screen;
+
+/* The whole screen, from its upper left corner. */
+void top_draw(buf *out, const top_screen *screen, const top_server *server, const top_rows *rows);
+size_t top_lines_of_rows(const top_screen *screen); /* how many rows fit */
+
+/* Every column, no escapes, one line each. */
+void top_write_table(buf *out, const top_rows *rows);

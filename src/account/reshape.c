@@ -176,7 +176,7 @@ static err new_counts(reshape *r, const container_tiles *tiles, range_counts *co
 static void add_source(range_source *list, size_t *n, const range_source *source, bool leaving) {
     for (size_t i = 0; i < *n; i++) {
         if (list[i].segment == source->segment) {
-            list[i].leaving = list[i].leaving || source->leaving || leaving;
+            list[i].leaving = list[i].leaving && source->leaving; /* one of those merged has it as its own: so have all now */
             return;
         }
     }

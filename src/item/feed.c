@@ -215,9 +215,15 @@ static bool is_newest(const page *p) {
     return atomic_load(&p->container->space->epoch) == p->tiles->epoch;
 }
 
+static void find_range(page *p) {
+    const epk *e = p->cursor->partition ? &p->cursor->partition->epk : &p->cursor->stretches[0].min;
+    p->range = container_route(p->tiles, e);
+}
+
 static void renew_tiles(page *p) {
     container_tiles_give(p->tiles);
     p->tiles = container_space_newest(p->container->space);
+    find_range(p);
 }
 
 static err read_stretch(page *p) {
@@ -242,11 +248,6 @@ static err read_stretch(page *p) {
 }
 
 /* ---- the page ---- */
-
-static void find_range(page *p) {
-    const epk *e = p->cursor->partition ? &p->cursor->partition->epk : &p->cursor->stretches[0].min;
-    p->range = container_route(p->tiles, e);
-}
 
 static void settle(page *p, double before) {
     double ru = p->op->charge_ru - before;

@@ -47,20 +47,23 @@ static err read_head(item_found *found, slice value) {
     return E_STORE_CORRUPT;
 }
 
-static err find_place(const items *s, slice primary_key, item_place *place_out) {
+/* The keys that lead to an item: the primary one, and the one by its number. */
+typedef enum lead { BY_KEY, BY_NUMBER } lead;
+
+static err find_place(const items *s, slice key, lead by, item_place *place_out) {
     store_value value;
-    TRY(store_get(s->store, STORE_INDEX, NULL, primary_key, &value));
-    bool placed = layout_place_read(value.bytes, place_out);
+    TRY(store_get(s->store, STORE_INDEX, NULL, key, &value));
+    bool placed = by == BY_KEY ? layout_place_read(value.bytes, place_out) : layout_order_read(key, value.bytes, place_out);
     store_give(&value);
     return placed ? OK : E_STORE_CORRUPT;
 }
 
-/* Between the two lookups the item may be deleted, and even made again at another place: then the first is asked anew. */
-static err find_stored(const items *s, slice primary_key, item_found *found) {
+/* Between the two lookups the item may be moved, or deleted and even made again at another place: then the first is asked anew. */
+static err find_stored(const items *s, slice key, lead by, item_found *found) {
     layout_key k;
     item_place before = {0};
     for (;;) {
-        TRY(find_place(s, primary_key, &found->place));
+        TRY(find_place(s, key, by, &found->place));
         if (found->place.segment == before.segment && found->place.number == before.number) {
             return E_STORE_CORRUPT; /* the same place again: the key leads nowhere */
         }
@@ -82,7 +85,7 @@ static err find(const items *s, const container *c, const item_key *key, item_fo
         found->place = cached_item_place(found->cached);
         return read_head(found, cached_item_value(found->cached));
     }
-    TRY(find_stored(s, layout_view(&k), found));
+    TRY(find_stored(s, layout_view(&k), BY_KEY, found));
     item_cache_add(s->cache, &ticket, layout_view(&k), found->value.bytes, found->place);
     return OK;
 }
@@ -104,20 +107,10 @@ err item_read(const items *s, op *o, const container *c, const item_key *key, it
 
 err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out) {
     layout_key k;
-    store_value value;
     item_found found = {0};
     bson_iter_t it;
     layout_order(&k, c->space->container, &key->epk, number);
-    TRY(store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &value));
-    bool placed = layout_order_read(layout_view(&k), value.bytes, &found.place);
-    store_give(&value);
-    if (!placed) {
-        return E_STORE_CORRUPT;
-    }
-    layout_item(&k, found.place);
-    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k),
-                  &found.value)); /* moved or deleted meanwhile: not found, as good as later */
-    TRY(read_head(&found, found.value.bytes));
+    TRY(find_stored(s, layout_view(&k), BY_NUMBER, &found));
     bool has_id = doc_find_key(found.body, SLICE_LIT("id"), &it);
     *id_out = has_id ? arena_copy(o->arena, doc_text(&it)) : SLICE_EMPTY;
     item_give(&found);

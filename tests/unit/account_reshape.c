@@ -217,6 +217,131 @@ static void the_smaller_part_moves(void **state) {
     stop();
 }
 
+/* What belonged to one of them belongs to them all: nothing has to move. */
+static void merged_back_at_once_nothing_moves(void **state) {
+    (void)state;
+    start(UNIQUE, 400, quiet);
+    for (int i = 0; i < 40; i++) {
+        put(i % 8, i, 10);
+    }
+    uint32_t segment = range_at(0)->segment;
+    assert_int_equal(split(0, 3), OK);
+    assert_int_equal(merge(1), OK);
+    assert_int_equal(merge(0), OK);
+    move_all();
+    assert_int_equal(ranges(), 1);
+    assert_int_equal(c->tiles->sources[0].list[0].segment, segment);
+    layout_key k;
+    slice key, value;
+    size_t n = 0;
+    layout_segment(&k, segment);
+    store_scan *scan = store_scan_open(h.store, STORE_ITEMS, NULL, layout_view(&k), SLICE_EMPTY, false);
+    while (store_scan_next(scan, &key, &value) && memcmp(key.p, k.bytes, k.n) == 0) {
+        n++;
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    assert_int_equal(n, 40);
+    stop();
+}
+
+/* A range that is split while it moves: its parts leave the segment too, wherever the move was. */
+static void split_while_moving(void **state) {
+    (void)state;
+    start(UNIQUE, 400, quiet);
+    for (int i = 0; i < 900; i++) {
+        put(i % 30, i, 10);
+    }
+    assert_int_equal(split(0, 2), OK);
+    account_balance(h.account, 1);
+    bool left_is_moving = c->space->newest->sources[0].list[0].leaving;
+    assert_true(left_is_moving || c->space->newest->sources[1].list[0].leaving);
+    assert_int_equal(split(range_at(left_is_moving ? 0 : 1)->id, 3), OK);
+    harness_check(&h, c);
+    account_balance(h.account, 1);
+    assert_int_equal(merge(1), OK);
+    harness_check(&h, c);
+    move_all();
+    for (size_t i = 0; i < ranges(); i++) {
+        for (size_t j = 0; j < c->tiles->sources[i].n; j++) {
+            assert_false(c->tiles->sources[i].list[j].shared || c->tiles->sources[i].list[j].leaving);
+        }
+    }
+    stop();
+}
+
+/* The few that leave are behind many that stay: the move goes on where it was, also after a restart. */
+static void a_move_through_many_that_stay(void **state) {
+    (void)state;
+    start(PLAIN, 400, quiet);
+    for (int i = 0; i < 2500; i++) {
+        put(0, i, 1);
+    }
+    for (int i = 2500; i < 2510; i++) {
+        put(1, i, 1);
+    }
+    assert_int_equal(split(0, 2), OK);
+    int steps = 0;
+    for (; steps < 20 && sources() > 3; steps++) {
+        account_balance(h.account, 1);
+        restart();
+    }
+    assert_in_range(steps, 2, 10);
+    stop();
+}
+
+/* Expiry: a hint moves with its item, and a sweep that was submitted with the tiles of before counts in those of now. */
+static size_t hints(void) {
+    size_t n = 0;
+    layout_key from, to;
+    slice key, value;
+    layout_container(&from, c->space->container);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(h.store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
+    while (store_scan_next(scan, &key, &value)) {
+        n += key.p[4] == LAYOUT_TTL_OWN || key.p[4] == LAYOUT_TTL_DEFAULT;
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    return n;
+}
+
+static void sweep(container *with) {
+    atomic_uint in_flight = 0;
+    item_sweep(harness_items(&h), with, 1000, &in_flight);
+    while (atomic_load(&in_flight)) {
+        usleep(100);
+    }
+}
+
+static void expiry_of_what_moves(void **state) {
+    (void)state;
+    start("{\"id\":\"c\"," KEY ",\"defaultTtl\":100}", 400, quiet);
+    for (int i = 0; i < 60; i++) {
+        put(i % 10, i, 10);
+    }
+    assert_int_equal(hints(), 60);
+    container *before = container_take(c);
+    assert_int_equal(split(0, 2), OK);
+    account_balance(h.account, 1);
+    assert_int_equal(hints(), 60);
+    assert_int_equal(split(range_at(1)->id, 2), OK);
+    move_all();
+    assert_int_equal(hints(), 60);
+    clock_manual_advance(&h.clock, 50000);
+    for (int i = 0; i < 20; i++) {
+        put(i % 10, i, 10);
+    }
+    clock_manual_advance(&h.clock, 60000);
+    sweep(before);
+    container_give(before);
+    assert_int_equal(harness_count(c), 20);
+    assert_int_equal(hints(), 20);
+    harness_check(&h, c);
+    restart();
+    assert_int_equal(harness_count(c), 20);
+    stop();
+}
+
 /* ---- by themselves ---- */
 
 static err set_throughput(uint32_t value) {
@@ -309,44 +434,126 @@ static void a_fixed_container_has_an_end(void **state) {
 
 /* ---- failures of the store ---- */
 
+enum { FAIL_GET, FAIL_SCAN, FAIL_WRITE, FAIL_KINDS };
+enum { DO_SPLIT, DO_MERGE, DO_MOVE, DO_KINDS };
+
 static void fail_in(unsigned kind, unsigned in) {
-    h.plan.get_in = kind == 0 ? in : 0;
-    h.plan.scan_in = kind == 1 ? in : 0;
-    h.plan.write_in = kind == 2 ? in : 0;
+    h.plan.get_in = kind == FAIL_GET ? in : 0;
+    h.plan.scan_in = kind == FAIL_SCAN ? in : 0;
+    h.plan.write_in = kind == FAIL_WRITE ? in : 0;
     h.plan.fired = 0;
+}
+
+/* Forty items in ten partitions, of one range or of two. */
+static void start_with(unsigned what) {
+    start(UNIQUE, 400, quiet);
+    for (int i = 0; i < 40; i++) {
+        put(i % 10, i, 10);
+    }
+    if (what != DO_SPLIT) {
+        assert_int_equal(split(0, 2), OK);
+    }
+}
+
+static err do_it(unsigned what) {
+    if (what == DO_MOVE) {
+        account_balance(h.account, 100);
+        return OK;
+    }
+    return what == DO_SPLIT ? split(0, 2) : merge(0);
+}
+
+static size_t ranges_after(unsigned what) {
+    return what == DO_MERGE ? 1 : 2;
 }
 
 /* Each call of the store that a split, a merge or a move makes fails once: all or nothing of it is there, now and after a restart. */
 static void failures_leave_one_map(void **state) {
     (void)state;
-    for (unsigned what = 0; what < 3; what++) {
-        for (unsigned kind = 0; kind < 3; kind++) {
+    for (unsigned what = 0; what < DO_KINDS; what++) {
+        for (unsigned kind = 0; kind < FAIL_KINDS; kind++) {
             for (unsigned in = 1, fired = 1; fired; in++) {
-                start(UNIQUE, 400, quiet);
-                for (int i = 0; i < 40; i++) {
-                    put(i % 10, i, 10);
-                }
+                start_with(what);
                 const char *feed = harness_feed(&h, c, NULL, 100, 1000);
-                if (what > 0) {
-                    assert_int_equal(split(0, 2), OK);
-                    feed = harness_feed(&h, c, NULL, 100, 1000);
-                }
                 size_t before = ranges();
                 fail_in(kind, in);
-                err code = what == 0 ? split(0, 2) : what == 1 ? merge(0) : (account_balance(h.account, 100), OK);
+                err code = do_it(what);
                 fired = h.plan.fired;
                 fail_in(0, 0);
                 assert_true(fired || code == OK);
-                assert_int_equal(ranges(), code != OK || what == 2 ? before : what == 0 ? 2 : 1);
+                size_t after = code == OK ? ranges_after(what) : before;
+                assert_int_equal(ranges(), after);
                 harness_check(&h, c);
                 assert_int_equal(strlen(harness_feed(&h, c, NULL, 100, 1000)), strlen(feed));
+                put(3, 78, 10);
+                harness_check(&h, c);
                 restart();
-                assert_int_equal(ranges(), code != OK || what == 2 ? before : what == 0 ? 2 : 1);
+                assert_int_equal(ranges(), after);
                 put(3, 77, 10);
+                move_all();
                 stop();
             }
         }
     }
+}
+
+/* The disk has it and says that it has not: nothing more is written, and after the restart it is there, whole. */
+static void a_reshape_that_failed_after_the_fact_is_whole(void **state) {
+    (void)state;
+    for (unsigned what = 0; what < DO_KINDS; what++) {
+        unsigned fired = 1;
+        for (unsigned in = 1; fired; in++) {
+            start_with(what);
+            const char *feed = harness_feed(&h, c, NULL, 100, 1000);
+            size_t before = ranges();
+            h.plan.torn = h.plan.sticky = true;
+            fail_in(FAIL_WRITE, in);
+            err code = do_it(what);
+            fired = h.plan.fired;
+            assert_int_equal(code, fired && what != DO_MOVE ? E_STORE_IO : OK);
+            assert_int_equal(ranges(), code == OK ? ranges_after(what) : before);
+            fail_in(0, 0);
+            h.plan.torn = h.plan.sticky = false;
+            restart();
+            assert_int_equal(ranges(), ranges_after(what));
+            harness_check(&h, c);
+            assert_int_equal(strlen(harness_feed(&h, c, NULL, 100, 1000)), strlen(feed));
+            put(3, 77, 10);
+            move_all();
+            stop();
+        }
+    }
+}
+
+/* Sizes that do not add up are damage: the map stays, and everything else goes on. */
+static void a_split_of_damaged_sizes_is_given_up(void **state) {
+    (void)state;
+    start_with(DO_SPLIT);
+    layout_key k;
+    pkey key = {.n = 1, .values = {{.type = PKEY_STRING, .text = SLICE_LIT("p3")}}};
+    epk e;
+    store_value value;
+    store_batch batch;
+    char damaged[LAYOUT_SIZE_BYTES];
+    epk_of(&c->key, &key, &e);
+    layout_size(&k, c->space->container, &e, &key);
+    assert_int_equal(store_get(h.store, STORE_INDEX, NULL, layout_view(&k), &value), OK);
+    slice whole = arena_copy(&h.arena, value.bytes);
+    store_give(&value);
+    memcpy(damaged, whole.p, sizeof damaged);
+    damaged[sizeof damaged - 1] ^= 1;
+    store_batch_init(&batch);
+    store_put(&batch, STORE_INDEX, layout_view(&k), slice_of(damaged, sizeof damaged));
+    assert_int_equal(store_write(h.store, &batch), OK);
+    assert_int_equal(split(0, 2), E_STORE_CORRUPT);
+    assert_int_equal(ranges(), 1);
+    put(4, 77, 10);
+    store_batch_clear(&batch);
+    store_put(&batch, STORE_INDEX, layout_view(&k), whole);
+    assert_int_equal(store_write(h.store, &batch), OK);
+    store_batch_free(&batch);
+    assert_int_equal(split(0, 2), OK);
+    stop();
 }
 
 /* ---- a long life, by seed ---- */
@@ -460,12 +667,24 @@ static void random_lives(void **state) {
 int main(void) {
     log_set_level(LOG_ERROR);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_the_middle_of_the_data),      cmocka_unit_test(blindly_where_there_is_none),
-        cmocka_unit_test(one_partition_is_not_cut),       cmocka_unit_test(ranges_that_cannot_be_cut_are_left_alone),
-        cmocka_unit_test(tokens_and_numbers_go_on),       cmocka_unit_test(the_smaller_part_moves),
-        cmocka_unit_test(throughput_up_and_down),         cmocka_unit_test(storage_splits),
-        cmocka_unit_test(a_full_partition_takes_no_more), cmocka_unit_test(a_fixed_container_has_an_end),
-        cmocka_unit_test(failures_leave_one_map),         cmocka_unit_test(random_lives),
+        cmocka_unit_test(in_the_middle_of_the_data),
+        cmocka_unit_test(blindly_where_there_is_none),
+        cmocka_unit_test(one_partition_is_not_cut),
+        cmocka_unit_test(ranges_that_cannot_be_cut_are_left_alone),
+        cmocka_unit_test(tokens_and_numbers_go_on),
+        cmocka_unit_test(the_smaller_part_moves),
+        cmocka_unit_test(throughput_up_and_down),
+        cmocka_unit_test(storage_splits),
+        cmocka_unit_test(a_full_partition_takes_no_more),
+        cmocka_unit_test(a_fixed_container_has_an_end),
+        cmocka_unit_test(failures_leave_one_map),
+        cmocka_unit_test(random_lives),
+        cmocka_unit_test(merged_back_at_once_nothing_moves),
+        cmocka_unit_test(split_while_moving),
+        cmocka_unit_test(a_move_through_many_that_stay),
+        cmocka_unit_test(expiry_of_what_moves),
+        cmocka_unit_test(a_reshape_that_failed_after_the_fact_is_whole),
+        cmocka_unit_test(a_split_of_damaged_sizes_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,11 @@ static void read_point(arena *a, const container *c, int item) {
     err code = item_read(account_items(h.account), &o, c, &key, &found);
     must(code == OK || code == E_NOT_FOUND, err_lookup(code)->name, item);
     if (code == OK) {
+        slice id;
         check_found(found.body, item, life, writes);
+        code = item_id_of(account_items(h.account), &o, c, &key, found.head.number, &id);
+        must(code == OK ? slice_eq(id, key.id) : code == E_NOT_FOUND, "another number", item);
+        must(code == OK || number_in(found.body, "life") < atomic_load(&sent[item].life), "an acknowledged number is gone", item);
         item_give(&found);
     } else {
         must(life % 2 == 0 || atomic_load(&sent[item].life) > life, "an acknowledged item is gone", item);

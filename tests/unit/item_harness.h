@@ -400,6 +400,7 @@ static inline size_t check_range(harness *h, const container *c, size_t i, const
     assert_int_equal(atomic_load(&range->index_bytes), sizes.index_bytes);
     assert_int_equal(atomic_load(&range->partitions), sizes.partitions);
     assert_memory_equal(&range->written, &range->pending, sizeof range->written);
+    assert_null(range->watch);
     return found->entries + sizes.partitions;
 }
 
@@ -414,6 +415,53 @@ static inline bool item_is_there(harness *h, slice place_bytes) {
     return code == OK;
 }
 
+/* Of the ranges that have items in a segment, all but one are leaving it. */
+static inline void check_sources(const container_tiles *tiles) {
+    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+        size_t users = 0, stay = 0;
+        for (size_t i = 0; i < tiles->map->n; i++) {
+            for (size_t j = 0; j < tiles->sources[i].n; j++) {
+                const range_source *source = &tiles->sources[i].list[j];
+                users += source->segment == segment;
+                stay += source->segment == segment && !source->leaving;
+            }
+        }
+        for (size_t i = 0; i < tiles->map->n; i++) {
+            for (size_t j = 0; j < tiles->sources[i].n; j++) {
+                const range_source *source = &tiles->sources[i].list[j];
+                assert_true(source->segment != segment || source->shared == (users > 1));
+            }
+        }
+        assert_true(stay <= 1);
+    }
+}
+
+/* Counts and places of moves are kept of ranges that are there, and of no others. */
+static inline void check_records(harness *h, const container *c) {
+    const container_tiles *tiles = c->space->newest;
+    static const char tags[] = {'R', 'M'};
+    for (size_t t = 0; t < sizeof tags; t++) {
+        layout_key from, to;
+        slice key, value;
+        layout_range(&from, c->space->container, 0);
+        layout_range(&to, c->space->container, UINT32_MAX);
+        from.bytes[0] = to.bytes[0] = tags[t];
+        store_scan *scan = store_scan_open(h->store, STORE_META, NULL, layout_view(&from), layout_view(&to), false);
+        while (store_scan_next(scan, &key, &value)) {
+            uint32_t id;
+            memcpy(&id, key.p + 5, 4);
+            const partition_range *range = partition_map_by_id(tiles->map, be32toh(id));
+            assert_non_null(range);
+            bool leaves = false;
+            for (size_t j = 0; tags[t] == 'M' && j < tiles->sources[range - tiles->map->ranges].n; j++) {
+                leaves = leaves || tiles->sources[range - tiles->map->ranges].list[j].leaving;
+            }
+            assert_true(tags[t] == 'R' || leaves);
+        }
+        assert_int_equal(store_scan_close(scan), OK);
+    }
+}
+
 /* Every item has its entries, every entry but those of expiry (hints, which the sweep uses up) has its item, all counts are exact. */
 static inline void harness_check(harness *h, const container *c) {
     const container_tiles *tiles = c->space->newest;
@@ -422,6 +470,8 @@ static inline void harness_check(harness *h, const container *c) {
     size_t expected = 0, found = 0;
     uint64_t index_bytes = 0, counted = 0;
     check_sums *sums = arena_array(&h->arena, check_sums, tiles->map->n);
+    check_sources(tiles);
+    check_records(h, c);
     for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
         check_segment(h, c, segment, sums);
     }

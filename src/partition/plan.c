@@ -7,6 +7,7 @@ __extension__ typedef unsigned __int128 u128;
 
 static const double merge_share = 0.3; /* of t: ranges with less than this may merge */
 static const double merge_bytes = 0.4; /* of the storage limit: what a merged range may hold */
+static const double nearly = 0.1;      /* data is never cut quite evenly */
 static const double rounding = 1e-9;   /* 3 × 0.1 is not 0.3 */
 static const plan_step nothing = {.reason = PLAN_NOTHING};
 
@@ -69,7 +70,7 @@ static double weight(const plan_range *top, const plan_range *range) {
 
 /* The part of the missing ranges that comes from `top`, the heaviest of its rank. Those lighter than what all will weigh on average stay
  * whole, the others share what is left of the places by their weights. Rounding up here and looking again for each step makes the sum
- * come out: ten equal ranges that must become 25 give five times three and five times two. */
+ * come out: ten equal ranges that must become 25 give five times three and five times two; two that are not quite equal become two each. */
 static double parts_of(const plan_range *top, const plan_range *ranges, size_t n, size_t missing) {
     double total = 0;
     double places = (double)missing;
@@ -86,7 +87,7 @@ static double parts_of(const plan_range *top, const plan_range *ranges, size_t n
             heavy_places++;
         }
     }
-    return heavy > 0 ? ceil(heavy_places * weight(top, top) / heavy - rounding) : (double)missing + 1;
+    return heavy > 0 ? ceil(heavy_places * weight(top, top) / heavy - nearly) : (double)missing + 1;
 }
 
 static plan_step split_for_throughput(const plan_range *ranges, size_t n, size_t missing) {

@@ -172,10 +172,13 @@ class Lab {
     const ranges = await this.ranges(container);
     const share = container.throughput / ranges.length;
     this.say(`${container.paths.join(", ")}: ${whole(container.throughput)} RU/s, ${ranges.length} physical partitions of ${whole(share)} RU/s`);
+    const did = (id) => seen.sum((entry) => entry.range === id);
     const rows = ranges.map((range) => {
-      const { ru, throttled } = seen.sum((entry) => entry.range === range.id);
+      const { ru, throttled } = did(range.id);
       return [range.id, range.logicalPartitions, range.items, kilobytes(range), ru, throttled, bar(ru / share)];
     });
+    const gone = new Set(seen.log.map((entry) => entry.range).filter((id) => !ranges.some((range) => range.id === id)));
+    for (const id of gone) rows.push([id, "-", "-", "-", did(id).ru, did(id).throttled, "was split meanwhile"]);
     this.table(["partition", "keys", "items", "KB", "RU/s", "429s", "of its RU/s"], rows);
   }
 
@@ -199,7 +202,7 @@ class Lab {
 
   table(heads, rows) {
     const cells = [heads, ...rows.map((row) => row.map((cell) => (typeof cell === "number" ? whole(cell) : `${cell}`)))];
-    const isText = heads.map((_, i) => rows.every((row) => typeof row[i] === "string" && !/^[\d,.]+ ?%?$/.test(row[i])));
+    const isText = heads.map((_, i) => rows.every((row) => typeof row[i] === "string" && !/^([\d,.]+ ?%?|-)$/.test(row[i])));
     const widths = heads.map((_, i) => Math.max(...cells.map((row) => row[i].length)));
     for (const row of cells) {
       this.say(`  ${row.map((cell, i) => (isText[i] ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join("  ")}`.trimEnd());

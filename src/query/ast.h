@@ -1,0 +1,151 @@
+/* ast.h — a query as the parser understands it: a tree in an arena, never changed after it is bound.
+ *
+ * The language is the service's SQL (docs/query.md). Every node knows where in the text it stands, for errors and for rewrites that keep
+ * the author's words. Names are slices of the text; string literals and escaped names are decoded into the arena. */
+#pragma once
+
+#include "base/arena.h"
+#include "query/value.h"
+
+/* Bytes of the query text: [start, end). What the service's errors call "location". */
+typedef struct query_span {
+    uint32_t start, end;
+} query_span;
+
+typedef struct query_expr query_expr;
+typedef struct query_select query_select;
+
+typedef enum query_kind {
+    EXPR_LITERAL,   /* undefined, null, true, false, numbers, strings */
+    EXPR_PARAMETER, /* @name */
+    EXPR_NAME,      /* an alias of FROM: c, r, root */
+    EXPR_MEMBER,    /* inner.name, inner["name"] with a literal name */
+    EXPR_INDEX,     /* inner[expression], inner[3] */
+    EXPR_UNARY,
+    EXPR_BINARY,
+    EXPR_CONDITIONAL, /* a ? b : c */
+    EXPR_COALESCE,    /* a ?? b */
+    EXPR_BETWEEN,     /* items: value, low, high */
+    EXPR_IN,          /* items: value, then the list */
+    EXPR_LIKE,        /* items: value, pattern[, escape] */
+    EXPR_CALL,        /* name(items); `udf` says whether it is udf.name */
+    EXPR_ARRAY,       /* [items] */
+    EXPR_OBJECT,      /* {names: items} */
+    EXPR_SUBQUERY,    /* (SELECT …): a scalar */
+    EXPR_EXISTS,      /* EXISTS(SELECT …) */
+    EXPR_ARRAY_OF,    /* ARRAY(SELECT …) */
+    EXPR_ALL,         /* ALL(SELECT …), FIRST(SELECT …), LAST(SELECT …) */
+    EXPR_FIRST,
+    EXPR_LAST
+} query_kind;
+
+typedef enum query_operator {
+    OP_PLUS,
+    OP_MINUS,
+    OP_NOT,
+    OP_BIT_NOT, /* unary: + - NOT ~ */
+    OP_MULTIPLY,
+    OP_DIVIDE,
+    OP_MODULO,
+    OP_ADD,
+    OP_SUBTRACT,
+    OP_CONCAT,
+    OP_SHIFT_LEFT,
+    OP_SHIFT_RIGHT,
+    OP_SHIFT_RIGHT_ZERO,
+    OP_BIT_AND,
+    OP_BIT_XOR,
+    OP_BIT_OR,
+    OP_EQUAL,
+    OP_NOT_EQUAL,
+    OP_LESS,
+    OP_LESS_EQUAL,
+    OP_GREATER,
+    OP_GREATER_EQUAL, /* = != (or <>) < <= > >= */
+    OP_AND,
+    OP_OR
+} query_operator;
+
+struct query_expr {
+    query_kind kind;
+    query_span span;
+    query_operator op;  /* EXPR_UNARY, EXPR_BINARY */
+    bool negated;       /* NOT IN, NOT LIKE, NOT BETWEEN */
+    bool udf;           /* EXPR_CALL */
+    slice name;         /* EXPR_NAME, EXPR_PARAMETER (with its @), EXPR_MEMBER, EXPR_CALL */
+    query_value value;  /* EXPR_LITERAL */
+    query_expr **items; /* operands in the order they are written; EXPR_MEMBER and EXPR_INDEX: items[0] is the inner one */
+    size_t items_n;
+    const slice *names;   /* EXPR_OBJECT: of the items */
+    query_select *select; /* subqueries */
+
+    /* filled by binding (query/bind.h) */
+    int slot;                              /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined */
+    const struct query_function *function; /* EXPR_CALL but for aggregates and UDFs */
+    int aggregate;                         /* EXPR_CALL of an aggregate: its number in the select, else -1 */
+    const void *prepared;                  /* what a literal pattern, list or path was compiled to */
+};
+
+/* One column of SELECT. */
+typedef struct query_column {
+    query_expr *expr;
+    slice alias; /* AS name, the last name of a path, or "$1", "$2", …; of VALUE: empty */
+    bool alias_given;
+} query_column;
+
+typedef enum query_source_kind {
+    SOURCE_ROOT,    /* FROM c, FROM c.children AS x, FROM root: `path` is below the item */
+    SOURCE_ITEMS,   /* x IN collection: each element */
+    SOURCE_SUBQUERY /* JOIN (SELECT …) AS x, FROM (SELECT …) x: each row */
+} query_source_kind;
+
+typedef struct query_source {
+    query_source_kind kind;
+    query_span span;
+    slice alias;
+    query_expr *from;     /* ROOT and ITEMS: an expression of names and members; NULL for the item itself */
+    query_select *select; /* SUBQUERY */
+} query_source;
+
+typedef struct query_order {
+    query_expr *expr;
+    bool descending;
+} query_order;
+
+/* TOP, OFFSET and LIMIT take a number or a parameter. */
+typedef struct query_count {
+    bool given;
+    query_expr *expr;
+    query_span span;
+} query_count;
+
+struct query_select {
+    query_span span;
+    bool distinct, star, value; /* SELECT * / SELECT VALUE */
+    query_count top, offset, limit;
+    query_column *columns;
+    size_t columns_n;
+    query_source *sources; /* FROM and its JOINs, in order; none: SELECT 1 */
+    size_t sources_n;
+    query_expr *where;
+    query_span where_span; /* of the condition alone */
+    query_expr **group;
+    size_t group_n;
+    query_order *order;
+    size_t order_n;
+    bool order_by_rank;  /* ORDER BY RANK f(…) */
+    query_select *outer; /* the one it stands in, or NULL */
+
+    /* filled by binding */
+    int first_slot;          /* of its sources */
+    query_expr **aggregates; /* calls of aggregates that belong to this select */
+    size_t aggregates_n;
+};
+
+typedef struct query_ast {
+    slice text;
+    query_select *select;
+    unsigned slots; /* sources in all selects */
+    unsigned depth; /* of the tree: bounded by the parser */
+    unsigned joins, udf_calls;
+} query_ast;

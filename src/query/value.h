@@ -1,0 +1,89 @@
+/* value.h — what expressions come to. Small, copied by value; what it points to lives in the row's item or in an arena.
+ *
+ * Types have an order (undefined < null < bool < number < string < array < object), as on the service. Arrays and objects are BSON
+ * documents (doc/walk.h walks them). Numbers are doubles; whole ones that were stored as 64-bit integers remember that, so that they come
+ * out as they went in; arithmetic and comparison see doubles. */
+#pragma once
+
+#include <bson/bson.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+typedef enum query_type { TYPE_UNDEFINED, TYPE_NULL, TYPE_BOOL, TYPE_NUMBER, TYPE_STRING, TYPE_ARRAY, TYPE_OBJECT } query_type;
+
+struct item_head; /* item/layout.h */
+
+typedef struct query_value {
+    query_type type;
+    bool truth;      /* TYPE_BOOL */
+    bool is_integer; /* TYPE_NUMBER: `integer` is the exact value */
+    double number;   /* TYPE_NUMBER */
+    int64_t integer;
+    slice bytes;                   /* TYPE_STRING: UTF-8; TYPE_ARRAY, TYPE_OBJECT: a BSON document */
+    const struct query_item *item; /* TYPE_OBJECT that is a whole item: it has the system's properties too (_rid, _ts, …) */
+} query_value;
+
+static inline query_value value_undefined(void) {
+    return (query_value){.type = TYPE_UNDEFINED};
+}
+static inline query_value value_null(void) {
+    return (query_value){.type = TYPE_NULL};
+}
+static inline query_value value_bool(bool truth) {
+    return (query_value){.type = TYPE_BOOL, .truth = truth};
+}
+static inline query_value value_number(double number) {
+    return (query_value){.type = TYPE_NUMBER, .number = number};
+}
+static inline query_value value_integer(int64_t integer) {
+    return (query_value){.type = TYPE_NUMBER, .is_integer = true, .number = (double)integer, .integer = integer};
+}
+static inline query_value value_string(slice text) {
+    return (query_value){.type = TYPE_STRING, .bytes = text};
+}
+static inline query_value value_document(query_type type, slice bson) { /* TYPE_ARRAY or TYPE_OBJECT */
+    return (query_value){.type = type, .bytes = bson};
+}
+static inline bool value_is_true(const query_value *v) {
+    return v->type == TYPE_BOOL && v->truth;
+}
+static inline bool value_is_defined(const query_value *v) {
+    return v->type != TYPE_UNDEFINED;
+}
+
+/* From an element of a document; other BSON types than JSON's are seen as docs/json.md says they are shown. */
+query_value value_of_iter(const bson_iter_t *it);
+
+/* A property of an object or an element of an array; undefined if there is none, or it is neither. System properties of a whole item are
+ * found too: strings are made in the arena. */
+query_value value_member(arena *a, const query_value *v, slice name);
+query_value value_element(const query_value *v, int64_t index);
+size_t value_length(const query_value *array);
+
+/* The order of all values: by type, then by value; arrays element by element, objects by their properties in byte order of names. A total
+ * order, so that ORDER BY, DISTINCT and GROUP BY have one. */
+int value_compare(const query_value *a, const query_value *b);
+bool value_equal(const query_value *a, const query_value *b); /* deep; 1 and 1.0 are equal; property order does not matter */
+uint64_t value_hash(const query_value *v, uint64_t seed);     /* equal values hash alike */
+
+/* As JSON text; undefined writes nothing (callers decide). */
+void value_write(buf *out, const query_value *v);
+
+/* Appends to a BSON document under construction; undefined is left out of objects and is null in arrays, as on the service. */
+void value_append(bson_t *to, const char *key, int key_n, const query_value *v, bool in_array);
+
+/* An array of these values, made in the arena. */
+query_value value_array(arena *a, const query_value *items, size_t n);
+
+/* A copy whose bytes are in the arena, for values that outlive their row. */
+query_value value_keep(arena *a, const query_value *v);
+
+/* The item of a row. */
+typedef struct query_item {
+    slice body; /* BSON */
+    uint64_t number, lsn;
+    uint32_t ts;
+    unsigned char container_rid[8];
+} query_item;
+query_value value_of_item(const query_item *item);

@@ -1,13 +1,14 @@
 // tenants.js — fifty tenants, one of them (contoso) as busy as all the others together: partitioned by the tenant; by tenant and user, a
 // hierarchical key; and with a container of its own for the large one. Each is looked at twice: while contoso is small, and after its
 // archive has come in, six times what one logical partition may hold.
+import { randomUUID } from "node:crypto";
 import { openLab, percent, sleep } from "./lab.js";
 
 const lab = await openLab("tenants");
 const users = 40;
 const isContoso = ({ item }) => item.tenantId === "contoso";
 
-const orderOf = (tenantId, n) => ({ id: crypto.randomUUID(), tenantId, userId: `user-${n % users}`, product: "tesserae", quantity: 12 });
+const orderOf = (tenantId, n) => ({ id: randomUUID(), tenantId, userId: `user-${n % users}`, product: "tesserae", quantity: 12 });
 const contosoOrder = (n) => orderOf("contoso", n);
 const smallOrder = (n) => orderOf(`tenant-${n % 49}`, n);
 const anyOrder = (n) => (n % 2 ? contosoOrder(n >> 1) : smallOrder(n >> 1));

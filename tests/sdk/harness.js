@@ -18,8 +18,9 @@ export { Rest, Server, run, sign, signed } from "./server.js";
 
 const quickRetries = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 1, maxWaitTimeInSeconds: 1 };
 
-// flags: further ones for the server; key: the one that clients sign with; concurrency: true for tests that mostly wait.
-export function suite(name, define, { flags = [], key = emulatorKey, concurrency = false } = {}) {
+// flags: further ones for the server; key: the one that clients sign with; concurrency: true for tests that mostly wait; schemes: one, where
+// the tests take long.
+export function suite(name, define, { flags = [], key = emulatorKey, concurrency = false, schemes = ["http", "https"] } = {}) {
   describe(name, () => {
     const shared = { server: undefined };
     before(async () => {
@@ -27,7 +28,7 @@ export function suite(name, define, { flags = [], key = emulatorKey, concurrency
       shared.certificate = await shared.server.certificate();
     });
     after(() => shared.server?.stop());
-    for (const scheme of ["http", "https"]) {
+    for (const scheme of schemes) {
       describe(scheme, { concurrency }, () => {
         const t = new Bench(shared, scheme, key);
         before(() => t.open());
@@ -141,7 +142,7 @@ export async function fails(promise, code, { substatus, text } = {}) {
 }
 
 const words = { 400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict" };
-Object.assign(words, { 410: "Gone", 412: "PreconditionFailed", 413: "RequestEntityTooLarge", 501: "NotImplemented" });
+Object.assign(words, { 410: "Gone", 412: "PreconditionFailed", 413: "RequestEntityTooLarge", 429: "TooManyRequests", 501: "NotImplemented" });
 
 // The bare answer is an error in the service's form.
 export function refused(answer, status, { substatus = 0, text } = {}) {

@@ -1,0 +1,482 @@
+// Provisioned throughput: what is refused and when, what offers may say, and who gets which share.
+
+import { describe } from "node:test";
+import { assert, eventually, fails, key, refused, sleep, suite } from "./harness.js";
+
+const v2 = { paths: ["/pk"], kind: "Hash", version: 2 };
+const [cool, hot] = ["aa", "redmond"]; // 0503… and 22E3…: in the first and in the last of two ranges
+const atomic = { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True" };
+const rateIsLarge = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429";
+const creates = (pk, ids, more = {}) => ids.map((id) => ({ operationType: "Create", resourceBody: { id: `${id}`, pk, ...more } }));
+const numbers = (n, from = 0) => Array.from({ length: n }, (_, i) => i + from);
+
+// `n` small items under one key: a page of them costs n request units, and no disk.
+async function fill(rest, path, pk, n) {
+  for (let i = 0; i < n; i += 100) {
+    const answer = await obey(() => rest.post(`${path}/docs`, creates(pk, numbers(Math.min(100, n - i), i)), { headers: { ...atomic, ...key(pk) } }));
+    assert.equal(answer.status, 200, answer.text);
+  }
+}
+
+// Asks again whenever it is told to, after as long as it is told to.
+async function obey(send) {
+  for (;;) {
+    const answer = await send();
+    if (answer.status !== 429) return answer;
+    await sleep(Number(answer.headers["x-ms-retry-after-ms"]));
+  }
+}
+
+const read = (rest, path, pk, units, headers = {}) => () => rest.get(`${path}/docs`, { headers: { ...key(pk), "x-ms-max-item-count": String(units), ...headers } });
+
+// Several clients that do not wait as they are told, for so long, counted from when the credit of before is spent. What was admitted, in
+// request units per second; how many requests were admitted and refused.
+async function overload(send, seconds, { clients = 4 } = {}) {
+  const found = { units: 0, admitted: 0, refused: 0 };
+  let from, until = Infinity;
+  const client = async () => {
+    while (performance.now() < until) {
+      const answer = await send();
+      const now = performance.now();
+      if (answer.status === 429) {
+        from ??= now;
+        until = from + seconds * 1000;
+        found.refused++;
+        await sleep(20);
+      } else {
+        assert.ok(answer.status < 300, answer.text);
+        if (from !== undefined && now <= until) found.units += answer.charge;
+        found.admitted++;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  return { ...found, rate: found.units / seconds };
+}
+
+const within = (value, least, most, what) => assert.ok(value >= least && value <= most, `${what}: ${value} is from ${least} to ${most}`);
+
+suite("throttling", (t) => {
+  // 400 RU/s in four ranges: 100 each. What `n` creates cost more than a second's worth is a debt that takes seconds to be paid.
+  const spend = async (path, pk, n, word = "spent") => {
+    const operations = creates(pk, numbers(n).map((i) => `${word}-${i}`));
+    const answer = await obey(() => t.rest.post(`${path}/docs`, operations, { headers: { ...atomic, ...key(pk) } }));
+    assert.equal(answer.status, 200, answer.text);
+    return answer.headers["x-ms-documentdb-partitionkeyrangeid"];
+  };
+
+  t.it("refuses every kind of item request while a share is overspent, and changes nothing", async () => {
+    const path = await t.containerPath({ partitionKey: v2 });
+    const item = `${path}/docs/1`;
+    const headers = key("a");
+    await t.rest.post(`${path}/docs`, { id: "1", pk: "a", v: 1 }, { headers });
+    const range = { "x-ms-documentdb-partitionkeyrangeid": await spend(path, "a", 90) };
+    const query = { ...range, "content-type": "application/query+json", "x-ms-documentdb-isquery": "True" };
+    const bulk = { ...range, "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False" };
+    const answers = await Promise.all([
+      t.rest.get(item, { headers }),
+      t.rest.post(`${path}/docs`, { id: "2", pk: "a" }, { headers }),
+      t.rest.post(`${path}/docs`, { id: "1", pk: "a", v: 2 }, { headers: { ...headers, "x-ms-documentdb-is-upsert": "True" } }),
+      t.rest.put(item, { id: "1", pk: "a", v: 3 }, { headers }),
+      t.rest.patch(item, [{ op: "set", path: "/v", value: 4 }], { headers: { ...headers, "content-type": "application/json_patch+json" } }),
+      t.rest.delete(item, { headers }),
+      t.rest.get(`${path}/docs`, { headers }),
+      t.rest.get(`${path}/docs`, { headers: range }),
+      t.rest.post(`${path}/docs`, { query: "SELECT * FROM c" }, { headers: query }),
+      t.rest.post(`${path}/docs`, creates("a", ["3"]), { headers: { ...headers, ...atomic } }),
+      t.rest.post(`${path}/docs`, [{ ...creates("a", ["4"])[0], partitionKey: '["a"]' }], { headers: bulk }),
+    ]);
+    for (const answer of answers) {
+      refused(answer, 429, { substatus: 3200, text: rateIsLarge });
+      assert.equal(answer.charge, 0.38);
+      within(Number(answer.headers["x-ms-retry-after-ms"]), 1, 12_000, "x-ms-retry-after-ms");
+    }
+    const kept = await obey(() => t.rest.get(item, { headers }));
+    assert.equal(kept.json.v, 1);
+    const all = await obey(() => t.rest.get(`${path}/docs`, { headers }));
+    assert.equal(all.json._count, 91, "nothing was written");
+  });
+
+  t.it("ends when it said it would, for one who waits", async () => {
+    const path = await t.containerPath({ partitionKey: v2 });
+    await spend(path, "a", 80);
+    const refusal = await t.rest.get(`${path}/docs/1`, { headers: key("a") });
+    assert.equal(refusal.status, 429);
+    const wait = Number(refusal.headers["x-ms-retry-after-ms"]);
+    within(wait, 1000, 5500, "a debt of 460 units at 100 a second");
+    await sleep(wait / 4);
+    assert.equal((await t.rest.get(`${path}/docs/1`, { headers: key("a") })).status, 429, "not before");
+    await sleep((3 * wait) / 4 + 20);
+    assert.equal((await t.rest.get(`${path}/docs/1`, { headers: key("a") })).status, 404, "admitted, though there is no such item");
+  });
+
+  t.it("is of items only", async () => {
+    const container = await t.container({ partitionKey: v2 });
+    const path = `${t.databasePath}/colls/${container.id}`;
+    await spend(path, "a", 100);
+    assert.equal((await t.rest.get(path)).status, 200);
+    assert.equal((await t.rest.get(`${path}/pkranges`)).status, 200);
+    assert.equal((await container.readOffer()).statusCode, 200);
+    assert.equal((await t.rest.get(`${path}/docs/1`, { headers: key("a") })).status, 429);
+  });
+
+  t.it("is of one range: a hot key is refused while a cool one elsewhere is served", async () => {
+    const path = await t.containerPath({ partitionKey: v2 });
+    await fill(t.rest, path, cool, 5);
+    await spend(path, hot, 100);
+    for (let i = 0; i < 5; i++) {
+      assert.equal((await t.rest.get(`${path}/docs/${i}`, { headers: key(cool) })).status, 200);
+      assert.equal((await t.rest.get(`${path}/docs/spent-1`, { headers: key(hot) })).status, 429);
+    }
+    const feed = await t.rest.get(`${path}/docs`);
+    assert.equal(feed.status, 200, "a feed over both gives what can be had");
+    assert.equal(feed.json._count, 5);
+    const rest = { headers: { "x-ms-continuation": feed.headers["x-ms-continuation"] } };
+    refused(await t.rest.get(`${path}/docs`, rest), 429, { substatus: 3200 });
+    assert.equal((await obey(() => t.rest.get(`${path}/docs`, rest))).json._count, 100);
+  });
+
+  t.it("reaches users of the SDK as an error that says when to come back, if they retry by themselves", async () => {
+    const container = await t.container({ partitionKey: v2 });
+    await spend(`${t.databasePath}/colls/${container.id}`, "a", 100);
+    const error = await fails(container.item("spent-0", "a").read(), 429, { substatus: 3200, text: rateIsLarge });
+    assert.ok(error.retryAfterInMs > 0);
+    assert.equal(error.headers["x-ms-request-charge"], "0.38");
+  });
+
+  t.it("is not seen by users of the SDK's default policy, which waits and retries", async () => {
+    const container = await t.container({ partitionKey: v2 });
+    const path = `${t.databasePath}/colls/${container.id}`;
+    const client = t.newClient({ connectionPolicy: { enableBackgroundEndpointRefreshing: false } });
+    const through = client.database(t.database.id).container(container.id);
+    await spend(path, "a", 70);
+    const answers = await Promise.all(numbers(20).map((i) => through.items.create({ id: `${i}`, pk: "a" })));
+    assert.ok(answers.every(({ statusCode }) => statusCode === 201));
+    assert.ok(answers.every(({ headers }) => headers["x-ms-throttle-retry-count"] <= 9));
+    assert.ok(answers.filter(({ headers }) => headers["x-ms-throttle-retry-count"] >= 1).length > 10, "most had to come again");
+    const feed = await through.items.readAll({ maxItemCount: 30 }).fetchAll();
+    assert.equal(feed.resources.length, 90);
+    const batch = await through.items.batch(creates("a", ["x", "y"]), "a");
+    assert.equal(batch.code, 200);
+    await spend(path, "a", 20, "again");
+    const bulk = await through.items.executeBulkOperations(["p", "q"].map((id) => ({ operationType: "Create", partitionKey: "a", resourceBody: { id, pk: "a" } })));
+    assert.deepEqual(bulk.map(({ response, error }) => response?.statusCode ?? error), [201, 201]);
+    client.dispose();
+  });
+}, { flags: ["--throttling", "on", "--partition-max-throughput", "100"], concurrency: true });
+
+// What is admitted when far more is asked for: the tests run side by side, each with containers of its own.
+suite("overload", (t) => {
+  t.it("is admitted to within a few percent of what was provisioned", async () => {
+    const path = await t.containerPath({ partitionKey: v2, throughput: 1000 });
+    for (const pk of [hot, cool]) await fill(t.rest, path, pk, 20);
+    let n = 0;
+    const write = (pk) => () => t.rest.post(`${path}/docs`, { id: `new ${n++}`, pk }, { headers: key(pk) });
+    const both = (pk) => () => (n % 3 ? read(t.rest, path, pk, 20)() : write(pk)());
+    const shares = await Promise.all([overload(both(hot), 8), overload(both(cool), 8)]);
+    for (const { rate, refused } of shares) {
+      assert.ok(refused > 20, `${refused} refused`);
+      within(rate, 440, 530, "one range's share of 500 RU/s");
+    }
+  });
+
+  t.it("is admitted by the offer of now, as soon as that changes", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 1000 });
+    const path = `${t.databasePath}/colls/${container.id}`;
+    await fill(t.rest, path, hot, 20);
+    const rates = [];
+    for (const offerThroughput of [1000, 400, 1000]) {
+      const { resource, offer } = await container.readOffer();
+      const { headers } = await offer.replace({ ...resource, content: { offerThroughput } });
+      assert.equal(headers["x-ms-offer-replace-pending"], "false");
+      rates.push((await overload(read(t.rest, path, hot, 20), 2)).rate);
+    }
+    within(rates[0], 350, 560, "half of 1,000");
+    within(rates[1], 120, 280, "half of 400");
+    within(rates[2], 350, 560, "half of 1,000 again");
+  });
+
+  t.it("of autoscale is admitted up to its most", async () => {
+    const path = await t.containerPath({ partitionKey: v2, maxThroughput: 1000 });
+    await fill(t.rest, path, hot, 20);
+    const { rate, refused } = await overload(read(t.rest, path, hot, 20), 5);
+    assert.ok(refused > 10);
+    within(rate, 430, 540, "one of two ranges'");
+  });
+
+  t.it("by requests of low priority comes last", async () => {
+    const path = await t.containerPath({ partitionKey: v2, throughput: 500 });
+    await fill(t.rest, path, "a", 10);
+    const of = (level) => read(t.rest, path, "a", 10, level ? { "x-ms-cosmos-priority-level": level } : {});
+    const alone = await overload(of("Low"), 2);
+    within(alone.rate, 300, 550, "who is alone has it all, low or not");
+    const [low, high] = await Promise.all([overload(of("Low"), 5), overload(of("High"), 5)]);
+    within(high.rate, 300, 550, "high");
+    assert.ok(low.rate < high.rate / 2, `low ${low.rate}, high ${high.rate}`);
+    const unsaid = await overload(of(), 1);
+    assert.ok(unsaid.rate > low.rate, "who says nothing is high");
+    for (const level of ["Medium", "1"]) refused(await of(level)(), 400, { text: "x-ms-cosmos-priority-level" });
+    const container = t.database.container(path.split("/").at(-1));
+    assert.equal((await obey(async () => ({ status: (await container.item("1", "a").read({ priorityLevel: "Low" }).catch((error) => error)).statusCode ?? 429, headers: { "x-ms-retry-after-ms": 200 } }))).status, 200);
+  });
+
+  t.it("through a throughput bucket is held to its percentage, and nobody else is", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 500 });
+    const path = `${t.databasePath}/colls/${container.id}`;
+    await fill(t.rest, path, "a", 10);
+    const { resource, offer } = await container.readOffer();
+    assert.equal(resource.content.throughputBuckets, undefined);
+    const buckets = [{ id: 1, maxThroughputPercentage: 20 }, { id: 4, maxThroughputPercentage: 60 }];
+    const { resource: changed } = await offer.replace({ ...resource, content: { ...resource.content, throughputBuckets: buckets } });
+    assert.deepEqual(changed.content.throughputBuckets, buckets);
+    assert.deepEqual((await offer.read()).resource, changed);
+    const lane = (number) => read(t.rest, path, "a", 10, { "x-ms-cosmos-throughput-bucket": String(number) });
+    const beside = []; // asks for little, and gets it
+    let going = true;
+    const others = (async () => {
+      for (; going; await sleep(100)) beside.push((await read(t.rest, path, "a", 5)()).status);
+    })();
+    const [first, fourth] = await Promise.all([overload(lane(1), 5), overload(lane(4), 5)]);
+    going = false;
+    await others;
+    within(first.rate, 70, 130, "20 % of 500");
+    within(fourth.rate, 220, 345, "60 % of 500");
+    assert.ok(beside.length > 15 && beside.every((status) => status === 200), `${beside}`);
+    for (const number of [0, 6, -1, "x", 1.5]) refused(await lane(number)(), 400, { text: "x-ms-cosmos-throughput-bucket" });
+
+    const client = t.newClient({ throughputBucket: 1 });
+    const through = client.database(t.database.id).container(container.id);
+    const outcomes = await Promise.all(numbers(60).map(() => through.item("1", "a").read().then(({ statusCode }) => statusCode, ({ code }) => code)));
+    const more = await Promise.all(numbers(60).map(() => through.items.readAll({ partitionKey: "a", throughputBucket: 1 }).fetchNext().then(() => 200, ({ code }) => code)));
+    assert.ok([...outcomes, ...more].includes(429), "the SDK's own option is heard");
+    client.dispose();
+
+    const bad = [{}, [{ id: 0, maxThroughputPercentage: 5 }], [{ id: 6, maxThroughputPercentage: 5 }], [{ id: 1, maxThroughputPercentage: 0 }], [{ id: 1, maxThroughputPercentage: 101 }], [{ id: 1 }], ["x"], [buckets[0], buckets[0]]];
+    for (const throughputBuckets of bad) await fails(offer.replace({ ...changed, content: { ...changed.content, throughputBuckets } }), 400, { text: "throughputBuckets" });
+    const { resource: kept } = await offer.replace({ ...changed, content: { offerThroughput: 500 } });
+    assert.deepEqual(kept.content.throughputBuckets, buckets, "they stay when nothing is said of them");
+    const { resource: cleared } = await offer.replace({ ...kept, content: { offerThroughput: 500, throughputBuckets: [] } });
+    assert.equal(cleared.content.throughputBuckets, undefined);
+    within((await overload(lane(1), 2)).rate, 300, 560, "no longer held");
+  });
+
+  t.it("of containers that share is divided by who asks, and spares those with throughput of their own", async () => {
+    const { database } = await t.client.databases.create({ id: t.name(), throughput: 500 });
+    const paths = {};
+    for (const id of ["first", "second", "own"]) {
+      await database.containers.create({ id, partitionKey: v2, ...(id === "own" && { throughput: 400 }) });
+      paths[id] = `/dbs/${database.id}/colls/${id}`;
+      await fill(t.rest, paths[id], "a", 10);
+    }
+    const alone = await overload(read(t.rest, paths.first, "a", 10), 2);
+    within(alone.rate, 350, 560, "all of it for one alone");
+    const [first, second, own] = await Promise.all(["first", "second", "own"].map((id) => overload(read(t.rest, paths[id], "a", 10), 5)));
+    within(first.rate + second.rate, 430, 550, "together");
+    within(first.rate, 75, 425, "the first");
+    within(second.rate, 75, 425, "the second");
+    within(own.rate, 330, 440, "400 of its own");
+  });
+
+  t.it("that waits as it is told gets through, however many wait", async () => {
+    const path = await t.containerPath({ partitionKey: v2, throughput: 500 });
+    await fill(t.rest, path, "a", 20);
+    let tries = 0;
+    const started = performance.now();
+    await Promise.all(numbers(100).map(() => obey(() => (tries++, read(t.rest, path, "a", 20)()))));
+    const seconds = (performance.now() - started) / 1000;
+    within(seconds, 2, 15, "2,000 RU at 500 a second, less what was saved");
+    within(tries, 101, 600, "tries of 100 clients");
+  });
+}, { flags: ["--throttling", "on", "--partition-max-throughput", "500"], concurrency: true, schemes: ["http"] });
+
+suite("offers", (t) => {
+  const set = (rid, content, more = {}) => t.rest.put(`/offers/${rid}`, { offerVersion: "V2", content, ...more });
+
+  t.it("are changed one at a time", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 10_000 });
+    const { resource, offer } = await container.readOffer();
+    const answers = await Promise.all([500_000, 600_000, 700_000, 800_000].map((offerThroughput) => set(resource._rid, { offerThroughput })));
+    const good = answers.filter(({ status }) => status === 200);
+    const bad = answers.filter(({ status }) => status !== 200);
+    assert.ok(good.length > 0 && bad.length > 0, answers.map(({ status }) => status).join());
+    for (const answer of bad) refused(answer, 400, { substatus: 3205, text: "x-ms-offer-replace-pending" });
+    assert.ok(good.some(({ headers }) => headers["x-ms-offer-replace-pending"] === "true"), "it takes splits");
+    await eventually("nothing is pending", async () => (await offer.read()).headers["x-ms-offer-replace-pending"] === "false");
+    const { resource: now } = await offer.read();
+    assert.ok(good.some(({ json }) => json._etag === now._etag), "what was refused changed nothing");
+    const { resources } = await container.readPartitionKeyRanges().fetchAll();
+    assert.equal(resources.length, now.content.offerThroughput / 10_000);
+    const { headers } = await offer.read();
+    assert.equal(headers["x-ms-cosmos-instant-scale-up-value"], String(now.content.offerThroughput));
+    assert.equal((await set(resource._rid, { offerThroughput: 400_000 })).headers["x-ms-offer-replace-pending"], "false", "less takes no splits");
+  });
+
+  t.it("that cannot be are refused, and nothing changes", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 50_000 });
+    const { resource, offer } = await container.readOffer();
+    const autopilot = (maxThroughput) => ({ offerAutopilotSettings: { maxThroughput } });
+    const contents = [
+      { offerThroughput: 450 }, { offerThroughput: 300 }, { offerThroughput: 0 }, { offerThroughput: -400 }, { offerThroughput: 1_000_100 },
+      { offerThroughput: 400.5 }, { offerThroughput: 1e300 }, { offerThroughput: "1000" }, { offerThroughput: null }, {}, undefined,
+      autopilot(500), autopilot(1500), autopilot(1_001_000), autopilot("4000"), autopilot(-1), { offerThroughput: 400 }, autopilot(4000),
+    ];
+    for (const content of contents) refused(await set(resource._rid, content), 400);
+    for (const offerVersion of ["V1", "V3", "", 2, null]) refused(await set(resource._rid, { offerThroughput: 60_000 }, { offerVersion }), 400, { text: "V2" });
+    for (const body of ["[]", "{", '"x"', ""]) refused(await t.rest.put(`/offers/${resource._rid}`, body), 400);
+    for (const rid of ["zzzz", "AAAA", "x", resource.offerResourceId]) refused(await set(rid, { offerThroughput: 60_000 }), 404);
+    refused(await t.rest.put(`/offers/${resource._rid}`, { ...resource, content: { offerThroughput: 60_000 } }, { headers: { "if-match": '"other"' } }), 412);
+    const { resource: now, headers } = await offer.read();
+    assert.deepEqual(now, resource);
+    assert.equal(headers["x-ms-cosmos-min-throughput"], "500");
+    assert.equal(headers["x-ms-offer-replace-pending"], "false");
+    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 5);
+    assert.equal((await set(resource._rid, { offerThroughput: 500 })).status, 200, "the least is allowed");
+  });
+
+  t.it("of autoscale have bounds of their own, and migrate both ways", async () => {
+    const container = await t.container({ partitionKey: v2, maxThroughput: 20_000 });
+    const { resource, offer } = await container.readOffer();
+    assert.deepEqual(resource.content.offerAutopilotSettings, { maxThroughput: 20_000 });
+    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 2);
+    assert.equal((await offer.read()).headers["x-ms-cosmos-min-throughput"], "2000");
+    refused(await set(resource._rid, { offerAutopilotSettings: { maxThroughput: 1000 } }), 400, { text: "between 2000 and 1000000 inclusive in increments of 1000" });
+    refused(await set(resource._rid, { offerAutopilotSettings: { maxThroughput: 4500 } }), 400, { text: "increments of 1000" });
+    const up = await set(resource._rid, { offerAutopilotSettings: { maxThroughput: 40_000 } });
+    assert.equal(up.json.content.offerAutopilotSettings.maxThroughput, 40_000);
+    const count = async () => (await container.readPartitionKeyRanges().fetchAll()).resources.length;
+    await eventually("four ranges", async () => (await count()) === 4);
+
+    const migrate = async (name) => {
+      const { resource: now } = await offer.read();
+      return t.rest.put(`/offers/${resource._rid}`, now, { headers: { [`x-ms-cosmos-migrate-offer-to-${name}`]: "true" } });
+    };
+    const manual = await migrate("manual-throughput");
+    assert.equal(manual.json.content.offerAutopilotSettings, undefined);
+    assert.equal(manual.json.content.offerThroughput, 40_000);
+    assert.equal(manual.headers["x-ms-cosmos-min-throughput"], "400");
+    const least = await set(resource._rid, { offerThroughput: 4300 });
+    assert.equal(least.json.content.offerThroughput, 4300);
+    const back = await migrate("autopilot");
+    assert.deepEqual(back.json.content.offerAutopilotSettings, { maxThroughput: 5000 }, "rounded up");
+  });
+
+  t.it("of a database are shared by at most 25 containers, each with a key", async () => {
+    const { database } = await t.client.databases.create({ id: t.name(), throughput: 1000 });
+    const path = `/dbs/${database.id}/colls`;
+    for (const i of numbers(25)) assert.equal((await t.rest.post(path, { id: `c${i}`, partitionKey: v2 })).status, 201);
+    const full = await t.rest.post(path, { id: "one more", partitionKey: v2 });
+    refused(full, 403, { substatus: 1019, text: "25 containers" });
+    refused(await t.rest.get(`${path}/one more`.replace(" ", "%20")), 404);
+    assert.equal((await t.rest.post(path, { id: "own", partitionKey: v2 }, { headers: { "x-ms-offer-throughput": "400" } })).status, 201);
+    refused(await t.rest.post(path, { id: "no key" }, { headers: { "x-ms-version": "2017-02-22" } }), 400, { text: "partition key" });
+    assert.equal((await t.rest.delete(`${path}/c7`)).status, 204);
+    assert.equal((await t.rest.post(path, { id: "one more", partitionKey: v2 })).status, 201);
+
+    assert.equal((await database.container("c1").readOffer()).resource, undefined, "who shares has no offer");
+    assert.equal((await database.container("own").readOffer()).resource.content.offerThroughput, 400);
+    const { resource, offer } = await database.readOffer();
+    assert.equal(resource.content.offerThroughput, 1000);
+    const { resources: all } = await t.client.offers.readAll().fetchAll();
+    const { resource: body } = await database.read();
+    assert.equal(all.filter(({ resource: of }) => of.startsWith(body._self)).length, 2);
+    const { headers } = await offer.replace({ ...resource, content: { offerThroughput: 20_000 } });
+    assert.equal(headers["x-ms-cosmos-min-throughput"], "400");
+    await eventually("every container has the ranges that it is worth", async () => (await offer.read()).headers["x-ms-offer-replace-pending"] === "false");
+    for (const id of ["c0", "one more"]) assert.equal((await database.container(id).readPartitionKeyRanges().fetchAll()).resources.length, 2);
+    assert.equal((await database.container("own").readPartitionKeyRanges().fetchAll()).resources.length, 1);
+    await database.delete();
+  });
+
+  t.it("are read by the SDK for a database that shares nothing as none", async () => {
+    const { database } = await t.client.databases.create({ id: t.name() });
+    assert.equal((await database.readOffer()).resource, undefined);
+    await database.delete();
+  });
+});
+
+// Four ranges of 500 RU/s each: with 1,000 a range could give, three others idle.
+const quarter = async (t) => {
+  const container = await t.container({ partitionKey: v2, throughput: 4000 });
+  const path = `${t.databasePath}/colls/${container.id}`;
+  const { resource, offer } = await container.readOffer();
+  await offer.replace({ ...resource, content: { offerThroughput: 2000 } });
+  await fill(t.rest, path, hot, 20);
+  await overload(read(t.rest, path, hot, 20), 2.5);
+  const { rate } = await overload(read(t.rest, path, hot, 20), 3);
+  const { resources } = await container.readPartitionKeyRanges().fetchAll();
+  assert.equal(resources.length, 4);
+  return { rate, fractions: resources.map((range) => range.throughputFraction) };
+};
+
+// What the server can be told to do otherwise: each has a server of its own, all at the same time.
+describe("settings", { concurrency: true }, () => {
+  suite("serverless", (t) => {
+    const none = "not supported for serverless accounts";
+
+    t.it("provisions nothing", async () => {
+      for (const body of [{ throughput: 400 }, { maxThroughput: 4000 }]) {
+        await fails(t.container({ partitionKey: v2, ...body }), 400, { text: none });
+        await fails(t.client.databases.create({ id: t.name(), ...body }), 400, { text: none });
+      }
+      const container = await t.container({ partitionKey: v2 });
+      assert.equal((await container.readOffer()).resource, undefined);
+      assert.equal((await t.client.offers.readAll().fetchAll()).resources.length, 0);
+      assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 1);
+    });
+
+    t.it("gives 5,000 RU/s", async () => {
+      const path = await t.containerPath({ partitionKey: v2 });
+      await fill(t.rest, path, "a", 200);
+      const { rate, refused } = await overload(read(t.rest, path, "a", 200), 4);
+      assert.ok(refused > 5);
+      within(rate, 4000, 5600, "one physical partition");
+    });
+  }, { flags: ["--throttling", "on", "--serverless"], schemes: ["https"] });
+
+  suite("burst capacity", (t) => {
+    t.it("is what idle seconds left, and is there once", async () => {
+      const path = await t.containerPath({ partitionKey: v2 });
+      await fill(t.rest, path, "a", 20);
+      await sleep(3500);
+      const started = performance.now();
+      let units = 0, answer;
+      while ((answer = await read(t.rest, path, "a", 20)()).status === 200) units += answer.charge;
+      const seconds = (performance.now() - started) / 1000;
+      within(units - 400 * seconds, 1100, 2500, "more than three seconds' worth, at once");
+      await sleep(1000);
+      units = 0;
+      const again = performance.now();
+      while ((answer = await read(t.rest, path, "a", 20)()).status === 200) units += answer.charge;
+      within(units - (400 * (performance.now() - again)) / 1000, 200, 800, "then what the last second left");
+    });
+  }, { flags: ["--throttling", "on", "--burst-capacity"], schemes: ["https"] });
+
+  suite("without burst capacity", (t) => {
+    t.it("a second's worth is all that is saved", async () => {
+      const path = await t.containerPath({ partitionKey: v2 });
+      await fill(t.rest, path, "a", 20);
+      await sleep(3500);
+      const started = performance.now();
+      let units = 0, answer;
+      while ((answer = await read(t.rest, path, "a", 20)()).status === 200) units += answer.charge;
+      within(units - (400 * (performance.now() - started)) / 1000, 350, 450, "400 RU and the last request");
+    });
+  }, { flags: ["--throttling", "on"], schemes: ["https"] });
+
+  suite("shares that follow the load", (t) => {
+    t.it("relieve a hot partition while others idle", async () => {
+      const { rate, fractions } = await quarter(t);
+      within(rate, 700, 1080, "more than its equal share of 500");
+      assert.ok(Math.max(...fractions) > 0.4, `${fractions}`);
+      within(fractions.reduce((a, b) => a + b), 0.99, 1.01, "and the sum is the same");
+    });
+  }, { flags: ["--throttling", "on", "--partition-max-throughput", "1000", "--merges", "off", "--throughput-shares", "follow-load"], schemes: ["http"] });
+
+  suite("shares that are equal", (t) => {
+    t.it("leave a hot partition at its own", async () => {
+      const { rate, fractions } = await quarter(t);
+      within(rate, 400, 550, "its equal share of 500");
+      assert.deepEqual(fractions, [0.25, 0.25, 0.25, 0.25]);
+    });
+  }, { flags: ["--throttling", "on", "--partition-max-throughput", "1000", "--merges", "off"], schemes: ["http"] });
+});

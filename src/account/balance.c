@@ -46,7 +46,8 @@ static plan_step plan(account *a, const container *c, const container_tiles *til
         .range_most = a->rules.range_throughput,
         .range_bytes = a->rules.range_bytes,
         .ranges_max = PARTITION_RANGES_MAX,
-        .merges = !a->rules.no_merges,
+        .merges =
+            !a->rules.no_merges && !a->rules.follow_load, /* shares can follow the load only if there are ranges to move them between */
         .fixed = c->key.n == 0,
     };
     plan_range few[16] = {0}, *ranges = tiles->map->n <= 16 ? few : mem_alloc(tiles->map->n * sizeof *ranges);

@@ -22,3 +22,4 @@ err query_fail(op *o, query_span where, const char *code, const char *format, ..
  * What rewrites are made of. */
 void query_print_expr(buf *out, const query_expr *e);
 void query_print_select(buf *out, const query_select *s);
+void query_print_sources(buf *out, const query_select *s); /* what stands after FROM */

@@ -1,0 +1,19 @@
+/* aggregate.h — COUNT, SUM, AVG, MIN, MAX, COUNTIF, MAKELIST, MAKESET: fed row by row. */
+#pragma once
+
+#include "query/bind.h"
+
+typedef struct query_accumulator {
+    query_aggregate_kind kind;
+    uint64_t count;
+    double sum;
+    bool spoiled; /* a value that is no number was added to a sum: the result is undefined */
+    bool any;
+    query_value best;  /* MIN, MAX: kept in the arena */
+    query_value *list; /* MAKELIST, MAKESET */
+    size_t list_n, list_cap;
+} query_accumulator;
+
+void accumulator_init(query_accumulator *a, query_aggregate_kind kind);
+void accumulator_add(query_accumulator *a, arena *keep, const query_value *v);
+query_value accumulator_result(const query_accumulator *a, arena *arena);

@@ -1,0 +1,46 @@
+/* bind.h — from a tree to one that can be run: names become slots, functions are looked up, aggregates are found, rules are checked.
+ *
+ * What the service refuses is refused here with its code: unknown functions (SC2005), wrong numbers of arguments (SC2050), doubled aliases
+ * (SC2022), SELECT * with GROUP BY (SC2041), TOP, OFFSET and LIMIT out of bounds (SC2060 to SC2062), aggregates in aggregates (SC2101),
+ * columns that are neither grouped nor aggregated (SC2102), names that nothing stands for, too many JOINs and UDF references. */
+#pragma once
+
+#include "query/parse.h"
+
+enum { QUERY_JOINS_MAX = 10, QUERY_UDFS_MAX = 10, QUERY_SLOTS_MAX = 64, QUERY_PARAMETERS_MAX = 2500 };
+
+typedef enum query_aggregate_kind {
+    AGGREGATE_COUNT,
+    AGGREGATE_SUM,
+    AGGREGATE_AVG,
+    AGGREGATE_MIN,
+    AGGREGATE_MAX,
+    AGGREGATE_COUNT_IF,
+    AGGREGATE_MAKE_LIST,
+    AGGREGATE_MAKE_SET,
+    AGGREGATE_NONE
+} query_aggregate_kind;
+
+query_aggregate_kind query_aggregate_of(slice name); /* case-insensitive; AGGREGATE_NONE: it is none */
+
+/* Parameters by name, as the request gives them. */
+typedef struct query_parameter {
+    slice name; /* with its @ */
+    query_value value;
+} query_parameter;
+
+/* A query that is ready to run. */
+typedef struct query {
+    query_ast *ast;
+    query_select *select;
+    const query_parameter *parameters;
+    size_t parameters_n;
+    bool aggregates;           /* it has aggregates or groups */
+    double top, offset, limit; /* -1: not given */
+} query;
+
+/* Written alike: the same names, operators and literals. */
+bool query_same_expr(const query_expr *a, const query_expr *b);
+
+/* Parses and binds. E_BAD_QUERY with the service's JSON. Everything lives in `a`; text and parameters must live as long. */
+MUST_CHECK err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out);

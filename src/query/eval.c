@@ -1,0 +1,362 @@
+#include "query/eval.h"
+
+#include <math.h>
+
+#include "query/aggregate.h"
+#include "query/like.h"
+
+enum { STEPS_AT_FIRST = 200000000, ARGUMENTS_MAX = 8 };
+
+void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms) {
+    *r = (query_runner){.query = q, .op = o, .steps = STEPS_AT_FIRST, .random = (uint64_t)now_ms * 2654435761u | 1};
+    r->context = (query_context){.arena = row_arena, .now_ms = now_ms, .random = &r->random, .steps = &r->steps};
+}
+
+static query_value fail(query_runner *r, err code) {
+    r->code = r->code == OK ? code : r->code;
+    return value_undefined();
+}
+
+/* ---- logic: true, false, and neither ---- */
+
+typedef enum truth { IS_FALSE, IS_TRUE, IS_NEITHER } truth;
+
+static truth truth_of(const query_value *v) {
+    return v->type == TYPE_BOOL ? (v->truth ? IS_TRUE : IS_FALSE) : IS_NEITHER;
+}
+
+static query_value value_of_truth(truth t) {
+    return t == IS_NEITHER ? value_undefined() : value_bool(t == IS_TRUE);
+}
+
+static truth both(truth a, truth b) {
+    return a == IS_FALSE || b == IS_FALSE ? IS_FALSE : a == IS_TRUE && b == IS_TRUE ? IS_TRUE : IS_NEITHER;
+}
+
+static truth opposite(truth t) {
+    return t == IS_NEITHER ? t : t == IS_TRUE ? IS_FALSE : IS_TRUE;
+}
+
+/* ---- comparing ---- */
+
+static truth equals(const query_value *a, const query_value *b) {
+    if (!value_is_defined(a) || !value_is_defined(b)) {
+        return IS_NEITHER;
+    }
+    return value_equal(a, b) ? IS_TRUE : IS_FALSE;
+}
+
+/* Values of different types have no order, nor have arrays and objects. */
+static truth compare(const query_value *a, const query_value *b, query_operator op) {
+    if (a->type != b->type || a->type == TYPE_UNDEFINED || a->type >= TYPE_ARRAY) {
+        return IS_NEITHER;
+    }
+    int order = value_compare(a, b);
+    bool holds = op == OP_LESS            ? order < 0
+                 : op == OP_LESS_EQUAL    ? order <= 0
+                 : op == OP_GREATER       ? order > 0
+                 : op == OP_GREATER_EQUAL ? order >= 0
+                                          : false;
+    return holds ? IS_TRUE : IS_FALSE;
+}
+
+/* ---- numbers ---- */
+
+static query_value finite(double number) {
+    return isfinite(number) ? value_number(number) : value_undefined();
+}
+
+/* As JavaScript does: modulo 2^32. */
+static int32_t to_int32(double number) {
+    double whole = fmod(trunc(number), 4294967296.0);
+    return (int32_t)(uint32_t)(int64_t)(whole < 0 ? whole + 4294967296.0 : whole);
+}
+
+static query_value bits(query_operator op, double x, double y) {
+    int32_t a = to_int32(x), b = to_int32(y);
+    unsigned shift = (uint32_t)b & 31;
+    switch (op) {
+    case OP_BIT_AND:
+        return value_number(a & b);
+    case OP_BIT_OR:
+        return value_number(a | b);
+    case OP_BIT_XOR:
+        return value_number(a ^ b);
+    case OP_SHIFT_LEFT:
+        return value_number((int32_t)((uint32_t)a << shift));
+    case OP_SHIFT_RIGHT:
+        return value_number(a >> shift);
+    default:
+        return value_number((uint32_t)a >> shift);
+    }
+}
+
+static query_value arithmetic(query_runner *r, query_operator op, const query_value *a, const query_value *b) {
+    if (a->type != TYPE_NUMBER || b->type != TYPE_NUMBER) {
+        return value_undefined();
+    }
+    double x = a->number, y = b->number;
+    switch (op) {
+    case OP_ADD:
+        return finite(x + y);
+    case OP_SUBTRACT:
+        return finite(x - y);
+    case OP_MULTIPLY:
+        return finite(x * y);
+    case OP_DIVIDE:
+        return y == 0 ? fail(r, E_QUERY_DIVIDE) : finite(x / y);
+    case OP_MODULO:
+        return y == 0 ? fail(r, E_QUERY_DIVIDE) : finite(fmod(x, y));
+    default:
+        return bits(op, x, y);
+    }
+}
+
+static query_value concat(query_runner *r, const query_value *a, const query_value *b) {
+    if (a->type != TYPE_STRING || b->type != TYPE_STRING) {
+        return value_undefined();
+    }
+    if (a->bytes.n + b->bytes.n > LIMIT_QUERY_STRING_BYTES) {
+        return fail(r, E_QUERY_TOO_LONG);
+    }
+    char *p = arena_array(r->context.arena, char, a->bytes.n + b->bytes.n + 1);
+    memcpy(p, a->bytes.p ? a->bytes.p : "", a->bytes.n);
+    memcpy(p + a->bytes.n, b->bytes.p ? b->bytes.p : "", b->bytes.n);
+    return value_string(slice_of(p, a->bytes.n + b->bytes.n));
+}
+
+/* ---- operators ---- */
+
+static query_value eval_unary(query_runner *r, const query_expr *e) {
+    query_value v = query_eval(r, e->items[0]);
+    if (e->op == OP_NOT) {
+        return value_of_truth(opposite(truth_of(&v)));
+    }
+    if (v.type != TYPE_NUMBER) {
+        return value_undefined();
+    }
+    return e->op == OP_MINUS ? value_number(-v.number) : e->op == OP_BIT_NOT ? value_number(~to_int32(v.number)) : v;
+}
+
+static query_value eval_logic(query_runner *r, const query_expr *e) {
+    query_value left = query_eval(r, e->items[0]);
+    truth a = truth_of(&left);
+    if (a == (e->op == OP_AND ? IS_FALSE : IS_TRUE)) {
+        return value_bool(a == IS_TRUE);
+    }
+    query_value right = query_eval(r, e->items[1]);
+    truth b = truth_of(&right);
+    return value_of_truth(e->op == OP_AND ? both(a, b) : opposite(both(opposite(a), opposite(b))));
+}
+
+static query_value eval_binary(query_runner *r, const query_expr *e) {
+    if (e->op == OP_AND || e->op == OP_OR) {
+        return eval_logic(r, e);
+    }
+    query_value a = query_eval(r, e->items[0]), b = query_eval(r, e->items[1]);
+    switch (e->op) {
+    case OP_EQUAL:
+        return value_of_truth(equals(&a, &b));
+    case OP_NOT_EQUAL:
+        return value_of_truth(opposite(equals(&a, &b)));
+    case OP_LESS:
+    case OP_LESS_EQUAL:
+    case OP_GREATER:
+    case OP_GREATER_EQUAL:
+        return value_of_truth(compare(&a, &b, e->op));
+    case OP_CONCAT:
+        return concat(r, &a, &b);
+    default:
+        return arithmetic(r, e->op, &a, &b);
+    }
+}
+
+static query_value eval_between(query_runner *r, const query_expr *e) {
+    query_value v = query_eval(r, e->items[0]), low = query_eval(r, e->items[1]), high = query_eval(r, e->items[2]);
+    truth t = both(compare(&v, &low, OP_GREATER_EQUAL), compare(&v, &high, OP_LESS_EQUAL));
+    return value_of_truth(e->negated ? opposite(t) : t);
+}
+
+static query_value eval_in(query_runner *r, const query_expr *e) {
+    query_value v = query_eval(r, e->items[0]);
+    if (!value_is_defined(&v)) {
+        return value_undefined();
+    }
+    bool found = false;
+    for (size_t i = 1; i < e->items_n && !found; i++) {
+        query_value each = query_eval(r, e->items[i]);
+        found = value_is_defined(&each) && value_equal(&v, &each);
+    }
+    return value_bool(found != e->negated);
+}
+
+static query_value eval_like(query_runner *r, const query_expr *e) {
+    query_value v = query_eval(r, e->items[0]), pattern = query_eval(r, e->items[1]);
+    query_value escape = e->items_n > 2 ? query_eval(r, e->items[2]) : value_undefined();
+    if (v.type != TYPE_STRING || pattern.type != TYPE_STRING) {
+        return value_undefined();
+    }
+    return value_bool(query_like(v.bytes, pattern.bytes, escape.type == TYPE_STRING ? escape.bytes : SLICE_EMPTY) != e->negated);
+}
+
+/* ---- calls ---- */
+
+static query_value call_function(query_runner *r, const query_expr *e, const query_value *args) {
+    for (size_t i = 0; i < e->items_n && !e->function->sees_undefined; i++) {
+        if (!value_is_defined(&args[i])) {
+            return value_undefined();
+        }
+    }
+    r->context.prepared = (const void **)(uintptr_t)e->prepared;
+    return e->function->call(&r->context, args, e->items_n);
+}
+
+static query_value call_udf(query_runner *r, const query_expr *e, const query_value *args) {
+    err code = E_NOT_IMPLEMENTED;
+    query_value v = r->udfs ? r->udfs->call(r->udfs, r->context.arena, e->name, args, e->items_n, &code) : value_undefined();
+    return r->udfs && code == OK ? v : fail(r, code);
+}
+
+static query_value eval_call(query_runner *r, const query_expr *e) {
+    if (e->aggregate >= 0) {
+        return r->aggregates ? r->aggregates[e->aggregate] : value_undefined();
+    }
+    query_value few[ARGUMENTS_MAX];
+    query_value *args = e->items_n <= ARGUMENTS_MAX ? few : arena_array(r->context.arena, query_value, e->items_n);
+    for (size_t i = 0; i < e->items_n; i++) {
+        args[i] = query_eval(r, e->items[i]);
+    }
+    return e->udf ? call_udf(r, e, args) : call_function(r, e, args);
+}
+
+/* ---- literals with expressions in them ---- */
+
+static query_value eval_array(query_runner *r, const query_expr *e) {
+    query_value *items = arena_array(r->context.arena, query_value, e->items_n + 1);
+    for (size_t i = 0; i < e->items_n; i++) {
+        items[i] = query_eval(r, e->items[i]);
+    }
+    return value_array(r->context.arena, items, e->items_n);
+}
+
+static query_value finish_document(query_runner *r, bson_t *document, query_type type) {
+    slice bytes = arena_copy(r->context.arena, slice_of(bson_get_data(document), document->len));
+    bson_destroy(document);
+    return value_document(type, bytes);
+}
+
+static query_value eval_object(query_runner *r, const query_expr *e) {
+    bson_t document = BSON_INITIALIZER;
+    for (size_t i = 0; i < e->items_n; i++) {
+        query_value v = query_eval(r, e->items[i]);
+        if (value_is_defined(&v)) {
+            value_append(&document, e->names[i].p ? e->names[i].p : "", (int)e->names[i].n, &v, false);
+        }
+    }
+    return finish_document(r, &document, TYPE_OBJECT);
+}
+
+/* ---- paths ---- */
+
+static query_value eval_index(query_runner *r, const query_expr *e) {
+    query_value inner = query_eval(r, e->items[0]), at = query_eval(r, e->items[1]);
+    if (at.type == TYPE_STRING) {
+        return value_member(r->context.arena, &inner, at.bytes);
+    }
+    if (at.type != TYPE_NUMBER || at.number < 0 || at.number != floor(at.number) || at.number > INT32_MAX) {
+        return value_undefined();
+    }
+    return value_element(&inner, (int64_t)at.number);
+}
+
+/* ---- subqueries ---- */
+
+typedef struct gathered {
+    query_runner *runner;
+    query_value *list;
+    size_t n, cap;
+    bool first_only;
+} gathered;
+
+static bool gather(void *context, const query_value *v) {
+    gathered *g = context;
+    if (g->n == g->cap) {
+        size_t cap = g->cap ? 2 * g->cap : 8;
+        query_value *list = arena_array(g->runner->context.arena, query_value, cap);
+        memcpy(list, g->n ? (const void *)g->list : "", g->n * sizeof *list);
+        g->list = list;
+        g->cap = cap;
+    }
+    g->list[g->n++] = *v;
+    return !g->first_only;
+}
+
+static query_value eval_subquery(query_runner *r, const query_expr *e) {
+    gathered g = {.runner = r, .first_only = e->kind == EXPR_EXISTS || e->kind == EXPR_FIRST};
+    query_run_subquery(r, e->select, gather, &g);
+    bool all = true;
+    switch (e->kind) {
+    case EXPR_EXISTS:
+        return value_bool(g.n > 0);
+    case EXPR_ARRAY_OF:
+        return value_array(r->context.arena, g.list, g.n);
+    case EXPR_ALL:
+        for (size_t i = 0; i < g.n; i++) {
+            all = all && value_is_true(&g.list[i]);
+        }
+        return value_bool(all);
+    case EXPR_LAST:
+        return g.n ? g.list[g.n - 1] : value_undefined();
+    case EXPR_FIRST:
+        return g.n ? g.list[0] : value_undefined();
+    default:
+        return g.n == 1 ? g.list[0] : value_undefined();
+    }
+}
+
+/* ---- all of them ---- */
+
+query_value query_eval(query_runner *r, const query_expr *e) {
+    if (r->steps == 0) {
+        return fail(r, E_QUERY_TOO_LONG);
+    }
+    r->steps--;
+    query_value v;
+    switch (e->kind) {
+    case EXPR_LITERAL:
+        return e->value;
+    case EXPR_PARAMETER:
+        return e->slot < 0 ? value_undefined() : r->query->parameters[e->slot].value;
+    case EXPR_NAME:
+        return r->slots[e->slot];
+    case EXPR_MEMBER:
+        v = query_eval(r, e->items[0]);
+        return value_member(r->context.arena, &v, e->name);
+    case EXPR_INDEX:
+        return eval_index(r, e);
+    case EXPR_UNARY:
+        return eval_unary(r, e);
+    case EXPR_BINARY:
+        return eval_binary(r, e);
+    case EXPR_CONDITIONAL:
+        v = query_eval(r, e->items[0]);
+        return query_eval(r, e->items[value_is_true(&v) ? 1 : 2]);
+    case EXPR_COALESCE:
+        v = query_eval(r, e->items[0]);
+        return value_is_defined(&v) ? v : query_eval(r, e->items[1]);
+    case EXPR_BETWEEN:
+        return eval_between(r, e);
+    case EXPR_IN:
+        return eval_in(r, e);
+    case EXPR_LIKE:
+        return eval_like(r, e);
+    case EXPR_CALL:
+        return eval_call(r, e);
+    case EXPR_ARRAY:
+        return eval_array(r, e);
+    case EXPR_OBJECT:
+        return eval_object(r, e);
+    default:
+        return eval_subquery(r, e);
+    }
+}

@@ -1,0 +1,41 @@
+/* eval.h — expressions of one row, and the rows of a SELECT over one item.
+ *
+ * Three-valued logic with undefined as the third; see docs/query.md. No allocation but in the row's arena. */
+#pragma once
+
+#include "query/bind.h"
+#include "query/function.h"
+
+/* How user-defined functions are called; NULL in the runner: they are refused. */
+typedef struct query_udfs query_udfs;
+struct query_udfs {
+    query_value (*call)(query_udfs *udfs, arena *a, slice name, const query_value *args, size_t n, err *code_out);
+};
+
+typedef struct query_runner {
+    const query *query;
+    query_context context; /* arena: of the row */
+    query_udfs *udfs;
+    uint64_t steps; /* expressions and rows that may still be evaluated; at 0 the query ends with E_QUERY_TOO_LONG */
+    uint64_t random;
+    op *op;
+    err code; /* of what cannot be expressed as undefined: a division by zero, a failed UDF, too many steps; then values are undefined */
+    query_value slots[QUERY_SLOTS_MAX];
+    const query_value *aggregates; /* of the group being shown, by number; NULL: not grouped */
+} query_runner;
+
+void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms);
+
+query_value query_eval(query_runner *r, const query_expr *e);
+
+/* Visits the rows of a select, its WHERE passed: all combinations of its sources, the first being `item` at top level. The slots are set
+ * while the visitor runs; it returns false to stop. */
+typedef bool (*query_row)(void *context);
+void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context);
+
+/* The value of a row: SELECT VALUE's, or an object of the columns; undefined: the row has none. */
+query_value query_project(query_runner *r, const query_select *s);
+
+/* Runs a subquery over the slots as they are; `visit` gets each row's value. */
+typedef bool (*query_result)(void *context, const query_value *value);
+void query_run_subquery(query_runner *r, const query_select *s, query_result visit, void *context);

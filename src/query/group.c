@@ -1,0 +1,129 @@
+#include "query/group.h"
+
+#include "query/aggregate.h"
+
+typedef struct group group;
+struct group {
+    group *next;  /* in the order of first rows */
+    group *chain; /* in the same bucket */
+    uint64_t hash;
+    query_value *keys;
+    query_value *slots; /* of its first row: what grouped expressions are shown from */
+    query_accumulator *accumulators;
+};
+
+struct query_groups {
+    arena *keep;
+    const query_select *select;
+    group *first, **last;
+    size_t n;
+    group **buckets;
+    size_t buckets_n; /* a power of two */
+};
+
+query_groups *query_groups_new(arena *keep, const query_select *s) {
+    query_groups *g = arena_new(keep, query_groups);
+    g->keep = keep;
+    g->select = s;
+    g->last = &g->first;
+    g->buckets_n = s->group_n ? 64 : 1;
+    g->buckets = arena_array(keep, group *, g->buckets_n);
+    return g;
+}
+
+static void grow(query_groups *g) {
+    size_t n = g->buckets_n * 4;
+    group **buckets = arena_array(g->keep, group *, n);
+    for (group *each = g->first; each; each = each->next) {
+        each->chain = buckets[each->hash & (n - 1)];
+        buckets[each->hash & (n - 1)] = each;
+    }
+    g->buckets = buckets;
+    g->buckets_n = n;
+}
+
+static bool same_keys(const query_groups *g, const group *a, const query_value *keys) {
+    for (size_t i = 0; i < g->select->group_n; i++) {
+        if (a->keys[i].type != keys[i].type || (value_is_defined(&keys[i]) && !value_equal(&a->keys[i], &keys[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static group *make_group(query_groups *g, query_runner *r, const query_value *keys, uint64_t hash) {
+    const query_select *s = g->select;
+    group *made = arena_new(g->keep, group);
+    made->hash = hash;
+    made->keys = arena_array(g->keep, query_value, s->group_n + 1);
+    made->slots = arena_array(g->keep, query_value, s->sources_n + 1);
+    made->accumulators = arena_array(g->keep, query_accumulator, s->aggregates_n + 1);
+    for (size_t i = 0; i < s->group_n; i++) {
+        made->keys[i] = value_keep(g->keep, &keys[i]);
+    }
+    for (size_t i = 0; i < s->sources_n && s->group_n; i++) {
+        made->slots[i] = value_keep(g->keep, &r->slots[s->first_slot + (int)i]);
+    }
+    for (size_t i = 0; i < s->aggregates_n; i++) {
+        accumulator_init(&made->accumulators[i], query_aggregate_of(s->aggregates[i]->name));
+    }
+    made->chain = g->buckets[hash & (g->buckets_n - 1)];
+    g->buckets[hash & (g->buckets_n - 1)] = made;
+    *g->last = made;
+    g->last = &made->next;
+    if (++g->n > g->buckets_n * 2) {
+        grow(g);
+    }
+    return made;
+}
+
+static group *group_of(query_groups *g, query_runner *r) {
+    const query_select *s = g->select;
+    query_value *keys = arena_array(r->context.arena, query_value, s->group_n + 1);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < s->group_n; i++) {
+        keys[i] = query_eval(r, s->group[i]);
+        hash = value_hash(&keys[i], hash + i);
+    }
+    for (group *each = g->buckets[hash & (g->buckets_n - 1)]; each; each = each->chain) {
+        if (each->hash == hash && same_keys(g, each, keys)) {
+            return each;
+        }
+    }
+    return make_group(g, r, keys, hash);
+}
+
+void query_groups_add(query_groups *g, query_runner *r) {
+    group *to = group_of(g, r);
+    for (size_t i = 0; i < g->select->aggregates_n; i++) {
+        query_value v = query_eval(r, g->select->aggregates[i]->items[0]);
+        accumulator_add(&to->accumulators[i], g->keep, &v);
+    }
+}
+
+size_t query_groups_count(const query_groups *g) {
+    return g->n;
+}
+
+static bool show(query_groups *g, query_runner *r, const group *each, query_row visit, void *context) {
+    const query_select *s = g->select;
+    query_value *results = arena_array(r->context.arena, query_value, s->aggregates_n + 1);
+    for (size_t i = 0; i < s->aggregates_n; i++) {
+        results[i] = accumulator_result(&each->accumulators[i], r->context.arena);
+    }
+    for (size_t i = 0; i < s->sources_n; i++) {
+        r->slots[s->first_slot + (int)i] = each->slots[i];
+    }
+    r->aggregates = results;
+    bool go_on = visit(context);
+    r->aggregates = NULL;
+    return go_on;
+}
+
+void query_groups_each(query_groups *g, query_runner *r, query_row visit, void *context) {
+    if (g->n == 0 && g->select->group_n == 0) {
+        make_group(g, r, NULL, 0);
+    }
+    for (const group *each = g->first; each && show(g, r, each, visit, context); each = each->next) {
+    }
+}

@@ -1,0 +1,17 @@
+/* group.h — GROUP BY and aggregates: rows are added to the group of their values; then each group is shown. Without GROUP BY there is one
+ * group, even if no row came. */
+#pragma once
+
+#include "query/eval.h"
+
+typedef struct query_groups query_groups;
+
+/* Everything is kept in `keep`, which must outlive the rows. */
+query_groups *query_groups_new(arena *keep, const query_select *s);
+
+/* The row that the runner's slots are set to. */
+void query_groups_add(query_groups *g, query_runner *r);
+size_t query_groups_count(const query_groups *g);
+
+/* Calls `visit` for each group in the order their first rows came: query_project then gives the group's row. */
+void query_groups_each(query_groups *g, query_runner *r, query_row visit, void *context);

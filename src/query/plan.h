@@ -1,0 +1,34 @@
+/* plan.h — what SDKs ask for before they run a query over several ranges: how to merge the ranges' results, and the query to send to each.
+ *
+ * Text for text what the service answers (reference A14), because SDKs rely on the rewrites: aggregates come as {"item": …} parts that can
+ * be added up, ORDER BY comes with its values and _rid, GROUP BY with its keys. */
+#pragma once
+
+#include "query/ranges.h"
+
+/* Features that a client says it can merge, as bits in the order of `query_feature_names`. */
+typedef enum query_feature {
+    FEATURE_AGGREGATE = 1 << 0,
+    FEATURE_COMPOSITE_AGGREGATE = 1 << 1,
+    FEATURE_DISTINCT = 1 << 2,
+    FEATURE_GROUP_BY = 1 << 3,
+    FEATURE_MULTIPLE_AGGREGATES = 1 << 4,
+    FEATURE_MULTIPLE_ORDER_BY = 1 << 5,
+    FEATURE_OFFSET_AND_LIMIT = 1 << 6,
+    FEATURE_ORDER_BY = 1 << 7,
+    FEATURE_TOP = 1 << 8,
+    FEATURE_NON_VALUE_AGGREGATE = 1 << 9,
+    FEATURE_NON_STREAMING_ORDER_BY = 1 << 10,
+    FEATURE_LIST_AND_SET_AGGREGATE = 1 << 11,
+    FEATURE_COUNT_IF = 1 << 12,
+    FEATURE_HYBRID_SEARCH = 1 << 13
+} query_feature;
+
+unsigned query_features_parse(slice header); /* "NonValueAggregate, Aggregate, …"; unknown ones are passed over */
+unsigned query_features_needed(const query *q);
+
+/* Can a gateway answer it over several ranges by sending it to each and joining the results? */
+bool query_is_plain(const query *q);
+
+/* The plan as JSON. E_BAD_QUERY: the query cannot be run over several ranges at all, or needs features that are not in `supported`. */
+MUST_CHECK err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key, unsigned supported, buf *out);

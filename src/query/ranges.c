@@ -1,0 +1,216 @@
+#include "query/ranges.h"
+
+#include <stdlib.h>
+
+enum { KEYS_MAX = 10000 };
+
+/* Keys that a condition allows: a list of (possibly partial) keys, everything, or nothing. */
+typedef struct keys {
+    bool all; /* no demand */
+    pkey *list;
+    size_t n;
+} keys;
+
+typedef struct finder {
+    arena *arena;
+    const query *query;
+    const pkey_definition *key;
+} finder;
+
+/* ---- c.a.b = constant ---- */
+
+/* Which path of the key an expression is, or -1. */
+static int key_path(const finder *f, const query_expr *e) {
+    slice names[LIMIT_PATH_DEPTH];
+    size_t n = 0;
+    for (; e->kind == EXPR_MEMBER && n < LIMIT_PATH_DEPTH; e = e->items[0]) {
+        names[n++] = e->name;
+    }
+    if (e->kind != EXPR_NAME || e->slot != f->query->select->first_slot || f->query->select->sources_n == 0 ||
+        f->query->select->sources[0].kind != SOURCE_ROOT ||
+        (f->query->select->sources[0].from && f->query->select->sources[0].from->kind != EXPR_NAME)) {
+        return -1;
+    }
+    for (size_t i = 0; i < f->key->n; i++) {
+        const doc_path *path = &f->key->paths[i];
+        bool same = path->steps_n == n;
+        for (size_t j = 0; same && j < n; j++) {
+            same = slice_eq(path->steps[j], names[n - 1 - j]);
+        }
+        if (same) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static bool constant(const finder *f, const query_expr *e, query_value *value_out) {
+    if (e->kind == EXPR_LITERAL) {
+        *value_out = e->value;
+        return true;
+    }
+    if (e->kind == EXPR_PARAMETER) {
+        *value_out = e->slot < 0 ? value_undefined() : f->query->parameters[e->slot].value;
+        return true;
+    }
+    return false;
+}
+
+/* False: no item has such a key (undefined equals nothing, objects and arrays are no keys). */
+static bool to_key(const query_value *v, pkey_value *out) {
+    switch (v->type) {
+    case TYPE_NULL:
+        out->type = PKEY_NULL;
+        return true;
+    case TYPE_BOOL:
+        out->type = v->truth ? PKEY_TRUE : PKEY_FALSE;
+        return true;
+    case TYPE_NUMBER:
+        *out = (pkey_value){.type = PKEY_NUMBER, .number = v->number};
+        return true;
+    case TYPE_STRING:
+        *out = (pkey_value){.type = PKEY_STRING, .text = v->bytes};
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- demands on single components: a table of allowed values for each path of the key ---- */
+
+typedef struct demand {
+    bool given[LIMIT_KEY_LEVELS];
+    pkey_value *values[LIMIT_KEY_LEVELS];
+    size_t n[LIMIT_KEY_LEVELS];
+} demand;
+
+static void demand_values(finder *f, demand *d, int path, const query_expr *const *list, size_t n) {
+    pkey_value *values = arena_array(f->arena, pkey_value, n + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        query_value v;
+        if (!constant(f, list[i], &v)) {
+            return; /* not known now: no demand */
+        }
+        count += to_key(&v, &values[count]);
+    }
+    if (!d->given[path] || count < d->n[path]) { /* of two demands the smaller; the rows decide the rest */
+        d->given[path] = true;
+        d->values[path] = values;
+        d->n[path] = count;
+    }
+}
+
+static void demand_equal(finder *f, demand *d, const query_expr *left, const query_expr *right) {
+    int path = key_path(f, left);
+    if (path >= 0) {
+        demand_values(f, d, path, &right, 1);
+    }
+}
+
+static bool is_false(const finder *f, const query_expr *e) {
+    query_value v;
+    return constant(f, e, &v) && !value_is_true(&v);
+}
+
+/* A chain of AND: demands add up. *never_out: it cannot hold. */
+static void read_demands(finder *f, const query_expr *e, demand *d, bool *never_out) {
+    if (e->kind == EXPR_BINARY && e->op == OP_AND) {
+        read_demands(f, e->items[0], d, never_out);
+        read_demands(f, e->items[1], d, never_out);
+    } else if (e->kind == EXPR_BINARY && e->op == OP_EQUAL) {
+        demand_equal(f, d, e->items[0], e->items[1]);
+        demand_equal(f, d, e->items[1], e->items[0]);
+    } else if (e->kind == EXPR_IN && !e->negated) {
+        int path = key_path(f, e->items[0]);
+        if (path >= 0) {
+            demand_values(f, d, path, (const query_expr *const *)e->items + 1, e->items_n - 1);
+        }
+    } else if (is_false(f, e)) {
+        *never_out = true;
+    }
+}
+
+/* All combinations of the first components that are demanded. */
+static keys combine(finder *f, const demand *d) {
+    size_t levels = 0, n = 1;
+    while (levels < f->key->n && d->given[levels] && n * (d->n[levels] ? d->n[levels] : 1) <= KEYS_MAX) {
+        n *= d->n[levels];
+        levels++;
+        if (n == 0) {
+            return (keys){.all = false};
+        }
+    }
+    if (levels == 0 || (f->key->kind != PKEY_MULTI_HASH && levels < f->key->n)) {
+        return (keys){.all = true};
+    }
+    keys result = {.list = arena_array(f->arena, pkey, n), .n = n};
+    for (size_t i = 0; i < n; i++) {
+        size_t rest = i;
+        result.list[i].n = (uint8_t)levels;
+        for (size_t level = levels; level-- > 0;) {
+            result.list[i].values[level] = d->values[level][rest % d->n[level]];
+            rest /= d->n[level];
+        }
+    }
+    return result;
+}
+
+static keys find_keys(finder *f, const query_expr *e) {
+    if (e->kind == EXPR_BINARY && e->op == OP_OR) {
+        keys a = find_keys(f, e->items[0]), b = find_keys(f, e->items[1]);
+        if (a.all || b.all || a.n + b.n > KEYS_MAX) {
+            return (keys){.all = true};
+        }
+        pkey *list = arena_array(f->arena, pkey, a.n + b.n + 1);
+        memcpy(list, a.n ? (const void *)a.list : "", a.n * sizeof *list);
+        memcpy(list + a.n, b.n ? (const void *)b.list : "", b.n * sizeof *list);
+        return (keys){.list = list, .n = a.n + b.n};
+    }
+    if (e->kind == EXPR_BINARY && e->op == OP_AND) { /* (a OR b) AND c: either side alone is a demand */
+        keys left = find_keys(f, e->items[0]), right = find_keys(f, e->items[1]);
+        demand both = {0};
+        bool none = false;
+        read_demands(f, e, &both, &none);
+        keys together = none ? (keys){.all = false} : combine(f, &both);
+        keys best = left.all || (!right.all && right.n < left.n) ? right : left;
+        return best.all || (!together.all && together.n <= best.n) ? together : best;
+    }
+    demand d = {0};
+    bool never = false;
+    read_demands(f, e, &d, &never);
+    return never ? (keys){.all = false} : combine(f, &d);
+}
+
+/* ---- ranges ---- */
+
+static int by_min(const void *a, const void *b) {
+    return epk_cmp(&((const query_range *)a)->min, &((const query_range *)b)->min);
+}
+
+query_range *query_ranges(arena *a, const query *q, const pkey_definition *key, size_t *n_out) {
+    finder f = {a, q, key};
+    keys found = q->select->where && key->n ? find_keys(&f, q->select->where) : (keys){.all = true};
+    found = q->select->sources_n ? found : (keys){.all = false}; /* SELECT 5 */
+    *n_out = found.all ? 1 : 0;
+    if (found.all || found.n == 0) {
+        return NULL;
+    }
+    query_range *list = arena_array(a, query_range, found.n);
+    for (size_t i = 0; i < found.n; i++) {
+        list[i].key = found.list[i];
+        list[i].point = found.list[i].n == key->n;
+        epk_prefix_range(key, &found.list[i], &list[i].min, &list[i].max);
+        if (list[i].point) {
+            list[i].max = list[i].min;
+        }
+    }
+    qsort(list, found.n, sizeof *list, by_min);
+    for (size_t i = 0; i < found.n; i++) {
+        bool again = *n_out && epk_cmp(&list[*n_out - 1].min, &list[i].min) == 0;
+        if (!again) {
+            list[(*n_out)++] = list[i];
+        }
+    }
+    return list;
+}

@@ -1,0 +1,223 @@
+/* The rows of a SELECT over one item: sources are combined one inside the other, WHERE is asked, the rest is for whoever visits. Subqueries
+ * run to their end here, grouping, DISTINCT and bounds included. */
+#include "query/group.h"
+
+/* ---- sources ---- */
+
+typedef struct rows {
+    query_runner *runner;
+    const query_select *select;
+    const query_value *item;
+    query_row visit;
+    void *context;
+    size_t at; /* the source being bound */
+} rows;
+
+static bool each_source(rows *w);
+
+static bool end_of_sources(const rows *w) {
+    query_runner *r = w->runner;
+    if (w->select->where) {
+        query_value passed = query_eval(r, w->select->where);
+        if (!value_is_true(&passed)) {
+            return r->code == OK;
+        }
+    }
+    return r->code == OK && w->visit(w->context);
+}
+
+static bool with_value(rows *w, query_value v) {
+    rows inner = *w;
+    w->runner->slots[w->select->first_slot + (int)w->at] = v;
+    inner.at++;
+    return each_source(&inner);
+}
+
+/* What FROM names: the item, an alias, or a path below one. */
+static query_value from_value(const rows *w, const query_expr *e) {
+    if (!e) {
+        return w->item ? *w->item : value_undefined();
+    }
+    if (e->kind == EXPR_NAME && e->slot < 0) {
+        return w->item ? *w->item : value_undefined();
+    }
+    if (e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX) {
+        query_value inner = from_value(w, e->items[0]);
+        if (e->kind == EXPR_MEMBER) {
+            return value_member(w->runner->context.arena, &inner, e->name);
+        }
+        query_value at = query_eval(w->runner, e->items[1]);
+        return at.type == TYPE_STRING ? value_member(w->runner->context.arena, &inner, at.bytes)
+               : at.type == TYPE_NUMBER && at.number >= 0 && at.number < INT32_MAX ? value_element(&inner, (int64_t)at.number)
+                                                                                   : value_undefined();
+    }
+    return query_eval(w->runner, e);
+}
+
+static bool each_element(rows *w, const query_value *list) {
+    bson_iter_t it;
+    bool go_on = true;
+    if (list->type != TYPE_ARRAY || !bson_iter_init_from_data(&it, (const uint8_t *)list->bytes.p, list->bytes.n)) {
+        return true;
+    }
+    while (go_on && bson_iter_next(&it)) {
+        if (w->runner->steps == 0) {
+            w->runner->code = E_QUERY_TOO_LONG;
+            return false;
+        }
+        w->runner->steps--;
+        go_on = with_value(w, value_of_iter(&it));
+    }
+    return go_on;
+}
+
+typedef struct nested {
+    rows *rows;
+    bool go_on;
+} nested;
+
+static bool each_nested(void *context, const query_value *v) {
+    nested *n = context;
+    n->go_on = with_value(n->rows, *v);
+    return n->go_on;
+}
+
+static bool each_source(rows *w) {
+    if (w->at == w->select->sources_n) {
+        return end_of_sources(w);
+    }
+    const query_source *source = &w->select->sources[w->at];
+    if (source->kind == SOURCE_SUBQUERY) {
+        nested n = {w, true};
+        query_run_subquery(w->runner, source->select, each_nested, &n);
+        return n.go_on;
+    }
+    query_value v = from_value(w, source->from);
+    if (source->kind == SOURCE_ITEMS) {
+        return each_element(w, &v);
+    }
+    return value_is_defined(&v) ? with_value(w, v) : true;
+}
+
+void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context) {
+    rows w = {.runner = r, .select = s, .item = item, .visit = visit, .context = context};
+    each_source(&w);
+}
+
+/* ---- what a row comes to ---- */
+
+static query_value project_star(query_runner *r, const query_select *s) {
+    if (s->sources_n == 1) {
+        return r->slots[s->first_slot];
+    }
+    bson_t document = BSON_INITIALIZER; /* SELECT * over JOINs: an object of the aliases */
+    for (size_t i = 0; i < s->sources_n; i++) {
+        value_append(&document, s->sources[i].alias.p, (int)s->sources[i].alias.n, &r->slots[s->first_slot + (int)i], false);
+    }
+    slice bytes = arena_copy(r->context.arena, slice_of(bson_get_data(&document), document.len));
+    bson_destroy(&document);
+    return value_document(TYPE_OBJECT, bytes);
+}
+
+query_value query_project(query_runner *r, const query_select *s) {
+    if (s->star) {
+        return project_star(r, s);
+    }
+    if (s->value) {
+        return query_eval(r, s->columns[0].expr);
+    }
+    bson_t document = BSON_INITIALIZER;
+    for (size_t i = 0; i < s->columns_n; i++) {
+        query_value v = query_eval(r, s->columns[i].expr);
+        if (value_is_defined(&v)) {
+            value_append(&document, s->columns[i].alias.p ? s->columns[i].alias.p : "", (int)s->columns[i].alias.n, &v, false);
+        }
+    }
+    slice bytes = arena_copy(r->context.arena, slice_of(bson_get_data(&document), document.len));
+    bson_destroy(&document);
+    return value_document(TYPE_OBJECT, bytes);
+}
+
+/* ---- subqueries ---- */
+
+typedef struct subquery {
+    query_runner *runner;
+    const query_select *select;
+    query_result visit;
+    void *context;
+    double skip, left; /* of OFFSET, of TOP or LIMIT; left below 0: no bound */
+    query_value *seen; /* DISTINCT */
+    size_t seen_n, seen_cap;
+    query_groups *groups;
+    bool stopped;
+} subquery;
+
+static double count_of(query_runner *r, const query_count *c) {
+    query_value v = c->given ? query_eval(r, c->expr) : value_undefined();
+    return v.type == TYPE_NUMBER && v.number >= 0 ? v.number : -1;
+}
+
+static bool is_new(subquery *q, const query_value *v) {
+    for (size_t i = 0; i < q->seen_n; i++) {
+        if (value_equal(&q->seen[i], v)) {
+            return false;
+        }
+    }
+    if (q->seen_n == q->seen_cap) {
+        size_t cap = q->seen_cap ? 2 * q->seen_cap : 8;
+        query_value *seen = arena_array(q->runner->context.arena, query_value, cap);
+        memcpy(seen, q->seen_n ? (const void *)q->seen : "", q->seen_n * sizeof *seen);
+        q->seen = seen;
+        q->seen_cap = cap;
+    }
+    q->seen[q->seen_n++] = *v;
+    return true;
+}
+
+static bool emit(subquery *q) {
+    query_value v = query_project(q->runner, q->select);
+    if (!value_is_defined(&v) || (q->select->distinct && !is_new(q, &v))) {
+        return true;
+    }
+    if (q->skip > 0) {
+        q->skip--;
+        return true;
+    }
+    if (q->left == 0) {
+        q->stopped = true;
+        return false;
+    }
+    q->left -= q->left > 0;
+    q->stopped = !q->visit(q->context, &v);
+    return !q->stopped;
+}
+
+static bool subquery_row(void *context) {
+    subquery *q = context;
+    if (q->groups) {
+        query_groups_add(q->groups, q->runner);
+        return q->runner->code == OK;
+    }
+    return emit(q);
+}
+
+static bool subquery_group(void *context) {
+    return emit(context);
+}
+
+void query_run_subquery(query_runner *r, const query_select *s, query_result visit, void *context) {
+    subquery q = {.runner = r, .select = s, .visit = visit, .context = context};
+    const query_value *aggregates = r->aggregates;
+    double top = count_of(r, &s->top), limit = count_of(r, &s->limit), offset = count_of(r, &s->offset);
+    q.skip = offset > 0 ? offset : 0;
+    q.left = top >= 0 && (limit < 0 || top < limit) ? top : limit;
+    r->aggregates = NULL;
+    if (s->aggregates_n || s->group_n) {
+        q.groups = query_groups_new(r->context.arena, s);
+    }
+    query_each_row(r, s, NULL, subquery_row, &q);
+    if (q.groups && r->code == OK) {
+        query_groups_each(q.groups, r, subquery_group, &q);
+    }
+    r->aggregates = aggregates;
+}

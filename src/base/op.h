@@ -15,6 +15,7 @@ typedef struct op {
     bool low_priority;  /* refused first when throughput is short */
     uint8_t lane;       /* the throughput bucket it names, 1 to 5; 0: none */
     bool strong;        /* reads ask two replicas: they cost twice */
+    bool admitted;      /* what it still does is part of what was admitted already */
     double charge_ru;
     uint32_t retry_after_ms; /* with E_THROTTLED */
     char detail[1024];       /* the exact sentence of the error; empty: the list's */
@@ -25,7 +26,7 @@ static inline void op_init(op *o, arena *a, int64_t now_s) {
     o->arena = a;
     o->now_s = now_s;
     o->arrived_us = 0;
-    o->low_priority = o->strong = false;
+    o->low_priority = o->strong = o->admitted = false;
     o->lane = 0;
     o->charge_ru = 0;
     o->retry_after_ms = 0;

@@ -13,6 +13,9 @@ static uint32_t elapsed_us(const op *o, int64_t now_us) {
 }
 
 err item__admit(const items *s, op *o, container_range *range) {
+    if (o->admitted) {
+        return OK;
+    }
     int64_t now_us = clock_monotonic_us(s->clock);
     int64_t wait_ns = bucket_admit(container_range_bucket(range), class_of(o), now_us * 1000);
     if (wait_ns == 0) {

@@ -66,7 +66,9 @@ static bool offer(page *p, item_found *found, bool filter) {
         p->full = true;
         return false;
     }
-    op_charge(p->op, read_price(p, found->body.n));
+    if (!p->cursor->unpriced) {
+        op_charge(p->op, read_price(p, found->body.n));
+    }
     return true;
 }
 

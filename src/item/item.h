@@ -149,6 +149,7 @@ enum { ITEM_STRETCHES_MAX = 32 };
 typedef struct item_cursor {
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     size_t n;                  /* 0: all was read */
+    bool unpriced;             /* the visitor adds the charge itself */
     item_stretch stretches[ITEM_STRETCHES_MAX];
 } item_cursor;
 

@@ -2,7 +2,7 @@
  * server, the property tests and the simulation (tests/sim) all decide by the same code.
  *
  * Split    for storage: a range whose bytes pass the limit, if it holds more than one logical partition. It becomes as many as it takes
- *          to have each at half to three quarters of the limit: two, unless the limit was lowered.
+ *          to have each at half to three quarters of the limit: two, unless it grew or the limit was lowered by more than that.
  *          for throughput: while the container's total T exceeds what its n ranges can give, t each, some range must become several,
  *          until n = ceil(T / t). The ones with the most data go first; then the widest of those without any; one that holds a single
  *          logical partition only if no other is left, since all but one of its parts would be empty.

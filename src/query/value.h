@@ -9,15 +9,17 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "doc/walk.h"
 
 typedef enum query_type { TYPE_UNDEFINED, TYPE_NULL, TYPE_BOOL, TYPE_NUMBER, TYPE_STRING, TYPE_ARRAY, TYPE_OBJECT } query_type;
-
-struct item_head; /* item/layout.h */
 
 typedef struct query_value {
     query_type type;
     bool truth;      /* TYPE_BOOL */
     bool is_integer; /* TYPE_NUMBER: `integer` is the exact value */
+    /* TYPE_OBJECT of a BSON type that JSON has not (another API wrote it): that type, and `bytes` is its value as it lies in the document.
+     * It comes out as it went in; where its members are wanted it is what docs/json.md shows, e.g. {"$oid":"…"}. */
+    uint8_t extended;
     double number;   /* TYPE_NUMBER */
     int64_t integer;
     slice bytes;                   /* TYPE_STRING: UTF-8; TYPE_ARRAY, TYPE_OBJECT: a BSON document */
@@ -52,7 +54,8 @@ static inline bool value_is_defined(const query_value *v) {
     return v->type != TYPE_UNDEFINED;
 }
 
-/* From an element of a document; other BSON types than JSON's are seen as docs/json.md says they are shown. */
+/* From an element of a document. An undefined one (BSON has the type) is an undefined member of an array literal. */
+query_value value_of_element(const doc_element *e);
 query_value value_of_iter(const bson_iter_t *it);
 
 /* A property of an object or an element of an array; undefined if there is none, or it is neither. System properties of a whole item are
@@ -61,20 +64,26 @@ query_value value_member(arena *a, const query_value *v, slice name);
 query_value value_element(const query_value *v, int64_t index);
 size_t value_length(const query_value *array);
 
-/* The order of all values: by type, then by value; arrays element by element, objects by their properties in byte order of names. A total
- * order, so that ORDER BY, DISTINCT and GROUP BY have one. */
+/* The same value as a document that doc_walk can walk: a whole item gets its system properties, an extended value its members. Others are
+ * returned as they are. */
+query_value value_plain(arena *a, const query_value *v);
+
+/* The order of all values: by type, then by value; strings by bytes; arrays element by element, objects by their properties in byte order
+ * of names. A total order (NaN comes before all numbers and is equal to itself), so that ORDER BY, DISTINCT and GROUP BY have one. */
 int value_compare(const query_value *a, const query_value *b);
 bool value_equal(const query_value *a, const query_value *b); /* deep; 1 and 1.0 are equal; property order does not matter */
 uint64_t value_hash(const query_value *v, uint64_t seed);     /* equal values hash alike */
 
-/* As JSON text; undefined writes nothing (callers decide). */
+/* As JSON text; undefined writes nothing (callers decide), numbers that are not finite write null. */
 void value_write(buf *out, const query_value *v);
 
-/* Appends to a BSON document under construction; undefined is left out of objects and is null in arrays, as on the service. */
+/* Appends to a BSON document under construction; undefined is left out of objects. In arrays it stays, for the functions that skip it, and
+ * is written as null, as on the service. */
 void value_append(bson_t *to, const char *key, int key_n, const query_value *v, bool in_array);
 
-/* An array of these values, made in the arena. */
+/* An array of these values, and an object of them under these names (undefined ones left out), made in the arena at once. */
 query_value value_array(arena *a, const query_value *items, size_t n);
+query_value value_object(arena *a, const slice *names, const query_value *values, size_t n);
 
 /* A copy whose bytes are in the arena, for values that outlive their row. */
 query_value value_keep(arena *a, const query_value *v);

@@ -81,7 +81,7 @@ static double lane_rate(bucket_lane *lane, double rate) {
     return rate * load(&lane->percent) / 100;
 }
 
-/* The next turn after `due`. Once a second of turns is given out, there are more clients than that second can serve: the further ones all
+/* The next turn after `due`. Once five seconds of turns are given out, there are more clients than those can serve: the further ones all
  * come at its end and some of them again, rather than taking the turns of those that were told earlier. */
 static int64_t promise(instant *promised_until, int64_t due, double rate, double charge) {
     int64_t step = refill_ns(charge, rate), turn, seen = load(promised_until);

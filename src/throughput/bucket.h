@@ -13,7 +13,7 @@
  *   lanes     "throughput buckets": a request that names one of five is also held to that lane's percentage of the share
  *
  * Who is refused is told when to come back: when the debt is paid and those told earlier had their turn, `usual_charge` apart. A turn is
- * never further than a second behind the payment, so that clients which do not wait cannot push those away which do.
+ * never further than five seconds behind the payment, so that clients which do not wait cannot push those away which do.
  *
  * Times are monotonic nanoseconds. A rate of 0 is no limit at all (throttling turned off): everything is admitted, nothing is charged. */
 #pragma once

@@ -21,6 +21,9 @@
 #define CHARGE_METADATA_WRITE 1.0
 #define CHARGE_METADATA_DELETE 2.0
 #define CHARGE_FEED_MIN 1.0           /* a page with nothing in it */
+#define CHARGE_QUERY 2.25             /* a page of a query, before anything is found */
+#define CHARGE_QUERY_ITEM 0.01        /* an item looked at */
+#define CHARGE_QUERY_ROW 0.01         /* a row in the page */
 #define CHARGE_STRONG_READ_FACTOR 2.0 /* strong and bounded staleness read two replicas */
 
 double charge_read(size_t bytes);

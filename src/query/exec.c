@@ -1,0 +1,477 @@
+#include "query/exec.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "query/group.h"
+#include "throughput/charge.h"
+
+enum { STEPS = 20000, ORDERED_MAX = 200000 };
+
+typedef struct exec exec;
+
+/* A row that ORDER BY holds: where it is, not what it shows. */
+typedef struct ordered_row {
+    query_value *values;
+    item_place place;
+    uint64_t row; /* of its item */
+} ordered_row;
+
+struct exec {
+    query_page *page;
+    const query_select *select;
+    query_runner runner;
+    arena row_arena; /* of the item being looked at */
+    arena keep;      /* through the page */
+    query_item item;
+    query_value item_value;
+    uint64_t row;  /* of the item, counted from 0 */
+    bool full;     /* the page is */
+    bool finished; /* TOP or LIMIT is reached */
+    bool (*on_row)(void *exec);
+    const item_found *found;
+
+    query_groups *groups;
+    ordered_row *rows; /* a heap: the last in order is on top */
+    size_t rows_n, rows_cap, rows_wanted;
+    query_value *distinct;
+    uint64_t *distinct_buckets;
+    size_t distinct_n, distinct_cap;
+};
+
+/* ---- one item ---- */
+
+static bool visit_item(void *context, const item_found *found) {
+    exec *x = context;
+    query_page *p = x->page;
+    arena_reset(&x->row_arena);
+    x->item = (query_item){.body = found->body, .number = found->head.number, .lsn = found->head.lsn, .ts = found->head.ts};
+    memcpy(x->item.container_rid, p->container->rid, sizeof x->item.container_rid);
+    x->item_value = value_of_item(&x->item);
+    x->row = 0;
+    x->found = found;
+    query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
+    if (x->full || x->finished || x->runner.code != OK) {
+        return false;
+    }
+    p->position.rows_of_item = 0;
+    p->metrics.read++;
+    p->metrics.read_bytes += found->body.n;
+    op_charge(p->op, CHARGE_QUERY_ITEM);
+    return true;
+}
+
+/* ---- a row's way out ---- */
+
+static double rows_left(const exec *x) {
+    const query *q = x->page->query;
+    double most = q->top >= 0 && (q->limit < 0 || q->top < q->limit) ? q->top : q->limit;
+    return most < 0 ? -1 : most - (double)x->page->position.given;
+}
+
+/* False: not in this page. */
+static bool write_row(exec *x, const query_value *v) {
+    query_page *p = x->page;
+    size_t before = p->out->n;
+    if (p->rows == p->rows_max) {
+        return false;
+    }
+    if (p->rows) {
+        buf_add_byte(p->out, ',');
+    }
+    value_write(p->out, v);
+    if (p->rows && p->out->n > p->bytes_max) {
+        p->out->n = before;
+        return false;
+    }
+    p->rows++;
+    p->metrics.rows_bytes += p->out->n - before;
+    op_charge(p->op, CHARGE_QUERY_ROW);
+    return true;
+}
+
+/* OFFSET, TOP and LIMIT, then the page. False: stop. */
+static bool give_row(exec *x, const query_value *v) {
+    query_position *at = &x->page->position;
+    if (x->page->query->offset > 0 && (double)at->skipped < x->page->query->offset) {
+        at->skipped++;
+        return true;
+    }
+    if (rows_left(x) == 0) {
+        x->finished = true;
+        return false;
+    }
+    if (!write_row(x, v)) {
+        x->full = true;
+        return false;
+    }
+    at->given++;
+    x->finished = rows_left(x) == 0;
+    return !x->finished;
+}
+
+/* ---- streaming ---- */
+
+static bool stream_row(void *context) {
+    exec *x = context;
+    query_position *at = &x->page->position;
+    if (x->row++ < at->rows_of_item) {
+        return true;
+    }
+    query_value v = query_project(&x->runner, x->select);
+    if (x->runner.code != OK) {
+        return false;
+    }
+    if (value_is_defined(&v) && !give_row(x, &v)) {
+        at->rows_of_item = x->row - (x->full ? 1 : 0);
+        return false;
+    }
+    at->rows_of_item = x->row;
+    return true;
+}
+
+static bool time_is_up(const query_page *p) {
+    return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
+}
+
+/* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. */
+static err read_items(exec *x, item_cursor *cursor, bool may_stop) {
+    query_page *p = x->page;
+    err code = OK;
+    cursor->unpriced = true;
+    while (code == OK && cursor->n && !x->full && !x->finished && x->runner.code == OK) {
+        code = item_feed(p->items, p->op, p->container, cursor, STEPS, visit_item, x, &p->mark);
+        p->op->admitted = true;
+        if (time_is_up(p)) {
+            if (may_stop) {
+                break;
+            }
+            code = E_QUERY_TOO_LONG;
+        }
+    }
+    return code != OK ? code : x->runner.code;
+}
+
+static err run_streaming(exec *x) {
+    x->on_row = stream_row;
+    TRY(read_items(x, x->page->cursor, true));
+    if (x->finished) {
+        x->page->cursor->n = 0;
+    }
+    x->page->more = x->page->cursor->n > 0;
+    return OK;
+}
+
+/* ---- groups ---- */
+
+static bool group_row(void *context) {
+    exec *x = context;
+    query_groups_add(x->groups, &x->runner);
+    return x->runner.code == OK;
+}
+
+typedef struct shown {
+    exec *exec;
+    uint64_t at, from; /* rows given by earlier pages are passed over */
+} shown;
+
+static bool show_group(void *context) {
+    shown *s = context;
+    exec *x = s->exec;
+    query_value v = query_project(&x->runner, x->select);
+    if (!value_is_defined(&v) || s->at++ < s->from) {
+        return x->runner.code == OK;
+    }
+    return give_row(x, &v);
+}
+
+static err run_groups(exec *x) {
+    query_page *p = x->page;
+    item_cursor all = *p->cursor;
+    x->groups = query_groups_new(&x->keep, x->select);
+    x->on_row = group_row;
+    TRY(read_items(x, &all, false));
+    arena_reset(&x->row_arena);
+    shown s = {x, 0, p->position.given + p->position.skipped};
+    query_groups_each(x->groups, &x->runner, show_group, &s);
+    p->more = x->full;
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return x->runner.code;
+}
+
+/* ---- DISTINCT: the first row of each value, in the order they come ---- */
+
+static size_t distinct_slot(const exec *x, const query_value *v, uint64_t hash) {
+    size_t mask = x->distinct_cap * 2 - 1, at = hash & mask;
+    while (x->distinct_buckets[at] && !value_equal(&x->distinct[x->distinct_buckets[at] - 1], v)) {
+        at = (at + 1) & mask;
+    }
+    return at;
+}
+
+static void grow_distinct(exec *x) {
+    size_t cap = x->distinct_cap ? x->distinct_cap * 4 : 256;
+    query_value *list = arena_array(&x->keep, query_value, cap);
+    memcpy(list, x->distinct_n ? (const void *)x->distinct : "", x->distinct_n * sizeof *list);
+    x->distinct = list;
+    x->distinct_cap = cap;
+    x->distinct_buckets = arena_array(&x->keep, uint64_t, cap * 2);
+    for (size_t i = 0; i < x->distinct_n; i++) {
+        x->distinct_buckets[distinct_slot(x, &list[i], value_hash(&list[i], 0))] = i + 1;
+    }
+}
+
+static bool is_new(exec *x, const query_value *v) {
+    if (x->distinct_n == x->distinct_cap) {
+        grow_distinct(x);
+    }
+    size_t at = distinct_slot(x, v, value_hash(v, 0));
+    if (x->distinct_buckets[at]) {
+        return false;
+    }
+    x->distinct[x->distinct_n] = value_keep(&x->keep, v);
+    x->distinct_buckets[at] = ++x->distinct_n;
+    return true;
+}
+
+static bool distinct_row(void *context) {
+    exec *x = context;
+    const query_position *at = &x->page->position;
+    query_value v = query_project(&x->runner, x->select);
+    if (x->runner.code != OK || !value_is_defined(&v) || !is_new(x, &v)) {
+        return x->runner.code == OK;
+    }
+    return x->distinct_n <= x->rows_wanted ? true : (x->rows_wanted = at->given + at->skipped, give_row(x, &v));
+}
+
+static err run_distinct(exec *x) {
+    query_page *p = x->page;
+    item_cursor all = *p->cursor;
+    x->rows_wanted = p->position.given + p->position.skipped; /* given by earlier pages: seen again, and passed over */
+    x->on_row = distinct_row;
+    TRY(read_items(x, &all, false));
+    p->more = x->full;
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return OK;
+}
+
+/* ---- ORDER BY ---- */
+
+static int compare_rows(const query_select *s, const query_value *a, uint64_t a_number, uint64_t a_row, const query_value *b,
+                        uint64_t b_number, uint64_t b_row) {
+    for (size_t i = 0; i < s->order_n; i++) {
+        int order = value_compare(&a[i], &b[i]);
+        if (order) {
+            return s->order[i].descending ? -order : order;
+        }
+    }
+    if (a_number != b_number) {
+        return a_number < b_number ? -1 : 1;
+    }
+    return a_row < b_row ? -1 : a_row > b_row;
+}
+
+static int compare_ordered(const query_select *s, const ordered_row *a, const ordered_row *b) {
+    return compare_rows(s, a->values, a->place.number, a->row, b->values, b->place.number, b->row);
+}
+
+static void swap_rows(ordered_row *a, ordered_row *b) {
+    ordered_row t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static void sift_up(exec *x, size_t i) {
+    while (i && compare_ordered(x->select, &x->rows[(i - 1) / 2], &x->rows[i]) < 0) {
+        swap_rows(&x->rows[(i - 1) / 2], &x->rows[i]);
+        i = (i - 1) / 2;
+    }
+}
+
+static void sift_down(exec *x, size_t i) {
+    for (;;) {
+        size_t last = i, left = 2 * i + 1, right = left + 1;
+        last = left < x->rows_n && compare_ordered(x->select, &x->rows[last], &x->rows[left]) < 0 ? left : last;
+        last = right < x->rows_n && compare_ordered(x->select, &x->rows[last], &x->rows[right]) < 0 ? right : last;
+        if (last == i) {
+            return;
+        }
+        swap_rows(&x->rows[i], &x->rows[last]);
+        i = last;
+    }
+}
+
+static void keep_values(exec *x, const query_value *values, query_value *into) {
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        into[i] = value_keep(&x->keep, &values[i]);
+    }
+}
+
+static void hold_row(exec *x, const query_value *values) {
+    ordered_row row = {.place = x->found->place, .row = x->row};
+    if (x->rows_n == x->rows_wanted) {
+        ordered_row *top = &x->rows[0];
+        if (compare_rows(x->select, values, row.place.number, row.row, top->values, top->place.number, top->row) >= 0) {
+            return;
+        }
+        row.values = top->values;
+        keep_values(x, values, row.values);
+        *top = row;
+        sift_down(x, 0);
+        return;
+    }
+    if (x->rows_n == x->rows_cap) {
+        x->rows_cap = x->rows_cap ? 2 * x->rows_cap : 64;
+        x->rows = mem_resize(x->rows, x->rows_cap * sizeof *x->rows);
+    }
+    row.values = arena_array(&x->keep, query_value, x->select->order_n);
+    keep_values(x, values, row.values);
+    x->rows[x->rows_n++] = row;
+    sift_up(x, x->rows_n - 1);
+}
+
+static bool order_row(void *context) {
+    exec *x = context;
+    const query_position *at = &x->page->position;
+    query_value values[16];
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        values[i] = query_eval(&x->runner, x->select->order[i].expr);
+    }
+    bool after = !at->ordered || compare_rows(x->select, values, x->found->place.number, x->row, at->values, at->number, at->row) > 0;
+    if (after && x->runner.code == OK) {
+        hold_row(x, values);
+    }
+    x->row++;
+    return x->runner.code == OK;
+}
+
+static int sort_order(const void *a, const void *b, void *select) {
+    return compare_ordered(select, a, b);
+}
+
+/* The row again, now to be shown: its item is loaded, its rows counted up to it. */
+typedef struct shown_row {
+    exec *exec;
+    uint64_t wanted;
+    bool go_on;
+} shown_row;
+
+static bool show_row(void *context) {
+    shown_row *s = context;
+    exec *x = s->exec;
+    if (x->row++ != s->wanted) {
+        return true;
+    }
+    query_value v = query_project(&x->runner, x->select);
+    s->go_on = x->runner.code == OK && (!value_is_defined(&v) || give_row(x, &v));
+    return false;
+}
+
+static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
+    layout_key k;
+    store_value value;
+    item_head head;
+    layout_item(&k, row->place);
+    err code = store_get(x->page->items->store, STORE_ITEMS, NULL, layout_view(&k), &value);
+    *go_on_out = true;
+    if (code == E_NOT_FOUND) { /* deleted or moved meanwhile */
+        return OK;
+    }
+    TRY(code);
+    arena_reset(&x->row_arena);
+    if (layout_head_read(value.bytes, &head, &x->item.body)) {
+        shown_row s = {x, row->row, true};
+        x->item.number = head.number;
+        x->item.lsn = head.lsn;
+        x->item.ts = head.ts;
+        x->item_value = value_of_item(&x->item);
+        x->row = 0;
+        query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
+        *go_on_out = s.go_on;
+    }
+    store_give(&value);
+    return x->runner.code;
+}
+
+static err show_all_ordered(exec *x) {
+    query_page *p = x->page;
+    qsort_r(x->rows, x->rows_n, sizeof *x->rows, sort_order, (void *)(uintptr_t)x->select);
+    for (size_t i = 0; i < x->rows_n; i++) {
+        bool go_on;
+        TRY(show_ordered(x, &x->rows[i], &go_on));
+        if (x->full) {
+            break;
+        }
+        p->position.ordered = true;
+        p->position.values = x->rows[i].values;
+        p->position.number = x->rows[i].place.number;
+        p->position.row = x->rows[i].row;
+        if (!go_on) {
+            break;
+        }
+    }
+    return OK;
+}
+
+static err run_ordered(exec *x) {
+    query_page *p = x->page;
+    item_cursor all = *p->cursor;
+    double offset_left = p->query->offset > 0 ? p->query->offset - (double)p->position.skipped : 0;
+    double wanted = offset_left + (double)p->rows_max + 1;
+    if (x->select->order_n > 16 || wanted > ORDERED_MAX) {
+        return E_QUERY_TOO_LONG;
+    }
+    x->rows_wanted = (size_t)wanted;
+    x->on_row = order_row;
+    memcpy(x->item.container_rid, p->container->rid, sizeof x->item.container_rid);
+    TRY(read_items(x, &all, false));
+    size_t held = x->rows_n;
+    TRY(show_all_ordered(x));
+    p->more = x->full || (held == x->rows_wanted && !x->finished);
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return OK;
+}
+
+/* ---- the page ---- */
+
+/* Values that a continuation needs outlive the page's own memory. */
+static void keep_position(exec *x) {
+    query_position *at = &x->page->position;
+    if (at->ordered) {
+        query_value *values = arena_array(x->page->op->arena, query_value, x->select->order_n);
+        for (size_t i = 0; i < x->select->order_n; i++) {
+            values[i] = value_keep(x->page->op->arena, &at->values[i]);
+        }
+        at->values = values;
+    }
+}
+
+/* Without FROM there is one row, and no item. */
+static err run_without_items(exec *x) {
+    x->on_row = stream_row;
+    query_each_row(&x->runner, x->select, NULL, stream_row, x);
+    x->page->cursor->n = 0;
+    return x->runner.code;
+}
+
+err query_run_page(query_page *p) {
+    exec x = {.page = p, .select = p->query->select, .row_arena = arena_init(), .keep = arena_init()};
+    int64_t begun = clock_monotonic_us(p->items->clock);
+    query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
+    x.runner.udfs = p->udfs;
+    op_charge(p->op, CHARGE_QUERY);
+    err code = x.select->sources_n == 0 ? run_without_items(&x)
+               : p->query->aggregates   ? run_groups(&x)
+               : x.select->order_n      ? run_ordered(&x)
+               : x.select->distinct     ? run_distinct(&x)
+                                        : run_streaming(&x);
+    if (code == OK) {
+        keep_position(&x);
+    }
+    p->metrics.rows = p->rows;
+    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - begun);
+    free(x.rows);
+    arena_free(&x.row_arena);
+    arena_free(&x.keep);
+    return code;
+}

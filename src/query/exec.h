@@ -1,0 +1,46 @@
+/* exec.h — a page of a query's rows over a part of a container. On a worker, never on a loop.
+ *
+ * Plain queries stream: items are read in number order, their rows written until the page is full, and the cursor says where to go on.
+ * Those that need to see all items first (ORDER BY, GROUP BY, aggregates, DISTINCT) read all of them for each page and keep no more than
+ * the page's rows; where they go on is by order values and number, or by how many rows were given. */
+#pragma once
+
+#include "item/item.h"
+#include "query/eval.h"
+
+/* What a continuation holds beside the cursor. */
+typedef struct query_position {
+    uint64_t rows_of_item; /* of the item after the cursor: given already (JOINs) */
+    uint64_t skipped;      /* by OFFSET */
+    uint64_t given;        /* rows so far: of TOP and LIMIT; of groups and DISTINCT */
+    bool ordered;          /* ORDER BY: rows after this one */
+    query_value *values;   /* its order values, as many as ORDER BY has */
+    uint64_t number, row;
+} query_position;
+
+/* For x-ms-documentdb-query-metrics and for people. */
+typedef struct query_metrics {
+    uint64_t read, read_bytes; /* items looked at */
+    uint64_t rows, rows_bytes;
+    uint64_t took_us;
+} query_metrics;
+
+typedef struct query_page {
+    const items *items;
+    op *op;
+    container *container;
+    const query *query;
+    item_cursor *cursor;
+    query_position position;
+    size_t rows_max, bytes_max;
+    int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
+    query_udfs *udfs;
+
+    buf *out; /* rows as JSON, with commas between */
+    size_t rows;
+    bool more;
+    query_metrics metrics;
+    item_mark mark;
+} query_page;
+
+MUST_CHECK err query_run_page(query_page *p);

@@ -159,24 +159,53 @@ static void scroll(view *v, long by) {
     v->screen.scroll = to > 0 ? (size_t)to : 0;
 }
 
-/* False: the end. Keys that send several bytes are told by how they end. */
-static bool take_keys(view *v, const char *keys, size_t n) {
-    static const char letters[] = "nputisl"; /* in the order of top_order */
-    long page = (long)top_lines_of_rows(&v->screen);
-    slice all = slice_of(keys, n);
-    if (n >= 3 && keys[0] == '\x1b' && (keys[1] == '[' || keys[1] == 'O')) {
-        char key = keys[2];
-        scroll(v, key == 'A' ? -1 : key == 'B' ? 1 : key == '5' ? -page : key == '6' ? page : key == 'H' ? -(long)v->rows.n : 0);
-        return true;
+/* A key that sends several bytes, ESC [ digits letter: what it does, and how many bytes it was. */
+static size_t take_sequence(view *v, slice keys) {
+    long page = (long)top_lines_of_rows(&v->screen), by = 0;
+    size_t n = 2;
+    while (n < keys.n && (keys.p[n] < '@' || keys.p[n] > '~')) {
+        n++;
     }
-    for (size_t i = 0; i < all.n; i++) {
-        const char *letter = all.p[i] ? strchr(letters, all.p[i]) : NULL;
+    char first = keys.n > 2 ? keys.p[2] : '\0';
+    switch (first) {
+    case 'A':
+        by = -1;
+        break;
+    case 'B':
+        by = 1;
+        break;
+    case '5':
+        by = -page;
+        break;
+    case '6':
+        by = page;
+        break;
+    case 'H':
+        by = -(long)v->rows.n;
+        break;
+    case 'F':
+        by = (long)v->rows.n;
+        break;
+    default:
+        break;
+    }
+    scroll(v, by);
+    return n + 1;
+}
+
+/* False: the end. */
+static bool take_keys(view *v, slice keys) {
+    static const char letters[] = "nputisl"; /* in the order of top_order */
+    while (keys.n) {
+        bool sequence = keys.n >= 2 && keys.p[0] == '\x1b' && (keys.p[1] == '[' || keys.p[1] == 'O');
+        const char *letter = keys.p[0] ? strchr(letters, keys.p[0]) : NULL;
+        if (keys.p[0] == 'q' || keys.p[0] == 'Q') {
+            return false;
+        }
         if (letter) {
             v->screen.order = (top_order)(letter - letters);
         }
-        if (all.p[i] == 'q' || all.p[i] == 'Q') {
-            return false;
-        }
+        keys = slice_skip(keys, sequence ? take_sequence(v, keys) : 1);
     }
     return true;
 }
@@ -193,7 +222,7 @@ static bool wait_until(view *v, int64_t until_ms) {
         int ready = poll(&input, 1, (int)left);
         if (ready > 0) {
             ssize_t n = read(STDIN_FILENO, keys, sizeof keys);
-            if (n <= 0 || !take_keys(v, keys, (size_t)n)) {
+            if (n <= 0 || !take_keys(v, slice_of(keys, (size_t)n))) {
                 return false;
             }
         }

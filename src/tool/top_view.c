@@ -15,9 +15,11 @@ static slice text_in(slice document, const char *name) {
     return doc_find_key(document, slice_str(name), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_EMPTY;
 }
 
+/* None of them is below zero or beyond what a whole number can say, whatever the answer claims. */
 static double number_in(slice document, const char *name) {
     bson_iter_t it;
-    return doc_find_key(document, slice_str(name), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_double(&it) : 0;
+    double value = doc_find_key(document, slice_str(name), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_double(&it) : 0;
+    return fmin(fmax(value, 0), 0x1p53);
 }
 
 static slice document_at(const bson_iter_t *it) {

@@ -1,7 +1,7 @@
 /* Items many at a time: the item feed (GET …/docs) and read-many (a query that names ids and keys). A page is made by a worker, not on the
  * loop, so that a point read never waits behind it. */
-#include "api/sql/continuation.h"
 #include "api/sql/querytext.h"
+#include "api/sql/target.h"
 #include "net/work.h"
 
 enum { STEPS_MAX = 50000 };
@@ -18,70 +18,9 @@ typedef struct feed {
     item_key *keys;
     size_t keys_n;
 
-    /* the feed */
-    sql_scope scope;
-    item_cursor cursor;
-    item_key key;
+    sql_target target;
     item_mark mark;
 } feed;
-
-/* ---- which items ---- */
-
-static void narrow(feed *f, const epk *min, const epk *end) {
-    sql_scope *s = &f->scope;
-    s->min = epk_cmp(&s->min, min) < 0 ? *min : s->min;
-    s->end = epk_cmp(end, &s->end) < 0 ? *end : s->end;
-}
-
-static err scope_range(feed *f) {
-    uint32_t id;
-    TRY(sql_range_id(f->q, &id));
-    const partition_range *range = partition_map_by_id(f->q->container->tiles->map, id);
-    if (!range) {
-        return E_RANGE_GONE;
-    }
-    narrow(f, &range->min, &range->max);
-    f->scope.plain = true;
-    return OK;
-}
-
-static err scope_epk(feed *f, slice from, slice to) {
-    epk min, end;
-    if (!epk_parse(from, &min) || !epk_parse(to, &end) || epk_cmp(&min, &end) >= 0) {
-        return op_fail(&f->q->op, E_BAD_REQUEST, "x-ms-start-epk and x-ms-end-epk must be hexadecimal, the first below the second.");
-    }
-    narrow(f, &min, &end);
-    return OK;
-}
-
-/* A whole key is one logical partition; a prefix of a hierarchical key is a part of the hash space. */
-static err scope_key(feed *f) {
-    sql_request *q = f->q;
-    const container *c = q->container;
-    if (q->partition.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
-        epk min, end;
-        epk_prefix_range(&c->key, &q->partition, &min, &end);
-        narrow(f, &min, &end);
-        return OK;
-    }
-    TRY(item_check_key(&q->op, c, &q->partition, SLICE_EMPTY, &f->key));
-    f->cursor.partition = &f->key;
-    f->scope.min = f->scope.end = f->key.epk;
-    f->scope.plain = true;
-    return OK;
-}
-
-static err read_scope(feed *f) {
-    sql_request *q = f->q;
-    f->scope = (sql_scope){.container = sql_container_rid(q->container), .min = epk_min(), .end = epk_max()};
-    if (sql_has(q, FIELD_RANGE_ID)) {
-        TRY(scope_range(f));
-    }
-    if (sql_has(q, FIELD_START_EPK) || sql_has(q, FIELD_END_EPK)) {
-        TRY(scope_epk(f, sql_get(q, FIELD_START_EPK), sql_get(q, FIELD_END_EPK)));
-    }
-    return q->key_given ? scope_key(f) : OK;
-}
 
 /* ---- making the page, on a worker ---- */
 
@@ -100,8 +39,8 @@ static bool add_item(void *context, const item_found *found) {
 static void make_page(net_work *work) {
     feed *f = (feed *)work;
     sql_request *q = f->q;
-    if (f->cursor.n) {
-        f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->cursor, STEPS_MAX, add_item, f, &f->mark);
+    if (f->target.cursor.n) {
+        f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->target.cursor, STEPS_MAX, add_item, f, &f->mark);
     }
 }
 
@@ -126,7 +65,7 @@ static void read_many(net_work *work) {
 
 static void add_continuation(feed *f) {
     buf text = buf_init(BUF_NO_LIMIT);
-    sql_continuation_write(&text, &f->scope, &f->cursor, f->count);
+    sql_continuation_write(&text, &f->target.scope, &f->target.cursor, f->count);
     sql_field_text(f->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
 }
@@ -144,7 +83,7 @@ static void answer(net_work *work) {
     sql_add_range(q, f->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", f->count);
     buf_add_lit(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":false}\r\n");
-    if (f->cursor.n && !f->keys) {
+    if (f->target.cursor.n && !f->keys) {
         add_continuation(f);
     }
     buf *out = sql_start_body(q);
@@ -167,11 +106,9 @@ static err prepare_list(feed *f) {
     TRY(sql_page_size(q, &f->max));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    TRY(read_scope(f));
-    TRY(sql_continuation_read(sql_get(q, FIELD_CONTINUATION), &f->scope, &f->cursor));
-    q->range = container_route(q->container->tiles, &f->scope.min);
+    TRY(sql_target_read(q, &f->target, sql_get(q, FIELD_CONTINUATION)));
     f->mark = item_mark_of(q->range);
-    return sql_check_session(q, &f->scope.min, &f->scope.end);
+    return OK;
 }
 
 void sql_item_list(sql_request *q) {

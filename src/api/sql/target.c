@@ -1,0 +1,64 @@
+#include "api/sql/target.h"
+
+static void narrow(sql_target *t, const epk *min, const epk *end) {
+    sql_scope *s = &t->scope;
+    s->min = epk_cmp(&s->min, min) < 0 ? *min : s->min;
+    s->end = epk_cmp(end, &s->end) < 0 ? *end : s->end;
+}
+
+static err scope_range(sql_request *q, sql_target *t) {
+    uint32_t id;
+    TRY(sql_range_id(q, &id));
+    const partition_range *range = partition_map_by_id(q->container->tiles->map, id);
+    if (!range) {
+        return E_RANGE_GONE;
+    }
+    narrow(t, &range->min, &range->max);
+    t->scope.plain = true;
+    return OK;
+}
+
+static err scope_epk(sql_request *q, sql_target *t, slice from, slice to) {
+    epk min, end;
+    if (!epk_parse(from, &min) || !epk_parse(to, &end) || epk_cmp(&min, &end) >= 0) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-start-epk and x-ms-end-epk must be hexadecimal, the first below the second.");
+    }
+    narrow(t, &min, &end);
+    return OK;
+}
+
+/* A whole key is one logical partition; a prefix of a hierarchical key is a part of the hash space. */
+static err scope_key(sql_request *q, sql_target *t) {
+    const container *c = q->container;
+    if (q->partition.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
+        epk min, end;
+        epk_prefix_range(&c->key, &q->partition, &min, &end);
+        narrow(t, &min, &end);
+        return OK;
+    }
+    TRY(item_check_key(&q->op, c, &q->partition, SLICE_EMPTY, &t->key));
+    t->cursor.partition = &t->key;
+    t->scope.min = t->scope.end = t->key.epk;
+    t->scope.plain = true;
+    return OK;
+}
+
+static err read_scope(sql_request *q, sql_target *t) {
+    t->scope = (sql_scope){.container = sql_container_rid(q->container), .min = epk_min(), .end = epk_max()};
+    if (sql_has(q, FIELD_RANGE_ID)) {
+        TRY(scope_range(q, t));
+    }
+    if (sql_has(q, FIELD_START_EPK) || sql_has(q, FIELD_END_EPK)) {
+        TRY(scope_epk(q, t, sql_get(q, FIELD_START_EPK), sql_get(q, FIELD_END_EPK)));
+    }
+    return q->key_given ? scope_key(q, t) : OK;
+}
+
+err sql_target_read(sql_request *q, sql_target *t, slice continuation) {
+    t->cursor.partition = NULL;
+    t->cursor.unpriced = false;
+    TRY(read_scope(q, t));
+    TRY(sql_continuation_read(continuation, &t->scope, &t->cursor));
+    q->range = container_route(q->container->tiles, &t->scope.min);
+    return sql_check_session(q, &t->scope.min, &t->scope.end);
+}

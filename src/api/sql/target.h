@@ -1,0 +1,15 @@
+/* target.h — what a feed or a query is about: a range, a part of the hash space, a partition key, or all; and where it goes on. */
+#pragma once
+
+#include "api/sql/continuation.h"
+#include "api/sql/sql_int.h"
+
+typedef struct sql_target {
+    sql_scope scope;
+    item_cursor cursor;
+    item_key key; /* of one partition: the cursor points here */
+} sql_target;
+
+/* From the request's fields and a continuation; its container and partition key were found. Sets q->range. E_RANGE_GONE, E_BAD_REQUEST,
+ * E_BAD_CONTINUATION, E_SESSION_NOT_AVAILABLE. */
+MUST_CHECK err sql_target_read(sql_request *q, sql_target *target, slice continuation);

@@ -20,7 +20,8 @@ typedef struct query_value {
     /* TYPE_OBJECT of a BSON type that JSON has not (another API wrote it): that type, and `bytes` is its value as it lies in the document.
      * It comes out as it went in; where its members are wanted it is what docs/json.md shows, e.g. {"$oid":"…"}. */
     uint8_t extended;
-    double number;   /* TYPE_NUMBER */
+    bool holes;    /* TYPE_ARRAY that value_array made of some undefined values: they are in it, for functions that skip them */
+    double number; /* TYPE_NUMBER */
     int64_t integer;
     slice bytes;                   /* TYPE_STRING: UTF-8; TYPE_ARRAY, TYPE_OBJECT: a BSON document */
     const struct query_item *item; /* TYPE_OBJECT that is a whole item: it has the system's properties too (_rid, _ts, …) */
@@ -54,7 +55,7 @@ static inline bool value_is_defined(const query_value *v) {
     return v->type != TYPE_UNDEFINED;
 }
 
-/* From an element of a document. An undefined one (BSON has the type) is an undefined member of an array literal. */
+/* From an element of a document. */
 query_value value_of_element(const doc_element *e);
 query_value value_of_iter(const bson_iter_t *it);
 
@@ -64,8 +65,8 @@ query_value value_member(arena *a, const query_value *v, slice name);
 query_value value_element(const query_value *v, int64_t index);
 size_t value_length(const query_value *array);
 
-/* The same value as a document that doc_walk can walk: a whole item gets its system properties, an extended value its members. Others are
- * returned as they are. */
+/* The same value as a document that can be walked and copied as it is: a whole item gets its system properties, an extended value its
+ * members, holes become null. Others are returned as they are. */
 query_value value_plain(arena *a, const query_value *v);
 
 /* The order of all values: by type, then by value; strings by bytes; arrays element by element, objects by their properties in byte order
@@ -77,11 +78,12 @@ uint64_t value_hash(const query_value *v, uint64_t seed);     /* equal values ha
 /* As JSON text; undefined writes nothing (callers decide), numbers that are not finite write null. */
 void value_write(buf *out, const query_value *v);
 
-/* Appends to a BSON document under construction; undefined is left out of objects. In arrays it stays, for the functions that skip it, and
- * is written as null, as on the service. */
+/* Appends to a BSON document under construction; undefined is left out of objects and is null in arrays, as on the service. */
 void value_append(bson_t *to, const char *key, int key_n, const query_value *v, bool in_array);
 
-/* An array of these values, and an object of them under these names (undefined ones left out), made in the arena at once. */
+/* An array of these values, and an object of them under these names (undefined ones left out), made in the arena at once; undefined when
+ * they would have more than VALUE_BYTES_MAX. */
+enum { VALUE_BYTES_MAX = 16 * 1024 * 1024 }; /* of any one value that a query makes */
 query_value value_array(arena *a, const query_value *items, size_t n);
 query_value value_object(arena *a, const slice *names, const query_value *values, size_t n);
 

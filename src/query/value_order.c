@@ -1,0 +1,273 @@
+/* value_order.c — comparing and hashing values, deep ones too, without making anything of them but lists of members to sort.
+ *
+ * Documents nest as deep as JSON does (LIMIT_JSON_DEPTH) and a query's literals around them; below DEPTH_MAX, which only bytes from
+ * elsewhere can reach, they compare as bytes. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "query/value.h"
+
+enum { DEPTH_MAX = 600, MEMBERS_ON_STACK = 16 };
+
+static int compare(const query_value *a, const query_value *b, unsigned depth);
+static bool equal(const query_value *a, const query_value *b, unsigned depth);
+
+static int compare_numbers(double a, double b) {
+    if (a < b || a > b) {
+        return a < b ? -1 : 1;
+    }
+    return (a == a) - (b == b); /* NaN is before all others */
+}
+
+/* ---- arrays ---- */
+
+static int compare_arrays(slice a, slice b, unsigned depth) {
+    doc_walk wa, wb;
+    doc_element ea, eb;
+    doc_walk_init(&wa, a);
+    doc_walk_init(&wb, b);
+    for (;;) {
+        bool more_a = doc_walk_next(&wa, &ea), more_b = doc_walk_next(&wb, &eb);
+        if (!more_a || !more_b) {
+            return more_a - more_b;
+        }
+        query_value va = value_of_element(&ea), vb = value_of_element(&eb);
+        int c = compare(&va, &vb, depth);
+        if (c) {
+            return c;
+        }
+    }
+}
+
+/* ---- objects: by sorted members ---- */
+
+typedef struct members {
+    doc_element *list;
+    size_t n;
+    doc_element few[MEMBERS_ON_STACK];
+} members;
+
+static int by_key(const void *a, const void *b) {
+    return slice_cmp(((const doc_element *)a)->key, ((const doc_element *)b)->key);
+}
+
+static void members_sort(members *m, slice bson) {
+    doc_walk w;
+    doc_element e;
+    size_t cap = MEMBERS_ON_STACK;
+    m->list = m->few;
+    m->n = 0;
+    for (doc_walk_init(&w, bson); doc_walk_next(&w, &e); m->list[m->n++] = e) {
+        if (m->n == cap) {
+            doc_element *old = m->list;
+            m->list = mem_alloc(2 * cap * sizeof *m->list);
+            memcpy(m->list, old, cap * sizeof *m->list);
+            if (old != m->few) {
+                free(old);
+            }
+            cap *= 2;
+        }
+    }
+    qsort(m->list, m->n, sizeof *m->list, by_key);
+}
+
+static void members_free(members *m) {
+    if (m->list != m->few) {
+        free(m->list);
+    }
+}
+
+static int compare_members(const members *a, const members *b, unsigned depth) {
+    size_t n = a->n < b->n ? a->n : b->n;
+    for (size_t i = 0; i < n; i++) {
+        int c = slice_cmp(a->list[i].key, b->list[i].key);
+        if (c == 0) {
+            query_value va = value_of_element(&a->list[i]), vb = value_of_element(&b->list[i]);
+            c = compare(&va, &vb, depth);
+        }
+        if (c) {
+            return c;
+        }
+    }
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+static __attribute__((noinline)) int compare_objects(slice a, slice b, unsigned depth) {
+    members ma, mb;
+    members_sort(&ma, a);
+    members_sort(&mb, b);
+    int c = compare_members(&ma, &mb, depth);
+    members_free(&ma);
+    members_free(&mb);
+    return c;
+}
+
+/* ---- all ---- */
+
+/* Whole items and extended values as documents: rare, so with memory of their own. */
+static __attribute__((noinline)) int compare_unusual(const query_value *a, const query_value *b, unsigned depth) {
+    arena temporary = arena_init_small();
+    query_value pa = value_plain(&temporary, a), pb = value_plain(&temporary, b);
+    int c = compare(&pa, &pb, depth);
+    arena_free(&temporary);
+    return c;
+}
+
+static bool is_unusual(const query_value *v) {
+    return v->item || v->extended;
+}
+
+static int compare(const query_value *a, const query_value *b, unsigned depth) {
+    if (a->type != b->type) {
+        return a->type < b->type ? -1 : 1;
+    }
+    switch (a->type) {
+    case TYPE_BOOL:
+        return a->truth - b->truth;
+    case TYPE_NUMBER:
+        return compare_numbers(a->number, b->number);
+    case TYPE_STRING:
+        return slice_cmp(a->bytes, b->bytes);
+    case TYPE_ARRAY:
+    case TYPE_OBJECT:
+        if (depth >= DEPTH_MAX) {
+            return slice_cmp(a->bytes, b->bytes);
+        }
+        if (is_unusual(a) || is_unusual(b)) {
+            return compare_unusual(a, b, depth + 1);
+        }
+        return (a->type == TYPE_ARRAY ? compare_arrays : compare_objects)(a->bytes, b->bytes, depth + 1);
+    default:
+        return 0;
+    }
+}
+
+int value_compare(const query_value *a, const query_value *b) {
+    return compare(a, b, 0);
+}
+
+/* Two documents member by member as long as they are in the same order, which they mostly are; `order_out`: the order differs. */
+static bool equal_in_order(slice a, slice b, bool keyed, unsigned depth, bool *order_out) {
+    doc_walk wa, wb;
+    doc_element ea, eb;
+    doc_walk_init(&wa, a);
+    doc_walk_init(&wb, b);
+    for (;;) {
+        bool more_a = doc_walk_next(&wa, &ea), more_b = doc_walk_next(&wb, &eb);
+        if (!more_a || !more_b) {
+            return more_a == more_b;
+        }
+        if (keyed && !slice_eq(ea.key, eb.key)) {
+            *order_out = true;
+            return false;
+        }
+        query_value va = value_of_element(&ea), vb = value_of_element(&eb);
+        if (!equal(&va, &vb, depth)) {
+            return false;
+        }
+    }
+}
+
+static bool equal_documents(const query_value *a, const query_value *b, unsigned depth) {
+    bool other_order = false;
+    if (depth >= DEPTH_MAX) {
+        return slice_eq(a->bytes, b->bytes);
+    }
+    if (is_unusual(a) || is_unusual(b)) {
+        return compare_unusual(a, b, depth + 1) == 0;
+    }
+    return equal_in_order(a->bytes, b->bytes, a->type == TYPE_OBJECT, depth + 1, &other_order) ||
+           (other_order && compare_objects(a->bytes, b->bytes, depth + 1) == 0);
+}
+
+static bool equal(const query_value *a, const query_value *b, unsigned depth) {
+    if (a->type != b->type) {
+        return false;
+    }
+    return a->type >= TYPE_ARRAY ? equal_documents(a, b, depth) : compare(a, b, depth) == 0;
+}
+
+bool value_equal(const query_value *a, const query_value *b) {
+    return equal(a, b, 0);
+}
+
+/* ---- hashing ---- */
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+    __uint128_t product = (__uint128_t)(a ^ 0x9E3779B97F4A7C15) * (b ^ 0xD6E8FEB86659FD93);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t hash_bytes(slice s, uint64_t h) {
+    h = mix(h, s.n);
+    for (; s.n >= 8; s = slice_skip(s, 8)) {
+        uint64_t word;
+        memcpy(&word, s.p, 8);
+        h = mix(h, word);
+    }
+    uint64_t rest = 0;
+    if (s.n) {
+        memcpy(&rest, s.p, s.n);
+    }
+    return mix(h, rest);
+}
+
+static uint64_t hash_number(double number, uint64_t h) {
+    uint64_t bits = 0;
+    if (number != number) {
+        bits = 1;
+    } else if (number != 0) { /* -0 is equal to 0 */
+        memcpy(&bits, &number, sizeof bits);
+    }
+    return mix(h, bits);
+}
+
+static uint64_t hash(const query_value *v, uint64_t h, unsigned depth);
+
+/* Of an object the order of members does not count, so theirs are added up. */
+static uint64_t hash_document(const query_value *v, uint64_t h, unsigned depth) {
+    doc_walk w;
+    doc_element e;
+    uint64_t sum = 0;
+    if (depth >= DEPTH_MAX) {
+        return h;
+    }
+    for (doc_walk_init(&w, v->bytes); doc_walk_next(&w, &e);) {
+        query_value member = value_of_element(&e);
+        if (v->type == TYPE_ARRAY) {
+            h = hash(&member, h, depth + 1);
+        } else {
+            sum += hash(&member, hash_bytes(e.key, 0), depth + 1);
+        }
+    }
+    return mix(h, sum);
+}
+
+static __attribute__((noinline)) uint64_t hash_unusual(const query_value *v, uint64_t h, unsigned depth) {
+    arena temporary = arena_init_small();
+    query_value plain = value_plain(&temporary, v);
+    h = hash_document(&plain, h, depth);
+    arena_free(&temporary);
+    return h;
+}
+
+static uint64_t hash(const query_value *v, uint64_t h, unsigned depth) {
+    h = mix(h, v->type);
+    switch (v->type) {
+    case TYPE_BOOL:
+        return mix(h, v->truth);
+    case TYPE_NUMBER:
+        return hash_number(v->number, h);
+    case TYPE_STRING:
+        return hash_bytes(v->bytes, h);
+    case TYPE_ARRAY:
+    case TYPE_OBJECT:
+        return is_unusual(v) ? hash_unusual(v, h, depth) : hash_document(v, h, depth);
+    default:
+        return h;
+    }
+}
+
+uint64_t value_hash(const query_value *v, uint64_t seed) {
+    return hash(v, seed, 0);
+}

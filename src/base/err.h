@@ -15,6 +15,7 @@
     X(E_NOT_MODIFIED, 304, 0, "NotModified", "")                                                                                           \
     X(E_BAD_REQUEST, 400, 0, "BadRequest", "One of the input values is invalid.")                                                          \
     X(E_BAD_JSON, 400, 0, "BadRequest", "The request payload is invalid. Ensure to provide a valid request payload.")                      \
+    X(E_BAD_QUERY, 400, 0, "BadRequest", "Syntax error in the query.")                                                                     \
     X(E_BAD_URL, 400, 0, "BadRequest", "Request url is invalid.")                                                                          \
     X(E_BAD_CONTINUATION, 400, 0, "BadRequest", "Invalid Continuation Token")                                                              \
     X(E_KEY_MISMATCH, 400, 1001, "BadRequest", "PartitionKey extracted from document doesn't match the one specified in the header")       \

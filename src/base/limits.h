@@ -26,4 +26,7 @@ enum {
     LIMIT_PATH_DEPTH = 32, /* steps of a property path */
     LIMIT_PAGE_ITEMS_DEFAULT = 1000,
     LIMIT_PAGE_ITEMS_MAX = 2500,
+
+    /* queries */
+    LIMIT_QUERY_BYTES = 512 * 1024,
 };

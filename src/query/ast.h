@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "query/value.h"
 
-/* Bytes of the query text: [start, end). What the service's errors call "location". */
+/* Bytes of the query text: [start, end). Of an expression without the parentheses around it. */
 typedef struct query_span {
     uint32_t start, end;
 } query_span;
@@ -72,6 +72,8 @@ struct query_expr {
     query_operator op;  /* EXPR_UNARY, EXPR_BINARY */
     bool negated;       /* NOT IN, NOT LIKE, NOT BETWEEN */
     bool udf;           /* EXPR_CALL */
+    bool quoted;        /* EXPR_MEMBER: written inner["name"], which rewrites keep */
+    uint16_t depth;     /* of the tree from here on, 1 for a leaf: at most QUERY_DEPTH_MAX */
     slice name;         /* EXPR_NAME, EXPR_PARAMETER (with its @), EXPR_MEMBER, EXPR_CALL */
     query_value value;  /* EXPR_LITERAL */
     query_expr **items; /* operands in the order they are written; EXPR_MEMBER and EXPR_INDEX: items[0] is the inner one */
@@ -89,12 +91,12 @@ struct query_expr {
 /* One column of SELECT. */
 typedef struct query_column {
     query_expr *expr;
-    slice alias; /* AS name, the last name of a path, or "$1", "$2", …; of VALUE: empty */
+    slice alias; /* AS name, the last name of a path, or "$1", "$2", … in the order of such columns; of VALUE: empty */
     bool alias_given;
 } query_column;
 
 typedef enum query_source_kind {
-    SOURCE_ROOT,    /* FROM c, FROM c.children AS x, FROM root: `path` is below the item */
+    SOURCE_ROOT,    /* FROM c, FROM c.children AS x, JOIN c.address: `from` is a path below the item or below a source before */
     SOURCE_ITEMS,   /* x IN collection: each element */
     SOURCE_SUBQUERY /* JOIN (SELECT …) AS x, FROM (SELECT …) x: each row */
 } query_source_kind;
@@ -102,14 +104,17 @@ typedef enum query_source_kind {
 typedef struct query_source {
     query_source_kind kind;
     query_span span;
-    slice alias;
-    query_expr *from;     /* ROOT and ITEMS: an expression of names and members; NULL for the item itself */
+    slice alias; /* given, or the last name of the path; empty where there is none: FROM c.list[0], FROM (SELECT …) */
+    bool alias_given;
+    query_expr *from; /* ROOT and ITEMS: a name, members and literal indexes below it; of x IN (SELECT …) an EXPR_SUBQUERY, the elements of
+                         whose rows are meant; NULL (never from the parser) for the item itself */
     query_select *select; /* SUBQUERY */
 } query_source;
 
 typedef struct query_order {
     query_expr *expr;
     bool descending;
+    bool direction_given; /* ASC or DESC was written, which rewrites keep */
 } query_order;
 
 /* TOP, OFFSET and LIMIT take a number or a parameter. */
@@ -125,7 +130,8 @@ struct query_select {
     query_count top, offset, limit;
     query_column *columns;
     size_t columns_n;
-    query_source *sources; /* FROM and its JOINs, in order; none: SELECT 1 */
+    query_span columns_span; /* of the columns, or of the star */
+    query_source *sources;   /* FROM and its JOINs, in order; none: SELECT 1 */
     size_t sources_n;
     query_expr *where;
     query_span where_span; /* of the condition alone */
@@ -133,7 +139,8 @@ struct query_select {
     size_t group_n;
     query_order *order;
     size_t order_n;
-    bool order_by_rank;  /* ORDER BY RANK f(…) */
+    bool order_by_rank;  /* ORDER BY RANK f(…): each of the items is an EXPR_CALL */
+    uint16_t depth;      /* of its deepest expression, and one more */
     query_select *outer; /* the one it stands in, or NULL */
 
     /* filled by binding */
@@ -146,6 +153,12 @@ typedef struct query_ast {
     slice text;
     query_select *select;
     unsigned slots; /* sources in all selects */
-    unsigned depth; /* of the tree: bounded by the parser */
+    unsigned depth; /* of the tree: at most QUERY_DEPTH_MAX */
     unsigned joins, udf_calls;
 } query_ast;
+
+/* Where a name of the tree that was not decoded (of calls, sources, parameters) stands in the text. */
+static inline query_span query_name_span(const query_ast *ast, slice name) {
+    uint32_t start = (uint32_t)(name.p - ast->text.p);
+    return (query_span){start, start + (uint32_t)name.n};
+}

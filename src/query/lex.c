@@ -1,0 +1,427 @@
+#include "query/lex.h"
+
+#include <math.h>
+#include <strings.h>
+
+#include "doc/number.h"
+
+/* ---- characters ---- */
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_start(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_name_char(char c) {
+    return is_name_start(c) || is_digit(c);
+}
+
+static int hex_digit(char c) {
+    return is_digit(c) ? c - '0' : (c >= 'a' && c <= 'f') ? c - 'a' + 10 : (c >= 'A' && c <= 'F') ? c - 'A' + 10 : -1;
+}
+
+/* The byte at `at`; 0, which begins no token, at the end. */
+static char peek(const query_lexer *l, uint32_t at) {
+    return at < l->text.n ? l->text.p[at] : 0;
+}
+
+/* The length of the character that begins at `at`; 0: not valid UTF-8 (RFC 3629). */
+static uint32_t character_bytes(const query_lexer *l, uint32_t at) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char first = (unsigned char)l->text.p[at];
+    if (first < 0x80) {
+        return 1;
+    }
+    uint32_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    uint32_t c = first & (0xFFu >> (n + 1));
+    if (first < 0xC2 || first > 0xF4 || l->text.n - at < n) {
+        return 0;
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        unsigned char next = (unsigned char)l->text.p[at + i];
+        if ((next & 0xC0) != 0x80) {
+            return 0;
+        }
+        c = c << 6 | (next & 0x3F);
+    }
+    return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0 : n;
+}
+
+/* ---- words ---- */
+
+typedef struct word {
+    const char *text;
+    query_token_kind kind;
+    bool exact; /* this case only */
+} word;
+
+/* In alphabetical order. */
+static const word words[] = {
+    {"AND", TOKEN_AND, false},
+    {"ARRAY", TOKEN_ARRAY, false},
+    {"AS", TOKEN_AS, false},
+    {"ASC", TOKEN_ASC, false},
+    {"BETWEEN", TOKEN_BETWEEN, false},
+    {"BY", TOKEN_BY, false},
+    {"CASE", TOKEN_RESERVED, false},
+    {"CAST", TOKEN_RESERVED, false},
+    {"CONVERT", TOKEN_RESERVED, false},
+    {"CROSS", TOKEN_RESERVED, false},
+    {"DESC", TOKEN_DESC, false},
+    {"DISTINCT", TOKEN_DISTINCT, false},
+    {"ELSE", TOKEN_RESERVED, false},
+    {"END", TOKEN_RESERVED, false},
+    {"ESCAPE", TOKEN_ESCAPE, false},
+    {"EXISTS", TOKEN_EXISTS, false},
+    {"false", TOKEN_FALSE, true},
+    {"FOR", TOKEN_RESERVED, false},
+    {"FROM", TOKEN_FROM, false},
+    {"GROUP", TOKEN_GROUP, false},
+    {"HAVING", TOKEN_RESERVED, false},
+    {"IN", TOKEN_IN, false},
+    {"INNER", TOKEN_RESERVED, false},
+    {"INSERT", TOKEN_RESERVED, false},
+    {"INTO", TOKEN_RESERVED, false},
+    {"IS", TOKEN_RESERVED, false},
+    {"JOIN", TOKEN_JOIN, false},
+    {"LEFT", TOKEN_LEFT, false},
+    {"LIKE", TOKEN_LIKE, false},
+    {"LIMIT", TOKEN_LIMIT, false},
+    {"NOT", TOKEN_NOT, false},
+    {"null", TOKEN_NULL, true},
+    {"OFFSET", TOKEN_OFFSET, false},
+    {"ON", TOKEN_RESERVED, false},
+    {"OR", TOKEN_OR, false},
+    {"ORDER", TOKEN_ORDER, false},
+    {"OUTER", TOKEN_RESERVED, false},
+    {"OVER", TOKEN_RESERVED, false},
+    {"RIGHT", TOKEN_RIGHT, false},
+    {"SELECT", TOKEN_SELECT, false},
+    {"SET", TOKEN_RESERVED, false},
+    {"THEN", TOKEN_RESERVED, false},
+    {"TOP", TOKEN_TOP, false},
+    {"true", TOKEN_TRUE, true},
+    {"udf", TOKEN_UDF, true},
+    {"undefined", TOKEN_UNDEFINED, true},
+    {"UPDATE", TOKEN_RESERVED, false},
+    {"VALUE", TOKEN_VALUE, false},
+    {"WHEN", TOKEN_RESERVED, false},
+    {"WHERE", TOKEN_WHERE, false},
+    {"WITH", TOKEN_RESERVED, false},
+};
+
+static query_token_kind word_kind(slice text) {
+    size_t low = 0;
+    size_t high = sizeof words / sizeof *words;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const word *w = &words[middle];
+        size_t n = strlen(w->text);
+        int c = strncasecmp(text.p, w->text, text.n < n ? text.n : n);
+        if (c == 0 && text.n == n) {
+            return w->exact && memcmp(text.p, w->text, n) != 0 ? TOKEN_NAME : w->kind;
+        }
+        if (c < 0 || (c == 0 && text.n < n)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return TOKEN_NAME;
+}
+
+static uint32_t name_end(const query_lexer *l, uint32_t at) {
+    while (is_name_char(peek(l, at))) {
+        at++;
+    }
+    return at;
+}
+
+bool query_lex_is_name(slice text) {
+    query_lexer l = {.text = text};
+    return text.n && text.n < UINT32_MAX && is_name_start(text.p[0]) && name_end(&l, 0) == text.n && word_kind(text) == TOKEN_NAME;
+}
+
+/* ---- numbers ---- */
+
+static uint32_t digits_end(const query_lexer *l, uint32_t at) {
+    while (is_digit(peek(l, at))) {
+        at++;
+    }
+    return at;
+}
+
+static uint32_t decimal_end(const query_lexer *l, uint32_t at) {
+    at = digits_end(l, at);
+    if (peek(l, at) == '.') {
+        at = digits_end(l, at + 1);
+    }
+    if (peek(l, at) == 'e' || peek(l, at) == 'E') {
+        uint32_t exponent = at + 1 + (peek(l, at + 1) == '+' || peek(l, at + 1) == '-');
+        at = is_digit(peek(l, exponent)) ? digits_end(l, exponent) : at;
+    }
+    return at;
+}
+
+static query_lex_result lex_number(query_lexer *l) {
+    uint32_t end = l->at;
+    if (peek(l, end) == '0' && (peek(l, end + 1) == 'x' || peek(l, end + 1) == 'X')) {
+        for (end += 2; hex_digit(peek(l, end)) >= 0;) {
+            end++;
+        }
+        end -= end == l->at + 2; /* 0x alone: no number, as the name that follows the 0 shows */
+    } else {
+        end = decimal_end(l, end);
+    }
+    l->at = name_end(l, end);
+    return l->at == end ? LEX_OK : LEX_BAD_NUMBER;
+}
+
+static bool hexadecimal_value(slice digits, query_value *value_out) {
+    uint64_t exact = 0;
+    double number = 0;
+    bool fits = true;
+    for (size_t i = 0; i < digits.n; i++) {
+        unsigned digit = (unsigned)hex_digit(digits.p[i]);
+        fits = fits && exact < (uint64_t)1 << 59;
+        exact = exact << 4 | digit;
+        number = number * 16 + digit;
+    }
+    *value_out = fits ? value_integer((int64_t)exact) : value_number(number);
+    return isfinite(number);
+}
+
+/* 007, .5, 1. and 1.e9 as JSON would have them. */
+static slice decimal_as_json(arena *a, slice text) {
+    while (text.n > 1 && text.p[0] == '0' && is_digit(text.p[1])) {
+        text = slice_skip(text, 1);
+    }
+    const char *dot = memchr(text.p, '.', text.n);
+    bool whole = dot && dot > text.p;
+    bool fraction = dot && dot + 1 < text.p + text.n && is_digit(dot[1]);
+    if (!dot || (whole && fraction)) {
+        return text;
+    }
+    slice before = whole ? slice_of(text.p, (size_t)(dot - text.p)) : SLICE_LIT("0");
+    slice after = slice_skip(text, (size_t)(dot - text.p) + !fraction);
+    char *copy = arena_alloc(a, before.n + after.n);
+    memcpy(copy, before.p, before.n);
+    memcpy(copy + before.n, after.p, after.n);
+    return slice_of(copy, before.n + after.n);
+}
+
+bool query_lex_number(arena *a, slice text, query_value *value_out) {
+    if (text.n > 2 && (text.p[1] == 'x' || text.p[1] == 'X')) {
+        return hexadecimal_value(slice_skip(text, 2), value_out);
+    }
+    number_value number = {0};
+    const char *reason;
+    text = decimal_as_json(a, text);
+    if (number_read(text.p, text.p + text.n, &number, &reason) != text.p + text.n) {
+        return false;
+    }
+    *value_out = number.integer ? value_integer(number.i) : value_number(number.d);
+    return true;
+}
+
+/* ---- strings ---- */
+
+static bool is_escape(const query_lexer *l, uint32_t at) {
+    if (peek(l, at) != 'u') {
+        return peek(l, at) && strchr("\"'\\/bfnrt", peek(l, at));
+    }
+    for (uint32_t i = 1; i <= 4; i++) {
+        if (hex_digit(peek(l, at + i)) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A string with a mistake inside goes to its closing quote, or to the end of the text if there is none. */
+static query_lex_result lex_string(query_lexer *l) {
+    char quote = l->text.p[l->at++];
+    bool good = true;
+    while (l->at < l->text.n && l->text.p[l->at] != quote) {
+        if (l->text.p[l->at] == '\\') {
+            l->at++;
+            good = good && is_escape(l, l->at);
+        }
+        uint32_t n = l->at < l->text.n ? character_bytes(l, l->at) : 0;
+        good = good && n;
+        l->at += l->at < l->text.n ? (n ? n : 1) : 0;
+    }
+    if (l->at == l->text.n) {
+        return LEX_BAD_STRING;
+    }
+    l->at++;
+    return good ? LEX_OK : LEX_BAD_STRING;
+}
+
+static uint32_t four_digits(const char *p) {
+    uint32_t c = 0;
+    for (int i = 0; i < 4; i++) {
+        c = c << 4 | (uint32_t)hex_digit(p[i]);
+    }
+    return c;
+}
+
+/* \uXXXX, or two of them for a character beyond U+FFFF; half of such a pair is U+FFFD, as in documents. */
+static const char *read_unicode(const char *p, const char *end, uint32_t *character_out) {
+    uint32_t c = four_digits(p + 1);
+    p += 5;
+    if (c >= 0xD800 && c < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
+        uint32_t low = four_digits(p + 2);
+        if (low >= 0xDC00 && low < 0xE000) {
+            *character_out = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+            return p + 6;
+        }
+    }
+    *character_out = c >= 0xD800 && c < 0xE000 ? 0xFFFD : c;
+    return p;
+}
+
+static char *write_character(char *to, uint32_t c) {
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    *to++ = (char)((0xF00u >> (more + 1) & 0xFF) | c >> (6 * more)); /* 110…, 1110…, 11110… */
+    while (more--) {
+        *to++ = (char)(0x80 | (c >> (6 * more) & 0x3F));
+    }
+    return to;
+}
+
+slice query_lex_string(arena *a, slice text) {
+    static const char names[] = "bfnrt";
+    static const char means[] = "\b\f\n\r\t";
+    const char *p = text.p + 1;
+    const char *end = text.p + text.n - 1;
+    if (!memchr(p, '\\', (size_t)(end - p))) {
+        return slice_of(p, (size_t)(end - p));
+    }
+    char *start = arena_alloc(a, text.n); /* an escape is never shorter than what it means */
+    char *to = start;
+    while (p < end) {
+        if (*p != '\\') {
+            *to++ = *p++;
+        } else if (*++p == 'u') {
+            uint32_t c;
+            p = read_unicode(p, end, &c);
+            to = write_character(to, c);
+        } else {
+            const char *name = strchr(names, *p);
+            *to++ = name ? means[name - names] : *p;
+            p++;
+        }
+    }
+    return slice_of(start, (size_t)(to - start));
+}
+
+/* ---- all of it ---- */
+
+static void skip_blanks(query_lexer *l) {
+    for (;;) {
+        char c = peek(l, l->at);
+        if (c == ' ' || (c >= '\t' && c <= '\r')) {
+            l->at++;
+        } else if (c == '-' && peek(l, l->at + 1) == '-') {
+            while (l->at < l->text.n && l->text.p[l->at] != '\n' && l->text.p[l->at] != '\r') {
+                l->at++;
+            }
+        } else {
+            return;
+        }
+    }
+}
+
+/* Longer ones before those that they begin with. */
+static const struct {
+    char text[4];
+    query_token_kind kind;
+} marks[] = {
+    {">>>", TOKEN_SHIFT_RIGHT_ZERO},
+    {"!=", TOKEN_NOT_EQUAL},
+    {"<>", TOKEN_NOT_EQUAL},
+    {"<=", TOKEN_LESS_EQUAL},
+    {">=", TOKEN_GREATER_EQUAL},
+    {"<<", TOKEN_SHIFT_LEFT},
+    {">>", TOKEN_SHIFT_RIGHT},
+    {"||", TOKEN_CONCAT},
+    {"??", TOKEN_COALESCE},
+    {"(", TOKEN_LEFT_PAREN},
+    {")", TOKEN_RIGHT_PAREN},
+    {"[", TOKEN_LEFT_BRACKET},
+    {"]", TOKEN_RIGHT_BRACKET},
+    {"{", TOKEN_LEFT_BRACE},
+    {"}", TOKEN_RIGHT_BRACE},
+    {".", TOKEN_DOT},
+    {",", TOKEN_COMMA},
+    {":", TOKEN_COLON},
+    {"?", TOKEN_QUESTION},
+    {"*", TOKEN_STAR},
+    {"/", TOKEN_SLASH},
+    {"%", TOKEN_PERCENT},
+    {"+", TOKEN_PLUS},
+    {"-", TOKEN_MINUS},
+    {"&", TOKEN_AMPERSAND},
+    {"^", TOKEN_CARET},
+    {"|", TOKEN_PIPE},
+    {"~", TOKEN_TILDE},
+    {"=", TOKEN_EQUAL},
+    {"<", TOKEN_LESS},
+    {">", TOKEN_GREATER},
+};
+
+static query_lex_result lex_mark(query_lexer *l, query_token *token_out) {
+    slice rest = slice_skip(l->text, l->at);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        slice mark = slice_str(marks[i].text);
+        if (slice_starts(rest, mark)) {
+            token_out->kind = marks[i].kind;
+            l->at += (uint32_t)mark.n;
+            return LEX_OK;
+        }
+    }
+    uint32_t n = character_bytes(l, l->at);
+    l->at += n ? n : 1;
+    return LEX_BAD_TOKEN;
+}
+
+static query_lex_result lex_token(query_lexer *l, query_token *token_out) {
+    char c = peek(l, l->at);
+    char next = peek(l, l->at + 1);
+    if (is_name_start(c)) {
+        uint32_t start = l->at;
+        l->at = name_end(l, start);
+        token_out->kind = word_kind(slice_of(l->text.p + start, l->at - start));
+        return LEX_OK;
+    }
+    if (is_digit(c) || (c == '.' && is_digit(next))) {
+        token_out->kind = TOKEN_NUMBER;
+        return lex_number(l);
+    }
+    if (c == '"' || c == '\'') {
+        token_out->kind = TOKEN_STRING;
+        return lex_string(l);
+    }
+    if (c == '@' && is_name_start(next)) {
+        token_out->kind = TOKEN_PARAMETER;
+        l->at = name_end(l, l->at + 1);
+        return LEX_OK;
+    }
+    return lex_mark(l, token_out);
+}
+
+query_lex_result query_lex_next(query_lexer *l, query_token *token_out) {
+    skip_blanks(l);
+    *token_out = (query_token){.kind = TOKEN_END, .span = {l->at, l->at}};
+    query_lex_result result = l->at < l->text.n ? lex_token(l, token_out) : LEX_OK;
+    token_out->span.end = l->at;
+    return result;
+}

@@ -72,7 +72,7 @@ class Crash:
         if power:
             self.restart_with_shim()
         threads = self.start_workers()
-        time.sleep(self.random.choice([self.random.uniform(0, 0.1), self.random.uniform(0.1, 0.9)]))
+        self.wait_for_the_moment()
         if not power and self.random.random() < 0.1:
             check(self.server.stop() == 0, f"SIGTERM under load did not end in 0\n{self.server.tail()}")
             self.done["stop"] += 1
@@ -81,7 +81,7 @@ class Crash:
             self.done["power loss" if power else "kill under load"] += 1
         for thread in threads:
             thread.join()
-        for worker in [*self.workers, *self.databases]:
+        for worker in self.everybody():
             if worker.failure:
                 raise worker.failure
         if power:
@@ -89,8 +89,15 @@ class Crash:
         self.start_again()
         self.verify()
 
+    def everybody(self):
+        """All who run while the server does."""
+        return [*self.workers, *self.databases]
+
+    def wait_for_the_moment(self):
+        time.sleep(self.random.choice([self.random.uniform(0, 0.1), self.random.uniform(0.1, 0.9)]))
+
     def start_workers(self):
-        threads = [threading.Thread(target=w.run, args=(self.server.port,)) for w in [*self.workers, *self.databases]]
+        threads = [threading.Thread(target=w.run, args=(self.server.port,)) for w in self.everybody()]
         for thread in threads:
             thread.start()
         return threads

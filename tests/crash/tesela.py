@@ -180,6 +180,16 @@ class Client:
         self.send(*args, **fields)
         return self._answer()
 
+    def send_admin(self, verb, path, body=None):
+        """Under /_tesela/, where nobody is asked for a key on loopback."""
+        data = b"" if body is None else json.dumps(body).encode()
+        lines = [f"{verb} /_tesela/{path} HTTP/1.1", "host: localhost", "content-type: application/json", f"content-length: {len(data)}"]
+        self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
+
+    def admin(self, *args):
+        self.send_admin(*args)
+        return self._answer()
+
     # -- items --
 
     def post(self, link, body, key, **fields):
@@ -239,6 +249,15 @@ class Client:
 
     def offers(self):
         return self.feed("/offers", "offers", "", "Offers", 100)
+
+    def send_throughput(self, offer, value):
+        """`offer` is the rid of one."""
+        content = {"offerVersion": "V2", "content": {"offerThroughput": value}}
+        self.send("PUT", f"/offers/{offer}", "offers", offer.lower(), content)
+
+    def replace_throughput(self, offer, value):
+        self.send_throughput(offer, value)
+        return self._answer()
 
     def ranges(self, link):
         return self.feed(f"/{link}/pkranges", "pkranges", link, "PartitionKeyRanges", 100)

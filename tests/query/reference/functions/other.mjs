@@ -1,0 +1,14 @@
+// Functions of no other group.
+
+import { member } from "../values.mjs";
+
+// The number in an item's _rid: its bytes 8 to 15, the lowest first.
+function documentId([item]) {
+  const rid = member(item, "_rid");
+  return typeof rid === "string" ? Number(Buffer.from(rid.replaceAll("-", "/"), "base64").readBigUInt64LE(8)) : undefined;
+}
+
+export const others = [
+  ["IIF", 3, 3, ([test, yes, no]) => (test === true ? yes : no)],
+  ["DOCUMENTID", 1, 1, documentId],
+];

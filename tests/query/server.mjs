@@ -1,0 +1,121 @@
+// server.mjs — asks a running tesela: range by range with bare requests, or through the official SDK.
+
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { emulatorKey, Rest, Server } from "../sdk/server.js";
+
+export { Server };
+
+const asQuery = { "x-ms-documentdb-isquery": "True", "content-type": "application/query+json" };
+
+// A database of its own, with a container for each set of items that cases are about.
+export class Bench {
+  #containers = new Map();
+  #made = 0;
+
+  constructor(server, { ranges = 1, name = "queries" } = {}) {
+    Object.assign(this, { server, ranges, name, rest: new Rest({ server }) });
+  }
+
+  async open() {
+    await this.#need(this.rest.post("/dbs", { id: this.name }), 201);
+    return this;
+  }
+
+  close() {
+    this.client?.dispose();
+    this.rest.close();
+  }
+
+  async #need(promise, status) {
+    const answer = await promise;
+    if (answer.status !== status) throw new Error(`${answer.status} ${answer.text}`);
+    return answer;
+  }
+
+  // The container that holds these items: { id, path, keyPaths }.
+  async container(given) {
+    if (!this.#containers.has(given)) this.#containers.set(given, this.#make(given));
+    return this.#containers.get(given);
+  }
+
+  async #make({ items, container }) {
+    const id = `c${++this.#made}`;
+    const settings = { id, partitionKey: { paths: ["/id"], kind: "Hash", version: 2 }, ...container };
+    const headers = this.ranges > 1 ? { "x-ms-offer-throughput": String(this.ranges * 10_000) } : {};
+    await this.#need(this.rest.post(`/dbs/${this.name}/colls`, settings, { headers }), 201);
+    const made = { id, path: `/dbs/${this.name}/colls/${id}`, keyPaths: settings.partitionKey.paths };
+    for (const [i, item] of items.entries()) await this.#insert(made, { id: `item${i + 1}`, ...item });
+    return made;
+  }
+
+  async #insert({ path, keyPaths }, item) {
+    const key = keyPaths.map((keyPath) => keyPath.split("/").slice(1).reduce((at, step) => at?.[step], item) ?? {});
+    await this.#need(this.rest.post(`${path}/docs`, item, { headers: { "x-ms-documentdb-partitionkey": JSON.stringify(key) } }), 201);
+  }
+
+  async rangeIds({ path }) {
+    const answer = await this.#need(this.rest.get(`${path}/pkranges`), 200);
+    return answer.json.PartitionKeyRanges.map(({ id }) => id);
+  }
+
+  // Every page of every range, one after the other: { rows, charge } or { status, body } of the first refusal.
+  async ask(given, query, parameters, { pageSize } = {}) {
+    const container = await this.container(given);
+    const rows = [];
+    let charge = 0;
+    for (const id of await this.rangeIds(container)) {
+      let continuation;
+      do {
+        const answer = await this.#page(container, id, query, parameters, continuation, pageSize);
+        if (answer.status !== 200) return { status: answer.status, body: answer.text };
+        rows.push(...answer.json.Documents);
+        charge += answer.charge;
+        continuation = answer.headers["x-ms-continuation"];
+      } while (continuation);
+    }
+    return { rows, charge };
+  }
+
+  #page({ path }, rangeId, query, parameters, continuation, pageSize = -1) {
+    const headers = { ...asQuery, "x-ms-documentdb-partitionkeyrangeid": rangeId, "x-ms-max-item-count": String(pageSize) };
+    headers["x-ms-documentdb-query-enablecrosspartition"] = "True";
+    if (continuation) headers["x-ms-continuation"] = continuation;
+    return this.rest.post(`${path}/docs`, { query, parameters }, { headers });
+  }
+
+  // The same through @azure/cosmos, which asks for a plan and merges the ranges.
+  async askSdk(given, query, parameters) {
+    const { id } = await this.container(given);
+    this.client ??= await this.#connect();
+    const { resources } = await this.client.database(this.name).container(id).items.query({ query, parameters }).fetchAll();
+    return { rows: resources.filter((row) => row !== undefined) };
+  }
+
+  async #connect() {
+    const require = createRequire(join(import.meta.dirname ?? new URL(".", import.meta.url).pathname, "../sdk/package.json"));
+    const { CosmosClient } = require("@azure/cosmos");
+    const connectionPolicy = { enableBackgroundEndpointRefreshing: false };
+    return new CosmosClient({ endpoint: this.server.endpoint("http"), key: emulatorKey, connectionPolicy });
+  }
+}
+
+// The errors in a refusal's message: {"errors":[…]} or {"Errors":["…"]} stands within it. A bare sentence gives none.
+export function errorsOf(body) {
+  const message = (() => {
+    try {
+      return JSON.parse(body).message ?? body;
+    } catch {
+      return body;
+    }
+  })();
+  const start = message.indexOf('{"errors":');
+  for (let end = message.indexOf("}", start); start >= 0 && end > 0; end = message.indexOf("}", end + 1)) {
+    try {
+      return { errors: JSON.parse(message.slice(start, end + 1)).errors, message };
+    } catch {
+      continue;
+    }
+  }
+  return { errors: [], message };
+}

@@ -19,7 +19,8 @@
 enum {
     COUNTERS = 64,
     CELLS = 1024,
-    SIZES = 32, /* more than are shown, for those that shrink */
+    SIZES = 32,  /* more than are shown, for those that shrink */
+    FILTER = 16, /* words of 64 bits, far more than SIZES */
     SAMPLES_MOST = 1000,
     MINUTES_FORGOTTEN = 60, /* what is left of anything after so many halvings is nothing */
 };
@@ -62,10 +63,12 @@ typedef struct keys_by_size {
 } keys_by_size;
 
 struct hotkeys {
-    _Atomic uint64_t pending;  /* micro-RU spent since the last mark */
-    _Atomic uint64_t mark;     /* where the next one is */
-    _Atomic uint64_t gone;     /* a partition whose end could not be noted at once; 0: none */
-    _Atomic uint64_t left_out; /* the largest size seen that is not in the list, since it was made or its seeding began */
+    _Atomic uint64_t pending;        /* micro-RU spent since the last mark */
+    _Atomic uint64_t mark;           /* where the next one is */
+    _Atomic uint64_t gone;           /* a partition whose end could not be noted at once; 0: none */
+    _Atomic uint64_t least;          /* the smallest size in the full list; 0: there is room */
+    _Atomic uint64_t filter[FILTER]; /* a bit for each key in the list: without it, a key is not there */
+    _Atomic uint64_t left_out;       /* the largest size seen that is not in the list, since it was made or its seeding began */
     keys_by_ru ru;
     keys_by_size size;
 };
@@ -234,19 +237,27 @@ void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_
 
 /* Sizes */
 
-static void remove_size(keys_by_size *k, uint64_t hash) {
-    size_t i = find(k->hashes, k->n, hash);
-    if (i < k->n) {
-        k->n--;
-        k->hashes[i] = k->hashes[k->n];
-        k->bytes[i] = k->bytes[k->n];
-        k->labels[i] = k->labels[k->n];
-    }
+static unsigned bit_of(uint64_t hash) {
+    return (unsigned)((hash * 0x9e3779b97f4a7c15u) >> 54); /* below FILTER * 64 */
 }
 
-static void leave_out(hotkeys *h, uint64_t bytes) {
-    uint64_t most = atomic_load_explicit(&h->left_out, memory_order_relaxed);
-    while (bytes > most && !atomic_compare_exchange_weak_explicit(&h->left_out, &most, bytes, memory_order_relaxed, memory_order_relaxed)) {
+_Static_assert(FILTER * 64 == 1 << (64 - 54), "bit_of takes the top bits");
+
+static bool may_be_listed(const hotkeys *h, uint64_t hash) {
+    unsigned bit = bit_of(hash);
+    return atomic_load_explicit(&h->filter[bit / 64], memory_order_relaxed) >> bit % 64 & 1;
+}
+
+/* After keys came or went. Those that stay never miss their bit. */
+static void note_keys(hotkeys *h) {
+    const keys_by_size *k = &h->size;
+    uint64_t words[FILTER] = {0};
+    for (size_t i = 0; i < k->n; i++) {
+        unsigned bit = bit_of(k->hashes[i]);
+        words[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+    for (unsigned i = 0; i < FILTER; i++) {
+        atomic_store_explicit(&h->filter[i], words[i], memory_order_relaxed);
     }
 }
 
@@ -256,6 +267,30 @@ static size_t smallest_size(const keys_by_size *k) {
         least = k->bytes[i] < k->bytes[least] ? i : least;
     }
     return least;
+}
+
+static void note_least(hotkeys *h) {
+    const keys_by_size *k = &h->size;
+    atomic_store_explicit(&h->least, k->n == SIZES ? k->bytes[smallest_size(k)] : 0, memory_order_relaxed);
+}
+
+static void remove_size(hotkeys *h, uint64_t hash) {
+    keys_by_size *k = &h->size;
+    size_t i = find(k->hashes, k->n, hash);
+    if (i < k->n) {
+        k->n--;
+        k->hashes[i] = k->hashes[k->n];
+        k->bytes[i] = k->bytes[k->n];
+        k->labels[i] = k->labels[k->n];
+        note_keys(h);
+        note_least(h);
+    }
+}
+
+static void leave_out(hotkeys *h, uint64_t bytes) {
+    uint64_t most = atomic_load_explicit(&h->left_out, memory_order_relaxed);
+    while (bytes > most && !atomic_compare_exchange_weak_explicit(&h->left_out, &most, bytes, memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
 static void note_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
@@ -274,19 +309,26 @@ static void note_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text tex
         }
         k->hashes[i] = hash;
         write_label(&k->labels[i], text, key);
+        note_keys(h);
     }
     k->bytes[i] = bytes;
+    note_least(h);
 }
 
 static void remove_missed(hotkeys *h) {
     uint64_t gone = atomic_load_explicit(&h->gone, memory_order_relaxed);
     if (gone) {
         atomic_store_explicit(&h->gone, 0, memory_order_relaxed);
-        remove_size(&h->size, gone);
+        remove_size(h, gone);
     }
 }
 
+/* Most partitions are neither among the largest nor about to be. */
 void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
+    if (bytes <= atomic_load_explicit(&h->least, memory_order_relaxed) && !may_be_listed(h, hash)) {
+        leave_out(h, bytes);
+        return;
+    }
     if (pthread_mutex_trylock(&h->size.lock)) {
         if (bytes == 0) { /* there may be no next write that would tell; two at once are rare, and the first is then forgotten */
             atomic_store_explicit(&h->gone, hash, memory_order_relaxed);
@@ -298,7 +340,7 @@ void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, c
     if (bytes) {
         note_size(h, hash, bytes, text, key);
     } else {
-        remove_size(&h->size, hash);
+        remove_size(h, hash);
     }
     pthread_mutex_unlock(&h->size.lock);
 }

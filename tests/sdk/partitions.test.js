@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { assert, documentNumber, eventually, key, refused, Rest, Server, sleep, suite } from "./harness.js";
+import { assert, documentNumber, eventually, fails, key, refused, Rest, Server, sleep, suite } from "./harness.js";
 
 const v1 = { paths: ["/pk"], kind: "Hash" };
 const v2 = { paths: ["/pk"], kind: "Hash", version: 2 };
@@ -15,6 +15,7 @@ const byEpk = (min, max) => ({ "x-ms-start-epk": min, "x-ms-end-epk": max, "x-ms
 const bulkTo = (id) => ({ "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False", "x-ms-cosmos-batch-continue-on-error": "True", ...byRange(id) });
 const rids = (items) => items.map((item) => item._rid);
 const sorted = (list) => [...list].sort();
+const within = (value, least, most, what) => assert.ok(value >= least && value <= most, `${what}: ${value} is from ${least} to ${most}`);
 
 const rangesOf = async (rest, path) => (await rest.get(`${path}/pkranges`)).json.PartitionKeyRanges;
 
@@ -461,6 +462,53 @@ suite("a split and a merge", (t) => {
     assert.ok((await finish(first)) > 0);
   });
 
+  t.it("keep etags, unique keys and times to live", async () => {
+    const uniqueKeyPolicy = { uniqueKeys: [{ paths: ["/email"] }] };
+    const container = await t.container({ partitionKey: v2, throughput: 10_000, uniqueKeyPolicy, defaultTtl: -1 });
+    const path = `${t.databasePath}/colls/${container.id}`;
+    const made = [];
+    for (let i = 0; i < 40; i++) {
+      const item = { id: `${i}`, pk: `key ${i % 20}`, email: `${i}@x`, ...(i >= 20 && { ttl: 2 }) };
+      made.push((await container.items.create(item)).resource);
+    }
+    await scale(container, 60_000, 6);
+    await fails(container.items.create({ id: "new", pk: "key 3", email: "3@x" }), 409);
+    await fails(container.items.create({ id: "3", pk: "key 3", email: "new" }), 409);
+    const condition = (etag) => ({ accessCondition: { type: "IfMatch", condition: etag } });
+    const { resource: changed } = await container.item("3", "key 3").replace({ id: "3", pk: "key 3", email: "new" }, condition(made[3]._etag));
+    assert.equal(changed._rid, made[3]._rid);
+    await fails(container.item("3", "key 3").delete(condition(made[3]._etag)), 412);
+    assert.equal((await container.items.create({ id: "new", pk: "key 3", email: "3@x" })).statusCode, 201, "the old value is free");
+    await scale(container, 1000, 1);
+    await fails(container.items.create({ id: "newer", pk: "key 3", email: "new" }), 409);
+    assert.equal((await container.item("3", "key 3").delete(condition(changed._etag))).statusCode, 204);
+    await eventually("what had a time to live is gone", async () => {
+      const { headers } = await t.rest.get(path);
+      return headers["x-ms-resource-usage"].includes("documentsCount=20;");
+    });
+    assert.deepEqual(sorted((await drain(t.rest, path)).map(({ id }) => id)), sorted([...made.slice(0, 20).map(({ id }) => id).filter((id) => id !== "3"), "new"]));
+  });
+
+  t.it("may be cut short by the end of the container", async () => {
+    for (let i = 0; i < 5; i++) {
+      const { container } = await t.database.containers.create({ id: "short", partitionKey: v2, throughput: 10_000 });
+      const path = `${t.databasePath}/colls/short`;
+      await fill(t.rest, path, 10, 1);
+      const { resource } = await container.readOffer();
+      const [changed, deleted] = await Promise.all([
+        t.rest.put(`/offers/${resource._rid}`, { ...resource, content: { offerThroughput: 1_000_000 } }),
+        sleep(2 * i).then(() => t.rest.delete(path)),
+      ]);
+      assert.ok([200, 404].includes(changed.status), changed.text);
+      assert.equal(deleted.status, 204);
+      refused(await t.rest.get(`${path}/pkranges`), 404, { substatus: 1003 });
+      refused(await t.rest.get(`/offers/${resource._rid}`), 404);
+    }
+    const path = await t.containerPath({ partitionKey: v2 });
+    assert.equal((await fill(t.rest, path, 3, 1)).length, 3, "the server goes on");
+    assert.ok(!/ error /.test(t.server.stderr), t.server.tail());
+  });
+
   t.it("are given up when the throughput they were for changes again", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 80_000 });
     const path = `${t.databasePath}/colls/${container.id}`;
@@ -515,7 +563,7 @@ suite("storage", (t) => {
       const operations = keys.map((pk) => ({ operationType: "Create", partitionKey: pk, resourceBody: { id: `${id}`, pk, text } }));
       const results = await stale.items.bulk(operations);
       assert.deepEqual(new Set(results.map((result) => result.statusCode)), new Set([201]));
-      if (id % 5 === 4) await eventually("another split", async () => (await rangesOf(t.rest, path)).length > id / 5, 5000);
+      if (id % 5 === 4) await eventually("another split", async () => (await rangesOf(t.rest, path)).length > id / 5);
     }
     await eventually("no range holds more than it may", async () => {
       const held = [];
@@ -542,20 +590,23 @@ suite("storage", (t) => {
   t.it("of one logical partition is limited: it does not split, and refuses to grow", async () => {
     const container = await t.container({ partitionKey: v2 });
     const path = `${t.databasePath}/colls/${container.id}`;
-    let made = 0, error;
-    while (!error && made < 300) {
-      await container.items.create({ id: `${made}`, pk: "hot", text }).then(() => made++, (refusal) => (error = refusal));
+    let made = 0;
+    for (const size of [1000, 300, 100, 30, 1]) { // to the brim
+      let error;
+      while (!error && made < 300) {
+        await container.items.create({ id: `${made}`, pk: "hot", text: text.slice(0, size) }).then(() => made++, (refusal) => (error = refusal));
+      }
+      assert.equal(error.code, 403, error.message);
+      assert.equal(error.substatus, 1014);
+      assert.ok(error.message.includes(full), error.message);
+      if (size === 1000) within(made, 200, 250, "items of 1 KB in 250 KB");
     }
-    assert.equal(error.code, 403, error.message);
-    assert.equal(error.substatus, 1014);
-    assert.ok(error.message.includes(full), error.message);
-    assert.ok(made > 200 && made < 250, `${made} items of 1 KB in 250 KB`);
     const item = { id: "0", pk: "hot" };
     const refusals = [
       t.rest.post(`${path}/docs`, { id: "new", pk: "hot", text }, { headers: key("hot") }),
       t.rest.post(`${path}/docs`, { id: "new", pk: "hot", text }, { headers: { ...key("hot"), "x-ms-documentdb-is-upsert": "True" } }),
-      t.rest.put(`${path}/docs/0`, { ...item, text: text.repeat(3) }, { headers: key("hot") }),
-      t.rest.patch(`${path}/docs/0`, [{ op: "add", path: "/more", value: text.repeat(3) }], { headers: { ...key("hot"), "content-type": "application/json_patch+json" } }),
+      t.rest.put(`${path}/docs/0`, { ...item, text: text + text.slice(0, 200) }, { headers: key("hot") }),
+      t.rest.patch(`${path}/docs/0`, [{ op: "add", path: "/more", value: text.slice(0, 200) }], { headers: { ...key("hot"), "content-type": "application/json_patch+json" } }),
     ];
     for (const answer of await Promise.all(refusals)) refused(answer, 403, { substatus: 1014, text: full });
     const batch = await container.items.batch([{ operationType: "Create", resourceBody: { id: "new", pk: "hot", text } }], "hot");
@@ -584,7 +635,7 @@ suite("storage", (t) => {
     do answer = await t.rest.post(`${path}/docs`, { id: `${made++}`, pk: `${made}`, text }, old);
     while (answer.status === 201 && made < 100);
     refused(answer, 403, { text: "The container has no partition key and reached its maximum size of 60 KB." });
-    assert.ok(made > 45 && made < 60, `${made} items of 1 KB in 60 KB`);
+    within(made, 45, 60, "items of 1 KB in 60 KB");
     assert.equal((await t.rest.get(`${path}/docs/0`, old)).status, 200);
     assert.equal((await t.rest.put(`${path}/docs/0`, { id: "0" }, old)).status, 200);
     assert.equal((await t.rest.delete(`${path}/docs/1`, old)).status, 204);
@@ -639,7 +690,7 @@ describe("a restart", () => {
     let n = 0;
     const add = () => rest.post(`${path}/docs`, { id: `full-${n}`, pk: "full", text: "x".repeat(1000) }, { headers: key("full") });
     while ((await add()).status === 201) n++;
-    assert.ok(n > 15 && n < 20, `${n} KB in 20 KB`);
+    within(n, 15, 20, "items of 1 KB in 20 KB");
     const before = await rest.get(`${path}/pkranges`);
     await stop();
 

@@ -18,6 +18,7 @@ WRITERS, READERS, PARTITIONS, STILL = 8, 2, 36, 60
 FLAGS = ("--partition-max-storage", "200KB", "--partition-max-throughput", "1000", "--log-level", "warn")
 THROUGHPUTS = (400, 1000, 1500, 2000, 3000, 5000, 8000)
 HEAD_BYTES = 32  # that every item takes beside its BSON
+SEGMENTS_MOST = 9  # that a range has items in when nothing is left to move
 
 
 def containers():
@@ -156,6 +157,13 @@ def read_ranges(client, container, page):
         if "x-ms-continuation" in answer.fields:
             todo.insert(0, (name, low, high, answer.fields["x-ms-continuation"]))
     return found, moved
+
+
+def admin_ranges(client, container):
+    """As those see them who run the server: with what they count, and whether their items are still being moved."""
+    answer = client.admin("GET", f"ranges?database=crash&container={container.name}")
+    check(answer.status == 200, f"{container.name}: {answer.error()}")
+    return answer.json()["ranges"]
 
 
 def check_order(container, documents):
@@ -403,9 +411,7 @@ class Reshape(crash.Crash):
         usage = dict(part.split("=") for part in answer.fields["x-ms-resource-usage"].split(";") if part)
         said = int(usage["documentsCount"]), int(usage["documentsSize"])
         check(said == (len(live), size // 1024), f"{container.name}: says {said} items and KB, has {len(live)} and {size / 1024}")
-        answer = client.admin("GET", f"ranges?database=crash&container={container.name}")
-        check(answer.status == 200, f"{container.name}: {answer.error()}")
-        ranges = answer.json()["ranges"]
+        ranges = admin_ranges(client, container)
         sums = [sum(part[name] for part in ranges) for name in ("items", "bytes", "logicalPartitions")]
         partitions = len({key[0] for key in live})
         check(sums == [len(live), size, partitions], f"{container.name}: ranges count {sums}, there are {[len(live), size, partitions]}")
@@ -425,10 +431,12 @@ class Reshape(crash.Crash):
         deadline, before, quiet = time.time() + 20, None, 0
         while quiet < 3:
             check(time.time() < deadline, "ranges do not come to rest")
-            now = [sorted(bounds_of(part) for part in client.ranges(c.link)) for c in self.containers]
-            quiet = quiet + 1 if now == before else 0
+            ranges = [part for c in self.containers for part in admin_ranges(client, c)]
+            now = [(part["min"], part["max"], part["segments"]) for part in ranges]
+            quiet = quiet + 1 if now == before and not any(part["moving"] for part in ranges) else 0
             before = now
             time.sleep(0.3)
+        check(all(n <= SEGMENTS_MOST for *_, n in now), f"all has been moved, and still items lie in many places: {now}")
         client.close()
         self.verify()
 

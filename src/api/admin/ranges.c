@@ -112,6 +112,16 @@ static void add_hottest(admin_request *q, buf *out, const container_range *range
     buf_add_byte(out, '}');
 }
 
+/* After a split or a merge a range may have items in segments of before; those that it is leaving are being moved (item/move.c). */
+static void add_segments(buf *out, const range_sources *sources) {
+    bool moving = false;
+    for (size_t i = 0; i < sources->n; i++) {
+        moving = moving || sources->list[i].leaving;
+    }
+    admin_add(out, "segments", sources->n);
+    buf_addf(out, ",\"moving\":%s", moving ? "true" : "false");
+}
+
 static void add_range(admin_request *q, buf *out, const container *c, size_t i) {
     const partition_range *range = &c->tiles->map->ranges[i];
     report_range r = report_range_of(c->tiles->ranges[i]);
@@ -128,6 +138,7 @@ static void add_range(admin_request *q, buf *out, const container *c, size_t i) 
     buf_add_byte(out, ']');
     add_numbers(out, &r);
     admin_add(out, "lsn", r.lsn);
+    add_segments(out, &c->tiles->sources[i]);
     add_hottest(q, out, c->tiles->ranges[i]);
     buf_add_byte(out, '}');
 }

@@ -3,7 +3,7 @@
 
 import { aggregates } from "./aggregates.mjs";
 import { fail, QueryError } from "./errors.mjs";
-import { columnNames, hasAggregate } from "./evaluate.mjs";
+import { columnNames, hasAggregate, isVectorOrder } from "./evaluate.mjs";
 import { functions } from "./functions.mjs";
 
 export function check(query, container = {}) {
@@ -172,8 +172,7 @@ function checkRank(query) {
 // ORDER BY needs paths of the item, each in the index; several need a composite index.
 function checkOrder(query, policy) {
   if (query.rank || query.order.length === 0) return;
-  const isVector = query.order.length === 1 && query.order[0].expr.kind === "call" && query.order[0].expr.name.toUpperCase() === "VECTORDISTANCE";
-  if (isVector) return;
+  if (isVectorOrder(query)) return;
   const root = query.from[0];
   const paths = query.order.map(({ expr }) => path(expr));
   if (paths.includes(undefined) || !root || root.query) {

@@ -23,11 +23,14 @@ class Scope {
   with(alias, value) {
     const made = new Scope(this.outer);
     made.values = new Map(this.values);
-    if (alias !== undefined) made.values.set(alias, value);
+    made.values.set(alias ?? Symbol("unnamed"), value);
     return made;
   }
   has(alias) {
     return this.values.has(alias) || Boolean(this.outer?.has(alias));
+  }
+  get isEmpty() {
+    return this.values.size === 0 && (this.outer?.isEmpty ?? true);
   }
   get(alias) {
     return this.values.has(alias) ? this.values.get(alias) : this.outer?.get(alias);
@@ -37,12 +40,17 @@ class Scope {
 function rowsOf(query, context, outer) {
   let scopes = from(query, context, outer);
   if (query.where) scopes = scopes.filter((scope) => value(query.where, scope, context) === true);
-  if (query.rank) scopes = rank(scopes, query, context, (node, scope) => value(node, scope, context));
+  if (query.rank || isVectorOrder(query)) scopes = rank(scopes, query, context, (node, scope) => value(node, scope, context));
   else if (query.order.length) scopes = sorted(scopes, query, context);
   let rows = isGrouped(query) ? grouped(scopes, query, context, outer) : scopes.map((scope) => project(query, scope, context));
   rows = rows.filter((row) => row !== undefined);
   if (query.distinct) rows = rows.filter((row, i) => rows.findIndex((other) => equal(other, row)) === i);
   return limited(rows, query, context);
+}
+
+// ORDER BY VectorDistance(…) means the nearest first, whatever its numbers.
+export function isVectorOrder({ order }) {
+  return order.length === 1 && order[0].expr.kind === "call" && order[0].expr.name.toUpperCase() === "VECTORDISTANCE";
 }
 
 function from(query, context, outer) {
@@ -57,11 +65,11 @@ function from(query, context, outer) {
   return scopes;
 }
 
-// The first name of a FROM is an alias that is known, or the container itself.
+// The first name of a FROM is an alias that is known, or the container itself where there are no aliases around.
 function sourceValues(source, isFirst, scope, context) {
   if (source.query) return rowsOf(source.query, context, scope);
   if (source.expr) return [value(source.expr, scope, context)];
-  const roots = scope.has(source.root.name) ? [scope.get(source.root.name)] : isFirst && !scope.outer ? context.items : [];
+  const roots = scope.has(source.root.name) ? [scope.get(source.root.name)] : isFirst && scope.isEmpty ? context.items : [];
   return roots.map((root) => source.steps.reduce((at, step) => element(at, step), root));
 }
 

@@ -15,7 +15,17 @@ export function run({ query, parameters = {}, items = [], container = {} }) {
   const tree = parse(query);
   check(tree, container);
   const now = BigInt(Date.now()) * 10000n;
-  return evaluate(tree, { items: items.map(withSystem), parameters, now, random: Math.random }).map(shown);
+  const context = { items: items.map(withSystem), parameters, now, random: Math.random };
+  for (const item of context.items) compute(item, container.computedProperties ?? []);
+  return evaluate(tree, context).map(shown);
+}
+
+// Computed properties can be named, but are not part of the item that SELECT * gives.
+function compute(item, properties) {
+  for (const { name, query } of properties) {
+    const [value] = evaluate(parse(query), { items: [item], parameters: {} });
+    if (value !== undefined) Object.defineProperty(item, name, { value, enumerable: false, configurable: true });
+  }
 }
 
 // An item has the system's properties too.

@@ -1,7 +1,7 @@
 // runner.mjs — runs the cases of this folder against the second opinion (reference/), or against a server. Node.js's own modules, and the
 // official SDK of tests/sdk where there are several ranges.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { judgeErrors, judgeRows, parseCases } from "./format.mjs";
@@ -72,7 +72,7 @@ async function runFile(path, judge, tally) {
     try {
       why = await judge(one);
     } catch (error) {
-      why = error.stack;
+      why = error.code === undefined ? error.stack : error.message; // the SDK's errors have a code
     }
     if (why && why !== "skip") report(file, one, why);
     tally[why === "skip" ? "skipped" : why ? "failed" : "passed"]++;
@@ -96,7 +96,7 @@ function count(paths) {
 
 export async function main(args) {
   const files = args.filter((arg) => !arg.startsWith("--"));
-  const paths = files.length ? files : caseFiles();
+  const paths = files.length ? files.map((file) => (existsSync(file) ? file : join(folder, file))) : caseFiles();
   if (args.includes("--count")) return count(paths);
   const tally = { passed: 0, failed: 0, skipped: 0, doubtful: 0 };
   const all = async (judge) => {

@@ -114,10 +114,7 @@ class Parser {
 
   // A number or a parameter.
   count() {
-    const token = this.token;
-    if (token.kind === "parameter") return this.prefix();
-    if (token.kind !== "number") this.wrong();
-    return this.prefix();
+    return this.token.kind === "parameter" || this.token.kind === "number" ? this.primary() : this.wrong();
   }
 
   selection(query) {

@@ -1,0 +1,158 @@
+#!/usr/bin/env node
+// random.mjs — random queries over random items: what the server answers must be what the second opinion answers.
+//
+//   random.mjs [--seed N] [--queries N] [--ranges] [--pages] [--forever]     against a fresh server
+//   random.mjs --self [--seed N] [--queries N]                              without one: makes queries, evaluates them, says what they reached
+//   random.mjs --seed N --show                                              prints them
+//
+// A disagreement is made smaller and printed as a case for a .query file, with the rows that the second opinion gives, and ends the run with 1.
+// --ranges asks through the SDK over four ranges; --pages asks for pages of a few rows, so that continuations are used.
+
+import { pathToFileURL } from "node:url";
+import { fits, judgeRows } from "./format.mjs";
+import { makeItems, makeQuery, Random, shrinks, text } from "./generate.mjs";
+import { parse, QueryError, run } from "./reference/index.mjs";
+
+const queriesPerSet = 40;
+
+function option(args, name, otherwise) {
+  const at = args.indexOf(`--${name}`);
+  return at < 0 ? otherwise : Number(args[at + 1]);
+}
+
+// { rows } or { error }; undefined where there is nothing to compare (NaN and infinities have no JSON).
+function reference(query, items) {
+  try {
+    const rows = run({ query: text(query), parameters: query.parameters, items });
+    return isPlain(rows) ? { rows } : undefined;
+  } catch (error) {
+    if (!(error instanceof QueryError)) throw error;
+    return { error };
+  }
+}
+
+function isPlain(value) {
+  if (typeof value === "number") return Number.isFinite(value) && Math.abs(value) < 1e15;
+  return value === null || typeof value !== "object" || Object.values(value).every(isPlain);
+}
+
+async function serverAnswer(bench, query, items, { ranges, pages }, r) {
+  const given = bench.given?.items === items ? bench.given : (bench.given = { items, container: {} });
+  const parameters = Object.entries(query.parameters).map(([name, value]) => ({ name, value }));
+  if (!ranges) return bench.ask(given, text(query), parameters, pages ? { pageSize: 1 + r.below(5) } : {});
+  try {
+    return await bench.askSdk(given, text(query), parameters);
+  } catch (error) {
+    return { status: error.code, body: error.message };
+  }
+}
+
+// Why the two differ, or undefined.
+function difference(query, expected, found, { ranges }) {
+  if (expected.error) return found.rows ? `answered, though ${expected.error.code} ${expected.error.message}` : undefined;
+  if (!found.rows) return `${found.status} ${found.body}`;
+  const isLoose = query.unordered || (ranges && !query.order);
+  const isCut = ranges && !query.order && (query.top !== undefined || query.offset);
+  if (isCut) return found.rows.length === expected.rows.length ? undefined : `${found.rows.length} rows, not ${expected.rows.length}`;
+  return judgeRows({ order: "ordered", rows: expected.rows }, found.rows, isLoose);
+}
+
+// Tries smaller ones as long as they still differ.
+async function shrink(query, items, differs) {
+  for (let steps = 0; steps < 400; ) {
+    let isSmaller = false;
+    for (const [less, fewer] of shrinks(query, items)) {
+      if (++steps > 400) break;
+      if (!(await differs(less, fewer))) continue;
+      [query, items, isSmaller] = [less, fewer, true];
+      break;
+    }
+    if (!isSmaller) break;
+  }
+  return [query, items];
+}
+
+function asCase(query, items, expected) {
+  const lines = ["given items", ...items.map((item) => JSON.stringify(item)), "", "=== found by random.mjs", text(query)];
+  for (const [name, value] of Object.entries(query.parameters)) lines.push(`${name} = ${JSON.stringify(value)}`);
+  if (expected.error) lines.push(`--- error ${expected.error.code ?? ""}`.trimEnd());
+  else lines.push(query.unordered ? "--- unordered" : "---", ...expected.rows.map((row) => JSON.stringify(row)));
+  return lines.join("\n");
+}
+
+export async function compare(bench, seed, options, tally) {
+  const r = new Random(seed);
+  const items = makeItems(r);
+  for (let i = 0; i < queriesPerSet; i++) {
+    const query = makeQuery(r);
+    const expected = reference(query, items);
+    if (!expected) continue;
+    tally.asked++;
+    const why = difference(query, expected, await serverAnswer(bench, query, items, options, r), options);
+    if (!why) continue;
+    tally.differing++;
+    const differs = async (less, fewer) => {
+      const wanted = reference(less, fewer);
+      return wanted && !wanted.error && difference(less, wanted, await serverAnswer(bench, less, fewer, options, r), options);
+    };
+    const [least, fewest] = expected.error ? [query, items] : await shrink(query, items, differs);
+    const wanted = reference(least, fewest);
+    console.log(`DIFFERENT, seed ${seed}: ${difference(least, wanted, await serverAnswer(bench, least, fewest, options, r), options) ?? why}\n${asCase(least, fewest, wanted)}\n`);
+  }
+}
+
+// Without a server: every query must parse and evaluate; what was reached is counted.
+function alone(seed, queries, isShown) {
+  const reached = new Map();
+  const tally = { queries: 0, errors: 0, empty: 0, rows: 0, left: 0 };
+  const note = (what) => reached.set(what, (reached.get(what) ?? 0) + 1);
+  for (let set = seed; tally.queries < queries; set++) {
+    const r = new Random(set);
+    const items = makeItems(r);
+    for (let i = 0; i < queriesPerSet && tally.queries < queries; i++) {
+      const query = makeQuery(r);
+      if (isShown) console.log(text(query));
+      const answer = reference(query, items);
+      tally.queries++;
+      if (!answer) tally.left++;
+      else if (answer.error) {
+        tally.errors++;
+        note(`error ${answer.error.code ?? answer.error.message}`);
+      } else {
+        tally.rows += answer.rows.length;
+        if (answer.rows.length === 0) tally.empty++;
+        if (!answer.rows.every((row) => fits(row, row))) throw new Error("a row is not like itself");
+      }
+      walk(parse(text(query)), (node) => note(node.kind === "call" ? `${node.name.toUpperCase()}()` : node.kind === "binary" ? node.operator : node.kind === "subquery" ? node.how : node.kind));
+    }
+  }
+  console.log(tally);
+  console.log([...reached].sort((a, b) => b[1] - a[1]).map(([what, n]) => `${what} ${n}`).join(", "));
+}
+
+function walk(node, visit) {
+  if (node === null || typeof node !== "object") return;
+  if (node.kind) visit(node);
+  for (const one of Object.values(node)) walk(one, visit);
+}
+
+async function main(args) {
+  const seed = option(args, "seed", Date.now() % 1_000_000);
+  const queries = option(args, "queries", 2000);
+  if (args.includes("--self") || args.includes("--show")) return alone(seed, queries, args.includes("--show"));
+  const { Bench, Server } = await import("./server.mjs");
+  const options = { ranges: args.includes("--ranges"), pages: args.includes("--pages") };
+  const server = await Server.start();
+  const bench = await new Bench(server, { ranges: options.ranges ? 4 : 1 }).open();
+  const tally = { asked: 0, differing: 0 };
+  for (let set = seed; args.includes("--forever") || tally.asked < queries; set++) {
+    await compare(bench, set, options, tally);
+    if (tally.differing >= 10) break;
+  }
+  bench.close();
+  await server.stop();
+  console.log(`${tally.asked} queries from seed ${seed}, ${tally.differing} answered differently`);
+  process.exitCode = tally.differing ? 1 : 0;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) await main(process.argv.slice(2));

@@ -66,7 +66,8 @@ export function parseCases(text, file) {
       if (split < 0) wrong("a line like LENGTH(\"abc\") => 3 was expected");
       const [expression, value] = [lines[at].slice(0, split).trim(), lines[at].slice(split + 4).trim()];
       const rows = value === "undefined" ? [] : [json(value, at)];
-      cases.push({ title: `${title}: ${expression}`, line: at + 1, query: `SELECT VALUE ${expression}`, parameters: {}, options, expected: { order: "ordered", rows }, given: nothing, isValue: true });
+      const [query, expected] = [`SELECT VALUE ${expression}`, { order: "ordered", rows }];
+      cases.push({ title: `${title}: ${expression}`, line: at + 1, query, parameters: {}, options, expected, given: nothing, isValue: true });
     }
   };
 

@@ -196,7 +196,10 @@ class Maker {
 }
 
 const units = ["yyyy", "mm", "dd", "hh", "mi", "ss", "ms", "mcs"];
-const call = (name, ...types) => (m, scope, depth) => node(`${m.r.chance(0.8) ? name : name.toLowerCase()}(`, ...types.flatMap((type, i) => [i ? ", " : "", argument(type, m, scope, depth)]), ")");
+const call = (name, ...types) => (m, scope, depth) => {
+  const args = types.flatMap((type, i) => [i ? ", " : "", argument(type, m, scope, depth)]);
+  return node(`${m.r.chance(0.8) ? name : name.toLowerCase()}(`, ...args, ")");
+};
 
 // A type, or a text as it is.
 function argument(type, m, scope, depth) {
@@ -223,6 +226,18 @@ const valueOf = (type) => (m, name, inner, depth) => node("VALUE ", m.of(type, i
 const whole = (m, name) => node(`VALUE ${name}`);
 const aggregateOf = (name, type) => (m, alias, inner, depth) => node(`VALUE ${name}(`, m.plain(type, inner), ")");
 
+function between(m, scope, depth) {
+  const [one, low, high] = [0, 1, 2].map(() => m.of("number", scope, depth));
+  return node("(", one, m.r.chance(0.3) ? " NOT" : "", " BETWEEN ", low, " AND ", high, ")");
+}
+
+function inList(m, scope, depth) {
+  const items = list(m.r, () => literal(scalar(m.r)), 3).flatMap((item) => [item, ", "]);
+  return node("(", m.of("any", scope, depth), m.r.chance(0.3) ? " NOT" : "", " IN (", ...items, literal(scalar(m.r)), "))");
+}
+
+const keyedRows = (m, name, inner, depth) => node("", m.of("any", inner, depth - 1), " AS k, ", m.of("number", inner, depth - 1), " AS n");
+
 const grammar = {
   number: [
     ...["+", "-", "*", "&", "|", "^"].map((operator) => infix("number", operator, "number")),
@@ -239,16 +254,20 @@ const grammar = {
     call("LENGTH", "string"), call("INDEX_OF", "string", "string"), call("LASTINDEXOF", "string", (r) => JSON.stringify(r.pick(words.slice(1)))),
     call("ARRAY_LENGTH", "numbers"), call("ARRAY_LENGTH", "objects"),
     ...["ARRAY_SUM", "ARRAY_MIN", "ARRAY_MAX", "ARRAY_MEDIAN", "ARRAY_AVG"].map((name) => call(name, "numbers")),
-    call("DATETIMEPART", unit, "date"), call("DATETIMEDIFF", unit, "date", "date"), call("DATETIMETOTIMESTAMP", "date"), call("YEAR", "date"), call("MONTH", "date"), call("DAY", "date"),
+    call("DATETIMEPART", unit, "date"), call("DATETIMEDIFF", unit, "date", "date"), call("DATETIMETOTIMESTAMP", "date"),
+    call("YEAR", "date"), call("MONTH", "date"), call("DAY", "date"),
     call("STRINGTONUMBER", "string"),
-    overElements("(", aggregateOf("COUNT", "any"), ")"), overElements("(", aggregateOf("SUM", "number"), ")"), overElements("(", aggregateOf("MAX", "any"), ")"), overElements("(", aggregateOf("MIN", "number"), ")"),
+    overElements("(", aggregateOf("COUNT", "any"), ")"), overElements("(", aggregateOf("SUM", "number"), ")"),
+    overElements("(", aggregateOf("MAX", "any"), ")"), overElements("(", aggregateOf("MIN", "number"), ")"),
   ],
   string: [
-    infix("string", "||", "string"), call("CONCAT", "string", "string"), call("CONCAT", "string", "string", "string"), call("LOWER", "string"), call("UPPER", "string"), call("REVERSE", "string"),
-    call("LEFT", "string", signed), call("RIGHT", "string", signed), call("SUBSTRING", "string", count, signed), call("TRIM", "string"), call("LTRIM", "string"), call("RTRIM", "string"),
+    infix("string", "||", "string"), call("CONCAT", "string", "string"), call("CONCAT", "string", "string", "string"),
+    ...["LOWER", "UPPER", "REVERSE", "TRIM", "LTRIM", "RTRIM"].map((name) => call(name, "string")),
+    call("LEFT", "string", signed), call("RIGHT", "string", signed), call("SUBSTRING", "string", count, signed),
     call("TRIM", "string", "string"), call("REPLACE", "string", (r) => JSON.stringify(r.pick(words.slice(1))), "string"), call("REPLICATE", "string", count),
     call("TOSTRING", "boolean"), call("TOSTRING", "string"), (m, scope, depth) => node("TOSTRING(FLOOR(", m.of("number", scope, depth), "))"),
-    call("STRINGJOIN", "strings", "string"), call("DATETIMEADD", unit, signed, "date"), call("DATETIMEBIN", "date", unit), call("DATETIMEBIN", "date", unit, (r) => String(1 + r.below(9))),
+    call("STRINGJOIN", "strings", "string"), call("DATETIMEADD", unit, signed, "date"),
+    call("DATETIMEBIN", "date", unit), call("DATETIMEBIN", "date", unit, (r) => String(1 + r.below(9))),
     call("DATETIMEFORMAT", "date", () => '"yyyy/MM/dd HH-mm-ss.fff"'),
     overElements("(", aggregateOf("MAX", "string"), ")"),
   ],
@@ -261,19 +280,23 @@ const grammar = {
     ...["CONTAINS", "STARTSWITH", "ENDSWITH", "STRINGEQUALS"].flatMap((name) => [call(name, "string", "string"), call(name, "string", "string", (r) => String(r.chance(0.5)))]),
     call("REGEXMATCH", "string", expression), call("ContainsAnyCi", "string", "string", "string"), call("ContainsAllCs", "string", "string", "string"),
     infix("string", "LIKE", pattern), infix("string", "NOT LIKE", pattern),
-    (m, scope, depth) => node("(", m.of("number", scope, depth), m.r.chance(0.3) ? " NOT" : "", " BETWEEN ", m.of("number", scope, depth), " AND ", m.of("number", scope, depth), ")"),
-    (m, scope, depth) => node("(", m.of("any", scope, depth), m.r.chance(0.3) ? " NOT" : "", " IN (", ...list(m.r, () => 0, 3).flatMap(() => [literal(scalar(m.r)), ", "]), literal(scalar(m.r)), "))"),
-    call("ARRAY_CONTAINS", "numbers", "number"), call("ARRAY_CONTAINS", "strings", "string"), call("ARRAY_CONTAINS", "objects", (r) => `{"n": ${r.pick(wholes)}}`, () => "true"),
+    between, inList,
+    call("ARRAY_CONTAINS", "numbers", "number"), call("ARRAY_CONTAINS", "strings", "string"),
+    call("ARRAY_CONTAINS", "objects", (r) => `{"n": ${r.pick(wholes)}}`, () => "true"),
     call("ARRAY_CONTAINS_ANY", "numbers", "number", "number"), call("ARRAY_CONTAINS_ALL", "strings", "string", "string"), call("SETEQUAL", "numbers", "numbers"),
     overElements("EXISTS(", whole, ")"), overElements("EXISTS(", valueOf("any"), ")"), overElements("ALL(", whole, ")"),
   ],
   numbers: [
-    call("ARRAY_CONCAT", "numbers", "numbers"), call("ARRAY_SLICE", "numbers", signed), call("ARRAY_SLICE", "numbers", signed, count), call("SETUNION", "numbers", "numbers"), call("SETDIFFERENCE", "numbers", "numbers"),
+    call("ARRAY_SLICE", "numbers", signed), call("ARRAY_SLICE", "numbers", signed, count),
+    ...["ARRAY_CONCAT", "SETUNION", "SETDIFFERENCE"].map((name) => call(name, "numbers", "numbers")),
     overElements("ARRAY(", valueOf("number"), ")"), overElements("ARRAY(", (m, ...rest) => node("DISTINCT ", valueOf("number")(m, ...rest)), ")"),
     (m, scope, depth) => node("[", m.of("number", scope, depth), " ?? null, ", m.of("number", scope, depth), " ?? 0]"),
   ],
-  strings: [call("STRINGSPLIT", "string", () => '" "'), call("ARRAY_CONCAT", "strings", "strings"), call("SETUNION", "strings", "strings"), overElements("ARRAY(", valueOf("string"), ")")],
-  objects: [call("OBJECTTOARRAY", "object"), call("ARRAY_SLICE", "objects", signed), overElements("ARRAY(", (m, name, inner, depth) => node("", m.of("any", inner, depth - 1), " AS k, ", m.of("number", inner, depth - 1), " AS n"), ")")],
+  strings: [
+    call("STRINGSPLIT", "string", () => '" "'), call("ARRAY_CONCAT", "strings", "strings"), call("SETUNION", "strings", "strings"),
+    overElements("ARRAY(", valueOf("string"), ")"),
+  ],
+  objects: [call("OBJECTTOARRAY", "object"), call("ARRAY_SLICE", "objects", signed), overElements("ARRAY(", keyedRows, ")")],
   object: [
     (m, scope, depth) => node('{"x": ', m.of("number", scope, depth), ', "y": ', m.of("string", scope, depth), "}"),
     (m, scope, depth) => node("{z: ", m.of("any", scope, depth), "}"),
@@ -321,8 +344,12 @@ export function makeQuery(r) {
 // Conditions that an index can answer, alone or joined.
 function indexable(m, root) {
   const { r } = m;
+  const paths = {
+    n: () => r.pick([...wholes, ...halves]), m: () => r.below(6), t: () => r.pick(["red", "blue"]), s: () => r.pick(words),
+    b: () => r.chance(0.5), "o.x": () => r.pick(wholes), v: () => scalar(r), u: () => scalar(r),
+  };
   const one = () => {
-    const [path, value] = r.pick([["n", () => r.pick([...wholes, ...halves])], ["m", () => r.below(6)], ["t", () => r.pick(["red", "blue"])], ["s", () => r.pick(words)], ["b", () => r.chance(0.5)], ["o.x", () => r.pick(wholes)], ["v", () => scalar(r)], ["u", () => scalar(r)]]);
+    const [path, value] = r.pick(Object.entries(paths));
     const at = `${root}.${path}`;
     const forms = [
       () => node(at, r.pick([" = ", " = ", " != ", " < ", " <= ", " > ", " >= "]), literal(value())),
@@ -397,7 +424,9 @@ export function* shrinks(query, items) {
     yield [query, items.slice(0, half)];
     for (let i = 0; i < items.length; i++) yield [query, items.filter((_, j) => j !== i)];
   }
-  for (const clause of ["where", "order", "offset", "top", "distinct"]) if (query[clause] !== undefined && query[clause] !== false) yield [{ ...query, [clause]: undefined }, items];
+  for (const clause of ["where", "order", "offset", "top", "distinct"]) {
+    if (query[clause] !== undefined && query[clause] !== false) yield [{ ...query, [clause]: undefined }, items];
+  }
   for (let i = 0; i < query.joins.length; i++) yield [{ ...query, joins: query.joins.filter((_, j) => j !== i) }, items];
   if (query.columns?.length > 1) for (let i = 0; i < query.columns.length; i++) yield [{ ...query, columns: query.columns.filter((_, j) => j !== i) }, items];
   if (query.where) for (const less of smaller(query.where)) yield [{ ...query, where: less }, items];

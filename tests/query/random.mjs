@@ -123,11 +123,16 @@ function alone(seed, queries, isShown) {
         if (answer.rows.length === 0) tally.empty++;
         if (!answer.rows.every((row) => fits(row, row))) throw new Error("a row is not like itself");
       }
-      walk(parse(text(query)), (node) => note(node.kind === "call" ? `${node.name.toUpperCase()}()` : node.kind === "binary" ? node.operator : node.kind === "subquery" ? node.how : node.kind));
+      walk(parse(text(query)), (node) => note(nameOf(node)));
     }
   }
   console.log(tally);
   console.log([...reached].sort((a, b) => b[1] - a[1]).map(([what, n]) => `${what} ${n}`).join(", "));
+}
+
+function nameOf(node) {
+  if (node.kind === "call") return `${node.name.toUpperCase()}()`;
+  return node.operator ?? node.how ?? node.kind;
 }
 
 function walk(node, visit) {

@@ -1,7 +1,8 @@
 // server.mjs — asks a running tesela: range by range with bare requests, or through the official SDK.
 
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { emulatorKey, Rest, Server } from "../sdk/server.js";
 
 export { Server };
@@ -93,7 +94,7 @@ export class Bench {
   }
 
   async #connect() {
-    const require = createRequire(join(import.meta.dirname ?? new URL(".", import.meta.url).pathname, "../sdk/package.json"));
+    const require = createRequire(join(dirname(fileURLToPath(import.meta.url)), "../sdk/package.json"));
     const { CosmosClient } = require("@azure/cosmos");
     const connectionPolicy = { enableBackgroundEndpointRefreshing: false };
     return new CosmosClient({ endpoint: this.server.endpoint("http"), key: emulatorKey, connectionPolicy });

@@ -12,7 +12,7 @@ import { tokens } from "./lexer.mjs";
 // the other unary ones: this is the service's grammar (see LANGUAGE.md).
 const conditionalPower = 1;
 const coalescePower = 2;
-const betweenPower = 3; // looser than AND: "a BETWEEN 1 AND 2 AND b" is refused, "(a BETWEEN 1 AND 2) AND b" is meant
+const betweenPower = 3; // looser than AND: "a BETWEEN 1 AND 2 AND b" is refused, though BETWEEN may end a chain of AND
 const orPower = 4;
 const andPower = 5;
 const listPower = 6; // IN, LIKE
@@ -251,7 +251,7 @@ class Parser {
       return this.node("coalesce", start, { left, right, level: coalescePower });
     }
     const not = this.is("NOT") ? 1 : 0;
-    if (this.is("BETWEEN", not) && can(betweenPower, comparePower)) return this.between(left);
+    if (this.is("BETWEEN", not) && can(listPower, comparePower)) return this.between(left);
     if (this.is("IN", not) && can(listPower, comparePower)) return this.inList(left);
     if (this.is("LIKE", not) && can(listPower, comparePower)) return this.like(left);
     const isOperator = this.token.kind === "symbol" || this.is("AND") || this.is("OR");
@@ -259,7 +259,7 @@ class Parser {
     if (power === undefined || !can(power)) return undefined;
     this.at++;
     const right = this.expr(power + 1);
-    return this.node("binary", start, { operator: value === "<>" ? "!=" : value, left, right, level: power });
+    return this.node("binary", start, { operator: value === "<>" ? "!=" : value, left, right, level: Math.min(power, right.level ?? power) });
   }
 
   conditional(test) {

@@ -2,7 +2,7 @@
  *
  * A function gets its arguments evaluated. Unless `sees_undefined`, the caller answers undefined when any argument is undefined, and the
  * function is not called. Argument types are the function's own to check: a wrong type gives undefined, as on the service. Nothing may be
- * kept beyond the call but in ctx's arena, which is the row's. */
+ * kept beyond the call but in ctx's arenas. */
 #pragma once
 
 #include "base/clock.h"
@@ -11,23 +11,40 @@
 /* What functions may use. */
 typedef struct query_context {
     arena *arena;          /* of the row: reset between rows */
+    arena *keep;           /* as long-lived as `prepared`; NULL: nothing is prepared, patterns are compiled for each row */
     int64_t now_ms;        /* of the query: GetCurrentDateTime… are the same in all its rows */
-    uint64_t *random;      /* RAND: a xorshift state */
-    uint64_t *steps;       /* counted down; 0: the page's time is up (bounds regular expressions and the like) */
-    const void **prepared; /* a place of this call's own, kept through the query: compiled patterns */
+    uint64_t *random;      /* RAND: a xorshift state, not 0 */
+    uint64_t *steps;       /* counted down; 0: the page's time is up, and the value is undefined; NULL: no bound */
+    const void **prepared; /* a place of this call's own, NULL at first, kept through the query: compiled patterns; or NULL */
+    uint8_t language;      /* search_language of full-text functions, from the container's policy; 0: English */
+    uint8_t distance;      /* search_distance of VectorDistance when its options say nothing, likewise; 0: cosine */
 } query_context;
 
 typedef struct query_function {
     const char *name;    /* as documented; found case-insensitively */
-    uint8_t least, most; /* arguments; most 255: any number */
+    uint8_t least, most; /* arguments; most QUERY_ANY_NUMBER: no bound */
     bool sees_undefined;
     bool deterministic; /* the same arguments give the same value: may be computed once */
     query_value (*call)(query_context *c, const query_value *args, size_t n);
 } query_function;
 
-/* NULL: there is none of this name (aggregates are not here: query/aggregate.h). */
+enum { QUERY_ANY_NUMBER = 255 };
+
+/* NULL: there is none of this name (aggregates are not here: query/aggregate.h). Names that the service knows in two spellings
+ * (StringEquals, STRING_EQUALS) are found in both. */
 const query_function *query_function_find(slice name);
 
+/* What is called for functions that may stand in ORDER BY RANK only: undefined. Whoever ranks computes their values with query/search.h. */
+query_value query_function_rank_only(query_context *c, const query_value *args, size_t n);
+
+static inline bool query_function_is_rank_only(const query_function *f) {
+    return f->call == query_function_rank_only;
+}
+
+/* All tables, for documentation and tests: the last entry of each has no name, the last pointer is NULL. */
+extern const query_function *const query_function_tables[];
+
 /* The tables, one for each category; the last entry has no name. */
-extern const query_function query_functions_string[], query_functions_math[], query_functions_array[], query_functions_type[],
-    query_functions_date[], query_functions_spatial[], query_functions_search[] /* full text and vector */, query_functions_other[];
+extern const query_function query_functions_string[], query_functions_pattern[] /* regular expressions */, query_functions_math[],
+    query_functions_array[], query_functions_type[] /* and conversions */, query_functions_date[], query_functions_spatial[],
+    query_functions_search[] /* full text and vector */, query_functions_other[];

@@ -1,0 +1,21 @@
+/* functions_other.c — what has no category of its own. HASH, which Microsoft's tools name without saying what it computes, is not here. */
+#include "query/function_int.h"
+
+static query_value other_iif(query_context *c, const query_value *args, size_t n) {
+    (void)c;
+    (void)n;
+    return value_is_true(&args[0]) ? args[1] : args[2];
+}
+
+/* Bytes 8 to 15 of its _rid, as an integer. */
+static query_value other_document_id(query_context *c, const query_value *args, size_t n) {
+    (void)c;
+    (void)n;
+    return args[0].item ? value_integer((int64_t)args[0].item->number) : value_undefined();
+}
+
+const query_function query_functions_other[] = {
+    {"IIF", 3, 3, true, true, other_iif},
+    {"DOCUMENTID", 1, 1, false, true, other_document_id},
+    {0},
+};

@@ -1,0 +1,117 @@
+/* functions_pattern.c — RegexMatch, RegexExtract, RegexExtractAll. A pattern that is not valid, and a match that takes too long, give
+ * undefined. */
+#include "query/function_int.h"
+#include "query/regex.h"
+#include "query/text.h"
+
+static query_regex *take_pattern(query_context *c, const query_value *args, size_t n) {
+    if (!function_texts(args, n < 3 ? n : 3)) {
+        return NULL;
+    }
+    return query_regex_get(c, args[1].bytes, n > 2 ? args[2].bytes : SLICE_LIT(""));
+}
+
+static query_value regex_match(query_context *c, const query_value *args, size_t n) {
+    query_regex *r = take_pattern(c, args, n);
+    regex_answer answer = r ? query_regex_find(c, r, args[0].bytes, 0, false, NULL) : REGEX_TOO_LONG;
+    return answer == REGEX_TOO_LONG ? value_undefined() : value_bool(answer == REGEX_YES);
+}
+
+static bool group_number(const query_regex *r, const query_value *v, unsigned *group_out) {
+    int64_t number;
+    if (!function_whole(v, &number) || number < 0 || number > query_regex_groups(r)) {
+        return false;
+    }
+    *group_out = (unsigned)number;
+    return true;
+}
+
+/* What the whole pattern, or a group of it, matched first. */
+static query_value regex_extract(query_context *c, const query_value *args, size_t n) {
+    slice groups[REGEX_GROUPS_MAX];
+    unsigned group = 0;
+    query_regex *r = take_pattern(c, args, n);
+    if (!r || (n > 3 && !group_number(r, &args[3], &group)) || query_regex_find(c, r, args[0].bytes, 0, false, groups) != REGEX_YES) {
+        return value_undefined();
+    }
+    return groups[group].p ? value_string(groups[group]) : value_undefined();
+}
+
+/* The numbers of an array argument; the whole match if there is none. */
+static bool take_groups(query_context *c, const query_regex *r, const query_value *args, size_t n, unsigned *groups, size_t *n_out) {
+    groups[0] = 0;
+    *n_out = 1;
+    if (n < 4) {
+        return true;
+    }
+    size_t count;
+    query_value *list = args[3].type == TYPE_ARRAY ? function_elements(c, &args[3], &count) : NULL;
+    if (!list || count == 0 || count > REGEX_GROUPS_MAX) {
+        return false;
+    }
+    *n_out = count;
+    for (size_t i = 0; i < count; i++) {
+        if (!group_number(r, &list[i], &groups[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+typedef struct matches {
+    query_value *list;
+    size_t n, cap;
+} matches;
+
+static void add_match(query_context *c, matches *m, query_value v) {
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? 2 * m->cap : 8;
+        query_value *list = arena_alloc(c->arena, cap * sizeof *list);
+        memcpy(list, m->n ? (const void *)m->list : "", m->n * sizeof *list);
+        m->list = list;
+        m->cap = cap;
+    }
+    m->list[m->n++] = v;
+}
+
+/* Where to look for the next match: after this one; after one of no length, one character on. */
+static size_t next_start(slice text, slice match) {
+    size_t end = (size_t)(match.p - text.p) + match.n;
+    uint32_t character;
+    return match.n || end >= text.n ? end + (match.n == 0) : end + text_decode(text.p + end, text.p + text.n, &character);
+}
+
+/* All matches, each an array of the groups asked for. */
+static query_value regex_extract_all(query_context *c, const query_value *args, size_t n) {
+    slice found[REGEX_GROUPS_MAX];
+    unsigned groups[REGEX_GROUPS_MAX];
+    size_t groups_n, at = 0;
+    matches all = {0};
+    query_regex *r = take_pattern(c, args, n);
+    if (!r || !take_groups(c, r, args, n, groups, &groups_n)) {
+        return value_undefined();
+    }
+    slice text = args[0].bytes.n ? args[0].bytes : SLICE_LIT("");
+    bool valid = text_is_valid(text);
+    regex_answer answer = REGEX_NO;
+    while (at <= text.n && (answer = query_regex_find(c, r, text, at, valid, found)) == REGEX_YES) {
+        query_value parts[REGEX_GROUPS_MAX];
+        for (size_t i = 0; i < groups_n; i++) {
+            slice part = found[groups[i]];
+            parts[i] = part.p ? value_string(part) : value_null();
+        }
+        if (!function_spend_bytes(c, 64 * groups_n + found[0].n)) {
+            return value_undefined();
+        }
+        add_match(c, &all, value_array(c->arena, parts, groups_n));
+        at = next_start(text, found[0]);
+    }
+    return answer == REGEX_TOO_LONG ? value_undefined() : value_array(c->arena, all.list, all.n);
+}
+
+const query_function query_functions_pattern[] = {
+    {"RegexMatch", 2, 3, false, true, regex_match},
+    {"RegexExtract", 2, 4, false, true, regex_extract},
+    {"RegexExtractAll", 2, 4, false, true, regex_extract_all},
+    {0},
+};

@@ -1,0 +1,166 @@
+/* functions_search.c — full text and vectors, without an index: each text is read, each vector compared. What a call is asked to find is
+ * compiled once. FullTextScore and RRF stand in ORDER BY RANK only: the ranking there is computed with search.h. */
+#include "query/function_int.h"
+#include "query/search.h"
+
+/* ---- what is looked for ---- */
+
+typedef struct wanted {
+    query_value *args; /* as given */
+    size_t n;
+    search_phrase *phrases;
+    bool valid;
+} wanted;
+
+/* A string, or {"term": string, "distance": number of letters that may differ}. */
+static bool take_phrase(query_context *c, arena *a, const query_value *v, search_phrase *phrase_out) {
+    query_value term = *v;
+    int64_t distance = 0;
+    if (v->type == TYPE_OBJECT) {
+        query_value number = value_member(c->arena, v, SLICE_LIT("distance"));
+        term = value_member(c->arena, v, SLICE_LIT("term"));
+        if (value_is_defined(&number) && (!function_whole(&number, &distance) || distance < 0 || distance > SEARCH_DISTANCE_MAX)) {
+            return false;
+        }
+    }
+    return term.type == TYPE_STRING && search_phrase_of(a, (search_language)c->language, term.bytes, (unsigned)distance, phrase_out);
+}
+
+static wanted *compile(query_context *c, arena *a, const query_value *args, size_t n) {
+    wanted *w = arena_new(a, wanted);
+    w->args = arena_alloc(a, n * sizeof *w->args);
+    w->phrases = arena_array(a, search_phrase, n);
+    w->n = n;
+    w->valid = true;
+    for (size_t i = 0; i < n; i++) {
+        w->args[i] = value_keep(a, &args[i]);
+        w->valid &= take_phrase(c, a, &w->args[i], &w->phrases[i]);
+    }
+    return w;
+}
+
+static bool same_args(const wanted *w, const query_value *args, size_t n) {
+    bool same = w->n == n;
+    for (size_t i = 0; i < n && same; i++) {
+        same = w->args[i].type == args[i].type && slice_eq(w->args[i].bytes, args[i].bytes);
+    }
+    return same;
+}
+
+/* NULL: not all of them are phrases. The first ones of a call are kept, as they are mostly the only ones. */
+static const wanted *take_wanted(query_context *c, const query_value *args, size_t n) {
+    const wanted *w = c->prepared ? *c->prepared : NULL;
+    if (!w || !same_args(w, args, n)) {
+        bool keep = c->prepared && c->keep && !w;
+        w = compile(c, keep ? c->keep : c->arena, args, n);
+        if (keep) {
+            *c->prepared = w;
+        }
+    }
+    return w->valid ? w : NULL;
+}
+
+/* ---- full text ---- */
+
+/* Whether at least `least` of the phrases are in the text. */
+static query_value find_phrases(query_context *c, const query_value *args, size_t n, size_t least) {
+    const wanted *w = args[0].type == TYPE_STRING ? take_wanted(c, args + 1, n - 1) : NULL;
+    if (!w || !function_spend(c, args[0].bytes.n / 8)) {
+        return value_undefined();
+    }
+    uint32_t *counts = arena_alloc(c->arena, n * sizeof *counts), length;
+    search_count(c->arena, (search_language)c->language, args[0].bytes, w->phrases, w->n, counts, &length, c->steps);
+    size_t found = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        found += counts[i] > 0;
+    }
+    return function_spend(c, 1) ? value_bool(found >= least) : value_undefined();
+}
+
+static query_value full_text_contains(query_context *c, const query_value *args, size_t n) {
+    return find_phrases(c, args, n, 1);
+}
+
+static query_value full_text_contains_all(query_context *c, const query_value *args, size_t n) {
+    return find_phrases(c, args, n, n - 1);
+}
+
+static query_value full_text_contains_any(query_context *c, const query_value *args, size_t n) {
+    return find_phrases(c, args, n, 1);
+}
+
+/* ---- vectors ---- */
+
+typedef struct vector {
+    slice bytes; /* of the array it was made of */
+    double *numbers;
+    size_t n; /* 0: it is none */
+} vector;
+
+static vector *vector_of(arena *a, const query_value *v) {
+    vector *made = arena_new(a, vector);
+    if (!search_vector_of(a, v, &made->numbers, &made->n)) {
+        made->n = 0;
+    }
+    return made;
+}
+
+/* The second vector is mostly the query's own, the same in all rows. */
+static const vector *query_vector(query_context *c, const query_value *v) {
+    const vector *last = c->prepared ? *c->prepared : NULL;
+    if (last && slice_eq(last->bytes, v->bytes)) {
+        return last;
+    }
+    bool keep = c->prepared && c->keep && !last;
+    vector *made = vector_of(keep ? c->keep : c->arena, v);
+    if (keep) {
+        made->bytes = arena_copy(c->keep, v->bytes);
+        *c->prepared = made;
+    }
+    return made;
+}
+
+/* The fourth argument: {"distanceFunction": "cosine", …}; what else is in it is about the index. */
+static bool take_distance(query_context *c, const query_value *args, size_t n, search_distance *distance_out) {
+    *distance_out = (search_distance)c->distance;
+    if (n < 4) {
+        return n < 3 || args[2].type == TYPE_BOOL;
+    }
+    query_value name = value_member(c->arena, &args[3], SLICE_LIT("distanceFunction"));
+    return args[2].type == TYPE_BOOL && args[3].type == TYPE_OBJECT &&
+           (!value_is_defined(&name) || (name.type == TYPE_STRING && search_distance_named(name.bytes, distance_out)));
+}
+
+static query_value vector_distance(query_context *c, const query_value *args, size_t n) {
+    search_distance kind;
+    if (args[0].type != TYPE_ARRAY || args[1].type != TYPE_ARRAY || !take_distance(c, args, n, &kind) ||
+        !function_spend_bytes(c, args[0].bytes.n + args[1].bytes.n)) {
+        return value_undefined();
+    }
+    const vector *a = vector_of(c->arena, &args[0]), *b = query_vector(c, &args[1]);
+    if (a->n == 0 || a->n != b->n) {
+        return value_undefined();
+    }
+    double distance = search_distance_between(kind, a->numbers, b->numbers, a->n);
+    return isfinite(distance) ? value_number(distance) : value_undefined();
+}
+
+query_value query_function_rank_only(query_context *c, const query_value *args, size_t n) {
+    (void)c;
+    (void)args;
+    (void)n;
+    return value_undefined();
+}
+
+const query_function query_functions_search[] = {
+    {"FullTextContains", 2, 2, false, true, full_text_contains},
+    {"FULLTEXT_CONTAINS", 2, 2, false, true, full_text_contains},
+    {"FullTextContainsAll", 2, QUERY_ANY_NUMBER, false, true, full_text_contains_all},
+    {"FULLTEXT_CONTAINS_ALL", 2, QUERY_ANY_NUMBER, false, true, full_text_contains_all},
+    {"FullTextContainsAny", 2, QUERY_ANY_NUMBER, false, true, full_text_contains_any},
+    {"FULLTEXT_CONTAINS_ANY", 2, QUERY_ANY_NUMBER, false, true, full_text_contains_any},
+    {"FullTextScore", 2, QUERY_ANY_NUMBER, true, false, query_function_rank_only},
+    {"RRF", 2, QUERY_ANY_NUMBER, true, false, query_function_rank_only},
+    {"VectorDistance", 2, 4, false, true, vector_distance},
+    {0},
+};

@@ -1,0 +1,22 @@
+/* regex.h — within query/: regular expressions (PCRE2), in bounded time and memory.
+ *
+ * Modifiers: i ignores case, m lets ^ and $ match at lines, s lets . match line ends, x ignores blanks in the pattern. Patterns and texts
+ * are UTF-8; \w, \d and \s are ASCII's. A match that backtracks too often ends without an answer. */
+#pragma once
+
+#include "query/function.h"
+
+typedef struct query_regex query_regex;
+
+enum { REGEX_GROUPS_MAX = 64 };
+
+/* The compiled pattern: that of the last call, if it is the same, else a new one. NULL: the pattern or its modifiers are not valid. */
+query_regex *query_regex_get(query_context *c, slice pattern, slice modifiers);
+
+typedef enum regex_answer { REGEX_NO, REGEX_YES, REGEX_TOO_LONG } regex_answer;
+
+/* Looks for the first match at `from` or later. On REGEX_YES groups[i] is what group i matched, groups[0] the whole; p NULL: it took no
+ * part. `groups` may be NULL. `valid`: the text is known to be UTF-8. */
+regex_answer query_regex_find(query_context *c, query_regex *r, slice text, size_t from, bool valid, slice groups[REGEX_GROUPS_MAX]);
+
+unsigned query_regex_groups(const query_regex *r); /* numbers 0 to this */

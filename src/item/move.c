@@ -146,6 +146,10 @@ static err move_apply(commit *base, commit_group *group) {
         .steps_left = (size_t)move->cost_max * STEPS_PER_COST,
     };
     err code = run(&m);
+    if (code != OK) { /* it is tried again; a damaged item, which nobody can tell the range of, stops it for good */
+        log_warn("item", "a move stopped", "container=%u range=%u segment=%u number=%lu code=%s", move->container->space->container,
+                 move->range_id, m.place.segment, (unsigned long)m.place.number, err_lookup(code)->name);
+    }
     arena_free(&scratch);
     return code;
 }

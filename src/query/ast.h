@@ -83,8 +83,8 @@ struct query_expr {
 
     /* filled by binding (query/bind.h) */
     int slot;                              /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined */
-    const struct query_function *function; /* EXPR_CALL but for aggregates and UDFs */
     int aggregate;                         /* EXPR_CALL of an aggregate: its number in the select, else -1 */
+    const struct query_function *function; /* EXPR_CALL but for aggregates and UDFs */
     const void *prepared;                  /* what a literal pattern, list or path was compiled to */
 };
 

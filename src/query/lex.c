@@ -325,11 +325,22 @@ slice query_lex_string(arena *a, slice text) {
 
 /* ---- all of it ---- */
 
+/* Blanks, and what texts pasted from pages and files have in their place: a no-break space, a byte order mark. */
+static uint32_t blank_bytes(const query_lexer *l) {
+    char c = peek(l, l->at);
+    slice rest = slice_skip(l->text, l->at);
+    return c == ' ' || (c >= '\t' && c <= '\r')            ? 1
+           : slice_starts(rest, SLICE_LIT("\xC2\xA0"))     ? 2
+           : slice_starts(rest, SLICE_LIT("\xEF\xBB\xBF")) ? 3
+                                                           : 0;
+}
+
 static void skip_blanks(query_lexer *l) {
     for (;;) {
         char c = peek(l, l->at);
-        if (c == ' ' || (c >= '\t' && c <= '\r')) {
-            l->at++;
+        uint32_t blank = blank_bytes(l);
+        if (blank) {
+            l->at += blank;
         } else if (c == '-' && peek(l, l->at + 1) == '-') {
             while (l->at < l->text.n && l->text.p[l->at] != '\n' && l->text.p[l->at] != '\r') {
                 l->at++;
@@ -340,57 +351,50 @@ static void skip_blanks(query_lexer *l) {
     }
 }
 
+static query_token_kind mark_kind(char c) {
+    static const uint8_t kinds[128] = {
+        ['('] = TOKEN_LEFT_PAREN, [')'] = TOKEN_RIGHT_PAREN, ['['] = TOKEN_LEFT_BRACKET, [']'] = TOKEN_RIGHT_BRACKET,
+        ['{'] = TOKEN_LEFT_BRACE, ['}'] = TOKEN_RIGHT_BRACE, ['.'] = TOKEN_DOT,          [','] = TOKEN_COMMA,
+        [':'] = TOKEN_COLON,      ['?'] = TOKEN_QUESTION,    ['*'] = TOKEN_STAR,         ['/'] = TOKEN_SLASH,
+        ['%'] = TOKEN_PERCENT,    ['+'] = TOKEN_PLUS,        ['-'] = TOKEN_MINUS,        ['&'] = TOKEN_AMPERSAND,
+        ['^'] = TOKEN_CARET,      ['|'] = TOKEN_PIPE,        ['~'] = TOKEN_TILDE,        ['='] = TOKEN_EQUAL,
+        ['<'] = TOKEN_LESS,       ['>'] = TOKEN_GREATER,
+    };
+    return (unsigned char)c < 128 ? (query_token_kind)kinds[(unsigned char)c] : TOKEN_END;
+}
+
 /* Longer ones before those that they begin with. */
 static const struct {
     char text[4];
+    uint8_t n;
     query_token_kind kind;
-} marks[] = {
-    {">>>", TOKEN_SHIFT_RIGHT_ZERO},
-    {"!=", TOKEN_NOT_EQUAL},
-    {"<>", TOKEN_NOT_EQUAL},
-    {"<=", TOKEN_LESS_EQUAL},
-    {">=", TOKEN_GREATER_EQUAL},
-    {"<<", TOKEN_SHIFT_LEFT},
-    {">>", TOKEN_SHIFT_RIGHT},
-    {"||", TOKEN_CONCAT},
-    {"??", TOKEN_COALESCE},
-    {"(", TOKEN_LEFT_PAREN},
-    {")", TOKEN_RIGHT_PAREN},
-    {"[", TOKEN_LEFT_BRACKET},
-    {"]", TOKEN_RIGHT_BRACKET},
-    {"{", TOKEN_LEFT_BRACE},
-    {"}", TOKEN_RIGHT_BRACE},
-    {".", TOKEN_DOT},
-    {",", TOKEN_COMMA},
-    {":", TOKEN_COLON},
-    {"?", TOKEN_QUESTION},
-    {"*", TOKEN_STAR},
-    {"/", TOKEN_SLASH},
-    {"%", TOKEN_PERCENT},
-    {"+", TOKEN_PLUS},
-    {"-", TOKEN_MINUS},
-    {"&", TOKEN_AMPERSAND},
-    {"^", TOKEN_CARET},
-    {"|", TOKEN_PIPE},
-    {"~", TOKEN_TILDE},
-    {"=", TOKEN_EQUAL},
-    {"<", TOKEN_LESS},
-    {">", TOKEN_GREATER},
+} long_marks[] = {
+    {">>>", 3, TOKEN_SHIFT_RIGHT_ZERO}, {"!=", 2, TOKEN_NOT_EQUAL},     {"<>", 2, TOKEN_NOT_EQUAL},
+    {"<=", 2, TOKEN_LESS_EQUAL},        {">=", 2, TOKEN_GREATER_EQUAL}, {"<<", 2, TOKEN_SHIFT_LEFT},
+    {">>", 2, TOKEN_SHIFT_RIGHT},       {"||", 2, TOKEN_CONCAT},        {"??", 2, TOKEN_COALESCE},
 };
 
-static query_lex_result lex_mark(query_lexer *l, query_token *token_out) {
+static bool lex_long_mark(query_lexer *l, query_token *token_out) {
     slice rest = slice_skip(l->text, l->at);
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        slice mark = slice_str(marks[i].text);
-        if (slice_starts(rest, mark)) {
-            token_out->kind = marks[i].kind;
-            l->at += (uint32_t)mark.n;
-            return LEX_OK;
+    for (size_t i = 0; i < sizeof long_marks / sizeof *long_marks; i++) {
+        if (slice_starts(rest, slice_of(long_marks[i].text, long_marks[i].n))) {
+            token_out->kind = long_marks[i].kind;
+            l->at += long_marks[i].n;
+            return true;
         }
     }
+    return false;
+}
+
+static query_lex_result lex_mark(query_lexer *l, query_token *token_out) {
+    char c = l->text.p[l->at];
+    if (strchr("<>!|?", c) && c && lex_long_mark(l, token_out)) {
+        return LEX_OK;
+    }
+    token_out->kind = mark_kind(c);
     uint32_t n = character_bytes(l, l->at);
     l->at += n ? n : 1;
-    return LEX_BAD_TOKEN;
+    return token_out->kind == TOKEN_END ? LEX_BAD_TOKEN : LEX_OK;
 }
 
 static query_lex_result lex_token(query_lexer *l, query_token *token_out) {

@@ -11,18 +11,17 @@ enum { NESTING_MAX = 3 * QUERY_DEPTH_MAX };
 
 /* ---- mistakes ---- */
 
+static bool is_continuation(slice text, uint32_t i) {
+    return i < text.n && ((unsigned char)text.p[i] & 0xC0) == 0x80;
+}
+
 query_span query_location(slice text, query_span bytes) {
     query_span units = {0, 0};
-    uint32_t at = 0;
     for (uint32_t i = 0; i < bytes.end && i < text.n; i++) {
-        if (i == bytes.start) {
-            units.start = at;
-        }
-        unsigned char c = (unsigned char)text.p[i];
-        at += (c & 0xC0) == 0x80 ? 0 : c >= 0xF0 ? 2 : 1;
+        uint32_t n = is_continuation(text, i) ? 0 : (unsigned char)text.p[i] >= 0xF0 && is_continuation(text, i + 1) ? 2 : 1;
+        units.start += i < bytes.start ? n : 0;
+        units.end += n;
     }
-    units.start = bytes.start < bytes.end && bytes.start < text.n ? units.start : at;
-    units.end = at;
     return units;
 }
 
@@ -455,8 +454,9 @@ query_select *query__select(parser *p) {
 /* ---- all of it ---- */
 
 err query_parse(op *o, arena *a, slice text, query_ast **ast_out) {
-    parser p = {.op = o, .arena = a, .lexer = {.text = text}};
     *ast_out = NULL;
+    text = text.n ? text : SLICE_LIT(""); /* pointers into it are computed */
+    parser p = {.op = o, .arena = a, .lexer = {.text = text}};
     if (text.n > LIMIT_QUERY_BYTES) {
         uint32_t end = text.n < UINT32_MAX ? (uint32_t)text.n : UINT32_MAX;
         return query_fail(o, (query_span){0, end}, "SC3020", "The SQL query text exceeded the maximum limit of %d characters.",

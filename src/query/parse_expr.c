@@ -313,13 +313,15 @@ static query_expr *read_postfix(parser *p) {
 }
 
 /* -5 is a literal, so that indexes and rewrites see one. */
-static query_expr *negate(query_expr *e, uint32_t start) {
-    bool fits = e->value.is_integer && e->value.integer != 0 && e->value.integer != INT64_MIN;
-    e->value = fits ? value_integer(-e->value.integer) : value_number(-e->value.number);
-    if (!e->value.is_integer && e->value.number == (double)INT64_MIN) {
-        e->value = value_integer(INT64_MIN); /* 9223372036854775808 alone is not one, with its sign it is */
+static query_expr *negate(parser *p, query_expr *e, uint32_t start) {
+    if (slice_eq(query__text(p, e->span), SLICE_LIT("9223372036854775808"))) {
+        e->value = value_integer(INT64_MIN); /* no integer without its sign */
+    } else if (e->value.is_integer && e->value.integer != 0 && e->value.integer != INT64_MIN) {
+        e->value = value_integer(-e->value.integer);
+    } else {
+        e->value = value_number(-e->value.number);
     }
-    e->span.start = start;
+    e->span = (query_span){start, p->last_end};
     return e;
 }
 
@@ -333,7 +335,7 @@ static query_expr *read_operand(parser *p, query_operator op) {
         return NULL;
     }
     if (op == OP_MINUS && e->kind == EXPR_LITERAL && e->value.type == TYPE_NUMBER) {
-        return negate(e, start);
+        return negate(p, e, start);
     }
     e = make(p, EXPR_UNARY, start, e, NULL, NULL);
     if (e) {

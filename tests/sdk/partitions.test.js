@@ -745,7 +745,7 @@ describe("a restart", () => {
 class Load {
   keys = Array.from({ length: 60 }, (_, i) => `key ${i}`);
   there = new Map(); // pk/id of what was acknowledged → its counter
-  done = { create: 0, read: 0, upsert: 0, bulk: 0, page: 0, feed: 0 };
+  done = { bare: 0, create: 0, read: 0, upsert: 0, bulk: 0, page: 0, feed: 0 };
   stopping = false;
 
   constructor(t, id) {
@@ -768,8 +768,9 @@ class Load {
       await container.items.create({ id: "old", pk, n: 0 });
       this.there.set(`${pk}/old`, 0);
     }
-    const work = { create: this.#create, read: this.#read, upsert: this.#upsert, bulk: this.#bulk, feed: this.#feed, partition: this.#partition, execute: this.#execute };
-    this.running = Promise.all(Object.values(work).map((step, i) => this.#run(step, i)));
+    const work = [this.#create, this.#create, this.#create, this.#read, this.#read, this.#read, this.#upsert, this.#bulk, this.#bulk];
+    work.push(this.#feed, this.#partition, this.#execute, this.#bare, this.#bare, this.#bare);
+    this.running = Promise.all(work.map((step, i) => this.#run(step, i)));
     this.running.catch(() => {}); // until someone waits for it
   }
 
@@ -805,6 +806,20 @@ class Load {
     assert.equal(statusCode, 200, `${pk}/${id}`);
     assert.ok(resource.n >= least, "what was acknowledged is read");
     this.done.read++;
+  }
+
+  // Without the SDK, which is slow.
+  async #bare(_, id) {
+    const path = `${this.t.databasePath}/colls/${this.id}/docs`;
+    const headers = key("bare");
+    const made = await this.t.rest.post(path, { id, pk: "bare", n: 0 }, { headers });
+    assert.equal(made.status, 201, made.text);
+    this.there.set(`bare/${id}`, 0);
+    for (let i = 0; i < 5; i++) {
+      const token = { "x-ms-session-token": made.headers["x-ms-session-token"] };
+      assert.equal((await this.t.rest.get(`${path}/${id}`, { headers: { ...headers, ...token } })).status, 200);
+    }
+    this.done.bare++;
   }
 
   // The only one to change the items called "old".

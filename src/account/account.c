@@ -197,8 +197,7 @@ err account_open(const account_options *options, account **account_out, char *wh
     a->numbers = (account_numbers){1, 1, 1, 1, 1};
     pthread_rwlock_init(&a->lock, NULL);
     pthread_mutex_init(&a->events_lock, NULL);
-    pthread_mutex_init(&a->balancer.lock, NULL);
-    pthread_mutex_init(&a->balancer.turn, NULL);
+    account__init_balancer(&a->balancer);
     counts_log_open(&a->counts);
     a->items = (items){
         .store = options->store,
@@ -243,8 +242,7 @@ void account_close(account *a) {
     counts_log_close(&a->counts);
     free(a->events);
     pthread_mutex_destroy(&a->events_lock);
-    pthread_mutex_destroy(&a->balancer.lock);
-    pthread_mutex_destroy(&a->balancer.turn);
+    account__free_balancer(&a->balancer);
     pthread_rwlock_destroy(&a->lock);
     free(a);
 }

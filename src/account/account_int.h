@@ -49,8 +49,9 @@ typedef struct balancer {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool woken, stopping;
-    pthread_mutex_t turn; /* held through a round, a split or a merge: one at a time */
-    int64_t ticked_s;     /* the last second whose meters were read */
+    pthread_mutex_t turn;      /* held through a round, a split or a merge: one at a time */
+    int64_t ticked_s;          /* the last second whose meters were read */
+    unsigned char last_rid[8]; /* of the container that a round's full list ended with: the next one begins behind it */
 } balancer;
 
 struct account {
@@ -121,6 +122,8 @@ void account__free_pool(database_node *d);
 offer_state account__offer_state(account *a, const offer *o);
 
 /* ---- the balancer ---- */
+void account__init_balancer(balancer *b);
+void account__free_balancer(balancer *b);
 void account__start_balancer(account *a);
 void account__stop_balancer(account *a);
 

@@ -14,28 +14,19 @@ enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 32, MOVE_PAUSE_MS = 2, ROUND_
 
 /* ---- what a container needs ---- */
 
-static uint64_t stored_bytes(const container_range *range) {
-    return atomic_load_explicit(&range->bytes, memory_order_relaxed) + atomic_load_explicit(&range->index_bytes, memory_order_relaxed);
-}
-
-static double head_of(const epk *e, const pkey_definition *key) {
-    double head = 0, most = key->version == 1 && key->kind == PKEY_HASH ? 256 : 0x40; /* hashes of V2 end before 0x40… */
-    double unit = 1;
-    for (size_t i = 0; i < e->n && i < 7; i++, unit /= 256) {
-        head += e->bytes[i] * unit;
-    }
-    return head < most ? head : most;
+/* One whose partitions the balancer could not tell apart, as those of V1 keys that are alike up to 100 characters, is one to the plan. */
+static uint64_t partitions_of(const container_range *range) {
+    uint64_t n = atomic_load_explicit(&range->partitions, memory_order_relaxed);
+    return n && n == atomic_load_explicit(&range->uncut, memory_order_relaxed) ? 1 : n;
 }
 
 static void describe(const container *c, const container_tiles *tiles, plan_range *ranges) {
     for (size_t i = 0; i < tiles->map->n; i++) {
-        const container_range *range = tiles->ranges[i];
-        uint64_t partitions = atomic_load_explicit(&range->partitions, memory_order_relaxed);
+        const partition_range *range = &tiles->map->ranges[i];
         ranges[i] = (plan_range){
-            .bytes = stored_bytes(range),
-            .partitions = partitions,
-            .width = head_of(&tiles->map->ranges[i].max, &c->key) - head_of(&tiles->map->ranges[i].min, &c->key),
-            .busy = partitions && partitions == atomic_load_explicit(&range->uncut, memory_order_relaxed),
+            .bytes = container_range_stored(tiles->ranges[i]),
+            .partitions = partitions_of(tiles->ranges[i]),
+            .width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min),
         };
     }
 }
@@ -78,11 +69,6 @@ static const container_range *leaving_range(const container_tiles *tiles) {
 
 /* ---- the list of what is to be done ---- */
 
-typedef struct work {
-    container *container;
-    bool moves;
-} work;
-
 /* Serverless containers grow with their ranges: throughput never asks for more. */
 static double total_of(account *a, const container_node *node) {
     return a->rules.serverless ? 0 : account__provision(a, node).total;
@@ -97,14 +83,22 @@ static double total_now(account *a, const container *c) {
     return total;
 }
 
-static size_t find_work(account *a, work *list) {
+static container_node *next_of(account *a, container_node *node) {
+    return node && node->by_rid.next ? node->by_rid.next : a->containers_by_rid;
+}
+
+/* Where there is more to do than a list holds, the next list begins behind this one: each container gets its turn. */
+static size_t find_work(account *a, container **list) {
     size_t n = 0;
+    container_node *node = NULL;
     pthread_rwlock_rdlock(&a->lock);
-    for (container_node *node = a->containers_by_rid; node && n < WORK_MAX; node = node->by_rid.next) {
+    HASH_FIND(by_rid, a->containers_by_rid, a->balancer.last_rid, sizeof a->balancer.last_rid, node);
+    for (size_t left = HASH_CNT(by_rid, a->containers_by_rid); left > 0 && n < WORK_MAX; left--) {
+        node = next_of(a, node);
         container *c = node->container;
-        bool moves = leaving_range(c->tiles) != NULL;
-        if (moves || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
-            list[n++] = (work){container_take(c), moves};
+        if (leaving_range(c->tiles) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
+            list[n++] = container_take(c);
+            memcpy(a->balancer.last_rid, c->rid, sizeof c->rid);
         }
     }
     pthread_rwlock_unlock(&a->lock);
@@ -113,13 +107,20 @@ static size_t find_work(account *a, work *list) {
 
 /* ---- splitting and merging ---- */
 
-static bool take_step(account *a, const work *w) {
-    container_tiles *tiles = container_space_newest(w->container->space);
-    plan_step step = plan(a, w->container, tiles, total_now(a, w->container));
+static bool is_stopping(balancer *b) {
+    pthread_mutex_lock(&b->lock);
+    bool stopping = b->stopping;
+    pthread_mutex_unlock(&b->lock);
+    return stopping;
+}
+
+static bool take_step(account *a, container *c) {
+    container_tiles *tiles = container_space_newest(c->space);
+    plan_step step = plan(a, c, tiles, total_now(a, c));
     bool go_on = step.reason != PLAN_NOTHING;
     if (go_on) {
         container_range *first = tiles->ranges[step.first];
-        reshape_request request = {w->container, first->id, step.n, step.parts, step.reason};
+        reshape_request request = {c, first->id, step.n, step.parts, step.reason};
         err code = account__reshape(a, &request);
         if (code == E_BAD_REQUEST) { /* it has partitions, but none can be told from the next: not again until that changes */
             atomic_store(&first->uncut, atomic_load(&first->partitions));
@@ -130,8 +131,8 @@ static bool take_step(account *a, const work *w) {
     return go_on;
 }
 
-static void reshape_all(account *a, const work *w) {
-    for (int i = 0; i < STEPS_MAX && take_step(a, w); i++) {
+static void reshape_all(account *a, container *c) {
+    for (int i = 0; i < STEPS_MAX && !is_stopping(&a->balancer) && take_step(a, c); i++) {
     }
 }
 
@@ -180,8 +181,7 @@ static void pause_ms(unsigned ms) {
 
 /* ---- meters and shares ---- */
 
-static void tick_ranges(account *a, const container_tiles *tiles, int64_t second) {
-    (void)a;
+static void tick_ranges(const container_tiles *tiles, int64_t second) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         container_range *range = tiles->ranges[i];
         meter_tick(&range->meter, second, atomic_load_explicit(&container_range_bucket(range)->rate, memory_order_relaxed));
@@ -209,7 +209,7 @@ static void tick_all(account *a, int64_t second) {
     pthread_rwlock_rdlock(&a->lock);
     for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
         const container_tiles *tiles = node->container->tiles;
-        tick_ranges(a, tiles, second);
+        tick_ranges(tiles, second);
         if (a->rules.follow_load && !a->rules.unlimited && tiles->map->n > 1) {
             provision p = account__provision(a, node);
             if (!p.shared) {
@@ -267,13 +267,13 @@ static void raise_outgrown(account *a) {
 
 /* ---- a round ---- */
 
-static bool move_for(account *a, const work *list, size_t n, unsigned move_ms) {
+static bool move_for(account *a, container *const *list, size_t n, unsigned move_ms) {
     int64_t until = clock_monotonic_us(&clock_system) + (int64_t)move_ms * 1000;
     bool more = true;
-    while (more && clock_monotonic_us(&clock_system) < until) {
+    while (more && !is_stopping(&a->balancer) && clock_monotonic_us(&clock_system) < until) {
         more = false;
         for (size_t i = 0; i < n; i++) {
-            more = (move_ms && move_step(a, list[i].container)) || more;
+            more = (move_ms && move_step(a, list[i])) || more;
         }
         if (more) {
             pause_ms(MOVE_PAUSE_MS);
@@ -283,7 +283,7 @@ static bool move_for(account *a, const work *list, size_t n, unsigned move_ms) {
 }
 
 bool account_balance(account *a, unsigned move_ms) {
-    work list[WORK_MAX];
+    container *list[WORK_MAX];
     int64_t second = clock_wall_ms(a->items.clock) / 1000;
     pthread_mutex_lock(&a->balancer.turn);
     if (second != a->balancer.ticked_s) {
@@ -293,11 +293,11 @@ bool account_balance(account *a, unsigned move_ms) {
     }
     size_t n = find_work(a, list);
     for (size_t i = 0; i < n; i++) {
-        reshape_all(a, &list[i]);
+        reshape_all(a, list[i]);
     }
     bool more = move_for(a, list, n, move_ms);
     for (size_t i = 0; i < n; i++) {
-        container_give(list[i].container);
+        container_give(list[i]);
     }
     pthread_mutex_unlock(&a->balancer.turn);
     return more;
@@ -309,9 +309,7 @@ void account_wake(account *a) {
     pthread_mutex_lock(&a->balancer.lock);
     a->balancer.woken = true;
     pthread_mutex_unlock(&a->balancer.lock);
-    if (a->balancer.running) {
-        pthread_cond_signal(&a->balancer.wake);
-    }
+    pthread_cond_signal(&a->balancer.wake);
 }
 
 static void wait_turn(balancer *b, unsigned ms) {
@@ -330,13 +328,6 @@ static void wait_turn(balancer *b, unsigned ms) {
     pthread_mutex_unlock(&b->lock);
 }
 
-static bool is_stopping(balancer *b) {
-    pthread_mutex_lock(&b->lock);
-    bool stopping = b->stopping;
-    pthread_mutex_unlock(&b->lock);
-    return stopping;
-}
-
 static void *run(void *context) {
     account *a = context;
     while (!is_stopping(&a->balancer)) {
@@ -346,13 +337,24 @@ static void *run(void *context) {
     return NULL;
 }
 
-void account__start_balancer(account *a) {
-    balancer *b = &a->balancer;
+void account__init_balancer(balancer *b) {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&b->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_mutex_init(&b->turn, NULL);
+}
+
+void account__free_balancer(balancer *b) {
+    pthread_cond_destroy(&b->wake);
+    pthread_mutex_destroy(&b->lock);
+    pthread_mutex_destroy(&b->turn);
+}
+
+void account__start_balancer(account *a) {
+    balancer *b = &a->balancer;
     b->running = pthread_create(&b->thread, NULL, run, a) == 0;
     if (b->running) {
         pthread_setname_np(b->thread, "balancer");
@@ -369,7 +371,6 @@ void account__stop_balancer(account *a) {
         pthread_mutex_unlock(&b->lock);
         pthread_cond_signal(&b->wake);
         pthread_join(b->thread, NULL);
-        pthread_cond_destroy(&b->wake);
         b->running = false;
     }
 }

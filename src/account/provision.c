@@ -90,12 +90,14 @@ void account__divide_database(account *a, database_node *d) {
     size_t n = account__ranges_for(a, o->throughput, false);
     double rate = throughput_provisioned(o->throughput) / (double)n;
     if (n != d->pool_n) {
-        account__free_pool(d);
-        d->pool = mem_zero(n * sizeof(bucket *));
-        d->pool_n = n;
+        bucket **pool = mem_zero(n * sizeof(bucket *));
         for (size_t i = 0; i < n; i++) {
-            d->pool[i] = bucket_new(rate, a->rules.burst, now_ns(a));
+            pool[i] = bucket_new(rate, a->rules.burst, now_ns(a));
         }
+        bucket_hand_over(d->pool, d->pool_n, pool, n, now_ns(a));
+        account__free_pool(d);
+        d->pool = pool;
+        d->pool_n = n;
     }
     for (size_t i = 0; i < n; i++) {
         set_bucket(a, d->pool[i], rate, o->lanes);
@@ -112,8 +114,7 @@ void account__divide_database(account *a, database_node *d) {
 static void add_container(account *a, const container_node *c, const offer *o, offer_state *state) {
     const container_tiles *tiles = c->container->space->newest;
     for (size_t i = 0; i < tiles->map->n; i++) {
-        state->storage += atomic_load_explicit(&tiles->ranges[i]->bytes, memory_order_relaxed) +
-                          atomic_load_explicit(&tiles->ranges[i]->index_bytes, memory_order_relaxed);
+        state->storage += container_range_stored(tiles->ranges[i]);
     }
     state->containers++;
     state->ranges += (uint32_t)tiles->map->n;

@@ -68,15 +68,13 @@ static err find_ranges(const reshape_request *q, const container_tiles *tiles, s
 
 /* ---- 1: where to cut ---- */
 
-/* In the middle of the hash space, again and again, where there is no data to go by. */
+/* Into equal widths, where there is no data to go by; fewer if the range is too narrow. */
 static uint32_t cut_blindly(const pkey_definition *key, const epk *from, const epk *to, uint32_t parts, epk *cuts) {
-    epk middle;
-    if (parts < 2 || !epk_middle(key, from, to, &middle)) {
-        return 0;
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < parts; i++) {
+        n += epk_part(key, n ? &cuts[n - 1] : from, to, 1, parts - i + 1, &cuts[n]);
     }
-    uint32_t left = cut_blindly(key, from, &middle, parts / 2, cuts);
-    cuts[left] = middle;
-    return left + 1 + cut_blindly(key, &middle, to, parts - parts / 2, cuts + left + 1);
+    return n;
 }
 
 static err choose_cuts(reshape *r) {
@@ -221,20 +219,18 @@ static uint32_t largest(const range_counts *counts, uint32_t n) {
     return best;
 }
 
-/* The new ranges' buckets go on where the old ones' were: a split gives nobody a fresh credit. */
-static void hand_over_credit(account *a, const container_tiles *old, size_t first, size_t n, container_range *const *made, size_t parts) {
-    int64_t now = clock_monotonic_us(a->items.clock) * 1000;
-    double level = 0;
-    for (size_t i = first; i < first + n; i++) {
-        level += bucket_level(container_range_bucket(old->ranges[i]), now);
+static bucket **buckets_of(reshape *r, container_range *const *ranges, size_t n) {
+    bucket **buckets = arena_array(r->arena, bucket *, n);
+    for (size_t i = 0; i < n; i++) {
+        buckets[i] = container_range_bucket(ranges[i]);
     }
-    for (size_t i = 0; i < parts; i++) {
-        bucket *b = container_range_bucket(made[i]);
-        double credit = bucket_level(b, now);
-        if (credit > level / (double)parts) {
-            bucket_charge(b, (bucket_class){0}, credit - level / (double)parts, now);
-        }
-    }
+    return buckets;
+}
+
+static void hand_over_credit(reshape *r, const container_tiles *old) {
+    size_t before_n = r->request->n, after_n = r->event.after_n;
+    bucket **before = buckets_of(r, &old->ranges[r->first], before_n), **after = buckets_of(r, &r->made->tiles->ranges[r->first], after_n);
+    bucket_hand_over(before, before_n, after, after_n, clock_monotonic_us(r->account->items.clock) * 1000);
 }
 
 static void put_counts(store_batch *batch, const container_range *range) {
@@ -308,7 +304,7 @@ static void reshape_after(commit_hook *hook, err code) {
     account__swap_container(a, node, container_take(r->made));
     account__divide(a, node);
     if (r->event.after_n && !account__provision(a, node).shared) {
-        hand_over_credit(a, old, r->first, r->request->n, &r->made->tiles->ranges[r->first], r->event.after_n);
+        hand_over_credit(r, old);
     }
     pthread_rwlock_unlock(&a->lock);
     container_tiles_give(old);
@@ -478,8 +474,8 @@ static err check_neighbours(account *a, op *o, container *c, uint32_t first_id, 
     } else if (second != first + 1) {
         code = op_fail(o, E_BAD_REQUEST, "Only neighbours can be merged: the second range must begin where the first ends.");
     } else {
-        uint64_t bytes = atomic_load(&tiles->ranges[first - tiles->map->ranges]->bytes) +
-                         atomic_load(&tiles->ranges[second - tiles->map->ranges]->bytes);
+        uint64_t bytes = container_range_stored(tiles->ranges[first - tiles->map->ranges]) +
+                         container_range_stored(tiles->ranges[second - tiles->map->ranges]);
         if (bytes > a->rules.range_bytes) {
             code = op_fail(o, E_BAD_REQUEST, "The two ranges together hold more than a physical partition may.");
         }

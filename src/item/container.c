@@ -141,6 +141,12 @@ static void copy_sources(container_tiles *tiles, const range_sources *sources) {
         }
     }
     mark_shared(uses, total);
+    tiles->segments = arena_array(&tiles->arena, uint32_t, total);
+    for (size_t i = 0; i < total; i++) {
+        if (i == 0 || uses[i].segment != uses[i - 1].segment) {
+            tiles->segments[tiles->segments_n++] = uses[i].segment;
+        }
+    }
     free(uses);
 }
 
@@ -174,17 +180,20 @@ void container_tiles_give(container_tiles *tiles) {
 }
 
 bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uint32_t *segment_out) {
-    bool found = false;
-    for (size_t i = 0; i < tiles->map->n; i++) {
-        for (size_t j = 0; j < tiles->sources[i].n; j++) {
-            uint32_t each = tiles->sources[i].list[j].segment;
-            if (each >= segment && (!found || each < *segment_out)) {
-                *segment_out = each;
-                found = true;
-            }
+    size_t low = 0, high = tiles->segments_n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (tiles->segments[middle] < segment) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return found;
+    if (low == tiles->segments_n) {
+        return false;
+    }
+    *segment_out = tiles->segments[low];
+    return true;
 }
 
 /* ---- the space ---- */

@@ -77,7 +77,9 @@ typedef struct container_tiles {
     partition_map *map;
     container_range **ranges; /* ranges[i] is map->ranges[i] */
     range_sources *sources;   /* sources[i] is of ranges[i] */
-    arena arena;              /* of the lists */
+    uint32_t *segments;       /* that any range has items in, each once, in order */
+    size_t segments_n;
+    arena arena; /* of the lists */
 } container_tiles;
 
 typedef struct container_space {
@@ -153,6 +155,11 @@ static inline container_range *container_route(const container_tiles *tiles, con
 
 /* The next segment that the tiles have items in, from `segment` on; false: no more. */
 bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uint32_t *segment_out);
+
+/* Data and index together. */
+static inline uint64_t container_range_stored(const container_range *range) {
+    return atomic_load_explicit(&range->bytes, memory_order_relaxed) + atomic_load_explicit(&range->index_bytes, memory_order_relaxed);
+}
 
 /* The range's share. Never NULL; valid as long as the range. */
 static inline bucket *container_range_bucket(const container_range *range) {

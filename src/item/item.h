@@ -121,7 +121,7 @@ MUST_CHECK err item_check_id(op *o, slice id);
 /* The key of an item addressed from outside: whole, within limits, hashed. */
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out);
 
-/* E_THROTTLED: the range's share is spent; nothing was submitted. */
+/* E_THROTTLED: the share of a range is spent; nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);
 
 /* After done: the request as a whole failed (container or range gone, the store), rather than one of its operations. */

@@ -51,10 +51,11 @@ typedef struct cutting {
 static bool cut_before(void *context, const epk *e, slice key, const size_sum *size) {
     cutting *c = context;
     (void)key;
-    /* Keys of V1 that hash alike share an EPK: they are one, as far as cutting goes. */
-    bool apart = !c->any || epk_cmp(&c->last, e) < 0;
-    bool here = plan_cut_here(&c->cutter, size->bytes);
-    if (here && apart && c->any && c->n < c->cutter.parts - 1) {
+    if (c->any && epk_cmp(&c->last, e) == 0) { /* keys of V1 that hash alike share an EPK: they are one, as far as cutting goes */
+        c->cutter.sum += size->bytes;
+        return true;
+    }
+    if (plan_cut_here(&c->cutter, size->bytes)) {
         epk_cut(c->key, &c->last, e, &c->cuts[c->n++]);
     }
     c->last = *e;

@@ -274,9 +274,23 @@ static container_range *first_range(const item_commit *c) {
     return container_route(c->container->tiles, &c->ops[0].key.epk);
 }
 
+/* Bulk may be about several ranges: each must have something left of its share. */
+static err admit(const item_commit *c) {
+    container_range *range = first_range(c);
+    TRY(item__admit(c->items, c->op, range));
+    for (size_t i = 1; i < c->n && !c->atomic; i++) {
+        container_range *next = container_route(c->container->tiles, &c->ops[i].key.epk);
+        if (next != range) {
+            range = next;
+            TRY(item__admit(c->items, c->op, range));
+        }
+    }
+    return OK;
+}
+
 err item_commit_submit(item_commit *c) {
     assert(c->n > 0);
-    TRY(item__admit(c->items, c->op, first_range(c)));
+    TRY(admit(c));
     c->base = (commit){.apply = apply_all, .done = all_done};
     committer_submit(c->items->committer, &c->base);
     return OK;

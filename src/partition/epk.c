@@ -269,29 +269,36 @@ static u128 read_level(const epk *e, size_t level) {
 }
 
 /* The first level where the bounds leave room decides. Bounds [20,40] and [21,10] leave none at the first level, so 20 stays and the
- * second level is halved from 40 up to its end. */
-static void middle_v2(size_t levels, const epk *min, const epk *max, epk *epk_out) {
-    for (size_t i = 0; i < levels; i++) {
-        u128 low = read_level(min, i);
-        u128 high = read_level(max, i);
+ * second level is divided from 40 up to its end. */
+static void part_v2(size_t levels, const epk *min, const epk *max, uint32_t i, uint32_t n, epk *epk_out) {
+    for (size_t level = 0; level < levels; level++) {
+        u128 low = read_level(min, level);
+        u128 high = read_level(max, level);
         if (low == high || low + 1 == high) {
             add_u128(epk_out, low);
             continue;
         }
         high = low > high ? v2_max : high;
-        add_u128(epk_out, low + (high - low) / 2);
+        add_u128(epk_out, low + (high - low) / n * i);
         return;
     }
 }
 
-bool epk_middle(const pkey_definition *definition, const epk *min, const epk *max, epk *epk_out) {
+bool epk_part(const pkey_definition *definition, const epk *min, const epk *max, uint32_t i, uint32_t n, epk *epk_out) {
+    assert(i > 0 && i < n);
     *epk_out = epk_min();
     if (definition->kind == PKEY_HASH && definition->version == 1) {
-        add_number_v1(epk_out, (double)((read_number_v1(min) + read_number_v1(max)) / 2));
+        uint64_t low = read_number_v1(min), high = read_number_v1(max);
+        add_number_v1(epk_out, (double)(low > high ? low : low + (high - low) * i / n));
     } else {
-        middle_v2(definition->kind == PKEY_MULTI_HASH ? definition->n : 1, min, max, epk_out);
+        part_v2(definition->kind == PKEY_MULTI_HASH ? definition->n : 1, min, max, i, n, epk_out);
     }
     return epk_cmp(min, epk_out) < 0 && epk_cmp(epk_out, max) < 0;
+}
+
+double epk_place(const pkey_definition *definition, const epk *e) {
+    bool v1 = definition->kind == PKEY_HASH && definition->version == 1;
+    return v1 ? (double)read_number_v1(e) / (double)v1_max : (double)read_level(e, 0) / (double)v2_max;
 }
 
 /* Bytes of the number at the head of a V1 key: type, eight bits, groups until one says that it is the last. */

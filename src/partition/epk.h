@@ -47,8 +47,15 @@ bool epk_parse(slice text, epk *epk_out);
 /* Boundary i of n equal ranges, as the service places them at creation: 0 is "", n is "FF". 0 ≤ i ≤ n, n ≥ 1. */
 void epk_boundary(const pkey_definition *definition, uint32_t i, uint32_t n, epk *epk_out);
 
-/* The middle of [min, max) in hash space, where the service splits. False when there is none strictly inside. */
-bool epk_middle(const pkey_definition *definition, const epk *min, const epk *max, epk *epk_out);
+/* Where [min, max) is cut into n parts of equal width in hash space: the end of the first i of them. False when that is not strictly
+ * inside. 0 < i < n. The middle is where the service splits. */
+bool epk_part(const pkey_definition *definition, const epk *min, const epk *max, uint32_t i, uint32_t n, epk *epk_out);
+static inline bool epk_middle(const pkey_definition *definition, const epk *min, const epk *max, epk *epk_out) {
+    return epk_part(definition, min, max, 1, 2, epk_out);
+}
+
+/* How far into the hash space a bound lies, 0 to 1. Of a hierarchical key only the first level counts. */
+double epk_place(const pkey_definition *definition, const epk *e);
 
 /* Between two neighbours, EPKs of whole keys with left < right: the shortest boundary of the service's shape with left < cut ≤ right. So
  * a prefix of a hierarchy stays in one range where it can. */

@@ -167,12 +167,14 @@ static void lineage_tidy(lineage *l) {
 }
 
 static void lineage_add(lineage *l, const partition_range *range) {
+    if (l->n > PARTITION_PARENTS_MAX) {
+        lineage_tidy(l);
+    }
     uint32_t skipped = range->parents_n > PARTITION_PARENTS_MAX ? range->parents_n - PARTITION_PARENTS_MAX : 0;
     for (uint32_t i = skipped; i < range->parents_n; i++) {
         l->ids[l->n++] = range->parents[i];
     }
     l->ids[l->n++] = range->id;
-    lineage_tidy(l);
 }
 
 static bool ascend_inside(const epk *min, const epk *max, const epk *cuts, uint32_t cuts_n) {
@@ -228,6 +230,7 @@ partition_map *partition_map_reshape(const partition_map *map, size_t first, siz
     for (size_t i = first; i < first + n; i++) {
         lineage_add(&parents, &map->ranges[i]);
     }
+    lineage_tidy(&parents);
     size_t parents_n = count_parents(map->ranges, map->n) - count_parents(map->ranges + first, n) + (size_t)parts * parents.n;
     builder b = begin(map->n - n + parts, parents_n, map->next_id + parts);
     for (size_t i = 0; i < first; i++) {

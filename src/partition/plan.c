@@ -26,7 +26,7 @@ const char *plan_reason_text(plan_reason reason) {
 static plan_step split_for_storage(const plan_limits *limits, const plan_range *ranges, size_t n) {
     size_t fullest = n;
     for (size_t i = 0; i < n; i++) {
-        bool over = ranges[i].bytes > limits->range_bytes && ranges[i].partitions > 1 && !ranges[i].busy;
+        bool over = ranges[i].bytes > limits->range_bytes && ranges[i].partitions > 1;
         if (over && (fullest == n || ranges[i].bytes > ranges[fullest].bytes)) {
             fullest = i;
         }
@@ -172,11 +172,6 @@ plan_step plan_next(const plan_limits *limits, const plan_range *ranges, size_t 
     plan_step step = limits->range_bytes ? split_for_storage(limits, ranges, n) : nothing;
     if (step.reason != PLAN_NOTHING) {
         return step;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (ranges[i].busy) { /* how many ranges there will be is open */
-            return nothing;
-        }
     }
     size_t wanted = ranges_wanted(limits);
     if (wanted > n) {

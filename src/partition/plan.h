@@ -21,7 +21,6 @@ typedef struct plan_range {
     uint64_t bytes;      /* data and index */
     uint64_t partitions; /* logical partitions (those that share an EPK, which V1 allows, count as one); 0: empty */
     double width;        /* part of the hash space, 0 to 1 */
-    bool busy;           /* already being changed: left alone; and until it is done, all others but those that pass their storage limit */
 } plan_range;
 
 typedef struct plan_limits {

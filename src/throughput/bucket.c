@@ -196,3 +196,22 @@ double bucket_level(const bucket *b, int64_t now_ns) {
     int64_t paid = later(load(&b->paid_until), now_ns - credit_window(b, rate));
     return (double)(now_ns - paid) * rate / (double)SECOND;
 }
+
+static void lower_level(bucket *b, double level, int64_t now) {
+    double rate = load(&b->rate);
+    if (rate > 0 && level < bucket_level(b, now)) {
+        store(&b->paid_until, level < 0 ? now + refill_ns(-level, rate) : now - refill_ns(level, rate));
+    }
+}
+
+void bucket_hand_over(bucket *const *before, size_t before_n, bucket *const *after, size_t after_n, int64_t now_ns) {
+    double level = 0, usual = 0;
+    for (size_t i = 0; i < before_n; i++) {
+        level += bucket_level(before[i], now_ns);
+        usual += load(&before[i]->usual_charge);
+    }
+    for (size_t i = 0; i < after_n && before_n; i++) {
+        lower_level(after[i], level / (double)after_n, now_ns);
+        store(&after[i]->usual_charge, usual / (double)before_n);
+    }
+}

@@ -20,6 +20,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { BUCKET_LANES = 5, BUCKET_BURST_RATE = 3000, BUCKET_BURST_SECONDS = 300 };
@@ -64,5 +65,9 @@ void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns);
 void bucket_set_rate(bucket *b, double rate, int64_t now_ns);
 void bucket_set_lane(bucket *b, unsigned lane, double percent);
 
-/* Credit in RU, negative when in debt, 0 without a limit; for display and tests. */
+/* Credit in RU, negative when in debt, 0 without a limit. */
 double bucket_level(const bucket *b, int64_t now_ns);
+
+/* New buckets go on where those were whose place they take: with an equal part of their credit or debt each, and with their usual charge.
+ * So nobody gets a fresh credit by a change of the shares. */
+void bucket_hand_over(bucket *const *before, size_t before_n, bucket *const *after, size_t after_n, int64_t now_ns);

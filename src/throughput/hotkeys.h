@@ -3,7 +3,7 @@
  * A bounded sketch, always on. By RU: a few counters for the hottest keys and a table of small ones for all others (filtered space-saving),
  * halved every minute, fed by a sample of the requests when there are many of them (every request while there are fewer than about 1,000 a
  * second), weighted so that the sums stay true. By size: the largest seen since the sketch was made or seeded. Keys are told apart by a
- * 64-bit hash (of the EPK and key); their text is kept for people, cut to HOTKEY_TEXT_MAX bytes.
+ * 64-bit hash (of the EPK); their text is kept for people, cut to HOTKEY_TEXT_MAX bytes.
  *
  * Any thread may add, and never waits: what was spent while another thread is in the sketch goes to the next sample, a size seen then is
  * seen again with the partition's next write. */

@@ -146,6 +146,15 @@ suite("throttling", (t) => {
     assert.equal((await t.rest.get(`${path}/docs/1`, { headers: key("a") })).status, 429);
   });
 
+  t.it("is asked of every range that a bulk request writes to", async () => {
+    const path = await t.containerPath({ partitionKey: v2 });
+    const bulk = { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False" };
+    await spend(path, hot, 90);
+    const operations = [cool, hot, hot].map((pk, i) => ({ ...creates(pk, [`bulk-${i}`])[0], partitionKey: JSON.stringify([pk]) }));
+    refused(await t.rest.post(`${path}/docs`, operations, { headers: bulk }), 429, { substatus: 3200, text: rateIsLarge });
+    assert.equal((await t.rest.post(`${path}/docs`, operations.slice(0, 1), { headers: bulk })).status, 200, "the cool range by itself");
+  });
+
   t.it("is of one range: a hot key is refused while a cool one elsewhere is served", async () => {
     const path = await t.containerPath({ partitionKey: v2 });
     await fill(t.rest, path, cool, 5);

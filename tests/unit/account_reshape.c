@@ -154,7 +154,64 @@ static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     account_balance(h.account, 0);
     assert_int_equal(ranges(), 1);
     assert_int_equal(atomic_load(&range_at(0)->uncut), 2);
+    waited_change more = {.base = {.offer_rid = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 1000000}}};
+    assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
+    h.account->rules.range_throughput = 500000; /* more throughput needs two of them, and all the data may stay in one */
+    account_balance(h.account, 0);
+    renew();
+    assert_int_equal(ranges(), 2);
+    assert_int_equal(atomic_load(&range_at(0)->items) + atomic_load(&range_at(1)->items), 20);
     stop();
+}
+
+/* Alike ones weigh as one: behind them there is a place to cut. */
+static void cut_behind_keys_that_are_alike(void **state) {
+    (void)state;
+    start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}", 400, quiet);
+    char body[400], longest[160];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    for (int i = 0; i < 20; i++) {
+        snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s%d\"}", i, longest, i % 2);
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+    for (int i = 0; i < 8; i++) { /* on both sides of them */
+        put(i, i, 10);
+    }
+    assert_int_equal(split(0, 2), OK);
+    assert_true(atomic_load(&range_at(0)->items) > 0 && atomic_load(&range_at(1)->items) > 0);
+    stop();
+}
+
+/* Widths of V1 and V2 are of the same kind: empty ranges are cut evenly, and merged several at once. */
+static void evenly_without_data(const char *properties) {
+    start(properties, 2000, (account_rules){.range_throughput = 1000});
+    assert_int_equal(ranges(), 2);
+    waited_change more = {.base = {.offer_rid = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 12000}}};
+    assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
+    account_balance(h.account, 0);
+    renew();
+    assert_int_equal(ranges(), 12);
+    for (size_t i = 0; i < 12; i++) {
+        const partition_range *range = &c->tiles->map->ranges[i];
+        double width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min);
+        assert_true(width > 0.08 && width < 0.09);
+    }
+    waited_change less = {.base = {.offer_rid = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 400}}};
+    assert_int_equal(harness_change(&h, &less, account_replace_offer), OK);
+    account_balance(h.account, 0);
+    renew();
+    assert_int_equal(ranges(), 1);
+    account_event newest;
+    assert_int_equal(account_events(h.account, &newest, 1), 1);
+    assert_int_equal(newest.before_n, 12);
+    stop();
+}
+
+static void empty_ranges_are_cut_evenly_and_merged_at_once(void **state) {
+    (void)state;
+    evenly_without_data(PLAIN);
+    evenly_without_data("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}");
 }
 
 /* ---- what stays valid ---- */
@@ -699,6 +756,8 @@ int main(void) {
         cmocka_unit_test(blindly_where_there_is_none),
         cmocka_unit_test(one_partition_is_not_cut),
         cmocka_unit_test(ranges_that_cannot_be_cut_are_left_alone),
+        cmocka_unit_test(cut_behind_keys_that_are_alike),
+        cmocka_unit_test(empty_ranges_are_cut_evenly_and_merged_at_once),
         cmocka_unit_test(tokens_and_numbers_go_on),
         cmocka_unit_test(the_smaller_part_moves),
         cmocka_unit_test(throughput_up_and_down),

@@ -237,6 +237,26 @@ static void boundaries_rise(void **state) {
     }
 }
 
+/* Cut one after the other from what is left, all parts are equally wide, and places say so. */
+static void equal_parts_have_equal_widths(void **state) {
+    (void)state;
+    const pkey_definition *all[] = {&v1, &v2, &multi};
+    for (int k = 0; k < 3; k++) {
+        epk last = epk_min(), end = epk_max(), e, at_once;
+        assert_true(epk_place(all[k], &last) == 0 && epk_place(all[k], &end) == 1);
+        for (uint32_t i = 1; i < 7; i++) {
+            assert_true(epk_part(all[k], &last, &end, 1, 7 - i + 1, &e));
+            double width = epk_place(all[k], &e) - epk_place(all[k], &last);
+            assert_true(width > 1 / 7.0 - 1e-8 && width < 1 / 7.0 + 1e-8);
+            last = epk_min();
+            assert_true(epk_part(all[k], &last, &end, i, 7, &at_once));
+            width = epk_place(all[k], &at_once) - epk_place(all[k], &e);
+            assert_true(width > -1e-8 && width < 1e-8);
+            last = e;
+        }
+    }
+}
+
 static void expect_middle(const pkey_definition *d, const char *min, const char *max, const char *hex) {
     epk low;
     epk high;
@@ -406,6 +426,7 @@ int main(void) {
         cmocka_unit_test(components_past_the_definition_do_not_count),
         cmocka_unit_test(equal_ranges_are_the_services),
         cmocka_unit_test(boundaries_rise),
+        cmocka_unit_test(equal_parts_have_equal_widths),
         cmocka_unit_test(middles_by_version),
         cmocka_unit_test(middles_of_hierarchies),
         cmocka_unit_test(ranges_too_narrow_have_no_middle),

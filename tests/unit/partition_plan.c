@@ -88,7 +88,6 @@ static void expect_legitimate(const plan_limits *limits, const plan_range *range
     assert_true(n - step.n + step.parts <= limits->ranges_max);
     uint64_t bytes = 0;
     for (size_t i = 0; i < step.n; i++) {
-        assert_false(first[i].busy);
         bytes += first[i].bytes;
     }
     if (step.reason == PLAN_STORAGE) {
@@ -314,19 +313,6 @@ static void fixed_containers_never_change(void **state) {
     assert_int_equal(plan_next(&limits, ranges, 0).reason, PLAN_NOTHING);
 }
 
-static void busy_ranges_are_left_alone(void **state) {
-    (void)state;
-    plan_range ranges[] = {{.bytes = 3 * LIMIT_BYTES, .partitions = 10, .width = 0.5, .busy = true},
-                           {.bytes = 2 * LIMIT_BYTES, .partitions = 10, .width = 0.5}};
-    plan_limits limits = limits_of(90000);
-    plan_step step = plan_next(&limits, ranges, 2);
-    assert_true(step.reason == PLAN_STORAGE && step.first == 1);
-    ranges[1].bytes = 7;
-    assert_int_equal(plan_next(&limits, ranges, 2).reason, PLAN_NOTHING); /* how many there will be is open */
-    ranges[0].busy = false;
-    assert_int_equal(plan_next(&limits, ranges, 2).first, 0);
-}
-
 static void without_throughput_of_its_own_only_storage_counts(void **state) {
     (void)state;
     plan_range ranges[] = {{.bytes = 2 * LIMIT_BYTES, .partitions = 10, .width = 0.5},
@@ -457,7 +443,6 @@ int main(void) {
         cmocka_unit_test(the_most_data_is_split_first),
         cmocka_unit_test(storage_splits_need_two_partitions),
         cmocka_unit_test(fixed_containers_never_change),
-        cmocka_unit_test(busy_ranges_are_left_alone),
         cmocka_unit_test(without_throughput_of_its_own_only_storage_counts),
         cmocka_unit_test(merges_start_with_the_lightest_pair),
         cmocka_unit_test(pieces_are_balanced_within_the_heaviest_partition),

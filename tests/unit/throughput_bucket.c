@@ -375,6 +375,33 @@ static void a_new_rate_keeps_debt_and_credit(void **state) {
     bucket_give(b);
 }
 
+static void new_buckets_go_on_where_the_old_ones_were(void **state) {
+    (void)state;
+    bucket *old[] = {bucket_new(1000, false, START), bucket_new(1000, false, START)};
+    bucket *two[] = {bucket_new(1000, false, START), bucket_new(1000, false, START)};
+    for (int i = 0; i < 200; i++) {
+        bucket_charge(old[0], usual, 10, START); /* 1,000 RU in debt; the other has 1,000 RU of credit */
+        bucket_charge(old[1], usual, 0.001, START);
+    }
+    bucket_hand_over(old, 1, two, 2, START);
+    for (int i = 0; i < 2; i++) {
+        assert_true(near(bucket_level(two[i], START), -500, 0.01));
+        assert_true(near(atomic_load(&two[i]->usual_charge), 10, 0.1)); /* retry times are as far apart as before, not a debt apart */
+    }
+    bucket *one = bucket_new(2000, false, START);
+    bucket_hand_over(old, 2, &one, 1, START);
+    assert_true(near(bucket_level(one, START), 0, 1));
+    bucket_hand_over(&old[1], 1, &one, 1, START); /* credit is not added */
+    assert_true(near(bucket_level(one, START), 0, 1));
+    bucket_hand_over(NULL, 0, two, 2, START); /* of nothing */
+    assert_true(near(bucket_level(two[0], START), -500, 0.01));
+    for (int i = 0; i < 2; i++) {
+        bucket_give(old[i]);
+        bucket_give(two[i]);
+    }
+    bucket_give(one);
+}
+
 static void a_new_rate_ends_and_begins_bursts(void **state) {
     (void)state;
     bucket *b = bucket_new(100, true, START);
@@ -478,6 +505,7 @@ int main(void) {
         cmocka_unit_test(bursts_are_saved_up_and_spent_at_their_rate),
         cmocka_unit_test(large_shares_do_not_burst),
         cmocka_unit_test(a_new_rate_keeps_debt_and_credit),
+        cmocka_unit_test(new_buckets_go_on_where_the_old_ones_were),
         cmocka_unit_test(a_new_rate_ends_and_begins_bursts),
         cmocka_unit_test(rate_zero_is_no_limit),
         cmocka_unit_test(huge_charges_do_not_overflow),

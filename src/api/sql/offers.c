@@ -171,7 +171,7 @@ static err read_setting(sql_request *q, slice body, throughput_setting *setting_
     }
     if (content_number(body, "offerThroughput", "", &setting_out->value)) {
         setting_out->kind = sql_flag(q, FIELD_MIGRATE_TO_AUTOPILOT) ? THROUGHPUT_AUTOSCALE : THROUGHPUT_MANUAL;
-        if (setting_out->kind == THROUGHPUT_AUTOSCALE) {
+        if (setting_out->kind == THROUGHPUT_AUTOSCALE && setting_out->value <= THROUGHPUT_MAX) { /* what is more is refused as it is */
             uint32_t rounded = (setting_out->value + AUTOSCALE_STEP - 1) / AUTOSCALE_STEP * AUTOSCALE_STEP;
             setting_out->value = rounded < AUTOSCALE_MIN ? AUTOSCALE_MIN : rounded;
         }

@@ -1,18 +1,20 @@
 /* GET …/pkranges and …/pkranges/{id}: the physical partitions, as SDKs read them to route requests. */
 #include "api/sql/sql_int.h"
 
-/* The range's part of the container's throughput. */
-static double fraction(const container_tiles *tiles, size_t i) {
-    double own = 0, all = 0;
-    for (size_t j = 0; j < tiles->map->n; j++) {
-        double rate = atomic_load_explicit(&container_range_bucket(tiles->ranges[j])->rate, memory_order_relaxed);
-        own = j == i ? rate : own;
-        all += rate;
-    }
-    return all > 0 ? own / all : 1.0 / (double)tiles->map->n;
+static double rate_of(const container_range *range) {
+    return atomic_load_explicit(&container_range_bucket(range)->rate, memory_order_relaxed);
 }
 
-static void write_range(buf *out, const container *c, size_t i) {
+static double rate_of_all(const container_tiles *tiles) {
+    double all = 0;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        all += rate_of(tiles->ranges[i]);
+    }
+    return all;
+}
+
+/* `all`: what the ranges together may spend; 0: no limit. */
+static void write_range(buf *out, const container *c, size_t i, double all) {
     const partition_range *range = &c->tiles->map->ranges[i];
     rid in = sql_container_rid(c), database = rid_database_of(&in), r = rid_child(in, RID_PKRANGE, (uint64_t)range->id + 1);
     char etag[ITEM_ETAG_BYTES + 1];
@@ -32,7 +34,7 @@ static void write_range(buf *out, const container *c, size_t i) {
     buf_add_lit(out, "/pkranges/");
     rid_write(out, &r);
     buf_add_lit(out, "/\",\"throughputFraction\":");
-    json_add_double(out, fraction(c->tiles, i));
+    json_add_double(out, all > 0 ? rate_of(c->tiles->ranges[i]) / all : 1.0 / (double)c->tiles->map->n);
     buf_addf(out, ",\"status\":\"%s\",\"parents\":[", partition_status_text(range->status));
     for (uint32_t p = 0; p < range->parents_n; p++) {
         buf_addf(out, "%s\"%u\"", p ? "," : "", range->parents[p]);
@@ -67,12 +69,13 @@ static uint32_t known_before(const sql_request *q) {
 
 static size_t write_ranges(buf *out, const container *c, uint32_t from_id) {
     size_t n = 0;
+    double all = rate_of_all(c->tiles);
     for (size_t i = 0; i < c->tiles->map->n; i++) {
         if (c->tiles->map->ranges[i].id >= from_id) {
             if (n++) {
                 buf_add_byte(out, ',');
             }
-            write_range(out, c, i);
+            write_range(out, c, i, all);
         }
     }
     return n;
@@ -120,6 +123,7 @@ void sql_range_read(sql_request *q) {
     sql_start(q, 200);
     sql_field_text(q, "etag", map_etag(q));
     sql_add_container_paths(q, q->container);
-    write_range(sql_start_body(q), q->container, (size_t)(range - q->container->tiles->map->ranges));
+    const container_tiles *tiles = q->container->tiles;
+    write_range(sql_start_body(q), q->container, (size_t)(range - tiles->map->ranges), rate_of_all(tiles));
     sql_end(q);
 }

@@ -5,7 +5,7 @@
 #include "query/text.h"
 
 static query_regex *take_pattern(query_context *c, const query_value *args, size_t n) {
-    if (!function_texts(args, n < 3 ? n : 3)) {
+    if (!function_texts(args, n < 3 ? n : 3) || !text_is_valid(args[0].bytes)) {
         return NULL;
     }
     return query_regex_get(c, args[1].bytes, n > 2 ? args[2].bytes : SLICE_LIT(""));
@@ -13,7 +13,7 @@ static query_regex *take_pattern(query_context *c, const query_value *args, size
 
 static query_value regex_match(query_context *c, const query_value *args, size_t n) {
     query_regex *r = take_pattern(c, args, n);
-    regex_answer answer = r ? query_regex_find(c, r, args[0].bytes, 0, false, NULL) : REGEX_TOO_LONG;
+    regex_answer answer = r ? query_regex_find(c, r, args[0].bytes, 0, NULL) : REGEX_TOO_LONG;
     return answer == REGEX_TOO_LONG ? value_undefined() : value_bool(answer == REGEX_YES);
 }
 
@@ -31,7 +31,7 @@ static query_value regex_extract(query_context *c, const query_value *args, size
     slice groups[REGEX_GROUPS_MAX];
     unsigned group = 0;
     query_regex *r = take_pattern(c, args, n);
-    if (!r || (n > 3 && !group_number(r, &args[3], &group)) || query_regex_find(c, r, args[0].bytes, 0, false, groups) != REGEX_YES) {
+    if (!r || (n > 3 && !group_number(r, &args[3], &group)) || query_regex_find(c, r, args[0].bytes, 0, groups) != REGEX_YES) {
         return value_undefined();
     }
     return groups[group].p ? value_string(groups[group]) : value_undefined();
@@ -92,9 +92,8 @@ static query_value regex_extract_all(query_context *c, const query_value *args, 
         return value_undefined();
     }
     slice text = args[0].bytes.n ? args[0].bytes : SLICE_LIT("");
-    bool valid = text_is_valid(text);
     regex_answer answer = REGEX_NO;
-    while (at <= text.n && (answer = query_regex_find(c, r, text, at, valid, found)) == REGEX_YES) {
+    while (at <= text.n && (answer = query_regex_find(c, r, text, at, found)) == REGEX_YES) {
         query_value parts[REGEX_GROUPS_MAX];
         for (size_t i = 0; i < groups_n; i++) {
             slice part = found[groups[i]];

@@ -269,7 +269,7 @@ static const char *find(matcher *m, const segment *s, const char *p) {
 static const char *last_characters(const char *p, const char *end, size_t n) {
     while (n > 0 && end > p) {
         const char *at = end - 1;
-        for (uint32_t c; at > p && end - at < 4 && at + text_decode(at, end, &c) != end;) {
+        while (at > p && end - at < 4 && ((unsigned char)*at & 0xC0) == 0x80) { /* a continuation byte */
             at--;
         }
         uint32_t c;

@@ -3,14 +3,19 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/clock.h"
 #include "query/function_int.h"
 
 enum {
     PATTERN_BYTES_MAX = 32 * 1024,
-    BACKTRACKS_MAX = 1000000,
+    BACKTRACKS_MAX = 1000000, /* from one place */
     DEPTH_MAX = 20000,
     HEAP_KB_MAX = 4 * 1024,
+    PLACES = 16, /* bytes at which a match may begin, tried at a time */
 };
+
+/* How a match begins: what PCRE2 found out about the pattern. */
+typedef enum first_kind { FIRST_ANY, FIRST_BYTE, FIRST_BITMAP, FIRST_LINE, FIRST_ONLY } first_kind;
 
 struct query_regex {
     slice pattern, modifiers; /* as given */
@@ -18,7 +23,12 @@ struct query_regex {
     pcre2_match_data *found;
     pcre2_match_context *limits;
     uint32_t groups;
+    first_kind first;
+    unsigned char byte, other; /* FIRST_BYTE: in both cases */
+    const uint8_t *bitmap;
 };
+
+/* ---- compiling ---- */
 
 /* Everything PCRE2 needs comes from an arena, and goes with it. */
 static void *allocate(size_t n, void *context) {
@@ -31,26 +41,33 @@ static void release(void *p, void *context) {
 }
 
 static bool options_of(slice modifiers, uint32_t *options_out) {
-    *options_out = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C;
+    static const uint32_t options[128] = {['i'] = PCRE2_CASELESS, ['m'] = PCRE2_MULTILINE, ['s'] = PCRE2_DOTALL, ['x'] = PCRE2_EXTENDED};
+    *options_out = PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
     for (size_t i = 0; i < modifiers.n; i++) {
-        switch (modifiers.p[i]) {
-        case 'i':
-            *options_out |= PCRE2_CASELESS;
-            break;
-        case 'm':
-            *options_out |= PCRE2_MULTILINE;
-            break;
-        case 's':
-            *options_out |= PCRE2_DOTALL;
-            break;
-        case 'x':
-            *options_out |= PCRE2_EXTENDED;
-            break;
-        default:
+        unsigned char c = (unsigned char)modifiers.p[i];
+        if (c >= 128 || !options[c]) {
             return false;
         }
+        *options_out |= options[c];
     }
     return true;
+}
+
+static void learn_first(query_regex *r) {
+    uint32_t type = 0, byte = 0, options = 0;
+    pcre2_pattern_info(r->code, PCRE2_INFO_ALLOPTIONS, &options);
+    pcre2_pattern_info(r->code, PCRE2_INFO_FIRSTCODETYPE, &type);
+    pcre2_pattern_info(r->code, PCRE2_INFO_FIRSTCODEUNIT, &byte);
+    pcre2_pattern_info(r->code, PCRE2_INFO_FIRSTBITMAP, &r->bitmap);
+    r->first = options & PCRE2_ANCHORED ? FIRST_ONLY
+               : type == 1              ? FIRST_BYTE
+               : type == 2              ? FIRST_LINE
+               : r->bitmap              ? FIRST_BITMAP
+                                        : FIRST_ANY;
+    r->byte = r->other = (unsigned char)byte;
+    if ((byte | 32) >= 'a' && (byte | 32) <= 'z') {
+        r->other ^= 32;
+    }
 }
 
 static query_regex *compile(arena *a, slice pattern, slice modifiers) {
@@ -60,12 +77,11 @@ static query_regex *compile(arena *a, slice pattern, slice modifiers) {
     size_t at;
     r->pattern = arena_copy(a, pattern);
     r->modifiers = arena_copy(a, modifiers);
-    if (pattern.n > PATTERN_BYTES_MAX || !options_of(modifiers, &options)) {
+    if (pattern.n > PATTERN_BYTES_MAX || !options_of(modifiers, &options) || memmem(r->pattern.p, pattern.n, "(*", 2)) {
         return r;
     }
     pcre2_general_context *memory = pcre2_general_context_create(allocate, release, a);
-    pcre2_compile_context *rules = pcre2_compile_context_create(memory);
-    r->code = pcre2_compile((PCRE2_SPTR)r->pattern.p, pattern.n, options, &code, &at, rules);
+    r->code = pcre2_compile((PCRE2_SPTR)r->pattern.p, pattern.n, options, &code, &at, pcre2_compile_context_create(memory));
     if (r->code) {
         r->found = pcre2_match_data_create_from_pattern(r->code, memory);
         r->limits = pcre2_match_context_create(memory);
@@ -73,6 +89,7 @@ static query_regex *compile(arena *a, slice pattern, slice modifiers) {
         pcre2_set_depth_limit(r->limits, DEPTH_MAX);
         pcre2_set_heap_limit(r->limits, HEAP_KB_MAX);
         pcre2_pattern_info(r->code, PCRE2_INFO_CAPTURECOUNT, &r->groups);
+        learn_first(r);
     }
     return r;
 }
@@ -97,19 +114,72 @@ unsigned query_regex_groups(const query_regex *r) {
     return r->groups < REGEX_GROUPS_MAX - 1 ? r->groups : REGEX_GROUPS_MAX - 1;
 }
 
-regex_answer query_regex_find(query_context *c, query_regex *r, slice text, size_t from, bool valid, slice groups[REGEX_GROUPS_MAX]) {
-    const char *p = text.n ? text.p : "";
-    uint32_t options = valid ? PCRE2_NO_UTF_CHECK : 0;
-    int n = pcre2_match(r->code, (PCRE2_SPTR)p, text.n, from, options, r->found, r->limits);
-    bool failed = n < 0 && n != PCRE2_ERROR_NOMATCH;
+/* ---- matching ---- */
+
+/* The first place at `at` or later where a match could begin; SIZE_MAX: there is none. PCRE2 looks for it in the same way, and would go
+ * through all that is left of the text each time it is asked. */
+static size_t next_place(const query_regex *r, slice text, size_t at, size_t from) {
+    const unsigned char *p = (const unsigned char *)text.p;
+    switch (r->first) {
+    case FIRST_BYTE:
+        while (at < text.n && p[at] != r->byte && p[at] != r->other) {
+            at++;
+        }
+        return at < text.n ? at : SIZE_MAX;
+    case FIRST_BITMAP:
+        while (at < text.n && !(r->bitmap[p[at] / 8] >> p[at] % 8 & 1)) {
+            at++;
+        }
+        return at < text.n ? at : SIZE_MAX;
+    case FIRST_LINE:
+        while (at > 0 && at <= text.n && p[at - 1] != '\n') {
+            at++;
+        }
+        break;
+    case FIRST_ONLY:
+        return at == from ? at : SIZE_MAX;
+    default:
+        break;
+    }
+    return at <= text.n ? at : SIZE_MAX;
+}
+
+/* Places are between characters. */
+static size_t after_places(slice text, size_t at) {
+    at += PLACES;
+    while (at < text.n && ((unsigned char)text.p[at] & 0xC0) == 0x80) {
+        at++;
+    }
+    return at;
+}
+
+static void take_groups(const query_regex *r, const char *text, int n, slice groups[REGEX_GROUPS_MAX]) {
     const size_t *ends = pcre2_get_ovector_pointer(r->found);
-    size_t looked_at = (n > 0 && valid && ends[1] > from ? ends[1] : text.n) - from;
-    if (!function_spend(c, failed ? BACKTRACKS_MAX : 10 + looked_at / 8) || failed) {
-        return REGEX_TOO_LONG;
-    }
-    for (unsigned i = 0; n > 0 && groups && i <= query_regex_groups(r); i++) {
+    for (unsigned i = 0; i <= query_regex_groups(r); i++) {
         bool took_part = (int)i < n && ends[2 * i] != PCRE2_UNSET && ends[2 * i] <= ends[2 * i + 1];
-        groups[i] = took_part ? slice_of(p + ends[2 * i], ends[2 * i + 1] - ends[2 * i]) : SLICE_EMPTY;
+        groups[i] = took_part ? slice_of(text + ends[2 * i], ends[2 * i + 1] - ends[2 * i]) : SLICE_EMPTY;
     }
-    return n < 0 ? REGEX_NO : REGEX_YES;
+}
+
+regex_answer query_regex_find(query_context *c, query_regex *r, slice text, size_t from, slice groups[REGEX_GROUPS_MAX]) {
+    const unsigned us_steps = 100; /* a step is about 10 ns */
+    text = text.n ? text : SLICE_LIT("");
+    int64_t before = clock_monotonic_us(&clock_system);
+    for (size_t at = from; (at = next_place(r, text, at, from)) != SIZE_MAX; at = after_places(text, at)) {
+        pcre2_set_offset_limit(r->limits, at + PLACES - 1);
+        int n = pcre2_match(r->code, (PCRE2_SPTR)text.p, text.n, at, PCRE2_NO_UTF_CHECK, r->found, r->limits);
+        int64_t now = clock_monotonic_us(&clock_system);
+        bool in_time = function_spend(c, 10 + (uint64_t)(now - before) * us_steps);
+        before = now;
+        if (!in_time || (n < 0 && n != PCRE2_ERROR_NOMATCH)) {
+            return REGEX_TOO_LONG;
+        }
+        if (n >= 0) {
+            if (groups) {
+                take_groups(r, text.p, n, groups);
+            }
+            return REGEX_YES;
+        }
+    }
+    return REGEX_NO;
 }

@@ -320,7 +320,7 @@ size_t text_find(slice s, slice needle) {
     if (needle.n == 0) {
         return 0;
     }
-    const char *at = needle.n <= s.n ? memmem(s.p, s.n, needle.p, needle.n) : NULL;
+    const char *at = needle.n > s.n ? NULL : needle.n == 1 ? memchr(s.p, needle.p[0], s.n) : memmem(s.p, s.n, needle.p, needle.n);
     return at ? (size_t)(at - s.p) : SIZE_MAX;
 }
 

@@ -58,6 +58,10 @@ typedef struct item_found {
 MUST_CHECK err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out);
 void item_give(item_found *found);
 
+/* Before many are read as one request: all their ranges must have something left of their shares, and what is then read is part of what was
+ * admitted. E_THROTTLED. */
+MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n);
+
 /* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out);
 

@@ -105,6 +105,19 @@ err item_read(const items *s, op *o, const container *c, const item_key *key, it
     return code;
 }
 
+err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n) {
+    const container_range *last = NULL;
+    for (size_t i = 0; i < n; i++) {
+        container_range *range = container_route(c->tiles, &keys[i].epk);
+        if (range != last) {
+            TRY(item__admit(s, o, range));
+            last = range;
+        }
+    }
+    o->admitted = true;
+    return OK;
+}
+
 err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out) {
     layout_key k;
     item_found found = {0};

@@ -155,6 +155,19 @@ suite("throttling", (t) => {
     assert.equal((await t.rest.post(`${path}/docs`, operations.slice(0, 1), { headers: bulk })).status, 200, "the cool range by itself");
   });
 
+  t.it("is asked once for many items read by one request, whatever they cost together", async () => {
+    const path = await t.containerPath({ partitionKey: v2 });
+    await fill(t.rest, path, "a", 150);
+    const query = `SELECT * FROM c WHERE ${numbers(150).map((i) => `(c.id = "${i}" AND c.pk = "a")`).join(" OR ")}`;
+    const headers = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True" };
+    const ask = () => t.rest.post(`${path}/docs`, { query }, { headers });
+    const answer = await obey(ask);
+    assert.equal(answer.json._count, 150);
+    refused(await ask(), 429, { substatus: 3200, text: rateIsLarge });
+    const cool = numbers(2).map((i) => `(c.id = "${i}" AND c.pk = "${i ? "a" : "aa"}")`).join(" OR ");
+    refused(await t.rest.post(`${path}/docs`, { query: `SELECT * FROM c WHERE ${cool}` }, { headers }), 429, { substatus: 3200, text: rateIsLarge });
+  });
+
   t.it("is of one range: a hot key is refused while a cool one elsewhere is served", async () => {
     const path = await t.containerPath({ partitionKey: v2 });
     await fill(t.rest, path, cool, 5);

@@ -47,9 +47,11 @@ static void make_page(net_work *work) {
 static void read_many(net_work *work) {
     feed *f = (feed *)work;
     sql_request *q = f->q;
+    const items *items = account_items(q->front->account);
+    f->code = item_admit_many(items, &q->op, q->container, f->keys, f->keys_n);
     for (size_t i = 0; i < f->keys_n && f->code == OK; i++) {
         item_found found;
-        err code = item_read(account_items(q->front->account), &q->op, q->container, &f->keys[i], &found);
+        err code = item_read(items, &q->op, q->container, &f->keys[i], &found);
         if (code == OK) {
             if (!add_item(f, &found)) {
                 f->code = op_fail(&q->op, E_BAD_REQUEST, "The items asked for do not fit one page: ask for fewer at a time.");

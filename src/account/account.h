@@ -141,6 +141,7 @@ typedef struct account_event {
     uint32_t took_us;             /* from decision to effect */
 } account_event;
 
+/* The container's ranges are then left unmerged for five minutes. */
 MUST_CHECK err account_split(account *a, op *o, container *c, uint32_t range_id, uint32_t parts);
 MUST_CHECK err account_merge(account *a, op *o, container *c, uint32_t first_id, uint32_t second_id); /* neighbours */
 

@@ -31,14 +31,19 @@ static void describe(const container *c, const container_tiles *tiles, plan_rang
     }
 }
 
+/* Shares can follow the load only if there are ranges to move them between. */
+static bool may_merge(const account *a, const container *c) {
+    return !a->rules.no_merges && !a->rules.follow_load &&
+           clock_monotonic_us(a->items.clock) >= atomic_load_explicit(&c->space->merges_after_us, memory_order_relaxed);
+}
+
 static plan_step plan(account *a, const container *c, const container_tiles *tiles, double total) {
     plan_limits limits = {
         .throughput = total,
         .range_most = a->rules.range_throughput,
         .range_bytes = a->rules.range_bytes,
         .ranges_max = PARTITION_RANGES_MAX,
-        .merges =
-            !a->rules.no_merges && !a->rules.follow_load, /* shares can follow the load only if there are ranges to move them between */
+        .merges = may_merge(a, c),
         .fixed = c->key.n == 0,
     };
     plan_range few[16] = {0}, *ranges = tiles->map->n <= 16 ? few : mem_alloc(tiles->map->n * sizeof *ranges);

@@ -443,6 +443,8 @@ err account__forget_sources(account *a, container *c, uint32_t range_id) {
 
 /* ---- by command ---- */
 
+enum { KEPT_US = 5 * 60 * 1000000 }; /* how long what was split by command is not merged by itself */
+
 static err told(op *o, err code) {
     if (code == E_BAD_REQUEST) {
         return op_fail(o, code, "The range cannot be split: it holds one logical partition, or there are too many ranges.");
@@ -460,6 +462,7 @@ err account_split(account *a, op *o, container *c, uint32_t range_id, uint32_t p
     reshape_request request = {.container = c, .first_id = range_id, .n = 1, .parts = parts, .reason = PLAN_COMMAND};
     pthread_mutex_lock(&a->balancer.turn);
     err code = account__reshape(a, &request);
+    atomic_store(&c->space->merges_after_us, clock_monotonic_us(a->items.clock) + KEPT_US);
     pthread_mutex_unlock(&a->balancer.turn);
     account_wake(a);
     return told(o, code);

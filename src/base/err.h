@@ -21,6 +21,13 @@
     X(E_KEY_MISMATCH, 400, 1001, "BadRequest", "PartitionKey extracted from document doesn't match the one specified in the header")       \
     X(E_KEY_COMPONENTS, 400, 1001, "BadRequest",                                                                                           \
       "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.")                   \
+    X(E_CROSS_PARTITION, 400, 1004, "BadRequest",                                                                                          \
+      "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) exception that "    \
+      "all newer clients will know how to handle gracefully. This exception is traced, but unless you see it bubble up as an exception "   \
+      "(which only happens on older SDK clients), then you can safely ignore this message.")                                               \
+    X(E_QUERY_CARDINALITY, 400, 0, "BadRequest",                                                                                           \
+      "{\"errors\":[{\"severity\":\"Error\",\"code\":\"SC2210\",\"message\":\"The cardinality of a scalar subquery result set cannot be "  \
+      "greater than one.\"}]}")                                                                                                            \
     X(E_WRONG_CONTAINER_RID, 400, 1024, "BadRequest", "The container the client intended is not the one of this name any more.")           \
     X(E_OFFER_BUSY, 400, 3205, "BadRequest",                                                                                               \
       "Another throughput change of this resource is still under way. Please retry once x-ms-offer-replace-pending is false.")             \
@@ -41,6 +48,8 @@
     X(E_OWNER_NOT_FOUND, 404, 1003, "NotFound", "Owner resource does not exist")                                                           \
     X(E_METHOD, 405, 0, "MethodNotAllowed", "The requested verb is not supported.")                                                        \
     X(E_TIMEOUT, 408, 0, "RequestTimeout", "The operation did not complete within the allotted amount of time.")                           \
+    X(E_QUERY_TOO_LONG, 408, 0, "RequestTimeout",                                                                                          \
+      "The query looks at too much for one page: name a partition key, or make its condition narrower.")                                   \
     X(E_CONFLICT, 409, 0, "Conflict", "Entity with the specified id already exists in the system.")                                        \
     X(E_UNIQUE_KEY, 409, 0, "Conflict", "Unique index constraint violation.")                                                              \
     X(E_RANGE_GONE, 410, 1002, "Gone", "The requested resource is no longer available at the server.")                                     \

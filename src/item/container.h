@@ -86,8 +86,9 @@ typedef struct container_space {
     atomic_uint refs;
     uint32_t container; /* the number that begins all its keys; never used again */
     atomic_bool deleted;
-    _Atomic uint64_t epoch; /* of the newest tiles */
-    pthread_mutex_t lock;   /* of `newest`, for all but the committer's thread */
+    _Atomic uint64_t epoch;          /* of the newest tiles */
+    _Atomic int64_t merges_after_us; /* monotonic: what was split by command is not merged again at once */
+    pthread_mutex_t lock;            /* of `newest`, for all but the committer's thread */
     container_tiles *newest;
 
     /* expiry: the committer's, but for the flag */

@@ -47,14 +47,15 @@ static err move_one(mover *m, const item_key *key) {
     return OK;
 }
 
+/* A damaged item stays where it is, and does not keep the others from moving. */
 static err visit(mover *m, slice value) {
     item_head head;
     slice body;
     item_key key;
-    if (!layout_head_read(value, &head, &body)) {
-        return E_STORE_CORRUPT;
+    if (!layout_head_read(value, &head, &body) || item__key_of(m->work.container, body, &key) != OK) {
+        log_error("item", "a damaged item is not moved", "segment=%u number=%lu", m->place.segment, (unsigned long)m->place.number);
+        return OK;
     }
-    TRY(item__key_of(m->work.container, body, &key));
     return is_ours(m, &key.epk) ? move_one(m, &key) : OK;
 }
 

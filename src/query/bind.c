@@ -8,11 +8,17 @@ typedef struct binder {
     op *op;
     arena *arena;
     query *query;
-    query_select *select; /* whose parts are being bound */
-    int visible;          /* sources of it that may be named yet: a JOIN sees those before it */
-    bool in_aggregate;
+    query_select *select;           /* whose parts are being bound */
+    int visible;                    /* sources of it that may be named yet: a JOIN sees those before it */
+    const query_expr *in_aggregate; /* its argument is being bound */
+    bool ranks;                     /* ORDER BY RANK is being bound */
+    bool from_item;                 /* a FROM that names nothing known means the item */
     bool aggregates_allowed;
 } binder;
+
+static query_span at(const binder *b, query_span span) {
+    return query_location(b->query->ast->text, span);
+}
 
 static err bind_select(binder *b, query_select *s);
 static err bind_expr(binder *b, query_expr *e);
@@ -47,7 +53,13 @@ static err bind_name(binder *b, query_expr *e) {
     if (e->slot >= 0) {
         return OK;
     }
-    return query_fail(b->op, e->span, "SC2001", "Identifier '%.*s' could not be resolved.", slice_shown(e->name), e->name.p);
+    bool infinite = slice_eq(e->name, SLICE_LIT("Infinity"));
+    if (infinite || slice_eq(e->name, SLICE_LIT("NaN"))) {
+        e->kind = EXPR_LITERAL;
+        e->value = value_number(infinite ? INFINITY : NAN);
+        return OK;
+    }
+    return query_fail(b->op, at(b, e->span), "SC2001", "Identifier '%.*s' could not be resolved.", slice_shown(e->name), e->name.p);
 }
 
 /* One that was not given is undefined, and no error. */
@@ -78,24 +90,52 @@ static void add_aggregate(binder *b, query_expr *e) {
     e->aggregate = (int)s->aggregates_n++;
 }
 
+static err nested_aggregate(binder *b, const query_expr *outer) {
+    return query_fail(b->op, at(b, outer->span), "SC2101",
+                      "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.");
+}
+
 static err bind_aggregate(binder *b, query_expr *e) {
     if (b->in_aggregate) {
-        return query_fail(b->op, e->span, "SC2101", "An aggregate function cannot be nested in another: '%.*s'.", slice_shown(e->name),
-                          e->name.p);
+        return nested_aggregate(b, b->in_aggregate);
     }
     if (!b->aggregates_allowed) {
-        return query_fail(b->op, e->span, "SC2103", "The aggregate '%.*s' can only stand in SELECT.", slice_shown(e->name), e->name.p);
+        return query_fail(b->op, at(b, e->span), "SC2103", "The aggregate '%.*s' can only stand in SELECT.", slice_shown(e->name),
+                          e->name.p);
     }
     if (e->items_n != 1) {
-        return query_fail(b->op, e->span, "SC2050", "The %.*s function requires 1 argument(s).", slice_shown(e->name), e->name.p);
+        return query_fail(b->op, at(b, e->span), "SC2050", "The %.*s function requires 1 argument(s).", slice_shown(e->name), e->name.p);
     }
-    b->in_aggregate = true;
+    b->in_aggregate = e;
     err code = bind_items(b, e);
-    b->in_aggregate = false;
+    b->in_aggregate = NULL;
     if (code == OK) {
         add_aggregate(b, e);
     }
     return code;
+}
+
+static err wrong_count(binder *b, const query_expr *e, const query_function *f) {
+    query_span where = at(b, e->span);
+    int n = slice_shown(e->name);
+    if (f->most == QUERY_ANY_NUMBER) {
+        return query_fail(b->op, where, "SC2050", "The %.*s function requires at least %u argument(s).", n, e->name.p, f->least);
+    }
+    return f->least == f->most
+               ? query_fail(b->op, where, "SC2050", "The %.*s function requires %u argument(s).", n, e->name.p, f->least)
+               : query_fail(b->op, where, "SC2050", "The %.*s function requires %u to %u argument(s).", n, e->name.p, f->least, f->most);
+}
+
+/* FullTextScore and RRF. */
+static err check_rank(binder *b, const query_expr *e, const query_function *f) {
+    if (b->ranks || !query_function_is_rank_only(f)) {
+        return OK;
+    }
+    if (slice_eq_nocase(e->name, SLICE_LIT("RRF"))) {
+        return query_fail(b->op, at(b, query_name_span(b->query->ast, e->name)), "SC2005",
+                          "'%.*s' is not a recognized built-in function name.", slice_shown(e->name), e->name.p);
+    }
+    return query_fail(b->op, at(b, e->span), "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", f->name);
 }
 
 static err bind_call(binder *b, query_expr *e) {
@@ -108,12 +148,12 @@ static err bind_call(binder *b, query_expr *e) {
     }
     const query_function *f = query_function_find(e->name);
     if (!f) {
-        return query_fail(b->op, e->span, "SC2005", "'%.*s' is not a recognized built-in function name.", slice_shown(e->name), e->name.p);
+        return query_fail(b->op, at(b, query_name_span(b->query->ast, e->name)), "SC2005",
+                          "'%.*s' is not a recognized built-in function name.", slice_shown(e->name), e->name.p);
     }
-    if (e->items_n < f->least || (f->most != 255 && e->items_n > f->most)) {
-        return f->least == f->most
-                   ? query_fail(b->op, e->span, "SC2050", "The %s function requires %u argument(s).", f->name, f->least)
-                   : query_fail(b->op, e->span, "SC2050", "The %s function requires %u to %u argument(s).", f->name, f->least, f->most);
+    TRY(check_rank(b, e, f));
+    if (e->items_n < f->least || (f->most != QUERY_ANY_NUMBER && e->items_n > f->most)) {
+        return wrong_count(b, e, f);
     }
     e->function = f;
     e->prepared = arena_new(b->arena, const void *);
@@ -138,7 +178,7 @@ static err bind_expr(binder *b, query_expr *e) {
     case EXPR_ALL:
     case EXPR_FIRST:
     case EXPR_LAST:
-        return bind_select(b, e->select);
+        return b->in_aggregate ? nested_aggregate(b, b->in_aggregate) : bind_select(b, e->select);
     default:
         return bind_items(b, e);
     }
@@ -146,39 +186,40 @@ static err bind_expr(binder *b, query_expr *e) {
 
 /* ---- sources ---- */
 
-/* The first name of the first source of the outermost select is the container, whatever it is called. */
-static err bind_root(binder *b, query_source *source) {
+/* The first name of the first source of the outermost select, or of a subquery in its place, is the container, whatever it is called: slot
+ * -1, the item itself. */
+static err bind_root(binder *b, const query_source *source) {
     query_expr *e = source->from;
-    while (e && e->kind != EXPR_NAME) {
-        e = e->items[0];
+    for (; e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX; e = e->items[0]) {
+        if (e->kind == EXPR_INDEX) {
+            TRY(bind_expr(b, e->items[1]));
+        }
     }
-    if (!e) {
-        return OK;
+    if (e->kind != EXPR_NAME) {
+        return bind_expr(b, e);
     }
     e->slot = find_slot(b, e->name);
-    if (e->slot < 0 && b->select->outer) {
-        return bind_name(b, e);
-    }
-    return OK; /* slot -1: the item itself */
+    return e->slot < 0 && !b->from_item ? bind_name(b, e) : OK;
 }
 
 static err bind_sources(binder *b, query_select *s) {
     s->first_slot = (int)b->query->ast->slots;
     b->query->ast->slots += (unsigned)s->sources_n;
     if (b->query->ast->slots > QUERY_SLOTS_MAX) {
-        return query_fail(b->op, s->span, "SC2204", "The query has more than %d sources.", QUERY_SLOTS_MAX);
+        return query_fail(b->op, at(b, s->span), "SC2204", "The query has more than %d sources.", QUERY_SLOTS_MAX);
     }
+    bool from_item = b->from_item;
     for (size_t i = 0; i < s->sources_n; i++) {
         query_source *source = &s->sources[i];
         b->visible = (int)i;
-        if (find_slot(b, source->alias) >= s->first_slot) {
-            return query_fail(b->op, source->span, "SC2023", "The input alias '%.*s' is specified more than once.",
+        if (source->alias.n && find_slot(b, source->alias) >= s->first_slot) {
+            return query_fail(b->op, at(b, source->span), "SC2023", "The input alias '%.*s' is specified more than once.",
                               slice_shown(source->alias), source->alias.p);
         }
-        TRY(source->kind == SOURCE_SUBQUERY ? bind_select(b, source->select)
-            : source->kind == SOURCE_ROOT   ? bind_root(b, source)
-                                            : bind_expr(b, source->from));
+        b->from_item = from_item && i == 0;
+        TRY(source->kind == SOURCE_SUBQUERY ? bind_select(b, source->select) : bind_root(b, source));
     }
+    b->from_item = false;
     b->visible = -1;
     return OK;
 }
@@ -189,7 +230,7 @@ static err check_aliases(binder *b, const query_select *s) {
     for (size_t i = 0; i < s->columns_n; i++) {
         for (size_t j = 0; j < i; j++) {
             if (slice_eq(s->columns[i].alias, s->columns[j].alias)) {
-                return query_fail(b->op, s->columns[i].expr->span, "SC2022", "Duplicate alias '%.*s' in the SELECT list.",
+                return query_fail(b->op, at(b, s->columns[i].expr->span), "SC2022", "Duplicate alias '%.*s' in the SELECT list.",
                                   slice_shown(s->columns[i].alias), s->columns[i].alias.p);
             }
         }
@@ -198,11 +239,21 @@ static err check_aliases(binder *b, const query_select *s) {
 }
 
 bool query_same_expr(const query_expr *a, const query_expr *b) {
-    char room_a[512], room_b[512];
-    buf x = {.p = room_a, .cap = sizeof room_a, .max = sizeof room_a}, y = {.p = room_b, .cap = sizeof room_b, .max = sizeof room_b};
-    query_print_expr(&x, a);
-    query_print_expr(&y, b);
-    return buf_ok(&x) && buf_ok(&y) && slice_eq(buf_view(&x), buf_view(&y));
+    bool same = a->kind == b->kind && a->op == b->op && a->negated == b->negated && a->items_n == b->items_n && !a->select && !b->select;
+    same = same && (a->kind == EXPR_CALL ? slice_eq_nocase(a->name, b->name) : slice_eq(a->name, b->name));
+    same = same && (a->kind != EXPR_LITERAL || (a->value.type == b->value.type && value_compare(&a->value, &b->value) == 0));
+    for (size_t i = 0; same && i < a->items_n; i++) {
+        same = query_same_expr(a->items[i], b->items[i]) && (!a->names || slice_eq(a->names[i], b->names[i]));
+    }
+    return same;
+}
+
+/* A source, or a path below one. */
+static bool is_property(const query_select *s, const query_expr *e) {
+    while (e->kind == EXPR_MEMBER) {
+        e = e->items[0];
+    }
+    return e->kind == EXPR_NAME && e->slot >= s->first_slot;
 }
 
 /* Outside of aggregates only what the groups are made of may be named. */
@@ -215,11 +266,12 @@ static err check_grouped(binder *b, const query_select *s, const query_expr *e) 
             return OK;
         }
     }
-    if (e->kind == EXPR_NAME && e->slot >= s->first_slot) {
-        return query_fail(b->op, e->span, "SC2102",
+    if (is_property(s, e)) {
+        slice text = slice_of(b->query->ast->text.p + e->span.start, e->span.end - e->span.start);
+        return query_fail(b->op, at(b, e->span), "SC2102",
                           "Property reference '%.*s' is invalid in the select list because it is not contained in either an aggregate "
                           "function or the GROUP BY clause.",
-                          slice_shown(e->name), e->name.p);
+                          slice_shown(text), text.p);
     }
     for (size_t i = 0; i < e->items_n; i++) {
         TRY(check_grouped(b, s, e->items[i]));
@@ -235,7 +287,10 @@ static err bind_columns(binder *b, query_select *s) {
     b->aggregates_allowed = false;
     TRY(check_aliases(b, s));
     if (s->star && s->group_n) {
-        return query_fail(b->op, s->span, "SC2041", "'SELECT *' is not allowed with a GROUP BY clause.");
+        return query_fail(b->op, at(b, s->columns_span), "SC2041", "'SELECT *' is not allowed with GROUP BY.");
+    }
+    if (s->star && s->sources_n != 1) {
+        return query_fail(b->op, at(b, s->columns_span), "SC2040", "'SELECT *' is only valid with a single input set.");
     }
     bool grouped = s->group_n || s->aggregates_n;
     for (size_t i = 0; grouped && i < s->columns_n; i++) {
@@ -254,7 +309,102 @@ static err bind_counts(binder *b, query_select *s) {
     return OK;
 }
 
+static query_span clause_from(const binder *b, const char *word, uint32_t before, uint32_t end) {
+    slice text = slice_of(b->query->ast->text.p, before);
+    size_t n = strlen(word);
+    for (size_t i = text.n; i-- > 0;) {
+        if (text.n - i >= n && slice_eq_nocase(slice_of(text.p + i, n), slice_str(word))) {
+            return at(b, (query_span){(uint32_t)i, end});
+        }
+    }
+    return at(b, (query_span){before, end});
+}
+
+/* What subqueries may not have. */
+static err check_subquery(binder *b, const query_select *s) {
+    if (s->order_n) {
+        const query_order *last = &s->order[s->order_n - 1];
+        uint32_t end = last->expr->span.end;
+        if (last->direction_given) {
+            slice rest = slice_skip(b->query->ast->text, end);
+            end += (uint32_t)(rest.n - slice_trim(rest).n) + (last->descending ? 4 : 3);
+        }
+        return query_fail(b->op, clause_from(b, "ORDER", s->order[0].expr->span.start, end), "SC2202",
+                          "'ORDER BY' is not supported in subqueries.");
+    }
+    if (s->top.given) {
+        return query_fail(b->op, clause_from(b, "TOP", s->top.span.start, s->top.span.end), "SC2203",
+                          "'TOP' is not supported in subqueries.");
+    }
+    if (s->offset.given) {
+        return query_fail(b->op, clause_from(b, "OFFSET", s->offset.span.start, s->limit.span.end), "SC2204",
+                          "'OFFSET LIMIT' clause is not supported in subqueries.");
+    }
+    return OK;
+}
+
+static err unsupported_order(binder *b) {
+    return op_fail(b->op, E_BAD_QUERY,
+                   "{\"errors\":[{\"severity\":\"Error\",\"code\":2206,\"message\":\"Unsupported ORDER BY clause. ORDER BY item expression "
+                   "could not be mapped to a document path.\"}]}");
+}
+
+/* ORDER BY takes paths of the item, and VectorDistance. */
+static err check_order(binder *b, const query_select *s, const query_expr *e) {
+    if (e->kind == EXPR_CALL && slice_eq_nocase(e->name, SLICE_LIT("VectorDistance"))) {
+        return OK;
+    }
+    while (e->kind == EXPR_MEMBER || (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL)) {
+        e = e->items[0];
+    }
+    if (e->kind != EXPR_NAME) {
+        return unsupported_order(b);
+    }
+    if (e->slot != s->first_slot || s->sources[0].kind == SOURCE_ITEMS) {
+        return op_fail(b->op, E_BAD_QUERY, "{\"Errors\":[\"Order-by over correlated collections is not supported.\"]}");
+    }
+    return OK;
+}
+
+static bool is_score(const query_expr *e) {
+    return e->kind == EXPR_CALL && !e->udf &&
+           (slice_eq_nocase(e->name, SLICE_LIT("FullTextScore")) || slice_eq_nocase(e->name, SLICE_LIT("VectorDistance")));
+}
+
+static err check_ranked(binder *b, const query_expr *e) {
+    bool good = is_score(e);
+    if (e->kind == EXPR_CALL && slice_eq_nocase(e->name, SLICE_LIT("RRF"))) {
+        size_t scores = 0;
+        for (size_t i = 0; i < e->items_n; i++) {
+            scores += is_score(e->items[i]);
+        }
+        good = scores >= 2;
+    }
+    return good ? OK
+                : query_fail(b->op, at(b, e->span), "SC2221",
+                             "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.");
+}
+
+static err bind_order(binder *b, query_select *s) {
+    for (size_t i = 0; i < s->order_n; i++) {
+        query_expr *e = s->order[i].expr;
+        if (s->order_by_rank) {
+            TRY(check_ranked(b, e));
+        }
+        b->ranks = s->order_by_rank;
+        TRY(bind_expr(b, e));
+        b->ranks = false;
+        if (!s->order_by_rank) {
+            TRY(check_order(b, s, e));
+        }
+    }
+    return OK;
+}
+
 static err bind_rest(binder *b, query_select *s) {
+    if (s->outer) {
+        TRY(check_subquery(b, s));
+    }
     TRY(bind_sources(b, s));
     if (s->where) {
         TRY(bind_expr(b, s->where));
@@ -263,12 +413,7 @@ static err bind_rest(binder *b, query_select *s) {
         TRY(bind_expr(b, s->group[i]));
     }
     TRY(bind_columns(b, s));
-    for (size_t i = 0; i < s->order_n; i++) {
-        TRY(bind_expr(b, s->order[i].expr));
-    }
-    if (s->outer && s->order_n) {
-        return query_fail(b->op, s->span, "SC2205", "'ORDER BY' is not supported in subqueries.");
-    }
+    TRY(bind_order(b, s));
     return bind_counts(b, s);
 }
 
@@ -276,13 +421,14 @@ static err bind_select(binder *b, query_select *s) {
     binder inner = *b;
     inner.select = s;
     inner.visible = -1;
-    inner.in_aggregate = inner.aggregates_allowed = false;
+    inner.in_aggregate = NULL;
+    inner.aggregates_allowed = inner.ranks = false;
     return bind_rest(&inner, s);
 }
 
 /* ---- all of it ---- */
 
-static err read_count(binder *b, const query_count *c, const char *code, const char *name, double *value_out) {
+static err read_count(binder *b, const query_count *c, const char *code, const char *sentence, double *value_out) {
     *value_out = -1;
     if (!c->given) {
         return OK;
@@ -291,8 +437,8 @@ static err read_count(binder *b, const query_count *c, const char *code, const c
     if (c->expr->kind == EXPR_PARAMETER && c->expr->slot >= 0) {
         v = b->query->parameters[c->expr->slot].value;
     }
-    if (v.type != TYPE_NUMBER || v.number < 0 || v.number != floor(v.number) || v.number > INT32_MAX) {
-        return query_fail(b->op, c->span, code, "The %s value must be a whole number from 0 to %d.", name, INT32_MAX);
+    if (v.type != TYPE_NUMBER || v.number < 0 || v.number != floor(v.number) || v.number > UINT32_MAX) {
+        return query_fail(b->op, at(b, c->expr->span), code, "%s", sentence);
     }
     *value_out = v.number;
     return OK;
@@ -301,11 +447,11 @@ static err read_count(binder *b, const query_count *c, const char *code, const c
 static err check_limits(binder *b) {
     const query_ast *ast = b->query->ast;
     if (ast->joins > QUERY_JOINS_MAX) {
-        return query_fail(b->op, ast->select->span, "SC2203",
+        return query_fail(b->op, at(b, ast->select->span), "SC2203",
                           "The SQL query exceeded the maximum number of joins. The allowed limit is %d.", QUERY_JOINS_MAX);
     }
     if (ast->udf_calls > QUERY_UDFS_MAX) {
-        return query_fail(b->op, ast->select->span, "SC2207",
+        return query_fail(b->op, at(b, ast->select->span), "SC2207",
                           "The SQL query exceeded the maximum number of user-defined function references. The allowed limit is %d.",
                           QUERY_UDFS_MAX);
     }
@@ -313,7 +459,7 @@ static err check_limits(binder *b) {
 }
 
 err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out) {
-    binder b = {.op = o, .arena = a, .query = query_out, .visible = -1};
+    binder b = {.op = o, .arena = a, .query = query_out, .visible = -1, .from_item = true};
     *query_out = (query){.parameters = parameters, .parameters_n = parameters_n};
     TRY(query_parse(o, a, text, &query_out->ast));
     query_out->select = query_out->ast->select;
@@ -321,7 +467,10 @@ err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters
     TRY(check_limits(&b));
     TRY(bind_select(&b, query_out->select));
     query_out->aggregates = query_out->select->aggregates_n > 0 || query_out->select->group_n > 0;
-    TRY(read_count(&b, &query_out->select->top, "SC2060", "TOP", &query_out->top));
-    TRY(read_count(&b, &query_out->select->offset, "SC2062", "OFFSET", &query_out->offset));
-    return read_count(&b, &query_out->select->limit, "SC2061", "LIMIT", &query_out->limit);
+    TRY(read_count(&b, &query_out->select->top, "SC2060", "The count value provided for a TOP clause must be an integer.",
+                   &query_out->top));
+    TRY(read_count(&b, &query_out->select->offset, "SC2062", "The OFFSET count value exceeds the maximum allowed value.",
+                   &query_out->offset));
+    return read_count(&b, &query_out->select->limit, "SC2061", "The LIMIT count value exceeds the maximum allowed value.",
+                      &query_out->limit);
 }

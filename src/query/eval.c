@@ -62,13 +62,9 @@ static truth compare(const query_value *a, const query_value *b, query_operator 
 
 /* ---- numbers ---- */
 
-static query_value finite(double number) {
-    return isfinite(number) ? value_number(number) : value_undefined();
-}
-
 /* As JavaScript does: modulo 2^32. */
 static int32_t to_int32(double number) {
-    double whole = fmod(trunc(number), 4294967296.0);
+    double whole = isfinite(number) ? fmod(trunc(number), 4294967296.0) : 0;
     return (int32_t)(uint32_t)(int64_t)(whole < 0 ? whole + 4294967296.0 : whole);
 }
 
@@ -91,22 +87,22 @@ static query_value bits(query_operator op, double x, double y) {
     }
 }
 
-static query_value arithmetic(query_runner *r, query_operator op, const query_value *a, const query_value *b) {
+static query_value arithmetic(query_operator op, const query_value *a, const query_value *b) {
     if (a->type != TYPE_NUMBER || b->type != TYPE_NUMBER) {
         return value_undefined();
     }
     double x = a->number, y = b->number;
     switch (op) {
     case OP_ADD:
-        return finite(x + y);
+        return value_number(x + y);
     case OP_SUBTRACT:
-        return finite(x - y);
+        return value_number(x - y);
     case OP_MULTIPLY:
-        return finite(x * y);
+        return value_number(x * y);
     case OP_DIVIDE:
-        return y == 0 ? fail(r, E_QUERY_DIVIDE) : finite(x / y);
+        return value_number(x / y);
     case OP_MODULO:
-        return y == 0 ? fail(r, E_QUERY_DIVIDE) : finite(fmod(x, y));
+        return value_number(fmod(x, y));
     default:
         return bits(op, x, y);
     }
@@ -116,7 +112,7 @@ static query_value concat(query_runner *r, const query_value *a, const query_val
     if (a->type != TYPE_STRING || b->type != TYPE_STRING) {
         return value_undefined();
     }
-    if (a->bytes.n + b->bytes.n > LIMIT_QUERY_STRING_BYTES) {
+    if (a->bytes.n + b->bytes.n > VALUE_BYTES_MAX) {
         return fail(r, E_QUERY_TOO_LONG);
     }
     char *p = arena_array(r->context.arena, char, a->bytes.n + b->bytes.n + 1);
@@ -167,7 +163,7 @@ static query_value eval_binary(query_runner *r, const query_expr *e) {
     case OP_CONCAT:
         return concat(r, &a, &b);
     default:
-        return arithmetic(r, e->op, &a, &b);
+        return arithmetic(e->op, &a, &b);
     }
 }
 
@@ -190,13 +186,33 @@ static query_value eval_in(query_runner *r, const query_expr *e) {
     return value_bool(found != e->negated);
 }
 
+static bool is_constant(const query_expr *e) {
+    return e->kind == EXPR_LITERAL || e->kind == EXPR_PARAMETER;
+}
+
+/* A pattern that is the same for all rows is compiled once. */
+static const query_like_pattern *like_pattern(query_runner *r, const query_expr *e, slice pattern, slice escape) {
+    const void **place = (const void **)(uintptr_t)e->prepared;
+    if (!r->context.keep || !is_constant(e->items[1]) || (e->items_n > 2 && !is_constant(e->items[2]))) {
+        return query_like_compile(r->context.arena, pattern, escape);
+    }
+    if (!*place) {
+        *place = query_like_compile(r->context.keep, pattern, escape);
+    }
+    return *place;
+}
+
 static query_value eval_like(query_runner *r, const query_expr *e) {
     query_value v = query_eval(r, e->items[0]), pattern = query_eval(r, e->items[1]);
     query_value escape = e->items_n > 2 ? query_eval(r, e->items[2]) : value_undefined();
     if (v.type != TYPE_STRING || pattern.type != TYPE_STRING) {
         return value_undefined();
     }
-    return value_bool(query_like(v.bytes, pattern.bytes, escape.type == TYPE_STRING ? escape.bytes : SLICE_EMPTY) != e->negated);
+    const query_like_pattern *compiled = like_pattern(r, e, pattern.bytes, escape.type == TYPE_STRING ? escape.bytes : SLICE_EMPTY);
+    if (!compiled) {
+        return value_undefined();
+    }
+    return value_bool(query_like_match(compiled, v.bytes, &r->steps) != e->negated);
 }
 
 /* ---- calls ---- */
@@ -239,21 +255,12 @@ static query_value eval_array(query_runner *r, const query_expr *e) {
     return value_array(r->context.arena, items, e->items_n);
 }
 
-static query_value finish_document(query_runner *r, bson_t *document, query_type type) {
-    slice bytes = arena_copy(r->context.arena, slice_of(bson_get_data(document), document->len));
-    bson_destroy(document);
-    return value_document(type, bytes);
-}
-
 static query_value eval_object(query_runner *r, const query_expr *e) {
-    bson_t document = BSON_INITIALIZER;
+    query_value *items = arena_array(r->context.arena, query_value, e->items_n + 1);
     for (size_t i = 0; i < e->items_n; i++) {
-        query_value v = query_eval(r, e->items[i]);
-        if (value_is_defined(&v)) {
-            value_append(&document, e->names[i].p ? e->names[i].p : "", (int)e->names[i].n, &v, false);
-        }
+        items[i] = query_eval(r, e->items[i]);
     }
-    return finish_document(r, &document, TYPE_OBJECT);
+    return value_object(r->context.arena, e->names, items, e->items_n);
 }
 
 /* ---- paths ---- */
@@ -292,25 +299,22 @@ static bool gather(void *context, const query_value *v) {
 }
 
 static query_value eval_subquery(query_runner *r, const query_expr *e) {
+    if (e->kind == EXPR_ALL) {
+        return value_bool(query_all_rows_pass(r, e->select));
+    }
     gathered g = {.runner = r, .first_only = e->kind == EXPR_EXISTS || e->kind == EXPR_FIRST};
     query_run_subquery(r, e->select, gather, &g);
-    bool all = true;
     switch (e->kind) {
     case EXPR_EXISTS:
         return value_bool(g.n > 0);
     case EXPR_ARRAY_OF:
         return value_array(r->context.arena, g.list, g.n);
-    case EXPR_ALL:
-        for (size_t i = 0; i < g.n; i++) {
-            all = all && value_is_true(&g.list[i]);
-        }
-        return value_bool(all);
     case EXPR_LAST:
         return g.n ? g.list[g.n - 1] : value_undefined();
     case EXPR_FIRST:
         return g.n ? g.list[0] : value_undefined();
     default:
-        return g.n == 1 ? g.list[0] : value_undefined();
+        return g.n > 1 ? fail(r, E_QUERY_CARDINALITY) : g.n ? g.list[0] : value_undefined();
     }
 }
 

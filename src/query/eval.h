@@ -21,6 +21,7 @@ typedef struct query_runner {
     op *op;
     err code; /* of what cannot be expressed as undefined: a division by zero, a failed UDF, too many steps; then values are undefined */
     query_value slots[QUERY_SLOTS_MAX];
+    const query_value *item;       /* of the row at top level: what FROM names */
     const query_value *aggregates; /* of the group being shown, by number; NULL: not grouped */
 } query_runner;
 
@@ -32,6 +33,9 @@ query_value query_eval(query_runner *r, const query_expr *e);
  * while the visitor runs; it returns false to stop. */
 typedef bool (*query_row)(void *context);
 void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context);
+
+/* ALL(SELECT …): no row of its sources fails its WHERE. */
+bool query_all_rows_pass(query_runner *r, const query_select *s);
 
 /* The value of a row: SELECT VALUE's, or an object of the columns; undefined: the row has none. */
 query_value query_project(query_runner *r, const query_select *s);

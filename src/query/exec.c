@@ -190,6 +190,9 @@ static err run_groups(exec *x) {
     item_cursor all = *p->cursor;
     x->groups = query_groups_new(&x->keep, x->select);
     x->on_row = group_row;
+    if (x->select->sources_n == 0) {
+        query_each_row(&x->runner, x->select, NULL, group_row, x);
+    }
     TRY(read_items(x, &all, false));
     arena_reset(&x->row_arena);
     shown s = {x, 0, p->position.given + p->position.skipped};
@@ -363,7 +366,8 @@ static bool show_row(void *context) {
         return true;
     }
     query_value v = query_project(&x->runner, x->select);
-    s->go_on = x->runner.code == OK && (!value_is_defined(&v) || give_row(x, &v));
+    bool wanted = value_is_defined(&v) && (!x->select->distinct || is_new(x, &v));
+    s->go_on = x->runner.code == OK && (!wanted || give_row(x, &v));
     return false;
 }
 
@@ -448,9 +452,11 @@ static void keep_position(exec *x) {
 
 /* Without FROM there is one row, and no item. */
 static err run_without_items(exec *x) {
-    x->on_row = stream_row;
-    query_each_row(&x->runner, x->select, NULL, stream_row, x);
     x->page->cursor->n = 0;
+    if (x->page->query->aggregates) {
+        return run_groups(x);
+    }
+    query_each_row(&x->runner, x->select, NULL, stream_row, x);
     return x->runner.code;
 }
 
@@ -459,6 +465,7 @@ err query_run_page(query_page *p) {
     int64_t begun = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
+    x.runner.context.keep = &x.keep;
     op_charge(p->op, CHARGE_QUERY);
     err code = x.select->sources_n == 0 ? run_without_items(&x)
                : p->query->aggregates   ? run_groups(&x)

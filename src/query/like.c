@@ -243,7 +243,8 @@ static const char *candidate(matcher *m, const segment *s, const char *p) {
     if (first->kind != TOKEN_TEXT) {
         return p < m->end ? p : NULL;
     }
-    const char *at = (size_t)(m->end - p) < first->text.n ? NULL : memmem(p, (size_t)(m->end - p), first->text.p, first->text.n);
+    size_t found = text_find(slice_of(p, (size_t)(m->end - p)), first->text);
+    const char *at = found == SIZE_MAX ? NULL : p + found;
     spend(m, (uint64_t)((at ? at : m->end) - p) / 64);
     return at;
 }

@@ -173,22 +173,22 @@ static void add_bounds(buf *out, const query *q) {
 
 /* ---- the rewrites ---- */
 
+/* WHERE ({filter}), WHERE (w AND ({filter})), and around either (… AND IS_DEFINED(x)). */
 static void add_order_where(buf *out, const query_select *s) {
     bool defined = s->value && !s->star;
-    buf_add_lit(out, "\nWHERE ");
+    buf_add_slice(out, defined ? SLICE_LIT("\nWHERE (") : SLICE_LIT("\nWHERE "));
     if (s->where) {
-        buf_add_lit(out, "((");
+        buf_add_byte(out, '(');
         query_print_expr(out, s->where);
-        buf_add_lit(out, ") AND (" ORDER_FILTER ")");
+        buf_add_lit(out, " AND (" ORDER_FILTER "))");
     } else {
-        buf_add_lit(out, "(" ORDER_FILTER);
+        buf_add_lit(out, "(" ORDER_FILTER ")");
     }
     if (defined) {
         buf_add_lit(out, " AND IS_DEFINED(");
         query_print_expr(out, s->columns[0].expr);
-        buf_add_byte(out, ')');
+        buf_add_lit(out, "))");
     }
-    buf_add_byte(out, ')');
 }
 
 static void rewrite_order(buf *out, const query *q) {
@@ -209,7 +209,7 @@ static void rewrite_order(buf *out, const query *q) {
     for (size_t i = 0; i < s->order_n; i++) {
         buf_add_slice(out, i ? SLICE_LIT(", ") : SLICE_EMPTY);
         query_print_expr(out, s->order[i].expr);
-        buf_add_slice(out, s->order[i].descending ? SLICE_LIT(" DESC") : SLICE_EMPTY);
+        buf_add_slice(out, s->order[i].descending ? SLICE_LIT(" DESC") : s->order[i].direction_given ? SLICE_LIT(" ASC") : SLICE_EMPTY);
     }
     add_bounds(out, q);
 }

@@ -7,10 +7,10 @@
 typedef struct rows {
     query_runner *runner;
     const query_select *select;
-    const query_value *item;
     query_row visit;
     void *context;
-    size_t at; /* the source being bound */
+    size_t at;   /* the source being bound */
+    bool others; /* rows for which WHERE is false, instead */
 } rows;
 
 static bool each_source(rows *w);
@@ -19,7 +19,8 @@ static bool end_of_sources(const rows *w) {
     query_runner *r = w->runner;
     if (w->select->where) {
         query_value passed = query_eval(r, w->select->where);
-        if (!value_is_true(&passed)) {
+        bool wanted = w->others ? passed.type == TYPE_BOOL && !passed.truth : value_is_true(&passed);
+        if (!wanted) {
             return r->code == OK;
         }
     }
@@ -35,11 +36,8 @@ static bool with_value(rows *w, query_value v) {
 
 /* What FROM names: the item, an alias, or a path below one. */
 static query_value from_value(const rows *w, const query_expr *e) {
-    if (!e) {
-        return w->item ? *w->item : value_undefined();
-    }
-    if (e->kind == EXPR_NAME && e->slot < 0) {
-        return w->item ? *w->item : value_undefined();
+    if (!e || (e->kind == EXPR_NAME && e->slot < 0)) {
+        return w->runner->item ? *w->runner->item : value_undefined();
     }
     if (e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX) {
         query_value inner = from_value(w, e->items[0]);
@@ -82,6 +80,12 @@ static bool each_nested(void *context, const query_value *v) {
     return n->go_on;
 }
 
+static bool each_nested_element(void *context, const query_value *v) {
+    nested *n = context;
+    n->go_on = each_element(n->rows, v);
+    return n->go_on;
+}
+
 static bool each_source(rows *w) {
     if (w->at == w->select->sources_n) {
         return end_of_sources(w);
@@ -92,6 +96,11 @@ static bool each_source(rows *w) {
         query_run_subquery(w->runner, source->select, each_nested, &n);
         return n.go_on;
     }
+    if (source->kind == SOURCE_ITEMS && source->from->kind == EXPR_SUBQUERY) { /* the elements of its rows */
+        nested n = {w, true};
+        query_run_subquery(w->runner, source->from->select, each_nested_element, &n);
+        return n.go_on;
+    }
     query_value v = from_value(w, source->from);
     if (source->kind == SOURCE_ITEMS) {
         return each_element(w, &v);
@@ -100,23 +109,39 @@ static bool each_source(rows *w) {
 }
 
 void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context) {
-    rows w = {.runner = r, .select = s, .item = item, .visit = visit, .context = context};
+    rows w = {.runner = r, .select = s, .visit = visit, .context = context};
+    if (item) {
+        r->item = item;
+    }
     each_source(&w);
+}
+
+static bool found_one(void *context) {
+    *(bool *)context = true;
+    return false;
+}
+
+bool query_all_rows_pass(query_runner *r, const query_select *s) {
+    bool failed = false;
+    rows w = {.runner = r, .select = s, .visit = found_one, .context = &failed, .others = true};
+    if (s->where) {
+        each_source(&w);
+    }
+    return !failed;
 }
 
 /* ---- what a row comes to ---- */
 
+/* SELECT * over JOINs: an object of the aliases. */
 static query_value project_star(query_runner *r, const query_select *s) {
+    slice names[QUERY_SLOTS_MAX];
     if (s->sources_n == 1) {
         return r->slots[s->first_slot];
     }
-    bson_t document = BSON_INITIALIZER; /* SELECT * over JOINs: an object of the aliases */
     for (size_t i = 0; i < s->sources_n; i++) {
-        value_append(&document, s->sources[i].alias.p, (int)s->sources[i].alias.n, &r->slots[s->first_slot + (int)i], false);
+        names[i] = s->sources[i].alias;
     }
-    slice bytes = arena_copy(r->context.arena, slice_of(bson_get_data(&document), document.len));
-    bson_destroy(&document);
-    return value_document(TYPE_OBJECT, bytes);
+    return value_object(r->context.arena, names, &r->slots[s->first_slot], s->sources_n);
 }
 
 query_value query_project(query_runner *r, const query_select *s) {
@@ -126,16 +151,13 @@ query_value query_project(query_runner *r, const query_select *s) {
     if (s->value) {
         return query_eval(r, s->columns[0].expr);
     }
-    bson_t document = BSON_INITIALIZER;
+    slice *names = arena_array(r->context.arena, slice, s->columns_n + 1);
+    query_value *values = arena_array(r->context.arena, query_value, s->columns_n + 1);
     for (size_t i = 0; i < s->columns_n; i++) {
-        query_value v = query_eval(r, s->columns[i].expr);
-        if (value_is_defined(&v)) {
-            value_append(&document, s->columns[i].alias.p ? s->columns[i].alias.p : "", (int)s->columns[i].alias.n, &v, false);
-        }
+        names[i] = s->columns[i].alias;
+        values[i] = query_eval(r, s->columns[i].expr);
     }
-    slice bytes = arena_copy(r->context.arena, slice_of(bson_get_data(&document), document.len));
-    bson_destroy(&document);
-    return value_document(TYPE_OBJECT, bytes);
+    return value_object(r->context.arena, names, values, s->columns_n);
 }
 
 /* ---- subqueries ---- */

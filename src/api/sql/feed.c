@@ -124,26 +124,28 @@ void sql_item_list(sql_request *q) {
     code == OK ? net_work_start(q->http->loop, &f->work, make_page, answer) : sql_fail(q, code);
 }
 
-static err prepare_query(feed *f, bool *whole_out) {
+/* A query that names nothing but ids and whole partition keys, as SDKs write for read-many. */
+static bool prepare_read_many(feed *f) {
     sql_request *q = f->q;
     query_filter filter;
-    if (sql_flag(q, FIELD_IS_QUERY_PLAN)) {
-        return op_fail(&q->op, E_BAD_REQUEST, "Query plans are not supported until the query language is there.");
-    }
-    TRY(query_filter_read(q, &filter));
-    *whole_out = filter.root == NULL;
-    TRY(prepare_list(f));
-    if (*whole_out) {
-        return OK;
+    if (sql_flag(q, FIELD_IS_QUERY_PLAN) || sql_has(q, FIELD_CONTINUATION) || query_filter_read(q, &filter) != OK || !filter.root ||
+        prepare_list(f) != OK) {
+        return false;
     }
     f->max = LIMIT_PAGE_ITEMS_MAX * 4;
-    return query_filter_keys(q, &filter, &f->keys, &f->keys_n);
+    return query_filter_keys(q, &filter, &f->keys, &f->keys_n) == OK;
 }
 
-/* SELECT * FROM c is the feed; conditions that name ids and keys are read-many. */
 void sql_item_query(sql_request *q) {
     feed *f = make_feed(q);
-    bool whole = false;
-    err code = prepare_query(f, &whole);
-    code == OK ? net_work_start(q->http->loop, &f->work, whole ? make_page : read_many, answer) : sql_fail(q, code);
+    if (prepare_read_many(f)) {
+        net_work_start(q->http->loop, &f->work, read_many, answer);
+        return;
+    }
+    q->op.detail_n = 0;
+    if (q->container) {
+        container_give(q->container);
+        q->container = NULL;
+    }
+    sql_query(q);
 }

@@ -34,6 +34,9 @@
     X(MIGRATE_TO_MANUAL, "x-ms-cosmos-migrate-offer-to-manual-throughput")                                                                 \
     X(MIGRATE_TO_AUTOPILOT, "x-ms-cosmos-migrate-offer-to-autopilot")                                                                      \
     X(A_IM, "a-im")                                                                                                                        \
+    X(CROSS_PARTITION, "x-ms-documentdb-query-enablecrosspartition")                                                                       \
+    X(QUERY_FEATURES, "x-ms-cosmos-supported-query-features")                                                                              \
+    X(QUERY_METRICS, "x-ms-documentdb-populatequerymetrics")                                                                               \
     X(STATISTICS, "x-ms-documentdb-populatepartitionstatistics")                                                                           \
     X(PRIORITY, "x-ms-cosmos-priority-level")                                                                                              \
     X(THROUGHPUT_BUCKET, "x-ms-cosmos-throughput-bucket")

@@ -62,8 +62,18 @@ static double speed(geo_vector from, geo_vector across, double angle) {
     return sqrt(EQUATOR * EQUATOR * (d.x * d.x + d.y * d.y) + b * b * d.z * d.z);
 }
 
+/* Between opposite points, over a pole. */
+static geo_vector plane_of(geo_vector from, geo_vector to) {
+    const geo_vector north = {0, 0, 1}, greenwich = {1, 0, 0};
+    geo_vector normal = geo_cross(from, to);
+    if (geo_length(normal) > 1e-15) {
+        return geo_unit(normal);
+    }
+    return geo_unit(geo_cross(from, fabs(from.z) < 0.9 ? north : greenwich));
+}
+
 static double arc_length(geo_vector from, geo_vector to) {
-    geo_vector normal = geo_unit(geo_cross(from, to));
+    geo_vector normal = plane_of(from, to);
     geo_vector across = geo_cross(normal, from);
     double angle = atan2(geo_dot(across, to), geo_dot(from, to)), total = 0;
     enum { PIECES = 4 };
@@ -250,40 +260,82 @@ static double belt(double sin_reduced) {
     return b * b / 2 * (s / (1 - e2 * s * s) + atanh(e * s) / e);
 }
 
-/* The belt below an edge (towards the equator), seen from the pole it is nearer to, where nothing is steep: the cap above it is integrated.
- */
-static double cap_below(const geo_edge *e, double from, double to, double pole) {
+/* The integral, by longitude, of how much higher than a given belt the one below a piece of an edge is. */
+static double above(const geo_edge *e, double from, double to, double base) {
     double half = (to - from) / 2, centre = (to + from) / 2, total = 0;
     for (size_t i = 0; i < 2 * RULE; i++) {
         geo_vector p = geo_along(e, centre + half * (i % 2 ? rule_at[i / 2] : -rule_at[i / 2]));
         double across = p.x * p.x + p.y * p.y;
-        total += across > 0 ? half * rule_weight[i / 2] * (belt(p.z) - pole) * e->normal.z / across : 0;
+        total += across > 0 ? half * rule_weight[i / 2] * (belt(p.z) - base) * e->normal.z / across : 0;
     }
     return total;
 }
 
-/* The integral of the belt's height along an edge by longitude, and the longitude passed. */
-static double edge_belt(const geo_edge *e, double *turn) {
+static bool is_pole(geo_vector p) {
+    return p.x * p.x + p.y * p.y < 1e-24;
+}
+
+/* Into how many pieces an edge is cut, none of them ending at a pole that the edge passes. */
+static int pieces_of(const geo_edge *e) {
     const double piece_most = 0.1;
-    int pieces = (int)ceil(e->angle / piece_most);
+    for (int n = (int)ceil(e->angle / piece_most);; n++) {
+        bool at_pole = false;
+        for (int i = 1; i < n; i++) {
+            at_pole |= is_pole(geo_along(e, e->angle * i / n));
+        }
+        if (!at_pole) {
+            return n;
+        }
+    }
+}
+
+/* How far the longitude turns between two places that are not far apart; at a pole it does not. */
+static double longitudes_between(geo_vector a, geo_vector b) {
+    return is_pole(a) || is_pole(b) ? 0 : atan2(a.x * b.y - a.y * b.x, a.x * b.x + a.y * b.y);
+}
+
+static bool comes_near_pole(const geo_ring *ring) {
+    for (size_t i = 0; i < ring->edges_n; i++) {
+        const geo_edge *e = &ring->edges[i];
+        for (int k = 0, n = pieces_of(e); k < n; k++) {
+            if (fabs(geo_along(e, e->angle * k / n).z) > 0.98) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The integral of the belt below an edge by longitude, and the longitude passed. Near a pole, where longitudes run fast, what is missing to
+ * the pole's own belt is integrated, since it is nearly nothing there; elsewhere what is there above some place of the ring, since the ring
+ * may be small. */
+static double edge_belt(const geo_edge *e, bool near_pole, double base, double *turn) {
     double total = 0;
-    for (int i = 0; i < pieces; i++) {
-        double from = e->angle * i / pieces, to = e->angle * (i + 1) / pieces;
+    for (int i = 0, n = pieces_of(e); i < n; i++) {
+        double from = e->angle * i / n, to = e->angle * (i + 1) / n;
         geo_vector a = geo_along(e, from), b = geo_along(e, to);
-        double longitudes = atan2(a.x * b.y - a.y * b.x, a.x * b.x + a.y * b.y);
+        double longitudes = longitudes_between(a, b);
         double pole = belt(a.z + b.z >= 0 ? 1 : -1);
-        total += cap_below(e, from, to, pole) + pole * longitudes;
+        total += near_pole ? above(e, from, to, pole) + pole * longitudes : above(e, from, to, base);
         *turn += longitudes;
     }
     return total;
 }
 
 double geo_ring_area(const geo_ring *ring) {
-    double half_earth = 2 * M_PI * belt(1), total = 0, turn = 0;
+    double half_earth = 2 * M_PI * belt(1), base = belt(ring->points[0].v.z), total = 0, turn = 0;
+    bool near_pole = comes_near_pole(ring);
     for (size_t i = 0; i < ring->edges_n; i++) {
-        total -= edge_belt(&ring->edges[i], &turn);
+        const geo_edge *e = &ring->edges[i], *next = &ring->edges[(i + 1) % ring->edges_n];
+        total -= edge_belt(e, near_pole, base, &turn);
+        if (is_pole(e->to->v)) { /* a corner there: the longitude changes without a step being made */
+            double longitudes = longitudes_between(e->from->v, next->to->v);
+            total -= belt(e->to->v.z) * longitudes;
+            turn += longitudes;
+        }
     }
-    total += round(turn / (2 * M_PI)) * half_earth;
+    double turns = round(turn / (2 * M_PI)); /* around the axis */
+    total += turns * (half_earth - (near_pole ? 0 : 2 * M_PI * base));
     total = fmod(total, 2 * half_earth);
     return total < 0 ? total + 2 * half_earth : total;
 }

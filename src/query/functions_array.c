@@ -56,6 +56,55 @@ static query_value array_slice(query_context *c, const query_value *args, size_t
     return value_array(c->arena, list + start, (size_t)length);
 }
 
+/* ---- sets ---- */
+
+/* Values without doubles, in the order they came; found by hash. */
+typedef struct value_set {
+    query_value *list;
+    uint64_t *hashes;
+    size_t n;
+    uint32_t *slots; /* index + 1 into the list; 0: free */
+    size_t slots_n;  /* a power of two, at least twice the values */
+    uint64_t seed;   /* nobody outside knows it */
+} value_set;
+
+static bool set_init(query_context *c, arena *a, value_set *s, size_t most) {
+    s->n = 0;
+    s->seed = c->random ? *c->random : 0;
+    for (s->slots_n = 8; s->slots_n < 2 * most; s->slots_n *= 2) {
+    }
+    if (!function_spend_bytes(c, most * (sizeof *s->list + sizeof *s->hashes) + s->slots_n * sizeof *s->slots)) {
+        return false;
+    }
+    s->list = arena_alloc(a, (most + 1) * sizeof *s->list);
+    s->hashes = arena_alloc(a, (most + 1) * sizeof *s->hashes);
+    s->slots = arena_array(a, uint32_t, s->slots_n);
+    return true;
+}
+
+/* Where a value is, or would be. */
+static size_t set_slot(const value_set *s, const query_value *v, uint64_t hash) {
+    size_t at = hash & (s->slots_n - 1);
+    while (s->slots[at] && !(s->hashes[s->slots[at] - 1] == hash && value_equal(&s->list[s->slots[at] - 1], v))) {
+        at = (at + 1) & (s->slots_n - 1);
+    }
+    return at;
+}
+
+static bool set_has(const value_set *s, const query_value *v) {
+    return s->slots[set_slot(s, v, value_hash(v, s->seed))] != 0;
+}
+
+static void set_add(value_set *s, const query_value *v) {
+    uint64_t hash = value_hash(v, s->seed);
+    size_t at = set_slot(s, v, hash);
+    if (s->slots[at] == 0) {
+        s->list[s->n] = *v;
+        s->hashes[s->n] = hash;
+        s->slots[at] = (uint32_t)++s->n;
+    }
+}
+
 /* ---- whether a value is there ---- */
 
 /* Each property of `part` is one of `object` with an equal value. */
@@ -96,13 +145,49 @@ static bool contains(query_context *c, const query_value *array, const query_val
     return false;
 }
 
+/* The array of a call when it is long, as a set. Queries that name many values do so in each row, so the first row's is kept. */
+typedef struct known_array {
+    slice bytes;
+    value_set set;
+} known_array;
+
+static known_array *know(query_context *c, const query_value *array, size_t n) {
+    known_array *known = arena_new(c->keep, known_array);
+    if (!set_init(c, c->keep, &known->set, n)) {
+        return known; /* of no bytes: no array is this one */
+    }
+    query_value kept = value_keep(c->keep, array);
+    known->bytes = kept.bytes;
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, kept.bytes); doc_walk_next(&w, &e);) {
+        query_value each = value_of_element(&e);
+        set_add(&known->set, &each);
+    }
+    return known;
+}
+
+/* NULL: it is not the one that is known. */
+static const value_set *known_set(query_context *c, const query_value *array) {
+    enum { FEW_BYTES = 256 };
+    if (!c->prepared || !c->keep || array->bytes.n < FEW_BYTES) {
+        return NULL;
+    }
+    if (!*c->prepared) {
+        *c->prepared = know(c, array, value_length(array));
+    }
+    const known_array *known = *c->prepared;
+    return slice_eq(known->bytes, array->bytes) && function_spend(c, array->bytes.n / 256) ? &known->set : NULL;
+}
+
 static query_value array_contains(query_context *c, const query_value *args, size_t n) {
     bool partly = n > 2 && value_is_true(&args[2]);
     if (args[0].type != TYPE_ARRAY || !value_is_defined(&args[1]) || (n > 2 && args[2].type != TYPE_BOOL && value_is_defined(&args[2]))) {
         return value_undefined();
     }
     query_value wanted = value_plain(c->arena, &args[1]);
-    return value_bool(contains(c, &args[0], &wanted, partly));
+    const value_set *set = partly ? NULL : known_set(c, &args[0]);
+    return value_bool(set ? set_has(set, &wanted) : contains(c, &args[0], &wanted, partly));
 }
 
 /* As a chain of ARRAY_CONTAINS joined by OR (any) or AND: an undefined one decides only when no other does. */
@@ -227,54 +312,7 @@ static query_value array_min(query_context *c, const query_value *args, size_t n
     return extreme(c, &args[0], -1);
 }
 
-/* ---- sets ---- */
-
-/* Values without doubles, in the order they came; found by hash. */
-typedef struct value_set {
-    query_value *list;
-    uint64_t *hashes;
-    size_t n;
-    uint32_t *slots; /* index + 1 into the list; 0: free */
-    size_t slots_n;  /* a power of two, at least twice the values */
-    uint64_t seed;   /* nobody outside knows it */
-} value_set;
-
-static bool set_init(query_context *c, value_set *s, size_t most) {
-    s->n = 0;
-    s->seed = c->random ? *c->random : 0;
-    for (s->slots_n = 8; s->slots_n < 2 * most; s->slots_n *= 2) {
-    }
-    if (!function_spend_bytes(c, most * (sizeof *s->list + sizeof *s->hashes) + s->slots_n * sizeof *s->slots)) {
-        return false;
-    }
-    s->list = arena_alloc(c->arena, (most + 1) * sizeof *s->list);
-    s->hashes = arena_alloc(c->arena, (most + 1) * sizeof *s->hashes);
-    s->slots = arena_array(c->arena, uint32_t, s->slots_n);
-    return true;
-}
-
-/* Where a value is, or would be. */
-static size_t set_slot(const value_set *s, const query_value *v, uint64_t hash) {
-    size_t at = hash & (s->slots_n - 1);
-    while (s->slots[at] && !(s->hashes[s->slots[at] - 1] == hash && value_equal(&s->list[s->slots[at] - 1], v))) {
-        at = (at + 1) & (s->slots_n - 1);
-    }
-    return at;
-}
-
-static bool set_has(const value_set *s, const query_value *v) {
-    return s->slots[set_slot(s, v, value_hash(v, s->seed))] != 0;
-}
-
-static void set_add(value_set *s, const query_value *v) {
-    uint64_t hash = value_hash(v, s->seed);
-    size_t at = set_slot(s, v, hash);
-    if (s->slots[at] == 0) {
-        s->list[s->n] = *v;
-        s->hashes[s->n] = hash;
-        s->slots[at] = (uint32_t)++s->n;
-    }
-}
+/* ---- operations on sets ---- */
 
 /* Adds those of an array that are in `also`, and not in `but` (either may be NULL). */
 static void set_add_all(value_set *s, const query_value *array, const value_set *also, const value_set *but) {
@@ -298,8 +336,8 @@ static bool sets_init(query_context *c, const query_value *args, two_sets *sets)
         return false;
     }
     size_t a = value_length(&args[0]), b = value_length(&args[1]);
-    if (!set_init(c, &sets->first, a) || !set_init(c, &sets->second, b) || !set_init(c, &sets->result, a + b) ||
-        !function_spend(c, (args[0].bytes.n + args[1].bytes.n) / 8)) {
+    if (!set_init(c, c->arena, &sets->first, a) || !set_init(c, c->arena, &sets->second, b) ||
+        !set_init(c, c->arena, &sets->result, a + b) || !function_spend(c, (args[0].bytes.n + args[1].bytes.n) / 8)) {
         return false;
     }
     set_add_all(&sets->first, &args[0], NULL, NULL);

@@ -231,7 +231,8 @@ void search_count(arena *a, search_language language, slice text, const search_p
     uint64_t *states = arena_array(a, uint64_t, n + 1);
     memset(counts_out, 0, n * sizeof *counts_out);
     *length_out = 0;
-    arena terms = arena_init(); /* of a text there may be many, and none is kept */
+    char first[2048];
+    arena terms = {.at = first, .end = first + sizeof first}; /* of a text there may be many, and none is kept */
     search_words w = search_words_of(&terms, language, text);
     for (slice term; search_next(&w, &term) && spend(steps, 20 + n); ++*length_out) {
         for (size_t i = 0; i < n; i++) {
@@ -283,22 +284,43 @@ bool search_distance_named(slice name, search_distance *distance_out) {
     return false;
 }
 
-bool search_vector_of(arena *a, const query_value *v, double **numbers_out, size_t *n_out) {
-    size_t n = value_length(v);
-    *n_out = 0;
-    if (n == 0) {
+/* The doubles that arrays are mostly full of, without a look at their keys, which are their indexes: one step, or none. */
+static bool next_double(doc_walk *w, size_t digits, double *number_out) {
+    if (*w->at != BSON_TYPE_DOUBLE || (size_t)(w->end - w->at) < 1 + digits + 1 + 8) {
         return false;
     }
-    *numbers_out = arena_alloc(a, n * sizeof **numbers_out);
+    const char *value = w->at + 1 + digits + 1;
+    if (value[-1] != 0 || value[-2] == 0) {
+        return false;
+    }
+    *number_out = doc_load_double(value);
+    w->at = value + 8;
+    return true;
+}
+
+bool search_vector_of(arena *a, const query_value *v, double **numbers_out, size_t *n_out) {
+    enum { ELEMENT_BYTES_MIN = 1 + 2 + 4 };
     doc_walk w;
     doc_element e;
-    for (doc_walk_init(&w, v->bytes); doc_walk_next(&w, &e);) {
-        if (!doc_is_number(e.type)) {
+    *n_out = 0;
+    if (v->type != TYPE_ARRAY || !doc_walk_init(&w, v->bytes)) {
+        return false;
+    }
+    double *numbers = *numbers_out = arena_alloc(a, (v->bytes.n / ELEMENT_BYTES_MIN + 1) * sizeof *numbers);
+    for (size_t digits = 1, more = 10; w.at < w.end; ++*n_out) {
+        if (*n_out == more) {
+            digits++;
+            more *= 10;
+        }
+        if (next_double(&w, digits, &numbers[*n_out])) {
+            continue;
+        }
+        if (!doc_walk_next(&w, &e) || !doc_is_number(e.type)) {
             return false;
         }
-        (*numbers_out)[(*n_out)++] = value_of_element(&e).number;
+        numbers[*n_out] = value_of_element(&e).number;
     }
-    return true;
+    return *n_out > 0;
 }
 
 static double dot(const double *a, const double *b, size_t n) {

@@ -932,6 +932,10 @@ static void functions_are_found_in_any_case(void **state) {
 
 /* ---- what is prepared ---- */
 
+#define LONG_ARRAY                                                                                                                         \
+    "['a text', 'another', 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29.0, "        \
+    "{'a': [1.0]}, null, null]"
+
 /* The same call in row after row, its other arguments changing and not: as if each were the first. */
 static void prepared_patterns_are_only_used_for_themselves(void **state) {
     static const struct {
@@ -941,6 +945,9 @@ static void prepared_patterns_are_only_used_for_themselves(void **state) {
         {"RegexMatch", {"'abc', '('", "'abc', 'b'", "'abc', '('", "'abc', 'c'"}, {"undefined", "true", "undefined", "true"}},
         {"FullTextContains", {"'red fox', 'fox'", "'red fox', 'cat'", "'cat', 'fox'", "'fox', 'fox'"}, {"true", "false", "false", "true"}},
         {"VectorDistance", {"[1, 0], [1, 0]", "[1, 0], [0, 1]", "[0, 1], [1, 0]", "[2, 0], [1, 0]"}, {"1", "0", "0", "1"}},
+        {"ARRAY_CONTAINS",
+         {LONG_ARRAY ", 29", LONG_ARRAY ", '29'", "[1, 2, 3], 29", LONG_ARRAY ", {'a': [1]}"},
+         {"true", "false", "false", "true"}},
         {"ST_DISTANCE",
          {"{type: 'Point', coordinates: [0, 0]}, {type: 'Point', coordinates: [0, 0]}",
           "{type: 'Point', coordinates: [0, 0]}, {type: 'Point', coordinates: [0, 95]}",
@@ -961,9 +968,9 @@ static void prepared_patterns_are_only_used_for_themselves(void **state) {
             if (!value_equal(&got, &expected)) {
                 fail_msg("%s(%s) in row %zu", cases[i].name, cases[i].rows[j % 4], j);
             }
-            assert_non_null(prepared);
             arena_reset(&row);
         }
+        assert_non_null(prepared);
         arena_reset(&keep);
     }
 }

@@ -150,8 +150,10 @@ static slice fold(arena *a, slice run) {
 
 bool search_next(search_words *w, slice *term_out) {
     slice run;
+    w->places = 0;
     while (w->rest.n && next_run(&w->rest, &run)) {
         slice word = fold(w->arena, run);
+        w->places++;
         if (w->language != SEARCH_ENGLISH || !is_usual(word)) {
             *term_out = stem(w->arena, w->language, word);
             return true;
@@ -163,17 +165,22 @@ bool search_next(search_words *w, slice *term_out) {
 /* ---- phrases ---- */
 
 bool search_phrase_of(arena *a, search_language language, slice text, unsigned distance, search_phrase *phrase_out) {
-    slice terms[SEARCH_PHRASE_MAX], term;
+    slice terms[SEARCH_PHRASE_MAX] = {0}, term;
     size_t n = 0;
     search_words w = search_words_of(a, language, text);
     while (search_next(&w, &term)) {
-        if (n == SEARCH_PHRASE_MAX) {
+        size_t at = n ? n - 1 + w.places : 0; /* words left out before the first do not count */
+        if (at >= SEARCH_PHRASE_MAX) {
             return false;
         }
-        terms[n++] = term;
+        terms[at] = term;
+        n = at + 1;
     }
     *phrase_out = (search_phrase){.terms = arena_alloc(a, (n + 1) * sizeof *terms), .terms_n = n, .distance = distance};
     memcpy(phrase_out->terms, terms, n * sizeof *terms);
+    for (size_t i = 0; i < n; i++) {
+        phrase_out->gaps |= (uint64_t)(terms[i].n == 0) << i;
+    }
     return true;
 }
 
@@ -207,11 +214,16 @@ static bool is_near(slice a, slice b, unsigned most) {
     return row[b.n] <= most;
 }
 
-/* One more term of the text: bit i of `state` says that the last i + 1 terms are the first of the phrase. True at its end. */
-static bool phrase_step(const search_phrase *p, uint64_t *state, slice term) {
-    uint64_t fits = 0, open = *state << 1 | 1;
+/* One more term of the text, `places` after the one before: bit i of `state` says that the text up to there is the phrase up to place i.
+ * True at the phrase's end. */
+static bool phrase_step(const search_phrase *p, uint64_t *state, slice term, unsigned places) {
+    uint64_t fits = 0;
+    for (; places > 1 && *state; places--) { /* words left out of the text: they fit what is left out of the phrase */
+        *state = *state << 1 & p->gaps;
+    }
+    uint64_t open = *state << 1 | 1;
     for (size_t i = 0; i < p->terms_n; i++) {
-        if (open >> i & 1 && is_near(p->terms[i], term, p->distance)) {
+        if (open >> i & 1 && (p->gaps >> i & 1 || is_near(p->terms[i], term, p->distance))) {
             fits |= (uint64_t)1 << i;
         }
     }
@@ -236,7 +248,7 @@ void search_count(arena *a, search_language language, slice text, const search_p
     search_words w = search_words_of(&terms, language, text);
     for (slice term; search_next(&w, &term) && spend(steps, 20 + n); ++*length_out) {
         for (size_t i = 0; i < n; i++) {
-            counts_out[i] += phrase_step(&phrases[i], &states[i], term);
+            counts_out[i] += phrase_step(&phrases[i], &states[i], term, w.places);
         }
         if (*length_out % 256 == 255) {
             arena_reset(&terms);

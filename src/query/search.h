@@ -23,11 +23,12 @@ bool search_language_of(slice name, search_language *language_out); /* en-US, de
 typedef struct search_words {
     slice rest;
     search_language language;
-    arena *arena; /* terms are made here */
+    arena *arena;    /* terms are made here */
+    unsigned places; /* from the term before to the last one: 1, and 1 more for each word left out between them */
 } search_words;
 
 static inline search_words search_words_of(arena *a, search_language language, slice text) {
-    return (search_words){text, language, a};
+    return (search_words){text, language, a, 0};
 }
 
 bool search_next(search_words *w, slice *term_out);
@@ -37,12 +38,13 @@ bool search_next(search_words *w, slice *term_out);
 enum { SEARCH_PHRASE_MAX = 64, SEARCH_DISTANCE_MAX = 2 };
 
 typedef struct search_phrase {
-    slice *terms;
+    slice *terms;      /* one for each place; empty: a word that is left out, where any may stand */
     size_t terms_n;    /* 0: nothing but words that are left out; it is never found */
+    uint64_t gaps;     /* a bit for each place without a term */
     unsigned distance; /* how many letters of each term may differ */
 } search_phrase;
 
-/* False: it has more than SEARCH_PHRASE_MAX terms. */
+/* False: it has more than SEARCH_PHRASE_MAX words. */
 bool search_phrase_of(arena *a, search_language language, slice text, unsigned distance, search_phrase *phrase_out);
 
 /* How often each phrase is in a text, and how many terms that has. `steps` is counted down and may be NULL. */

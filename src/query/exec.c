@@ -399,6 +399,9 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
 
 static err show_all_ordered(exec *x) {
     query_page *p = x->page;
+    if (x->rows_n == 0) {
+        return OK;
+    }
     qsort_r(x->rows, x->rows_n, sizeof *x->rows, sort_order, (void *)(uintptr_t)x->select);
     for (size_t i = 0; i < x->rows_n; i++) {
         bool go_on;
@@ -465,7 +468,7 @@ err query_run_page(query_page *p) {
     int64_t begun = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
-    x.runner.context.keep = &x.keep;
+    x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
     op_charge(p->op, CHARGE_QUERY);
     err code = x.select->sources_n == 0 ? run_without_items(&x)
                : p->query->aggregates   ? run_groups(&x)

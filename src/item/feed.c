@@ -273,6 +273,8 @@ static err read_range(page *p) {
         return OK;
     }
     TRY(code);
+    op_charge(p->op, p->cursor->entry_charge);
+    p->cursor->entry_charge = 0;
     code = p->cursor->partition ? read_partition(p) : read_stretch(p);
     settle(p, before);
     return code;

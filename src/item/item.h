@@ -154,6 +154,7 @@ typedef struct item_cursor {
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     size_t n;                  /* 0: all was read */
     bool unpriced;             /* the visitor adds the charge itself */
+    double entry_charge;       /* taken once, with the first range that admits the feed */
     item_stretch stretches[ITEM_STRETCHES_MAX];
 } item_cursor;
 

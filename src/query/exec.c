@@ -139,6 +139,7 @@ static err read_items(exec *x, item_cursor *cursor, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
     cursor->unpriced = true;
+    cursor->entry_charge = CHARGE_QUERY;
     while (code == OK && cursor->n && !x->full && !x->finished && x->runner.code == OK) {
         code = item_feed(p->items, p->op, p->container, cursor, STEPS, visit_item, x, &p->mark);
         p->op->admitted = true;
@@ -456,6 +457,7 @@ static void keep_position(exec *x) {
 /* Without FROM there is one row, and no item. */
 static err run_without_items(exec *x) {
     x->page->cursor->n = 0;
+    op_charge(x->page->op, CHARGE_QUERY);
     if (x->page->query->aggregates) {
         return run_groups(x);
     }
@@ -469,7 +471,6 @@ err query_run_page(query_page *p) {
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
-    op_charge(p->op, CHARGE_QUERY);
     err code = x.select->sources_n == 0 ? run_without_items(&x)
                : p->query->aggregates   ? run_groups(&x)
                : x.select->order_n      ? run_ordered(&x)

@@ -57,6 +57,7 @@ static err read_scope(sql_request *q, sql_target *t) {
 err sql_target_read(sql_request *q, sql_target *t, slice continuation) {
     t->cursor.partition = NULL;
     t->cursor.unpriced = false;
+    t->cursor.entry_charge = 0;
     TRY(read_scope(q, t));
     TRY(sql_continuation_read(continuation, &t->scope, &t->cursor));
     q->range = container_route(q->container->tiles, &t->scope.min);

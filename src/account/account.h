@@ -139,6 +139,7 @@ typedef struct account_event {
     uint32_t before_n, after_n;   /* how many there were */
     uint64_t items, bytes;        /* that changed hands, by the map alone */
     uint32_t took_us;             /* from decision to effect */
+    uint32_t held_us;             /* of that, how long the committer did nothing else: what writers may have waited; 0 after a restart */
 } account_event;
 
 /* The container's ranges are then left unmerged for five minutes. */

@@ -25,7 +25,7 @@ typedef struct reshape {
     account *account;
     const reshape_request *request;
     arena *arena;
-    int64_t started_us;
+    int64_t started_us, held_from_us;
 
     size_pieces pieces;
     size_sum *sums; /* of each piece at the snapshot */
@@ -309,6 +309,7 @@ static void reshape_after(commit_hook *hook, err code) {
     pthread_rwlock_unlock(&a->lock);
     container_tiles_give(old);
     if (r->event.after_n) {
+        r->event.held_us = (uint32_t)(clock_monotonic_us(a->items.clock) - r->held_from_us);
         account__add_event(a, &r->event);
     }
 }
@@ -337,6 +338,7 @@ static err apply_map(commit *base, commit_group *group) {
     const reshape_request *q = r->request;
     const container_tiles *old = q->container->space->newest;
     uint32_t parts = r->pieces.n;
+    r->held_from_us = clock_monotonic_us(r->account->items.clock);
     TRY(find_ranges(q, old, &r->first));
     if (is_outdated(r, old)) {
         return E_RANGE_GONE;
@@ -389,8 +391,8 @@ err account__reshape(account *a, const reshape_request *request) {
     if (code == OK) {
         const account_event *e = &r.event;
         log_info("account", request->n == 1 ? "a range was split" : "ranges were merged",
-                 "container=%s/%s before=%u after=%u first=%u reason=%s items=%lu us=%u", e->database, e->container, e->before_n,
-                 e->after_n, e->before[0], plan_reason_text(e->reason), (unsigned long)e->items, e->took_us);
+                 "container=%s/%s before=%u after=%u first=%u reason=%s items=%lu us=%u held_us=%u", e->database, e->container, e->before_n,
+                 e->after_n, e->before[0], plan_reason_text(e->reason), (unsigned long)e->items, e->took_us, e->held_us);
     }
     if (r.made) {
         container_give(r.made);

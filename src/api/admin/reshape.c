@@ -28,6 +28,7 @@ static void write_event(buf *out, const account_event *e) {
     admin_add(out, "items", e->items);
     admin_add(out, "bytes", e->bytes);
     admin_add(out, "tookUs", e->took_us);
+    admin_add(out, "heldUs", e->held_us);
     buf_add_byte(out, '}');
 }
 

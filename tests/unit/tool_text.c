@@ -63,7 +63,7 @@ static void what_is_no_text_is_shown_byte_by_byte(void **state) {
     (void)state;
     expect("\xFF\xFE", 5, "??", 2);
     expect("a\xE2\x82", 5, "a??", 3);
-    expect("\xC0\x80", 5, "?", 1); /* a zero byte, as BSON keys have it */
+    expect("\xC0\x80", 5, "?", 1);       /* a zero byte, as BSON keys have it */
     expect("\xED\xA0\x80", 5, "???", 3); /* a surrogate */
     expect("\xF4\x90\x80\x80", 5, "????", 4);
 }

@@ -40,6 +40,7 @@ void arena_reset(arena *a) {
         }
     }
     a->blocks = keep;
+    a->held = keep ? keep->bytes : 0;
     a->at = keep ? block_bytes(keep) : NULL;
     a->end = keep ? a->at + keep->bytes : NULL;
 }
@@ -52,6 +53,7 @@ void *arena_more(arena *a, size_t n, size_t align) {
     block->bytes = bytes;
     block->next = a->blocks;
     a->blocks = block;
+    a->held += bytes;
     char *p = block_bytes(block);
     p += -(uintptr_t)p & (align - 1);
     if (bytes == usual) { /* a large one is for its caller alone; the current block goes on serving */

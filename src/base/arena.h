@@ -15,6 +15,7 @@ typedef struct arena {
     char *end;
     arena_block *blocks;
     size_t block_bytes; /* 0: the usual 16 KB */
+    size_t held;        /* bytes of all blocks: for those who must bound what they make */
 } arena;
 
 static inline arena arena_init(void) {

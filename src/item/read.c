@@ -129,3 +129,24 @@ err item_id_of(const items *s, op *o, const container *c, const item_key *key, u
     item_give(&found);
     return has_id ? OK : E_STORE_CORRUPT;
 }
+
+static err read_at(const items *s, item_place place, item_found *found_out) {
+    layout_key k;
+    *found_out = (item_found){.place = place};
+    layout_item(&k, place);
+    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found_out->value));
+    return read_head(found_out, found_out->value.bytes);
+}
+
+/* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it. */
+err item_again(const items *s, const container *c, item_place place, item_found *found_out) {
+    err code = read_at(s, place, found_out);
+    container_tiles *tiles = code == E_NOT_FOUND ? container_space_newest(c->space) : NULL;
+    for (size_t i = 0; tiles && i < tiles->segments_n && code == E_NOT_FOUND; i++) {
+        code = read_at(s, (item_place){tiles->segments[i], place.number}, found_out);
+    }
+    if (tiles) {
+        container_tiles_give(tiles);
+    }
+    return code;
+}

@@ -1,6 +1,7 @@
 #include "query/bind.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "query/function.h"
 
@@ -31,6 +32,10 @@ query_aggregate_kind query_aggregate_of(slice name) {
         }
     }
     return AGGREGATE_NONE;
+}
+
+int query_parameter_order(const void *a, const void *b) {
+    return slice_cmp(((const query_parameter *)a)->name, ((const query_parameter *)b)->name);
 }
 
 /* ---- names ---- */
@@ -64,12 +69,12 @@ static err bind_name(binder *b, query_expr *e) {
 
 /* One that was not given is undefined, and no error. */
 static void bind_parameter(binder *b, query_expr *e) {
-    e->slot = -1;
-    for (size_t i = 0; i < b->query->parameters_n; i++) {
-        if (slice_eq(b->query->parameters[i].name, e->name)) {
-            e->slot = (int)i;
-        }
+    query_parameter wanted = {.name = e->name};
+    const query_parameter *all = b->query->parameters, *found = NULL;
+    if (b->query->parameters_n) {
+        found = bsearch(&wanted, all, b->query->parameters_n, sizeof wanted, query_parameter_order);
     }
+    e->slot = found ? (int)(found - all) : -1;
 }
 
 /* ---- calls ---- */

@@ -23,11 +23,13 @@ typedef enum query_aggregate_kind {
 
 query_aggregate_kind query_aggregate_of(slice name); /* case-insensitive; AGGREGATE_NONE: it is none */
 
-/* Parameters by name, as the request gives them. */
+/* Parameters, sorted by name (query_parameter_order), each once. */
 typedef struct query_parameter {
     slice name; /* with its @ */
     query_value value;
 } query_parameter;
+
+int query_parameter_order(const void *a, const void *b); /* for qsort */
 
 /* A query that is ready to run. */
 typedef struct query {

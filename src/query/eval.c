@@ -5,10 +5,10 @@
 #include "query/aggregate.h"
 #include "query/like.h"
 
-enum { STEPS_AT_FIRST = 200000000, ARGUMENTS_MAX = 8 };
+enum { ARGUMENTS_MAX = 8 };
 
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms) {
-    *r = (query_runner){.query = q, .op = o, .steps = STEPS_AT_FIRST, .random = (uint64_t)now_ms * 2654435761u | 1};
+    *r = (query_runner){.query = q, .op = o, .steps = QUERY_ITEM_STEPS, .random = (uint64_t)now_ms * 2654435761u | 1};
     r->context = (query_context){.arena = row_arena, .now_ms = now_ms, .random = &r->random, .steps = &r->steps};
 }
 
@@ -321,7 +321,7 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
 /* ---- all of them ---- */
 
 query_value query_eval(query_runner *r, const query_expr *e) {
-    if (r->steps == 0) {
+    if (r->steps == 0 || r->context.arena->held > QUERY_ITEM_BYTES) {
         return fail(r, E_QUERY_TOO_LONG);
     }
     r->steps--;

@@ -25,6 +25,9 @@ typedef struct query_runner {
     const query_value *aggregates; /* of the group being shown, by number; NULL: not grouped */
 } query_runner;
 
+/* What one item may take, however its rows multiply: about a third of a second, and so much memory of the row's arena. */
+enum { QUERY_ITEM_STEPS = 5000000, QUERY_ITEM_BYTES = 128 * 1024 * 1024 };
+
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms);
 
 query_value query_eval(query_runner *r, const query_expr *e);

@@ -6,7 +6,13 @@
 #include "query/group.h"
 #include "throughput/charge.h"
 
-enum { STEPS = 20000, ORDERED_MAX = 200000 };
+enum {
+    STEPS = 20000,
+    ITEMS_BETWEEN_CLOCKS = 64,
+    ORDERED_MAX = 200000,
+    KEPT_BYTES_MAX = 256 * 1024 * 1024, /* groups, distinct values, rows in order */
+    ORDER_GARBAGE_BYTES = 16 * 1024 * 1024
+};
 
 typedef struct exec exec;
 
@@ -21,13 +27,17 @@ struct exec {
     query_page *page;
     const query_select *select;
     query_runner runner;
-    arena row_arena; /* of the item being looked at */
-    arena keep;      /* through the page */
+    arena row_arena;     /* of the item being looked at */
+    arena keep;          /* through the page */
+    arena ordered;       /* order values of the rows held */
+    size_t ordered_live; /* bytes of it that were in use when it was last made anew */
     query_item item;
     query_value item_value;
-    uint64_t row;  /* of the item, counted from 0 */
-    bool full;     /* the page is */
-    bool finished; /* TOP or LIMIT is reached */
+    uint64_t row;   /* of the item, counted from 0 */
+    bool full;      /* the page is */
+    bool finished;  /* TOP or LIMIT is reached */
+    bool late;      /* its time is up */
+    uint64_t items; /* looked at */
     bool (*on_row)(void *exec);
     const item_found *found;
 
@@ -37,19 +47,41 @@ struct exec {
     query_value *distinct;
     uint64_t *distinct_buckets;
     size_t distinct_n, distinct_cap;
+    uint64_t seen_before; /* of the distinct values: by earlier pages */
 };
 
 /* ---- one item ---- */
 
-static bool visit_item(void *context, const item_found *found) {
-    exec *x = context;
-    query_page *p = x->page;
-    arena_reset(&x->row_arena);
+static void set_item(exec *x, const item_found *found) {
     x->item = (query_item){.body = found->body, .number = found->head.number, .lsn = found->head.lsn, .ts = found->head.ts};
-    memcpy(x->item.container_rid, p->container->rid, sizeof x->item.container_rid);
+    memcpy(x->item.container_rid, x->page->container->rid, sizeof x->item.container_rid);
     x->item_value = value_of_item(&x->item);
     x->row = 0;
     x->found = found;
+}
+
+static bool time_is_up(const query_page *p) {
+    return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
+}
+
+/* False: no more, and this one was not looked at. */
+static bool may_go_on(exec *x) {
+    x->late = ++x->items % ITEMS_BETWEEN_CLOCKS == 0 && time_is_up(x->page);
+    if (x->keep.held + x->ordered.held > KEPT_BYTES_MAX) {
+        x->runner.code = E_QUERY_TOO_LONG;
+    }
+    x->runner.steps = QUERY_ITEM_STEPS;
+    return !x->late && x->runner.code == OK;
+}
+
+static bool visit_item(void *context, const item_found *found) {
+    exec *x = context;
+    query_page *p = x->page;
+    if (!may_go_on(x)) {
+        return false;
+    }
+    arena_reset(&x->row_arena);
+    set_item(x, found);
     query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
     if (x->full || x->finished || x->runner.code != OK) {
         return false;
@@ -66,7 +98,8 @@ static bool visit_item(void *context, const item_found *found) {
 static double rows_left(const exec *x) {
     const query *q = x->page->query;
     double most = q->top >= 0 && (q->limit < 0 || q->top < q->limit) ? q->top : q->limit;
-    return most < 0 ? -1 : most - (double)x->page->position.given;
+    double left = most - (double)x->page->position.given;
+    return most < 0 ? -1 : left > 0 ? left : 0;
 }
 
 /* False: not in this page. */
@@ -130,27 +163,18 @@ static bool stream_row(void *context) {
     return true;
 }
 
-static bool time_is_up(const query_page *p) {
-    return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
-}
-
 /* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. */
 static err read_items(exec *x, item_cursor *cursor, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
     cursor->unpriced = true;
     cursor->entry_charge = CHARGE_QUERY;
-    while (code == OK && cursor->n && !x->full && !x->finished && x->runner.code == OK) {
+    while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
         code = item_feed(p->items, p->op, p->container, cursor, STEPS, visit_item, x, &p->mark);
         p->op->admitted = true;
-        if (time_is_up(p)) {
-            if (may_stop) {
-                break;
-            }
-            code = E_QUERY_TOO_LONG;
-        }
     }
-    return code != OK ? code : x->runner.code;
+    code = code != OK ? code : x->runner.code;
+    return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
 }
 
 static err run_streaming(exec *x) {
@@ -179,6 +203,7 @@ typedef struct shown {
 static bool show_group(void *context) {
     shown *s = context;
     exec *x = s->exec;
+    x->runner.steps = QUERY_ITEM_STEPS;
     query_value v = query_project(&x->runner, x->select);
     if (!value_is_defined(&v) || s->at++ < s->from) {
         return x->runner.code == OK;
@@ -240,18 +265,17 @@ static bool is_new(exec *x, const query_value *v) {
 
 static bool distinct_row(void *context) {
     exec *x = context;
-    const query_position *at = &x->page->position;
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code != OK || !value_is_defined(&v) || !is_new(x, &v)) {
         return x->runner.code == OK;
     }
-    return x->distinct_n <= x->rows_wanted ? true : (x->rows_wanted = at->given + at->skipped, give_row(x, &v));
+    return x->distinct_n <= x->seen_before || give_row(x, &v);
 }
 
 static err run_distinct(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
-    x->rows_wanted = p->position.given + p->position.skipped; /* given by earlier pages: seen again, and passed over */
+    x->seen_before = p->position.given + p->position.skipped; /* given by earlier pages: seen again, and passed over */
     x->on_row = distinct_row;
     TRY(read_items(x, &all, false));
     p->more = x->full;
@@ -307,8 +331,22 @@ static void sift_down(exec *x, size_t i) {
 
 static void keep_values(exec *x, const query_value *values, query_value *into) {
     for (size_t i = 0; i < x->select->order_n; i++) {
-        into[i] = value_keep(&x->keep, &values[i]);
+        into[i] = value_keep(&x->ordered, &values[i]);
     }
+}
+
+/* Values of rows that were pushed out are garbage: when there is more of it than anything else, what is held moves to a new arena. */
+static void tidy_values(exec *x) {
+    if (x->ordered.held < 2 * x->ordered_live + ORDER_GARBAGE_BYTES) {
+        return;
+    }
+    arena before = x->ordered;
+    x->ordered = arena_init();
+    for (size_t i = 0; i < x->rows_n; i++) {
+        keep_values(x, x->rows[i].values, x->rows[i].values);
+    }
+    x->ordered_live = x->ordered.held;
+    arena_free(&before);
 }
 
 static void hold_row(exec *x, const query_value *values) {
@@ -322,6 +360,7 @@ static void hold_row(exec *x, const query_value *values) {
         keep_values(x, values, row.values);
         *top = row;
         sift_down(x, 0);
+        tidy_values(x);
         return;
     }
     if (x->rows_n == x->rows_cap) {
@@ -341,7 +380,11 @@ static bool order_row(void *context) {
     for (size_t i = 0; i < x->select->order_n; i++) {
         values[i] = query_eval(&x->runner, x->select->order[i].expr);
     }
-    bool after = !at->ordered || compare_rows(x->select, values, x->found->place.number, x->row, at->values, at->number, at->row) > 0;
+    /* Of values that are shown themselves, and once each, equal ones were seen. */
+    bool again = x->select->distinct && x->select->order_n == 1 && x->select->columns_n == 1 &&
+                 query_same_expr(x->select->columns[0].expr, x->select->order[0].expr);
+    uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
+    bool after = !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
     if (after && x->runner.code == OK) {
         hold_row(x, values);
     }
@@ -373,28 +416,20 @@ static bool show_row(void *context) {
 }
 
 static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
-    layout_key k;
-    store_value value;
-    item_head head;
-    layout_item(&k, row->place);
-    err code = store_get(x->page->items->store, STORE_ITEMS, NULL, layout_view(&k), &value);
+    item_found found;
+    err code = item_again(x->page->items, x->page->container, row->place, &found);
     *go_on_out = true;
-    if (code == E_NOT_FOUND) { /* deleted or moved meanwhile */
+    if (code == E_NOT_FOUND) { /* deleted meanwhile */
         return OK;
     }
     TRY(code);
+    shown_row s = {x, row->row, true};
     arena_reset(&x->row_arena);
-    if (layout_head_read(value.bytes, &head, &x->item.body)) {
-        shown_row s = {x, row->row, true};
-        x->item.number = head.number;
-        x->item.lsn = head.lsn;
-        x->item.ts = head.ts;
-        x->item_value = value_of_item(&x->item);
-        x->row = 0;
-        query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
-        *go_on_out = s.go_on;
-    }
-    store_give(&value);
+    x->runner.steps = QUERY_ITEM_STEPS;
+    set_item(x, &found);
+    query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
+    *go_on_out = s.go_on;
+    item_give(&found);
     return x->runner.code;
 }
 
@@ -431,7 +466,6 @@ static err run_ordered(exec *x) {
     }
     x->rows_wanted = (size_t)wanted;
     x->on_row = order_row;
-    memcpy(x->item.container_rid, p->container->rid, sizeof x->item.container_rid);
     TRY(read_items(x, &all, false));
     size_t held = x->rows_n;
     TRY(show_all_ordered(x));
@@ -466,7 +500,7 @@ static err run_without_items(exec *x) {
 }
 
 err query_run_page(query_page *p) {
-    exec x = {.page = p, .select = p->query->select, .row_arena = arena_init(), .keep = arena_init()};
+    exec x = {.page = p, .select = p->query->select, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};
     int64_t begun = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
@@ -484,5 +518,6 @@ err query_run_page(query_page *p) {
     free(x.rows);
     arena_free(&x.row_arena);
     arena_free(&x.keep);
+    arena_free(&x.ordered);
     return code;
 }

@@ -179,7 +179,9 @@ static double count_of(query_runner *r, const query_count *c) {
     return v.type == TYPE_NUMBER && v.number >= 0 ? v.number : -1;
 }
 
+/* Compared with all, which is paid for in steps. */
 static bool is_new(subquery *q, const query_value *v) {
+    q->runner->steps -= q->seen_n < q->runner->steps ? q->seen_n : q->runner->steps;
     for (size_t i = 0; i < q->seen_n; i++) {
         if (value_equal(&q->seen[i], v)) {
             return false;

@@ -3,6 +3,8 @@
  * A continuation is a feed's (continuation.h), before it, if the query itself stands somewhere: QPS:{base64 of BSON}; */
 #include "query/exec.h"
 
+#include <stdlib.h>
+
 #include "api/sql/querytext.h"
 #include "api/sql/target.h"
 #include "base/base64.h"
@@ -11,37 +13,34 @@
 
 enum { PAGE_US = 5000000 };
 
-typedef struct running {
-    net_work work;
-    sql_request *q;
-    query query;
-    sql_target target;
-    query_page page;
-    buf body;
-    err code;
-} running;
-
-/* ---- the request ---- */
-
 typedef struct asked {
     slice text;
     query_parameter *parameters;
     size_t parameters_n;
 } asked;
 
+/* Everything but reading the body is a worker's: a long text takes tens of milliseconds to parse. */
+typedef struct running {
+    net_work work;
+    sql_request *q;
+    asked asked;
+    query query;
+    sql_target target;
+    query_page page;
+    buf body; /* rows, or a plan */
+    err code;
+} running;
+
+/* ---- the request ---- */
+
 static err bad_body(sql_request *q) {
     return op_fail(&q->op, E_BAD_REQUEST,
                    "A query's body must be {\"query\": text, \"parameters\": [{\"name\": \"@name\", \"value\": …}, …]}.");
 }
 
-static err check_name(sql_request *q, const asked *a, slice name) {
+static err check_name(sql_request *q, slice name) {
     if (name.n < 2 || name.p[0] != '@') {
         return op_fail(&q->op, E_BAD_REQUEST, "The parameter name '%.*s' must begin with '@'.", slice_shown(name), name.p ? name.p : "");
-    }
-    for (size_t i = 0; i < a->parameters_n && a->parameters_n <= 64; i++) { /* of more the first one counts */
-        if (slice_eq(a->parameters[i].name, name)) {
-            return op_fail(&q->op, E_BAD_REQUEST, "The parameter '%.*s' is given more than once.", slice_shown(name), name.p);
-        }
     }
     return OK;
 }
@@ -59,7 +58,7 @@ static err read_parameter(sql_request *q, const bson_iter_t *it, asked *a) {
         return bad_body(q);
     }
     slice name = doc_text(&inner);
-    TRY(check_name(q, a, name));
+    TRY(check_name(q, name));
     bool given = doc_find_key(document, SLICE_LIT("value"), &value);
     a->parameters[a->parameters_n++] = (query_parameter){name, given ? value_of_iter(&value) : value_undefined()};
     return OK;
@@ -83,6 +82,13 @@ static err read_parameters(sql_request *q, slice body, asked *a) {
     a->parameters = arena_array(q->http->arena, query_parameter, n + 1);
     while (bson_iter_next(&each)) {
         TRY(read_parameter(q, &each, a));
+    }
+    qsort(a->parameters, a->parameters_n, sizeof *a->parameters, query_parameter_order);
+    for (size_t i = 1; i < a->parameters_n; i++) {
+        slice name = a->parameters[i].name;
+        if (slice_eq(name, a->parameters[i - 1].name)) {
+            return op_fail(&q->op, E_BAD_REQUEST, "The parameter '%.*s' is given more than once.", slice_shown(name), name.p);
+        }
     }
     return OK;
 }
@@ -273,6 +279,11 @@ static void add_metrics(running *r) {
 static void answer(net_work *work) {
     running *r = (running *)work;
     sql_request *q = r->q;
+    if (r->code == E_CROSS_PARTITION) {
+        buf_free(&r->body);
+        answer_refused(q, &r->query);
+        return;
+    }
     if (r->code != OK) {
         buf_free(&r->body);
         sql_fail(q, r->code);
@@ -295,15 +306,11 @@ static void answer(net_work *work) {
     sql_end(q);
 }
 
-static void run(net_work *work) {
-    running *r = (running *)work;
-    r->code = query_run_page(&r->page);
-}
+/* ---- on the worker ---- */
 
-/* ---- all of it ---- */
-
-static err prepare(running *r, const asked *a) {
+static err prepare(running *r) {
     sql_request *q = r->q;
+    const asked *a = &r->asked;
     slice continuation;
     TRY(query_prepare(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &r->query));
     TRY(sql_page_size(q, &r->page.rows_max));
@@ -315,7 +322,7 @@ static err prepare(running *r, const asked *a) {
     return OK;
 }
 
-static void start(running *r) {
+static err run_page(running *r) {
     sql_request *q = r->q;
     query_page *p = &r->page;
     p->items = account_items(q->front->account);
@@ -324,50 +331,59 @@ static void start(running *r) {
     p->query = &r->query;
     p->cursor = &r->target.cursor;
     p->bytes_max = LIMIT_RESPONSE_BYTES;
-    p->until_us = q->started_us + PAGE_US;
+    p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
     p->out = &r->body;
-    net_work_start(q->http->loop, &r->work, run, answer);
+    return query_run_page(p);
 }
 
-static void answer_plan(sql_request *q, const query *query) {
-    buf plan = buf_init(BUF_NO_LIMIT);
+static void run(net_work *work) {
+    running *r = (running *)work;
+    r->code = prepare(r);
+    r->code = r->code != OK ? r->code : run_page(r);
+}
+
+static void plan(net_work *work) {
+    running *r = (running *)work;
+    sql_request *q = r->q;
     unsigned supported = query_features_parse(sql_get(q, FIELD_QUERY_FEATURES));
-    err code = query_plan_write(&q->op, q->http->arena, query, &q->container->key, supported, &plan);
-    if (code != OK) {
-        buf_free(&plan);
-        sql_fail(q, code);
+    r->code = query_prepare(&q->op, q->http->arena, r->asked.text, r->asked.parameters, r->asked.parameters_n, &r->query);
+    if (r->code == OK) {
+        r->code = query_plan_write(&q->op, q->http->arena, &r->query, &q->container->key, supported, &r->body);
+    }
+}
+
+/* ---- all of it ---- */
+
+static void answer_plan(net_work *work) {
+    running *r = (running *)work;
+    sql_request *q = r->q;
+    if (r->code != OK) {
+        buf_free(&r->body);
+        sql_fail(q, r->code);
         return;
     }
     sql_start(q, 200);
     sql_add_container_paths(q, q->container);
-    buf_add_slice(sql_start_body(q), buf_view(&plan));
-    buf_free(&plan);
+    buf_add_slice(sql_start_body(q), buf_view(&r->body));
+    buf_free(&r->body);
     sql_end(q);
 }
 
-static err read_request(running *r, asked *a) {
-    TRY(read_query(r->q, a));
+static err read_request(running *r) {
+    TRY(read_query(r->q, &r->asked));
     TRY(sql_find_container(r->q));
     return sql_partition_key(r->q);
 }
 
 void sql_query(sql_request *q) {
     running *r = arena_new(q->http->arena, running);
-    asked a;
+    bool planned = sql_flag(q, FIELD_IS_QUERY_PLAN);
     r->q = q;
     r->body = buf_init(BUF_NO_LIMIT);
-    err code = read_request(r, &a);
-    if (code == OK && sql_flag(q, FIELD_IS_QUERY_PLAN)) {
-        code = query_prepare(&q->op, q->http->arena, a.text, a.parameters, a.parameters_n, &r->query);
-        code == OK ? answer_plan(q, &r->query) : sql_fail(q, code);
-        return;
-    }
-    code = code != OK ? code : prepare(r, &a);
-    if (code == E_CROSS_PARTITION) {
-        answer_refused(q, &r->query);
-    } else if (code != OK) {
-        sql_fail(q, code);
+    err code = read_request(r);
+    if (code == OK) {
+        net_work_start(q->http->loop, &r->work, planned ? plan : run, planned ? answer_plan : answer);
     } else {
-        start(r);
+        sql_fail(q, code);
     }
 }

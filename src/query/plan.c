@@ -366,6 +366,8 @@ static void add_ranges(buf *out, arena *a, const query *q, const pkey_definition
     buf_add_lit(out, "\"queryRanges\":[");
     if (!list && n) {
         buf_add_lit(out, "{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}");
+    } else if (!list && q->select->aggregates_n && !q->select->group_n) { /* COUNT of nothing is a row all the same: one range makes it */
+        buf_add_lit(out, "{\"min\":\"\",\"max\":\"\",\"isMinInclusive\":true,\"isMaxInclusive\":true}");
     }
     for (size_t i = 0; list && i < n; i++) {
         buf_add_slice(out, i ? SLICE_LIT(",{\"min\":\"") : SLICE_LIT("{\"min\":\""));

@@ -90,7 +90,7 @@ export class Bench {
     const { id } = await this.container(given);
     this.client ??= await this.#connect();
     const { resources } = await this.client.database(this.name).container(id).items.query({ query, parameters }).fetchAll();
-    return { rows: resources.filter((row) => row !== undefined) };
+    return { rows: JSON.parse(JSON.stringify(resources.filter((row) => row !== undefined))) }; // without members that the SDK set to undefined
   }
 
   async #connect() {

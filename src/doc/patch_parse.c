@@ -154,7 +154,10 @@ err patch_parse(op *o, slice request, patch *patch_out) {
     if (!find_operations(request, &array) || !doc_walk_init(&w, array)) {
         return op_fail(o, E_BAD_REQUEST, BAD_SYNTAX);
     }
-    find_text(request, SLICE_LIT("condition"), &patch_out->condition);
+    if (!find_text(request, SLICE_LIT("condition"), &patch_out->condition) && doc_find_member(request, SLICE_LIT("condition"), &e) &&
+        e.type != BSON_TYPE_NULL) {
+        return op_fail(o, E_BAD_REQUEST, BAD_SYNTAX " The condition is no text.");
+    }
     patch_out->operations = arena_array(o->arena, patch_operation, LIMIT_PATCH_OPERATIONS);
     while (doc_walk_next(&w, &e)) {
         if (patch_out->n == LIMIT_PATCH_OPERATIONS) {

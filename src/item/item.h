@@ -80,15 +80,23 @@ bool item_etag_matches(slice wanted, uint64_t lsn, uint32_t ts); /* also without
 
 typedef enum item_kind { ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_PATCH, ITEM_READ } item_kind;
 
+/* What must hold of an item as it is when its write is decided. Asked on the committer's thread, which all writes share: it must be quick
+ * and bounded. OK, E_PRECONDITION, or what makes it impossible to say. */
+typedef struct item_condition item_condition;
+struct item_condition {
+    err (*check)(const item_condition *condition, op *o, const item_head *head, slice body);
+};
+
 typedef struct item_op {
     /* what is asked */
     item_kind kind;
     item_key key;
-    slice body;          /* create, upsert, replace: BSON without system properties */
-    const patch *patch;  /* patch */
-    slice if_match;      /* etag; empty: any */
-    slice if_none_match; /* read: not modified if it matches */
-    int32_t ttl;         /* item_check_body's */
+    slice body;                      /* create, upsert, replace: BSON without system properties */
+    const patch *patch;              /* patch */
+    const item_condition *condition; /* patch; NULL: none */
+    slice if_match;                  /* etag; empty: any */
+    slice if_none_match;             /* read: not modified if it matches */
+    int32_t ttl;                     /* item_check_body's */
     bool not_indexed;
 
     /* how it went */

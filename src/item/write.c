@@ -120,6 +120,9 @@ static err apply_patch(item_work *w, item_op *op, const stored_item *now) {
     if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
         return E_PRECONDITION;
     }
+    if (op->condition) {
+        TRY(op->condition->check(op->condition, &op->op, &now->head, now->body));
+    }
     buf patched = buf_init(PATCHED_BYTES_MAX);
     err code = patch_apply(&op->op, op->patch, now->body, &patched);
     slice body = code == OK ? arena_copy(w->arena, buf_view(&patched)) : SLICE_EMPTY;

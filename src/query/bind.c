@@ -463,10 +463,9 @@ static err check_limits(binder *b) {
     return OK;
 }
 
-err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out) {
+/* The tree is there; its parameters too. */
+static err bind(op *o, arena *a, query *query_out) {
     binder b = {.op = o, .arena = a, .query = query_out, .visible = -1, .from_item = true};
-    *query_out = (query){.parameters = parameters, .parameters_n = parameters_n};
-    TRY(query_parse(o, a, text, &query_out->ast));
     query_out->select = query_out->ast->select;
     query_out->ast->slots = 0;
     TRY(check_limits(&b));
@@ -478,4 +477,16 @@ err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters
                    &query_out->offset));
     return read_count(&b, &query_out->select->limit, "SC2061", "The LIMIT count value exceeds the maximum allowed value.",
                       &query_out->limit);
+}
+
+err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out) {
+    *query_out = (query){.parameters = parameters, .parameters_n = parameters_n};
+    TRY(query_parse(o, a, text, &query_out->ast));
+    return bind(o, a, query_out);
+}
+
+err query_prepare_condition(op *o, arena *a, slice text, query *query_out) {
+    *query_out = (query){0};
+    TRY(query_parse_condition(o, a, text, &query_out->ast));
+    return bind(o, a, query_out);
 }

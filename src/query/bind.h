@@ -46,3 +46,4 @@ bool query_same_expr(const query_expr *a, const query_expr *b);
 
 /* Parses and binds. E_BAD_QUERY with the service's JSON. Everything lives in `a`; text and parameters must live as long. */
 MUST_CHECK err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out);
+MUST_CHECK err query_prepare_condition(op *o, arena *a, slice text, query *query_out); /* FROM c WHERE …, of a patch */

@@ -453,7 +453,27 @@ query_select *query__select(parser *p) {
 
 /* ---- all of it ---- */
 
-err query_parse(op *o, arena *a, slice text, query_ast **ast_out) {
+/* FROM and WHERE alone, as if SELECT VALUE true stood before them. */
+static query_select *condition(parser *p) {
+    query_select *s = arena_new(p->arena, query_select);
+    query_expr *truth = query__finish(p, query__node(p, EXPR_LITERAL, 0), NULL, 0);
+    truth->value = value_bool(true);
+    s->depth = 1;
+    s->value = true;
+    s->columns = arena_new(p->arena, query_column);
+    s->columns_n = 1;
+    s->columns->expr = truth;
+    p->select = s;
+    if (p->token.kind != TOKEN_FROM) {
+        query__unexpected(p);
+        return NULL;
+    }
+    bool good = read_from(p, s) && (p->token.kind != TOKEN_WHERE || read_where(p, s));
+    s->span.end = p->last_end;
+    return good && (s->depth <= QUERY_DEPTH_MAX || query__too_deep(p)) ? s : NULL;
+}
+
+static err parse(op *o, arena *a, slice text, query_select *(*read)(parser *), query_ast **ast_out) {
     *ast_out = NULL;
     text = text.n ? text : SLICE_LIT(""); /* pointers into it are computed */
     parser p = {.op = o, .arena = a, .lexer = {.text = text}};
@@ -464,10 +484,18 @@ err query_parse(op *o, arena *a, slice text, query_ast **ast_out) {
     }
     p.ast = arena_new(a, query_ast);
     p.ast->text = text;
-    if (!query__advance(&p) || !(p.ast->select = query__select(&p)) || !query__expect(&p, TOKEN_END)) {
+    if (!query__advance(&p) || !(p.ast->select = read(&p)) || !query__expect(&p, TOKEN_END)) {
         return p.code;
     }
     p.ast->depth = p.ast->select->depth;
     *ast_out = p.ast;
     return OK;
+}
+
+err query_parse(op *o, arena *a, slice text, query_ast **ast_out) {
+    return parse(o, a, text, query__select, ast_out);
+}
+
+err query_parse_condition(op *o, arena *a, slice text, query_ast **ast_out) {
+    return parse(o, a, text, condition, ast_out);
 }

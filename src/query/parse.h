@@ -18,6 +18,9 @@ enum { QUERY_DEPTH_MAX = 256 };
  */
 MUST_CHECK err query_parse(op *o, arena *a, slice text, query_ast **ast_out);
 
+/* The condition of a patch, "FROM c WHERE …": as SELECT VALUE true FROM c WHERE …, with spans of the text as it is. */
+MUST_CHECK err query_parse_condition(op *o, arena *a, slice text, query_ast **ast_out);
+
 /* For all of query/: notes such a JSON in the operation and returns E_BAD_QUERY. `code` is "SC1001" and so on; `where` is what the client
  * sees, so it comes from query_location. A sentence too long for the operation is cut, and the JSON is whole all the same. */
 err query_fail(op *o, query_span where, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -87,6 +87,19 @@ suite("batch", (t) => {
     }
   });
 
+  t.it("is all or nothing for conditions of patches too", async () => {
+    const container = await t.container();
+    const patch = (id, condition, value) => ({ operationType: "Patch", id, resourceBody: { condition, operations: [{ op: "set", path: "/v", value }] } });
+    const codes = async (operations) => (await container.items.batch(operations, "a")).result.map((one) => one.statusCode);
+    for (const id of ["1", "2"]) await container.items.create({ id, pk: "a", v: 1 });
+    assert.deepEqual(await codes([patch("1", "from c where c.v = 1", 2), patch("2", "from c where c.v = 2", 3)]), [424, 412]);
+    assert.deepEqual(await codes([patch("1", "from c where c.v = 1", 2), patch("2", "from c where c.v ==", 3)]), [424, 400]);
+    assert.equal((await container.item("1", "a").read()).resource.v, 1);
+    // The second sees what the first wrote.
+    assert.deepEqual(await codes([patch("1", "from c where c.v = 1", 2), patch("1", "from c where c.v = 2", 3), patch("2", "from c where c.v = 1", 4)]), [200, 200, 200]);
+    assert.equal((await container.item("1", "a").read()).resource.v, 3);
+  });
+
   t.it("checks etags inside", async () => {
     const container = await t.container();
     const { resource } = await container.items.create({ id: "1", pk: "a" });
@@ -210,6 +223,17 @@ suite("bulk", (t) => {
     assert.deepEqual(answers.map((answer) => answer.response?.statusCode ?? answer.error.code), [409, 201, 200, 404, 200, 200, 404, 400, 204]);
     assert.equal(answers[7].error.substatus, 1001);
     assert.equal((await container.item("there", "a").read()).resource.v, 3);
+  });
+
+  t.it("asks the condition of each patch", async () => {
+    const container = await t.container({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 } });
+    const patch = (id, condition, value) => ({ operationType: "Patch", partitionKey: "a", id, resourceBody: { condition, operations: [{ op: "set", path: "/v", value }] } });
+    for (const id of ["1", "2", "3"]) await container.items.create({ id, pk: "a", v: Number(id) });
+    const operations = [patch("1", "from c where c.v = 1", 10), patch("2", "from c where c.v = 1", 20), patch("3", "from c wher c.v = 1", 30)];
+    const bulk = await container.items.executeBulkOperations(operations);
+    assert.deepEqual(bulk.map((answer) => answer.response?.statusCode ?? answer.error.code), [200, 412, 400]);
+    const values = async () => (await container.items.query("SELECT VALUE c.v FROM c", { partitionKey: "a" }).fetchAll()).resources;
+    assert.deepEqual(await values(), [10, 2, 3]);
   });
 
   t.it("tells operations that their key lies in another range", async () => {

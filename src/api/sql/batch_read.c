@@ -38,12 +38,12 @@ static bool read_kind(slice word, item_kind *kind_out) {
     return false;
 }
 
-static err read_patch(op *o, slice operation, item_op *item) {
+static err read_patch(op *o, const container *c, slice operation, item_op *item) {
     slice body;
     if (!resource_of(operation, true, &body)) {
         return op_fail(o, E_BAD_REQUEST, "A Patch operation must have a resourceBody with its operations.");
     }
-    return sql_read_patch(o, body, &item->patch);
+    return sql_read_patch(o, c, body, item);
 }
 
 /* An operation's own key, in bulk; the header's otherwise. */
@@ -79,7 +79,7 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
     }
     TRY(item_check_key(&item->op, target->container, key, item->key.id, &item->key));
     TRY(item_check_id(&item->op, item->key.id));
-    return item->kind == ITEM_PATCH ? read_patch(&item->op, operation, item) : OK;
+    return item->kind == ITEM_PATCH ? read_patch(&item->op, target->container, operation, item) : OK;
 }
 
 static size_t count(slice list) {

@@ -1,5 +1,7 @@
 #include "api/sql/itembody.h"
 
+#include "query/condition.h"
+
 const slice sql_system_properties[SQL_SYSTEM_PROPERTIES] = {
     {"_rid", 4}, {"_self", 5}, {"_etag", 5}, {"_ts", 3}, {"_attachments", 12}, {"_lsn", 4},
 };
@@ -32,15 +34,11 @@ slice sql_without_system(arena *a, slice body) {
     return result;
 }
 
-err sql_read_patch(op *o, slice body, const patch **patch_out) {
+err sql_read_patch(op *o, const container *c, slice body, item_op *item) {
     patch *p = arena_new(o->arena, patch);
     TRY(patch_parse(o, body, p));
-    if (p->condition.n) {
-        return op_fail(o, E_BAD_REQUEST,
-                       "A patch with a condition is not supported until the query language is there: use the item's etag instead.");
-    }
-    *patch_out = p;
-    return OK;
+    item->patch = p;
+    return p->condition.n ? query_condition_read(o, c, p->condition, &item->condition) : OK;
 }
 
 unsigned sql_item_status(const item_op *item) {

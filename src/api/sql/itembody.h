@@ -9,7 +9,8 @@ extern const slice sql_system_properties[SQL_SYSTEM_PROPERTIES];
 
 slice sql_without_system(arena *a, slice body); /* the same bytes if there is none in it */
 
-/* A patch, from its BSON; lives in the op's arena. E_BAD_REQUEST with the service's sentence. */
-MUST_CHECK err sql_read_patch(op *o, slice body, const patch **patch_out);
+/* A patch and its condition, from its BSON into the operation; lives in its arena. E_BAD_REQUEST, E_BAD_QUERY with the service's sentence.
+ */
+MUST_CHECK err sql_read_patch(op *o, const container *c, slice body, item_op *item);
 
 unsigned sql_item_status(const item_op *item); /* 200, 201, 204, or its error's */

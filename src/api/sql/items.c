@@ -157,7 +157,7 @@ static err read_patch(sql_request *q) {
     slice body;
     json_root root;
     TRY(sql_body_any(q, &root, &body));
-    return sql_read_patch(&q->op, body, &q->one.patch);
+    return sql_read_patch(&q->op, q->container, body, &q->one);
 }
 
 void sql_item_patch(sql_request *q) {

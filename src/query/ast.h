@@ -85,6 +85,8 @@ struct query_expr {
     int slot;                              /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined */
     int aggregate;                         /* EXPR_CALL of an aggregate: its number in the select, else -1 */
     const struct query_function *function; /* EXPR_CALL but for aggregates and UDFs */
+    uint8_t setting;                       /* EXPR_CALL: search_distance or search_language that the container has for its first argument */
+    const query_select *computed;          /* EXPR_MEMBER of an item: a computed property, no path of the document; its select is this */
     const void *prepared;                  /* what a literal pattern, list or path was compiled to */
 };
 

@@ -9,16 +9,19 @@ typedef struct binder {
     op *op;
     arena *arena;
     query *query;
+    slice text;                     /* that the parts stand in */
     query_select *select;           /* whose parts are being bound */
     int visible;                    /* sources of it that may be named yet: a JOIN sees those before it */
     const query_expr *in_aggregate; /* its argument is being bound */
     bool ranks;                     /* ORDER BY RANK is being bound */
     bool from_item;                 /* a FROM that names nothing known means the item */
     bool aggregates_allowed;
+    query_computed *computed; /* of the query, as many as it has named so far; NULL in a computed property, which knows no others */
+    size_t *computed_n;
 } binder;
 
 static query_span at(const binder *b, query_span span) {
-    return query_location(b->query->ast->text, span);
+    return query_location(b->text, span);
 }
 
 static err bind_select(binder *b, query_select *s);
@@ -66,6 +69,57 @@ static err bind_name(binder *b, query_expr *e) {
     }
     return query_fail(b->op, at(b, e->span), "SC2001", "Identifier '%.*s' could not be resolved.", slice_shown(e->name), e->name.p);
 }
+
+/* ---- computed properties ---- */
+
+static const query_source *source_of(const binder *b, int slot) {
+    for (const query_select *s = b->select; s; s = s->outer) {
+        if (slot >= s->first_slot && slot < s->first_slot + (int)s->sources_n) {
+            return &s->sources[slot - s->first_slot];
+        }
+    }
+    return NULL;
+}
+
+/* The item itself, by its own name or by another. */
+static bool is_item(const binder *b, int slot) {
+    const query_source *source = slot < 0 ? NULL : source_of(b, slot);
+    while (source && source->kind == SOURCE_ROOT && source->from && source->from->kind == EXPR_NAME && source->from->slot >= 0) {
+        source = source->from->slot < slot ? source_of(b, slot = source->from->slot) : NULL;
+    }
+    return slot < 0 || (source && source->kind == SOURCE_ROOT && (!source->from || source->from->kind == EXPR_NAME));
+}
+
+/* Its query was checked when the container was made (query_schema_check). */
+static err add_computed(binder *b, slice name, slice text, const query_select **select_out) {
+    query_ast *ast;
+    binder inner = {.op = b->op, .arena = b->arena, .query = b->query, .text = text, .visible = -1, .from_item = true};
+    TRY(query_parse(b->op, b->arena, text, &ast));
+    TRY(bind_select(&inner, ast->select));
+    if (ast->select->columns_n != 1 || ast->select->sources_n != 1 || *b->computed_n == QUERY_COMPUTED_MAX) {
+        return E_BAD_QUERY;
+    }
+    b->computed[(*b->computed_n)++] = (query_computed){name, ast->select};
+    *select_out = ast->select;
+    return OK;
+}
+
+static err bind_member(binder *b, query_expr *e) {
+    const query_expr *inner = e->items[0];
+    slice text;
+    if (!b->computed || inner->kind != EXPR_NAME || !is_item(b, inner->slot) || !query_schema_computed(&b->query->schema, e->name, &text)) {
+        return OK;
+    }
+    for (size_t i = 0; i < *b->computed_n; i++) {
+        if (slice_eq(b->computed[i].name, e->name)) {
+            e->computed = b->computed[i].select;
+            return OK;
+        }
+    }
+    return add_computed(b, e->name, text, &e->computed);
+}
+
+/* ---- parameters ---- */
 
 /* One that was not given is undefined, and no error. */
 static void bind_parameter(binder *b, query_expr *e) {
@@ -174,6 +228,9 @@ static err bind_expr(binder *b, query_expr *e) {
         return OK;
     case EXPR_CALL:
         return bind_call(b, e);
+    case EXPR_MEMBER:
+        TRY(bind_expr(b, e->items[0]));
+        return bind_member(b, e);
     case EXPR_LIKE:
         e->prepared = arena_new(b->arena, const void *);
         return bind_items(b, e);
@@ -194,17 +251,21 @@ static err bind_expr(binder *b, query_expr *e) {
 /* The first name of the first source of the outermost select, or of a subquery in its place, is the container, whatever it is called: slot
  * -1, the item itself. */
 static err bind_root(binder *b, const query_source *source) {
-    query_expr *e = source->from;
+    query_expr *e = source->from, *above = NULL;
     for (; e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX; e = e->items[0]) {
         if (e->kind == EXPR_INDEX) {
             TRY(bind_expr(b, e->items[1]));
         }
+        above = e;
     }
     if (e->kind != EXPR_NAME) {
         return bind_expr(b, e);
     }
     e->slot = find_slot(b, e->name);
-    return e->slot < 0 && !b->from_item ? bind_name(b, e) : OK;
+    if (e->slot < 0 && !b->from_item) {
+        return bind_name(b, e);
+    }
+    return above && above->kind == EXPR_MEMBER ? bind_member(b, above) : OK;
 }
 
 static err bind_sources(binder *b, query_select *s) {
@@ -272,7 +333,7 @@ static err check_grouped(binder *b, const query_select *s, const query_expr *e) 
         }
     }
     if (is_property(s, e)) {
-        slice text = slice_of(b->query->ast->text.p + e->span.start, e->span.end - e->span.start);
+        slice text = slice_of(b->text.p + e->span.start, e->span.end - e->span.start);
         return query_fail(b->op, at(b, e->span), "SC2102",
                           "Property reference '%.*s' is invalid in the select list because it is not contained in either an aggregate "
                           "function or the GROUP BY clause.",
@@ -315,7 +376,7 @@ static err bind_counts(binder *b, query_select *s) {
 }
 
 static query_span clause_from(const binder *b, const char *word, uint32_t before, uint32_t end) {
-    slice text = slice_of(b->query->ast->text.p, before);
+    slice text = slice_of(b->text.p, before);
     size_t n = strlen(word);
     for (size_t i = text.n; i-- > 0;) {
         if (text.n - i >= n && slice_eq_nocase(slice_of(text.p + i, n), slice_str(word))) {
@@ -331,7 +392,7 @@ static err check_subquery(binder *b, const query_select *s) {
         const query_order *last = &s->order[s->order_n - 1];
         uint32_t end = last->expr->span.end;
         if (last->direction_given) {
-            slice rest = slice_skip(b->query->ast->text, end);
+            slice rest = slice_skip(b->text, end);
             end += (uint32_t)(rest.n - slice_trim(rest).n) + (last->descending ? 4 : 3);
         }
         return query_fail(b->op, clause_from(b, "ORDER", s->order[0].expr->span.start, end), "SC2202",
@@ -463,9 +524,13 @@ static err check_limits(binder *b) {
     return OK;
 }
 
-/* The tree is there; its parameters too. */
+/* The tree is there; its parameters and its schema too. */
 static err bind(op *o, arena *a, query *query_out) {
-    binder b = {.op = o, .arena = a, .query = query_out, .visible = -1, .from_item = true};
+    query_computed computed[QUERY_COMPUTED_MAX];
+    size_t computed_n = 0;
+    binder b = {.op = o, .arena = a, .query = query_out, .text = query_out->ast->text, .visible = -1, .from_item = true};
+    b.computed = computed;
+    b.computed_n = &computed_n;
     query_out->select = query_out->ast->select;
     query_out->ast->slots = 0;
     TRY(check_limits(&b));
@@ -479,8 +544,12 @@ static err bind(op *o, arena *a, query *query_out) {
                       &query_out->limit);
 }
 
-err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out) {
+err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,
+                  query *query_out) {
     *query_out = (query){.parameters = parameters, .parameters_n = parameters_n};
+    if (schema) {
+        query_out->schema = *schema;
+    }
     TRY(query_parse(o, a, text, &query_out->ast));
     return bind(o, a, query_out);
 }

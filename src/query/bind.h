@@ -5,7 +5,9 @@
  * columns that are neither grouped nor aggregated (SC2102), names that nothing stands for, too many JOINs and UDF references. */
 #pragma once
 
+#include "query/function.h"
 #include "query/parse.h"
+#include "query/schema.h"
 
 enum { QUERY_JOINS_MAX = 10, QUERY_UDFS_MAX = 10, QUERY_SLOTS_MAX = 64, QUERY_PARAMETERS_MAX = 2500 };
 
@@ -31,12 +33,19 @@ typedef struct query_parameter {
 
 int query_parameter_order(const void *a, const void *b); /* for qsort */
 
+/* A computed property that the query names, bound once: SELECT VALUE expression FROM c, with slots of its own. */
+typedef struct query_computed {
+    slice name;
+    const query_select *select;
+} query_computed;
+
 /* A query that is ready to run. */
 typedef struct query {
     query_ast *ast;
     query_select *select;
     const query_parameter *parameters;
     size_t parameters_n;
+    query_schema schema;
     bool aggregates;           /* it has aggregates or groups */
     double top, offset, limit; /* -1: not given */
 } query;
@@ -44,6 +53,8 @@ typedef struct query {
 /* Written alike: the same names, operators and literals. */
 bool query_same_expr(const query_expr *a, const query_expr *b);
 
-/* Parses and binds. E_BAD_QUERY with the service's JSON. Everything lives in `a`; text and parameters must live as long. */
-MUST_CHECK err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, query *query_out);
+/* Parses and binds. E_BAD_QUERY with the service's JSON. Everything lives in `a`; text, parameters and the schema's settings must live as
+ * long. `schema` NULL: nothing is computed, everything is as policies have it by default. */
+MUST_CHECK err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n,
+                             const query_schema *schema, query *query_out);
 MUST_CHECK err query_prepare_condition(op *o, arena *a, slice text, query *query_out); /* FROM c WHERE …, of a patch */

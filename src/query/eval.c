@@ -265,6 +265,14 @@ static query_value eval_object(query_runner *r, const query_expr *e) {
 
 /* ---- paths ---- */
 
+query_value query_eval_member(query_runner *r, const query_expr *e, const query_value *inner) {
+    if (!e->computed) {
+        return value_member(r->context.arena, inner, e->name);
+    }
+    r->slots[e->computed->first_slot] = *inner;
+    return query_eval(r, e->computed->columns[0].expr);
+}
+
 static query_value eval_index(query_runner *r, const query_expr *e) {
     query_value inner = query_eval(r, e->items[0]), at = query_eval(r, e->items[1]);
     if (at.type == TYPE_STRING) {
@@ -335,7 +343,7 @@ query_value query_eval(query_runner *r, const query_expr *e) {
         return r->slots[e->slot];
     case EXPR_MEMBER:
         v = query_eval(r, e->items[0]);
-        return value_member(r->context.arena, &v, e->name);
+        return query_eval_member(r, e, &v);
     case EXPR_INDEX:
         return eval_index(r, e);
     case EXPR_UNARY:

@@ -32,6 +32,9 @@ void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena,
 
 query_value query_eval(query_runner *r, const query_expr *e);
 
+/* A property of a value, computed ones of an item included: what the member expression `e` is of it. */
+query_value query_eval_member(query_runner *r, const query_expr *e, const query_value *inner);
+
 /* Visits the rows of a select, its WHERE passed: all combinations of its sources, the first being `item` at top level. The slots are set
  * while the visitor runs; it returns false to stop. */
 typedef bool (*query_row)(void *context);

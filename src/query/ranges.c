@@ -23,7 +23,7 @@ typedef struct finder {
 static int key_path(const finder *f, const query_expr *e) {
     slice names[LIMIT_PATH_DEPTH];
     size_t n = 0;
-    for (; e->kind == EXPR_MEMBER && n < LIMIT_PATH_DEPTH; e = e->items[0]) {
+    for (; e->kind == EXPR_MEMBER && !e->computed && n < LIMIT_PATH_DEPTH; e = e->items[0]) {
         names[n++] = e->name;
     }
     if (e->kind != EXPR_NAME || e->slot != f->query->select->first_slot || f->query->select->sources_n == 0 ||

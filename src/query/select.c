@@ -42,7 +42,7 @@ static query_value from_value(const rows *w, const query_expr *e) {
     if (e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX) {
         query_value inner = from_value(w, e->items[0]);
         if (e->kind == EXPR_MEMBER) {
-            return value_member(w->runner->context.arena, &inner, e->name);
+            return query_eval_member(w->runner, e, &inner);
         }
         query_value at = query_eval(w->runner, e->items[1]);
         return at.type == TYPE_STRING ? value_member(w->runner->context.arena, &inner, at.bytes)

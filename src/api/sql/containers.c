@@ -1,4 +1,5 @@
 #include "api/sql/listing.h"
+#include "query/schema.h"
 #include "throughput/charge.h"
 
 /* The largest partition keys that a range knows of. */
@@ -80,17 +81,23 @@ static void made(sql_request *q) {
     answer(q, q->http->method == VERB_POST ? 201 : 200);
 }
 
+/* What the account does not know is checked here: computed properties are queries. */
+static err read_settings(sql_request *q) {
+    TRY(sql_body(q, JSON_OBJECT, &q->change.settings));
+    return query_schema_check(&q->op, q->change.settings);
+}
+
 void sql_container_create(sql_request *q) {
     sql_change_init(q);
     q->change.hierarchical_allowed = sql_version_at_least(q, "2020-07-15");
-    err code = sql_body(q, JSON_OBJECT, &q->change.settings);
+    err code = read_settings(q);
     code = code != OK ? code : sql_throughput(q, &q->change.throughput);
     code == OK ? sql_submit_change(q, account_create_container, made) : sql_fail(q, code);
 }
 
 void sql_container_replace(sql_request *q) {
     sql_change_init(q);
-    err code = sql_body(q, JSON_OBJECT, &q->change.settings);
+    err code = read_settings(q);
     code == OK ? sql_submit_change(q, account_replace_container, made) : sql_fail(q, code);
 }
 

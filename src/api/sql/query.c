@@ -312,7 +312,8 @@ static err prepare(running *r) {
     sql_request *q = r->q;
     const asked *a = &r->asked;
     slice continuation;
-    TRY(query_prepare(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &r->query));
+    query_schema schema = query_schema_of(q->container->settings);
+    TRY(query_prepare(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema, &r->query));
     TRY(sql_page_size(q, &r->page.rows_max));
     TRY(split_continuation(r, &continuation));
     bool pinned = finds_partition(r);
@@ -346,7 +347,8 @@ static void plan(net_work *work) {
     running *r = (running *)work;
     sql_request *q = r->q;
     unsigned supported = query_features_parse(sql_get(q, FIELD_QUERY_FEATURES));
-    r->code = query_prepare(&q->op, q->http->arena, r->asked.text, r->asked.parameters, r->asked.parameters_n, &r->query);
+    query_schema schema = query_schema_of(q->container->settings);
+    r->code = query_prepare(&q->op, q->http->arena, r->asked.text, r->asked.parameters, r->asked.parameters_n, &schema, &r->query);
     if (r->code == OK) {
         r->code = query_plan_write(&q->op, q->http->arena, &r->query, &q->container->key, supported, &r->body);
     }

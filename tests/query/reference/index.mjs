@@ -5,7 +5,7 @@
 import { check } from "./check.mjs";
 import { evaluate } from "./evaluate.mjs";
 import { parse } from "./parser.mjs";
-import { shown } from "./values.mjs";
+import { computed, shown } from "./values.mjs";
 
 export { QueryError } from "./errors.mjs";
 export { parse } from "./parser.mjs";
@@ -20,12 +20,10 @@ export function run({ query, parameters = {}, items = [], container = {} }) {
   return evaluate(tree, context).map(shown);
 }
 
-// Computed properties can be named, but are not part of the item that SELECT * gives.
+// Computed properties can be named, but are not part of the item that SELECT * gives, nor of each other.
 function compute(item, properties) {
-  for (const { name, query } of properties) {
-    const [value] = evaluate(parse(query), { items: [item], parameters: {} });
-    if (value !== undefined) Object.defineProperty(item, name, { value, enumerable: false, configurable: true });
-  }
+  const values = properties.map(({ name, query }) => [name, evaluate(parse(query), { items: [item], parameters: {} })[0]]);
+  Object.defineProperty(item, computed, { value: new Map(values), enumerable: false });
 }
 
 // An item has the system's properties too.

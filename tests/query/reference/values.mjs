@@ -51,7 +51,11 @@ function compareLists(a, b) {
 // Deep; the order of properties does not matter.
 export const equal = (a, b) => compare(a, b) === 0;
 
+// Where an item has its computed properties: a Map by name, of more weight than what it has itself.
+export const computed = Symbol("computed");
+
 export function member(value, name) {
+  if (typeOf(value) === "object" && value[computed]?.has(name)) return value[computed].get(name);
   return typeOf(value) === "object" && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 

@@ -204,6 +204,7 @@ err account_open(const account_options *options, account **account_out, char *wh
         .committer = committer_open(options->store),
         .cache = item_cache_open(options->item_cache_bytes),
         .counts = &a->counts,
+        .lists = item_lists_new(),
         .clock = options->clock,
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
@@ -239,6 +240,7 @@ void account_close(account *a) {
         account__remove_offer(a, offer_each);
     }
     item_cache_close(a->items.cache);
+    item_lists_free(a->items.lists);
     counts_log_close(&a->counts);
     free(a->events);
     pthread_mutex_destroy(&a->events_lock);

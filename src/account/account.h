@@ -14,6 +14,7 @@
 #include "account/offer.h"
 #include "account/rid.h"
 #include "item/item.h"
+#include "item/reindex.h"
 #include "partition/plan.h"
 
 typedef struct account account;
@@ -115,6 +116,7 @@ struct account_change {
 
     void (*publish)(account_change *change); /* account's own */
     void *made;
+    index_change index;
     void (*done)(account_change *change); /* committer's thread: hand over */
 };
 

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "throughput/shares.h"
 
-enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 32, MOVE_PAUSE_MS = 2, ROUND_MS = 1000 };
+enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 32, INDEX_COST = 64, MOVE_PAUSE_MS = 2, ROUND_MS = 1000 };
 
 /* ---- what a container needs ---- */
 
@@ -101,7 +101,7 @@ static size_t find_work(account *a, container **list) {
     for (size_t left = HASH_CNT(by_rid, a->containers_by_rid); left > 0 && n < WORK_MAX; left--) {
         node = next_of(a, node);
         container *c = node->container;
-        if (leaving_range(c->tiles) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
+        if (leaving_range(c->tiles) || atomic_load(&c->space->building) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
             list[n++] = container_take(c);
             memcpy(a->balancer.last_rid, c->rid, sizeof c->rid);
         }
@@ -177,6 +177,42 @@ static bool move_step(account *a, container *c) {
     }
     container_tiles_give(tiles);
     return go_on;
+}
+
+/* ---- indexing under a new policy ---- */
+
+typedef struct waited_step {
+    item_index_step base;
+    sem_t done;
+} waited_step;
+
+static void step_is_done(item_index_step *step) {
+    sem_post(&((waited_step *)step)->done);
+}
+
+static err index_some(account *a, container *c, bool switches, bool *ended_out) {
+    waited_step w = {
+        .base = {.items = &a->items, .container = c, .cost_max = INDEX_COST, .switches = switches, .done = step_is_done}};
+    sem_init(&w.done, 0, 0);
+    item_index_step_submit(&w.base);
+    while (sem_wait(&w.done) != 0) {
+    }
+    sem_destroy(&w.done);
+    *ended_out = w.base.ended;
+    return w.base.base.code;
+}
+
+/* False: there is nothing (more) to build, or it cannot be done now. */
+static bool build_step(account *a, container *c) {
+    bool ended = false;
+    if (!atomic_load(&c->space->building)) {
+        return false;
+    }
+    err code = index_some(a, c, false, &ended);
+    if (code == OK && ended) {
+        code = index_some(a, c, true, &ended);
+    }
+    return code == OK;
 }
 
 static void pause_ms(unsigned ms) {
@@ -279,6 +315,7 @@ static bool move_for(account *a, container *const *list, size_t n, unsigned move
         more = false;
         for (size_t i = 0; i < n; i++) {
             more = (move_ms && move_step(a, list[i])) || more;
+            more = (move_ms && build_step(a, list[i])) || more;
         }
         if (more) {
             pause_ms(MOVE_PAUSE_MS);

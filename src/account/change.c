@@ -16,6 +16,9 @@ static void change_before(commit_hook *hook, commit_group *group) {
 
 static void change_after(commit_hook *hook, err code) {
     account_change *change = (account_change *)((char *)hook - offsetof(account_change, hook));
+    if (change->container_out) {
+        item_index_changed(change->container_out, &change->index, code);
+    }
     if (code == OK) {
         pthread_rwlock_wrlock(&change->account->lock);
         change->publish(change);
@@ -37,6 +40,7 @@ static void submit(account_change *change, err (*apply)(commit *, commit_group *
     change->database_out = NULL;
     change->container_out = NULL;
     change->offer_made = false;
+    change->index = (index_change){0};
     committer_submit(change->account->items.committer, &change->base);
 }
 
@@ -198,7 +202,7 @@ static void make_space(account *a, container *c, uint32_t n) {
         sources[i] = (range_sources){own, 1};
     }
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
-    c->space = container_space_new(number, tiles);
+    c->space = container_space_new(number, tiles, container_index_new(1, settings_indexing_policy(c), &c->key));
     c->tiles = container_tiles_take(tiles);
     c->space->ttl = c->ttl;
 }
@@ -391,6 +395,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
     if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
         start_backfill(group, c->space);
     }
+    item_index_change(group, c, settings_indexing_policy(c), &change->index);
     commit_link(group, &change->hook);
     return OK;
 }

@@ -125,6 +125,12 @@ static void run_of_segment(key_run *run, uint32_t segment) {
     layout_after(&run->to);
 }
 
+static void run_of_terms(key_run *run, char tag, uint32_t of) {
+    layout_all_terms(&run->from, tag, of);
+    run->to = run->from;
+    layout_after(&run->to);
+}
+
 void account__delete_range_records(store_batch *batch, uint32_t container, uint32_t range) {
     layout_key k;
     layout_range(&k, container, range);
@@ -141,11 +147,19 @@ void account__delete_bytes(store_batch *batch, const container *c) {
     for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
         run_of_segment(&run, segment);
         store_delete_range(batch, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
+        run_of_terms(&run, 'g', segment);
+        store_delete_range(batch, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
+    }
+    for (const char *tag = "ld"; *tag; tag++) {
+        run_of_terms(&run, *tag, c->space->container);
+        store_delete_range(batch, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
     }
     for (size_t i = 0; i < tiles->map->n; i++) {
         account__delete_range_records(batch, c->space->container, tiles->ranges[i]->id);
     }
     layout_backfill(&run.from, c->space->container);
+    store_delete(batch, STORE_META, layout_view(&run.from));
+    layout_index_state(&run.from, c->space->container);
     store_delete(batch, STORE_META, layout_view(&run.from));
 }
 
@@ -156,7 +170,11 @@ void account__reclaim_bytes(store *store, const container *c) {
     for (uint32_t segment = 0; container_tiles_segment(c->space->newest, segment, &segment); segment++) {
         run_of_segment(&run, segment);
         store_reclaim(store, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
+        run_of_terms(&run, 'g', segment);
+        store_reclaim(store, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
     }
+    run_of_terms(&run, 'l', c->space->container);
+    store_reclaim(store, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
 }
 
 /* ---- loading ---- */
@@ -287,9 +305,10 @@ static err load_space(account *a, container *c, slice key, slice record) {
     store_value value;
     uint32_t number = key_number(key, 1);
     TRY(load_tiles(a, c, number, record, &tiles));
-    c->space = container_space_new(number, tiles);
+    c->space = container_space_new(number, tiles, NULL);
     c->tiles = container_tiles_take(tiles);
     c->space->ttl = c->ttl;
+    TRY(item_index_load(&a->items, c, settings_indexing_policy(c)));
     layout_backfill(&k, number);
     err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
     if (code != OK && code != E_NOT_FOUND) {

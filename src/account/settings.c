@@ -256,6 +256,10 @@ static void make_canonical(op *o, slice properties, container *c) {
     bson_destroy(&settings);
 }
 
+slice settings_indexing_policy(const container *c) {
+    return member_document(c->settings, "indexingPolicy");
+}
+
 err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     bson_iter_t it;
     if (!doc_find_key(properties, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
@@ -269,7 +273,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     if (doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && !BSON_ITER_HOLDS_DOCUMENT(&it) && !BSON_ITER_HOLDS_NULL(&it)) {
         return op_fail(o, E_BAD_REQUEST, "The indexing policy must be an object.");
     }
-    TRY(index_policy_parse(o, member_document(properties, "indexingPolicy"), &c->index));
+    TRY(index_policy_parse(o, member_document(properties, "indexingPolicy"), c->key.paths, c->key.n, &c->index));
     make_canonical(o, properties, c);
     return OK;
 }

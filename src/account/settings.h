@@ -11,6 +11,9 @@ typedef struct settings_rules {
 
 MUST_CHECK err settings_read(op *o, slice properties, settings_rules rules, container *c);
 
+/* The indexing policy of a container's settings. */
+slice settings_indexing_policy(const container *c);
+
 /* What a replace may not change: key, unique keys. */
 MUST_CHECK err settings_check_replace(op *o, const container *before, const container *after);
 

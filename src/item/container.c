@@ -198,8 +198,37 @@ bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uin
 
 /* ---- the space ---- */
 
-container_space *container_space_new(uint32_t number, container_tiles *tiles) {
+container_index *container_index_new(uint8_t generation, slice policy, const pkey_definition *key) {
+    container_index *index = mem_zero(sizeof *index);
+    op unused;
+    index->refs = 1;
+    index->generation = generation;
+    index->arena = arena_init_small();
+    index->settings = arena_copy(&index->arena, policy);
+    op_init(&unused, &index->arena, 0);
+    if (index_policy_parse(&unused, index->settings, key->paths, key->n, &index->policy) != OK) {
+        index->policy.off = true; /* it was read before: it cannot be bad; if it were, nothing is found by it */
+    }
+    return index;
+}
+
+container_index *container_index_take(container_index *index) {
+    atomic_fetch_add_explicit(&index->refs, 1, memory_order_relaxed);
+    return index;
+}
+
+void container_index_give(container_index *index) {
+    if (index && atomic_fetch_sub_explicit(&index->refs, 1, memory_order_acq_rel) == 1) {
+        arena_free(&index->arena);
+        free(index->shapes);
+        free(index);
+    }
+}
+
+container_space *container_space_new(uint32_t number, container_tiles *tiles, container_index *index) {
     container_space *space = mem_zero(sizeof *space);
+    space->index = index;
+    space->index_progress = 100;
     space->refs = 1;
     space->container = number;
     space->newest = tiles;
@@ -210,6 +239,8 @@ container_space *container_space_new(uint32_t number, container_tiles *tiles) {
 void container_space_give(container_space *space) {
     if (atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) == 1) {
         container_tiles_give(space->newest);
+        container_index_give(space->index);
+        container_index_give(space->building);
         pthread_mutex_destroy(&space->lock);
         free(space);
     }
@@ -230,4 +261,25 @@ container_tiles *container_space_newest(container_space *space) {
     container_tiles *tiles = container_tiles_take(space->newest);
     pthread_mutex_unlock(&space->lock);
     return tiles;
+}
+
+container_index *container_space_index(container_space *space) {
+    pthread_mutex_lock(&space->lock);
+    container_index *index = container_index_take(space->index);
+    pthread_mutex_unlock(&space->lock);
+    return index;
+}
+
+void container_space_set_index(container_space *space, container_index *index, container_index *building) {
+    container_index *before = space->index, *other = space->building;
+    pthread_mutex_lock(&space->lock);
+    space->index = index;
+    space->building = building;
+    pthread_mutex_unlock(&space->lock);
+    if (before != index && before != building) {
+        container_index_give(before);
+    }
+    if (other != index && other != building) {
+        container_index_give(other);
+    }
 }

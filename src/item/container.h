@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "item/policy.h"
+#include "index/terms.h"
 #include "partition/map.h"
 #include "store/committer.h"
 #include "throughput/bucket.h"
@@ -82,6 +82,20 @@ typedef struct container_tiles {
     arena arena; /* of the lists */
 } container_tiles;
 
+/* One generation of a container's index. A change of the policy builds another beside it (item/reindex.c). */
+typedef struct container_index {
+    atomic_uint refs;
+    arena arena;
+    uint8_t generation;
+    slice settings; /* the policy as BSON */
+    index_policy policy;
+
+    /* the committer's: shapes that are known to be in the store */
+    uint64_t *shapes;
+    size_t shapes_n;
+    bool shapes_loaded;
+} container_index;
+
 typedef struct container_space {
     atomic_uint refs;
     uint32_t container; /* the number that begins all its keys; never used again */
@@ -90,6 +104,12 @@ typedef struct container_space {
     _Atomic int64_t merges_after_us; /* monotonic: what was split by command is not merged again at once */
     pthread_mutex_t lock;            /* of `newest`, for all but the committer's thread */
     container_tiles *newest;
+
+    /* the index: the committer's to change, under the lock */
+    _Atomic(container_index *) index; /* that queries use */
+    _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
+    atomic_bool index_switching;      /* what is on disk may be of the one or the other */
+    _Atomic uint32_t index_progress;  /* per cent */
 
     /* expiry: the committer's, but for the flag */
     int32_t ttl;                       /* of the newest settings */
@@ -140,11 +160,18 @@ container_tiles *container_tiles_new(partition_map *map, container_range *const 
 container_tiles *container_tiles_take(container_tiles *tiles);
 void container_tiles_give(container_tiles *tiles);
 
-/* The space takes the tiles over. */
-container_space *container_space_new(uint32_t number, container_tiles *tiles);
+/* A good policy, as settings hold it; empty: everything is indexed. */
+container_index *container_index_new(uint8_t generation, slice policy, const pkey_definition *key);
+container_index *container_index_take(container_index *index);
+void container_index_give(container_index *index);
+
+/* The space takes tiles and index over. */
+container_space *container_space_new(uint32_t number, container_tiles *tiles, container_index *index);
 void container_space_give(container_space *space);
 void container_space_set(container_space *space, container_tiles *tiles); /* committer's thread: takes them over, as the newest */
 container_tiles *container_space_newest(container_space *space);          /* any thread: a reference */
+container_index *container_space_index(container_space *space);           /* any thread: a reference */
+void container_space_set_index(container_space *space, container_index *index, container_index *building); /* committer's: takes over */
 
 static inline size_t container_position(const container_tiles *tiles, const epk *e) {
     return (size_t)(partition_map_find(tiles->map, e) - tiles->map->ranges);

@@ -26,8 +26,7 @@ static void spend(unsigned *cost_left, size_t bytes) {
     *cost_left -= cost < *cost_left ? (unsigned)cost : *cost_left;
 }
 
-/* The item that an entry leads to: removed if expired; in any case the entry is used up. All that can fail comes before the first change.
- */
+/* The item that an entry leads to: removed if expired; in any case the entry is used up. */
 static err visit_entry(item_work *w, slice entry, item_place place, unsigned *cost_left) {
     stored_item stored;
     item_key key;
@@ -41,11 +40,14 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
     bool expired = item_expired(w->container, &stored.head, w->now_s);
     code = expired ? item__key_of(w->container, stored.body, &key) : OK;
     code = code == OK && expired ? item__enter(w, &key) : code;
-    if (code == OK) {
+    store_mark mark = store_batch_mark(&w->group->batch);
+    code = code == OK && expired ? item__remove(w, &key, &stored) : code;
+    if (code != OK) {
+        store_batch_cut(&w->group->batch, mark);
+    } else {
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
     if (code == OK && expired) {
-        item__remove(w, &key, &stored);
         w->range->pending.lsn++;
         counts_log_link(w->items->counts, w->group, w->range);
     }

@@ -18,11 +18,17 @@ typedef struct item_limits {
     uint64_t fixed_bytes;     /* of a container without a partition key */
 } item_limits;
 
+/* What the committer lists index terms with (item/terms.c). */
+typedef struct item_lists item_lists;
+item_lists *item_lists_new(void);
+void item_lists_free(item_lists *lists);
+
 struct items {
     store *store;
     committer *committer;
     item_cache *cache;
     counts_log *counts;
+    item_lists *lists;
     const clock_source *clock;
     item_limits limits;
 };

@@ -101,6 +101,47 @@ void layout_move(layout_key *k, uint32_t container, uint32_t range) {
     add32(k, range);
 }
 
+void layout_index_state(layout_key *k, uint32_t container) {
+    k->n = 0;
+    k->bytes[k->n++] = 'I';
+    add32(k, container);
+}
+
+void layout_all_terms(layout_key *k, char tag, uint32_t of) {
+    k->n = 0;
+    k->bytes[k->n++] = tag;
+    add32(k, of);
+}
+
+void layout_terms(layout_key *k, uint32_t segment, uint8_t generation) {
+    layout_all_terms(k, 'g', segment);
+    k->bytes[k->n++] = (char)generation;
+}
+
+void layout_local_terms(layout_key *k, uint32_t container, uint8_t generation, const epk *e) {
+    layout_all_terms(k, 'l', container);
+    k->bytes[k->n++] = (char)generation;
+    if (e) {
+        add(k, e->bytes, e->n);
+    }
+}
+
+void layout_add_term(layout_key *k, size_t begins, slice term, uint64_t number) {
+    k->n = begins;
+    add(k, term.p, term.n);
+    add64(k, number);
+}
+
+void layout_shapes(layout_key *k, uint32_t container, uint8_t generation) {
+    layout_all_terms(k, 'd', container);
+    k->bytes[k->n++] = (char)generation;
+}
+
+void layout_shape(layout_key *k, uint32_t container, uint8_t generation, uint64_t shape) {
+    layout_shapes(k, container, generation);
+    add64(k, shape);
+}
+
 void layout_sizes(layout_key *k, uint32_t container) {
     start(k, container, LAYOUT_SIZE);
 }
@@ -171,6 +212,15 @@ bool layout_order_read(slice key, slice value, item_place *place_out) {
         return false;
     }
     *place_out = (item_place){get32(value.p), get64(key.p + key.n - 8)};
+    return true;
+}
+
+bool layout_term_read(slice key, size_t begins, slice *term_out, uint64_t *number_out) {
+    if (key.n < begins + 8) {
+        return false;
+    }
+    *term_out = slice_of(key.p + begins, key.n - begins - 8);
+    *number_out = get64(key.p + key.n - 8);
     return true;
 }
 
@@ -248,11 +298,11 @@ bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, si
         return false;
     }
     *key_out = slice_of(entry.p + 5 + epk_out->n, entry.n - 6 - epk_out->n);
-    *size_out = (size_sum){get64(value.p), get64(value.p + 8), get64(value.p + 16), 1};
+    *size_out = (size_sum){get64(value.p), get64(value.p + 8), get64(value.p + 16), 1, get64(value.p + 24)};
     return true;
 }
 
 void layout_size_write(char bytes[LAYOUT_SIZE_BYTES], const size_sum *size) {
-    uint64_t fields[] = {htobe64(size->items), htobe64(size->bytes), htobe64(size->index_bytes)};
+    uint64_t fields[] = {htobe64(size->items), htobe64(size->bytes), htobe64(size->index_bytes), htobe64(size->local)};
     memcpy(bytes, fields, LAYOUT_SIZE_BYTES);
 }

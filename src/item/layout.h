@@ -7,14 +7,19 @@
  * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · id      → segment · number          its primary key
  *              container u32 · 'p' · EPK · 'o' · number u64              → segment                   creation order in a partition
  *              container u32 · 'p' · EPK · 'u' · index u8 · key · values → segment · number          a unique key
- *              container u32 · 's' · EPK · partition key · n u8          → items · bytes · index     a partition's size; n: of the EPK
+ *              container u32 · 's' · EPK · partition key · n u8          → items · bytes · index …   a partition's size; n: of the EPK
  *              container u32 · 't' · time u32 · segment · number         → (empty)                   it says its own ttl
  *              container u32 · 'd' · time u32 · segment · number         → (empty)                   it is under the default ttl
+ *
+ * STORE_TERMS  'g' · segment u32 · generation u8 · path u64 · value · number u64          → (empty)   an index entry (index/key.h)
+ *              'l' · container u32 · generation u8 · EPK · path · value · number u64      → (empty)   the same within a large partition
+ *              'd' · container u32 · generation u8 · shape u64                            → paths …   what a shape is (index/terms.h)
  *
  * STORE_META   'R' · container u32 · range u32                           → range_counts, u64 each
  *              'L' · slot u32                                            → number · (container · range · range_counts) …  counts.h
  *              'B' · container u32                                       → segment · number          how far the ttl backfill is
  *              'M' · container u32 · range u32                           → segment · number          how far the range's move is
+ *              'I' · container u32                                       → the index's state          item/reindex.c
  */
 /* clang-format on */
 
@@ -26,7 +31,7 @@
 
 #include "item/container.h"
 
-enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_COUNTS_BYTES = 48, LAYOUT_SIZE_BYTES = 24, LAYOUT_KEY_BYTES_MAX = 16384 };
+enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_COUNTS_BYTES = 48, LAYOUT_SIZE_BYTES = 32, LAYOUT_KEY_BYTES_MAX = 16384 };
 
 /* The head of a stored item, little-endian, at these offsets:
  *    0  u8   layout version, 1          8  u64  lsn of the last write
@@ -78,6 +83,16 @@ void layout_range(layout_key *k, uint32_t container, uint32_t range);
 void layout_counts_log(layout_key *k, uint32_t slot);
 void layout_backfill(layout_key *k, uint32_t container);
 void layout_move(layout_key *k, uint32_t container, uint32_t range);
+void layout_index_state(layout_key *k, uint32_t container);
+
+/* What index entries begin with; then the term and the number are added, to each in turn. */
+void layout_terms(layout_key *k, uint32_t segment, uint8_t generation);
+void layout_local_terms(layout_key *k, uint32_t container, uint8_t generation, const epk *e); /* e NULL: of all partitions */
+void layout_add_term(layout_key *k, size_t begins, slice term, uint64_t number);
+bool layout_term_read(slice key, size_t begins, slice *term_out, uint64_t *number_out);
+void layout_shapes(layout_key *k, uint32_t container, uint8_t generation);
+void layout_shape(layout_key *k, uint32_t container, uint8_t generation, uint64_t shape);
+void layout_all_terms(layout_key *k, char tag, uint32_t of); /* of a segment ('g') or container ('l', 'd'), all generations */
 
 typedef struct size_sum size_sum;
 void layout_sizes(layout_key *k, uint32_t container);                               /* what all of them begin with */

@@ -39,12 +39,12 @@ static err move_one(mover *m, const item_key *key) {
         return OK;
     }
     TRY(code);
-    item__move(&m->work, key, &stored, m->work.range->segment);
+    code = item__move(&m->work, key, &stored, m->work.range->segment);
     size_t cost = 1 + stored.body.n / COST_BYTES;
     m->cost_left -= cost < m->cost_left ? (unsigned)cost : m->cost_left;
     m->move->moved++;
     store_give(&stored.pin);
-    return OK;
+    return code;
 }
 
 /* A damaged item stays where it is, and does not keep the others from moving. */

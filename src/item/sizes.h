@@ -12,6 +12,7 @@ typedef struct items items;
 /* Of one logical partition, or of many together. */
 typedef struct size_sum {
     uint64_t items, bytes, index_bytes, partitions;
+    uint64_t local; /* of one partition: its items up to this number have index entries of their own (item/terms.h); not summed up */
 } size_sum;
 
 /* What becomes of ranges that lie side by side: pieces [from, cuts[0]), [cuts[0], cuts[1]), … up to `to`. */

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "item/hot.h"
+#include "item/terms.h"
 
 err item__load_place(const item_work *w, item_place place, stored_item *stored_out) {
     layout_key k;
@@ -159,10 +160,11 @@ static void remove_expiry(const item_work *w, item_place place, const item_head 
     }
 }
 
-void item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
+err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
     layout_key primary;
     primary_key(w, key, place, &primary);
     put_value(w, place, head, body);
+    TRY(item__put_terms(w, key, place, head, body, before));
     if (before->there) {
         size_t removed = item__unique_remove(w, key, before->body);
         remove_expiry(w, place, &before->head);
@@ -173,11 +175,13 @@ void item__put(item_work *w, const item_key *key, item_place place, const item_h
         count(w, key, (change){1, (int64_t)(LAYOUT_HEAD_BYTES + body.n), (int64_t)added});
     }
     put_expiry(w, place, head);
+    return OK;
 }
 
-void item__remove(item_work *w, const item_key *key, const stored_item *stored) {
+err item__remove(item_work *w, const item_key *key, const stored_item *stored) {
     layout_key primary, k;
     store_batch *batch = &w->group->batch;
+    TRY(item__remove_terms(w, key, stored));
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
     primary_key(w, key, stored->place, &primary);
@@ -187,12 +191,14 @@ void item__remove(item_work *w, const item_key *key, const stored_item *stored) 
     size_t removed = primary.n + 12 + k.n + 4 + item__unique_remove(w, key, stored->body);
     remove_expiry(w, stored->place, &stored->head);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
+    return OK;
 }
 
 /* The cache is not told: what it has of the item is as true as before, and places are looked up in the store. */
-void item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment) {
+err item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment) {
     layout_key k;
     item_place place = {segment, stored->place.number};
+    TRY(item__move_terms(w, stored, segment));
     layout_item(&k, stored->place);
     store_delete(&w->group->batch, STORE_ITEMS, layout_view(&k));
     put_value(w, place, &stored->head, stored->body);
@@ -201,4 +207,5 @@ void item__move(item_work *w, const item_key *key, const stored_item *stored, ui
     item__unique_put(w, key, stored->body, place);
     remove_expiry(w, stored->place, &stored->head);
     put_expiry(w, place, &stored->head);
+    return OK;
 }

@@ -35,12 +35,13 @@ MUST_CHECK err item__key_of(const container *c, slice body, item_key *key_out);
 /* Sets w->range and w->size to those of a key: to be called before the first change of its partition. */
 MUST_CHECK err item__enter(item_work *w, const item_key *key);
 
-/* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. */
-void item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
-void item__remove(item_work *w, const item_key *key, const stored_item *stored);
+/* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. What fails leaves some of
+ * its changes in the batch: the caller cuts them, or its commit fails. */
+MUST_CHECK err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
+MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored);
 
 /* The same item, its entries leading to another segment. */
-void item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment);
+MUST_CHECK err item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment);
 
 /* Unique keys: E_UNIQUE_KEY if another item of the partition has the same values. `self` is the item's own number, or 0. */
 MUST_CHECK err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self);

@@ -48,8 +48,7 @@ static err insert(item_work *w, item_op *op) {
     op->after = stamp(w, op, place.number);
     op->result = op->body;
     op->created = true;
-    item__put(w, &op->key, place, &op->after, op->body, &nothing);
-    return OK;
+    return item__put(w, &op->key, place, &op->after, op->body, &nothing);
 }
 
 static err overwrite(item_work *w, item_op *op, const stored_item *now, slice body) {
@@ -60,8 +59,7 @@ static err overwrite(item_work *w, item_op *op, const stored_item *now, slice bo
     TRY(check_room(w, op, now->body.n, body.n));
     op->after = stamp(w, op, now->place.number);
     op->result = body;
-    item__put(w, &op->key, now->place, &op->after, body, now);
-    return OK;
+    return item__put(w, &op->key, now->place, &op->after, body, now);
 }
 
 static err apply_create(item_work *w, item_op *op, const stored_item *now) {
@@ -83,7 +81,7 @@ static err apply_delete(item_work *w, item_op *op, const stored_item *now) {
     if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
         return E_PRECONDITION;
     }
-    item__remove(w, &op->key, now);
+    TRY(item__remove(w, &op->key, now));
     w->range->pending.lsn++;
     op->after = now->head;
     op->after.lsn = w->range->pending.lsn;
@@ -152,14 +150,15 @@ static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
 };
 
 /* An expired item is as good as gone: its bytes go now, and what follows finds nothing. */
-static void bury(item_work *w, const item_op *op, stored_item *now) {
+static err bury(item_work *w, const item_op *op, stored_item *now) {
     if (now->there && item_expired(w->container, &now->head, w->now_s)) {
         if (op->kind != ITEM_READ) {
-            item__remove(w, &op->key, now);
+            TRY(item__remove(w, &op->key, now));
         }
         store_give(&now->pin);
         *now = (stored_item){0};
     }
+    return OK;
 }
 
 static err apply_one(item_work *w, item_op *op) {
@@ -168,7 +167,11 @@ static err apply_one(item_work *w, item_op *op) {
     TRY(item__enter(w, &op->key));
     op->range = w->range;
     TRY(item__load(w, &op->key, &now));
-    bury(w, op, &now);
+    err code = bury(w, op, &now);
+    if (code != OK) {
+        store_give(&now.pin);
+        return code;
+    }
     op->before_there = now.there;
     op->before = now.head;
     op->before_body = now.body;

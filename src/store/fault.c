@@ -58,6 +58,10 @@ static bool fault_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     return !scan->broken && store_scan_next(scan->inner, key_out, value_out);
 }
 
+static void fault_scan_seek(store_scan *base, slice key, bool backward) {
+    store_scan_seek(((fault_scan *)base)->inner, key, backward);
+}
+
 static err fault_scan_close(store_scan *base) {
     fault_scan *scan = (fault_scan *)base;
     fault_store *f = (fault_store *)base->owner;
@@ -96,6 +100,7 @@ static const store_ops fault_ops = {
     .write = fault_write,
     .scan_open = fault_scan_open,
     .scan_next = fault_scan_next,
+    .scan_seek = fault_scan_seek,
     .scan_close = fault_scan_close,
     .snapshot_take = fault_snapshot_take,
     .snapshot_give = fault_snapshot_give,

@@ -31,7 +31,8 @@ struct store_snapshot {
 typedef struct memory_scan {
     store_scan base;
     table *table;
-    size_t at, end; /* nodes [at, end) are still to come */
+    size_t first, last; /* its bounds */
+    size_t at, end;     /* nodes [at, end) are still to come */
     bool backward;
 } memory_scan;
 
@@ -176,6 +177,8 @@ static store_scan *memory_scan_open(store *s, store_family family, const store_s
     scan->table->refs++;
     scan->at = lower_bound(scan->table, from);
     scan->end = to.n ? lower_bound(scan->table, to) : scan->table->n;
+    scan->first = scan->at;
+    scan->last = scan->end;
     scan->backward = backward;
     pthread_mutex_unlock(&m->lock);
     return &scan->base;
@@ -190,6 +193,15 @@ static bool memory_scan_next(store_scan *base, slice *key_out, slice *value_out)
     *key_out = found->key;
     *value_out = found->value;
     return true;
+}
+
+static void memory_scan_seek(store_scan *base, slice key, bool backward) {
+    memory_scan *scan = (memory_scan *)base;
+    size_t at = lower_bound(scan->table, key);
+    at = at < scan->first ? scan->first : at > scan->last ? scan->last : at;
+    scan->backward = backward;
+    scan->at = backward ? scan->first : at;
+    scan->end = backward ? at : scan->last;
 }
 
 static err memory_scan_close(store_scan *base) {
@@ -255,6 +267,7 @@ static const store_ops memory_ops = {
     .write = memory_write,
     .scan_open = memory_scan_open,
     .scan_next = memory_scan_next,
+    .scan_seek = memory_scan_seek,
     .scan_close = memory_scan_close,
     .snapshot_take = memory_snapshot_take,
     .snapshot_give = memory_snapshot_give,

@@ -1,6 +1,6 @@
 /* The store on RocksDB.
  *
- * DIR/FORMAT   one line, "tesela data 2": marks the folder as ours, carries the format's version, and is locked by its one server
+ * DIR/FORMAT   one line, "tesela data 3": marks the folder as ours, carries the format's version, and is locked by its one server
  * DIR/db/      RocksDB's files
  *
  * Errors of the disk: before each batch the free space is looked at (free_space_ok), so that a full disk is met by refusing writes and not
@@ -26,7 +26,7 @@
 #include "store/store.h"
 #include "store/wal.h"
 
-static const char *const family_names[STORE_FAMILIES] = {"default", "items", "index"};
+static const char *const family_names[STORE_FAMILIES] = {"default", "items", "index", "terms"};
 
 enum {
     SPACE_CHECK_US = 50 * 1000,
@@ -34,6 +34,7 @@ enum {
     SPACE_RESERVE_BYTES = 256 * 1024 * 1024, /* or a tenth of a small disk */
     MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
+    MEMTABLE_TERMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
     WAL_BYTES_MAX = 512 * 1024 * 1024,
     FILTER_BITS = 10,
@@ -81,7 +82,7 @@ typedef struct rocks_scan {
     rocksdb_iterator_t *iterator;
     rocksdb_readoptions_t *read;
     char *bounds; /* lower then upper: RocksDB keeps pointers to them */
-    bool backward, started;
+    bool backward, started, sought; /* sought: it stands on what the next step gives */
 } rocks_scan;
 
 /* ---- errors ---- */
@@ -142,7 +143,9 @@ static store_scan *rocks_scan_open(store *s, store_family family, const store_sn
 
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
     rocks_scan *scan = (rocks_scan *)base;
-    if (!scan->started) {
+    if (scan->sought) {
+        scan->sought = false;
+    } else if (!scan->started) {
         scan->started = true;
         scan->backward ? rocksdb_iter_seek_to_last(scan->iterator) : rocksdb_iter_seek_to_first(scan->iterator);
     } else {
@@ -154,6 +157,24 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     key_out->p = rocksdb_iter_key(scan->iterator, &key_out->n);
     value_out->p = rocksdb_iter_value(scan->iterator, &value_out->n);
     return true;
+}
+
+static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
+    rocks_scan *scan = (rocks_scan *)base;
+    scan->started = scan->sought = true;
+    scan->backward = backward;
+    if (!backward) {
+        rocksdb_iter_seek(scan->iterator, key.p, key.n);
+        return;
+    }
+    rocksdb_iter_seek_for_prev(scan->iterator, key.p, key.n);
+    if (rocksdb_iter_valid(scan->iterator)) {
+        slice found;
+        found.p = rocksdb_iter_key(scan->iterator, &found.n);
+        if (slice_eq(found, key)) {
+            rocksdb_iter_prev(scan->iterator);
+        }
+    }
 }
 
 static err rocks_scan_close(store_scan *base) {
@@ -377,13 +398,15 @@ static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, r->cache);
-    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
+    if (family != STORE_TERMS) { /* which are only walked through */
+        rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
+    }
     rocksdb_block_based_options_set_format_version(table, 5);
     if (family == STORE_ITEMS) { /* large values found by keys that exist: docs/layout.md, "What the options do" */
         rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
         rocksdb_block_based_options_set_block_restart_interval(table, 1);
         rocksdb_options_set_optimize_filters_for_hits(o, 1);
-    } else {
+    } else if (family != STORE_TERMS) {
         rocksdb_block_based_options_set_data_block_index_type(table,
                                                               rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
         rocksdb_block_based_options_set_data_block_hash_ratio(table, 0.75);
@@ -391,16 +414,17 @@ static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
     rocksdb_options_set_block_based_table_factory(o, table);
     rocksdb_block_based_options_destroy(table);
 
-    static const size_t memtable_bytes[STORE_FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES};
+    static const size_t memtable_bytes[STORE_FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES,
+                                                         MEMTABLE_TERMS_BYTES};
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
     rocksdb_options_set_max_write_buffer_number(o, 4);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_target_file_size_base(o, 64 << 20);
     rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
-    rocksdb_options_set_compression(o, rocksdb_no_compression);
+    rocksdb_options_set_compression(o, family == STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
     rocksdb_options_set_bottommost_compression(o, rocksdb_lz4_compression);
-    rocksdb_options_set_memtable_whole_key_filtering(o, 1);
-    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META ? 0 : 0.02);
+    rocksdb_options_set_memtable_whole_key_filtering(o, family != STORE_TERMS);
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META || family == STORE_TERMS ? 0 : 0.02);
     return o;
 }
 
@@ -474,6 +498,7 @@ static const store_ops rocks_ops = {
     .write = rocks_write,
     .scan_open = rocks_scan_open,
     .scan_next = rocks_scan_next,
+    .scan_seek = rocks_scan_seek,
     .scan_close = rocks_scan_close,
     .snapshot_take = rocks_snapshot_take,
     .snapshot_give = rocks_snapshot_give,

@@ -36,6 +36,7 @@ struct store_ops {
     err (*write)(store *, const store_batch *);
     store_scan *(*scan_open)(store *, store_family, const store_snapshot *, slice from, slice to, bool backward);
     bool (*scan_next)(store_scan *, slice *key_out, slice *value_out);
+    void (*scan_seek)(store_scan *, slice key, bool backward);
     err (*scan_close)(store_scan *);
     const store_snapshot *(*snapshot_take)(store *);
     void (*snapshot_give)(store *, const store_snapshot *);
@@ -86,6 +87,12 @@ struct store_scan {
 
 static inline bool store_scan_next(store_scan *scan, slice *key_out, slice *value_out) {
     return scan->owner->ops->scan_next(scan, key_out, value_out);
+}
+
+/* The next step gives the first key from `key` on, or, backward, the last one before it, and then goes on that way; always within the
+ * scan's bounds. */
+static inline void store_scan_seek(store_scan *scan, slice key, bool backward) {
+    scan->owner->ops->scan_seek(scan, key, backward);
 }
 
 MUST_CHECK static inline err store_scan_close(store_scan *scan) {

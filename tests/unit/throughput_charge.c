@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "doc/json.h"
-#include "item/policy.h"
+#include "index/terms.h"
 #include "throughput/charge.h"
 
 static void assert_ru(double ru, double expected) {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "doc/json.h"
-#include "item/policy.h"
+#include "index/terms.h"
 
 static arena memory;
 
@@ -33,7 +33,7 @@ static slice bson(const char *json) {
 static err parse(const char *json, index_policy *policy) {
     op *o = arena_new(&memory, op);
     op_init(o, &memory, 0);
-    err code = index_policy_parse(o, bson(json), policy);
+    err code = index_policy_parse(o, bson(json), NULL, 0, policy);
     assert_true(code == OK || o->detail_n > 0);
     return code;
 }
@@ -58,7 +58,7 @@ static void the_default_counts_everything(void **state) {
     index_policy policy;
     op o;
     op_init(&o, &memory, 0);
-    assert_int_equal(index_policy_parse(&o, SLICE_EMPTY, &policy), OK);
+    assert_int_equal(index_policy_parse(&o, SLICE_EMPTY, NULL, 0, &policy), OK);
     assert_int_equal(index_terms(&policy, bson(document)), 11);
 }
 

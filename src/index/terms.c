@@ -1,0 +1,259 @@
+#include "index/terms.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { TERMS_OF_ITEM = 1, TERMS_PER_SCALAR = 2 };
+
+/* Visits what a policy indexes of a document. `in_array`: an element of an array is on the way there. */
+typedef struct walk walk;
+struct walk {
+    void (*found)(walk *w, index_path path, const doc_element *e, bool in_array);
+    bool containers; /* arrays and objects are visited too */
+    bool always;     /* what is indexed whatever the paths say */
+    bool paths;      /* hashes of paths are wanted */
+    index_list *list;
+    uint64_t *hashes;
+    size_t n, cap;
+    arena *scratch;
+};
+
+static void walk_document(walk *w, const index_node *node, bool included, index_path path, bool in_array, slice document, bool array);
+
+static void walk_value(walk *w, const index_node *node, bool included, index_path path, bool in_array, const doc_element *e) {
+    included = node && node->subtree != RULE_NONE ? node->subtree == RULE_INCLUDE : included;
+    bool wanted = node && node->scalar != RULE_NONE ? node->scalar == RULE_INCLUDE : included;
+    wanted = wanted || (node && node->always && w->always);
+    if (!doc_is_container(e->type)) {
+        if (wanted) {
+            w->found(w, path, e, in_array);
+        }
+        return;
+    }
+    if (wanted && w->containers) {
+        w->found(w, path, e, in_array);
+    }
+    if ((node && node->children) || included) { /* nothing below can count otherwise */
+        walk_document(w, node, included, path, in_array, e->value, e->type == BSON_TYPE_ARRAY);
+    }
+}
+
+static void walk_document(walk *w, const index_node *node, bool included, index_path path, bool in_array, slice document, bool array) {
+    doc_walk each;
+    doc_element e;
+    const index_node *elements = array ? index_node_child(node, SLICE_LIT("[]")) : NULL;
+    index_path of_elements = array && w->paths ? index_path_element(path) : 0;
+    if (!doc_walk_init(&each, document)) {
+        return;
+    }
+    while (doc_walk_next(&each, &e)) {
+        index_path here = array ? of_elements : w->paths ? index_path_member(path, e.key) : 0;
+        walk_value(w, array ? elements : index_node_child(node, e.key), included, here, in_array || array, &e);
+    }
+}
+
+static void walk_all(walk *w, const index_policy *policy, slice document) {
+    if (!policy->off) {
+        walk_document(w, policy->root, policy->rest_included, INDEX_PATH_ROOT, false, document, false);
+    }
+}
+
+/* ---- counting ---- */
+
+static void count_one(walk *w, index_path path, const doc_element *e, bool in_array) {
+    (void)path, (void)e, (void)in_array;
+    w->n++;
+}
+
+size_t index_terms(const index_policy *policy, slice document) {
+    walk w = {.found = count_one};
+    walk_all(&w, policy, document);
+    return policy->off ? 0 : TERMS_OF_ITEM + TERMS_PER_SCALAR * (w.n + policy->composites_n);
+}
+
+static void add_hash(walk *w, uint64_t hash) {
+    if (w->n == w->cap) {
+        size_t cap = w->cap ? w->cap * 2 : 64;
+        uint64_t *grown = arena_alloc(w->scratch, cap * sizeof *grown);
+        memcpy(grown, w->n ? (const void *)w->hashes : "", w->n * sizeof *grown);
+        w->hashes = grown;
+        w->cap = cap;
+    }
+    w->hashes[w->n++] = hash;
+}
+
+static uint64_t hash_value(uint64_t seed, const doc_element *e) {
+    if (doc_is_number(e->type)) { /* 1 and 1.0 are one value */
+        char space[16];
+        buf spelled = {.p = space, .cap = sizeof space, .max = sizeof space};
+        index_spell_element(&spelled, e);
+        return index_path_member(seed, buf_view(&spelled));
+    }
+    return index_path_member(seed + (uint64_t)e->type, e->value);
+}
+
+static void hash_one(walk *w, index_path path, const doc_element *e, bool in_array) {
+    (void)in_array;
+    add_hash(w, hash_value(path, e));
+}
+
+static void hash_composites(walk *w, const index_policy *policy, slice document) {
+    for (size_t i = 0; i < policy->composites_n; i++) {
+        const index_composite *c = &policy->composites[i];
+        uint64_t hash = c->id;
+        for (size_t j = 0; j < c->n; j++) {
+            doc_element e;
+            hash = doc_find_element(document, &c->parts[j].path, &e) ? hash_value(hash, &e) : index_path_mixed(hash, 0);
+        }
+        add_hash(w, hash);
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static walk hashes_of(arena *scratch, const index_policy *policy, slice document) {
+    walk w = {.found = hash_one, .paths = true, .scratch = scratch};
+    walk_all(&w, policy, document);
+    if (!policy->off) {
+        hash_composites(&w, policy, document);
+    }
+    if (w.n) {
+        qsort(w.hashes, w.n, sizeof *w.hashes, by_value);
+    }
+    return w;
+}
+
+size_t index_terms_changed(arena *scratch, const index_policy *policy, slice before, slice after) {
+    walk old = hashes_of(scratch, policy, before), new = hashes_of(scratch, policy, after);
+    size_t i = 0, j = 0, same = 0;
+    while (i < old.n && j < new.n) {
+        int order = by_value(&old.hashes[i], &new.hashes[j]);
+        same += order == 0;
+        i += order <= 0;
+        j += order >= 0;
+    }
+    return TERMS_PER_SCALAR * (old.n - same + new.n - same);
+}
+
+/* ---- listing ---- */
+
+static void begin_term(index_list *l, index_path path) {
+    if (l->n == l->cap) {
+        l->cap = l->cap ? l->cap * 2 : 64;
+        l->terms = mem_resize(l->terms, l->cap * sizeof *l->terms);
+    }
+    l->terms[l->n].at = l->bytes.n;
+    buf_add_be64(&l->bytes, path);
+}
+
+static void end_term(index_list *l) {
+    index_term *t = &l->terms[l->n++];
+    t->n = l->bytes.n - t->at;
+}
+
+static void add_to_shape(index_list *l, index_path path) {
+    if (l->paths_n == l->paths_cap) {
+        l->paths_cap = l->paths_cap ? l->paths_cap * 2 : 64;
+        l->paths = mem_resize(l->paths, l->paths_cap * sizeof *l->paths);
+    }
+    l->paths[l->paths_n++] = path;
+    l->shape += index_path_mixed(path, 1);
+}
+
+static void list_one(walk *w, index_path path, const doc_element *e, bool in_array) {
+    index_list *l = w->list;
+    if (l->n >= INDEX_TERMS_MAX) {
+        l->large = true;
+        return;
+    }
+    begin_term(l, path);
+    index_spell_element(&l->bytes, e);
+    end_term(l);
+    if (!in_array) {
+        add_to_shape(l, path);
+    }
+}
+
+static void list_composite(index_list *l, const index_composite *c, slice document) {
+    begin_term(l, c->id);
+    for (size_t i = 0; i < c->n; i++) {
+        doc_element e;
+        size_t from = l->bytes.n;
+        if (doc_find_element(document, &c->parts[i].path, &e)) {
+            index_spell_element(&l->bytes, &e);
+        } else {
+            index_spell_type(&l->bytes, INDEX_UNDEFINED);
+        }
+        if (c->parts[i].descending) {
+            index_spell_downward(&l->bytes, from);
+        }
+    }
+    end_term(l);
+}
+
+static void list_ts(index_list *l, uint32_t ts) {
+    index_path path = index_path_member(INDEX_PATH_ROOT, SLICE_LIT("_ts"));
+    begin_term(l, path);
+    index_spell_number(&l->bytes, ts);
+    end_term(l);
+}
+
+void index_list_add_shape(index_list *l, bool known) {
+    begin_term(l, l->large ? INDEX_PATH_LARGE : INDEX_PATH_SHAPES);
+    if (!l->large) {
+        buf_add_be64(&l->bytes, known ? l->shape : 0);
+    }
+    end_term(l);
+}
+
+void index_list_make(index_list *l, const index_policy *policy, slice document, uint32_t ts) {
+    walk w = {.found = list_one, .containers = true, .always = true, .paths = true, .list = l};
+    l->bytes.max = BUF_NO_LIMIT;
+    l->bytes.n = l->n = l->paths_n = 0;
+    l->shape = 0;
+    l->large = false;
+    if (policy->off) {
+        return;
+    }
+    walk_all(&w, policy, document);
+    l->shape |= 1; /* 0 is of items whose shape is not known */
+    if (l->large) {
+        l->n = l->bytes.n = 0;
+    } else {
+        list_ts(l, ts);
+        for (size_t i = 0; i < policy->composites_n; i++) {
+            list_composite(l, &policy->composites[i], document);
+        }
+    }
+}
+
+static int by_bytes(const void *a, const void *b, void *list) {
+    const index_list *l = list;
+    const index_term *x = a, *y = b;
+    return slice_cmp(slice_of(l->bytes.p + x->at, x->n), slice_of(l->bytes.p + y->at, y->n));
+}
+
+void index_list_sort(index_list *l) {
+    size_t n = 0;
+    if (l->n) {
+        qsort_r(l->terms, l->n, sizeof *l->terms, by_bytes, l);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        if (n == 0 || !slice_eq(index_list_term(l, n - 1), index_list_term(l, i))) {
+            l->terms[n++] = l->terms[i];
+        }
+    }
+    l->n = n;
+}
+
+void index_list_free(index_list *l) {
+    buf_free(&l->bytes);
+    free(l->terms);
+    free(l->paths);
+    *l = (index_list){0};
+}

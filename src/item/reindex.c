@@ -1,0 +1,310 @@
+/* The state, 'I' in STORE_META: generation u8 · generation being built u8, or 0 · where the build is (segment, number) · items built u64 ·
+ * the policy of the first as BSON. Without one the index is of generation 1 and the container's own policy. */
+#include "item/reindex.h"
+
+#include <endian.h>
+
+#include "base/log.h"
+#include "item/terms.h"
+
+enum { STATE_BYTES = 2 + 12 + 8, COST_BYTES = 4096 };
+
+typedef struct state {
+    uint8_t generation, building;
+    item_place place;
+    uint64_t built;
+    slice policy;
+} state;
+
+static void put_state(store_batch *batch, uint32_t container, const state *s) {
+    layout_key k;
+    uint64_t built = htobe64(s->built);
+    layout_index_state(&k, container);
+    char *p = store_put_space(batch, STORE_META, layout_view(&k), STATE_BYTES + s->policy.n);
+    p[0] = (char)s->generation;
+    p[1] = (char)s->building;
+    layout_place_write(p + 2, s->place);
+    memcpy(p + 14, &built, sizeof built);
+    memcpy(p + STATE_BYTES, s->policy.p ? s->policy.p : "", s->policy.n);
+}
+
+static bool read_state(slice value, state *s) {
+    uint64_t built;
+    if (value.n < STATE_BYTES || !layout_place_read(slice_of(value.p + 2, 12), &s->place)) {
+        return false;
+    }
+    s->generation = (uint8_t)value.p[0];
+    s->building = (uint8_t)value.p[1];
+    memcpy(&built, value.p + 14, sizeof built);
+    s->built = be64toh(built);
+    s->policy = slice_skip(value, STATE_BYTES);
+    return true;
+}
+
+static uint64_t items_in(const container_tiles *tiles) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        n += atomic_load(&tiles->ranges[i]->items);
+    }
+    return n;
+}
+
+static void note_progress(container_space *space, const container_tiles *tiles, uint64_t built) {
+    uint64_t all = items_in(tiles), part = all ? built * 100 / all : 99;
+    space->index_progress = (uint32_t)(part < 99 ? part : 99);
+}
+
+err item_index_load(const items *s, container *c, slice policy) {
+    layout_key k;
+    store_value value;
+    state now = {0};
+    layout_index_state(&k, c->space->container);
+    err code = store_get(s->store, STORE_META, NULL, layout_view(&k), &value);
+    if (code == E_NOT_FOUND) {
+        container_space_set_index(c->space, container_index_new(1, policy, &c->key), NULL);
+        return OK;
+    }
+    TRY(code);
+    bool read = read_state(value.bytes, &now);
+    if (read) {
+        container_space_set_index(c->space, container_index_new(now.generation, now.policy, &c->key),
+                                  now.building ? container_index_new(now.building, policy, &c->key) : NULL);
+        if (now.building) {
+            note_progress(c->space, c->tiles, now.built);
+        }
+    }
+    store_give(&value);
+    return read ? OK : E_STORE_CORRUPT;
+}
+
+/* ---- generations ---- */
+
+static void delete_run(store_batch *batch, layout_key *from) {
+    layout_key to = *from;
+    layout_after(&to);
+    store_delete_range(batch, STORE_TERMS, layout_view(from), layout_view(&to));
+}
+
+static void delete_generation(store_batch *batch, const container_space *space, uint8_t generation) {
+    layout_key k;
+    for (size_t i = 0; i < space->newest->segments_n; i++) {
+        layout_terms(&k, space->newest->segments[i], generation);
+        delete_run(batch, &k);
+    }
+    layout_local_terms(&k, space->container, generation, NULL);
+    delete_run(batch, &k);
+    layout_shapes(&k, space->container, generation);
+    delete_run(batch, &k);
+}
+
+static uint8_t free_generation(uint8_t a, uint8_t b) {
+    uint8_t g = 1;
+    while (g == a || g == b) {
+        g++;
+    }
+    return g;
+}
+
+/* ---- a change of settings ---- */
+
+void item_index_change(commit_group *group, container *c, slice policy, index_change *change_out) {
+    container_space *space = c->space;
+    container_index *index = space->index, *building = space->building;
+    *change_out = (index_change){index, building, false};
+    container_index *wanted =
+        container_index_new(free_generation(index->generation, building ? building->generation : 0), policy, &c->key);
+    if (index_policy_same(&(building ? building : index)->policy, &wanted->policy)) {
+        container_index_give(wanted);
+        return;
+    }
+    if (building) {
+        delete_generation(&group->batch, space, building->generation);
+    }
+    bool back = index_policy_same(&index->policy, &wanted->policy);
+    bool at_once = !back && (wanted->policy.off || items_in(space->newest) == 0);
+    if (back) {
+        container_index_give(wanted);
+        *change_out = (index_change){index, NULL, true};
+    } else if (at_once) {
+        delete_generation(&group->batch, space, index->generation);
+        *change_out = (index_change){wanted, NULL, true};
+    } else {
+        *change_out = (index_change){index, wanted, true};
+    }
+    state now = {.generation = change_out->index->generation,
+                 .building = change_out->building ? change_out->building->generation : 0,
+                 .policy = change_out->index->settings};
+    put_state(&group->batch, space->container, &now);
+    space->index_switching = true;
+}
+
+void item_index_changed(container *c, index_change *change, err code) {
+    container_space *space = c->space;
+    if (!change->any) {
+        return;
+    }
+    if (code == OK) {
+        container_space_set_index(space, change->index, change->building);
+        space->index_progress = change->building ? 0 : 100;
+    } else {
+        if (change->index != space->index) {
+            container_index_give(change->index);
+        }
+        if (change->building && change->building != space->building) {
+            container_index_give(change->building);
+        }
+    }
+    space->index_switching = false;
+    change->any = false;
+}
+
+/* ---- building ---- */
+
+typedef struct build {
+    item_work work;
+    container_index *index;
+    state state;
+    unsigned cost_left;
+} build;
+
+/* The item as it is now, the group's changes included. */
+static err build_one(build *b) {
+    stored_item stored;
+    item_key key;
+    err code = item__load_place(&b->work, b->state.place, &stored);
+    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* gone; or damaged, which was logged, and stays unfound */
+        return OK;
+    }
+    TRY(code);
+    code = item__key_of(b->work.container, stored.body, &key);
+    code = code == OK ? item__enter(&b->work, &key) : code;
+    code = code == OK ? item__build_terms(&b->work, b->index, &key, &stored) : code;
+    size_t cost = 1 + stored.body.n / COST_BYTES;
+    b->cost_left -= cost < b->cost_left ? (unsigned)cost : b->cost_left;
+    b->state.built++;
+    store_give(&stored.pin);
+    return code;
+}
+
+static err build_segment(build *b, bool *ended_out) {
+    layout_key from, to;
+    slice key, value;
+    err code = OK;
+    layout_item(&from, (item_place){b->state.place.segment, b->state.place.number + 1});
+    layout_segment(&to, b->state.place.segment);
+    layout_after(&to);
+    store_scan *scan = store_scan_open(b->work.group->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
+    *ended_out = false;
+    while (code == OK && b->cost_left > 0 && !*ended_out) {
+        *ended_out = !store_scan_next(scan, &key, &value);
+        if (!*ended_out) {
+            code = layout_item_read(key, &b->state.place) ? build_one(b) : E_STORE_CORRUPT;
+        }
+    }
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
+}
+
+/* From where the last step ended, through as many segments as the cost allows. True through *ended_out: no segment is left. */
+static err build_some(build *b, bool *ended_out) {
+    uint32_t segment;
+    *ended_out = false;
+    while (b->cost_left > 0 && !*ended_out) {
+        bool of_segment;
+        if (!container_tiles_segment(b->work.tiles, b->state.place.segment, &segment)) {
+            *ended_out = true;
+            return OK;
+        }
+        b->state.place = segment == b->state.place.segment ? b->state.place : (item_place){segment, 0};
+        TRY(build_segment(b, &of_segment));
+        b->state.place = of_segment ? (item_place){segment + 1, 0} : b->state.place;
+        b->cost_left -= b->cost_left > 0;
+    }
+    return OK;
+}
+
+static err load_state(commit_group *group, uint32_t container, arena *a, state *now) {
+    layout_key k;
+    store_value value;
+    bool of_group;
+    layout_index_state(&k, container);
+    TRY(commit_get(group, STORE_META, layout_view(&k), &value, &of_group));
+    bool read = read_state(value.bytes, now);
+    now->policy = arena_copy(a, now->policy);
+    store_give(&value);
+    return read ? OK : E_STORE_CORRUPT;
+}
+
+static err run_step(item_index_step *step, commit_group *group, arena *scratch) {
+    container_space *space = step->container->space;
+    build b = {
+        .work = {.items = step->items,
+                 .group = group,
+                 .container = step->container,
+                 .tiles = space->newest,
+                 .arena = scratch,
+                 .now_s = clock_wall_ms(step->items->clock) / 1000},
+        .index = space->building,
+        .cost_left = step->cost_max,
+    };
+    TRY(load_state(group, space->container, scratch, &b.state));
+    TRY(build_some(&b, &step->ended));
+    put_state(&group->batch, space->container, &b.state);
+    note_progress(space, space->newest, b.state.built);
+    return OK;
+}
+
+/* Alone in its group: what comes before has kept both generations, what comes after keeps the new one only. */
+static err run_switch(item_index_step *step, commit_group *group) {
+    container_space *space = step->container->space;
+    container_index *made = space->building;
+    delete_generation(&group->batch, space, space->index->generation);
+    put_state(&group->batch, space->container, &(state){.generation = made->generation, .policy = made->settings});
+    step->change = (index_change){made, NULL, true};
+    space->index_switching = true;
+    return OK;
+}
+
+static err step_apply(commit *base, commit_group *group) {
+    item_index_step *step = (item_index_step *)base;
+    arena scratch = arena_init();
+    step->ended = false;
+    step->change = (index_change){0};
+    if (step->container->space->deleted || !step->container->space->building) {
+        step->ended = true;
+        return OK;
+    }
+    err code = step->switches ? run_switch(step, group) : run_step(step, group, &scratch);
+    if (code != OK) {
+        log_warn("item", "an index is not built further", "container=%u code=%s", step->container->space->container,
+                 err_lookup(code)->name);
+    }
+    arena_free(&scratch);
+    return code;
+}
+
+static void step_done(commit *base) {
+    item_index_step *step = (item_index_step *)base;
+    item_index_changed(step->container, &step->change, base->code);
+    step->done(step);
+}
+
+void item_index_step_submit(item_index_step *step) {
+    step->base = (commit){.apply = step_apply, .done = step_done, .solo = step->switches};
+    committer_submit(step->items->committer, &step->base);
+}
+
+uint64_t item_index_bytes(const items *s, const container *c) {
+    layout_key from, to;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->tiles->segments_n; i++) {
+        layout_all_terms(&from, 'g', c->tiles->segments[i]);
+        to = from;
+        layout_after(&to);
+        bytes += store_bytes(s->store, STORE_TERMS, layout_view(&from), layout_view(&to));
+    }
+    layout_all_terms(&from, 'l', c->space->container);
+    to = from;
+    layout_after(&to);
+    return bytes + store_bytes(s->store, STORE_TERMS, layout_view(&from), layout_view(&to));
+}

@@ -1,0 +1,40 @@
+/* reindex.h — a container's index under another policy, while everything goes on.
+ *
+ * The new policy gets a generation of entries of its own, built beside the old one's: every write keeps both, a background job gives the
+ * items of before their entries in small commits, queries use the old one. When all have theirs, one commit makes the new generation the
+ * container's and deletes the old. What stands in the store (`'I'`) is enough to go on after a crash. */
+#pragma once
+
+#include "item/item.h"
+
+/* At start: sets the space's index as the store knows it. `settings` of the container are the newest. */
+MUST_CHECK err item_index_load(const items *s, container *c, slice policy);
+
+/* ---- a change of settings: within a solo commit ---- */
+
+typedef struct index_change {
+    container_index *index, *building; /* what the space's become once the commit is written */
+    bool any;
+} index_change;
+
+/* `policy` is the new one, as settings hold it. */
+void item_index_change(commit_group *group, container *c, slice policy, index_change *change_out);
+void item_index_changed(container *c, index_change *change, err code); /* after the commit, on the committer's thread */
+
+/* ---- building ---- */
+
+typedef struct item_index_step item_index_step;
+struct item_index_step {
+    commit base;
+    const items *items;
+    container *container; /* the caller's reference is held until done */
+    unsigned cost_max;    /* items, and one more for each 4 KB */
+    bool switches;        /* this commit is the last one */
+    index_change change;
+    bool ended; /* nothing is left to build: submit once more with `switches` */
+    void (*done)(item_index_step *step);
+};
+void item_index_step_submit(item_index_step *step);
+
+/* Bytes that the index takes on disk, about. */
+uint64_t item_index_bytes(const items *s, const container *c);

@@ -1,0 +1,298 @@
+#include "item/terms.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { SHAPES_MAX = 4096 };
+
+struct item_lists {
+    index_list now, before;
+};
+
+item_lists *item_lists_new(void) {
+    return mem_zero(sizeof(item_lists));
+}
+
+void item_lists_free(item_lists *lists) {
+    index_list_free(&lists->now);
+    index_list_free(&lists->before);
+    free(lists);
+}
+
+/* ---- shapes: known ones are in memory, sorted; what is new is written with the item that has it ---- */
+
+static size_t shape_position(const container_index *index, uint64_t shape) {
+    size_t low = 0, high = index->shapes_n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->shapes[middle] < shape) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void know_shape(container_index *index, uint64_t shape) {
+    size_t at = shape_position(index, shape);
+    if (at < index->shapes_n && index->shapes[at] == shape) {
+        return;
+    }
+    if ((index->shapes_n & (index->shapes_n - 1)) == 0) { /* full at every power of two */
+        index->shapes = mem_resize(index->shapes, (index->shapes_n ? 2 * index->shapes_n : 1) * sizeof *index->shapes);
+    }
+    memmove(index->shapes + at + 1, index->shapes + at, (index->shapes_n - at) * sizeof *index->shapes);
+    index->shapes[at] = shape;
+    index->shapes_n++;
+}
+
+static err load_shapes(const item_work *w, container_index *index) {
+    layout_key from, to;
+    slice key, value;
+    layout_shapes(&from, w->container->space->container, index->generation);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(w->group->store, STORE_TERMS, NULL, layout_view(&from), layout_view(&to), false);
+    while (store_scan_next(scan, &key, &value)) {
+        if (key.n == from.n + 8) {
+            uint64_t shape;
+            memcpy(&shape, key.p + from.n, 8);
+            know_shape(index, be64toh(shape));
+        }
+    }
+    TRY(store_scan_close(scan));
+    index->shapes_loaded = true;
+    return OK;
+}
+
+static void put_shape(const item_work *w, const layout_key *k, const index_list *l) {
+    char *value = store_put_space(&w->group->batch, STORE_TERMS, layout_view(k), l->paths_n * sizeof *l->paths);
+    for (size_t i = 0; i < l->paths_n; i++) {
+        uint64_t path = htobe64(l->paths[i]);
+        memcpy(value + i * sizeof path, &path, sizeof path);
+    }
+}
+
+/* Whether the list's shape can be looked up; if it is new and there is room, it is written now. One that was not known when its item was
+ * written is not known later: there was no room then, and room never comes back. */
+static err is_known(const item_work *w, container_index *index, const index_list *l, bool adding, bool *known_out) {
+    layout_key k;
+    store_value value;
+    bool of_group;
+    if (!index->shapes_loaded) {
+        TRY(load_shapes(w, index));
+    }
+    size_t at = shape_position(index, l->shape);
+    *known_out = at < index->shapes_n && index->shapes[at] == l->shape;
+    if (*known_out || index->shapes_n >= SHAPES_MAX) {
+        return OK;
+    }
+    layout_shape(&k, w->container->space->container, index->generation, l->shape);
+    err code = commit_get(w->group, STORE_TERMS, layout_view(&k), &value, &of_group);
+    *known_out = code == OK || (code == E_NOT_FOUND && adding);
+    if (code == E_NOT_FOUND) {
+        if (adding) {
+            put_shape(w, &k, l);
+        }
+        return OK;
+    }
+    TRY(code);
+    store_give(&value);
+    if (!of_group) {
+        know_shape(index, l->shape);
+    }
+    return OK;
+}
+
+/* ---- lists of terms ---- */
+
+static err list_terms(const item_work *w, container_index *index, index_list *l, const item_head *head, slice body, bool adding) {
+    static const index_policy nothing = {.off = true};
+    bool known = false;
+    bool out = index->policy.off || head->flags & ITEM_NOT_INDEXED;
+    index_list_make(l, out ? &nothing : &index->policy, body, head->ts);
+    if (out) {
+        return OK;
+    }
+    if (!l->large) {
+        TRY(is_known(w, index, l, adding, &known));
+    }
+    index_list_add_shape(l, known);
+    return OK;
+}
+
+static void put_all(const item_work *w, layout_key *k, const index_list *l, uint64_t number) {
+    size_t begins = k->n;
+    for (size_t i = 0; i < l->n; i++) {
+        layout_add_term(k, begins, index_list_term(l, i), number);
+        store_put(&w->group->batch, STORE_TERMS, layout_view(k), SLICE_EMPTY);
+    }
+    k->n = begins;
+}
+
+static void delete_all(const item_work *w, layout_key *k, const index_list *l, uint64_t number) {
+    size_t begins = k->n;
+    for (size_t i = 0; i < l->n; i++) {
+        layout_add_term(k, begins, index_list_term(l, i), number);
+        store_delete(&w->group->batch, STORE_TERMS, layout_view(k));
+    }
+    k->n = begins;
+}
+
+/* Both lists sorted: what is in one only. */
+static void put_changes(const item_work *w, layout_key *k, const index_list *before, const index_list *now, uint64_t number) {
+    size_t begins = k->n, i = 0, j = 0;
+    while (i < before->n || j < now->n) {
+        int order = i == before->n ? 1 : j == now->n ? -1 : slice_cmp(index_list_term(before, i), index_list_term(now, j));
+        if (order < 0) {
+            layout_add_term(k, begins, index_list_term(before, i), number);
+            store_delete(&w->group->batch, STORE_TERMS, layout_view(k));
+        } else if (order > 0) {
+            layout_add_term(k, begins, index_list_term(now, j), number);
+            store_put(&w->group->batch, STORE_TERMS, layout_view(k), SLICE_EMPTY);
+        }
+        i += order <= 0;
+        j += order >= 0;
+    }
+    k->n = begins;
+}
+
+static bool is_local(const item_work *w, uint64_t number) {
+    return number <= w->size.local;
+}
+
+static void begin_local(const item_work *w, const container_index *index, const item_key *key, layout_key *k) {
+    layout_local_terms(k, w->container->space->container, index->generation, &key->epk);
+}
+
+/* ---- a partition that has grown ---- */
+
+/* One item more has local entries. */
+static err localize(item_work *w, const item_key *key, item_place place) {
+    layout_key k;
+    stored_item stored;
+    container_index *both[] = {w->container->space->index, w->container->space->building};
+    item_key own;
+    err code = item__load_place(w, place, &stored);
+    if (code == E_NOT_FOUND) { /* deleted by this group */
+        return OK;
+    }
+    TRY(code);
+    code = item__key_of(w->container, stored.body, &own);
+    bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may have one EPK */
+    for (size_t i = 0; code == OK && ours && i < 2; i++) {
+        if (both[i]) {
+            index_list *l = &w->items->lists->before;
+            code = list_terms(w, both[i], l, &stored.head, stored.body, true);
+            begin_local(w, both[i], key, &k);
+            put_all(w, &k, l, place.number);
+        }
+    }
+    store_give(&stored.pin);
+    return code;
+}
+
+/* The next few. When no committed one is left, and this group has made none before the item being written, all are there. */
+static err grow_local(item_work *w, const item_key *key, bool created) {
+    layout_key from, to;
+    slice entry, value;
+    item_place place;
+    err code = OK;
+    unsigned n = 0;
+    bool last = false;
+    layout_order(&from, w->container->space->container, &key->epk, w->size.local + 1);
+    layout_order(&to, w->container->space->container, &key->epk, UINT64_MAX);
+    store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
+    while (code == OK && n++ < LOCAL_STEP && !last) {
+        last = !store_scan_next(scan, &entry, &value);
+        if (!last) {
+            code = layout_order_read(entry, value, &place) ? localize(w, key, place) : E_STORE_CORRUPT;
+            w->size.local = code == OK ? place.number : w->size.local;
+        }
+    }
+    err ended = store_scan_close(scan);
+    bool alone = w->range->pending.number_next == w->range->written.number_next + created;
+    if (last && alone && code == OK && ended == OK) {
+        w->size.local = LOCAL_ALL;
+    }
+    return code != OK ? code : ended;
+}
+
+static bool wants_local(const item_work *w) {
+    return w->container->key.n && w->size.items >= LOCAL_FROM && w->size.local != LOCAL_ALL && !w->container->space->index->policy.off;
+}
+
+/* ---- writing ---- */
+
+static err put_in(item_work *w, container_index *index, const item_key *key, item_place place, const item_head *head, slice body,
+                  const stored_item *before) {
+    layout_key k;
+    index_list *now = &w->items->lists->now, *old = &w->items->lists->before;
+    TRY(list_terms(w, index, now, head, body, true));
+    old->n = 0;
+    if (before->there) {
+        TRY(list_terms(w, index, old, &before->head, before->body, false));
+        index_list_sort(old);
+        index_list_sort(now);
+    }
+    layout_terms(&k, place.segment, index->generation);
+    put_changes(w, &k, old, now, place.number);
+    if (is_local(w, place.number)) {
+        begin_local(w, index, key, &k);
+        put_changes(w, &k, old, now, place.number);
+    }
+    return OK;
+}
+
+err item__put_terms(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
+    const container_space *space = w->container->space;
+    if (wants_local(w)) {
+        TRY(grow_local(w, key, !before->there));
+    }
+    TRY(put_in(w, space->index, key, place, head, body, before));
+    return space->building ? put_in(w, space->building, key, place, head, body, before) : OK;
+}
+
+static err remove_from(item_work *w, container_index *index, const item_key *key, const stored_item *stored) {
+    layout_key k;
+    index_list *l = &w->items->lists->before;
+    TRY(list_terms(w, index, l, &stored->head, stored->body, false));
+    layout_terms(&k, stored->place.segment, index->generation);
+    delete_all(w, &k, l, stored->place.number);
+    if (is_local(w, stored->place.number)) {
+        begin_local(w, index, key, &k);
+        delete_all(w, &k, l, stored->place.number);
+    }
+    return OK;
+}
+
+err item__remove_terms(item_work *w, const item_key *key, const stored_item *stored) {
+    const container_space *space = w->container->space;
+    TRY(remove_from(w, space->index, key, stored));
+    return space->building ? remove_from(w, space->building, key, stored) : OK;
+}
+
+static err move_in(const item_work *w, container_index *index, const stored_item *stored, uint32_t segment) {
+    layout_key k;
+    index_list *l = &w->items->lists->before;
+    TRY(list_terms(w, index, l, &stored->head, stored->body, true));
+    layout_terms(&k, stored->place.segment, index->generation);
+    delete_all(w, &k, l, stored->place.number);
+    layout_terms(&k, segment, index->generation);
+    put_all(w, &k, l, stored->place.number);
+    return OK;
+}
+
+err item__move_terms(item_work *w, const stored_item *stored, uint32_t segment) {
+    const container_space *space = w->container->space;
+    TRY(move_in(w, space->index, stored, segment));
+    return space->building ? move_in(w, space->building, stored, segment) : OK;
+}
+
+err item__build_terms(item_work *w, container_index *index, const item_key *key, const stored_item *stored) {
+    static const stored_item nothing = {0};
+    return put_in(w, index, key, stored->place, &stored->head, stored->body, &nothing);
+}

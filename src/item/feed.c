@@ -4,6 +4,8 @@
  * the new segments since. So the scans are opened first and the space's epoch is looked at afterwards: if the tiles are still the newest,
  * they were so when the scans were opened. */
 #include "item/admit.h"
+#include "item/terms.h"
+#include "item/view.h"
 #include "throughput/charge.h"
 
 /* One segment of a range, as far as it was read. */
@@ -187,6 +189,138 @@ static err read_sources(page *p) {
     return OK;
 }
 
+/* ---- what is found by the index ---- */
+
+static bool is_newest(const page *p);
+static void renew_tiles(page *p);
+static bool enter_range(page *p);
+
+/* Two partitions may have one EPK; then their entries are mixed. */
+static err size_partition(page *p, item_view *v) {
+    layout_key from, to;
+    slice entry, value, key;
+    size_sum size;
+    epk e;
+    size_t n = 0;
+    layout_size(&from, p->container->space->container, &v->partition->epk, NULL);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
+    while (n < 2 && store_scan_next(scan, &entry, &value)) {
+        if (layout_size_read(entry, value, &e, &key, &size) && epk_cmp(&e, &v->partition->epk) == 0) {
+            v->items_n += size.items;
+            v->local = size.local == LOCAL_ALL;
+            n++;
+        }
+    }
+    v->local = v->local && n == 1;
+    return store_scan_close(scan);
+}
+
+/* A snapshot, and the tiles and the index that were the newest when it was taken. False: the index is just being replaced. */
+static err enter_view(page *p, item_view *v, bool *entered_out) {
+    container_space *space = p->container->space;
+    for (;;) {
+        if (!p->cursor->partition && !enter_range(p)) {
+            return E_BAD_CONTINUATION;
+        }
+        v->index = container_space_index(space);
+        p->at = store_snapshot_take(p->items->store);
+        if (is_newest(p)) {
+            break;
+        }
+        store_snapshot_give(p->items->store, p->at);
+        container_index_give(v->index);
+        renew_tiles(p);
+    }
+    *entered_out = !space->index_switching && space->index == v->index && !v->index->policy.off;
+    return OK;
+}
+
+static void leave_view(page *p, item_view *v) {
+    store_snapshot_give(p->items->store, p->at);
+    container_index_give(v->index);
+    p->at = NULL;
+}
+
+static void describe(const page *p, item_view *v) {
+    size_t i = container_position(p->tiles, v->partition ? &v->partition->epk : &p->stretch.min);
+    v->tiles = p->tiles;
+    v->range = p->range;
+    v->sources = &p->tiles->sources[i];
+    v->at = p->at;
+    v->stretch = v->partition ? p->cursor->stretches[0] : p->stretch;
+    v->narrow = !v->partition && p->narrow;
+    v->items_n = v->partition ? 0 : atomic_load_explicit(&p->range->items, memory_order_relaxed);
+    for (size_t j = 0; j < v->sources->n && !v->partition; j++) {
+        v->filtered = v->filtered || v->sources->list[j].shared;
+    }
+    v->filtered = v->filtered || v->narrow;
+}
+
+/* *found_out false: nothing was done. */
+static err find_items(page *p, bool *found_out) {
+    item_view v = {.items = p->items,
+                   .op = p->op,
+                   .container = p->container,
+                   .partition = p->cursor->partition,
+                   .visit = p->visit,
+                   .context = p->context};
+    err code = enter_view(p, &v, found_out);
+    TRY(code);
+    if (*found_out) {
+        describe(p, &v);
+        code = v.partition ? size_partition(p, &v) : OK;
+        *found_out = !v.partition || v.local;
+    }
+    if (code == OK && *found_out) {
+        code = p->cursor->find(p->context, &v, found_out);
+    }
+    leave_view(p, &v);
+    if (code != OK || !*found_out) {
+        return code;
+    }
+    p->cursor->stretches[0].after = v.stretch.after;
+    p->full = v.stopped;
+    return OK;
+}
+
+/* The visitor's false: the item counts as not seen. */
+static err found_items(item_view *v, const item_found *found) {
+    if (item_expired(v->container, &found->head, v->op->now_s)) {
+        return OK;
+    }
+    if (v->filtered) {
+        page p = {.op = v->op, .container = v->container, .cursor = &(item_cursor){0}, .stretch = v->stretch};
+        if (!is_meant(&p, found->body)) {
+            return OK;
+        }
+    }
+    v->stopped = !v->visit(v->context, found);
+    return OK;
+}
+
+err item_view_offer(item_view *v, item_ref ref) {
+    layout_key k;
+    err code = E_NOT_FOUND;
+    item_found found = {.range = v->range};
+    for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
+        uint32_t segment = v->sources->list[i].segment;
+        if (ref.segment == 0 || ref.segment == segment) {
+            found.place = (item_place){segment, ref.number};
+            layout_item(&k, found.place);
+            code = store_get(v->items->store, STORE_ITEMS, v->at, layout_view(&k), &found.value);
+        }
+    }
+    if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
+        return v->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
+    }
+    TRY(code);
+    code = layout_head_read(found.value.bytes, &found.head, &found.body) ? found_items(v, &found) : E_STORE_CORRUPT;
+    item_give(&found);
+    return code;
+}
+
 /* ---- the cursor ---- */
 
 static void drop_first(item_cursor *c) {
@@ -251,6 +385,12 @@ static err read_stretch(page *p) {
 
 /* ---- the page ---- */
 
+static void end_found(page *p) {
+    if (!p->full) {
+        drop_first(p->cursor);
+    }
+}
+
 static void settle(page *p, double before) {
     double ru = p->op->charge_ru - before;
     if (ru < CHARGE_FEED_MIN && !p->any) {
@@ -275,7 +415,13 @@ static err read_range(page *p) {
     TRY(code);
     op_charge(p->op, p->cursor->entry_charge);
     p->cursor->entry_charge = 0;
-    code = p->cursor->partition ? read_partition(p) : read_stretch(p);
+    bool found = false;
+    code = p->cursor->find ? find_items(p, &found) : OK;
+    if (code == OK && found) {
+        end_found(p);
+    } else if (code == OK) {
+        code = p->cursor->partition ? read_partition(p) : read_stretch(p);
+    }
     settle(p, before);
     return code;
 }

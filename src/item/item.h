@@ -168,10 +168,17 @@ typedef struct item_stretch {
 
 enum { ITEM_STRETCHES_MAX = 32 };
 
+typedef struct item_view item_view; /* item/view.h */
+
+/* Finds the items of a view by the index. *found_out false: it cannot, all are read. Otherwise it moves the view's stretch.after along, and
+ * when v->stopped is not set the range is done with. */
+typedef err (*item_find)(void *context, item_view *v, bool *found_out);
+
 typedef struct item_cursor {
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     size_t n;                  /* 0: all was read */
     bool unpriced;             /* the visitor adds the charge itself */
+    item_find find;            /* NULL: all items are read; its context is the visitor's */
     double entry_charge;       /* taken once, with the first range that admits the feed */
     item_stretch stretches[ITEM_STRETCHES_MAX];
 } item_cursor;

@@ -1,0 +1,136 @@
+/* Walking through index entries. A range's segments each have theirs; they are merged, by value and number. */
+#include <endian.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "item/view.h"
+
+typedef struct run {
+    store_scan *scan;
+    layout_key begins; /* what its keys begin with: up to the path */
+    uint32_t segment;
+    bool live; /* value and number are of its next entry */
+    slice value;
+    uint64_t number;
+} run;
+
+struct item_lookup {
+    bool backward, started;
+    err code;
+    run *last; /* whose entry was given */
+    size_t n;
+    run runs[];
+};
+
+static void advance(item_lookup *l, run *r) {
+    slice key, unused;
+    r->live = store_scan_next(r->scan, &key, &unused);
+    if (r->live && !layout_term_read(key, r->begins.n, &r->value, &r->number)) {
+        l->code = E_STORE_CORRUPT;
+        r->live = false;
+    }
+}
+
+static void open_run(const item_view *v, index_path path, uint32_t segment, run *r) {
+    uint64_t be = htobe64(path);
+    layout_key to;
+    if (segment) {
+        layout_terms(&r->begins, segment, v->index->generation);
+    } else {
+        layout_local_terms(&r->begins, v->container->space->container, v->index->generation, &v->partition->epk);
+    }
+    memcpy(r->begins.bytes + r->begins.n, &be, sizeof be);
+    r->begins.n += sizeof be;
+    r->segment = segment;
+    to = r->begins;
+    layout_after(&to);
+    r->scan = store_scan_open(v->items->store, STORE_TERMS, v->at, layout_view(&r->begins), layout_view(&to), false);
+}
+
+item_lookup *item_lookup_open(const item_view *v, index_path path) {
+    size_t n = v->partition ? 1 : v->sources->n;
+    item_lookup *l = mem_zero(sizeof *l + n * sizeof *l->runs);
+    l->n = n;
+    for (size_t i = 0; i < n; i++) {
+        open_run(v, path, v->partition ? 0 : v->sources->list[i].segment, &l->runs[i]);
+    }
+    return l;
+}
+
+static int compare(const run *a, const run *b) {
+    int order = slice_cmp(a->value, b->value);
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+static run *next_run(item_lookup *l) {
+    run *best = NULL;
+    for (size_t i = 0; i < l->n; i++) {
+        run *r = &l->runs[i];
+        if (r->live && (!best || (compare(r, best) < 0) != l->backward)) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+bool item_lookup_next(item_lookup *l, item_entry *entry_out) {
+    if (l->last) {
+        advance(l, l->last);
+    } else {
+        for (size_t i = 0; i < l->n; i++) {
+            advance(l, &l->runs[i]);
+        }
+    }
+    l->last = next_run(l);
+    if (!l->last || l->code != OK) {
+        return false;
+    }
+    *entry_out = (item_entry){l->last->value, l->last->number, l->last->segment};
+    return true;
+}
+
+void item_lookup_seek(item_lookup *l, slice value, uint64_t number, bool backward) {
+    layout_key k;
+    l->last = NULL;
+    l->backward = backward;
+    for (size_t i = 0; i < l->n; i++) {
+        run *r = &l->runs[i];
+        memcpy(k.bytes, r->begins.bytes, r->begins.n);
+        layout_add_term(&k, r->begins.n, value, number);
+        store_scan_seek(r->scan, layout_view(&k), backward);
+    }
+}
+
+void item_lookup_seek_end(item_lookup *l) {
+    static const char high[INDEX_PATH_BYTES] = {(char)0xFF, (char)0xFF, (char)0xFF, (char)0xFF,
+                                                (char)0xFF, (char)0xFF, (char)0xFF, (char)0xFF};
+    item_lookup_seek(l, slice_of(high, sizeof high), UINT64_MAX, true);
+}
+
+err item_lookup_close(item_lookup *l) {
+    err code = l->code;
+    for (size_t i = 0; i < l->n; i++) {
+        err ended = store_scan_close(l->runs[i].scan);
+        code = code != OK ? code : ended;
+    }
+    free(l);
+    return code;
+}
+
+err item_view_shape(const item_view *v, uint64_t shape, index_path **paths_out, size_t *n_out) {
+    layout_key k;
+    store_value value;
+    layout_shape(&k, v->container->space->container, v->index->generation, shape);
+    TRY(store_get(v->items->store, STORE_TERMS, v->at, layout_view(&k), &value));
+    size_t n = value.bytes.n / sizeof **paths_out;
+    index_path *paths = arena_array(v->op->arena, index_path, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t path;
+        memcpy(&path, value.bytes.p + i * sizeof path, sizeof path);
+        paths[i] = be64toh(path);
+    }
+    store_give(&value);
+    *paths_out = paths;
+    *n_out = n;
+    return OK;
+}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "query/distinct.h"
 #include "query/group.h"
 #include "throughput/charge.h"
 
@@ -44,9 +45,7 @@ struct exec {
     query_groups *groups;
     ordered_row *rows; /* a heap: the last in order is on top */
     size_t rows_n, rows_cap, rows_wanted;
-    query_value *distinct;
-    uint64_t *distinct_buckets;
-    size_t distinct_n, distinct_cap;
+    query_distinct distinct;
     uint64_t seen_before; /* of the distinct values: by earlier pages */
 };
 
@@ -230,46 +229,13 @@ static err run_groups(exec *x) {
 
 /* ---- DISTINCT: the first row of each value, in the order they come ---- */
 
-static size_t distinct_slot(const exec *x, const query_value *v, uint64_t hash) {
-    size_t mask = x->distinct_cap * 2 - 1, at = hash & mask;
-    while (x->distinct_buckets[at] && !value_equal(&x->distinct[x->distinct_buckets[at] - 1], v)) {
-        at = (at + 1) & mask;
-    }
-    return at;
-}
-
-static void grow_distinct(exec *x) {
-    size_t cap = x->distinct_cap ? x->distinct_cap * 4 : 256;
-    query_value *list = arena_array(&x->keep, query_value, cap);
-    memcpy(list, x->distinct_n ? (const void *)x->distinct : "", x->distinct_n * sizeof *list);
-    x->distinct = list;
-    x->distinct_cap = cap;
-    x->distinct_buckets = arena_array(&x->keep, uint64_t, cap * 2);
-    for (size_t i = 0; i < x->distinct_n; i++) {
-        x->distinct_buckets[distinct_slot(x, &list[i], value_hash(&list[i], 0))] = i + 1;
-    }
-}
-
-static bool is_new(exec *x, const query_value *v) {
-    if (x->distinct_n == x->distinct_cap) {
-        grow_distinct(x);
-    }
-    size_t at = distinct_slot(x, v, value_hash(v, 0));
-    if (x->distinct_buckets[at]) {
-        return false;
-    }
-    x->distinct[x->distinct_n] = value_keep(&x->keep, v);
-    x->distinct_buckets[at] = ++x->distinct_n;
-    return true;
-}
-
 static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
-    if (x->runner.code != OK || !value_is_defined(&v) || !is_new(x, &v)) {
+    if (x->runner.code != OK || !value_is_defined(&v) || !query_distinct_add(&x->distinct, &v)) {
         return x->runner.code == OK;
     }
-    return x->distinct_n <= x->seen_before || give_row(x, &v);
+    return x->distinct.n <= x->seen_before || give_row(x, &v);
 }
 
 static err run_distinct(exec *x) {
@@ -410,7 +376,7 @@ static bool show_row(void *context) {
         return true;
     }
     query_value v = query_project(&x->runner, x->select);
-    bool wanted = value_is_defined(&v) && (!x->select->distinct || is_new(x, &v));
+    bool wanted = value_is_defined(&v) && (!x->select->distinct || query_distinct_add(&x->distinct, &v));
     s->go_on = x->runner.code == OK && (!wanted || give_row(x, &v));
     return false;
 }
@@ -504,6 +470,7 @@ err query_run_page(query_page *p) {
     int64_t begun = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
+    x.distinct.keep = &x.keep;
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
     err code = x.select->sources_n == 0 ? run_without_items(&x)
                : p->query->aggregates   ? run_groups(&x)

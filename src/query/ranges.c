@@ -19,9 +19,8 @@ typedef struct finder {
 
 /* ---- c.a.b = constant ---- */
 
-/* Which path of the key an expression is, or -1. */
-static int key_path(const finder *f, const query_expr *e) {
-    slice names[LIMIT_PATH_DEPTH];
+/* The names of a path below the item, the last one first; 0: it is none. */
+static size_t item_path(const finder *f, const query_expr *e, slice names[LIMIT_PATH_DEPTH]) {
     size_t n = 0;
     for (; e->kind == EXPR_MEMBER && !e->computed && n < LIMIT_PATH_DEPTH; e = e->items[0]) {
         names[n++] = e->name;
@@ -29,11 +28,18 @@ static int key_path(const finder *f, const query_expr *e) {
     if (e->kind != EXPR_NAME || e->slot != f->query->select->first_slot || f->query->select->sources_n == 0 ||
         f->query->select->sources[0].kind != SOURCE_ROOT ||
         (f->query->select->sources[0].from && f->query->select->sources[0].from->kind != EXPR_NAME)) {
-        return -1;
+        return 0;
     }
+    return n;
+}
+
+/* Which path of the key an expression is, or -1. */
+static int key_path(const finder *f, const query_expr *e) {
+    slice names[LIMIT_PATH_DEPTH];
+    size_t n = item_path(f, e, names);
     for (size_t i = 0; i < f->key->n; i++) {
         const doc_path *path = &f->key->paths[i];
-        bool same = path->steps_n == n;
+        bool same = n && path->steps_n == n;
         for (size_t j = 0; same && j < n; j++) {
             same = slice_eq(path->steps[j], names[n - 1 - j]);
         }
@@ -213,4 +219,110 @@ query_range *query_ranges(arena *a, const query *q, const pkey_definition *key, 
         }
     }
     return list;
+}
+
+/* ---- items named one by one ---- */
+
+typedef struct points {
+    finder finder;
+    query_point *list;
+    size_t n;
+} points;
+
+static bool is_id(const finder *f, const query_expr *e) {
+    slice names[LIMIT_PATH_DEPTH];
+    return item_path(f, e, names) == 1 && slice_eq(names[0], SLICE_LIT("id"));
+}
+
+enum { ID_SEEN = 1u << LIMIT_KEY_LEVELS }; /* beside a bit for each component */
+
+/* A component of the key, or the id, or, if that is the key, both. */
+static bool name_part(const finder *f, const query_expr *path, const query_value *v, query_point *point, unsigned *seen) {
+    int level = key_path(f, path);
+    bool id = is_id(f, path);
+    unsigned parts = (level >= 0 ? 1u << level : 0) | (id ? ID_SEEN : 0);
+    if (!parts || (parts & *seen) || (level >= 0 && !to_key(v, &point->key.values[level])) || (id && v->type != TYPE_STRING)) {
+        return false;
+    }
+    *seen |= parts;
+    point->id = id ? v->bytes : point->id;
+    return true;
+}
+
+/* IS_DEFINED(path of the key) = false */
+static bool name_absent(const finder *f, const query_expr *call, const query_value *v, query_point *point, unsigned *seen) {
+    int level = call->kind == EXPR_CALL && !call->udf && call->items_n == 1 && slice_eq_nocase(call->name, SLICE_LIT("IS_DEFINED"))
+                    ? key_path(f, call->items[0])
+                    : -1;
+    if (level < 0 || (*seen & 1u << level) || v->type != TYPE_BOOL || v->truth) {
+        return false;
+    }
+    point->key.values[level] = (pkey_value){.type = PKEY_UNDEFINED};
+    *seen |= 1u << level;
+    return true;
+}
+
+static bool read_parts(const finder *f, const query_expr *e, query_point *point, unsigned *seen) {
+    query_value v;
+    if (e->kind != EXPR_BINARY) {
+        return false;
+    }
+    if (e->op == OP_AND) {
+        return read_parts(f, e->items[0], point, seen) && read_parts(f, e->items[1], point, seen);
+    }
+    return e->op == OP_EQUAL && constant(f, e->items[1], &v) &&
+           (name_part(f, e->items[0], &v, point, seen) || name_absent(f, e->items[0], &v, point, seen));
+}
+
+static bool read_list(points *p, const query_expr *e) {
+    const finder *f = &p->finder;
+    if (e->negated || f->key->n != 1 || !is_id(f, e->items[0]) || key_path(f, e->items[0]) != 0) {
+        return false;
+    }
+    for (size_t i = 1; i < e->items_n; i++) {
+        query_value v;
+        unsigned seen = 0;
+        query_point *point = &p->list[p->n++];
+        point->key.n = 1;
+        if (!constant(f, e->items[i], &v) || !name_part(f, e->items[0], &v, point, &seen)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_points(points *p, const query_expr *e) {
+    const finder *f = &p->finder;
+    unsigned seen = 0;
+    if (e->kind == EXPR_BINARY && e->op == OP_OR) {
+        return read_points(p, e->items[0]) && read_points(p, e->items[1]);
+    }
+    if (e->kind == EXPR_IN) {
+        return read_list(p, e);
+    }
+    query_point *point = &p->list[p->n++];
+    point->key.n = f->key->n;
+    return read_parts(f, e, point, &seen) && seen == (ID_SEEN | ((1u << f->key->n) - 1));
+}
+
+/* Leaves of OR and elements of IN: as many points as there can be. */
+static size_t count_points(const query_expr *e) {
+    bool either = e->kind == EXPR_BINARY && e->op == OP_OR;
+    return either ? count_points(e->items[0]) + count_points(e->items[1]) : e->kind == EXPR_IN ? e->items_n : 1;
+}
+
+const query_point *query_points(arena *a, const query *q, const pkey_definition *key, size_t *n_out) {
+    const query_select *s = q->select;
+    bool plain = s->star && s->sources_n == 1 && s->where && !s->order_n && !s->distinct && !q->aggregates && q->top < 0 && q->offset < 0;
+    *n_out = 0;
+    size_t most = plain ? count_points(s->where) : 0;
+    if (!plain || key->n == 0 || most > KEYS_MAX) {
+        return NULL;
+    }
+    points p = {.finder = {a, q, key}, .list = arena_array(a, query_point, most)};
+    if (!read_points(&p, s->where)) {
+        return NULL;
+    }
+    *n_out = p.n;
+    return p.list;
 }

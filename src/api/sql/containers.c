@@ -122,25 +122,22 @@ void sql_container_read(sql_request *q) {
 }
 
 static bool list_one(void *context, const container *c) {
-    sql_listing *l = context;
-    if (!sql_listing_room(l, c->space->container)) {
-        return false;
+    buf *out = sql_listing_add(context, c->space->container);
+    if (out) {
+        write_container(out, c, false);
     }
-    if (query_filter_by_id(&l->filter, c->id)) {
-        sql_listing_add(l);
-        write_container(&l->body, c, false);
-    }
-    return true;
+    return out;
+}
+
+static void list_all(sql_listing *l) {
+    account_each_container(l->q->front->account, l->q->database, l->after, list_one, l);
 }
 
 void sql_container_list(sql_request *q) {
-    sql_listing l;
-    err code = sql_listing_open(q, &l);
-    code = code != OK ? code : sql_find_database(q);
+    err code = sql_find_database(q);
     if (code != OK) {
         sql_fail(q, code == E_NOT_FOUND ? E_OWNER_NOT_FOUND : code);
         return;
     }
-    account_each_container(q->front->account, q->database, l.after, list_one, &l);
-    sql_listing_answer(q, &l, &q->database->rid, "DocumentCollections");
+    sql_listing_run(q, &q->database->rid, "DocumentCollections", list_all);
 }

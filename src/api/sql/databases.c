@@ -63,27 +63,19 @@ void sql_database_create(sql_request *q) {
 /* ---- list, by query or not ---- */
 
 static bool list_one(void *context, const database *d) {
-    sql_listing *l = context;
-    if (!sql_listing_room(l, d->number)) {
-        return false;
+    buf *out = sql_listing_add(context, d->number);
+    if (out) {
+        write_database(out, d);
     }
-    if (query_filter_by_id(&l->filter, slice_str(d->id))) {
-        sql_listing_add(l);
-        write_database(&l->body, d);
-    }
-    return true;
+    return out;
+}
+
+static void list_all(sql_listing *l) {
+    account_each_database(l->q->front->account, l->after, list_one, l);
 }
 
 void sql_database_list(sql_request *q) {
-    sql_listing l;
-    rid none = {0};
-    err code = sql_listing_open(q, &l);
-    if (code != OK) {
-        sql_fail(q, code);
-        return;
-    }
-    account_each_database(q->front->account, l.after, list_one, &l);
-    sql_listing_answer(q, &l, &none, "Databases");
+    sql_listing_run(q, &(rid){0}, "Databases", list_all);
 }
 
 /* ---- read, delete ---- */

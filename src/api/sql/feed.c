@@ -1,6 +1,5 @@
-/* Items many at a time: the item feed (GET …/docs) and read-many (a query that names ids and keys). A page is made by a worker, not on the
- * loop, so that a point read never waits behind it. */
-#include "api/sql/querytext.h"
+/* Items many at a time: the item feed (GET …/docs). A page is made by a worker, not on the loop, so that a point read never waits behind
+ * it. */
 #include "api/sql/target.h"
 #include "net/work.h"
 
@@ -13,11 +12,6 @@ typedef struct feed {
     buf body;
     size_t count;
     err code;
-
-    /* read-many */
-    item_key *keys;
-    size_t keys_n;
-
     sql_target target;
     item_mark mark;
 } feed;
@@ -44,25 +38,6 @@ static void make_page(net_work *work) {
     }
 }
 
-static void read_many(net_work *work) {
-    feed *f = (feed *)work;
-    sql_request *q = f->q;
-    const items *items = account_items(q->front->account);
-    f->code = item_admit_many(items, &q->op, q->container, f->keys, f->keys_n);
-    for (size_t i = 0; i < f->keys_n && f->code == OK; i++) {
-        item_found found;
-        err code = item_read(items, &q->op, q->container, &f->keys[i], &found);
-        if (code == OK) {
-            if (!add_item(f, &found)) {
-                f->code = op_fail(&q->op, E_BAD_REQUEST, "The items asked for do not fit one page: ask for fewer at a time.");
-            }
-            item_give(&found);
-        } else if (code != E_NOT_FOUND) {
-            f->code = code;
-        }
-    }
-}
-
 /* ---- answering ---- */
 
 static void add_continuation(feed *f) {
@@ -85,7 +60,7 @@ static void answer(net_work *work) {
     sql_add_range(q, f->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", f->count);
     buf_add_lit(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":false}\r\n");
-    if (f->target.cursor.n && !f->keys) {
+    if (f->target.cursor.n) {
         add_continuation(f);
     }
     buf *out = sql_start_body(q);
@@ -122,30 +97,4 @@ void sql_item_list(sql_request *q) {
     feed *f = make_feed(q);
     err code = prepare_list(f);
     code == OK ? net_work_start(q->http->loop, &f->work, make_page, answer) : sql_fail(q, code);
-}
-
-/* A query that names nothing but ids and whole partition keys, as SDKs write for read-many. */
-static bool prepare_read_many(feed *f) {
-    sql_request *q = f->q;
-    query_filter filter;
-    if (sql_flag(q, FIELD_IS_QUERY_PLAN) || sql_has(q, FIELD_CONTINUATION) || query_filter_read(q, &filter) != OK || !filter.root ||
-        prepare_list(f) != OK) {
-        return false;
-    }
-    f->max = LIMIT_PAGE_ITEMS_MAX * 4;
-    return query_filter_keys(q, &filter, &f->keys, &f->keys_n) == OK;
-}
-
-void sql_item_query(sql_request *q) {
-    feed *f = make_feed(q);
-    if (prepare_read_many(f)) {
-        net_work_start(q->http->loop, &f->work, read_many, answer);
-        return;
-    }
-    q->op.detail_n = 0;
-    if (q->container) {
-        container_give(q->container);
-        q->container = NULL;
-    }
-    sql_query(q);
 }

@@ -132,7 +132,7 @@ void sql_item_post(sql_request *q) {
     if (sql_flag(q, FIELD_IS_BATCH)) {
         sql_item_batch(q);
     } else if (sql_is_query(q)) {
-        sql_item_query(q);
+        sql_query(q);
     } else {
         create(q);
     }

@@ -64,7 +64,7 @@ static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
     bson_append_document_end(doc, &content);
 }
 
-/* As BSON, so that queries can look into it. In place: a bson_t may point into itself and cannot be copied. */
+/* In place: a bson_t may point into itself and cannot be copied. */
 static void make_document(const offer *o, const offer_state *state, bson_t *doc) {
     char etag[ITEM_ETAG_BYTES + 1];
     bson_init(doc);
@@ -104,30 +104,22 @@ static void answer(sql_request *q, const offer *o) {
 /* ---- list and query ---- */
 
 static bool list_one(void *context, const offer *o) {
-    sql_listing *l = context;
-    if (!sql_listing_room(l, o->number)) {
-        return false;
+    buf *out = sql_listing_add(context, o->number);
+    if (out) {
+        bson_t doc;
+        make_document(o, &(offer_state){0}, &doc);
+        json_from_bson(out, view(&doc));
+        bson_destroy(&doc);
     }
-    bson_t doc;
-    make_document(o, &(offer_state){0}, &doc);
-    if (query_filter_passes(&l->filter, view(&doc))) {
-        sql_listing_add(l);
-        json_from_bson(&l->body, view(&doc));
-    }
-    bson_destroy(&doc);
-    return true;
+    return out;
+}
+
+static void list_all(sql_listing *l) {
+    account_each_offer(l->q->front->account, l->after, list_one, l);
 }
 
 void sql_offer_list(sql_request *q) {
-    sql_listing l;
-    rid none = {0};
-    err code = sql_listing_open(q, &l);
-    if (code != OK) {
-        sql_fail(q, code);
-        return;
-    }
-    account_each_offer(q->front->account, l.after, list_one, &l);
-    sql_listing_answer(q, &l, &none, "Offers");
+    sql_listing_run(q, &(rid){0}, "Offers", list_all);
 }
 
 /* ---- read and replace ---- */

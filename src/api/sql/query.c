@@ -5,109 +5,25 @@
 
 #include <stdlib.h>
 
-#include "api/sql/querytext.h"
-#include "api/sql/target.h"
+#include "api/sql/asked.h"
+#include "api/sql/readmany.h"
 #include "base/base64.h"
 #include "net/work.h"
 #include "query/plan.h"
 
 enum { PAGE_US = 5000000 };
 
-typedef struct asked {
-    slice text;
-    query_parameter *parameters;
-    size_t parameters_n;
-} asked;
-
 /* Everything but reading the body is a worker's: a long text takes tens of milliseconds to parse. */
 typedef struct running {
     net_work work;
     sql_request *q;
-    asked asked;
+    sql_asked asked;
     query query;
     sql_target target;
     query_page page;
     buf body; /* rows, or a plan */
     err code;
 } running;
-
-/* ---- the request ---- */
-
-static err bad_body(sql_request *q) {
-    return op_fail(&q->op, E_BAD_REQUEST,
-                   "A query's body must be {\"query\": text, \"parameters\": [{\"name\": \"@name\", \"value\": …}, …]}.");
-}
-
-static err check_name(sql_request *q, slice name) {
-    if (name.n < 2 || name.p[0] != '@') {
-        return op_fail(&q->op, E_BAD_REQUEST, "The parameter name '%.*s' must begin with '@'.", slice_shown(name), name.p ? name.p : "");
-    }
-    return OK;
-}
-
-static err read_parameter(sql_request *q, const bson_iter_t *it, asked *a) {
-    bson_iter_t inner, value;
-    uint32_t n = 0;
-    const uint8_t *p = NULL;
-    if (!BSON_ITER_HOLDS_DOCUMENT(it)) {
-        return bad_body(q);
-    }
-    bson_iter_document(it, &n, &p);
-    slice document = slice_of(p, n);
-    if (!doc_find_key(document, SLICE_LIT("name"), &inner) || !BSON_ITER_HOLDS_UTF8(&inner)) {
-        return bad_body(q);
-    }
-    slice name = doc_text(&inner);
-    TRY(check_name(q, name));
-    bool given = doc_find_key(document, SLICE_LIT("value"), &value);
-    a->parameters[a->parameters_n++] = (query_parameter){name, given ? value_of_iter(&value) : value_undefined()};
-    return OK;
-}
-
-static err read_parameters(sql_request *q, slice body, asked *a) {
-    bson_iter_t it, each;
-    if (!doc_find_key(body, SLICE_LIT("parameters"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
-        return OK;
-    }
-    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &each)) {
-        return bad_body(q);
-    }
-    size_t n = 0;
-    for (bson_iter_t count = each; bson_iter_next(&count);) {
-        n++;
-    }
-    if (n > QUERY_PARAMETERS_MAX) {
-        return op_fail(&q->op, E_BAD_REQUEST, "A query may have %d parameters at most.", QUERY_PARAMETERS_MAX);
-    }
-    a->parameters = arena_array(q->http->arena, query_parameter, n + 1);
-    while (bson_iter_next(&each)) {
-        TRY(read_parameter(q, &each, a));
-    }
-    qsort(a->parameters, a->parameters_n, sizeof *a->parameters, query_parameter_order);
-    for (size_t i = 1; i < a->parameters_n; i++) {
-        slice name = a->parameters[i].name;
-        if (slice_eq(name, a->parameters[i - 1].name)) {
-            return op_fail(&q->op, E_BAD_REQUEST, "The parameter '%.*s' is given more than once.", slice_shown(name), name.p);
-        }
-    }
-    return OK;
-}
-
-static err read_query(sql_request *q, asked *a) {
-    bson_iter_t it;
-    slice body;
-    *a = (asked){0};
-    if (slice_starts(sql_get(q, FIELD_CONTENT_TYPE), SLICE_LIT("application/sql"))) {
-        a->text = q->http->body;
-        return OK;
-    }
-    TRY(sql_body(q, JSON_OBJECT, &body));
-    if (!doc_find_key(body, SLICE_LIT("query"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
-        return bad_body(q);
-    }
-    a->text = doc_text(&it);
-    return read_parameters(q, body, a);
-}
 
 /* ---- what a gateway does not serve ---- */
 
@@ -310,7 +226,7 @@ static void answer(net_work *work) {
 
 static err prepare(running *r) {
     sql_request *q = r->q;
-    const asked *a = &r->asked;
+    const sql_asked *a = &r->asked;
     slice continuation;
     query_schema schema = query_schema_of(q->container->settings);
     TRY(query_prepare(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema, &r->query));
@@ -334,7 +250,8 @@ static err run_page(running *r) {
     p->bytes_max = LIMIT_RESPONSE_BYTES;
     p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
     p->out = &r->body;
-    return query_run_page(p);
+    err code;
+    return !sql_has(q, FIELD_CONTINUATION) && sql_read_many(q, &r->target, p, &code) ? code : query_run_page(p);
 }
 
 static void run(net_work *work) {
@@ -372,7 +289,7 @@ static void answer_plan(net_work *work) {
 }
 
 static err read_request(running *r) {
-    TRY(read_query(r->q, &r->asked));
+    TRY(sql_asked_read(r->q, &r->asked));
     TRY(sql_find_container(r->q));
     return sql_partition_key(r->q);
 }

@@ -137,5 +137,4 @@ void sql_item_replace(sql_request *q);
 void sql_item_patch(sql_request *q);
 void sql_item_delete(sql_request *q);
 void sql_item_batch(sql_request *q);
-void sql_item_query(sql_request *q);
 void sql_query(sql_request *q);

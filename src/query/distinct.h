@@ -1,0 +1,14 @@
+/* distinct.h — values that were seen: DISTINCT. */
+#pragma once
+
+#include "query/value.h"
+
+typedef struct query_distinct {
+    arena *keep; /* of the values and the table; must outlive them */
+    query_value *values;
+    uint64_t *buckets;
+    size_t n, cap;
+} query_distinct;
+
+/* Was it never seen? Then it is kept. */
+bool query_distinct_add(query_distinct *d, const query_value *v);

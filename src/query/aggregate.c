@@ -28,15 +28,6 @@ static void add_best(query_accumulator *a, arena *keep, const query_value *v) {
     a->any = true;
 }
 
-static bool holds(const query_accumulator *a, const query_value *v) {
-    for (size_t i = 0; i < a->list_n; i++) {
-        if (value_equal(&a->list[i], v)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void add_to_list(query_accumulator *a, arena *keep, const query_value *v) {
     if (a->list_n == a->list_cap) {
         size_t cap = a->list_cap ? 2 * a->list_cap : 16;
@@ -68,10 +59,8 @@ void accumulator_add(query_accumulator *a, arena *keep, const query_value *v) {
         add_best(a, keep, v);
         break;
     case AGGREGATE_MAKE_SET:
-        if (holds(a, v)) {
-            break;
-        }
-        add_to_list(a, keep, v);
+        a->set.keep = keep;
+        query_distinct_add(&a->set, v);
         break;
     case AGGREGATE_MAKE_LIST:
         add_to_list(a, keep, v);
@@ -94,8 +83,9 @@ query_value accumulator_result(const query_accumulator *a, arena *arena) {
     case AGGREGATE_MAX:
         return a->spoiled || !a->any ? value_undefined() : a->best;
     case AGGREGATE_MAKE_LIST:
-    case AGGREGATE_MAKE_SET:
         return value_array(arena, a->list, a->list_n);
+    case AGGREGATE_MAKE_SET:
+        return value_array(arena, a->set.values, a->set.n);
     default:
         return value_undefined();
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "query/bind.h"
+#include "query/distinct.h"
 
 typedef struct query_accumulator {
     query_aggregate_kind kind;
@@ -10,8 +11,9 @@ typedef struct query_accumulator {
     bool spoiled; /* a value that is no number was added to a sum: the result is undefined */
     bool any;
     query_value best;  /* MIN, MAX: kept in the arena */
-    query_value *list; /* MAKELIST, MAKESET */
+    query_value *list; /* MAKELIST */
     size_t list_n, list_cap;
+    query_distinct set; /* MAKESET */
 } query_accumulator;
 
 void accumulator_init(query_accumulator *a, query_aggregate_kind kind);

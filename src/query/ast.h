@@ -109,7 +109,7 @@ typedef struct query_source {
     slice alias; /* given, or the last name of the path; empty where there is none: FROM c.list[0], FROM (SELECT …) */
     bool alias_given;
     query_expr *from; /* ROOT and ITEMS: a name, members and literal indexes below it; of x IN (SELECT …) an EXPR_SUBQUERY, the elements of
-                         whose rows are meant; NULL (never from the parser) for the item itself */
+                         whose rows are meant, of x IN f(…) an EXPR_CALL; NULL (never from the parser) for the item itself */
     query_select *select; /* SUBQUERY */
 } query_source;
 

@@ -423,7 +423,7 @@ static err check_order(binder *b, const query_select *s, const query_expr *e) {
     while (e->kind == EXPR_MEMBER || (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL)) {
         e = e->items[0];
     }
-    if (e->kind != EXPR_NAME) {
+    if (e->kind != EXPR_NAME || s->sources[0].kind == SOURCE_SUBQUERY) {
         return unsupported_order(b);
     }
     if (e->slot != s->first_slot || s->sources[0].kind == SOURCE_ITEMS) {

@@ -9,14 +9,15 @@ static size_t slot_of(const query_distinct *d, const query_value *v, uint64_t ha
 }
 
 static void grow(query_distinct *d) {
-    size_t cap = d->cap ? d->cap * 4 : 256;
+    size_t cap = d->cap ? d->cap * 4 : 16;
+    d->seed = (uintptr_t)d->keep;
     query_value *values = arena_array(d->keep, query_value, cap);
     memcpy(values, d->n ? (const void *)d->values : "", d->n * sizeof *values);
     d->values = values;
     d->cap = cap;
     d->buckets = arena_array(d->keep, uint64_t, cap * 2);
     for (size_t i = 0; i < d->n; i++) {
-        d->buckets[slot_of(d, &values[i], value_hash(&values[i], 0))] = i + 1;
+        d->buckets[slot_of(d, &values[i], value_hash(&values[i], d->seed))] = i + 1;
     }
 }
 
@@ -24,7 +25,7 @@ bool query_distinct_add(query_distinct *d, const query_value *v) {
     if (d->n == d->cap) {
         grow(d);
     }
-    size_t at = slot_of(d, v, value_hash(v, 0));
+    size_t at = slot_of(d, v, value_hash(v, d->seed));
     if (d->buckets[at]) {
         return false;
     }

@@ -1,4 +1,4 @@
-/* distinct.h — values that were seen: DISTINCT. */
+/* distinct.h — values that were seen: DISTINCT and MAKESET. They stay in the order in which they came. */
 #pragma once
 
 #include "query/value.h"
@@ -8,6 +8,7 @@ typedef struct query_distinct {
     query_value *values;
     uint64_t *buckets;
     size_t n, cap;
+    uint64_t seed; /* of hashes: nobody outside knows which values collide */
 } query_distinct;
 
 /* Was it never seen? Then it is kept. */

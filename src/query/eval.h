@@ -40,6 +40,9 @@ query_value query_eval_member(query_runner *r, const query_expr *e, const query_
 typedef bool (*query_row)(void *context);
 void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context);
 
+/* The same, the first source being this value (of x IN …: its elements), whatever FROM says. */
+void query_each_row_from(query_runner *r, const query_select *s, const query_value *first, query_row visit, void *context);
+
 /* ALL(SELECT …): no row of its sources fails its WHERE. */
 bool query_all_rows_pass(query_runner *r, const query_select *s);
 

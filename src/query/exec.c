@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "query/distinct.h"
+#include "query/gather.h"
 #include "query/group.h"
 #include "throughput/charge.h"
 
@@ -42,6 +43,7 @@ struct exec {
     bool (*on_row)(void *exec);
     const item_found *found;
 
+    query_gather *gather; /* of subqueries in FROM; NULL: items are rows at once */
     query_groups *groups;
     ordered_row *rows; /* a heap: the last in order is on top */
     size_t rows_n, rows_cap, rows_wanted;
@@ -81,7 +83,11 @@ static bool visit_item(void *context, const item_found *found) {
     }
     arena_reset(&x->row_arena);
     set_item(x, found);
-    query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
+    if (x->gather) {
+        query_gather_add(x->gather, &x->runner, &x->item_value);
+    } else {
+        query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
+    }
     if (x->full || x->finished || x->runner.code != OK) {
         return false;
     }
@@ -176,6 +182,40 @@ static err read_items(exec *x, item_cursor *cursor, bool may_stop) {
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
 }
 
+static bool may_go_on_with_value(void *context) {
+    return may_go_on(context);
+}
+
+/* Rows that are known once all items are read. */
+static err read_all(exec *x) {
+    item_cursor all = *x->page->cursor;
+    TRY(read_items(x, &all, false));
+    if (x->gather) {
+        query_gather_each(x->gather, &x->runner, may_go_on_with_value, x->on_row, x);
+    }
+    return x->runner.code != OK ? x->runner.code : x->late ? E_QUERY_TOO_LONG : OK;
+}
+
+/* Given by earlier pages: passed over. */
+static bool gathered_row(void *context) {
+    exec *x = context;
+    query_value v = query_project(&x->runner, x->select);
+    if (!value_is_defined(&v) || x->row++ < x->seen_before) {
+        return x->runner.code == OK;
+    }
+    return x->runner.code == OK && give_row(x, &v);
+}
+
+static err run_gathered(exec *x) {
+    query_page *p = x->page;
+    x->seen_before = p->position.given + p->position.skipped;
+    x->on_row = gathered_row;
+    TRY(read_all(x));
+    p->more = x->full;
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return OK;
+}
+
 static err run_streaming(exec *x) {
     x->on_row = stream_row;
     TRY(read_items(x, x->page->cursor, true));
@@ -212,13 +252,12 @@ static bool show_group(void *context) {
 
 static err run_groups(exec *x) {
     query_page *p = x->page;
-    item_cursor all = *p->cursor;
     x->groups = query_groups_new(&x->keep, x->select);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
         query_each_row(&x->runner, x->select, NULL, group_row, x);
     }
-    TRY(read_items(x, &all, false));
+    TRY(read_all(x));
     arena_reset(&x->row_arena);
     shown s = {x, 0, p->position.given + p->position.skipped};
     query_groups_each(x->groups, &x->runner, show_group, &s);
@@ -240,10 +279,9 @@ static bool distinct_row(void *context) {
 
 static err run_distinct(exec *x) {
     query_page *p = x->page;
-    item_cursor all = *p->cursor;
     x->seen_before = p->position.given + p->position.skipped; /* given by earlier pages: seen again, and passed over */
     x->on_row = distinct_row;
-    TRY(read_items(x, &all, false));
+    TRY(read_all(x));
     p->more = x->full;
     p->cursor->n = p->more ? p->cursor->n : 0;
     return OK;
@@ -471,11 +509,13 @@ err query_run_page(query_page *p) {
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
     x.distinct.keep = &x.keep;
+    x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
     err code = x.select->sources_n == 0 ? run_without_items(&x)
                : p->query->aggregates   ? run_groups(&x)
                : x.select->order_n      ? run_ordered(&x)
                : x.select->distinct     ? run_distinct(&x)
+               : x.gather               ? run_gathered(&x)
                                         : run_streaming(&x);
     if (code == OK) {
         keep_position(&x);

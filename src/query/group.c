@@ -97,8 +97,6 @@ void query_groups_add(query_groups *g, query_runner *r) {
     group *to = group_of(g, r);
     for (size_t i = 0; i < g->select->aggregates_n; i++) {
         query_value v = query_eval(r, g->select->aggregates[i]->items[0]);
-        size_t compared = to->accumulators[i].kind == AGGREGATE_MAKE_SET ? to->accumulators[i].list_n : 0;
-        r->steps -= compared < r->steps ? compared : r->steps;
         accumulator_add(&to->accumulators[i], g->keep, &v);
     }
 }

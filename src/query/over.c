@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "query/distinct.h"
+#include "query/gather.h"
 #include "query/group.h"
 
 enum { STEPS = 4 * QUERY_ITEM_STEPS, KEPT_BYTES_MAX = 128 * 1024 * 1024 };
@@ -19,6 +20,7 @@ struct query_over {
     const query *query;
     query_runner runner;
     arena row_arena, keep;
+    query_gather *gather;
     query_groups *groups;
     over_row *rows;
     size_t n, cap;
@@ -30,6 +32,7 @@ query_over *query_over_new(op *o, const query *q, int64_t now_ms) {
     query_runner_init(&over->runner, q, o, &over->row_arena, now_ms);
     over->runner.steps = STEPS;
     over->runner.context.keep = o->arena;
+    over->gather = query_gather_new(&over->keep, q->select);
     over->groups = q->aggregates ? query_groups_new(&over->keep, q->select) : NULL;
     return over;
 }
@@ -79,7 +82,11 @@ static bool add_row(void *context) {
 err query_over_add(query_over *x, slice document) {
     query_value value = value_document(TYPE_OBJECT, document);
     arena_reset(&x->row_arena);
-    query_each_row(&x->runner, x->select, &value, add_row, x);
+    if (x->gather) {
+        query_gather_add(x->gather, &x->runner, &value);
+    } else {
+        query_each_row(&x->runner, x->select, &value, add_row, x);
+    }
     return x->runner.code;
 }
 
@@ -122,10 +129,17 @@ static void bounds(const query_over *x, double *from_out, double *to_out) {
     *to_out = most >= 0 && *from_out + most < (double)x->n ? *from_out + most : (double)x->n;
 }
 
+static bool may_go_on(void *context) {
+    return ((query_over *)context)->runner.code == OK;
+}
+
 err query_over_write(query_over *x, uint64_t skip, size_t rows_max, size_t bytes_max, buf *out, size_t *rows_out, bool *more_out) {
     double from, to;
     *rows_out = 0;
     *more_out = false;
+    if (x->gather) {
+        query_gather_each(x->gather, &x->runner, may_go_on, add_row, x);
+    }
     if (x->groups) {
         arena_reset(&x->row_arena);
         query_groups_each(x->groups, &x->runner, keep_row, x);

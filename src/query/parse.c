@@ -264,6 +264,13 @@ static query_expr *read_path(parser *p, slice name, uint32_t start) {
     return e;
 }
 
+/* OBJECTTOARRAY(c.x): the documentation has such a call after IN, though the SDKs' grammar has not. */
+static bool is_call(const parser *p) {
+    query_lexer ahead = p->lexer;
+    query_token next;
+    return p->token.kind == TOKEN_NAME && query_lex_next(&ahead, &next) == LEX_OK && next.kind == TOKEN_LEFT_PAREN;
+}
+
 /* What follows a source's name: it is that of the elements (x IN …), or the start of a path. */
 static bool read_named_source(parser *p, query_source *source) {
     slice name;
@@ -282,6 +289,7 @@ static bool read_named_source(parser *p, query_source *source) {
     }
     uint32_t start = p->token.span.start;
     source->from = p->token.kind == TOKEN_LEFT_PAREN ? query__subquery(p, EXPR_SUBQUERY)
+                   : is_call(p)                      ? query__call(p)
                    : query__name(p, &name)           ? read_path(p, name, start)
                                                      : NULL;
     return source->from;

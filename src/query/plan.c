@@ -1,13 +1,14 @@
 #include "query/plan.h"
 
 #include "doc/json.h"
+#include "query/gather.h"
 
 #define ORDER_FILTER "{documentdb-formattableorderbyquery-filter}"
 
 static const char *const feature_names[] = {
     "Aggregate",           "CompositeAggregate",  "Distinct", "GroupBy",      "MultipleAggregates",
     "MultipleOrderBy",     "OffsetAndLimit",      "OrderBy",  "Top",          "NonValueAggregate",
-    "NonStreamingOrderBy", "ListAndSetAggregate", "CountIf",  "HybridSearch",
+    "NonStreamingOrderBy", "ListAndSetAggregate", "CountIf",  "HybridSearch", "DCount",
 };
 
 enum { FEATURES = sizeof feature_names / sizeof *feature_names };
@@ -41,7 +42,7 @@ static unsigned aggregate_features(const query_select *s) {
 
 unsigned query_features_needed(const query *q) {
     const query_select *s = q->select;
-    unsigned needed = aggregate_features(s);
+    unsigned needed = query_gathers(s) ? (unsigned)FEATURE_DCOUNT : aggregate_features(s);
     needed |= s->distinct ? FEATURE_DISTINCT : 0;
     needed |= s->group_n ? FEATURE_GROUP_BY : 0;
     needed |= s->order_n > 1 ? FEATURE_MULTIPLE_ORDER_BY : 0;
@@ -254,9 +255,23 @@ static void rewrite_bounds(buf *out, const query *q) {
     add_bounds(out, q);
 }
 
+/* COUNT of the rows of SELECT DISTINCT …: the ranges give distinct rows, the client makes them distinct again, and counts. */
+static bool is_distinct_count(const query_select *s) {
+    const query_select *inner = s->sources_n == 1 ? s->sources[0].select : NULL;
+    if (!inner || !inner->distinct || inner->aggregates_n || inner->group_n || query_gathers(inner)) {
+        return false;
+    }
+    const query_expr *e = s->columns_n == 1 ? s->columns[0].expr : NULL;
+    return e && e->kind == EXPR_CALL && e->aggregate >= 0 && query_aggregate_of(e->name) == AGGREGATE_COUNT &&
+           (e->items[0]->kind == EXPR_LITERAL || e->items[0]->kind == EXPR_NAME) && !s->where && !s->group_n && !s->order_n &&
+           !s->distinct && !s->top.given && !s->offset.given;
+}
+
 static void rewrite(buf *out, const query *q) {
     const query_select *s = q->select;
-    if (s->group_n) {
+    if (is_distinct_count(s)) {
+        query_print_lines(out, s->sources[0].select);
+    } else if (s->group_n) {
         rewrite_group(out, q);
     } else if (s->aggregates_n) {
         rewrite_aggregate(out, q);
@@ -277,6 +292,12 @@ static const char *aggregate_name(const query_expr *e) {
 /* Aggregates stand alone: SUM(c.a) + 1 cannot be put together from the ranges' results. */
 static err check_compositions(op *o, const query_select *s) {
     size_t alone = 0;
+    if (query_gathers(s) && !is_distinct_count(s)) {
+        return op_fail(
+            o, E_BAD_QUERY,
+            "{\"Errors\":[\"Cross partition query only supports COUNT over a DISTINCT subquery in FROM, and no other subquery there "
+            "with DISTINCT, GROUP BY or aggregates.\"]}");
+    }
     for (size_t i = 0; i < s->columns_n; i++) {
         alone += s->columns[i].expr->kind == EXPR_CALL && s->columns[i].expr->aggregate >= 0;
     }
@@ -287,6 +308,9 @@ static err check_compositions(op *o, const query_select *s) {
 
 static const char *distinct_type(const query *q) {
     const query_select *s = q->select;
+    if (is_distinct_count(s)) {
+        return "Unordered";
+    }
     if (!s->distinct) {
         return "None";
     }
@@ -338,7 +362,7 @@ static void add_alias_types(buf *out, const query_select *s) {
 }
 
 static void add_group_info(buf *out, const query_select *s) {
-    bool grouped = s->group_n > 0, named = !s->value && (grouped || s->aggregates_n);
+    bool counted = is_distinct_count(s), grouped = s->group_n > 0, named = !counted && !s->value && (grouped || s->aggregates_n);
     buf_add_lit(out, ",\"groupByExpressions\":[");
     for (size_t i = 0; i < s->group_n; i++) {
         buf_add_slice(out, i ? SLICE_LIT(",") : SLICE_EMPTY);
@@ -350,7 +374,7 @@ static void add_group_info(buf *out, const query_select *s) {
         json_add_string(out, s->columns[i].alias);
     }
     buf_add_lit(out, "],\"aggregates\":[");
-    for (size_t i = 0; i < s->aggregates_n && s->value; i++) {
+    for (size_t i = 0; i < s->aggregates_n && s->value && !counted; i++) {
         buf_addf(out, "%s\"%s\"", i ? "," : "", aggregate_name(s->aggregates[i]));
     }
     if (named) {
@@ -358,6 +382,16 @@ static void add_group_info(buf *out, const query_select *s) {
     } else {
         buf_add_lit(out, "],\"groupByAliasToAggregateType\":{}");
     }
+}
+
+static void add_distinct_count(buf *out, const query_select *s) {
+    if (!is_distinct_count(s)) {
+        buf_add_lit(out, ",\"dCountInfo\":null");
+        return;
+    }
+    buf_add_lit(out, ",\"dCountInfo\":{\"dCountAlias\":");
+    json_add_string(out, s->value ? SLICE_EMPTY : s->columns[0].alias);
+    buf_add_byte(out, '}');
 }
 
 static void add_ranges(buf *out, arena *a, const query *q, const pkey_definition *key) {
@@ -393,7 +427,9 @@ err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key
     add_group_info(out, s);
     buf_add_lit(out, ",\"rewrittenQuery\":");
     json_add_string(out, buf_view(&rewritten));
-    buf_addf(out, ",\"hasSelectValue\":%s,\"dCountInfo\":null,\"hasNonStreamingOrderBy\":false},", s->value ? "true" : "false");
+    buf_addf(out, ",\"hasSelectValue\":%s", s->value ? "true" : "false");
+    add_distinct_count(out, s);
+    buf_add_lit(out, ",\"hasNonStreamingOrderBy\":false},");
     add_ranges(out, a, q, key);
     buf_add_lit(out, ",\"hybridSearchQueryInfo\":null}");
     buf_free(&rewritten);

@@ -21,7 +21,8 @@ typedef enum query_feature {
     FEATURE_NON_STREAMING_ORDER_BY = 1 << 10,
     FEATURE_LIST_AND_SET_AGGREGATE = 1 << 11,
     FEATURE_COUNT_IF = 1 << 12,
-    FEATURE_HYBRID_SEARCH = 1 << 13
+    FEATURE_HYBRID_SEARCH = 1 << 13,
+    FEATURE_DCOUNT = 1 << 14
 } query_feature;
 
 unsigned query_features_parse(slice header); /* "NonValueAggregate, Aggregate, …"; unknown ones are passed over */

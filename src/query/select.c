@@ -1,5 +1,6 @@
 /* The rows of a SELECT over one item: sources are combined one inside the other, WHERE is asked, the rest is for whoever visits. Subqueries
  * run to their end here, grouping, DISTINCT and bounds included. */
+#include "query/distinct.h"
 #include "query/group.h"
 
 /* ---- sources ---- */
@@ -116,6 +117,15 @@ void query_each_row(query_runner *r, const query_select *s, const query_value *i
     each_source(&w);
 }
 
+void query_each_row_from(query_runner *r, const query_select *s, const query_value *first, query_row visit, void *context) {
+    rows w = {.runner = r, .select = s, .visit = visit, .context = context};
+    if (s->sources[0].kind == SOURCE_ITEMS) {
+        each_element(&w, first);
+    } else {
+        with_value(&w, *first);
+    }
+}
+
 static bool found_one(void *context) {
     *(bool *)context = true;
     return false;
@@ -167,9 +177,8 @@ typedef struct subquery {
     const query_select *select;
     query_result visit;
     void *context;
-    double skip, left; /* of OFFSET, of TOP or LIMIT; left below 0: no bound */
-    query_value *seen; /* DISTINCT */
-    size_t seen_n, seen_cap;
+    double skip, left;   /* of OFFSET, of TOP or LIMIT; left below 0: no bound */
+    query_distinct seen; /* DISTINCT */
     query_groups *groups;
     bool stopped;
 } subquery;
@@ -179,28 +188,9 @@ static double count_of(query_runner *r, const query_count *c) {
     return v.type == TYPE_NUMBER && v.number >= 0 ? v.number : -1;
 }
 
-/* Compared with all, which is paid for in steps. */
-static bool is_new(subquery *q, const query_value *v) {
-    q->runner->steps -= q->seen_n < q->runner->steps ? q->seen_n : q->runner->steps;
-    for (size_t i = 0; i < q->seen_n; i++) {
-        if (value_equal(&q->seen[i], v)) {
-            return false;
-        }
-    }
-    if (q->seen_n == q->seen_cap) {
-        size_t cap = q->seen_cap ? 2 * q->seen_cap : 8;
-        query_value *seen = arena_array(q->runner->context.arena, query_value, cap);
-        memcpy(seen, q->seen_n ? (const void *)q->seen : "", q->seen_n * sizeof *seen);
-        q->seen = seen;
-        q->seen_cap = cap;
-    }
-    q->seen[q->seen_n++] = *v;
-    return true;
-}
-
 static bool emit(subquery *q) {
     query_value v = query_project(q->runner, q->select);
-    if (!value_is_defined(&v) || (q->select->distinct && !is_new(q, &v))) {
+    if (!value_is_defined(&v) || (q->select->distinct && !query_distinct_add(&q->seen, &v))) {
         return true;
     }
     if (q->skip > 0) {
@@ -230,7 +220,7 @@ static bool subquery_group(void *context) {
 }
 
 void query_run_subquery(query_runner *r, const query_select *s, query_result visit, void *context) {
-    subquery q = {.runner = r, .select = s, .visit = visit, .context = context};
+    subquery q = {.runner = r, .select = s, .visit = visit, .context = context, .seen = {.keep = r->context.arena}};
     const query_value *aggregates = r->aggregates;
     double top = count_of(r, &s->top), limit = count_of(r, &s->limit), offset = count_of(r, &s->offset);
     q.skip = offset > 0 ? offset : 0;

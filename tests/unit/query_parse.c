@@ -147,6 +147,7 @@ static void from_clauses(void **state) {
         {"SELECT VALUE x FROM x IN (SELECT VALUE c.tags)", NULL},
         {"SELECT c.id, t FROM c JOIN (SELECT VALUE t FROM t IN c.tags WHERE t.key IN (1, 2)) AS t",
          "SELECT c.id, t FROM c JOIN (SELECT VALUE t FROM t IN c.tags WHERE (t.key IN (1, 2))) AS t"},
+        {"SELECT * FROM c JOIN x IN ObjectToArray(c.things, \"k\")", NULL},
         {"SELECT * FROM c JOIN x IN (SELECT VALUE ObjectToArray(c.things))", NULL},
         {"SELECT * FROM rank", NULL},
         {"SELECT * FROM let AS rank", NULL},

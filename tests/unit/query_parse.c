@@ -504,7 +504,6 @@ static void tokens_out_of_place(void **state) {
         "SELECT * FROM x IN c.tags «y»",
         "SELECT * FROM x IN c.tags «AS» y",
         "SELECT * FROM x IN «1»",
-        "SELECT * FROM c JOIN kv IN OBJECTTOARRAY«(»c.metadata)",
         "SELECT * FROM (SELECT 1 x «y»)",
         "SELECT * FROM («c»)",
         "SELECT * FROM c JOIN «WHERE» true",

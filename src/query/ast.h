@@ -84,6 +84,7 @@ struct query_expr {
     /* filled by binding (query/bind.h) */
     int slot;                              /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined */
     int aggregate;                         /* EXPR_CALL of an aggregate: its number in the select, else -1 */
+    unsigned group;                        /* in a select with GROUP BY: one more than the number of the group's value it is, else 0 */
     const struct query_function *function; /* EXPR_CALL but for aggregates and UDFs */
     uint8_t setting;                       /* EXPR_CALL: search_distance or search_language that the container has for its first argument */
     const query_select *computed;          /* EXPR_MEMBER of an item: a computed property, no path of the document; its select is this */
@@ -149,6 +150,7 @@ struct query_select {
     int first_slot;          /* of its sources */
     query_expr **aggregates; /* calls of aggregates that belong to this select */
     size_t aggregates_n;
+    bool shows_rows; /* it is grouped, and a subquery among its columns may name anything of a group's first row */
 };
 
 typedef struct query_ast {

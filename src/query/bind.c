@@ -142,10 +142,13 @@ static err bind_items(binder *b, query_expr *e) {
 
 static void add_aggregate(binder *b, query_expr *e) {
     query_select *s = b->select;
-    query_expr **list = arena_array(b->arena, query_expr *, s->aggregates_n + 1);
-    memcpy(list, s->aggregates_n ? (const void *)s->aggregates : "", s->aggregates_n * sizeof *list);
-    list[s->aggregates_n] = e;
-    s->aggregates = list;
+    size_t n = s->aggregates_n;
+    if ((n & (n - 1)) == 0) { /* full: 0, 1, 2, 4, … */
+        query_expr **list = arena_array(b->arena, query_expr *, 2 * n + 1);
+        memcpy(list, n ? (const void *)s->aggregates : "", n * sizeof *list);
+        s->aggregates = list;
+    }
+    s->aggregates[n] = e;
     e->aggregate = (int)s->aggregates_n++;
 }
 
@@ -292,16 +295,26 @@ static err bind_sources(binder *b, query_select *s) {
 
 /* ---- columns ---- */
 
+static int by_alias(const void *a, const void *b) {
+    const query_column *x = *(const query_column *const *)a, *y = *(const query_column *const *)b;
+    int order = slice_cmp(x->alias, y->alias);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* There may be tens of thousands, so they are sorted; what is said is of the first that was there before. */
 static err check_aliases(binder *b, const query_select *s) {
+    const query_column **sorted = arena_array(b->arena, const query_column *, s->columns_n + 1), *again = NULL;
     for (size_t i = 0; i < s->columns_n; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (slice_eq(s->columns[i].alias, s->columns[j].alias)) {
-                return query_fail(b->op, at(b, s->columns[i].expr->span), "SC2022", "Duplicate alias '%.*s' in the SELECT list.",
-                                  slice_shown(s->columns[i].alias), s->columns[i].alias.p);
-            }
-        }
+        sorted[i] = &s->columns[i];
     }
-    return OK;
+    qsort(sorted, s->columns_n, sizeof *sorted, by_alias);
+    for (size_t i = 1; i < s->columns_n; i++) {
+        bool doubled = slice_eq(sorted[i]->alias, sorted[i - 1]->alias);
+        again = doubled && (!again || sorted[i] < again) ? sorted[i] : again;
+    }
+    return again ? query_fail(b->op, at(b, again->expr->span), "SC2022", "Duplicate alias '%.*s' in the SELECT list.",
+                              slice_shown(again->alias), again->alias.p)
+                 : OK;
 }
 
 bool query_same_expr(const query_expr *a, const query_expr *b) {
@@ -314,6 +327,28 @@ bool query_same_expr(const query_expr *a, const query_expr *b) {
     return same;
 }
 
+/* The same for expressions that query_same_expr calls the same: what they look like, not what they mean. Few different ones share it. */
+static uint64_t look_of(const query_expr *e) {
+    uint64_t look = (uint64_t)e->kind * 31 + e->op;
+    look = (look ^ e->name.n) * 0x9E3779B97F4A7C15;
+    for (size_t i = 0; i < e->name.n; i++) {
+        look = (look ^ ((unsigned char)e->name.p[i] | 32)) * 0x100000001B3; /* case does not count, for some have none */
+    }
+    for (size_t i = 0; i < e->items_n; i++) {
+        look = (look ^ look_of(e->items[i])) * 0x9E3779B97F4A7C15;
+        look ^= look >> 32;
+    }
+    return look;
+}
+
+static const uint64_t *group_looks(binder *b, const query_select *s) {
+    uint64_t *looks = arena_array(b->arena, uint64_t, s->group_n + 1);
+    for (size_t i = 0; i < s->group_n; i++) {
+        looks[i] = look_of(s->group[i]);
+    }
+    return looks;
+}
+
 /* A source, or a path below one. */
 static bool is_property(const query_select *s, const query_expr *e) {
     while (e->kind == EXPR_MEMBER) {
@@ -323,12 +358,14 @@ static bool is_property(const query_select *s, const query_expr *e) {
 }
 
 /* Outside of aggregates only what the groups are made of may be named. */
-static err check_grouped(binder *b, const query_select *s, const query_expr *e) {
+static err check_grouped(binder *b, query_select *s, const uint64_t *looks, query_expr *e) {
     if (e->kind == EXPR_CALL && e->aggregate >= 0) {
         return OK;
     }
+    uint64_t look = s->group_n ? look_of(e) : 0;
     for (size_t i = 0; i < s->group_n; i++) {
-        if (query_same_expr(e, s->group[i])) {
+        if (look == looks[i] && query_same_expr(e, s->group[i])) {
+            e->group = (unsigned)i + 1;
             return OK;
         }
     }
@@ -339,8 +376,9 @@ static err check_grouped(binder *b, const query_select *s, const query_expr *e) 
                           "function or the GROUP BY clause.",
                           slice_shown(text), text.p);
     }
+    s->shows_rows |= e->select != NULL;
     for (size_t i = 0; i < e->items_n; i++) {
-        TRY(check_grouped(b, s, e->items[i]));
+        TRY(check_grouped(b, s, looks, e->items[i]));
     }
     return OK;
 }
@@ -359,8 +397,9 @@ static err bind_columns(binder *b, query_select *s) {
         return query_fail(b->op, at(b, s->columns_span), "SC2040", "'SELECT *' is only valid with a single input set.");
     }
     bool grouped = s->group_n || s->aggregates_n;
+    const uint64_t *looks = group_looks(b, s);
     for (size_t i = 0; grouped && i < s->columns_n; i++) {
-        TRY(check_grouped(b, s, s->columns[i].expr));
+        TRY(check_grouped(b, s, looks, s->columns[i].expr));
     }
     return OK;
 }

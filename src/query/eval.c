@@ -39,18 +39,27 @@ static truth opposite(truth t) {
 
 /* ---- comparing ---- */
 
-static truth equals(const query_value *a, const query_value *b) {
+/* No longer than the shorter of two takes. */
+static void pay_comparison(query_runner *r, const query_value *a, const query_value *b) {
+    if (a->type == b->type) {
+        query_pay_value(r, a->bytes.n < b->bytes.n ? a : b);
+    }
+}
+
+static truth equals(query_runner *r, const query_value *a, const query_value *b) {
     if (!value_is_defined(a) || !value_is_defined(b)) {
         return IS_NEITHER;
     }
+    pay_comparison(r, a, b);
     return value_equal(a, b) ? IS_TRUE : IS_FALSE;
 }
 
 /* Values of different types have no order, nor have arrays and objects. */
-static truth compare(const query_value *a, const query_value *b, query_operator op) {
+static truth compare(query_runner *r, const query_value *a, const query_value *b, query_operator op) {
     if (a->type != b->type || a->type == TYPE_UNDEFINED || a->type >= TYPE_ARRAY) {
         return IS_NEITHER;
     }
+    pay_comparison(r, a, b);
     int order = value_compare(a, b);
     bool holds = op == OP_LESS            ? order < 0
                  : op == OP_LESS_EQUAL    ? order <= 0
@@ -152,14 +161,14 @@ static query_value eval_binary(query_runner *r, const query_expr *e) {
     query_value a = query_eval(r, e->items[0]), b = query_eval(r, e->items[1]);
     switch (e->op) {
     case OP_EQUAL:
-        return value_of_truth(equals(&a, &b));
+        return value_of_truth(equals(r, &a, &b));
     case OP_NOT_EQUAL:
-        return value_of_truth(opposite(equals(&a, &b)));
+        return value_of_truth(opposite(equals(r, &a, &b)));
     case OP_LESS:
     case OP_LESS_EQUAL:
     case OP_GREATER:
     case OP_GREATER_EQUAL:
-        return value_of_truth(compare(&a, &b, e->op));
+        return value_of_truth(compare(r, &a, &b, e->op));
     case OP_CONCAT:
         return concat(r, &a, &b);
     default:
@@ -169,7 +178,7 @@ static query_value eval_binary(query_runner *r, const query_expr *e) {
 
 static query_value eval_between(query_runner *r, const query_expr *e) {
     query_value v = query_eval(r, e->items[0]), low = query_eval(r, e->items[1]), high = query_eval(r, e->items[2]);
-    truth t = both(compare(&v, &low, OP_GREATER_EQUAL), compare(&v, &high, OP_LESS_EQUAL));
+    truth t = both(compare(r, &v, &low, OP_GREATER_EQUAL), compare(r, &v, &high, OP_LESS_EQUAL));
     return value_of_truth(e->negated ? opposite(t) : t);
 }
 
@@ -181,7 +190,7 @@ static query_value eval_in(query_runner *r, const query_expr *e) {
     bool found = false;
     for (size_t i = 1; i < e->items_n && !found; i++) {
         query_value each = query_eval(r, e->items[i]);
-        found = value_is_defined(&each) && value_equal(&v, &each);
+        found = equals(r, &v, &each) == IS_TRUE;
     }
     return value_bool(found != e->negated);
 }
@@ -212,7 +221,8 @@ static query_value eval_like(query_runner *r, const query_expr *e) {
     if (!compiled) {
         return value_undefined();
     }
-    return value_bool(query_like_match(compiled, v.bytes, &r->steps) != e->negated);
+    bool matches = query_like_match(compiled, v.bytes, &r->steps);
+    return r->steps ? value_bool(matches != e->negated) : fail(r, E_QUERY_TOO_LONG);
 }
 
 /* ---- calls ---- */
@@ -224,7 +234,8 @@ static query_value call_function(query_runner *r, const query_expr *e, const que
         }
     }
     r->context.prepared = (const void **)(uintptr_t)e->prepared;
-    return e->function->call(&r->context, args, e->items_n);
+    query_value v = e->function->call(&r->context, args, e->items_n);
+    return r->steps ? v : fail(r, E_QUERY_TOO_LONG); /* it gave up: its value means nothing */
 }
 
 static query_value call_udf(query_runner *r, const query_expr *e, const query_value *args) {
@@ -247,12 +258,17 @@ static query_value eval_call(query_runner *r, const query_expr *e) {
 
 /* ---- literals with expressions in them ---- */
 
+/* There is none when it would be too long; a query that goes on as if it had none would lie. */
+static query_value made(query_runner *r, query_value document) {
+    return value_is_defined(&document) ? document : fail(r, E_QUERY_TOO_LONG);
+}
+
 static query_value eval_array(query_runner *r, const query_expr *e) {
     query_value *items = arena_array(r->context.arena, query_value, e->items_n + 1);
     for (size_t i = 0; i < e->items_n; i++) {
         items[i] = query_eval(r, e->items[i]);
     }
-    return value_array(r->context.arena, items, e->items_n);
+    return made(r, value_array(r->context.arena, items, e->items_n));
 }
 
 static query_value eval_object(query_runner *r, const query_expr *e) {
@@ -260,28 +276,42 @@ static query_value eval_object(query_runner *r, const query_expr *e) {
     for (size_t i = 0; i < e->items_n; i++) {
         items[i] = query_eval(r, e->items[i]);
     }
-    return value_object(r->context.arena, e->names, items, e->items_n);
+    return made(r, value_object(r->context.arena, e->names, items, e->items_n));
 }
 
 /* ---- paths ---- */
 
+static query_value member(query_runner *r, const query_value *inner, slice name) {
+    uint64_t looked = 0;
+    query_value v = value_member_counted(r->context.arena, inner, name, &looked);
+    query_pay_looked(r, looked);
+    return v;
+}
+
 query_value query_eval_member(query_runner *r, const query_expr *e, const query_value *inner) {
     if (!e->computed) {
-        return value_member(r->context.arena, inner, e->name);
+        return member(r, inner, e->name);
     }
     r->slots[e->computed->first_slot] = *inner;
     return query_eval(r, e->computed->columns[0].expr);
 }
 
-static query_value eval_index(query_runner *r, const query_expr *e) {
-    query_value inner = query_eval(r, e->items[0]), at = query_eval(r, e->items[1]);
-    if (at.type == TYPE_STRING) {
-        return value_member(r->context.arena, &inner, at.bytes);
+query_value query_at(query_runner *r, const query_value *inner, const query_value *at) {
+    if (at->type == TYPE_STRING) {
+        return member(r, inner, at->bytes);
     }
-    if (at.type != TYPE_NUMBER || at.number < 0 || at.number != floor(at.number) || at.number > INT32_MAX) {
+    if (at->type != TYPE_NUMBER || at->number < 0 || at->number != floor(at->number) || at->number > INT32_MAX) {
         return value_undefined();
     }
-    return value_element(&inner, (int64_t)at.number);
+    uint64_t looked = 0;
+    query_value v = value_element_counted(inner, (int64_t)at->number, &looked);
+    query_pay_looked(r, looked);
+    return v;
+}
+
+static query_value eval_index(query_runner *r, const query_expr *e) {
+    query_value inner = query_eval(r, e->items[0]), at = query_eval(r, e->items[1]);
+    return query_at(r, &inner, &at);
 }
 
 /* ---- subqueries ---- */
@@ -316,7 +346,7 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
     case EXPR_EXISTS:
         return value_bool(g.n > 0);
     case EXPR_ARRAY_OF:
-        return value_array(r->context.arena, g.list, g.n);
+        return made(r, value_array(r->context.arena, g.list, g.n));
     case EXPR_LAST:
         return g.n ? g.list[g.n - 1] : value_undefined();
     case EXPR_FIRST:
@@ -333,6 +363,9 @@ query_value query_eval(query_runner *r, const query_expr *e) {
         return fail(r, E_QUERY_TOO_LONG);
     }
     r->steps--;
+    if (r->keys && e->group) {
+        return r->keys[e->group - 1];
+    }
     query_value v;
     switch (e->kind) {
     case EXPR_LITERAL:

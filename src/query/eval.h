@@ -23,17 +23,42 @@ typedef struct query_runner {
     query_value slots[QUERY_SLOTS_MAX];
     const query_value *item;       /* of the row at top level: what FROM names */
     const query_value *aggregates; /* of the group being shown, by number; NULL: not grouped */
+    const query_value *keys;       /* its values; NULL: not grouped */
 } query_runner;
 
-/* What one item may take, however its rows multiply: about a third of a second, and so much memory of the row's arena. */
-enum { QUERY_ITEM_STEPS = 5000000, QUERY_ITEM_BYTES = 128 * 1024 * 1024 };
+/* What one item may take, however its rows multiply: about a third of a second, and so much memory of the row's arena; and what rows may
+ * leave behind in all: groups, distinct values, rows in order. */
+enum { QUERY_ITEM_STEPS = 5000000, QUERY_ITEM_BYTES = 64 * 1024 * 1024, QUERY_KEPT_BYTES = 128 * 1024 * 1024 };
 
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms);
 
 query_value query_eval(query_runner *r, const query_expr *e);
 
+/* Work beyond the evaluation of an expression is paid for in steps of about 10 ns: members looked at before the one that was wanted, and
+ * values that are compared or hashed, which may be as long as an item. */
+static inline void query_pay(query_runner *r, uint64_t steps) {
+    r->steps = r->steps > steps ? r->steps - steps : 0;
+}
+static inline void query_pay_looked(query_runner *r, uint64_t looked) {
+    query_pay(r, looked / 4);
+}
+static inline void query_pay_value(query_runner *r, const query_value *v) {
+    if (v->type >= TYPE_STRING && v->bytes.n >= 64) {
+        query_pay(r, v->type == TYPE_STRING ? v->bytes.n / 64 : v->bytes.n / 4);
+    }
+}
+
+/* Whoever keeps something of a row asks afterwards: false, and the query ends, when it is too much. */
+static inline bool query_may_keep(query_runner *r, size_t held) {
+    if (held > QUERY_KEPT_BYTES && r->code == OK) {
+        r->code = E_QUERY_TOO_LONG;
+    }
+    return r->code == OK;
+}
+
 /* A property of a value, computed ones of an item included: what the member expression `e` is of it. */
 query_value query_eval_member(query_runner *r, const query_expr *e, const query_value *inner);
+query_value query_at(query_runner *r, const query_value *inner, const query_value *at); /* inner[at] */
 
 /* Visits the rows of a select, its WHERE passed: all combinations of its sources, the first being `item` at top level. The slots are set
  * while the visitor runs; it returns false to stop. */

@@ -11,8 +11,8 @@
 enum {
     STEPS = 20000,
     ITEMS_BETWEEN_CLOCKS = 64,
+    STEPS_BETWEEN_CLOCKS = 20000,
     ORDERED_MAX = 200000,
-    KEPT_BYTES_MAX = 256 * 1024 * 1024, /* groups, distinct values, rows in order */
     ORDER_GARBAGE_BYTES = 16 * 1024 * 1024
 };
 
@@ -65,14 +65,25 @@ static bool time_is_up(const query_page *p) {
     return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
 }
 
-/* False: no more, and this one was not looked at. */
+/* What rows leave behind is bounded, also when one item has very many of them. */
+static bool may_keep(exec *x) {
+    return query_may_keep(&x->runner, x->keep.held + x->ordered.held);
+}
+
+/* False: no more, and this one was not looked at. The clock is asked now and then, and after an item that took long. */
 static bool may_go_on(exec *x) {
-    x->late = ++x->items % ITEMS_BETWEEN_CLOCKS == 0 && time_is_up(x->page);
-    if (x->keep.held + x->ordered.held > KEPT_BYTES_MAX) {
+    bool asks = ++x->items % ITEMS_BETWEEN_CLOCKS == 0 || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
+    x->late = asks && time_is_up(x->page);
+    x->runner.steps = QUERY_ITEM_STEPS;
+    return !x->late && may_keep(x);
+}
+
+/* Rows of those that have looked at all items: there is no other page to go on with. False: stop. */
+static bool may_show(exec *x) {
+    if (!may_go_on(x)) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
-    x->runner.steps = QUERY_ITEM_STEPS;
-    return !x->late && x->runner.code == OK;
+    return x->runner.code == OK;
 }
 
 static bool visit_item(void *context, const item_found *found) {
@@ -231,7 +242,7 @@ static err run_streaming(exec *x) {
 static bool group_row(void *context) {
     exec *x = context;
     query_groups_add(x->groups, &x->runner);
-    return x->runner.code == OK;
+    return may_keep(x);
 }
 
 typedef struct shown {
@@ -242,7 +253,9 @@ typedef struct shown {
 static bool show_group(void *context) {
     shown *s = context;
     exec *x = s->exec;
-    x->runner.steps = QUERY_ITEM_STEPS;
+    if (!may_show(x)) {
+        return false;
+    }
     query_value v = query_project(&x->runner, x->select);
     if (!value_is_defined(&v) || s->at++ < s->from) {
         return x->runner.code == OK;
@@ -268,10 +281,15 @@ static err run_groups(exec *x) {
 
 /* ---- DISTINCT: the first row of each value, in the order they come ---- */
 
+static bool is_new(exec *x, const query_value *v) {
+    query_pay_value(&x->runner, v);
+    return query_distinct_add(&x->distinct, v) && may_keep(x);
+}
+
 static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
-    if (x->runner.code != OK || !value_is_defined(&v) || !query_distinct_add(&x->distinct, &v)) {
+    if (x->runner.code != OK || !value_is_defined(&v) || !is_new(x, &v)) {
         return x->runner.code == OK;
     }
     return x->distinct.n <= x->seen_before || give_row(x, &v);
@@ -383,6 +401,7 @@ static bool order_row(void *context) {
     query_value values[16];
     for (size_t i = 0; i < x->select->order_n; i++) {
         values[i] = query_eval(&x->runner, x->select->order[i].expr);
+        query_pay_value(&x->runner, &values[i]);
     }
     /* Of values that are shown themselves, and once each, equal ones were seen. */
     bool again = x->select->distinct && x->select->order_n == 1 && x->select->columns_n == 1 &&
@@ -393,7 +412,7 @@ static bool order_row(void *context) {
         hold_row(x, values);
     }
     x->row++;
-    return x->runner.code == OK;
+    return may_keep(x);
 }
 
 static int sort_order(const void *a, const void *b, void *select) {
@@ -414,7 +433,7 @@ static bool show_row(void *context) {
         return true;
     }
     query_value v = query_project(&x->runner, x->select);
-    bool wanted = value_is_defined(&v) && (!x->select->distinct || query_distinct_add(&x->distinct, &v));
+    bool wanted = value_is_defined(&v) && (!x->select->distinct || is_new(x, &v));
     s->go_on = x->runner.code == OK && (!wanted || give_row(x, &v));
     return false;
 }
@@ -429,7 +448,6 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
     TRY(code);
     shown_row s = {x, row->row, true};
     arena_reset(&x->row_arena);
-    x->runner.steps = QUERY_ITEM_STEPS;
     set_item(x, &found);
     query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
     *go_on_out = s.go_on;
@@ -445,6 +463,10 @@ static err show_all_ordered(exec *x) {
     qsort_r(x->rows, x->rows_n, sizeof *x->rows, sort_order, (void *)(uintptr_t)x->select);
     for (size_t i = 0; i < x->rows_n; i++) {
         bool go_on;
+        if (!may_go_on(x) && i > 0) { /* one row a page at least: the next begins where this one ends */
+            x->full = x->runner.code == OK;
+            return x->runner.code;
+        }
         TRY(show_ordered(x, &x->rows[i], &go_on));
         if (x->full) {
             break;

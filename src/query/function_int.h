@@ -14,9 +14,9 @@ static inline bool function_spend(query_context *c, uint64_t n) {
     return *c->steps > 0;
 }
 
-/* Likewise for n bytes made. Long ones cost more than their time, so that what one page can make is bounded. */
+/* Likewise for n bytes made; what may be made in all is bounded by the row's arena (QUERY_ITEM_BYTES). */
 static inline bool function_spend_bytes(query_context *c, size_t n) {
-    return n <= VALUE_BYTES_MAX && function_spend(c, n < 65536 ? n / 8 + 1 : n);
+    return n <= VALUE_BYTES_MAX && function_spend(c, n / 8 + 1);
 }
 
 /* A number without fraction that fits 64 bits. */

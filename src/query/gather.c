@@ -64,6 +64,7 @@ query_gather *query_gather_new(arena *keep, const query_select *s) {
 static void keep_value(stage *t, const query_value *v) {
     query_distinct *set = &t->set;
     if (t->select->distinct) {
+        query_pay_value(t->runner, v);
         query_distinct_add(set, v);
         return;
     }
@@ -82,7 +83,7 @@ static bool keep_row(void *context) {
     if (value_is_defined(&v) && t->runner->code == OK) {
         keep_value(t, &v);
     }
-    return t->runner->code == OK;
+    return query_may_keep(t->runner, t->gather->keep->held);
 }
 
 static bool stage_row(void *context) {

@@ -8,7 +8,7 @@ struct group {
     group *chain; /* in the same bucket */
     uint64_t hash;
     query_value *keys;
-    query_value *slots; /* of its first row: what grouped expressions are shown from */
+    query_value *slots; /* of its first row, if they can be shown */
     query_accumulator *accumulators;
 };
 
@@ -61,7 +61,7 @@ static group *make_group(query_groups *g, query_runner *r, const query_value *ke
     for (size_t i = 0; i < s->group_n; i++) {
         made->keys[i] = value_keep(g->keep, &keys[i]);
     }
-    for (size_t i = 0; i < s->sources_n && s->group_n; i++) {
+    for (size_t i = 0; i < s->sources_n && s->shows_rows; i++) {
         made->slots[i] = value_keep(g->keep, &r->slots[s->first_slot + (int)i]);
     }
     for (size_t i = 0; i < s->aggregates_n; i++) {
@@ -83,6 +83,7 @@ static group *group_of(query_groups *g, query_runner *r) {
     uint64_t hash = 0;
     for (size_t i = 0; i < s->group_n; i++) {
         keys[i] = query_eval(r, s->group[i]);
+        query_pay_value(r, &keys[i]);
         hash = value_hash(&keys[i], hash + i);
     }
     for (group *each = g->buckets[hash & (g->buckets_n - 1)]; each; each = each->chain) {
@@ -97,8 +98,10 @@ void query_groups_add(query_groups *g, query_runner *r) {
     group *to = group_of(g, r);
     for (size_t i = 0; i < g->select->aggregates_n; i++) {
         query_value v = query_eval(r, g->select->aggregates[i]->items[0]);
+        query_pay_value(r, &v);
         accumulator_add(&to->accumulators[i], g->keep, &v);
     }
+    query_may_keep(r, g->keep->held);
 }
 
 size_t query_groups_count(const query_groups *g) {
@@ -115,8 +118,9 @@ static bool show(query_groups *g, query_runner *r, const group *each, query_row 
         r->slots[s->first_slot + (int)i] = each->slots[i];
     }
     r->aggregates = results;
+    r->keys = each->keys;
     bool go_on = visit(context);
-    r->aggregates = NULL;
+    r->aggregates = r->keys = NULL;
     return go_on;
 }
 

@@ -46,9 +46,7 @@ static query_value from_value(const rows *w, const query_expr *e) {
             return query_eval_member(w->runner, e, &inner);
         }
         query_value at = query_eval(w->runner, e->items[1]);
-        return at.type == TYPE_STRING ? value_member(w->runner->context.arena, &inner, at.bytes)
-               : at.type == TYPE_NUMBER && at.number >= 0 && at.number < INT32_MAX ? value_element(&inner, (int64_t)at.number)
-                                                                                   : value_undefined();
+        return query_at(w->runner, &inner, &at);
     }
     return query_eval(w->runner, e);
 }
@@ -190,6 +188,9 @@ static double count_of(query_runner *r, const query_count *c) {
 
 static bool emit(subquery *q) {
     query_value v = query_project(q->runner, q->select);
+    if (q->select->distinct) {
+        query_pay_value(q->runner, &v);
+    }
     if (!value_is_defined(&v) || (q->select->distinct && !query_distinct_add(&q->seen, &v))) {
         return true;
     }
@@ -221,11 +222,11 @@ static bool subquery_group(void *context) {
 
 void query_run_subquery(query_runner *r, const query_select *s, query_result visit, void *context) {
     subquery q = {.runner = r, .select = s, .visit = visit, .context = context, .seen = {.keep = r->context.arena}};
-    const query_value *aggregates = r->aggregates;
+    const query_value *aggregates = r->aggregates, *keys = r->keys;
     double top = count_of(r, &s->top), limit = count_of(r, &s->limit), offset = count_of(r, &s->offset);
     q.skip = offset > 0 ? offset : 0;
     q.left = top >= 0 && (limit < 0 || top < limit) ? top : limit;
-    r->aggregates = NULL;
+    r->aggregates = r->keys = NULL;
     if (s->aggregates_n || s->group_n) {
         q.groups = query_groups_new(r->context.arena, s);
     }
@@ -234,4 +235,5 @@ void query_run_subquery(query_runner *r, const query_select *s, query_result vis
         query_groups_each(q.groups, r, subquery_group, &q);
     }
     r->aggregates = aggregates;
+    r->keys = keys;
 }

@@ -130,7 +130,17 @@ slice value__key(arena *a, slice name) {
     return slice_of(key, n);
 }
 
-query_value value_member(arena *a, const query_value *v, slice name) {
+static bool find_member(slice bson, slice key, doc_element *e, uint64_t *looked) {
+    doc_walk w;
+    for (doc_walk_init(&w, bson); doc_walk_next(&w, e); ++*looked) {
+        if (slice_eq(e->key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+query_value value_member_counted(arena *a, const query_value *v, slice name, uint64_t *looked) {
     query_value found;
     if (v->type != TYPE_OBJECT) {
         return value_undefined();
@@ -140,21 +150,31 @@ query_value value_member(arena *a, const query_value *v, slice name) {
     }
     query_value in = v->extended ? value_plain(a, v) : *v;
     doc_element e;
-    return doc_find_member(in.bytes, value__key(a, name), &e) ? value_of_element(&e) : value_undefined();
+    return find_member(in.bytes, value__key(a, name), &e, looked) ? value_of_element(&e) : value_undefined();
 }
 
-query_value value_element(const query_value *v, int64_t index) {
+query_value value_member(arena *a, const query_value *v, slice name) {
+    uint64_t looked = 0;
+    return value_member_counted(a, v, name, &looked);
+}
+
+query_value value_element_counted(const query_value *v, int64_t index, uint64_t *looked) {
     doc_walk w;
     doc_element e;
     if (v->type != TYPE_ARRAY || index < 0 || !doc_walk_init(&w, v->bytes)) {
         return value_undefined();
     }
-    while (doc_walk_next(&w, &e)) {
+    for (; doc_walk_next(&w, &e); ++*looked) {
         if (index-- == 0) {
             return value_of_element(&e);
         }
     }
     return value_undefined();
+}
+
+query_value value_element(const query_value *v, int64_t index) {
+    uint64_t looked = 0;
+    return value_element_counted(v, index, &looked);
 }
 
 size_t value_length(const query_value *array) {

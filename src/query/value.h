@@ -63,6 +63,10 @@ query_value value_of_iter(const bson_iter_t *it);
  * found too: strings are made in the arena. */
 query_value value_member(arena *a, const query_value *v, slice name);
 query_value value_element(const query_value *v, int64_t index);
+
+/* The same for those who must bound their time: how many members or elements were looked at is added to *looked. */
+query_value value_member_counted(arena *a, const query_value *v, slice name, uint64_t *looked);
+query_value value_element_counted(const query_value *v, int64_t index, uint64_t *looked);
 size_t value_length(const query_value *array);
 
 /* The same value as a document that can be walked and copied as it is: a whole item gets its system properties, an extended value its
@@ -73,7 +77,8 @@ query_value value_plain(arena *a, const query_value *v);
  * of names. A total order (NaN comes before all numbers and is equal to itself), so that ORDER BY, DISTINCT and GROUP BY have one. */
 int value_compare(const query_value *a, const query_value *b);
 bool value_equal(const query_value *a, const query_value *b); /* deep; 1 and 1.0 are equal; property order does not matter */
-uint64_t value_hash(const query_value *v, uint64_t seed);     /* equal values hash alike */
+uint64_t value_hash(const query_value *v, uint64_t seed);     /* equal values hash alike; differently in each process, so that
+                                                                 nobody can choose values that hash alike */
 
 /* As JSON text; undefined writes nothing (callers decide), numbers that are not finite write null. */
 void value_write(buf *out, const query_value *v);

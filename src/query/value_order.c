@@ -2,9 +2,11 @@
  *
  * Documents nest as deep as JSON does (LIMIT_JSON_DEPTH) and a query's literals around them; below DEPTH_MAX, which only bytes from
  * elsewhere can reach, they compare as bytes. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "query/value.h"
 
 enum { DEPTH_MAX = 600, MEMBERS_ON_STACK = 16 };
@@ -193,8 +195,17 @@ bool value_equal(const query_value *a, const query_value *b) {
 
 /* ---- hashing ---- */
 
+static uint64_t secrets[2];
+
+static void choose_secrets(void) {
+    random_source random;
+    random_seed_system(&random);
+    secrets[0] = random_u64(&random) | 1;
+    secrets[1] = random_u64(&random) | 1;
+}
+
 static uint64_t mix(uint64_t a, uint64_t b) {
-    __uint128_t product = (__uint128_t)(a ^ 0x9E3779B97F4A7C15) * (b ^ 0xD6E8FEB86659FD93);
+    __uint128_t product = (__uint128_t)(a ^ secrets[0]) * (b ^ secrets[1]);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
@@ -269,5 +280,7 @@ static uint64_t hash(const query_value *v, uint64_t h, unsigned depth) {
 }
 
 uint64_t value_hash(const query_value *v, uint64_t seed) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, choose_secrets);
     return hash(v, seed, 0);
 }

@@ -197,7 +197,7 @@ const asked = {
     408,
   ],
   "a long string compared in each row": [() => "SELECT VALUE COUNT(1) FROM c JOIN x IN c.n WHERE c.s = @s OR c.p = @p OR c.n = c.n", 408],
-  "a long string compared with itself": [() => "SELECT VALUE COUNT(1) FROM c JOIN x IN ARRAY_CONCAT([1],[2]) WHERE c.s < c.s", 400],
+  "a long string compared with itself": [() => "SELECT VALUE COUNT(1) FROM c JOIN x IN ARRAY_CONCAT([1],[2]) WHERE c.s < c.s", 200],
   "the last of many properties in each row": [() => "SELECT VALUE COUNT(1) FROM c JOIN x IN (SELECT VALUE ObjectToArray(c.p)) WHERE c.p.p99999 = c.p.p99998", [200, 408]],
   "the last of many elements in each row": [() => "SELECT VALUE COUNT(1) FROM c JOIN x IN c.n WHERE c.n[199999] = c.n[199998]", 408],
   "objects compared in another order": [() => 'SELECT VALUE COUNT(1) FROM c JOIN x IN c.a WHERE c.o = @o', [200, 408]],

@@ -1,5 +1,7 @@
 #include "histogram.h"
 
+#include <stdio.h>
+
 /* Values under 64 have a bucket each; above, the six bits after the first one choose the bucket within the power of two. */
 static unsigned bucket_of(uint64_t v) {
     if (v < 64) {
@@ -39,4 +41,14 @@ uint64_t histogram_at(const histogram *h, double fraction) {
         }
     }
     return h->max;
+}
+
+void histogram_print(const histogram *h) {
+    static const char *const names[] = {"p50", "p90", "p99", "p99.9"};
+    static const double fractions[] = {0.5, 0.9, 0.99, 0.999};
+    printf("\"microseconds\":{");
+    for (int i = 0; i < 4; i++) {
+        printf("\"%s\":%.1f,", names[i], (double)histogram_at(h, fractions[i]) / 1e3);
+    }
+    printf("\"max\":%.1f}", (double)h->max / 1e3);
 }

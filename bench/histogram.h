@@ -12,3 +12,4 @@ typedef struct histogram {
 void histogram_add(histogram *h, uint64_t nanoseconds);
 void histogram_merge(histogram *into, const histogram *from);
 uint64_t histogram_at(const histogram *h, double fraction); /* 0.99 → the 99th percentile, in nanoseconds */
+void histogram_print(const histogram *h);                   /* "microseconds":{"p50":…,…} on standard output */

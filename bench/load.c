@@ -18,11 +18,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "histogram.h"
 #include "request.h"
 
 static const char emulator_key[] = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
-enum { INPUT_BYTES = 1 << 20, STATUS_MAX = 600, THREADS_MAX = 16, EVENTS = 256, SLOTS_MAX = 100000 };
+enum { INPUT_BYTES = 1 << 20, THREADS_MAX = 16, EVENTS = 256, SLOTS_MAX = 100000 };
 
 typedef struct settings {
     const char *host, *port, *key, *mode;
@@ -32,6 +33,7 @@ typedef struct settings {
     int connections, threads;
     double seconds, warm_up;
     bool setup, idle;
+    uint64_t least; /* answers to wait for, though the time be over; print: requests */
     uint32_t throughput;
     uint32_t slot_ms; /* of the timeline; 0: none */
 } settings;
@@ -40,23 +42,18 @@ static settings set;
 static struct addrinfo *address;
 static atomic_uint_fast64_t next_number; /* of create and bulk: each item once, whoever sends it */
 static uint64_t number_end;              /* and where they stop; 0: never */
+static atomic_uint_fast64_t answered;    /* and counted */
 static _Atomic uint32_t *slots;          /* the timeline: the longest latency of the answers in each slot, microseconds */
 static uint64_t slots_start;             /* now_ns() of the first */
 static double slots_start_wall;          /* … and seconds since 1970 */
-
-typedef struct answer {
-    unsigned status;
-    bool close;
-    size_t body_at, body_bytes; /* body_bytes SIZE_MAX: chunked, or until the connection closes */
-    bool chunked;
-} answer;
 
 typedef struct connection {
     int fd;
     char *out, *in;
     size_t out_n, out_sent, in_n;
-    uint64_t sent_at;
+    uint64_t sent_at, number;
     bool connecting, waiting; /* waiting: a request is out */
+    char continuation[CONTINUATION_MAX];
 } connection;
 
 typedef struct worker {
@@ -67,7 +64,7 @@ typedef struct worker {
     connection *connections;
     int connections_n, active;
     histogram latencies;
-    uint64_t statuses[STATUS_MAX], broken, bytes_in, begun;
+    uint64_t statuses[ANSWER_STATUS_MAX], broken, bytes_in, rows, begun;
     bool counting;
 } worker;
 
@@ -80,67 +77,6 @@ static uint64_t now_ns(void) {
 static void die(const char *what) {
     fprintf(stderr, "tesela-load: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-/* ---- answers ---- */
-
-static bool is_field(const char *line, const char *name, size_t n) {
-    return strncasecmp(line, name, n) == 0;
-}
-
-/* Reads a complete head; false while its end has not come. */
-static bool parse_head(const char *in, size_t n, answer *a) {
-    const char *end = memmem(in, n, "\r\n\r\n", 4);
-    if (end == NULL || n < 16) {
-        return false;
-    }
-    *a = (answer){.status = (unsigned)atoi(in + 9), .body_at = (size_t)(end - in) + 4, .body_bytes = SIZE_MAX};
-    if (a->status >= STATUS_MAX) {
-        a->status = 0;
-    }
-    for (const char *line = memchr(in, '\n', n); line < end; line = memchr(line, '\n', (size_t)(end + 4 - line))) {
-        line++;
-        char c = (char)(*line | 0x20);
-        if (c == 'c' && is_field(line, "content-length:", 15)) {
-            a->body_bytes = strtoul(line + 15, NULL, 10);
-        } else if (c == 'c' && is_field(line, "connection: close", 17)) {
-            a->close = true;
-        } else if (c == 't' && is_field(line, "transfer-encoding: chunked", 26)) {
-            a->chunked = true;
-        }
-    }
-    if (a->status == 204 || a->status == 304) {
-        a->body_bytes = 0;
-    }
-    return true;
-}
-
-/* Bytes of a whole answer, or 0 while some are missing. */
-static size_t answer_bytes(const connection *c, answer *a) {
-    if (!parse_head(c->in, c->in_n, a)) {
-        return 0;
-    }
-    if (!a->chunked) {
-        if (a->body_bytes == SIZE_MAX) {
-            return 0; /* ends with the connection */
-        }
-        size_t whole = a->body_at + a->body_bytes;
-        return c->in_n >= whole ? whole : 0;
-    }
-    for (size_t at = a->body_at;;) {
-        const char *line_end = memmem(c->in + at, c->in_n - at, "\r\n", 2);
-        if (line_end == NULL) {
-            return 0;
-        }
-        size_t chunk = strtoul(c->in + at, NULL, 16);
-        at = (size_t)(line_end - c->in) + 2 + chunk + 2;
-        if (at > c->in_n) {
-            return 0;
-        }
-        if (chunk == 0) {
-            return at;
-        }
-    }
 }
 
 /* ---- one connection ---- */
@@ -189,20 +125,17 @@ static uint64_t choose_number(worker *w) {
     if (set.kind == REQUEST_CREATE || set.kind == REQUEST_BULK) {
         return atomic_fetch_add_explicit(&next_number, set.kind == REQUEST_BULK ? set.maker.bulk : 1, memory_order_relaxed);
     }
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    w->random ^= w->random << 17;
-    return set.first + w->random % set.items;
+    return set.first + data_random(&w->random) % set.items;
 }
 
 /* Prepares the next request; false when there is none left to send. */
 static bool begin_request(worker *w, connection *c) {
-    uint64_t number = choose_number(w);
-    if (number_end != 0 && number >= number_end) {
+    c->number = choose_number(w);
+    if (number_end != 0 && c->number >= number_end) {
         w->active--;
         return false;
     }
-    c->out_n = request_make(&w->maker, set.kind, number, c->out);
+    c->out_n = request_make(&w->maker, set.kind, c->number, c->out);
     c->out_sent = 0;
     c->sent_at = now_ns();
     c->waiting = true;
@@ -220,24 +153,47 @@ static void note_slot(uint64_t now, uint64_t latency_ns) {
     }
 }
 
+/* Is there a page to ask for before the question is answered? */
+static bool has_more(const answer *a) {
+    return set.kind == REQUEST_QUERY && set.maker.ask->whole && a->status == 200 && a->continuation &&
+           a->continuation_bytes < CONTINUATION_MAX;
+}
+
+static void begin_page(worker *w, connection *c, const answer *a) {
+    memcpy(c->continuation, a->continuation, a->continuation_bytes);
+    c->continuation[a->continuation_bytes] = 0;
+    c->out_n = request_make_query(&w->maker, c->number, c->continuation, c->out);
+    c->out_sent = 0;
+}
+
+static void count_answer(worker *w, const connection *c, const answer *a) {
+    uint64_t now = now_ns();
+    histogram_add(&w->latencies, now - c->sent_at);
+    if (slots) {
+        note_slot(now, now - c->sent_at);
+    }
+    w->statuses[a->status]++;
+    atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
+}
+
 static void finish_answer(worker *w, connection *c, const answer *a, size_t bytes) {
-    c->waiting = false;
-    if (w->counting) {
-        uint64_t now = now_ns();
-        histogram_add(&w->latencies, now - c->sent_at);
-        if (slots) {
-            note_slot(now, now - c->sent_at);
-        }
-        w->statuses[a->status]++;
-        w->bytes_in += bytes;
+    bool more = has_more(a);
+    w->bytes_in += w->counting ? bytes : 0;
+    w->rows += w->counting ? a->rows : 0;
+    c->waiting = more;
+    if (w->counting && !more) {
+        count_answer(w, c, a);
     }
     if (set.idle) { /* one request to open it, and then silence */
         w->active--;
         return;
     }
+    if (more) {
+        begin_page(w, c, a);
+    }
     memmove(c->in, c->in + bytes, c->in_n - bytes);
     c->in_n -= bytes;
-    if (!begin_request(w, c)) {
+    if (!more && !begin_request(w, c)) {
         return;
     }
     if (a->close) {
@@ -255,7 +211,7 @@ static void closed(worker *w, connection *c) {
         c->fd = -1;
         return;
     }
-    if (parse_head(c->in, c->in_n, &a) && !a.chunked && a.body_bytes == SIZE_MAX) {
+    if (answer_head(c->in, c->in_n, &a) && !a.chunked && a.body_bytes == SIZE_MAX) {
         a.close = true;
         finish_answer(w, c, &a, c->in_n);
         return;
@@ -277,7 +233,7 @@ static void receive(worker *w, connection *c) {
     }
     c->in_n += (size_t)n;
     c->in[c->in_n] = 0;
-    size_t bytes = answer_bytes(c, &a);
+    size_t bytes = answer_bytes(c->in, c->in_n, &a);
     if (bytes > 0) {
         finish_answer(w, c, &a, bytes);
     } else if (c->in_n == INPUT_BYTES - 1) {
@@ -329,7 +285,7 @@ static void *work(void *p) {
     uint64_t start = now_ns(), warm = start + (uint64_t)(set.warm_up * 1e9), end = warm + (uint64_t)(set.seconds * 1e9);
     request_tick(&w->maker, time(NULL));
     open_connections(w);
-    for (uint64_t now = start; now < end && (w->active > 0 || set.idle); now = now_ns()) {
+    for (uint64_t now = start; (now < end || atomic_load(&answered) < set.least) && (w->active > 0 || set.idle); now = now_ns()) {
         w->counting = now >= warm;
         request_tick(&w->maker, time(NULL));
         int n = epoll_wait(w->epoll, events, EVENTS, 100);
@@ -342,29 +298,58 @@ static void *work(void *p) {
 
 /* ---- setup: one request at a time ---- */
 
-static unsigned exchange(const char *request, size_t n) {
+/* The answer's bytes, until the next call. */
+static const char *exchange(const char *request, size_t n, answer *a) {
     static char in[INPUT_BYTES];
-    connection c = {.fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), .in = in};
-    answer a = {0};
-    if (connect(c.fd, address->ai_addr, address->ai_addrlen) != 0 || send(c.fd, request, n, MSG_NOSIGNAL) != (ssize_t)n) {
+    size_t in_n = 0;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0 || send(fd, request, n, MSG_NOSIGNAL) != (ssize_t)n) {
         die("connect");
     }
-    for (ssize_t got; answer_bytes(&c, &a) == 0 && (got = recv(c.fd, in + c.in_n, sizeof in - 1 - c.in_n, 0)) > 0;) {
-        c.in_n += (size_t)got;
+    *a = (answer){0};
+    for (ssize_t got; answer_bytes(in, in_n, a) == 0 && (got = recv(fd, in + in_n, sizeof in - 1 - in_n, 0)) > 0;) {
+        in_n += (size_t)got;
     }
-    close(c.fd);
-    if (a.status == 0 || (a.status >= 300 && a.status != 409)) {
-        fprintf(stderr, "tesela-load: setup refused:\n%.*s\n", (int)c.in_n, in);
+    close(fd);
+    if (a->status == 0) {
+        die("no answer");
+    }
+    in[in_n] = 0;
+    return in;
+}
+
+static void must_create(const char *request, size_t n) {
+    answer a;
+    const char *in = exchange(request, n, &a);
+    if (a.status >= 300 && a.status != 409) {
+        fprintf(stderr, "tesela-load: setup refused:\n%s\n", in);
         exit(1);
     }
-    return a.status;
 }
 
 static void set_up(void) {
     static char request[REQUEST_BYTES_MAX];
     request_tick(&set.maker, time(NULL));
-    exchange(request, request_make_database(&set.maker, request));
-    exchange(request, request_make_container(&set.maker, set.throughput, request));
+    must_create(request, request_make_database(&set.maker, request));
+    must_create(request, request_make_container(&set.maker, set.throughput, request));
+}
+
+/* Asks some questions, one after the other, and prints each page of the answers. */
+static void print_answers(void) {
+    static char request[REQUEST_BYTES_MAX], continuation[CONTINUATION_MAX];
+    uint64_t random = DATA_SEED;
+    for (uint64_t i = 0; i < set.least; i++) {
+        uint64_t number = set.first + data_random(&random) % set.items;
+        answer a;
+        continuation[0] = 0;
+        do {
+            request_tick(&set.maker, time(NULL));
+            const char *in = exchange(request, request_make_query(&set.maker, number, continuation, request), &a);
+            printf("{\"ask\":%" PRIu64 ",\"status\":%u,\"answer\":%.*s}\n", i, a.status,
+                   (int)(a.body_bytes == SIZE_MAX ? strlen(in + a.body_at) : a.body_bytes), in + a.body_at);
+            snprintf(continuation, sizeof continuation, "%.*s", (int)a.continuation_bytes, a.continuation ? a.continuation : "");
+        } while (has_more(&a));
+    }
 }
 
 /* ---- flags and report ---- */
@@ -373,20 +358,28 @@ static void help(void) {
     puts("tesela-load — signed requests from many connections; one line of JSON\n"
          "\n"
          "  --url HOST:PORT       where (default localhost:8081); http only\n"
-         "  --mode MODE           read | create | upsert | load | get | idle\n"
+         "  --mode MODE           read | create | upsert | load | get | idle | query | print\n"
          "  --items N             read and upsert: of items FIRST to FIRST+N-1; load: creates those, then stops\n"
          "  --first N             the number of the first item (default 0); create: start here\n"
          "  --connections N       (32)   --threads N (1)   --seconds S (5)   --warm-up S (1)\n"
+         "  --least N             and so many answers, however long they take; print: ask so many times (5)\n"
          "  --size BYTES          of an item as sent (1024)\n"
          "  --bulk N              load: N items in each request, as a non-atomic batch to range 0\n"
          "  --setup               first create the database and the container; --throughput RU sets its throughput\n"
          "  --database ID         (bench)   --container ID (items)   --key BASE64 (the emulator's)\n"
          "  --path PATH           get: ask for this, with the header fields of a read\n"
+         "  --partition PROPERTY  items are records of 20 properties, and this one is the partition key: id | device | tenant\n"
+         "  --policy JSON         setup: the container's indexing policy\n"
+         "  --ask NAME            query: ask this again and again; print: print answers; see --questions\n"
+         "  --questions           print the questions, in both languages\n"
          "  --timeline MS         also the longest latency in each so many milliseconds\n"
          "\n"
          "  tesela-load --url localhost:8081 --setup --mode load --items 10000 --bulk 100\n"
          "  tesela-load --url localhost:8081 --mode read --items 10000 --seconds 10\n"
          "  tesela-load --url localhost:8081 --mode create --first 10000 --connections 64\n"
+         "  tesela-load --setup --mode load --partition id --items 20000 --bulk 100 && tesela-load --mode query --partition id --ask email "
+         "--items "
+         "20000\n"
          "  tesela-load --url localhost:8080 --mode get --path /item.json\n"
          "  tesela-load --url localhost:8081 --mode idle --items 10000 --connections 2000 --seconds 5");
     exit(0);
@@ -396,8 +389,8 @@ static void set_mode(const char *mode) {
     static const struct {
         const char *name;
         request_kind kind;
-    } modes[] = {{"read", REQUEST_READ},   {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT},
-                 {"load", REQUEST_CREATE}, {"get", REQUEST_GET},       {"idle", REQUEST_READ}};
+    } modes[] = {{"read", REQUEST_READ}, {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT}, {"load", REQUEST_CREATE},
+                 {"get", REQUEST_GET},   {"idle", REQUEST_READ},     {"query", REQUEST_QUERY},   {"print", REQUEST_QUERY}};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, mode) == 0) {
             set.mode = modes[i].name;
@@ -419,6 +412,35 @@ static void set_url(char *url) {
     *colon = 0;
     set.host = url;
     set.port = colon + 1;
+}
+
+static void set_partition(const char *name) {
+    static const char *const names[] = {[DATA_BY_ID] = "id", [DATA_BY_DEVICE] = "device", [DATA_BY_TENANT] = "tenant"};
+    for (data_kind kind = DATA_BY_ID; kind <= DATA_BY_TENANT; kind++) {
+        if (strcmp(names[kind], name) == 0) {
+            set.maker.kind = kind;
+            set.maker.item_bytes = DATA_RECORD_BYTES;
+            return;
+        }
+    }
+    fprintf(stderr, "tesela-load: --partition is id, device or tenant\n");
+    exit(2);
+}
+
+static void set_question(const char *name) {
+    set.maker.ask = question_find(name);
+    if (!set.maker.ask) {
+        fprintf(stderr, "tesela-load: no question '%s'\n", name);
+        exit(2);
+    }
+}
+
+static void list_questions(void) {
+    const question *q;
+    for (size_t i = 0; (q = question_at(i)) != NULL; i++) {
+        printf("%s\n  %s\n  %s\n", q->name, q->cosmos, q->postgres);
+    }
+    exit(0);
 }
 
 static void copy_text(char *to, size_t size, const char *from) {
@@ -479,6 +501,21 @@ static void take_flag(int flag, char *value) {
     case 'l':
         set.slot_ms = (uint32_t)atoi(value);
         break;
+    case 'L':
+        set.least = strtoull(value, NULL, 10);
+        break;
+    case 'K':
+        set_partition(value);
+        break;
+    case 'P':
+        copy_text(m->policy, sizeof m->policy, value);
+        break;
+    case 'a':
+        set_question(value);
+        break;
+    case 'q':
+        list_questions();
+        break;
     case 'p':
         copy_text(m->path, sizeof m->path, value);
         break;
@@ -488,25 +525,13 @@ static void take_flag(int flag, char *value) {
 }
 
 static void parse_flags(int argc, char **argv) {
-    static const struct option flags[] = {{"url", 1, 0, 'u'},
-                                          {"mode", 1, 0, 'm'},
-                                          {"items", 1, 0, 'i'},
-                                          {"first", 1, 0, 'f'},
-                                          {"connections", 1, 0, 'c'},
-                                          {"threads", 1, 0, 't'},
-                                          {"seconds", 1, 0, 's'},
-                                          {"warm-up", 1, 0, 'w'},
-                                          {"size", 1, 0, 'z'},
-                                          {"bulk", 1, 0, 'b'},
-                                          {"setup", 0, 0, 'S'},
-                                          {"throughput", 1, 0, 'T'},
-                                          {"database", 1, 0, 'd'},
-                                          {"container", 1, 0, 'C'},
-                                          {"key", 1, 0, 'k'},
-                                          {"path", 1, 0, 'p'},
-                                          {"timeline", 1, 0, 'l'},
-                                          {"help", 0, 0, 'h'},
-                                          {0}};
+    static const struct option flags[] = {
+        {"url", 1, 0, 'u'},         {"mode", 1, 0, 'm'},      {"items", 1, 0, 'i'},     {"first", 1, 0, 'f'},
+        {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},   {"seconds", 1, 0, 's'},   {"warm-up", 1, 0, 'w'},
+        {"size", 1, 0, 'z'},        {"bulk", 1, 0, 'b'},      {"setup", 0, 0, 'S'},     {"throughput", 1, 0, 'T'},
+        {"database", 1, 0, 'd'},    {"container", 1, 0, 'C'}, {"key", 1, 0, 'k'},       {"path", 1, 0, 'p'},
+        {"timeline", 1, 0, 'l'},    {"least", 1, 0, 'L'},     {"partition", 1, 0, 'K'}, {"policy", 1, 0, 'P'},
+        {"ask", 1, 0, 'a'},         {"questions", 0, 0, 'q'}, {"help", 0, 0, 'h'},      {0}};
     static char url[] = "localhost:8081";
     set = (settings){.key = emulator_key, .items = 10000, .connections = 32, .threads = 1, .seconds = 5, .warm_up = 1};
     set.maker = (request_maker){.item_bytes = 1024, .database = "bench", .container = "items", .path = "/"};
@@ -524,7 +549,8 @@ static void parse_flags(int argc, char **argv) {
             set.kind = REQUEST_BULK;
         }
     }
-    if (set.items == 0 || set.threads < 1 || set.threads > THREADS_MAX || set.connections < set.threads || set.maker.item_bytes < 400 ||
+    if (set.items == 0 || (set.kind == REQUEST_QUERY && !set.maker.ask) || set.threads < 1 || set.threads > THREADS_MAX ||
+        set.connections < set.threads || set.maker.item_bytes < 400 ||
         (uint64_t)set.maker.bulk * (set.maker.item_bytes + 200) > REQUEST_BYTES_MAX - 4096) {
         help();
     }
@@ -559,7 +585,7 @@ static void report_timeline(void) {
 static void report(const worker *total, double seconds) {
     const histogram *h = &total->latencies;
     uint64_t errors = total->broken;
-    for (unsigned s = 0; s < STATUS_MAX; s++) {
+    for (unsigned s = 0; s < ANSWER_STATUS_MAX; s++) {
         if (s < 200 || s > 299 || s == 207) { /* 207: operations of a bulk request failed */
             errors += total->statuses[s];
         }
@@ -568,16 +594,16 @@ static void report(const worker *total, double seconds) {
            ",\"broken\":%" PRIu64 ",\"status\":{",
            set.mode, set.connections, set.threads, seconds, h->total, (double)h->total / seconds, errors, total->broken);
     const char *comma = "";
-    for (unsigned s = 0; s < STATUS_MAX; s++) {
+    for (unsigned s = 0; s < ANSWER_STATUS_MAX; s++) {
         if (total->statuses[s] > 0) {
             printf("%s\"%u\":%" PRIu64, comma, s, total->statuses[s]);
             comma = ",";
         }
     }
-    printf("},\"microseconds\":{\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p99.9\":%.1f,\"max\":%.1f},\"bytesIn\":%" PRIu64
-           ",\"clientCpuMicros\":%.2f",
-           (double)histogram_at(h, 0.5) / 1e3, (double)histogram_at(h, 0.9) / 1e3, (double)histogram_at(h, 0.99) / 1e3,
-           (double)histogram_at(h, 0.999) / 1e3, (double)h->max / 1e3, total->bytes_in, cpu_micros(total->begun));
+    printf("},");
+    histogram_print(h);
+    printf(",\"bytesIn\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"clientCpuMicros\":%.2f", total->bytes_in, total->rows,
+           cpu_micros(total->begun));
     if (slots) {
         report_timeline();
     }
@@ -598,24 +624,29 @@ int main(int argc, char **argv) {
     if (set.setup) {
         set_up();
     }
+    if (strcmp(set.mode, "print") == 0) {
+        print_answers();
+        return 0;
+    }
     if (set.slot_ms) {
         open_timeline();
     }
     uint64_t start = now_ns();
     for (int i = 0; i < set.threads; i++) {
         workers[i].maker = set.maker;
-        workers[i].random = 88172645463325252u + (uint64_t)i * 7919;
+        workers[i].random = DATA_SEED + (uint64_t)i * 7919;
         workers[i].connections_n = set.connections / set.threads + (i < set.connections % set.threads);
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     }
     for (int i = 0; i < set.threads; i++) {
         pthread_join(workers[i].thread, NULL);
         histogram_merge(&total.latencies, &workers[i].latencies);
-        for (int s = 0; s < STATUS_MAX; s++) {
+        for (int s = 0; s < ANSWER_STATUS_MAX; s++) {
             total.statuses[s] += workers[i].statuses[s];
         }
         total.broken += workers[i].broken;
         total.bytes_in += workers[i].bytes_in;
+        total.rows += workers[i].rows;
         total.begun += workers[i].begun;
     }
     report(&total, (double)(now_ns() - start) / 1e9 - set.warm_up);

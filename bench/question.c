@@ -1,0 +1,91 @@
+#include "question.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const question questions[] = {
+    {.name = "email",
+     .cosmos = "SELECT * FROM c WHERE c.email = @a",
+     .postgres = "SELECT doc FROM items WHERE doc->>'email' = $1",
+     .values = {DATA_EMAIL},
+     .values_n = 1,
+     .page = 100},
+    {.name = "city",
+     .cosmos = "SELECT * FROM c WHERE c.city = @a",
+     .postgres = "SELECT doc FROM items WHERE doc->>'city' = $1 LIMIT 100",
+     .values = {DATA_CITY},
+     .values_n = 1,
+     .page = 100},
+    {.name = "tag",
+     .cosmos = "SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, @a)",
+     .postgres = "SELECT doc FROM items WHERE doc @> jsonb_build_object('tags', jsonb_build_array($1::text)) LIMIT 100",
+     .values = {DATA_TAG},
+     .values_n = 1,
+     .page = 100},
+    {.name = "latest",
+     .cosmos = "SELECT * FROM c ORDER BY c.created DESC OFFSET 0 LIMIT 10",
+     .postgres = "SELECT doc FROM items ORDER BY doc->>'created' DESC LIMIT 10",
+     .page = 100},
+    {.name = "device",
+     .cosmos = "SELECT * FROM c ORDER BY c.created DESC OFFSET 0 LIMIT 10",
+     .postgres = "SELECT doc FROM items WHERE pk = $1 ORDER BY doc->>'created' DESC LIMIT 10",
+     .kind = DATA_BY_DEVICE,
+     .page = 100},
+    {.name = "before",
+     .cosmos = "SELECT * FROM c WHERE c.created < @a ORDER BY c.created DESC OFFSET 0 LIMIT 10",
+     .postgres = "SELECT doc FROM items WHERE doc->>'created' < $1 ORDER BY doc->>'created' DESC LIMIT 10",
+     .kind = DATA_BY_TENANT,
+     .values = {DATA_CREATED},
+     .values_n = 1,
+     .page = 100},
+    {.name = "count",
+     .cosmos = "SELECT VALUE COUNT(1) FROM c WHERE c.country = @a",
+     .postgres = "SELECT count(*) FROM items WHERE doc->>'country' = $1",
+     .values = {DATA_COUNTRY},
+     .values_n = 1,
+     .page = 100},
+    {.name = "count-two",
+     .cosmos = "SELECT VALUE COUNT(1) FROM c WHERE c.country = @a AND c.status = @b",
+     .postgres = "SELECT count(*) FROM items WHERE doc->>'country' = $1 AND doc->>'status' = $2",
+     .values = {DATA_COUNTRY, DATA_STATUS},
+     .values_n = 2,
+     .page = 100},
+    {.name = "group",
+     .cosmos = "SELECT c.city, COUNT(1) AS n FROM c GROUP BY c.city",
+     .postgres = "SELECT jsonb_build_object('city', doc->>'city', 'n', count(*)) FROM items GROUP BY doc->>'city'",
+     .page = 2000,
+     .whole = true},
+    {.name = "scan",
+     .cosmos = "SELECT c.id FROM c WHERE c.load = @a",
+     .postgres = "SELECT jsonb_build_object('id', id) FROM items WHERE (doc->'load')::int = $1::int",
+     .values = {DATA_LOAD},
+     .values_n = 1,
+     .page = 1000,
+     .whole = true},
+};
+
+enum { QUESTIONS = sizeof questions / sizeof *questions };
+
+const question *question_at(size_t i) {
+    return i < QUESTIONS ? &questions[i] : NULL;
+}
+
+const question *question_find(const char *name) {
+    for (size_t i = 0; i < QUESTIONS; i++) {
+        if (strcmp(questions[i].name, name) == 0) {
+            return &questions[i];
+        }
+    }
+    return NULL;
+}
+
+size_t question_body(const question *q, uint64_t number, char *out) {
+    char value[DATA_VALUE_MAX];
+    char *p = out + sprintf(out, "{\"query\":\"%s\",\"parameters\":[", q->cosmos);
+    for (unsigned i = 0; i < q->values_n; i++) {
+        int n = (int)data_value(q->values[i], number, value);
+        const char *quote = q->values[i] == DATA_LOAD ? "" : "\"";
+        p += sprintf(p, "%s{\"name\":\"@%c\",\"value\":%s%.*s%s}", i ? "," : "", 'a' + (int)i, quote, n, value, quote);
+    }
+    return (size_t)(p + sprintf(p, "]}") - out);
+}

@@ -24,6 +24,7 @@
 
 static const char emulator_key[] = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 enum { INPUT_BYTES = 1 << 20, THREADS_MAX = 16, EVENTS = 256, SLOTS_MAX = 100000 };
+static const uint64_t least_wait_ns = 60000000000; /* for answers that take longer than the time given */
 
 typedef struct settings {
     const char *host, *port, *key, *mode;
@@ -285,7 +286,9 @@ static void *work(void *p) {
     uint64_t start = now_ns(), warm = start + (uint64_t)(set.warm_up * 1e9), end = warm + (uint64_t)(set.seconds * 1e9);
     request_tick(&w->maker, time(NULL));
     open_connections(w);
-    for (uint64_t now = start; (now < end || atomic_load(&answered) < set.least) && (w->active > 0 || set.idle); now = now_ns()) {
+    uint64_t last = end + (set.least > 0 ? least_wait_ns : 0);
+    for (uint64_t now = start; (now < end || (now < last && atomic_load(&answered) < set.least)) && (w->active > 0 || set.idle);
+         now = now_ns()) {
         w->counting = now >= warm;
         request_tick(&w->maker, time(NULL));
         int n = epoll_wait(w->epoll, events, EVENTS, 100);
@@ -362,7 +365,7 @@ static void help(void) {
          "  --items N             read and upsert: of items FIRST to FIRST+N-1; load: creates those, then stops\n"
          "  --first N             the number of the first item (default 0); create: start here\n"
          "  --connections N       (32)   --threads N (1)   --seconds S (5)   --warm-up S (1)\n"
-         "  --least N             and so many answers, however long they take; print: ask so many times (5)\n"
+         "  --least N             wait up to a minute longer for so many answers; print: ask so many times (5)\n"
          "  --size BYTES          of an item as sent (1024)\n"
          "  --bulk N              load: N items in each request, as a non-atomic batch to range 0\n"
          "  --setup               first create the database and the container; --throughput RU sets its throughput\n"
@@ -541,6 +544,7 @@ static void parse_flags(int argc, char **argv) {
         take_flag(c, optarg);
     }
     set.idle = strcmp(set.mode, "idle") == 0;
+    set.least = set.least == 0 && strcmp(set.mode, "print") == 0 ? 5 : set.least;
     if (strcmp(set.mode, "load") == 0) {
         set.seconds = 1e9;
         set.warm_up = 0;
@@ -590,7 +594,7 @@ static void report(const worker *total, double seconds) {
             errors += total->statuses[s];
         }
     }
-    printf("{\"mode\":\"%s\",\"connections\":%d,\"threads\":%d,\"seconds\":%.3f,\"requests\":%" PRIu64 ",\"rate\":%.0f,\"errors\":%" PRIu64
+    printf("{\"mode\":\"%s\",\"connections\":%d,\"threads\":%d,\"seconds\":%.3f,\"requests\":%" PRIu64 ",\"rate\":%.3f,\"errors\":%" PRIu64
            ",\"broken\":%" PRIu64 ",\"status\":{",
            set.mode, set.connections, set.threads, seconds, h->total, (double)h->total / seconds, errors, total->broken);
     const char *comma = "";

@@ -1,0 +1,642 @@
+#include "query/access.h"
+
+#include <endian.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX = 512, SCAN_PER_LOAD = 4 };
+
+/* ---- lists of items ---- */
+
+typedef struct refs {
+    item_ref *list;
+    size_t n, cap;
+} refs;
+
+static void add_ref(refs *r, const item_entry *e) {
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 256;
+        r->list = mem_resize(r->list, r->cap * sizeof *r->list);
+    }
+    r->list[r->n++] = (item_ref){e->number, e->segment};
+}
+
+static int by_number(const void *a, const void *b) {
+    uint64_t x = ((const item_ref *)a)->number, y = ((const item_ref *)b)->number;
+    return (x > y) - (x < y);
+}
+
+static void sort_refs(refs *r) {
+    size_t n = 0;
+    bool sorted = true;
+    for (size_t i = 1; i < r->n && sorted; i++) {
+        sorted = r->list[i - 1].number < r->list[i].number;
+    }
+    if (sorted) {
+        return;
+    }
+    qsort(r->list, r->n, sizeof *r->list, by_number);
+    for (size_t i = 0; i < r->n; i++) {
+        if (n == 0 || r->list[n - 1].number != r->list[i].number) {
+            r->list[n++] = r->list[i];
+        }
+    }
+    r->n = n;
+}
+
+/* Those of `r` that are in `other` too; both sorted. */
+static void keep_common(refs *r, const refs *other) {
+    size_t n = 0, j = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        while (j < other->n && other->list[j].number < r->list[i].number) {
+            j++;
+        }
+        if (j < other->n && other->list[j].number == r->list[i].number) {
+            r->list[n++] = r->list[i];
+        }
+    }
+    r->n = n;
+}
+
+/* ---- entries of a demand ---- */
+
+typedef struct finder {
+    query_access *access;
+    item_view *view;
+    query_demands demands;
+    refs large; /* items that have no entries, since they would have too many */
+} finder;
+
+static bool within(const query_demand_span *span, slice value) {
+    return span->to.n == 0 || slice_cmp(value, span->to) < 0;
+}
+
+/* Entries of one span from number `after` + 1 on where that can be sought; adds them to `found` (if not NULL), up to `most`. */
+static err read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n) {
+    item_entry e;
+    item_lookup *l = item_lookup_open(f->view, span->path);
+    item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
+    while (*n < most && item_lookup_next(l, &e) && within(span, e.value)) {
+        (*n)++;
+        if (found && e.number > after) {
+            add_ref(found, &e);
+        }
+    }
+    return item_lookup_close(l);
+}
+
+/* *n_out: how many entries the demand has, `most` if it has that many or more. */
+static err read_demand(finder *f, const query_demand *c, uint64_t after, refs *found, size_t most, size_t *n_out) {
+    *n_out = 0;
+    for (size_t i = 0; i < c->n && *n_out < most; i++) {
+        TRY(read_span(f, &c->spans[i], after, found, most, n_out));
+    }
+    f->access->entries += *n_out;
+    if (found) {
+        sort_refs(found);
+    }
+    return OK;
+}
+
+/* ---- choosing ---- */
+
+/* The demand with the fewest entries, if it has fewer than `most`: all are counted a little, then further. */
+static err smallest(finder *f, uint64_t after, size_t most, const query_demand **best_out) {
+    *best_out = NULL;
+    for (size_t limit = FIRST_PROBE; f->demands.n; limit *= PROBE_FACTOR) {
+        size_t least = limit < most ? limit : most, bound = least;
+        for (size_t i = 0; i < f->demands.n; i++) {
+            size_t n;
+            TRY(read_demand(f, &f->demands.list[i], after, NULL, bound, &n));
+            if (n < least) {
+                least = n;
+                *best_out = &f->demands.list[i];
+            }
+        }
+        if (*best_out || bound == most) {
+            return OK;
+        }
+    }
+    return OK;
+}
+
+static const query_demand *a_point(const finder *f) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        if (f->demands.list[i].n == 1 && f->demands.list[i].spans[0].point) {
+            return &f->demands.list[i];
+        }
+    }
+    return NULL;
+}
+
+/* How many entries it pays to collect: a found item costs as much as SCAN_PER_LOAD that are just passed by, and passing by ends when the
+ * rows wanted were met. */
+static size_t worth(const finder *f) {
+    double all = (double)f->view->items_n + 1, most = all / SCAN_PER_LOAD;
+    if (f->access->wanted != SIZE_MAX) {
+        double page = sqrt(2.5 * (double)f->access->wanted * all);
+        most = page < most ? page : most;
+    }
+    most = most < 2 * FIRST_PROBE ? 2 * FIRST_PROBE : most;
+    return most < REFS_MAX ? (size_t)most : REFS_MAX;
+}
+
+/* ---- by number ---- */
+
+static err offer_all(finder *f, const refs *found) {
+    size_t j = 0;
+    item_view *v = f->view;
+    for (size_t i = 0; i < found->n || j < f->large.n;) {
+        bool large = i == found->n || (j < f->large.n && f->large.list[j].number < found->list[i].number);
+        item_ref ref = large ? f->large.list[j++] : found->list[i++];
+        if (ref.number <= v->stretch.after) {
+            continue;
+        }
+        TRY(item_view_offer(v, ref));
+        if (v->stopped) {
+            return OK;
+        }
+        v->stretch.after = ref.number;
+    }
+    return OK;
+}
+
+static err intersect(finder *f, const query_demand *used, refs *found) {
+    for (size_t i = 0; i < f->demands.n && found->n; i++) {
+        const query_demand *c = &f->demands.list[i];
+        size_t most = SCAN_PER_LOAD * found->n, n;
+        refs other = {0};
+        if (c == used || most < FIRST_PROBE) {
+            continue;
+        }
+        err code = read_demand(f, c, f->view->stretch.after, &other, most, &n);
+        if (code == OK && n < most) {
+            keep_common(found, &other);
+            f->access->intersected++;
+        }
+        free(other.list);
+        TRY(code);
+    }
+    return OK;
+}
+
+static err collect(finder *f, const query_demand *used) {
+    refs found = {0};
+    size_t n;
+    err code = read_demand(f, used, f->view->stretch.after, &found, SIZE_MAX, &n);
+    code = code == OK ? intersect(f, used, &found) : code;
+    code = code == OK ? offer_all(f, &found) : code;
+    free(found.list);
+    return code;
+}
+
+/* Entries of one value, in number order: as many as are wanted. */
+static err stream(finder *f, const query_demand *used) {
+    item_view *v = f->view;
+    item_entry e;
+    const query_demand_span *span = &used->spans[0];
+    item_lookup *l = item_lookup_open(v, span->path);
+    size_t j = 0;
+    err code = OK;
+    item_lookup_seek(l, span->from, v->stretch.after + 1, false);
+    while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
+        item_ref ref = {e.number, e.segment};
+        f->access->entries++;
+        while (code == OK && !v->stopped && j < f->large.n && f->large.list[j].number < ref.number) {
+            refs one = {&f->large.list[j++], 1, 1};
+            code = one.list->number > v->stretch.after ? item_view_offer(v, *one.list) : OK;
+        }
+        code = code == OK && !v->stopped ? item_view_offer(v, ref) : code;
+        v->stretch.after = code == OK && !v->stopped ? ref.number : v->stretch.after;
+    }
+    err ended = item_lookup_close(l);
+    refs none = {0};
+    code = code != OK ? code : ended;
+    return code == OK && !v->stopped ? offer_all(f, &none) : code;
+}
+
+static err find_large(finder *f) {
+    static const query_demand_span all = {.path = INDEX_PATH_LARGE, .point = true};
+    size_t n = 0;
+    return read_span(f, &all, 0, &f->large, REFS_MAX, &n);
+}
+
+static err by_number_way(finder *f, bool *found_out) {
+    const query_demand *used;
+    query_access *a = f->access;
+    TRY(smallest(f, f->view->stretch.after, worth(f), &used));
+    a->used = used ? used : a_point(f);
+    *found_out = a->used != NULL;
+    if (!a->used) {
+        return OK;
+    }
+    a->way = WAY_BY_NUMBER;
+    TRY(find_large(f));
+    return used ? collect(f, used) : stream(f, a->used);
+}
+
+/* ---- in order ---- */
+
+typedef struct order_walk {
+    finder *finder;
+    index_path path;
+    const index_composite *composite; /* NULL: one path */
+    bool backward;
+    bool undefined; /* items without the path have no entry, and are meant too */
+    query_demand_span *spans;
+    size_t spans_n;
+    slice start; /* spelled; empty: from the beginning */
+    bool start_whole;
+    uint64_t start_number;
+} order_walk;
+
+const index_composite *query_composite_for(const query *q, const index_policy *policy, bool *backward_out) {
+    const query_select *s = q->select;
+    for (size_t i = 0; i < policy->composites_n; i++) {
+        const index_composite *c = &policy->composites[i];
+        size_t same = 0, turned = 0;
+        for (size_t j = 0; j < c->n && c->n == s->order_n; j++) {
+            query_path p;
+            bool here = query_path_of(q, s->order[j].expr, &p) && p.single && index_path_of(p.steps, p.n) == c->parts[j].hash;
+            same += here && s->order[j].descending == c->parts[j].descending;
+            turned += here && s->order[j].descending != c->parts[j].descending;
+        }
+        if (same == s->order_n || turned == s->order_n) {
+            *backward_out = turned > 0;
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* Whether an entry tells all of its values, so that it stands where it belongs. */
+static bool tells_all(const order_walk *w, slice value) {
+    char space[INDEX_VALUE_BYTES_MAX];
+    size_t n = w->composite ? w->composite->n : 1;
+    for (size_t i = 0; i < n; i++) {
+        index_value v;
+        slice part = value;
+        if (w->composite && w->composite->parts[i].descending) {
+            part.n = part.n < sizeof space ? part.n : sizeof space;
+            for (size_t j = 0; j < part.n; j++) {
+                space[j] = (char)~value.p[j];
+            }
+            part.p = space;
+        }
+        if (!index_value_read(part, &v) || !v.whole) {
+            return false;
+        }
+        value = slice_skip(value, v.n);
+    }
+    return true;
+}
+
+static err offer_in_order(order_walk *w, const item_entry *e) {
+    query_access *a = w->finder->access;
+    item_view *v = w->finder->view;
+    a->entries++;
+    a->in_order = tells_all(w, e->value);
+    return item_view_offer(v, (item_ref){e->number, e->segment});
+}
+
+static bool goes_on(const order_walk *w) {
+    return !w->finder->view->stopped;
+}
+
+static err walk_up(order_walk *w, item_lookup *l, const query_demand_span *span) {
+    item_entry e;
+    err code = OK;
+    bool resumed = w->start.n && slice_cmp(w->start, span->from) >= 0;
+    item_lookup_seek(l, resumed ? w->start : span->from, resumed ? w->start_number : 0, false);
+    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && within(span, e.value)) {
+        code = offer_in_order(w, &e);
+    }
+    return code;
+}
+
+/* The entries of one value by number upward, while the walk as a whole goes down. */
+static err walk_run(order_walk *w, item_lookup *up, slice value, uint64_t number) {
+    item_entry e;
+    err code = OK;
+    item_lookup_seek(up, value, number, false);
+    while (code == OK && goes_on(w) && item_lookup_next(up, &e) && slice_eq(e.value, value)) {
+        code = offer_in_order(w, &e);
+    }
+    return code;
+}
+
+static err walk_down(order_walk *w, item_lookup *l, item_lookup *up, const query_demand_span *span) {
+    char space[INDEX_VALUE_BYTES_MAX * 8];
+    item_entry e;
+    err code = OK;
+    bool resumed = w->start.n && (span->to.n == 0 || slice_cmp(w->start, span->to) < 0);
+    if (resumed && w->start_whole) {
+        code = walk_run(w, up, w->start, w->start_number);
+        item_lookup_seek(l, w->start, 0, true);
+    } else if (resumed) { /* all that begin so, again: the rows know which were given */
+        item_lookup_seek(l, w->start, UINT64_MAX, true);
+        char *p = memcpy(space, w->start.p, w->start.n);
+        size_t n = w->start.n;
+        while (n && (unsigned char)p[n - 1] == 0xFF) {
+            n--;
+        }
+        if (n) {
+            p[n - 1]++;
+            item_lookup_seek(l, slice_of(p, n), 0, true);
+        }
+    } else if (span->to.n) {
+        item_lookup_seek(l, span->to, 0, true);
+    } else {
+        item_lookup_seek_end(l);
+    }
+    bool more = code == OK && goes_on(w) && item_lookup_next(l, &e);
+    while (more && code == OK && goes_on(w) && slice_cmp(e.value, span->from) >= 0 && e.value.n <= sizeof space) {
+        item_entry next;
+        slice value = slice_of(memcpy(space, e.value.p, e.value.n), e.value.n);
+        uint64_t number = e.number;
+        uint32_t segment = e.segment;
+        more = item_lookup_next(l, &next);
+        if (more && slice_eq(next.value, value)) {
+            code = walk_run(w, up, value, 0);
+            item_lookup_seek(l, value, 0, true);
+            more = item_lookup_next(l, &next);
+        } else {
+            code = offer_in_order(w, &(item_entry){value, number, segment});
+        }
+        e = next;
+    }
+    return code;
+}
+
+static err walk_spans(order_walk *w) {
+    item_lookup *l = item_lookup_open(w->finder->view, w->path);
+    item_lookup *up = w->backward ? item_lookup_open(w->finder->view, w->path) : NULL;
+    err code = OK;
+    for (size_t i = 0; i < w->spans_n && code == OK && goes_on(w); i++) {
+        code = w->backward ? walk_down(w, l, up, &w->spans[w->spans_n - 1 - i]) : walk_up(w, l, &w->spans[i]);
+    }
+    err ended = item_lookup_close(l);
+    code = code != OK ? code : ended;
+    ended = up ? item_lookup_close(up) : OK;
+    return code != OK ? code : ended;
+}
+
+/* ---- items that lack the path, by shape ---- */
+
+static bool has_path(const index_path *paths, size_t n, index_path wanted) {
+    for (size_t i = 0; i < n; i++) {
+        if (paths[i] == wanted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Shapes without the path; of those that are not known it is not known. *n_out SHAPES_WALKED_MAX: too many to tell. */
+static err lacking_shapes(order_walk *w, uint64_t *shapes, size_t *n_out) {
+    finder *f = w->finder;
+    item_entry e;
+    err code = OK;
+    size_t walked = 0;
+    item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
+    *n_out = 0;
+    while (code == OK && item_lookup_next(l, &e) && e.value.n == 8) {
+        uint64_t shape;
+        index_path *paths;
+        size_t n = 0;
+        if (++walked == SHAPES_WALKED_MAX) {
+            *n_out = SHAPES_WALKED_MAX;
+            break;
+        }
+        memcpy(&shape, e.value.p, 8);
+        code = item_view_shape(f->view, be64toh(shape), &paths, &n);
+        if (code == E_NOT_FOUND || (code == OK && !has_path(paths, n, w->path))) {
+            shapes[(*n_out)++] = shape;
+            code = OK;
+        }
+        item_lookup_seek(l, slice_of(&shape, 8), UINT64_MAX, false); /* the next one */
+    }
+    f->access->entries += walked;
+    err ended = item_lookup_close(l);
+    return code != OK ? code : ended;
+}
+
+static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
+    item_entry e;
+    err code = OK;
+    item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
+    item_lookup_seek(l, slice_of(&shape, 8), from, false);
+    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
+        w->finder->access->entries++;
+        code = item_view_offer(w->finder->view, (item_ref){e.number, e.segment});
+    }
+    err ended = item_lookup_close(l);
+    return code != OK ? code : ended;
+}
+
+static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t from) {
+    refs found = {0};
+    err code = OK;
+    for (size_t i = 0; i < n && code == OK; i++) {
+        query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&shapes[i], 8), .point = true};
+        char after[8];
+        uint64_t next = htobe64(be64toh(shapes[i]) + 1);
+        memcpy(after, &next, 8);
+        span.to = next ? slice_of(after, 8) : SLICE_EMPTY;
+        size_t count = 0;
+        code = read_span(w->finder, &span, from ? from - 1 : 0, &found, SIZE_MAX, &count);
+    }
+    sort_refs(&found);
+    for (size_t i = 0; i < found.n && code == OK && goes_on(w); i++) {
+        code = item_view_offer(w->finder->view, found.list[i]);
+    }
+    free(found.list);
+    return code;
+}
+
+static err walk_undefined(order_walk *w, const uint64_t *shapes, size_t n) {
+    query_access *a = w->finder->access;
+    bool resumed = a->start.given && a->start.values[0].type == TYPE_UNDEFINED;
+    if ((a->start.given && !resumed && !w->backward) || n == 0) {
+        return OK;
+    }
+    uint64_t from = resumed ? a->start.number : 0;
+    a->only_undefined = true;
+    a->in_order = n == 1 || shapes[0] != 0;
+    err code = n == 1 ? walk_one_shape(w, shapes[0], from) : walk_many_shapes(w, shapes, n, from);
+    a->only_undefined = false;
+    return code;
+}
+
+/* ---- preparing a walk ---- */
+
+static int by_from(const void *a, const void *b) {
+    return slice_cmp(((const query_demand_span *)a)->from, ((const query_demand_span *)b)->from);
+}
+
+/* In order, without overlap. */
+static size_t tidy_spans(query_demand_span *spans, size_t n) {
+    size_t made = 0;
+    if (n) {
+        qsort(spans, n, sizeof *spans, by_from);
+    }
+    for (size_t i = 0; i < n; i++) {
+        query_demand_span *last = made ? &spans[made - 1] : NULL;
+        if (!last || (last->to.n && slice_cmp(last->to, spans[i].from) < 0)) {
+            spans[made++] = spans[i];
+        } else if (last->to.n && (spans[i].to.n == 0 || slice_cmp(last->to, spans[i].to) < 0)) {
+            last->to = spans[i].to;
+        }
+    }
+    return made;
+}
+
+/* What WHERE demands of the path itself bounds the walk. */
+static void bound_walk(order_walk *w, arena *a) {
+    static const char first = INDEX_NULL;
+    for (size_t i = 0; i < w->finder->demands.n && !w->composite; i++) {
+        const query_demand *c = &w->finder->demands.list[i];
+        if (c->steps && index_path_of(c->steps, c->steps_n) == w->path) {
+            w->spans = arena_array(a, query_demand_span, c->n + 1);
+            memcpy(w->spans, c->spans, c->n * sizeof *c->spans);
+            w->spans_n = tidy_spans(w->spans, c->n);
+            return;
+        }
+    }
+    w->undefined = !w->composite;
+    w->spans = arena_array(a, query_demand_span, 1);
+    w->spans[0] = (query_demand_span){.from = w->composite ? SLICE_EMPTY : slice_of(&first, 1)};
+    w->spans_n = 1;
+}
+
+static void spell_start(order_walk *w, arena *a) {
+    const query_order_start *start = &w->finder->access->start;
+    size_t n = w->composite ? w->composite->n : 1;
+    buf b = buf_init(BUF_NO_LIMIT);
+    w->start_whole = true;
+    if (!start->given || (!w->composite && start->values[0].type == TYPE_UNDEFINED)) {
+        return;
+    }
+    for (size_t i = 0; i < n && w->start_whole; i++) {
+        size_t from = b.n;
+        w->start_whole = query_spell(&b, &start->values[i]);
+        if (w->composite && w->composite->parts[i].descending) {
+            index_spell_downward(&b, from);
+        }
+    }
+    w->start = arena_copy(a, buf_view(&b));
+    w->start_number = w->start_whole ? start->number : 0;
+    buf_free(&b);
+}
+
+static bool prepare_walk(order_walk *w) {
+    finder *f = w->finder;
+    const query *q = f->access->runner->query;
+    const index_policy *policy = &f->view->index->policy;
+    arena *a = f->view->op->arena;
+    query_path p;
+    if (q->select->order_n == 1) {
+        if (!query_path_of(q, q->select->order[0].expr, &p) || !p.single || !index_policy_covers(policy, p.steps, p.n)) {
+            return false;
+        }
+        w->path = index_path_of(p.steps, p.n);
+        w->backward = q->select->order[0].descending;
+    } else {
+        w->composite = query_composite_for(q, policy, &w->backward);
+        if (!w->composite) {
+            return false;
+        }
+        w->path = w->composite->id;
+    }
+    bound_walk(w, a);
+    spell_start(w, a);
+    return true;
+}
+
+/* Within the limits of a walk, undefined comes first, or, going down, last. */
+static err run_walk(order_walk *w, const uint64_t *shapes, size_t n) {
+    refs none = {0};
+    finder *f = w->finder;
+    query_access *a = f->access;
+    bool after_values = a->start.given && !w->composite && a->start.values[0].type == TYPE_UNDEFINED && w->backward;
+    TRY(find_large(f));
+    a->in_order = false;
+    uint64_t before = f->view->stretch.after;
+    TRY(offer_all(f, &none));
+    f->view->stretch.after = before;
+    if (w->undefined && !w->backward && goes_on(w)) {
+        TRY(walk_undefined(w, shapes, n));
+    }
+    if (goes_on(w) && !after_values) {
+        TRY(walk_spans(w));
+    }
+    return w->undefined && w->backward && goes_on(w) ? walk_undefined(w, shapes, n) : OK;
+}
+
+static err in_order_way(finder *f, order_walk *w, bool *found_out) {
+    uint64_t shapes[SHAPES_WALKED_MAX];
+    size_t n = 0;
+    query_access *a = f->access;
+    if (w->undefined) {
+        TRY(lacking_shapes(w, shapes, &n));
+    }
+    *found_out = n < SHAPES_WALKED_MAX;
+    if (!*found_out) {
+        return OK;
+    }
+    a->way = WAY_IN_ORDER;
+    a->composite = w->composite;
+    TRY(run_walk(w, shapes, n));
+    if (a->beyond) { /* of this range */
+        f->view->stopped = a->beyond = false;
+    }
+    return OK;
+}
+
+/* ---- both ---- */
+
+/* A demand on another path may be so small that sorting what it finds costs less than walking the order past all that it does not. */
+static err sorts_better(finder *f, const order_walk *w, const query_demand **used_out) {
+    const query_demand *best;
+    double most = sqrt((double)f->access->wanted * ((double)f->view->items_n + 1));
+    *used_out = NULL;
+    TRY(smallest(f, 0, f->access->wanted == SIZE_MAX ? worth(f) : (size_t)(most < REFS_MAX ? most : REFS_MAX) + FIRST_PROBE, &best));
+    bool own = best && best->steps && index_path_of(best->steps, best->steps_n) == w->path;
+    *used_out = own ? NULL : best;
+    return OK;
+}
+
+static err find(finder *f, bool *found_out) {
+    order_walk w = {.finder = f};
+    const query_demand *used = NULL;
+    if (f->access->runner->query->select->order_n == 0 || f->access->wanted == SIZE_MAX || !prepare_walk(&w)) {
+        return by_number_way(f, found_out);
+    }
+    TRY(sorts_better(f, &w, &used));
+    if (!used) {
+        return in_order_way(f, &w, found_out);
+    }
+    f->access->way = WAY_BY_NUMBER;
+    f->access->used = used;
+    f->access->in_order = false;
+    *found_out = true;
+    TRY(find_large(f));
+    return collect(f, used);
+}
+
+err query_access_find(query_access *a, item_view *v, bool *found_out) {
+    finder f = {.access = a, .view = v};
+    uint64_t entries = a->entries;
+    f.demands = query_demands_of(a->runner, &v->index->policy);
+    a->way = WAY_SCAN;
+    a->used = NULL;
+    a->others = f.demands.list;
+    a->others_n = f.demands.n;
+    a->in_order = a->only_undefined = a->beyond = false;
+    err code = a->runner->code != OK ? a->runner->code : find(&f, found_out);
+    free(f.large.list);
+    (void)entries;
+    return code;
+}

@@ -1,0 +1,48 @@
+/* access.h — how a query finds the items of one range: which demands and which order the index answers, and what is left to look at.
+ *
+ * Two ways. *By number*: the smallest demand's entries are collected, others are intersected with them where that is cheap, and the
+ * items come in number order, as without an index. *In order*: the entries of the ORDER BY's path, or of a composite index, are walked,
+ * and items come in the order asked for, until whoever gets them has enough. Which one, and whether any, is decided by counting entries,
+ * never further than deciding is worth, so the same data gives the same choice. Every item that is found is still asked its WHERE. */
+#pragma once
+
+#include "item/view.h"
+#include "query/demand.h"
+
+typedef enum query_way {
+    WAY_SCAN, /* all items, by number */
+    WAY_BY_NUMBER,
+    WAY_IN_ORDER,
+} query_way;
+
+/* Where an ordered walk begins: behind this row. */
+typedef struct query_order_start {
+    bool given;
+    const query_value *values;
+    uint64_t number;
+} query_order_start;
+
+typedef struct query_access {
+    query_runner *runner;
+    size_t wanted; /* rows; SIZE_MAX: all there are */
+    query_order_start start;
+
+    /* for the visitor */
+    bool in_order;       /* no item that is still to come stands before this one in the order asked for */
+    bool only_undefined; /* of this item, rows whose first order value is undefined are meant, no others */
+    bool beyond;         /* set by the visitor: in this order nothing more is wanted */
+
+    /* how it was done, of the last range: for people and for metrics */
+    query_way way;
+    const query_demand *used;   /* the demand that was collected */
+    const query_demand *others; /* all that there were */
+    size_t others_n, intersected;
+    const index_composite *composite;
+    uint64_t entries; /* looked at */
+} query_access;
+
+/* An item_find, but for its context: offers the view's items to its visitor. */
+MUST_CHECK err query_access_find(query_access *a, item_view *v, bool *found_out);
+
+/* The composite index that an ORDER BY over several paths can be walked by, or NULL. *backward_out: all directions turned round. */
+const index_composite *query_composite_for(const query *q, const index_policy *policy, bool *backward_out);

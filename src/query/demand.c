@@ -1,0 +1,486 @@
+#include "query/demand.h"
+
+#include <math.h>
+
+#include "base/limits.h"
+#include "query/like.h"
+
+enum { SPANS_MAX = 1000, DEMANDS_MAX = 32 };
+
+typedef struct reader {
+    query_runner *runner;
+    const query *query;
+    const index_policy *policy;
+    arena *arena;
+} reader;
+
+/* ---- paths ---- */
+
+static bool add_step(query_path *p, slice name, bool element) {
+    if (p->n == LIMIT_PATH_DEPTH) {
+        return false;
+    }
+    p->steps[p->n++] = (index_step){name, element};
+    return true;
+}
+
+/* The source that a slot stands for, in the query or in a subquery of it. */
+static const query_source *source_of(const query_select *s, int slot) {
+    for (; s; s = s->outer) {
+        if (slot >= s->first_slot && slot < s->first_slot + (int)s->sources_n) {
+            return &s->sources[slot - s->first_slot];
+        }
+    }
+    return NULL;
+}
+
+static bool path_within(const query_select *s, const query_expr *e, query_path *p) {
+    if (e->kind == EXPR_MEMBER && !e->computed) {
+        return path_within(s, e->items[0], p) && add_step(p, e->name, false);
+    }
+    if (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL && e->items[1]->value.type == TYPE_NUMBER) {
+        p->single = false; /* of all elements, more than were asked for */
+        return path_within(s, e->items[0], p) && add_step(p, SLICE_EMPTY, true);
+    }
+    if (e->kind != EXPR_NAME) {
+        return false;
+    }
+    if (e->slot < 0) { /* the item itself */
+        return true;
+    }
+    const query_source *source = source_of(s, e->slot);
+    if (!source || source->kind == SOURCE_SUBQUERY || (source->from && !path_within(s, source->from, p))) {
+        return false;
+    }
+    p->single = p->single && source->kind == SOURCE_ROOT;
+    return source->kind == SOURCE_ROOT || add_step(p, SLICE_EMPTY, true);
+}
+
+static bool path_in(const query_select *s, const query_expr *e, query_path *path_out) {
+    path_out->n = 0;
+    path_out->single = true;
+    return path_within(s, e, path_out);
+}
+
+bool query_path_of(const query *q, const query_expr *e, query_path *path_out) {
+    return path_in(q->select, e, path_out);
+}
+
+/* ---- constants ---- */
+
+static bool is_constant(const query_expr *e) {
+    if (e->kind == EXPR_NAME || e->select || e->udf || (e->kind == EXPR_CALL && (!e->function || !e->function->deterministic)) ||
+        e->computed) {
+        return false;
+    }
+    for (size_t i = 0; i < e->items_n; i++) {
+        if (!is_constant(e->items[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool constant(reader *r, const query_expr *e, query_value *value_out) {
+    if (!is_constant(e)) {
+        return false;
+    }
+    query_value v = query_eval(r->runner, e);
+    *value_out = value_keep(r->arena, &v);
+    return r->runner->code == OK;
+}
+
+/* ---- spelling ---- */
+
+bool query_spell(buf *out, const query_value *v) {
+    switch (v->type) {
+    case TYPE_UNDEFINED:
+        index_spell_type(out, INDEX_UNDEFINED);
+        return true;
+    case TYPE_NULL:
+        index_spell_type(out, INDEX_NULL);
+        return true;
+    case TYPE_BOOL:
+        index_spell_type(out, v->truth ? INDEX_TRUE : INDEX_FALSE);
+        return true;
+    case TYPE_NUMBER:
+        index_spell_number(out, v->number);
+        return fabs(v->number) < INDEX_NUMBER_EXACT;
+    case TYPE_STRING:
+        if (v->bytes.n > INDEX_STRING_BYTES) {
+            index_spell_prefix(out, v->bytes);
+            return false;
+        }
+        index_spell_string(out, v->bytes);
+        return true;
+    default:
+        index_spell_type(out, v->type == TYPE_ARRAY ? INDEX_ARRAY : INDEX_OBJECT);
+        return false;
+    }
+}
+
+static slice spelled(reader *r, const query_value *v, bool *whole_out) {
+    char space[INDEX_VALUE_BYTES_MAX];
+    buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+    *whole_out = query_spell(&b, v);
+    return arena_copy(r->arena, buf_view(&b));
+}
+
+/* The first spelling beyond all that begin with this one. */
+static slice beyond(reader *r, slice s) {
+    char *p = arena_alloc(r->arena, s.n + 1);
+    memcpy(p, s.p, s.n);
+    while (s.n && (unsigned char)p[s.n - 1] == 0xFF) {
+        s.n--;
+    }
+    if (s.n) {
+        p[s.n - 1]++;
+    }
+    return slice_of(p, s.n);
+}
+
+static slice type_start(reader *r, unsigned type) {
+    char byte = (char)type;
+    return arena_copy(r->arena, slice_of(&byte, 1));
+}
+
+/* ---- demands on one path ---- */
+
+/* A path, if the policy has it. */
+static bool indexed_path(reader *r, const query_select *s, const query_expr *e, query_path *p) {
+    return path_in(s, e, p) && index_policy_covers(r->policy, p->steps, p->n);
+}
+
+static void start(reader *r, query_demand *c, const query_expr *e, const query_path *p, size_t spans) {
+    index_step *steps = arena_array(r->arena, index_step, p->n + 1);
+    memcpy(steps, p->steps, p->n * sizeof *steps);
+    *c = (query_demand){.spans = arena_array(r->arena, query_demand_span, spans + 1),
+                           .exact = p->single,
+                           .expr = e,
+                           .steps = steps,
+                           .steps_n = p->n};
+}
+
+static void add_span(query_demand *c, slice from, slice to, bool point) {
+    c->spans[c->n++] = (query_demand_span){index_path_of(c->steps, c->steps_n), from, to, point};
+}
+
+/* undefined equals nothing. */
+static void add_point(reader *r, query_demand *c, const query_value *v) {
+    bool whole;
+    if (v->type == TYPE_UNDEFINED) {
+        return;
+    }
+    slice from = spelled(r, v, &whole);
+    c->exact = c->exact && whole;
+    add_span(c, from, beyond(r, from), whole);
+}
+
+static bool read_equal(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value v;
+    for (int side = 0; side < 2; side++) {
+        if (indexed_path(r, s, e->items[side], &p) && constant(r, e->items[1 - side], &v)) {
+            start(r, c, e, &p, 1);
+            add_point(r, c, &v);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_in(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    if (e->negated || e->items_n > SPANS_MAX || !indexed_path(r, s, e->items[0], &p)) {
+        return false;
+    }
+    start(r, c, e, &p, e->items_n);
+    for (size_t i = 1; i < e->items_n; i++) {
+        query_value v;
+        if (!constant(r, e->items[i], &v)) {
+            return false;
+        }
+        add_point(r, c, &v);
+    }
+    return true;
+}
+
+/* Values of one type on one side of a bound. Other types than numbers and strings are left to the rows. */
+static bool bound(reader *r, const query_value *v, query_operator op, slice *from, slice *to, bool *exact) {
+    bool whole;
+    if ((v->type != TYPE_NUMBER && v->type != TYPE_STRING) || (v->type == TYPE_NUMBER && isnan(v->number))) {
+        return false;
+    }
+    slice at = spelled(r, v, &whole);
+    unsigned type = v->type == TYPE_NUMBER ? INDEX_NUMBER : INDEX_STRING;
+    bool up = op == OP_GREATER || op == OP_GREATER_EQUAL, inclusive = op == OP_LESS_EQUAL || op == OP_GREATER_EQUAL;
+    *exact = whole;
+    *from = !up ? type_start(r, type) : inclusive || !whole ? at : beyond(r, at);
+    *to = up ? type_start(r, type + 1) : inclusive || !whole ? beyond(r, at) : at;
+    return true;
+}
+
+static const query_operator turned[] = {
+    [OP_LESS] = OP_GREATER, [OP_LESS_EQUAL] = OP_GREATER_EQUAL, [OP_GREATER] = OP_LESS, [OP_GREATER_EQUAL] = OP_LESS_EQUAL};
+
+static bool read_comparison(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value v;
+    slice from, to;
+    bool exact;
+    for (int side = 0; side < 2; side++) {
+        query_operator op = side ? turned[e->op] : e->op;
+        if (indexed_path(r, s, e->items[side], &p) && constant(r, e->items[1 - side], &v) && bound(r, &v, op, &from, &to, &exact)) {
+            start(r, c, e, &p, 1);
+            c->exact = c->exact && exact;
+            add_span(c, from, to, false);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_between(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value low, high;
+    slice from, to, unused;
+    bool exact_low, exact_high;
+    if (e->negated || !indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &low) || !constant(r, e->items[2], &high) ||
+        low.type != high.type || !bound(r, &low, OP_GREATER_EQUAL, &from, &unused, &exact_low) ||
+        !bound(r, &high, OP_LESS_EQUAL, &unused, &to, &exact_high)) {
+        return false;
+    }
+    start(r, c, e, &p, 1);
+    c->exact = c->exact && exact_low && exact_high;
+    if (slice_cmp(from, to) < 0) {
+        add_span(c, from, to, false);
+    }
+    return true;
+}
+
+/* ---- beginnings ---- */
+
+static void add_prefix(reader *r, query_demand *c, slice text) {
+    char space[INDEX_VALUE_BYTES_MAX];
+    buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+    index_spell_prefix(&b, text);
+    slice from = arena_copy(r->arena, buf_view(&b));
+    c->exact = c->exact && text.n <= INDEX_STRING_BYTES;
+    add_span(c, from, beyond(r, from), false);
+}
+
+static bool read_like(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value pattern, escape = value_string(SLICE_EMPTY);
+    bool whole;
+    if (e->negated || !indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &pattern) || pattern.type != TYPE_STRING ||
+        (e->items_n > 2 && (!constant(r, e->items[2], &escape) || escape.type != TYPE_STRING))) {
+        return false;
+    }
+    query_like_pattern *compiled = query_like_compile(r->arena, pattern.bytes, escape.bytes);
+    slice prefix = compiled ? query_like_prefix(compiled, &whole) : SLICE_EMPTY;
+    if (prefix.n == 0) {
+        return false;
+    }
+    start(r, c, e, &p, 1);
+    add_prefix(r, c, prefix);
+    c->exact = false;
+    return true;
+}
+
+/* ---- functions ---- */
+
+static bool is_named(const query_expr *e, const char *name) {
+    return e->function && slice_eq_nocase(slice_str(e->function->name), slice_str(name));
+}
+
+static bool read_starts_with(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value text, ignore_case = value_bool(false);
+    if (!indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &text) || text.type != TYPE_STRING ||
+        (e->items_n > 2 && !constant(r, e->items[2], &ignore_case)) || ignore_case.type != TYPE_BOOL || ignore_case.truth) {
+        return false;
+    }
+    start(r, c, e, &p, 1);
+    add_prefix(r, c, text.bytes);
+    return true;
+}
+
+static bool read_string_equals(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value text, ignore_case = value_bool(false);
+    if (!indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &text) || text.type != TYPE_STRING ||
+        (e->items_n > 2 && !constant(r, e->items[2], &ignore_case)) || ignore_case.type != TYPE_BOOL || ignore_case.truth) {
+        return false;
+    }
+    start(r, c, e, &p, 1);
+    add_point(r, c, &text);
+    return true;
+}
+
+static bool read_array_contains(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value v;
+    if (!path_in(s, e->items[0], &p) || !add_step(&p, SLICE_EMPTY, true) || !index_policy_covers(r->policy, p.steps, p.n) ||
+        !constant(r, e->items[1], &v) || v.type == TYPE_ARRAY || v.type == TYPE_OBJECT) {
+        return false;
+    }
+    start(r, c, e, &p, 1);
+    add_point(r, c, &v);
+    return true;
+}
+
+typedef struct type_test {
+    const char *name;
+    unsigned from, to; /* index types */
+} type_test;
+
+static const type_test type_tests[] = {
+    {"IS_DEFINED", INDEX_NULL, INDEX_TYPE_END},
+    {"IS_NULL", INDEX_NULL, INDEX_FALSE},
+    {"IS_BOOL", INDEX_FALSE, INDEX_NUMBER},
+    {"IS_NUMBER", INDEX_NUMBER, INDEX_STRING},
+    {"IS_STRING", INDEX_STRING, INDEX_ARRAY},
+    {"IS_ARRAY", INDEX_ARRAY, INDEX_OBJECT},
+    {"IS_OBJECT", INDEX_OBJECT, INDEX_TYPE_END},
+    {"IS_PRIMITIVE", INDEX_NULL, INDEX_ARRAY},
+};
+
+static bool read_type_test(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    for (size_t i = 0; i < sizeof type_tests / sizeof *type_tests; i++) {
+        if (is_named(e, type_tests[i].name) && indexed_path(r, s, e->items[0], &p)) {
+            start(r, c, e, &p, 1);
+            add_span(c, type_start(r, type_tests[i].from), type_start(r, type_tests[i].to), false);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_call(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    if (e->udf || !e->function || e->items_n == 0) {
+        return false;
+    }
+    if (is_named(e, "STARTSWITH")) {
+        return read_starts_with(r, s, e, c);
+    }
+    if (is_named(e, "StringEquals")) {
+        return read_string_equals(r, s, e, c);
+    }
+    if (is_named(e, "ARRAY_CONTAINS")) {
+        return read_array_contains(r, s, e, c);
+    }
+    return read_type_test(r, s, e, c);
+}
+
+/* ---- parts of WHERE ---- */
+
+static bool read_part(reader *r, const query_select *s, const query_expr *e, query_demand *c);
+
+/* A OR B: the spans of both. An item may fulfil both: whoever counts must mind numbers seen twice. */
+static bool read_or(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_demand a, b;
+    if (!read_part(r, s, e->items[0], &a) || !read_part(r, s, e->items[1], &b) || a.n + b.n > SPANS_MAX) {
+        return false;
+    }
+    *c = (query_demand){.spans = arena_array(r->arena, query_demand_span, a.n + b.n + 1),
+                           .n = a.n + b.n,
+                           .exact = a.exact && b.exact,
+                           .expr = e};
+    memcpy(c->spans, a.spans, a.n * sizeof *a.spans);
+    memcpy(c->spans + a.n, b.spans, b.n * sizeof *b.spans);
+    if (a.steps && b.steps && index_path_of(a.steps, a.steps_n) == index_path_of(b.steps, b.steps_n)) {
+        c->steps = a.steps;
+        c->steps_n = a.steps_n;
+    }
+    return true;
+}
+
+/* A AND B within an OR: either alone is a demand, if a looser one. */
+static bool read_either(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    bool read = read_part(r, s, e->items[0], c) || read_part(r, s, e->items[1], c);
+    c->exact = false;
+    return read;
+}
+
+/* An element that fulfils the subquery's WHERE must be there. */
+static bool read_exists(reader *r, const query_expr *e, query_demand *c) {
+    const query_select *inner = e->select;
+    if (!inner->where || inner->aggregates_n || inner->group_n || inner->sources_n == 0 || !read_part(r, inner, inner->where, c)) {
+        return false;
+    }
+    c->exact = false;
+    return true;
+}
+
+static bool read_path_alone(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    query_path p;
+    query_value yes = value_bool(true);
+    if (!indexed_path(r, s, e, &p)) {
+        return false;
+    }
+    start(r, c, e, &p, 1);
+    add_point(r, c, &yes);
+    return true;
+}
+
+static bool read_binary(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    switch (e->op) {
+    case OP_EQUAL:
+        return read_equal(r, s, e, c);
+    case OP_LESS:
+    case OP_LESS_EQUAL:
+    case OP_GREATER:
+    case OP_GREATER_EQUAL:
+        return read_comparison(r, s, e, c);
+    case OP_OR:
+        return read_or(r, s, e, c);
+    case OP_AND:
+        return read_either(r, s, e, c);
+    default:
+        return false;
+    }
+}
+
+static bool read_part(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+    switch (e->kind) {
+    case EXPR_BINARY:
+        return read_binary(r, s, e, c);
+    case EXPR_IN:
+        return read_in(r, s, e, c);
+    case EXPR_BETWEEN:
+        return read_between(r, s, e, c);
+    case EXPR_LIKE:
+        return read_like(r, s, e, c);
+    case EXPR_CALL:
+        return read_call(r, s, e, c);
+    case EXPR_EXISTS:
+        return read_exists(r, e, c);
+    case EXPR_MEMBER:
+    case EXPR_NAME:
+        return read_path_alone(r, s, e, c);
+    default:
+        return false;
+    }
+}
+
+static void read_all(reader *r, const query_expr *e, query_demands *all) {
+    if (e->kind == EXPR_BINARY && e->op == OP_AND) {
+        read_all(r, e->items[0], all);
+        read_all(r, e->items[1], all);
+    } else if (all->n < DEMANDS_MAX && read_part(r, r->query->select, e, &all->list[all->n])) {
+        all->n++;
+    } else {
+        all->whole = false;
+    }
+}
+
+query_demands query_demands_of(query_runner *r, const index_policy *policy) {
+    reader reading = {.runner = r, .query = r->query, .policy = policy, .arena = r->op->arena};
+    query_demands all = {.list = arena_array(r->op->arena, query_demand, DEMANDS_MAX), .whole = true};
+    if (r->query->select->where) {
+        read_all(&reading, r->query->select->where, &all);
+    }
+    return all;
+}

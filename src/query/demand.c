@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "base/limits.h"
 #include "query/like.h"
 
 enum { SPANS_MAX = 1000, DEMANDS_MAX = 32 };

@@ -6,6 +6,7 @@
  * ARRAY_CONTAINS, IS_DEFINED and the types, a path alone (it is true), EXISTS and JOIN over elements. */
 #pragma once
 
+#include "base/limits.h"
 #include "index/policy.h"
 #include "query/eval.h"
 

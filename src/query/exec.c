@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "query/access.h"
 #include "query/distinct.h"
 #include "query/gather.h"
 #include "query/group.h"
@@ -43,6 +44,7 @@ struct exec {
     bool (*on_row)(void *exec);
     const item_found *found;
 
+    query_access access;
     query_gather *gather; /* of subqueries in FROM; NULL: items are rows at once */
     query_groups *groups;
     ordered_row *rows; /* a heap: the last in order is on top */
@@ -99,7 +101,7 @@ static bool visit_item(void *context, const item_found *found) {
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
     }
-    if (x->full || x->finished || x->runner.code != OK) {
+    if (x->full || x->finished || x->access.beyond || x->runner.code != OK) {
         return false;
     }
     p->position.rows_of_item = 0;
@@ -179,10 +181,20 @@ static bool stream_row(void *context) {
     return true;
 }
 
-/* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. */
-static err read_items(exec *x, item_cursor *cursor, bool may_stop) {
+static err find_items(void *context, item_view *v, bool *found_out) {
+    exec *x = context;
+    return query_access_find(&x->access, v, found_out);
+}
+
+/* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
+static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
+    x->access = (query_access){.runner = &x->runner,
+                               .wanted = wanted,
+                               .start = {p->position.ordered, p->position.values, p->position.number}};
+    x->runner.steps = QUERY_ITEM_STEPS;
+    cursor->find = x->gather || x->select->order_by_rank ? NULL : find_items;
     cursor->unpriced = true;
     cursor->entry_charge = CHARGE_QUERY;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
@@ -200,7 +212,7 @@ static bool may_go_on_with_value(void *context) {
 /* Rows that are known once all items are read. */
 static err read_all(exec *x) {
     item_cursor all = *x->page->cursor;
-    TRY(read_items(x, &all, false));
+    TRY(read_items(x, &all, SIZE_MAX, false));
     if (x->gather) {
         query_gather_each(x->gather, &x->runner, may_go_on_with_value, x->on_row, x);
     }
@@ -229,7 +241,7 @@ static err run_gathered(exec *x) {
 
 static err run_streaming(exec *x) {
     x->on_row = stream_row;
-    TRY(read_items(x, x->page->cursor, true));
+    TRY(read_items(x, x->page->cursor, x->page->rows_max, true));
     if (x->finished) {
         x->page->cursor->n = 0;
     }
@@ -376,6 +388,7 @@ static void hold_row(exec *x, const query_value *values) {
     if (x->rows_n == x->rows_wanted) {
         ordered_row *top = &x->rows[0];
         if (compare_rows(x->select, values, row.place.number, row.row, top->values, top->place.number, top->row) >= 0) {
+            x->access.beyond = x->access.in_order;
             return;
         }
         row.values = top->values;
@@ -408,7 +421,8 @@ static bool order_row(void *context) {
                  query_same_expr(x->select->columns[0].expr, x->select->order[0].expr);
     uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
     bool after = !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
-    if (after && x->runner.code == OK) {
+    bool meant = !x->access.only_undefined || !value_is_defined(&values[0]);
+    if (after && meant && x->runner.code == OK) {
         hold_row(x, values);
     }
     x->row++;
@@ -486,13 +500,14 @@ static err run_ordered(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
     double offset_left = p->query->offset > 0 ? p->query->offset - (double)p->position.skipped : 0;
-    double wanted = offset_left + (double)p->rows_max + 1;
+    double left = x->select->distinct ? -1 : rows_left(x);
+    double wanted = offset_left + (left >= 0 && left < (double)p->rows_max ? left : (double)p->rows_max) + 1;
     if (x->select->order_n > 16 || wanted > ORDERED_MAX) {
         return E_QUERY_TOO_LONG;
     }
     x->rows_wanted = (size_t)wanted;
     x->on_row = order_row;
-    TRY(read_items(x, &all, false));
+    TRY(read_items(x, &all, x->rows_wanted, false));
     size_t held = x->rows_n;
     TRY(show_all_ordered(x));
     p->more = x->full || (held == x->rows_wanted && !x->finished);

@@ -41,6 +41,7 @@ struct exec {
     bool finished;  /* TOP or LIMIT is reached */
     bool late;      /* its time is up */
     uint64_t items; /* looked at */
+    int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
     bool (*on_row)(void *exec);
     const item_found *found;
 
@@ -67,6 +68,15 @@ static bool time_is_up(const query_page *p) {
     return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
 }
 
+/* Adds what has passed since the last lap; NULL: to nothing. */
+static void lap(exec *x, uint64_t *to) {
+    if (x->page->timed) {
+        int64_t now = clock_monotonic_us(x->page->items->clock);
+        *(to ? to : &(uint64_t){0}) += (uint64_t)(now - x->lap_us);
+        x->lap_us = now;
+    }
+}
+
 /* What rows leave behind is bounded, also when one item has very many of them. */
 static bool may_keep(exec *x) {
     return query_may_keep(&x->runner, x->keep.held + x->ordered.held);
@@ -91,6 +101,7 @@ static bool may_show(exec *x) {
 static bool visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
+    lap(x, &p->metrics.load_us);
     if (!may_go_on(x)) {
         return false;
     }
@@ -101,6 +112,7 @@ static bool visit_item(void *context, const item_found *found) {
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
     }
+    lap(x, NULL);
     if (x->full || x->finished || x->access.beyond || x->runner.code != OK) {
         return false;
     }
@@ -130,7 +142,9 @@ static bool write_row(exec *x, const query_value *v) {
     if (p->rows) {
         buf_add_byte(p->out, ',');
     }
+    lap(x, NULL);
     value_write(p->out, v);
+    lap(x, &p->metrics.write_us);
     if (p->rows && p->out->n > p->bytes_max) {
         p->out->n = before;
         return false;
@@ -546,6 +560,7 @@ err query_run_page(query_page *p) {
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;
     x.distinct.keep = &x.keep;
+    x.lap_us = begun;
     x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
     err code = x.select->sources_n == 0 ? run_without_items(&x)

@@ -16,6 +16,8 @@ typedef struct query_position {
     bool ordered;          /* ORDER BY: rows after this one */
     query_value *values;   /* its order values, as many as ORDER BY has */
     uint64_t number, row;
+    uint32_t cut;   /* which of the values are cut (query/position.h), as bits */
+    uint64_t check; /* of the whole values, if any is */
 } query_position;
 
 /* For x-ms-documentdb-query-metrics and for people. */
@@ -23,7 +25,19 @@ typedef struct query_metrics {
     uint64_t read, read_bytes; /* items looked at */
     uint64_t rows, rows_bytes;
     uint64_t took_us;
+    uint64_t index_us, load_us, write_us; /* of it: finding items, loading them, writing rows; if the page is `timed` */
 } query_metrics;
+
+/* An index that the query uses or could use: for x-ms-cosmos-index-utilization and for people. */
+typedef struct query_index_note {
+    bool used;          /* or it would help */
+    bool composite;     /* several specs: "/a ASC", "/b DESC"; otherwise one: "/a/?", "/tags/[]/?" */
+    const slice *specs; /* these and the filter live in the page's arena (op->arena) */
+    size_t specs_n;
+    slice filter;     /* what of WHERE it is about: "(ROOT.a = 1)"; empty for ORDER BY */
+    bool precise;     /* the index alone decides */
+    bool impact_high; /* it spares most of the work */
+} query_index_note;
 
 typedef struct query_page {
     const items *items;
@@ -35,11 +49,15 @@ typedef struct query_page {
     size_t rows_max, bytes_max;
     int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
     query_udfs *udfs;
+    bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
+    bool notes_indexes; /* fill index_notes */
 
     buf *out; /* rows as JSON, with commas between */
     size_t rows;
     bool more;
     query_metrics metrics;
+    query_index_note *index_notes;
+    size_t index_notes_n;
     item_mark mark;
 } query_page;
 

@@ -37,6 +37,8 @@
     X(CROSS_PARTITION, "x-ms-documentdb-query-enablecrosspartition")                                                                       \
     X(QUERY_FEATURES, "x-ms-cosmos-supported-query-features")                                                                              \
     X(QUERY_METRICS, "x-ms-documentdb-populatequerymetrics")                                                                               \
+    X(INDEX_METRICS, "x-ms-cosmos-populateindexmetrics")                                                                                   \
+    X(INDEX_METRICS_V2, "x-ms-cosmos-populateindexmetrics-v2")                                                                             \
     X(STATISTICS, "x-ms-documentdb-populatepartitionstatistics")                                                                           \
     X(PRIORITY, "x-ms-cosmos-priority-level")                                                                                              \
     X(THROUGHPUT_BUCKET, "x-ms-cosmos-throughput-bucket")

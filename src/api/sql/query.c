@@ -1,13 +1,10 @@
-/* POST …/docs as a query: the plan that SDKs ask for, what a gateway refuses, and pages of rows made by a worker.
- *
- * A continuation is a feed's (continuation.h), before it, if the query itself stands somewhere: QPS:{base64 of BSON}; */
+/* POST …/docs as a query: the plan that SDKs ask for, what a gateway refuses, and pages of rows made by a worker. */
 #include "query/exec.h"
 
-#include <stdlib.h>
-
 #include "api/sql/asked.h"
+#include "api/sql/metrics.h"
+#include "api/sql/position.h"
 #include "api/sql/readmany.h"
-#include "base/base64.h"
 #include "net/work.h"
 #include "query/plan.h"
 
@@ -21,7 +18,8 @@ typedef struct running {
     query query;
     sql_target target;
     query_page page;
-    buf body; /* rows, or a plan */
+    uint64_t compile_us; /* taken by reading and binding the text */
+    buf body;            /* rows, or a plan */
     err code;
 } running;
 
@@ -87,109 +85,14 @@ static err check_gateway(running *r, bool pinned) {
     return query_is_plain(&r->query) ? OK : E_CROSS_PARTITION;
 }
 
-/* ---- where it goes on ---- */
-
-static bool read_position(running *r, slice bson) {
-    query_position *at = &r->page.position;
-    bson_iter_t it, each;
-    size_t n = 0;
-    at->rows_of_item = doc_find_key(bson, SLICE_LIT("i"), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
-    at->skipped = doc_find_key(bson, SLICE_LIT("s"), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
-    at->given = doc_find_key(bson, SLICE_LIT("g"), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
-    at->number = doc_find_key(bson, SLICE_LIT("n"), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
-    at->row = doc_find_key(bson, SLICE_LIT("r"), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
-    if (!doc_find_key(bson, SLICE_LIT("o"), &it)) {
-        return true;
-    }
-    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &each)) {
-        return false;
-    }
-    at->ordered = true;
-    at->values = arena_array(r->q->http->arena, query_value, r->query.select->order_n + 1);
-    while (n < r->query.select->order_n && bson_iter_next(&each)) { /* undefined stands as an object with nothing in it: {} */
-        query_value v = value_of_iter(&each);
-        at->values[n++] = v.type == TYPE_OBJECT && v.bytes.n == 5 ? value_undefined() : v;
-    }
-    return n == r->query.select->order_n;
-}
-
-/* Takes QPS:…; off the continuation. */
-static err split_continuation(running *r, slice *rest_out) {
-    slice text = sql_get(r->q, FIELD_CONTINUATION);
-    *rest_out = text;
-    if (!slice_starts(text, SLICE_LIT("QPS:"))) {
-        return OK;
-    }
-    const char *end = memchr(text.p, ';', text.n);
-    if (!end || text.n > CONTINUATION_BYTES_MAX) {
-        return E_BAD_CONTINUATION;
-    }
-    slice coded = slice_of(text.p + 4, (size_t)(end - text.p) - 4);
-    buf bytes = buf_init(CONTINUATION_BYTES_MAX);
-    bool good = base64_decode(&bytes, coded);
-    slice bson = arena_copy(r->q->http->arena, buf_view(&bytes));
-    buf_free(&bytes);
-    bson_t checked;
-    good = good && bson_init_static(&checked, (const uint8_t *)bson.p, bson.n) && bson_validate(&checked, BSON_VALIDATE_NONE, NULL);
-    *rest_out = slice_skip(text, (size_t)(end - text.p) + 1);
-    return good && read_position(r, bson) ? OK : E_BAD_CONTINUATION;
-}
-
-static void write_position(const running *r, buf *out) {
-    const query_position *at = &r->page.position;
-    bson_t document = BSON_INITIALIZER, list;
-    bson_append_int64(&document, "i", 1, (int64_t)at->rows_of_item);
-    bson_append_int64(&document, "s", 1, (int64_t)at->skipped);
-    bson_append_int64(&document, "g", 1, (int64_t)at->given);
-    if (at->ordered) {
-        bson_append_int64(&document, "n", 1, (int64_t)at->number);
-        bson_append_int64(&document, "r", 1, (int64_t)at->row);
-        bson_append_array_begin(&document, "o", 1, &list);
-        for (size_t i = 0; i < r->query.select->order_n; i++) {
-            char key[4] = {(char)('0' + i / 10), (char)('0' + i % 10)};
-            bson_t nothing = BSON_INITIALIZER;
-            if (value_is_defined(&at->values[i])) {
-                value_append(&list, key, 2, &at->values[i], true);
-            } else {
-                bson_append_document(&list, key, 2, &nothing);
-            }
-            bson_destroy(&nothing);
-        }
-        bson_append_array_end(&document, &list);
-    }
-    buf_add_lit(out, "QPS:");
-    base64_encode(out, slice_of(bson_get_data(&document), document.len));
-    buf_add_byte(out, ';');
-    bson_destroy(&document);
-}
+/* ---- answering ---- */
 
 static void add_continuation(running *r) {
-    const query_position *at = &r->page.position;
     buf text = buf_init(BUF_NO_LIMIT);
-    if (at->rows_of_item || at->skipped || at->given || at->ordered) {
-        write_position(r, &text);
-    }
+    sql_position_write(&text, r->q->http->arena, &r->query, &r->page.position);
     sql_continuation_write(&text, &r->target.scope, &r->target.cursor, r->page.rows);
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
-}
-
-/* ---- answering ---- */
-
-static void add_metrics(running *r) {
-    const query_metrics *m = &r->page.metrics;
-    double ms = (double)m->took_us / 1000;
-    if (!sql_flag(r->q, FIELD_QUERY_METRICS)) {
-        return;
-    }
-    buf_addf(sql_fields(r->q),
-             "x-ms-documentdb-query-metrics: totalExecutionTimeInMs=%.2f;queryCompileTimeInMs=0.00;queryLogicalPlanBuildTimeInMs=0.00;"
-             "queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=%.2f;indexLookupTimeInMs=0.00;"
-             "documentLoadTimeInMs=%.2f;systemFunctionExecuteTimeInMs=0.00;userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount=%lu;"
-             "retrievedDocumentSize=%lu;outputDocumentCount=%lu;outputDocumentSize=%lu;writeOutputTimeInMs=0.00;"
-             "indexUtilizationRatio=%.2f\r\n",
-             ms, ms, ms, (unsigned long)m->read, (unsigned long)m->read_bytes, (unsigned long)m->rows, (unsigned long)m->rows_bytes,
-             m->read ? (double)m->rows / (double)m->read : 1.0);
 }
 
 static void answer(net_work *work) {
@@ -210,7 +113,8 @@ static void answer(net_work *work) {
     sql_add_range(q, r->page.mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", r->page.rows);
     buf_add_lit(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":false}\r\n");
-    add_metrics(r);
+    sql_add_query_metrics(q, &r->page, r->compile_us);
+    sql_add_index_utilization(q, &r->page);
     if (r->page.more) {
         add_continuation(r);
     }
@@ -229,9 +133,12 @@ static err prepare(running *r) {
     const sql_asked *a = &r->asked;
     slice continuation;
     query_schema schema = query_schema_of(q->container->settings);
+    const clock_source *clock = account_items(q->front->account)->clock;
+    int64_t begun = clock_monotonic_us(clock);
     TRY(query_prepare(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema, &r->query));
+    r->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
     TRY(sql_page_size(q, &r->page.rows_max));
-    TRY(split_continuation(r, &continuation));
+    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &r->query, &r->page.position, &continuation));
     bool pinned = finds_partition(r);
     TRY(check_gateway(r, pinned));
     TRY(sql_target_read(q, &r->target, continuation));
@@ -250,6 +157,9 @@ static err run_page(running *r) {
     p->bytes_max = LIMIT_RESPONSE_BYTES;
     p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
     p->out = &r->body;
+    p->timed = sql_flag(q, FIELD_QUERY_METRICS);
+    p->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
+    TRY(query_position_restore(p));
     err code;
     return !sql_has(q, FIELD_CONTINUATION) && sql_read_many(q, &r->target, p, &code) ? code : query_run_page(p);
 }

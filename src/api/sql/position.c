@@ -1,0 +1,98 @@
+#include "api/sql/position.h"
+
+#include "api/sql/continuation.h"
+#include "base/base64.h"
+
+/* ---- reading ---- */
+
+static uint64_t number_of(slice bson, const char *name) {
+    bson_iter_t it;
+    return doc_find_key(bson, slice_str(name), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
+}
+
+static bool read_values(arena *a, slice bson, const query_select *s, query_position *at) {
+    bson_iter_t it, each;
+    size_t n = 0;
+    if (!doc_find_key(bson, SLICE_LIT("o"), &it)) {
+        return true;
+    }
+    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &each)) {
+        return false;
+    }
+    at->ordered = true;
+    at->values = arena_array(a, query_value, s->order_n + 1);
+    while (n < s->order_n && bson_iter_next(&each)) {
+        at->values[n++] = BSON_ITER_HOLDS_UNDEFINED(&each) ? value_undefined() : value_of_iter(&each);
+    }
+    at->cut = (uint32_t)number_of(bson, "c");
+    at->check = number_of(bson, "h");
+    return n == s->order_n && s->order_n > 0;
+}
+
+static bool read_position(arena *a, slice bson, const query_select *s, query_position *at) {
+    at->rows_of_item = number_of(bson, "i");
+    at->skipped = number_of(bson, "s");
+    at->given = number_of(bson, "g");
+    at->number = number_of(bson, "n");
+    at->row = number_of(bson, "r");
+    return read_values(a, bson, s, at);
+}
+
+err sql_position_read(arena *a, slice text, const query *q, query_position *position_out, slice *rest_out) {
+    *rest_out = text;
+    if (!slice_starts(text, SLICE_LIT("QPS:"))) {
+        return OK;
+    }
+    const char *end = memchr(text.p, ';', text.n);
+    if (!end || text.n > CONTINUATION_BYTES_MAX) {
+        return E_BAD_CONTINUATION;
+    }
+    buf bytes = buf_init(CONTINUATION_BYTES_MAX);
+    bool good = base64_decode(&bytes, slice_of(text.p + 4, (size_t)(end - text.p) - 4));
+    slice bson = arena_copy(a, buf_view(&bytes));
+    buf_free(&bytes);
+    bson_t checked;
+    good = good && bson_init_static(&checked, (const uint8_t *)bson.p, bson.n) && bson_validate(&checked, BSON_VALIDATE_NONE, NULL);
+    *rest_out = slice_skip(text, (size_t)(end - text.p) + 1);
+    return good && read_position(a, bson, q->select, position_out) ? OK : E_BAD_CONTINUATION;
+}
+
+/* ---- writing ---- */
+
+static void write_values(bson_t *document, arena *a, size_t n, query_position at) {
+    bson_t list;
+    query_position_cut(a, n, &at);
+    bson_append_int64(document, "n", 1, (int64_t)at.number);
+    bson_append_int64(document, "r", 1, (int64_t)at.row);
+    if (at.cut) {
+        bson_append_int64(document, "c", 1, at.cut);
+        bson_append_int64(document, "h", 1, (int64_t)at.check);
+    }
+    bson_append_array_begin(document, "o", 1, &list);
+    for (size_t i = 0; i < n; i++) {
+        char key[4] = {(char)('0' + i / 10), (char)('0' + i % 10)};
+        if (value_is_defined(&at.values[i])) {
+            value_append(&list, key, 2, &at.values[i], true);
+        } else {
+            bson_append_undefined(&list, key, 2);
+        }
+    }
+    bson_append_array_end(document, &list);
+}
+
+void sql_position_write(buf *out, arena *a, const query *q, const query_position *at) {
+    if (!at->rows_of_item && !at->skipped && !at->given && !at->ordered) {
+        return;
+    }
+    bson_t document = BSON_INITIALIZER;
+    bson_append_int64(&document, "i", 1, (int64_t)at->rows_of_item);
+    bson_append_int64(&document, "s", 1, (int64_t)at->skipped);
+    bson_append_int64(&document, "g", 1, (int64_t)at->given);
+    if (at->ordered) {
+        write_values(&document, a, q->select->order_n, *at);
+    }
+    buf_add_lit(out, "QPS:");
+    base64_encode(out, slice_of(bson_get_data(&document), document.len));
+    buf_add_byte(out, ';');
+    bson_destroy(&document);
+}

@@ -1,0 +1,126 @@
+#include "query/position.h"
+
+enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16 };
+
+static uint64_t check_of(const query_value *values, size_t n) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++) {
+        hash = value_hash(&values[i], hash + i);
+    }
+    return hash;
+}
+
+/* Not in the middle of a character. */
+static size_t cut_at(slice text, size_t n) {
+    while (n && ((unsigned char)text.p[n] & 0xC0) == 0x80) {
+        n--;
+    }
+    return n;
+}
+
+static const char nothing[5] = {5}; /* a document without members */
+
+void query_position_cut(arena *a, size_t n, query_position *at) {
+    size_t most = n && QUERY_POSITION_BYTES / n > VALUE_BYTES_LEAST ? QUERY_POSITION_BYTES / n : VALUE_BYTES_LEAST;
+    query_value *values = arena_array(a, query_value, n + 1);
+    at->cut = 0;
+    at->check = check_of(at->values, n);
+    for (size_t i = 0; i < n; i++) {
+        values[i] = at->values[i];
+        if (values[i].type < TYPE_STRING || values[i].bytes.n <= most) {
+            continue;
+        }
+        at->cut |= 1u << i;
+        values[i] = values[i].type == TYPE_STRING ? value_string(slice_of(values[i].bytes.p, cut_at(values[i].bytes, most)))
+                                                  : value_document(values[i].type, slice_of(nothing, sizeof nothing));
+    }
+    at->values = values;
+}
+
+/* ---- back ---- */
+
+typedef struct wanted {
+    query_runner *runner;
+    const query_select *select;
+    uint64_t at, row;
+    query_value *values;
+    arena *keep;
+    bool found;
+} wanted;
+
+static bool take_values(void *context) {
+    wanted *w = context;
+    if (w->at++ != w->row) {
+        return true;
+    }
+    for (size_t i = 0; i < w->select->order_n; i++) {
+        query_value v = query_eval(w->runner, w->select->order[i].expr);
+        w->values[i] = value_keep(w->keep, &v);
+    }
+    w->found = w->runner->code == OK;
+    return false;
+}
+
+/* The order values of the row as it is now. */
+static bool values_of_row(const query_page *p, const item_found *found, query_value *values) {
+    arena row = arena_init();
+    query_runner *r = arena_new(&row, query_runner);
+    query_item item = {.body = found->body, .number = found->head.number, .lsn = found->head.lsn, .ts = found->head.ts};
+    memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
+    query_runner_init(r, p->query, p->op, &row, clock_wall_ms(p->items->clock));
+    r->udfs = p->udfs;
+    r->context.keep = p->op->arena;
+    query_value value = value_of_item(&item);
+    wanted w = {r, p->query->select, 0, p->position.row, values, p->op->arena, false};
+    query_each_row(r, p->query->select, &value, take_values, &w);
+    arena_free(&row);
+    return w.found;
+}
+
+/* The first value in the order's direction of those that begin so. */
+static query_value first_alike(arena *a, const query_value *v, bool descending) {
+    if (v->type != TYPE_STRING) { /* of all arrays or objects: above arrays is the least object */
+        return descending ? value_document(TYPE_OBJECT, v->bytes) : *v;
+    }
+    char *text = arena_array(a, char, v->bytes.n + 1);
+    memcpy(text, v->bytes.n ? v->bytes.p : "", v->bytes.n);
+    text[v->bytes.n] = descending ? (char)0xFF : 0; /* no text has the one; that it was longer is known */
+    return value_string(slice_of(text, v->bytes.n + 1));
+}
+
+static void start_alike(const query_page *p, query_position *at) {
+    const query_select *s = p->query->select;
+    size_t i = 0;
+    while (i + 1 < s->order_n && !(at->cut & 1u << i)) {
+        i++;
+    }
+    at->ordered = !(at->values[i].type == TYPE_OBJECT && s->order[i].descending); /* above objects is nothing: all of them come again */
+    at->values[i] = first_alike(p->op->arena, &at->values[i], s->order[i].descending);
+    at->number = at->row = 0;
+}
+
+err query_position_restore(query_page *p) {
+    query_position *at = &p->position;
+    size_t n = p->query->select->order_n;
+    query_value values[ORDER_MAX];
+    item_found found;
+    if (!at->cut || n > ORDER_MAX) {
+        return OK;
+    }
+    const container_tiles *tiles = p->container->tiles;
+    err code = item_again(p->items, p->container, (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
+    if (code != OK && code != E_NOT_FOUND) {
+        return code;
+    }
+    bool same = code == OK && values_of_row(p, &found, values) && check_of(values, n) == at->check;
+    if (code == OK) {
+        item_give(&found);
+    }
+    if (same) {
+        memcpy(at->values, values, n * sizeof *values);
+    } else {
+        start_alike(p, at);
+    }
+    at->cut = 0;
+    return OK;
+}

@@ -1,0 +1,16 @@
+/* position.h — where an ordered query stands, made small enough for a header field.
+ *
+ * ORDER BY goes on after a row, which is known by its order values, its item's number and its place among the item's rows. Order values may
+ * be long. Then they are cut for the continuation, and taken from the item again when the query goes on; a check value says whether they
+ * are still the same. If not, or if the item is gone, rows whose values begin alike come again rather than one being left out. */
+#pragma once
+
+#include "query/exec.h"
+
+enum { QUERY_POSITION_BYTES = 512 }; /* about what all order values together take of a continuation */
+
+/* Cuts what is too long of a position's values, which are replaced, and fills `cut` and `check`. */
+void query_position_cut(arena *a, size_t n, query_position *at);
+
+/* Makes the values of a page's position whole, if they were cut. Costs nothing. */
+MUST_CHECK err query_position_restore(query_page *p);

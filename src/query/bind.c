@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "query/function.h"
 
 typedef struct binder {
@@ -200,6 +201,24 @@ static err check_rank(binder *b, const query_expr *e, const query_function *f) {
     return query_fail(b->op, at(b, e->span), "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", f->name);
 }
 
+/* What the container's policies say of the first argument, if that is a property of the item. */
+static void bind_setting(binder *b, query_expr *e) {
+    query_function_setting wanted = query_function_setting_of(e->function);
+    slice steps[LIMIT_PATH_DEPTH];
+    size_t n = LIMIT_PATH_DEPTH;
+    const query_expr *at_step = e->items_n ? e->items[0] : NULL;
+    if (wanted == SETTING_NONE || !at_step) {
+        return;
+    }
+    for (; at_step->kind == EXPR_MEMBER && n; at_step = at_step->items[0]) {
+        steps[--n] = at_step->name;
+    }
+    bool named = at_step->kind == EXPR_NAME && is_item(b, at_step->slot);
+    size_t steps_n = named ? LIMIT_PATH_DEPTH - n : 0; /* no steps: what policies have by default */
+    e->setting = wanted == SETTING_DISTANCE ? (uint8_t)query_schema_distance(&b->query->schema, steps + n, steps_n)
+                                            : (uint8_t)query_schema_language(&b->query->schema, steps + n, steps_n);
+}
+
 static err bind_call(binder *b, query_expr *e) {
     e->aggregate = -1;
     if (e->udf) {
@@ -217,9 +236,11 @@ static err bind_call(binder *b, query_expr *e) {
     if (e->items_n < f->least || (f->most != QUERY_ANY_NUMBER && e->items_n > f->most)) {
         return wrong_count(b, e, f);
     }
-    e->function = f;
+    e->function = b->ranks && slice_eq_nocase(e->name, SLICE_LIT("VectorDistance")) ? query_function_find(SLICE_LIT("_VectorScore")) : f;
     e->prepared = arena_new(b->arena, const void *);
-    return bind_items(b, e);
+    TRY(bind_items(b, e));
+    bind_setting(b, e);
+    return OK;
 }
 
 static err bind_expr(binder *b, query_expr *e) {
@@ -427,6 +448,10 @@ static query_span clause_from(const binder *b, const char *word, uint32_t before
 
 /* What subqueries may not have. */
 static err check_subquery(binder *b, const query_select *s) {
+    if (s->order_by_rank) {
+        return query_fail(b->op, clause_from(b, "ORDER", s->order[0].expr->span.start, s->order[s->order_n - 1].expr->span.end), "SC2228",
+                          "The ORDER BY RANK clause is not supported in subqueries.");
+    }
     if (s->order_n) {
         const query_order *last = &s->order[s->order_n - 1];
         uint32_t end = last->expr->span.end;
@@ -454,9 +479,43 @@ static err unsupported_order(binder *b) {
                    "could not be mapped to a document path.\"}]}");
 }
 
+static bool is_called(const query_expr *e, const char *name) {
+    return e->kind == EXPR_CALL && !e->udf && slice_eq_nocase(e->name, slice_str(name));
+}
+
+/* By which distance VectorDistance compares: its options say, or the container's policy. */
+static search_distance distance_of(const binder *b, const query_expr *e) {
+    search_distance distance = (search_distance)e->setting;
+    const query_expr *options = e->items_n > 3 ? e->items[3] : NULL;
+    query_value name = value_undefined();
+    if (options && options->kind == EXPR_PARAMETER && options->slot >= 0) {
+        name = value_member(b->arena, &b->query->parameters[options->slot].value, SLICE_LIT("distanceFunction"));
+    }
+    for (size_t i = 0; options && options->kind == EXPR_OBJECT && i < options->items_n; i++) {
+        if (slice_eq(options->names[i], SLICE_LIT("distanceFunction")) && options->items[i]->kind == EXPR_LITERAL) {
+            name = options->items[i]->value;
+        }
+    }
+    if (name.type == TYPE_STRING) {
+        search_distance_named(name.bytes, &distance);
+    }
+    return distance;
+}
+
+/* Scores and distances without a direction: the best first. */
+static bool is_score_order(const binder *b, query_order *order) {
+    const query_expr *e = order->expr;
+    bool vector = is_called(e, "VectorDistance"), score = is_called(e, "_VectorScore") || is_called(e, "_FullTextScore");
+    if ((vector || score) && !order->direction_given) {
+        order->descending = score || distance_of(b, e) != SEARCH_EUCLIDEAN;
+    }
+    return vector || score;
+}
+
 /* ORDER BY takes paths of the item, and VectorDistance. */
-static err check_order(binder *b, const query_select *s, const query_expr *e) {
-    if (e->kind == EXPR_CALL && slice_eq_nocase(e->name, SLICE_LIT("VectorDistance"))) {
+static err check_order(binder *b, const query_select *s, query_order *order) {
+    const query_expr *e = order->expr;
+    if (is_score_order(b, order)) {
         return OK;
     }
     while (e->kind == EXPR_MEMBER || (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL)) {
@@ -472,8 +531,7 @@ static err check_order(binder *b, const query_select *s, const query_expr *e) {
 }
 
 static bool is_score(const query_expr *e) {
-    return e->kind == EXPR_CALL && !e->udf &&
-           (slice_eq_nocase(e->name, SLICE_LIT("FullTextScore")) || slice_eq_nocase(e->name, SLICE_LIT("VectorDistance")));
+    return is_called(e, "FullTextScore") || is_called(e, "VectorDistance");
 }
 
 static err check_ranked(binder *b, const query_expr *e) {
@@ -491,6 +549,12 @@ static err check_ranked(binder *b, const query_expr *e) {
 }
 
 static err bind_order(binder *b, query_select *s) {
+    if (s->order_by_rank && s->sources_n > 1) {
+        return query_fail(b->op, at(b, s->sources[0].span), "SC2224", "The JOIN operator is not allowed with the ORDER BY RANK clause.");
+    }
+    if (s->order_by_rank && (s->sources_n == 0 || s->sources[0].kind == SOURCE_SUBQUERY || s->aggregates_n || s->group_n || s->distinct)) {
+        return query_fail(b->op, at(b, s->order[0].expr->span), "SC2221", "The ORDER BY RANK clause is allowed over items alone.");
+    }
     for (size_t i = 0; i < s->order_n; i++) {
         query_expr *e = s->order[i].expr;
         if (s->order_by_rank) {
@@ -500,8 +564,9 @@ static err bind_order(binder *b, query_select *s) {
         TRY(bind_expr(b, e));
         b->ranks = false;
         if (!s->order_by_rank) {
-            TRY(check_order(b, s, e));
+            TRY(check_order(b, s, &s->order[i]));
         }
+        s->order[i].descending |= s->order_by_rank;
     }
     return OK;
 }

@@ -234,6 +234,7 @@ static query_value call_function(query_runner *r, const query_expr *e, const que
         }
     }
     r->context.prepared = (const void **)(uintptr_t)e->prepared;
+    r->context.setting = e->setting;
     query_value v = e->function->call(&r->context, args, e->items_n);
     return r->steps ? v : fail(r, E_QUERY_TOO_LONG); /* it gave up: its value means nothing */
 }

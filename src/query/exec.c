@@ -7,6 +7,7 @@
 #include "query/distinct.h"
 #include "query/gather.h"
 #include "query/group.h"
+#include "query/rank.h"
 #include "throughput/charge.h"
 
 enum {
@@ -48,6 +49,7 @@ struct exec {
     query_access access;
     query_gather *gather; /* of subqueries in FROM; NULL: items are rows at once */
     query_groups *groups;
+    query_rank *rank;
     ordered_row *rows; /* a heap: the last in order is on top */
     size_t rows_n, rows_cap, rows_wanted;
     query_distinct distinct;
@@ -510,6 +512,81 @@ static err show_all_ordered(exec *x) {
     return OK;
 }
 
+/* ---- ORDER BY RANK ---- */
+
+static bool count_row(void *context) {
+    exec *x = context;
+    query_rank_count(x->rank, &x->runner);
+    return x->runner.code == OK;
+}
+
+/* What the scores are reckoned from: all items, whatever WHERE says. */
+static err count_items(exec *x) {
+    const query_select *select = x->select;
+    query_select all = *select;
+    item_cursor cursor = *x->page->cursor;
+    all.where = NULL;
+    x->select = &all;
+    x->on_row = count_row;
+    err code = query_rank_counts(x->rank) ? read_items(x, &cursor, false) : OK;
+    x->select = select;
+    return code;
+}
+
+static bool rank_row(void *context) {
+    exec *x = context;
+    if (x->rows_n == x->rows_cap) {
+        x->rows_cap = x->rows_cap ? 2 * x->rows_cap : 64;
+        x->rows = mem_resize(x->rows, x->rows_cap * sizeof *x->rows);
+    }
+    ordered_row *row = &x->rows[x->rows_n++];
+    *row = (ordered_row){.place = x->found->place, .row = x->row++};
+    row->values = arena_array(&x->keep, query_value, query_rank_scores_n(x->rank) + 1);
+    query_rank_scores(x->rank, &x->runner, row->values);
+    if (x->rows_n > ORDERED_MAX) {
+        x->runner.code = E_QUERY_TOO_LONG;
+    }
+    return x->runner.code == OK;
+}
+
+static void fuse_rows(exec *x) {
+    query_value **values = arena_array(&x->keep, query_value *, x->rows_n + 1);
+    for (size_t i = 0; i < x->rows_n; i++) {
+        values[i] = x->rows[i].values;
+    }
+    query_rank_fuse(x->rank, &x->keep, values, x->rows_n);
+}
+
+/* Only those after the page before. */
+static void drop_given(exec *x) {
+    const query_position *at = &x->page->position;
+    size_t n = 0;
+    for (size_t i = 0; i < x->rows_n; i++) {
+        const ordered_row *row = &x->rows[i];
+        if (!at->ordered || compare_rows(x->select, row->values, row->place.number, row->row, at->values, at->number, at->row) > 0) {
+            x->rows[n++] = *row;
+        }
+    }
+    x->rows_n = n;
+}
+
+static err run_ranked(exec *x) {
+    query_page *p = x->page;
+    item_cursor all = *p->cursor;
+    TRY(query_rank_new(p->op, &x->keep, p->query, &x->rank));
+    TRY(count_items(x));
+    x->on_row = rank_row;
+    TRY(read_items(x, &all, false));
+    fuse_rows(x);
+    drop_given(x);
+    TRY(show_all_ordered(x));
+    p->more = x->full;
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return OK;
+}
+
+/* ---- ORDER BY, all of it ---- */
+
 static err run_ordered(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
@@ -563,12 +640,13 @@ err query_run_page(query_page *p) {
     x.lap_us = begun;
     x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
-    err code = x.select->sources_n == 0 ? run_without_items(&x)
-               : p->query->aggregates   ? run_groups(&x)
-               : x.select->order_n      ? run_ordered(&x)
-               : x.select->distinct     ? run_distinct(&x)
-               : x.gather               ? run_gathered(&x)
-                                        : run_streaming(&x);
+    err code = x.select->sources_n == 0  ? run_without_items(&x)
+               : p->query->aggregates    ? run_groups(&x)
+               : x.select->order_by_rank ? run_ranked(&x)
+               : x.select->order_n       ? run_ordered(&x)
+               : x.select->distinct      ? run_distinct(&x)
+               : x.gather                ? run_gathered(&x)
+                                         : run_streaming(&x);
     if (code == OK) {
         keep_position(&x);
     }

@@ -16,8 +16,7 @@ typedef struct query_context {
     uint64_t *random;      /* RAND: a xorshift state, not 0 */
     uint64_t *steps;       /* counted down; 0: the page's time is up, and the value is undefined; NULL: no bound */
     const void **prepared; /* a place of this call's own, NULL at first, kept through the query: compiled patterns; or NULL */
-    uint8_t language;      /* search_language of full-text functions, from the container's policy; 0: English */
-    uint8_t distance;      /* search_distance of VectorDistance when its options say nothing, likewise; 0: cosine */
+    uint8_t setting;       /* from the container's policy: search_language of full-text functions; search_distance of VectorDistance */
 } query_context;
 
 typedef struct query_function {
@@ -40,6 +39,10 @@ query_value query_function_rank_only(query_context *c, const query_value *args, 
 static inline bool query_function_is_rank_only(const query_function *f) {
     return f->call == query_function_rank_only;
 }
+
+/* What of the container's policies about its first argument a function wants to know (query_expr.setting). */
+typedef enum query_function_setting { SETTING_NONE, SETTING_LANGUAGE, SETTING_DISTANCE } query_function_setting;
+query_function_setting query_function_setting_of(const query_function *f);
 
 /* All tables, for documentation and tests: the last entry of each has no name, the last pointer is NULL. */
 extern const query_function *const query_function_tables[];

@@ -12,18 +12,17 @@ typedef struct wanted {
     bool valid;
 } wanted;
 
-/* A string, or {"term": string, "distance": number of letters that may differ}. */
-static bool take_phrase(query_context *c, arena *a, const query_value *v, search_phrase *phrase_out) {
+bool search_phrase_of_value(arena *a, search_language language, const query_value *v, search_phrase *phrase_out) {
     query_value term = *v;
     int64_t distance = 0;
     if (v->type == TYPE_OBJECT) {
-        query_value number = value_member(c->arena, v, SLICE_LIT("distance"));
-        term = value_member(c->arena, v, SLICE_LIT("term"));
+        query_value number = value_member(a, v, SLICE_LIT("distance"));
+        term = value_member(a, v, SLICE_LIT("term"));
         if (value_is_defined(&number) && (!function_whole(&number, &distance) || distance < 0 || distance > SEARCH_DISTANCE_MAX)) {
             return false;
         }
     }
-    return term.type == TYPE_STRING && search_phrase_of(a, (search_language)c->language, term.bytes, (unsigned)distance, phrase_out);
+    return term.type == TYPE_STRING && search_phrase_of(a, language, term.bytes, (unsigned)distance, phrase_out);
 }
 
 static wanted *compile(query_context *c, arena *a, const query_value *args, size_t n) {
@@ -34,7 +33,7 @@ static wanted *compile(query_context *c, arena *a, const query_value *args, size
     w->valid = true;
     for (size_t i = 0; i < n; i++) {
         w->args[i] = value_keep(a, &args[i]);
-        w->valid &= take_phrase(c, a, &w->args[i], &w->phrases[i]);
+        w->valid &= search_phrase_of_value(a, (search_language)c->setting, &w->args[i], &w->phrases[i]);
     }
     return w;
 }
@@ -69,7 +68,7 @@ static query_value find_phrases(query_context *c, const query_value *args, size_
         return value_undefined();
     }
     uint32_t *counts = arena_alloc(c->arena, n * sizeof *counts), length;
-    search_count(c->arena, (search_language)c->language, args[0].bytes, w->phrases, w->n, counts, &length, c->steps);
+    search_count(c->arena, (search_language)c->setting, args[0].bytes, w->phrases, w->n, counts, &length, c->steps);
     size_t found = 0;
     for (size_t i = 0; i < w->n; i++) {
         found += counts[i] > 0;
@@ -122,7 +121,7 @@ static const vector *query_vector(query_context *c, const query_value *v) {
 
 /* The fourth argument: {"distanceFunction": "cosine", …}; what else is in it is about the index. */
 static bool take_distance(query_context *c, const query_value *args, size_t n, search_distance *distance_out) {
-    *distance_out = (search_distance)c->distance;
+    *distance_out = (search_distance)c->setting;
     if (n < 4) {
         return n < 3 || args[2].type == TYPE_BOOL;
     }
@@ -131,18 +130,64 @@ static bool take_distance(query_context *c, const query_value *args, size_t n, s
            (!value_is_defined(&name) || (name.type == TYPE_STRING && search_distance_named(name.bytes, distance_out)));
 }
 
-static query_value vector_distance(query_context *c, const query_value *args, size_t n) {
-    search_distance kind;
-    if (args[0].type != TYPE_ARRAY || args[1].type != TYPE_ARRAY || !take_distance(c, args, n, &kind) ||
+/* NaN: there is none. */
+static double distance_of(query_context *c, const query_value *args, size_t n, search_distance *kind_out) {
+    if (args[0].type != TYPE_ARRAY || args[1].type != TYPE_ARRAY || !take_distance(c, args, n, kind_out) ||
         !function_spend_bytes(c, args[0].bytes.n + args[1].bytes.n)) {
-        return value_undefined();
+        return NAN;
     }
     const vector *a = vector_of(c->arena, &args[0]), *b = query_vector(c, &args[1]);
     if (a->n == 0 || a->n != b->n) {
+        return NAN;
+    }
+    return search_distance_between(*kind_out, a->numbers, b->numbers, a->n);
+}
+
+static query_value vector_distance(query_context *c, const query_value *args, size_t n) {
+    search_distance kind;
+    double distance = distance_of(c, args, n, &kind);
+    return isfinite(distance) ? value_number(distance) : value_undefined();
+}
+
+/* ---- what plans ask ranges for: scores, of which the greatest is best ---- */
+
+static query_value vector_score(query_context *c, const query_value *args, size_t n) {
+    search_distance kind;
+    double distance = distance_of(c, args, n, &kind);
+    return isfinite(distance) ? value_number(kind == SEARCH_EUCLIDEAN ? -distance : distance) : value_undefined();
+}
+
+static query_value full_text_word_count(query_context *c, const query_value *args, size_t n) {
+    (void)n;
+    uint32_t length;
+    if (args[0].type != TYPE_STRING) {
         return value_undefined();
     }
-    double distance = search_distance_between(kind, a->numbers, b->numbers, a->n);
-    return isfinite(distance) ? value_number(distance) : value_undefined();
+    search_count(c->arena, (search_language)c->setting, args[0].bytes, NULL, 0, &length, &length, c->steps);
+    return function_spend(c, 1) ? value_integer(length) : value_undefined();
+}
+
+/* (text, [terms], documents, words in all of them, [documents that have each term]) */
+static query_value full_text_score(query_context *c, const query_value *args, size_t n) {
+    size_t terms_n, hits_n;
+    (void)n;
+    if (args[0].type != TYPE_STRING || args[1].type != TYPE_ARRAY || args[2].type != TYPE_NUMBER || args[3].type != TYPE_NUMBER ||
+        args[4].type != TYPE_ARRAY || args[2].number < 0 || args[3].number < 0) {
+        return value_undefined();
+    }
+    query_value *terms = function_elements(c, &args[1], &terms_n), *hits = terms ? function_elements(c, &args[4], &hits_n) : NULL;
+    const wanted *w = hits && hits_n == terms_n ? take_wanted(c, terms, terms_n) : NULL;
+    if (!w) {
+        return value_undefined();
+    }
+    uint64_t *found = arena_array(c->arena, uint64_t, terms_n + 1);
+    for (size_t i = 0; i < terms_n; i++) {
+        found[i] = hits[i].type == TYPE_NUMBER && hits[i].number > 0 ? (uint64_t)fmin(hits[i].number, args[2].number) : 0;
+    }
+    uint32_t *counts = arena_array(c->arena, uint32_t, terms_n + 1), length;
+    search_count(c->arena, (search_language)c->setting, args[0].bytes, w->phrases, w->n, counts, &length, c->steps);
+    search_statistics statistics = {(uint64_t)fmin(args[2].number, 1e15), (uint64_t)fmin(args[3].number, 1e15), found};
+    return function_spend(c, 1) ? value_number(search_bm25(&statistics, counts, w->n, length)) : value_undefined();
 }
 
 query_value query_function_rank_only(query_context *c, const query_value *args, size_t n) {
@@ -162,5 +207,20 @@ const query_function query_functions_search[] = {
     {"FullTextScore", 2, QUERY_ANY_NUMBER, true, false, query_function_rank_only},
     {"RRF", 2, QUERY_ANY_NUMBER, true, false, query_function_rank_only},
     {"VectorDistance", 2, 4, false, true, vector_distance},
+    {"_FullTextScore", 5, 5, false, true, full_text_score},
+    {"_FullTextWordCount", 1, 1, false, true, full_text_word_count},
+    {"_VectorScore", 2, 4, false, true, vector_score},
     {0},
 };
+
+query_function_setting query_function_setting_of(const query_function *f) {
+    if (f->call == vector_distance || f->call == vector_score) {
+        return SETTING_DISTANCE;
+    }
+    for (const query_function *each = query_functions_search; each->name; each++) {
+        if (each == f) {
+            return SETTING_LANGUAGE;
+        }
+    }
+    return SETTING_NONE;
+}

@@ -2,13 +2,26 @@
 
 #include "doc/json.h"
 #include "query/gather.h"
-
-#define ORDER_FILTER "{documentdb-formattableorderbyquery-filter}"
+#include "query/plan_int.h"
 
 static const char *const feature_names[] = {
-    "Aggregate",           "CompositeAggregate",  "Distinct", "GroupBy",      "MultipleAggregates",
-    "MultipleOrderBy",     "OffsetAndLimit",      "OrderBy",  "Top",          "NonValueAggregate",
-    "NonStreamingOrderBy", "ListAndSetAggregate", "CountIf",  "HybridSearch", "DCount",
+    "Aggregate",
+    "CompositeAggregate",
+    "Distinct",
+    "GroupBy",
+    "MultipleAggregates",
+    "MultipleOrderBy",
+    "OffsetAndLimit",
+    "OrderBy",
+    "Top",
+    "NonValueAggregate",
+    "NonStreamingOrderBy",
+    "ListAndSetAggregate",
+    "CountIf",
+    "HybridSearch",
+    "DCount",
+    "WeightedRankFusion",
+    "HybridSearchSkipOrderByRewrite",
 };
 
 enum { FEATURES = sizeof feature_names / sizeof *feature_names };
@@ -40,13 +53,22 @@ static unsigned aggregate_features(const query_select *s) {
     return needed;
 }
 
+/* Ranges find such rows in no order that could be merged as it comes. */
+static bool has_score_order(const query_select *s) {
+    return s->order_n && !s->order_by_rank && s->order[0].expr->kind == EXPR_CALL;
+}
+
 unsigned query_features_needed(const query *q) {
     const query_select *s = q->select;
     unsigned needed = query_gathers(s) ? (unsigned)FEATURE_DCOUNT : aggregate_features(s);
     needed |= s->distinct ? FEATURE_DISTINCT : 0;
     needed |= s->group_n ? FEATURE_GROUP_BY : 0;
+    if (s->order_by_rank) {
+        return needed | query_hybrid_features(q);
+    }
     needed |= s->order_n > 1 ? FEATURE_MULTIPLE_ORDER_BY : 0;
     needed |= s->order_n ? FEATURE_ORDER_BY : 0;
+    needed |= has_score_order(s) ? FEATURE_NON_STREAMING_ORDER_BY : 0;
     needed |= s->offset.given || s->limit.given ? FEATURE_OFFSET_AND_LIMIT : 0;
     needed |= s->top.given ? FEATURE_TOP : 0;
     return needed;
@@ -126,7 +148,7 @@ static void add_object(buf *out, const query_select *s) {
     buf_add_byte(out, '}');
 }
 
-static void add_payload(buf *out, const query_select *s) {
+void query__payload(buf *out, const query_select *s) {
     if (s->star) {
         buf_add_slice(out, s->sources[0].alias);
     } else if (!s->value) {
@@ -138,6 +160,10 @@ static void add_payload(buf *out, const query_select *s) {
     } else {
         query_print_expr(out, s->columns[0].expr);
     }
+}
+
+static void add_payload(buf *out, const query_select *s) {
+    query__payload(out, s);
     buf_add_lit(out, " AS payload");
 }
 
@@ -210,7 +236,7 @@ static void rewrite_order(buf *out, const query *q) {
     for (size_t i = 0; i < s->order_n; i++) {
         buf_add_slice(out, i ? SLICE_LIT(", ") : SLICE_EMPTY);
         query_print_expr(out, s->order[i].expr);
-        buf_add_slice(out, s->order[i].descending ? SLICE_LIT(" DESC") : s->order[i].direction_given ? SLICE_LIT(" ASC") : SLICE_EMPTY);
+        buf_add_slice(out, !s->order[i].direction_given ? SLICE_EMPTY : s->order[i].descending ? SLICE_LIT(" DESC") : SLICE_LIT(" ASC"));
     }
     add_bounds(out, q);
 }
@@ -418,6 +444,12 @@ err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key
     buf rewritten = buf_init(BUF_NO_LIMIT);
     TRY(check_features(o, query_features_needed(q), supported));
     TRY(check_compositions(o, s));
+    if (s->order_by_rank) {
+        TRY(query_hybrid_write(o, q, supported, out));
+        add_ranges(out, a, q, key);
+        buf_add_byte(out, '}');
+        return OK;
+    }
     rewrite(&rewritten, q);
     buf_addf(out, "{\"partitionedQueryExecutionInfoVersion\":2,\"queryInfo\":{\"distinctType\":\"%s\"", distinct_type(q));
     add_count(out, "top", q->top);
@@ -429,7 +461,7 @@ err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key
     json_add_string(out, buf_view(&rewritten));
     buf_addf(out, ",\"hasSelectValue\":%s", s->value ? "true" : "false");
     add_distinct_count(out, s);
-    buf_add_lit(out, ",\"hasNonStreamingOrderBy\":false},");
+    buf_addf(out, ",\"hasNonStreamingOrderBy\":%s},", has_score_order(s) ? "true" : "false");
     add_ranges(out, a, q, key);
     buf_add_lit(out, ",\"hybridSearchQueryInfo\":null}");
     buf_free(&rewritten);

@@ -22,7 +22,9 @@ typedef enum query_feature {
     FEATURE_LIST_AND_SET_AGGREGATE = 1 << 11,
     FEATURE_COUNT_IF = 1 << 12,
     FEATURE_HYBRID_SEARCH = 1 << 13,
-    FEATURE_DCOUNT = 1 << 14
+    FEATURE_DCOUNT = 1 << 14,
+    FEATURE_WEIGHTED_RANK_FUSION = 1 << 15,
+    FEATURE_HYBRID_SEARCH_SKIP_ORDER_BY_REWRITE = 1 << 16
 } query_feature;
 
 unsigned query_features_parse(slice header); /* "NonValueAggregate, Aggregate, …"; unknown ones are passed over */

@@ -320,7 +320,7 @@ static void print_order(printer *p, const query_select *s) {
         const query_order *item = &s->order[i];
         add(p, i ? ", " : "");
         print_expr(p, item->expr);
-        add(p, item->descending ? " DESC" : item->direction_given ? " ASC" : "");
+        add(p, !item->direction_given ? "" : item->descending ? " DESC" : " ASC"); /* of scores the best come first without a word */
     }
 }
 

@@ -47,6 +47,9 @@ typedef struct search_phrase {
 /* False: it has more than SEARCH_PHRASE_MAX words. */
 bool search_phrase_of(arena *a, search_language language, slice text, unsigned distance, search_phrase *phrase_out);
 
+/* The same from a value: a string, or {"term": string, "distance": number of letters that may differ}. */
+bool search_phrase_of_value(arena *a, search_language language, const query_value *v, search_phrase *phrase_out);
+
 /* How often each phrase is in a text, and how many terms that has. `steps` is counted down and may be NULL. */
 void search_count(arena *a, search_language language, slice text, const search_phrase *phrases, size_t n, uint32_t *counts_out,
                   uint32_t *length_out, uint64_t *steps);

@@ -166,6 +166,9 @@ function checkRank(query) {
   if (!parts.every((part) => scores.includes(part.name.toUpperCase())) || (name === "RRF" && parts.length < 2)) {
     fail("SC2221", query.orderClause, "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.");
   }
+  const weights = name === "RRF" ? expr.args.find((arg) => arg.kind === "array") : undefined;
+  if (weights && weights.items.length !== parts.length) fail(undefined, weights, "The weights of RRF must be as many as its scores.");
+  if (weights?.items.some(({ kind, value }) => kind === "literal" && typeof value !== "number")) fail(undefined, weights, "The weights of RRF must be numbers.");
   if (query.from.length > 1) fail("SC2224", query.from[0], "The JOIN operator is not allowed with the ORDER BY RANK clause.");
 }
 

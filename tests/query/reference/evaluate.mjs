@@ -38,9 +38,10 @@ class Scope {
 }
 
 function rowsOf(query, context, outer) {
-  let scopes = from(query, context, outer);
+  const all = from(query, context, outer);
+  let scopes = all;
   if (query.where) scopes = scopes.filter((scope) => value(query.where, scope, context) === true);
-  if (query.rank || isVectorOrder(query)) scopes = rank(scopes, query, context, (node, scope) => value(node, scope, context));
+  if (query.rank || isVectorOrder(query)) scopes = rank(scopes, all, query, (node, scope) => value(node, scope, context));
   else if (query.order.length) scopes = sorted(scopes, query, context);
   let rows = isGrouped(query) ? grouped(scopes, query, context, outer) : scopes.map((scope) => project(query, scope, context));
   rows = rows.filter((row) => row !== undefined);

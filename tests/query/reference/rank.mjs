@@ -4,49 +4,51 @@ import { vectorKind, words } from "./functions/search.mjs";
 
 const [k1, b, fusion] = [1.2, 0.75, 60];
 
-// value(node, scope) evaluates an expression.
-export function rank(scopes, query, context, value) {
-  const scores = scoresOf(query.order[0].expr, scopes, value);
+// value(node, scope) evaluates an expression. `all` has the items that WHERE left out, too: texts are counted over all.
+export function rank(scopes, all, query, value) {
+  const scores = scoresOf(query.order[0].expr, scopes, all, value);
   const keyed = scopes.map((scope, i) => ({ scope, score: scores[i] }));
   keyed.sort((x, y) => y.score - x.score);
   return keyed.map(({ scope }) => scope);
 }
 
-function scoresOf(call, scopes, value) {
+function scoresOf(call, scopes, all, value) {
   const name = call.name.toUpperCase();
-  if (name === "RRF") return fused(call, scopes, value);
-  if (name === "FULLTEXTSCORE") return bm25(scopes.map((scope) => value(call.args[0], scope)), call.args.slice(1).map((arg) => value(arg, scopes[0])));
+  const textOf = (scope) => value(call.args[0], scope);
+  if (name === "RRF") return fused(call, scopes, all, value);
+  if (name === "FULLTEXTSCORE") return bm25(scopes.map(textOf), all.map(textOf), call.args.slice(1).map((arg) => value(arg, scopes[0])));
   const options = call.args[3] && value(call.args[3], scopes[0]);
   const sign = vectorKind(options) === "euclidean" ? -1 : 1;
   return scopes.map((scope) => sign * (value(call, scope) ?? -Infinity * sign));
 }
 
-function bm25(texts, terms) {
-  const documents = texts.map((text) => (typeof text === "string" ? words(text) : []));
+function bm25(texts, all, terms) {
+  const wordsOf = (text) => (typeof text === "string" ? words(text) : []);
+  const documents = all.map(wordsOf);
   const average = documents.reduce((sum, one) => sum + one.length, 0) / documents.length || 1;
   const wanted = terms.flatMap((term) => words(String(term)));
   const weights = wanted.map((word) => {
     const n = documents.filter((one) => one.includes(word)).length;
     return Math.log(1 + (documents.length - n + 0.5) / (n + 0.5));
   });
-  return documents.map((document) =>
+  const score = (document) =>
     wanted.reduce((sum, word, i) => {
       const times = document.filter((one) => one === word).length;
       return sum + (weights[i] * times * (k1 + 1)) / (times + k1 * (1 - b + (b * document.length) / average));
-    }, 0),
-  );
+    }, 0);
+  return texts.map((text) => (typeof text === "string" ? score(wordsOf(text)) : -1));
 }
 
-// Each score gives places; a row's sum of 1 / (60 + place), weighted, is its own score.
-function fused(call, scopes, value) {
+// Each score gives places, equal ones the same; a row's sum of 1 / (60 + place), weighted, is its own score.
+function fused(call, scopes, all, value) {
   const parts = call.args.filter((arg) => arg.kind === "call");
   const weights = call.args.at(-1).kind === "array" ? value(call.args.at(-1), scopes[0]) : parts.map(() => 1);
   const sums = scopes.map(() => 0);
   parts.forEach((part, p) => {
-    const scores = scoresOf(part, scopes, value);
+    const scores = scoresOf(part, scopes, all, value);
     const sign = Math.sign(weights[p]) || 1;
     scopes.forEach((scope, i) => {
-      const place = 1 + scores.filter((score) => score * sign > scores[i] * sign).length;
+      const place = 1 + new Set(scores.filter((score) => score * sign > scores[i] * sign)).size;
       sums[i] += Math.abs(weights[p]) / (fusion + place);
     });
   });

@@ -528,7 +528,7 @@ static err count_items(exec *x) {
     all.where = NULL;
     x->select = &all;
     x->on_row = count_row;
-    err code = query_rank_counts(x->rank) ? read_items(x, &cursor, false) : OK;
+    err code = query_rank_counts(x->rank) ? read_items(x, &cursor, SIZE_MAX, false) : OK;
     x->select = select;
     return code;
 }
@@ -576,7 +576,7 @@ static err run_ranked(exec *x) {
     TRY(query_rank_new(p->op, &x->keep, p->query, &x->rank));
     TRY(count_items(x));
     x->on_row = rank_row;
-    TRY(read_items(x, &all, false));
+    TRY(read_items(x, &all, SIZE_MAX, false));
     fuse_rows(x);
     drop_given(x);
     TRY(show_all_ordered(x));

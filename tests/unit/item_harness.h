@@ -9,6 +9,7 @@
 #include "doc/json.h"
 #include "item/stored.h"
 #include "store_harness.h"
+#include "terms_check.h"
 
 typedef struct harness {
     store *store;
@@ -462,7 +463,8 @@ static inline void check_records(harness *h, const container *c) {
     }
 }
 
-/* Every item has its entries, every entry but those of expiry (hints, which the sweep uses up) has its item, all counts are exact. */
+/* Every item has its entries, every entry but those of expiry (hints, which the sweep uses up) has its item, all counts are exact, and the
+ * index has what it must have and nothing else. */
 static inline void harness_check(harness *h, const container *c) {
     const container_tiles *tiles = c->space->newest;
     layout_key from, to;
@@ -472,6 +474,7 @@ static inline void harness_check(harness *h, const container *c) {
     check_sums *sums = arena_array(&h->arena, check_sums, tiles->map->n);
     check_sources(tiles);
     check_records(h, c);
+    terms_check(h->store, h->account, c);
     for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
         check_segment(h, c, segment, sums);
     }

@@ -1,0 +1,270 @@
+/* terms_check.h — does the index say what the items say? All entries that the items of a container must have are made again from the items
+ * and compared with those in the store: none missing, none left over, of every generation in use; of others none at all.
+ *
+ * While an index is being built, items beyond where the build is may have entries or not, but no wrong ones. */
+#pragma once
+
+#include <endian.h>
+#include <stdlib.h>
+
+#include "account/account_int.h"
+#include "item/reindex.h"
+#include "item/terms.h"
+
+typedef struct terms_entry {
+    size_t at, n; /* in the bytes */
+    bool required;
+} terms_entry;
+
+typedef struct terms_expected {
+    store *store;
+    const container *container;
+    item_place built; /* by an index that is being built */
+    buf bytes;
+    terms_entry *list;
+    size_t n, cap;
+    index_list terms;
+    layout_key key;
+} terms_expected;
+
+static inline slice terms_key(const terms_expected *x, size_t i) {
+    return slice_of(x->bytes.p + x->list[i].at, x->list[i].n);
+}
+
+static inline void terms_expect(terms_expected *x, slice key, bool required) {
+    if (x->n == x->cap) {
+        x->cap = x->cap ? 2 * x->cap : 1024;
+        x->list = realloc(x->list, x->cap * sizeof *x->list);
+        assert_non_null(x->list);
+    }
+    x->list[x->n++] = (terms_entry){x->bytes.n, key.n, required};
+    buf_add_slice(&x->bytes, key);
+}
+
+/* ---- what must be there ---- */
+
+static inline size_t terms_shapes(const terms_expected *x, uint8_t generation) {
+    layout_key from, to;
+    slice key, value;
+    size_t n = 0;
+    layout_shapes(&from, x->container->space->container, generation);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(x->store, STORE_TERMS, NULL, layout_view(&from), layout_view(&to), false);
+    for (; store_scan_next(scan, &key, &value); n++) {
+        assert_int_equal(key.n, from.n + 8);
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    return n;
+}
+
+static inline bool terms_has_path(slice paths, index_path path) {
+    for (size_t i = 0; i + sizeof path <= paths.n; i += sizeof path) {
+        uint64_t each;
+        memcpy(&each, paths.p + i, sizeof each);
+        if (be64toh(each) == path) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the shape of the listed item is written down; it is, unless there was no room when the item was written. */
+static inline bool terms_known(const terms_expected *x, const container_index *index, bool required) {
+    layout_key k;
+    store_value value;
+    layout_shape(&k, x->container->space->container, index->generation, x->terms.shape);
+    err code = store_get(x->store, STORE_TERMS, NULL, layout_view(&k), &value);
+    if (code == E_NOT_FOUND) {
+        assert_true(!required || terms_shapes(x, index->generation) >= 4096);
+        return false;
+    }
+    assert_int_equal(code, OK);
+    assert_int_equal(value.bytes.n, x->terms.paths_n * sizeof(index_path));
+    for (size_t i = 0; i < x->terms.paths_n; i++) {
+        assert_true(terms_has_path(value.bytes, x->terms.paths[i]));
+    }
+    store_give(&value);
+    return true;
+}
+
+static inline uint64_t terms_local(const terms_expected *x, const item_key *key) {
+    store_value value;
+    epk unused;
+    slice partition;
+    size_sum size;
+    layout_key k;
+    layout_size(&k, x->container->space->container, &key->epk, &key->partition);
+    assert_int_equal(store_get(x->store, STORE_INDEX, NULL, layout_view(&k), &value), OK);
+    assert_true(layout_size_read(layout_view(&k), value.bytes, &unused, &partition, &size));
+    store_give(&value);
+    return size.local;
+}
+
+static inline void terms_of_item(terms_expected *x, container_index *index, item_place place, const item_head *head, slice body,
+                                 bool required) {
+    item_key key;
+    if (index->policy.off || head->flags & ITEM_NOT_INDEXED) {
+        return;
+    }
+    index_list_make(&x->terms, &index->policy, body, head->ts);
+    index_list_add_shape(&x->terms, x->terms.large || terms_known(x, index, required));
+    index_list_sort(&x->terms);
+    assert_int_equal(item__key_of(x->container, body, &key), OK);
+    bool local = place.number <= terms_local(x, &key);
+    for (size_t i = 0; i < x->terms.n; i++) {
+        layout_terms(&x->key, place.segment, index->generation);
+        layout_add_term(&x->key, x->key.n, index_list_term(&x->terms, i), place.number);
+        terms_expect(x, layout_view(&x->key), required);
+        if (local) {
+            layout_local_terms(&x->key, x->container->space->container, index->generation, &key.epk);
+            layout_add_term(&x->key, x->key.n, index_list_term(&x->terms, i), place.number);
+            terms_expect(x, layout_view(&x->key), required);
+        }
+    }
+}
+
+static inline bool terms_built(const terms_expected *x, item_place place) {
+    return place.segment != x->built.segment ? place.segment < x->built.segment : place.number <= x->built.number;
+}
+
+static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
+    const container_space *space = x->container->space;
+    layout_key from, to;
+    slice key, value, body;
+    item_place place;
+    item_head head;
+    layout_segment(&from, segment);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(x->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
+    while (store_scan_next(scan, &key, &value)) {
+        assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
+        terms_of_item(x, space->index, place, &head, body, true);
+        if (space->building) {
+            terms_of_item(x, space->building, place, &head, body, terms_built(x, place));
+        }
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+}
+
+/* ---- what the store says of the index as a whole ---- */
+
+/* Generation, generation being built, where the build is, as item/reindex.c writes them; without a record there was no other policy. */
+static inline void terms_state(terms_expected *x) {
+    const container_space *space = x->container->space;
+    layout_key k;
+    store_value value;
+    layout_index_state(&k, space->container);
+    err code = store_get(x->store, STORE_META, NULL, layout_view(&k), &value);
+    assert_false(space->index_switching);
+    if (code == E_NOT_FOUND) {
+        assert_int_equal(space->index->generation, 1);
+        assert_null(space->building);
+        assert_int_equal(space->index_progress, 100);
+        return;
+    }
+    assert_int_equal(code, OK);
+    assert_true(value.bytes.n >= 22);
+    assert_int_equal(value.bytes.p[0], space->index->generation);
+    assert_int_equal(value.bytes.p[1], space->building ? space->building->generation : 0);
+    assert_true(layout_place_read(slice_of(value.bytes.p + 2, 12), &x->built));
+    assert_true(slice_eq(slice_skip(value.bytes, 22), space->index->settings));
+    assert_true(space->building ? space->index_progress < 100 : space->index_progress == 100);
+    store_give(&value);
+}
+
+/* ---- comparing ---- */
+
+static inline int terms_order(const void *a, const void *b, void *expected) {
+    const terms_expected *x = expected;
+    const terms_entry *i = a, *j = b;
+    return slice_cmp(slice_of(x->bytes.p + i->at, i->n), slice_of(x->bytes.p + j->at, j->n));
+}
+
+static inline const char *terms_hex(slice key, char text[200]) {
+    size_t n = 0;
+    for (size_t i = 0; i < key.n && n + 3 < 200; i++) {
+        n += (size_t)snprintf(text + n, 200 - n, "%02x", (unsigned char)key.p[i]);
+    }
+    return text;
+}
+
+/* The expected ones before `key`, and `key` itself, which is there; an empty key: all that are left. */
+static inline bool terms_meet(const terms_expected *x, size_t *next, slice key) {
+    char text[200];
+    bool met = false;
+    while (*next < x->n && !met && (key.n == 0 || slice_cmp(terms_key(x, *next), key) <= 0)) {
+        met = key.n && slice_eq(terms_key(x, *next), key);
+        if (!met && x->list[*next].required) {
+            fail_msg("an index entry is missing: %s", terms_hex(terms_key(x, *next), text));
+        }
+        (*next)++;
+    }
+    return met;
+}
+
+static inline uint32_t terms_number(slice key) {
+    uint32_t number;
+    assert_true(key.n > 5);
+    memcpy(&number, key.p + 1, 4);
+    return be32toh(number);
+}
+
+static inline bool terms_segment_of(const container *c, uint32_t segment) {
+    uint32_t found;
+    return container_tiles_segment(c->space->newest, segment, &found) && found == segment;
+}
+
+/* Entries of other containers are theirs; of none that there is, nobody's. */
+static inline bool terms_of_other(const account *a, const container *c, char tag, uint32_t of) {
+    for (const container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
+        bool its = tag == 'g' ? terms_segment_of(node->container, of) : node->container->space->container == of;
+        if (its && node->container->space != c->space) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A shape may outlive its items, as long as its generation is in use. */
+static inline bool terms_of_shape(const container *c, slice key) {
+    const container_space *space = c->space;
+    uint8_t generation = (uint8_t)key.p[5];
+    return key.p[0] == 'd' && terms_number(key) == space->container &&
+           (generation == space->index->generation || (space->building && generation == space->building->generation));
+}
+
+static inline void terms_compare(terms_expected *x, const account *a) {
+    slice key, value;
+    size_t next = 0;
+    char text[200];
+    if (x->n) {
+        qsort_r(x->list, x->n, sizeof *x->list, terms_order, x);
+    }
+    store_scan *scan = store_scan_open(x->store, STORE_TERMS, NULL, SLICE_EMPTY, SLICE_EMPTY, false);
+    while (store_scan_next(scan, &key, &value)) {
+        bool met = terms_meet(x, &next, key);
+        if (!met && !terms_of_shape(x->container, key) && !terms_of_other(a, x->container, key.p[0], terms_number(key))) {
+            fail_msg("an index entry is left over: %s", terms_hex(key, text));
+        }
+        assert_true(!met || value.n == 0);
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    terms_meet(x, &next, SLICE_EMPTY);
+}
+
+/* Returns how many entries were compared. */
+static inline size_t terms_check(store *s, const account *a, const container *c) {
+    terms_expected x = {.store = s, .container = c, .bytes = buf_init(BUF_NO_LIMIT)};
+    terms_state(&x);
+    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, segment, &segment); segment++) {
+        terms_of_segment(&x, segment);
+    }
+    terms_compare(&x, a);
+    size_t n = x.n;
+    index_list_free(&x.terms);
+    buf_free(&x.bytes);
+    free(x.list);
+    return n;
+}

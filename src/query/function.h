@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "query/value.h"
+#include "text/search.h"
 
 /* What functions may use. */
 typedef struct query_context {
@@ -33,7 +34,7 @@ enum { QUERY_ANY_NUMBER = 255 };
  * (StringEquals, STRING_EQUALS) are found in both. */
 const query_function *query_function_find(slice name);
 
-/* What is called for functions that may stand in ORDER BY RANK only: undefined. Whoever ranks computes their values with query/search.h. */
+/* What is called for functions that may stand in ORDER BY RANK only: undefined. Whoever ranks computes their values with text/search.h. */
 query_value query_function_rank_only(query_context *c, const query_value *args, size_t n);
 
 static inline bool query_function_is_rank_only(const query_function *f) {
@@ -43,6 +44,10 @@ static inline bool query_function_is_rank_only(const query_function *f) {
 /* What of the container's policies about its first argument a function wants to know (query_expr.setting). */
 typedef enum query_function_setting { SETTING_NONE, SETTING_LANGUAGE, SETTING_DISTANCE } query_function_setting;
 query_function_setting query_function_setting_of(const query_function *f);
+
+/* What full-text functions look for: a string, or {"term": string, "distance": number of letters that may differ}. False: neither, or too
+ * long. */
+bool query_phrase_of(arena *a, search_language language, const query_value *v, search_phrase *phrase_out);
 
 /* All tables, for documentation and tests: the last entry of each has no name, the last pointer is NULL. */
 extern const query_function *const query_function_tables[];

@@ -2,7 +2,7 @@
  * undefined. */
 #include "query/function_int.h"
 #include "query/regex.h"
-#include "query/text.h"
+#include "text/text.h"
 
 static query_regex *take_pattern(query_context *c, const query_value *args, size_t n) {
     if (!function_texts(args, n < 3 ? n : 3) || !text_is_valid(args[0].bytes)) {

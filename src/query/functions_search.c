@@ -1,7 +1,7 @@
 /* functions_search.c — full text and vectors, without an index: each text is read, each vector compared. What a call is asked to find is
  * compiled once. FullTextScore and RRF stand in ORDER BY RANK only: the ranking there is computed with search.h. */
 #include "query/function_int.h"
-#include "query/search.h"
+#include "text/search.h"
 
 /* ---- what is looked for ---- */
 
@@ -12,7 +12,7 @@ typedef struct wanted {
     bool valid;
 } wanted;
 
-bool search_phrase_of_value(arena *a, search_language language, const query_value *v, search_phrase *phrase_out) {
+bool query_phrase_of(arena *a, search_language language, const query_value *v, search_phrase *phrase_out) {
     query_value term = *v;
     int64_t distance = 0;
     if (v->type == TYPE_OBJECT) {
@@ -33,7 +33,7 @@ static wanted *compile(query_context *c, arena *a, const query_value *args, size
     w->valid = true;
     for (size_t i = 0; i < n; i++) {
         w->args[i] = value_keep(a, &args[i]);
-        w->valid &= search_phrase_of_value(a, (search_language)c->setting, &w->args[i], &w->phrases[i]);
+        w->valid &= query_phrase_of(a, (search_language)c->setting, &w->args[i], &w->phrases[i]);
     }
     return w;
 }
@@ -98,7 +98,7 @@ typedef struct vector {
 
 static vector *vector_of(arena *a, const query_value *v) {
     vector *made = arena_new(a, vector);
-    if (!search_vector_of(a, v, &made->numbers, &made->n)) {
+    if (!search_vector_of(a, v->bytes, &made->numbers, &made->n)) {
         made->n = 0;
     }
     return made;

@@ -1,7 +1,7 @@
 /* functions_spatial.c — GeoJSON values; geo.h says what a shape is, geojson.h which are valid. An argument that is no valid shape gives
  * undefined, but where validity is the question. */
+#include "geo/geojson.h"
 #include "query/function_int.h"
-#include "query/geojson.h"
 
 typedef struct shape {
     slice bytes; /* of the object it was made of */
@@ -9,10 +9,14 @@ typedef struct shape {
     geo_shape geo;
 } shape;
 
+static slice object_of(const query_value *v) {
+    return v->type == TYPE_OBJECT && !v->extended ? v->bytes : SLICE_EMPTY;
+}
+
 static shape *read_shape(query_context *c, arena *a, const query_value *v) {
     shape *s = arena_new(a, shape);
     slice reason;
-    s->valid = function_spend(c, 10 + v->bytes.n / 4) && geojson_read(a, v, &s->geo, &reason);
+    s->valid = function_spend(c, 10 + v->bytes.n / 4) && geojson_read(a, object_of(v), &s->geo, &reason);
     return s;
 }
 
@@ -76,13 +80,13 @@ static query_value st_area(query_context *c, const query_value *args, size_t n) 
     geo_shape s;
     slice reason;
     (void)n;
-    bool valid = args[0].type == TYPE_OBJECT && geojson_read(c->arena, &args[0], &s, &reason);
+    bool valid = args[0].type == TYPE_OBJECT && geojson_read(c->arena, object_of(&args[0]), &s, &reason);
     return valid && function_spend(c, s.points_n * 64) ? value_number(geo_area(&s)) : value_undefined();
 }
 
 static bool is_valid(query_context *c, const query_value *v, slice *reason_out) {
     geo_shape s;
-    return function_spend(c, v->bytes.n / 4) && geojson_read(c->arena, v, &s, reason_out) &&
+    return function_spend(c, v->bytes.n / 4) && geojson_read(c->arena, object_of(v), &s, reason_out) &&
            geojson_check(c->arena, &s, reason_out, c->steps);
 }
 

@@ -1,6 +1,6 @@
 /* functions_string.c — text.h says what a character is. */
 #include "query/function_int.h"
-#include "query/text.h"
+#include "text/text.h"
 
 enum { REPLICATE_MAX = 10000 }; /* characters, as documented */
 

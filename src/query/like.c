@@ -1,6 +1,6 @@
 #include "query/like.h"
 
-#include "query/text.h"
+#include "text/text.h"
 
 typedef struct range {
     uint32_t first, last;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "query/search.h"
+#include "text/search.h"
 
 /* One score: its call, and of FullTextScore what is looked for and how often it was found. */
 typedef struct part {
@@ -89,7 +89,7 @@ static void compile(query_rank *k, query_runner *r, part *p) {
     for (size_t i = 0; i < p->phrases_n; i++) {
         query_value v = query_eval(r, e->items[i + 1]);
         v = value_keep(k->keep, &v);
-        p->valid = p->valid && search_phrase_of_value(k->keep, (search_language)e->setting, &v, &p->phrases[i]);
+        p->valid = p->valid && query_phrase_of(k->keep, (search_language)e->setting, &v, &p->phrases[i]);
     }
 }
 

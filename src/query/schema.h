@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/op.h"
-#include "query/search.h"
+#include "text/search.h"
 
 typedef struct query_schema {
     slice computed;           /* computedProperties: an array of {name, query}; all of these may be empty */

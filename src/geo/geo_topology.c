@@ -1,7 +1,7 @@
 /* geo_topology.c — what touches, crosses and holds what. */
 #include <stdlib.h>
 
-#include "query/geo_int.h"
+#include "geo/geo_int.h"
 
 /* ---- arcs ---- */
 

@@ -1,4 +1,4 @@
-#include "query/search.h"
+#include "text/search.h"
 
 #include <libstemmer.h>
 #include <math.h>
@@ -7,7 +7,8 @@
 #include <unictype.h>
 
 #include "base/memory.h"
-#include "query/text.h"
+#include "doc/walk.h"
+#include "text/text.h"
 
 enum { LANGUAGES = SEARCH_PORTUGUESE + 1 };
 
@@ -310,15 +311,15 @@ static bool next_double(doc_walk *w, size_t digits, double *number_out) {
     return true;
 }
 
-bool search_vector_of(arena *a, const query_value *v, double **numbers_out, size_t *n_out) {
+bool search_vector_of(arena *a, slice array, double **numbers_out, size_t *n_out) {
     enum { ELEMENT_BYTES_MIN = 1 + 2 + 4 };
     doc_walk w;
     doc_element e;
     *n_out = 0;
-    if (v->type != TYPE_ARRAY || !doc_walk_init(&w, v->bytes)) {
+    if (!doc_walk_init(&w, array)) {
         return false;
     }
-    double *numbers = *numbers_out = arena_alloc(a, (v->bytes.n / ELEMENT_BYTES_MIN + 1) * sizeof *numbers);
+    double *numbers = *numbers_out = arena_alloc(a, (array.n / ELEMENT_BYTES_MIN + 1) * sizeof *numbers);
     for (size_t digits = 1, more = 10; w.at < w.end; ++*n_out) {
         if (*n_out == more) {
             digits++;
@@ -330,7 +331,9 @@ bool search_vector_of(arena *a, const query_value *v, double **numbers_out, size
         if (!doc_walk_next(&w, &e) || !doc_is_number(e.type)) {
             return false;
         }
-        numbers[*n_out] = value_of_element(&e).number;
+        numbers[*n_out] = e.type == BSON_TYPE_INT32   ? doc_load_i32(e.value.p)
+                          : e.type == BSON_TYPE_INT64 ? (double)doc_load_i64(e.value.p)
+                                                      : doc_load_double(e.value.p);
     }
     return *n_out > 0;
 }

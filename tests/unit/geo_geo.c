@@ -12,8 +12,8 @@
 
 #include "base/random.h"
 #include "doc/json.h"
+#include "geo/geojson.h"
 #include "query/function.h"
-#include "query/geojson.h"
 
 static arena memory;
 static uint64_t steps;
@@ -58,7 +58,7 @@ static geo_shape shape(const char *coordinates) {
     query_value v = shape_value(coordinates);
     geo_shape s;
     slice reason;
-    if (!geojson_read(&memory, &v, &s, &reason)) {
+    if (!geojson_read(&memory, v.bytes, &s, &reason)) {
         fail_msg("%s: %.*s", coordinates, (int)reason.n, reason.p);
     }
     return s;

@@ -1,6 +1,8 @@
-#include "query/geojson.h"
+#include "geo/geojson.h"
 
 #include <math.h>
+
+#include "doc/path.h"
 
 typedef struct reader {
     arena *arena;
@@ -15,22 +17,56 @@ static bool fail(reader *r, slice reason) {
 
 /* ---- positions ---- */
 
-static bool read_position(reader *r, const query_value *v, geo_point *point_out) {
-    query_value longitude = value_element(v, 0), latitude = value_element(v, 1);
-    size_t n = value_length(v);
-    if (v->type != TYPE_ARRAY || n < 2 || n > 4 || longitude.type != TYPE_NUMBER || latitude.type != TYPE_NUMBER) {
+static bool is_array(const doc_element *e) {
+    return e->type == BSON_TYPE_ARRAY;
+}
+
+static size_t length_of(const doc_element *array) {
+    doc_walk w;
+    doc_element e;
+    size_t n = 0;
+    for (bool more = doc_walk_init(&w, array->value); more && doc_walk_next(&w, &e);) {
+        n++;
+    }
+    return n;
+}
+
+static bool number_of(const doc_element *e, double *number_out) {
+    *number_out = e->type == BSON_TYPE_INT32    ? doc_load_i32(e->value.p)
+                  : e->type == BSON_TYPE_INT64  ? (double)doc_load_i64(e->value.p)
+                  : e->type == BSON_TYPE_DOUBLE ? doc_load_double(e->value.p)
+                                                : 0;
+    return doc_is_number(e->type);
+}
+
+/* Longitude and latitude; what may follow them is not looked at. */
+static bool two_numbers(const doc_element *v, double *longitude, double *latitude) {
+    doc_walk w;
+    doc_element e;
+    size_t n = 0;
+    bool numbers = is_array(v) && doc_walk_init(&w, v->value);
+    while (numbers && n < 5 && doc_walk_next(&w, &e)) {
+        numbers = n > 1 || number_of(&e, n == 0 ? longitude : latitude);
+        n++;
+    }
+    return numbers && n >= 2 && n <= 4;
+}
+
+static bool read_position(reader *r, const doc_element *v, geo_point *point_out) {
+    double longitude, latitude;
+    if (!two_numbers(v, &longitude, &latitude)) {
         return fail(r, SLICE_LIT("A position must be an array of two to four numbers, longitude and latitude first."));
     }
-    if (!(fabs(latitude.number) <= 90)) {
+    if (!(fabs(latitude) <= 90)) {
         return fail(r, SLICE_LIT("Latitude values must be between -90 and 90 degrees."));
     }
-    if (!(fabs(longitude.number) <= 180)) {
+    if (!(fabs(longitude) <= 180)) {
         return fail(r, SLICE_LIT("Longitude values must be between -180 and 180 degrees."));
     }
     if (++r->points_n > GEOJSON_POINTS_MAX) {
         return fail(r, SLICE_LIT("The shape has more points than are supported."));
     }
-    *point_out = geo_point_at(longitude.number, latitude.number);
+    *point_out = geo_point_at(longitude, latitude);
     return true;
 }
 
@@ -39,8 +75,8 @@ static bool same(const geo_point *a, const geo_point *b) {
 }
 
 /* Positions, those that repeat the one before left out. */
-static bool read_positions(reader *r, const query_value *v, geo_ring *ring_out) {
-    size_t n = v->type == TYPE_ARRAY ? value_length(v) : 0;
+static bool read_positions(reader *r, const doc_element *v, geo_ring *ring_out) {
+    size_t n = is_array(v) ? length_of(v) : 0;
     if (n > GEOJSON_POINTS_MAX + 1) {
         return fail(r, SLICE_LIT("The shape has more points than are supported."));
     }
@@ -48,9 +84,8 @@ static bool read_positions(reader *r, const query_value *v, geo_ring *ring_out) 
     doc_walk w;
     doc_element e;
     *ring_out = (geo_ring){.points = points};
-    for (doc_walk_init(&w, v->bytes); n && doc_walk_next(&w, &e);) {
-        query_value position = value_of_element(&e);
-        if (!read_position(r, &position, &points[ring_out->n])) {
+    for (bool more = n && doc_walk_init(&w, v->value); more && doc_walk_next(&w, &e);) {
+        if (!read_position(r, &e, &points[ring_out->n])) {
             return false;
         }
         ring_out->n += ring_out->n == 0 || !same(&points[ring_out->n], &points[ring_out->n - 1]);
@@ -60,14 +95,14 @@ static bool read_positions(reader *r, const query_value *v, geo_ring *ring_out) 
 
 /* ---- shapes ---- */
 
-static bool read_point(reader *r, const query_value *coordinates, geo_shape *shape) {
+static bool read_point(reader *r, const doc_element *coordinates, geo_shape *shape) {
     geo_point *point = arena_alloc(r->arena, sizeof *point);
     shape->kind = GEO_POINT;
     shape->line = (geo_ring){.points = point, .n = 1};
     return read_position(r, coordinates, point);
 }
 
-static bool read_line(reader *r, const query_value *coordinates, geo_shape *shape) {
+static bool read_line(reader *r, const doc_element *coordinates, geo_shape *shape) {
     shape->kind = GEO_LINE;
     if (!read_positions(r, coordinates, &shape->line)) {
         return false;
@@ -85,7 +120,7 @@ static bool fail_ring(reader *r, size_t number, const char *what, const char *ru
     return fail(r, arena_printf(r->arena, "The Polygon input is not valid because the %s number %zu %s", what, number, rule));
 }
 
-static bool read_ring(reader *r, const query_value *v, size_t number, geo_ring *ring) {
+static bool read_ring(reader *r, const doc_element *v, size_t number, geo_ring *ring) {
     if (!read_positions(r, v, ring)) {
         return false;
     }
@@ -114,19 +149,18 @@ static void turn_around(arena *a, geo_ring *ring) {
     geo_make_edges(a, ring, true);
 }
 
-static bool read_polygon(reader *r, const query_value *coordinates, geo_polygon *polygon) {
+static bool read_polygon(reader *r, const doc_element *coordinates, geo_polygon *polygon) {
     doc_walk w;
     doc_element e;
-    size_t n = coordinates->type == TYPE_ARRAY ? value_length(coordinates) : 0;
+    size_t n = is_array(coordinates) ? length_of(coordinates) : 0;
     if (n == 0 || n > GEOJSON_POINTS_MAX) {
         return fail(r, SLICE_LIT("The Polygon input is not valid because it has no ring, or too many."));
     }
     polygon->rings = arena_array(r->arena, geo_ring, n);
     polygon->n = 0;
-    for (doc_walk_init(&w, coordinates->bytes); doc_walk_next(&w, &e);) {
-        query_value each = value_of_element(&e);
+    for (bool more = doc_walk_init(&w, coordinates->value); more && doc_walk_next(&w, &e);) {
         geo_ring *ring = &polygon->rings[polygon->n++];
-        if (!read_ring(r, &each, polygon->n, ring)) {
+        if (!read_ring(r, &e, polygon->n, ring)) {
             return false;
         }
         if (polygon->n > 1 && geo_ring_area(ring) < 255e12) { /* half of the earth */
@@ -136,25 +170,24 @@ static bool read_polygon(reader *r, const query_value *coordinates, geo_polygon 
     return true;
 }
 
-static bool read_one_polygon(reader *r, const query_value *coordinates, geo_shape *shape) {
+static bool read_one_polygon(reader *r, const doc_element *coordinates, geo_shape *shape) {
     shape->kind = GEO_POLYGON;
     shape->polygons = arena_new(r->arena, geo_polygon);
     shape->polygons_n = 1;
     return read_polygon(r, coordinates, shape->polygons);
 }
 
-static bool read_many_polygons(reader *r, const query_value *coordinates, geo_shape *shape) {
+static bool read_many_polygons(reader *r, const doc_element *coordinates, geo_shape *shape) {
     doc_walk w;
     doc_element e;
-    size_t n = coordinates->type == TYPE_ARRAY ? value_length(coordinates) : 0;
-    if (coordinates->type != TYPE_ARRAY || n > GEOJSON_POINTS_MAX) {
+    size_t n = is_array(coordinates) ? length_of(coordinates) : 0;
+    if (!is_array(coordinates) || n > GEOJSON_POINTS_MAX) {
         return fail(r, SLICE_LIT("The MultiPolygon input is not valid because its coordinates are no array, or too many."));
     }
     shape->kind = GEO_POLYGON;
     shape->polygons = arena_array(r->arena, geo_polygon, n + 1);
-    for (doc_walk_init(&w, coordinates->bytes); doc_walk_next(&w, &e);) {
-        query_value each = value_of_element(&e);
-        if (!read_polygon(r, &each, &shape->polygons[shape->polygons_n++])) {
+    for (bool more = doc_walk_init(&w, coordinates->value); more && doc_walk_next(&w, &e);) {
+        if (!read_polygon(r, &e, &shape->polygons[shape->polygons_n++])) {
             return false;
         }
     }
@@ -163,7 +196,7 @@ static bool read_many_polygons(reader *r, const query_value *coordinates, geo_sh
 
 static const struct {
     slice name;
-    bool (*read)(reader *r, const query_value *coordinates, geo_shape *shape);
+    bool (*read)(reader *r, const doc_element *coordinates, geo_shape *shape);
 } types[] = {
     {{"Point", 5}, read_point},
     {{"LineString", 10}, read_line},
@@ -171,20 +204,24 @@ static const struct {
     {{"MultiPolygon", 12}, read_many_polygons},
 };
 
-static bool read_shape(reader *r, const query_value *v, geo_shape *shape) {
-    query_value type = value_member(r->arena, v, SLICE_LIT("type")), coordinates = value_member(r->arena, v, SLICE_LIT("coordinates"));
-    for (size_t i = 0; i < sizeof types / sizeof *types && type.type == TYPE_STRING; i++) {
-        if (slice_eq(type.bytes, types[i].name)) {
+static bool read_shape(reader *r, slice object, geo_shape *shape) {
+    doc_element type, coordinates;
+    bool typed = doc_find_member(object, SLICE_LIT("type"), &type) && type.type == BSON_TYPE_UTF8;
+    if (!doc_find_member(object, SLICE_LIT("coordinates"), &coordinates)) {
+        coordinates = (doc_element){.type = BSON_TYPE_EOD};
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types && typed; i++) {
+        if (slice_eq(doc_element_text(&type), types[i].name)) {
             return types[i].read(r, &coordinates, shape);
         }
     }
     return fail(r, SLICE_LIT("The input is not a GeoJSON object of type Point, LineString, Polygon or MultiPolygon."));
 }
 
-bool geojson_read(arena *a, const query_value *v, geo_shape *shape_out, slice *reason_out) {
+bool geojson_read(arena *a, slice object, geo_shape *shape_out, slice *reason_out) {
     reader r = {.arena = a};
     *shape_out = (geo_shape){0};
-    bool valid = read_shape(&r, v, shape_out);
+    bool valid = read_shape(&r, object, shape_out);
     shape_out->points_n = r.points_n;
     *reason_out = r.reason;
     return valid;

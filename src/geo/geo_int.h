@@ -1,9 +1,9 @@
-/* geo_int.h — within query/: vectors, and what geo.c and geo_topology.c share. */
+/* geo_int.h — within geo/: vectors, and what geo.c and geo_topology.c share. */
 #pragma once
 
 #include <math.h>
 
-#include "query/geo.h"
+#include "geo/geo.h"
 
 #define GEO_TOLERANCE 1e-12 /* of the earth's radius: some micrometres. What is nearer touches. */
 

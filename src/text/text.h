@@ -1,4 +1,4 @@
-/* text.h — within query/: strings as the string functions see them.
+/* text.h — strings as the string functions of queries see them.
  *
  * Strings are UTF-8. Positions and lengths count UTF-16 code units, as the service's SDKs and its hash of partition keys do: a character
  * beyond U+FFFF counts two. Where a function cuts such a character in half, the half becomes U+FFFD, as a lone surrogate does everywhere.

@@ -1,5 +1,5 @@
 /* geo.c — points, edges, lengths and areas. */
-#include "query/geo_int.h"
+#include "geo/geo_int.h"
 
 static const double EQUATOR = 6378137, FLATTENING = 1 / 298.257223563;
 

@@ -1,11 +1,11 @@
-/* search.h — full text and vectors: words, scores, distances. For functions_search.c, and for what ranks and indexes.
+/* search.h — full text and vectors: words, scores, distances. For the functions of queries, and for what ranks and indexes.
  *
  * A text is a row of terms: runs of letters, marks and digits (an apostrophe inside a word belongs to it), without case, reduced to their
  * stems by the language's Snowball stemmer. In English the most usual words are left out. A phrase is found where its terms stand side by
  * side, words left out not counting. Any thread. */
 #pragma once
 
-#include "query/value.h"
+#include "base/arena.h"
 
 typedef enum search_language {
     SEARCH_ENGLISH,
@@ -47,9 +47,6 @@ typedef struct search_phrase {
 /* False: it has more than SEARCH_PHRASE_MAX words. */
 bool search_phrase_of(arena *a, search_language language, slice text, unsigned distance, search_phrase *phrase_out);
 
-/* The same from a value: a string, or {"term": string, "distance": number of letters that may differ}. */
-bool search_phrase_of_value(arena *a, search_language language, const query_value *v, search_phrase *phrase_out);
-
 /* How often each phrase is in a text, and how many terms that has. `steps` is counted down and may be NULL. */
 void search_count(arena *a, search_language language, slice text, const search_phrase *phrases, size_t n, uint32_t *counts_out,
                   uint32_t *length_out, uint64_t *steps);
@@ -74,8 +71,8 @@ typedef enum search_distance { SEARCH_COSINE, SEARCH_DOT_PRODUCT, SEARCH_EUCLIDE
 
 bool search_distance_named(slice name, search_distance *distance_out); /* cosine, dotproduct, euclidean; any case */
 
-/* The numbers of an array; false: there is something else in it, or nothing. */
-bool search_vector_of(arena *a, const query_value *v, double **numbers_out, size_t *n_out);
+/* The numbers of an array (a BSON document, any bytes); false: there is something else in it, or nothing. */
+bool search_vector_of(arena *a, slice array, double **numbers_out, size_t *n_out);
 
 /* Cosine and dot product grow with likeness, euclidean shrinks. NaN: there is no direction to compare. */
 double search_distance_between(search_distance kind, const double *a, const double *b, size_t n);

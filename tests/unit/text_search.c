@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-#include "query/search.h"
+#include "base/buf.h"
+#include "text/search.h"
 
 static arena memory;
 

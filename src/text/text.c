@@ -1,4 +1,4 @@
-#include "query/text.h"
+#include "text/text.h"
 
 #include <unicase.h>
 

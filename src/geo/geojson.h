@@ -1,0 +1,12 @@
+/* geojson.h — GeoJSON objects to shapes: Point, LineString, Polygon, MultiPolygon, by RFC 7946 and the service's limits. */
+#pragma once
+
+#include "doc/walk.h"
+#include "geo/geo.h"
+
+enum { GEOJSON_POINTS_MAX = 4096 };
+
+/* `object` is a BSON document, any bytes. False: not valid, and `reason_out` says why (static, or in the arena). Holes are turned so that
+ * their outside is at the left, however they are written. Whether rings cross themselves is not looked at here: geojson_check does. */
+bool geojson_read(arena *a, slice object, geo_shape *shape_out, slice *reason_out);
+bool geojson_check(arena *a, const geo_shape *shape, slice *reason_out, uint64_t *steps);

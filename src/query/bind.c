@@ -219,6 +219,28 @@ static void bind_setting(binder *b, query_expr *e) {
                                             : (uint8_t)query_schema_language(&b->query->schema, steps + n, steps_n);
 }
 
+/* {"searchListSizeMultiplier": 1 to 100}: it is about an index, and its bounds are the service's. */
+static err check_vector_options(binder *b, const query_expr *e) {
+    const query_expr *options = query_function_setting_of(e->function) == SETTING_DISTANCE && e->items_n > 3 ? e->items[3] : NULL;
+    for (size_t i = 0; options && options->kind == EXPR_OBJECT && i < options->items_n; i++) {
+        const query_expr *value = options->items[i];
+        bool minus = value->kind == EXPR_UNARY && value->op == OP_MINUS;
+        value = minus ? value->items[0] : value;
+        if (!slice_eq(options->names[i], SLICE_LIT("searchListSizeMultiplier")) || value->kind != EXPR_LITERAL ||
+            value->value.type != TYPE_NUMBER) {
+            continue;
+        }
+        double number = minus ? -value->value.number : value->value.number;
+        if (number < 1 || number > 100) {
+            return query_fail(b->op, at(b, options->span), "SC2213",
+                              "The 'searchListSizeMultiplier' value %g specified in the VectorDistance function is outside the supported "
+                              "range. The value must be between 1 and 100.",
+                              number);
+        }
+    }
+    return OK;
+}
+
 static err bind_call(binder *b, query_expr *e) {
     e->aggregate = -1;
     if (e->udf) {
@@ -240,7 +262,23 @@ static err bind_call(binder *b, query_expr *e) {
     e->prepared = arena_new(b->arena, const void *);
     TRY(bind_items(b, e));
     bind_setting(b, e);
-    return OK;
+    return check_vector_options(b, e);
+}
+
+static bool names_something(const query_expr *e) {
+    bool found = e->kind == EXPR_NAME || e->select;
+    for (size_t i = 0; i < e->items_n && !found; i++) {
+        found = names_something(e->items[i]);
+    }
+    return found;
+}
+
+/* Which element or member is meant must be known before there are rows. */
+static err check_index(binder *b, const query_expr *e) {
+    if (!names_something(e->items[1])) {
+        return OK;
+    }
+    return query_fail(b->op, at(b, e->span), "SC2990", "The specified query includes 'member indexer' which is currently not supported.");
 }
 
 static err bind_expr(binder *b, query_expr *e) {
@@ -255,6 +293,9 @@ static err bind_expr(binder *b, query_expr *e) {
     case EXPR_MEMBER:
         TRY(bind_expr(b, e->items[0]));
         return bind_member(b, e);
+    case EXPR_INDEX:
+        TRY(bind_items(b, e));
+        return check_index(b, e);
     case EXPR_LIKE:
         e->prepared = arena_new(b->arena, const void *);
         return bind_items(b, e);
@@ -513,7 +554,7 @@ static bool is_score_order(const binder *b, query_order *order) {
 }
 
 /* ORDER BY takes paths of the item, and VectorDistance. */
-static err check_order(binder *b, const query_select *s, query_order *order) {
+static err check_order(binder *b, const query_select *s, query_order *order, bool *correlated_out) {
     const query_expr *e = order->expr;
     if (is_score_order(b, order)) {
         return OK;
@@ -521,12 +562,11 @@ static err check_order(binder *b, const query_select *s, query_order *order) {
     while (e->kind == EXPR_MEMBER || (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL)) {
         e = e->items[0];
     }
-    if (e->kind != EXPR_NAME || s->sources[0].kind == SOURCE_SUBQUERY) {
+    const query_source *source = e->kind == EXPR_NAME && e->slot >= s->first_slot ? &s->sources[e->slot - s->first_slot] : NULL;
+    if (!source || source->kind == SOURCE_SUBQUERY || s->sources[0].kind == SOURCE_SUBQUERY) {
         return unsupported_order(b);
     }
-    if (e->slot != s->first_slot || s->sources[0].kind == SOURCE_ITEMS) {
-        return op_fail(b->op, E_BAD_QUERY, "{\"Errors\":[\"Order-by over correlated collections is not supported.\"]}");
-    }
+    *correlated_out |= e->slot != s->first_slot || source->kind == SOURCE_ITEMS;
     return OK;
 }
 
@@ -534,41 +574,79 @@ static bool is_score(const query_expr *e) {
     return is_called(e, "FullTextScore") || is_called(e, "VectorDistance");
 }
 
-static err check_ranked(binder *b, const query_expr *e) {
-    bool good = is_score(e);
-    if (e->kind == EXPR_CALL && slice_eq_nocase(e->name, SLICE_LIT("RRF"))) {
-        size_t scores = 0;
-        for (size_t i = 0; i < e->items_n; i++) {
-            scores += is_score(e->items[i]);
-        }
-        good = scores >= 2;
+static query_span order_clause(const binder *b, const query_select *s) {
+    return clause_from(b, "ORDER", s->order[0].expr->span.start, s->order[s->order_n - 1].expr->span.end);
+}
+
+static bool is_weight(const query_expr *e) {
+    e = e->kind == EXPR_UNARY && e->op == OP_MINUS ? e->items[0] : e;
+    return e->kind == EXPR_LITERAL && e->value.type == TYPE_NUMBER;
+}
+
+/* The last argument of RRF may be weights: as many numbers as scores. */
+static bool are_weights(const query_expr *e, size_t scores) {
+    bool good = e->kind == EXPR_ARRAY && e->items_n == scores;
+    for (size_t i = 0; good && i < scores; i++) {
+        good = is_weight(e->items[i]);
     }
-    return good ? OK
-                : query_fail(b->op, at(b, e->span), "SC2221",
-                             "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.");
+    return good;
+}
+
+static err check_ranked(binder *b, const query_select *s, const query_expr *e) {
+    bool fused = is_called(e, "RRF");
+    size_t scores = fused ? 0 : is_score(e);
+    while (fused && scores < e->items_n && is_score(e->items[scores])) {
+        scores++;
+    }
+    if (scores < (fused ? 2 : 1) || (fused && scores + 1 < e->items_n)) {
+        return query_fail(b->op, order_clause(b, s), "SC2221",
+                          "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.");
+    }
+    if (scores > QUERY_SCORES_MAX || (fused && scores < e->items_n && !are_weights(e->items[scores], scores))) {
+        return query_fail(
+            b->op, order_clause(b, s), "SC2229",
+            "The last parameter of the RRF function is an optional array of weights. When present, it must be a literal array "
+            "of numbers, one for each of the component scores used for the RRF function. The length of this array must be the "
+            "same as the number of the component scores.");
+    }
+    return OK;
+}
+
+/* What ORDER BY RANK does not go with. */
+static err check_rank_clauses(binder *b, const query_select *s) {
+    if (s->sources_n > 1) {
+        query_span all = {s->sources[0].span.start, s->sources[s->sources_n - 1].span.end};
+        return query_fail(b->op, at(b, all), "SC2224", "The JOIN operator is not allowed with the ORDER BY RANK clause.");
+    }
+    if (s->sources_n && s->sources[0].kind == SOURCE_SUBQUERY) {
+        return query_fail(b->op, at(b, s->sources[0].span), "SC2225",
+                          "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause.");
+    }
+    if (s->sources_n == 0 || s->aggregates_n || s->group_n || s->distinct) {
+        return query_fail(b->op, order_clause(b, s), "SC2221", "The ORDER BY RANK clause is allowed over items alone.");
+    }
+    return OK;
 }
 
 static err bind_order(binder *b, query_select *s) {
-    if (s->order_by_rank && s->sources_n > 1) {
-        return query_fail(b->op, at(b, s->sources[0].span), "SC2224", "The JOIN operator is not allowed with the ORDER BY RANK clause.");
-    }
-    if (s->order_by_rank && (s->sources_n == 0 || s->sources[0].kind == SOURCE_SUBQUERY || s->aggregates_n || s->group_n || s->distinct)) {
-        return query_fail(b->op, at(b, s->order[0].expr->span), "SC2221", "The ORDER BY RANK clause is allowed over items alone.");
+    bool correlated = false;
+    if (s->order_by_rank) {
+        TRY(check_rank_clauses(b, s));
     }
     for (size_t i = 0; i < s->order_n; i++) {
         query_expr *e = s->order[i].expr;
         if (s->order_by_rank) {
-            TRY(check_ranked(b, e));
+            TRY(check_ranked(b, s, e));
         }
         b->ranks = s->order_by_rank;
         TRY(bind_expr(b, e));
         b->ranks = false;
         if (!s->order_by_rank) {
-            TRY(check_order(b, s, &s->order[i]));
+            TRY(check_order(b, s, &s->order[i], &correlated));
         }
         s->order[i].descending |= s->order_by_rank;
     }
-    return OK;
+    return correlated ? op_fail(b->op, E_BAD_QUERY, "{\"Errors\":[\"Order-by over correlated collections is not supported.\"]}") : OK;
 }
 
 static err bind_rest(binder *b, query_select *s) {

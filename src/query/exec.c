@@ -573,7 +573,7 @@ static void drop_given(exec *x) {
 static err run_ranked(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
-    TRY(query_rank_new(p->op, &x->keep, p->query, &x->rank));
+    x->rank = query_rank_new(&x->keep, x->select);
     TRY(count_items(x));
     x->on_row = rank_row;
     TRY(read_items(x, &all, SIZE_MAX, false));

@@ -14,7 +14,7 @@ enum { COMPONENT_ROWS_LEAST = 120 };
 typedef struct hybrid {
     const query *query;
     const query_select *select;
-    query_rank_part parts[QUERY_RANK_PARTS_MAX];
+    query_rank_part parts[QUERY_SCORES_MAX];
     size_t n;
     bool weighted;
     bool scored;    /* components come with the scores of all, which one alone does without if the client can */
@@ -23,10 +23,9 @@ typedef struct hybrid {
 } hybrid;
 
 unsigned query_hybrid_features(const query *q) {
-    query_rank_part parts[QUERY_RANK_PARTS_MAX];
-    size_t n;
+    query_rank_part parts[QUERY_SCORES_MAX];
     bool weighted;
-    query_rank_parts(q, parts, &n, &weighted);
+    query_rank_parts(q->select, parts, &weighted);
     return FEATURE_HYBRID_SEARCH | (weighted ? FEATURE_WEIGHTED_RANK_FUSION : 0);
 }
 
@@ -221,11 +220,9 @@ static void add_info(buf *out, const hybrid *h) {
     buf_addf(out, ",\"requiresGlobalStatistics\":%s},", texts ? "true" : "false");
 }
 
-err query_hybrid_write(op *o, const query *q, unsigned supported, buf *out) {
+void query_hybrid_write(const query *q, unsigned supported, buf *out) {
     hybrid h = {.query = q, .select = q->select, .rows = q->top >= 0 ? q->top : q->limit};
-    if (!query_rank_parts(q, h.parts, &h.n, &h.weighted)) {
-        return query_rank_bad_weights(o);
-    }
+    h.n = query_rank_parts(q->select, h.parts, &h.weighted);
     h.scored = h.n > 1 || !(supported & FEATURE_HYBRID_SEARCH_SKIP_ORDER_BY_REWRITE);
     h.rewritten = h.n == 1 || !(supported & FEATURE_HYBRID_SEARCH_SKIP_ORDER_BY_REWRITE);
     if (h.rows >= 0) {
@@ -233,5 +230,4 @@ err query_hybrid_write(op *o, const query *q, unsigned supported, buf *out) {
         h.rows = h.rows < COMPONENT_ROWS_LEAST ? COMPONENT_ROWS_LEAST : h.rows;
     }
     add_info(out, &h);
-    return OK;
 }

@@ -445,7 +445,7 @@ err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key
     TRY(check_features(o, query_features_needed(q), supported));
     TRY(check_compositions(o, s));
     if (s->order_by_rank) {
-        TRY(query_hybrid_write(o, q, supported, out));
+        query_hybrid_write(q, supported, out);
         add_ranges(out, a, q, key);
         buf_add_byte(out, '}');
         return OK;

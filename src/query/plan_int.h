@@ -13,4 +13,4 @@ void query__payload(buf *out, const query_select *s);
 unsigned query_hybrid_features(const query *q);
 
 /* The plan up to its ranges: {"partitionedQueryExecutionInfoVersion":2,"hybridSearchQueryInfo":{…}, */
-MUST_CHECK err query_hybrid_write(op *o, const query *q, unsigned supported, buf *out);
+void query_hybrid_write(const query *q, unsigned supported, buf *out);

@@ -17,7 +17,7 @@ typedef struct part {
 
 struct query_rank {
     arena *keep;
-    part parts[QUERY_RANK_PARTS_MAX];
+    part parts[QUERY_SCORES_MAX];
     size_t n;
     bool fused;
 };
@@ -28,54 +28,36 @@ static bool is_call(const query_expr *e, const char *name) {
     return e->kind == EXPR_CALL && slice_eq_nocase(e->name, slice_str(name));
 }
 
-static bool weight_of(const query *q, const query_expr *list, size_t i, double *weight_out) {
-    query_value v = value_undefined();
-    if (list->kind == EXPR_ARRAY && i < list->items_n) {
-        const query_expr *e = list->items[i];
-        bool minus = e->kind == EXPR_UNARY && e->op == OP_MINUS;
-        e = minus ? e->items[0] : e;
-        v = e->kind == EXPR_LITERAL ? e->value : v;
-        v.number = minus ? -v.number : v.number;
-    } else if (list->kind == EXPR_PARAMETER && list->slot >= 0) {
-        v = value_element(&q->parameters[list->slot].value, (int64_t)i);
-    }
-    *weight_out = v.number;
-    return v.type == TYPE_NUMBER;
+/* Binding saw to it that it is a number. */
+static double weight_of(const query_expr *e) {
+    return e->kind == EXPR_UNARY ? -e->items[0]->value.number : e->value.number;
 }
 
-bool query_rank_parts(const query *q, query_rank_part parts_out[QUERY_RANK_PARTS_MAX], size_t *n_out, bool *weighted_out) {
-    query_expr *first = q->select->order[0].expr;
-    bool fused = is_call(first, "RRF"), good = true;
+size_t query_rank_parts(const query_select *s, query_rank_part parts_out[QUERY_SCORES_MAX], bool *weighted_out) {
+    query_expr *first = s->order[0].expr;
+    bool fused = is_call(first, "RRF");
     query_expr *const *calls = fused ? first->items : &first;
     size_t n = fused ? first->items_n : 1;
-    *weighted_out = fused && n && calls[n - 1]->kind != EXPR_CALL;
+    *weighted_out = calls[n - 1]->kind == EXPR_ARRAY;
     n -= *weighted_out;
-    *n_out = n < QUERY_RANK_PARTS_MAX ? n : QUERY_RANK_PARTS_MAX;
-    for (size_t i = 0; i < *n_out; i++) {
-        parts_out[i] = (query_rank_part){.call = calls[i], .weight = 1, .text = is_call(calls[i], "FullTextScore")};
-        good = good && (!*weighted_out || weight_of(q, calls[n], i, &parts_out[i].weight));
+    for (size_t i = 0; i < n; i++) {
+        double weight = *weighted_out ? weight_of(calls[n]->items[i]) : 1;
+        parts_out[i] = (query_rank_part){.call = calls[i], .weight = weight, .text = is_call(calls[i], "FullTextScore")};
     }
-    return good && n == *n_out;
+    return n;
 }
 
-err query_rank_bad_weights(op *o) {
-    return op_fail(o, E_BAD_QUERY, "{\"Errors\":[\"The weights of RRF must be as many numbers as it has scores, %d at most.\"]}",
-                   QUERY_RANK_PARTS_MAX);
-}
-
-err query_rank_new(op *o, arena *keep, const query *q, query_rank **rank_out) {
-    query_rank_part parts[QUERY_RANK_PARTS_MAX];
+query_rank *query_rank_new(arena *keep, const query_select *s) {
+    query_rank_part parts[QUERY_SCORES_MAX];
     bool weighted;
-    query_rank *k = *rank_out = arena_new(keep, query_rank);
+    query_rank *k = arena_new(keep, query_rank);
     k->keep = keep;
-    if (!query_rank_parts(q, parts, &k->n, &weighted)) {
-        return query_rank_bad_weights(o);
-    }
-    k->fused = is_call(q->select->order[0].expr, "RRF");
+    k->n = query_rank_parts(s, parts, &weighted);
+    k->fused = is_call(s->order[0].expr, "RRF");
     for (size_t i = 0; i < k->n; i++) {
         k->parts[i].of = parts[i];
     }
-    return OK;
+    return k;
 }
 
 /* ---- texts ---- */

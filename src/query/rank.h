@@ -7,23 +7,18 @@
 
 #include "query/eval.h"
 
-enum { QUERY_RANK_PARTS_MAX = 32 };
-
 typedef struct query_rank query_rank;
 
-/* The calls that an ORDER BY RANK is made of, and their weights: the one, or those of RRF. Without weights all are 1. False: a weight is no
- * number, or there are not as many as calls. */
+/* The calls that an ORDER BY RANK is made of, and their weights: the one, or those of RRF. Without weights all are 1. */
 typedef struct query_rank_part {
     const query_expr *call;
     double weight; /* below 0: the worst is best */
     bool text;     /* FullTextScore */
 } query_rank_part;
-bool query_rank_parts(const query *q, query_rank_part parts_out[QUERY_RANK_PARTS_MAX], size_t *n_out, bool *weighted_out);
-
-err query_rank_bad_weights(op *o); /* E_BAD_QUERY: its sentence */
+size_t query_rank_parts(const query_select *s, query_rank_part parts_out[QUERY_SCORES_MAX], bool *weighted_out);
 
 /* Of a query with ORDER BY RANK. Everything is kept in `keep`. */
-MUST_CHECK err query_rank_new(op *o, arena *keep, const query *q, query_rank **rank_out);
+query_rank *query_rank_new(arena *keep, const query_select *s);
 
 bool query_rank_counts(const query_rank *k);           /* items are to be counted before there are scores */
 void query_rank_count(query_rank *k, query_runner *r); /* the item that the slots are set to */

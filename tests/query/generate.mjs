@@ -2,8 +2,8 @@
 // the type that is wanted there, most of the time.
 //
 // A node of an expression is a list of texts and nodes; a query is an object of clauses. So a failure can be made smaller (shrinks()).
-// Left out on purpose, since there is nothing to compare: RAND, the current time, division by what may be zero, order among ties, and what
-// LANGUAGE.md calls undecided.
+// Left out on purpose, since there is nothing to compare: RAND, the current time, division by what may be zero, and what LANGUAGE.md calls
+// undecided. Ties of ORDER BY come in the order of creation (docs: the order contract); over several ranges there are none.
 
 export class Random {
   constructor(seed) {
@@ -79,6 +79,19 @@ export function makeItems(r) {
     return item;
   });
 }
+
+// The container that the items are in: ORDER BY over two properties needs a composite index.
+export const container = {
+  indexingPolicy: {
+    includedPaths: [{ path: "/*" }],
+    excludedPaths: [{ path: '/"_etag"/?' }],
+    compositeIndexes: [
+      [{ path: "/t", order: "ascending" }, { path: "/m", order: "ascending" }],
+      [{ path: "/b", order: "ascending" }, { path: "/n", order: "descending" }],
+      [{ path: "/t", order: "ascending" }, { path: "/s", order: "descending" }, { path: "/n", order: "ascending" }],
+    ],
+  },
+};
 
 // A value of its own for each item, of several types.
 function unique(i) {
@@ -236,6 +249,11 @@ function inList(m, scope, depth) {
   return node("(", m.of("any", scope, depth), m.r.chance(0.3) ? " NOT" : "", " IN (", ...items, literal(scalar(m.r)), "))");
 }
 
+function escaped(m, scope, depth) {
+  const wanted = JSON.stringify(m.r.pick(["100!%", "a!_b", "%!%", "!!%", "_!_%"]));
+  return node("(", m.of("string", scope, depth), m.r.chance(0.3) ? " NOT" : "", ` LIKE ${wanted} ESCAPE "!")`);
+}
+
 const keyedRows = (m, name, inner, depth) => node("", m.of("any", inner, depth - 1), " AS k, ", m.of("number", inner, depth - 1), " AS n");
 
 const grammar = {
@@ -279,7 +297,9 @@ const grammar = {
     ...["ARRAY", "BOOL", "DEFINED", "FINITE_NUMBER", "INTEGER", "NULL", "NUMBER", "OBJECT", "PRIMITIVE", "STRING", "DATETIME"].map((name) => call(`IS_${name}`, "any")),
     ...["CONTAINS", "STARTSWITH", "ENDSWITH", "STRINGEQUALS"].flatMap((name) => [call(name, "string", "string"), call(name, "string", "string", (r) => String(r.chance(0.5)))]),
     call("REGEXMATCH", "string", expression), call("ContainsAnyCi", "string", "string", "string"), call("ContainsAllCs", "string", "string", "string"),
-    infix("string", "LIKE", pattern), infix("string", "NOT LIKE", pattern),
+    infix("string", "LIKE", pattern), infix("string", "NOT LIKE", pattern), infix("any", "LIKE", pattern), escaped,
+    ...["AND", "OR"].map((operator) => infix("any", operator, "any")), (m, scope, depth) => node("(NOT ", m.of("any", scope, depth), ")"),
+    ...["=", "!=", "<", ">="].map((operator) => infix(() => "undefined", operator, "any")), infix("any", "=", () => "null"),
     between, inList,
     call("ARRAY_CONTAINS", "numbers", "number"), call("ARRAY_CONTAINS", "strings", "string"),
     call("ARRAY_CONTAINS", "objects", (r) => `{"n": ${r.pick(wholes)}}`, () => "true"),
@@ -320,10 +340,12 @@ const grammar = {
 
 // ---- queries ----
 
-export function makeQuery(r) {
+// ranges: it is for several, so there are no ties and no subqueries in FROM that several cannot answer.
+export function makeQuery(r, { ranges = false } = {}) {
   const m = new Maker(r);
   const root = r.pick(["c", "root", "p"]);
-  const query = { root, from: node(root), joins: [], parameters: m.parameters };
+  const query = { root, from: node(root), joins: [], parameters: m.parameters, ranges };
+  if (!ranges && r.chance(0.12)) return gathered(m, query);
   let scope = [{ name: root, type: "item" }];
   while (r.chance(0.25) && query.joins.length < 2) {
     const { name, source, inner } = m.iteration(scope, 2);
@@ -335,9 +357,50 @@ export function makeQuery(r) {
     query.joins.push(node(" JOIN (SELECT VALUE ", m.of("number", scope, 2), `) ${name}`));
     scope = [...scope, { name, type: "number" }];
   }
+  if (r.chance(0.12)) {
+    const { name: inner, source, where, inner: known } = m.iteration(scope, 3);
+    const name = m.alias();
+    const distinct = r.chance(0.3) ? "DISTINCT " : "";
+    query.joins.push(node(` JOIN (SELECT ${distinct}`, m.of("any", known, 2), " AS n, ", m.of("string", known, 2), ` AS s FROM ${inner} IN `, source, where, `) AS ${name}`));
+    scope = [...scope, { name, type: "element" }];
+  }
   if (r.chance(0.75)) query.where = r.chance(0.4) ? indexable(m, query.root) : m.of("boolean", scope, 1 + r.below(4));
   if (r.chance(0.2)) grouping(m, query, scope);
   else selection(m, query, scope);
+  return query;
+}
+
+// FROM (SELECT …) whose DISTINCT, groups or aggregates reach over all items; sometimes one in the other.
+function gathered(m, query) {
+  const { r } = m;
+  const item = [{ name: query.root, type: "item" }];
+  const where = r.chance(0.5) ? node(" WHERE ", r.chance(0.5) ? indexable(m, query.root) : m.of("boolean", item, 2)) : node("");
+  const kinds = [
+    () => [node("DISTINCT VALUE ", m.of("number", item, 2)), "", "number"],
+    () => [node(`DISTINCT VALUE ${query.root}.t`), "", "string"],
+    () => [node(`${query.root}.t AS s, ${r.pick(aggregateNames)}(`, m.plain("number", item), ") AS n"), ` GROUP BY ${query.root}.t`, "element"],
+    () => [node(`VALUE ${r.pick(aggregateNames)}(`, m.plain("number", item), ")"), "", "number"],
+    () => [node(`DISTINCT ${query.root}.t AS s, ${query.root}.m AS n`), "", "element"],
+  ];
+  const [select, after, type] = r.pick(kinds)();
+  const name = m.alias();
+  query.from = node("(SELECT ", select, ` FROM ${query.root}`, where, after, `) AS ${name}`);
+  if (type === "element" && r.chance(0.3)) {
+    const outer = m.alias();
+    query.from = node("(SELECT DISTINCT VALUE ", m.of("any", [{ name, type }], 1), " FROM ", query.from, `) AS ${outer}`);
+    return overRows(m, query, { name: outer, type: "any" });
+  }
+  return overRows(m, query, { name, type });
+}
+
+function overRows(m, query, row) {
+  const { r } = m;
+  if (r.chance(0.5)) query.where = m.of("boolean", [row], 2);
+  query.unordered = true;
+  query.value = true;
+  const isCounted = r.chance(0.4);
+  if (isCounted) query.group = [];
+  query.columns = [{ expr: isCounted ? node(`${r.pick(aggregateNames)}(`, m.plain("any", [row]), ")") : m.any([row], 2) }];
   return query;
 }
 
@@ -373,7 +436,9 @@ const aggregateNames = ["COUNT", "SUM", "AVG", "MIN", "MAX"];
 
 function grouping(m, query, scope) {
   const { r } = m;
-  const keys = r.chance(0.25) ? [] : [`${query.root}.t`, `${query.root}.b`, `${query.root}.m`, `${query.root}.o.z.x`].filter(() => r.chance(0.35));
+  const at = query.root;
+  const all = [`${at}.t`, `${at}.b`, `${at}.m`, `${at}.o.z.x`, `${at}.v`, `UPPER(${at}.t)`, `(${at}.n > 2)`, `${at}["missing"]`];
+  const keys = r.chance(0.25) ? [] : all.filter(() => r.chance(0.2));
   query.group = keys.map((key) => node(key));
   query.columns = keys.map((key, i) => ({ expr: node(key), alias: `k${i}` }));
   for (let i = 0; i < 1 + r.below(3); i++) query.columns.push({ expr: node(`${r.pick(aggregateNames)}(`, m.plain(r.chance(0.7) ? "number" : "any", scope), ")"), alias: `a${i}` });
@@ -388,11 +453,23 @@ function selection(m, query, scope) {
   if (query.joins.length === 0 && r.chance(0.15)) query.star = true;
   else if (r.chance(0.5)) Object.assign(query, { value: true, columns: [{ expr: m.any(scope, 1 + r.below(4)) }] });
   else query.columns = Array.from({ length: 1 + r.below(3) }, (_, i) => ({ expr: m.any(scope, 1 + r.below(3)), alias: `k${i}` }));
-  const isOrdered = query.joins.length === 0 && !query.distinct && r.chance(0.35);
-  if (isOrdered) query.order = { expr: node(`${query.root}.u`), direction: r.pick(["", " ASC", " DESC"]) };
+  if (!query.distinct && r.chance(0.4)) query.order = ordering(r, query);
+  if (query.distinct && query.joins.length === 0 && !query.star && r.chance(0.3)) {
+    const path = `${query.root}.${r.pick(["t", "m", "v", "n"])}`;
+    Object.assign(query, { value: true, columns: [{ expr: node(path) }], order: node(path, r.pick(["", " DESC"])), unordered: false });
+  }
   if (query.distinct) return;
   if (r.chance(0.15)) query.top = r.below(6);
   else if (r.chance(0.2)) query.offset = [r.below(4), r.below(6)];
+}
+
+// Over ranges by what no two items share; otherwise with ties, which JOINs have anyway, and values of all types.
+function ordering(r, query) {
+  if (query.ranges) return node(`${query.root}.id`, r.pick(["", " ASC", " DESC"]));
+  const at = query.root;
+  const several = [`${at}.t, ${at}.m`, `${at}.t DESC, ${at}.m DESC`, `${at}.b ASC, ${at}.n DESC`, `${at}.b DESC, ${at}.n`, `${at}.t, ${at}.s DESC, ${at}.n ASC`];
+  if (r.chance(0.25)) return node(r.pick(several));
+  return node(`${at}.${r.pick(["u", "t", "m", "n", "v", "o.x", "s", "b", "d", "na", "missing", "_ts"])}`, r.pick(["", " ASC", " DESC"]));
 }
 
 export function text(query) {
@@ -400,7 +477,7 @@ export function text(query) {
   const select = `SELECT ${query.distinct ? "DISTINCT " : ""}${query.top === undefined ? "" : `TOP ${query.top} `}${query.value ? "VALUE " : ""}${columns}`;
   const where = query.where ? ` WHERE ${render(query.where)}` : "";
   const group = query.group?.length ? ` GROUP BY ${query.group.map(render).join(", ")}` : "";
-  const order = query.order ? ` ORDER BY ${render(query.order.expr)}${query.order.direction}` : "";
+  const order = query.order ? ` ORDER BY ${render(query.order)}` : "";
   const offset = query.offset ? ` OFFSET ${query.offset[0]} LIMIT ${query.offset[1]}` : "";
   return `${select} FROM ${render(query.from)}${query.joins.map(render).join("")}${where}${group}${order}${offset}`;
 }

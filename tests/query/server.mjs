@@ -86,10 +86,10 @@ export class Bench {
   }
 
   // The same through @azure/cosmos, which asks for a plan and merges the ranges.
-  async askSdk(given, query, parameters) {
+  async askSdk(given, query, parameters, options) {
     const { id } = await this.container(given);
     this.client ??= await this.#connect();
-    const { resources } = await this.client.database(this.name).container(id).items.query({ query, parameters }).fetchAll();
+    const { resources } = await this.client.database(this.name).container(id).items.query({ query, parameters }, options).fetchAll();
     return { rows: JSON.parse(JSON.stringify(resources.filter((row) => row !== undefined))) }; // without members that the SDK set to undefined
   }
 

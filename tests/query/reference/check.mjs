@@ -73,10 +73,13 @@ function checkExpr(node, names, place) {
   if (node.kind === "subquery") return checkSubquery(node, names, place);
   if (node.kind === "name" && !names.includes(node.name) && !Object.hasOwn(special, node.name)) unresolved(node);
   if (node.kind === "call") checkCall(node, place);
+  if (node.kind === "index" && namesSomething(node.at)) fail("SC2990", node, "The specified query includes 'member indexer' which is currently not supported.");
   const isAggregate = node.kind === "call" && !node.udf && node.name.toUpperCase() in aggregates;
   const isScore = node.kind === "call" && node.name.toUpperCase() === "RRF" && place === "rank";
   for (const one of inner(node)) checkExpr(one, names, isAggregate ? "aggregate" : isScore ? "rank" : place === "aggregate" ? place : undefined);
 }
+
+const namesSomething = (node) => ["name", "subquery"].includes(node.kind) || inner(node).some(namesSomething);
 
 function checkSubquery(node, names, place) {
   if (place === "aggregate") fail("SC2101", node, nested);
@@ -96,7 +99,14 @@ function checkCall(node, place) {
     throw new QueryError("SC2005", `'${node.name}' is not a recognized built-in function name.`, node.start, node.nameEnd);
   }
   if (name === "RRF") return;
+  if (name === "VECTORDISTANCE") checkOptions(node.args[3]);
   if (node.args.length < found.least || node.args.length > found.most) fail("SC2050", node, `The ${node.name} function requires ${argumentCount(found)} argument(s).`);
+}
+
+function checkOptions(options) {
+  const found = options?.kind === "object" ? options.members.find((one) => one.name === "searchListSizeMultiplier")?.expr : undefined;
+  const value = found?.kind === "unary" && found.operator === "-" ? -found.operand.value : found?.value;
+  if (typeof value === "number" && !(value >= 1 && value <= 100)) fail("SC2213", options, `The value ${value} is outside the supported range. The value must be between 1 and 100.`);
 }
 
 function holdsAggregate(node) {
@@ -167,9 +177,10 @@ function checkRank(query) {
     fail("SC2221", query.orderClause, "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.");
   }
   const weights = name === "RRF" ? expr.args.find((arg) => arg.kind === "array") : undefined;
-  if (weights && weights.items.length !== parts.length) fail(undefined, weights, "The weights of RRF must be as many as its scores.");
-  if (weights?.items.some(({ kind, value }) => kind === "literal" && typeof value !== "number")) fail(undefined, weights, "The weights of RRF must be numbers.");
-  if (query.from.length > 1) fail("SC2224", query.from[0], "The JOIN operator is not allowed with the ORDER BY RANK clause.");
+  if (weights && weights.items.length !== parts.length) fail("SC2229", query.orderClause, "The last parameter of the RRF function is an optional array of weights.");
+  if (weights?.items.some(({ kind, value }) => kind === "literal" && typeof value !== "number")) fail("SC2229", query.orderClause, "The last parameter of the RRF function is an optional array of weights.");
+  if (query.from[0]?.query) fail("SC2225", query.from[0], "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause.");
+  if (query.from.length > 1) fail("SC2224", { start: query.from[0].start, end: query.from.at(-1).end }, "The JOIN operator is not allowed with the ORDER BY RANK clause.");
 }
 
 // ORDER BY needs paths of the item, each in the index; several need a composite index.
@@ -178,7 +189,8 @@ function checkOrder(query, policy) {
   if (isVectorOrder(query)) return;
   const root = query.from[0];
   const paths = query.order.map(({ expr }) => path(expr));
-  if (paths.includes(undefined) || !root || root.query) {
+  const isOfSubquery = (one) => query.from.some(({ alias, query: inside }) => inside && alias === one.split(/[.[]/)[0]);
+  if (paths.includes(undefined) || !root || root.query || paths.some(isOfSubquery)) {
     throw new QueryError(2206, "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.");
   }
   if (paths.some((one) => one.split(/[.[]/)[0] !== root.alias)) throw new QueryError(undefined, "Order-by over correlated collections is not supported.");

@@ -9,6 +9,6 @@ function documentId([item]) {
 }
 
 export const others = [
-  ["IIF", 3, 3, ([test, yes, no]) => (test === true ? yes : no)],
+  ["IIF", 3, 3, ([test, yes, no]) => (test === true ? yes : no), { seesUndefined: true }],
   ["DOCUMENTID", 1, 1, documentId],
 ];

@@ -250,20 +250,40 @@ def measure_peers(report, folder, o):
         measure_writes(report, folder, postgres, copied, o)
 
 
+def open_writes(folder, container):
+    return tesela(folder, f"query-writes-{container}", "--throttling", "off", "--cache", str(default_cache()))
+
+
+def fill_writes(folder, items):
+    """A server for each policy, with some records; what the folders then have without a log, and the sizes that the server itself counts."""
+    disk = {}
+    for container, policy in (("full", ""), ("bare", NO_POLICY)):
+        with open_writes(folder, container) as server:
+            fill_records(server, "id", items, container=container, policy=policy)
+            counted = container_bytes(server, "full") if container == "full" else counted
+        with open_writes(folder, container) as server:  # begins by writing out what the log has
+            time.sleep(2)
+            disk[container] = disk_mb(server.data) * 1e6
+    return disk, counted
+
+
+def report_sizes(report, disk, counted, copied, items):
+    index, data = disk["full"] - disk["bare"], disk["bare"]
+    report.raw["query-sizes"] = {"disk": disk, "counted": counted, "items": items}
+    report.add(f"query: bytes of index against bytes of data, on disk, default policy, {items:,} records", f"{index / data:.2f}", "≤ 1", index <= data,
+               f"{index / items:.0f} and {data / items:.0f} bytes a record; as counted {counted[1] / items:.0f} and {counted[0] / items:.0f}; "
+               f"PostgreSQL {copied['indexBytes'] / copied['bytes']:.2f} ({copied['indexBytes'] / copied['items']:.0f} and {copied['bytes'] / copied['items']:.0f})")
+
+
 def measure_writes(report, folder, postgres, copied, o):
     """Creates, synced, with all paths indexed and with none, into containers and tables that have some records already."""
     items = max(1000, o.many // 10)
-    with tesela(folder, "query-writes", "--throttling", "off", "--cache", str(default_cache())) as ours:
-        fill_records(ours, "id", items, container="full")
-        fill_records(ours, "id", items, container="bare", policy=NO_POLICY)
-        data, index = container_bytes(ours, "full")
-        report.add(f"query: bytes of index against bytes of data, default policy, {items:,} records", f"{index / data:.2f}", "≤ 1", index <= data,
-                   f"{index / items:.0f} and {data / items:.0f} bytes a record; PostgreSQL {copied['indexBytes'] / copied['bytes']:.2f} "
-                   f"({copied['indexBytes'] / copied['items']:.0f} and {copied['bytes'] / copied['items']:.0f})")
-        postgres.tool("load", "--indexes", table="writes_full", items=items)
-        postgres.tool("load", table="writes_bare", items=items)
+    report_sizes(report, *fill_writes(folder, items), copied, items)
+    postgres.tool("load", "--indexes", table="writes_full", items=items)
+    postgres.tool("load", table="writes_bare", items=items)
+    with open_writes(folder, "full") as ours, open_writes(folder, "bare") as plain:
         full = lambda: create(ours, o.seconds, partition="id", container="full")
-        bare = lambda: create(ours, o.seconds, partition="id", container="bare")
+        bare = lambda: create(plain, o.seconds, partition="id", container="bare")
         take_turns(report, "query: create, all paths indexed, against none", "query-writes", full, bare, o.query_rounds, goal=0.5)
         take_turns(report, "query: create, all paths indexed, against PostgreSQL with GIN and B-trees", "query-writes-postgres", full,
                    lambda: insert(postgres, "writes_full", o.seconds), o.query_rounds)

@@ -419,17 +419,36 @@ static bool is_property(const query_select *s, const query_expr *e) {
     return e->kind == EXPR_NAME && e->slot >= s->first_slot;
 }
 
+/* One of the expressions that groups are made of: then it is shown by its number. */
+static bool is_grouped(const query_select *s, const uint64_t *looks, query_expr *e) {
+    uint64_t look = s->group_n ? look_of(e) : 0;
+    for (size_t i = 0; i < s->group_n; i++) {
+        if (look == looks[i] && query_same_expr(e, s->group[i])) {
+            e->group = (unsigned)i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A path below one: GROUP BY x, of which x.name is shown. */
+static bool is_below_grouped(const query_select *s, const uint64_t *looks, query_expr *e) {
+    while (e->kind == EXPR_MEMBER) {
+        e = e->items[0];
+        if (is_grouped(s, looks, e)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Outside of aggregates only what the groups are made of may be named. */
 static err check_grouped(binder *b, query_select *s, const uint64_t *looks, query_expr *e) {
     if (e->kind == EXPR_CALL && e->aggregate >= 0) {
         return OK;
     }
-    uint64_t look = s->group_n ? look_of(e) : 0;
-    for (size_t i = 0; i < s->group_n; i++) {
-        if (look == looks[i] && query_same_expr(e, s->group[i])) {
-            e->group = (unsigned)i + 1;
-            return OK;
-        }
+    if (is_grouped(s, looks, e) || is_below_grouped(s, looks, e)) {
+        return OK;
     }
     if (is_property(s, e)) {
         slice text = slice_of(b->text.p + e->span.start, e->span.end - e->span.start);

@@ -20,6 +20,7 @@ typedef struct hybrid {
     bool scored;    /* components come with the scores of all, which one alone does without if the client can */
     bool rewritten; /* ORDER BY as in other plans; else rows come with their scores, and the client sorts */
     double rows;    /* that each component is asked for; -1: all */
+    bool limited;   /* by OFFSET and LIMIT, not by TOP */
 } hybrid;
 
 unsigned query_hybrid_features(const query *q) {
@@ -131,7 +132,7 @@ static void add_where(buf *out, const hybrid *h) {
 
 static void add_component_query(buf *out, const hybrid *h, size_t i) {
     buf_add_lit(out, "SELECT ");
-    if (h->rows >= 0) {
+    if (h->rows >= 0 && !h->limited) {
         buf_addf(out, "TOP %.0f ", h->rows);
     }
     buf_add_slice(out, h->select->sources[0].alias);
@@ -155,6 +156,9 @@ static void add_component_query(buf *out, const hybrid *h, size_t i) {
     buf_add_lit(out, "\nORDER BY ");
     add_score(out, h, i);
     add_direction(out, &h->parts[i]);
+    if (h->limited) {
+        buf_addf(out, "\nOFFSET 0 LIMIT %.0f", h->rows);
+    }
 }
 
 static void add_text(buf *out, const hybrid *h, size_t i, void (*print)(buf *, const hybrid *, size_t)) {
@@ -169,14 +173,20 @@ static void print_statistics(buf *out, const hybrid *h, size_t i) {
     add_statistics_query(out, h);
 }
 
-static void add_component(buf *out, const hybrid *h, size_t i) {
-    buf_add_lit(out, "{\"distinctType\":\"None\",\"top\":");
-    if (h->rewritten && h->rows >= 0) {
-        buf_addf(out, "%.0f", h->rows);
+static void add_count(buf *out, const char *name, double value) {
+    if (value >= 0) {
+        buf_addf(out, ",\"%s\":%.0f", name, value);
     } else {
-        buf_add_lit(out, "null");
+        buf_addf(out, ",\"%s\":null", name);
     }
-    buf_add_lit(out, ",\"offset\":null,\"limit\":null,\"orderBy\":[");
+}
+
+static void add_component(buf *out, const hybrid *h, size_t i) {
+    buf_add_lit(out, "{\"distinctType\":\"None\"");
+    add_count(out, "top", h->rewritten && !h->limited ? h->rows : -1);
+    add_count(out, "offset", h->rewritten && h->limited ? 0 : -1);
+    add_count(out, "limit", h->rewritten && h->limited ? h->rows : -1);
+    buf_add_lit(out, ",\"orderBy\":[");
     if (h->rewritten) {
         buf_addf(out, "\"%s\"],\"orderByExpressions\":[", h->parts[i].weight < 0 ? "Ascending" : "Descending");
         add_text(out, h, i, add_score);
@@ -190,14 +200,6 @@ static void add_component(buf *out, const hybrid *h, size_t i) {
 }
 
 /* ---- all of it ---- */
-
-static void add_count(buf *out, const char *name, double value) {
-    if (value >= 0) {
-        buf_addf(out, ",\"%s\":%.0f", name, value);
-    } else {
-        buf_addf(out, ",\"%s\":null", name);
-    }
-}
 
 static void add_info(buf *out, const hybrid *h) {
     const query *q = h->query;
@@ -225,9 +227,10 @@ void query_hybrid_write(const query *q, unsigned supported, buf *out) {
     h.n = query_rank_parts(q->select, h.parts, &h.weighted);
     h.scored = h.n > 1 || !(supported & FEATURE_HYBRID_SEARCH_SKIP_ORDER_BY_REWRITE);
     h.rewritten = h.n == 1 || !(supported & FEATURE_HYBRID_SEARCH_SKIP_ORDER_BY_REWRITE);
+    h.limited = q->top < 0 && q->limit >= 0;
     if (h.rows >= 0) {
         h.rows = 2 * (h.rows + (q->offset > 0 ? q->offset : 0));
-        h.rows = h.rows < COMPONENT_ROWS_LEAST ? COMPONENT_ROWS_LEAST : h.rows;
+        h.rows = h.rows < COMPONENT_ROWS_LEAST ? COMPONENT_ROWS_LEAST : h.rows > INT32_MAX ? INT32_MAX : h.rows;
     }
     add_info(out, &h);
 }

@@ -221,8 +221,7 @@ static void add_order_where(buf *out, const query_select *s) {
 static void rewrite_order(buf *out, const query *q) {
     const query_select *s = q->select;
     buf_add_lit(out, "SELECT ");
-    buf_add_slice(out, s->distinct ? SLICE_LIT("DISTINCT ") : SLICE_EMPTY);
-    if (q->top >= 0) {
+    if (q->top >= 0 && !s->distinct) { /* rows come with their _rid: they are made distinct, and counted, by the client */
         buf_addf(out, "TOP %.0f ", q->top);
     }
     buf_add_slice(out, s->sources[0].alias);
@@ -238,7 +237,9 @@ static void rewrite_order(buf *out, const query *q) {
         query_print_expr(out, s->order[i].expr);
         buf_add_slice(out, !s->order[i].direction_given ? SLICE_EMPTY : s->order[i].descending ? SLICE_LIT(" DESC") : SLICE_LIT(" ASC"));
     }
-    add_bounds(out, q);
+    if (!s->distinct) {
+        add_bounds(out, q);
+    }
 }
 
 static void rewrite_group(buf *out, const query *q) {
@@ -270,15 +271,15 @@ static void rewrite_aggregate(buf *out, const query *q) {
     add_where(out, s);
 }
 
-/* The author's words up to OFFSET, then bounds from the start. */
+/* The query with other bounds: from the start; of DISTINCT none, since rows of several ranges may be alike. */
 static void rewrite_bounds(buf *out, const query *q) {
-    uint32_t end = q->select->offset.given ? q->select->offset.span.start : q->select->limit.span.start;
-    slice before = slice_trim(slice_of(q->ast->text.p, end));
-    const char *word = memrchr(before.p, ' ', before.n); /* the span begins at the number: the word OFFSET is before it */
-    buf_add_slice(out, word && slice_eq_nocase(slice_skip(before, (size_t)(word + 1 - before.p)), SLICE_LIT("OFFSET"))
-                           ? slice_trim(slice_of(before.p, (size_t)(word - before.p)))
-                           : before);
-    add_bounds(out, q);
+    query_select s = *q->select;
+    s.limit.given = s.offset.given = false;
+    s.top.given = s.top.given && !s.distinct;
+    query_print_lines(out, &s);
+    if (!s.distinct) {
+        add_bounds(out, q);
+    }
 }
 
 /* COUNT of the rows of SELECT DISTINCT …: the ranges give distinct rows, the client makes them distinct again, and counts. */
@@ -303,7 +304,7 @@ static void rewrite(buf *out, const query *q) {
         rewrite_aggregate(out, q);
     } else if (s->order_n) {
         rewrite_order(out, q);
-    } else if (q->limit >= 0) {
+    } else if (q->limit >= 0 || (q->top >= 0 && s->distinct)) {
         rewrite_bounds(out, q);
     }
 }
@@ -426,7 +427,7 @@ static void add_ranges(buf *out, arena *a, const query *q, const pkey_definition
     buf_add_lit(out, "\"queryRanges\":[");
     if (!list && n) {
         buf_add_lit(out, "{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}");
-    } else if (!list && q->select->aggregates_n && !q->select->group_n) { /* COUNT of nothing is a row all the same: one range makes it */
+    } else if (!list) { /* nothing can be found, but COUNT of nothing is a row all the same: one range makes it */
         buf_add_lit(out, "{\"min\":\"\",\"max\":\"\",\"isMinInclusive\":true,\"isMaxInclusive\":true}");
     }
     for (size_t i = 0; list && i < n; i++) {
@@ -439,7 +440,23 @@ static void add_ranges(buf *out, arena *a, const query *q, const pkey_definition
     buf_add_byte(out, ']');
 }
 
-err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key, unsigned supported, buf *out) {
+/* One partition skips and takes by itself, and so does what has no FROM: then nobody else has to. */
+static query without_needless_bounds(arena *a, const query *q, const pkey_definition *key) {
+    const query_select *s = q->select;
+    query bare = *q;
+    size_t n;
+    const query_range *list = query_ranges(a, q, key, &n);
+    if (list && n == 1 && list[0].point && !s->distinct && !s->aggregates_n && !s->group_n && !s->order_n) {
+        bare.offset = bare.limit = -1;
+    }
+    if (s->sources_n == 0) {
+        bare.top = -1;
+    }
+    return bare;
+}
+
+err query_plan_write(op *o, arena *a, const query *given, const pkey_definition *key, unsigned supported, buf *out) {
+    const query bare = without_needless_bounds(a, given, key), *q = &bare;
     const query_select *s = q->select;
     buf rewritten = buf_init(BUF_NO_LIMIT);
     TRY(check_features(o, query_features_needed(q), supported));

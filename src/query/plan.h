@@ -34,4 +34,4 @@ unsigned query_features_needed(const query *q);
 bool query_is_plain(const query *q);
 
 /* The plan as JSON. E_BAD_QUERY: the query cannot be run over several ranges at all, or needs features that are not in `supported`. */
-MUST_CHECK err query_plan_write(op *o, arena *a, const query *q, const pkey_definition *key, unsigned supported, buf *out);
+MUST_CHECK err query_plan_write(op *o, arena *a, const query *given, const pkey_definition *key, unsigned supported, buf *out);

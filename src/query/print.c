@@ -1,3 +1,6 @@
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "doc/json.h"
 #include "doc/number.h"
 #include "query/lex.h"
@@ -39,8 +42,15 @@ static void print_list(printer *p, query_expr *const *items, size_t n) {
 
 static void print_number(printer *p, const query_value *v) {
     char text[NUMBER_TEXT_MAX];
-    size_t n = v->is_integer ? number_write_integer(text, v->integer) : number_write_double(text, v->number);
-    buf_add(p->out, text, n);
+    if (v->is_integer) {
+        buf_add(p->out, text, number_write_integer(text, v->integer));
+        return;
+    }
+    int n = snprintf(text, sizeof text, "%.15g", v->number); /* 15 digits if they say it all, else 17: as the service writes them */
+    if (strtod(text, NULL) != v->number) {
+        n = snprintf(text, sizeof text, "%.17g", v->number);
+    }
+    buf_add(p->out, text, (size_t)n);
 }
 
 static void print_literal(printer *p, const query_expr *e) {

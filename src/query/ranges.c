@@ -90,21 +90,27 @@ typedef struct demand {
     size_t n[LIMIT_KEY_LEVELS];
 } demand;
 
-static void demand_values(finder *f, demand *d, int path, const query_expr *const *list, size_t n) {
+static void demand_constants(finder *f, demand *d, int path, const query_value *list, size_t n) {
     pkey_value *values = arena_array(f->arena, pkey_value, n + 1);
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        query_value v;
-        if (!constant(f, list[i], &v)) {
-            return; /* not known now: no demand */
-        }
-        count += to_key(&v, &values[count]);
+        count += to_key(&list[i], &values[count]);
     }
     if (!d->given[path] || count < d->n[path]) { /* of two demands the smaller; the rows decide the rest */
         d->given[path] = true;
         d->values[path] = values;
         d->n[path] = count;
     }
+}
+
+static void demand_values(finder *f, demand *d, int path, const query_expr *const *list, size_t n) {
+    query_value *values = arena_array(f->arena, query_value, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!constant(f, list[i], &values[i])) {
+            return; /* not known now: no demand */
+        }
+    }
+    demand_constants(f, d, path, values, n);
 }
 
 static void demand_equal(finder *f, demand *d, const query_expr *left, const query_expr *right) {
@@ -117,6 +123,28 @@ static void demand_equal(finder *f, demand *d, const query_expr *left, const que
 static bool is_false(const finder *f, const query_expr *e) {
     query_value v;
     return constant(f, e, &v) && !value_is_true(&v);
+}
+
+static bool is_call(const query_expr *e, const char *name, size_t arguments) {
+    return e->kind == EXPR_CALL && !e->udf && e->items_n == arguments && slice_eq_nocase(e->name, slice_str(name));
+}
+
+/* c.key alone, NOT c.key, IS_NULL(c.key), IS_BOOL(c.key), ARRAY_CONTAINS([1, 2], c.key) */
+static void demand_test(finder *f, demand *d, const query_expr *e) {
+    const query_value truths[] = {value_bool(true), value_bool(false)}, nothing = value_null();
+    bool not = e->kind == EXPR_UNARY && e->op == OP_NOT, null = is_call(e, "IS_NULL", 1), truth = is_call(e, "IS_BOOL", 1);
+    bool listed = is_call(e, "ARRAY_CONTAINS", 2) && e->items[0]->kind == EXPR_ARRAY;
+    int path = key_path(f, listed ? e->items[1] : not || null || truth ? e->items[0] : e);
+    if (path < 0) {
+        return;
+    }
+    if (listed) {
+        demand_values(f, d, path, (const query_expr *const *)e->items[0]->items, e->items[0]->items_n);
+    } else if (null) {
+        demand_constants(f, d, path, &nothing, 1);
+    } else {
+        demand_constants(f, d, path, not ? &truths[1] : truths, truth ? 2 : 1);
+    }
 }
 
 /* A chain of AND: demands add up. *never_out: it cannot hold. */
@@ -134,6 +162,8 @@ static void read_demands(finder *f, const query_expr *e, demand *d, bool *never_
         }
     } else if (is_false(f, e)) {
         *never_out = true;
+    } else {
+        demand_test(f, d, e);
     }
 }
 

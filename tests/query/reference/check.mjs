@@ -155,7 +155,7 @@ function checkGroups(query) {
 }
 
 function checkGrouped(node, known, query) {
-  if (known.has(canonical(node))) return;
+  for (let one = node; one; one = one.of) if (known.has(canonical(one))) return; // or a path below it
   if (node.kind === "call" && !node.udf && node.name.toUpperCase() in aggregates) return;
   const found = path(node);
   if (found !== undefined && query.from.some(({ alias }) => alias === found.split(/[.[]/)[0])) {

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,15 +43,13 @@ static void print_list(printer *p, query_expr *const *items, size_t n) {
 
 static void print_number(printer *p, const query_value *v) {
     char text[NUMBER_TEXT_MAX];
-    if (v->is_integer) {
-        buf_add(p->out, text, number_write_integer(text, v->integer));
-        return;
+    size_t n = v->is_integer ? number_write_integer(text, v->integer) : number_write_double(text, v->number);
+    if (!v->is_integer && n > 17 && v->number != trunc(v->number)) { /* 15 digits if they say it all, else 17: as the service writes them */
+        char fifteen[NUMBER_TEXT_MAX];
+        snprintf(fifteen, sizeof fifteen, "%.15g", v->number);
+        n = strtod(fifteen, NULL) == v->number ? n : (size_t)snprintf(text, sizeof text, "%.17g", v->number);
     }
-    int n = snprintf(text, sizeof text, "%.15g", v->number); /* 15 digits if they say it all, else 17: as the service writes them */
-    if (strtod(text, NULL) != v->number) {
-        n = snprintf(text, sizeof text, "%.17g", v->number);
-    }
-    buf_add(p->out, text, (size_t)n);
+    buf_add(p->out, text, n);
 }
 
 static void print_literal(printer *p, const query_expr *e) {

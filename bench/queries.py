@@ -1,6 +1,7 @@
 """`--only query`: queries over records of 1 KB, beside PostgreSQL with the same records and beside @zeit/cosmosdb-server with few of them.
 
 Before a question is measured, both sides answer it five times, and must give the same rows."""
+import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import sys
 import time
 
 import common
-from common import BUILD, CONNECTIONS, ITEM_BYTES, ask, create, load, rate_text, run_tool, tesela, zeit
+from common import BUILD, CONNECTIONS, ITEM_BYTES, ask, cpu_of, create, load, rate_text, run_tool, tesela, zeit
 
 FEW = 10_000  # items for zeit, which looks at all of them for every query
 HEAVY = os.cpu_count()  # connections for what keeps a processor busy
@@ -46,6 +47,17 @@ NO_POLICY = json.dumps({"indexingMode": "none", "automatic": False}, separators=
 def default_cache():
     """As the server chooses it by itself."""
     return min(8 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+
+
+def of_process(look, pid, otherwise):
+    """What `look` finds, unless the process has just ended."""
+    with contextlib.suppress(OSError):
+        return look(pid)
+    return otherwise
+
+
+def command_of(pid):
+    return of_process(lambda pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes(), pid, b"")
 
 
 class Postgres:
@@ -87,6 +99,16 @@ class Postgres:
             if self.process.poll() is not None or time.monotonic() > end:
                 self.fail("it does not listen")
             time.sleep(0.05)
+
+    def cpu_seconds(self):
+        """Of the cluster: its first process has what those that ended have taken, so first they must have ended."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        end = time.monotonic() + 2
+        while b"postgres: postgres" in b"".join(command_of(pid) for pid in children.read_text().split()) and time.monotonic() < end:
+            time.sleep(0.01)
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return own + sum(of_process(cpu_of, pid, 0) for pid in children.read_text().split())
 
     def tool(self, mode, *flags, **more):
         words = [word for name, value in more.items() for word in (f"--{name}", value)]
@@ -150,14 +172,24 @@ def turn(connections, seconds):
     return {"connections": connections, "seconds": seconds, "warm-up": 0 if heavy else seconds / 4, "least": 2 * connections}
 
 
+def with_cpu(server, flags, work):
+    """Adds what a request took of the server's processors: it depends less on who else is using the machine than a rate does."""
+    before = server.cpu_seconds()
+    result = work()
+    result["serverCpuMicros"] = (server.cpu_seconds() - before) * 1e6 / max(1, result["requests"] * (1 + flags["warm-up"] / flags["seconds"]))
+    return result
+
+
 def ask_http(server, name, items, seconds, connections=None):
     _, key, usual, _ = QUESTIONS[name]
     flags = {"ask": name, "partition": key, "container": key, "items": items, **turn(connections or usual, seconds)}
-    return run_tool("tesela-load", "--url", server.url, "--mode", "query", *(word for name, value in flags.items() for word in (f"--{name}", value)))
+    words = [word for name, value in flags.items() for word in (f"--{name}", value)]
+    return with_cpu(server, flags, lambda: run_tool("tesela-load", "--url", server.url, "--mode", "query", *words))
 
 
 def ask_postgres(postgres, name, items, seconds):
-    return postgres.tool("query", *(["--serial"] if name == "scan" else []), ask=name, items=items, **turn(QUESTIONS[name][2], seconds))
+    flags = turn(QUESTIONS[name][2], seconds)
+    return with_cpu(postgres, flags, lambda: postgres.tool("query", *(["--serial"] if name == "scan" else []), ask=name, items=items, **flags))
 
 
 def fill_records(server, key, items, container=None, policy="", bulk=100):
@@ -292,7 +324,8 @@ def measure_writes(report, folder, postgres, copied, o):
 
 
 def insert(postgres, table, seconds):
-    result = postgres.tool("create", table=table, first=common.next_item, connections=CONNECTIONS, seconds=seconds, **{"warm-up": seconds / 4})
+    flags = {"connections": CONNECTIONS, "seconds": seconds, "warm-up": seconds / 4}
+    result = with_cpu(postgres, flags, lambda: postgres.tool("create", table=table, first=common.next_item, **flags))
     common.next_item += 10_000_000
     return result
 

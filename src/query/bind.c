@@ -4,29 +4,9 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "query/function.h"
-
-typedef struct binder {
-    op *op;
-    arena *arena;
-    query *query;
-    slice text;                     /* that the parts stand in */
-    query_select *select;           /* whose parts are being bound */
-    int visible;                    /* sources of it that may be named yet: a JOIN sees those before it */
-    const query_expr *in_aggregate; /* its argument is being bound */
-    bool ranks;                     /* ORDER BY RANK is being bound */
-    bool from_item;                 /* a FROM that names nothing known means the item */
-    bool aggregates_allowed;
-    query_computed *computed; /* of the query, as many as it has named so far; NULL in a computed property, which knows no others */
-    size_t *computed_n;
-} binder;
-
-static query_span at(const binder *b, query_span span) {
-    return query_location(b->text, span);
-}
+#include "query/bind_int.h"
 
 static err bind_select(binder *b, query_select *s);
-static err bind_expr(binder *b, query_expr *e);
 
 query_aggregate_kind query_aggregate_of(slice name) {
     static const char *const names[] = {"COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTIF", "MAKELIST", "MAKESET"};
@@ -68,7 +48,7 @@ static err bind_name(binder *b, query_expr *e) {
         e->value = value_number(infinite ? INFINITY : NAN);
         return OK;
     }
-    return query_fail(b->op, at(b, e->span), "SC2001", "Identifier '%.*s' could not be resolved.", slice_shown(e->name), e->name.p);
+    return query_fail(b->op, query__at(b, e->span), "SC2001", "Identifier '%.*s' could not be resolved.", slice_shown(e->name), e->name.p);
 }
 
 /* ---- computed properties ---- */
@@ -136,7 +116,7 @@ static void bind_parameter(binder *b, query_expr *e) {
 
 static err bind_items(binder *b, query_expr *e) {
     for (size_t i = 0; i < e->items_n; i++) {
-        TRY(bind_expr(b, e->items[i]));
+        TRY(query__bind_expr(b, e->items[i]));
     }
     return OK;
 }
@@ -154,7 +134,7 @@ static void add_aggregate(binder *b, query_expr *e) {
 }
 
 static err nested_aggregate(binder *b, const query_expr *outer) {
-    return query_fail(b->op, at(b, outer->span), "SC2101",
+    return query_fail(b->op, query__at(b, outer->span), "SC2101",
                       "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.");
 }
 
@@ -163,11 +143,12 @@ static err bind_aggregate(binder *b, query_expr *e) {
         return nested_aggregate(b, b->in_aggregate);
     }
     if (!b->aggregates_allowed) {
-        return query_fail(b->op, at(b, e->span), "SC2103", "The aggregate '%.*s' can only stand in SELECT.", slice_shown(e->name),
+        return query_fail(b->op, query__at(b, e->span), "SC2103", "The aggregate '%.*s' can only stand in SELECT.", slice_shown(e->name),
                           e->name.p);
     }
     if (e->items_n != 1) {
-        return query_fail(b->op, at(b, e->span), "SC2050", "The %.*s function requires 1 argument(s).", slice_shown(e->name), e->name.p);
+        return query_fail(b->op, query__at(b, e->span), "SC2050", "The %.*s function requires 1 argument(s).", slice_shown(e->name),
+                          e->name.p);
     }
     b->in_aggregate = e;
     err code = bind_items(b, e);
@@ -179,7 +160,7 @@ static err bind_aggregate(binder *b, query_expr *e) {
 }
 
 static err wrong_count(binder *b, const query_expr *e, const query_function *f) {
-    query_span where = at(b, e->span);
+    query_span where = query__at(b, e->span);
     int n = slice_shown(e->name);
     if (f->most == QUERY_ANY_NUMBER) {
         return query_fail(b->op, where, "SC2050", "The %.*s function requires at least %u argument(s).", n, e->name.p, f->least);
@@ -195,10 +176,10 @@ static err check_rank(binder *b, const query_expr *e, const query_function *f) {
         return OK;
     }
     if (slice_eq_nocase(e->name, SLICE_LIT("RRF"))) {
-        return query_fail(b->op, at(b, query_name_span(b->query->ast, e->name)), "SC2005",
+        return query_fail(b->op, query__at(b, query_name_span(b->query->ast, e->name)), "SC2005",
                           "'%.*s' is not a recognized built-in function name.", slice_shown(e->name), e->name.p);
     }
-    return query_fail(b->op, at(b, e->span), "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", f->name);
+    return query_fail(b->op, query__at(b, e->span), "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", f->name);
 }
 
 /* What the container's policies say of the first argument, if that is a property of the item. */
@@ -232,7 +213,7 @@ static err check_vector_options(binder *b, const query_expr *e) {
         }
         double number = minus ? -value->value.number : value->value.number;
         if (number < 1 || number > 100) {
-            return query_fail(b->op, at(b, options->span), "SC2213",
+            return query_fail(b->op, query__at(b, options->span), "SC2213",
                               "The 'searchListSizeMultiplier' value %g specified in the VectorDistance function is outside the supported "
                               "range. The value must be between 1 and 100.",
                               number);
@@ -251,7 +232,7 @@ static err bind_call(binder *b, query_expr *e) {
     }
     const query_function *f = query_function_find(e->name);
     if (!f) {
-        return query_fail(b->op, at(b, query_name_span(b->query->ast, e->name)), "SC2005",
+        return query_fail(b->op, query__at(b, query_name_span(b->query->ast, e->name)), "SC2005",
                           "'%.*s' is not a recognized built-in function name.", slice_shown(e->name), e->name.p);
     }
     TRY(check_rank(b, e, f));
@@ -278,10 +259,11 @@ static err check_index(binder *b, const query_expr *e) {
     if (!names_something(e->items[1])) {
         return OK;
     }
-    return query_fail(b->op, at(b, e->span), "SC2990", "The specified query includes 'member indexer' which is currently not supported.");
+    return query_fail(b->op, query__at(b, e->span), "SC2990",
+                      "The specified query includes 'member indexer' which is currently not supported.");
 }
 
-static err bind_expr(binder *b, query_expr *e) {
+err query__bind_expr(binder *b, query_expr *e) {
     switch (e->kind) {
     case EXPR_NAME:
         return bind_name(b, e);
@@ -291,7 +273,7 @@ static err bind_expr(binder *b, query_expr *e) {
     case EXPR_CALL:
         return bind_call(b, e);
     case EXPR_MEMBER:
-        TRY(bind_expr(b, e->items[0]));
+        TRY(query__bind_expr(b, e->items[0]));
         return bind_member(b, e);
     case EXPR_INDEX:
         TRY(bind_items(b, e));
@@ -319,12 +301,12 @@ static err bind_root(binder *b, const query_source *source) {
     query_expr *e = source->from, *above = NULL;
     for (; e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX; e = e->items[0]) {
         if (e->kind == EXPR_INDEX) {
-            TRY(bind_expr(b, e->items[1]));
+            TRY(query__bind_expr(b, e->items[1]));
         }
         above = e;
     }
     if (e->kind != EXPR_NAME) {
-        return bind_expr(b, e);
+        return query__bind_expr(b, e);
     }
     e->slot = find_slot(b, e->name);
     if (e->slot < 0 && !b->from_item) {
@@ -337,14 +319,14 @@ static err bind_sources(binder *b, query_select *s) {
     s->first_slot = (int)b->query->ast->slots;
     b->query->ast->slots += (unsigned)s->sources_n;
     if (b->query->ast->slots > QUERY_SLOTS_MAX) {
-        return query_fail(b->op, at(b, s->span), "SC2204", "The query has more than %d sources.", QUERY_SLOTS_MAX);
+        return query_fail(b->op, query__at(b, s->span), "SC2204", "The query has more than %d sources.", QUERY_SLOTS_MAX);
     }
     bool from_item = b->from_item;
     for (size_t i = 0; i < s->sources_n; i++) {
         query_source *source = &s->sources[i];
         b->visible = (int)i;
         if (source->alias.n && find_slot(b, source->alias) >= s->first_slot) {
-            return query_fail(b->op, at(b, source->span), "SC2023", "The input alias '%.*s' is specified more than once.",
+            return query_fail(b->op, query__at(b, source->span), "SC2023", "The input alias '%.*s' is specified more than once.",
                               slice_shown(source->alias), source->alias.p);
         }
         b->from_item = from_item && i == 0;
@@ -374,7 +356,7 @@ static err check_aliases(binder *b, const query_select *s) {
         bool doubled = slice_eq(sorted[i]->alias, sorted[i - 1]->alias);
         again = doubled && (!again || sorted[i] < again) ? sorted[i] : again;
     }
-    return again ? query_fail(b->op, at(b, again->expr->span), "SC2022", "Duplicate alias '%.*s' in the SELECT list.",
+    return again ? query_fail(b->op, query__at(b, again->expr->span), "SC2022", "Duplicate alias '%.*s' in the SELECT list.",
                               slice_shown(again->alias), again->alias.p)
                  : OK;
 }
@@ -452,7 +434,7 @@ static err check_grouped(binder *b, query_select *s, const uint64_t *looks, quer
     }
     if (is_property(s, e)) {
         slice text = slice_of(b->text.p + e->span.start, e->span.end - e->span.start);
-        return query_fail(b->op, at(b, e->span), "SC2102",
+        return query_fail(b->op, query__at(b, e->span), "SC2102",
                           "Property reference '%.*s' is invalid in the select list because it is not contained in either an aggregate "
                           "function or the GROUP BY clause.",
                           slice_shown(text), text.p);
@@ -467,15 +449,15 @@ static err check_grouped(binder *b, query_select *s, const uint64_t *looks, quer
 static err bind_columns(binder *b, query_select *s) {
     b->aggregates_allowed = true;
     for (size_t i = 0; i < s->columns_n; i++) {
-        TRY(bind_expr(b, s->columns[i].expr));
+        TRY(query__bind_expr(b, s->columns[i].expr));
     }
     b->aggregates_allowed = false;
     TRY(check_aliases(b, s));
     if (s->star && s->group_n) {
-        return query_fail(b->op, at(b, s->columns_span), "SC2041", "'SELECT *' is not allowed with GROUP BY.");
+        return query_fail(b->op, query__at(b, s->columns_span), "SC2041", "'SELECT *' is not allowed with GROUP BY.");
     }
     if (s->star && s->sources_n != 1) {
-        return query_fail(b->op, at(b, s->columns_span), "SC2040", "'SELECT *' is only valid with a single input set.");
+        return query_fail(b->op, query__at(b, s->columns_span), "SC2040", "'SELECT *' is only valid with a single input set.");
     }
     bool grouped = s->group_n || s->aggregates_n;
     const uint64_t *looks = group_looks(b, s);
@@ -489,198 +471,25 @@ static err bind_counts(binder *b, query_select *s) {
     query_count *counts[] = {&s->top, &s->offset, &s->limit};
     for (size_t i = 0; i < 3; i++) {
         if (counts[i]->given) {
-            TRY(bind_expr(b, counts[i]->expr));
+            TRY(query__bind_expr(b, counts[i]->expr));
         }
     }
     return OK;
-}
-
-static query_span clause_from(const binder *b, const char *word, uint32_t before, uint32_t end) {
-    slice text = slice_of(b->text.p, before);
-    size_t n = strlen(word);
-    for (size_t i = text.n; i-- > 0;) {
-        if (text.n - i >= n && slice_eq_nocase(slice_of(text.p + i, n), slice_str(word))) {
-            return at(b, (query_span){(uint32_t)i, end});
-        }
-    }
-    return at(b, (query_span){before, end});
-}
-
-/* What subqueries may not have. */
-static err check_subquery(binder *b, const query_select *s) {
-    if (s->order_by_rank) {
-        return query_fail(b->op, clause_from(b, "ORDER", s->order[0].expr->span.start, s->order[s->order_n - 1].expr->span.end), "SC2228",
-                          "The ORDER BY RANK clause is not supported in subqueries.");
-    }
-    if (s->order_n) {
-        const query_order *last = &s->order[s->order_n - 1];
-        uint32_t end = last->expr->span.end;
-        if (last->direction_given) {
-            slice rest = slice_skip(b->text, end);
-            end += (uint32_t)(rest.n - slice_trim(rest).n) + (last->descending ? 4 : 3);
-        }
-        return query_fail(b->op, clause_from(b, "ORDER", s->order[0].expr->span.start, end), "SC2202",
-                          "'ORDER BY' is not supported in subqueries.");
-    }
-    if (s->top.given) {
-        return query_fail(b->op, clause_from(b, "TOP", s->top.span.start, s->top.span.end), "SC2203",
-                          "'TOP' is not supported in subqueries.");
-    }
-    if (s->offset.given) {
-        return query_fail(b->op, clause_from(b, "OFFSET", s->offset.span.start, s->limit.span.end), "SC2204",
-                          "'OFFSET LIMIT' clause is not supported in subqueries.");
-    }
-    return OK;
-}
-
-static err unsupported_order(binder *b) {
-    return op_fail(b->op, E_BAD_QUERY,
-                   "{\"errors\":[{\"severity\":\"Error\",\"code\":2206,\"message\":\"Unsupported ORDER BY clause. ORDER BY item expression "
-                   "could not be mapped to a document path.\"}]}");
-}
-
-static bool is_called(const query_expr *e, const char *name) {
-    return e->kind == EXPR_CALL && !e->udf && slice_eq_nocase(e->name, slice_str(name));
-}
-
-/* By which distance VectorDistance compares: its options say, or the container's policy. */
-static search_distance distance_of(const binder *b, const query_expr *e) {
-    search_distance distance = (search_distance)e->setting;
-    const query_expr *options = e->items_n > 3 ? e->items[3] : NULL;
-    query_value name = value_undefined();
-    if (options && options->kind == EXPR_PARAMETER && options->slot >= 0) {
-        name = value_member(b->arena, &b->query->parameters[options->slot].value, SLICE_LIT("distanceFunction"));
-    }
-    for (size_t i = 0; options && options->kind == EXPR_OBJECT && i < options->items_n; i++) {
-        if (slice_eq(options->names[i], SLICE_LIT("distanceFunction")) && options->items[i]->kind == EXPR_LITERAL) {
-            name = options->items[i]->value;
-        }
-    }
-    if (name.type == TYPE_STRING) {
-        search_distance_named(name.bytes, &distance);
-    }
-    return distance;
-}
-
-/* Scores and distances without a direction: the best first. */
-static bool is_score_order(const binder *b, query_order *order) {
-    const query_expr *e = order->expr;
-    bool vector = is_called(e, "VectorDistance"), score = is_called(e, "_VectorScore") || is_called(e, "_FullTextScore");
-    if ((vector || score) && !order->direction_given) {
-        order->descending = score || distance_of(b, e) != SEARCH_EUCLIDEAN;
-    }
-    return vector || score;
-}
-
-/* ORDER BY takes paths of the item, and VectorDistance. */
-static err check_order(binder *b, const query_select *s, query_order *order, bool *correlated_out) {
-    const query_expr *e = order->expr;
-    if (is_score_order(b, order)) {
-        return OK;
-    }
-    while (e->kind == EXPR_MEMBER || (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL)) {
-        e = e->items[0];
-    }
-    const query_source *source = e->kind == EXPR_NAME && e->slot >= s->first_slot ? &s->sources[e->slot - s->first_slot] : NULL;
-    if (!source || source->kind == SOURCE_SUBQUERY || s->sources[0].kind == SOURCE_SUBQUERY) {
-        return unsupported_order(b);
-    }
-    *correlated_out |= e->slot != s->first_slot || source->kind == SOURCE_ITEMS;
-    return OK;
-}
-
-static bool is_score(const query_expr *e) {
-    return is_called(e, "FullTextScore") || is_called(e, "VectorDistance");
-}
-
-static query_span order_clause(const binder *b, const query_select *s) {
-    return clause_from(b, "ORDER", s->order[0].expr->span.start, s->order[s->order_n - 1].expr->span.end);
-}
-
-static bool is_weight(const query_expr *e) {
-    e = e->kind == EXPR_UNARY && e->op == OP_MINUS ? e->items[0] : e;
-    return e->kind == EXPR_LITERAL && e->value.type == TYPE_NUMBER;
-}
-
-/* The last argument of RRF may be weights: as many numbers as scores. */
-static bool are_weights(const query_expr *e, size_t scores) {
-    bool good = e->kind == EXPR_ARRAY && e->items_n == scores;
-    for (size_t i = 0; good && i < scores; i++) {
-        good = is_weight(e->items[i]);
-    }
-    return good;
-}
-
-static err check_ranked(binder *b, const query_select *s, const query_expr *e) {
-    bool fused = is_called(e, "RRF");
-    size_t scores = fused ? 0 : is_score(e);
-    while (fused && scores < e->items_n && is_score(e->items[scores])) {
-        scores++;
-    }
-    if (scores < (fused ? 2 : 1) || (fused && scores + 1 < e->items_n)) {
-        return query_fail(b->op, order_clause(b, s), "SC2221",
-                          "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.");
-    }
-    if (scores > QUERY_SCORES_MAX || (fused && scores < e->items_n && !are_weights(e->items[scores], scores))) {
-        return query_fail(
-            b->op, order_clause(b, s), "SC2229",
-            "The last parameter of the RRF function is an optional array of weights. When present, it must be a literal array "
-            "of numbers, one for each of the component scores used for the RRF function. The length of this array must be the "
-            "same as the number of the component scores.");
-    }
-    return OK;
-}
-
-/* What ORDER BY RANK does not go with. */
-static err check_rank_clauses(binder *b, const query_select *s) {
-    if (s->sources_n > 1) {
-        query_span all = {s->sources[0].span.start, s->sources[s->sources_n - 1].span.end};
-        return query_fail(b->op, at(b, all), "SC2224", "The JOIN operator is not allowed with the ORDER BY RANK clause.");
-    }
-    if (s->sources_n && s->sources[0].kind == SOURCE_SUBQUERY) {
-        return query_fail(b->op, at(b, s->sources[0].span), "SC2225",
-                          "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause.");
-    }
-    if (s->sources_n == 0 || s->aggregates_n || s->group_n || s->distinct) {
-        return query_fail(b->op, order_clause(b, s), "SC2221", "The ORDER BY RANK clause is allowed over items alone.");
-    }
-    return OK;
-}
-
-static err bind_order(binder *b, query_select *s) {
-    bool correlated = false;
-    if (s->order_by_rank) {
-        TRY(check_rank_clauses(b, s));
-    }
-    for (size_t i = 0; i < s->order_n; i++) {
-        query_expr *e = s->order[i].expr;
-        if (s->order_by_rank) {
-            TRY(check_ranked(b, s, e));
-        }
-        b->ranks = s->order_by_rank;
-        TRY(bind_expr(b, e));
-        b->ranks = false;
-        if (!s->order_by_rank) {
-            TRY(check_order(b, s, &s->order[i], &correlated));
-        }
-        s->order[i].descending |= s->order_by_rank;
-    }
-    return correlated ? op_fail(b->op, E_BAD_QUERY, "{\"Errors\":[\"Order-by over correlated collections is not supported.\"]}") : OK;
 }
 
 static err bind_rest(binder *b, query_select *s) {
     if (s->outer) {
-        TRY(check_subquery(b, s));
+        TRY(query__check_subquery(b, s));
     }
     TRY(bind_sources(b, s));
     if (s->where) {
-        TRY(bind_expr(b, s->where));
+        TRY(query__bind_expr(b, s->where));
     }
     for (size_t i = 0; i < s->group_n; i++) {
-        TRY(bind_expr(b, s->group[i]));
+        TRY(query__bind_expr(b, s->group[i]));
     }
     TRY(bind_columns(b, s));
-    TRY(bind_order(b, s));
+    TRY(query__bind_order(b, s));
     return bind_counts(b, s);
 }
 
@@ -705,7 +514,7 @@ static err read_count(binder *b, const query_count *c, const char *code, const c
         v = b->query->parameters[c->expr->slot].value;
     }
     if (v.type != TYPE_NUMBER || v.number < 0 || v.number != floor(v.number) || v.number > UINT32_MAX) {
-        return query_fail(b->op, at(b, c->expr->span), code, "%s", sentence);
+        return query_fail(b->op, query__at(b, c->expr->span), code, "%s", sentence);
     }
     *value_out = v.number;
     return OK;
@@ -714,11 +523,11 @@ static err read_count(binder *b, const query_count *c, const char *code, const c
 static err check_limits(binder *b) {
     const query_ast *ast = b->query->ast;
     if (ast->joins > QUERY_JOINS_MAX) {
-        return query_fail(b->op, at(b, ast->select->span), "SC2203",
+        return query_fail(b->op, query__at(b, ast->select->span), "SC2203",
                           "The SQL query exceeded the maximum number of joins. The allowed limit is %d.", QUERY_JOINS_MAX);
     }
     if (ast->udf_calls > QUERY_UDFS_MAX) {
-        return query_fail(b->op, at(b, ast->select->span), "SC2207",
+        return query_fail(b->op, query__at(b, ast->select->span), "SC2207",
                           "The SQL query exceeded the maximum number of user-defined function references. The allowed limit is %d.",
                           QUERY_UDFS_MAX);
     }

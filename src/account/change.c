@@ -202,7 +202,7 @@ static void make_space(account *a, container *c, uint32_t n) {
         sources[i] = (range_sources){own, 1};
     }
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
-    c->space = container_space_new(number, tiles, container_index_new(1, settings_indexing_policy(c), &c->key));
+    c->space = container_space_new(number, tiles, container_index_new(1, settings_indexing_policy(&c->arena, c), &c->key));
     c->tiles = container_tiles_take(tiles);
     c->space->ttl = c->ttl;
 }
@@ -395,7 +395,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
     if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
         start_backfill(group, c->space);
     }
-    item_index_change(group, c, settings_indexing_policy(c), &change->index);
+    item_index_change(group, c, settings_indexing_policy(&c->arena, c), &change->index);
     commit_link(group, &change->hook);
     return OK;
 }

@@ -308,7 +308,7 @@ static err load_space(account *a, container *c, slice key, slice record) {
     c->space = container_space_new(number, tiles, NULL);
     c->tiles = container_tiles_take(tiles);
     c->space->ttl = c->ttl;
-    TRY(item_index_load(&a->items, c, settings_indexing_policy(c)));
+    TRY(item_index_load(&a->items, c, settings_indexing_policy(&c->arena, c)));
     layout_backfill(&k, number);
     err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
     if (code != OK && code != E_NOT_FOUND) {

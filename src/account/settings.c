@@ -153,17 +153,6 @@ static err read_unique_keys(op *o, slice properties, container *c) {
 
 /* ---- the canonical form ---- */
 
-static void add_path_list(bson_t *policy, const char *name, const char *path) {
-    bson_t list, entry;
-    bson_append_array_begin(policy, name, -1, &list);
-    if (path) {
-        bson_append_document_begin(&list, "0", -1, &entry);
-        bson_append_utf8(&entry, "path", -1, path, -1);
-        bson_append_document_end(&list, &entry);
-    }
-    bson_append_array_end(policy, &list);
-}
-
 static void copy_member(bson_t *into, slice from, const char *name) {
     bson_iter_t it;
     if (doc_find_key(from, slice_str(name), &it) && !BSON_ITER_HOLDS_NULL(&it)) {
@@ -196,26 +185,6 @@ static void add_partition_key(bson_t *settings, slice given) {
     bson_append_document_end(settings, &definition);
 }
 
-/* Mode, automatic and paths in place with their defaults; everything else as it came. */
-static void add_indexing_policy(bson_t *settings, slice given, bool off) {
-    bson_t policy;
-    bson_iter_t it;
-    bson_append_document_begin(settings, "indexingPolicy", -1, &policy);
-    bson_append_utf8(&policy, "indexingMode", -1, off ? "none" : "consistent", -1);
-    bool automatic = given.n && doc_find_key(given, SLICE_LIT("automatic"), &it) ? bson_iter_as_bool(&it) : !off;
-    bson_append_bool(&policy, "automatic", -1, automatic);
-    bool included = given.n && doc_find_key(given, SLICE_LIT("includedPaths"), &it);
-    included ? (void)bson_append_iter(&policy, "includedPaths", -1, &it) : add_path_list(&policy, "includedPaths", off ? NULL : "/*");
-    bool excluded = given.n && doc_find_key(given, SLICE_LIT("excludedPaths"), &it);
-    excluded ? (void)bson_append_iter(&policy, "excludedPaths", -1, &it)
-             : add_path_list(&policy, "excludedPaths", off ? NULL : "/\"_etag\"/?");
-    static const char *const others[] = {"compositeIndexes", "spatialIndexes", "vectorIndexes", "fullTextIndexes"};
-    for (size_t i = 0; given.n && i < sizeof others / sizeof *others; i++) {
-        copy_member(&policy, given, others[i]);
-    }
-    bson_append_document_end(settings, &policy);
-}
-
 static void add_defaults(bson_t *settings, slice properties) {
     bson_t inner;
     if (member_document(properties, "conflictResolutionPolicy").n) {
@@ -245,7 +214,7 @@ static void add_defaults(bson_t *settings, slice properties) {
 static void make_canonical(op *o, slice properties, container *c) {
     bson_t settings = BSON_INITIALIZER;
     bson_append_utf8(&settings, "id", -1, c->id.p, (int)c->id.n);
-    add_indexing_policy(&settings, member_document(properties, "indexingPolicy"), c->index.off);
+    index_policy_canonical(&settings, member_document(properties, "indexingPolicy"), c->index.off);
     if (c->key.n) {
         add_partition_key(&settings, member_document(properties, "partitionKey"));
     }
@@ -256,8 +225,8 @@ static void make_canonical(op *o, slice properties, container *c) {
     bson_destroy(&settings);
 }
 
-slice settings_indexing_policy(const container *c) {
-    return member_document(c->settings, "indexingPolicy");
+slice settings_indexing_policy(arena *a, const container *c) {
+    return index_policy_source(a, c->settings);
 }
 
 err settings_read(op *o, slice properties, settings_rules rules, container *c) {
@@ -273,7 +242,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     if (doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && !BSON_ITER_HOLDS_DOCUMENT(&it) && !BSON_ITER_HOLDS_NULL(&it)) {
         return op_fail(o, E_BAD_REQUEST, "The indexing policy must be an object.");
     }
-    TRY(index_policy_parse(o, member_document(properties, "indexingPolicy"), c->key.paths, c->key.n, &c->index));
+    TRY(index_policy_parse(o, index_policy_source(o->arena, properties), c->key.paths, c->key.n, &c->index));
     make_canonical(o, properties, c);
     return OK;
 }
@@ -301,7 +270,9 @@ err settings_check_replace(op *o, const container *before, const container *afte
         const unique_key *a = &before->unique_keys[i], *b = &after->unique_keys[i];
         same = same_paths(a->paths, a->n, b->paths, b->n);
     }
-    return same ? OK
-                : op_fail(o, E_FORBIDDEN,
-                          "The unique index cannot be modified. To change the unique index, remove the container and re-create a new one.");
+    if (!same) {
+        return op_fail(o, E_FORBIDDEN,
+                       "The unique index cannot be modified. To change the unique index, remove the container and re-create a new one.");
+    }
+    return index_policy_check_replace(o, &before->index, &after->index);
 }

@@ -11,10 +11,10 @@ typedef struct settings_rules {
 
 MUST_CHECK err settings_read(op *o, slice properties, settings_rules rules, container *c);
 
-/* The indexing policy of a container's settings. */
-slice settings_indexing_policy(const container *c);
+/* The indexing policy of a container's settings, as index_policy_parse wants it. In the arena. */
+slice settings_indexing_policy(arena *a, const container *c);
 
-/* What a replace may not change: key, unique keys. */
+/* What a replace may not change: key, unique keys, vectors. */
 MUST_CHECK err settings_check_replace(op *o, const container *before, const container *after);
 
 /* Names of databases and containers. */

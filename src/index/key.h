@@ -41,7 +41,7 @@ typedef uint64_t index_path;
 #define INDEX_PATH_LARGE ((index_path)1)  /* items with too many terms to be indexed */
 
 index_path index_path_member(index_path of, slice name);
-index_path index_path_element(index_path of);            /* of an array */
+index_path index_path_element(index_path of);             /* of an array */
 index_path index_path_mixed(index_path a, uint64_t with); /* composite and special ones */
 
 /* ---- values ---- */

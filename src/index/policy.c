@@ -1,8 +1,6 @@
-#include "index/policy.h"
+#include "index/policy_int.h"
 
 #include <stdlib.h>
-
-#include "base/limits.h"
 
 enum { COMPOSITES_MAX = 100, COMPOSITE_PATHS_MAX = 8 };
 
@@ -21,85 +19,117 @@ static index_node *child_of(arena *a, index_node *parent, slice name) {
     return child;
 }
 
-/* Takes the next step off a path that begins with a slash; quoted steps lose their quotes. False: no such step. */
-static bool next_step(slice *path, slice *step_out) {
-    if (path->n < 2 || path->p[0] != '/') {
-        return false;
-    }
-    slice rest = slice_skip(*path, 1);
-    bool quoted = rest.p[0] == '"';
-    size_t n = quoted ? 1 : 0;
-    while (n < rest.n && rest.p[n] != (quoted ? '"' : '/')) {
-        n++;
-    }
-    if (quoted && n == rest.n) {
-        return false;
-    }
-    *step_out = quoted ? slice_of(rest.p + 1, n - 1) : slice_of(rest.p, n);
-    *path = slice_skip(rest, quoted ? n + 1 : n);
-    return step_out->n > 0 && (path->n == 0 || path->p[0] == '/');
-}
-
-static err add_path(op *o, index_node *root, slice path, index_rule r) {
-    index_node *at = root;
-    slice rest = path, step = SLICE_EMPTY;
-    for (unsigned depth = 0; depth < LIMIT_PATH_DEPTH; depth++) {
-        if (!next_step(&rest, &step)) {
-            break;
-        }
-        bool last = rest.n == 0;
-        if (last && slice_eq(step, SLICE_LIT("?"))) {
-            at->scalar = r;
-            return OK;
-        }
-        if (last && slice_eq(step, SLICE_LIT("*"))) {
-            at->subtree = r;
-            return OK;
-        }
-        at = child_of(o->arena, at, step);
-        if (last) { /* older policies leave the ending out: /a means /a/? */
-            at->scalar = r;
-            return OK;
-        }
-    }
+static err bad_path(op *o, slice path, size_t position) {
     return op_fail(
         o, E_BAD_REQUEST,
         "The indexing path '%.*s' could not be accepted, failed near position '%zu'. Please ensure that the path is a valid path.",
-        (int)(path.n < 200 ? path.n : 200), path.p, path.n - rest.n);
+        slice_shown(path), path.p ? path.p : "", position);
 }
 
-static err add_paths(op *o, index_node *root, const bson_iter_t *list, index_rule r) {
-    bson_iter_t each, member;
-    size_t n = 0;
-    if (!BSON_ITER_HOLDS_ARRAY(list) || !bson_iter_recurse(list, &each)) {
-        return op_fail(o, E_BAD_REQUEST, "The indexing policy's includedPaths and excludedPaths must be arrays.");
+/* Old policies leave the ending out: /a means /a/?. */
+static err add_steps(op *o, index_node *root, slice path, const index_read_path *read, index_rule r) {
+    index_node *at = root;
+    for (size_t i = 0; i < read->n; i++) {
+        at = child_of(o->arena, at, read->steps[i].element ? SLICE_LIT("[]") : read->steps[i].name);
     }
-    while (bson_iter_next(&each)) {
-        if (!BSON_ITER_HOLDS_DOCUMENT(&each) || !bson_iter_recurse(&each, &member) || !bson_iter_find(&member, "path") ||
-            !BSON_ITER_HOLDS_UTF8(&member)) {
-            return op_fail(o, E_BAD_REQUEST, "The indexing path at position %zu has no 'path'.", n);
+    index_rule *rule = read->end == ENDS_STAR ? &at->subtree : &at->scalar;
+    if (*rule != RULE_NONE && *rule != r) {
+        return op_fail(o, E_BAD_REQUEST, "The indexing path '%.*s' is both included and excluded.", slice_shown(path), path.p);
+    }
+    *rule = r;
+    return OK;
+}
+
+/* /a/[]/{x,y}/? is indexed as /a/[]/x/? and /a/[]/y/?. */
+static err add_tuple(op *o, index_node *root, slice path, const index_read_path *read, size_t *paths) {
+    slice rest = read->tuple;
+    for (bool more = true; more;) {
+        const char *comma = memchr(rest.p, ',', rest.n);
+        slice member = slice_of(rest.p, comma ? (size_t)(comma - rest.p) : rest.n);
+        index_read_path whole = *read;
+        whole.end = ENDS_SCALAR;
+        if (++*paths > LIMIT_INDEX_PATHS || !index__read_tuple_member(member, &whole)) {
+            return bad_path(o, path, (size_t)(member.p - path.p));
         }
-        if (++n > LIMIT_INDEX_PATHS) {
-            return op_fail(o, E_BAD_REQUEST, "The indexing policy has more than %d paths.", LIMIT_INDEX_PATHS);
-        }
-        uint32_t length;
-        const char *text = bson_iter_utf8(&member, &length);
-        TRY(add_path(o, root, slice_of(text, length), r));
+        TRY(add_steps(o, root, path, &whole, RULE_INCLUDE));
+        more = comma != NULL;
+        rest = slice_skip(rest, member.n + more);
     }
     return OK;
 }
 
-static err read_mode(op *o, const bson_t *doc, index_policy *policy) {
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, "indexingMode")) {
+static err add_path(op *o, index_node *root, slice path, index_rule r, size_t *paths) {
+    index_read_path read;
+    size_t position;
+    if (!index__read_path(path, &read, &position) || (read.tuple.n && r == RULE_EXCLUDE)) {
+        return bad_path(o, path, position);
+    }
+    return read.tuple.n ? add_tuple(o, root, path, &read, paths) : add_steps(o, root, path, &read, r);
+}
+
+/* ---- what an included path of the old form says: {"kind", "dataType", "precision"} ---- */
+
+static err check_index(op *o, slice index) {
+    static const char *const types[] = {"String", "Number", "Point", "LineString", "Polygon", "MultiPolygon"};
+    slice kind = index__text(index, "kind"), type = index__text(index, "dataType");
+    bool shapes = slice_eq_nocase(kind, SLICE_LIT("Spatial"));
+    if (!shapes && !slice_eq_nocase(kind, SLICE_LIT("Hash")) && !slice_eq_nocase(kind, SLICE_LIT("Range"))) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "The specified index type value '%.*s' is invalid. Please choose among 'Hash', 'Range', and 'Spatial' index types.",
+                       slice_shown(kind), kind.p ? kind.p : "");
+    }
+    if (shapes && index__has(index, "precision")) {
+        return op_fail(o, E_BAD_REQUEST, "The 'Spatial' index type should not have a precision specified.");
+    }
+    for (size_t i = shapes ? 2 : 0; i < (shapes ? 6 : 2); i++) {
+        if (slice_eq_nocase(type, slice_str(types[i]))) {
+            return OK;
+        }
+    }
+    return op_fail(o, E_BAD_REQUEST, "The specified data type value '%.*s' is invalid for the '%.*s' index type.", slice_shown(type),
+                   type.p ? type.p : "", slice_shown(kind), kind.p);
+}
+
+static err check_indexes(op *o, slice entry) {
+    enum { INDEXES_MAX = 16 };
+    slice list, index;
+    doc_walk w;
+    size_t n;
+    TRY(index__list(o, entry, "indexes", INDEXES_MAX, &list, &n));
+    for (bool more = n && doc_walk_init(&w, list); more && index__next(&w, &index);) {
+        TRY(check_index(o, index));
+    }
+    return OK;
+}
+
+static err add_paths(op *o, index_node *root, slice document, const char *key, index_rule r) {
+    slice list, entry;
+    doc_walk w;
+    size_t n, paths; /* those in tuples count too */
+    TRY(index__list(o, document, key, LIMIT_INDEX_PATHS, &list, &n));
+    paths = n;
+    for (bool more = n && doc_walk_init(&w, list); more && index__next(&w, &entry);) {
+        slice path = index__text(entry, "path");
+        TRY(path.n == 0 ? bad_path(o, path, 0) : add_path(o, root, path, r, &paths));
+        TRY(r == RULE_INCLUDE ? check_indexes(o, entry) : OK);
+    }
+    return OK;
+}
+
+static err read_mode(op *o, slice document, index_policy *policy) {
+    doc_element automatic;
+    slice mode = index__text(document, "indexingMode");
+    if (!index__has(document, "indexingMode")) {
         return OK;
     }
-    uint32_t n = 0;
-    const char *mode = BSON_ITER_HOLDS_UTF8(&it) ? bson_iter_utf8(&it, &n) : "";
-    slice word = slice_of(mode, n);
-    policy->off = slice_eq_nocase(word, SLICE_LIT("none"));
-    if (!policy->off && !slice_eq_nocase(word, SLICE_LIT("consistent")) && !slice_eq_nocase(word, SLICE_LIT("lazy"))) {
-        return op_fail(o, E_BAD_REQUEST, "The indexing mode '%.*s' is invalid: use consistent or none.", (int)(n < 100 ? n : 100), mode);
+    policy->off = slice_eq_nocase(mode, SLICE_LIT("none"));
+    if (!policy->off && !slice_eq_nocase(mode, SLICE_LIT("consistent")) && !slice_eq_nocase(mode, SLICE_LIT("lazy"))) {
+        return op_fail(o, E_BAD_REQUEST, "The indexing mode '%.*s' is invalid: use consistent or none.", slice_shown(mode),
+                       mode.p ? mode.p : "");
+    }
+    if (policy->off && doc_find_member(document, SLICE_LIT("automatic"), &automatic) && automatic.type == BSON_TYPE_BOOL &&
+        automatic.value.p[0]) {
+        return op_fail(o, E_BAD_REQUEST, "Indexing mode value cannot be 'none' when automatic indexing is specified as 'true'.");
     }
     return OK;
 }
@@ -235,18 +265,11 @@ static void index_always(op *o, index_node *root, const slice *steps, size_t n) 
     at->always = true;
 }
 
-static err read_paths(op *o, const bson_t *doc, index_node *root) {
-    bson_iter_t it;
-    bool paths = false;
-    if (bson_iter_init_find(&it, doc, "includedPaths")) {
-        TRY(add_paths(o, root, &it, RULE_INCLUDE));
-        paths = true;
-    }
-    if (bson_iter_init_find(&it, doc, "excludedPaths")) {
-        TRY(add_paths(o, root, &it, RULE_EXCLUDE));
-        paths = true;
-    }
-    if (paths && root->subtree == RULE_NONE && root->children) {
+static err read_paths(op *o, slice document, index_node *root) {
+    bool given = index__has(document, "includedPaths") || index__has(document, "excludedPaths");
+    TRY(add_paths(o, root, document, "includedPaths", RULE_INCLUDE));
+    TRY(add_paths(o, root, document, "excludedPaths", RULE_EXCLUDE));
+    if (given && root->subtree == RULE_NONE && root->children) {
         return op_fail(
             o, E_BAD_REQUEST,
             "The special mandatory indexing path \"/\" is not provided in any of the path type sets. Please provide this path in "
@@ -255,19 +278,26 @@ static err read_paths(op *o, const bson_t *doc, index_node *root) {
     return OK;
 }
 
-err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, index_policy *policy_out) {
+static err read_all(op *o, slice document, index_node *root, index_policy *policy) {
     bson_t doc;
+    if (!bson_init_static(&doc, (const uint8_t *)document.p, document.n)) {
+        return E_INTERNAL;
+    }
+    TRY(read_mode(o, document, policy));
+    TRY(read_paths(o, document, root));
+    TRY(read_composites(o, &doc, policy));
+    TRY(index__read_spatials(o, document, policy));
+    TRY(index__read_texts(o, document, policy));
+    return index__read_vectors(o, document, policy);
+}
+
+err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, index_policy *policy_out) {
     *policy_out = (index_policy){.rest_included = true};
     if (bson.n == 0) {
         return OK;
     }
-    if (!bson_init_static(&doc, (const uint8_t *)bson.p, bson.n)) {
-        return E_INTERNAL;
-    }
-    TRY(read_mode(o, &doc, policy_out));
     index_node *root = arena_new(o->arena, index_node);
-    TRY(read_paths(o, &doc, root));
-    TRY(read_composites(o, &doc, policy_out));
+    TRY(read_all(o, bson, root, policy_out));
     policy_out->rest_included = root->subtree != RULE_EXCLUDE;
     if (root->children || !policy_out->rest_included) {
         index_always(o, root, &(slice){"id", 2}, 1);
@@ -320,6 +350,34 @@ bool index_policy_covers(const index_policy *policy, const index_step *steps, si
     return (node && node->always) || (node && node->scalar != RULE_NONE ? node->scalar == RULE_INCLUDE : included);
 }
 
+static bool same_step(const index_step *a, const index_step *b) {
+    return a->element == b->element && slice_eq(a->name, b->name);
+}
+
+bool index_policy_has_shapes(const index_policy *policy, const index_step *steps, size_t n) {
+    for (size_t i = 0; i < policy->spatials_n && !policy->off; i++) {
+        const index_spatial *s = &policy->spatials[i];
+        bool is = s->n == n || (s->below && s->n < n);
+        for (size_t j = 0; is && j < s->n; j++) {
+            is = same_step(&s->steps[j], &steps[j]);
+        }
+        if (is) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const index_text *index_policy_text(const index_policy *policy, const index_step *steps, size_t n) {
+    index_path hash = index_path_of(steps, n);
+    for (size_t i = 0; i < policy->texts_n && !policy->off; i++) {
+        if (policy->texts[i].hash == hash) {
+            return &policy->texts[i];
+        }
+    }
+    return NULL;
+}
+
 /* ---- comparing ---- */
 
 static bool same_nodes(const index_node *a, const index_node *b) {
@@ -342,11 +400,33 @@ static bool has_composite(const index_policy *p, index_path id) {
     return false;
 }
 
+/* Order counts, which at the worst builds an index once more. */
+static bool same_spatials(const index_policy *a, const index_policy *b) {
+    bool same = a->spatials_n == b->spatials_n;
+    for (size_t i = 0; same && i < a->spatials_n; i++) {
+        const index_spatial *x = &a->spatials[i], *y = &b->spatials[i];
+        same = x->n == y->n && x->below == y->below;
+        for (size_t j = 0; same && j < x->n; j++) {
+            same = same_step(&x->steps[j], &y->steps[j]);
+        }
+    }
+    return same;
+}
+
+static bool same_texts(const index_policy *a, const index_policy *b) {
+    bool same = a->texts_n == b->texts_n;
+    for (size_t i = 0; same && i < a->texts_n; i++) {
+        same = a->texts[i].id == b->texts[i].id; /* path and language */
+    }
+    return same;
+}
+
 bool index_policy_same(const index_policy *a, const index_policy *b) {
     if (a->off || b->off) {
         return a->off == b->off;
     }
-    bool same = a->rest_included == b->rest_included && same_nodes(a->root, b->root) && a->composites_n == b->composites_n;
+    bool same = a->rest_included == b->rest_included && same_nodes(a->root, b->root) && a->composites_n == b->composites_n &&
+                same_spatials(a, b) && same_texts(a, b);
     for (size_t i = 0; same && i < a->composites_n; i++) {
         same = has_composite(b, a->composites[i].id);
     }

@@ -334,14 +334,24 @@ index_path index_path_of(const index_step *steps, size_t n) {
     return path;
 }
 
+bool index_is_system(index_step step) {
+    static const char *const names[] = {"_ts", "_rid", "_self", "_etag", "_attachments"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!step.element && slice_eq(step.name, slice_str(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool index_policy_covers(const index_policy *policy, const index_step *steps, size_t n) {
     const index_node *node = policy->root;
     bool included = policy->rest_included;
     if (policy->off || n == 0) {
         return false;
     }
-    if (n == 1 && !steps[0].element && slice_eq(steps[0].name, SLICE_LIT("_ts"))) {
-        return true;
+    if (index_is_system(steps[0])) {
+        return n == 1 && slice_eq(steps[0].name, SLICE_LIT("_ts"));
     }
     for (size_t i = 0; i < n; i++) {
         node = index_node_child(node, steps[i].element ? SLICE_LIT("[]") : steps[i].name);

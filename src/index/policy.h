@@ -114,6 +114,9 @@ MUST_CHECK err index_policy_check_replace(op *o, const index_policy *before, con
 
 index_path index_path_of(const index_step *steps, size_t n);
 
+/* A property that items have from the system. Of these only _ts has entries. */
+bool index_is_system(index_step step);
+
 /* Whether scalars at this path have entries. */
 bool index_policy_covers(const index_policy *policy, const index_step *steps, size_t n);
 

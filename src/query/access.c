@@ -259,7 +259,7 @@ const index_composite *query_composite_for(const query *q, const index_policy *p
         size_t same = 0, turned = 0;
         for (size_t j = 0; j < c->n && c->n == s->order_n; j++) {
             query_path p;
-            bool here = query_path_of(q, s->order[j].expr, &p) && p.single && index_path_of(p.steps, p.n) == c->parts[j].hash;
+            bool here = query_path_of(q, s->order[j].expr, &p) && p.single && !policy->off && index_path_of(p.steps, p.n) == c->parts[j].hash;
             same += here && s->order[j].descending == c->parts[j].descending;
             turned += here && s->order[j].descending != c->parts[j].descending;
         }
@@ -269,6 +269,21 @@ const index_composite *query_composite_for(const query *q, const index_policy *p
         }
     }
     return NULL;
+}
+
+err query_check_order(op *o, const query *q, const index_policy *policy) {
+    const query_select *s = q->select;
+    query_path p;
+    bool backward;
+    if (s->order_n > 1 && !query_composite_for(q, policy, &backward)) {
+        return op_fail(o, E_BAD_REQUEST, "The order by query does not have a corresponding composite index that it can be served from.");
+    }
+    if (s->order_n != 1 || !query_path_of(q, s->order[0].expr, &p) || p.n == 0 || index_is_system(p.steps[0])) {
+        return OK;
+    }
+    return index_policy_covers(policy, p.steps, p.n)
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "The index path corresponding to the specified order-by item is excluded.");
 }
 
 /* Whether an entry tells all of its values, so that it stands where it belongs. */

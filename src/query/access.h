@@ -44,5 +44,8 @@ typedef struct query_access {
 /* An item_find, but for its context: offers the view's items to its visitor. */
 MUST_CHECK err query_access_find(query_access *a, item_view *v, bool *found_out);
 
+/* What the service refuses to order: E_BAD_REQUEST with its sentence. */
+MUST_CHECK err query_check_order(op *o, const query *q, const index_policy *policy);
+
 /* The composite index that an ORDER BY over several paths can be walked by, or NULL. *backward_out: all directions turned round. */
 const index_composite *query_composite_for(const query *q, const index_policy *policy, bool *backward_out);

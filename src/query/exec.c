@@ -587,9 +587,17 @@ static err run_ranked(exec *x) {
 
 /* ---- ORDER BY, all of it ---- */
 
+static err check_order(const exec *x) {
+    container_index *index = container_space_index(x->page->container->space);
+    err code = query_check_order(x->page->op, x->page->query, &index->policy);
+    container_index_give(index);
+    return code;
+}
+
 static err run_ordered(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
+    TRY(check_order(x));
     double offset_left = p->query->offset > 0 ? p->query->offset - (double)p->position.skipped : 0;
     double left = x->select->distinct ? -1 : rows_left(x);
     double wanted = offset_left + (left >= 0 && left < (double)p->rows_max ? left : (double)p->rows_max) + 1;

@@ -86,6 +86,13 @@ static bool keep_row(void *context) {
     return query_may_keep(t->runner, t->gather->keep->held);
 }
 
+/* There are as many as fit the memory; each may take what an item may. */
+static bool keep_group(void *context) {
+    stage *t = context;
+    t->runner->steps = QUERY_ITEM_STEPS;
+    return keep_row(t);
+}
+
 static bool stage_row(void *context) {
     stage *t = context;
     if (!t->groups) {
@@ -130,7 +137,7 @@ void query_gather_each(query_gather *g, query_runner *r, query_row go_on, query_
         t->runner = r;
         if (t->groups) {
             arena_reset(r->context.arena);
-            query_groups_each(t->groups, r, keep_row, t);
+            query_groups_each(t->groups, r, keep_group, t);
         }
         stage *around = i ? &g->stages[i - 1] : NULL;
         if (around) {

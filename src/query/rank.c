@@ -87,6 +87,9 @@ static bool count_text(query_rank *k, query_runner *r, part *p, uint32_t **count
     }
     search_count(r->context.arena, (search_language)p->of.call->setting, text.bytes, p->phrases, p->phrases_n, *counts_out, length_out,
                  &r->steps);
+    if (r->steps == 0) { /* it gave up: its counts mean nothing */
+        r->code = r->code == OK ? E_QUERY_TOO_LONG : r->code;
+    }
     return true;
 }
 

@@ -52,6 +52,8 @@ struct exec {
     query_rank *rank;
     ordered_row *rows; /* a heap: the last in order is on top */
     size_t rows_n, rows_cap, rows_wanted;
+    bool by_count;  /* DISTINCT in another order: rows of earlier pages come again, so many, */
+    bool recalling; /* … and are not given, but remembered */
     query_distinct distinct;
     uint64_t seen_before; /* of the distinct values: by earlier pages */
 };
@@ -206,9 +208,8 @@ static err find_items(void *context, item_view *v, bool *found_out) {
 static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
-    x->access = (query_access){.runner = &x->runner,
-                               .wanted = wanted,
-                               .start = {p->position.ordered, p->position.values, p->position.number}};
+    x->access = (query_access){
+        .runner = &x->runner, .wanted = wanted, .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number}};
     x->runner.steps = QUERY_ITEM_STEPS;
     cursor->find = x->gather || x->select->order_by_rank ? NULL : find_items;
     cursor->unpriced = true;
@@ -424,6 +425,22 @@ static void hold_row(exec *x, const query_value *values) {
     sift_up(x, x->rows_n - 1);
 }
 
+/* Values are shown themselves. */
+static bool shows_order_value(const query_select *s) {
+    return s->order_n == 1 && s->columns_n == 1 && query_same_expr(s->columns[0].expr, s->order[0].expr);
+}
+
+/* Rows that have their item's _rid are one of a kind: SDKs ask for it when they merge ranges in order. */
+static bool shows_rid(const query_select *s) {
+    for (size_t i = 0; i < s->columns_n && s->sources_n == 1; i++) {
+        const query_expr *e = s->columns[i].expr;
+        if (e->kind == EXPR_MEMBER && e->items[0]->kind == EXPR_NAME && slice_eq(e->name, SLICE_LIT("_rid"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool order_row(void *context) {
     exec *x = context;
     const query_position *at = &x->page->position;
@@ -432,11 +449,9 @@ static bool order_row(void *context) {
         values[i] = query_eval(&x->runner, x->select->order[i].expr);
         query_pay_value(&x->runner, &values[i]);
     }
-    /* Of values that are shown themselves, and once each, equal ones were seen. */
-    bool again = x->select->distinct && x->select->order_n == 1 && x->select->columns_n == 1 &&
-                 query_same_expr(x->select->columns[0].expr, x->select->order[0].expr);
+    bool again = x->select->distinct && shows_order_value(x->select); /* equal ones were seen */
     uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
-    bool after = !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
+    bool after = x->by_count || !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
     bool meant = !x->access.only_undefined || !value_is_defined(&values[0]);
     if (after && meant && x->runner.code == OK) {
         hold_row(x, values);
@@ -464,7 +479,7 @@ static bool show_row(void *context) {
     }
     query_value v = query_project(&x->runner, x->select);
     bool wanted = value_is_defined(&v) && (!x->select->distinct || is_new(x, &v));
-    s->go_on = x->runner.code == OK && (!wanted || give_row(x, &v));
+    s->go_on = x->runner.code == OK && (!wanted || x->recalling || give_row(x, &v));
     return false;
 }
 
@@ -485,7 +500,8 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
     return x->runner.code;
 }
 
-static err show_all_ordered(exec *x) {
+/* Those before `first` were given by earlier pages. */
+static err show_all_ordered(exec *x, size_t first) {
     query_page *p = x->page;
     if (x->rows_n == 0) {
         return OK;
@@ -493,7 +509,8 @@ static err show_all_ordered(exec *x) {
     qsort_r(x->rows, x->rows_n, sizeof *x->rows, sort_order, (void *)(uintptr_t)x->select);
     for (size_t i = 0; i < x->rows_n; i++) {
         bool go_on;
-        if (!may_go_on(x) && i > 0) { /* one row a page at least: the next begins where this one ends */
+        x->recalling = i < first;
+        if (!may_go_on(x) && i > first) { /* one row a page at least: the next begins where this one ends */
             x->full = x->runner.code == OK;
             return x->runner.code;
         }
@@ -501,6 +518,7 @@ static err show_all_ordered(exec *x) {
         if (x->full) {
             break;
         }
+        p->position.passed += i >= first;
         p->position.ordered = true;
         p->position.values = x->rows[i].values;
         p->position.number = x->rows[i].place.number;
@@ -579,7 +597,7 @@ static err run_ranked(exec *x) {
     TRY(read_items(x, &all, SIZE_MAX, false));
     fuse_rows(x);
     drop_given(x);
-    TRY(show_all_ordered(x));
+    TRY(show_all_ordered(x, 0));
     p->more = x->full;
     p->cursor->n = p->more ? p->cursor->n : 0;
     return OK;
@@ -598,9 +616,11 @@ static err run_ordered(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
     TRY(check_order(x));
-    double offset_left = p->query->offset > 0 ? p->query->offset - (double)p->position.skipped : 0;
+    x->by_count = x->select->distinct && !shows_order_value(x->select) && !shows_rid(x->select);
+    uint64_t passed = x->by_count ? p->position.passed : 0;
+    double offset_left = p->query->offset > (double)p->position.skipped ? p->query->offset - (double)p->position.skipped : 0;
     double left = x->select->distinct ? -1 : rows_left(x);
-    double wanted = offset_left + (left >= 0 && left < (double)p->rows_max ? left : (double)p->rows_max) + 1;
+    double wanted = (double)passed + offset_left + (left >= 0 && left < (double)p->rows_max ? left : (double)p->rows_max) + 1;
     if (x->select->order_n > 16 || wanted > ORDERED_MAX) {
         return E_QUERY_TOO_LONG;
     }
@@ -608,7 +628,7 @@ static err run_ordered(exec *x) {
     x->on_row = order_row;
     TRY(read_items(x, &all, x->rows_wanted, false));
     size_t held = x->rows_n;
-    TRY(show_all_ordered(x));
+    TRY(show_all_ordered(x, passed));
     p->more = x->full || (held == x->rows_wanted && !x->finished);
     p->cursor->n = p->more ? p->cursor->n : 0;
     return OK;

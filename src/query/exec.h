@@ -13,6 +13,7 @@ typedef struct query_position {
     uint64_t rows_of_item; /* of the item after the cursor: given already (JOINs) */
     uint64_t skipped;      /* by OFFSET */
     uint64_t given;        /* rows so far: of TOP and LIMIT; of groups and DISTINCT */
+    uint64_t passed;       /* ORDER BY: rows so far, shown or not */
     bool ordered;          /* ORDER BY: rows after this one */
     query_value *values;   /* its order values, as many as ORDER BY has */
     uint64_t number, row;

@@ -1,13 +1,18 @@
 #include "query/position.h"
 
+#include "partition/hash.h"
+
 enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16 };
 
+/* Continuations outlive the process, whose value_hash is its own. */
 static uint64_t check_of(const query_value *values, size_t n) {
-    uint64_t hash = 0;
+    uint64_t check = 0;
     for (size_t i = 0; i < n; i++) {
-        hash = value_hash(&values[i], hash + i);
+        const query_value *v = &values[i];
+        slice bytes = v->type >= TYPE_STRING ? v->bytes : slice_of(&v->number, v->type == TYPE_NUMBER ? sizeof v->number : 0);
+        check = (check + hash_murmur3_128(bytes).h1 + v->type) * 0x9E3779B97F4A7C15 + v->truth;
     }
-    return hash;
+    return check;
 }
 
 /* Not in the middle of a character. */

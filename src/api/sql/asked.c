@@ -68,7 +68,7 @@ err sql_asked_read(sql_request *q, sql_asked *a) {
     *a = (sql_asked){0};
     if (slice_starts(sql_get(q, FIELD_CONTENT_TYPE), SLICE_LIT("application/sql"))) {
         a->text = q->http->body;
-        return OK;
+        return bson_utf8_validate(a->text.p ? a->text.p : "", a->text.n, true) ? OK : bad_body(q);
     }
     TRY(sql_body(q, JSON_OBJECT, &body));
     if (!doc_find_key(body, SLICE_LIT("query"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {

@@ -1,6 +1,6 @@
 /* position.h — within api/sql: where a query stands, as the part of its continuation that comes before a feed's:
  *
- *   QPS:{base64 of BSON};       {i: rows given of the item after the cursor, s: skipped by OFFSET, g: given,
+ *   QPS:{base64 of BSON};       {i: rows given of the item after the cursor, s: skipped by OFFSET, g: given, p: passed,
  *                                n, r, o: of ORDER BY the item's number, its row, its order values; c, h: which are cut, and their check}
  *
  * What comes back may be anything; what is written is always read again. Pure functions, any thread. */
@@ -8,7 +8,7 @@
 
 #include "query/position.h"
 
-/* Takes it off the text, if it begins with it. Values live in the arena. E_BAD_CONTINUATION. */
+/* Takes it off the text, if it begins with it; else it is the beginning. Values live in the arena. E_BAD_CONTINUATION. */
 MUST_CHECK err sql_position_read(arena *a, slice text, const query *q, query_position *position_out, slice *rest_out);
 
 /* Writes nothing where there is nothing to say. */

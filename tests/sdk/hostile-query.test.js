@@ -244,6 +244,68 @@ function bodyOf(name) {
   return query(made, bodies[name]?.());
 }
 
+// ---- continuations ----
+
+const orderedQuery = "SELECT VALUE c.id FROM c WHERE c.light ORDER BY c.t";
+
+// One that the server gave: QPS:{base64 of BSON};{the feed's}
+async function realToken(t, path) {
+  const headers = { ...queryHeaders, "x-ms-max-item-count": "10" };
+  const answer = await t.rest.post(`${path}/docs`, query(orderedQuery), { headers });
+  assert.equal(answer.status, 200, answer.text);
+  assert.match(answer.headers["x-ms-continuation"], /^QPS:[A-Za-z0-9+/=]+;/);
+  return answer.headers["x-ms-continuation"];
+}
+
+function refusedToken(answer) {
+  assert.equal(answer.status, 400, answer.text.slice(0, 300));
+  assert.match(answer.message, /[Cc]ontinuation/);
+}
+
+const bsonOf = (token) => Buffer.from(token.slice(4, token.indexOf(";")), "base64");
+const tokenOf = (bson, rest) => `QPS:${bson.toString("base64")};${rest}`;
+const restOf = (token) => token.slice(token.indexOf(";") + 1);
+
+// A document with other bytes where `name` is a 64-bit number.
+function withNumber(token, name, number) {
+  const bson = bsonOf(token);
+  const at = bson.indexOf(Buffer.from(`\x12${name}\0`, "latin1"));
+  assert.ok(at > 0, `${name} is in the token`);
+  bson.writeBigInt64LE(number, at + 3);
+  return tokenOf(bson, restOf(token));
+}
+
+// {"a":{"a":{…}}}, so deep.
+function deepBson(depth) {
+  let inner = Buffer.from([5, 0, 0, 0, 0]);
+  for (let i = 0; i < depth; i++) {
+    const size = Buffer.alloc(4);
+    size.writeInt32LE(inner.length + 8);
+    inner = Buffer.concat([size, Buffer.from([3, 97, 0]), inner, Buffer.from([0])]);
+  }
+  return inner;
+}
+
+const tokens = {
+  "the server's own": [(real) => real, 200],
+  "without its end": [(real) => real.slice(0, real.indexOf(";") - 3), 400],
+  "without its feed": [(real) => real.slice(0, real.indexOf(";") + 1), 200],
+  "cut in its feed": [(real) => real.slice(0, -20), 400],
+  "one bit of its length": [(real) => tokenOf(Buffer.concat([Buffer.from([bsonOf(real)[0] ^ 1]), bsonOf(real).subarray(1)]), restOf(real)), 400],
+  "no base64": [(real) => `QPS:*;${restOf(real)}`, 400],
+  "nothing": [(real) => `QPS:;${restOf(real)}`, 400],
+  "an empty document": [(real) => tokenOf(Buffer.from([5, 0, 0, 0, 0]), restOf(real)), 200],
+  "negative numbers": [(real) => withNumber(real, "g", -5n), 400],
+  "more rows than there are": [(real) => withNumber(real, "g", 1n << 60n), 200],
+  "numbers that wrap around": [(real) => withNumber(real, "s", (1n << 63n) - 1n), 400],
+  "a number of no item": [(real) => withNumber(real, "n", -1n), 200],
+  "a deep document": [(real) => tokenOf(deepBson(2_500), restOf(real)), 400],
+  "twelve kilobytes": [() => "QPS:" + "A".repeat(12_000) + ";", 400],
+  "fifty kilobytes": [() => "QPS:" + "A".repeat(50_000) + ";", [400, 431]],
+  "a feed that is deep": [() => "[".repeat(5_000), 400],
+  "something else": [() => "next", 400],
+};
+
 const queryHeaders = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", ...key("a") };
 
 function checkError(answer, name) {
@@ -281,6 +343,80 @@ suite(
         await endure(t, at, name, () => t.rest.post(`${at}/docs`, bodyOf(name), { headers: queryHeaders }), statuses, text);
       });
     }
+
+    for (const [name, [make, statuses]] of Object.entries(tokens)) {
+      t.it(`a continuation: ${name}`, async () => {
+        const at = await prepared();
+        const real = await realToken(t, at);
+        const headers = { ...queryHeaders, "x-ms-max-item-count": "10", "x-ms-continuation": make(real) };
+        const ask = () => t.rest.post(`${at}/docs`, query(orderedQuery), { headers });
+        await endure(t, at, name, ask, statuses);
+      });
+    }
+
+    t.it("a continuation of another query, container or partition gives nothing it should not", async () => {
+      const at = await prepared();
+      const other = await t.containerPath();
+      await t.rest.post(`${other}/docs`, { id: "1", pk: "a" }, { headers: key("a") });
+      const real = await realToken(t, at);
+      const ask = (where, text, more) => t.rest.post(`${where}/docs`, query(text), { headers: { ...queryHeaders, "x-ms-continuation": real, ...more } });
+      const foreign = await ask(other, orderedQuery); // it stands in an order of values, which is no secret: the container's own rows, or none
+      assert.deepEqual([foreign.status, foreign.json.Documents.filter((id) => id !== "1")], [200, []]);
+      for (const text of ["SELECT * FROM c WHERE c.light", "SELECT DISTINCT VALUE c.g FROM c", "SELECT c.g, COUNT(1) FROM c GROUP BY c.g"]) {
+        const answer = await ask(at, text);
+        if (answer.status !== 200) refusedToken(answer);
+      }
+      const elsewhere = await ask(at, orderedQuery, key("nobody"));
+      assert.deepEqual([elsewhere.status, elsewhere.json._count], [200, 0]);
+    });
+
+    t.it("order values too long for a token are gone on with all the same", async () => {
+      const at = await t.containerPath();
+      const ids = repeat(12, (i) => `${String.fromCharCode(97 + i)}`);
+      for (const id of ids) await t.rest.post(`${at}/docs`, { id, pk: "a", s: "x".repeat(100_000) + id }, { headers: key("a") });
+      const seen = [];
+      for (let token; seen.length < 30; ) {
+        const headers = { ...queryHeaders, "x-ms-max-item-count": "5", ...(token && { "x-ms-continuation": token }) };
+        const answer = await t.rest.post(`${at}/docs`, query("SELECT VALUE c.id FROM c ORDER BY c.s DESC"), { headers });
+        assert.equal(answer.status, 200, answer.text);
+        seen.push(...answer.json.Documents);
+        token = answer.headers["x-ms-continuation"];
+        if (!token) break;
+        assert.ok(token.length < 8_000, `a token of ${token.length} bytes`);
+      }
+      assert.deepEqual(seen, [...ids].reverse());
+    });
+
+    t.it("plans are bounded as queries are", async () => {
+      const at = await prepared();
+      const planHeaders = { ...queryHeaders, "x-ms-documentdb-partitionkey": null, "x-ms-cosmos-is-query-plan-request": "True" };
+      planHeaders["x-ms-cosmos-supported-query-features"] = "Aggregate,Distinct,GroupBy,OrderBy,Top,OffsetAndLimit,NonValueAggregate,MultipleAggregates,MultipleOrderBy";
+      const names = ["half a megabyte of parentheses", "many more subqueries", "the key IN 60,000", "ANDs", "ORs of the key", "ANDs and ORs", "columns"];
+      names.push("counts", "groups by many", "columns by groups", "one long string", "escapes", "two megabytes", "properties of one object", "sources");
+      for (const name of names) {
+        await endure(t, at, `plan: ${name}`, () => t.rest.post(`${at}/docs`, bodyOf(name), { headers: planHeaders }), [200, 400]);
+      }
+      const odd = { ...planHeaders, "x-ms-cosmos-supported-query-features": ",".repeat(5_000) + "Top,".repeat(1_000) };
+      await endure(t, at, "plan: features", () => t.rest.post(`${at}/docs`, query("SELECT TOP 1 * FROM c"), { headers: odd }), [200, 400]);
+    });
+
+    t.it("bodies that are no queries", async () => {
+      const at = await prepared();
+      const send = (body, type = "application/query+json") => t.rest.post(`${at}/docs`, body, { headers: { ...queryHeaders, "content-type": type } });
+      for (const body of ["", "[]", "7", "{", '{"query":7}', '{"query":null}', '{"QUERY":"SELECT 1"}', '{"query":"SELECT 1","parameters":7}']) {
+        await endure(t, at, `body ${body}`, () => send(Buffer.from(body)), 400);
+      }
+      for (const parameters of [[7], [{}], [{ name: 7 }], [{ name: "p" }], [{ name: "@" }], [{ name: "@p" }, { name: "@p" }]]) {
+        await endure(t, at, `parameters ${JSON.stringify(parameters)}`, () => send(query("SELECT 1", parameters)), 400);
+      }
+      const broken = Buffer.concat([Buffer.from('SELECT VALUE "'), Buffer.from([0xff, 0xc0, 0x80, 0xed, 0xa0, 0x80]), Buffer.from('"')]);
+      await endure(t, at, "text that is no UTF-8", () => send(broken, "application/sql"), 400);
+      const wrapped = Buffer.concat([Buffer.from('{"query":"SELECT 1 AS a'), Buffer.from([0xff]), Buffer.from('"}')]);
+      await endure(t, at, "JSON that is no UTF-8", () => send(wrapped), 400);
+      await endure(t, at, "NUL", () => send(Buffer.from("SELECT VALUE 1\0"), "application/sql"), 400);
+      const plain = await send(Buffer.from('SELECT VALUE "ñ"'), "application/sql");
+      assert.deepEqual(plain.json.Documents, ["ñ"]);
+    });
 
     // Those that keep the most memory and time, more of them than there are workers.
     t.it("all at once", async () => {

@@ -171,7 +171,7 @@ bool index_value_read(slice spelled, index_value *value_out) {
     }
     memcpy(&bits, spelled.p + 1, sizeof bits);
     value_out->number = from_sortable(be64toh(bits));
-    value_out->whole = !(fabs(value_out->number) >= INDEX_NUMBER_EXACT); /* NaN is whole */
+    value_out->whole = fabs(value_out->number) < INDEX_NUMBER_EXACT;
     value_out->n = 1 + sizeof bits;
     return true;
 }

@@ -271,7 +271,6 @@ static err find_items(page *p, bool *found_out) {
     if (*found_out) {
         describe(p, &v);
         code = v.partition ? size_partition(p, &v) : OK;
-        *found_out = !v.partition || v.local;
     }
     if (code == OK && *found_out) {
         code = p->cursor->find(p->context, &v, found_out);

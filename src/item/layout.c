@@ -298,11 +298,12 @@ bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, si
         return false;
     }
     *key_out = slice_of(entry.p + 5 + epk_out->n, entry.n - 6 - epk_out->n);
-    *size_out = (size_sum){get64(value.p), get64(value.p + 8), get64(value.p + 16), 1, get64(value.p + 24)};
+    *size_out = (size_sum){get64(value.p), get64(value.p + 8), get64(value.p + 16), 1, get64(value.p + 24), get64(value.p + 32)};
     return true;
 }
 
 void layout_size_write(char bytes[LAYOUT_SIZE_BYTES], const size_sum *size) {
-    uint64_t fields[] = {htobe64(size->items), htobe64(size->bytes), htobe64(size->index_bytes), htobe64(size->local)};
+    uint64_t fields[] = {htobe64(size->items), htobe64(size->bytes), htobe64(size->index_bytes), htobe64(size->local),
+                         htobe64(size->local_from)};
     memcpy(bytes, fields, LAYOUT_SIZE_BYTES);
 }

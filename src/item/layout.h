@@ -31,7 +31,7 @@
 
 #include "item/container.h"
 
-enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_COUNTS_BYTES = 48, LAYOUT_SIZE_BYTES = 32, LAYOUT_KEY_BYTES_MAX = 16384 };
+enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_COUNTS_BYTES = 48, LAYOUT_SIZE_BYTES = 40, LAYOUT_KEY_BYTES_MAX = 16384 };
 
 /* The head of a stored item, little-endian, at these offsets:
  *    0  u8   layout version, 1          8  u64  lsn of the last write

@@ -12,7 +12,9 @@ typedef struct items items;
 /* Of one logical partition, or of many together. */
 typedef struct size_sum {
     uint64_t items, bytes, index_bytes, partitions;
-    uint64_t local; /* of one partition: its items up to this number have index entries of their own (item/terms.h); not summed up */
+    /* of one partition, not summed up: its items up to this number, and those from that one on (0: none), have index entries of their own
+     * (item/terms.h) */
+    uint64_t local, local_from;
 } size_sum;
 
 /* What becomes of ranges that lie side by side: pieces [from, cuts[0]), [cuts[0], cuts[1]), … up to `to`. */

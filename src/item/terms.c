@@ -161,7 +161,7 @@ static void put_changes(const item_work *w, layout_key *k, const index_list *bef
 }
 
 static bool is_local(const item_work *w, uint64_t number) {
-    return number <= w->size.local;
+    return number <= w->size.local || (w->size.local_from && number >= w->size.local_from);
 }
 
 static void begin_local(const item_work *w, const container_index *index, const item_key *key, layout_key *k) {
@@ -195,8 +195,8 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     return code;
 }
 
-/* The next few. When no committed one is left, and this group has made none before the item being written, all are there. */
-static err grow_local(item_work *w, const item_key *key, bool created) {
+/* The next few of those before local_from. When no committed one is left, and local_from was given out by an earlier group, all are there. */
+static err grow_local(item_work *w, const item_key *key) {
     layout_key from, to;
     slice entry, value;
     item_place place;
@@ -204,7 +204,7 @@ static err grow_local(item_work *w, const item_key *key, bool created) {
     unsigned n = 0;
     bool last = false;
     layout_order(&from, w->container->space->container, &key->epk, w->size.local + 1);
-    layout_order(&to, w->container->space->container, &key->epk, UINT64_MAX);
+    layout_order(&to, w->container->space->container, &key->epk, w->size.local_from);
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
     while (code == OK && n++ < LOCAL_STEP && !last) {
         last = !store_scan_next(scan, &entry, &value);
@@ -214,8 +214,8 @@ static err grow_local(item_work *w, const item_key *key, bool created) {
         }
     }
     err ended = store_scan_close(scan);
-    bool alone = w->range->pending.number_next == w->range->written.number_next + created;
-    if (last && alone && code == OK && ended == OK) {
+    bool committed = w->size.local_from <= ((uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->written.number_next);
+    if (last && committed && code == OK && ended == OK) {
         w->size.local = LOCAL_ALL;
     }
     return code != OK ? code : ended;
@@ -249,8 +249,10 @@ static err put_in(item_work *w, container_index *index, const item_key *key, ite
 
 err item__put_terms(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
     const container_space *space = w->container->space;
-    if (wants_local(w)) {
-        TRY(grow_local(w, key, !before->there));
+    if (wants_local(w) && w->size.local_from) {
+        TRY(grow_local(w, key));
+    } else if (wants_local(w) && !before->there) {
+        w->size.local_from = place.number;
     }
     TRY(put_in(w, space->index, key, place, head, body, before));
     return space->building ? put_in(w, space->building, key, place, head, body, before) : OK;

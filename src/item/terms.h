@@ -2,8 +2,8 @@
  *
  * Each term of an item (index/terms.h) has an entry in its segment: path, value, number. Queries over a range walk the entries of its
  * segments. Within a logical partition that would pay for all the others, so one that has grown past LOCAL_FROM items gets entries of its
- * own beside them, *local* ones: what it has so far with the writes that follow, a few items at a time (size_sum.local says up to which
- * number), then with each write. Smaller ones are read whole. */
+ * own beside them, *local* ones: new items at once, those of before with the writes that follow, a few at a time (size_sum says which have
+ * them). Smaller ones are read whole. */
 #pragma once
 
 #include "item/stored.h"

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX = 512, SCAN_PER_LOAD = 4 };
+enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX = 512, SCAN_PER_LOAD = 4, NEAR = 8 };
 
 /* ---- lists of items ---- */
 
@@ -66,7 +66,8 @@ typedef struct finder {
     query_access *access;
     item_view *view;
     query_demands demands;
-    refs large; /* items that have no entries, since they would have too many */
+    bool decides; /* all demands must be met: nobody asks the items afterwards */
+    refs large;   /* items that have no entries, since they would have too many */
 } finder;
 
 static bool within(const query_demand_span *span, slice value) {
@@ -122,9 +123,13 @@ static err smallest(finder *f, uint64_t after, size_t most, const query_demand *
     return OK;
 }
 
+static bool is_point(const query_demand *d) {
+    return d->n == 1 && d->spans[0].point;
+}
+
 static const query_demand *a_point(const finder *f) {
     for (size_t i = 0; i < f->demands.n; i++) {
-        if (f->demands.list[i].n == 1 && f->demands.list[i].spans[0].point) {
+        if (is_point(&f->demands.list[i])) {
             return &f->demands.list[i];
         }
     }
@@ -163,12 +168,41 @@ static err offer_all(finder *f, const refs *found) {
     return OK;
 }
 
+/* Those that have an entry of this one value: entries are passed by where they are near, sought where they are far. */
+static err keep_with_value(finder *f, const query_demand_span *span, refs *found) {
+    item_entry e = {0};
+    size_t n = 0;
+    item_lookup *l = item_lookup_open(f->view, span->path);
+    bool live = true;
+    for (size_t i = 0; i < found->n && live; i++) {
+        uint64_t number = found->list[i].number;
+        unsigned passed = 0;
+        while (live && e.number < number) {
+            if (passed++ % NEAR == 0) {
+                item_lookup_seek(l, span->from, number, false);
+            }
+            live = item_lookup_next(l, &e) && within(span, e.value);
+            f->access->entries++;
+        }
+        if (live && e.number == number) {
+            found->list[n++] = found->list[i];
+        }
+    }
+    found->n = n;
+    return item_lookup_close(l);
+}
+
 static err intersect(finder *f, const query_demand *used, refs *found) {
     for (size_t i = 0; i < f->demands.n && found->n; i++) {
         const query_demand *c = &f->demands.list[i];
         size_t most = SCAN_PER_LOAD * found->n, n;
         refs other = {0};
-        if (c == used || most < FIRST_PROBE) {
+        if (c == used || (most < FIRST_PROBE && !f->decides)) {
+            continue;
+        }
+        if (is_point(c)) {
+            TRY(keep_with_value(f, &c->spans[0], found));
+            f->access->intersected++;
             continue;
         }
         err code = read_demand(f, c, f->view->stretch.after, &other, most, &n);
@@ -610,6 +644,156 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     return OK;
 }
 
+/* ---- without items ---- */
+
+static bool give(finder *f, slice body, uint32_t ts, uint64_t times, bool decided) {
+    if (times && !f->access->on_value(f->access->context, body, ts, times, decided)) {
+        f->view->stopped = true;
+    }
+    return !f->view->stopped;
+}
+
+static const char empty_document[5] = {5, 0, 0, 0, 0};
+
+/* Values of one path, each with how many items have it; only one of each if that does not matter. */
+typedef struct value_walk {
+    finder *finder;
+    arena scratch;
+    char value[INDEX_VALUE_BYTES_MAX];
+    size_t value_n;
+    uint64_t times, all;
+} value_walk;
+
+static bool give_value(value_walk *w) {
+    slice body;
+    uint32_t ts;
+    uint64_t times = w->times;
+    w->times = 0;
+    if (times == 0) {
+        return true;
+    }
+    arena_reset(&w->scratch);
+    query_cover_item(&w->scratch, &w->finder->access->cover, slice_of(w->value, w->value_n), &body, &ts);
+    return give(w->finder, body, ts, times, false);
+}
+
+static err take_entry(value_walk *w, item_lookup *l, const item_entry *e, unsigned *same) {
+    index_value v;
+    finder *f = w->finder;
+    w->all++;
+    f->access->entries++;
+    if (w->times && slice_eq(e->value, slice_of(w->value, w->value_n))) {
+        w->times++;
+        if (!f->access->cover.multiplicity && ++*same % NEAR == 0) {
+            item_lookup_seek(l, slice_of(w->value, w->value_n), UINT64_MAX, false);
+        }
+        return OK;
+    }
+    *same = 0;
+    if (!give_value(w)) {
+        return OK;
+    }
+    if (!index_value_read(e->value, &v) || !v.whole || e->value.n > sizeof w->value) {
+        return item_view_offer(f->view, (item_ref){e->number, e->segment});
+    }
+    memcpy(w->value, e->value.p, e->value.n);
+    w->value_n = e->value.n;
+    w->times = 1;
+    return OK;
+}
+
+static err walk_values(value_walk *w, index_path path, const query_demand_span *span) {
+    item_entry e;
+    unsigned same = 0;
+    err code = OK;
+    item_lookup *l = item_lookup_open(w->finder->view, path);
+    item_lookup_seek(l, span->from, 0, false);
+    while (code == OK && !w->finder->view->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
+        code = take_entry(w, l, &e, &same);
+    }
+    if (code == OK && !w->finder->view->stopped) {
+        give_value(w);
+    }
+    err ended = item_lookup_close(l);
+    return code != OK ? code : ended;
+}
+
+static err cover_path(finder *f) {
+    query_access *a = f->access;
+    order_walk bounds = {.finder = f, .path = index_path_of(a->cover.path.steps, a->cover.path.n)};
+    value_walk w = {.finder = f, .scratch = arena_init()};
+    err code = OK;
+    bound_walk(&bounds, f->view->op->arena);
+    for (size_t i = 0; i < bounds.spans_n && code == OK && !f->view->stopped; i++) {
+        code = walk_values(&w, bounds.path, &bounds.spans[i]);
+    }
+    if (code == OK && bounds.undefined && !f->view->stopped) { /* the others lack it; if how many is not asked, one may be */
+        uint64_t lacking = f->view->items_n > w.all ? f->view->items_n - w.all : 0;
+        give(f, slice_of(empty_document, sizeof empty_document), 0, lacking, false);
+    }
+    arena_free(&w.scratch);
+    return code;
+}
+
+/* How many items fulfil all demands, which are all of WHERE. */
+static err cover_count(finder *f, bool *found_out) {
+    const query_demand *used;
+    refs found = {0};
+    size_t n;
+    TRY(smallest(f, 0, REFS_MAX, &used));
+    *found_out = used != NULL;
+    if (!used) {
+        return OK;
+    }
+    f->decides = true;
+    err code = read_demand(f, used, 0, &found, REFS_MAX, &n);
+    size_t before = f->access->intersected;
+    code = code == OK ? intersect(f, used, &found) : code;
+    *found_out = found.n == 0 || f->access->intersected - before == f->demands.n - 1;
+    if (code == OK && *found_out) {
+        give(f, slice_of(empty_document, sizeof empty_document), 0, found.n, true);
+    }
+    free(found.list);
+    f->decides = false;
+    return code;
+}
+
+static bool all_exact(const finder *f) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        if (!f->demands.list[i].exact) {
+            return false;
+        }
+    }
+    return f->demands.whole;
+}
+
+/* Expired items have entries, and shared segments those of others. */
+static err covered_way(finder *f, bool *found_out) {
+    query_access *a = f->access;
+    const item_view *v = f->view;
+    const query_select *s = a->runner->query->select;
+    *found_out = false;
+    if (!a->cover.possible || v->filtered || v->container->ttl != TTL_OFF) {
+        return OK;
+    }
+    if (a->cover.counts && !s->where) {
+        *found_out = true;
+        give(f, slice_of(empty_document, sizeof empty_document), 0, v->items_n, true);
+    } else if (!v->partition || v->local) {
+        TRY(find_large(f));
+        bool path = a->cover.path_given && index_policy_covers(&v->index->policy, a->cover.path.steps, a->cover.path.n);
+        if (f->large.n == 0 && path && (a->cover.multiplicity || s->distinct)) {
+            *found_out = true;
+            TRY(cover_path(f));
+        } else if (f->large.n == 0 && a->cover.counts && f->demands.n && all_exact(f)) {
+            TRY(cover_count(f, found_out));
+        }
+        f->large.n = 0;
+    }
+    a->way = *found_out ? WAY_COVERED : a->way;
+    return OK;
+}
+
 /* ---- both ---- */
 
 /* A demand on another path may be so small that sorting what it finds costs less than walking the order past all that it does not. */
@@ -626,6 +810,13 @@ static err sorts_better(finder *f, const order_walk *w, const query_demand **use
 static err find(finder *f, bool *found_out) {
     order_walk w = {.finder = f};
     const query_demand *used = NULL;
+    TRY(covered_way(f, found_out));
+    if (*found_out) {
+        return OK;
+    }
+    if (f->view->partition && !f->view->local) { /* small: read whole */
+        return OK;
+    }
     if (f->access->runner->query->select->order_n == 0 || f->access->wanted == SIZE_MAX || !prepare_walk(&w)) {
         return by_number_way(f, found_out);
     }
@@ -643,7 +834,6 @@ static err find(finder *f, bool *found_out) {
 
 err query_access_find(query_access *a, item_view *v, bool *found_out) {
     finder f = {.access = a, .view = v};
-    uint64_t entries = a->entries;
     f.demands = query_demands_of(a->runner, &v->index->policy);
     a->way = WAY_SCAN;
     a->used = NULL;
@@ -652,6 +842,5 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     a->in_order = a->only_undefined = a->beyond = false;
     err code = a->runner->code != OK ? a->runner->code : find(&f, found_out);
     free(f.large.list);
-    (void)entries;
     return code;
 }

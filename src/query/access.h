@@ -7,12 +7,13 @@
 #pragma once
 
 #include "item/view.h"
-#include "query/demand.h"
+#include "query/cover.h"
 
 typedef enum query_way {
     WAY_SCAN, /* all items, by number */
     WAY_BY_NUMBER,
     WAY_IN_ORDER,
+    WAY_COVERED, /* no items: their entries tell all, or their number does */
 } query_way;
 
 /* Where an ordered walk begins: behind this row. */
@@ -26,11 +27,16 @@ typedef struct query_access {
     query_runner *runner;
     size_t wanted; /* rows; SIZE_MAX: all there are */
     query_order_start start;
+    query_cover cover;
 
     /* for the visitor */
     bool in_order;       /* no item that is still to come stands before this one in the order asked for */
     bool only_undefined; /* of this item, rows whose first order value is undefined are meant, no others */
     bool beyond;         /* set by the visitor: in this order nothing more is wanted */
+
+    /* In place of items: a document that stands for so many. `decided`: WHERE holds for it. False: no more. */
+    bool (*on_value)(void *context, slice body, uint32_t ts, uint64_t times, bool decided);
+    void *context;
 
     /* how it was done, of the last range: for people and for metrics */
     query_way way;

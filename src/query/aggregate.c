@@ -6,10 +6,10 @@ void accumulator_init(query_accumulator *a, query_aggregate_kind kind) {
     *a = (query_accumulator){.kind = kind};
 }
 
-static void add_number(query_accumulator *a, const query_value *v) {
+static void add_number(query_accumulator *a, const query_value *v, uint64_t times) {
     if (v->type == TYPE_NUMBER) {
-        a->sum += v->number;
-        a->count++;
+        a->sum += times == 1 ? v->number : v->number * (double)times;
+        a->count += times;
     } else {
         a->spoiled = true;
     }
@@ -39,20 +39,20 @@ static void add_to_list(query_accumulator *a, arena *keep, const query_value *v)
     a->list[a->list_n++] = value_keep(keep, v);
 }
 
-void accumulator_add(query_accumulator *a, arena *keep, const query_value *v) {
+void accumulator_add(query_accumulator *a, arena *keep, const query_value *v, uint64_t times) {
     if (v->type == TYPE_UNDEFINED) {
         return;
     }
     switch (a->kind) {
     case AGGREGATE_COUNT:
-        a->count++;
+        a->count += times;
         break;
     case AGGREGATE_COUNT_IF:
-        a->count += value_is_true(v);
+        a->count += value_is_true(v) ? times : 0;
         break;
     case AGGREGATE_SUM:
     case AGGREGATE_AVG:
-        add_number(a, v);
+        add_number(a, v, times);
         break;
     case AGGREGATE_MIN:
     case AGGREGATE_MAX:
@@ -63,7 +63,9 @@ void accumulator_add(query_accumulator *a, arena *keep, const query_value *v) {
         query_distinct_add(&a->set, v);
         break;
     case AGGREGATE_MAKE_LIST:
-        add_to_list(a, keep, v);
+        for (; times; times--) {
+            add_to_list(a, keep, v);
+        }
         break;
     case AGGREGATE_NONE:
         break;

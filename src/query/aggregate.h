@@ -17,5 +17,5 @@ typedef struct query_accumulator {
 } query_accumulator;
 
 void accumulator_init(query_accumulator *a, query_aggregate_kind kind);
-void accumulator_add(query_accumulator *a, arena *keep, const query_value *v);
+void accumulator_add(query_accumulator *a, arena *keep, const query_value *v, uint64_t times);
 query_value accumulator_result(const query_accumulator *a, arena *arena);

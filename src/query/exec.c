@@ -43,6 +43,7 @@ struct exec {
     bool late;      /* its time is up */
     uint64_t items; /* looked at */
     int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
+    uint64_t times; /* items that the one being looked at stands for */
     bool (*on_row)(void *exec);
     const item_found *found;
 
@@ -65,6 +66,7 @@ static void set_item(exec *x, const item_found *found) {
     memcpy(x->item.container_rid, x->page->container->rid, sizeof x->item.container_rid);
     x->item_value = value_of_item(&x->item);
     x->row = 0;
+    x->times = 1;
     x->found = found;
 }
 
@@ -199,6 +201,26 @@ static bool stream_row(void *context) {
     return true;
 }
 
+/* No item, but what its index entry tells, or just how many there are. */
+static bool visit_value(void *context, slice body, uint32_t ts, uint64_t times, bool decided) {
+    exec *x = context;
+    item_found found = {.body = body, .head = {.ts = ts}};
+    if (!may_go_on(x)) {
+        return false;
+    }
+    arena_reset(&x->row_arena);
+    set_item(x, &found);
+    x->times = times;
+    if (decided) {
+        x->runner.item = &x->item_value;
+        x->runner.slots[x->select->first_slot] = x->item_value;
+        x->on_row(x);
+    } else {
+        query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
+    }
+    return !x->full && !x->finished && x->runner.code == OK;
+}
+
 static err find_items(void *context, item_view *v, bool *found_out) {
     exec *x = context;
     return query_access_find(&x->access, v, found_out);
@@ -210,6 +232,9 @@ static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     err code = OK;
     x->access = (query_access){
         .runner = &x->runner, .wanted = wanted, .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number}};
+    x->access.cover = query_cover_of(p->query);
+    x->access.on_value = visit_value;
+    x->access.context = x;
     x->runner.steps = QUERY_ITEM_STEPS;
     cursor->find = x->gather || x->select->order_by_rank ? NULL : find_items;
     cursor->unpriced = true;
@@ -270,7 +295,7 @@ static err run_streaming(exec *x) {
 
 static bool group_row(void *context) {
     exec *x = context;
-    query_groups_add(x->groups, &x->runner);
+    query_groups_add(x->groups, &x->runner, x->times);
     return may_keep(x);
 }
 
@@ -660,7 +685,7 @@ static err run_without_items(exec *x) {
 }
 
 err query_run_page(query_page *p) {
-    exec x = {.page = p, .select = p->query->select, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};
+    exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};
     int64_t begun = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     x.runner.udfs = p->udfs;

@@ -98,7 +98,7 @@ static bool stage_row(void *context) {
     if (!t->groups) {
         return keep_row(t);
     }
-    query_groups_add(t->groups, t->runner);
+    query_groups_add(t->groups, t->runner, 1);
     return t->runner->code == OK;
 }
 

@@ -94,12 +94,12 @@ static group *group_of(query_groups *g, query_runner *r) {
     return make_group(g, r, keys, hash);
 }
 
-void query_groups_add(query_groups *g, query_runner *r) {
+void query_groups_add(query_groups *g, query_runner *r, uint64_t times) {
     group *to = group_of(g, r);
     for (size_t i = 0; i < g->select->aggregates_n; i++) {
         query_value v = query_eval(r, g->select->aggregates[i]->items[0]);
         query_pay_value(r, &v);
-        accumulator_add(&to->accumulators[i], g->keep, &v);
+        accumulator_add(&to->accumulators[i], g->keep, &v, times);
     }
     query_may_keep(r, g->keep->held);
 }

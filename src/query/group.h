@@ -9,8 +9,8 @@ typedef struct query_groups query_groups;
 /* Everything is kept in `keep`, which must outlive the rows. */
 query_groups *query_groups_new(arena *keep, const query_select *s);
 
-/* The row that the runner's slots are set to. */
-void query_groups_add(query_groups *g, query_runner *r);
+/* The row that the runner's slots are set to; it stands for so many alike. */
+void query_groups_add(query_groups *g, query_runner *r, uint64_t times);
 size_t query_groups_count(const query_groups *g);
 
 /* Calls `visit` for each group in the order their first rows came: query_project then gives the group's row. */

@@ -88,7 +88,7 @@ static inline bool terms_known(const terms_expected *x, const container_index *i
     return true;
 }
 
-static inline uint64_t terms_local(const terms_expected *x, const item_key *key) {
+static inline bool terms_local(const terms_expected *x, const item_key *key, uint64_t number) {
     store_value value;
     epk unused;
     slice partition;
@@ -98,7 +98,7 @@ static inline uint64_t terms_local(const terms_expected *x, const item_key *key)
     assert_int_equal(store_get(x->store, STORE_INDEX, NULL, layout_view(&k), &value), OK);
     assert_true(layout_size_read(layout_view(&k), value.bytes, &unused, &partition, &size));
     store_give(&value);
-    return size.local;
+    return number <= size.local || (size.local_from && number >= size.local_from);
 }
 
 static inline void terms_of_item(terms_expected *x, container_index *index, item_place place, const item_head *head, slice body,
@@ -111,7 +111,7 @@ static inline void terms_of_item(terms_expected *x, container_index *index, item
     index_list_add_shape(&x->terms, x->terms.large || terms_known(x, index, required));
     index_list_sort(&x->terms);
     assert_int_equal(item__key_of(x->container, body, &key), OK);
-    bool local = place.number <= terms_local(x, &key);
+    bool local = terms_local(x, &key, place.number);
     for (size_t i = 0; i < x->terms.n; i++) {
         layout_terms(&x->key, place.segment, index->generation);
         layout_add_term(&x->key, x->key.n, index_list_term(&x->terms, i), place.number);

@@ -1,0 +1,139 @@
+#include "query/cover.h"
+
+/* ---- what a query asks of an item ---- */
+
+typedef struct asks {
+    const query *query;
+    bool beyond; /* more than one path, or what is no path */
+    bool any;
+    query_path path;
+} asks;
+
+static bool same_path(const query_path *a, const query_path *b) {
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++) {
+        same = a->steps[i].element == b->steps[i].element && slice_eq(a->steps[i].name, b->steps[i].name);
+    }
+    return same;
+}
+
+static void ask_path(asks *a, const query_expr *e) {
+    query_path p;
+    if (!query_path_of(a->query, e, &p) || !p.single || p.n == 0 || (a->any && !same_path(&p, &a->path))) {
+        a->beyond = true;
+        return;
+    }
+    a->path = p;
+    a->any = true;
+}
+
+static void ask(asks *a, const query_expr *e) {
+    if (a->beyond) {
+        return;
+    }
+    if (e->kind == EXPR_NAME || e->kind == EXPR_MEMBER) {
+        ask_path(a, e);
+        return;
+    }
+    if (e->select || e->udf || (e->kind == EXPR_CALL && e->function && !e->function->deterministic)) {
+        a->beyond = true;
+        return;
+    }
+    for (size_t i = 0; i < e->items_n; i++) {
+        ask(a, e->items[i]);
+    }
+}
+
+static void ask_rows(asks *a, const query_select *s) {
+    for (size_t i = 0; i < s->columns_n; i++) {
+        ask(a, s->columns[i].expr);
+    }
+    for (size_t i = 0; i < s->group_n; i++) {
+        ask(a, s->group[i]);
+    }
+}
+
+/* Lists and sets come in the order of items. */
+static bool order_matters(const query_select *s) {
+    for (size_t i = 0; i < s->aggregates_n; i++) {
+        query_aggregate_kind kind = query_aggregate_of(s->aggregates[i]->name);
+        if (kind == AGGREGATE_MAKE_LIST || kind == AGGREGATE_MAKE_SET) {
+            return true;
+        }
+    }
+    return false;
+}
+
+query_cover query_cover_of(const query *q) {
+    const query_select *s = q->select;
+    asks rows = {.query = q};
+    if ((!q->aggregates && !s->distinct) || s->star || s->order_n || s->order_by_rank || s->sources_n != 1 ||
+        s->sources[0].kind != SOURCE_ROOT || order_matters(s)) {
+        return (query_cover){0};
+    }
+    ask_rows(&rows, s);
+    asks all = rows;
+    if (s->where) {
+        ask(&all, s->where);
+    }
+    query_cover c = {.counts = !rows.beyond && !rows.any, .multiplicity = q->aggregates};
+    c.path_given = !all.beyond && all.any;
+    c.path = all.path;
+    c.possible = !all.beyond || c.counts;
+    return c;
+}
+
+/* ---- an item made of an entry ---- */
+
+static bool append_value(bson_t *to, slice name, const index_value *v, arena *a) {
+    buf text = buf_init(INDEX_VALUE_BYTES_MAX);
+    const char *key = arena_text(a, name);
+    int n = (int)name.n;
+    switch (v->type) {
+    case INDEX_NULL:
+        return bson_append_null(to, key, n);
+    case INDEX_FALSE:
+    case INDEX_TRUE:
+        return bson_append_bool(to, key, n, v->type == INDEX_TRUE);
+    case INDEX_NUMBER:
+        return v->number == (double)(int64_t)v->number ? bson_append_int64(to, key, n, (int64_t)v->number)
+                                                       : bson_append_double(to, key, n, v->number);
+    case INDEX_STRING:
+        index_unescape(&text, v->text);
+        bool added = bson_append_utf8(to, key, n, text.n ? text.p : "", (int)text.n);
+        buf_free(&text);
+        return added;
+    default:
+        return false;
+    }
+}
+
+static bool append_path(bson_t *to, const query_cover *c, size_t i, const index_value *v, arena *a) {
+    slice name = c->path.steps[i].name;
+    if (i + 1 == c->path.n) {
+        return append_value(to, name, v, a);
+    }
+    bson_t inner;
+    bson_append_document_begin(to, arena_text(a, name), (int)name.n, &inner);
+    bool added = append_path(&inner, c, i + 1, v, a);
+    bson_append_document_end(to, &inner);
+    return added;
+}
+
+bool query_cover_item(arena *a, const query_cover *c, slice spelled, slice *body_out, uint32_t *ts_out) {
+    index_value v;
+    bson_t document = BSON_INITIALIZER;
+    bool told = true;
+    *ts_out = 0;
+    if (spelled.n) {
+        told = index_value_read(spelled, &v) && v.whole;
+        if (told && index_is_system(c->path.steps[0])) {
+            *ts_out = (uint32_t)v.number;
+        } else if (told) {
+            told = append_path(&document, c, 0, &v, a);
+        }
+    }
+    *body_out = arena_copy(a, slice_of(bson_get_data(&document), document.len));
+    bson_destroy(&document);
+    return told;
+}

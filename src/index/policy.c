@@ -180,6 +180,8 @@ static err read_part(op *o, const bson_iter_t *it, index_composite_part *part) {
         return bad_composite(o, "a path must name a property, without a wildcard, as in /address/city");
     }
     part->hash = hash_of_path(&part->path);
+    part->ts = part->path.steps_n == 1 && slice_eq(part->path.steps[0], SLICE_LIT("_ts"));
+    part->made = part->path.steps_n > 0 && index_is_system((index_step){part->path.steps[0], false}) && !part->ts;
     if (!bson_iter_recurse(it, &member) || !bson_iter_find(&member, "order")) {
         return OK;
     }

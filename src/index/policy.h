@@ -32,6 +32,8 @@ typedef struct index_composite_part {
     doc_path path;
     index_path hash;
     bool descending;
+    bool ts;   /* it is _ts, which is no part of a document */
+    bool made; /* it is another of the system's properties, which no document has: the composite's order is not theirs */
 } index_composite_part;
 
 typedef struct index_composite {

@@ -179,12 +179,14 @@ static void list_one(walk *w, index_path path, const doc_element *e, bool in_arr
     }
 }
 
-static void list_composite(index_list *l, const index_composite *c, slice document) {
+static void list_composite(index_list *l, const index_composite *c, slice document, uint32_t ts) {
     begin_term(l, c->id);
     for (size_t i = 0; i < c->n; i++) {
         doc_element e;
         size_t from = l->bytes.n;
-        if (doc_find_element(document, &c->parts[i].path, &e)) {
+        if (c->parts[i].ts) {
+            index_spell_number(&l->bytes, ts);
+        } else if (doc_find_element(document, &c->parts[i].path, &e)) {
             index_spell_element(&l->bytes, &e);
         } else {
             index_spell_type(&l->bytes, INDEX_UNDEFINED);
@@ -201,6 +203,7 @@ static void list_ts(index_list *l, uint32_t ts) {
     begin_term(l, path);
     index_spell_number(&l->bytes, ts);
     end_term(l);
+    add_to_shape(l, path);
 }
 
 void index_list_add_shape(index_list *l, bool known) {
@@ -221,15 +224,15 @@ void index_list_make(index_list *l, const index_policy *policy, slice document, 
         return;
     }
     walk_all(&w, policy, document);
-    l->shape |= 1; /* 0 is of items whose shape is not known */
     if (l->large) {
         l->n = l->bytes.n = 0;
     } else {
         list_ts(l, ts);
         for (size_t i = 0; i < policy->composites_n; i++) {
-            list_composite(l, &policy->composites[i], document);
+            list_composite(l, &policy->composites[i], document, ts);
         }
     }
+    l->shape |= 1; /* 0 is of items whose shape is not known */
 }
 
 static int by_bytes(const void *a, const void *b, void *list) {

@@ -150,20 +150,22 @@ static size_t worth(const finder *f) {
 
 /* ---- by number ---- */
 
+/* One of those that come in number order: the stretch goes on behind it, unless the page ends with it. */
+static err offer_next(finder *f, item_ref ref) {
+    item_view *v = f->view;
+    if (ref.number <= v->stretch.after) {
+        return OK;
+    }
+    TRY(item_view_offer(v, ref));
+    v->stretch.after = v->stopped ? v->stretch.after : ref.number;
+    return OK;
+}
+
 static err offer_all(finder *f, const refs *found) {
     size_t j = 0;
-    item_view *v = f->view;
-    for (size_t i = 0; i < found->n || j < f->large.n;) {
+    for (size_t i = 0; (i < found->n || j < f->large.n) && !f->view->stopped;) {
         bool large = i == found->n || (j < f->large.n && f->large.list[j].number < found->list[i].number);
-        item_ref ref = large ? f->large.list[j++] : found->list[i++];
-        if (ref.number <= v->stretch.after) {
-            continue;
-        }
-        TRY(item_view_offer(v, ref));
-        if (v->stopped) {
-            return OK;
-        }
-        v->stretch.after = ref.number;
+        TRY(offer_next(f, large ? f->large.list[j++] : found->list[i++]));
     }
     return OK;
 }
@@ -236,14 +238,11 @@ static err stream(finder *f, const query_demand *used) {
     err code = OK;
     item_lookup_seek(l, span->from, v->stretch.after + 1, false);
     while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
-        item_ref ref = {e.number, e.segment};
         f->access->entries++;
-        while (code == OK && !v->stopped && j < f->large.n && f->large.list[j].number < ref.number) {
-            refs one = {&f->large.list[j++], 1, 1};
-            code = one.list->number > v->stretch.after ? item_view_offer(v, *one.list) : OK;
+        while (code == OK && !v->stopped && j < f->large.n && f->large.list[j].number < e.number) {
+            code = offer_next(f, f->large.list[j++]);
         }
-        code = code == OK && !v->stopped ? item_view_offer(v, ref) : code;
-        v->stretch.after = code == OK && !v->stopped ? ref.number : v->stretch.after;
+        code = code == OK && !v->stopped ? offer_next(f, (item_ref){e.number, e.segment}) : code;
     }
     err ended = item_lookup_close(l);
     refs none = {0};
@@ -281,7 +280,8 @@ typedef struct order_walk {
     bool undefined; /* items without the path have no entry, and are meant too */
     query_demand_span *spans;
     size_t spans_n;
-    slice start; /* spelled; empty: from the beginning */
+    slice start;        /* spelled; empty: from the beginning */
+    slice start_beyond; /* the first spelling beyond all that begin so */
     bool start_whole;
     uint64_t start_number;
 } order_walk;
@@ -293,7 +293,8 @@ const index_composite *query_composite_for(const query *q, const index_policy *p
         size_t same = 0, turned = 0;
         for (size_t j = 0; j < c->n && c->n == s->order_n; j++) {
             query_path p;
-            bool here = query_path_of(q, s->order[j].expr, &p) && p.single && !policy->off && index_path_of(p.steps, p.n) == c->parts[j].hash;
+            bool here =
+                query_path_of(q, s->order[j].expr, &p) && p.single && !policy->off && index_path_of(p.steps, p.n) == c->parts[j].hash;
             same += here && s->order[j].descending == c->parts[j].descending;
             turned += here && s->order[j].descending != c->parts[j].descending;
         }
@@ -376,30 +377,28 @@ static err walk_run(order_walk *w, item_lookup *up, slice value, uint64_t number
     return code;
 }
 
+/* To where a walk down begins: the end of the span, or, if that is lower, where the walk was. */
+static err seek_down(order_walk *w, item_lookup *l, item_lookup *up, const query_demand_span *span) {
+    if (w->start.n == 0 || (span->to.n && slice_cmp(span->to, w->start_whole ? w->start : w->start_beyond) <= 0)) {
+        if (span->to.n) {
+            item_lookup_seek(l, span->to, 0, true);
+        } else {
+            item_lookup_seek_end(l);
+        }
+        return OK;
+    }
+    if (!w->start_whole) { /* all that begin so, again: the rows know which were given */
+        item_lookup_seek(l, w->start_beyond, 0, true);
+        return OK;
+    }
+    item_lookup_seek(l, w->start, 0, true);
+    return slice_cmp(w->start, span->from) < 0 ? OK : walk_run(w, up, w->start, w->start_number);
+}
+
 static err walk_down(order_walk *w, item_lookup *l, item_lookup *up, const query_demand_span *span) {
     char space[INDEX_VALUE_BYTES_MAX * 8];
     item_entry e;
-    err code = OK;
-    bool resumed = w->start.n && (span->to.n == 0 || slice_cmp(w->start, span->to) < 0);
-    if (resumed && w->start_whole) {
-        code = walk_run(w, up, w->start, w->start_number);
-        item_lookup_seek(l, w->start, 0, true);
-    } else if (resumed) { /* all that begin so, again: the rows know which were given */
-        item_lookup_seek(l, w->start, UINT64_MAX, true);
-        char *p = memcpy(space, w->start.p, w->start.n);
-        size_t n = w->start.n;
-        while (n && (unsigned char)p[n - 1] == 0xFF) {
-            n--;
-        }
-        if (n) {
-            p[n - 1]++;
-            item_lookup_seek(l, slice_of(p, n), 0, true);
-        }
-    } else if (span->to.n) {
-        item_lookup_seek(l, span->to, 0, true);
-    } else {
-        item_lookup_seek_end(l);
-    }
+    err code = seek_down(w, l, up, span);
     bool more = code == OK && goes_on(w) && item_lookup_next(l, &e);
     while (more && code == OK && goes_on(w) && slice_cmp(e.value, span->from) >= 0 && e.value.n <= sizeof space) {
         item_entry next;
@@ -560,6 +559,17 @@ static void bound_walk(order_walk *w, arena *a) {
     w->spans_n = 1;
 }
 
+static slice beyond_all(arena *a, slice spelled) {
+    char *p = arena_text(a, spelled);
+    while (spelled.n && (unsigned char)p[spelled.n - 1] == 0xFF) {
+        spelled.n--;
+    }
+    if (spelled.n) {
+        p[spelled.n - 1]++;
+    }
+    return slice_of(p, spelled.n);
+}
+
 static void spell_start(order_walk *w, arena *a) {
     const query_order_start *start = &w->finder->access->start;
     size_t n = w->composite ? w->composite->n : 1;
@@ -576,8 +586,18 @@ static void spell_start(order_walk *w, arena *a) {
         }
     }
     w->start = arena_copy(a, buf_view(&b));
+    w->start_beyond = beyond_all(a, w->start);
     w->start_number = w->start_whole ? start->number : 0;
     buf_free(&b);
+}
+
+static bool has_made(const index_composite *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->parts[i].made) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool prepare_walk(order_walk *w) {
@@ -594,7 +614,7 @@ static bool prepare_walk(order_walk *w) {
         w->backward = q->select->order[0].descending;
     } else {
         w->composite = query_composite_for(q, policy, &w->backward);
-        if (!w->composite) {
+        if (!w->composite || has_made(w->composite)) {
             return false;
         }
         w->path = w->composite->id;

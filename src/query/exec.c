@@ -122,7 +122,9 @@ static bool visit_item(void *context, const item_found *found) {
     if (x->full || x->finished || x->access.beyond || x->runner.code != OK) {
         return false;
     }
-    p->position.rows_of_item = 0;
+    if (p->position.number == x->item.number) {
+        p->position.rows_of_item = 0;
+    }
     p->metrics.read++;
     p->metrics.read_bytes += found->body.n;
     op_charge(p->op, CHARGE_QUERY_ITEM);
@@ -186,19 +188,19 @@ static bool give_row(exec *x, const query_value *v) {
 static bool stream_row(void *context) {
     exec *x = context;
     query_position *at = &x->page->position;
-    if (x->row++ < at->rows_of_item) {
+    if (at->number == x->item.number && x->row < at->rows_of_item) { /* given by the page before */
+        x->row++;
         return true;
     }
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code != OK) {
         return false;
     }
-    if (value_is_defined(&v) && !give_row(x, &v)) {
-        at->rows_of_item = x->row - (x->full ? 1 : 0);
-        return false;
-    }
-    at->rows_of_item = x->row;
-    return true;
+    bool goes_on = !value_is_defined(&v) || give_row(x, &v);
+    at->number = x->item.number;
+    at->rows_of_item = x->row + !x->full;
+    x->row++;
+    return goes_on;
 }
 
 /* No item, but what its index entry tells, or just how many there are. */
@@ -236,7 +238,7 @@ static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     x->access.on_value = visit_value;
     x->access.context = x;
     x->runner.steps = QUERY_ITEM_STEPS;
-    cursor->find = x->gather || x->select->order_by_rank ? NULL : find_items;
+    cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_items;
     cursor->unpriced = true;
     cursor->entry_charge = CHARGE_QUERY;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {

@@ -16,9 +16,9 @@ typedef struct query_position {
     uint64_t passed;       /* ORDER BY: rows so far, shown or not */
     bool ordered;          /* ORDER BY: rows after this one */
     query_value *values;   /* its order values, as many as ORDER BY has */
-    uint64_t number, row;
-    uint32_t cut;   /* which of the values are cut (query/position.h), as bits */
-    uint64_t check; /* of the whole values, if any is */
+    uint64_t number, row;  /* its item's number, its place among the item's rows; otherwise the number that rows_of_item is about */
+    uint32_t cut;          /* which of the values are cut (query/position.h), as bits */
+    uint64_t check;        /* of the whole values, if any is */
 } query_position;
 
 /* For x-ms-documentdb-query-metrics and for people. */
@@ -52,6 +52,7 @@ typedef struct query_page {
     query_udfs *udfs;
     bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
     bool notes_indexes; /* fill index_notes */
+    bool scans;         /* look at all items, as if there were no index: for comparison */
 
     buf *out; /* rows as JSON, with commas between */
     size_t rows;

@@ -134,30 +134,10 @@ static void merge_first(void) {
     container_give(now);
 }
 
-typedef struct waited_move {
-    item_move base;
-    waiter waiter;
-} waited_move;
-
-static void move_is_done(item_move *m) {
-    sem_post(&((waited_move *)m)->waiter.done);
-}
-
 /* So much of each range that is leaving a segment. */
 static void move(unsigned cost_max) {
     container *now = harness_found(&h, "d", "c");
-    for (size_t i = 0; i < now->tiles->map->n; i++) {
-        uint32_t id = now->tiles->ranges[i]->id;
-        waited_move w = {
-            .base = {.items = harness_items(&h), .container = now, .range_id = id, .cost_max = cost_max, .done = move_is_done}};
-        waiter_init(&w.waiter);
-        item_move_submit(&w.base);
-        waiter_wait(&w.waiter);
-        assert_int_equal(w.base.base.code, OK);
-        if (w.base.ended) {
-            assert_int_equal(account__forget_sources(h.account, now, id), OK);
-        }
-    }
+    harness_move(&h, now, cost_max);
     container_give(now);
 }
 

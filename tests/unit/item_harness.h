@@ -313,6 +313,64 @@ static inline const char *harness_feed(harness *h, container *c, const char *key
     return text;
 }
 
+/* ---- what goes on in the background ---- */
+
+typedef struct waited_move {
+    item_move base;
+    waiter waiter;
+} waited_move;
+
+static inline void move_is_done(item_move *m) {
+    sem_post(&((waited_move *)m)->waiter.done);
+}
+
+/* So much of each range that is leaving a segment, as the balancer does it. */
+static inline void harness_move(harness *h, container *c, unsigned cost_max) {
+    container_tiles *tiles = container_space_newest(c->space);
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        uint32_t id = tiles->ranges[i]->id;
+        waited_move w = {.base = {.items = harness_items(h), .container = c, .range_id = id, .cost_max = cost_max, .done = move_is_done}};
+        waiter_init(&w.waiter);
+        item_move_submit(&w.base);
+        waiter_wait(&w.waiter);
+        assert_int_equal(w.base.base.code, OK);
+        if (w.base.ended) {
+            assert_int_equal(account__forget_sources(h->account, c, id), OK);
+        }
+    }
+    container_tiles_give(tiles);
+}
+
+typedef struct waited_step {
+    item_index_step base;
+    waiter waiter;
+} waited_step;
+
+static inline void step_is_done(item_index_step *step) {
+    sem_post(&((waited_step *)step)->waiter.done);
+}
+
+/* A step of building an index, or the one that puts it to use. *ended_out: nothing is left to build. */
+static inline err harness_build(harness *h, container *c, unsigned cost_max, bool switches, bool *ended_out) {
+    waited_step w = {.base = {.items = harness_items(h), .container = c, .cost_max = cost_max, .switches = switches, .done = step_is_done}};
+    waiter_init(&w.waiter);
+    item_index_step_submit(&w.base);
+    waiter_wait(&w.waiter);
+    *ended_out = w.base.ended;
+    return w.base.base.code;
+}
+
+/* All that is left of it. */
+static inline void harness_build_all(harness *h, container *c) {
+    bool ended = false;
+    while (!ended) {
+        assert_int_equal(harness_build(h, c, 64, false, &ended), OK);
+    }
+    if (c->space->building) {
+        assert_int_equal(harness_build(h, c, 64, true, &ended), OK);
+    }
+}
+
 /* ---- does everything fit together? ---- */
 
 static inline bool store_holds(harness *h, const layout_key *k) {

@@ -76,7 +76,6 @@ err sql_position_read(arena *a, slice text, const query *q, query_position *posi
 static void write_values(bson_t *document, arena *a, size_t n, query_position at) {
     bson_t list;
     query_position_cut(a, n, &at);
-    bson_append_int64(document, "n", 1, (int64_t)at.number);
     bson_append_int64(document, "r", 1, (int64_t)at.row);
     if (at.cut) {
         bson_append_int64(document, "c", 1, at.cut);
@@ -103,6 +102,9 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
     bson_append_int64(&document, "s", 1, (int64_t)at->skipped);
     bson_append_int64(&document, "g", 1, (int64_t)at->given);
     bson_append_int64(&document, "p", 1, (int64_t)at->passed);
+    if (at->ordered || at->rows_of_item) {
+        bson_append_int64(&document, "n", 1, (int64_t)at->number);
+    }
     if (at->ordered) {
         write_values(&document, a, q->select->order_n, *at);
     }

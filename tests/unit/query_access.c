@@ -1,0 +1,643 @@
+/* Queries find by the index what they find without it: the same rows in the same order, page by page.
+ *
+ * Random items of random shapes in a container of several ranges, one logical partition large enough for an index of its own; random
+ * queries over all of it, a range, a part of one, or a partition, each run twice, with the index and without (query_page.scans), while
+ * ranges are split, moved and merged, items replaced and deleted, and indexes built under other policies. A failure prints its seed;
+ * SEEDS=from-to runs others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "api/sql/position.h"
+#include "item_harness.h"
+
+enum { SMALL_ITEMS = 160, LARGE_ITEMS = 620, PARTITIONS = 12, PAGES_MAX = 10, SEEDS = 4 };
+
+static harness h;
+static container *c;
+static random_source dice;
+static uint64_t seed;
+static unsigned ids; /* given so far */
+static struct { uint64_t queries, pages, rows, narrowed; /* those for which the index spared items */ } sums;
+
+static uint64_t roll(uint64_t n) {
+    return random_below(&dice, n);
+}
+
+/* ---- values, as JSON and as the query language writes them alike ---- */
+
+static const char x64[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+
+static void add_string(buf *out) {
+    static const char *const words[] = {"", "a", "ab", "abc", "abd", "b", "é", "A", "a\\u0000", "a\\u0000b", "x_y", "x%y"};
+    buf_add_byte(out, '"');
+    if (roll(5)) {
+        const char *word = words[roll(sizeof words / sizeof *words)];
+        buf_add(out, word, strlen(word));
+    } else { /* about as long as the index tells whole */
+        buf_add(out, x64, 60 + roll(5));
+        buf_addf(out, "%.*s", (int)roll(5), "abab");
+    }
+    buf_add_byte(out, '"');
+}
+
+static void add_number(buf *out) {
+    switch (roll(8)) {
+    case 0:
+        buf_addf(out, "%d.5", (int)roll(6));
+        break;
+    case 1: /* more than a double can tell apart */
+        buf_addf(out, "90071992547409%u", 90 + (unsigned)roll(9));
+        break;
+    case 2:
+        buf_addf(out, "%s", roll(2) ? "1e300" : "-1e300");
+        break;
+    default:
+        buf_addf(out, "%d", (int)roll(12) - 4);
+    }
+}
+
+static void add_scalar(buf *out) {
+    static const char *const others[] = {"null", "true", "false"};
+    uint64_t kind = roll(10);
+    if (kind < 5) {
+        add_number(out);
+    } else if (kind < 8) {
+        add_string(out);
+    } else {
+        buf_addf(out, "%s", others[roll(3)]);
+    }
+}
+
+static void add_value(buf *out) {
+    static const char *const others[] = {"[]", "[1]", "[1,2]", "[\"a\"]", "{}", "{\"x\":1}", "{\"x\":\"a\"}", "{\"y\":[1]}"};
+    if (roll(8)) {
+        add_scalar(out);
+    } else {
+        buf_addf(out, "%s", others[roll(sizeof others / sizeof *others)]);
+    }
+}
+
+/* ---- items ---- */
+
+static void add_list(buf *out, bool objects) {
+    uint64_t n = roll(4);
+    buf_add_byte(out, '[');
+    for (uint64_t i = 0; i < n; i++) {
+        buf_add(out, ",", i > 0);
+        if (objects) {
+            buf_add_lit(out, "{\"v\":");
+            add_scalar(out);
+            if (roll(2)) {
+                buf_add_lit(out, ",\"w\":");
+                add_scalar(out);
+            }
+            buf_add_byte(out, '}');
+        } else {
+            add_value(out);
+        }
+    }
+    buf_add_byte(out, ']');
+}
+
+static void add_members(buf *out) {
+    static const char *const names[] = {"a", "b", "n", "s"};
+    for (size_t i = 0; i < 4; i++) {
+        if (roll(4)) {
+            buf_addf(out, ",\"%s\":", names[i]);
+            (i == 2 ? add_number : i == 3 ? add_string : add_value)(out);
+        }
+    }
+    if (roll(2)) {
+        buf_add_lit(out, ",\"o\":{\"x\":");
+        add_value(out);
+        buf_addf(out, "%s", roll(2) ? ",\"y\":true}" : "}");
+    }
+    if (roll(2)) {
+        buf_add_lit(out, ",\"t\":");
+        add_list(out, false);
+    }
+    if (roll(2)) {
+        buf_add_lit(out, ",\"k\":");
+        add_list(out, true);
+    }
+    if (roll(200) == 0) { /* so many terms that it is not indexed */
+        buf_add_lit(out, ",\"many\":[0");
+        for (int i = 1; i <= INDEX_TERMS_MAX; i++) {
+            buf_addf(out, ",%d", i);
+        }
+        buf_add_byte(out, ']');
+    }
+    if (roll(40) == 0) { /* a shape of its own */
+        buf_addf(out, ",\"only%u\":1", (unsigned)roll(1000));
+    }
+}
+
+static void partition_of(unsigned id, char name[16]) {
+    if (id % (SMALL_ITEMS + LARGE_ITEMS) < LARGE_ITEMS) {
+        snprintf(name, 16, "large");
+    } else {
+        snprintf(name, 16, "p%u", id % PARTITIONS);
+    }
+}
+
+static void put(unsigned id) {
+    buf body = buf_init(BUF_NO_LIMIT);
+    char partition[16];
+    partition_of(id, partition);
+    buf_addf(&body, "{\"id\":\"i%u\",\"pk\":\"%s\"", id, partition);
+    add_members(&body);
+    buf_add_lit(&body, "}");
+    buf_add_byte(&body, 0);
+    assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body.p), OK);
+    buf_free(&body);
+}
+
+/* Without `replaces` no item changes: one that is passed by when it is not wanted, and is wanted then, would come or not as it is read. */
+static void write_some(bool replaces) {
+    for (int i = 0; i < 12; i++) {
+        unsigned id = (unsigned)roll(ids);
+        char partition[16], key[32], name[32];
+        if (roll(3)) {
+            put(replaces && roll(4) ? id : ids++);
+            continue;
+        }
+        partition_of(id, partition);
+        snprintf(key, sizeof key, "[\"%s\"]", partition);
+        snprintf(name, sizeof name, "i%u", id);
+        err code = harness_write(&h, c, ITEM_DELETE, key, name, NULL);
+        assert_true(code == OK || code == E_NOT_FOUND);
+    }
+    if (roll(3) == 0) {
+        h.clock.wall_ms += 1000;
+    }
+}
+
+/* ---- queries ---- */
+
+static const char *a_path(void) {
+    static const char *const paths[] = {"c.a",  "c.b",  "c.n",   "c.s",      "c.o.x",  "c.o.y",   "c.o",    "c.t",
+                                        "c.pk", "c.id", "c._ts", "c[\"a\"]", "c._rid", "c._etag", "c._self"};
+    return paths[roll(roll(4) ? 5 : sizeof paths / sizeof *paths)];
+}
+
+static void add_literal(buf *out) {
+    static const char *const others[] = {"undefined",
+                                         "1 + 1",
+                                         "UPPER(\"a\")",
+                                         "1799999999",
+                                         "1800000000",
+                                         "\"large\"",
+                                         "\"i7\"",
+                                         "\"AQAAAIEAAAAHAAAAAAIAAA==\"",
+                                         "\"\\\"00000007-0000-0d00-0000-6b49d2000000\\\"\""};
+    if (roll(12)) {
+        add_value(out);
+    } else {
+        buf_addf(out, "%s", others[roll(sizeof others / sizeof *others)]);
+    }
+}
+
+static void add_comparison(buf *out, const char *path) {
+    static const char *const operators[] = {"=", "=", "=", "<", "<=", ">", ">=", "!="};
+    const char *operator= operators[roll(8)];
+    if (roll(6)) {
+        buf_addf(out, "%s %s ", path, operator);
+        add_literal(out);
+    } else {
+        add_literal(out);
+        buf_addf(out, " %s %s", operator, path);
+    }
+}
+
+static void add_in(buf *out, const char *path) {
+    uint64_t n = 1 + roll(4);
+    buf_addf(out, "%s %sIN (", path, roll(8) ? "" : "NOT ");
+    for (uint64_t i = 0; i < n; i++) {
+        buf_add(out, ", ", i ? 2 : 0);
+        add_literal(out);
+    }
+    buf_add_byte(out, ')');
+}
+
+static void add_between(buf *out, const char *path) {
+    void (*add)(buf *) = roll(2) ? add_number : roll(2) ? add_string : add_value;
+    buf_addf(out, "(%s BETWEEN ", path);
+    add(out);
+    buf_add_lit(out, " AND ");
+    add(out);
+    buf_add_byte(out, ')');
+}
+
+static void add_beginning(buf *out, const char *path) {
+    static const char *const patterns[] = {"ab%", "a%", "a", "x!_%' ESCAPE '!", "%b", "a_c", "[ab]%", "", "xxxxxxxx%"};
+    if (roll(2)) {
+        buf_addf(out, "%s %sLIKE '%s'", path, roll(8) ? "" : "NOT ", patterns[roll(sizeof patterns / sizeof *patterns)]);
+        return;
+    }
+    buf_addf(out, "%s(%s, ", roll(3) ? "STARTSWITH" : "StringEquals", path);
+    add_string(out);
+    buf_addf(out, "%s)", roll(4) ? "" : roll(2) ? ", true" : ", false");
+}
+
+static void add_type(buf *out, const char *path) {
+    static const char *const tests[] = {"IS_DEFINED", "IS_NULL",  "IS_BOOL",   "IS_NUMBER",
+                                        "IS_STRING",  "IS_ARRAY", "IS_OBJECT", "IS_PRIMITIVE"};
+    buf_addf(out, "%s%s(%s)", roll(4) ? "" : "NOT ", tests[roll(8)], path);
+}
+
+static void add_elements(buf *out) {
+    switch (roll(6)) {
+    case 0:
+        buf_add_lit(out, "ARRAY_CONTAINS(c.t, ");
+        add_literal(out);
+        break;
+    case 1:
+        buf_add_lit(out, "ARRAY_CONTAINS(c.k, {\"v\":");
+        add_scalar(out);
+        buf_addf(out, "}%s", roll(2) ? ", true" : "");
+        break;
+    case 2:
+        buf_add_lit(out, "EXISTS(SELECT VALUE x FROM x IN c.t WHERE ");
+        add_comparison(out, "x");
+        break;
+    case 3:
+        buf_add_lit(out, "EXISTS(SELECT VALUE x FROM x IN c.k WHERE ");
+        add_comparison(out, "x.v");
+        buf_add_lit(out, " AND ");
+        add_comparison(out, roll(2) ? "x.w" : a_path());
+        break;
+    case 4:
+        buf_add_lit(out, "(");
+        add_comparison(out, roll(2) ? "c.t[0]" : "c.k[1].v");
+        break;
+    default:
+        buf_addf(out, "CONTAINS(%s, 'b'", a_path());
+    }
+    buf_add_byte(out, ')');
+}
+
+static void add_condition(buf *out, unsigned depth, const char *element) {
+    const char *path = element && roll(3) == 0 ? element : a_path();
+    uint64_t kind = roll(depth ? 12 : 8);
+    switch (kind) {
+    case 0:
+        add_in(out, path);
+        return;
+    case 1:
+        add_between(out, path);
+        return;
+    case 2:
+        add_beginning(out, roll(2) ? "c.s" : path);
+        return;
+    case 3:
+        add_type(out, path);
+        return;
+    case 4:
+        add_elements(out);
+        return;
+    case 5:
+        buf_addf(out, "%s", roll(2) ? "c.o.y" : path);
+        return;
+    case 6:
+    case 7:
+        add_comparison(out, path);
+        return;
+    default:
+        buf_add_lit(out, "(");
+        add_condition(out, depth - 1, element);
+        buf_addf(out, ") %s (", kind < 10 ? "AND" : kind == 10 ? "OR" : "AND NOT");
+        add_condition(out, depth - 1, element);
+        buf_add_lit(out, ")");
+    }
+}
+
+static void add_order(buf *out) {
+    static const char *const several[] = {
+        "c.a, c.b",
+        "c.a DESC, c.b DESC",
+        "c.n, c.s DESC",
+        "c.n DESC, c.s",
+        "c.o.x DESC, c.n DESC, c.id",
+        "c.o.x, c.n, c.id DESC",
+        "c.n, c.s",
+        "c.s DESC, c.a, c.pk",
+        "c.n, c._ts",
+        "c.n DESC, c._ts DESC",
+        "c._ts, c.s DESC",
+        "c._etag, c.n",
+    };
+    if (roll(3)) {
+        buf_addf(out, " ORDER BY %s%s", a_path(), roll(2) ? "" : " DESC");
+    } else {
+        buf_addf(out, " ORDER BY %s", several[roll(sizeof several / sizeof *several)]);
+    }
+}
+
+/* Queries are ready to be used as text: a zero is behind them. */
+static void make_query(buf *out) {
+    static const char *const shown[] = {"VALUE c.id", "VALUE c", "c.id, c.a, c.b", "c.id, c.n, c.s, c.o.x", "*"};
+    static const char *const sources[] = {"c", "c JOIN t IN c.t", "c JOIN k IN c.k", "c JOIN k IN c.k JOIN t IN c.t"};
+    static const char *const elements[] = {NULL, "t", "k.v", "k.w"};
+    uint64_t kind = roll(12), from = roll(4) ? 0 : roll(4);
+    const char *element = elements[from];
+    out->n = 0;
+    if (kind == 0) {
+        buf_addf(out, "SELECT VALUE COUNT(1) FROM %s", sources[from]);
+    } else if (kind == 1) {
+        buf_addf(out, "SELECT %s AS g, COUNT(1) AS n FROM %s", "c.n", sources[from]);
+    } else if (kind == 2) {
+        buf_addf(out, "SELECT DISTINCT VALUE %s FROM %s", a_path(), sources[from]);
+    } else {
+        buf_addf(out, "SELECT %s", roll(8) ? "" : roll(2) ? "TOP 7 " : "TOP 1 ");
+        buf_addf(out, "%s FROM %s", element ? "VALUE [c.id, t]" : shown[roll(5)], sources[from]);
+        if (element) { /* whatever the elements are called */
+            const char *t = strstr(sources[from], " k ") ? "k" : "t";
+            out->p[out->n - strlen(sources[from]) - strlen(" FROM ") - 2] = *t;
+        }
+    }
+    if (roll(12)) {
+        buf_add_lit(out, " WHERE ");
+        add_condition(out, 2, element);
+    }
+    if (kind == 1) {
+        buf_add_lit(out, " GROUP BY c.n");
+    } else if (kind > 2 && roll(2)) {
+        add_order(out);
+    }
+    if (kind > 2 && roll(8) == 0 && !strstr(out->p, "TOP ")) {
+        buf_addf(out, " OFFSET %d LIMIT %d", (int)roll(6), 1 + (int)roll(20));
+    }
+    buf_add_byte(out, 0);
+}
+
+/* ---- running them ---- */
+
+/* One of the two runs of a query. */
+typedef struct run {
+    query query;
+    item_cursor cursor;
+    query_position position;
+    buf out;
+    uint64_t read;
+    bool more;
+    err code;
+} run;
+
+typedef struct scope {
+    char partition[16]; /* or empty */
+    item_key key;
+    epk min, max;
+} scope;
+
+static scope make_scope(void) {
+    scope s = {.min = epk_min(), .max = epk_max()};
+    const partition_map *map = c->space->newest->map;
+    const partition_range *range = &map->ranges[roll(map->n)];
+    switch (roll(8)) {
+    case 0: {
+        partition_of((unsigned)roll(ids), s.partition);
+        break;
+    }
+    case 1:
+    case 2:
+        snprintf(s.partition, sizeof s.partition, "large");
+        break;
+    case 3:
+        s.min = range->min;
+        s.max = range->max;
+        break;
+    case 4: /* as after a split that a client did not hear of */
+        if (map->n > 1) {
+            s.max = map->ranges[map->n - 1].min;
+            s.min.bytes[0] = (char)roll(64);
+            s.min.n = 1;
+        }
+        break;
+    }
+    return s;
+}
+
+static void start_run(run *r, scope *s, const char *text) {
+    op *o = harness_op(&h);
+    query_schema schema = query_schema_of(c->settings);
+    *r = (run){.cursor = {.n = 1, .stretches = {{.min = s->min, .max = s->max}}}, .out = buf_init(BUF_NO_LIMIT), .more = true};
+    if (s->partition[0]) {
+        pkey *header = arena_new(&h.arena, pkey);
+        slice key = arena_printf(&h.arena, "[\"%s\"]", s->partition);
+        assert_int_equal(pkey_parse(o, key, header), OK);
+        assert_int_equal(item_check_key(o, c, header, SLICE_EMPTY, &s->key), OK);
+        r->cursor.partition = &s->key;
+    }
+    if (query_prepare(o, &h.arena, arena_copy(&h.arena, slice_str(text)), NULL, 0, &schema, &r->query) != OK) {
+        fail_msg("seed %lu, no query: %s: %.*s", (unsigned long)seed, text, (int)o->detail_n, o->detail);
+    }
+}
+
+/* As a client sends it back. */
+static void through_continuation(run *r, op *o) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    slice rest;
+    query_position back = {0};
+    sql_position_write(&text, &h.arena, &r->query, &r->position);
+    assert_int_equal(sql_position_read(o->arena, arena_copy(&h.arena, buf_view(&text)), &r->query, &back, &rest), OK);
+    r->position = back;
+    buf_free(&text);
+}
+
+static void run_page(run *r, size_t rows_max, bool scans) {
+    op *o = harness_op(&h);
+    query_page p = {.items = harness_items(&h),
+                    .op = o,
+                    .container = c,
+                    .query = &r->query,
+                    .cursor = &r->cursor,
+                    .position = r->position,
+                    .rows_max = rows_max,
+                    .bytes_max = LIMIT_RESPONSE_BYTES,
+                    .scans = scans,
+                    .out = &r->out};
+    r->out.n = 0;
+    r->code = query_position_restore(&p);
+    r->code = r->code == OK ? query_run_page(&p) : r->code;
+    r->more = r->code == OK && p.more;
+    r->read += p.metrics.read;
+    r->position = p.position;
+    sums.rows += scans ? p.rows : 0;
+    if (r->more) {
+        through_continuation(r, o);
+    }
+}
+
+static void change_tiles(void) {
+    size_t n = c->space->newest->map->n, i = roll(n);
+    const container_tiles *tiles = c->space->newest;
+    switch (roll(4)) {
+    case 0:
+        if (n < 8) {
+            err code = account_split(h.account, harness_op(&h), c, tiles->ranges[i]->id, 2);
+            assert_true(code == OK || code == E_BAD_REQUEST);
+        }
+        break;
+    case 1:
+        if (i + 1 < n) {
+            assert_int_equal(account_merge(h.account, harness_op(&h), c, tiles->ranges[i]->id, tiles->ranges[i + 1]->id), OK);
+        }
+        break;
+    default:
+        harness_move(&h, c, roll(3) ? 20 : 1000);
+    }
+    container_give(c);
+    c = harness_found(&h, "d", "c");
+}
+
+static void build_a_little(void) {
+    bool ended;
+    if (c->space->building) {
+        assert_int_equal(harness_build(&h, c, 50, false, &ended), OK);
+        if (ended) {
+            assert_int_equal(harness_build(&h, c, 50, true, &ended), OK);
+        }
+    }
+}
+
+static void change_something(bool ordered) {
+    switch (roll(3)) {
+    case 0:
+        write_some(ordered);
+        break;
+    case 1:
+        change_tiles();
+        break;
+    default:
+        build_a_little();
+    }
+}
+
+static void compare_runs(const run *found, const run *scanned, const char *text, const scope *s, size_t page) {
+    if (found->code != scanned->code || found->more != scanned->more || !slice_eq(buf_view(&found->out), buf_view(&scanned->out))) {
+        fail_msg("seed %lu: %s\npartition '%s', page %zu: by the index (%s, %s)\n%.*s\nwithout it (%s, %s)\n%.*s", (unsigned long)seed,
+                 text, s->partition, page, err_lookup(found->code)->name, found->more ? "more" : "the end", (int)found->out.n, found->out.p,
+                 err_lookup(scanned->code)->name, scanned->more ? "more" : "the end", (int)scanned->out.n, scanned->out.p);
+    }
+}
+
+/* `changes`: something happens between two pages. */
+static void try_query(bool changes) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    run found, scanned;
+    make_query(&text);
+    scope s = make_scope();
+    start_run(&found, &s, text.p);
+    start_run(&scanned, &s, text.p);
+    size_t rows_max = roll(3) ? 1 + roll(9) : roll(2) ? 40 : 1000;
+    for (size_t page = 1; page <= PAGES_MAX && scanned.more; page++) {
+        run_page(&found, rows_max, false);
+        run_page(&scanned, rows_max, true);
+        compare_runs(&found, &scanned, text.p, &s, page);
+        sums.pages++;
+        if (changes && scanned.more) {
+            change_something(found.query.select->order_n > 0);
+        }
+    }
+    sums.queries++;
+    sums.narrowed += found.read < scanned.read;
+    buf_free(&text);
+    buf_free(&found.out);
+    buf_free(&scanned.out);
+}
+
+static void try_queries(unsigned n, bool changes) {
+    for (unsigned i = 0; i < n; i++) {
+        try_query(changes);
+    }
+    harness_check(&h, c);
+}
+
+/* ---- all of it ---- */
+
+#define KEY "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
+#define COMPOSITES                                                                                                                         \
+    "\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/b\"}],[{\"path\":\"/n\"},{\"path\":\"/s\",\"order\":\"descending\"}],"          \
+    "[{\"path\":\"/o/x\",\"order\":\"descending\"},{\"path\":\"/n\",\"order\":\"descending\"},{\"path\":\"/"                               \
+    "id\",\"order\":\"ascending\"}],"                                                                                                      \
+    "[{\"path\":\"/n\"},{\"path\":\"/_ts\"}],"                                                                                             \
+    "[{\"path\":\"/_etag\"},{\"path\":\"/n\"}]]"
+
+static const char *const policies[] = {
+    KEY ",\"indexingPolicy\":{\"indexingMode\":\"consistent\"," COMPOSITES "}}",
+    KEY "}",
+    KEY ",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/a/?\"},{\"path\":\"/t/[]/?\"},{\"path\":\"/o/*\"}],"
+        "\"excludedPaths\":[{\"path\":\"/*\"}]," COMPOSITES "}}",
+    KEY ",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\"}],\"excludedPaths\":[{\"path\":\"/a/?\"},{\"path\":\"/k/*\"},"
+        "{\"path\":\"/o/x/?\"},{\"path\":\"/\\\"_etag\\\"/?\"}]}}",
+    KEY ",\"indexingPolicy\":{\"indexingMode\":\"none\"}}",
+};
+
+static void set_policy(size_t i) {
+    assert_int_equal(harness_replace_container(&h, "d", "c", policies[i]), OK);
+    container_give(c);
+    c = harness_found(&h, "d", "c");
+}
+
+static void one_life(void) {
+    random_seed(&dice, seed);
+    harness_open(&h);
+    ids = 0;
+    size_t policy = seed % 4;
+    c = harness_container(&h, policies[policy], 3000);
+    while (ids < SMALL_ITEMS + LARGE_ITEMS) {
+        put(ids++);
+        if (roll(100) == 0) {
+            h.clock.wall_ms += 1000;
+        }
+    }
+    try_queries(40, false);
+    for (int round = 0; round < 6; round++) {
+        write_some(true);
+        change_tiles();
+        try_queries(16, false);
+        try_queries(8, true);
+    }
+    for (int round = 0; round < 3; round++) {
+        set_policy((policy + 1 + roll(4)) % 5);
+        try_queries(6, false);
+        try_queries(8, true);
+        if (roll(2)) {
+            harness_build_all(&h, c);
+        }
+        try_queries(6, false);
+    }
+    container_give(c);
+    harness_restart(&h);
+    c = harness_found(&h, "d", "c");
+    try_queries(10, true);
+    container_give(c);
+    harness_close(&h);
+}
+
+static void rows_are_the_same(void **state) {
+    (void)state;
+    log_set_level(LOG_WARN);
+    unsigned long from = 1, to = SEEDS;
+    const char *wanted = getenv("SEEDS");
+    if (wanted) {
+        assert_int_equal(sscanf(wanted, "%lu-%lu", &from, &to), 2);
+    }
+    for (seed = from; seed <= to; seed++) {
+        one_life();
+    }
+    printf("%lu queries, %lu pages, %lu rows; by the index fewer items were read for %lu\n", (unsigned long)sums.queries,
+           (unsigned long)sums.pages, (unsigned long)sums.rows, (unsigned long)sums.narrowed);
+    assert_true(sums.narrowed * 6 > sums.queries);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

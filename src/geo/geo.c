@@ -19,6 +19,11 @@ geo_point geo_point_at(double longitude, double latitude) {
     return (geo_point){longitude, latitude, {c / n * cos(along), c / n * sin(along), s / n}};
 }
 
+/* Making the ellipsoid a sphere stretches no way by more than the shorter radius demands. Distances may be 0.1 % too short. */
+double geo_angle_of(double metres) {
+    return metres > 0 ? metres / pole_radius() * 1.002 : 0;
+}
+
 bool geo_make_edges(arena *a, geo_ring *ring, bool closed) {
     ring->edges_n = closed ? ring->n : ring->n - 1;
     ring->edges = arena_alloc(a, (ring->edges_n + 1) * sizeof *ring->edges);

@@ -66,6 +66,14 @@ double geo_shape_distance(const geo_shape *a, const geo_shape *b, uint64_t *step
 bool geo_intersects(const geo_shape *a, const geo_shape *b, uint64_t *steps);
 bool geo_within(arena *arena, const geo_shape *a, const geo_shape *b, uint64_t *steps); /* a is in b, and not just on its border */
 
+/* How a shape stands to all that is within an angle of a place on the unit sphere: apart from it, perhaps not, or around all of it. Never
+ * apart if they touch; when steps run out, perhaps not. */
+typedef enum geo_reach { GEO_APART, GEO_NEAR, GEO_AROUND } geo_reach;
+geo_reach geo_reaches(const geo_shape *s, geo_vector place, double angle, uint64_t *steps);
+
+/* No two points that are this many metres apart are farther from each other on the unit sphere. */
+double geo_angle_of(double metres);
+
 double geo_area(const geo_shape *shape);    /* square metres; 0 for points and lines */
 double geo_ring_area(const geo_ring *ring); /* of what is at its left */
 

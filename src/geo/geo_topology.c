@@ -150,6 +150,37 @@ bool geo_intersects(const geo_shape *a, const geo_shape *b, uint64_t *steps) {
     return edges_meet(a, b, steps) || a_point_is_in(a, b, steps) || a_point_is_in(b, a, steps);
 }
 
+/* ---- reaching ---- */
+
+/* Within a chord's length of a place, through the earth. */
+static bool edge_reaches(const geo_edge *e, geo_vector place, double chord) {
+    if (geo_length(geo_subtract(e->middle, place)) > e->reach + chord) {
+        return false;
+    }
+    return geo_length(geo_subtract(geo_along(e, geo__nearest(e, place)), place)) <= chord;
+}
+
+geo_reach geo_reaches(const geo_shape *s, geo_vector place, double angle, uint64_t *steps) {
+    const double margin = 1e-10; /* less than a millimetre */
+    const geo_ring *ring;
+    double chord = angle >= M_PI ? 2 : 2 * sin(angle / 2);
+    chord += margin;
+    if (s->kind == GEO_POINT) {
+        return geo_length(geo_subtract(s->line.points[0].v, place)) <= chord ? GEO_NEAR : GEO_APART;
+    }
+    for (size_t i = 0; (ring = geo__ring(s, i)); i++) {
+        if (!geo__spend(steps, ring->edges_n)) {
+            return GEO_NEAR;
+        }
+        for (size_t j = 0; j < ring->edges_n; j++) {
+            if (edge_reaches(&ring->edges[j], place, chord)) {
+                return GEO_NEAR;
+            }
+        }
+    }
+    return s->kind == GEO_POLYGON && locate(s, place) != PLACE_OUTSIDE ? GEO_AROUND : GEO_APART;
+}
+
 /* ---- within ---- */
 
 static int by_angle(const void *a, const void *b) {

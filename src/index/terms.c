@@ -1,4 +1,4 @@
-#include "index/terms.h"
+#include "index/terms_int.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -142,7 +142,7 @@ size_t index_terms_changed(arena *scratch, const index_policy *policy, slice bef
 
 /* ---- listing ---- */
 
-static void begin_term(index_list *l, index_path path) {
+void index__begin_term(index_list *l, index_path path) {
     if (l->n == l->cap) {
         l->cap = l->cap ? l->cap * 2 : 64;
         l->terms = mem_resize(l->terms, l->cap * sizeof *l->terms);
@@ -151,7 +151,7 @@ static void begin_term(index_list *l, index_path path) {
     buf_add_be64(&l->bytes, path);
 }
 
-static void end_term(index_list *l) {
+void index__end_term(index_list *l) {
     index_term *t = &l->terms[l->n++];
     t->n = l->bytes.n - t->at;
 }
@@ -171,16 +171,16 @@ static void list_one(walk *w, index_path path, const doc_element *e, bool in_arr
         l->large = true;
         return;
     }
-    begin_term(l, path);
+    index__begin_term(l, path);
     index_spell_element(&l->bytes, e);
-    end_term(l);
+    index__end_term(l);
     if (!in_array) {
         add_to_shape(l, path);
     }
 }
 
 static void list_composite(index_list *l, const index_composite *c, slice document, uint32_t ts) {
-    begin_term(l, c->id);
+    index__begin_term(l, c->id);
     for (size_t i = 0; i < c->n; i++) {
         doc_element e;
         size_t from = l->bytes.n;
@@ -195,23 +195,23 @@ static void list_composite(index_list *l, const index_composite *c, slice docume
             index_spell_downward(&l->bytes, from);
         }
     }
-    end_term(l);
+    index__end_term(l);
 }
 
 static void list_ts(index_list *l, uint32_t ts) {
     index_path path = index_path_member(INDEX_PATH_ROOT, SLICE_LIT("_ts"));
-    begin_term(l, path);
+    index__begin_term(l, path);
     index_spell_number(&l->bytes, ts);
-    end_term(l);
+    index__end_term(l);
     add_to_shape(l, path);
 }
 
 void index_list_add_shape(index_list *l, bool known) {
-    begin_term(l, l->large ? INDEX_PATH_LARGE : INDEX_PATH_SHAPES);
+    index__begin_term(l, l->large ? INDEX_PATH_LARGE : INDEX_PATH_SHAPES);
     if (!l->large) {
         buf_add_be64(&l->bytes, known ? l->shape : 0);
     }
-    end_term(l);
+    index__end_term(l);
 }
 
 void index_list_make(index_list *l, const index_policy *policy, slice document, uint32_t ts) {
@@ -224,13 +224,16 @@ void index_list_make(index_list *l, const index_policy *policy, slice document, 
         return;
     }
     walk_all(&w, policy, document);
-    if (l->large) {
-        l->n = l->bytes.n = 0;
-    } else {
+    if (!l->large) {
         list_ts(l, ts);
         for (size_t i = 0; i < policy->composites_n; i++) {
             list_composite(l, &policy->composites[i], document, ts);
         }
+        index__list_shapes(l, policy, document);
+        index__list_words(l, policy, document);
+    }
+    if (l->large) {
+        l->n = l->bytes.n = 0;
     }
     l->shape |= 1; /* 0 is of items whose shape is not known */
 }
@@ -256,6 +259,7 @@ void index_list_sort(index_list *l) {
 
 void index_list_free(index_list *l) {
     buf_free(&l->bytes);
+    arena_free(&l->scratch);
     free(l->terms);
     free(l->paths);
     *l = (index_list){0};

@@ -1,8 +1,9 @@
 /* terms.h — what an item's index entries are: its terms, by the container's policy.
  *
  * A *term* is a path and a spelled value (key.h). Each indexed scalar has one, each array and object on an indexed path one that says that
- * it is there, each composite index one. What paths an item has, apart from those inside arrays, is its *shape*: most items of a container
- * have one of a few, and so the index can tell which items lack a property. */
+ * it is there, each composite index one; a shape has some for its cells, a text one for each of its words. What paths an item has, apart
+ * from those inside arrays, is its *shape*: most items of a container have one of a few, and so the index can tell which items lack a
+ * property. */
 #pragma once
 
 #include "index/policy.h"
@@ -31,6 +32,7 @@ typedef struct index_list {
     index_path *paths; /* of the shape, in no order */
     size_t paths_n, paths_cap;
     uint64_t shape;
+    arena scratch;
     bool large; /* more than INDEX_TERMS_MAX: none are listed */
 } index_list;
 

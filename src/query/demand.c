@@ -1,17 +1,12 @@
-#include "query/demand.h"
+#include "query/demand_int.h"
 
 #include <math.h>
 
 #include "query/like.h"
 
-enum { SPANS_MAX = 1000, DEMANDS_MAX = 32 };
+enum { SHAPE_STEPS = 4000000 };
 
-typedef struct reader {
-    query_runner *runner;
-    const query *query;
-    const index_policy *policy;
-    arena *arena;
-} reader;
+typedef query__demand_reader reader;
 
 /* ---- paths ---- */
 
@@ -55,14 +50,14 @@ static bool path_within(const query_select *s, const query_expr *e, query_path *
     return source->kind == SOURCE_ROOT || add_step(p, SLICE_EMPTY, true);
 }
 
-static bool path_in(const query_select *s, const query_expr *e, query_path *path_out) {
+bool query__demand_path(const query_select *s, const query_expr *e, query_path *path_out) {
     path_out->n = 0;
     path_out->single = true;
     return path_within(s, e, path_out);
 }
 
 bool query_path_of(const query *q, const query_expr *e, query_path *path_out) {
-    return path_in(q->select, e, path_out);
+    return query__demand_path(q->select, e, path_out);
 }
 
 /* ---- constants ---- */
@@ -80,7 +75,7 @@ static bool is_constant(const query_expr *e) {
     return true;
 }
 
-static bool constant(reader *r, const query_expr *e, query_value *value_out) {
+bool query__demand_constant(reader *r, const query_expr *e, query_value *value_out) {
     if (!is_constant(e)) {
         return false;
     }
@@ -147,17 +142,14 @@ static slice type_start(reader *r, unsigned type) {
 
 /* A path, if the policy has it. */
 static bool indexed_path(reader *r, const query_select *s, const query_expr *e, query_path *p) {
-    return path_in(s, e, p) && index_policy_covers(r->policy, p->steps, p->n);
+    return query__demand_path(s, e, p) && index_policy_covers(r->policy, p->steps, p->n);
 }
 
 static void start(reader *r, query_demand *c, const query_expr *e, const query_path *p, size_t spans) {
     index_step *steps = arena_array(r->arena, index_step, p->n + 1);
     memcpy(steps, p->steps, p->n * sizeof *steps);
-    *c = (query_demand){.spans = arena_array(r->arena, query_demand_span, spans + 1),
-                           .exact = p->single,
-                           .expr = e,
-                           .steps = steps,
-                           .steps_n = p->n};
+    *c = (query_demand){
+        .spans = arena_array(r->arena, query_demand_span, spans + 1), .exact = p->single, .expr = e, .steps = steps, .steps_n = p->n};
 }
 
 static void add_span(query_demand *c, slice from, slice to, bool point) {
@@ -179,7 +171,7 @@ static bool read_equal(reader *r, const query_select *s, const query_expr *e, qu
     query_path p;
     query_value v;
     for (int side = 0; side < 2; side++) {
-        if (indexed_path(r, s, e->items[side], &p) && constant(r, e->items[1 - side], &v)) {
+        if (indexed_path(r, s, e->items[side], &p) && query__demand_constant(r, e->items[1 - side], &v)) {
             start(r, c, e, &p, 1);
             add_point(r, c, &v);
             return true;
@@ -190,13 +182,13 @@ static bool read_equal(reader *r, const query_select *s, const query_expr *e, qu
 
 static bool read_in(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
     query_path p;
-    if (e->negated || e->items_n > SPANS_MAX || !indexed_path(r, s, e->items[0], &p)) {
+    if (e->negated || e->items_n > DEMAND_SPANS_MAX || !indexed_path(r, s, e->items[0], &p)) {
         return false;
     }
     start(r, c, e, &p, e->items_n);
     for (size_t i = 1; i < e->items_n; i++) {
         query_value v;
-        if (!constant(r, e->items[i], &v)) {
+        if (!query__demand_constant(r, e->items[i], &v)) {
             return false;
         }
         add_point(r, c, &v);
@@ -229,10 +221,15 @@ static bool read_comparison(reader *r, const query_select *s, const query_expr *
     bool exact;
     for (int side = 0; side < 2; side++) {
         query_operator op = side ? turned[e->op] : e->op;
-        if (indexed_path(r, s, e->items[side], &p) && constant(r, e->items[1 - side], &v) && bound(r, &v, op, &from, &to, &exact)) {
+        if (indexed_path(r, s, e->items[side], &p) && query__demand_constant(r, e->items[1 - side], &v) &&
+            bound(r, &v, op, &from, &to, &exact)) {
             start(r, c, e, &p, 1);
             c->exact = c->exact && exact;
             add_span(c, from, to, false);
+            return true;
+        }
+        bool below = op == OP_LESS || op == OP_LESS_EQUAL;
+        if (below && query__demand_distance(r, s, e->items[side], e->items[1 - side], e, c)) {
             return true;
         }
     }
@@ -244,9 +241,9 @@ static bool read_between(reader *r, const query_select *s, const query_expr *e, 
     query_value low, high;
     slice from, to, unused;
     bool exact_low, exact_high;
-    if (e->negated || !indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &low) || !constant(r, e->items[2], &high) ||
-        low.type != high.type || !bound(r, &low, OP_GREATER_EQUAL, &from, &unused, &exact_low) ||
-        !bound(r, &high, OP_LESS_EQUAL, &unused, &to, &exact_high)) {
+    if (e->negated || !indexed_path(r, s, e->items[0], &p) || !query__demand_constant(r, e->items[1], &low) ||
+        !query__demand_constant(r, e->items[2], &high) || low.type != high.type ||
+        !bound(r, &low, OP_GREATER_EQUAL, &from, &unused, &exact_low) || !bound(r, &high, OP_LESS_EQUAL, &unused, &to, &exact_high)) {
         return false;
     }
     start(r, c, e, &p, 1);
@@ -272,8 +269,9 @@ static bool read_like(reader *r, const query_select *s, const query_expr *e, que
     query_path p;
     query_value pattern, escape = value_string(SLICE_EMPTY);
     bool whole;
-    if (e->negated || !indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &pattern) || pattern.type != TYPE_STRING ||
-        (e->items_n > 2 && (!constant(r, e->items[2], &escape) || escape.type != TYPE_STRING))) {
+    if (e->negated || !indexed_path(r, s, e->items[0], &p) || !query__demand_constant(r, e->items[1], &pattern) ||
+        pattern.type != TYPE_STRING ||
+        (e->items_n > 2 && (!query__demand_constant(r, e->items[2], &escape) || escape.type != TYPE_STRING))) {
         return false;
     }
     query_like_pattern *compiled = query_like_compile(r->arena, pattern.bytes, escape.bytes);
@@ -296,8 +294,8 @@ static bool is_named(const query_expr *e, const char *name) {
 static bool read_starts_with(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
     query_path p;
     query_value text, ignore_case = value_bool(false);
-    if (!indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &text) || text.type != TYPE_STRING ||
-        (e->items_n > 2 && !constant(r, e->items[2], &ignore_case)) || ignore_case.type != TYPE_BOOL || ignore_case.truth) {
+    if (!indexed_path(r, s, e->items[0], &p) || !query__demand_constant(r, e->items[1], &text) || text.type != TYPE_STRING ||
+        (e->items_n > 2 && !query__demand_constant(r, e->items[2], &ignore_case)) || ignore_case.type != TYPE_BOOL || ignore_case.truth) {
         return false;
     }
     start(r, c, e, &p, 1);
@@ -308,8 +306,8 @@ static bool read_starts_with(reader *r, const query_select *s, const query_expr 
 static bool read_string_equals(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
     query_path p;
     query_value text, ignore_case = value_bool(false);
-    if (!indexed_path(r, s, e->items[0], &p) || !constant(r, e->items[1], &text) || text.type != TYPE_STRING ||
-        (e->items_n > 2 && !constant(r, e->items[2], &ignore_case)) || ignore_case.type != TYPE_BOOL || ignore_case.truth) {
+    if (!indexed_path(r, s, e->items[0], &p) || !query__demand_constant(r, e->items[1], &text) || text.type != TYPE_STRING ||
+        (e->items_n > 2 && !query__demand_constant(r, e->items[2], &ignore_case)) || ignore_case.type != TYPE_BOOL || ignore_case.truth) {
         return false;
     }
     start(r, c, e, &p, 1);
@@ -320,8 +318,8 @@ static bool read_string_equals(reader *r, const query_select *s, const query_exp
 static bool read_array_contains(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
     query_path p;
     query_value v;
-    if (!path_in(s, e->items[0], &p) || !add_step(&p, SLICE_EMPTY, true) || !index_policy_covers(r->policy, p.steps, p.n) ||
-        !constant(r, e->items[1], &v) || v.type == TYPE_ARRAY || v.type == TYPE_OBJECT) {
+    if (!query__demand_path(s, e->items[0], &p) || !add_step(&p, SLICE_EMPTY, true) || !index_policy_covers(r->policy, p.steps, p.n) ||
+        !query__demand_constant(r, e->items[1], &v) || v.type == TYPE_ARRAY || v.type == TYPE_OBJECT) {
         return false;
     }
     start(r, c, e, &p, 1);
@@ -335,14 +333,9 @@ typedef struct type_test {
 } type_test;
 
 static const type_test type_tests[] = {
-    {"IS_DEFINED", INDEX_NULL, INDEX_TYPE_END},
-    {"IS_NULL", INDEX_NULL, INDEX_FALSE},
-    {"IS_BOOL", INDEX_FALSE, INDEX_NUMBER},
-    {"IS_NUMBER", INDEX_NUMBER, INDEX_STRING},
-    {"IS_STRING", INDEX_STRING, INDEX_ARRAY},
-    {"IS_ARRAY", INDEX_ARRAY, INDEX_OBJECT},
-    {"IS_OBJECT", INDEX_OBJECT, INDEX_TYPE_END},
-    {"IS_PRIMITIVE", INDEX_NULL, INDEX_ARRAY},
+    {"IS_DEFINED", INDEX_NULL, INDEX_TYPE_END},  {"IS_NULL", INDEX_NULL, INDEX_FALSE},      {"IS_BOOL", INDEX_FALSE, INDEX_NUMBER},
+    {"IS_NUMBER", INDEX_NUMBER, INDEX_STRING},   {"IS_STRING", INDEX_STRING, INDEX_ARRAY},  {"IS_ARRAY", INDEX_ARRAY, INDEX_OBJECT},
+    {"IS_OBJECT", INDEX_OBJECT, INDEX_TYPE_END}, {"IS_PRIMITIVE", INDEX_NULL, INDEX_ARRAY},
 };
 
 static bool read_type_test(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
@@ -370,6 +363,9 @@ static bool read_call(reader *r, const query_select *s, const query_expr *e, que
     if (is_named(e, "ARRAY_CONTAINS")) {
         return read_array_contains(r, s, e, c);
     }
+    if (query__demand_shapes(r, s, e, c) || query__demand_words(r, s, e, c)) {
+        return true;
+    }
     return read_type_test(r, s, e, c);
 }
 
@@ -380,13 +376,11 @@ static bool read_part(reader *r, const query_select *s, const query_expr *e, que
 /* A OR B: the spans of both. An item may fulfil both: whoever counts must mind numbers seen twice. */
 static bool read_or(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
     query_demand a, b;
-    if (!read_part(r, s, e->items[0], &a) || !read_part(r, s, e->items[1], &b) || a.n + b.n > SPANS_MAX) {
+    if (!read_part(r, s, e->items[0], &a) || !read_part(r, s, e->items[1], &b) || a.n + b.n > DEMAND_SPANS_MAX) {
         return false;
     }
-    *c = (query_demand){.spans = arena_array(r->arena, query_demand_span, a.n + b.n + 1),
-                           .n = a.n + b.n,
-                           .exact = a.exact && b.exact,
-                           .expr = e};
+    *c = (query_demand){
+        .spans = arena_array(r->arena, query_demand_span, a.n + b.n + 1), .n = a.n + b.n, .exact = a.exact && b.exact, .expr = e};
     memcpy(c->spans, a.spans, a.n * sizeof *a.spans);
     memcpy(c->spans + a.n, b.spans, b.n * sizeof *b.spans);
     if (a.steps && b.steps && index_path_of(a.steps, a.steps_n) == index_path_of(b.steps, b.steps_n)) {
@@ -449,7 +443,7 @@ static bool read_part(reader *r, const query_select *s, const query_expr *e, que
     case EXPR_IN:
         return read_in(r, s, e, c);
     case EXPR_BETWEEN:
-        return read_between(r, s, e, c);
+        return read_between(r, s, e, c) || (!e->negated && query__demand_distance(r, s, e->items[0], e->items[2], e, c));
     case EXPR_LIKE:
         return read_like(r, s, e, c);
     case EXPR_CALL:
@@ -470,13 +464,14 @@ static void read_all(reader *r, const query_expr *e, query_demands *all) {
         read_all(r, e->items[1], all);
     } else if (all->n < DEMANDS_MAX && read_part(r, r->query->select, e, &all->list[all->n])) {
         all->n++;
+        all->n += query__demand_more_words(r, r->query->select, e, all->list + all->n, DEMANDS_MAX - all->n);
     } else {
         all->whole = false;
     }
 }
 
 query_demands query_demands_of(query_runner *r, const index_policy *policy) {
-    reader reading = {.runner = r, .query = r->query, .policy = policy, .arena = r->op->arena};
+    reader reading = {.runner = r, .query = r->query, .policy = policy, .arena = r->op->arena, .steps = SHAPE_STEPS};
     query_demands all = {.list = arena_array(r->op->arena, query_demand, DEMANDS_MAX), .whole = true};
     if (r->query->select->where) {
         read_all(&reading, r->query->select->where, &all);

@@ -3,7 +3,8 @@
  * A demand is a list of *spans*: entries of a path with values from `from` to before `to`. An item that the part of WHERE lets through
  * has at least one entry in one of them; if the demand is *exact*, an item with such an entry is let through, so that nobody needs to
  * load it to know. Understood: =, IN, <, <=, >, >=, BETWEEN with a constant, OR of such, LIKE and STARTSWITH of a beginning,
- * ARRAY_CONTAINS, IS_DEFINED and the types, a path alone (it is true), EXISTS and JOIN over elements. */
+ * ARRAY_CONTAINS, IS_DEFINED and the types, a path alone (it is true), EXISTS and JOIN over elements; ST_WITHIN, ST_INTERSECTS and
+ * ST_DISTANCE below a bound, of a constant shape; FullTextContains and its kin. */
 #pragma once
 
 #include "base/limits.h"

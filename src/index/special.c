@@ -1,0 +1,138 @@
+/* special.c — terms of shapes and of texts. */
+#include <stdlib.h>
+
+#include "geo/geojson.h"
+#include "index/cells.h"
+#include "index/terms_int.h"
+
+/* For all shapes of an item: a polygon of 4,096 points takes a tenth of it. */
+enum { SHAPE_STEPS = 4000000 };
+
+/* ---- shapes ---- */
+
+typedef struct shapes {
+    index_list *list;
+    uint64_t steps;
+} shapes;
+
+static void list_shape(shapes *s, index_path path, slice object) {
+    index_cell cells[INDEX_CELLS_STORED];
+    geo_shape shape;
+    slice reason;
+    doc_element type;
+    index_list *l = s->list;
+    if (l->large || !doc_find_member(object, SLICE_LIT("coordinates"), &type) || !geojson_read(&l->scratch, object, &shape, &reason)) {
+        return;
+    }
+    size_t n = index_cells_of(&shape, &s->steps, cells);
+    l->large = l->n + n > INDEX_TERMS_MAX;
+    for (size_t i = 0; i < n && !l->large; i++) {
+        index__begin_term(l, index_path_mixed(path, INDEX_OF_CELLS));
+        index_cell_spell(&l->bytes, cells[i]);
+        index__end_term(l);
+    }
+    arena_reset(&l->scratch);
+}
+
+static void list_below(shapes *s, index_path path, slice document, bool array);
+
+static void list_value(shapes *s, index_path path, const doc_element *e) {
+    if (e->type == BSON_TYPE_DOCUMENT) {
+        list_shape(s, path, e->value);
+    }
+    if (doc_is_container(e->type)) {
+        list_below(s, path, e->value, e->type == BSON_TYPE_ARRAY);
+    }
+}
+
+/* All shapes in a document or an array. */
+static void list_below(shapes *s, index_path path, slice document, bool array) {
+    doc_walk w;
+    doc_element e;
+    for (bool more = doc_walk_init(&w, document); more && !s->list->large && doc_walk_next(&w, &e);) {
+        if (doc_is_container(e.type)) {
+            list_value(s, array ? index_path_element(path) : index_path_member(path, e.key), &e);
+        }
+    }
+}
+
+/* Those that the rest of a policy's path leads to from here. */
+static void list_at(shapes *s, const index_spatial *of, size_t step, index_path path, const doc_element *at) {
+    doc_walk w;
+    doc_element e;
+    if (step == of->n) {
+        of->below ? list_value(s, path, at) : at->type == BSON_TYPE_DOCUMENT ? list_shape(s, path, at->value) : (void)0;
+        return;
+    }
+    const index_step *next = &of->steps[step];
+    if (at->type != (next->element ? BSON_TYPE_ARRAY : BSON_TYPE_DOCUMENT)) {
+        return;
+    }
+    if (!next->element) {
+        if (doc_find_member(at->value, next->name, &e)) {
+            list_at(s, of, step + 1, index_path_member(path, next->name), &e);
+        }
+        return;
+    }
+    for (bool more = doc_walk_init(&w, at->value); more && !s->list->large && doc_walk_next(&w, &e);) {
+        list_at(s, of, step + 1, index_path_element(path), &e);
+    }
+}
+
+void index__list_shapes(index_list *l, const index_policy *policy, slice document) {
+    shapes s = {l, SHAPE_STEPS};
+    doc_element root = {.value = document, .type = BSON_TYPE_DOCUMENT};
+    for (size_t i = 0; i < policy->spatials_n && !l->large; i++) {
+        list_at(&s, &policy->spatials[i], 0, INDEX_PATH_ROOT, &root);
+    }
+}
+
+/* ---- words ---- */
+
+static int by_bytes(const void *a, const void *b, void *list) {
+    const index_list *l = list;
+    const index_term *x = a, *y = b;
+    return slice_cmp(slice_of(l->bytes.p + x->at, x->n), slice_of(l->bytes.p + y->at, y->n));
+}
+
+/* Terms from `from` on, each once; the bytes of the others stay behind unused. */
+static void keep_once(index_list *l, size_t from) {
+    size_t n = from;
+    if (l->n > from) {
+        qsort_r(l->terms + from, l->n - from, sizeof *l->terms, by_bytes, l);
+    }
+    for (size_t i = from; i < l->n; i++) {
+        if (n == from || !slice_eq(index_list_term(l, n - 1), index_list_term(l, i))) {
+            l->terms[n++] = l->terms[i];
+        }
+    }
+    l->n = n;
+}
+
+/* Words that come again are dropped whenever as many were added as may be kept. */
+static void list_text(index_list *l, const index_text *text, slice words) {
+    search_words w = search_words_of(&l->scratch, text->language, words);
+    size_t from = l->n, full = from + 2 * INDEX_TERMS_MAX;
+    for (slice term; !l->large && search_next(&w, &term);) {
+        index__begin_term(l, text->id);
+        index_spell_string(&l->bytes, term);
+        index__end_term(l);
+        if (l->n == full) {
+            keep_once(l, from);
+            l->large = l->n > INDEX_TERMS_MAX;
+            arena_reset(&l->scratch);
+        }
+    }
+    keep_once(l, from);
+    l->large = l->large || l->n > INDEX_TERMS_MAX;
+    arena_reset(&l->scratch);
+}
+
+void index__list_words(index_list *l, const index_policy *policy, slice document) {
+    for (size_t i = 0; i < policy->texts_n && !l->large; i++) {
+        doc_element e;
+        if (doc_find_element(document, &policy->texts[i].path, &e) && e.type == BSON_TYPE_UTF8) {
+            list_text(l, &policy->texts[i], doc_element_text(&e));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+/* Terms of shapes and of texts, and which changes of a policy change entries. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "doc/json.h"
+#include "geo/geo.h"
+#include "index/cells.h"
+#include "index/terms.h"
+
+static arena memory;
+
+static int tear_down(void **state) {
+    (void)state;
+    arena_free(&memory);
+    return 0;
+}
+
+static slice bson(const char *json) {
+    buf b = buf_init(BUF_NO_LIMIT);
+    json_root root;
+    if (json_to_bson(slice_str(json), NULL, &b, &root, NULL) != OK) {
+        fail_msg("no JSON: %s", json);
+    }
+    slice made = arena_copy(&memory, buf_view(&b));
+    buf_free(&b);
+    return made;
+}
+
+/* Of a container's properties. */
+static index_policy policy_of(const char *properties) {
+    index_policy policy;
+    op *o = arena_new(&memory, op);
+    op_init(o, &memory, 0);
+    if (index_policy_parse(o, index_policy_source(&memory, bson(properties)), NULL, 0, &policy) != OK) {
+        fail_msg("refused: %s: %.*s", properties, (int)o->detail_n, o->detail);
+    }
+    return policy;
+}
+
+static index_path path_of(const char *names) {
+    index_path path = INDEX_PATH_ROOT;
+    for (slice rest = slice_str(names); rest.n;) {
+        const char *dot = memchr(rest.p, '.', rest.n);
+        slice name = slice_of(rest.p, dot ? (size_t)(dot - rest.p) : rest.n);
+        path = slice_eq(name, SLICE_LIT("[]")) ? index_path_element(path) : index_path_member(path, name);
+        rest = slice_skip(rest, name.n + (dot != NULL));
+    }
+    return path;
+}
+
+static size_t terms_under(const index_list *l, index_path path) {
+    buf begins = buf_init(BUF_NO_LIMIT);
+    size_t n = 0;
+    buf_add_be64(&begins, path);
+    for (size_t i = 0; i < l->n; i++) {
+        n += slice_starts(index_list_term(l, i), buf_view(&begins));
+    }
+    buf_free(&begins);
+    return n;
+}
+
+static bool has_term(const index_list *l, index_path path, slice value) {
+    buf whole = buf_init(BUF_NO_LIMIT);
+    bool has = false;
+    buf_add_be64(&whole, path);
+    buf_add_slice(&whole, value);
+    for (size_t i = 0; i < l->n; i++) {
+        has = has || slice_eq(index_list_term(l, i), buf_view(&whole));
+    }
+    buf_free(&whole);
+    return has;
+}
+
+static index_list listed(const index_policy *policy, const char *document) {
+    index_list l = {0};
+    index_list_make(&l, policy, bson(document), 7);
+    return l;
+}
+
+/* ---- shapes ---- */
+
+#define POINT "{\"type\":\"Point\",\"coordinates\":[2.35,48.86]}"
+#define SPATIAL(path) "{\"indexingPolicy\":{\"spatialIndexes\":[{\"path\":\"" path "\"}]}}"
+
+static size_t shapes(const char *properties, const char *document, const char *names) {
+    index_policy policy = policy_of(properties);
+    index_list l = listed(&policy, document);
+    size_t n = terms_under(&l, index_path_mixed(path_of(names), INDEX_OF_CELLS));
+    index_list_free(&l);
+    return n;
+}
+
+static void shapes_have_cells_where_the_policy_says(void **state) {
+    (void)state;
+    static const char document[] =
+        "{\"a\":{\"at\":" POINT "},\"at\":" POINT ",\"list\":[{\"at\":" POINT "},{\"at\":7},{\"at\":" POINT "}]}";
+    assert_int_equal(shapes("{}", document, "at"), 0);
+    assert_int_equal(shapes(SPATIAL("/at/?"), document, "at"), 1);
+    assert_int_equal(shapes(SPATIAL("/at/?"), document, "a.at"), 0);
+    assert_int_equal(shapes(SPATIAL("/a/*"), document, "a.at"), 1);
+    assert_int_equal(shapes(SPATIAL("/a/?"), document, "a.at"), 0);
+    assert_int_equal(shapes(SPATIAL("/list/[]/at/?"), document, "list.[].at"), 2);
+    assert_int_equal(shapes(SPATIAL("/*"), document, "at") + shapes(SPATIAL("/*"), document, "a.at"), 2);
+    assert_int_equal(shapes(SPATIAL("/*"), document, "list.[].at"), 2);
+    static const char old[] =
+        "{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\",\"indexes\":[{\"kind\":\"Spatial\",\"dataType\":\"Point\"}]}]}}";
+    assert_int_equal(shapes(old, document, "a.at"), 1);
+    assert_int_equal(shapes("{\"indexingPolicy\":{\"indexingMode\":\"none\",\"spatialIndexes\":[{\"path\":\"/at/?\"}]}}", document, "at"),
+                     0);
+}
+
+static void the_cell_of_a_point_is_where_it_is(void **state) {
+    (void)state;
+    index_policy policy = policy_of(SPATIAL("/at/?"));
+    index_list l = listed(&policy, "{\"at\":" POINT "}");
+    buf value = buf_init(BUF_NO_LIMIT);
+    index_cell_spell(&value, index_cell_at(geo_point_at(2.35, 48.86).v, INDEX_CELL_LEVELS));
+    assert_true(has_term(&l, index_path_mixed(path_of("at"), INDEX_OF_CELLS), buf_view(&value)));
+    buf_free(&value);
+    index_list_free(&l);
+}
+
+static void what_is_no_shape_has_no_cells(void **state) {
+    (void)state;
+    static const char *const none[] = {
+        "{\"at\":7}",
+        "{\"at\":{}}",
+        "{\"at\":{\"type\":\"Point\"}}",
+        "{\"at\":{\"type\":\"Point\",\"coordinates\":[1]}}",
+        "{\"at\":{\"type\":\"Point\",\"coordinates\":[181,0]}}",
+        "{\"at\":{\"type\":\"Point\",\"coordinates\":{}}}",
+        "{\"at\":{\"type\":\"Circle\",\"coordinates\":[1,2]}}",
+        "{\"at\":{\"type\":\"LineString\",\"coordinates\":[[1,2]]}}",
+    };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(shapes(SPATIAL("/at/?"), none[i], "at"), 0);
+    }
+    assert_in_range(shapes(SPATIAL("/at/?"), "{\"at\":{\"type\":\"LineString\",\"coordinates\":[[1,2],[3,4]]}}", "at"), 1,
+                    INDEX_CELLS_STORED);
+}
+
+/* ---- words ---- */
+
+#define TEXTS(language)                                                                                                                    \
+    "{\"fullTextPolicy\":{\"defaultLanguage\":\"" language "\",\"fullTextPaths\":[{\"path\":\"/t\"}]},"                                    \
+    "\"indexingPolicy\":{\"fullTextIndexes\":[{\"path\":\"/t\"}]}}"
+
+static bool has_word(const char *properties, const char *document, const char *word) {
+    index_policy policy = policy_of(properties);
+    index_list l = listed(&policy, document);
+    buf value = buf_init(BUF_NO_LIMIT);
+    index_spell_string(&value, slice_str(word));
+    assert_int_equal(policy.texts_n, 1);
+    bool has = has_term(&l, policy.texts[0].id, buf_view(&value));
+    buf_free(&value);
+    index_list_free(&l);
+    return has;
+}
+
+static void texts_have_the_stems_of_their_words(void **state) {
+    (void)state;
+    static const char document[] = "{\"t\":\"The Bicycles, and a MOUNTAIN; mountains!\"}";
+    assert_true(has_word(TEXTS("en-US"), document, "bicycl"));
+    assert_true(has_word(TEXTS("en-US"), document, "mountain"));
+    assert_false(has_word(TEXTS("en-US"), document, "mountains"));
+    assert_false(has_word(TEXTS("en-US"), document, "the"));
+    assert_true(has_word(TEXTS("de-DE"), "{\"t\":\"Die Häuser\"}", "haus"));
+    assert_false(has_word(TEXTS("en-US"), "{\"t\":[\"mountain\"]}", "mountain"));
+    assert_false(has_word(TEXTS("en-US"), "{\"u\":\"mountain\"}", "mountain"));
+}
+
+/* Every term that a search would compare with is there, each once. */
+static void all_words_of_random_texts_are_there(void **state) {
+    (void)state;
+    random_source source;
+    index_policy policy = policy_of(TEXTS("en-US"));
+    random_seed(&source, 7);
+    for (int round = 0; round < 50; round++) {
+        buf text = buf_init(BUF_NO_LIMIT), json = buf_init(BUF_NO_LIMIT);
+        size_t words = (size_t)random_below(&source, 3000);
+        for (size_t i = 0; i < words; i++) {
+            buf_addf(&text, "%s%c%llu", i ? " " : "", (char)('a' + random_below(&source, 26)),
+                     (unsigned long long)random_below(&source, 40));
+        }
+        buf_addf(&json, "{\"t\":\"%.*s\"}", (int)text.n, text.p ? text.p : "");
+        buf_add_byte(&json, 0);
+        index_list l = listed(&policy, json.p);
+        index_list_sort(&l);
+        size_t listed_n = terms_under(&l, policy.texts[0].id), found = 0;
+        search_words w = search_words_of(&memory, SEARCH_ENGLISH, buf_view(&text));
+        for (slice term; search_next(&w, &term); found++) {
+            buf value = buf_init(BUF_NO_LIMIT);
+            index_spell_string(&value, term);
+            if (found % 50 == 0) {
+                assert_true(has_term(&l, policy.texts[0].id, buf_view(&value)));
+            }
+            buf_free(&value);
+        }
+        assert_true(listed_n <= found && listed_n <= 26 * 40);
+        buf_free(&text);
+        buf_free(&json);
+        index_list_free(&l);
+    }
+}
+
+static index_list of_long_text(const index_policy *policy, size_t words, size_t different) {
+    buf json = buf_init(BUF_NO_LIMIT);
+    buf_add_lit(&json, "{\"t\":\"");
+    for (size_t i = 0; i < words; i++) {
+        buf_addf(&json, "w%zu ", i % different);
+    }
+    buf_add_lit(&json, "\"}");
+    buf_add_byte(&json, 0);
+    index_list l = listed(policy, json.p);
+    buf_free(&json);
+    return l;
+}
+
+static void long_texts_count_different_words_only(void **state) {
+    (void)state;
+    index_policy policy = policy_of(TEXTS("en-US"));
+    index_list l = of_long_text(&policy, 200000, 5000);
+    assert_false(l.large);
+    assert_int_equal(terms_under(&l, policy.texts[0].id), 5000);
+    index_list_free(&l);
+    l = of_long_text(&policy, 60000, 30000);
+    assert_true(l.large);
+    assert_int_equal(l.n, 0);
+    index_list_free(&l);
+}
+
+/* ---- policies ---- */
+
+static bool same(const char *a, const char *b) {
+    index_policy x = policy_of(a), y = policy_of(b);
+    return index_policy_same(&x, &y);
+}
+
+static void which_changes_change_entries(void **state) {
+    (void)state;
+    assert_true(same("{}", "{\"indexingPolicy\":{\"indexingMode\":\"consistent\",\"includedPaths\":[{\"path\":\"/*\"}]}}"));
+    assert_true(same("{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/\"}]}}",
+                     "{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\"}]}}"));
+    assert_false(same("{}", SPATIAL("/at/?")));
+    assert_true(same(SPATIAL("/at/?"), SPATIAL("/at")));
+    assert_false(same(SPATIAL("/at/?"), SPATIAL("/at/*")));
+    assert_false(same(SPATIAL("/at/?"), SPATIAL("/b/?")));
+    assert_false(same("{}", TEXTS("en-US")));
+    assert_true(same(TEXTS("en-US"), TEXTS("en-US")));
+    assert_false(same(TEXTS("en-US"), TEXTS("fr-FR")));
+    assert_true(same("{}", "{\"fullTextPolicy\":{\"defaultLanguage\":\"fr-FR\"}}"));
+    static const char vectors[] = "{\"vectorEmbeddingPolicy\":{\"vectorEmbeddings\":[{\"path\":\"/v\",\"dimensions\":3}]},"
+                                  "\"indexingPolicy\":{\"vectorIndexes\":[{\"path\":\"/v\",\"type\":\"flat\"}]}}";
+    assert_true(same("{}", vectors));
+}
+
+static void tuples_are_their_members(void **state) {
+    (void)state;
+    index_policy policy = policy_of("{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/e/[]/{name/first, kind}/?\"}],"
+                                    "\"excludedPaths\":[{\"path\":\"/*\"}]}}");
+    const index_step first[] = {{SLICE_LIT("e"), false}, {SLICE_EMPTY, true}, {SLICE_LIT("name"), false}, {SLICE_LIT("first"), false}};
+    const index_step kind[] = {{SLICE_LIT("e"), false}, {SLICE_EMPTY, true}, {SLICE_LIT("kind"), false}};
+    const index_step other[] = {{SLICE_LIT("e"), false}, {SLICE_EMPTY, true}, {SLICE_LIT("other"), false}};
+    assert_true(index_policy_covers(&policy, first, 4));
+    assert_true(index_policy_covers(&policy, kind, 3));
+    assert_false(index_policy_covers(&policy, other, 3));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(shapes_have_cells_where_the_policy_says, tear_down),
+        cmocka_unit_test_teardown(the_cell_of_a_point_is_where_it_is, tear_down),
+        cmocka_unit_test_teardown(what_is_no_shape_has_no_cells, tear_down),
+        cmocka_unit_test_teardown(texts_have_the_stems_of_their_words, tear_down),
+        cmocka_unit_test_teardown(all_words_of_random_texts_are_there, tear_down),
+        cmocka_unit_test_teardown(long_texts_count_different_words_only, tear_down),
+        cmocka_unit_test_teardown(which_changes_change_entries, tear_down),
+        cmocka_unit_test_teardown(tuples_are_their_members, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

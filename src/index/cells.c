@@ -161,9 +161,27 @@ static void cut(cover *c, size_t at) {
     c->done[at] = c->done[c->n];
 }
 
+/* What is inside a ring that crosses or touches itself depends on whom one asks: it may be anywhere. */
+static bool is_sound(const geo_shape *shape, uint64_t *steps) {
+    bool sound = true;
+    for (size_t i = 0; i < shape->polygons_n; i++) {
+        for (size_t j = 0; sound && j < shape->polygons[i].n; j++) {
+            sound = geo_ring_is_simple(&shape->polygons[i].rings[j], true, steps);
+        }
+    }
+    return sound;
+}
+
 static void make_cover(cover *c) {
+    bool sound = is_sound(c->shape, c->steps);
     for (uint64_t face = 0; face < FACES; face++) {
-        consider(c, index_cell_parent(face << 61 | 1, 0));
+        index_cell cell = index_cell_parent(face << 61 | 1, 0);
+        if (sound) {
+            consider(c, cell);
+        } else {
+            c->done[c->n] = true;
+            c->cells[c->n++] = cell;
+        }
     }
     for (size_t at; (at = largest(c)) < c->n && (!c->steps || *c->steps);) {
         cut(c, at);

@@ -28,7 +28,8 @@ index_cell index_cell_first(index_cell cell);                  /* and last: of t
 index_cell index_cell_last(index_cell cell);
 void index_cell_spell(buf *out, index_cell cell);
 
-/* The cover of an item's shape: up to INDEX_CELLS_STORED cells. When steps run out, it is the faces of the cube. */
+/* The cover of an item's shape: up to INDEX_CELLS_STORED cells. When steps run out, and of a polygon whose border crosses itself, it is
+ * the faces of the cube. */
 size_t index_cells_of(const geo_shape *shape, uint64_t *steps, index_cell *cells_out);
 
 /* What the entries of shapes are among that come within an angle of this one: runs of numbers, first and last. */

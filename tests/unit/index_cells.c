@@ -256,6 +256,16 @@ static void what_is_turned_around_is_everywhere_else(void **state) {
     assert_true(is_candidate(&all, &out, 0));
 }
 
+/* Of a polygon without an inside nobody can say what is in it: it is a candidate everywhere. */
+static void what_crosses_itself_is_everywhere(void **state) {
+    (void)state;
+    geo_shape sliver = shape("{\"type\":\"Polygon\",\"coordinates\":[[[-179.7,-16.97],[-179.7,-16.95],[-179.7,-16.98],[-179.7,-16.97]]]}");
+    geo_shape eight = shape("{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[1,1],[1,0],[0,1],[0,0]]]}");
+    geo_shape pole = shape("{\"type\":\"Point\",\"coordinates\":[4,89.6]}");
+    assert_true(is_candidate(&pole, &sliver, 0) && is_candidate(&sliver, &pole, 0));
+    assert_true(is_candidate(&pole, &eight, 0) && is_candidate(&eight, &pole, 0));
+}
+
 /* Of places all over the earth, few are candidates of a small area. */
 static void covers_are_tight(void **state) {
     (void)state;
@@ -290,6 +300,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_found_exactly_is_a_candidate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(borders_of_the_map_are_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_turned_around_is_everywhere_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_crosses_itself_is_everywhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(covers_are_tight, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_that_run_out_leave_everything, set_up, tear_down),
     };

@@ -81,6 +81,40 @@ static void add_value(buf *out) {
     }
 }
 
+/* ---- shapes and texts ---- */
+
+/* Around a few places, so that they meet: a pole, the 180th meridian, a town. */
+static void add_shape(buf *out) {
+    static const double places[][2] = {{0, 89}, {179.5, -17}, {2.3, 48.8}};
+    const double *at = places[roll(3)];
+    double size = roll(2) ? 1 : 0.1, x[3], y[3];
+    for (int i = 0; i < 3; i++) {
+        x[i] = at[0] + size * (double)roll(10);
+        x[i] = x[i] > 180 ? x[i] - 360 : x[i];
+        y[i] = at[1] + size * 0.1 * (double)roll(10);
+    }
+    switch (roll(4)) {
+    case 0:
+        buf_addf(out, "{\"type\":\"LineString\",\"coordinates\":[[%g,%g],[%g,%g]]}", x[0], y[0], x[1], y[1]);
+        break;
+    case 1:
+        buf_addf(out, "{\"type\":\"Polygon\",\"coordinates\":[[[%g,%g],[%g,%g],[%g,%g],[%g,%g]]]}", x[0], y[0], x[1], y[1], x[2], y[2],
+                 x[0], y[0]);
+        break;
+    default:
+        buf_addf(out, "{\"type\":\"Point\",\"coordinates\":[%g,%g]}", x[0], y[0]);
+    }
+}
+
+static void add_words(buf *out) {
+    static const char *const words[] = {"river", "rivers", "The", "running", "run", "Häuser", "haus", "of", "stone", "Stones"};
+    buf_add_byte(out, '"');
+    for (uint64_t i = 0, n = roll(5); i < n; i++) {
+        buf_addf(out, "%s%s", i ? roll(3) ? " " : ", " : "", words[roll(10)]);
+    }
+    buf_add_byte(out, '"');
+}
+
 /* ---- items ---- */
 
 static void add_list(buf *out, bool objects) {
@@ -123,6 +157,14 @@ static void add_members(buf *out) {
     if (roll(2)) {
         buf_add_lit(out, ",\"k\":");
         add_list(out, true);
+    }
+    if (roll(2)) {
+        buf_add_lit(out, ",\"p\":");
+        roll(20) ? add_shape(out) : add_value(out);
+    }
+    if (roll(2)) {
+        buf_add_lit(out, ",\"w\":");
+        roll(20) ? add_words(out) : add_value(out);
     }
     if (roll(200) == 0) { /* so many terms that it is not indexed */
         buf_add_lit(out, ",\"many\":[0");
@@ -280,6 +322,34 @@ static void add_elements(buf *out) {
     buf_add_byte(out, ')');
 }
 
+static void add_near(buf *out) {
+    static const char *const calls[] = {"ST_WITHIN", "ST_INTERSECTS", "ST_DISTANCE", "ST_DISTANCE"};
+    size_t call = roll(4);
+    bool turned = roll(4) == 0;
+    buf_addf(out, "(%s(%s", calls[call], turned ? "" : "c.p, ");
+    add_shape(out);
+    buf_addf(out, "%s)", turned ? ", c.p" : "");
+    if (call == 2) {
+        buf_addf(out, " %s %u", roll(6) ? roll(2) ? "<" : "<=" : ">", 10u + (unsigned)roll(20000));
+    } else if (call == 3) {
+        buf_addf(out, " BETWEEN %u AND %u", (unsigned)roll(2000), (unsigned)roll(100000));
+    }
+    buf_add_byte(out, ')');
+}
+
+static void add_full_text(buf *out) {
+    static const char *const calls[] = {"FullTextContains", "FullTextContainsAll", "FullTextContainsAny"};
+    size_t call = roll(3);
+    buf_addf(out, "%s(c.w", calls[call]);
+    for (uint64_t i = 0, n = call ? 1 + roll(3) : 1; i < n; i++) {
+        bool loosely = roll(6) == 0;
+        buf_addf(out, loosely ? ", {\"term\": " : ", ");
+        add_words(out);
+        buf_addf(out, loosely ? ", \"distance\": 1}" : "");
+    }
+    buf_add_byte(out, ')');
+}
+
 static void add_condition(buf *out, unsigned depth, const char *element) {
     const char *path = element && roll(3) == 0 ? element : a_path();
     uint64_t kind = roll(depth ? 12 : 8);
@@ -300,7 +370,11 @@ static void add_condition(buf *out, unsigned depth, const char *element) {
         add_elements(out);
         return;
     case 5:
-        buf_addf(out, "%s", roll(2) ? "c.o.y" : path);
+        if (roll(3)) {
+            (roll(2) ? add_near : add_full_text)(out);
+        } else {
+            buf_addf(out, "%s", roll(2) ? "c.o.y" : path);
+        }
         return;
     case 6:
     case 7:
@@ -567,9 +641,13 @@ static void try_queries(unsigned n, bool changes) {
     "[{\"path\":\"/n\"},{\"path\":\"/_ts\"}],"                                                                                             \
     "[{\"path\":\"/_etag\"},{\"path\":\"/n\"}]]"
 
+#define TEXTS(language)                                                                                                                    \
+    ",\"fullTextPolicy\":{\"defaultLanguage\":\"" language "\",\"fullTextPaths\":[{\"path\":\"/w\"}]},\"indexingPolicy\":{"                \
+    "\"fullTextIndexes\":[{\"path\":\"/w\"}],\"spatialIndexes\":[{\"path\":"
+
 static const char *const policies[] = {
-    KEY ",\"indexingPolicy\":{\"indexingMode\":\"consistent\"," COMPOSITES "}}",
-    KEY "}",
+    KEY TEXTS("en-US") "\"/p/?\"}]," COMPOSITES "}}",
+    KEY TEXTS("de-DE") "\"/*\"}]}}",
     KEY ",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/a/?\"},{\"path\":\"/t/[]/?\"},{\"path\":\"/o/*\"}],"
         "\"excludedPaths\":[{\"path\":\"/*\"}]," COMPOSITES "}}",
     KEY ",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\"}],\"excludedPaths\":[{\"path\":\"/a/?\"},{\"path\":\"/k/*\"},"

@@ -227,6 +227,10 @@ static err read_composite(op *o, const bson_iter_t *it, index_composite *composi
         }
     }
     TRY(check_parts(o, parts, n));
+    bool turned = parts[0].descending; /* walked backward it is the same index; so the first always ascends */
+    for (i = 0; i < n; i++) {
+        parts[i].descending ^= turned;
+    }
     *composite = (index_composite){INDEX_PATH_ROOT, parts, n};
     for (i = 0; i < n; i++) {
         composite->id = index_path_mixed(composite->id, parts[i].hash + parts[i].descending);
@@ -246,13 +250,12 @@ static err read_composites(op *o, const bson_t *doc, index_policy *policy) {
     index_composite *list = arena_array(o->arena, index_composite, n + 1);
     policy->composites = list;
     while (bson_iter_next(&each)) {
+        bool again = false;
         TRY(read_composite(o, &each, &list[policy->composites_n]));
         for (size_t i = 0; i < policy->composites_n; i++) {
-            if (list[i].id == list[policy->composites_n].id) {
-                return bad_composite(o, "two of them are the same");
-            }
+            again = again || list[i].id == list[policy->composites_n].id;
         }
-        policy->composites_n++;
+        policy->composites_n += !again;
     }
     return OK;
 }

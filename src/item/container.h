@@ -82,6 +82,8 @@ typedef struct container_tiles {
     arena arena; /* of the lists */
 } container_tiles;
 
+enum { LARGE_UNKNOWN, LARGE_NONE, LARGE_SOME };
+
 /* One generation of a container's index. A change of the policy builds another beside it (item/reindex.c). */
 typedef struct container_index {
     atomic_uint refs;
@@ -89,6 +91,8 @@ typedef struct container_index {
     uint8_t generation;
     slice settings; /* the policy as BSON */
     index_policy policy;
+
+    atomic_int large; /* items with too many terms: LARGE_UNKNOWN, none, some */
 
     /* the committer's: shapes that are known to be in the store */
     uint64_t *shapes;

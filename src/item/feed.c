@@ -413,7 +413,6 @@ static err read_range(page *p) {
     }
     TRY(code);
     op_charge(p->op, p->cursor->entry_charge);
-    p->cursor->entry_charge = 0;
     bool found = false;
     code = p->cursor->find ? find_items(p, &found) : OK;
     if (code == OK && found) {
@@ -421,6 +420,11 @@ static err read_range(page *p) {
     } else if (code == OK) {
         code = p->cursor->partition ? read_partition(p) : read_stretch(p);
     }
+    if (code != OK && p->cursor->trial) {
+        p->op->charge_ru = before;
+        return code;
+    }
+    p->cursor->entry_charge = 0;
     settle(p, before);
     return code;
 }

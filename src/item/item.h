@@ -178,6 +178,7 @@ typedef struct item_cursor {
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     size_t n;                  /* 0: all was read */
     bool unpriced;             /* the visitor adds the charge itself */
+    bool trial;                /* a feed that fails has not been: it is done again, and costs nothing now */
     item_find find;            /* NULL: all items are read; its context is the visitor's */
     double entry_charge;       /* taken once, with the first range that admits the feed */
     item_stretch stretches[ITEM_STRETCHES_MAX];

@@ -1,13 +1,17 @@
 /* Walking through index entries. A range's segments each have theirs; they are merged, by value and number. */
+#include <assert.h>
 #include <endian.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "item/view.h"
 
+enum { BEGINS_MAX = EPK_BYTES_MAX + 16 };
+
 typedef struct run {
     store_scan *scan;
-    layout_key begins; /* what its keys begin with: up to the path */
+    char begins[BEGINS_MAX]; /* what its keys begin with: up to the path */
+    size_t begins_n;
     uint32_t segment;
     bool live; /* value and number are of its next entry */
     slice value;
@@ -15,7 +19,7 @@ typedef struct run {
 } run;
 
 struct item_lookup {
-    bool backward, started;
+    bool backward;
     err code;
     run *last; /* whose entry was given */
     size_t n;
@@ -25,7 +29,7 @@ struct item_lookup {
 static void advance(item_lookup *l, run *r) {
     slice key, unused;
     r->live = store_scan_next(r->scan, &key, &unused);
-    if (r->live && !layout_term_read(key, r->begins.n, &r->value, &r->number)) {
+    if (r->live && !layout_term_read(key, r->begins_n, &r->value, &r->number)) {
         l->code = E_STORE_CORRUPT;
         r->live = false;
     }
@@ -33,18 +37,20 @@ static void advance(item_lookup *l, run *r) {
 
 static void open_run(const item_view *v, index_path path, uint32_t segment, run *r) {
     uint64_t be = htobe64(path);
-    layout_key to;
+    layout_key k;
     if (segment) {
-        layout_terms(&r->begins, segment, v->index->generation);
+        layout_terms(&k, segment, v->index->generation);
     } else {
-        layout_local_terms(&r->begins, v->container->space->container, v->index->generation, &v->partition->epk);
+        layout_local_terms(&k, v->container->space->container, v->index->generation, &v->partition->epk);
     }
-    memcpy(r->begins.bytes + r->begins.n, &be, sizeof be);
-    r->begins.n += sizeof be;
+    memcpy(k.bytes + k.n, &be, sizeof be);
+    k.n += sizeof be;
+    assert(k.n <= BEGINS_MAX);
+    memcpy(r->begins, k.bytes, k.n);
+    r->begins_n = k.n;
     r->segment = segment;
-    to = r->begins;
-    layout_after(&to);
-    r->scan = store_scan_open(v->items->store, STORE_TERMS, v->at, layout_view(&r->begins), layout_view(&to), false);
+    layout_after(&k);
+    r->scan = store_scan_open(v->items->store, STORE_TERMS, v->at, slice_of(r->begins, r->begins_n), layout_view(&k), false);
 }
 
 item_lookup *item_lookup_open(const item_view *v, index_path path) {
@@ -95,8 +101,8 @@ void item_lookup_seek(item_lookup *l, slice value, uint64_t number, bool backwar
     l->backward = backward;
     for (size_t i = 0; i < l->n; i++) {
         run *r = &l->runs[i];
-        memcpy(k.bytes, r->begins.bytes, r->begins.n);
-        layout_add_term(&k, r->begins.n, value, number);
+        memcpy(k.bytes, r->begins, r->begins_n);
+        layout_add_term(&k, r->begins_n, value, number);
         store_scan_seek(r->scan, layout_view(&k), backward);
     }
 }

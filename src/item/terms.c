@@ -117,7 +117,9 @@ static err list_terms(const item_work *w, container_index *index, index_list *l,
     if (out) {
         return OK;
     }
-    if (!l->large) {
+    if (l->large) {
+        index->large = LARGE_SOME;
+    } else {
         TRY(is_known(w, index, l, adding, &known));
     }
     index_list_add_shape(l, known);

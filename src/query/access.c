@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX = 512, SCAN_PER_LOAD = 4, NEAR = 8 };
+enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX = 512, SCAN_PER_LOAD = 4, NEAR = 8, QUICK_ENTRIES = 64 };
 
 /* ---- lists of items ---- */
 
@@ -253,13 +253,28 @@ static err stream(finder *f, const query_demand *used) {
 static err find_large(finder *f) {
     static const query_demand_span all = {.path = INDEX_PATH_LARGE, .point = true};
     size_t n = 0;
-    return read_span(f, &all, 0, &f->large, REFS_MAX, &n);
+    int known = f->view->index->large, unknown = LARGE_UNKNOWN;
+    if (known == LARGE_NONE || f->large.n) {
+        return OK;
+    }
+    TRY(read_span(f, &all, 0, &f->large, REFS_MAX, &n));
+    if (n == 0 && !f->view->partition && known == LARGE_UNKNOWN && f->view->tiles->map->n == 1) {
+        atomic_compare_exchange_strong(&f->view->index->large, &unknown, LARGE_NONE);
+    }
+    return OK;
+}
+
+static size_t bounded(const finder *f, size_t most) {
+    return f->access->quick && most > QUICK_ENTRIES ? QUICK_ENTRIES : most;
 }
 
 static err by_number_way(finder *f, bool *found_out) {
     const query_demand *used;
     query_access *a = f->access;
-    TRY(smallest(f, f->view->stretch.after, worth(f), &used));
+    TRY(smallest(f, f->view->stretch.after, bounded(f, worth(f)), &used));
+    if (a->quick && !used && f->view->items_n > QUICK_ENTRIES) {
+        return E_QUERY_TOO_LONG;
+    }
     a->used = used ? used : a_point(f);
     *found_out = a->used != NULL;
     if (!a->used) {
@@ -366,68 +381,37 @@ static err walk_up(order_walk *w, item_lookup *l, const query_demand_span *span)
     return code;
 }
 
-/* The entries of one value by number upward, while the walk as a whole goes down. */
-static err walk_run(order_walk *w, item_lookup *up, slice value, uint64_t number) {
+/* To where a walk down begins: the end of the span, or, if that is lower, where the walk was. */
+static void seek_down(order_walk *w, item_lookup *l, const query_demand_span *span) {
+    bool fresh = w->start.n == 0 || (span->to.n && slice_cmp(span->to, w->start_whole ? w->start : w->start_beyond) <= 0);
+    if (!fresh && w->start_whole) {
+        item_lookup_seek(l, w->start, w->start_number + 1, true);
+    } else if (!fresh) { /* all that begin so, again: the rows know which were given */
+        item_lookup_seek(l, w->start_beyond, 0, true);
+    } else if (span->to.n) {
+        item_lookup_seek(l, span->to, 0, true);
+    } else {
+        item_lookup_seek_end(l);
+    }
+}
+
+static err walk_down(order_walk *w, item_lookup *l, const query_demand_span *span) {
     item_entry e;
     err code = OK;
-    item_lookup_seek(up, value, number, false);
-    while (code == OK && goes_on(w) && item_lookup_next(up, &e) && slice_eq(e.value, value)) {
+    seek_down(w, l, span);
+    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && slice_cmp(e.value, span->from) >= 0) {
         code = offer_in_order(w, &e);
-    }
-    return code;
-}
-
-/* To where a walk down begins: the end of the span, or, if that is lower, where the walk was. */
-static err seek_down(order_walk *w, item_lookup *l, item_lookup *up, const query_demand_span *span) {
-    if (w->start.n == 0 || (span->to.n && slice_cmp(span->to, w->start_whole ? w->start : w->start_beyond) <= 0)) {
-        if (span->to.n) {
-            item_lookup_seek(l, span->to, 0, true);
-        } else {
-            item_lookup_seek_end(l);
-        }
-        return OK;
-    }
-    if (!w->start_whole) { /* all that begin so, again: the rows know which were given */
-        item_lookup_seek(l, w->start_beyond, 0, true);
-        return OK;
-    }
-    item_lookup_seek(l, w->start, 0, true);
-    return slice_cmp(w->start, span->from) < 0 ? OK : walk_run(w, up, w->start, w->start_number);
-}
-
-static err walk_down(order_walk *w, item_lookup *l, item_lookup *up, const query_demand_span *span) {
-    char space[INDEX_VALUE_BYTES_MAX * 8];
-    item_entry e;
-    err code = seek_down(w, l, up, span);
-    bool more = code == OK && goes_on(w) && item_lookup_next(l, &e);
-    while (more && code == OK && goes_on(w) && slice_cmp(e.value, span->from) >= 0 && e.value.n <= sizeof space) {
-        item_entry next;
-        slice value = slice_of(memcpy(space, e.value.p, e.value.n), e.value.n);
-        uint64_t number = e.number;
-        uint32_t segment = e.segment;
-        more = item_lookup_next(l, &next);
-        if (more && slice_eq(next.value, value)) {
-            code = walk_run(w, up, value, 0);
-            item_lookup_seek(l, value, 0, true);
-            more = item_lookup_next(l, &next);
-        } else {
-            code = offer_in_order(w, &(item_entry){value, number, segment});
-        }
-        e = next;
     }
     return code;
 }
 
 static err walk_spans(order_walk *w) {
     item_lookup *l = item_lookup_open(w->finder->view, w->path);
-    item_lookup *up = w->backward ? item_lookup_open(w->finder->view, w->path) : NULL;
     err code = OK;
     for (size_t i = 0; i < w->spans_n && code == OK && goes_on(w); i++) {
-        code = w->backward ? walk_down(w, l, up, &w->spans[w->spans_n - 1 - i]) : walk_up(w, l, &w->spans[i]);
+        code = w->backward ? walk_down(w, l, &w->spans[w->spans_n - 1 - i]) : walk_up(w, l, &w->spans[i]);
     }
     err ended = item_lookup_close(l);
-    code = code != OK ? code : ended;
-    ended = up ? item_lookup_close(up) : OK;
     return code != OK ? code : ended;
 }
 
@@ -454,7 +438,7 @@ static err lacking_shapes(order_walk *w, uint64_t *shapes, size_t *n_out) {
         uint64_t shape;
         index_path *paths;
         size_t n = 0;
-        if (++walked == SHAPES_WALKED_MAX) {
+        if (++walked == (f->access->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX)) {
             *n_out = SHAPES_WALKED_MAX;
             break;
         }
@@ -471,11 +455,12 @@ static err lacking_shapes(order_walk *w, uint64_t *shapes, size_t *n_out) {
     return code != OK ? code : ended;
 }
 
+/* In the direction of the walk, from the item `from` on. */
 static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
     item_entry e;
     err code = OK;
     item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
-    item_lookup_seek(l, slice_of(&shape, 8), from, false);
+    item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
     while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
         w->finder->access->entries++;
         code = item_view_offer(w->finder->view, (item_ref){e.number, e.segment});
@@ -484,21 +469,22 @@ static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
     return code != OK ? code : ended;
 }
 
-static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t from) {
+static err read_shape(order_walk *w, uint64_t shape, refs *found) {
+    size_t n = 0;
+    uint64_t next = htobe64(be64toh(shape) + 1);
+    query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&shape, 8), .to = next ? slice_of(&next, 8) : SLICE_EMPTY};
+    return read_span(w->finder, &span, 0, found, SIZE_MAX, &n);
+}
+
+static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n) {
     refs found = {0};
     err code = OK;
     for (size_t i = 0; i < n && code == OK; i++) {
-        query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&shapes[i], 8), .point = true};
-        char after[8];
-        uint64_t next = htobe64(be64toh(shapes[i]) + 1);
-        memcpy(after, &next, 8);
-        span.to = next ? slice_of(after, 8) : SLICE_EMPTY;
-        size_t count = 0;
-        code = read_span(w->finder, &span, from ? from - 1 : 0, &found, SIZE_MAX, &count);
+        code = read_shape(w, shapes[i], &found);
     }
     sort_refs(&found);
     for (size_t i = 0; i < found.n && code == OK && goes_on(w); i++) {
-        code = item_view_offer(w->finder->view, found.list[i]);
+        code = item_view_offer(w->finder->view, found.list[w->backward ? found.n - 1 - i : i]);
     }
     free(found.list);
     return code;
@@ -510,10 +496,10 @@ static err walk_undefined(order_walk *w, const uint64_t *shapes, size_t n) {
     if ((a->start.given && !resumed && !w->backward) || n == 0) {
         return OK;
     }
-    uint64_t from = resumed ? a->start.number : 0;
+    uint64_t from = !resumed ? (w->backward ? UINT64_MAX : 0) : a->start.number + w->backward;
     a->only_undefined = true;
     a->in_order = n == 1 || shapes[0] != 0;
-    err code = n == 1 ? walk_one_shape(w, shapes[0], from) : walk_many_shapes(w, shapes, n, from);
+    err code = n == 1 ? walk_one_shape(w, shapes[0], from) : walk_many_shapes(w, shapes, n);
     a->only_undefined = false;
     return code;
 }
@@ -559,17 +545,6 @@ static void bound_walk(order_walk *w, arena *a) {
     w->spans_n = 1;
 }
 
-static slice beyond_all(arena *a, slice spelled) {
-    char *p = arena_text(a, spelled);
-    while (spelled.n && (unsigned char)p[spelled.n - 1] == 0xFF) {
-        spelled.n--;
-    }
-    if (spelled.n) {
-        p[spelled.n - 1]++;
-    }
-    return slice_of(p, spelled.n);
-}
-
 static void spell_start(order_walk *w, arena *a) {
     const query_order_start *start = &w->finder->access->start;
     size_t n = w->composite ? w->composite->n : 1;
@@ -586,8 +561,8 @@ static void spell_start(order_walk *w, arena *a) {
         }
     }
     w->start = arena_copy(a, buf_view(&b));
-    w->start_beyond = beyond_all(a, w->start);
     w->start_number = w->start_whole ? start->number : 0;
+    w->start_beyond = query_spelled_beyond(a, w->start);
     buf_free(&b);
 }
 
@@ -653,7 +628,7 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     }
     *found_out = n < SHAPES_WALKED_MAX;
     if (!*found_out) {
-        return OK;
+        return a->quick ? E_QUERY_TOO_LONG : OK;
     }
     a->way = WAY_IN_ORDER;
     a->composite = w->composite;
@@ -799,6 +774,8 @@ static err covered_way(finder *f, bool *found_out) {
     if (a->cover.counts && !s->where) {
         *found_out = true;
         give(f, slice_of(empty_document, sizeof empty_document), 0, v->items_n, true);
+    } else if (a->quick && v->items_n > QUICK_ENTRIES) {
+        return E_QUERY_TOO_LONG;
     } else if (!v->partition || v->local) {
         TRY(find_large(f));
         bool path = a->cover.path_given && index_policy_covers(&v->index->policy, a->cover.path.steps, a->cover.path.n);
@@ -821,7 +798,8 @@ static err sorts_better(finder *f, const order_walk *w, const query_demand **use
     const query_demand *best;
     double most = sqrt((double)f->access->wanted * ((double)f->view->items_n + 1));
     *used_out = NULL;
-    TRY(smallest(f, 0, f->access->wanted == SIZE_MAX ? worth(f) : (size_t)(most < REFS_MAX ? most : REFS_MAX) + FIRST_PROBE, &best));
+    size_t pays = f->access->wanted == SIZE_MAX ? worth(f) : (size_t)(most < REFS_MAX ? most : REFS_MAX) + FIRST_PROBE;
+    TRY(smallest(f, 0, bounded(f, pays), &best));
     bool own = best && best->steps && index_path_of(best->steps, best->steps_n) == w->path;
     *used_out = own ? NULL : best;
     return OK;
@@ -835,12 +813,15 @@ static err find(finder *f, bool *found_out) {
         return OK;
     }
     if (f->view->partition && !f->view->local) { /* small: read whole */
-        return OK;
+        return f->access->quick && f->view->items_n > QUICK_ENTRIES ? E_QUERY_TOO_LONG : OK;
     }
     if (f->access->runner->query->select->order_n == 0 || f->access->wanted == SIZE_MAX || !prepare_walk(&w)) {
         return by_number_way(f, found_out);
     }
     TRY(sorts_better(f, &w, &used));
+    if (f->access->quick && !used && (f->access->wanted > QUICK_ENTRIES || f->demands.n > 1)) {
+        return E_QUERY_TOO_LONG;
+    }
     if (!used) {
         return in_order_way(f, &w, found_out);
     }

@@ -27,6 +27,7 @@ typedef struct query_access {
     query_runner *runner;
     size_t wanted; /* rows; SIZE_MAX: all there are */
     query_order_start start;
+    bool quick; /* only what is done at once; what would take longer ends with E_QUERY_TOO_LONG before any item was offered */
     query_cover cover;
 
     /* for the visitor */

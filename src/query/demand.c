@@ -120,9 +120,8 @@ static slice spelled(reader *r, const query_value *v, bool *whole_out) {
     return arena_copy(r->arena, buf_view(&b));
 }
 
-/* The first spelling beyond all that begin with this one. */
-static slice beyond(reader *r, slice s) {
-    char *p = arena_alloc(r->arena, s.n + 1);
+slice query_spelled_beyond(arena *a, slice s) {
+    char *p = arena_alloc(a, s.n + 1);
     memcpy(p, s.p, s.n);
     while (s.n && (unsigned char)p[s.n - 1] == 0xFF) {
         s.n--;
@@ -164,7 +163,7 @@ static void add_point(reader *r, query_demand *c, const query_value *v) {
     }
     slice from = spelled(r, v, &whole);
     c->exact = c->exact && whole;
-    add_span(c, from, beyond(r, from), whole);
+    add_span(c, from, query_spelled_beyond(r->arena, from), whole);
 }
 
 static bool read_equal(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
@@ -206,8 +205,8 @@ static bool bound(reader *r, const query_value *v, query_operator op, slice *fro
     unsigned type = v->type == TYPE_NUMBER ? INDEX_NUMBER : INDEX_STRING;
     bool up = op == OP_GREATER || op == OP_GREATER_EQUAL, inclusive = op == OP_LESS_EQUAL || op == OP_GREATER_EQUAL;
     *exact = whole;
-    *from = !up ? type_start(r, type) : inclusive || !whole ? at : beyond(r, at);
-    *to = up ? type_start(r, type + 1) : inclusive || !whole ? beyond(r, at) : at;
+    *from = !up ? type_start(r, type) : inclusive || !whole ? at : query_spelled_beyond(r->arena, at);
+    *to = up ? type_start(r, type + 1) : inclusive || !whole ? query_spelled_beyond(r->arena, at) : at;
     return true;
 }
 
@@ -262,7 +261,7 @@ static void add_prefix(reader *r, query_demand *c, slice text) {
     index_spell_prefix(&b, text);
     slice from = arena_copy(r->arena, buf_view(&b));
     c->exact = c->exact && text.n <= INDEX_STRING_BYTES;
-    add_span(c, from, beyond(r, from), false);
+    add_span(c, from, query_spelled_beyond(r->arena, from), false);
 }
 
 static bool read_like(reader *r, const query_select *s, const query_expr *e, query_demand *c) {

@@ -47,3 +47,6 @@ bool query_path_of(const query *q, const query_expr *e, query_path *path_out);
 /* The one spelling of a value; false: it has none that says it whole (objects, arrays, long strings, large integers), and `out` holds what
  * all such values begin with. */
 bool query_spell(buf *out, const query_value *v);
+
+/* The first spelling beyond all that begin with this one; empty: there is none. */
+slice query_spelled_beyond(arena *a, slice spelled);

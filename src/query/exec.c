@@ -7,11 +7,14 @@
 #include "query/distinct.h"
 #include "query/gather.h"
 #include "query/group.h"
+#include "query/position.h"
 #include "query/rank.h"
 #include "throughput/charge.h"
 
 enum {
     STEPS = 20000,
+    QUICK_STEPS = 256, /* entries of a small partition, of which */
+    QUICK_ITEMS = 128, /* … so many are looked at */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000,
     ORDERED_MAX = 200000,
@@ -56,7 +59,7 @@ struct exec {
     bool by_count;  /* DISTINCT in another order: rows of earlier pages come again, so many, */
     bool recalling; /* … and are not given, but remembered */
     query_distinct distinct;
-    uint64_t seen_before; /* of the distinct values: by earlier pages */
+    uint64_t seen_before; /* of gathered rows: by earlier pages */
 };
 
 /* ---- one item ---- */
@@ -93,7 +96,10 @@ static bool may_go_on(exec *x) {
     bool asks = ++x->items % ITEMS_BETWEEN_CLOCKS == 0 || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
     x->late = asks && time_is_up(x->page);
     x->runner.steps = QUERY_ITEM_STEPS;
-    return !x->late && may_keep(x);
+    if (x->page->quick && x->items > QUICK_ITEMS) {
+        x->runner.code = E_QUERY_TOO_LONG;
+    }
+    return !x->late && may_keep(x) && x->runner.code == OK;
 }
 
 /* Rows of those that have looked at all items: there is no other page to go on with. False: stop. */
@@ -235,6 +241,7 @@ static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     x->access = (query_access){
         .runner = &x->runner, .wanted = wanted, .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number}};
     x->access.cover = query_cover_of(p->query);
+    x->access.quick = cursor->trial = p->quick;
     x->access.on_value = visit_value;
     x->access.context = x;
     x->runner.steps = QUERY_ITEM_STEPS;
@@ -242,8 +249,9 @@ static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     cursor->unpriced = true;
     cursor->entry_charge = CHARGE_QUERY;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
-        code = item_feed(p->items, p->op, p->container, cursor, STEPS, visit_item, x, &p->mark);
+        code = item_feed(p->items, p->op, p->container, cursor, p->quick ? QUICK_STEPS : STEPS, visit_item, x, &p->mark);
         p->op->admitted = true;
+        code = code == OK && p->quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
     }
     code = code != OK ? code : x->runner.code;
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
@@ -301,10 +309,57 @@ static bool group_row(void *context) {
     return may_keep(x);
 }
 
+/* Rows that are known once all items are read come in the order of their keys (the group's values, or the distinct value itself), and the
+ * next page begins behind the last key given: wherever its items are by then. */
+typedef struct after_key {
+    const query_position *at;
+    size_t n;      /* values of a key */
+    bool by_check; /* the last key was too long for the continuation, and is still there */
+    bool passed;
+} after_key;
+
+static bool is_after(after_key *k, const query_value *key) {
+    if (!k->at->ordered || k->passed) {
+        return true;
+    }
+    if (k->by_check) {
+        k->passed = query_position_check(key, k->n) == k->at->check;
+        return false;
+    }
+    int order = 0;
+    for (size_t i = 0; i < k->n && order == 0; i++) {
+        order = value_compare(&key[i], &k->at->values[i]);
+    }
+    return k->at->cut ? order >= 0 : order > 0;
+}
+
+static bool give_keyed(exec *x, const query_value *row, const query_value *key) {
+    bool go_on = give_row(x, row);
+    if (!x->full) {
+        x->page->position.ordered = true;
+        x->page->position.values = (query_value *)(uintptr_t)key;
+        x->page->position.cut = 0;
+    }
+    return go_on;
+}
+
+static void end_keyed(exec *x) {
+    query_page *p = x->page;
+    p->more = x->full;
+    p->cursor->n = p->more ? p->cursor->n : 0;
+}
+
 typedef struct shown {
     exec *exec;
-    uint64_t at, from; /* rows given by earlier pages are passed over */
+    query_position begun;
+    after_key after;
 } shown;
+
+static bool find_check(void *context) {
+    shown *s = context;
+    s->after.by_check = query_position_check(s->exec->runner.keys, s->after.n) == s->begun.check;
+    return !s->after.by_check;
+}
 
 static bool show_group(void *context) {
     shown *s = context;
@@ -312,11 +367,14 @@ static bool show_group(void *context) {
     if (!may_show(x)) {
         return false;
     }
+    if (!is_after(&s->after, x->runner.keys)) {
+        return true;
+    }
     query_value v = query_project(&x->runner, x->select);
-    if (!value_is_defined(&v) || s->at++ < s->from) {
+    if (!value_is_defined(&v)) {
         return x->runner.code == OK;
     }
-    return give_row(x, &v);
+    return x->runner.code == OK && give_keyed(x, &v, x->runner.keys);
 }
 
 static err run_groups(exec *x) {
@@ -328,14 +386,18 @@ static err run_groups(exec *x) {
     }
     TRY(read_all(x));
     arena_reset(&x->row_arena);
-    shown s = {x, 0, p->position.given + p->position.skipped};
+    query_groups_sort(x->groups);
+    shown s = {.exec = x, .begun = p->position};
+    s.after = (after_key){.at = &s.begun, .n = x->select->group_n};
+    if (s.begun.cut) {
+        query_groups_each(x->groups, &x->runner, find_check, &s);
+    }
     query_groups_each(x->groups, &x->runner, show_group, &s);
-    p->more = x->full;
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    end_keyed(x);
     return x->runner.code;
 }
 
-/* ---- DISTINCT: the first row of each value, in the order they come ---- */
+/* ---- DISTINCT ---- */
 
 static bool is_new(exec *x, const query_value *v) {
     query_pay_value(&x->runner, v);
@@ -345,24 +407,40 @@ static bool is_new(exec *x, const query_value *v) {
 static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
-    if (x->runner.code != OK || !value_is_defined(&v) || !is_new(x, &v)) {
-        return x->runner.code == OK;
+    if (x->runner.code == OK && value_is_defined(&v)) {
+        is_new(x, &v);
     }
-    return x->distinct.n <= x->seen_before || give_row(x, &v);
+    return x->runner.code == OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    return value_compare(a, b);
 }
 
 static err run_distinct(exec *x) {
-    query_page *p = x->page;
-    x->seen_before = p->position.given + p->position.skipped; /* given by earlier pages: seen again, and passed over */
     x->on_row = distinct_row;
     TRY(read_all(x));
-    p->more = x->full;
-    p->cursor->n = p->more ? p->cursor->n : 0;
-    return OK;
+    query_position begun = x->page->position;
+    after_key after = {.at = &begun, .n = 1};
+    query_value *values = x->distinct.values;
+    if (x->distinct.n) {
+        qsort(values, x->distinct.n, sizeof *values, by_value);
+    }
+    for (size_t i = 0; i < x->distinct.n && begun.cut && !after.by_check; i++) {
+        after.by_check = query_position_check(&values[i], 1) == begun.check;
+    }
+    for (size_t i = 0; i < x->distinct.n && may_show(x); i++) {
+        if (is_after(&after, &values[i]) && !give_keyed(x, &values[i], &values[i])) {
+            break;
+        }
+    }
+    end_keyed(x);
+    return x->runner.code;
 }
 
 /* ---- ORDER BY ---- */
 
+/* Equal values: in the direction of the first, by number, since that is how SDKs take them when they go on in the middle. */
 static int compare_rows(const query_select *s, const query_value *a, uint64_t a_number, uint64_t a_row, const query_value *b,
                         uint64_t b_number, uint64_t b_row) {
     for (size_t i = 0; i < s->order_n; i++) {
@@ -372,7 +450,7 @@ static int compare_rows(const query_select *s, const query_value *a, uint64_t a_
         }
     }
     if (a_number != b_number) {
-        return a_number < b_number ? -1 : 1;
+        return (a_number < b_number) != s->order[0].descending ? -1 : 1;
     }
     return a_row < b_row ? -1 : a_row > b_row;
 }
@@ -667,8 +745,9 @@ static err run_ordered(exec *x) {
 static void keep_position(exec *x) {
     query_position *at = &x->page->position;
     if (at->ordered) {
-        query_value *values = arena_array(x->page->op->arena, query_value, x->select->order_n);
-        for (size_t i = 0; i < x->select->order_n; i++) {
+        size_t n = query_position_values(x->page->query);
+        query_value *values = arena_array(x->page->op->arena, query_value, n + 1);
+        for (size_t i = 0; i < n; i++) {
             values[i] = value_keep(x->page->op->arena, &at->values[i]);
         }
         at->values = values;

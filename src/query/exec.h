@@ -50,6 +50,7 @@ typedef struct query_page {
     size_t rows_max, bytes_max;
     int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
     query_udfs *udfs;
+    bool quick; /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
     bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
     bool notes_indexes; /* fill index_notes */
     bool scans;         /* look at all items, as if there were no index: for comparison */
@@ -62,5 +63,8 @@ typedef struct query_page {
     size_t index_notes_n;
     item_mark mark;
 } query_page;
+
+/* How many values the position of such a query has. */
+size_t query_position_values(const query *q);
 
 MUST_CHECK err query_run_page(query_page *p);

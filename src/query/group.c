@@ -1,5 +1,7 @@
 #include "query/group.h"
 
+#include <stdlib.h>
+
 #include "query/aggregate.h"
 
 typedef struct group group;
@@ -102,6 +104,30 @@ void query_groups_add(query_groups *g, query_runner *r, uint64_t times) {
         accumulator_add(&to->accumulators[i], g->keep, &v, times);
     }
     query_may_keep(r, g->keep->held);
+}
+
+static int by_keys(const void *a, const void *b, void *groups) {
+    const group *x = *(group *const *)a, *y = *(group *const *)b;
+    int order = 0;
+    for (size_t i = 0; i < ((const query_groups *)groups)->select->group_n && order == 0; i++) {
+        order = value_compare(&x->keys[i], &y->keys[i]);
+    }
+    return order;
+}
+
+void query_groups_sort(query_groups *g) {
+    size_t n = 0;
+    group **list = arena_array(g->keep, group *, g->n + 1);
+    for (group *each = g->first; each; each = each->next) {
+        list[n++] = each;
+    }
+    qsort_r(list, n, sizeof *list, by_keys, g);
+    g->last = &g->first;
+    for (size_t i = 0; i < n; i++) {
+        *g->last = list[i];
+        g->last = &list[i]->next;
+    }
+    *g->last = NULL;
 }
 
 size_t query_groups_count(const query_groups *g) {

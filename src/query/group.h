@@ -13,5 +13,8 @@ query_groups *query_groups_new(arena *keep, const query_select *s);
 void query_groups_add(query_groups *g, query_runner *r, uint64_t times);
 size_t query_groups_count(const query_groups *g);
 
-/* Calls `visit` for each group in the order their first rows came: query_project then gives the group's row. */
+/* From now on in the order of their values. */
+void query_groups_sort(query_groups *g);
+
+/* Calls `visit` for each group, in the order their first rows came: query_project then gives the group's row. */
 void query_groups_each(query_groups *g, query_runner *r, query_row visit, void *context);

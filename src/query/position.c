@@ -2,10 +2,10 @@
 
 #include "partition/hash.h"
 
-enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16 };
+enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16, CUT_MAX = 32 };
 
 /* Continuations outlive the process, whose value_hash is its own. */
-static uint64_t check_of(const query_value *values, size_t n) {
+uint64_t query_position_check(const query_value *values, size_t n) {
     uint64_t check = 0;
     for (size_t i = 0; i < n; i++) {
         const query_value *v = &values[i];
@@ -25,14 +25,19 @@ static size_t cut_at(slice text, size_t n) {
 
 static const char nothing[5] = {5}; /* a document without members */
 
+size_t query_position_values(const query *q) {
+    const query_select *s = q->select;
+    return s->order_n ? s->order_n : q->aggregates ? s->group_n : s->distinct;
+}
+
 void query_position_cut(arena *a, size_t n, query_position *at) {
     size_t most = n && QUERY_POSITION_BYTES / n > VALUE_BYTES_LEAST ? QUERY_POSITION_BYTES / n : VALUE_BYTES_LEAST;
     query_value *values = arena_array(a, query_value, n + 1);
     at->cut = 0;
-    at->check = check_of(at->values, n);
+    at->check = query_position_check(at->values, n);
     for (size_t i = 0; i < n; i++) {
         values[i] = at->values[i];
-        if (values[i].type < TYPE_STRING || values[i].bytes.n <= most) {
+        if (values[i].type < TYPE_STRING || values[i].bytes.n <= most || i >= CUT_MAX) {
             continue;
         }
         at->cut |= 1u << i;
@@ -109,7 +114,7 @@ err query_position_restore(query_page *p) {
     size_t n = p->query->select->order_n;
     query_value values[ORDER_MAX];
     item_found found;
-    if (!at->cut || n > ORDER_MAX) {
+    if (!at->cut || n == 0 || n > ORDER_MAX) { /* of groups and distinct values exec.c knows better */
         return OK;
     }
     const container_tiles *tiles = p->container->tiles;
@@ -117,7 +122,7 @@ err query_position_restore(query_page *p) {
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }
-    bool same = code == OK && values_of_row(p, &found, values) && check_of(values, n) == at->check;
+    bool same = code == OK && values_of_row(p, &found, values) && query_position_check(values, n) == at->check;
     if (code == OK) {
         item_give(&found);
     }

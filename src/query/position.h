@@ -12,5 +12,8 @@ enum { QUERY_POSITION_BYTES = 512 }; /* about what all order values together tak
 /* Cuts what is too long of a position's values, which are replaced, and fills `cut` and `check`. */
 void query_position_cut(arena *a, size_t n, query_position *at);
 
+/* Tells whether values are the ones that were cut. */
+uint64_t query_position_check(const query_value *values, size_t n);
+
 /* Makes the values of a page's position whole, if they were cut. Costs nothing. */
 MUST_CHECK err query_position_restore(query_page *p);

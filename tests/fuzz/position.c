@@ -33,8 +33,8 @@ static slice token_of(arena *a, slice bson) {
     return result;
 }
 
-static bool same_values(const query_select *s, const query_position *a, const query_position *b) {
-    for (size_t i = 0; i < s->order_n; i++) {
+static bool same_values(const query *q, const query_position *a, const query_position *b) {
+    for (size_t i = 0; i < query_position_values(q); i++) {
         if (value_compare(&a->values[i], &b->values[i]) != 0) {
             return false;
         }
@@ -56,7 +56,7 @@ static void check_again(arena *a, const query *q, slice text) {
         assert_int_equal(first.rows_of_item, second.rows_of_item);
         if (second.ordered && !second.cut) {
             assert_true(first.ordered && first.number == second.number && first.row == second.row &&
-                        same_values(q->select, &first, &second));
+                        same_values(q, &first, &second));
         }
     }
     buf_free(&again);

@@ -28,7 +28,7 @@ static bool read_count(slice bson, const char *name, uint64_t *count_out) {
     return *count_out < INT64_MAX / 2;
 }
 
-static bool read_values(arena *a, slice bson, const query_select *s, query_position *at) {
+static bool read_values(arena *a, slice bson, size_t wanted, query_position *at) {
     bson_iter_t it, each;
     size_t n = 0;
     if (!doc_find_key(bson, SLICE_LIT("o"), &it)) {
@@ -38,19 +38,19 @@ static bool read_values(arena *a, slice bson, const query_select *s, query_posit
         return false;
     }
     at->ordered = true;
-    at->values = arena_array(a, query_value, s->order_n + 1);
-    while (n < s->order_n && bson_iter_next(&each)) {
+    at->values = arena_array(a, query_value, wanted + 1);
+    while (n < wanted && bson_iter_next(&each)) {
         at->values[n++] = BSON_ITER_HOLDS_UNDEFINED(&each) ? value_undefined() : value_of_iter(&each);
     }
     at->cut = (uint32_t)number_of(bson, "c");
     at->check = number_of(bson, "h");
-    return n == s->order_n && s->order_n > 0;
+    return n == wanted && wanted > 0;
 }
 
-static bool read_position(arena *a, slice bson, const query_select *s, query_position *at) {
+static bool read_position(arena *a, slice bson, const query *q, query_position *at) {
     at->number = number_of(bson, "n");
     return read_count(bson, "i", &at->rows_of_item) && read_count(bson, "s", &at->skipped) && read_count(bson, "g", &at->given) &&
-           read_count(bson, "p", &at->passed) && read_count(bson, "r", &at->row) && read_values(a, bson, s, at);
+           read_count(bson, "p", &at->passed) && read_count(bson, "r", &at->row) && read_values(a, bson, query_position_values(q), at);
 }
 
 err sql_position_read(arena *a, slice text, const query *q, query_position *position_out, slice *rest_out) {
@@ -68,7 +68,7 @@ err sql_position_read(arena *a, slice text, const query *q, query_position *posi
     slice bson = arena_copy(a, buf_view(&bytes));
     buf_free(&bytes);
     *rest_out = slice_skip(text, (size_t)(end - text.p) + 1);
-    return good && is_sound(bson, 0) && read_position(a, bson, q->select, position_out) ? OK : E_BAD_CONTINUATION;
+    return good && is_sound(bson, 0) && read_position(a, bson, q, position_out) ? OK : E_BAD_CONTINUATION;
 }
 
 /* ---- writing ---- */
@@ -106,7 +106,7 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
         bson_append_int64(&document, "n", 1, (int64_t)at->number);
     }
     if (at->ordered) {
-        write_values(&document, a, q->select->order_n, *at);
+        write_values(&document, a, query_position_values(q), *at);
     }
     buf_add_lit(out, "QPS:");
     base64_encode(out, slice_of(bson_get_data(&document), document.len));

@@ -74,14 +74,21 @@ function sourceValues(source, isFirst, scope, context) {
   return roots.map((root) => source.steps.reduce((at, step) => element(at, step), root));
 }
 
+// Ties come in the order of items, or, where the first direction is down, in the opposite one.
 function sorted(scopes, query, context) {
-  const keyed = scopes.map((scope) => ({ scope, keys: query.order.map(({ expr }) => value(expr, scope, context)) }));
+  let item = 0;
+  const rootOf = (scope) => scope?.values.values().next().value;
+  const keyed = scopes.map((scope, i) => ({
+    scope,
+    item: i && rootOf(scope) !== rootOf(scopes[i - 1]) ? ++item : item,
+    keys: query.order.map(({ expr }) => value(expr, scope, context)),
+  }));
   keyed.sort((a, b) => {
     for (let i = 0; i < query.order.length; i++) {
       const found = compare(a.keys[i], b.keys[i]);
       if (found) return query.order[i].descending ? -found : found;
     }
-    return 0;
+    return query.order[0].descending ? b.item - a.item : a.item - b.item;
   });
   return keyed.map(({ scope }) => scope);
 }

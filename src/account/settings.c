@@ -214,7 +214,7 @@ static void add_defaults(bson_t *settings, slice properties) {
 static void make_canonical(op *o, slice properties, container *c) {
     bson_t settings = BSON_INITIALIZER;
     bson_append_utf8(&settings, "id", -1, c->id.p, (int)c->id.n);
-    index_policy_canonical(&settings, member_document(properties, "indexingPolicy"), c->index.off);
+    index_policy_canonical(&settings, member_document(properties, "indexingPolicy"), &c->index);
     if (c->key.n) {
         add_partition_key(&settings, member_document(properties, "partitionKey"));
     }

@@ -140,16 +140,36 @@ static void add_spatials(bson_t *policy, slice given) {
 
 /* ---- all of it ---- */
 
-void index_policy_canonical(bson_t *settings, slice given, bool off) {
+/* Everything, unless the policy excludes everything. */
+static slice included_by_default(const index_policy *policy) {
+    return policy->off || !policy->rest_included ? SLICE_EMPTY : SLICE_LIT("/*");
+}
+
+/* /"_etag"/? unless the policy includes it, or lists no path at all. */
+static slice excluded_by_default(slice given, const index_policy *policy) {
+    doc_element e;
+    doc_walk w;
+    slice entry;
+    bool none = index__has(given, "includedPaths") && doc_find_member(given, SLICE_LIT("includedPaths"), &e) &&
+                doc_walk_init(&w, e.value) && !index__next(&w, &entry);
+    for (const index_node *each = policy->root ? policy->root->children : NULL; each; each = each->next) {
+        none |= each->scalar == RULE_INCLUDE && slice_eq(each->name, SLICE_LIT("_etag"));
+    }
+    return policy->off || none ? SLICE_EMPTY : SLICE_LIT("/\"_etag\"/?");
+}
+
+/* What is left out and filled in here must never contradict what was given: settings are read again at every start. */
+void index_policy_canonical(bson_t *settings, slice given, const index_policy *read) {
     static const char *const others[] = {"compositeIndexes", "vectorIndexes", "fullTextIndexes"};
     bson_t policy;
     bson_iter_t it;
     bson_append_document_begin(settings, "indexingPolicy", -1, &policy);
-    bson_append_utf8(&policy, "indexingMode", -1, off ? "none" : "consistent", -1);
-    bool automatic = index__has(given, "automatic") && doc_find_key(given, SLICE_LIT("automatic"), &it) ? bson_iter_as_bool(&it) : !off;
+    bson_append_utf8(&policy, "indexingMode", -1, read->off ? "none" : "consistent", -1);
+    bool automatic =
+        index__has(given, "automatic") && doc_find_key(given, SLICE_LIT("automatic"), &it) ? bson_iter_as_bool(&it) : !read->off;
     bson_append_bool(&policy, "automatic", -1, automatic);
-    add_paths(&policy, given, "includedPaths", off ? SLICE_EMPTY : SLICE_LIT("/*"));
-    add_paths(&policy, given, "excludedPaths", off ? SLICE_EMPTY : SLICE_LIT("/\"_etag\"/?"));
+    add_paths(&policy, given, "includedPaths", included_by_default(read));
+    add_paths(&policy, given, "excludedPaths", excluded_by_default(given, read));
     add_spatials(&policy, given);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (index__has(given, others[i]) && doc_find_key(given, slice_str(others[i]), &it)) {

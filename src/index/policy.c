@@ -274,7 +274,7 @@ static err read_paths(op *o, slice document, index_node *root) {
     bool given = index__has(document, "includedPaths") || index__has(document, "excludedPaths");
     TRY(add_paths(o, root, document, "includedPaths", RULE_INCLUDE));
     TRY(add_paths(o, root, document, "excludedPaths", RULE_EXCLUDE));
-    if (given && root->subtree == RULE_NONE && root->children) {
+    if (given && root->subtree == RULE_NONE && (root->children || root->scalar != RULE_NONE)) {
         return op_fail(
             o, E_BAD_REQUEST,
             "The special mandatory indexing path \"/\" is not provided in any of the path type sets. Please provide this path in "

@@ -106,8 +106,9 @@ slice index_policy_source(arena *a, slice properties);
  * container's. E_BAD_REQUEST with the service's sentence. */
 MUST_CHECK err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, index_policy *policy_out);
 
-/* The indexing policy as a client sees it, appended to its container's settings: defaults in place, old forms in the new one. */
-void index_policy_canonical(bson_t *settings, slice given, bool off);
+/* The indexing policy as a client sees it, appended to its container's settings: defaults in place, old forms in the new one. `read` is
+ * what was parsed of it; what is written parses, too. */
+void index_policy_canonical(bson_t *settings, slice given, const index_policy *read);
 
 /* What a replace may not change: vectors. */
 MUST_CHECK err index_policy_check_replace(op *o, const index_policy *before, const index_policy *after);

@@ -221,6 +221,7 @@ void container_index_give(container_index *index) {
     if (index && atomic_fetch_sub_explicit(&index->refs, 1, memory_order_acq_rel) == 1) {
         arena_free(&index->arena);
         free(index->shapes);
+        free(index->shapes_made);
         free(index);
     }
 }

@@ -94,10 +94,12 @@ typedef struct container_index {
 
     atomic_int large; /* items with too many terms: LARGE_UNKNOWN, none, some */
 
-    /* the committer's: shapes that are known to be in the store */
-    uint64_t *shapes;
-    size_t shapes_n;
+    /* the committer's: shapes that are known to be in the store, and those that the group adds (item/terms.c) */
+    uint64_t *shapes, *shapes_made;
+    size_t shapes_n, shapes_made_n;
     bool shapes_loaded;
+    commit_hook shapes_hook;
+    uint32_t shapes_container;
 } container_index;
 
 typedef struct container_space {
@@ -110,10 +112,10 @@ typedef struct container_space {
     container_tiles *newest;
 
     /* the index: the committer's to change, under the lock */
-    _Atomic(container_index *) index; /* that queries use */
+    _Atomic(container_index *) index;    /* that queries use */
     _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
-    atomic_bool index_switching;      /* what is on disk may be of the one or the other */
-    _Atomic uint32_t index_progress;  /* per cent */
+    atomic_bool index_switching;         /* what is on disk may be of the one or the other */
+    _Atomic uint32_t index_progress;     /* per cent */
 
     /* expiry: the committer's, but for the flag */
     int32_t ttl;                       /* of the newest settings */

@@ -195,9 +195,9 @@ static bool is_newest(const page *p);
 static void renew_tiles(page *p);
 static bool enter_range(page *p);
 
-/* Two partitions may have one EPK; then their entries are mixed. */
+/* Two partitions may have one EPK; then their entries are mixed, or all of the other one. */
 static err size_partition(page *p, item_view *v) {
-    layout_key from, to;
+    layout_key from, to, own;
     slice entry, value, key;
     size_sum size;
     epk e;
@@ -205,11 +205,13 @@ static err size_partition(page *p, item_view *v) {
     layout_size(&from, p->container->space->container, &v->partition->epk, NULL);
     to = from;
     layout_after(&to);
+    layout_size(&own, p->container->space->container, &v->partition->epk, &v->partition->partition);
     store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     while (n < 2 && store_scan_next(scan, &entry, &value)) {
         if (layout_size_read(entry, value, &e, &key, &size) && epk_cmp(&e, &v->partition->epk) == 0) {
-            v->items_n += size.items;
-            v->local = size.local == LOCAL_ALL;
+            bool meant = slice_eq(entry, layout_view(&own));
+            v->items_n += meant ? size.items : 0;
+            v->local = meant && size.local == LOCAL_ALL;
             n++;
         }
     }

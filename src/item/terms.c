@@ -1,6 +1,7 @@
 #include "item/terms.h"
 
 #include <endian.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -21,7 +22,10 @@ void item_lists_free(item_lists *lists) {
     free(lists);
 }
 
-/* ---- shapes: known ones are in memory, sorted; what is new is written with the item that has it ---- */
+/* ---- shapes: known ones are in memory, sorted; what is new is written with the item that has it, and known once that is written ----
+ *
+ * An item's entry stands under its shape, if that is known, otherwise under none; and it must be found there again when the item goes. So
+ * there must never be room for a shape that there was none for before: what counts is what is written, and nothing is taken back. */
 
 static size_t shape_position(const container_index *index, uint64_t shape) {
     size_t low = 0, high = index->shapes_n;
@@ -76,33 +80,72 @@ static void put_shape(const item_work *w, const layout_key *k, const index_list 
     }
 }
 
-/* Whether the list's shape can be looked up; if it is new and there is room, it is written now. One that was not known when its item was
- * written is not known later: there was no room then, and room never comes back. */
+/* Those that are still part of the group: the others' operations failed. */
+static void keep_made(container_index *index, const commit_group *group) {
+    size_t n = 0;
+    for (size_t i = 0; i < index->shapes_made_n; i++) {
+        layout_key k;
+        layout_shape(&k, index->shapes_container, index->generation, index->shapes_made[i]);
+        const store_change *change = store_batch_find(&group->batch, STORE_TERMS, layout_view(&k));
+        if (change && change->kind == STORE_PUT) {
+            index->shapes_made[n++] = index->shapes_made[i];
+        }
+    }
+    index->shapes_made_n = n;
+}
+
+static container_index *index_of_hook(commit_hook *hook) {
+    return (container_index *)(void *)((char *)hook - offsetof(container_index, shapes_hook));
+}
+
+static void before_write(commit_hook *hook, commit_group *group) {
+    keep_made(index_of_hook(hook), group);
+}
+
+static void after_write(commit_hook *hook, err code) {
+    container_index *index = index_of_hook(hook);
+    for (size_t i = 0; i < index->shapes_made_n && code == OK; i++) {
+        know_shape(index, index->shapes_made[i]);
+    }
+    index->shapes_made_n = 0;
+}
+
+static bool has_room(container_index *index, const commit_group *group) {
+    if (index->shapes_n + index->shapes_made_n >= SHAPES_MAX && index->shapes_made_n) {
+        keep_made(index, group);
+    }
+    return index->shapes_n + index->shapes_made_n < SHAPES_MAX;
+}
+
+static void make_shape(const item_work *w, container_index *index, const layout_key *k, const index_list *l) {
+    if (!index->shapes_made) {
+        index->shapes_made = mem_alloc(SHAPES_MAX * sizeof *index->shapes_made);
+    }
+    index->shapes_made[index->shapes_made_n++] = l->shape;
+    index->shapes_hook.before = before_write;
+    index->shapes_hook.after = after_write;
+    index->shapes_container = w->container->space->container;
+    commit_link(w->group, &index->shapes_hook);
+    put_shape(w, k, l);
+}
+
+/* Whether the list's shape can be looked up; if it is new and there is room, it is written now. */
 static err is_known(const item_work *w, container_index *index, const index_list *l, bool adding, bool *known_out) {
     layout_key k;
-    store_value value;
-    bool of_group;
     if (!index->shapes_loaded) {
         TRY(load_shapes(w, index));
     }
     size_t at = shape_position(index, l->shape);
     *known_out = at < index->shapes_n && index->shapes[at] == l->shape;
-    if (*known_out || index->shapes_n >= SHAPES_MAX) {
+    if (*known_out) {
         return OK;
     }
     layout_shape(&k, w->container->space->container, index->generation, l->shape);
-    err code = commit_get(w->group, STORE_TERMS, layout_view(&k), &value, &of_group);
-    *known_out = code == OK || (code == E_NOT_FOUND && adding);
-    if (code == E_NOT_FOUND) {
-        if (adding) {
-            put_shape(w, &k, l);
-        }
-        return OK;
-    }
-    TRY(code);
-    store_give(&value);
-    if (!of_group) {
-        know_shape(index, l->shape);
+    const store_change *change = store_batch_find(&w->group->batch, STORE_TERMS, layout_view(&k));
+    *known_out = change && change->kind == STORE_PUT;
+    if (!*known_out && adding && has_room(index, w->group)) {
+        make_shape(w, index, &k, l);
+        *known_out = true;
     }
     return OK;
 }
@@ -172,17 +215,34 @@ static void begin_local(const item_work *w, const container_index *index, const 
 
 /* ---- a partition that has grown ---- */
 
+/* The item that was at this place before the group, which may have moved it. */
+static err load_now(const item_work *w, const item_key *key, item_place place, stored_item *stored_out) {
+    layout_key k;
+    store_value value;
+    bool of_group;
+    err code = item__load_place(w, place, stored_out);
+    if (code != E_NOT_FOUND) {
+        return code;
+    }
+    layout_order(&k, w->container->space->container, &key->epk, place.number);
+    TRY(commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group));
+    bool read = layout_order_read(layout_view(&k), value.bytes, &place);
+    store_give(&value);
+    return read ? item__load_place(w, place, stored_out) : E_STORE_CORRUPT;
+}
+
 /* One item more has local entries. */
 static err localize(item_work *w, const item_key *key, item_place place) {
     layout_key k;
     stored_item stored;
     container_index *both[] = {w->container->space->index, w->container->space->building};
     item_key own;
-    err code = item__load_place(w, place, &stored);
+    err code = load_now(w, key, place, &stored);
     if (code == E_NOT_FOUND) { /* deleted by this group */
         return OK;
     }
     TRY(code);
+    place = stored.place;
     code = item__key_of(w->container, stored.body, &own);
     bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may have one EPK */
     for (size_t i = 0; code == OK && ours && i < 2; i++) {
@@ -197,7 +257,8 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     return code;
 }
 
-/* The next few of those before local_from. When no committed one is left, and local_from was given out by an earlier group, all are there. */
+/* The next few of those before local_from. When no committed one is left, and local_from was given out by an earlier group, all are there.
+ */
 static err grow_local(item_work *w, const item_key *key) {
     layout_key from, to;
     slice entry, value;

@@ -88,7 +88,7 @@ static inline bool terms_known(const terms_expected *x, const container_index *i
     return true;
 }
 
-static inline bool terms_local(const terms_expected *x, const item_key *key, uint64_t number) {
+static inline size_sum terms_size(const terms_expected *x, const item_key *key) {
     store_value value;
     epk unused;
     slice partition;
@@ -98,6 +98,11 @@ static inline bool terms_local(const terms_expected *x, const item_key *key, uin
     assert_int_equal(store_get(x->store, STORE_INDEX, NULL, layout_view(&k), &value), OK);
     assert_true(layout_size_read(layout_view(&k), value.bytes, &unused, &partition, &size));
     store_give(&value);
+    return size;
+}
+
+static inline bool terms_local(const terms_expected *x, const item_key *key, uint64_t number) {
+    size_sum size = terms_size(x, key);
     return number <= size.local || (size.local_from && number >= size.local_from);
 }
 

@@ -1,0 +1,361 @@
+/* Index entries of items: partitions that grow large enough for entries of their own, whatever is written and moved meanwhile, and shapes
+ * beyond those that are known. harness_check compares all entries with the items (terms_check.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "item/view.h"
+#include "item_harness.h"
+
+#define V1 "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}"
+#define V2 "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}"
+
+static harness h;
+static container *c;
+
+static void start(const char *properties) {
+    harness_open(&h);
+    h.rules.no_merges = true;
+    harness_restart(&h);
+    c = harness_container(&h, properties, 400);
+}
+
+static void renew(void) {
+    container_give(c);
+    c = harness_found(&h, "d", "c");
+}
+
+static void stop(void) {
+    harness_check(&h, c);
+    container_give(c);
+    harness_close(&h);
+}
+
+static void put(const char *partition, int id, int version) {
+    char body[600];
+    snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s\",\"v\":%d,\"l\":[%d,%d,7]}", id, partition, version, id % 5, version);
+    assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body), OK);
+}
+
+static void take_away(const char *partition, int id) {
+    char key[300], name[16];
+    snprintf(key, sizeof key, "[\"%s\"]", partition);
+    snprintf(name, sizeof name, "%d", id);
+    assert_int_equal(harness_write(&h, c, ITEM_DELETE, key, name, NULL), OK);
+}
+
+static item_key key_of(const char *partition) {
+    op *o = harness_op(&h);
+    pkey *header = arena_new(&h.arena, pkey);
+    item_key key;
+    assert_int_equal(pkey_parse(o, arena_printf(&h.arena, "[\"%s\"]", partition), header), OK);
+    assert_int_equal(item_check_key(o, c, header, SLICE_EMPTY, &key), OK);
+    return key;
+}
+
+static uint64_t local_of(const char *partition) {
+    item_key key = key_of(partition);
+    terms_expected x = {.store = h.store, .container = c};
+    return terms_size(&x, &key).local;
+}
+
+/* ---- growing ---- */
+
+static void many_small_writes(void **state) {
+    (void)state;
+    start(V2);
+    for (int i = 0; i < 500; i++) {
+        put("p", i, 0);
+    }
+    harness_check(&h, c);
+    assert_int_equal(local_of("p"), 0);
+    bool some = false;
+    for (int i = 500; i < 660; i++) {
+        put("p", i, 0);
+        put("p", i / 2, i);             /* before and behind where it is */
+        put("p", 659 - i + 400, i + 1); /* and not yet written, or long ago */
+        if (i % 3 == 0) {
+            take_away("p", i);
+            take_away("p", i / 3);
+        }
+        some = some || (local_of("p") != 0 && local_of("p") != LOCAL_ALL);
+        if (i % 8 == 0) {
+            harness_check(&h, c);
+        }
+    }
+    assert_true(some);
+    assert_true(local_of("p") == LOCAL_ALL);
+    for (int i = 660; i < 700; i++) {
+        put("p", i, 0);
+        put("p", i, 1);
+        put("other", i, 1);
+    }
+    stop();
+}
+
+static err write_many(const char *partition, int from, int n, bool atomic) {
+    item_op *ops = arena_array(&h.arena, item_op, (size_t)n);
+    char body[200];
+    for (int i = 0; i < n; i++) {
+        snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s\",\"v\":%d,\"l\":[1,2]}", from + i, partition, i);
+        assert_int_equal(harness_prepare(&h, c, &ops[i], ITEM_UPSERT, NULL, NULL, body), OK);
+    }
+    return harness_commit(&h, c, ops, (size_t)n, atomic);
+}
+
+static void one_large_group(void **state) {
+    (void)state;
+    start(V2);
+    assert_int_equal(write_many("p", 0, 900, false), OK);
+    harness_check(&h, c);
+    assert_true(local_of("p") != LOCAL_ALL); /* the group's own are not there to be read */
+    assert_int_equal(write_many("p", 850, 100, true), OK);
+    harness_check(&h, c);
+    assert_int_equal(write_many("p", 0, 100, true), OK);
+    put("p", 2000, 1);
+    assert_true(local_of("p") == LOCAL_ALL);
+    stop();
+}
+
+static void one_that_shrinks_and_begins_anew(void **state) {
+    (void)state;
+    start(V2);
+    assert_int_equal(write_many("p", 0, 540, false), OK);
+    for (int i = 0; i < 20; i++) {
+        put("p", i, i);
+    }
+    uint64_t local = local_of("p");
+    assert_true(local > 0 && local != LOCAL_ALL);
+    for (int i = 0; i < 540; i += 2) {
+        take_away("p", i);
+    }
+    put("p", 1, 9);
+    assert_int_equal(local_of("p"), local); /* small again: what there is is kept */
+    harness_check(&h, c);
+    for (int i = 1; i < 540; i += 2) {
+        take_away("p", i);
+    }
+    harness_check(&h, c);
+    put("p", 1, 1);
+    assert_int_equal(local_of("p"), 0);
+    assert_int_equal(write_many("p", 0, 600, false), OK);
+    assert_int_equal(write_many("p", 0, 90, false), OK);
+    assert_true(local_of("p") == LOCAL_ALL);
+    stop();
+}
+
+/* ---- a move and a write in one group ---- */
+
+typedef struct blocker {
+    commit base;
+    sem_t go_on;
+} blocker;
+
+static err wait_for_it(commit *base, commit_group *group) {
+    (void)group;
+    while (sem_wait(&((blocker *)base)->go_on) != 0) {
+    }
+    return OK;
+}
+
+static void nothing(commit *base) {
+    (void)base;
+}
+
+static void move_and_write(uint32_t range, const char *partition, int id) {
+    char body[200];
+    item_op *o = arena_new(&h.arena, item_op);
+    blocker *b = arena_new(&h.arena, blocker);
+    waited_move m = {.base = {.items = harness_items(&h), .container = c, .range_id = range, .cost_max = 16, .done = move_is_done}};
+    waited_commit w = {.base = {.items = harness_items(&h), .container = c, .ops = o, .n = 1, .atomic = true, .range_id = -1}};
+    snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s\",\"again\":true}", id, partition);
+    assert_int_equal(harness_prepare(&h, c, o, ITEM_UPSERT, NULL, NULL, body), OK);
+    w.base.op = harness_op(&h);
+    w.base.done = commit_is_done;
+    waiter_init(&m.waiter);
+    waiter_init(&w.waiter);
+    assert_int_equal(sem_init(&b->go_on, 0, 0), 0);
+    b->base = (commit){.apply = wait_for_it, .done = nothing};
+    committer_submit(harness_items(&h)->committer, &b->base); /* while it waits, the next two are gathered */
+    item_move_submit(&m.base);
+    assert_int_equal(item_commit_submit(&w.base), OK);
+    sem_post(&b->go_on);
+    waiter_wait(&m.waiter);
+    waiter_wait(&w.waiter);
+    assert_int_equal(m.base.base.code, OK);
+    assert_int_equal(w.base.base.code, OK);
+    item_commit_give(&w.base);
+}
+
+static void moved_while_it_grows(void **state) {
+    (void)state;
+    start(V2);
+    for (int i = 0; i < 8; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "q%d", i);
+        assert_int_equal(write_many(name, 0, 300, false), OK);
+    }
+    assert_int_equal(write_many("p", 0, 530, false), OK);
+    assert_int_equal(account_split(h.account, harness_op(&h), c, c->tiles->ranges[0]->id, 2), OK);
+    renew();
+    item_key key = key_of("p");
+    size_t i = container_position(c->tiles, &key.epk);
+    assert_true(c->tiles->sources[i].n == 2 && c->tiles->sources[i].list[0].leaving);
+    uint32_t range = c->tiles->ranges[i]->id;
+    for (int id = 0; id < 200 && local_of("p") != LOCAL_ALL; id++) {
+        move_and_write(range, "p", id);
+    }
+    assert_true(local_of("p") == LOCAL_ALL);
+    stop();
+}
+
+/* ---- partitions of one EPK ---- */
+
+typedef struct asked {
+    bool local;
+    uint64_t items_n;
+} asked;
+
+static err note_view(void *context, item_view *v, bool *found_out) {
+    *(asked *)context = (asked){v->local, v->items_n};
+    *found_out = false;
+    return OK;
+}
+
+static bool visit_all(void *context, const item_found *found) {
+    (void)context, (void)found;
+    return true;
+}
+
+static asked ask(const char *partition) {
+    item_key key = key_of(partition);
+    item_cursor cursor = harness_cursor();
+    item_mark mark;
+    asked a = {0};
+    cursor.partition = &key;
+    cursor.find = note_view;
+    while (cursor.n) {
+        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10000, visit_all, &a, &mark), OK);
+    }
+    return a;
+}
+
+/* Whether the partition is read by an index of its own. */
+static bool has_own_index(const char *partition) {
+    return ask(partition).local;
+}
+
+static uint64_t items_of(const char *partition) {
+    return ask(partition).items_n;
+}
+
+/* V1 hashes no more than a string's beginning. */
+static void partitions_that_hash_alike(void **state) {
+    (void)state;
+    char first[160], second[160];
+    memset(first, 'a', sizeof first - 1);
+    memset(second, 'a', sizeof second - 1);
+    first[sizeof first - 1] = second[sizeof second - 1] = 0;
+    second[sizeof second - 2] = 'b';
+    start(V1);
+    for (int i = 0; i < 600; i++) {
+        put(first, i, i);
+    }
+    assert_true(local_of(first) == LOCAL_ALL);
+    assert_true(has_own_index(first));
+    assert_false(has_own_index(second)); /* it has no items: those that are there are the other one's */
+    put(second, 1, 1);
+    assert_int_equal(items_of(first), 600);
+    assert_int_equal(items_of(second), 1);
+    assert_false(has_own_index(first));
+    assert_false(has_own_index(second));
+    for (int i = 0; i < 800; i++) { /* what it goes through are the items of both */
+        put(second, i % 600, i);
+    }
+    harness_check(&h, c);
+    for (int i = 0; i < 600; i++) {
+        take_away(first, i);
+    }
+    assert_true(has_own_index(second));
+    stop();
+}
+
+/* ---- shapes ---- */
+
+static void put_shape_of(int id, int shape) {
+    char body[100];
+    snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%d\",\"x%d\":1}", id, id, shape);
+    assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body), OK);
+}
+
+static size_t shapes(void) {
+    terms_expected x = {.store = h.store, .container = c};
+    return terms_shapes(&x, c->space->index->generation);
+}
+
+static void more_shapes_than_are_known(void **state) {
+    (void)state;
+    char key[16], id[16];
+    start(V2);
+    for (int i = 0; i < 4200; i++) {
+        put_shape_of(i, i);
+    }
+    assert_int_equal(shapes(), 4096);
+    harness_check(&h, c);
+    for (int i = 0; i < 4200; i += 7) { /* the same again, others' shapes, and shapes that nobody has */
+        put_shape_of(i, i % 3 ? i : i % 2 ? 4199 - i : 5000 + i);
+    }
+    harness_check(&h, c);
+    container_give(c);
+    harness_restart(&h);
+    c = harness_found(&h, "d", "c");
+    for (int i = 0; i < 4200; i += 3) {
+        snprintf(key, sizeof key, "[\"%d\"]", i);
+        snprintf(id, sizeof id, "%d", i);
+        assert_int_equal(harness_write(&h, c, ITEM_DELETE, key, id, NULL), OK);
+    }
+    assert_int_equal(shapes(), 4096);
+    stop();
+}
+
+/* A write that fails leaves room for the shapes that it would have brought; what is denied is denied for good. */
+static void shapes_of_writes_that_fail(void **state) {
+    (void)state;
+    char body[100];
+    start(V2);
+    for (int i = 0; i < 4095; i++) {
+        put_shape_of(i, i);
+    }
+    assert_int_equal(shapes(), 4095);
+    h.plan.write_in = 1;
+    snprintf(body, sizeof body, "{\"id\":\"a\",\"pk\":\"a\",\"y\":1}");
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), E_STORE_IO);
+    item_op *ops = arena_array(&h.arena, item_op, 3); /* a batch whose second operation fails, in a group with one that does not */
+    assert_int_equal(harness_prepare(&h, c, &ops[0], ITEM_CREATE, NULL, NULL, "{\"id\":\"b\",\"pk\":\"b\",\"z\":1}"), OK);
+    assert_int_equal(harness_prepare(&h, c, &ops[1], ITEM_REPLACE, NULL, "none", "{\"id\":\"none\",\"pk\":\"b\",\"z\":1}"), OK);
+    assert_int_equal(harness_commit(&h, c, ops, 2, true), E_NOT_FOUND);
+    assert_int_equal(shapes(), 4095);
+    put_shape_of(1, 5000);
+    assert_int_equal(shapes(), 4096);
+    put_shape_of(2, 5001);
+    put_shape_of(3, 5001);
+    assert_int_equal(shapes(), 4096);
+    stop();
+}
+
+int main(void) {
+    log_set_level(LOG_WARN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_small_writes),
+        cmocka_unit_test(one_large_group),
+        cmocka_unit_test(one_that_shrinks_and_begins_anew),
+        cmocka_unit_test(moved_while_it_grows),
+        cmocka_unit_test(partitions_that_hash_alike),
+        cmocka_unit_test(more_shapes_than_are_known),
+        cmocka_unit_test(shapes_of_writes_that_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

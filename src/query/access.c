@@ -66,6 +66,9 @@ typedef struct finder {
     query_access *access;
     item_view *view;
     query_demands demands;
+    refs probed; /* all items of `probed_of` behind `probed_after` */
+    const query_demand *probed_of;
+    uint64_t probed_after;
     bool decides; /* all demands must be met: nobody asks the items afterwards */
     refs large;   /* items that have no entries, since they would have too many */
 } finder;
@@ -103,24 +106,51 @@ static err read_demand(finder *f, const query_demand *c, uint64_t after, refs *f
 
 /* ---- choosing ---- */
 
+/* What was found of the best so far is kept: often it is all there is. */
+static void keep_probed(finder *f, refs *found, const query_demand *of, uint64_t after) {
+    refs before = f->probed;
+    f->probed = *found;
+    f->probed_of = of;
+    f->probed_after = after;
+    *found = before;
+}
+
 /* The demand with the fewest entries, if it has fewer than `most`: all are counted a little, then further. */
 static err smallest(finder *f, uint64_t after, size_t most, const query_demand **best_out) {
+    refs found = {0};
+    err code = OK;
     *best_out = NULL;
+    f->probed_of = NULL;
     for (size_t limit = FIRST_PROBE; f->demands.n; limit *= PROBE_FACTOR) {
         size_t least = limit < most ? limit : most, bound = least;
-        for (size_t i = 0; i < f->demands.n; i++) {
+        for (size_t i = 0; i < f->demands.n && code == OK; i++) {
             size_t n;
-            TRY(read_demand(f, &f->demands.list[i], after, NULL, bound, &n));
+            found.n = 0;
+            code = read_demand(f, &f->demands.list[i], after, &found, bound, &n);
             if (n < least) {
                 least = n;
                 *best_out = &f->demands.list[i];
+                keep_probed(f, &found, *best_out, after);
             }
         }
-        if (*best_out || bound == most) {
-            return OK;
+        if (*best_out || bound == most || code != OK) {
+            break;
         }
     }
-    return OK;
+    free(found.list);
+    return code;
+}
+
+/* All of a demand's items behind `after`, by number. */
+static err take_all(finder *f, const query_demand *used, uint64_t after, refs *found) {
+    size_t n;
+    if (used == f->probed_of && after == f->probed_after) {
+        *found = f->probed;
+        f->probed = (refs){0};
+        f->probed_of = NULL;
+        return OK;
+    }
+    return read_demand(f, used, after, found, SIZE_MAX, &n);
 }
 
 static bool is_point(const query_demand *d) {
@@ -220,8 +250,7 @@ static err intersect(finder *f, const query_demand *used, refs *found) {
 
 static err collect(finder *f, const query_demand *used) {
     refs found = {0};
-    size_t n;
-    err code = read_demand(f, used, f->view->stretch.after, &found, SIZE_MAX, &n);
+    err code = take_all(f, used, f->view->stretch.after, &found);
     code = code == OK ? intersect(f, used, &found) : code;
     code = code == OK ? offer_all(f, &found) : code;
     free(found.list);
@@ -734,14 +763,13 @@ static err cover_path(finder *f) {
 static err cover_count(finder *f, bool *found_out) {
     const query_demand *used;
     refs found = {0};
-    size_t n;
     TRY(smallest(f, 0, REFS_MAX, &used));
     *found_out = used != NULL;
     if (!used) {
         return OK;
     }
     f->decides = true;
-    err code = read_demand(f, used, 0, &found, REFS_MAX, &n);
+    err code = take_all(f, used, 0, &found);
     size_t before = f->access->intersected;
     code = code == OK ? intersect(f, used, &found) : code;
     *found_out = found.n == 0 || f->access->intersected - before == f->demands.n - 1;
@@ -843,5 +871,6 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     a->in_order = a->only_undefined = a->beyond = false;
     err code = a->runner->code != OK ? a->runner->code : find(&f, found_out);
     free(f.large.list);
+    free(f.probed.list);
     return code;
 }

@@ -35,3 +35,8 @@ void item__settle(const items *s, const op *o, container_range *range, const ite
         item__spent(range, key, ru, now_us * 1000);
     }
 }
+
+void item__settle_more(const items *s, const op *o, container_range *range, double ru) {
+    bucket_charge(container_range_bucket(range), class_of(o), ru, clock_monotonic_us(s->clock) * 1000);
+    meter_add_ru(&range->meter, ru);
+}

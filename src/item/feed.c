@@ -394,13 +394,24 @@ static void end_found(page *p) {
 
 static void settle(page *p, double before) {
     double ru = p->op->charge_ru - before;
-    if (ru < CHARGE_FEED_MIN && !p->any) {
+    if (ru < CHARGE_FEED_MIN && !p->any && !p->cursor->unpriced) {
         op_charge(p->op, CHARGE_FEED_MIN - ru);
         ru = CHARGE_FEED_MIN;
     }
-    item__settle(p->items, p->op, p->range, p->cursor->partition, ru, false);
+    if (!p->cursor->trial) {
+        item__settle(p->items, p->op, p->range, p->cursor->partition, ru, false);
+    }
     *p->mark = item_mark_of(p->range);
     p->any = true;
+}
+
+static void charge_entry(page *p) {
+    item_cursor *c = p->cursor;
+    if (!c->any_entered || c->entered != p->range->id) {
+        op_charge(p->op, c->entry_charge);
+    }
+    c->any_entered = true;
+    c->entered = p->range->id;
 }
 
 /* What one range has of the page. */
@@ -414,7 +425,7 @@ static err read_range(page *p) {
         return OK;
     }
     TRY(code);
-    op_charge(p->op, p->cursor->entry_charge);
+    charge_entry(p);
     bool found = false;
     code = p->cursor->find ? find_items(p, &found) : OK;
     if (code == OK && found) {
@@ -422,11 +433,6 @@ static err read_range(page *p) {
     } else if (code == OK) {
         code = p->cursor->partition ? read_partition(p) : read_stretch(p);
     }
-    if (code != OK && p->cursor->trial) {
-        p->op->charge_ru = before;
-        return code;
-    }
-    p->cursor->entry_charge = 0;
     settle(p, before);
     return code;
 }
@@ -448,9 +454,29 @@ err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t s
         if (cursor->stretches[0].after == UINT64_MAX) { /* as a client may send it: nothing is behind that */
             drop_first(cursor);
         } else {
-            code = read_range(&p);
+            code = cursor->trial && p.any ? E_QUERY_TOO_LONG : read_range(&p);
         }
     }
     container_tiles_give(p.tiles);
     return code;
+}
+
+static void settle_later(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {
+    container_tiles *tiles = container_space_newest(c->space);
+    const partition_range *found = partition_map_by_id(tiles->map, mark->range_id);
+    container_range *range = found ? tiles->ranges[found - tiles->map->ranges] : NULL;
+    if (range && cursor) {
+        item__settle(s, o, range, cursor->partition, ru, false);
+    } else if (range) {
+        item__settle_more(s, o, range, ru);
+    }
+    container_tiles_give(tiles);
+}
+
+void item_settle_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {
+    settle_later(s, o, c, cursor, mark, ru);
+}
+
+void item_settle_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru) {
+    settle_later(s, o, c, NULL, mark, ru);
 }

@@ -177,10 +177,12 @@ typedef err (*item_find)(void *context, item_view *v, bool *found_out);
 typedef struct item_cursor {
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     size_t n;                  /* 0: all was read */
-    bool unpriced;             /* the visitor adds the charge itself */
-    bool trial;                /* a feed that fails has not been: it is done again, and costs nothing now */
+    bool unpriced;             /* the visitor adds the charge itself, and nothing may cost nothing */
+    bool trial;                /* of one range at most (else E_QUERY_TOO_LONG), and nothing is taken from its share: it may be done again */
     item_find find;            /* NULL: all items are read; its context is the visitor's */
-    double entry_charge;       /* taken once, with the first range that admits the feed */
+    double entry_charge;       /* taken with each range that the feed comes to */
+    uint32_t entered;          /* the range it was last taken with, if `any_entered` */
+    bool any_entered;
     item_stretch stretches[ITEM_STRETCHES_MAX];
 } item_cursor;
 
@@ -191,6 +193,12 @@ typedef bool (*item_visit)(void *context, const item_found *found);
  * a page's time is bounded. E_THROTTLED only if nothing was read: a share that is spent later on ends the page. */
 MUST_CHECK err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t steps_max, item_visit visit, void *context,
                          item_mark *mark_out);
+
+/* A trial that was good: what it cost, from the share of its range. */
+void item_settle_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru);
+
+/* What a request cost after its feed had ended: from the share of the range where it did. The charge itself was added. */
+void item_settle_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru);
 
 /* ---- moving items to where their range has its own ----
  *

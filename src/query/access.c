@@ -10,9 +10,13 @@ enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX
 
 /* ---- lists of items ---- */
 
+/* One that was excluded stays in its list, so that it can be counted when the page comes to it. */
+enum { SEGMENT_EXCLUDED = UINT32_MAX };
+
 typedef struct refs {
     item_ref *list;
     size_t n, cap;
+    size_t excluded;
 } refs;
 
 static void add_ref(refs *r, const item_entry *e) {
@@ -46,18 +50,22 @@ static void sort_refs(refs *r) {
     r->n = n;
 }
 
-/* Those of `r` that are in `other` too; both sorted. */
+static void exclude(refs *r, size_t i) {
+    r->excluded += r->list[i].segment != SEGMENT_EXCLUDED;
+    r->list[i].segment = SEGMENT_EXCLUDED;
+}
+
+/* Those of `r` that are not in `other` too are excluded; both sorted. */
 static void keep_common(refs *r, const refs *other) {
-    size_t n = 0, j = 0;
+    size_t j = 0;
     for (size_t i = 0; i < r->n; i++) {
         while (j < other->n && other->list[j].number < r->list[i].number) {
             j++;
         }
-        if (j < other->n && other->list[j].number == r->list[i].number) {
-            r->list[n++] = r->list[i];
+        if (j == other->n || other->list[j].number != r->list[i].number) {
+            exclude(r, i);
         }
     }
-    r->n = n;
 }
 
 /* ---- entries of a demand ---- */
@@ -180,13 +188,23 @@ static size_t worth(const finder *f) {
 
 /* ---- by number ---- */
 
+static err offer(finder *f, item_ref ref) {
+    query_access *a = f->access;
+    if (a->before_load) {
+        a->before_load(a->context);
+    }
+    return item_view_offer(f->view, ref);
+}
+
 /* One of those that come in number order: the stretch goes on behind it, unless the page ends with it. */
 static err offer_next(finder *f, item_ref ref) {
     item_view *v = f->view;
+    bool excluded = ref.segment == SEGMENT_EXCLUDED;
     if (ref.number <= v->stretch.after) {
         return OK;
     }
-    TRY(item_view_offer(v, ref));
+    f->access->passed += excluded;
+    TRY(excluded ? OK : offer(f, ref));
     v->stretch.after = v->stopped ? v->stretch.after : ref.number;
     return OK;
 }
@@ -200,15 +218,17 @@ static err offer_all(finder *f, const refs *found) {
     return OK;
 }
 
-/* Those that have an entry of this one value: entries are passed by where they are near, sought where they are far. */
+/* Those that have no entry of this one value are excluded: entries are passed by where they are near, sought where they are far. */
 static err keep_with_value(finder *f, const query_demand_span *span, refs *found) {
     item_entry e = {0};
-    size_t n = 0;
     item_lookup *l = item_lookup_open(f->view, span->path);
     bool live = true;
-    for (size_t i = 0; i < found->n && live; i++) {
+    for (size_t i = 0; i < found->n; i++) {
         uint64_t number = found->list[i].number;
         unsigned passed = 0;
+        if (found->list[i].segment == SEGMENT_EXCLUDED) {
+            continue;
+        }
         while (live && e.number < number) {
             if (passed++ % NEAR == 0) {
                 item_lookup_seek(l, span->from, number, false);
@@ -216,31 +236,31 @@ static err keep_with_value(finder *f, const query_demand_span *span, refs *found
             live = item_lookup_next(l, &e) && within(span, e.value);
             f->access->entries++;
         }
-        if (live && e.number == number) {
-            found->list[n++] = found->list[i];
+        if (!live || e.number != number) {
+            exclude(found, i);
         }
     }
-    found->n = n;
     return item_lookup_close(l);
 }
 
+/* Where entries of other ranges are among those found, only the items can tell: what was excluded could not be counted. */
 static err intersect(finder *f, const query_demand *used, refs *found) {
-    for (size_t i = 0; i < f->demands.n && found->n; i++) {
+    for (size_t i = 0; i < f->demands.n && found->n > found->excluded && !f->view->filtered; i++) {
         const query_demand *c = &f->demands.list[i];
-        size_t most = SCAN_PER_LOAD * found->n, n;
+        size_t most = SCAN_PER_LOAD * (found->n - found->excluded), n;
         refs other = {0};
         if (c == used || (most < FIRST_PROBE && !f->decides)) {
             continue;
         }
         if (is_point(c)) {
             TRY(keep_with_value(f, &c->spans[0], found));
-            f->access->intersected++;
+            f->access->intersected |= 1u << i;
             continue;
         }
         err code = read_demand(f, c, f->view->stretch.after, &other, most, &n);
         if (code == OK && n < most) {
             keep_common(found, &other);
-            f->access->intersected++;
+            f->access->intersected |= 1u << i;
         }
         free(other.list);
         TRY(code);
@@ -306,6 +326,7 @@ static err by_number_way(finder *f, bool *found_out) {
     }
     a->used = used ? used : a_point(f);
     *found_out = a->used != NULL;
+    a->too_many = !a->used && f->demands.n;
     if (!a->used) {
         return OK;
     }
@@ -389,10 +410,9 @@ static bool tells_all(const order_walk *w, slice value) {
 
 static err offer_in_order(order_walk *w, const item_entry *e) {
     query_access *a = w->finder->access;
-    item_view *v = w->finder->view;
     a->entries++;
     a->in_order = tells_all(w, e->value);
-    return item_view_offer(v, (item_ref){e->number, e->segment});
+    return offer(w->finder, (item_ref){e->number, e->segment});
 }
 
 static bool goes_on(const order_walk *w) {
@@ -492,7 +512,7 @@ static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
     item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
     while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
         w->finder->access->entries++;
-        code = item_view_offer(w->finder->view, (item_ref){e.number, e.segment});
+        code = offer(w->finder, (item_ref){e.number, e.segment});
     }
     err ended = item_lookup_close(l);
     return code != OK ? code : ended;
@@ -513,7 +533,7 @@ static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n) {
     }
     sort_refs(&found);
     for (size_t i = 0; i < found.n && code == OK && goes_on(w); i++) {
-        code = item_view_offer(w->finder->view, found.list[w->backward ? found.n - 1 - i : i]);
+        code = offer(w->finder, found.list[w->backward ? found.n - 1 - i : i]);
     }
     free(found.list);
     return code;
@@ -661,6 +681,7 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     }
     a->way = WAY_IN_ORDER;
     a->composite = w->composite;
+    a->backward = w->backward;
     TRY(run_walk(w, shapes, n));
     if (a->beyond) { /* of this range */
         f->view->stopped = a->beyond = false;
@@ -718,7 +739,7 @@ static err take_entry(value_walk *w, item_lookup *l, const item_entry *e, unsign
         return OK;
     }
     if (!index_value_read(e->value, &v) || !v.whole || e->value.n > sizeof w->value) {
-        return item_view_offer(f->view, (item_ref){e->number, e->segment});
+        return offer(f, (item_ref){e->number, e->segment});
     }
     memcpy(w->value, e->value.p, e->value.n);
     w->value_n = e->value.n;
@@ -770,11 +791,14 @@ static err cover_count(finder *f, bool *found_out) {
     }
     f->decides = true;
     err code = take_all(f, used, 0, &found);
-    size_t before = f->access->intersected;
     code = code == OK ? intersect(f, used, &found) : code;
-    *found_out = found.n == 0 || f->access->intersected - before == f->demands.n - 1;
+    size_t left = found.n - found.excluded;
+    *found_out = left == 0 || (size_t)__builtin_popcount(f->access->intersected) == f->demands.n - 1;
     if (code == OK && *found_out) {
-        give(f, slice_of(empty_document, sizeof empty_document), 0, found.n, true);
+        f->access->used = used;
+        give(f, slice_of(empty_document, sizeof empty_document), 0, left, true);
+    } else {
+        f->access->intersected = 0;
     }
     free(found.list);
     f->decides = false;
@@ -866,6 +890,9 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     f.demands = query_demands_of(a->runner, &v->index->policy);
     a->way = WAY_SCAN;
     a->used = NULL;
+    a->intersected = 0;
+    a->composite = NULL;
+    a->backward = a->too_many = false;
     a->others = f.demands.list;
     a->others_n = f.demands.n;
     a->in_order = a->only_undefined = a->beyond = false;

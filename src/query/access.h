@@ -31,9 +31,10 @@ typedef struct query_access {
     query_cover cover;
 
     /* for the visitor */
-    bool in_order;       /* no item that is still to come stands before this one in the order asked for */
-    bool only_undefined; /* of this item, rows whose first order value is undefined are meant, no others */
-    bool beyond;         /* set by the visitor: in this order nothing more is wanted */
+    bool in_order;                      /* no item that is still to come stands before this one in the order asked for */
+    bool only_undefined;                /* of this item, rows whose first order value is undefined are meant, no others */
+    bool beyond;                        /* set by the visitor: in this order nothing more is wanted */
+    void (*before_load)(void *context); /* each item that is loaded is announced; NULL: to nobody */
 
     /* In place of items: a document that stands for so many. `decided`: WHERE holds for it. False: no more. */
     bool (*on_value)(void *context, slice body, uint32_t ts, uint64_t times, bool decided);
@@ -43,9 +44,13 @@ typedef struct query_access {
     query_way way;
     const query_demand *used;   /* the demand that was collected */
     const query_demand *others; /* all that there were */
-    size_t others_n, intersected;
+    size_t others_n;
+    uint32_t intersected; /* with which of them, as bits */
     const index_composite *composite;
-    uint64_t entries; /* looked at */
+    bool backward;    /* the order was walked so */
+    bool too_many;    /* scanned, since every demand has too many entries for the index to pay */
+    uint64_t entries; /* looked at, of all ranges together */
+    uint64_t passed;  /* items found that another demand excludes, up to where the page ended; likewise */
 } query_access;
 
 /* An item_find, but for its context: offers the view's items to its visitor. */

@@ -7,9 +7,9 @@
 #include "query/demand.h"
 
 typedef struct query_cover {
-    bool possible;    /* it groups, aggregates or asks for distinct values, and the order in which rows come does not matter to it */
-    bool path_given;  /* all that it asks of an item is this path; otherwise nothing, or (see `counts`) */
-    bool counts;      /* only its WHERE asks anything of an item: whoever knows how many pass can say the rest */
+    bool possible;     /* it groups, aggregates or asks for distinct values, and the order in which rows come does not matter to it */
+    bool path_given;   /* all that it asks of an item is this path; otherwise nothing, or (see `counts`) */
+    bool counts;       /* only its WHERE asks anything of an item: whoever knows how many pass can say the rest */
     bool multiplicity; /* how many items have a value matters */
     query_path path;
 } query_cover;

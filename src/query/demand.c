@@ -469,11 +469,15 @@ static void read_all(reader *r, const query_expr *e, query_demands *all) {
     }
 }
 
-query_demands query_demands_of(query_runner *r, const index_policy *policy) {
+query_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition) {
     reader reading = {.runner = r, .query = r->query, .policy = policy, .arena = r->op->arena, .steps = SHAPE_STEPS};
     query_demands all = {.list = arena_array(r->op->arena, query_demand, DEMANDS_MAX), .whole = true};
-    if (r->query->select->where) {
-        read_all(&reading, r->query->select->where, &all);
+    if (condition) {
+        read_all(&reading, condition, &all);
     }
     return all;
+}
+
+query_demands query_demands_of(query_runner *r, const index_policy *policy) {
+    return query_demands_in(r, policy, r->query->select->where);
 }

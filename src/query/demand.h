@@ -34,6 +34,7 @@ typedef struct query_demands {
 
 /* Of paths that the policy indexes. In the operation's arena. */
 query_demands query_demands_of(query_runner *r, const index_policy *policy);
+query_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition); /* of a part of WHERE alone */
 
 /* The path of an expression as the index has it: below the item, through elements of arrays where an alias iterates over them.
  * *single_out: each item has at most one value there. False: it is no such path. */

@@ -3,13 +3,12 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "query/access.h"
 #include "query/distinct.h"
 #include "query/gather.h"
 #include "query/group.h"
+#include "query/notes.h"
 #include "query/position.h"
 #include "query/rank.h"
-#include "throughput/charge.h"
 
 enum {
     STEPS = 20000,
@@ -48,9 +47,14 @@ struct exec {
     int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
     uint64_t times; /* items that the one being looked at stands for */
     bool (*on_row)(void *exec);
+    bool matched; /* the item had a row */
     const item_found *found;
 
     query_access access;
+    query_cost cost;
+    bool entered;         /* ranges were read once, and need not be paid for again */
+    double settled_ru;    /* of the charge: taken from a range's share */
+    query_part *part;     /* of the trace */
     query_gather *gather; /* of subqueries in FROM; NULL: items are rows at once */
     query_groups *groups;
     query_rank *rank;
@@ -110,30 +114,65 @@ static bool may_show(exec *x) {
     return x->runner.code == OK;
 }
 
+static bool matched_row(void *context) {
+    exec *x = context;
+    x->matched = true;
+    return x->on_row(x);
+}
+
+/* Which range is being read, for those who ask. */
+static void enter_part(exec *x, uint32_t range_id) {
+    query_trace *t = x->page->trace;
+    if (!t || (x->part && x->part->range_id == range_id)) {
+        return;
+    }
+    if (t->n == t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 8;
+        query_part *more = arena_array(x->page->op->arena, query_part, t->cap);
+        memcpy(more, t->parts, t->n * sizeof *more);
+        t->parts = more;
+    }
+    x->part = &t->parts[t->n++];
+    *x->part = (query_part){.range_id = range_id};
+    x->cost.done = &x->part->done;
+}
+
+static void count_item(exec *x, const item_found *found) {
+    query_metrics *m = &x->page->metrics;
+    m->read++;
+    m->read_bytes += found->body.n;
+    m->matched += x->matched;
+    query_cost_item(&x->cost, &x->item_value, found->body.n, x->matched);
+}
+
 static bool visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
+    size_t rows = p->rows;
     lap(x, &p->metrics.load_us);
     if (!may_go_on(x)) {
         return false;
     }
+    enter_part(x, found->range->id);
     arena_reset(&x->row_arena);
     set_item(x, found);
+    x->matched = x->gather != NULL;
     if (x->gather) {
         query_gather_add(x->gather, &x->runner, &x->item_value);
     } else {
-        query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
+        query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
     lap(x, NULL);
+    bool for_later = x->access.beyond || (x->full && p->rows == rows);
+    if (x->runner.code == OK && !for_later) {
+        count_item(x, found);
+    }
     if (x->full || x->finished || x->access.beyond || x->runner.code != OK) {
         return false;
     }
     if (p->position.number == x->item.number) {
         p->position.rows_of_item = 0;
     }
-    p->metrics.read++;
-    p->metrics.read_bytes += found->body.n;
-    op_charge(p->op, CHARGE_QUERY_ITEM);
     return true;
 }
 
@@ -165,7 +204,7 @@ static bool write_row(exec *x, const query_value *v) {
     }
     p->rows++;
     p->metrics.rows_bytes += p->out->n - before;
-    op_charge(p->op, CHARGE_QUERY_ROW);
+    query_cost_row(&x->cost, p->out->n - before);
     return true;
 }
 
@@ -219,38 +258,80 @@ static bool visit_value(void *context, slice body, uint32_t ts, uint64_t times, 
     arena_reset(&x->row_arena);
     set_item(x, &found);
     x->times = times;
+    x->matched = decided;
     if (decided) {
         x->runner.item = &x->item_value;
         x->runner.slots[x->select->first_slot] = x->item_value;
         x->on_row(x);
     } else {
-        query_each_row(&x->runner, x->select, &x->item_value, x->on_row, x);
+        query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
+    x->page->metrics.matched += x->matched ? times : 0;
+    query_cost_told(&x->cost, &x->item_value, times, x->matched);
     return !x->full && !x->finished && x->runner.code == OK;
+}
+
+static void before_load(void *context) {
+    exec *x = context;
+    lap(x, &x->page->metrics.index_us);
+}
+
+static void note_part(exec *x, const item_view *v, uint64_t entries) {
+    const query_access *a = &x->access;
+    query_part *part = x->part;
+    part->asked = true;
+    part->items = v->items_n;
+    part->way = a->way;
+    part->used = a->used;
+    part->demands = a->others;
+    part->demands_n = a->others_n;
+    part->intersected = a->intersected;
+    part->backward = a->backward;
+    part->too_many = a->too_many;
+    part->small = v->partition && !v->local;
+    part->entries += entries;
+    part->order = a->way == WAY_IN_ORDER ? query_note_order(x->page->op->arena, x->page->query, a->composite) : SLICE_EMPTY;
 }
 
 static err find_items(void *context, item_view *v, bool *found_out) {
     exec *x = context;
-    return query_access_find(&x->access, v, found_out);
+    query_access *a = &x->access;
+    uint64_t entries = a->entries, passed = a->passed;
+    enter_part(x, v->range->id);
+    lap(x, NULL);
+    err code = query_access_find(a, v, found_out);
+    query_cost_passed(&x->cost, a->passed - passed);
+    lap(x, &x->page->metrics.index_us);
+    x->page->metrics.entries += a->entries - entries;
+    if (x->part) {
+        note_part(x, v, a->entries - entries);
+    }
+    return code;
 }
 
 /* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
 static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
-    x->access = (query_access){
-        .runner = &x->runner, .wanted = wanted, .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number}};
-    x->access.cover = query_cover_of(p->query);
-    x->access.quick = cursor->trial = p->quick;
-    x->access.on_value = visit_value;
-    x->access.context = x;
+    x->access = (query_access){.runner = &x->runner,
+                               .wanted = wanted,
+                               .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
+                               .quick = p->quick,
+                               .cover = query_cover_of(p->query),
+                               .on_value = visit_value,
+                               .before_load = p->timed ? before_load : NULL,
+                               .context = x};
     x->runner.steps = QUERY_ITEM_STEPS;
     cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_items;
     cursor->unpriced = true;
-    cursor->entry_charge = CHARGE_QUERY;
+    cursor->trial = p->quick;
+    cursor->any_entered = false;
+    cursor->entry_charge = x->entered ? 0 : query_cost_base(&x->cost);
+    x->entered = true;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
         code = item_feed(p->items, p->op, p->container, cursor, p->quick ? QUICK_STEPS : STEPS, visit_item, x, &p->mark);
         p->op->admitted = true;
+        x->settled_ru = p->quick ? x->settled_ru : p->op->charge_ru;
         code = code == OK && p->quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
     }
     code = code != OK ? code : x->runner.code;
@@ -601,6 +682,9 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
     set_item(x, &found);
     query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
     *go_on_out = s.go_on;
+    if (!x->full) {
+        query_cost_shown(&x->cost, row->place.number, found.body.n);
+    }
     item_give(&found);
     return x->runner.code;
 }
@@ -754,10 +838,31 @@ static void keep_position(exec *x) {
     }
 }
 
+/* What the page cost and did, beside its rows. */
+static void end_page(exec *x, int64_t begun) {
+    query_page *p = x->page;
+    x->runner.steps = QUERY_ITEM_STEPS;
+    query_cost_rows(&x->cost);
+    double ru = p->op->charge_ru - x->settled_ru;
+    if (p->quick && x->entered && p->mark.segment) {
+        item_settle_trial(p->items, p->op, p->container, p->cursor, &p->mark, ru);
+    } else if (p->mark.segment && ru > 0) {
+        item_settle_more(p->items, p->op, p->container, &p->mark, ru);
+    }
+    if (p->trace) {
+        query_note_where(p->trace, &x->runner, &x->cost.index->policy);
+    }
+    if (p->notes_indexes) {
+        query_note_indexes(p, &x->runner, &x->cost.index->policy);
+    }
+    p->metrics.rows = p->rows;
+    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - begun);
+}
+
 /* Without FROM there is one row, and no item. */
 static err run_without_items(exec *x) {
     x->page->cursor->n = 0;
-    op_charge(x->page->op, CHARGE_QUERY);
+    op_charge(x->page->op, query_cost_base(&x->cost));
     if (x->page->query->aggregates) {
         return run_groups(x);
     }
@@ -772,8 +877,11 @@ err query_run_page(query_page *p) {
     x.runner.udfs = p->udfs;
     x.distinct.keep = &x.keep;
     x.lap_us = begun;
+    x.settled_ru = p->op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
+    x.runner.steps = QUERY_ITEM_STEPS;
+    query_cost_begin(&x.cost, &x.runner, p->container, p->cursor->partition != NULL);
     err code = x.select->sources_n == 0  ? run_without_items(&x)
                : p->query->aggregates    ? run_groups(&x)
                : x.select->order_by_rank ? run_ranked(&x)
@@ -783,9 +891,11 @@ err query_run_page(query_page *p) {
                                          : run_streaming(&x);
     if (code == OK) {
         keep_position(&x);
+        end_page(&x, begun);
+    } else if (p->quick && code == E_QUERY_TOO_LONG) {
+        p->op->charge_ru = x.settled_ru;
     }
-    p->metrics.rows = p->rows;
-    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - begun);
+    query_cost_end(&x.cost);
     free(x.rows);
     arena_free(&x.row_arena);
     arena_free(&x.keep);

@@ -5,8 +5,8 @@
  * the page's rows; where they go on is by order values and number, or by how many rows were given. */
 #pragma once
 
-#include "item/item.h"
-#include "query/eval.h"
+#include "query/access.h"
+#include "query/cost.h"
 
 /* What a continuation holds beside the cursor. */
 typedef struct query_position {
@@ -24,6 +24,8 @@ typedef struct query_position {
 /* For x-ms-documentdb-query-metrics and for people. */
 typedef struct query_metrics {
     uint64_t read, read_bytes; /* items looked at */
+    uint64_t matched;          /* of them: WHERE let them through */
+    uint64_t entries;          /* of the index, looked at; those that were only counted too */
     uint64_t rows, rows_bytes;
     uint64_t took_us;
     uint64_t index_us, load_us, write_us; /* of it: finding items, loading them, writing rows; if the page is `timed` */
@@ -40,6 +42,44 @@ typedef struct query_index_note {
     bool impact_high; /* it spares most of the work */
 } query_index_note;
 
+/* How one range, or one logical partition, was read; for people (query/explain.h). Lives in the page's arena. */
+typedef struct query_part {
+    uint32_t range_id;
+    uint64_t items; /* it has about so many; 0: not known */
+    bool asked;     /* the index was: otherwise there is none, it is just being replaced, or the query needs every item */
+    bool small;     /* a partition that has no entries of its own, and is read whole */
+    query_way way;
+    const query_demand *used; /* WAY_BY_NUMBER, WAY_COVERED */
+    const query_demand *demands;
+    size_t demands_n;
+    uint32_t intersected; /* of the demands, as bits */
+    slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC" */
+    bool backward;
+    bool too_many; /* WAY_SCAN: every condition has too many entries */
+    uint64_t entries;
+    query_done done;
+} query_part;
+
+/* A condition of WHERE's AND, and what the index makes of it. */
+typedef struct query_where_part {
+    const query_expr *expr;
+    slice text;
+    slice path; /* "/a/?"; empty: of several, or of none */
+    bool answered;
+    bool exact; /* the index alone decides */
+    slice why;  /* not answered: a clause */
+} query_where_part;
+
+typedef struct query_trace {
+    query_part *parts;
+    size_t n, cap;
+    query_where_part *where; /* the first QUERY_WHERE_SHOWN */
+    size_t where_n;
+    bool where_more, no_index;
+} query_trace;
+
+enum { QUERY_WHERE_SHOWN = 50 };
+
 typedef struct query_page {
     const items *items;
     op *op;
@@ -51,9 +91,10 @@ typedef struct query_page {
     int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
     query_udfs *udfs;
     bool quick; /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
-    bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
+    bool timed; /* measure what is in metrics, which costs two looks at the clock for each item */
     bool notes_indexes; /* fill index_notes */
     bool scans;         /* look at all items, as if there were no index: for comparison */
+    query_trace *trace; /* filled; NULL: not wanted */
 
     buf *out; /* rows as JSON, with commas between */
     size_t rows;

@@ -44,3 +44,31 @@ double charge_patch(size_t bytes, size_t terms_changed, size_t properties) {
 double charge_delete(size_t bytes, size_t terms) {
     return charge_create(bytes, terms);
 }
+
+/* ---- queries ---- */
+
+#define WEIGHT_DEAR 1000.0                         /* so much of a page costs more */
+#define PRICE_DEAR ((17.16 - CHARGE_QUERY) / 1000) /* 1000 rows */
+#define PRICE_CHEAP ((34.72 - 17.16) / 1500)       /* 1500 more */
+#define WEIGHT_PER_KB 0.8655
+#define PRICE_ROW_KB 0.03
+
+static double kilobytes_beyond_one(size_t bytes) {
+    return bytes > 1024 ? (double)(bytes - 1024) / 1024 : 0;
+}
+
+double charge_query_weight(size_t bytes) {
+    return 1 + WEIGHT_PER_KB * kilobytes_beyond_one(bytes);
+}
+
+static double price_up_to(double weight) {
+    return weight <= WEIGHT_DEAR ? weight * PRICE_DEAR : WEIGHT_DEAR * PRICE_DEAR + (weight - WEIGHT_DEAR) * PRICE_CHEAP;
+}
+
+double charge_query_items(double before, double weight) {
+    return price_up_to(before + weight) - price_up_to(before);
+}
+
+double charge_query_row_bytes(size_t bytes) {
+    return PRICE_ROW_KB * kilobytes_beyond_one(bytes);
+}

@@ -106,10 +106,14 @@ void meter_free(meter *m) {
     pthread_mutex_destroy(&m->lock);
 }
 
-void meter_add(meter *m, double ru, uint32_t latency_us, bool throttled, bool failed) {
+void meter_add_ru(meter *m, double ru) {
     if (ru > 0) {
         add(&m->micro_ru, (uint64_t)llrint(fmin(ru, 1e9) * 1e6));
     }
+}
+
+void meter_add(meter *m, double ru, uint32_t latency_us, bool throttled, bool failed) {
+    meter_add_ru(m, ru);
     add(&m->latency_us, latency_us);
     add(&m->requests, 1);
     if (throttled) {

@@ -43,6 +43,8 @@ void meter_free(meter *m);
 /* A request ended: what it was charged, how long it took. */
 void meter_add(meter *m, double ru, uint32_t latency_us, bool throttled, bool failed);
 
+void meter_add_ru(meter *m, double ru); /* more of the charge of one that was counted */
+
 /* `second`: wall clock, seconds; `share`: RU/s that the range has, 0: no limit. Calls with the same second again add up into it. */
 void meter_tick(meter *m, int64_t second, double share);
 

@@ -1,6 +1,7 @@
-/* steer.h — commands that change, or tell of, a running server: `tesela split`, `merge`, `events`, `fault`. */
+/* steer.h — commands that change, or tell of, a running server: `tesela explain`, `split`, `merge`, `events`, `fault`. */
 #pragma once
 
+int tool_explain(int argc, char **argv);
 int tool_split(int argc, char **argv);
 int tool_merge(int argc, char **argv);
 int tool_events(int argc, char **argv);

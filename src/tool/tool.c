@@ -16,6 +16,7 @@ typedef struct command {
 static const command commands[] = {
     {"serve", "serve a data folder", tool_serve},
     {"top", "watch the containers and ranges of a running server", tool_top},
+    {"explain", "what a query does, why, and what would help", tool_explain},
     {"split", "split a range by hand", tool_split},
     {"merge", "merge two neighbouring ranges by hand", tool_merge},
     {"events", "list splits and merges, and why", tool_events},

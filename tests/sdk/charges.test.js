@@ -1,7 +1,12 @@
 // Request charges: the figures seen on the hosted service, growth with size, and that time has no part in them.
 
-import { assert, suite, key } from "./harness.js";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assert, suite, key, eventually, Rest, Server } from "./harness.js";
 
+const queried = (rest, path, query, headers) =>
+  rest.post(`${path}/docs`, { query }, { headers: { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", ...headers } });
 const batched = { ...key("a"), "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True" };
 
 suite("charges", (t) => {
@@ -96,6 +101,146 @@ suite("charges", (t) => {
     for (const [status, answer] of failures) {
       assert.equal(answer.status, status);
       assert.ok(answer.charge >= 1, `${status}: ${answer.charge}`);
+    }
+  });
+
+  // ---- queries ----
+
+  const asked = async (path, text, headers = {}) => {
+    const answer = await queried(t.rest, path, text, headers);
+    assert.equal(answer.status, 200, answer.text);
+    return answer;
+  };
+  // Many small items of one partition: {id, pk, n, s}.
+  const filled = async (n, make = (i) => ({ id: `${i}`, pk: "a", n: i, s: "text" }), settings) => {
+    const path = await t.containerPath(settings);
+    for (let i = 0; i < n; i += 100) {
+      const some = Array.from({ length: Math.min(100, n - i) }, (_, j) => ({ operationType: "Create", resourceBody: make(i + j) }));
+      const answer = await t.rest.post(`${path}/docs`, some, { headers: batched });
+      assert.equal(answer.status, 200);
+    }
+    return path;
+  };
+  const all = { ...key("a"), "x-ms-max-item-count": "-1" };
+
+  t.it("of queries are the service's", async () => {
+    const path = await filled(2500);
+    assert.equal((await asked(path, "SELECT * FROM c WHERE c.n = -1", all)).charge, 2.25, "an empty page");
+    assert.equal((await asked(path, "SELECT * FROM c WHERE c.n = 7", all)).charge, 2.26, "one item");
+    const thousand = await asked(path, "SELECT c.id, c.n FROM c", { ...key("a"), "x-ms-max-item-count": "1000" });
+    assert.equal(thousand.json._count, 1000);
+    assert.equal(thousand.charge, 17.16);
+    const most = await asked(path, "SELECT c.id, c.n FROM c", all);
+    assert.equal(most.json._count, 2500);
+    assert.equal(most.charge, 34.72);
+    assert.equal((await asked(path, "SELECT TOP 1 c.id FROM c", all)).charge, 2.26);
+    assert.equal((await asked(path, "SELECT 1", all)).charge, 2.26, "a row and no item");
+  });
+
+  t.it("of queries are for what the index cannot decide", async () => {
+    const excluded = { indexingPolicy: { indexingMode: "consistent", automatic: true, includedPaths: [{ path: "/*" }], excludedPaths: [{ path: "/s/?" }] } };
+    const path = await filled(400, (i) => ({ id: `${i}`, pk: "a", n: i % 100, s: `t${i % 100}` }), excluded);
+    const charge = async (where) => (await asked(path, `SELECT c.id FROM c WHERE ${where}`, all)).charge;
+    const four = 2.25 + 4 * 0.01491, scan = 2.25 + 400 * 0.01491;
+    const near = (one, other, what) => assert.ok(Math.abs(one - other) < 0.011, `${what}: ${one}, not ${other}`);
+    near(await charge("c.n = 1"), four, "by index, or by reading the small partition: all the same");
+    near(await charge("c.s = 't1'"), scan, "a path that is not indexed");
+    near(await charge("UPPER(c.s) = 'T1'"), scan, "a function");
+    near(await charge("c.n = 1 AND c.s = 't1'"), four, "both");
+    near(await charge("c.n = 1 AND c.s = 't2'"), four, "found by the one, excluded by the other");
+    near(await charge("c.n != 1"), scan, "a negation");
+  });
+
+  t.it("of queries grow with what is loaded and what is returned", async () => {
+    const path = await filled(40, (i) => ({ id: `${i}`, pk: "a", big: "x".repeat(10_000) }));
+    const small = await filled(40);
+    const [whole, column, little] = [await asked(path, "SELECT * FROM c", all), await asked(path, "SELECT c.id FROM c", all), await asked(small, "SELECT * FROM c", all)];
+    assert.ok(column.charge > little.charge && whole.charge > column.charge, `${little.charge} ${column.charge} ${whole.charge}`);
+    const joined = await filled(4, (i) => ({ id: `${i}`, pk: "a", list: Array.from({ length: 100 }, (_, j) => j) }));
+    assert.equal((await asked(joined, "SELECT c.id FROM c", all)).charge, 2.31);
+    assert.equal((await asked(joined, "SELECT x FROM c JOIN x IN c.list", all)).charge, 4.29, "396 rows more");
+  });
+
+  t.it("of queries are twice as much when two replicas are read", async () => {
+    const server = await Server.start({ flags: ["--consistency", "Strong"] });
+    try {
+      const rest = new Rest({ server });
+      await rest.post("/dbs", { id: "d" });
+      await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"] } });
+      for (let i = 0; i < 100; i++) await rest.post("/dbs/d/colls/c/docs", item(`${i}`), { headers: key("a") });
+      const charge = async (level) => (await queried(rest, "/dbs/d/colls/c", "SELECT * FROM c", { ...key("a"), "x-ms-consistency-level": level })).charge;
+      assert.equal(await charge("Strong"), 7.48);
+      assert.equal(await charge("Session"), 3.74);
+      rest.close();
+    } finally {
+      await server.stop();
+    }
+  });
+
+  t.it("of queries are the same ten times, after a restart, and after a split", async () => {
+    const data = mkdtempSync(join(tmpdir(), "tesela-charges-"));
+    const queries = [
+      "SELECT * FROM c WHERE c.n = 3",
+      "SELECT * FROM c WHERE c.n = 3 AND c.even = true",
+      "SELECT * FROM c WHERE c.n = 3 AND UPPER(c.s) = 'TEXT'",
+      "SELECT * FROM c WHERE c.n > 90 OR c.n < 4",
+      "SELECT * FROM c WHERE UPPER(c.s) = 'NONE'",
+      "SELECT TOP 5 * FROM c ORDER BY c.n DESC",
+      "SELECT VALUE COUNT(1) FROM c WHERE c.even = true",
+      "SELECT DISTINCT VALUE c.n FROM c WHERE c.n < 10",
+    ];
+    let server = await Server.start({ data, flags: ["--merges", "off"] });
+    try {
+      let rest = new Rest({ server });
+      const path = "/dbs/d/colls/c";
+      await rest.post("/dbs", { id: "d" });
+      await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"], version: 2 } });
+      for (let i = 0; i < 900; i++) {
+        const answer = await rest.post(`${path}/docs`, { id: `${i}`, pk: `p${i}`, n: i % 100, even: i % 2 === 0, s: "text" }, { headers: key(`p${i}`) });
+        assert.equal(answer.status, 201);
+      }
+      const ranges = async () => (await rest.get(`${path}/pkranges`)).json.PartitionKeyRanges.map(({ id }) => id);
+      // Each range asked by itself, and what they cost together, without what each costs for being asked.
+      const costs = async () => {
+        const list = [];
+        const ids = await ranges();
+        for (const text of queries) {
+          let sum = 0;
+          for (const id of ids) {
+            const answer = await queried(rest, path, text, { "x-ms-documentdb-partitionkeyrangeid": id, "x-ms-max-item-count": "-1" });
+            assert.equal(answer.status, 200, answer.text);
+            sum += answer.charge - 2.25;
+          }
+          list.push(sum);
+        }
+        return list;
+      };
+      const first = await costs();
+      for (let i = 0; i < 9; i++) assert.deepEqual(await costs(), first);
+      rest.close();
+      await server.stop();
+      server = await Server.start({ data, flags: ["--merges", "off"] });
+      rest = new Rest({ server });
+      assert.deepEqual(await costs(), first, "after a restart");
+      const [only] = await ranges();
+      assert.equal((await rest.post("/_tesela/split", { database: "d", container: "c", range: only, parts: 2 }, { sign: false })).status, 200);
+      const close = (list, what) => {
+        for (const [i, one] of list.entries()) {
+          // Each range gives as many rows as TOP asks for, and all distinct values that it has.
+          const more = 0.011 + (queries[i].includes("TOP 5") ? 5 * 0.01491 : queries[i].includes("DISTINCT") ? 10 * 0.005 : 0);
+          assert.ok(one >= first[i] - 0.011 && one <= first[i] + more, `${what}: ${queries[i]}: ${one}, before ${first[i]}`);
+        }
+      };
+      close(await costs(), "right after a split");
+      const moving = async () => (await rest.get("/_tesela/ranges?database=d&container=c", { sign: false })).json.ranges.some((range) => range.moving);
+      await eventually("the split settles", async () => !(await moving()));
+      close(await costs(), "when a split has settled");
+      const together = await queried(rest, path, queries[0], { "x-ms-documentdb-query-enablecrosspartition": "True" });
+      assert.ok(Math.abs(together.charge - first[0] - 4.5) < 0.011, "of several ranges in one request: once for each");
+      rest.close();
+    } finally {
+      await server.stop();
+      rmSync(data, { recursive: true });
     }
   });
 });

@@ -113,6 +113,49 @@ static void calibration_points(void **state) {
     assert_ru(CHARGE_METADATA_WRITE, 1);
 }
 
+/* ---- queries ---- */
+
+static double page_of(size_t items, size_t bytes) {
+    return CHARGE_QUERY + charge_query_items(0, (double)items * charge_query_weight(bytes));
+}
+
+static void query_points(void **state) {
+    (void)state;
+    assert_ru(page_of(0, 0), 2.25);
+    assert_true(page_of(1, 100) >= 2.255 && page_of(1, 100) < 2.265); /* 2.26 */
+    assert_ru(page_of(1000, 100), 17.16);
+    assert_ru(page_of(2500, 100), 34.72);
+    assert_true(fabs(page_of(60951, 6563) - 4059.95) < 1);
+    double million = page_of(1000000, 1024);
+    assert_true(million > 10000 && million < 15000);
+}
+
+/* Item by item or all at once, it is the same. */
+static void items_of_a_query_add_up(void **state) {
+    (void)state;
+    double weight = 0, ru = 0;
+    for (size_t i = 0; i < 3000; i++) {
+        double one = charge_query_weight(i % 7 * 900);
+        ru += charge_query_items(weight, one);
+        weight += one;
+    }
+    assert_true(fabs(ru - charge_query_items(0, weight)) < 1e-6);
+}
+
+static void larger_items_and_rows_cost_a_query_more(void **state) {
+    (void)state;
+    assert_ru(charge_query_weight(0), 1);
+    assert_ru(charge_query_weight(1024), 1);
+    assert_true(charge_query_weight(1025) > 1);
+    assert_ru(charge_query_row_bytes(1024), 0);
+    assert_ru(charge_query_row_bytes(101 * 1024), 3);
+    for (size_t bytes = 1024; bytes < 2 << 20; bytes *= 2) {
+        assert_true(charge_query_weight(2 * bytes) > charge_query_weight(bytes));
+        assert_true(charge_query_row_bytes(2 * bytes) > charge_query_row_bytes(bytes));
+    }
+    assert_true(CHARGE_ENTRY * 10 < charge_query_items(0, 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_published_table),
@@ -121,6 +164,9 @@ int main(void) {
         cmocka_unit_test(more_bytes_never_cost_less),
         cmocka_unit_test(the_rules_in_words),
         cmocka_unit_test(calibration_points),
+        cmocka_unit_test(query_points),
+        cmocka_unit_test(items_of_a_query_add_up),
+        cmocka_unit_test(larger_items_and_rows_cost_a_query_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ typedef struct admin_request admin_request;
 typedef err (*admin_handler)(admin_request *q);
 
 /* Work of one kind waits for the one before. */
-typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_CHANGES, LANE_COUNT } admin_lane;
+typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_QUERIES, LANE_CHANGES, LANE_COUNT } admin_lane;
 
 typedef struct admin_endpoint {
     const char *path;
@@ -31,6 +31,7 @@ struct admin_request {
     admin *admin;
     http_request *http;
     const admin_endpoint *endpoint;
+    bool read_only; /* by its key */
     op op;
     err code;
     unsigned status;
@@ -109,6 +110,7 @@ err admin_ranges(admin_request *q);
 err admin_history(admin_request *q);
 err admin_hotkeys(admin_request *q);
 err admin_events(admin_request *q);
+err admin_explain(admin_request *q);
 err admin_split(admin_request *q);
 err admin_merge(admin_request *q);
 err admin_faults_list(admin_request *q);

@@ -5,7 +5,7 @@
 #include "api/admin/admin_int.h"
 #include "doc/json.h"
 
-enum { BODY_BYTES_MAX = 64 * 1024, BSON_BYTES_MAX = 256 * 1024, BODY_DEPTH = 4 };
+enum { BODY_BYTES_MAX = 64 * 1024, BSON_BYTES_MAX = 256 * 1024, BODY_DEPTH = 16 };
 
 /* ---- parameters of the query ---- */
 

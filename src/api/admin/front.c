@@ -18,6 +18,7 @@ static const admin_endpoint endpoints[] = {
     {PREFIX "history", VERB_GET, admin_history, LANE_REPORTS, JSON},
     {PREFIX "hotkeys", VERB_GET, admin_hotkeys, LANE_HOTKEYS, JSON},
     {PREFIX "events", VERB_GET, admin_events, LANE_REPORTS, JSON},
+    {PREFIX "explain", VERB_POST, admin_explain, LANE_QUERIES, JSON},
     {PREFIX "split", VERB_POST, admin_split, LANE_CHANGES, JSON},
     {PREFIX "merge", VERB_POST, admin_merge, LANE_CHANGES, JSON},
     {PREFIX "faults", VERB_GET, admin_faults_list, LANE_NONE, JSON},
@@ -221,10 +222,13 @@ static err authenticate(admin_request *q) {
     }
     TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer ")) ? check_bearer(q, slice_skip(authorization, 7), &key)
                                                       : check_signature(q, authorization, &key));
-    if (q->http->method != VERB_GET && sql_key_is_read_only(key)) {
-        return op_fail(&q->op, E_FORBIDDEN, "Changes are not permitted with a read-only key.");
-    }
+    q->read_only = sql_key_is_read_only(key);
     return OK;
+}
+
+static err check_change(admin_request *q) {
+    bool reads = q->http->method == VERB_GET || (q->endpoint && q->endpoint->lane == LANE_QUERIES);
+    return q->read_only && !reads ? op_fail(&q->op, E_FORBIDDEN, "Changes are not permitted with a read-only key.") : OK;
 }
 
 /* ---- requests ---- */
@@ -245,7 +249,9 @@ static err find_endpoint(admin_request *q) {
 
 static err prepare(admin_request *q) {
     TRY(authenticate(q));
-    TRY(find_endpoint(q));
+    err found = find_endpoint(q);
+    TRY(check_change(q));
+    TRY(found);
     return q->http->body_too_large ? E_TOO_LARGE : OK;
 }
 

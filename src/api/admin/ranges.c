@@ -37,7 +37,8 @@ err admin_overview(admin_request *q) {
     admin_add_decimal(out, "cpuSeconds", process.cpu_s, 2);
     admin_add(out, "faults", faults_list(a->faults, faults));
     admin_add(out, "faultsInjected", faults_hits(a->faults));
-    buf_add_lit(out, ",\"paths\":[\"/_tesela/ranges\",\"/_tesela/history\",\"/_tesela/hotkeys\",\"/_tesela/events\",\"/_tesela/split\","
+    buf_add_lit(out, ",\"paths\":[\"/_tesela/ranges\",\"/_tesela/history\",\"/_tesela/hotkeys\",\"/_tesela/events\",\"/_tesela/"
+                     "explain\",\"/_tesela/split\","
                      "\"/_tesela/merge\",\"/_tesela/faults\",\"/metrics\"]}\n");
     report_free(&all);
     return OK;

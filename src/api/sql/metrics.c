@@ -20,7 +20,7 @@ void sql_add_query_metrics(sql_request *q, const query_page *p, uint64_t compile
     buf_add_lit(out, "systemFunctionExecuteTimeInMs=0.00;userFunctionExecuteTimeInMs=0.00;");
     buf_addf(out, "retrievedDocumentCount=%lu;retrievedDocumentSize=%lu;outputDocumentCount=%lu;outputDocumentSize=%lu;",
              (unsigned long)m->read, (unsigned long)m->read_bytes, (unsigned long)m->rows, (unsigned long)m->rows_bytes);
-    double ratio = m->read && m->rows < m->read ? (double)m->rows / (double)m->read : 1;
+    double ratio = m->read && m->matched < m->read ? (double)m->matched / (double)m->read : 1;
     buf_addf(out, "writeOutputTimeInMs=%.2f;indexUtilizationRatio=%.2f\r\n", ms(m->write_us), ratio);
 }
 

@@ -54,6 +54,7 @@ static err read_all(sql_request *q, query_page *p, const item_key *keys, size_t 
             return code;
         }
         p->metrics.read += list[i].there;
+        p->metrics.matched += list[i].there;
         p->metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
     }
     return OK;

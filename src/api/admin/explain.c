@@ -1,0 +1,143 @@
+/* POST /_tesela/explain: runs one page of a query, and tells what it did instead of its rows (query/explain.h). */
+#include "query/explain.h"
+
+#include "api/admin/admin_int.h"
+#include "query/parameters.h"
+#include "query/ranges.h"
+
+enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000, PAGE_US = 5000000 };
+
+typedef struct asked {
+    slice text;
+    query_parameter *parameters;
+    size_t parameters_n;
+    bool key_given;
+    pkey key;
+    uint64_t rows;
+
+    query query;
+    item_key partition;
+    item_cursor cursor;
+    uint64_t compile_us;
+} asked;
+
+/* ---- what is asked ---- */
+
+/* "x", or ["x", 1] for hierarchical keys: as the header field has it. */
+static err read_key(admin_request *q, slice body, asked *a) {
+    bson_iter_t it;
+    buf text = buf_init(BUF_NO_LIMIT);
+    a->key_given = doc_find_key(body, SLICE_LIT("partitionKey"), &it);
+    if (!a->key_given) {
+        return OK;
+    }
+    query_value v = value_of_iter(&it);
+    bool list = v.type == TYPE_ARRAY;
+    buf_add(&text, "[", !list);
+    value_write(&text, &v);
+    buf_add(&text, "]", !list);
+    err code = pkey_parse(&q->op, arena_copy(q->op.arena, buf_view(&text)), &a->key);
+    buf_free(&text);
+    return code;
+}
+
+static err read_asked(admin_request *q, slice body, asked *a) {
+    bson_iter_t it;
+    if (!doc_find_key(body, SLICE_LIT("query"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
+        return op_fail(&q->op, E_BAD_REQUEST, "'query' must be given: a text.");
+    }
+    a->text = doc_text(&it);
+    a->rows = ROWS_DEFAULT;
+    TRY(admin_number(q, body, "maxItemCount", 1, ROWS_MAX, &a->rows));
+    TRY(query_parameters_read(&q->op, body, &a->parameters, &a->parameters_n));
+    return read_key(q, body, a);
+}
+
+/* ---- which part of the container ---- */
+
+/* A key that WHERE demands is as good as one that is given. */
+static void find_key(asked *a, const container *c, arena *arena) {
+    size_t n;
+    const query_range *list = a->key_given || c->key.n == 0 ? NULL : query_ranges(arena, &a->query, &c->key, &n);
+    if (list && n == 1 && list[0].point) {
+        a->key = list[0].key;
+        a->key_given = true;
+    }
+}
+
+static err aim(admin_request *q, const container *c, asked *a) {
+    a->cursor = (item_cursor){.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
+    find_key(a, c, q->op.arena);
+    if (!a->key_given) {
+        return OK;
+    }
+    if (a->key.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
+        epk_prefix_range(&c->key, &a->key, &a->cursor.stretches[0].min, &a->cursor.stretches[0].max);
+        return OK;
+    }
+    TRY(item_check_key(&q->op, c, &a->key, SLICE_EMPTY, &a->partition));
+    a->cursor.partition = &a->partition;
+    return OK;
+}
+
+/* ---- running it ---- */
+
+static void write_answer(admin_request *q, const asked *a, const query_page *page) {
+    buf key = buf_init(BUF_NO_LIMIT);
+    if (a->cursor.partition) {
+        pkey_write(&key, &a->key);
+    }
+    query_explained explained = {.page = page, .partition = buf_view(&key), .compile_us = a->compile_us, .charge_ru = q->op.charge_ru};
+    query_explain_json(&q->body, &explained);
+    buf_free(&key);
+}
+
+static err run_page(admin_request *q, container *c, asked *a) {
+    const items *items = account_items(q->admin->account);
+    buf rows = buf_init(BUF_NO_LIMIT);
+    query_trace trace = {0};
+    int64_t begun = clock_monotonic_us(items->clock);
+    query_page page = {.items = items,
+                       .op = &q->op,
+                       .container = c,
+                       .query = &a->query,
+                       .cursor = &a->cursor,
+                       .rows_max = a->rows,
+                       .bytes_max = LIMIT_RESPONSE_BYTES,
+                       .until_us = begun + PAGE_US,
+                       .timed = true,
+                       .notes_indexes = true,
+                       .trace = &trace,
+                       .out = &rows};
+    err code = query_run_page(&page);
+    if (code == OK) {
+        write_answer(q, a, &page);
+    }
+    buf_free(&rows);
+    return code;
+}
+
+static err explain(admin_request *q, container *c, asked *a) {
+    const clock_source *clock = account_items(q->admin->account)->clock;
+    query_schema schema = query_schema_of(c->settings);
+    int64_t begun = clock_monotonic_us(clock);
+    TRY(query_prepare(&q->op, q->op.arena, a->text, a->parameters, a->parameters_n, &schema, &a->query));
+    a->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
+    TRY(aim(q, c, a));
+    return run_page(q, c, a);
+}
+
+err admin_explain(admin_request *q) {
+    static const char *const names[] = {"database", "container", "query", "parameters", "partitionKey", "maxItemCount"};
+    slice body, database, name;
+    container *c;
+    asked *a = arena_new(q->op.arena, asked);
+    TRY(admin_body(q, names, sizeof names / sizeof *names, &body));
+    TRY(admin_text(q, body, "database", &database));
+    TRY(admin_text(q, body, "container", &name));
+    TRY(read_asked(q, body, a));
+    TRY(admin_container(q, database, name, &c));
+    err code = explain(q, c, a);
+    container_give(c);
+    return code;
+}

@@ -109,17 +109,40 @@ static void keep_once(index_list *l, size_t from) {
     l->n = n;
 }
 
-/* Words that come again are dropped whenever as many were added as may be kept. */
+/* Where words were last seen in the list, by hash: most that come again are known by it, and what is not is dropped by keep_once. */
+enum { SEEN = 8192 };
+
+typedef struct seen {
+    uint32_t at[SEEN]; /* and 1; 0: none */
+} seen;
+
+/* Whether the last term of the list is in it already; if so it is taken back. */
+static bool take_back(index_list *l, seen *words) {
+    slice last = index_list_term(l, l->n - 1);
+    uint32_t *at = &words->at[index_path_member(0, last) / 4 % SEEN]; /* its low bits are the same for all */
+    if (*at && slice_eq(index_list_term(l, *at - 1), last)) {
+        l->bytes.n -= last.n;
+        l->n--;
+        return true;
+    }
+    *at = (uint32_t)l->n;
+    return false;
+}
+
 static void list_text(index_list *l, const index_text *text, slice words) {
     search_words w = search_words_of(&l->scratch, text->language, words);
-    size_t from = l->n, full = from + 2 * INDEX_TERMS_MAX;
-    for (slice term; !l->large && search_next(&w, &term);) {
+    size_t from = l->n, full = from + 2 * INDEX_TERMS_MAX, read = 0;
+    seen known = {0};
+    for (slice term; !l->large && search_next(&w, &term); read++) {
         index__begin_term(l, text->id);
         index_spell_string(&l->bytes, term);
         index__end_term(l);
-        if (l->n == full) {
+        if (!take_back(l, &known) && l->n == full) {
             keep_once(l, from);
+            known = (seen){0}; /* they stand elsewhere now */
             l->large = l->n > INDEX_TERMS_MAX;
+        }
+        if (read % 1024 == 1023) {
             arena_reset(&l->scratch);
         }
     }

@@ -191,8 +191,7 @@ static void step_is_done(item_index_step *step) {
 }
 
 static err index_some(account *a, container *c, bool switches, bool *ended_out) {
-    waited_step w = {
-        .base = {.items = &a->items, .container = c, .cost_max = INDEX_COST, .switches = switches, .done = step_is_done}};
+    waited_step w = {.base = {.items = &a->items, .container = c, .cost_max = INDEX_COST, .switches = switches, .done = step_is_done}};
     sem_init(&w.done, 0, 0);
     item_index_step_submit(&w.base);
     while (sem_wait(&w.done) != 0) {

@@ -111,8 +111,7 @@ void item_index_change(commit_group *group, container *c, slice policy, index_ch
     container_space *space = c->space;
     container_index *index = space->index, *building = space->building;
     *change_out = (index_change){index, building, false};
-    container_index *wanted =
-        container_index_new(free_generation(index->generation, building ? building->generation : 0), policy, &c->key);
+    container_index *wanted = container_index_new(free_generation(index->generation, building ? building->generation : 0), policy, &c->key);
     if (index_policy_same(&(building ? building : index)->policy, &wanted->policy)) {
         container_index_give(wanted);
         return;

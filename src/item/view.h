@@ -20,11 +20,11 @@ struct item_view {
     uint64_t items_n;          /* that the range or partition has, about */
     bool local;                /* the partition has entries of its own: without them it is small, and better read whole */
     item_stretch stretch;
-    bool narrow;             /* the stretch is less than the range */
-    bool filtered;           /* entries may lead to items that are not meant: only the item itself can tell */
-    item_visit visit;        /* the feed's */
-    void *context;           /* its visitor's */
-    bool stopped;            /* the visitor ended the page */
+    bool narrow;      /* the stretch is less than the range */
+    bool filtered;    /* entries may lead to items that are not meant: only the item itself can tell */
+    item_visit visit; /* the feed's */
+    void *context;    /* its visitor's */
+    bool stopped;     /* the visitor ended the page */
 };
 
 /* ---- entries ---- */

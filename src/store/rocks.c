@@ -81,7 +81,7 @@ typedef struct rocks_scan {
     store_scan base;
     rocksdb_iterator_t *iterator;
     rocksdb_readoptions_t *read;
-    char *bounds; /* lower then upper: RocksDB keeps pointers to them */
+    char *bounds;                   /* lower then upper: RocksDB keeps pointers to them */
     bool backward, started, sought; /* sought: it stands on what the next step gives */
 } rocks_scan;
 
@@ -415,7 +415,7 @@ static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
     rocksdb_block_based_options_destroy(table);
 
     static const size_t memtable_bytes[STORE_FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES,
-                                                         MEMTABLE_TERMS_BYTES};
+                                                          MEMTABLE_TERMS_BYTES};
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
     rocksdb_options_set_max_write_buffer_number(o, 4);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);

@@ -55,8 +55,7 @@ static void check_again(arena *a, const query *q, slice text) {
         assert_int_equal(first.skipped, second.skipped);
         assert_int_equal(first.rows_of_item, second.rows_of_item);
         if (second.ordered && !second.cut) {
-            assert_true(first.ordered && first.number == second.number && first.row == second.row &&
-                        same_values(q, &first, &second));
+            assert_true(first.ordered && first.number == second.number && first.row == second.row && same_values(q, &first, &second));
         }
     }
     buf_free(&again);

@@ -434,6 +434,9 @@ err account__load(account *a) {
     TRY(load_all(a, 'D', load_database));
     TRY(load_all(a, 'C', load_container));
     TRY(load_counts_log(a));
+    for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
+        TRY(item_index_progress(&a->items, node->container));
+    }
     TRY(load_all(a, 'O', load_offer));
     TRY(load_all(a, 'E', account__load_event));
     for (database_node *d = a->databases_by_number; d; d = d->by_number.next) {

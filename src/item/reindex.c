@@ -69,11 +69,25 @@ err item_index_load(const items *s, container *c, slice policy) {
     if (read) {
         container_space_set_index(c->space, container_index_new(now.generation, now.policy, &c->key),
                                   now.building ? container_index_new(now.building, policy, &c->key) : NULL);
-        if (now.building) {
-            note_progress(c->space, c->tiles, now.built);
-        }
     }
     store_give(&value);
+    return read ? OK : E_STORE_CORRUPT;
+}
+
+err item_index_progress(const items *s, container *c) {
+    layout_key k;
+    store_value value;
+    state now;
+    if (!c->space->building) {
+        return OK;
+    }
+    layout_index_state(&k, c->space->container);
+    TRY(store_get(s->store, STORE_META, NULL, layout_view(&k), &value));
+    bool read = read_state(value.bytes, &now);
+    store_give(&value);
+    if (read) {
+        note_progress(c->space, c->space->newest, now.built);
+    }
     return read ? OK : E_STORE_CORRUPT;
 }
 

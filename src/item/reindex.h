@@ -9,6 +9,7 @@
 
 /* At start: sets the space's index as the store knows it. `settings` of the container are the newest. */
 MUST_CHECK err item_index_load(const items *s, container *c, slice policy);
+MUST_CHECK err item_index_progress(const items *s, container *c); /* once it is known how many items there are */
 
 /* ---- a change of settings: within a solo commit ---- */
 

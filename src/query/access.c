@@ -706,7 +706,7 @@ typedef struct value_walk {
     arena scratch;
     char value[INDEX_VALUE_BYTES_MAX];
     size_t value_n;
-    uint64_t times, all;
+    uint64_t times;
 } value_walk;
 
 static bool give_value(value_walk *w) {
@@ -725,7 +725,6 @@ static bool give_value(value_walk *w) {
 static err take_entry(value_walk *w, item_lookup *l, const item_entry *e, unsigned *same) {
     index_value v;
     finder *f = w->finder;
-    w->all++;
     f->access->entries++;
     if (w->times && slice_eq(e->value, slice_of(w->value, w->value_n))) {
         w->times++;
@@ -763,17 +762,37 @@ static err walk_values(value_walk *w, index_path path, const query_demand_span *
     return code != OK ? code : ended;
 }
 
-static err cover_path(finder *f) {
+/* Items of these shapes; if how many is not asked, one will do. */
+static err count_lacking(finder *f, const uint64_t *shapes, size_t n, size_t *lacking_out) {
+    size_t most = f->access->cover.multiplicity ? SIZE_MAX : 1;
+    *lacking_out = 0;
+    for (size_t i = 0; i < n && *lacking_out < most; i++) {
+        uint64_t next = htobe64(be64toh(shapes[i]) + 1);
+        query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&shapes[i], 8), .point = true};
+        span.to = next ? slice_of(&next, 8) : SLICE_EMPTY;
+        TRY(read_span(f, &span, 0, NULL, most, lacking_out));
+    }
+    f->access->entries += *lacking_out;
+    return OK;
+}
+
+/* *found_out false: items of unknown shapes may lack the path, or not. */
+static err cover_path(finder *f, bool *found_out) {
+    uint64_t shapes[SHAPES_WALKED_MAX];
+    size_t n = 0, lacking = 0;
     query_access *a = f->access;
     order_walk bounds = {.finder = f, .path = index_path_of(a->cover.path.steps, a->cover.path.n)};
     value_walk w = {.finder = f, .scratch = arena_init()};
-    err code = OK;
     bound_walk(&bounds, f->view->op->arena);
-    for (size_t i = 0; i < bounds.spans_n && code == OK && !f->view->stopped; i++) {
+    err code = bounds.undefined ? lacking_shapes(&bounds, shapes, &n) : OK;
+    *found_out = n < SHAPES_WALKED_MAX && (n == 0 || shapes[0] != 0);
+    for (size_t i = 0; i < bounds.spans_n && code == OK && *found_out && !f->view->stopped; i++) {
         code = walk_values(&w, bounds.path, &bounds.spans[i]);
     }
-    if (code == OK && bounds.undefined && !f->view->stopped) { /* the others lack it; if how many is not asked, one may be */
-        uint64_t lacking = f->view->items_n > w.all ? f->view->items_n - w.all : 0;
+    if (code == OK && *found_out && !f->view->stopped) {
+        code = count_lacking(f, shapes, n, &lacking);
+    }
+    if (code == OK && lacking) {
         give(f, slice_of(empty_document, sizeof empty_document), 0, lacking, false);
     }
     arena_free(&w.scratch);
@@ -832,8 +851,7 @@ static err covered_way(finder *f, bool *found_out) {
         TRY(find_large(f));
         bool path = a->cover.path_given && index_policy_covers(&v->index->policy, a->cover.path.steps, a->cover.path.n);
         if (f->large.n == 0 && path && (a->cover.multiplicity || s->distinct)) {
-            *found_out = true;
-            TRY(cover_path(f));
+            TRY(cover_path(f, found_out));
         } else if (f->large.n == 0 && a->cover.counts && f->demands.n && all_exact(f)) {
             TRY(cover_count(f, found_out));
         }

@@ -428,7 +428,7 @@ static void make_query(buf *out) {
         grouped = a_path();
         buf_addf(out, "SELECT %s AS g, COUNT(1) AS n FROM %s", grouped, sources[from]);
     } else if (kind == 2) {
-        buf_addf(out, "SELECT DISTINCT VALUE %s FROM %s", a_path(), sources[from]);
+        buf_addf(out, "SELECT DISTINCT %s%s FROM %s", roll(2) ? "VALUE " : "", a_path(), sources[from]);
     } else {
         buf_addf(out, "SELECT %s", roll(8) ? "" : roll(2) ? "TOP 7 " : "TOP 1 ");
         buf_addf(out, "%s FROM %s", element ? "VALUE [c.id, t]" : shown[roll(5)], sources[from]);

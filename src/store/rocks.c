@@ -2,6 +2,7 @@
  *
  * DIR/FORMAT   one line, "tesela data 3": marks the folder as ours, carries the format's version, and is locked by its one server
  * DIR/db/      RocksDB's files
+ * DIR/tail.sst  a table of index entries being written (rocks_terms.c); left by a crash it is removed
  *
  * Errors of the disk: before each batch the free space is looked at (free_space_ok), so that a full disk is met by refusing writes and not
  * by RocksDB failing in the middle of its log; when space comes back, so do writes. Another failure that RocksDB does meet is final for
@@ -22,11 +23,10 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "store/folder.h"
-#include "store/store.h"
+#include "store/rocks_int.h"
 #include "store/wal.h"
 
-static const char *const family_names[STORE_FAMILIES] = {"default", "items", "index", "terms"};
+static const char *const family_names[FAMILIES] = {"default", "items", "index", "terms", "runs"};
 
 enum {
     SPACE_CHECK_US = 50 * 1000,
@@ -34,60 +34,17 @@ enum {
     SPACE_RESERVE_BYTES = 256 * 1024 * 1024, /* or a tenth of a small disk */
     MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
-    MEMTABLE_TERMS_BYTES = 64 * 1024 * 1024,
+    MEMTABLE_TERMS_BYTES = 4 * 1024 * 1024, /* deleted ranges only */
+    MEMTABLE_RUNS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
     WAL_BYTES_MAX = 512 * 1024 * 1024,
     FILTER_BITS = 10,
     ITEM_BLOCK_BYTES = 16 * 1024,
 };
 
-typedef struct reclaim_job {
-    struct reclaim_job *next;
-    store_family family;
-    buf from, to;
-} reclaim_job;
-
-typedef struct rocks {
-    store base;
-    store_folder folder;
-    char *db_path;
-    rocksdb_t *db;
-    rocksdb_column_family_handle_t *families[STORE_FAMILIES];
-    rocksdb_options_t *db_options;
-    rocksdb_options_t *family_options[STORE_FAMILIES];
-    rocksdb_cache_t *cache;
-    rocksdb_readoptions_t *read_now;
-    rocksdb_writeoptions_t *write_options;
-    rocksdb_writebatch_t *scratch; /* the committer's */
-    bool read_only;
-    atomic_int failed; /* err of the write that RocksDB failed */
-
-    int64_t space_checked_us;
-    bool space_ok;
-
-    pthread_t reclaimer;
-    pthread_mutex_t reclaim_lock;
-    pthread_cond_t reclaim_wake;
-    reclaim_job *reclaim_jobs, **reclaim_last;
-    bool reclaimer_runs, stopping;
-} rocks;
-
-struct store_snapshot {
-    const rocksdb_snapshot_t *snapshot;
-    rocksdb_readoptions_t *read;
-};
-
-typedef struct rocks_scan {
-    store_scan base;
-    rocksdb_iterator_t *iterator;
-    rocksdb_readoptions_t *read;
-    char *bounds;                   /* lower then upper: RocksDB keeps pointers to them */
-    bool backward, started, sought; /* sought: it stands on what the next step gives */
-} rocks_scan;
-
 /* ---- errors ---- */
 
-static err classify(char *message, const char *doing) {
+err store__classify(char *message, const char *doing) {
     if (!message) {
         return OK;
     }
@@ -100,31 +57,42 @@ static err classify(char *message, const char *doing) {
 
 /* ---- reading ---- */
 
-static err rocks_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
-    rocks *r = (rocks *)s;
+typedef struct rocks_scan {
+    store_scan base;
+    rocksdb_iterator_t *iterator;
+    rocksdb_readoptions_t *read;
+    char *bounds;                   /* lower then upper: RocksDB keeps pointers to them */
+    bool backward, started, sought; /* sought: it stands on what the next step gives */
+} rocks_scan;
+
+err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
     char *message = NULL;
     *value_out = (store_value){0};
     rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, at ? at->read : r->read_now, r->families[family], key.p, key.n, &message);
     if (message) {
-        return classify(message, "read failed");
+        return store__classify(message, "read failed");
     }
     if (!pin) {
         return E_NOT_FOUND;
     }
     size_t n;
     const char *p = rocksdb_pinnableslice_value(pin, &n);
-    *value_out = (store_value){.bytes = slice_of(p, n), .pin = pin, .owner = s};
+    *value_out = (store_value){.bytes = slice_of(p, n), .pin = pin, .owner = &r->base};
     return OK;
+}
+
+static err rocks_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
+    rocks *r = (rocks *)s;
+    return family == STORE_TERMS ? store__terms_get(r, at, key, value_out) : store__plain_get(r, (int)family, at, key, value_out);
 }
 
 static void rocks_give(store_value *value) {
     rocksdb_pinnableslice_destroy(value->pin);
 }
 
-static store_scan *rocks_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
-    rocks *r = (rocks *)s;
+store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, slice from, slice to, bool backward) {
     rocks_scan *scan = mem_zero(sizeof *scan);
-    scan->base.owner = s;
+    scan->base.owner = &r->base;
     scan->backward = backward;
     scan->bounds = mem_alloc(from.n + to.n);
     memcpy(scan->bounds, from.p ? from.p : "", from.n);
@@ -139,6 +107,11 @@ static store_scan *rocks_scan_open(store *s, store_family family, const store_sn
     }
     scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
     return &scan->base;
+}
+
+static store_scan *rocks_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
+    rocks *r = (rocks *)s;
+    return family == STORE_TERMS ? store__terms_scan(r, at, from, to, backward) : store__plain_open(r, (int)family, at, from, to, backward);
 }
 
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
@@ -181,7 +154,7 @@ static err rocks_scan_close(store_scan *base) {
     rocks_scan *scan = (rocks_scan *)base;
     char *message = NULL;
     rocksdb_iter_get_error(scan->iterator, &message);
-    err code = classify(message, "scan failed");
+    err code = store__classify(message, "scan failed");
     rocksdb_iter_destroy(scan->iterator);
     rocksdb_readoptions_destroy(scan->read);
     free(scan->bounds);
@@ -190,17 +163,15 @@ static err rocks_scan_close(store_scan *base) {
 }
 
 static const store_snapshot *rocks_snapshot_take(store *s) {
-    rocks *r = (rocks *)s;
     store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
-    snapshot->snapshot = rocksdb_create_snapshot(r->db);
-    snapshot->read = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_snapshot(snapshot->read, snapshot->snapshot);
+    store__terms_snapshot((rocks *)s, snapshot);
     return snapshot;
 }
 
 static void rocks_snapshot_give(store *s, const store_snapshot *snapshot) {
     rocksdb_readoptions_destroy(snapshot->read);
     rocksdb_release_snapshot(((rocks *)s)->db, snapshot->snapshot);
+    store_version_give(snapshot->version);
     free((void *)(uintptr_t)snapshot);
 }
 
@@ -209,7 +180,8 @@ static uint64_t rocks_bytes(store *s, store_family family, slice from, slice to)
     uint64_t bytes = 0;
     char *message = NULL;
     rocksdb_approximate_sizes_cf(r->db, r->families[family], 1, &from.p, &from.n, &to.p, &to.n, &bytes, &message);
-    return classify(message, "size estimate failed") == OK ? bytes : 0;
+    bytes = store__classify(message, "size estimate failed") == OK ? bytes : 0;
+    return family == STORE_TERMS ? bytes + store__terms_bytes(r, from, to) : bytes;
 }
 
 /* ---- writing ---- */
@@ -222,8 +194,8 @@ static int64_t monotonic_us(void) {
 
 /* Bytes that are in the log and in memory, and need their place in tables before the log's can be given back. */
 static uint64_t unflushed_bytes(rocks *r) {
-    uint64_t sum = 0, bytes;
-    for (int f = 0; f < STORE_FAMILIES; f++) {
+    uint64_t sum = store_tail_held(r->tail), bytes;
+    for (int f = 0; f < FAMILIES; f++) {
         if (rocksdb_property_int_cf(r->db, r->families[f], "rocksdb.cur-size-all-mem-tables", &bytes) == 0) {
             sum += bytes;
         }
@@ -235,10 +207,10 @@ static uint64_t unflushed_bytes(rocks *r) {
 static void start_flush(rocks *r) {
     rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
     rocksdb_flushoptions_set_wait(options, 0);
-    for (int f = 0; f < STORE_FAMILIES; f++) {
+    for (int f = 0; f < FAMILIES; f++) {
         char *message = NULL;
         rocksdb_flush_cf(r->db, options, r->families[f], &message);
-        classify(message, "flush failed");
+        store__classify(message, "flush failed");
     }
     rocksdb_flushoptions_destroy(options);
 }
@@ -268,11 +240,15 @@ static bool free_space_ok(rocks *r) {
     return ok;
 }
 
+/* STORE_TERMS is the run's business. */
 static void fill_batch(rocks *r, const store_batch *batch) {
     rocksdb_writebatch_clear(r->scratch);
     for (size_t i = 0; i < batch->n; i++) {
         const store_change *c = &batch->changes[i];
         rocksdb_column_family_handle_t *family = r->families[c->family];
+        if (c->family == STORE_TERMS) {
+            continue;
+        }
         switch (c->kind) {
         case STORE_PUT:
             rocksdb_writebatch_put_cf(r->scratch, family, c->key.p, c->key.n, c->value.p, c->value.n);
@@ -287,6 +263,21 @@ static void fill_batch(rocks *r, const store_batch *batch) {
     }
 }
 
+/* The scratch batch, with the run in it if there is one, which then joins the tail. */
+static err write_scratch(rocks *r, store_run *run) {
+    char *message = NULL;
+    if (run) {
+        run->first = run->last = store_tail_begin(r->tail);
+        store__terms_log(r, run, r->scratch);
+    }
+    rocksdb_write(r->db, r->write_options, r->scratch, &message);
+    err code = store__classify(message, "write failed");
+    if (run) {
+        store_tail_end(r->tail, run, code == OK);
+    }
+    return code;
+}
+
 static err rocks_write(store *s, const store_batch *batch) {
     rocks *r = (rocks *)s;
     if (r->read_only || r->failed) {
@@ -295,10 +286,9 @@ static err rocks_write(store *s, const store_batch *batch) {
     if (!free_space_ok(r)) {
         return E_STORE_FULL;
     }
-    char *message = NULL;
+    TRY(store_tail_admit(r->tail));
     fill_batch(r, batch);
-    rocksdb_write(r->db, r->write_options, r->scratch, &message);
-    err code = classify(message, "write failed");
+    err code = write_scratch(r, store_run_of_batch(batch));
     if (code == OK) {
         return OK;
     }
@@ -316,15 +306,13 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
     char *message = NULL;
     /* Whole files are dropped first: that is where the space is. The file with the range's tombstone may be among them while older files
      * that only overlap the range stay, so the tombstone is written anew, into the memtable, before. */
-    rocksdb_writeoptions_t *unsynced = rocksdb_writeoptions_create();
-    rocksdb_delete_range_cf(r->db, unsynced, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
-    rocksdb_writeoptions_destroy(unsynced);
-    if (classify(message, "reclaim: deleting failed") != OK) {
+    rocksdb_delete_range_cf(r->db, r->write_unsynced, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
+    if (store__classify(message, "reclaim: deleting failed") != OK) {
         return;
     }
     message = NULL;
     rocksdb_delete_file_in_range_cf(r->db, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
-    if (classify(message, "reclaim: dropping files failed") != OK) {
+    if (store__classify(message, "reclaim: dropping files failed") != OK) {
         return;
     }
     rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();
@@ -394,7 +382,7 @@ static void stop_reclaimer(rocks *r) {
 
 /* ---- opening and closing ---- */
 
-static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
+static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, r->cache);
@@ -414,8 +402,8 @@ static rocksdb_options_t *make_family_options(rocks *r, store_family family) {
     rocksdb_options_set_block_based_table_factory(o, table);
     rocksdb_block_based_options_destroy(table);
 
-    static const size_t memtable_bytes[STORE_FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES,
-                                                          MEMTABLE_TERMS_BYTES};
+    static const size_t memtable_bytes[FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES, MEMTABLE_TERMS_BYTES,
+                                                    MEMTABLE_RUNS_BYTES};
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
     rocksdb_options_set_max_write_buffer_number(o, 4);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
@@ -452,18 +440,20 @@ static rocksdb_options_t *make_db_options(void) {
 static void make_options(rocks *r, const store_options *options) {
     r->cache = rocksdb_cache_create_lru(options->cache_bytes);
     r->db_options = make_db_options();
-    for (int f = 0; f < STORE_FAMILIES; f++) {
-        r->family_options[f] = make_family_options(r, (store_family)f);
+    for (int f = 0; f < FAMILIES; f++) {
+        r->family_options[f] = make_family_options(r, f);
     }
     r->read_now = rocksdb_readoptions_create();
     r->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(r->write_options, options->sync);
+    r->write_unsynced = rocksdb_writeoptions_create();
     r->scratch = rocksdb_writebatch_create();
 }
 
 static void rocks_destroy(rocks *r) {
     stop_reclaimer(r);
-    for (int f = 0; f < STORE_FAMILIES; f++) {
+    store__terms_close(r);
+    for (int f = 0; f < FAMILIES; f++) {
         if (r->families[f]) {
             rocksdb_column_family_handle_destroy(r->families[f]);
         }
@@ -471,13 +461,14 @@ static void rocks_destroy(rocks *r) {
     if (r->db) {
         rocksdb_close(r->db);
     }
-    for (int f = 0; f < STORE_FAMILIES; f++) {
+    for (int f = 0; f < FAMILIES; f++) {
         rocksdb_options_destroy(r->family_options[f]);
     }
     rocksdb_options_destroy(r->db_options);
     rocksdb_cache_destroy(r->cache);
     rocksdb_readoptions_destroy(r->read_now);
     rocksdb_writeoptions_destroy(r->write_options);
+    rocksdb_writeoptions_destroy(r->write_unsynced);
     rocksdb_writebatch_destroy(r->scratch);
     pthread_mutex_destroy(&r->reclaim_lock);
     pthread_cond_destroy(&r->reclaim_wake);
@@ -508,22 +499,21 @@ static const store_ops rocks_ops = {
 
 static err open_db(rocks *r, char *why, size_t why_n) {
     char *message = NULL;
-    const rocksdb_options_t *family_options[STORE_FAMILIES];
-    for (int f = 0; f < STORE_FAMILIES; f++) {
+    const rocksdb_options_t *family_options[FAMILIES];
+    for (int f = 0; f < FAMILIES; f++) {
         family_options[f] = r->family_options[f];
     }
     if (r->read_only) {
-        r->db = rocksdb_open_for_read_only_column_families(r->db_options, r->db_path, STORE_FAMILIES, family_names, family_options,
-                                                           r->families, 0, &message);
+        r->db = rocksdb_open_for_read_only_column_families(r->db_options, r->db_path, FAMILIES, family_names, family_options, r->families,
+                                                           0, &message);
     } else {
-        r->db =
-            rocksdb_open_column_families(r->db_options, r->db_path, STORE_FAMILIES, family_names, family_options, r->families, &message);
+        r->db = rocksdb_open_column_families(r->db_options, r->db_path, FAMILIES, family_names, family_options, r->families, &message);
     }
     if (message) {
         snprintf(why, why_n, "the data in %s cannot be opened: %s", r->folder.dir, message);
         r->db = NULL;
     }
-    return classify(message, "open failed");
+    return store__classify(message, "open failed");
 }
 
 err store_open_rocks(const store_options *options, store **store_out, char *why, size_t why_n) {
@@ -535,6 +525,8 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     r->folder = folder;
     r->read_only = folder.read_only;
     r->space_ok = true;
+    r->sync = options->sync;
+    r->tail_bytes = options->tail_bytes;
     r->reclaim_last = &r->reclaim_jobs;
     r->db_path = mem_alloc(strlen(options->dir) + 4);
     sprintf(r->db_path, "%s/db", options->dir);
@@ -543,6 +535,7 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     make_options(r, options);
     err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* unsynced batches may be torn anywhere */
     code = code != OK ? code : open_db(r, why, why_n);
+    code = code != OK ? code : store__terms_open(r, why, why_n);
     if (code != OK) {
         rocks_destroy(r);
         return code;

@@ -84,6 +84,9 @@ bool tool_options_read(const tool_option *options, size_t n, int argc, char **ar
 void tool_options_help(const tool_option *options, size_t n) {
     for (size_t i = 0; i < n; i++) {
         char flag[64];
+        if (!options[i].help) {
+            continue;
+        }
         snprintf(flag, sizeof flag, "--%s%s%s", options[i].name, options[i].value ? " " : "", options[i].value ? options[i].value : "");
         printf("  %-40s %s", flag, options[i].help);
         if (*options[i].text && !options[i].secret) {

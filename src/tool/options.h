@@ -8,7 +8,7 @@
 typedef struct tool_option {
     const char *name;  /* without dashes */
     const char *value; /* what the help calls its value: "DIR"; NULL: a switch */
-    const char *help;
+    const char *help;  /* NULL: not listed */
     const char **text; /* where the value goes, as given; preset to the default */
     bool secret;       /* wiped from the process listing once read */
 } tool_option;

@@ -24,7 +24,7 @@ static struct {
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *log_level, *help, *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *index_tail, *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -45,6 +45,7 @@ static struct {
     .threads = "0",
     .cache = "0",
     .max_connections = "10000",
+    .index_tail = "0",
     .log_level = "info",
 };
 
@@ -80,6 +81,7 @@ static const tool_option options[] = {
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
     {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
+    {"index-tail", "SIZE", NULL, &given.index_tail, false}, /* store_options.tail_bytes, for tests */
     {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
     {"help", NULL, "this text", &given.help, false},
     {"version", NULL, "the version", &given.version, false},
@@ -90,7 +92,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 typedef struct settings {
     int sql_port;
     account_rules rules;
-    uint64_t threads, cache, max_connections;
+    uint64_t threads, cache, max_connections, index_tail;
     bool sync;
     sql_consistency consistency;
     sql_key_ring *keys;
@@ -210,7 +212,7 @@ static bool read_rules(account_rules *r) {
 
 static bool read_limits(settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
-           tool_read_bytes("cache", given.cache, &s->cache) &&
+           tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
            tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
 }
 
@@ -261,7 +263,7 @@ static uint64_t default_cache_bytes(void) {
 /* Half of the cache is for items as they are read, half for the store's blocks. */
 static bool open_core(server *s, char *why) {
     uint64_t half = (s->settings.cache ? s->settings.cache : default_cache_bytes()) / 2;
-    store_options so = {.sync = s->settings.sync, .cache_bytes = half, .dir = given.data};
+    store_options so = {.sync = s->settings.sync, .cache_bytes = half, .dir = given.data, .tail_bytes = (size_t)s->settings.index_tail};
     if (store_open_rocks(&so, &s->store, why, WHY_BYTES) != OK) {
         return false;
     }

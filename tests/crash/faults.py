@@ -235,7 +235,7 @@ def newer_format(folder, _):
             with open(path, "wb") as file:
                 file.write(b"tesela data " + version + b"\n")
             before = tree(s.folder)
-            refused(s, f"format {version.decode()}", "format 2")
+            refused(s, f"format {version.decode()}", "reads format " + good.split()[-1].decode())
             unharmed(s, before)
         with open(path, "wb") as file:
             file.write(good)

@@ -15,6 +15,8 @@ KEY = base64.b64decode("C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.abspath(os.environ.get("TESELA_BIN") or os.path.join(HERE, "..", "..", "build", "tesela"))
 
+SETTINGS = {"TESELA_INDEX_TAIL": "32KB"}
+
 
 class Broken(Exception):
     """A check that did not hold: the test has found something."""
@@ -29,7 +31,7 @@ def check(condition, text):
 
 
 class Server:
-    """One process. It is ended by its pid, in any case by the end of the `with` block."""
+    """One process. It is ended by its pid, in any case by the end of the `with` block. Its index entries become tables early and often."""
 
     def __init__(self, folder, *flags, prefix=(), env=None, log=None):
         self.folder, self.flags, self.prefix, self.env = folder, flags, list(prefix), env
@@ -41,7 +43,7 @@ class Server:
         command = [*self.prefix, BINARY, "serve", "--data", self.folder, "--sql-port", "0", "--throttling", "off", *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **(self.env or {})}, start_new_session=True
+                command, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **SETTINGS, **(self.env or {})}, start_new_session=True
             )
         return self
 

@@ -37,15 +37,20 @@ static inline char *make_folder(void) {
     return path;
 }
 
-static inline store *open_rocks(const char *dir) {
+/* With a tail of so many bytes: a small one is settled all the time. 0: the usual. */
+static inline store *open_rocks_tail(const char *dir, size_t tail_bytes) {
     store *s;
     char why[512] = "";
-    store_options options = {.dir = dir, .cache_bytes = 8 << 20};
+    store_options options = {.dir = dir, .cache_bytes = 8 << 20, .tail_bytes = tail_bytes};
     err code = store_open_rocks(&options, &s, why, sizeof why);
     if (code != OK) {
         fail_msg("store does not open: %s", why);
     }
     return s;
+}
+
+static inline store *open_rocks(const char *dir) {
+    return open_rocks_tail(dir, 0);
 }
 
 /* ---- what a store holds ---- */

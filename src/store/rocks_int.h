@@ -1,0 +1,77 @@
+/* rocks_int.h — shared by rocks.c, the store on RocksDB, and rocks_terms.c, the part of it that holds STORE_TERMS. */
+#pragma once
+
+#include <pthread.h>
+#include <rocksdb/c.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "store/folder.h"
+#include "store/store.h"
+#include "store/tail.h"
+
+enum { FAMILY_RUNS = STORE_FAMILIES, FAMILIES }; /* the log of runs: nobody's outside */
+
+typedef struct reclaim_job {
+    struct reclaim_job *next;
+    store_family family;
+    buf from, to;
+} reclaim_job;
+
+typedef struct rocks {
+    store base;
+    store terms; /* owner of values and scans of STORE_TERMS that are not RocksDB's alone */
+    store_folder folder;
+    char *db_path;
+    rocksdb_t *db;
+    rocksdb_column_family_handle_t *families[FAMILIES];
+    rocksdb_options_t *db_options;
+    rocksdb_options_t *family_options[FAMILIES];
+    rocksdb_cache_t *cache;
+    rocksdb_readoptions_t *read_now;
+    rocksdb_writeoptions_t *write_options;
+    rocksdb_writeoptions_t *write_unsynced; /* for what may be lost, since it would be done again */
+    rocksdb_writebatch_t *scratch;          /* the committer's */
+    bool read_only, sync;
+    atomic_int failed; /* err of the write that RocksDB failed */
+    store_tail *tail;
+    size_t tail_bytes;
+
+    int64_t space_checked_us;
+    bool space_ok;
+
+    pthread_t reclaimer;
+    pthread_mutex_t reclaim_lock;
+    pthread_cond_t reclaim_wake;
+    reclaim_job *reclaim_jobs, **reclaim_last;
+    bool reclaimer_runs, stopping;
+} rocks;
+
+struct store_snapshot {
+    const rocksdb_snapshot_t *snapshot;
+    rocksdb_readoptions_t *read;
+    store_version *version; /* of the tail, of the same moment */
+};
+
+/* ---- rocks.c ---- */
+
+err store__classify(char *message, const char *doing); /* frees RocksDB's message, which is logged; NULL is OK */
+
+/* Reads RocksDB alone. */
+store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, slice from, slice to, bool backward);
+err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out);
+
+/* ---- rocks_terms.c ---- */
+
+err store__terms_open(rocks *r, char *why, size_t why_n); /* the runs that are in the log, when RocksDB is open */
+void store__terms_close(rocks *r);
+
+err store__terms_get(rocks *r, const store_snapshot *at, slice key, store_value *value_out);
+store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward);
+uint64_t store__terms_bytes(rocks *r, slice from, slice to); /* of what is not yet in a table */
+
+/* A snapshot of RocksDB and the version that belongs to it: both have the same batches. */
+void store__terms_snapshot(rocks *r, store_snapshot *snapshot);
+
+/* Adds the run, and its number, to the batch about to be written. */
+void store__terms_log(rocks *r, store_run *run, rocksdb_writebatch_t *batch);

@@ -1,0 +1,378 @@
+#include "store/tail.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+enum {
+    SMALL_SHARE = 32, /* runs of up to 1/32 of what is settled at once are merged by the writer: half a millisecond at most */
+    STALL_TIMES = 3,  /* and the writer waits at three times as much */
+    IDLE_MS = 1000,
+    RETRY_MS = 1000,
+};
+
+struct store_tail {
+    store_tail_options options;
+    pthread_mutex_t lock;    /* of all below, and of the runs' `busy` */
+    pthread_cond_t progress; /* a batch ended, runs were settled, settling failed */
+    pthread_cond_t work;
+    store_version *now;
+    uint64_t ended;
+    err failed; /* of the last settling */
+    bool stalled, stopping;
+    enum { NONE, WORKS, NAPS, SLEEPS } keeper_state; /* napping it wakes by itself */
+    pthread_t keeper;
+    atomic_uint_fast64_t begun, settling; /* numbers */
+    atomic_bool stops;
+};
+
+/* ---- versions ---- */
+
+static store_version *version_make(uint64_t number, size_t n) {
+    store_version *v = mem_zero(sizeof *v + n * sizeof *v->runs);
+    atomic_init(&v->refs, 1);
+    v->number = number;
+    return v;
+}
+
+static void version_add(store_version *v, store_run *run) {
+    v->runs[v->n++] = store_run_hold(run);
+    v->bytes += store_run_held(run);
+    v->ranged = run->ranges_n ? v->n : v->ranged;
+}
+
+store_version *store_version_hold(store_version *version) {
+    atomic_fetch_add_explicit(&version->refs, 1, memory_order_relaxed);
+    return version;
+}
+
+void store_version_give(store_version *version) {
+    if (atomic_fetch_sub_explicit(&version->refs, 1, memory_order_acq_rel) == 1) {
+        for (size_t i = 0; i < version->n; i++) {
+            store_run_give(version->runs[i]);
+        }
+        free(version);
+    }
+}
+
+store_version *store_tail_take(store_tail *tail) {
+    pthread_mutex_lock(&tail->lock);
+    store_version *version = store_version_hold(tail->now);
+    pthread_mutex_unlock(&tail->lock);
+    return version;
+}
+
+/* With the lock. In place of runs [from, to) there is `run`, or nothing if it is NULL. The old version is the caller's to give back,
+ * without the lock: it may be the last to know large runs. */
+static store_version *publish(store_tail *tail, uint64_t number, size_t from, size_t to, store_run *run) {
+    store_version *old = tail->now, *next = version_make(number, old->n - (to - from) + 1);
+    for (size_t i = 0; i < from; i++) {
+        version_add(next, old->runs[i]);
+    }
+    if (run) {
+        version_add(next, run);
+    }
+    for (size_t i = to; i < old->n; i++) {
+        version_add(next, old->runs[i]);
+    }
+    tail->now = next;
+    return old;
+}
+
+/* With the lock, which is left for the time of the merge. The runs are nobody else's to merge meanwhile. */
+static void merge_pair(store_tail *tail, size_t i) {
+    store_run *older = store_run_hold(tail->now->runs[i]), *newer = store_run_hold(tail->now->runs[i + 1]);
+    older->busy = newer->busy = true;
+    pthread_mutex_unlock(&tail->lock);
+    store_run *merged = store_run_merge(older, newer);
+    pthread_mutex_lock(&tail->lock);
+    for (i = 0; tail->now->runs[i] != older; i++) { /* the keeper may have taken older ones away, or merged them */
+    }
+    store_version *old = publish(tail, tail->now->number, i, i + 2, merged);
+    pthread_mutex_unlock(&tail->lock);
+    store_version_give(old);
+    store_run_give(older);
+    store_run_give(newer);
+    store_run_give(merged);
+    pthread_mutex_lock(&tail->lock);
+}
+
+static bool alike(const store_version *v, size_t i) {
+    return !v->runs[i]->busy && !v->runs[i + 1]->busy && v->runs[i]->bytes <= 2 * v->runs[i + 1]->bytes;
+}
+
+static bool is_small(const store_tail *tail, size_t i) {
+    return tail->now->runs[i]->bytes + tail->now->runs[i + 1]->bytes <= tail->options.bytes / SMALL_SHARE;
+}
+
+/* ---- the keeper ---- */
+
+/* The newest pair that is the keeper's to merge, or SIZE_MAX. */
+static size_t find_pair(const store_tail *tail) {
+    for (size_t i = tail->now->n; i-- > 1;) {
+        if (alike(tail->now, i - 1) && !is_small(tail, i - 1)) {
+            return i - 1;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* There is enough to settle, and the writer is not just merging the first of it. */
+static bool is_full(const store_tail *tail) {
+    return tail->options.settle && tail->now->n && tail->now->bytes >= tail->options.bytes && !tail->now->runs[0]->busy;
+}
+
+static void mark_busy(const store_version *v, bool busy) {
+    for (size_t i = 0; i < v->n; i++) {
+        v->runs[i]->busy = busy;
+    }
+}
+
+/* All runs there are now, but for those that the writer is just merging. */
+static store_version *make_job(store_tail *tail) {
+    store_version *job = version_make(0, tail->now->n);
+    for (size_t i = 0; i < tail->now->n && !tail->now->runs[i]->busy; i++) {
+        version_add(job, tail->now->runs[i]);
+        job->number = tail->now->runs[i]->last;
+    }
+    mark_busy(job, true);
+    atomic_store(&tail->settling, job->number);
+    return job;
+}
+
+/* With the lock, which is left meanwhile. */
+static void settle(store_tail *tail) {
+    store_version *job = make_job(tail);
+    pthread_mutex_unlock(&tail->lock);
+    err code = tail->options.settle(tail->options.context, job);
+    pthread_mutex_lock(&tail->lock);
+    if (code == OK) {
+        store_version *old = publish(tail, tail->now->number, 0, job->n, NULL);
+        pthread_mutex_unlock(&tail->lock);
+        store_version_give(old);
+        pthread_mutex_lock(&tail->lock);
+    }
+    mark_busy(job, false);
+    tail->failed = code;
+    pthread_cond_broadcast(&tail->progress);
+    pthread_mutex_unlock(&tail->lock);
+    store_version_give(job);
+    pthread_mutex_lock(&tail->lock);
+}
+
+/* With the lock. False: nobody woke us. */
+static bool sleep_ms(store_tail *tail, long ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms % 1000 * 1000000;
+    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return pthread_cond_timedwait(&tail->work, &tail->lock, &until) == 0;
+}
+
+static bool can_merge_last(const store_tail *tail) {
+    const store_version *v = tail->now;
+    return v->n >= 2 && !v->runs[v->n - 1]->busy && !v->runs[v->n - 2]->busy && !tail->stopping;
+}
+
+/* Nothing must be done: after a while without a write, all runs become one. */
+static void rest(store_tail *tail) {
+    uint64_t number = tail->now->number;
+    if (tail->now->n < 2) {
+        tail->keeper_state = SLEEPS;
+        pthread_cond_wait(&tail->work, &tail->lock);
+        tail->keeper_state = WORKS;
+        return;
+    }
+    tail->keeper_state = NAPS;
+    bool woken = sleep_ms(tail, IDLE_MS);
+    tail->keeper_state = WORKS;
+    while (!woken && number == tail->now->number && can_merge_last(tail)) {
+        merge_pair(tail, tail->now->n - 2);
+    }
+}
+
+static void *keep(void *context) {
+    store_tail *tail = context;
+    pthread_mutex_lock(&tail->lock);
+    while (!tail->stopping) {
+        size_t pair = find_pair(tail);
+        if (is_full(tail)) {
+            settle(tail);
+            if (tail->failed != OK && !tail->stopping) {
+                sleep_ms(tail, RETRY_MS);
+            }
+        } else if (pair != SIZE_MAX) {
+            merge_pair(tail, pair);
+        } else {
+            rest(tail);
+        }
+    }
+    pthread_mutex_unlock(&tail->lock);
+    return NULL;
+}
+
+/* With the lock. */
+static void wake_keeper(store_tail *tail) {
+    bool work = is_full(tail) || find_pair(tail) != SIZE_MAX;
+    if (tail->keeper_state == NONE && (work || tail->now->n >= 2)) {
+        bool runs = pthread_create(&tail->keeper, NULL, keep, tail) == 0;
+        tail->keeper_state = runs ? WORKS : NONE;
+        if (runs) {
+            pthread_setname_np(tail->keeper, "index-tail");
+        }
+    } else if ((tail->keeper_state == NAPS && work) || (tail->keeper_state == SLEEPS && (work || tail->now->n >= 2))) {
+        pthread_cond_signal(&tail->work);
+    }
+}
+
+/* ---- the writer ---- */
+
+err store_tail_admit(store_tail *tail) {
+    pthread_mutex_lock(&tail->lock);
+    while (tail->now->bytes > STALL_TIMES * tail->options.bytes && tail->failed == OK) {
+        if (!tail->stalled) {
+            log_warn("store", "writes wait for the index: its entries come faster than they can be written to tables", "tail_bytes=%zu",
+                     tail->now->bytes);
+        }
+        tail->stalled = true;
+        pthread_cond_wait(&tail->progress, &tail->lock);
+    }
+    err code = tail->now->bytes > STALL_TIMES * tail->options.bytes ? tail->failed : OK;
+    pthread_mutex_unlock(&tail->lock);
+    return code;
+}
+
+uint64_t store_tail_begin(store_tail *tail) {
+    return atomic_fetch_add(&tail->begun, 1) + 1;
+}
+
+/* With the lock: what the writer merges itself. */
+static void merge_small(store_tail *tail) {
+    for (size_t n = tail->now->n; n >= 2 && alike(tail->now, n - 2) && is_small(tail, n - 2); n = tail->now->n) {
+        merge_pair(tail, n - 2);
+    }
+}
+
+static void append(store_tail *tail, uint64_t number, store_run *run) {
+    pthread_mutex_lock(&tail->lock);
+    store_version *old = publish(tail, number, tail->now->n, tail->now->n, run);
+    tail->ended = number;
+    pthread_cond_broadcast(&tail->progress);
+    merge_small(tail);
+    wake_keeper(tail);
+    pthread_mutex_unlock(&tail->lock);
+    store_version_give(old);
+    store_run_give(run);
+}
+
+void store_tail_end(store_tail *tail, store_run *run, bool written) {
+    if (written) {
+        append(tail, run->last, run);
+        return;
+    }
+    pthread_mutex_lock(&tail->lock);
+    tail->ended = run->last;
+    pthread_cond_broadcast(&tail->progress);
+    pthread_mutex_unlock(&tail->lock);
+    store_run_give(run);
+}
+
+void store_tail_load(store_tail *tail, store_run *run) {
+    append(tail, tail->options.number, run);
+}
+
+/* ---- readers ---- */
+
+bool store_tail_writing(store_tail *tail, const store_version *version) {
+    return atomic_load(&tail->begun) != version->number;
+}
+
+bool store_tail_await(store_tail *tail, uint64_t number) {
+    pthread_mutex_lock(&tail->lock);
+    while (tail->ended < number) {
+        pthread_cond_wait(&tail->progress, &tail->lock);
+    }
+    bool there = tail->now->number >= number;
+    pthread_mutex_unlock(&tail->lock);
+    return there;
+}
+
+bool store_tail_overtaken(store_tail *tail, const store_version *version) {
+    return atomic_load(&tail->settling) > version->number;
+}
+
+bool store_tail_stops(store_tail *tail) {
+    return atomic_load_explicit(&tail->stops, memory_order_relaxed);
+}
+
+size_t store_tail_held(store_tail *tail) {
+    pthread_mutex_lock(&tail->lock);
+    size_t bytes = tail->now->bytes;
+    pthread_mutex_unlock(&tail->lock);
+    return bytes;
+}
+
+store_found store_version_get(const store_version *version, slice key, slice *value_out, store_run **run_out) {
+    for (size_t i = version->n; i-- > 0;) {
+        store_run *run = version->runs[i];
+        size_t at = store_run_find(run, key);
+        store_run_change change = at < run->n ? store_run_get(run, at) : (store_run_change){0};
+        if (at < run->n && slice_eq(change.key, key)) {
+            *value_out = change.value;
+            *run_out = change.gone ? NULL : store_run_hold(run);
+            return change.gone ? STORE_GONE : STORE_FOUND;
+        }
+        if (store_run_covers(run, key)) {
+            return STORE_GONE;
+        }
+    }
+    return STORE_UNKNOWN;
+}
+
+const store_range *store_version_covers(const store_version *version, slice key) {
+    for (size_t i = 0; i < version->ranged; i++) {
+        const store_range *range = store_run_covers(version->runs[i], key);
+        if (range) {
+            return range;
+        }
+    }
+    return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+store_tail *store_tail_open(const store_tail_options *options) {
+    store_tail *tail = mem_zero(sizeof *tail);
+    pthread_condattr_t monotonic;
+    tail->options = *options;
+    tail->now = version_make(options->number, 0);
+    tail->ended = options->number;
+    atomic_init(&tail->begun, options->number);
+    pthread_mutex_init(&tail->lock, NULL);
+    pthread_cond_init(&tail->progress, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&tail->work, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return tail;
+}
+
+void store_tail_close(store_tail *tail) {
+    pthread_mutex_lock(&tail->lock);
+    tail->stopping = true;
+    atomic_store(&tail->stops, true);
+    bool keeps = tail->keeper_state != NONE;
+    pthread_cond_signal(&tail->work);
+    pthread_mutex_unlock(&tail->lock);
+    if (keeps) {
+        pthread_join(tail->keeper, NULL);
+    }
+    store_version_give(tail->now);
+    pthread_mutex_destroy(&tail->lock);
+    pthread_cond_destroy(&tail->progress);
+    pthread_cond_destroy(&tail->work);
+    free(tail);
+}

@@ -443,6 +443,7 @@ describe("admin keys", () => {
     for (const options of [bearer(reader), signedBy(reader, "POST")]) {
       wrong(await rest.post("/_tesela/faults", fault, options), 403, /read-only/);
       wrong(await rest.post("/_tesela/split", {}, options), 403);
+      wrong(await rest.post("/_tesela/explain", {}, options), 400);
     }
     wrong(await rest.delete("/_tesela/faults", bearer(reader)), 403);
     for (const options of [bearer(primary), signedBy(primary, "POST")]) assert.equal((await rest.post("/_tesela/faults", fault, options)).status, 201);

@@ -12,8 +12,9 @@
 
 enum {
     STEPS = 20000,
-    QUICK_STEPS = 256, /* entries of a small partition, of which */
-    QUICK_ITEMS = 128, /* … so many are looked at */
+    QUICK_STEPS = 256,    /* entries of a small partition, of which */
+    QUICK_ITEMS = 128,    /* … so many are looked at, with */
+    QUICK_BUDGET = 50000, /* … so many steps of evaluation in all: half a millisecond */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000,
     ORDERED_MAX = 200000,
@@ -95,11 +96,18 @@ static bool may_keep(exec *x) {
     return query_may_keep(&x->runner, x->keep.held + x->ordered.held);
 }
 
+/* Each item has its own; a quick page has one budget for all. */
+static void renew_steps(exec *x) {
+    if (!x->page->quick) {
+        x->runner.steps = QUERY_ITEM_STEPS;
+    }
+}
+
 /* False: no more, and this one was not looked at. The clock is asked now and then, and after an item that took long. */
 static bool may_go_on(exec *x) {
     bool asks = ++x->items % ITEMS_BETWEEN_CLOCKS == 0 || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
     x->late = asks && time_is_up(x->page);
-    x->runner.steps = QUERY_ITEM_STEPS;
+    renew_steps(x);
     if (x->page->quick && x->items > QUICK_ITEMS) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
@@ -321,7 +329,6 @@ static err read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
                                .on_value = visit_value,
                                .before_load = p->timed ? before_load : NULL,
                                .context = x};
-    x->runner.steps = QUERY_ITEM_STEPS;
     cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_items;
     cursor->unpriced = true;
     cursor->trial = p->quick;
@@ -880,7 +887,7 @@ err query_run_page(query_page *p) {
     x.settled_ru = p->op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
-    x.runner.steps = QUERY_ITEM_STEPS;
+    x.runner.steps = p->quick ? QUICK_BUDGET : QUERY_ITEM_STEPS;
     query_cost_begin(&x.cost, &x.runner, p->container, p->cursor->partition != NULL);
     err code = x.select->sources_n == 0  ? run_without_items(&x)
                : p->query->aggregates    ? run_groups(&x)

@@ -306,12 +306,86 @@ static void a_scan_breaks_and_says_so(void **state) {
     store_close(s);
 }
 
+/* ---- seeking ---- */
+
+enum { SEEK_KEYS_MAX = 600 };
+
+/* What a scan of [from, to) can come to, in order, copied to the arena. */
+static size_t list_keys(store *s, store_family family, slice from, slice to, arena *a, slice *keys) {
+    slice key, value;
+    size_t n = 0;
+    store_scan *scan = store_scan_open(s, family, NULL, from, to, false);
+    while (store_scan_next(scan, &key, &value) && n < SEEK_KEYS_MAX) {
+        keys[n++] = arena_copy(a, key);
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    return n;
+}
+
+/* Where the first step after a seek leads: the position of a key, or n (none). */
+static size_t sought(const slice *keys, size_t n, slice key, bool backward) {
+    size_t at = 0;
+    while (at < n && slice_cmp(keys[at], key) < 0) {
+        at++;
+    }
+    return !backward ? at : at > 0 ? at - 1 : n;
+}
+
+static void seek_in(store *s, random_source *r) {
+    char from_bytes[8], to_bytes[8], key_bytes[8];
+    slice keys[SEEK_KEYS_MAX], found, value;
+    arena a = arena_init();
+    store_family family = (store_family)random_below(r, STORE_FAMILIES);
+    slice from = random_below(r, 3) ? random_key(r, from_bytes) : SLICE_EMPTY,
+          to = random_below(r, 3) ? random_key(r, to_bytes) : SLICE_EMPTY;
+    size_t n = list_keys(s, family, from, to, &a, keys);
+    store_scan *scan = store_scan_open(s, family, NULL, from, to, random_below(r, 2));
+    for (int i = 0; i < 20; i++) {
+        bool backward = random_below(r, 2);
+        slice key = n && random_below(r, 3) == 0 ? keys[random_below(r, n)] : random_key(r, key_bytes); /* also outside of the bounds */
+        store_scan_seek(scan, key, backward);
+        size_t at = sought(keys, n, key, backward);
+        for (uint64_t steps = random_below(r, 6); steps > 0; steps--) {
+            bool there = store_scan_next(scan, &found, &value);
+            assert_int_equal(there, at < n);
+            if (!there) { /* and no more after that */
+                break;
+            }
+            assert_true(slice_eq(found, keys[at]));
+            at = !backward ? at + 1 : at > 0 ? at - 1 : n;
+        }
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    arena_free(&a);
+}
+
+static void seeking_in_all_kinds(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    store_fault_plan plan = {.code = E_STORE_IO};
+    pair_open(&p, 77);
+    store *kinds[] = {p.memory, p.rocks, store_open_fault(store_open_memory(), &plan)};
+    store_batch_init(&b);
+    for (int round = 0; round < 60; round++) {
+        write_both(&p, &b);
+        assert_int_equal(store_write(kinds[2], &b), OK);
+        for (int i = 0; i < 12; i++) {
+            seek_in(kinds[i % 3], &p.random);
+        }
+    }
+    store_batch_free(&b);
+    store_close(kinds[2]);
+    pair_close(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_and_rocksdb_agree),         cmocka_unit_test(snapshots_stand_still),
-        cmocka_unit_test(a_scan_does_not_see_later_writes), cmocka_unit_test(values_are_pinned),
-        cmocka_unit_test(reclaiming_keeps_the_neighbours),  cmocka_unit_test(the_nth_call_fails),
-        cmocka_unit_test(sticky_and_torn_failures),         cmocka_unit_test(a_scan_breaks_and_says_so),
+        cmocka_unit_test(seeking_in_all_kinds),      cmocka_unit_test(memory_and_rocksdb_agree),
+        cmocka_unit_test(snapshots_stand_still),     cmocka_unit_test(a_scan_does_not_see_later_writes),
+        cmocka_unit_test(values_are_pinned),         cmocka_unit_test(reclaiming_keeps_the_neighbours),
+        cmocka_unit_test(the_nth_call_fails),        cmocka_unit_test(sticky_and_torn_failures),
+        cmocka_unit_test(a_scan_breaks_and_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ enum {
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000,
     ORDERED_MAX = 200000,
+    KEPT_BODY_BYTES = 16 * 1024,
     ORDER_GARBAGE_BYTES = 16 * 1024 * 1024
 };
 
@@ -28,6 +29,8 @@ typedef struct ordered_row {
     query_value *values;
     item_place place;
     uint64_t row; /* of its item */
+    slice body;   /* of a small item that came in order and so will be shown; empty: to be loaded again */
+    item_head head;
 } ordered_row;
 
 struct exec {
@@ -614,6 +617,10 @@ static void hold_row(exec *x, const query_value *values) {
     }
     row.values = arena_array(&x->keep, query_value, x->select->order_n);
     keep_values(x, values, row.values);
+    if (x->access.in_order && x->found->body.n <= KEPT_BODY_BYTES) {
+        row.body = arena_copy(&x->keep, x->found->body);
+        row.head = x->found->head;
+    }
     x->rows[x->rows_n++] = row;
     sift_up(x, x->rows_n - 1);
 }
@@ -677,8 +684,8 @@ static bool show_row(void *context) {
 }
 
 static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
-    item_found found;
-    err code = item_again(x->page->items, x->page->container, row->place, &found);
+    item_found found = {.head = row->head, .body = row->body, .place = row->place};
+    err code = row->body.n ? OK : item_again(x->page->items, x->page->container, row->place, &found);
     *go_on_out = true;
     if (code == E_NOT_FOUND) { /* deleted meanwhile */
         return OK;

@@ -140,7 +140,9 @@ static void enter_part(exec *x, uint32_t range_id) {
     if (t->n == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 8;
         query_part *more = arena_array(x->page->op->arena, query_part, t->cap);
-        memcpy(more, t->parts, t->n * sizeof *more);
+        for (size_t i = 0; i < t->n; i++) {
+            more[i] = t->parts[i];
+        }
         t->parts = more;
     }
     x->part = &t->parts[t->n++];
@@ -297,7 +299,7 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->demands = a->others;
     part->demands_n = a->others_n;
     part->intersected = a->intersected;
-    part->backward = a->backward;
+    part->backward = a->composite && a->backward; /* of one path, the order itself says so */
     part->too_many = a->too_many;
     part->small = v->partition && !v->local;
     part->entries += entries;

@@ -238,7 +238,6 @@ static void words_of_an_order_and_a_partition(void **state) {
     query_part part = {.asked = true,
                        .items = 600,
                        .way = WAY_IN_ORDER,
-                       .backward = true,
                        .order = query_note_order(&t.arena, &t.query, NULL),
                        .entries = 11,
                        .done = {.loaded = 11, .matched = 11}};
@@ -250,7 +249,7 @@ static void words_of_an_order_and_a_partition(void **state) {
     t.page.index_notes_n = 0;
     t.explained.partition = SLICE_LIT("[\"x\"]");
     assert_words(&t, "10 rows for 2.50 RU in 0.25 ms; there is more, on another page\n"
-                     "partition [\"x\"] (600 items): the index /n DESC is walked backward until the page is full; 11 entries of the index "
+                     "partition [\"x\"] (600 items): the index /n DESC is walked until the page is full; 11 entries of the index "
                      "looked at, 11 items loaded, 11 match.\n"
                      "conditions:\n"
                      "  c.pk = \"x\": it names the partition\n");

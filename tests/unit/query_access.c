@@ -446,7 +446,7 @@ static void make_query(buf *out) {
     } else if (kind > 2 && roll(2)) {
         add_order(out);
     }
-    if (kind > 2 && roll(8) == 0 && !strstr(out->p, "TOP ")) {
+    if (kind > 2 && roll(8) == 0 && !memmem(out->p, out->n, "TOP ", 4)) {
         buf_addf(out, " OFFSET %d LIMIT %d", (int)roll(6), 1 + (int)roll(20));
     }
     buf_add_byte(out, 0);

@@ -293,8 +293,8 @@ static bool is_named(const query_expr *e, const char *name) {
 /* f(path, text[, ignoring case]): with letters as they are. */
 static bool text_test(reader *r, const query_select *s, const query_expr *e, query_path *p, query_value *text) {
     query_value ignore_case = value_bool(false);
-    return indexed_path(r, s, e->items[0], p) && constant(r, e->items[1], text) && text->type == TYPE_STRING &&
-           (e->items_n <= 2 || constant(r, e->items[2], &ignore_case)) && ignore_case.type == TYPE_BOOL && !ignore_case.truth;
+    return indexed_path(r, s, e->items[0], p) && query__demand_constant(r, e->items[1], text) && text->type == TYPE_STRING &&
+           (e->items_n <= 2 || query__demand_constant(r, e->items[2], &ignore_case)) && ignore_case.type == TYPE_BOOL && !ignore_case.truth;
 }
 
 static bool read_starts_with(reader *r, const query_select *s, const query_expr *e, query_demand *c) {

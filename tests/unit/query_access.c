@@ -418,6 +418,7 @@ static void make_query(buf *out) {
     static const char *const elements[] = {NULL, "t", "k.v", "k.w"};
     uint64_t kind = roll(12), from = roll(4) ? 0 : roll(4);
     const char *element = elements[from], *grouped = NULL;
+    bool top = false;
     out->n = 0;
     if (kind == 0) {
         static const char *const sums_of[] = {"COUNT(1)", "COUNT(1)", "COUNT(%s)", "MIN(%s)", "MAX(%s)", "SUM(%s)", "AVG(%s)"};
@@ -430,7 +431,8 @@ static void make_query(buf *out) {
     } else if (kind == 2) {
         buf_addf(out, "SELECT DISTINCT %s%s FROM %s", roll(2) ? "VALUE " : "", a_path(), sources[from]);
     } else {
-        buf_addf(out, "SELECT %s", roll(8) ? "" : roll(2) ? "TOP 7 " : "TOP 1 ");
+        top = roll(8) == 0;
+        buf_addf(out, "SELECT %s", !top ? "" : roll(2) ? "TOP 7 " : "TOP 1 ");
         buf_addf(out, "%s FROM %s", element ? "VALUE [c.id, t]" : shown[roll(5)], sources[from]);
         if (element) { /* whatever the elements are called */
             const char *t = strstr(sources[from], " k ") ? "k" : "t";

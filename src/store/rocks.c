@@ -409,7 +409,7 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_target_file_size_base(o, 64 << 20);
     rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
-    rocksdb_options_set_compression(o, family == STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
+    rocksdb_options_set_compression(o, family >= STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
     rocksdb_options_set_bottommost_compression(o, rocksdb_lz4_compression);
     rocksdb_options_set_memtable_whole_key_filtering(o, family != STORE_TERMS);
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META || family == STORE_TERMS ? 0 : 0.02);

@@ -405,7 +405,7 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     static const size_t memtable_bytes[FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES, MEMTABLE_TERMS_BYTES,
                                                     MEMTABLE_RUNS_BYTES};
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
-    rocksdb_options_set_max_write_buffer_number(o, 4);
+    rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most of a run's log is dead when it is full */
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_target_file_size_base(o, 64 << 20);
     rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);

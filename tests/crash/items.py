@@ -267,6 +267,7 @@ def verify(client, container, rng):
         check(count == len(found), f"{container.name}: documentsCount is {count}, there are {len(found)} items")
         verify_points(client, container, rng)
         verify_partition(client, container, rng)
+        verify_index(client, container)
     if container.unique_values:
         verify_unique(client, container)
 
@@ -288,6 +289,19 @@ def verify_partition(client, container, rng):
     documents = client.items(container.link, rng.choice([2, 1000]), x_ms_documentdb_partitionkey=partition)
     expected = sorted((number_of(stored.rid), key[1]) for key, stored in live.items() if key[0] == partition)
     check([(number_of(d["_rid"]), d["id"]) for d in documents] == expected, f"{container.name}: the feed of partition {partition} differs")
+
+
+def verify_index(client, container):
+    """What queries find by the index is what is there, and what they count by it alone is as much."""
+    live = container.live()
+    for part in client.ranges(container.link):
+        for by in {stored.body["by"] for stored in live.values()}:
+            expected = sorted((s.body["id"], s.body["n"]) for k, s in live.items() if s.body["by"] == by and container.ranges[k[0]] == part["id"])
+            rows = client.query(container.link, part["id"], 'SELECT c.id, c.n FROM c WHERE c["by"] = @by', by=by)
+            check(sorted((r["id"], r["n"]) for r in rows) == expected, f"{container.name}: the index finds other items of worker {by}")
+            count = sum(r if isinstance(r, int) else r["item"] for r in client.query(container.link, part["id"],
+                        'SELECT VALUE COUNT(1) FROM c WHERE c["by"] = @by', by=by))
+            check(count == len(expected), f"{container.name}: the index counts {count} items of worker {by}, there are {len(expected)}")
 
 
 def verify_unique(client, container):

@@ -228,6 +228,19 @@ class Client:
     def items(self, link, page=1000, **fields):
         return self.feed(f"/{link}/docs", "docs", link, "Documents", page, **fields)
 
+    def query(self, link, range_id, text, **parameters):
+        """All rows of one range."""
+        found, continuation = [], {}
+        body = {"query": text, "parameters": [{"name": "@" + name, "value": value} for name, value in parameters.items()]}
+        fields = {"content_type": "application/query+json", "x_ms_documentdb_isquery": "True", "x_ms_documentdb_partitionkeyrangeid": range_id}
+        while True:
+            answer = self.ask("POST", f"/{link}/docs", "docs", link, body, x_ms_documentdb_query_enablecrosspartition="True", **fields, **continuation)
+            check(answer.status == 200, f"{text}: {answer.error()}")
+            found += answer.json()["Documents"]
+            if "x-ms-continuation" not in answer.fields:
+                return found
+            continuation = {"x_ms_continuation": answer.fields["x-ms-continuation"]}
+
     # -- databases and containers --
 
     def create_database(self, name, **fields):

@@ -64,6 +64,8 @@ struct exec {
     query_rank *rank;
     ordered_row *rows; /* a heap: the last in order is on top */
     size_t rows_n, rows_cap, rows_wanted;
+    query_value *stopped_values; /* of the item that an ordered walk stopped before, for want of time */
+    uint64_t stopped_number;
     bool by_count;  /* DISTINCT in another order: rows of earlier pages come again, so many, */
     bool recalling; /* … and are not given, but remembered */
     query_distinct distinct;
@@ -158,12 +160,30 @@ static void count_item(exec *x, const item_found *found) {
     query_cost_item(&x->cost, &x->item_value, found->body.n, x->matched);
 }
 
+/* The time is up in the middle of an ordered walk: the next page begins with this item. */
+static void stop_before(exec *x, const item_found *found) {
+    bool down = x->select->order[0].descending;
+    arena_reset(&x->row_arena);
+    set_item(x, found);
+    x->runner.item = &x->item_value;
+    x->runner.slots[x->select->first_slot] = x->item_value;
+    x->stopped_values = arena_array(&x->keep, query_value, x->select->order_n);
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        query_value v = x->access.only_undefined && i == 0 ? value_undefined() : query_eval(&x->runner, x->select->order[i].expr);
+        x->stopped_values[i] = value_keep(&x->keep, &v);
+    }
+    x->stopped_number = down ? found->place.number + 1 : found->place.number - 1;
+}
+
 static bool visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
     size_t rows = p->rows;
     lap(x, &p->metrics.load_us);
     if (!may_go_on(x)) {
+        if (x->late && x->access.in_order && !x->by_count) {
+            stop_before(x, found);
+        }
         return false;
     }
     enter_part(x, found->range->id);
@@ -831,10 +851,19 @@ static err run_ordered(exec *x) {
     }
     x->rows_wanted = (size_t)wanted;
     x->on_row = order_row;
-    TRY(read_items(x, &all, x->rows_wanted, false));
+    TRY(read_items(x, &all, x->rows_wanted, p->cursor->n == 1));
+    if (x->late && (!x->stopped_values || all.n > 1)) { /* what is held may not be the first */
+        return E_QUERY_TOO_LONG;
+    }
     size_t held = x->rows_n;
     TRY(show_all_ordered(x, passed));
     p->more = x->full || (held == x->rows_wanted && !x->finished);
+    if (x->late && !x->full && !x->finished) {
+        p->position.ordered = p->more = true;
+        p->position.values = x->stopped_values;
+        p->position.number = x->stopped_number;
+        p->position.row = UINT32_MAX;
+    }
     p->cursor->n = p->more ? p->cursor->n : 0;
     return OK;
 }

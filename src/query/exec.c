@@ -858,7 +858,7 @@ static err run_ordered(exec *x) {
     size_t held = x->rows_n;
     TRY(show_all_ordered(x, passed));
     p->more = x->full || (held == x->rows_wanted && !x->finished);
-    if (x->late && !x->full && !x->finished) {
+    if (x->stopped_values && !x->full && !x->finished) {
         p->position.ordered = p->more = true;
         p->position.values = x->stopped_values;
         p->position.number = x->stopped_number;

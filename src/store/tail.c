@@ -11,6 +11,7 @@ enum {
     STALL_TIMES = 3,  /* and the writer waits at three times as much */
     IDLE_MS = 1000,
     RETRY_MS = 1000,
+    CLOSE_BYTES = 1024 * 1024,
 };
 
 struct store_tail {
@@ -360,6 +361,14 @@ store_tail *store_tail_open(const store_tail_options *options) {
     return tail;
 }
 
+/* Nobody else is there any more. Reading the log of a large tail back would make the next start slow; if this fails, that is all. */
+static void settle_last(store_tail *tail) {
+    atomic_store(&tail->stops, false);
+    if (tail->options.settle && tail->now->bytes >= CLOSE_BYTES && tail->failed == OK) {
+        (void)!tail->options.settle(tail->options.context, tail->now);
+    }
+}
+
 void store_tail_close(store_tail *tail) {
     pthread_mutex_lock(&tail->lock);
     tail->stopping = true;
@@ -370,6 +379,7 @@ void store_tail_close(store_tail *tail) {
     if (keeps) {
         pthread_join(tail->keeper, NULL);
     }
+    settle_last(tail);
     store_version_give(tail->now);
     pthread_mutex_destroy(&tail->lock);
     pthread_cond_destroy(&tail->progress);

@@ -38,7 +38,7 @@ typedef struct store_tail_options {
 } store_tail_options;
 
 store_tail *store_tail_open(const store_tail_options *options);
-void store_tail_close(store_tail *tail); /* what is not settled is in the owner's log */
+void store_tail_close(store_tail *tail); /* settles what is large; the rest is in the owner's log */
 
 /* ---- the writer ---- */
 

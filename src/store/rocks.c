@@ -304,6 +304,9 @@ static err rocks_write(store *s, const store_batch *batch) {
 static void reclaim_now(rocks *r, const reclaim_job *job) {
     rocksdb_column_family_handle_t *family = r->families[job->family];
     char *message = NULL;
+    if (job->family == STORE_TERMS) {
+        store__terms_drain(r);
+    }
     /* Whole files are dropped first: that is where the space is. The file with the range's tombstone may be among them while older files
      * that only overlap the range stay, so the tombstone is written anew, into the memtable, before. */
     rocksdb_delete_range_cf(r->db, r->write_unsynced, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);

@@ -65,6 +65,7 @@ err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, 
 
 err store__terms_open(rocks *r, char *why, size_t why_n); /* the runs that are in the log, when RocksDB is open */
 void store__terms_close(rocks *r);
+void store__terms_drain(rocks *r); /* all of the tail to tables: what was deleted there leaves them then */
 
 err store__terms_get(rocks *r, const store_snapshot *at, slice key, store_value *value_out);
 store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward);

@@ -400,6 +400,12 @@ err store__terms_open(rocks *r, char *why, size_t why_n) {
     return code;
 }
 
+/* The log's tables go too: nothing is left in them. */
+void store__terms_drain(rocks *r) {
+    store_tail_drain(r->tail);
+    rocksdb_compact_range_cf(r->db, r->families[FAMILY_RUNS], NULL, 0, NULL, 0);
+}
+
 void store__terms_close(rocks *r) {
     if (r->tail) {
         store_tail_close(r->tail);

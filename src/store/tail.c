@@ -23,6 +23,7 @@ struct store_tail {
     uint64_t ended;
     err failed; /* of the last settling */
     bool stalled, stopping;
+    bool hurried;                                    /* it is settled even though it is small: somebody waits */
     enum { NONE, WORKS, NAPS, SLEEPS } keeper_state; /* napping it wakes by itself */
     pthread_t keeper;
     atomic_uint_fast64_t begun, settling; /* numbers */
@@ -122,7 +123,8 @@ static size_t find_pair(const store_tail *tail) {
 
 /* There is enough to settle, and the writer is not just merging the first of it. */
 static bool is_full(const store_tail *tail) {
-    return tail->options.settle && tail->now->n && tail->now->bytes >= tail->options.bytes && !tail->now->runs[0]->busy;
+    bool due = tail->hurried || tail->now->bytes >= tail->options.bytes;
+    return tail->options.settle && tail->now->n && due && !tail->now->runs[0]->busy;
 }
 
 static void mark_busy(const store_version *v, bool busy) {
@@ -227,6 +229,21 @@ static void wake_keeper(store_tail *tail) {
     } else if ((tail->keeper_state == NAPS && work) || (tail->keeper_state == SLEEPS && (work || tail->now->n >= 2))) {
         pthread_cond_signal(&tail->work);
     }
+}
+
+void store_tail_drain(store_tail *tail) {
+    pthread_mutex_lock(&tail->lock);
+    uint64_t last = tail->now->number;
+    while (tail->now->n && tail->now->runs[0]->first <= last && tail->failed == OK && !tail->stopping) {
+        tail->hurried = true;
+        wake_keeper(tail);
+        if (tail->keeper_state == NONE) { /* no thread is to be had */
+            break;
+        }
+        pthread_cond_wait(&tail->progress, &tail->lock);
+    }
+    tail->hurried = false;
+    pthread_mutex_unlock(&tail->lock);
 }
 
 /* ---- the writer ---- */

@@ -40,6 +40,9 @@ typedef struct store_tail_options {
 store_tail *store_tail_open(const store_tail_options *options);
 void store_tail_close(store_tail *tail); /* settles what is large; the rest is in the owner's log */
 
+/* Waits until all that is there now is settled, or that fails. Any thread but the writer's. */
+void store_tail_drain(store_tail *tail);
+
 /* ---- the writer ---- */
 
 /* Before a batch is written: waits while the tail is too large. Not OK: it is, and settling fails, for this reason. */

@@ -9,7 +9,7 @@
 #include "query/parse.h"
 #include "query/schema.h"
 
-enum { QUERY_JOINS_MAX = 10, QUERY_UDFS_MAX = 10, QUERY_SLOTS_MAX = 64, QUERY_PARAMETERS_MAX = 2500, QUERY_SCORES_MAX = 32 };
+enum { QUERY_JOINS_MAX = 10, QUERY_UDFS_MAX = 10, QUERY_SLOTS_MAX = 64, QUERY_PARAMETERS_MAX = 20000, QUERY_SCORES_MAX = 32 };
 
 typedef enum query_aggregate_kind {
     AGGREGATE_COUNT,

@@ -23,7 +23,8 @@ static bool found_row(void *context) {
 
 static bool fulfils(query_cost *c, const query_demand *d, const query_value *item) {
     bool found = false;
-    if (c->select->sources_n == 1 && c->select->sources[0].kind == SOURCE_ROOT) {
+    const query_source *first = &c->select->sources[0];
+    if (c->select->sources_n == 1 && first->kind == SOURCE_ROOT && (!first->from || first->from->kind == EXPR_NAME)) { /* set already */
         query_value v = query_eval(c->runner, d->expr);
         return value_is_true(&v);
     }

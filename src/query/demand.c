@@ -408,6 +408,7 @@ static bool read_exists(reader *r, const query_expr *e, query_demand *c) {
         return false;
     }
     c->exact = false;
+    c->expr = e; /* what is inside is about elements, and means nothing out here */
     return true;
 }
 

@@ -36,6 +36,7 @@ typedef struct rocks {
     atomic_int failed; /* err of the write that RocksDB failed */
     store_tail *tail;
     size_t tail_bytes;
+    bool tail_whole; /* all of its log was read */
 
     int64_t space_checked_us;
     bool space_ok;

@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "store/rocks_int.h"
 
-enum { TAIL_BYTES = 32 * 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096 };
+enum { TAIL_BYTES = 32 * 1024 * 1024, DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096 };
 
 /* ---- the log ---- */
 
@@ -394,20 +394,29 @@ err store__terms_open(rocks *r, char *why, size_t why_n) {
     options.settle = r->read_only ? NULL : settle;
     r->tail = store_tail_open(&options);
     code = code != OK ? code : load_runs(r, number);
+    r->tail_whole = code == OK;
     if (code != OK) {
         snprintf(why, why_n, "the data in %s cannot be opened: the index's log is damaged. Restore the folder from a copy", r->folder.dir);
     }
     return code;
 }
 
-/* The log's tables go too: nothing is left in them. */
+/* The log's tables go too: nothing is left in them. A small tail is left to itself: each container that goes asks for this several times.
+ */
 void store__terms_drain(rocks *r) {
+    uint64_t logged = 0;
+    if (rocksdb_property_int_cf(r->db, r->families[FAMILY_RUNS], "rocksdb.live-sst-files-size", &logged) != 0) {
+        logged = 0;
+    }
+    if (logged + store_tail_held(r->tail) < DRAIN_BYTES) {
+        return;
+    }
     store_tail_drain(r->tail);
     rocksdb_compact_range_cf(r->db, r->families[FAMILY_RUNS], NULL, 0, NULL, 0);
 }
 
 void store__terms_close(rocks *r) {
     if (r->tail) {
-        store_tail_close(r->tail);
+        store_tail_close(r->tail, r->tail_whole);
     }
 }

@@ -382,11 +382,13 @@ store_tail *store_tail_open(const store_tail_options *options) {
 static void settle_last(store_tail *tail) {
     atomic_store(&tail->stops, false);
     if (tail->options.settle && tail->now->bytes >= CLOSE_BYTES && tail->failed == OK) {
-        (void)!tail->options.settle(tail->options.context, tail->now);
+        store_version *job = make_job(tail);
+        (void)!tail->options.settle(tail->options.context, job);
+        store_version_give(job);
     }
 }
 
-void store_tail_close(store_tail *tail) {
+void store_tail_close(store_tail *tail, bool whole) {
     pthread_mutex_lock(&tail->lock);
     tail->stopping = true;
     atomic_store(&tail->stops, true);
@@ -396,7 +398,9 @@ void store_tail_close(store_tail *tail) {
     if (keeps) {
         pthread_join(tail->keeper, NULL);
     }
-    settle_last(tail);
+    if (whole) {
+        settle_last(tail);
+    }
     store_version_give(tail->now);
     pthread_mutex_destroy(&tail->lock);
     pthread_cond_destroy(&tail->progress);

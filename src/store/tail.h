@@ -38,7 +38,9 @@ typedef struct store_tail_options {
 } store_tail_options;
 
 store_tail *store_tail_open(const store_tail_options *options);
-void store_tail_close(store_tail *tail); /* settles what is large; the rest is in the owner's log */
+
+/* Settles what is large, if it is the whole of the owner's log: one that could not be read to its end stays as it is. */
+void store_tail_close(store_tail *tail, bool whole);
 
 /* Waits until all that is there now is settled, or that fails. Any thread but the writer's. */
 void store_tail_drain(store_tail *tail);

@@ -6,7 +6,16 @@
 
 #include "base/memory.h"
 
-enum { REFS_MAX = 2000000, FIRST_PROBE = 64, PROBE_FACTOR = 8, SHAPES_WALKED_MAX = 512, SCAN_PER_LOAD = 4, NEAR = 8, QUICK_ENTRIES = 64 };
+enum {
+    REFS_MAX = 2000000,
+    FIRST_PROBE = 64,
+    PROBE_FACTOR = 8,
+    SHAPES_WALKED_MAX = 512,
+    SCAN_PER_LOAD = 4,
+    NEAR = 8,
+    QUICK_ENTRIES = 64,
+    SHAPE_REFS = 16384
+};
 
 /* ---- lists of items ---- */
 
@@ -222,7 +231,7 @@ static err offer_all(finder *f, const refs *found) {
 static err keep_with_value(finder *f, const query_demand_span *span, refs *found) {
     item_entry e = {0};
     item_lookup *l = item_lookup_open(f->view, span->path);
-    bool live = true;
+    bool live = true, begun = false;
     for (size_t i = 0; i < found->n; i++) {
         uint64_t number = found->list[i].number;
         unsigned passed = 0;
@@ -230,8 +239,9 @@ static err keep_with_value(finder *f, const query_demand_span *span, refs *found
             continue;
         }
         while (live && e.number < number) {
-            if (passed++ % NEAR == 0) {
+            if (!begun || passed++ == NEAR) {
                 item_lookup_seek(l, span->from, number, false);
+                begun = true;
             }
             live = item_lookup_next(l, &e) && within(span, e.value);
             f->access->entries++;
@@ -518,22 +528,46 @@ static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
     return code != OK ? code : ended;
 }
 
-static err read_shape(order_walk *w, uint64_t shape, refs *found) {
-    size_t n = 0;
-    uint64_t next = htobe64(be64toh(shape) + 1);
-    query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&shape, 8), .to = next ? slice_of(&next, 8) : SLICE_EMPTY};
-    return read_span(w->finder, &span, 0, found, SIZE_MAX, &n);
+/* The next items of each shape, in the direction of the walk from `from` on. *edge_out: up to there none is left out. */
+static err read_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t from, refs *found, uint64_t *edge_out) {
+    size_t each = SHAPE_REFS / n + 1;
+    item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
+    *edge_out = w->backward ? 0 : UINT64_MAX;
+    found->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        item_entry e;
+        size_t k = 0;
+        item_lookup_seek(l, slice_of(&shapes[i], 8), from, w->backward);
+        while (k < each && item_lookup_next(l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0) {
+            add_ref(found, &e);
+            k++;
+        }
+        if (k == each && (e.number < *edge_out) != w->backward) {
+            *edge_out = e.number;
+        }
+        w->finder->access->entries += k;
+    }
+    sort_refs(found);
+    return item_lookup_close(l);
 }
 
-static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n) {
+/* Some of all of them at a time, merged by number: they may be as many as there are items. */
+static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t from) {
     refs found = {0};
     err code = OK;
-    for (size_t i = 0; i < n && code == OK; i++) {
-        code = read_shape(w, shapes[i], &found);
-    }
-    sort_refs(&found);
-    for (size_t i = 0; i < found.n && code == OK && goes_on(w); i++) {
-        code = offer(w->finder, found.list[w->backward ? found.n - 1 - i : i]);
+    bool more = true;
+    while (more && code == OK && goes_on(w)) {
+        uint64_t edge;
+        code = read_shapes(w, shapes, n, from, &found, &edge);
+        for (size_t i = 0; i < found.n && code == OK && goes_on(w); i++) {
+            item_ref ref = found.list[w->backward ? found.n - 1 - i : i];
+            if (w->backward ? ref.number < edge : ref.number > edge) {
+                break;
+            }
+            code = offer(w->finder, ref);
+        }
+        more = edge != (w->backward ? 0 : UINT64_MAX);
+        from = w->backward ? edge : edge + 1;
     }
     free(found.list);
     return code;
@@ -548,7 +582,7 @@ static err walk_undefined(order_walk *w, const uint64_t *shapes, size_t n) {
     uint64_t from = !resumed ? (w->backward ? UINT64_MAX : 0) : a->start.number + w->backward;
     a->only_undefined = true;
     a->in_order = n == 1 || shapes[0] != 0;
-    err code = n == 1 ? walk_one_shape(w, shapes[0], from) : walk_many_shapes(w, shapes, n);
+    err code = n == 1 ? walk_one_shape(w, shapes[0], from) : walk_many_shapes(w, shapes, n, from);
     a->only_undefined = false;
     return code;
 }

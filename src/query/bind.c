@@ -240,6 +240,7 @@ static err bind_call(binder *b, query_expr *e) {
         return wrong_count(b, e, f);
     }
     e->function = b->ranks && slice_eq_nocase(e->name, SLICE_LIT("VectorDistance")) ? query_function_find(SLICE_LIT("_VectorScore")) : f;
+    b->query->patterns = b->query->patterns || query_function_is_pattern(f);
     e->prepared = arena_new(b->arena, const void *);
     TRY(bind_items(b, e));
     bind_setting(b, e);

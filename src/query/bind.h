@@ -47,6 +47,7 @@ typedef struct query {
     size_t parameters_n;
     query_schema schema;
     bool aggregates;           /* it has aggregates or groups */
+    bool patterns;             /* it matches regular expressions, whose time is not known before */
     double top, offset, limit; /* -1: not given */
 } query;
 

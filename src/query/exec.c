@@ -12,8 +12,9 @@
 
 enum {
     STEPS = 20000,
-    QUICK_STEPS = 256,    /* entries of a small partition, of which */
-    QUICK_ITEMS = 128,    /* … so many are looked at, with */
+    QUICK_STEPS = 256, /* entries of a small partition, of which */
+    QUICK_ITEMS = 128, /* … so many are looked at, with */
+    QUICK_BYTES = 256 * 1024,
     QUICK_BUDGET = 50000, /* … so many steps of evaluation in all: half a millisecond */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000,
@@ -160,19 +161,27 @@ static void count_item(exec *x, const item_found *found) {
     query_cost_item(&x->cost, &x->item_value, found->body.n, x->matched);
 }
 
-/* The time is up in the middle of an ordered walk: the next page begins with this item. */
-static void stop_before(exec *x, const item_found *found) {
-    bool down = x->select->order[0].descending;
-    arena_reset(&x->row_arena);
-    set_item(x, found);
-    x->runner.item = &x->item_value;
-    x->runner.slots[x->select->first_slot] = x->item_value;
-    x->stopped_values = arena_array(&x->keep, query_value, x->select->order_n);
+static bool take_stop_values(void *context) {
+    exec *x = context;
     for (size_t i = 0; i < x->select->order_n; i++) {
-        query_value v = x->access.only_undefined && i == 0 ? value_undefined() : query_eval(&x->runner, x->select->order[i].expr);
+        query_value v = query_eval(&x->runner, x->select->order[i].expr);
         x->stopped_values[i] = value_keep(&x->keep, &v);
     }
-    x->stopped_number = down ? found->place.number + 1 : found->place.number - 1;
+    return false;
+}
+
+/* The time is up in the middle of an ordered walk: the next page begins with this item, whatever WHERE says of it. */
+static void stop_before(exec *x, const item_found *found) {
+    query_select all = *x->select;
+    all.where = NULL;
+    arena_reset(&x->row_arena);
+    set_item(x, found);
+    x->stopped_values = arena_array(&x->keep, query_value, x->select->order_n); /* undefined */
+    query_each_row(&x->runner, &all, &x->item_value, take_stop_values, x);
+    if (x->access.only_undefined) {
+        x->stopped_values[0] = value_undefined();
+    }
+    x->stopped_number = x->select->order[0].descending ? found->place.number + 1 : found->place.number - 1;
 }
 
 static bool visit_item(void *context, const item_found *found) {
@@ -180,6 +189,9 @@ static bool visit_item(void *context, const item_found *found) {
     query_page *p = x->page;
     size_t rows = p->rows;
     lap(x, &p->metrics.load_us);
+    if (p->quick && p->metrics.read_bytes + found->body.n > QUICK_BYTES) {
+        x->runner.code = E_QUERY_TOO_LONG;
+    }
     if (!may_go_on(x)) {
         if (x->late && x->access.in_order && !x->by_count) {
             stop_before(x, found);

@@ -5,6 +5,14 @@ const query_function *const query_function_tables[] = {
     query_functions_date,   query_functions_spatial, query_functions_search, query_functions_other, NULL,
 };
 
+bool query_function_is_pattern(const query_function *f) {
+    const query_function *each = query_functions_pattern;
+    while (each->name && each != f) {
+        each++;
+    }
+    return each->name != NULL;
+}
+
 const query_function *query_function_find(slice name) {
     for (const query_function *const *table = query_function_tables; *table; table++) {
         for (const query_function *f = *table; f->name; f++) {

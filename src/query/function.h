@@ -37,6 +37,8 @@ const query_function *query_function_find(slice name);
 /* What is called for functions that may stand in ORDER BY RANK only: undefined. Whoever ranks computes their values with text/search.h. */
 query_value query_function_rank_only(query_context *c, const query_value *args, size_t n);
 
+bool query_function_is_pattern(const query_function *f); /* of regular expressions */
+
 static inline bool query_function_is_rank_only(const query_function *f) {
     return f->call == query_function_rank_only;
 }

@@ -187,7 +187,7 @@ static void try_quickly(running *r) {
     r->code = prepare(r);
     sql_target target = r->target;
     query_page page = r->page;
-    r->code = r->code != OK ? r->code : run_page(r);
+    r->code = r->code != OK ? r->code : r->query.patterns ? E_QUERY_TOO_LONG : run_page(r);
     r->quick = false;
     if (r->code == E_QUERY_TOO_LONG) {
         r->target = target;

@@ -1,0 +1,46 @@
+/* protocol.h — what the server and a script worker say to each other, over one socket.
+ *
+ * A frame is a length (u32, little-endian, of what follows it), a kind (one byte) and JSON text. The server speaks first when it gives
+ * work; while a script runs the worker calls and the server answers, one call at a time. The server trusts nothing that a worker says,
+ * since a script may have taken it over: it can do what its calls can do, and no more. */
+
+/* clang-format off */
+/*
+ *   worker  READY    {}                                                      sandboxed, the engine is warm
+ *
+ *   server  RUN      {"kind":"sproc"|"pre"|"post", "id":…, "body":"function …", "args":[…], "logging":true|false,
+ *                     "collection":{"self":"dbs/…/colls/…/","alt":"dbs/d/colls/c"},
+ *                     "request":{"body":…,"operation":"Create"|"Upsert"|"Replace"|"Delete"}, "response":{"body":…}}
+ *   worker  CALL     {"op":"create"|"upsert"|"replace"|"delete"|"read"|"list"|"query", "link":…, "body":…, "query":…, "options":{…}}
+ *   server  ANSWER   {"status":200,"body":…,"continuation":"…"}              the callback's arguments are made of it
+ *                    {"status":404,"message":"…"}                            the callback's error: {number, body}
+ *                    {"accepted":false}                                      the budget is spent: the call returns false, no callback
+ *   worker  DONE     {"body":…, "log":"…"}         sproc and post: the response's body; pre: the request's; absent: undefined
+ *   worker  FAULT    {"compile":true|false, "message":"…", "number":…, "log":"…"}      what it threw: nothing is written
+ *
+ *   server  DEFINE   {"functions":[{"id":…,"body":"function …"},…]}          user-defined functions of one query, in a fresh global
+ *   worker  READY or FAULT
+ *   server  ROWS     [[function,[argument,…]],…]                             arguments are wrapped as results are
+ *   worker  RESULTS  [[value] or [] for undefined,…]                         or FAULT
+ *
+ * Wrapped: [value], or [] for undefined.
+ */
+/* clang-format on */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef enum script_frame {
+    SCRIPT_READY = 'r',
+    SCRIPT_RUN = 'R',
+    SCRIPT_CALL = 'c',
+    SCRIPT_ANSWER = 'A',
+    SCRIPT_DONE = 'd',
+    SCRIPT_FAULT = 'f',
+    SCRIPT_DEFINE = 'D',
+    SCRIPT_ROWS = 'W',
+    SCRIPT_RESULTS = 's',
+} script_frame;
+
+enum { SCRIPT_FRAME_BYTES_MAX = 32 * 1024 * 1024, SCRIPT_HEADER_BYTES = 5, SCRIPT_FD = 3 /* of the socket, in the worker */ };

@@ -20,10 +20,12 @@
  *
  *   server  DEFINE   {"functions":[{"id":…,"body":"function …"},…]}          user-defined functions of one query, in a fresh global
  *   worker  READY or FAULT
- *   server  ROWS     [[function,[argument,…]],…]                             arguments are wrapped as results are
- *   worker  RESULTS  [[value] or [] for undefined,…]                         or FAULT
+ *   server  ROWS     [[function, argument, …], …]      calls: function is its place among those defined
+ *   worker  RESULTS  [value, …]                        as many as it has done, one at least: after some 50 ms it stops, and is asked again for
+ *                                                      the others; {"threw":"…"} stands for the value of one that threw. Or FAULT
  *
- * Wrapped: [value], or [] for undefined.
+ * Arguments and values of calls: null, booleans, numbers and strings stand for themselves; [value] is that value, whatever it is, and must be
+ * used for arrays and objects; [] is undefined. So a receiver takes Array.isArray(x) ? x[0] : x.
  */
 /* clang-format on */
 #pragma once

@@ -8,6 +8,7 @@
  *
  * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
  * pump go out in one write. */
+#include <netinet/in.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -425,6 +426,23 @@ http_service *http_service_new(const http_front *front) {
 void http_service_free(http_service *service) {
     http_names_free(service->names);
     free(service);
+}
+
+void http_peer_address(const http_request *r, uint8_t into[static 16]) {
+    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    const net_peer *peer = &((const http_exchange *)r)->peer;
+    if (peer->ipv6) {
+        memcpy(into, peer->address, 16);
+    } else {
+        memcpy(into, mapped, 12);
+        memcpy(into + 12, peer->address, 4);
+    }
+}
+
+bool http_peer_is_local(const http_request *r) {
+    struct in6_addr address;
+    http_peer_address(r, address.s6_addr);
+    return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
 }
 
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {

@@ -56,3 +56,7 @@ void http_reply_abandon(http_request *r);
 
 /* "127.0.0.1:5123" or "[::1]:5123", for logs. Returns `into`. */
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]);
+
+/* The address alone, as IPv6 has it: IPv4's as ::ffff:a.b.c.d. */
+void http_peer_address(const http_request *r, uint8_t into[static 16]);
+bool http_peer_is_local(const http_request *r); /* a loopback address */

@@ -61,7 +61,8 @@ static const tool_option options[] = {
     {"secondary-key", "BASE64", "secondary key", &given.secondary_key, true},
     {"read-only-key", "BASE64", "primary read-only key", &given.read_only_key, true},
     {"secondary-read-only-key", "BASE64", "secondary read-only key", &given.secondary_read_only_key, true},
-    {"key-file", "FILE", "the keys in this order, one a line, instead of the four flags above", &given.key_file, false},
+    {"key-file", "FILE", "the keys in this order, one a line (- for none), instead of the four flags above; read again on SIGHUP",
+     &given.key_file, false},
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
      false},
@@ -95,7 +96,7 @@ typedef struct settings {
     uint64_t threads, cache, max_connections, index_tail;
     bool sync;
     sql_consistency consistency;
-    sql_key_ring *keys;
+    sql_keys *keys;
 } settings;
 
 typedef struct server {
@@ -109,7 +110,7 @@ typedef struct server {
     uint16_t sql_port;
 } server;
 
-static net_server *running; /* for the signal handler */
+static server *running; /* for the signal handlers */
 
 static void help(void) {
     printf("usage: tesela serve [options]\n\nServes a data folder to applications written for Azure Cosmos DB. Prints one line of JSON on "
@@ -148,45 +149,17 @@ static bool is_loopback(const char *host) {
            (inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
 }
 
-static bool read_key_file(const char *path, sql_key_ring *keys) {
-    FILE *file = fopen(path, "re");
-    char line[1024];
-    unsigned n = 0;
-    bool good = true;
-    if (!file) {
-        fprintf(stderr, "tesela: cannot read the key file %s: %s\n", path, strerror(errno));
-        return false;
-    }
-    while (good && n < SQL_KEY_COUNT && fgets(line, sizeof line, file)) {
-        slice text = slice_trim(slice_str(line));
-        if (text.n) {
-            good = sql_key_ring_set(keys, (sql_key)n++, text);
-        }
-    }
-    fclose(file);
-    explicit_bzero(line, sizeof line);
-    return good && n ? true : fail("the key file %s must hold one to four base64 keys, one a line", path);
-}
-
 static bool read_keys(settings *s) {
-    const char *const texts[SQL_KEY_COUNT] = {given.key, given.secondary_key, given.read_only_key, given.secondary_read_only_key};
-    static const char *const names[SQL_KEY_COUNT] = {"--key", "--secondary-key", "--read-only-key", "--secondary-read-only-key"};
-    s->keys = sql_key_ring_new();
-    if (given.key_file) {
-        return read_key_file(given.key_file, s->keys);
-    }
-    for (unsigned i = 0; i < SQL_KEY_COUNT; i++) {
-        if (texts[i] && !sql_key_ring_set(s->keys, (sql_key)i, slice_str(texts[i]))) {
-            return fail("%s is not a base64 text. 'openssl rand -base64 64' makes a good one", names[i]);
-        }
-    }
-    if (given.key) {
-        return true;
-    }
-    if (!is_loopback(given.host)) {
+    sql_keys_options options_keys = {
+        .given = {given.key, given.secondary_key, given.read_only_key, given.secondary_read_only_key},
+        .file = given.key_file,
+    };
+    char why[SQL_KEYS_WHY_BYTES] = "";
+    if (!given.key && !given.key_file && !is_loopback(given.host)) {
         return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone", given.host);
     }
-    return sql_key_ring_set(s->keys, SQL_KEY_PRIMARY, slice_str(sql_key_emulator));
+    s->keys = sql_keys_open(&options_keys, why);
+    return s->keys ? true : fail("%s", why);
 }
 
 /* One of two words; the second sets the flag. */
@@ -242,12 +215,21 @@ static bool read_settings(settings *s) {
 
 static void on_signal(int number) {
     (void)number;
-    net_stop(running);
+    net_stop(running->net);
 }
 
-static void take_signals(net_server *net) {
-    struct sigaction stop = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
-    running = net;
+static void on_hangup(int number) {
+    (void)number;
+    sql_keys_reload_soon(running->settings.keys);
+}
+
+/* A server with a key file is no child of a terminal that may hang up: the signal asks it to read the file again. */
+static void take_signals(server *s) {
+    struct sigaction stop = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN}, again = {.sa_handler = on_hangup};
+    running = s;
+    if (given.key_file) {
+        sigaction(SIGHUP, &again, NULL);
+    }
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
@@ -279,13 +261,12 @@ static bool open_core(server *s, char *why) {
 
 /* With the key that everybody knows, on this machine alone, nobody is asked for it. */
 static void open_admin(server *s) {
-    sql_key unused;
     admin_options options_admin = {
         .account = s->account,
         .faults = s->faults,
         .keys = s->settings.keys,
         .server = s->net,
-        .open = is_loopback(given.host) && sql_key_ring_find(s->settings.keys, slice_str(sql_key_emulator), &unused),
+        .local = is_loopback(given.host),
     };
     s->admin = admin_open(&options_admin);
 }
@@ -302,6 +283,7 @@ static bool open_net(server *s, char *why) {
         return false;
     }
     s->faults = faults_new();
+    sql_keys_serve(s->settings.keys, s->net);
     open_admin(s);
     sql_options options_sql = {
         .account = s->account,
@@ -334,7 +316,9 @@ static bool open_all(server *s, char *why) {
 }
 
 static void tick(void *context) {
-    account_tick(context);
+    server *s = context;
+    account_tick(s->account);
+    sql_keys_tick(s->settings.keys);
 }
 
 static void say_ready(const server *s) {
@@ -375,7 +359,7 @@ static void close_all(server *s) {
     if (s->store) {
         store_close(s->store);
     }
-    sql_key_ring_free(s->settings.keys);
+    sql_keys_close(s->settings.keys);
 }
 
 static int run(server *s) {
@@ -384,8 +368,8 @@ static int run(server *s) {
         fprintf(stderr, "tesela: %s\n", why);
         return 1;
     }
-    net_every(s->net, TICK_MS, tick, s->account);
-    take_signals(s->net);
+    net_every(s->net, TICK_MS, tick, s);
+    take_signals(s);
     say_ready(s);
     net_run(s->net);
     log_info("serve", "stopped", "data=%s", given.data);
@@ -402,9 +386,7 @@ int tool_serve(int argc, char **argv) {
         return 0;
     }
     if (!read_settings(&s.settings)) {
-        if (s.settings.keys) {
-            sql_key_ring_free(s.settings.keys);
-        }
+        sql_keys_close(s.settings.keys);
         return 2;
     }
     int status = run(&s);

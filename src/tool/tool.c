@@ -21,6 +21,7 @@ static const command commands[] = {
     {"merge", "merge two neighbouring ranges by hand", tool_merge},
     {"events", "list splits and merges, and why", tool_events},
     {"fault", "make requests fail or wait, to test clients", tool_fault},
+    {"keys", "list a running server's keys, or make another", tool_keys},
 };
 
 static void help(void) {

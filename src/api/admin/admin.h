@@ -2,14 +2,15 @@
  *
  * It has no port of its own: an API's front end asks it about paths that are not its own (sql_options.beside). Who may: whoever signs with
  * an account key as for the SQL API (resource type and link are empty), or sends one as `Authorization: Bearer KEY`; changes need a key
- * that may write. `open` asks nobody, for a server that only its own machine reaches and whose key everybody knows.
+ * that may write. A server that only its own machine reaches (`local`) asks nobody while one of its keys is the emulator's, which everybody
+ * knows.
  *
  * Answers that take long, or wait, are made by workers, one of a kind at a time: an admin's questions leave workers for feeds. */
 #pragma once
 
 #include "account/account.h"
 #include "account/faults.h"
-#include "api/sql/auth.h"
+#include "api/sql/keys.h"
 #include "net/server.h"
 
 typedef struct admin admin;
@@ -17,9 +18,9 @@ typedef struct admin admin;
 typedef struct admin_options {
     account *account;
     faults *faults;
-    const sql_key_ring *keys;
+    sql_keys *keys;
     net_server *server;
-    bool open;
+    bool local;
 } admin_options;
 
 /* All that the options name outlives the admin. */

@@ -14,7 +14,7 @@ typedef struct admin_request admin_request;
 typedef err (*admin_handler)(admin_request *q);
 
 /* Work of one kind waits for the one before. */
-typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_QUERIES, LANE_CHANGES, LANE_COUNT } admin_lane;
+typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_QUERIES, LANE_CHANGES, LANE_KEYS, LANE_COUNT } admin_lane;
 
 typedef struct admin_endpoint {
     const char *path;
@@ -31,6 +31,7 @@ struct admin_request {
     admin *admin;
     http_request *http;
     const admin_endpoint *endpoint;
+    sql_key key;    /* that it was signed with; SQL_KEY_COUNT: none was asked for */
     bool read_only; /* by its key */
     op op;
     err code;
@@ -54,9 +55,9 @@ typedef struct unfinished {
 struct admin {
     account *account;
     faults *faults;
-    const sql_key_ring *keys;
+    sql_keys *keys;
     net_server *server;
-    bool open;
+    bool local;
     int64_t started_ms;
 
     pthread_mutex_t lock;
@@ -116,4 +117,7 @@ err admin_merge(admin_request *q);
 err admin_faults_list(admin_request *q);
 err admin_faults_add(admin_request *q);
 err admin_faults_remove(admin_request *q);
+err admin_keys_list(admin_request *q);
+err admin_keys_regenerate(admin_request *q);
+err admin_keys_reload(admin_request *q);
 err admin_metrics(admin_request *q);

@@ -21,6 +21,9 @@ static const admin_endpoint endpoints[] = {
     {PREFIX "explain", VERB_POST, admin_explain, LANE_QUERIES, JSON},
     {PREFIX "split", VERB_POST, admin_split, LANE_CHANGES, JSON},
     {PREFIX "merge", VERB_POST, admin_merge, LANE_CHANGES, JSON},
+    {PREFIX "keys", VERB_GET, admin_keys_list, LANE_KEYS, JSON},
+    {PREFIX "keys/regenerate", VERB_POST, admin_keys_regenerate, LANE_KEYS, JSON},
+    {PREFIX "keys/reload", VERB_POST, admin_keys_reload, LANE_KEYS, JSON},
     {PREFIX "faults", VERB_GET, admin_faults_list, LANE_NONE, JSON},
     {PREFIX "faults", VERB_POST, admin_faults_add, LANE_NONE, JSON},
     {PREFIX "faults", VERB_DELETE, admin_faults_remove, LANE_NONE, JSON},
@@ -201,7 +204,7 @@ static err check_local(admin_request *q) {
 }
 
 static err check_bearer(admin_request *q, slice token, sql_key *key_out) {
-    if (!sql_key_ring_find(q->admin->keys, slice_trim(token), key_out)) {
+    if (!sql_key_ring_find(sql_keys_ring(q->admin->keys), slice_trim(token), key_out)) {
         return op_fail(&q->op, E_UNAUTHORIZED, "This is none of the account's keys.");
     }
     return OK;
@@ -210,19 +213,25 @@ static err check_bearer(admin_request *q, slice token, sql_key *key_out) {
 static err check_signature(admin_request *q, slice authorization, sql_key *key_out) {
     static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
     sql_auth_request request = {q->http->verb, &nothing, authorization, q->http->field[FIELD_X_MS_DATE], q->http->field[FIELD_DATE]};
-    return sql_auth_check(&q->op, q->admin->keys, &request, key_out);
+    return sql_auth_check(&q->op, sql_keys_ring(q->admin->keys), &request, key_out);
+}
+
+/* Only as long as the key that everybody knows is one of them. */
+static bool is_open(const admin *a) {
+    sql_key unused;
+    return a->local && sql_key_ring_find(sql_keys_ring(a->keys), slice_str(sql_key_emulator), &unused);
 }
 
 static err authenticate(admin_request *q) {
     slice authorization = q->http->field[FIELD_AUTHORIZATION];
     slice scheme = slice_of(authorization.p, authorization.n < 7 ? authorization.n : 7);
-    sql_key key;
-    if (authorization.n == 0 && q->admin->open) {
+    q->key = SQL_KEY_COUNT;
+    if (authorization.n == 0 && is_open(q->admin)) {
         return check_local(q);
     }
-    TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer ")) ? check_bearer(q, slice_skip(authorization, 7), &key)
-                                                      : check_signature(q, authorization, &key));
-    q->read_only = sql_key_is_read_only(key);
+    TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer ")) ? check_bearer(q, slice_skip(authorization, 7), &q->key)
+                                                      : check_signature(q, authorization, &q->key));
+    q->read_only = sql_key_is_read_only(q->key);
     return OK;
 }
 
@@ -278,7 +287,7 @@ admin *admin_open(const admin_options *options) {
     a->faults = options->faults;
     a->keys = options->keys;
     a->server = options->server;
-    a->open = options->open;
+    a->local = options->local;
     a->started_ms = clock_wall_ms(account_items(a->account)->clock);
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->idle, NULL);

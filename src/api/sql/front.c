@@ -163,7 +163,7 @@ static err check_signature(sql_request *q) {
     http_request *http = q->http;
     sql_auth_request request = {http->verb, &q->route, sql_get(q, FIELD_AUTHORIZATION), sql_get(q, FIELD_X_MS_DATE),
                                 sql_get(q, FIELD_DATE)};
-    return sql_auth_check(&q->op, q->front->keys, &request, &q->key);
+    return sql_auth_check(&q->op, sql_keys_ring(q->front->keys), &request, &q->key);
 }
 
 /* POST is also how queries come: those are reads. */

@@ -5,7 +5,7 @@
 
 #include "account/account.h"
 #include "account/faults.h"
-#include "api/sql/auth.h"
+#include "api/sql/keys.h"
 #include "net/server.h"
 
 typedef struct sql_front sql_front;
@@ -25,7 +25,7 @@ bool sql_consistency_parse(slice word, sql_consistency *level_out);
 
 typedef struct sql_options {
     account *account;
-    const sql_key_ring *keys; /* outlives the front */
+    const sql_keys *keys; /* outlives the front */
     sql_consistency consistency;
     net_server *server;
     faults *faults; /* NULL: there are none, ever; outlives the front */

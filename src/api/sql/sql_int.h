@@ -15,7 +15,7 @@ typedef struct sql_loop {
 struct sql_front {
     http_front http;
     account *account;
-    const sql_key_ring *keys;
+    const sql_keys *keys;
     sql_consistency consistency;
     net_server *server;
     faults *faults;

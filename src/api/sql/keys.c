@@ -1,0 +1,431 @@
+#include "api/sql/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+enum { FILE_BYTES_MAX = 4096, NEW_KEY_BYTES = 64, SHORT_KEY_CHARS = 40 /* 30 bytes */, PATH_BYTES = 4096 };
+
+/* One state of the four keys. An empty text: not set. */
+typedef struct key_texts {
+    char text[SQL_KEY_COUNT][SQL_KEY_TEXT_BYTES];
+} key_texts;
+
+struct sql_keys {
+    _Atomic(sql_key_ring *) ring;
+    _Atomic uint64_t changes;
+    atomic_bool asked; /* to read the file again */
+    net_server *server;
+    sql_key_source source;
+    char *file;
+
+    pthread_mutex_t lock; /* of the texts; and one change at a time */
+    key_texts texts;
+};
+
+const char *const sql_key_names[SQL_KEY_COUNT] = {"primary", "secondary", "primaryReadonly", "secondaryReadonly"};
+
+bool sql_key_parse(slice name, sql_key *key_out) {
+    char plain[32];
+    size_t n = 0;
+    for (size_t i = 0; i < name.n && n < sizeof plain; i++) {
+        if (name.p[i] != '-') {
+            plain[n++] = name.p[i];
+        }
+    }
+    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+        if (slice_eq_nocase(slice_of(plain, n), slice_str(sql_key_names[key]))) {
+            *key_out = key;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- rings ---- */
+
+/* NULL, and why, unless all texts are keys, and no two the same: a reader's key that is also the writer's would be taken for that. */
+static sql_key_ring *make_ring(const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    sql_key_ring *ring = sql_key_ring_new();
+    bool good = texts->text[SQL_KEY_PRIMARY][0] != '\0';
+    if (!good) {
+        snprintf(why, SQL_KEYS_WHY_BYTES, "there must be a primary key");
+    }
+    for (sql_key key = SQL_KEY_PRIMARY; good && key < SQL_KEY_COUNT; key++) {
+        slice text = slice_str(texts->text[key]);
+        sql_key other;
+        if (text.n && sql_key_ring_find(ring, text, &other)) {
+            snprintf(why, SQL_KEYS_WHY_BYTES, "the %s key is the same as the %s key", sql_key_names[key], sql_key_names[other]);
+            good = false;
+        } else if (text.n && !sql_key_ring_set(ring, key, text)) {
+            snprintf(why, SQL_KEYS_WHY_BYTES, "the %s key is not a base64 text. 'openssl rand -base64 64' makes a good one",
+                     sql_key_names[key]);
+            good = false;
+        }
+    }
+    if (!good) {
+        sql_key_ring_free(ring);
+        return NULL;
+    }
+    return ring;
+}
+
+static void warn_of_short_keys(const key_texts *texts) {
+    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+        size_t n = strlen(texts->text[key]);
+        if (n && n < SHORT_KEY_CHARS) {
+            log_warn("keys", "a key is short enough to be guessed", "kind=%s bytes=%zu", sql_key_names[key], n * 3 / 4);
+        }
+    }
+}
+
+/* A ring that nobody can be given any more. A loop that still reads it does so within one turn: once each has run a task of ours, none
+ * does. */
+typedef struct retired retired;
+typedef struct passing {
+    net_task task; /* first */
+    retired *of;
+} passing;
+struct retired {
+    sql_key_ring *ring;
+    atomic_uint left;
+    passing loops[];
+};
+
+static void loop_has_passed(net_task *task) {
+    retired *r = ((passing *)task)->of;
+    if (atomic_fetch_sub(&r->left, 1) == 1) {
+        sql_key_ring_free(r->ring);
+        free(r);
+    }
+}
+
+static void retire(sql_keys *k, sql_key_ring *ring) {
+    unsigned n = k->server ? net_server_loops(k->server) : 0;
+    if (n == 0) {
+        sql_key_ring_free(ring);
+        return;
+    }
+    retired *r = mem_zero(sizeof *r + n * sizeof r->loops[0]);
+    r->ring = ring;
+    atomic_init(&r->left, n);
+    for (unsigned i = 0; i < n; i++) {
+        r->loops[i].task.run = loop_has_passed;
+        r->loops[i].of = r;
+    }
+    for (unsigned i = 0; i < n; i++) { /* r may be gone after the last */
+        net_post(net_server_loop(k->server, i), &r->loops[i].task);
+    }
+}
+
+/* Under the lock. */
+static void publish(sql_keys *k, sql_key_ring *ring, const key_texts *texts) {
+    char changed[64] = "";
+    size_t n = 0;
+    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+        if (strcmp(texts->text[key], k->texts.text[key]) != 0) {
+            n += (size_t)snprintf(changed + n, sizeof changed - n, "%s%s", n ? "," : "", sql_key_names[key]);
+        }
+    }
+    k->texts = *texts;
+    retire(k, atomic_exchange(&k->ring, ring));
+    if (n) {
+        atomic_fetch_add(&k->changes, 1);
+    }
+    log_info("keys", n ? "keys changed" : "keys read again, none changed", n ? "kinds=%s" : "%s", changed);
+}
+
+const sql_key_ring *sql_keys_ring(const sql_keys *k) {
+    return atomic_load_explicit(&k->ring, memory_order_acquire);
+}
+
+/* ---- the file ---- */
+
+static bool refuse_file(char why[static SQL_KEYS_WHY_BYTES], const char *path, const char *reason) {
+    snprintf(why, SQL_KEYS_WHY_BYTES, "the key file %.300s %s", path, reason);
+    return false;
+}
+
+static bool fail_file(char why[static SQL_KEYS_WHY_BYTES], const char *path, const char *doing) {
+    snprintf(why, SQL_KEYS_WHY_BYTES, "cannot %s the key file %.300s: %s", doing, path, strerror(errno));
+    return false;
+}
+
+static bool parse_file(const char *path, slice content, key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    unsigned n = 0;
+    while (content.n) {
+        const char *end = memchr(content.p, '\n', content.n);
+        slice line = slice_of(content.p, end ? (size_t)(end - content.p) : content.n);
+        content = slice_skip(content, line.n + 1);
+        line = slice_trim(line);
+        if (line.n == 0) {
+            continue;
+        }
+        if (n == SQL_KEY_COUNT || line.n >= SQL_KEY_TEXT_BYTES || memchr(line.p, '\0', line.n)) {
+            return refuse_file(why, path, "must hold one to four base64 keys, one a line");
+        }
+        if (!slice_eq(line, SLICE_LIT("-"))) {
+            memcpy(texts->text[n], line.p, line.n);
+        }
+        n++;
+    }
+    return n ? true : refuse_file(why, path, "must hold one to four base64 keys, one a line");
+}
+
+/* At the start anything can be read, a pipe among it. Later it must be a file, which nobody has to wait for. */
+static int open_file(const char *path, bool at_start, char why[static SQL_KEYS_WHY_BYTES]) {
+    struct stat is;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (at_start ? 0 : O_NONBLOCK));
+    if (fd < 0 || fstat(fd, &is) != 0) {
+        fail_file(why, path, "read");
+    } else if (S_ISDIR(is.st_mode) || (!at_start && !S_ISREG(is.st_mode))) {
+        refuse_file(why, path, "is not a file that can be read again");
+    } else {
+        if (S_ISREG(is.st_mode) && (is.st_mode & 077)) {
+            log_warn("keys", "others may read the key file: chmod 600", "file=%s", path);
+        }
+        return fd;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+static bool read_file(const char *path, bool at_start, key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    char content[FILE_BYTES_MAX];
+    size_t n = 0;
+    ssize_t got = 0;
+    int fd = open_file(path, at_start, why);
+    if (fd < 0) {
+        return false;
+    }
+    while (n < sizeof content && ((got = read(fd, content + n, sizeof content - n)) > 0 || (got < 0 && errno == EINTR))) {
+        n += got > 0 ? (size_t)got : 0;
+    }
+    bool good = got < 0               ? fail_file(why, path, "read")
+                : n == sizeof content ? refuse_file(why, path, "is too large")
+                                      : parse_file(path, slice_of(content, n), texts, why);
+    close(fd);
+    OPENSSL_cleanse(content, sizeof content);
+    return good;
+}
+
+static void write_lines(buf *out, const key_texts *texts) {
+    unsigned n = SQL_KEY_COUNT;
+    while (n && !texts->text[n - 1][0]) {
+        n--;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        buf_addf(out, "%s\n", texts->text[i][0] ? texts->text[i] : "-");
+    }
+}
+
+static bool sync_folder(const char *path) {
+    char copy[PATH_BYTES];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return good;
+}
+
+/* Beside the file, synced, then renamed over it: whoever reads it finds the old keys or the new ones. `path` is no link. */
+static bool replace_file(const char *path, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    char beside[PATH_BYTES], room[SQL_KEY_COUNT * SQL_KEY_TEXT_BYTES + 1];
+    buf lines = {.p = room, .cap = sizeof room, .max = sizeof room};
+    if ((size_t)snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= sizeof beside) {
+        errno = ENAMETOOLONG;
+        return fail_file(why, path, "write");
+    }
+    int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0) {
+        return fail_file(why, path, "write");
+    }
+    write_lines(&lines, texts);
+    bool good = write(fd, lines.p, lines.n) == (ssize_t)lines.n && fsync(fd) == 0;
+    good = close(fd) == 0 && good && rename(beside, path) == 0;
+    if (!good) {
+        fail_file(why, path, "write");
+        unlink(beside);
+    } else if (!sync_folder(path)) {
+        log_warn("keys", "the key file's folder could not be synced", "file=%s reason=\"%s\"", path, strerror(errno));
+    }
+    OPENSSL_cleanse(room, sizeof room);
+    return good;
+}
+
+/* ---- changing ---- */
+
+/* If the path is a link, what it leads to is replaced, not the link. */
+static bool replace_target(const char *path, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    char *target = realpath(path, NULL);
+    bool good = target ? replace_file(target, texts, why) : fail_file(why, path, "write");
+    free(target);
+    return good;
+}
+
+static bool make_key(char text[static SQL_KEY_TEXT_BYTES], char why[static SQL_KEYS_WHY_BYTES]) {
+    unsigned char bytes[NEW_KEY_BYTES];
+    buf out = {.p = text, .cap = SQL_KEY_TEXT_BYTES, .max = SQL_KEY_TEXT_BYTES};
+    if (RAND_priv_bytes(bytes, sizeof bytes) != 1) {
+        snprintf(why, SQL_KEYS_WHY_BYTES, "the system has no randomness to make a key of");
+        return false;
+    }
+    base64_encode(&out, slice_of(bytes, sizeof bytes));
+    text[out.n] = '\0';
+    OPENSSL_cleanse(bytes, sizeof bytes);
+    return true;
+}
+
+static bool refuse_source(const sql_keys *k, char why[static SQL_KEYS_WHY_BYTES]) {
+    const char *from = k->source == SQL_KEYS_GIVEN ? "The keys were given as flags or environment variables"
+                                                   : "The server uses the emulator's well-known key";
+    snprintf(why, SQL_KEYS_WHY_BYTES,
+             "%s, and stay as they are until a restart. Start it with --key-file FILE (the keys one a line, mode 0600) to change keys "
+             "while it runs",
+             from);
+    return false;
+}
+
+/* The file as it is now, with a new key unless `key` is SQL_KEY_COUNT. It is on the disk before it counts. */
+static bool change(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+    key_texts texts = {0};
+    bool makes = key != SQL_KEY_COUNT;
+    sql_key_ring *ring = NULL;
+    bool good = read_file(k->file, false, &texts, why) && (!makes || make_key(texts.text[key], why));
+    ring = good ? make_ring(&texts, why) : NULL;
+    if (ring && makes && !replace_target(k->file, &texts, why)) {
+        sql_key_ring_free(ring);
+        ring = NULL;
+    }
+    if (ring) {
+        publish(k, ring, &texts);
+        warn_of_short_keys(&texts);
+    }
+    OPENSSL_cleanse(&texts, sizeof texts);
+    return ring != NULL;
+}
+
+/* Under the lock. */
+static bool change_or_say(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+    why[0] = '\0';
+    bool good = k->source == SQL_KEYS_FILE ? change(k, key, why) : refuse_source(k, why);
+    if (!good) {
+        log_warn("keys", "keys stay as they are", "reason=\"%s\"", why);
+    }
+    return good;
+}
+
+static bool change_locked(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+    pthread_mutex_lock(&k->lock);
+    bool good = change_or_say(k, key, why);
+    pthread_mutex_unlock(&k->lock);
+    return good;
+}
+
+bool sql_keys_reload(sql_keys *k, char why[static SQL_KEYS_WHY_BYTES]) {
+    return change_locked(k, SQL_KEY_COUNT, why);
+}
+
+void sql_keys_reload_soon(sql_keys *k) {
+    atomic_store(&k->asked, true);
+}
+
+void sql_keys_tick(sql_keys *k) {
+    char why[SQL_KEYS_WHY_BYTES];
+    if (!atomic_load_explicit(&k->asked, memory_order_relaxed) || pthread_mutex_trylock(&k->lock) != 0) {
+        return;
+    }
+    atomic_store(&k->asked, false);
+    (void)change_or_say(k, SQL_KEY_COUNT, why);
+    pthread_mutex_unlock(&k->lock);
+}
+
+bool sql_keys_regenerate(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+    return change_locked(k, key, why);
+}
+
+/* ---- telling ---- */
+
+sql_key_source sql_keys_source(const sql_keys *k) {
+    return k->source;
+}
+
+const char *sql_keys_file(const sql_keys *k) {
+    return k->file;
+}
+
+uint64_t sql_keys_changes(const sql_keys *k) {
+    return atomic_load_explicit(&k->changes, memory_order_relaxed);
+}
+
+bool sql_keys_text(sql_keys *k, sql_key key, char text_out[static SQL_KEY_TEXT_BYTES]) {
+    pthread_mutex_lock(&k->lock);
+    memcpy(text_out, k->texts.text[key], SQL_KEY_TEXT_BYTES);
+    pthread_mutex_unlock(&k->lock);
+    return text_out[0] != '\0';
+}
+
+/* ---- life ---- */
+
+static bool read_given(const sql_keys_options *options, key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+        const char *text = options->given[key];
+        if (text && strlen(text) >= SQL_KEY_TEXT_BYTES) {
+            snprintf(why, SQL_KEYS_WHY_BYTES, "the %s key is too long: 256 bytes are the most", sql_key_names[key]);
+            return false;
+        }
+        memcpy(texts->text[key], text ? text : "", text ? strlen(text) : 0);
+    }
+    if (!options->given[SQL_KEY_PRIMARY]) {
+        memcpy(texts->text[SQL_KEY_PRIMARY], sql_key_emulator, strlen(sql_key_emulator));
+    }
+    return true;
+}
+
+sql_keys *sql_keys_open(const sql_keys_options *options, char why[static SQL_KEYS_WHY_BYTES]) {
+    sql_keys *k = mem_zero(sizeof *k);
+    bool good = options->file ? read_file(options->file, true, &k->texts, why) : read_given(options, &k->texts, why);
+    sql_key_ring *ring = good ? make_ring(&k->texts, why) : NULL;
+    if (!ring) {
+        OPENSSL_cleanse(k, sizeof *k);
+        free(k);
+        return NULL;
+    }
+    atomic_init(&k->ring, ring);
+    k->source = options->file ? SQL_KEYS_FILE : options->given[SQL_KEY_PRIMARY] ? SQL_KEYS_GIVEN : SQL_KEYS_WELL_KNOWN;
+    k->file = options->file ? mem_text(options->file, strlen(options->file)) : NULL;
+    pthread_mutex_init(&k->lock, NULL);
+    warn_of_short_keys(&k->texts);
+    return k;
+}
+
+void sql_keys_serve(sql_keys *k, net_server *server) {
+    k->server = server;
+}
+
+void sql_keys_close(sql_keys *k) {
+    if (!k) {
+        return;
+    }
+    pthread_mutex_destroy(&k->lock);
+    sql_key_ring_free(atomic_load(&k->ring));
+    free(k->file);
+    OPENSSL_cleanse(k, sizeof *k);
+    free(k);
+}

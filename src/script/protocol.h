@@ -1,8 +1,8 @@
 /* protocol.h — what the server and a script worker say to each other, over one socket.
  *
- * A frame is a length (u32, little-endian, of what follows it), a kind (one byte) and JSON text. The server speaks first when it gives
- * work; while a script runs the worker calls and the server answers, one call at a time. The server trusts nothing that a worker says,
- * since a script may have taken it over: it can do what its calls can do, and no more. */
+ * A frame is a length (u32, little-endian, of the kind and the text: one at least), a kind (one byte) and JSON text. The server speaks
+ * first when it gives work; while a script runs the worker calls and the server answers, one call at a time. The server trusts nothing that
+ * a worker says, since a script may have taken it over: it can do what its calls can do, and no more. */
 
 /* clang-format off */
 /*

@@ -165,6 +165,7 @@ void account__remove_container(account *a, container_node *node) {
     HASH_DELETE(by_name, node->database->containers, node);
     HASH_DELETE(by_rid, a->containers_by_rid, node);
     forget_ttl(a, node);
+    account__free_scripts(node);
     container_give(node->container);
     free(node);
 }
@@ -194,7 +195,7 @@ static account_rules with_defaults(account_rules rules) {
 err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
     account *a = mem_zero(sizeof *a);
     a->rules = with_defaults(options->rules);
-    a->numbers = (account_numbers){1, 1, 1, 1, 1};
+    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1};
     pthread_rwlock_init(&a->lock, NULL);
     pthread_mutex_init(&a->events_lock, NULL);
     account__init_balancer(&a->balancer);

@@ -8,7 +8,8 @@
  *   'D' · database u32         → a database
  *   'C' · database · container → a container: settings, partition map, where each range's items are
  *   'O' · offer u32            → an offer
- *   'E' · number u64           → an event: a split, a merge */
+ *   'E' · number u64           → an event: a split, a merge
+ *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h */
 #pragma once
 
 #include "account/offer.h"
@@ -18,6 +19,8 @@
 #include "partition/plan.h"
 
 typedef struct account account;
+typedef struct account_script account_script; /* account/scripts.h */
+typedef enum account_script_kind { ACCOUNT_FUNCTION, ACCOUNT_TRIGGER, ACCOUNT_PROCEDURE, ACCOUNT_SCRIPT_KINDS } account_script_kind;
 
 /* What partitions may hold and give, and what happens by itself. Zero limits are the service's. */
 typedef struct account_rules {
@@ -107,12 +110,18 @@ struct account_change {
     const uint8_t *lanes; /* percentages of throughput buckets 1 to 5; NULL: as they are */
     rid offer_rid;
     slice if_match;
+    account_script_kind script_kind;
+    slice script; /* its name */
+    bool script_by_rid;
+    bool upsert;
 
     /* how it went: references of the caller's */
     database *database_out;
     container *container_out;
     offer offer_out;
     bool offer_made;
+    account_script *script_out;
+    bool script_made; /* by an upsert: it was not there before */
 
     void (*publish)(account_change *change); /* account's own */
     void *made;

@@ -8,16 +8,19 @@
 #include <uthash.h>
 
 #include "account/account.h"
+#include "account/scripts.h"
 
+typedef struct script_node script_node;
 typedef struct container_node container_node;
 typedef struct database_node database_node;
 
 struct container_node {
     container *container;
     database_node *database;
-    UT_hash_handle by_name; /* of its database */
-    UT_hash_handle by_rid;  /* of the account */
-    UT_hash_handle by_ttl;  /* of the account, by rid too: while it has a ttl */
+    script_node *scripts[ACCOUNT_SCRIPT_KINDS]; /* by name */
+    UT_hash_handle by_name;                     /* of its database */
+    UT_hash_handle by_rid;                      /* of the account */
+    UT_hash_handle by_ttl;                      /* of the account, by rid too: while it has a ttl */
     bool has_ttl;
 };
 
@@ -38,7 +41,7 @@ typedef struct offer_node {
 
 /* Next numbers to give out, and the counter behind etags of metadata; every change takes one. */
 typedef struct account_numbers {
-    uint32_t database, container, segment, offer;
+    uint32_t database, container, segment, offer, script;
     uint64_t version;
 } account_numbers;
 
@@ -89,6 +92,16 @@ container_node *account__node_of(account *a, const container *c);             /*
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
 container *container_new(void); /* refs 1, an arena of its own */
+
+/* ---- changes ---- */
+
+/* Sends a change to the committer: `apply` checks and writes records, `publish` changes the tables once they are on disk. */
+void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+
+/* ---- scripts ---- */
+void account__free_scripts(container_node *c);
+void account__delete_script_records(store_batch *batch, const container_node *c);
+MUST_CHECK err account__load_script(account *a, slice key, slice record);
 
 /* ---- records in STORE_META ---- */
 void account__put_numbers(store_batch *batch, const account_numbers *numbers);

@@ -32,13 +32,15 @@ static void change_done(commit *base) {
     change->done(change);
 }
 
-static void submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
+void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
     change->base = (commit){.solo = true, .apply = apply, .done = change_done};
     change->hook = (commit_hook){.before = change_before, .after = change_after};
     change->publish = publish;
     change->made = NULL;
     change->database_out = NULL;
     change->container_out = NULL;
+    change->script_out = NULL;
+    change->script_made = false;
     change->offer_made = false;
     change->index = (index_change){0};
     committer_submit(change->account->items.committer, &change->base);
@@ -115,7 +117,7 @@ static void publish_create_database(account_change *change) {
 }
 
 void account_create_database(account_change *change) {
-    submit(change, apply_create_database, publish_create_database);
+    account__submit(change, apply_create_database, publish_create_database);
 }
 
 /* ---- delete database ---- */
@@ -124,8 +126,11 @@ static err missing(op *o, err code) {
     return op_fail(o, code, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
 }
 
-static void delete_container_records(account *a, commit_group *group, uint32_t database, const container *c) {
+static void delete_container_records(account *a, commit_group *group, const container_node *node) {
+    uint32_t database = node->database->database->number;
+    const container *c = node->container;
     account__delete_container_record(&group->batch, database, c->space->container);
+    account__delete_script_records(&group->batch, node);
     account__delete_bytes(&group->batch, c);
     offer_node *o = account__find_offer(a, database, c->space->container);
     if (o) {
@@ -160,7 +165,7 @@ static err apply_delete_database(commit *base, commit_group *group) {
         return E_PRECONDITION;
     }
     for (container_node *c = d->containers; c; c = c->by_name.next) {
-        delete_container_records(a, group, d->database->number, c->container);
+        delete_container_records(a, group, c);
     }
     account__delete_database_record(&group->batch, d->database->number);
     offer_node *o = account__find_offer(a, d->database->number, 0);
@@ -185,7 +190,7 @@ static void publish_delete_database(account_change *change) {
 }
 
 void account_delete_database(account_change *change) {
-    submit(change, apply_delete_database, publish_delete_database);
+    account__submit(change, apply_delete_database, publish_delete_database);
 }
 
 /* ---- create container ---- */
@@ -303,7 +308,7 @@ static void publish_create_container(account_change *change) {
 }
 
 void account_create_container(account_change *change) {
-    submit(change, apply_create_container, publish_create_container);
+    account__submit(change, apply_create_container, publish_create_container);
 }
 
 /* ---- replace and delete container ---- */
@@ -405,14 +410,14 @@ static void publish_replace_container(account_change *change) {
 }
 
 void account_replace_container(account_change *change) {
-    submit(change, apply_replace_container, publish_replace_container);
+    account__submit(change, apply_replace_container, publish_replace_container);
 }
 
 static err apply_delete_container(commit *base, commit_group *group) {
     account_change *change = (account_change *)base;
     container_node *node;
     TRY(find_container(change, &node));
-    delete_container_records(change->account, group, node->database->database->number, node->container);
+    delete_container_records(change->account, group, node);
     change->account->numbers.version++;
     change->made = node;
     commit_link(group, &change->hook);
@@ -424,7 +429,7 @@ static void publish_delete_container(account_change *change) {
 }
 
 void account_delete_container(account_change *change) {
-    submit(change, apply_delete_container, publish_delete_container);
+    account__submit(change, apply_delete_container, publish_delete_container);
 }
 
 /* ---- replace offer ---- */
@@ -501,5 +506,5 @@ static void publish_replace_offer(account_change *change) {
 }
 
 void account_replace_offer(account_change *change) {
-    submit(change, apply_replace_offer, publish_replace_offer);
+    account__submit(change, apply_replace_offer, publish_replace_offer);
 }

@@ -38,6 +38,7 @@ void account__put_numbers(store_batch *batch, const account_numbers *numbers) {
     bson_append_int64(&r, "container", -1, numbers->container);
     bson_append_int64(&r, "segment", -1, numbers->segment);
     bson_append_int64(&r, "offer", -1, numbers->offer);
+    bson_append_int64(&r, "script", -1, numbers->script);
     bson_append_int64(&r, "version", -1, (int64_t)numbers->version);
     put_record(batch, key_of('A', 0, 0, 0), &r);
 }
@@ -192,9 +193,14 @@ static uint32_t key_number(slice key, unsigned index) {
 
 static err load_numbers(account *a, slice key, slice record) {
     (void)key;
+    uint32_t script = (uint32_t)number_in(record, "script"); /* 0: written before there were any */
     a->numbers = (account_numbers){
-        (uint32_t)number_in(record, "database"), (uint32_t)number_in(record, "container"), (uint32_t)number_in(record, "segment"),
-        (uint32_t)number_in(record, "offer"),    (uint64_t)number_in(record, "version"),
+        .database = (uint32_t)number_in(record, "database"),
+        .container = (uint32_t)number_in(record, "container"),
+        .segment = (uint32_t)number_in(record, "segment"),
+        .offer = (uint32_t)number_in(record, "offer"),
+        .script = script ? script : 1,
+        .version = (uint64_t)number_in(record, "version"),
     };
     return OK;
 }
@@ -433,6 +439,7 @@ err account__load(account *a) {
     TRY(load_all(a, 'A', load_numbers));
     TRY(load_all(a, 'D', load_database));
     TRY(load_all(a, 'C', load_container));
+    TRY(load_all(a, 'S', account__load_script));
     TRY(load_counts_log(a));
     for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
         TRY(item_index_progress(&a->items, node->container));

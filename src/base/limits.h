@@ -27,6 +27,11 @@ enum {
     LIMIT_PAGE_ITEMS_DEFAULT = 1000,
     LIMIT_PAGE_ITEMS_MAX = 2500,
 
+    /* scripts of a container */
+    LIMIT_PROCEDURES = 100,
+    LIMIT_FUNCTIONS = 50,
+    LIMIT_TRIGGERS = 100, /* the service names no number */
+
     /* queries */
     LIMIT_QUERY_BYTES = 512 * 1024,
 };

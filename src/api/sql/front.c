@@ -39,6 +39,7 @@ typedef struct operation {
 
 static void database_post(sql_request *q);
 static void container_post(sql_request *q);
+static void script_post(sql_request *q);
 
 static const operation operations[] = {
     {SQL_ACCOUNT, VERB_GET, sql_account_read, true},
@@ -59,6 +60,21 @@ static const operation operations[] = {
     {SQL_ITEM, VERB_PUT, sql_item_replace, false},
     {SQL_ITEM, VERB_PATCH, sql_item_patch, false},
     {SQL_ITEM, VERB_DELETE, sql_item_delete, false},
+    {SQL_SPROCS, VERB_GET, sql_script_list, true},
+    {SQL_SPROCS, VERB_POST, script_post, false},
+    {SQL_SPROC, VERB_GET, sql_script_read, true},
+    {SQL_SPROC, VERB_PUT, sql_script_replace, false},
+    {SQL_SPROC, VERB_DELETE, sql_script_delete, false},
+    {SQL_TRIGGERS, VERB_GET, sql_script_list, true},
+    {SQL_TRIGGERS, VERB_POST, script_post, false},
+    {SQL_TRIGGER, VERB_GET, sql_script_read, true},
+    {SQL_TRIGGER, VERB_PUT, sql_script_replace, false},
+    {SQL_TRIGGER, VERB_DELETE, sql_script_delete, false},
+    {SQL_UDFS, VERB_GET, sql_script_list, true},
+    {SQL_UDFS, VERB_POST, script_post, false},
+    {SQL_UDF, VERB_GET, sql_script_read, true},
+    {SQL_UDF, VERB_PUT, sql_script_replace, false},
+    {SQL_UDF, VERB_DELETE, sql_script_delete, false},
     {SQL_OFFERS, VERB_GET, sql_offer_list, true},
     {SQL_OFFERS, VERB_POST, sql_offer_list, true},
     {SQL_OFFER, VERB_GET, sql_offer_read, true},
@@ -80,15 +96,14 @@ static void container_post(sql_request *q) {
     sql_is_query(q) ? sql_container_list(q) : sql_container_create(q);
 }
 
+static void script_post(sql_request *q) {
+    sql_is_query(q) ? sql_script_list(q) : sql_script_create(q);
+}
+
 /* Kinds of later issues: said clearly, not 404. */
 static bool is_planned(sql_kind kind) {
     switch (kind) {
-    case SQL_SPROCS:
-    case SQL_SPROC:
-    case SQL_TRIGGERS:
-    case SQL_TRIGGER:
-    case SQL_UDFS:
-    case SQL_UDF:
+    case SQL_SPROC: /* running one */
     case SQL_USERS:
     case SQL_USER:
     case SQL_PERMISSIONS:

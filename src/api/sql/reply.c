@@ -168,10 +168,14 @@ void sql_end(sql_request *q) {
     http_reply_end(q->http);
 }
 
+void sql_add_place(sql_request *q) {
+    q->container ? sql_add_range(q, item_mark_of(q->container->tiles->ranges[0])) : sql_add_account(q);
+}
+
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts) {
     sql_start(q, 304);
     sql_add_etag(q, version, ts);
-    sql_add_account(q);
+    sql_add_place(q);
     sql_start_body(q);
     sql_end(q);
 }

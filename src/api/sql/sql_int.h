@@ -97,6 +97,7 @@ void sql_add_range(sql_request *q, item_mark mark); /* session token, range id, 
 void sql_add_database_path(sql_request *q, const database *d);
 void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
+void sql_add_place(sql_request *q);   /* the session token of the request's container, if it is about one, or else the account's */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
 void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n);
 buf *sql_start_body(sql_request *q);
@@ -138,3 +139,8 @@ void sql_item_patch(sql_request *q);
 void sql_item_delete(sql_request *q);
 void sql_item_batch(sql_request *q);
 void sql_query(sql_request *q);
+void sql_script_create(sql_request *q); /* stored procedures, triggers, user-defined functions alike */
+void sql_script_list(sql_request *q);
+void sql_script_read(sql_request *q);
+void sql_script_replace(sql_request *q);
+void sql_script_delete(sql_request *q);

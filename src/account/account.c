@@ -175,6 +175,7 @@ void account__remove_database(account *a, database_node *node) {
     HASH_ITER(by_name, node->containers, each, next) {
         account__remove_container(a, each);
     }
+    account__remove_users(node);
     HASH_DELETE(by_name, a->databases_by_name, node);
     HASH_DELETE(by_number, a->databases_by_number, node);
     account__free_pool(node);
@@ -195,7 +196,7 @@ static account_rules with_defaults(account_rules rules) {
 err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
     account *a = mem_zero(sizeof *a);
     a->rules = with_defaults(options->rules);
-    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1};
+    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1, 1, 1};
     pthread_rwlock_init(&a->lock, NULL);
     pthread_mutex_init(&a->events_lock, NULL);
     account__init_balancer(&a->balancer);

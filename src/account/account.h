@@ -8,6 +8,8 @@
  *   'D' · database u32         → a database
  *   'C' · database · container → a container: settings, partition map, where each range's items are
  *   'O' · offer u32            → an offer
+ *   'U' · database · user      → a user
+ *   'P' · database · user · permission u32 → a permission: account/users.h
  *   'E' · number u64           → an event: a split, a merge
  *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h */
 #pragma once
@@ -21,6 +23,7 @@
 typedef struct account account;
 typedef struct account_script account_script; /* account/scripts.h */
 typedef enum account_script_kind { ACCOUNT_FUNCTION, ACCOUNT_TRIGGER, ACCOUNT_PROCEDURE, ACCOUNT_SCRIPT_KINDS } account_script_kind;
+typedef struct user_asked user_asked; /* account/users.h */
 
 /* What partitions may hold and give, and what happens by itself. Zero limits are the service's. */
 typedef struct account_rules {
@@ -114,6 +117,7 @@ struct account_change {
     slice script; /* its name */
     bool script_by_rid;
     bool upsert;
+    user_asked *user; /* of a change of users or permissions: the rest of what is asked, and how it went */
 
     /* how it went: references of the caller's */
     database *database_out;

@@ -7,12 +7,14 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
-#include "account/account.h"
 #include "account/scripts.h"
+#include "account/users.h"
 
 typedef struct script_node script_node;
 typedef struct container_node container_node;
 typedef struct database_node database_node;
+typedef struct user_node user_node;
+typedef struct permission_node permission_node;
 
 struct container_node {
     container *container;
@@ -27,10 +29,28 @@ struct container_node {
 struct database_node {
     database *database;
     container_node *containers; /* by name */
+    user_node *users, *users_by_name; /* by number: in creation order, whatever they are called by now */
     bucket **pool;              /* throughput that its containers share: one for each physical partition that it is worth */
     size_t pool_n;
     UT_hash_handle by_name;
     UT_hash_handle by_number;
+};
+
+struct user_node {
+    user *user;
+    database_node *database;
+    permission_node *permissions, *permissions_by_name, *permissions_by_resource;
+    UT_hash_handle by_number; /* of its database */
+    UT_hash_handle by_name;
+};
+
+struct permission_node {
+    permission *permission;
+    user_node *user;
+    slice resource;           /* what it is for, as bytes; in the permission's arena */
+    UT_hash_handle by_number; /* of its user */
+    UT_hash_handle by_name;
+    UT_hash_handle by_resource;
 };
 
 typedef struct offer_node {
@@ -41,7 +61,7 @@ typedef struct offer_node {
 
 /* Next numbers to give out, and the counter behind etags of metadata; every change takes one. */
 typedef struct account_numbers {
-    uint32_t database, container, segment, offer, script;
+    uint32_t database, container, segment, offer, script, user, permission;
     uint64_t version;
 } account_numbers;
 
@@ -116,6 +136,19 @@ void account__delete_range_records(store_batch *batch, uint32_t container, uint3
 void account__put_event(store_batch *batch, const account_event *e); /* and deletes the one that is too old by now */
 void account__add_event(account *a, const account_event *e);         /* to the ring */
 MUST_CHECK err account__load_event(account *a, slice key, slice record);
+
+/* A solo commit: `apply` checks and writes records, `publish` changes the tables once the records are on disk. */
+void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+err account__missing(op *o, err code); /* with the service's sentence */
+static inline bool account__etag_matches(slice wanted, uint64_t version, int64_t ts) {
+    return wanted.n == 0 || item_etag_matches(wanted, version, (uint32_t)ts);
+}
+
+/* ---- users and permissions ---- */
+void account__remove_users(database_node *d);
+void account__delete_user_records(store_batch *batch, uint32_t database); /* of all users of a database, and their permissions */
+MUST_CHECK err account__load_user(account *a, slice key, slice record);
+MUST_CHECK err account__load_permission(account *a, slice key, slice record);
 
 /* ---- throughput ---- */
 

@@ -122,7 +122,7 @@ void account_create_database(account_change *change) {
 
 /* ---- delete database ---- */
 
-static err missing(op *o, err code) {
+err account__missing(op *o, err code) {
     return op_fail(o, code, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
 }
 
@@ -150,24 +150,21 @@ static void bury_container(account *a, container_node *node) {
     account__remove_container(a, node);
 }
 
-static bool etag_matches(slice wanted, uint64_t version, int64_t ts) {
-    return wanted.n == 0 || item_etag_matches(wanted, version, (uint32_t)ts);
-}
-
 static err apply_delete_database(commit *base, commit_group *group) {
     account_change *change = (account_change *)base;
     account *a = change->account;
     database_node *d = account__find_database(a, change->database, change->database_by_rid);
     if (!d) {
-        return missing(change->op, E_NOT_FOUND);
+        return account__missing(change->op, E_NOT_FOUND);
     }
-    if (!etag_matches(change->if_match, d->database->version, d->database->ts)) {
+    if (!account__etag_matches(change->if_match, d->database->version, d->database->ts)) {
         return E_PRECONDITION;
     }
     for (container_node *c = d->containers; c; c = c->by_name.next) {
         delete_container_records(a, group, c);
     }
     account__delete_database_record(&group->batch, d->database->number);
+    account__delete_user_records(&group->batch, d->database->number);
     offer_node *o = account__find_offer(a, d->database->number, 0);
     if (o) {
         account__delete_offer_record(&group->batch, o->offer.number);
@@ -274,7 +271,7 @@ static err apply_create_container(commit *base, commit_group *group) {
     database_node *d = account__find_database(a, change->database, change->database_by_rid);
     container *c;
     if (!d) {
-        return missing(change->op, E_OWNER_NOT_FOUND);
+        return account__missing(change->op, E_OWNER_NOT_FOUND);
     }
     TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed}, &c));
     err code = check_new(change, d, c);
@@ -318,10 +315,10 @@ static err find_container(account_change *change, container_node **node_out) {
     database_node *d = account__find_database(a, change->database, change->database_by_rid);
     *node_out = d ? account__find_container(a, d, change->container, change->container_by_rid) : NULL;
     if (!*node_out) {
-        return missing(change->op, d ? E_NOT_FOUND : E_OWNER_NOT_FOUND);
+        return account__missing(change->op, d ? E_NOT_FOUND : E_OWNER_NOT_FOUND);
     }
     const container *c = (*node_out)->container;
-    return etag_matches(change->if_match, c->version, c->ts) ? OK : E_PRECONDITION;
+    return account__etag_matches(change->if_match, c->version, c->ts) ? OK : E_PRECONDITION;
 }
 
 /* The properties with the partition key of before, which a replace may leave out or name without its version. */
@@ -467,9 +464,9 @@ static err apply_replace_offer(commit *base, commit_group *group) {
     offer_node *node = NULL;
     HASH_FIND(by_number, a->offers, &number, sizeof number, node);
     if (!node) {
-        return missing(change->op, E_NOT_FOUND);
+        return account__missing(change->op, E_NOT_FOUND);
     }
-    if (!etag_matches(change->if_match, node->offer.version, node->offer.ts)) {
+    if (!account__etag_matches(change->if_match, node->offer.version, node->offer.ts)) {
         return E_PRECONDITION;
     }
     TRY(check_offer(change, &node->offer));

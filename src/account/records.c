@@ -39,6 +39,8 @@ void account__put_numbers(store_batch *batch, const account_numbers *numbers) {
     bson_append_int64(&r, "segment", -1, numbers->segment);
     bson_append_int64(&r, "offer", -1, numbers->offer);
     bson_append_int64(&r, "script", -1, numbers->script);
+    bson_append_int64(&r, "user", -1, numbers->user);
+    bson_append_int64(&r, "permission", -1, numbers->permission);
     bson_append_int64(&r, "version", -1, (int64_t)numbers->version);
     put_record(batch, key_of('A', 0, 0, 0), &r);
 }
@@ -191,15 +193,22 @@ static uint32_t key_number(slice key, unsigned index) {
     return be32toh(number);
 }
 
+/* One that an older record has not is still at its beginning. */
+static uint32_t next_in(slice record, const char *name) {
+    uint32_t next = (uint32_t)number_in(record, name);
+    return next ? next : 1;
+}
+
 static err load_numbers(account *a, slice key, slice record) {
     (void)key;
-    uint32_t script = (uint32_t)number_in(record, "script"); /* 0: written before there were any */
     a->numbers = (account_numbers){
         .database = (uint32_t)number_in(record, "database"),
         .container = (uint32_t)number_in(record, "container"),
         .segment = (uint32_t)number_in(record, "segment"),
         .offer = (uint32_t)number_in(record, "offer"),
-        .script = script ? script : 1,
+        .script = next_in(record, "script"),
+        .user = next_in(record, "user"),
+        .permission = next_in(record, "permission"),
         .version = (uint64_t)number_in(record, "version"),
     };
     return OK;
@@ -445,6 +454,8 @@ err account__load(account *a) {
         TRY(item_index_progress(&a->items, node->container));
     }
     TRY(load_all(a, 'O', load_offer));
+    TRY(load_all(a, 'U', account__load_user));
+    TRY(load_all(a, 'P', account__load_permission));
     TRY(load_all(a, 'E', account__load_event));
     for (database_node *d = a->databases_by_number; d; d = d->by_number.next) {
         account__divide_database(a, d);

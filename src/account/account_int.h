@@ -28,9 +28,9 @@ struct container_node {
 
 struct database_node {
     database *database;
-    container_node *containers; /* by name */
+    container_node *containers;       /* by name */
     user_node *users, *users_by_name; /* by number: in creation order, whatever they are called by now */
-    bucket **pool;              /* throughput that its containers share: one for each physical partition that it is worth */
+    bucket **pool;                    /* throughput that its containers share: one for each physical partition that it is worth */
     size_t pool_n;
     UT_hash_handle by_name;
     UT_hash_handle by_number;

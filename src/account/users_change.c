@@ -136,9 +136,10 @@ static err check_grant(account_change *change, user_node *owner, const permissio
     slice resource = grant_resource(change->op->arena, g);
     HASH_FIND(by_resource, owner->permissions_by_resource, resource.p, resource.n, same);
     if (same && same != except) {
-        return op_fail(change->op, E_CONFLICT,
-                       "Resource with specified id, name, or unique index already exists. The user has a permission for this resource: '%.*s'.",
-                       slice_shown(same->permission->id), same->permission->id.p);
+        return op_fail(
+            change->op, E_CONFLICT,
+            "Resource with specified id, name, or unique index already exists. The user has a permission for this resource: '%.*s'.",
+            slice_shown(same->permission->id), same->permission->id.p);
     }
     return OK;
 }

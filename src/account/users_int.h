@@ -5,7 +5,7 @@
 
 user *user_new(const rid *in, uint32_t number, slice id, int64_t ts, uint64_t version);
 permission *permission_new(const user *of, uint32_t number, slice id, const grant *g); /* copies; ts and version are the caller's to set */
-slice grant_resource(arena *a, const grant *g);                                       /* the same bytes only if for the same resource */
+slice grant_resource(arena *a, const grant *g);                                        /* the same bytes only if for the same resource */
 
 user_node *account__find_user(database_node *d, slice name, bool by_rid);
 permission_node *account__find_permission(user_node *u, slice name, bool by_rid);

@@ -137,8 +137,6 @@ void account__put_event(store_batch *batch, const account_event *e); /* and dele
 void account__add_event(account *a, const account_event *e);         /* to the ring */
 MUST_CHECK err account__load_event(account *a, slice key, slice record);
 
-/* A solo commit: `apply` checks and writes records, `publish` changes the tables once the records are on disk. */
-void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
 err account__missing(op *o, err code); /* with the service's sentence */
 static inline bool account__etag_matches(slice wanted, uint64_t version, int64_t ts) {
     return wanted.n == 0 || item_etag_matches(wanted, version, (uint32_t)ts);

@@ -123,7 +123,7 @@ slice grant_resource(arena *a, const grant *g) {
     buf bytes = buf_init(BUF_NO_LIMIT);
     buf_add_byte(&bytes, (char)g->kind);
     buf_add_slice(&bytes, rid_view(&g->container));
-    buf_add_be64(&bytes, g->item);
+    buf_add_be64(&bytes, g->number);
     buf_add_be32(&bytes, (uint32_t)g->child.n);
     buf_add_slice(&bytes, g->child);
     pkey_encode(&bytes, &g->key);
@@ -320,7 +320,7 @@ void account__put_permission(store_batch *batch, const permission *p) {
     bson_append_int64(&r, "mode", -1, g->mode);
     bson_append_int64(&r, "kind", -1, g->kind);
     append_bytes(&r, "container", rid_view(&g->container));
-    bson_append_int64(&r, "item", -1, (int64_t)g->item);
+    bson_append_int64(&r, "number", -1, (int64_t)g->number);
     append_bytes(&r, "child", g->child);
     bson_append_int64(&r, "keys", -1, (int64_t)g->key.n);
     append_bytes(&r, "key", buf_view(&key));
@@ -410,7 +410,7 @@ static bool read_grant(arena *a, slice record, grant *g) {
         .mode = number_in(record, "mode") == PERMISSION_ALL ? PERMISSION_ALL : PERMISSION_READ,
         .kind = (rid_kind)number_in(record, "kind"),
         .container = {.n = 8},
-        .item = (uint64_t)number_in(record, "item"),
+        .number = (uint64_t)number_in(record, "number"),
         .child = bytes_in(record, "child"),
         .link = bytes_in(record, "link"),
     };

@@ -24,12 +24,12 @@ typedef enum permission_mode { PERMISSION_READ, PERMISSION_ALL } permission_mode
 
 typedef struct grant {
     permission_mode mode;
-    rid_kind kind; /* RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC, RID_TRIGGER, RID_UDF */
-    rid container; /* that it is or lies in */
-    uint64_t item; /* RID_DOCUMENT, RID_ATTACHMENT: the item's number */
-    slice child;   /* the name of an attachment or a script */
-    pkey key;      /* n 0: none; of a container: only what is under this key */
-    slice link;    /* the resource as it was named */
+    rid_kind kind;   /* RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC, RID_TRIGGER, RID_UDF */
+    rid container;   /* that it is or lies in */
+    uint64_t number; /* of the item or the script; of the item that an attachment is attached to */
+    slice child;     /* the attachment's name */
+    pkey key;        /* n 0: none; of a container: only what is under this key */
+    slice link;      /* the resource as it was named */
 } grant;
 
 /* An arena of its own holds the texts. */

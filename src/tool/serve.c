@@ -105,6 +105,7 @@ typedef struct server {
     account *account;
     net_server *net;
     faults *faults;
+    sql_attempts *attempts;
     admin *admin;
     sql_front *sql;
     uint16_t sql_port;
@@ -265,6 +266,7 @@ static void open_admin(server *s) {
         .account = s->account,
         .faults = s->faults,
         .keys = s->settings.keys,
+        .attempts = s->attempts,
         .server = s->net,
         .local = is_loopback(given.host),
     };
@@ -283,11 +285,13 @@ static bool open_net(server *s, char *why) {
         return false;
     }
     s->faults = faults_new();
+    s->attempts = sql_attempts_new(&clock_system);
     sql_keys_serve(s->settings.keys, s->net);
     open_admin(s);
     sql_options options_sql = {
         .account = s->account,
         .keys = s->settings.keys,
+        .attempts = s->attempts,
         .consistency = s->settings.consistency,
         .server = s->net,
         .faults = s->faults,
@@ -319,6 +323,7 @@ static void tick(void *context) {
     server *s = context;
     account_tick(s->account);
     sql_keys_tick(s->settings.keys);
+    sql_attempts_tick(s->attempts);
 }
 
 static void say_ready(const server *s) {
@@ -353,6 +358,7 @@ static void close_all(server *s) {
         admin_close(s->admin);
     }
     faults_free(s->faults);
+    sql_attempts_free(s->attempts);
     if (s->account) {
         account_close(s->account);
     }

@@ -10,6 +10,7 @@
 
 #include "account/account.h"
 #include "account/faults.h"
+#include "api/sql/attempts.h"
 #include "api/sql/keys.h"
 #include "net/server.h"
 
@@ -19,6 +20,7 @@ typedef struct admin_options {
     account *account;
     faults *faults;
     sql_keys *keys;
+    sql_attempts *attempts;
     net_server *server;
     bool local;
 } admin_options;

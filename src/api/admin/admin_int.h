@@ -56,6 +56,7 @@ struct admin {
     account *account;
     faults *faults;
     sql_keys *keys;
+    sql_attempts *attempts;
     net_server *server;
     bool local;
     int64_t started_ms;

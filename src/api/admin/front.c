@@ -257,7 +257,11 @@ static err find_endpoint(admin_request *q) {
 }
 
 static err prepare(admin_request *q) {
-    TRY(authenticate(q));
+    err code = authenticate(q);
+    if (code != OK) {
+        sql_attempts_note(q->admin->attempts, q->http, code);
+        return code;
+    }
     err found = find_endpoint(q);
     TRY(check_change(q));
     TRY(found);
@@ -286,6 +290,7 @@ admin *admin_open(const admin_options *options) {
     a->account = options->account;
     a->faults = options->faults;
     a->keys = options->keys;
+    a->attempts = options->attempts;
     a->server = options->server;
     a->local = options->local;
     a->started_ms = clock_wall_ms(account_items(a->account)->clock);

@@ -104,6 +104,15 @@ static void add_container_lines(buf *out, const metrics *m, const char *name, co
     }
 }
 
+static void add_refused(buf *out, const metrics *m) {
+    add_head(out, "tesela_unauthorized_requests_total", "counter",
+             "Requests refused with 401, by what was wrong with their authorization.");
+    for (unsigned i = 0; i < ATTEMPT_COUNT; i++) {
+        buf_addf(out, "tesela_unauthorized_requests_total{authorization=\"%s\"}", sql_attempt_names[i]);
+        add_value(out, (double)m->refused[i]);
+    }
+}
+
 void metrics_write(buf *out, const metrics *m) {
     add_head(out, "tesela_build_info", "gauge", "Always 1; the version is its label.");
     buf_add_lit(out, "tesela_build_info{version=\"" TESELA_VERSION "\"} 1\n");
@@ -115,6 +124,9 @@ void metrics_write(buf *out, const metrics *m) {
     add_single(out, "tesela_range_changes_total", "counter", "Splits and merges since the data folder was made.", (double)m->reshapes);
     add_single(out, "tesela_faults_injected_total", "counter", "Requests that were made to fail or to wait on purpose.",
                (double)m->faults_injected);
+    add_single(out, "tesela_key_changes_total", "counter", "How often the account's keys were changed since the start.",
+               (double)m->key_changes);
+    add_refused(out, m);
     add_single(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.", (double)m->resident_bytes);
     add_single(out, "process_open_fds", "gauge", "Number of open file descriptors.", (double)m->open_files);
     add_single(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", m->cpu_s);
@@ -158,12 +170,16 @@ err admin_metrics(admin_request *q) {
         .connections = net_server_connections(a->server),
         .faults_injected = faults_hits(a->faults),
         .reshapes = account_events(a->account, &newest, 1) ? newest.number + 1 : 0,
+        .key_changes = sql_keys_changes(a->keys),
         .resident_bytes = process.resident_bytes,
         .open_files = process.open_files,
         .cpu_s = process.cpu_s,
         .started_s = (double)a->started_ms / 1000,
         .uptime_s = (double)(clock_wall_ms(account_items(a->account)->clock) - a->started_ms) / 1000,
     };
+    for (unsigned i = 0; i < ATTEMPT_COUNT; i++) {
+        m.refused[i] = sql_attempts_total(a->attempts, (sql_attempt)i);
+    }
     collect(&all, ranges, containers, &m);
     metrics_write(&q->body, &m);
     free(ranges);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "account/report.h"
+#include "api/sql/attempts.h"
 
 typedef struct metrics_range {
     slice database, container;
@@ -22,6 +23,8 @@ typedef struct metrics {
     size_t containers_n;
     size_t databases;
     uint64_t connections, faults_injected, reshapes;
+    uint64_t refused[ATTEMPT_COUNT]; /* requests, for who sent them */
+    uint64_t key_changes;
     uint64_t resident_bytes, open_files;
     double cpu_s, started_s, uptime_s;
 } metrics;

@@ -178,7 +178,11 @@ static err check_signature(sql_request *q) {
     http_request *http = q->http;
     sql_auth_request request = {http->verb, &q->route, sql_get(q, FIELD_AUTHORIZATION), sql_get(q, FIELD_X_MS_DATE),
                                 sql_get(q, FIELD_DATE)};
-    return sql_auth_check(&q->op, sql_keys_ring(q->front->keys), &request, &q->key);
+    err code = sql_auth_check(&q->op, sql_keys_ring(q->front->keys), &request, &q->key);
+    if (code != OK) {
+        sql_attempts_note(q->front->attempts, http, code);
+    }
+    return code;
 }
 
 /* POST is also how queries come: those are reads. */
@@ -303,6 +307,7 @@ sql_front *sql_open(const sql_options *options) {
         .http = {.name = "sql", .fields = field_names, .fields_n = FIELD_COUNT, .handle = handle, .refuse = refuse},
         .account = options->account,
         .keys = options->keys,
+        .attempts = options->attempts,
         .consistency = options->consistency,
         .server = options->server,
         .faults = options->faults,

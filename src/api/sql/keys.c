@@ -293,12 +293,12 @@ static bool make_key(char text[static SQL_KEY_TEXT_BYTES], char why[static SQL_K
 }
 
 static bool refuse_source(const sql_keys *k, char why[static SQL_KEYS_WHY_BYTES]) {
-    const char *from = k->source == SQL_KEYS_GIVEN ? "The keys were given as flags or environment variables"
-                                                   : "The server uses the emulator's well-known key";
-    snprintf(why, SQL_KEYS_WHY_BYTES,
-             "%s, and stay as they are until a restart. Start it with --key-file FILE (the keys one a line, mode 0600) to change keys "
-             "while it runs",
-             from);
+    snprintf(
+        why, SQL_KEYS_WHY_BYTES,
+        "%s: they stay as they are until a restart. Start it with --key-file FILE (the keys one a line, mode 0600) to change keys while "
+        "it runs",
+        k->source == SQL_KEYS_GIVEN ? "The keys were given as flags or environment variables"
+                                    : "The server's keys are the emulator's, which everybody knows");
     return false;
 }
 

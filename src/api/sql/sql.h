@@ -5,6 +5,7 @@
 
 #include "account/account.h"
 #include "account/faults.h"
+#include "api/sql/attempts.h"
 #include "api/sql/keys.h"
 #include "net/server.h"
 
@@ -25,7 +26,8 @@ bool sql_consistency_parse(slice word, sql_consistency *level_out);
 
 typedef struct sql_options {
     account *account;
-    const sql_keys *keys; /* outlives the front */
+    const sql_keys *keys;   /* outlives the front */
+    sql_attempts *attempts; /* likewise */
     sql_consistency consistency;
     net_server *server;
     faults *faults; /* NULL: there are none, ever; outlives the front */

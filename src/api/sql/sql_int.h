@@ -16,6 +16,7 @@ struct sql_front {
     http_front http;
     account *account;
     const sql_keys *keys;
+    sql_attempts *attempts;
     sql_consistency consistency;
     net_server *server;
     faults *faults;

@@ -18,6 +18,16 @@
  *   worker  DONE     {"body":…, "log":"…"}         sproc and post: the response's body; pre: the request's; absent: undefined
  *   worker  FAULT    {"compile":true|false, "message":"…", "number":…, "log":"…"}      what it threw: nothing is written
  *
+ * A call's link is the container's, or the item's for read, replace and delete; its body is the item; its query is {"query":"…","parameters":
+ * […]}; its options, each absent when not given: etag, ifNoneMatch, indexAction; pageSize (100 unless given, -1: all there is room for),
+ * continuation, enableScan. The body of an answer to list and query is an array of items; that of read with status 304 is absent. An answer may have
+ * "options":{…}, which the callback sees beside statusCode and continuation; a request and a response may have "headers":{…}, which getValue reads,
+ * a post-trigger's response "usage" and "quota". The message of an error is the body that the script sees, so it is in the service's form.
+ *
+ * A fault's message is the service's whole sentence ("Encountered exception while executing function. Exception = …"); its number is that of
+ * `new Error(number, message)` or of the call that failed, 408 for a script that took too long, 413 for one that took too much. A worker may end
+ * after any of its frames; one that says nothing more and ends has been killed by what it ran.
+ *
  *   server  DEFINE   {"functions":[{"id":…,"body":"function …"},…]}          user-defined functions of one query, in a fresh global
  *   worker  READY or FAULT
  *   server  ROWS     [[function, argument, …], …]      calls: function is its place among those defined
@@ -46,3 +56,8 @@ typedef enum script_frame {
 } script_frame;
 
 enum { SCRIPT_FRAME_BYTES_MAX = 32 * 1024 * 1024, SCRIPT_HEADER_BYTES = 5, SCRIPT_FD = 3 /* of the socket, in the worker */ };
+
+/* The whole environment of a worker: the engine reads these when it starts. A worker that was given another starts itself again. */
+#define SCRIPT_ENVIRONMENT                                                                                                                 \
+    "GIGACAGE_ENABLED=0", /* or the engine reserves more address space than any bound on it could allow */                                 \
+        "MALLOC_ARENA_MAX=1", "TZ=UTC", "LC_ALL=en_US.UTF-8", "PATH=/nonexistent"

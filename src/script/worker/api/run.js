@@ -1,0 +1,93 @@
+// run.js — one run of a stored procedure or a trigger: start(text of RUN), then step() until it gives the frame that ends it.
+//
+// Between two steps the engine runs the promises' jobs, so a step is one function of the script: its main one, or one callback. The run
+// ends when no callback waits. What a promise could still wait for cannot come any more then.
+
+let run = null;
+let requestFields = null;
+let responseFields = null;
+let ended = null; // {thrown}: aborted, or a promise was rejected and nobody looked
+const underscore = create(collection);
+
+const endWith = (thrown) => {
+    ended = ended || { __proto__: null, thrown };
+    closed = true;
+};
+
+function rejected(promise, reason) {
+    endWith(reason);
+}
+
+function publish() {
+    const request = makeMessage(requestFields);
+    const context = {
+        getCollection: () => collection,
+        getRequest: () => request,
+        abort(reason) {
+            endWith(reason);
+            throw reason;
+        },
+    };
+    underscore.request = request;
+    if (responseFields !== null) {
+        const response = makeMessage(responseFields);
+        context.getResponse = () => response;
+        underscore.response = response;
+    }
+    hide(globalThis, 'getContext', () => context);
+    hide(globalThis, '__', underscore);
+    hide(globalThis, 'console', makeConsole(own(run, 'logging') === true));
+}
+
+const EXECUTING = 'executing function';
+const COMPILING = 'compiling Javascript';
+
+/** Compiles the script and puts its main function first in the queue; undefined, or the FAULT. */
+function start(text) {
+    run = parse(text);
+    const links = own(run, 'collection') || {};
+    selfLink = toText(own(links, 'self') || '');
+    altLink = toText(own(links, 'alt') || '');
+    requestFields = makeRequestFields(run);
+    responseFields = own(run, 'kind') === 'pre' ? null : makeResponseFields(run);
+    publish();
+    const state = { __proto__: null, compiled: false };
+    try {
+        const main = compile(toText(own(run, 'body')), toText(own(run, 'id')), state);
+        const parameters = own(run, 'args') || [];
+        enqueue(() => reflectApply(main, undefined, parameters));
+    } catch (thrown) {
+        closed = true;
+        return faultFrame(state.compiled ? EXECUTING : COMPILING, thrown, !state.compiled, log);
+    }
+    return undefined;
+}
+
+function doneFrame() {
+    closed = true;
+    const field = (own(run, 'kind') === 'pre' ? requestFields : responseFields).Body;
+    const text = stringify(field.value);
+    const hasBody = typeof text === 'string';
+    if (hasBody && text.length > BODY_CHARACTERS_MAX) {
+        tooLarge('Body');
+    }
+    const body = hasBody ? '"body":' + text : '';
+    return 'd{' + body + (log === '' ? '' : (hasBody ? ',' : '') + '"log":' + stringify(log)) + '}';
+}
+
+function step() {
+    try {
+        if (ended !== null) {
+            return faultFrame(EXECUTING, ended.thrown, false, log);
+        }
+        const task = dequeue();
+        if (task === null) {
+            return doneFrame();
+        }
+        task.run();
+        return undefined;
+    } catch (thrown) {
+        closed = true;
+        return faultFrame(EXECUTING, ended !== null ? ended.thrown : thrown, false, log);
+    }
+}

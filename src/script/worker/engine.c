@@ -1,0 +1,425 @@
+/* engine.c — see engine.h. */
+#include "script/worker/engine.h"
+
+#include <JavaScriptCore/JavaScript.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "script/worker/frames.h"
+
+/* Exported by the library, in none of its headers. */
+typedef bool (*JSShouldTerminateCallback)(JSContextRef context, void *user);
+void JSContextGroupSetExecutionTimeLimit(JSContextGroupRef group, double seconds, JSShouldTerminateCallback callback, void *user);
+void JSSynchronousGarbageCollectForDebugging(JSContextRef context);
+void JSGlobalContextSetUnhandledRejectionCallback(JSGlobalContextRef context, JSObjectRef function, JSValueRef *exception);
+
+enum {
+    HARD_LIMIT_EXTRA_MS = 300,
+    SCENES_PER_COLLECTION = 32,
+    WORN_RSS_KB = 192 * 1024,
+    WORN_CPU_SECONDS = 900,
+    FRAME_DEPTH = LIMIT_JSON_DEPTH + 4, /* an item inside a frame */
+};
+
+/* A script's global: the API's functions that are called from here. */
+typedef struct scene {
+    JSGlobalContextRef context;
+    JSObjectRef api;
+} scene;
+
+static JSContextGroupRef group;
+static JSStringRef api_source;
+static JSStringRef api_url;
+static JSObjectRef nothing; /* a function, of a global that stays */
+static scene spare;         /* for the next script, made while none runs */
+static scene functions;     /* of the query whose rows are coming */
+static unsigned scenes_since_collection;
+static buf out = {.max = BUF_NO_LIMIT};
+static timer_t hard_timer;
+static size_t memory_bytes; /* that a script may take */
+static uint64_t limit_ns;
+static uint64_t started_ns; /* CPU time of this thread when the frame came */
+static bool exceeded;
+static char exceeded_frame[256];
+static size_t exceeded_frame_bytes;
+
+/* ---- time ---- */
+
+static uint64_t thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+static bool on_limit(JSContextRef context, void *user) {
+    (void)context, (void)user;
+    exceeded = true;
+    return true;
+}
+
+/* The engine counts from each entry anew, so what is left is said before each. */
+static void set_soft_limit(void) {
+    uint64_t used = thread_ns() - started_ns;
+    double left = used < limit_ns ? (double)(limit_ns - used) / 1e9 : 0.001;
+    JSContextGroupSetExecutionTimeLimit(group, left, on_limit, NULL);
+}
+
+static void set_hard_limit(uint64_t ns) {
+    struct itimerspec at = {.it_value = {.tv_sec = (time_t)(ns / 1000000000U), .tv_nsec = (long)(ns % 1000000000U)}};
+    timer_settime(hard_timer, 0, &at, NULL);
+}
+
+static void begin(void) {
+    started_ns = thread_ns();
+    set_hard_limit(limit_ns + HARD_LIMIT_EXTRA_MS * 1000000ULL);
+}
+
+static void end(script_frame kind, slice text) {
+    set_hard_limit(0);
+    frames_write(kind, text);
+}
+
+/* ---- what ends the process ---- */
+
+static void on_exceeded(int signal_number) {
+    (void)signal_number;
+    frames_end_with(exceeded_frame, exceeded_frame_bytes);
+}
+
+#define CRASH_TEXT                                                                                                                         \
+    "{\"compile\":false,\"message\":\"The script needed more memory than a script may have, or made the engine fail.\",\"number\":413}"
+
+static void on_crash(int signal_number) {
+    (void)signal_number;
+    static const char frame[] = {sizeof CRASH_TEXT, 0, 0, 0, SCRIPT_FAULT};
+    static char whole[sizeof frame + sizeof CRASH_TEXT - 1];
+    memcpy(whole, frame, sizeof frame);
+    memcpy(whole + sizeof frame, CRASH_TEXT, sizeof CRASH_TEXT - 1);
+    frames_end_with(whole, sizeof whole);
+}
+
+static void make_exceeded_frame(uint64_t limit_ms) {
+    char *text = exceeded_frame + SCRIPT_HEADER_BYTES;
+    int n = snprintf(text, sizeof exceeded_frame - SCRIPT_HEADER_BYTES,
+                     "{\"compile\":false,\"message\":\"The script exceeded its time limit of %.1f seconds.\",\"number\":408}",
+                     (double)limit_ms / 1000);
+    exceeded_frame[0] = (char)(n + 1);
+    exceeded_frame[4] = SCRIPT_FAULT;
+    exceeded_frame_bytes = SCRIPT_HEADER_BYTES + (size_t)n;
+}
+
+static void catch_signals(void) {
+    static char stack[64 * 1024];
+    stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternative, NULL);
+    struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    const int deaths[] = {SIGABRT, SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGSYS};
+    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) {
+        sigaction(deaths[i], &crash, NULL);
+    }
+    struct sigaction late = {.sa_handler = on_exceeded, .sa_flags = SA_ONSTACK};
+    sigaction(SIGVTALRM, &late, NULL);
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &hard_timer) != 0) {
+        _exit(2);
+    }
+}
+
+/* ---- text ---- */
+
+static JSStringRef js_text(slice text) { /* followed by a zero byte, as frames are */
+    return JSStringCreateWithUTF8CString(text.p);
+}
+
+/* A string value as UTF-8 in `out`; its first character is the caller's. */
+static slice utf8(JSContextRef context, JSValueRef value) {
+    JSStringRef text = JSValueToStringCopy(context, value, NULL);
+    buf_clear(&out);
+    if (text) {
+        size_t room = JSStringGetMaximumUTF8CStringSize(text);
+        buf_reserve(&out, room);
+        size_t n = JSStringGetUTF8CString(text, out.p, room);
+        out.n = n ? n - 1 : 0;
+        JSStringRelease(text);
+    }
+    return buf_view(&out);
+}
+
+static void forget_large(void) {
+    if (out.cap > 1024 * 1024) {
+        buf_free(&out);
+    }
+}
+
+/* Whether JSON text (well-formed: the engine wrote it) is nested deeper than the server reads. */
+static bool too_deep(slice text) {
+    int depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        if (quoted) {
+            i += c == '\\';
+            quoted = c != '"';
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > FRAME_DEPTH) {
+                return true;
+            }
+        } else if (c == '}' || c == ']') {
+            depth--;
+        }
+    }
+    return false;
+}
+
+/* ---- what the API calls ---- */
+
+static JSValueRef empty_text(JSContextRef context) {
+    JSStringRef text = JSStringCreateWithUTF8CString("");
+    JSValueRef value = JSValueMakeString(context, text);
+    JSStringRelease(text);
+    return value;
+}
+
+static JSValueRef host_call(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t n, const JSValueRef arguments[],
+                            JSValueRef *exception) {
+    (void)function, (void)self, (void)exception;
+    slice text = n > 0 ? utf8(context, arguments[0]) : (slice){0};
+    if (!text.n || text.n >= SCRIPT_FRAME_BYTES_MAX || too_deep(text)) {
+        return empty_text(context);
+    }
+    frames_write(SCRIPT_CALL, text);
+    forget_large();
+    slice answer;
+    if (frames_read(&answer) != SCRIPT_ANSWER) {
+        _exit(2);
+    }
+    JSStringRef given = js_text(answer);
+    JSValueRef value = JSValueMakeString(context, given);
+    JSStringRelease(given);
+    return value;
+}
+
+static JSStringRef argument(JSContextRef context, size_t n, const JSValueRef arguments[], size_t at) {
+    JSStringRef text = n > at ? JSValueToStringCopy(context, arguments[at], NULL) : NULL;
+    return text ? text : JSStringCreateWithUTF8CString("");
+}
+
+static JSValueRef host_check(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t n, const JSValueRef arguments[],
+                             JSValueRef *exception) {
+    (void)function, (void)self;
+    JSStringRef text = argument(context, n, arguments, 0);
+    JSStringRef url = argument(context, n, arguments, 1);
+    JSCheckScriptSyntax(context, text, url, 1, exception);
+    JSStringRelease(text);
+    JSStringRelease(url);
+    return JSValueMakeUndefined(context);
+}
+
+static JSValueRef host_evaluate(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t n, const JSValueRef arguments[],
+                                JSValueRef *exception) {
+    (void)function, (void)self;
+    JSStringRef text = argument(context, n, arguments, 0);
+    JSStringRef url = argument(context, n, arguments, 1);
+    JSValueRef value = JSEvaluateScript(context, text, NULL, url, 1, exception);
+    JSStringRelease(text);
+    JSStringRelease(url);
+    return value ? value : JSValueMakeUndefined(context);
+}
+
+static JSValueRef host_nothing(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t n, const JSValueRef arguments[],
+                               JSValueRef *exception) {
+    (void)function, (void)self, (void)n, (void)arguments, (void)exception;
+    return JSValueMakeUndefined(context);
+}
+
+/* ---- scenes ---- */
+
+static void add_host_function(scene *s, JSObjectRef host, const char *name, JSObjectCallAsFunctionCallback callback) {
+    JSStringRef text = JSStringCreateWithUTF8CString(name);
+    JSObjectSetProperty(s->context, host, text, JSObjectMakeFunctionWithCallback(s->context, text, callback), kJSPropertyAttributeNone,
+                        NULL);
+    JSStringRelease(text);
+}
+
+static JSObjectRef api_function(const scene *s, const char *name) {
+    JSStringRef text = JSStringCreateWithUTF8CString(name);
+    JSValueRef value = JSObjectGetProperty(s->context, s->api, text, NULL);
+    JSStringRelease(text);
+    return JSValueToObject(s->context, value, NULL);
+}
+
+/* A fresh global with the API in it. That the API's own text fails is our fault, not a script's. */
+static scene scene_open(void) {
+    scene s = {.context = JSGlobalContextCreateInGroup(group, NULL)};
+    JSValueRef made = JSEvaluateScript(s.context, api_source, NULL, api_url, 1, NULL);
+    JSObjectRef factory = made ? JSValueToObject(s.context, made, NULL) : NULL;
+    JSObjectRef host = JSObjectMake(s.context, NULL, NULL);
+    add_host_function(&s, host, "call", host_call);
+    add_host_function(&s, host, "check", host_check);
+    add_host_function(&s, host, "evaluate", host_evaluate);
+    JSValueRef api = factory ? JSObjectCallAsFunction(s.context, factory, NULL, 1, (JSValueRef[]){host}, NULL) : NULL;
+    s.api = api ? JSValueToObject(s.context, api, NULL) : NULL;
+    if (!s.api) {
+        _exit(2);
+    }
+    JSValueProtect(s.context, s.api);
+    JSGlobalContextSetUnhandledRejectionCallback(s.context, api_function(&s, "rejected"), NULL);
+    return s;
+}
+
+static void scene_close(scene *s) {
+    if (s->context) {
+        /* The engine holds the callback, and with it the global, for ever: it gets one of a global that stays. */
+        JSGlobalContextSetUnhandledRejectionCallback(s->context, nothing, NULL);
+        JSValueUnprotect(s->context, s->api);
+        JSGlobalContextRelease(s->context);
+        *s = (scene){0};
+    }
+}
+
+static scene scene_take(void) {
+    scene s = spare.context ? spare : scene_open();
+    spare = (scene){0};
+    return s;
+}
+
+/* Between two scripts. The collector cannot know how much a closed global holds outside its heap, so it is called now and then. */
+static void tidy_up(void) {
+    spare = spare.context ? spare : scene_open();
+    if (++scenes_since_collection >= SCENES_PER_COLLECTION) {
+        scenes_since_collection = 0;
+        JSSynchronousGarbageCollectForDebugging(spare.context);
+    }
+}
+
+static void send_fault(const char *message, int number) {
+    buf_clear(&out);
+    buf_addf(&out, "{\"compile\":false,\"message\":\"%s\",\"number\":%d}", message, number);
+    end(SCRIPT_FAULT, buf_view(&out));
+}
+
+/* Calls one of the API's functions; NULL when the limit ended it or it threw, which it does only when the engine itself gives up. */
+static JSValueRef enter(const scene *s, JSObjectRef function, JSValueRef argument_or_null) {
+    JSValueRef exception = NULL;
+    set_soft_limit();
+    JSValueRef value = JSObjectCallAsFunction(s->context, function, NULL, argument_or_null ? 1 : 0,
+                                              argument_or_null ? (JSValueRef[]){argument_or_null} : NULL, &exception);
+    return exceeded || exception ? NULL : value;
+}
+
+/* Sends what the API answered: a string whose first character is the frame's kind. */
+static void send_result(const scene *s, JSValueRef value) {
+    if (!value) {
+        if (exceeded) {
+            /* Jobs of promises may be left in the engine: it serves nobody else. */
+            set_hard_limit(0);
+            frames_end_with(exceeded_frame, exceeded_frame_bytes);
+        }
+        send_fault("The script went deeper, or needed more memory, than a script may.", 413);
+        return;
+    }
+    slice text = utf8(s->context, value);
+    if (text.n < 2 || text.n > SCRIPT_FRAME_BYTES_MAX) {
+        send_fault("The script's result is too large.", 413);
+    } else if (too_deep(text)) {
+        send_fault("The script's result is nested too deeply.", 400);
+    } else {
+        end((script_frame)text.p[0], (slice){text.p + 1, text.n - 1});
+    }
+    forget_large();
+}
+
+static JSValueRef text_value(const scene *s, slice text) {
+    JSStringRef string = js_text(text);
+    JSValueRef value = JSValueMakeString(s->context, string);
+    JSStringRelease(string);
+    return value;
+}
+
+/* ---- the frames ---- */
+
+void engine_run(slice text) {
+    begin();
+    scene s = scene_take();
+    JSObjectRef step = api_function(&s, "step");
+    JSValueRef value = enter(&s, api_function(&s, "start"), text_value(&s, text));
+    while (value && JSValueIsUndefined(s.context, value)) {
+        value = enter(&s, step, NULL);
+    }
+    send_result(&s, value);
+    scene_close(&s);
+    tidy_up();
+}
+
+void engine_define(slice text) {
+    begin();
+    scene_close(&functions);
+    functions = scene_take();
+    send_result(&functions, enter(&functions, api_function(&functions, "define"), text_value(&functions, text)));
+    tidy_up();
+}
+
+void engine_rows(slice text) {
+    begin();
+    if (!functions.context) {
+        send_fault("No functions were defined.", 400);
+        return;
+    }
+    send_result(&functions, enter(&functions, api_function(&functions, "rows"), text_value(&functions, text)));
+}
+
+/* What a script left behind may not be the next one's loss: half of the memory that a script may take has to be free. */
+static bool has_room(void) {
+    void *room = mmap(NULL, memory_bytes / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return room != MAP_FAILED && munmap(room, memory_bytes / 2) == 0;
+}
+
+bool engine_worn(void) {
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return !has_room() || used.ru_maxrss > WORN_RSS_KB || used.ru_utime.tv_sec + used.ru_stime.tv_sec > WORN_CPU_SECONDS;
+}
+
+/* ---- the beginning ---- */
+
+/* Touches what opens files or starts threads when first used: locales, time zones, the compilers, the collector, the watchdog. */
+static const char warm_up[] = "(function () {"
+                              "  new Date(0).toLocaleString(); new Intl.NumberFormat('de').format(1.5); 'a'.localeCompare('b');"
+                              "  new Intl.DateTimeFormat('en', {timeZone: 'America/New_York'}).format(0); 'x'.normalize('NFD');"
+                              "  /(a|b)*c/.test('abababc'); let n = 0; const f = (x) => x * 2 + 1;"
+                              "  for (let i = 0; i < 20000; i++) { n += f(i) }"
+                              "  return n; })()";
+
+void engine_open(uint64_t limit_ms, size_t memory) {
+    memory_bytes = memory;
+    limit_ns = limit_ms * 1000000U;
+    make_exceeded_frame(limit_ms);
+    catch_signals();
+    group = JSContextGroupCreate();
+    buf source = buf_init(BUF_NO_LIMIT);
+    buf_addf(&source, "(function (host) { 'use strict';\n%s\n})", engine_api_source);
+    buf_add_byte(&source, 0);
+    JSGlobalContextRef home = JSGlobalContextCreateInGroup(group, NULL);
+    nothing = JSObjectMakeFunctionWithCallback(home, NULL, host_nothing);
+    JSValueProtect(home, nothing);
+    api_source = JSStringCreateWithUTF8CString(source.p);
+    api_url = JSStringCreateWithUTF8CString("tesela:api");
+    buf_free(&source);
+    started_ns = thread_ns();
+    set_soft_limit();
+    scene s = scene_open();
+    JSStringRef text = JSStringCreateWithUTF8CString(warm_up);
+    JSEvaluateScript(s.context, text, NULL, api_url, 1, NULL);
+    JSStringRelease(text);
+    scene_close(&s);
+    tidy_up();
+    JSSynchronousGarbageCollectForDebugging(spare.context);
+}

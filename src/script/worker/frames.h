@@ -1,0 +1,16 @@
+/* frames.h — frames in and out of the one socket that a worker has (script/protocol.h says what they hold). Blocking.
+ *
+ * When the server is gone the process ends: there is nobody to work for. */
+#pragma once
+
+#include "base/buf.h"
+#include "script/protocol.h"
+
+/* The next frame's kind; its text, valid until the next call and followed by a zero byte, in *text. */
+script_frame frames_read(slice *text);
+
+void frames_write(script_frame kind, slice text);
+
+/* For signal handlers: what ends the script that is running is said in a frame made beforehand, then the process ends. Says nothing when
+ * no script runs, or when a frame was being written. */
+_Noreturn void frames_end_with(const void *frame, size_t n);

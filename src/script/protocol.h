@@ -15,7 +15,7 @@
  *   server  ANSWER   {"status":200,"body":…,"continuation":"…"}              the callback's arguments are made of it
  *                    {"status":404,"message":"…"}                            the callback's error: {number, body}
  *                    {"accepted":false}                                      the budget is spent: the call returns false, no callback
- *   worker  DONE     {"body":…, "log":"…"}         sproc and post: the response's body; pre: the request's; absent: undefined
+ *   worker  DONE     {"body":…, "log":"…"}         the body that the script has set: of the response, of a pre-trigger the request's; absent: none
  *   worker  FAULT    {"compile":true|false, "message":"…", "number":…, "log":"…"}      what it threw: nothing is written
  *
  * A call's link is the container's, or the item's for read, replace and delete; its body is the item; its query is {"query":"…","parameters":

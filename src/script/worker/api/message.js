@@ -23,7 +23,10 @@ function checkSize(name, value) {
     }
 }
 
-/** `fields` is an object without prototype: name -> {value, writable}. Each gets getName and, when writable, setName and appendName. */
+/**
+ * `fields` is an object without prototype: name -> {value, writable, given}; given: the script has set it. Each gets getName and, when
+ * writable, setName and appendName.
+ */
 function makeMessage(fields) {
     const message = {};
     const get = (name) => {
@@ -44,6 +47,7 @@ function makeMessage(fields) {
         const field = writable(name);
         checkSize(name, value);
         field.value = value;
+        field.given = true;
     };
     const append = (name, value) => {
         const before = writable(name).value;

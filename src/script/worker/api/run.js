@@ -66,7 +66,7 @@ function start(text) {
 function doneFrame() {
     closed = true;
     const field = (own(run, 'kind') === 'pre' ? requestFields : responseFields).Body;
-    const text = stringify(field.value);
+    const text = field.given ? stringify(field.value) : undefined; // what was not set stays as it is, to the last digit of its numbers
     const hasBody = typeof text === 'string';
     if (hasBody && text.length > BODY_CHARACTERS_MAX) {
         tooLarge('Body');

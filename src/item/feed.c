@@ -41,18 +41,21 @@ typedef struct page {
 
 /* ---- is it meant, and wanted? ---- */
 
-/* An item is of a stretch or partition by its key, which is in its body. */
-static bool is_meant(const page *p, slice body) {
+bool item_is_meant(op *o, const container *c, const item_key *partition, const epk *min, const epk *max, slice body) {
     pkey key;
     epk e;
-    if (pkey_extract(p->op, body, &p->container->key, &key) != OK) {
+    if (pkey_extract(o, body, &c->key, &key) != OK) {
         return false;
     }
-    if (p->cursor->partition) {
-        return pkey_equal(&key, &p->cursor->partition->partition);
+    if (partition) {
+        return pkey_equal(&key, &partition->partition);
     }
-    epk_of(&p->container->key, &key, &e);
-    return epk_cmp(&e, &p->stretch.min) >= 0 && epk_cmp(&e, &p->stretch.max) < 0;
+    epk_of(&c->key, &key, &e);
+    return epk_cmp(&e, min) >= 0 && epk_cmp(&e, max) < 0;
+}
+
+static bool is_meant(const page *p, slice body) {
+    return item_is_meant(p->op, p->container, p->cursor->partition, &p->stretch.min, &p->stretch.max, body);
 }
 
 static double read_price(const page *p, size_t bytes) {
@@ -291,11 +294,8 @@ static err found_items(item_view *v, const item_found *found) {
     if (item_expired(v->container, &found->head, v->op->now_s)) {
         return OK;
     }
-    if (v->filtered) {
-        page p = {.op = v->op, .container = v->container, .cursor = &(item_cursor){0}, .stretch = v->stretch};
-        if (!is_meant(&p, found->body)) {
-            return OK;
-        }
+    if (v->filtered && !item_is_meant(v->op, v->container, NULL, &v->stretch.min, &v->stretch.max, found->body)) {
+        return OK;
     }
     v->stopped = !v->visit(v->context, found);
     return OK;

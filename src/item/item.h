@@ -200,6 +200,27 @@ void item_settle_trial(const items *s, const op *o, const container *c, const it
 /* What a request cost after its feed had ended: from the share of the range where it did. The charge itself was added. */
 void item_settle_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru);
 
+/* ---- reading what has changed ----
+ *
+ * Every write advances its range's lsn and leaves it on the item, and items are found by it, whatever their indexing: each once, in the
+ * order of its last write. What is deleted or expired leaves no trace. A reader stands at an lsn of a range. After a split the children go
+ * on with their parent's; after a merge each part of the new range goes on with the lsn of the range it was. */
+
+typedef struct item_changes {
+    const item_key *partition; /* one logical partition, or NULL: [min, max), which must lie within one range */
+    epk min, max;
+    uint64_t after;   /* those with greater lsns are to come; moved along */
+    bool from_now;    /* nothing is read: `after` is moved to the range's end */
+    int64_t since_s;  /* only those written in this second or later; 0: all */
+    int64_t until_us; /* monotonic: the page ends then, with what it has; 0: it need not */
+    bool more;        /* there may be more behind `after` at once */
+} item_changes;
+
+/* Visits items until the visitor stops, the time is over, or there are no more. The visitor must take an item with the same lsn as the one
+ * before it. E_RANGE_GONE: [min, max) is of several ranges by now. E_THROTTLED. Adds its charge, if nothing was found too. */
+MUST_CHECK err item_changes_read(const items *s, op *o, container *c, item_changes *changes, item_visit visit, void *context,
+                                 item_mark *mark_out);
+
 /* ---- moving items to where their range has its own ----
  *
  * After a split, one commit's worth of the move of range `range_id` from the sources that it is leaving. `cost_max` as for a sweep.

@@ -132,6 +132,30 @@ void layout_add_term(layout_key *k, size_t begins, slice term, uint64_t number) 
     add64(k, number);
 }
 
+enum { CHANGES_GENERATION = 0, CHANGE_BYTES = 24 };
+
+void layout_changes(layout_key *k, uint32_t segment) {
+    layout_terms(k, segment, CHANGES_GENERATION);
+}
+
+void layout_local_changes(layout_key *k, uint32_t container, const epk *e) {
+    layout_local_terms(k, container, CHANGES_GENERATION, e);
+}
+
+void layout_add_change(layout_key *k, size_t begins, const layout_change *change) {
+    k->n = begins;
+    add64(k, change->lsn);
+    add32(k, change->ts);
+    add32(k, change->head);
+    add64(k, change->number);
+}
+
+uint32_t layout_epk_head(const epk *e) {
+    uint32_t head = 0;
+    memcpy(&head, e->bytes, e->n < sizeof head ? e->n : sizeof head);
+    return be32toh(head);
+}
+
 void layout_shapes(layout_key *k, uint32_t container, uint8_t generation) {
     layout_all_terms(k, 'd', container);
     k->bytes[k->n++] = (char)generation;
@@ -221,6 +245,15 @@ bool layout_term_read(slice key, size_t begins, slice *term_out, uint64_t *numbe
     }
     *term_out = slice_of(key.p + begins, key.n - begins - 8);
     *number_out = get64(key.p + key.n - 8);
+    return true;
+}
+
+bool layout_change_read(slice key, size_t begins, layout_change *change_out) {
+    if (key.n != begins + CHANGE_BYTES) {
+        return false;
+    }
+    const char *p = key.p + begins;
+    *change_out = (layout_change){get64(p), get32(p + 8), get32(p + 12), get64(p + 16)};
     return true;
 }
 

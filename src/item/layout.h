@@ -14,6 +14,8 @@
  * STORE_TERMS  'g' · segment u32 · generation u8 · path u64 · value · number u64          → (empty)   an index entry (index/key.h)
  *              'l' · container u32 · generation u8 · EPK · path · value · number u64      → (empty)   the same within a large partition
  *              'd' · container u32 · generation u8 · shape u64                            → paths …   what a shape is (index/terms.h)
+ *              'g' · segment u32 · 0 · lsn u64 · ts u32 · head u32 · number u64           → (empty)   an item by its last write
+ *              'l' · container u32 · 0 · EPK · lsn u64 · ts u32 · head u32 · number u64   → (empty)   the same within its partition
  *
  * STORE_META   'R' · container u32 · range u32                           → range_counts, u64 each
  *              'L' · slot u32                                            → number · (container · range · range_counts) …  counts.h
@@ -26,7 +28,10 @@
 /* A document number holds the range's prefix in its upper bits (LAYOUT_PREFIX_SHIFT), so ranges never give the same; items of one range are
  * one run of keys in creation order. It stays with the item for life: after a split the range that has the item may be another, whose own
  * prefix is higher, so numbers go on in creation order. All entries of one item lie side by side, which makes writing the second and third
- * nearly free. Why items lie by number and not by key: docs/layout.md. */
+ * nearly free. Why items lie by number and not by key: docs/layout.md.
+ *
+ * Generation 0 is no index's: it is the order of changes, which every item is in whatever the policy says (item/changes.c). `head` is the
+ * first four bytes of its EPK, so that most items of other ranges are passed without a look at them. */
 #pragma once
 
 #include "item/container.h"
@@ -93,6 +98,19 @@ bool layout_term_read(slice key, size_t begins, slice *term_out, uint64_t *numbe
 void layout_shapes(layout_key *k, uint32_t container, uint8_t generation);
 void layout_shape(layout_key *k, uint32_t container, uint8_t generation, uint64_t shape);
 void layout_all_terms(layout_key *k, char tag, uint32_t of); /* of a segment ('g') or container ('l', 'd'), all generations */
+
+/* An item in the order of changes. */
+typedef struct layout_change {
+    uint64_t lsn;
+    uint32_t ts;
+    uint32_t head;
+    uint64_t number;
+} layout_change;
+void layout_changes(layout_key *k, uint32_t segment);                              /* what those of a segment begin with */
+void layout_local_changes(layout_key *k, uint32_t container, const epk *e);        /* … of a partition */
+void layout_add_change(layout_key *k, size_t begins, const layout_change *change); /* added to that */
+bool layout_change_read(slice key, size_t begins, layout_change *change_out);
+uint32_t layout_epk_head(const epk *e);
 
 typedef struct size_sum size_sum;
 void layout_sizes(layout_key *k, uint32_t container);                               /* what all of them begin with */

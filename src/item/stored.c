@@ -1,6 +1,7 @@
 #include "item/stored.h"
 
 #include "base/log.h"
+#include "item/changes.h"
 #include "item/hot.h"
 #include "item/terms.h"
 
@@ -164,6 +165,7 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
     layout_key primary;
     primary_key(w, key, place, &primary);
     put_value(w, place, head, body);
+    item__put_change(w, key, place, head, before);
     TRY(item__put_terms(w, key, place, head, body, before));
     if (before->there) {
         size_t removed = item__unique_remove(w, key, before->body);
@@ -182,6 +184,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored) {
     layout_key primary, k;
     store_batch *batch = &w->group->batch;
     TRY(item__remove_terms(w, key, stored));
+    item__remove_change(w, key, stored);
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
     primary_key(w, key, stored->place, &primary);
@@ -199,6 +202,7 @@ err item__move(item_work *w, const item_key *key, const stored_item *stored, uin
     layout_key k;
     item_place place = {segment, stored->place.number};
     TRY(item__move_terms(w, stored, segment));
+    item__move_change(w, key, stored, segment);
     layout_item(&k, stored->place);
     store_delete(&w->group->batch, STORE_ITEMS, layout_view(&k));
     put_value(w, place, &stored->head, stored->body);

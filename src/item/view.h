@@ -56,5 +56,8 @@ typedef struct item_ref {
     uint32_t segment; /* 0: not told */
 } item_ref;
 
+/* An item is of a stretch or partition by its key, which is in its body. `partition` NULL: of [min, max). */
+bool item_is_meant(op *o, const container *c, const item_key *partition, const epk *min, const epk *max, slice body);
+
 /* Loads the item and gives it to the visitor, if it is meant and not expired. v->stopped says that no more is wanted. */
 MUST_CHECK err item_view_offer(item_view *v, item_ref ref);

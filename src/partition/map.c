@@ -207,12 +207,22 @@ static void index_again(const partition_map *map, size_t first, size_t n, uint32
     }
 }
 
+static bool are_mixed(const partition_range *ranges, size_t n) {
+    bool mixed = n > 1;
+    for (size_t i = 0; i < n; i++) {
+        mixed = mixed || ranges[i].mixed;
+    }
+    return mixed;
+}
+
 static void add_new(builder *b, const partition_map *map, size_t first, size_t n, const lineage *parents, const epk *cuts, uint32_t parts) {
+    bool mixed = are_mixed(map->ranges + first, n);
     for (uint32_t i = 0; i < parts; i++) {
         partition_range range = {
             .id = map->next_id + i,
             .rid_prefix = map->next_id + i,
             .status = PARTITION_ONLINE,
+            .mixed = mixed,
             .parents_n = parents->n,
             .parents = parents->ids,
             .min = i ? cuts[i - 1] : map->ranges[first].min,
@@ -302,8 +312,8 @@ size_t partition_map_overlap(const partition_map *map, const epk *min, const epk
 
 /* ---- storage ----
  *
- * {"format": 1, "nextId": n, "ranges": [{"id", "ridPrefix", "status", "min": bytes, "parents": [ids]}, …]}. A range ends where the next
- * begins, so a stored map cannot have gaps. */
+ * {"format": 1, "nextId": n, "ranges": [{"id", "ridPrefix", "status", "mixed", "min": bytes, "parents": [ids]}, …]}. A range ends where the
+ * next begins, so a stored map cannot have gaps. */
 
 enum { FORMAT = 1 };
 
@@ -328,6 +338,7 @@ static void append_range(bson_t *to, uint32_t position, const partition_range *r
     bson_append_int64(&child, "id", -1, range->id);
     bson_append_int64(&child, "ridPrefix", -1, range->rid_prefix);
     bson_append_int32(&child, "status", -1, (int)range->status);
+    bson_append_bool(&child, "mixed", -1, range->mixed);
     bson_append_binary(&child, "min", -1, BSON_SUBTYPE_BINARY, range->min.bytes, range->min.n);
     append_parents(&child, range);
     bson_append_document_end(to, &child);
@@ -397,8 +408,10 @@ static bool read_range(arena *a, const bson_iter_t *iter, partition_range *range
     }
     bool good = bson_iter_find(&child, "id") && read_u32(&child, &range->id) && bson_iter_find(&child, "ridPrefix") &&
                 read_u32(&child, &range->rid_prefix) && bson_iter_find(&child, "status") && read_u32(&child, &status) &&
-                status < STATUS_COUNT && bson_iter_find(&child, "min") && read_min(&child, &range->min) &&
-                bson_iter_find(&child, "parents") && read_parents(a, &child, range);
+                status < STATUS_COUNT && bson_iter_find(&child, "mixed") && BSON_ITER_HOLDS_BOOL(&child);
+    range->mixed = good && bson_iter_bool(&child);
+    good = good && bson_iter_find(&child, "min") && read_min(&child, &range->min) && bson_iter_find(&child, "parents") &&
+           read_parents(a, &child, range);
     range->status = (partition_status)status;
     return good;
 }

@@ -18,6 +18,7 @@ typedef struct partition_range {
     uint32_t id;         /* "0", "1", … on the wire; never used again in its container */
     uint32_t rid_prefix; /* set in the document numbers that the range gives out, so that ranges never give the same */
     partition_status status;
+    bool mixed; /* a merge is among its ancestors: its items' LSNs are of several sequences, and their order is not that of time */
     uint32_t parents_n;
     const uint32_t *parents; /* all ancestors: clients take every id named here as gone */
     epk min;

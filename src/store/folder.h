@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-enum { STORE_FORMAT_VERSION = 3 };
+enum { STORE_FORMAT_VERSION = 4 };
 
 typedef struct store_folder {
     char *dir;

@@ -1,6 +1,6 @@
 /* The store on RocksDB.
  *
- * DIR/FORMAT   one line, "tesela data 3": marks the folder as ours, carries the format's version, and is locked by its one server
+ * DIR/FORMAT   one line, "tesela data 4": marks the folder as ours, carries the format's version, and is locked by its one server
  * DIR/db/      RocksDB's files
  * DIR/tail.sst  a table of index entries being written (rocks_terms.c); left by a crash it is removed
  *

@@ -23,6 +23,8 @@
 #define CHARGE_FEED_MIN 1.0           /* a page with nothing in it */
 #define CHARGE_STRONG_READ_FACTOR 2.0 /* strong and bounded staleness read two replicas */
 
+#define CHARGE_CHANGES 2.0 /* a page of the change feed, with nothing in it too; its items cost what a query's do */
+
 double charge_read(size_t bytes);
 double charge_create(size_t bytes, size_t terms);
 double charge_replace(size_t bytes, size_t terms_changed); /* terms removed + terms added */

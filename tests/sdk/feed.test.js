@@ -157,11 +157,6 @@ suite("feed", (t) => {
     assert.equal((await t.rest.get(`${path}/docs`)).charge, 5);
     assert.equal((await t.rest.get(`${path}/docs`, { headers: { "x-ms-max-item-count": "2" } })).charge, 2);
   });
-
-  t.it("says that the change feed is not there yet", async () => {
-    const path = await t.containerPath();
-    refused(await t.rest.get(`${path}/docs`, { headers: { "a-im": "Incremental feed" } }), 501);
-  });
 });
 
 suite("read-many", (t) => {

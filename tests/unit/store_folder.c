@@ -64,7 +64,7 @@ static void a_missing_folder_is_made_with_its_parents(void **state) {
     int fd = open(at("x/y/z/FORMAT"), O_RDONLY);
     assert_true(read(fd, line, sizeof line) > 0);
     close(fd);
-    assert_string_equal(line, "tesela data 3\n");
+    assert_string_equal(line, "tesela data 4\n");
 }
 
 static void an_empty_folder_becomes_ours(void **state) {
@@ -108,10 +108,10 @@ static void format_files(void **state) {
     } wrong[] = {{"", "damaged"},
                  {"tesela data", "damaged"},
                  {"tesela data ", "damaged"},
-                 {"tesela data 3", "damaged"},
+                 {"tesela data 4", "damaged"},
                  {"tesela data x\n", "damaged"},
-                 {"tesela data 3 x\n", "damaged"},
-                 {"tesela data 3\nx", "damaged"},
+                 {"tesela data 4 x\n", "damaged"},
+                 {"tesela data 4\nx", "damaged"},
                  {"something else\n", "damaged"},
                  {"tesela data 1\n", "format 1"},
                  {"tesela data 12\n", "format 12"},
@@ -121,7 +121,7 @@ static void format_files(void **state) {
         write_file(at("d/FORMAT"), wrong[i].text, strlen(wrong[i].text));
         assert_false(opens(at("d"), wrong[i].word));
     }
-    write_file(at("d/FORMAT"), "tesela data 3\n\0\0", 16);
+    write_file(at("d/FORMAT"), "tesela data 4\n\0\0", 16);
     assert_true(opens(at("d"), NULL));
 }
 

@@ -1,5 +1,6 @@
-/* terms_check.h — does the index say what the items say? All entries that the items of a container must have are made again from the items
- * and compared with those in the store: none missing, none left over, of every generation in use; of others none at all.
+/* terms_check.h — do the index and the order of changes say what the items say? All entries that the items of a container must have are
+ * made again from the items and compared with those in the store: none missing, none left over, of every generation in use; of others none
+ * at all.
  *
  * While an index is being built, items beyond where the build is may have entries or not, but no wrong ones. */
 #pragma once
@@ -23,6 +24,7 @@ typedef struct terms_expected {
     buf bytes;
     terms_entry *list;
     size_t n, cap;
+    size_t changes_n; /* of them */
     index_list terms;
     layout_key key;
 } terms_expected;
@@ -129,6 +131,22 @@ static inline void terms_of_item(terms_expected *x, container_index *index, item
     }
 }
 
+/* Every item is in the order of changes. */
+static inline void terms_of_change(terms_expected *x, item_place place, const item_head *head, slice body) {
+    item_key key;
+    assert_int_equal(item__key_of(x->container, body, &key), OK);
+    layout_change change = {head->lsn, head->ts, layout_epk_head(&key.epk), place.number};
+    layout_changes(&x->key, place.segment);
+    layout_add_change(&x->key, x->key.n, &change);
+    terms_expect(x, layout_view(&x->key), true);
+    x->changes_n += x->container->key.n ? 2 : 1;
+    if (x->container->key.n) {
+        layout_local_changes(&x->key, x->container->space->container, &key.epk);
+        layout_add_change(&x->key, x->key.n, &change);
+        terms_expect(x, layout_view(&x->key), true);
+    }
+}
+
 static inline bool terms_built(const terms_expected *x, item_place place) {
     return place.segment != x->built.segment ? place.segment < x->built.segment : place.number <= x->built.number;
 }
@@ -145,6 +163,7 @@ static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
     store_scan *scan = store_scan_open(x->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
         assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
+        terms_of_change(x, place, &head, body);
         terms_of_item(x, space->index, place, &head, body, true);
         if (space->building) {
             terms_of_item(x, space->building, place, &head, body, terms_built(x, place));
@@ -259,7 +278,7 @@ static inline void terms_compare(terms_expected *x, const account *a) {
     terms_meet(x, &next, SLICE_EMPTY);
 }
 
-/* Returns how many entries were compared. */
+/* Returns how many entries of the index were compared. */
 static inline size_t terms_check(store *s, const account *a, const container *c) {
     terms_expected x = {.store = s, .container = c, .bytes = buf_init(BUF_NO_LIMIT)};
     terms_state(&x);
@@ -267,7 +286,7 @@ static inline size_t terms_check(store *s, const account *a, const container *c)
         terms_of_segment(&x, segment);
     }
     terms_compare(&x, a);
-    size_t n = x.n;
+    size_t n = x.n - x.changes_n;
     index_list_free(&x.terms);
     buf_free(&x.bytes);
     free(x.list);

@@ -90,8 +90,7 @@ static err prepare_list(feed *f) {
 
 void sql_item_list(sql_request *q) {
     if (sql_has(q, FIELD_A_IM)) {
-        op_fail(&q->op, E_NOT_IMPLEMENTED, "The change feed is not supported yet.");
-        sql_fail(q, E_NOT_IMPLEMENTED);
+        sql_changes_list(q);
         return;
     }
     feed *f = make_feed(q);

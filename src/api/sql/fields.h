@@ -18,6 +18,7 @@
     X(SESSION_TOKEN, "x-ms-session-token")                                                                                                 \
     X(IF_MATCH, "if-match")                                                                                                                \
     X(IF_NONE_MATCH, "if-none-match")                                                                                                      \
+    X(IF_MODIFIED_SINCE, "if-modified-since")                                                                                              \
     X(PREFER, "prefer")                                                                                                                    \
     X(INDEXING_DIRECTIVE, "x-ms-indexing-directive")                                                                                       \
     X(IS_UPSERT, "x-ms-documentdb-is-upsert")                                                                                              \

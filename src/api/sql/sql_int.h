@@ -134,6 +134,7 @@ void sql_offer_read(sql_request *q);
 void sql_offer_replace(sql_request *q);
 void sql_item_post(sql_request *q);
 void sql_item_list(sql_request *q);
+void sql_changes_list(sql_request *q);
 void sql_item_read(sql_request *q);
 void sql_item_replace(sql_request *q);
 void sql_item_patch(sql_request *q);

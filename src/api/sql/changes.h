@@ -1,0 +1,30 @@
+/* changes.h — within api/sql: the frame of the change feed, GET …/docs with A-IM. A mode fills it.
+ *
+ *   A-IM                Incremental feed (changes.c: each item's latest version)
+ *   If-None-Match       "43": after that lsn; *: from now on; without: from the beginning
+ *   If-Modified-Since   an RFC 1123 date: what was written in that second or later
+ *
+ * A feed is about a partition key, a range by its id, a part of one by x-ms-start-epk and x-ms-end-epk, or the whole of a container of one
+ * range. Where to go on is told by `etag`. 304: nothing has changed. */
+#pragma once
+
+#include "api/sql/sql_int.h"
+#include "net/work.h"
+
+typedef struct sql_changes sql_changes;
+struct sql_changes {
+    net_work work;
+    sql_request *q;
+    item_key key;        /* of one partition: what.partition points here */
+    item_changes what;   /* scope, place, time: as asked, and then where the page ended */
+    bool from_beginning; /* neither a place nor a time is named */
+    size_t max;          /* items of a page */
+    size_t count;        /* in the page so far */
+    uint64_t last;       /* the lsn of the last of them */
+    buf body;            /* of them: JSON, with commas between */
+    item_mark mark;
+    err code;
+};
+
+/* A page has room for one more of this size? What has the lsn of the one before it always is taken. */
+bool sql_changes_fits(const sql_changes *f, uint64_t lsn, size_t bytes);

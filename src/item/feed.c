@@ -83,6 +83,13 @@ static bool takes_step(page *p) {
     return !p->full;
 }
 
+/* The visitor's last word on what it was offered. */
+static void leave(page *p) {
+    if (p->cursor->leave && !p->cursor->leave(p->context)) {
+        p->full = true;
+    }
+}
+
 /* ---- one logical partition ---- */
 
 static err offer_place(page *p, item_place place, uint64_t *after) {
@@ -119,6 +126,9 @@ static err read_partition(page *p) {
         if (takes_step(p)) {
             code = layout_order_read(key, value, &place) ? offer_place(p, place, after) : E_STORE_CORRUPT;
         }
+    }
+    if (code == OK) {
+        leave(p);
     }
     err ended = store_scan_close(scan);
     store_snapshot_give(p->items->store, p->at);
@@ -377,6 +387,9 @@ static err read_stretch(page *p) {
         renew_tiles(p);
     }
     code = code != OK ? code : read_sources(p);
+    if (code == OK) {
+        leave(p);
+    }
     err ended = close_sources(p);
     if (code == OK && !p->full) {
         drop_first(p->cursor);

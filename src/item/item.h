@@ -180,8 +180,11 @@ typedef struct item_cursor {
     bool unpriced;             /* the visitor adds the charge itself, and nothing may cost nothing */
     bool trial;                /* of one range at most (else E_QUERY_TOO_LONG), and nothing is taken from its share: it may be done again */
     item_find find;            /* NULL: all items are read; its context is the visitor's */
-    double entry_charge;       /* taken with each range that the feed comes to */
-    uint32_t entered;          /* the range it was last taken with, if `any_entered` */
+    bool (*leave)(
+        void *context);  /* NULL, or called when a range was read, before the cursor moves on: a visitor that held items back sees
+                            to them. False: it stopped at one of them, and has set the first stretch's `after` to stand before it */
+    double entry_charge; /* taken with each range that the feed comes to */
+    uint32_t entered;    /* the range it was last taken with, if `any_entered` */
     bool any_entered;
     item_stretch stretches[ITEM_STRETCHES_MAX];
 } item_cursor;

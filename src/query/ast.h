@@ -72,6 +72,7 @@ struct query_expr {
     query_operator op;  /* EXPR_UNARY, EXPR_BINARY */
     bool negated;       /* NOT IN, NOT LIKE, NOT BETWEEN */
     bool udf;           /* EXPR_CALL */
+    uint8_t site;       /* of a UDF: the first such call of the text is 0, the next 1, … */
     bool quoted;        /* EXPR_MEMBER: written inner["name"], which rewrites keep */
     uint16_t depth;     /* of the tree from here on, 1 for a leaf: at most QUERY_DEPTH_MAX */
     slice name;         /* EXPR_NAME, EXPR_PARAMETER (with its @), EXPR_MEMBER, EXPR_CALL */
@@ -82,9 +83,9 @@ struct query_expr {
     query_select *select; /* subqueries */
 
     /* filled by binding (query/bind.h) */
-    int slot;                              /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined */
-    int aggregate;                         /* EXPR_CALL of an aggregate: its number in the select, else -1 */
-    unsigned group;                        /* in a select with GROUP BY: one more than the number of the group's value it is, else 0 */
+    int slot;       /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined; UDF: which function */
+    int aggregate;  /* EXPR_CALL of an aggregate: its number in the select, else -1 */
+    unsigned group; /* in a select with GROUP BY: one more than the number of the group's value it is, else 0 */
     const struct query_function *function; /* EXPR_CALL but for aggregates and UDFs */
     uint8_t setting;                       /* EXPR_CALL: search_distance or search_language that the container has for its first argument */
     const query_select *computed;          /* EXPR_MEMBER of an item: a computed property, no path of the document; its select is this */

@@ -222,9 +222,22 @@ static err check_vector_options(binder *b, const query_expr *e) {
     return OK;
 }
 
+/* There are at most as many as there are calls, which were counted. */
+static int udf_slot(query *q, slice name) {
+    unsigned i = 0;
+    while (i < q->udfs_n && !slice_eq(q->udfs[i], name)) {
+        i++;
+    }
+    if (i == q->udfs_n) {
+        q->udfs[q->udfs_n++] = name;
+    }
+    return (int)i;
+}
+
 static err bind_call(binder *b, query_expr *e) {
     e->aggregate = -1;
     if (e->udf) {
+        e->slot = udf_slot(b->query, e->name);
         return bind_items(b, e);
     }
     if (query_aggregate_of(e->name) != AGGREGATE_NONE) {

@@ -46,6 +46,8 @@ typedef struct query {
     const query_parameter *parameters;
     size_t parameters_n;
     query_schema schema;
+    slice udfs[QUERY_UDFS_MAX]; /* the user-defined functions that it calls, each once; slices of the text */
+    unsigned udfs_n;
     bool aggregates;           /* it has aggregates or groups */
     bool patterns;             /* it matches regular expressions, whose time is not known before */
     double top, offset, limit; /* -1: not given */

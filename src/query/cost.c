@@ -163,3 +163,7 @@ void query_cost_rows(query_cost *c) {
         charge(c, CHARGE_QUERY_ROW * (double)(c->rows - c->items));
     }
 }
+
+void query_cost_calls(query_cost *c, uint64_t n) {
+    charge(c, CHARGE_UDF_CALL * (double)n);
+}

@@ -4,6 +4,7 @@
 
 #include "query/aggregate.h"
 #include "query/like.h"
+#include "query/udf.h"
 
 enum { ARGUMENTS_MAX = 8 };
 
@@ -144,14 +145,30 @@ static query_value eval_unary(query_runner *r, const query_expr *e) {
 }
 
 static query_value eval_logic(query_runner *r, const query_expr *e) {
+    unsigned waits = r->waits;
     query_value left = query_eval(r, e->items[0]);
     truth a = truth_of(&left);
+    if (r->waits != waits) {
+        return value_undefined();
+    }
     if (a == (e->op == OP_AND ? IS_FALSE : IS_TRUE)) {
         return value_bool(a == IS_TRUE);
     }
     query_value right = query_eval(r, e->items[1]);
     truth b = truth_of(&right);
     return value_of_truth(e->op == OP_AND ? both(a, b) : opposite(both(opposite(a), opposite(b))));
+}
+
+static query_value eval_conditional(query_runner *r, const query_expr *e) {
+    unsigned waits = r->waits;
+    query_value v = query_eval(r, e->items[0]);
+    return r->waits != waits ? value_undefined() : query_eval(r, e->items[value_is_true(&v) ? 1 : 2]);
+}
+
+static query_value eval_coalesce(query_runner *r, const query_expr *e) {
+    unsigned waits = r->waits;
+    query_value v = query_eval(r, e->items[0]);
+    return value_is_defined(&v) || r->waits != waits ? v : query_eval(r, e->items[1]);
 }
 
 static query_value eval_binary(query_runner *r, const query_expr *e) {
@@ -183,12 +200,13 @@ static query_value eval_between(query_runner *r, const query_expr *e) {
 }
 
 static query_value eval_in(query_runner *r, const query_expr *e) {
+    unsigned waits = r->waits;
     query_value v = query_eval(r, e->items[0]);
     if (!value_is_defined(&v)) {
         return value_undefined();
     }
     bool found = false;
-    for (size_t i = 1; i < e->items_n && !found; i++) {
+    for (size_t i = 1; i < e->items_n && !found && r->waits == waits; i++) {
         query_value each = query_eval(r, e->items[i]);
         found = equals(r, &v, &each) == IS_TRUE;
     }
@@ -239,22 +257,23 @@ static query_value call_function(query_runner *r, const query_expr *e, const que
     return r->steps ? v : fail(r, E_QUERY_TOO_LONG); /* it gave up: its value means nothing */
 }
 
-static query_value call_udf(query_runner *r, const query_expr *e, const query_value *args) {
-    err code = E_NOT_IMPLEMENTED;
-    query_value v = r->udfs ? r->udfs->call(r->udfs, r->context.arena, e->name, args, e->items_n, &code) : value_undefined();
-    return r->udfs && code == OK ? v : fail(r, code);
-}
-
 static query_value eval_call(query_runner *r, const query_expr *e) {
     if (e->aggregate >= 0) {
         return r->aggregates ? r->aggregates[e->aggregate] : value_undefined();
     }
     query_value few[ARGUMENTS_MAX];
+    unsigned waits = r->waits;
     query_value *args = e->items_n <= ARGUMENTS_MAX ? few : arena_array(r->context.arena, query_value, e->items_n);
     for (size_t i = 0; i < e->items_n; i++) {
         args[i] = query_eval(r, e->items[i]);
     }
-    return e->udf ? call_udf(r, e, args) : call_function(r, e, args);
+    if (r->waits != waits || r->code != OK) { /* not all arguments are known */
+        return value_undefined();
+    }
+    if (e->udf) {
+        return r->calls ? query_calls_value(r, e, args) : fail(r, E_NOT_IMPLEMENTED);
+    }
+    return call_function(r, e, args);
 }
 
 /* ---- literals with expressions in them ---- */
@@ -341,8 +360,12 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
     if (e->kind == EXPR_ALL) {
         return value_bool(query_all_rows_pass(r, e->select));
     }
+    unsigned waits = r->waits;
     gathered g = {.runner = r, .first_only = e->kind == EXPR_EXISTS || e->kind == EXPR_FIRST};
     query_run_subquery(r, e->select, gather, &g);
+    if (r->waits != waits) { /* there may be other rows */
+        return value_undefined();
+    }
     switch (e->kind) {
     case EXPR_EXISTS:
         return value_bool(g.n > 0);
@@ -385,11 +408,9 @@ query_value query_eval(query_runner *r, const query_expr *e) {
     case EXPR_BINARY:
         return eval_binary(r, e);
     case EXPR_CONDITIONAL:
-        v = query_eval(r, e->items[0]);
-        return query_eval(r, e->items[value_is_true(&v) ? 1 : 2]);
+        return eval_conditional(r, e);
     case EXPR_COALESCE:
-        v = query_eval(r, e->items[0]);
-        return value_is_defined(&v) ? v : query_eval(r, e->items[1]);
+        return eval_coalesce(r, e);
     case EXPR_BETWEEN:
         return eval_between(r, e);
     case EXPR_IN:

@@ -6,17 +6,12 @@
 #include "query/bind.h"
 #include "query/function.h"
 
-/* How user-defined functions are called; NULL in the runner: they are refused. */
-typedef struct query_udfs query_udfs;
-struct query_udfs {
-    query_value (*call)(query_udfs *udfs, arena *a, slice name, const query_value *args, size_t n, err *code_out);
-};
-
 typedef struct query_runner {
     const query *query;
-    query_context context; /* arena: of the row */
-    query_udfs *udfs;
-    uint64_t steps; /* expressions and rows that may still be evaluated; at 0 the query ends with E_QUERY_TOO_LONG */
+    query_context context;     /* arena: of the row */
+    struct query_calls *calls; /* of user-defined functions (query/udf.h); NULL: they are refused */
+    unsigned waits;            /* for values of such calls that are not there yet: nothing may be decided by them */
+    uint64_t steps;            /* expressions and rows that may still be evaluated; at 0 the query ends with E_QUERY_TOO_LONG */
     uint64_t random;
     op *op;
     err code; /* of what cannot be expressed as undefined: a division by zero, a failed UDF, too many steps; then values are undefined */

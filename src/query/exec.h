@@ -28,6 +28,7 @@ typedef struct query_metrics {
     uint64_t entries;          /* of the index, looked at; those that were only counted too */
     uint64_t rows, rows_bytes;
     uint64_t took_us;
+    uint64_t calls, calls_us;             /* of user-defined functions: whose values were used; the time they took */
     uint64_t index_us, load_us, write_us; /* of it: finding items, loading them, writing rows; if the page is `timed` */
 } query_metrics;
 
@@ -88,8 +89,8 @@ typedef struct query_page {
     item_cursor *cursor;
     query_position position;
     size_t rows_max, bytes_max;
-    int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
-    query_udfs *udfs;
+    int64_t until_us;        /* monotonic: then the page ends with what it has, if it can */
+    struct query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
     bool quick; /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
     bool timed; /* measure what is in metrics, which costs two looks at the clock for each item */
     bool notes_indexes; /* fill index_notes */

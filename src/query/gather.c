@@ -59,6 +59,10 @@ query_gather *query_gather_new(arena *keep, const query_select *s) {
     return g;
 }
 
+const query_select *query_gather_first(const query_gather *g) {
+    return g->stages[g->n - 1].select;
+}
+
 /* ---- rows of one ---- */
 
 static void keep_value(stage *t, const query_value *v) {

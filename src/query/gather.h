@@ -14,6 +14,8 @@ bool query_gathers(const query_select *s);
 /* NULL: it has none. Everything is kept in `keep`. */
 query_gather *query_gather_new(arena *keep, const query_select *s);
 
+const query_select *query_gather_first(const query_gather *g); /* the one whose rows are of single items */
+
 /* An item. The runner's code says what went wrong. */
 void query_gather_add(query_gather *g, query_runner *r, const query_value *item);
 

@@ -202,6 +202,7 @@ static query_expr *read_arguments(parser *p, slice name, bool udf, uint32_t star
     list l = {0};
     e->name = name;
     e->udf = udf;
+    e->site = udf && p->ast->udf_calls < UINT8_MAX ? (uint8_t)p->ast->udf_calls : 0;
     p->ast->udf_calls += udf;
     return read_list(p, &l, TOKEN_RIGHT_PAREN, true) ? query__finish(p, e, l.items, l.n) : NULL;
 }

@@ -1,6 +1,7 @@
 #include "query/position.h"
 
 #include "partition/hash.h"
+#include "query/udf.h"
 
 enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16, CUT_MAX = 32 };
 
@@ -78,11 +79,14 @@ static bool values_of_row(const query_page *p, const item_found *found, query_va
     query_item item = {.body = found->body, .number = found->head.number, .lsn = found->head.lsn, .ts = found->head.ts};
     memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
     query_runner_init(r, p->query, p->op, &row, clock_wall_ms(p->items->clock));
-    r->udfs = p->udfs;
+    query_calls calls;
+    query_calls_init(&calls, p->udfs, p->items->clock, p->until_us);
+    r->calls = p->udfs ? &calls : NULL;
     r->context.keep = p->op->arena;
     query_value value = value_of_item(&item);
     wanted w = {r, p->query->select, 0, p->position.row, values, p->op->arena, false};
     query_each_row(r, p->query->select, &value, take_values, &w);
+    query_calls_free(&calls);
     arena_free(&row);
     return w.found;
 }

@@ -17,7 +17,7 @@ void sql_add_query_metrics(sql_request *q, const query_page *p, uint64_t compile
     buf_add_lit(out, "queryLogicalPlanBuildTimeInMs=0.00;queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;");
     buf_addf(out, "VMExecutionTimeInMs=%.2f;indexLookupTimeInMs=%.2f;documentLoadTimeInMs=%.2f;", ms(m->took_us), ms(m->index_us),
              ms(m->load_us));
-    buf_add_lit(out, "systemFunctionExecuteTimeInMs=0.00;userFunctionExecuteTimeInMs=0.00;");
+    buf_addf(out, "systemFunctionExecuteTimeInMs=0.00;userFunctionExecuteTimeInMs=%.2f;", ms(m->calls_us));
     buf_addf(out, "retrievedDocumentCount=%lu;retrievedDocumentSize=%lu;outputDocumentCount=%lu;outputDocumentSize=%lu;",
              (unsigned long)m->read, (unsigned long)m->read_bytes, (unsigned long)m->rows, (unsigned long)m->rows_bytes);
     double ratio = m->read && m->matched < m->read ? (double)m->matched / (double)m->read : 1;

@@ -1,0 +1,340 @@
+/* Rows in the order asked for: the first of them are held while all items are read, or as many as an order that the index has brings. */
+#include "query/exec_int.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { ORDERED_MAX = 200000, KEPT_BODY_BYTES = 16 * 1024, ORDER_GARBAGE_BYTES = 16 * 1024 * 1024 };
+
+/* ---- ORDER BY ---- */
+
+/* Equal values: in the direction of the first, by number, since that is how SDKs take them when they go on in the middle. */
+static int compare_rows(const query_select *s, const query_value *a, uint64_t a_number, uint64_t a_row, const query_value *b,
+                        uint64_t b_number, uint64_t b_row) {
+    for (size_t i = 0; i < s->order_n; i++) {
+        int order = value_compare(&a[i], &b[i]);
+        if (order) {
+            return s->order[i].descending ? -order : order;
+        }
+    }
+    if (a_number != b_number) {
+        return (a_number < b_number) != s->order[0].descending ? -1 : 1;
+    }
+    return a_row < b_row ? -1 : a_row > b_row;
+}
+
+static int compare_ordered(const query_select *s, const ordered_row *a, const ordered_row *b) {
+    return compare_rows(s, a->values, a->place.number, a->row, b->values, b->place.number, b->row);
+}
+
+static void swap_rows(ordered_row *a, ordered_row *b) {
+    ordered_row t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static void sift_up(exec *x, size_t i) {
+    while (i && compare_ordered(x->select, &x->rows[(i - 1) / 2], &x->rows[i]) < 0) {
+        swap_rows(&x->rows[(i - 1) / 2], &x->rows[i]);
+        i = (i - 1) / 2;
+    }
+}
+
+static void sift_down(exec *x, size_t i) {
+    for (;;) {
+        size_t last = i, left = 2 * i + 1, right = left + 1;
+        last = left < x->rows_n && compare_ordered(x->select, &x->rows[last], &x->rows[left]) < 0 ? left : last;
+        last = right < x->rows_n && compare_ordered(x->select, &x->rows[last], &x->rows[right]) < 0 ? right : last;
+        if (last == i) {
+            return;
+        }
+        swap_rows(&x->rows[i], &x->rows[last]);
+        i = last;
+    }
+}
+
+static void keep_values(exec *x, const query_value *values, query_value *into) {
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        into[i] = value_keep(&x->ordered, &values[i]);
+    }
+}
+
+/* Values of rows that were pushed out are garbage: when there is more of it than anything else, what is held moves to a new arena. */
+static void tidy_values(exec *x) {
+    if (x->ordered.held < 2 * x->ordered_live + ORDER_GARBAGE_BYTES) {
+        return;
+    }
+    arena before = x->ordered;
+    x->ordered = arena_init();
+    for (size_t i = 0; i < x->rows_n; i++) {
+        keep_values(x, x->rows[i].values, x->rows[i].values);
+    }
+    x->ordered_live = x->ordered.held;
+    arena_free(&before);
+}
+
+static void hold_row(exec *x, const query_value *values) {
+    ordered_row row = {.place = x->found->place, .row = x->row};
+    if (x->rows_n == x->rows_wanted) {
+        ordered_row *top = &x->rows[0];
+        if (compare_rows(x->select, values, row.place.number, row.row, top->values, top->place.number, top->row) >= 0) {
+            x->access.beyond = x->access.in_order;
+            return;
+        }
+        row.values = top->values;
+        keep_values(x, values, row.values);
+        *top = row;
+        sift_down(x, 0);
+        tidy_values(x);
+        return;
+    }
+    if (x->rows_n == x->rows_cap) {
+        x->rows_cap = x->rows_cap ? 2 * x->rows_cap : 64;
+        x->rows = mem_resize(x->rows, x->rows_cap * sizeof *x->rows);
+    }
+    row.values = arena_array(&x->keep, query_value, x->select->order_n);
+    keep_values(x, values, row.values);
+    if (x->access.in_order && x->found->body.n <= KEPT_BODY_BYTES) {
+        row.body = arena_copy(&x->keep, x->found->body);
+        row.head = x->found->head;
+    }
+    x->rows[x->rows_n++] = row;
+    sift_up(x, x->rows_n - 1);
+}
+
+/* Values are shown themselves. */
+static bool shows_order_value(const query_select *s) {
+    return s->order_n == 1 && s->columns_n == 1 && query_same_expr(s->columns[0].expr, s->order[0].expr);
+}
+
+/* Rows that have their item's _rid are one of a kind: SDKs ask for it when they merge ranges in order. */
+static bool shows_rid(const query_select *s) {
+    for (size_t i = 0; i < s->columns_n && s->sources_n == 1; i++) {
+        const query_expr *e = s->columns[i].expr;
+        if (e->kind == EXPR_MEMBER && e->items[0]->kind == EXPR_NAME && slice_eq(e->name, SLICE_LIT("_rid"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool order_row(void *context) {
+    exec *x = context;
+    const query_position *at = &x->page->position;
+    query_value values[16];
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        values[i] = query_eval(&x->runner, x->select->order[i].expr);
+        query_pay_value(&x->runner, &values[i]);
+    }
+    bool again = x->select->distinct && shows_order_value(x->select); /* equal ones were seen */
+    uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
+    bool after = x->by_count || !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
+    bool meant = !x->access.only_undefined || !value_is_defined(&values[0]);
+    if (after && meant && x->runner.code == OK) {
+        hold_row(x, values);
+    }
+    x->row++;
+    return query__may_keep(x);
+}
+
+static int sort_order(const void *a, const void *b, void *select) {
+    return compare_ordered(select, a, b);
+}
+
+/* The row again, now to be shown: its item is loaded, its rows counted up to it. */
+typedef struct shown_row {
+    exec *exec;
+    uint64_t wanted;
+    bool go_on;
+} shown_row;
+
+static bool show_row(void *context) {
+    shown_row *s = context;
+    exec *x = s->exec;
+    if (x->row++ != s->wanted) {
+        return true;
+    }
+    query_value v = query_project(&x->runner, x->select);
+    bool wanted = value_is_defined(&v) && (!x->select->distinct || query__is_new(x, &v));
+    s->go_on = x->runner.code == OK && (!wanted || x->recalling || query__give_row(x, &v));
+    return false;
+}
+
+static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
+    item_found found = {.head = row->head, .body = row->body, .place = row->place};
+    err code = OK;
+    if (x->kept) {
+        found = *x->kept;
+        code = found.body.n ? OK : E_NOT_FOUND;
+    } else if (!row->body.n) {
+        code = item_again(x->page->items, x->page->container, row->place, &found);
+    }
+    *go_on_out = true;
+    if (code == E_NOT_FOUND) { /* deleted meanwhile */
+        return OK;
+    }
+    TRY(code);
+    shown_row s = {x, row->row, true};
+    uint64_t taken = x->calls.taken;
+    arena_reset(&x->row_arena);
+    query__set_item(x, &found);
+    query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
+    *go_on_out = s.go_on;
+    if (!x->full) {
+        query__charge_calls(x, taken);
+        query_cost_shown(&x->cost, row->place.number, found.body.n);
+    }
+    item_give(&found);
+    return x->runner.code;
+}
+
+/* Those before `first` were given by earlier pages. */
+static err show_all_ordered(exec *x, size_t first) {
+    query_page *p = x->page;
+    if (x->rows_n == 0) {
+        return OK;
+    }
+    qsort_r(x->rows, x->rows_n, sizeof *x->rows, sort_order, (void *)(uintptr_t)x->select);
+    for (size_t i = 0, begin = 0, n = 0; i < x->rows_n; i++) {
+        bool go_on;
+        if (query__calls_functions(x)) {
+            if (i == begin + n) {
+                begin = i;
+                TRY(query__show_ahead(x, &x->rows[i], x->rows_n - i, &n));
+            }
+            query__enter_shown(x, i - begin);
+        }
+        x->recalling = i < first;
+        if (!query__may_go_on(x) && i > first) { /* one row a page at least: the next begins where this one ends */
+            x->full = x->runner.code == OK;
+            return x->runner.code;
+        }
+        TRY(show_ordered(x, &x->rows[i], &go_on));
+        if (x->full) {
+            break;
+        }
+        p->position.passed += i >= first;
+        p->position.ordered = true;
+        p->position.values = x->rows[i].values;
+        p->position.number = x->rows[i].place.number;
+        p->position.row = x->rows[i].row;
+        if (!go_on) {
+            break;
+        }
+    }
+    return OK;
+}
+
+/* ---- ORDER BY RANK ---- */
+
+static bool count_row(void *context) {
+    exec *x = context;
+    query_rank_count(x->rank, &x->runner);
+    return x->runner.code == OK;
+}
+
+/* What the scores are reckoned from: all items, whatever WHERE says. */
+static err count_items(exec *x) {
+    const query_select *select = x->select;
+    query_select all = *select;
+    item_cursor cursor = *x->page->cursor;
+    all.where = NULL;
+    x->select = &all;
+    x->on_row = count_row;
+    err code = query_rank_counts(x->rank) ? query__read_items(x, &cursor, SIZE_MAX, false) : OK;
+    x->select = select;
+    return code;
+}
+
+static bool rank_row(void *context) {
+    exec *x = context;
+    if (x->rows_n == x->rows_cap) {
+        x->rows_cap = x->rows_cap ? 2 * x->rows_cap : 64;
+        x->rows = mem_resize(x->rows, x->rows_cap * sizeof *x->rows);
+    }
+    ordered_row *row = &x->rows[x->rows_n++];
+    *row = (ordered_row){.place = x->found->place, .row = x->row++};
+    row->values = arena_array(&x->keep, query_value, query_rank_scores_n(x->rank) + 1);
+    query_rank_scores(x->rank, &x->runner, row->values);
+    if (x->rows_n > ORDERED_MAX) {
+        x->runner.code = E_QUERY_TOO_LONG;
+    }
+    return x->runner.code == OK;
+}
+
+static void fuse_rows(exec *x) {
+    query_value **values = arena_array(&x->keep, query_value *, x->rows_n + 1);
+    for (size_t i = 0; i < x->rows_n; i++) {
+        values[i] = x->rows[i].values;
+    }
+    query_rank_fuse(x->rank, &x->keep, values, x->rows_n);
+}
+
+/* Only those after the page before. */
+static void drop_given(exec *x) {
+    const query_position *at = &x->page->position;
+    size_t n = 0;
+    for (size_t i = 0; i < x->rows_n; i++) {
+        const ordered_row *row = &x->rows[i];
+        if (!at->ordered || compare_rows(x->select, row->values, row->place.number, row->row, at->values, at->number, at->row) > 0) {
+            x->rows[n++] = *row;
+        }
+    }
+    x->rows_n = n;
+}
+
+err query__run_ranked(exec *x) {
+    query_page *p = x->page;
+    item_cursor all = *p->cursor;
+    x->rank = query_rank_new(&x->keep, x->select);
+    TRY(count_items(x));
+    x->on_row = rank_row;
+    TRY(query__read_items(x, &all, SIZE_MAX, false));
+    fuse_rows(x);
+    drop_given(x);
+    TRY(show_all_ordered(x, 0));
+    p->more = x->full;
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return OK;
+}
+
+/* ---- ORDER BY, all of it ---- */
+
+static err check_order(const exec *x) {
+    container_index *index = container_space_index(x->page->container->space);
+    err code = query_check_order(x->page->op, x->page->query, &index->policy);
+    container_index_give(index);
+    return code;
+}
+
+err query__run_ordered(exec *x) {
+    query_page *p = x->page;
+    item_cursor all = *p->cursor;
+    TRY(check_order(x));
+    x->by_count = x->select->distinct && !shows_order_value(x->select) && !shows_rid(x->select);
+    uint64_t passed = x->by_count ? p->position.passed : 0;
+    double offset_left = p->query->offset > (double)p->position.skipped ? p->query->offset - (double)p->position.skipped : 0;
+    double left = x->select->distinct ? -1 : query__rows_left(x);
+    double wanted = (double)passed + offset_left + (left >= 0 && left < (double)p->rows_max ? left : (double)p->rows_max) + 1;
+    if (x->select->order_n > 16 || wanted > ORDERED_MAX) {
+        return E_QUERY_TOO_LONG;
+    }
+    x->rows_wanted = (size_t)wanted;
+    x->on_row = order_row;
+    TRY(query__read_items(x, &all, x->rows_wanted, p->cursor->n == 1));
+    if (x->late && (!x->stopped_values || all.n > 1)) { /* what is held may not be the first */
+        return E_QUERY_TOO_LONG;
+    }
+    size_t held = x->rows_n;
+    TRY(show_all_ordered(x, passed));
+    p->more = x->full || (held == x->rows_wanted && !x->finished);
+    if (x->stopped_values && !x->full && !x->finished) {
+        p->position.ordered = p->more = true;
+        p->position.values = x->stopped_values;
+        p->position.number = x->stopped_number;
+        p->position.row = UINT32_MAX;
+    }
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return OK;
+}

@@ -5,7 +5,8 @@
  * Within a logical partition they always ascend, with the time.
  *
  * Where the reader stands afterwards is an lsn: everything up to it was seen. The range's lsn is read before the snapshot is taken, so all
- * that was written up to it is in the snapshot. */
+ * that was written up to it is in the snapshot. What is met beyond it, written meanwhile or by another range that has items in the same
+ * segment, is left for the next page. */
 #include "item/changes.h"
 
 #include <assert.h>
@@ -98,10 +99,10 @@ typedef struct reader {
     container_range *range;
     const range_sources *sources;
     const store_snapshot *at;
-    bool narrow;  /* what is asked for is less than the range */
-    bool mixed;   /* the order is not that of time */
-    uint64_t end; /* the range's lsn before the snapshot */
-    uint64_t last;
+    bool narrow;    /* what is asked for is less than the range */
+    bool mixed;     /* the order is not that of time */
+    uint64_t end;   /* the range's lsn before the snapshot */
+    uint64_t last;  /* of the entries looked at, which may be another range's */
     size_t entries; /* looked at since the clock was */
     double weight;
     bool full;
@@ -264,7 +265,7 @@ static bool is_late(reader *d, const run *r, bool loaded) {
 
 static err walk(reader *d) {
     bool loaded = false;
-    for (run *r; (r = lowest(d));) {
+    for (run *r; (r = lowest(d)) && r->next.lsn <= d->end;) {
         if (is_late(d, r, loaded)) {
             d->full = true;
         } else {
@@ -279,7 +280,7 @@ static err walk(reader *d) {
         d->last = r->next.lsn;
         TRY(advance(r));
     }
-    d->changes->after = d->last > d->end ? d->last : d->end;
+    d->changes->after = d->end;
     return OK;
 }
 

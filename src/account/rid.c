@@ -77,6 +77,12 @@ rid rid_child(rid container, rid_kind kind, uint64_t number) {
     return container;
 }
 
+rid rid_attachment(rid document, uint32_t number) {
+    assert(rid_kind_of(&document) == RID_DOCUMENT);
+    put(&document, number, 4);
+    return document;
+}
+
 rid rid_permission(rid user, uint64_t number) {
     assert(rid_kind_of(&user) == RID_USER);
     put(&user, number, 8);

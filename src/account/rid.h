@@ -46,6 +46,7 @@ rid rid_container(rid database, uint32_t number);
 rid rid_user(rid database, uint32_t number);
 rid rid_offer(uint32_t number);
 rid rid_child(rid container, rid_kind kind, uint64_t number); /* RID_DOCUMENT to RID_SPROC */
+rid rid_attachment(rid document, uint32_t number);
 rid rid_permission(rid user, uint64_t number);
 rid rid_client_encryption_key(rid database, uint32_t number);
 

@@ -82,6 +82,7 @@ typedef struct container_tiles {
     arena arena; /* of the lists */
 } container_tiles;
 
+enum { ATTACHMENTS_UNKNOWN, ATTACHMENTS_NONE, ATTACHMENTS_SOME };
 enum { LARGE_UNKNOWN, LARGE_NONE, LARGE_SOME };
 
 /* One generation of a container's index. A change of the policy builds another beside it (item/reindex.c). */
@@ -116,6 +117,8 @@ typedef struct container_space {
     _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
     atomic_bool index_switching;         /* what is on disk may be of the one or the other */
     _Atomic uint32_t index_progress;     /* per cent */
+
+    int attachments; /* whether any item has had some (item/attach.h): the committer's */
 
     /* expiry: the committer's, but for the flag */
     int32_t ttl;                       /* of the newest settings */

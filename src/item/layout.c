@@ -75,6 +75,16 @@ void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t t
     add64(k, place.number);
 }
 
+void layout_all_attachments(layout_key *k, uint32_t container) {
+    start(k, container, LAYOUT_ATTACHMENTS);
+}
+
+void layout_attachments(layout_key *k, uint32_t container, const epk *e, uint64_t number) {
+    layout_all_attachments(k, container);
+    add(k, e->bytes, e->n);
+    add64(k, number);
+}
+
 void layout_range(layout_key *k, uint32_t container, uint32_t range) {
     k->n = 0;
     k->bytes[k->n++] = 'R';

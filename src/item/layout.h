@@ -8,6 +8,7 @@
  *              container u32 · 'p' · EPK · 'o' · number u64              → segment                   creation order in a partition
  *              container u32 · 'p' · EPK · 'u' · index u8 · key · values → segment · number          a unique key
  *              container u32 · 's' · EPK · partition key · n u8          → items · bytes · index …   a partition's size; n: of the EPK
+ *              container u32 · 'a' · EPK · number u64                     → attachments of the item  item/attach.c
  *              container u32 · 't' · time u32 · segment · number         → (empty)                   it says its own ttl
  *              container u32 · 'd' · time u32 · segment · number         → (empty)                   it is under the default ttl
  *
@@ -75,6 +76,7 @@ typedef enum layout_tag {
     LAYOUT_ORDER = 'o',
     LAYOUT_UNIQUE = 'u',
     LAYOUT_SIZE = 's',
+    LAYOUT_ATTACHMENTS = 'a',
     LAYOUT_TTL_OWN = 't',
     LAYOUT_TTL_DEFAULT = 'd'
 } layout_tag;
@@ -84,6 +86,8 @@ void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey 
 void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t number);
 void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values);
 void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place);
+void layout_attachments(layout_key *k, uint32_t container, const epk *e, uint64_t number);
+void layout_all_attachments(layout_key *k, uint32_t container); /* what all of them begin with */
 void layout_range(layout_key *k, uint32_t container, uint32_t range);
 void layout_counts_log(layout_key *k, uint32_t slot);
 void layout_backfill(layout_key *k, uint32_t container);

@@ -120,6 +120,10 @@ static void count(item_work *w, const item_key *key, change c) {
     item__sized(w->range, key, w->size.bytes); /* should the group fail, whoever shows it will see (item/hot.h) */
 }
 
+void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
+    count(w, key, (change){.bytes = bytes});
+}
+
 /* ---- the item and its entries ---- */
 
 /* The primary key of an item that is written; whoever has it cached hears of it. */
@@ -185,6 +189,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored) {
     store_batch *batch = &w->group->batch;
     TRY(item__remove_terms(w, key, stored));
     item__remove_change(w, key, stored);
+    TRY(item__remove_attachments(w, key, stored->place.number));
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
     primary_key(w, key, stored->place, &primary);

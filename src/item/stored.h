@@ -40,6 +40,15 @@ MUST_CHECK err item__enter(item_work *w, const item_key *key);
 MUST_CHECK err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
 MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored);
 
+/* Changes what the partition, and its range, are counted to hold. */
+void item__count_bytes(item_work *w, const item_key *key, int64_t bytes);
+
+/* A logical partition that is full takes nothing more; what is there may be read, deleted and made smaller. */
+MUST_CHECK err item__check_room(item_work *w, op *o, size_t before, size_t after);
+
+/* What hangs on an item that goes (item/attach.c). */
+MUST_CHECK err item__remove_attachments(item_work *w, const item_key *key, uint64_t number);
+
 /* The same item, its entries leading to another segment. */
 MUST_CHECK err item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment);
 

@@ -26,8 +26,7 @@ static uint64_t next_number(item_work *w) {
     return (uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next++;
 }
 
-/* A logical partition that is full takes nothing more; what is there may be read, deleted and made smaller. */
-static err check_room(item_work *w, item_op *op, size_t before, size_t after) {
+err item__check_room(item_work *w, op *o, size_t before, size_t after) {
     bool fixed = w->container->key.n == 0;
     uint64_t most = fixed ? w->items->limits.fixed_bytes : w->items->limits.partition_bytes;
     if (after <= before || w->size.bytes + (after - before) <= most) {
@@ -35,8 +34,8 @@ static err check_room(item_work *w, item_op *op, size_t before, size_t after) {
     }
     char shown[32];
     bytes_text(shown, sizeof shown, most);
-    return fixed ? op_fail(&op->op, E_CONTAINER_FULL, "The container has no partition key and reached its maximum size of %s.", shown)
-                 : op_fail(&op->op, E_PARTITION_FULL,
+    return fixed ? op_fail(o, E_CONTAINER_FULL, "The container has no partition key and reached its maximum size of %s.", shown)
+                 : op_fail(o, E_PARTITION_FULL,
                            "Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", shown);
 }
 
@@ -44,7 +43,7 @@ static err insert(item_work *w, item_op *op) {
     static const stored_item nothing = {0};
     item_place place = {w->range->segment, next_number(w)};
     TRY(item__unique_check(w, &op->key, op->body, 0));
-    TRY(check_room(w, op, 0, LAYOUT_HEAD_BYTES + op->body.n));
+    TRY(item__check_room(w, &op->op, 0, LAYOUT_HEAD_BYTES + op->body.n));
     op->after = stamp(w, op, place.number);
     op->result = op->body;
     op->created = true;
@@ -56,7 +55,7 @@ static err overwrite(item_work *w, item_op *op, const stored_item *now, slice bo
         return E_PRECONDITION;
     }
     TRY(item__unique_check(w, &op->key, body, now->place.number));
-    TRY(check_room(w, op, now->body.n, body.n));
+    TRY(item__check_room(w, &op->op, now->body.n, body.n));
     op->after = stamp(w, op, now->place.number);
     op->result = body;
     return item__put(w, &op->key, now->place, &op->after, body, now);

@@ -445,6 +445,31 @@ static inline void check_segment(harness *h, const container *c, uint32_t segmen
     assert_int_equal(store_scan_close(scan), OK);
 }
 
+/* Attachments count as their partition's, and hang on an item that is there. */
+static inline size_t check_attachments(harness *h, const container *c, check_sums *sums) {
+    const container_tiles *tiles = c->space->newest;
+    layout_key from, to, order;
+    slice key, value;
+    size_t n = 0;
+    layout_all_attachments(&from, c->space->container);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(h->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
+    for (; store_scan_next(scan, &key, &value); n++) {
+        epk e = {.n = (uint8_t)(key.n - from.n - 8)};
+        uint64_t number;
+        store_value place;
+        memcpy(e.bytes, key.p + from.n, e.n);
+        memcpy(&number, key.p + key.n - 8, 8);
+        layout_order(&order, c->space->container, &e, be64toh(number));
+        assert_int_equal(store_get(h->store, STORE_INDEX, NULL, layout_view(&order), &place), OK);
+        store_give(&place);
+        sums[container_position(tiles, &e)].sums.bytes += value.n;
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    return n;
+}
+
 /* What a range counts is what is there, in memory and on disk; so is what its partitions count. Returns the entries there must be. */
 static inline size_t check_range(harness *h, const container *c, size_t i, const check_sums *found) {
     const container_tiles *tiles = c->space->newest;
@@ -536,6 +561,7 @@ static inline void harness_check(harness *h, const container *c) {
     for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
         check_segment(h, c, segment, sums);
     }
+    expected += check_attachments(h, c, sums);
     for (size_t i = 0; i < tiles->map->n; i++) {
         expected += check_range(h, c, i, &sums[i]);
         counted += atomic_load(&tiles->ranges[i]->index_bytes);
@@ -545,7 +571,8 @@ static inline void harness_check(harness *h, const container *c) {
     layout_after(&to);
     store_scan *scan = store_scan_open(h->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
-        bool hint = key.p[4] == LAYOUT_TTL_OWN || key.p[4] == LAYOUT_TTL_DEFAULT, size = key.p[4] == LAYOUT_SIZE;
+        bool hint = key.p[4] == LAYOUT_TTL_OWN || key.p[4] == LAYOUT_TTL_DEFAULT;
+        bool size = key.p[4] == LAYOUT_SIZE || key.p[4] == LAYOUT_ATTACHMENTS;
         found += !hint;
         index_bytes += hint || size ? 0 : key.n + value.n;
         assert_true(hint || size || value.n == 4 || item_is_there(h, value)); /* primary and unique keys lead to an item */

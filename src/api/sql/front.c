@@ -39,6 +39,7 @@ typedef struct operation {
 
 static void database_post(sql_request *q);
 static void container_post(sql_request *q);
+static void conflict_post(sql_request *q);
 static void script_post(sql_request *q);
 
 static const operation operations[] = {
@@ -75,6 +76,15 @@ static const operation operations[] = {
     {SQL_UDF, VERB_GET, sql_script_read, true},
     {SQL_UDF, VERB_PUT, sql_script_replace, false},
     {SQL_UDF, VERB_DELETE, sql_script_delete, false},
+    {SQL_ATTACHMENTS, VERB_GET, sql_attachment_list, true},
+    {SQL_ATTACHMENTS, VERB_POST, sql_attachment_post, false},
+    {SQL_ATTACHMENT, VERB_GET, sql_attachment_read, true},
+    {SQL_ATTACHMENT, VERB_PUT, sql_attachment_replace, false},
+    {SQL_ATTACHMENT, VERB_DELETE, sql_attachment_delete, false},
+    {SQL_CONFLICTS, VERB_GET, sql_conflict_list, true},
+    {SQL_CONFLICTS, VERB_POST, conflict_post, true},
+    {SQL_CONFLICT, VERB_GET, sql_conflict_none, true},
+    {SQL_CONFLICT, VERB_DELETE, sql_conflict_none, false},
     {SQL_OFFERS, VERB_GET, sql_offer_list, true},
     {SQL_OFFERS, VERB_POST, sql_offer_list, true},
     {SQL_OFFER, VERB_GET, sql_offer_read, true},
@@ -100,6 +110,11 @@ static void script_post(sql_request *q) {
     sql_is_query(q) ? sql_script_list(q) : sql_script_create(q);
 }
 
+/* Nobody can make one; a query of none finds none. */
+static void conflict_post(sql_request *q) {
+    sql_is_query(q) ? sql_conflict_list(q) : sql_fail(q, E_METHOD);
+}
+
 /* Kinds of later issues: said clearly, not 404. */
 static bool is_planned(sql_kind kind) {
     switch (kind) {
@@ -108,10 +123,6 @@ static bool is_planned(sql_kind kind) {
     case SQL_USER:
     case SQL_PERMISSIONS:
     case SQL_PERMISSION:
-    case SQL_CONFLICTS:
-    case SQL_CONFLICT:
-    case SQL_ATTACHMENTS:
-    case SQL_ATTACHMENT:
     case SQL_CLIENT_ENCRYPTION_KEYS:
     case SQL_CLIENT_ENCRYPTION_KEY:
     case SQL_PARTITION_KEY_DELETE:

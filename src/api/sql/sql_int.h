@@ -141,6 +141,13 @@ void sql_item_patch(sql_request *q);
 void sql_item_delete(sql_request *q);
 void sql_item_batch(sql_request *q);
 void sql_query(sql_request *q);
+void sql_attachment_list(sql_request *q);
+void sql_attachment_post(sql_request *q);
+void sql_attachment_read(sql_request *q);
+void sql_attachment_replace(sql_request *q);
+void sql_attachment_delete(sql_request *q);
+void sql_conflict_list(sql_request *q);
+void sql_conflict_none(sql_request *q);
 void sql_script_create(sql_request *q); /* stored procedures, triggers, user-defined functions alike */
 void sql_script_list(sql_request *q);
 void sql_script_read(sql_request *q);

@@ -93,7 +93,8 @@ static void on_exceeded(int signal_number) {
 }
 
 #define CRASH_TEXT                                                                                                                         \
-    "{\"compile\":false,\"message\":\"The script needed more memory than a script may have, or made the engine fail.\",\"number\":413}"
+    "{\"last\":true,\"compile\":false,\"message\":\"The script needed more memory than a script may have, or made the engine "             \
+    "fail.\",\"number\":413}"
 
 static void on_crash(int signal_number) {
     (void)signal_number;
@@ -107,7 +108,7 @@ static void on_crash(int signal_number) {
 static void make_exceeded_frame(uint64_t limit_ms) {
     char *text = exceeded_frame + SCRIPT_HEADER_BYTES;
     int n = snprintf(text, sizeof exceeded_frame - SCRIPT_HEADER_BYTES,
-                     "{\"compile\":false,\"message\":\"The script exceeded its time limit of %.1f seconds.\",\"number\":408}",
+                     "{\"last\":true,\"compile\":false,\"message\":\"The script exceeded its time limit of %.1f seconds.\",\"number\":408}",
                      (double)limit_ms / 1000);
     exceeded_frame[0] = (char)(n + 1);
     exceeded_frame[4] = SCRIPT_FAULT;
@@ -306,6 +307,28 @@ static void send_fault(const char *message, int number) {
     end(SCRIPT_FAULT, buf_view(&out));
 }
 
+/* The frame of a run's end, with a word that the worker ends too. Its text is an object. */
+static _Noreturn void send_last(script_frame kind, slice text) {
+    buf last = buf_init(BUF_NO_LIMIT);
+    buf_add_lit(&last, "{\"last\":true");
+    buf_add_byte(&last, text.n > 2 ? ',' : '}');
+    buf_add(&last, text.p + 1, text.n > 2 ? text.n - 1 : 0);
+    end(kind, buf_view(&last));
+    _exit(0);
+}
+
+/* What a script left behind may not be the next one's loss: half of the memory that a script may take has to be free. */
+static bool has_room(void) {
+    void *room = mmap(NULL, memory_bytes / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return room != MAP_FAILED && munmap(room, memory_bytes / 2) == 0;
+}
+
+static bool is_worn(void) {
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return !has_room() || used.ru_maxrss > WORN_RSS_KB || used.ru_utime.tv_sec + used.ru_stime.tv_sec > WORN_CPU_SECONDS;
+}
+
 /* Calls one of the API's functions; NULL when the limit ended it or it threw, which it does only when the engine itself gives up. */
 static JSValueRef enter(const scene *s, JSObjectRef function, JSValueRef argument_or_null) {
     JSValueRef exception = NULL;
@@ -323,8 +346,8 @@ static void send_result(const scene *s, JSValueRef value) {
             set_hard_limit(0);
             frames_end_with(exceeded_frame, exceeded_frame_bytes);
         }
-        send_fault("The script went deeper, or needed more memory, than a script may.", 413);
-        return;
+        send_last(SCRIPT_FAULT, SLICE_LIT("{\"compile\":false,\"message\":\"The script went deeper, or needed more memory, than a script "
+                                          "may.\",\"number\":413}"));
     }
     slice text = utf8(s->context, value);
     if (text.n < 2 || text.n > SCRIPT_FRAME_BYTES_MAX) {
@@ -332,7 +355,12 @@ static void send_result(const scene *s, JSValueRef value) {
     } else if (too_deep(text)) {
         send_fault("The script's result is nested too deeply.", 400);
     } else {
-        end((script_frame)text.p[0], (slice){text.p + 1, text.n - 1});
+        script_frame kind = (script_frame)text.p[0];
+        slice json = {text.p + 1, text.n - 1};
+        if ((kind == SCRIPT_DONE || kind == SCRIPT_FAULT) && is_worn()) {
+            send_last(kind, json);
+        }
+        end(kind, json);
     }
     forget_large();
 }
@@ -374,18 +402,9 @@ void engine_rows(slice text) {
         return;
     }
     send_result(&functions, enter(&functions, api_function(&functions, "rows"), text_value(&functions, text)));
-}
-
-/* What a script left behind may not be the next one's loss: half of the memory that a script may take has to be free. */
-static bool has_room(void) {
-    void *room = mmap(NULL, memory_bytes / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return room != MAP_FAILED && munmap(room, memory_bytes / 2) == 0;
-}
-
-bool engine_worn(void) {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    return !has_room() || used.ru_maxrss > WORN_RSS_KB || used.ru_utime.tv_sec + used.ru_stime.tv_sec > WORN_CPU_SECONDS;
+    if (!has_room()) {
+        JSSynchronousGarbageCollectForDebugging(functions.context);
+    }
 }
 
 /* ---- the beginning ---- */

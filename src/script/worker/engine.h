@@ -11,13 +11,11 @@
 /* Once: makes the engine and warms it up, threads included. `memory_bytes` is what the sandbox will let it take beyond that. */
 void engine_open(uint64_t limit_ms, size_t memory_bytes);
 
-/* Each answers with one frame of its own (frames.h). */
+/* Each answers with one frame (frames.h). When the process has used so much memory or CPU that a new one should take its place, a run's
+ * last frame says so and the process ends. */
 void engine_run(slice text);
 void engine_define(slice text);
 void engine_rows(slice text);
-
-/* Whether the process has used so much memory or CPU that a new one should take its place. */
-bool engine_worn(void);
 
 /* The files of api/, joined (made by meson). */
 extern const char engine_api_source[];

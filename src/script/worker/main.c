@@ -47,8 +47,8 @@ static settings read_arguments(int argc, char **argv) {
     return s;
 }
 
-static void serve(void) {
-    while (!engine_worn()) {
+static _Noreturn void serve(void) {
+    for (;;) {
         slice text;
         switch ((int)frames_read(&text)) {
         case SCRIPT_RUN:
@@ -80,5 +80,4 @@ int main(int argc, char **argv) {
     }
     frames_write(SCRIPT_READY, SLICE_LIT("{}"));
     serve();
-    _exit(0);
 }

@@ -83,11 +83,17 @@ function framesOf(stack) {
     return text;
 }
 
+/** Where a text could not be read, which is no frame of the stack. */
+function placeOf(thrown) {
+    const known = thrown instanceof SyntaxError && typeof thrown.sourceURL === 'string' && typeof thrown.line === 'number';
+    return known ? '\n   at Global code (' + thrown.sourceURL + ':' + thrown.line + ')' : '';
+}
+
 function traceOf(thrown, head) {
     if (typeof thrown !== 'object' || thrown === null || typeof thrown.stack !== 'string') {
         return '';
     }
-    const frames = framesOf(thrown.stack);
+    const frames = framesOf(thrown.stack) || placeOf(thrown);
     return frames === '' ? '' : '\r\nStack trace: ' + head + frames;
 }
 

@@ -57,6 +57,9 @@ function resultText(value) {
         case 'string':
             return stringify(value);
     }
+    if (value === null) {
+        return 'null';
+    }
     const text = stringify(value);
     return typeof text === 'string' ? '[' + text + ']' : '[]';
 }

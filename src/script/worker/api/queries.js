@@ -150,6 +150,7 @@ function toResponse(error, rows) {
     const body = field.value === undefined || field.value === null ? rows : field.value + stringify(rows);
     checkSize('Body', body);
     field.value = body;
+    field.given = true;
 }
 
 function startQuery(query, options, callback) {

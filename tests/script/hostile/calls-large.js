@@ -1,0 +1,4 @@
+// expects: fault Request size is too large
+function f() {
+    __.createDocument(__.getSelfLink(), { x: "x".repeat(9e6) });
+}

@@ -1,0 +1,3 @@
+// expects: stopped
+for (;;);
+function f() {}

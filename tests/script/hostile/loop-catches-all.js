@@ -1,0 +1,8 @@
+// expects: stopped
+function f() {
+    for (;;) {
+        try {
+            for (;;);
+        } catch (e) {}
+    }
+}

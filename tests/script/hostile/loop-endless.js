@@ -1,0 +1,4 @@
+// expects: stopped
+function f() {
+    for (;;);
+}

@@ -1,0 +1,8 @@
+// expects: stopped
+function f() {
+    try {
+        for (;;);
+    } finally {
+        for (;;);
+    }
+}

@@ -1,0 +1,6 @@
+// expects: stopped
+function f() {
+    outer: for (;;) {
+        for (;;) continue outer;
+    }
+}

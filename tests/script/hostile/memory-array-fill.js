@@ -1,0 +1,4 @@
+// expects: any
+function f() {
+    Array(1e9).fill(1);
+}

@@ -1,0 +1,5 @@
+// expects: stopped
+function f() {
+    const kept = [];
+    for (;;) kept.push(kept.slice());
+}

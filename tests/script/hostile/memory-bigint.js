@@ -1,0 +1,5 @@
+// expects: any
+function f() {
+    let n = 3n;
+    for (;;) n *= n;
+}

@@ -1,0 +1,5 @@
+// expects: fault Out of memory
+function f() {
+    let s = "abc";
+    for (;;) s += s;
+}

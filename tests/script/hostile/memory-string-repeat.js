@@ -1,0 +1,4 @@
+// expects: any
+function f() {
+    "a".repeat(2 ** 29).toUpperCase();
+}

@@ -1,0 +1,5 @@
+// expects: stopped
+function f() {
+    const kept = [];
+    for (let i = 0; ; i++) kept.push(Symbol.for("s" + i));
+}

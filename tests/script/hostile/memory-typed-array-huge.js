@@ -1,0 +1,4 @@
+// expects: any
+function f() {
+    new Float64Array(2 ** 32);
+}

@@ -1,0 +1,9 @@
+// expects: stopped
+function f() {
+    const w = new WeakMap(), kept = [];
+    for (;;) {
+        const o = {};
+        w.set(o, kept);
+        kept.push(o);
+    }
+}

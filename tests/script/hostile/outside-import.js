@@ -1,0 +1,4 @@
+// expects: fault import
+async function f() {
+    await import("fs");
+}

@@ -1,0 +1,7 @@
+// expects: fault
+function f() {
+    Error = undefined;
+    Object.defineProperty(TypeError.prototype, "message", { get() { for (;;); } });
+    Object.getPrototypeOf(TypeError.prototype).toString = () => { throw 1; };
+    null.x;
+}

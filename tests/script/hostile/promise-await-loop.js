@@ -1,0 +1,4 @@
+// expects: stopped
+async function f() {
+    for (;;) await 0;
+}

@@ -1,0 +1,4 @@
+// expects: fault Exception = Error: unseen
+function f() {
+    Promise.reject(new Error("unseen"));
+}

@@ -1,0 +1,5 @@
+// expects: stopped
+function f() {
+    const again = () => Promise.resolve().then(again);
+    again();
+}

@@ -1,0 +1,5 @@
+// expects: done "kept"
+async function f() {
+    Promise.prototype.then = function () { throw new Error("no"); };
+    getContext().getResponse().setBody("kept");
+}

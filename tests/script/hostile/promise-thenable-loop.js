@@ -1,0 +1,5 @@
+// expects: stopped
+function f() {
+    const thenable = { then(go) { go(thenable); } };
+    Promise.resolve(thenable);
+}

@@ -1,0 +1,8 @@
+// expects: any
+function f() {
+    try {
+        f();
+    } catch (e) {
+        f();
+    }
+}

@@ -1,0 +1,5 @@
+// expects: fault
+function f() {
+    const o = { toString() { return "" + this; } };
+    "" + o;
+}

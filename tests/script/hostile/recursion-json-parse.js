@@ -1,0 +1,4 @@
+// expects: any
+function f() {
+    JSON.parse("[".repeat(1e6) + "]".repeat(1e6));
+}

@@ -1,0 +1,4 @@
+// expects: any
+function f() {
+    eval("(".repeat(1e6));
+}

@@ -1,0 +1,4 @@
+// expects: fault Maximum call stack size exceeded
+function f() {
+    f();
+}

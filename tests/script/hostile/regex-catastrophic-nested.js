@@ -1,0 +1,4 @@
+// expects: stopped
+function f() {
+    /^(([a-z])+.)+[A-Z]([a-z])+$/.test("a".repeat(200));
+}

@@ -1,0 +1,4 @@
+// expects: stopped
+function f() {
+    /(a+)+b/.test("a".repeat(60));
+}

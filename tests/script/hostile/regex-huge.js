@@ -1,0 +1,4 @@
+// expects: any
+function f() {
+    new RegExp("(".repeat(100000) + ")".repeat(100000)).test("a");
+}

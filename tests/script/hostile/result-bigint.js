@@ -1,0 +1,4 @@
+// expects: fault
+function f() {
+    getContext().getResponse().setBody(1n);
+}

@@ -1,0 +1,4 @@
+// expects: done
+function f() {
+    getContext().getResponse().setBody(Symbol.iterator.description && function () {});
+}

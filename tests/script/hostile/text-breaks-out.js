@@ -1,0 +1,2 @@
+// expects: any
+function f() {}) ; getContext().getResponse().setBody("ran"); (function () {}

@@ -1,0 +1,2 @@
+// expects: fault
+function f() {} }); getContext().getResponse().setBody("ran"); (function () {

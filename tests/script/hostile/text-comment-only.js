@@ -1,0 +1,2 @@
+// expects: fault
+/* nothing */ // here

@@ -1,0 +1,4 @@
+// expects: any
+<!-- x
+function f() {}
+--> y

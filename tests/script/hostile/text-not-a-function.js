@@ -1,0 +1,2 @@
+// expects: fault has to be a function
+({ a: 1 })

@@ -1,0 +1,4 @@
+// expects: stopped
+function f() {
+    throw Object.assign(new Error("x"), { name: { toString() { for (;;); } } });
+}

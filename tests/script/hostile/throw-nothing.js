@@ -1,0 +1,4 @@
+// expects: fault Exception = undefined
+function f() {
+    throw undefined;
+}

@@ -1,0 +1,4 @@
+// expects: fault Exception = Symbol(s)
+function f() {
+    throw Symbol("s");
+}

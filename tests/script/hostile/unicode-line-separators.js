@@ -1,0 +1,4 @@
+// expects: done 1
+function f() {
+    /*     */ getContext().getResponse().setBody(1);
+}

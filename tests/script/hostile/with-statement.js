@@ -1,0 +1,6 @@
+// expects: done 3
+function f() {
+    with ({ x: 3 }) {
+        getContext().getResponse().setBody(x);
+    }
+}

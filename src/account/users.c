@@ -49,6 +49,7 @@ permission *permission_new(const user *of, uint32_t number, slice id, const gran
     p->rid = rid_permission(of->rid, number);
     p->id = arena_copy(&a, id);
     p->grant = *g;
+    p->grant.word = arena_copy(&a, g->word);
     p->grant.child = arena_copy(&a, g->child);
     p->grant.link = arena_copy(&a, g->link);
     p->grant.key = copy_key(&a, &g->key);
@@ -318,6 +319,7 @@ void account__put_permission(store_batch *batch, const permission *p) {
     pkey_encode(&key, &g->key);
     append_bytes(&r, "id", p->id);
     bson_append_int64(&r, "mode", -1, g->mode);
+    append_bytes(&r, "word", g->word);
     bson_append_int64(&r, "kind", -1, g->kind);
     append_bytes(&r, "container", rid_view(&g->container));
     bson_append_int64(&r, "number", -1, (int64_t)g->number);
@@ -408,6 +410,7 @@ static bool read_grant(arena *a, slice record, grant *g) {
     }
     *g = (grant){
         .mode = number_in(record, "mode") == PERMISSION_ALL ? PERMISSION_ALL : PERMISSION_READ,
+        .word = bytes_in(record, "word"),
         .kind = (rid_kind)number_in(record, "kind"),
         .container = {.n = 8},
         .number = (uint64_t)number_in(record, "number"),

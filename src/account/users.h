@@ -24,6 +24,7 @@ typedef enum permission_mode { PERMISSION_READ, PERMISSION_ALL } permission_mode
 
 typedef struct grant {
     permission_mode mode;
+    slice word;      /* for the mode, as it was written: SDKs differ in its case */
     rid_kind kind;   /* RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC, RID_TRIGGER, RID_UDF */
     rid container;   /* that it is or lies in */
     uint64_t number; /* of the item or the script; of the item that an attachment is attached to */
@@ -60,13 +61,12 @@ void permission_give(permission *p);
 void account_each_user(account *a, const database *d, uint32_t after, bool (*visit)(void *, const user *), void *context);
 void account_each_permission(account *a, const user *u, uint32_t after, bool (*visit)(void *, const permission *), void *context);
 
-/* ---- changing: account_change.user points to one of these ---- */
+/* ---- changing: account_change.user points to one of these. With change->upsert a creation replaces what is there. ---- */
 
 struct user_asked {
     slice user, permission; /* names of what is there: the user to change, or the owner of the permission to change */
     bool user_by_rid, permission_by_rid;
-    slice id; /* the name it gets: create, replace */
-    bool upsert;
+    slice id;    /* the name it gets: create, replace */
     grant grant; /* of a permission; its bytes are the caller's until done */
 
     /* how it went: a reference of the caller's, whatever the code */

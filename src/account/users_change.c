@@ -46,7 +46,7 @@ static err apply_create_user(commit *base, commit_group *group) {
     TRY(find_database(change, &d));
     TRY(settings_check_name(change->op, change->user->id));
     user_node *before = account__find_user(d, change->user->id, false);
-    if (before && !change->user->upsert) {
+    if (before && !change->upsert) {
         return taken(change->op);
     }
     if (before && !account__etag_matches(change->if_match, before->user->version, before->user->ts)) {
@@ -162,7 +162,7 @@ static err apply_create_permission(commit *base, commit_group *group) {
     TRY(find_owner(change, &owner));
     TRY(settings_check_name(change->op, change->user->id));
     permission_node *before = account__find_permission(owner, change->user->id, false);
-    if (before && !change->user->upsert) {
+    if (before && !change->upsert) {
         return taken(change->op);
     }
     if (before && !account__etag_matches(change->if_match, before->permission->version, before->permission->ts)) {

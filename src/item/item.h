@@ -71,6 +71,9 @@ MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const 
 /* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out);
 
+/* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
+MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
+
 /* The item that a feed found at this place; if it was moved since, where it is now. E_NOT_FOUND: deleted. On OK give it back. Costs
  * nothing: the feed was charged. */
 MUST_CHECK err item_again(const items *s, const container *c, item_place place, item_found *found_out);

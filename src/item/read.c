@@ -130,6 +130,15 @@ err item_id_of(const items *s, op *o, const container *c, const item_key *key, u
     return has_id ? OK : E_STORE_CORRUPT;
 }
 
+err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out) {
+    layout_key k;
+    item_place place;
+    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
+    TRY(find_place(s, layout_view(&k), BY_KEY, &place));
+    *number_out = place.number;
+    return OK;
+}
+
 static err read_at(const items *s, item_place place, item_found *found_out) {
     layout_key k;
     *found_out = (item_found){.place = place};

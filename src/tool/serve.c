@@ -24,7 +24,7 @@ static struct {
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *index_tail, *log_level, *help, *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *index_tail, *token_seconds_min, *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -45,6 +45,7 @@ static struct {
     .threads = "0",
     .cache = "0",
     .max_connections = "10000",
+    .token_seconds_min = "600",
     .index_tail = "0",
     .log_level = "info",
 };
@@ -82,7 +83,8 @@ static const tool_option options[] = {
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
     {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
-    {"index-tail", "SIZE", NULL, &given.index_tail, false}, /* store_options.tail_bytes, for tests */
+    {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
+    {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
     {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
     {"help", NULL, "this text", &given.help, false},
     {"version", NULL, "the version", &given.version, false},
@@ -93,7 +95,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 typedef struct settings {
     int sql_port;
     account_rules rules;
-    uint64_t threads, cache, max_connections, index_tail;
+    uint64_t threads, cache, max_connections, index_tail, token_seconds_min;
     bool sync;
     sql_consistency consistency;
     sql_keys *keys;
@@ -187,6 +189,7 @@ static bool read_rules(account_rules *r) {
 static bool read_limits(settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
            tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
+           tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) &&
            tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
 }
 
@@ -293,6 +296,7 @@ static bool open_net(server *s, char *why) {
         .keys = s->settings.keys,
         .attempts = s->attempts,
         .consistency = s->settings.consistency,
+        .token_seconds_min = (uint32_t)s->settings.token_seconds_min,
         .server = s->net,
         .faults = s->faults,
         .beside = admin_handle,

@@ -35,7 +35,11 @@ suite("signatures", (t) => {
       const answer = await t.rest.get("/dbs", { headers: { authorization: encodeURIComponent(`type=master&ver=1.0&sig=${sig}`) } });
       assert.equal(answer.status, 401, sig);
     }
-    for (const type of ["aad", "resource", "sas"]) {
+    for (const sig of ["x", ";", "A;B", `${"A".repeat(43)}=;${"A".repeat(68)}`]) {
+      const answer = await t.rest.get("/dbs", { headers: { authorization: encodeURIComponent(`type=resource&ver=1&sig=${sig}`) } });
+      assert.equal(answer.status, 401, sig);
+    }
+    for (const type of ["aad", "sas"]) {
       const answer = await t.rest.get("/dbs", { headers: { authorization: encodeURIComponent(`type=${type}&ver=1.0&sig=x`) } });
       refused(answer, 401, { text: type });
     }

@@ -192,7 +192,7 @@ bool sql_date_parse(slice text, int64_t *seconds_out) {
     return true;
 }
 
-static const char *date_text(int64_t seconds, char room[40]) {
+const char *sql_date_text(int64_t seconds, char room[40]) {
     struct tm parts;
     time_t t = (time_t)seconds;
     gmtime_r(&t, &parts);
@@ -207,7 +207,7 @@ static err refuse_time(op *o, int64_t signed_s) {
     return op_fail(o, E_UNAUTHORIZED,
                    "The authorization token is not valid at the current time. Please create another token and retry (token start time: %s, "
                    "token expiry time: %s, current server time: %s).",
-                   date_text(signed_s, from), date_text(signed_s + SKEW_S, to), date_text(o->now_s, now));
+                   sql_date_text(signed_s, from), sql_date_text(signed_s + SKEW_S, to), sql_date_text(o->now_s, now));
 }
 
 static err check_date(op *o, slice date) {
@@ -251,19 +251,38 @@ static bool take_field(slice *token, slice name, char end, slice *value_out) {
 
 static err refuse_type(op *o, slice type) {
     int n = (int)(type.n < 64 ? type.n : 64);
-    return op_fail(o, E_UNAUTHORIZED,
-                   "Authorization tokens of type '%.*s' are not supported by tesela yet. Please sign with an account key.", n, type.p);
+    return op_fail(o, E_UNAUTHORIZED, "Authorization tokens of type '%.*s' are not accepted here. Please sign with an account key.", n,
+                   type.p);
+}
+
+static bool split_token(arena *a, slice raw, slice *type_out, slice *version_out, slice *signature_out) {
+    slice token;
+    return raw.n <= TOKEN_BYTES_MAX && decode_token(a, raw, &token) && take_field(&token, SLICE_LIT("type="), '&', type_out) &&
+           take_field(&token, SLICE_LIT("ver="), '&', version_out) && take_field(&token, SLICE_LIT("sig="), ',', signature_out);
+}
+
+/* The service writes version 1 into the tokens that it makes, and everyone 1.0 into signatures. */
+bool sql_auth_is_token(arena *a, slice authorization, slice *signature_out) {
+    slice type, version;
+    return authorization.n && split_token(a, authorization, &type, &version, signature_out) &&
+           slice_eq_nocase(type, SLICE_LIT("resource")) && (slice_eq(version, SLICE_LIT("1")) || slice_eq(version, SLICE_LIT("1.0")));
+}
+
+bool sql_auth_token_key(const sql_key_ring *ring, unsigned char key_out[SQL_TOKEN_KEY_BYTES]) {
+    const keyed_hash *primary = &ring->keys[SQL_KEY_PRIMARY];
+    if (primary->present) {
+        hash_with_key(primary, SLICE_LIT("tesela: resource tokens, 1"), key_out); /* begins like no text that a client signs: no line end */
+    }
+    return primary->present;
 }
 
 static err read_token(op *o, slice raw, slice *signature_out) {
-    slice token;
     slice type = SLICE_EMPTY;
     slice version = SLICE_EMPTY;
     if (raw.n == 0) {
         return E_NO_AUTHORIZATION;
     }
-    if (raw.n > TOKEN_BYTES_MAX || !decode_token(o->arena, raw, &token) || !take_field(&token, SLICE_LIT("type="), '&', &type) ||
-        !take_field(&token, SLICE_LIT("ver="), '&', &version) || !take_field(&token, SLICE_LIT("sig="), ',', signature_out)) {
+    if (!split_token(o->arena, raw, &type, &version, signature_out)) {
         return E_BAD_AUTHORIZATION;
     }
     if (!slice_eq_nocase(type, SLICE_LIT("master"))) {

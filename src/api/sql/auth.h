@@ -45,5 +45,16 @@ MUST_CHECK err sql_auth_check(op *o, const sql_key_ring *ring, const sql_auth_re
 /* Makes the 44 characters of a signature: for our own clients and tools. False: no such key in the ring. */
 bool sql_auth_sign(const sql_key_ring *ring, sql_key key, slice text, buf *out);
 
+/* The text after sig= of a resource token (token.h). False: another type, or nothing that can be read; sql_auth_check says what is wrong.
+ */
+bool sql_auth_is_token(arena *a, slice authorization, slice *signature_out);
+
+/* The key that resource tokens are signed with, made from the primary key: another primary key, other tokens. False: there is none. */
+enum { SQL_TOKEN_KEY_BYTES = 32 };
+bool sql_auth_token_key(const sql_key_ring *ring, unsigned char key_out[SQL_TOKEN_KEY_BYTES]);
+
+/* "Thu, 27 Apr 2017 00:51:12 GMT": the text of a time, for sentences. */
+const char *sql_date_text(int64_t seconds, char room[40]);
+
 /* "Thu, 27 Apr 2017 00:51:12 GMT", in any case, and nothing else; seconds since 1970. */
 bool sql_date_parse(slice text, int64_t *seconds_out);

@@ -1,6 +1,7 @@
 /* What requests have in common on the way in: bodies, names, partition keys, page sizes, throughput. */
 #include <stdlib.h>
 
+#include "api/sql/access.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 
@@ -70,6 +71,7 @@ err sql_find_container(sql_request *q) {
                        code == E_OWNER_NOT_FOUND ? "Owner resource does not exist"
                                                  : "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
     }
+    TRY(sql_access_check_container(q));
     return check_intended(q);
 }
 

@@ -34,6 +34,7 @@
     X(OFFER_AUTOPILOT, "x-ms-cosmos-offer-autopilot-settings")                                                                             \
     X(MIGRATE_TO_MANUAL, "x-ms-cosmos-migrate-offer-to-manual-throughput")                                                                 \
     X(MIGRATE_TO_AUTOPILOT, "x-ms-cosmos-migrate-offer-to-autopilot")                                                                      \
+    X(TOKEN_EXPIRY, "x-ms-documentdb-expiry-seconds")                                                                                      \
     X(A_IM, "a-im")                                                                                                                        \
     X(CROSS_PARTITION, "x-ms-documentdb-query-enablecrosspartition")                                                                       \
     X(QUERY_FEATURES, "x-ms-cosmos-supported-query-features")                                                                              \

@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "api/sql/sql_int.h"
+#include "api/sql/access.h"
 #include "base/memory.h"
 
 enum { UUID_TEXT = 36 };
@@ -41,6 +41,8 @@ static void database_post(sql_request *q);
 static void container_post(sql_request *q);
 static void conflict_post(sql_request *q);
 static void script_post(sql_request *q);
+static void user_post(sql_request *q);
+static void permission_post(sql_request *q);
 
 static const operation operations[] = {
     {SQL_ACCOUNT, VERB_GET, sql_account_read, true},
@@ -85,6 +87,16 @@ static const operation operations[] = {
     {SQL_CONFLICTS, VERB_POST, conflict_post, true},
     {SQL_CONFLICT, VERB_GET, sql_conflict_none, true},
     {SQL_CONFLICT, VERB_DELETE, sql_conflict_none, false},
+    {SQL_USERS, VERB_GET, sql_user_list, true},
+    {SQL_USERS, VERB_POST, user_post, false},
+    {SQL_USER, VERB_GET, sql_user_read, true},
+    {SQL_USER, VERB_PUT, sql_user_replace, false},
+    {SQL_USER, VERB_DELETE, sql_user_delete, false},
+    {SQL_PERMISSIONS, VERB_GET, sql_permission_list, true},
+    {SQL_PERMISSIONS, VERB_POST, permission_post, false},
+    {SQL_PERMISSION, VERB_GET, sql_permission_read, true},
+    {SQL_PERMISSION, VERB_PUT, sql_permission_replace, false},
+    {SQL_PERMISSION, VERB_DELETE, sql_permission_delete, false},
     {SQL_OFFERS, VERB_GET, sql_offer_list, true},
     {SQL_OFFERS, VERB_POST, sql_offer_list, true},
     {SQL_OFFER, VERB_GET, sql_offer_read, true},
@@ -115,14 +127,18 @@ static void conflict_post(sql_request *q) {
     sql_is_query(q) ? sql_conflict_list(q) : sql_fail(q, E_METHOD);
 }
 
+static void user_post(sql_request *q) {
+    sql_is_query(q) ? sql_user_list(q) : sql_user_create(q);
+}
+
+static void permission_post(sql_request *q) {
+    sql_is_query(q) ? sql_permission_list(q) : sql_permission_create(q);
+}
+
 /* Kinds of later issues: said clearly, not 404. */
 static bool is_planned(sql_kind kind) {
     switch (kind) {
     case SQL_SPROC: /* running one */
-    case SQL_USERS:
-    case SQL_USER:
-    case SQL_PERMISSIONS:
-    case SQL_PERMISSION:
     case SQL_CLIENT_ENCRYPTION_KEYS:
     case SQL_CLIENT_ENCRYPTION_KEY:
     case SQL_PARTITION_KEY_DELETE:
@@ -185,36 +201,22 @@ static err check_size(const sql_request *q) {
     return q->http->body_too_large || q->http->body.n > LIMIT_REQUEST_BYTES ? E_TOO_LARGE : OK;
 }
 
-static err check_signature(sql_request *q) {
-    http_request *http = q->http;
-    sql_auth_request request = {http->verb, &q->route, sql_get(q, FIELD_AUTHORIZATION), sql_get(q, FIELD_X_MS_DATE),
-                                sql_get(q, FIELD_DATE)};
-    err code = sql_auth_check(&q->op, sql_keys_ring(q->front->keys), &request, &q->key);
+static err authenticate(sql_request *q) {
+    err code = sql_access_authenticate(q);
     if (code != OK) {
-        sql_attempts_note(q->front->attempts, http, code);
+        sql_attempts_note(q->front->attempts, q->http, code);
     }
     return code;
 }
 
-/* POST is also how queries come: those are reads. */
-static err check_key(sql_request *q, const operation *operation) {
-    bool reads = operation->reads || sql_is_query(q);
-    if (!reads && sql_key_is_read_only(q->key)) {
-        return op_fail(&q->op, E_FORBIDDEN,
-                       "The operation %.*s is not permitted with a read-only key: use the primary or the secondary key.",
-                       (int)q->http->verb.n, q->http->verb.p);
-    }
-    return OK;
-}
-
 static err find_handler(sql_request *q, sql_handler *handler_out) {
     TRY(sql_route_parse(q->http->arena, q->http->path, &q->route));
-    TRY(check_signature(q));
+    TRY(authenticate(q));
     const operation *operation = find_operation(q->route.kind, q->http->method);
     if (!operation) {
         return is_planned(q->route.kind) ? E_NOT_IMPLEMENTED : E_METHOD;
     }
-    TRY(check_key(q, operation));
+    TRY(sql_access_check(q, operation->reads));
     TRY(check_size(q));
     TRY(check_consistency(q));
     TRY(read_class(q));
@@ -320,6 +322,7 @@ sql_front *sql_open(const sql_options *options) {
         .keys = options->keys,
         .attempts = options->attempts,
         .consistency = options->consistency,
+        .token_seconds_min = options->token_seconds_min ? options->token_seconds_min : 600,
         .server = options->server,
         .faults = options->faults,
         .beside = options->beside,

@@ -162,6 +162,8 @@ buf *sql_start_body(sql_request *q) {
 void sql_end(sql_request *q) {
     item_commit_give(&q->commit);
     database_give(q->database);
+    user_give(q->user);
+    permission_give(q->shown);
     if (q->container) {
         container_give(q->container);
     }

@@ -29,6 +29,7 @@ typedef struct sql_options {
     const sql_keys *keys;   /* outlives the front */
     sql_attempts *attempts; /* likewise */
     sql_consistency consistency;
+    uint32_t token_seconds_min; /* the shortest life that a resource token may be asked for; 0: the service's */
     net_server *server;
     faults *faults; /* NULL: there are none, ever; outlives the front */
 

@@ -1,6 +1,7 @@
 /* sql_int.h — within api/sql: one request on its way, and how it is answered. */
 #pragma once
 
+#include "account/users.h"
 #include "api/sql/fields.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
@@ -18,6 +19,7 @@ struct sql_front {
     const sql_keys *keys;
     sql_attempts *attempts;
     sql_consistency consistency;
+    uint32_t token_seconds_min;
     net_server *server;
     faults *faults;
     bool (*beside)(void *context, http_request *request);
@@ -32,7 +34,8 @@ struct sql_request {
     sql_front *front;
     op op;
     sql_route route;
-    sql_key key;
+    sql_key key;       /* that it is signed with; SQL_KEY_COUNT: with none, it came with … */
+    permission *shown; /* a resource token of this permission; a reference */
     char activity[37];
     uint16_t substatus; /* of the error, in place of its own; 0: that */
     uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */
@@ -40,6 +43,8 @@ struct sql_request {
 
     database *database; /* references, given back when the request ends */
     container *container;
+    user *user;
+    void *tokens;                 /* of a list of permissions: what their tokens are made with */
     const container_range *range; /* of the container's tiles or the commit's, once it is known which */
     bool key_given;               /* the partition key header is there */
     pkey partition;
@@ -127,6 +132,16 @@ void sql_container_list(sql_request *q);
 void sql_container_read(sql_request *q);
 void sql_container_replace(sql_request *q);
 void sql_container_delete(sql_request *q);
+void sql_user_create(sql_request *q);
+void sql_user_list(sql_request *q);
+void sql_user_read(sql_request *q);
+void sql_user_replace(sql_request *q);
+void sql_user_delete(sql_request *q);
+void sql_permission_create(sql_request *q);
+void sql_permission_list(sql_request *q);
+void sql_permission_read(sql_request *q);
+void sql_permission_replace(sql_request *q);
+void sql_permission_delete(sql_request *q);
 void sql_range_list(sql_request *q);
 void sql_range_read(sql_request *q);
 void sql_offer_list(sql_request *q);

@@ -1,0 +1,262 @@
+#include "api/sql/access.h"
+
+#include "account/scripts.h"
+#include "account/users.h"
+#include "api/sql/token.h"
+
+/* ---- the table ---- */
+
+/* What a permission must reach for an operation. */
+typedef enum reach {
+    REACH_NOTHING,   /* any token that is good */
+    REACH_PLACE,     /* the container, or something in it: its properties and ranges */
+    REACH_CONTAINER, /* the container, all of it */
+    REACH_ITEMS,     /* the container, or the partition key that the request names */
+    REACH_PLAN,      /* the container, or any partition key of it: nothing of what is in it is told */
+    REACH_ITEM,      /* these, or the item that the path names, last or above an attachment */
+    REACH_SCRIPT,    /* the container, all of it, or the script that the path names */
+    REACH_RUN,       /* the container, the partition key that the request names, or the stored procedure that the path names */
+} reach;
+
+typedef struct rule {
+    sql_kind kind;
+    http_method method;
+    reach reach;
+    bool queries_only; /* of POST on a feed */
+} rule;
+
+/* No row: not with a token. */
+static const rule rules[] = {
+    {SQL_ACCOUNT, VERB_GET, REACH_NOTHING, false},
+    {SQL_CONTAINER, VERB_GET, REACH_PLACE, false},
+    {SQL_PKRANGES, VERB_GET, REACH_PLACE, false},
+    {SQL_PKRANGE, VERB_GET, REACH_PLACE, false},
+    {SQL_ITEMS, VERB_GET, REACH_ITEMS, false},
+    {SQL_ITEMS, VERB_POST, REACH_ITEMS, false},
+    {SQL_ITEM, VERB_GET, REACH_ITEM, false},
+    {SQL_ITEM, VERB_PUT, REACH_ITEM, false},
+    {SQL_ITEM, VERB_PATCH, REACH_ITEM, false},
+    {SQL_ITEM, VERB_DELETE, REACH_ITEM, false},
+    {SQL_ATTACHMENTS, VERB_GET, REACH_ITEM, false},
+    {SQL_ATTACHMENTS, VERB_POST, REACH_ITEM, false},
+    {SQL_ATTACHMENT, VERB_GET, REACH_ITEM, false},
+    {SQL_ATTACHMENT, VERB_PUT, REACH_ITEM, false},
+    {SQL_ATTACHMENT, VERB_DELETE, REACH_ITEM, false},
+    {SQL_CONFLICTS, VERB_GET, REACH_CONTAINER, false},
+    {SQL_CONFLICTS, VERB_POST, REACH_CONTAINER, true},
+    {SQL_CONFLICT, VERB_GET, REACH_CONTAINER, false},
+    {SQL_CONFLICT, VERB_DELETE, REACH_CONTAINER, false},
+    {SQL_SPROCS, VERB_GET, REACH_CONTAINER, false},
+    {SQL_SPROCS, VERB_POST, REACH_CONTAINER, true},
+    {SQL_SPROC, VERB_GET, REACH_SCRIPT, false},
+    {SQL_SPROC, VERB_POST, REACH_RUN, false},
+    {SQL_TRIGGERS, VERB_GET, REACH_CONTAINER, false},
+    {SQL_TRIGGERS, VERB_POST, REACH_CONTAINER, true},
+    {SQL_TRIGGER, VERB_GET, REACH_SCRIPT, false},
+    {SQL_UDFS, VERB_GET, REACH_CONTAINER, false},
+    {SQL_UDFS, VERB_POST, REACH_CONTAINER, true},
+    {SQL_UDF, VERB_GET, REACH_SCRIPT, false},
+    {SQL_PARTITION_KEY_DELETE, VERB_POST, REACH_ITEMS, false},
+};
+
+static const rule *find_rule(const sql_request *q) {
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].kind == q->route.kind && rules[i].method == q->http->method) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+/* A name on a path that is run or replaced, however the request calls itself, is no query. */
+bool sql_access_is_query(const sql_request *q) {
+    switch (q->route.kind) {
+    case SQL_DATABASES:
+    case SQL_CONTAINERS:
+    case SQL_ITEMS:
+    case SQL_OFFERS:
+    case SQL_SPROCS:
+    case SQL_TRIGGERS:
+    case SQL_UDFS:
+    case SQL_USERS:
+    case SQL_PERMISSIONS:
+    case SQL_CONFLICTS:
+    case SQL_ATTACHMENTS:
+        return sql_is_query(q);
+    default:
+        return false;
+    }
+}
+
+/* ---- who it is ---- */
+
+static err insufficient(sql_request *q) {
+    q->op.detail_n = 0;
+    return op_fail(&q->op, E_FORBIDDEN,
+                   "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another "
+                   "authorization header.");
+}
+
+static err read_token(sql_request *q, slice signature) {
+    unsigned char key[SQL_TOKEN_KEY_BYTES];
+    sql_token token;
+    if (!sql_auth_token_key(sql_keys_ring(q->front->keys), key)) {
+        return E_UNAUTHORIZED;
+    }
+    TRY(sql_token_read(&q->op, key, signature, &token));
+    q->key = SQL_KEY_COUNT;
+    q->shown = account_permission_valid(q->front->account, &token.permission, token.version);
+    return q->shown ? OK : insufficient(q);
+}
+
+err sql_access_authenticate(sql_request *q) {
+    slice signature, authorization = sql_get(q, FIELD_AUTHORIZATION);
+    if (sql_auth_is_token(q->http->arena, authorization, &signature)) {
+        return read_token(q, signature);
+    }
+    sql_auth_request request = {q->http->verb, &q->route, authorization, sql_get(q, FIELD_X_MS_DATE), sql_get(q, FIELD_DATE)};
+    return sql_auth_check(&q->op, sql_keys_ring(q->front->keys), &request, &q->key);
+}
+
+/* ---- what it is for ---- */
+
+/* The key that the request names is the grant's or lies below it. */
+static bool names_key(sql_request *q, const pkey *granted) {
+    pkey key;
+    slice header = sql_get(q, FIELD_PARTITION_KEY);
+    if (!header.p || pkey_parse(&q->op, header, &key) != OK || key.n < granted->n) {
+        return false;
+    }
+    key.n = granted->n;
+    return pkey_equal(&key, granted);
+}
+
+/* The item that the path names, by its number. One named by rid is named by its id from here on: no one of that name is taken for it. */
+static bool find_item(sql_request *q, const container *c, slice *name, bool *by_rid, const rid *item_rid, uint64_t *number_out) {
+    const items *items = account_items(q->front->account);
+    item_key key;
+    pkey header;
+    bool given = sql_has(q, FIELD_PARTITION_KEY);
+    slice id;
+    if ((given && pkey_parse(&q->op, sql_get(q, FIELD_PARTITION_KEY), &header) != OK) ||
+        item_check_key(&q->op, c, given ? &header : NULL, *name, &key) != OK) {
+        return false;
+    }
+    if (!*by_rid) {
+        return item_number_of(items, c, &key, number_out) == OK;
+    }
+    *number_out = rid_number(item_rid);
+    if (item_id_of(items, &q->op, c, &key, *number_out, &id) != OK) {
+        return false;
+    }
+    *name = id;
+    *by_rid = false;
+    return true;
+}
+
+static bool is_item(sql_request *q, const container *c, const grant *g) {
+    sql_route *r = &q->route;
+    uint64_t number;
+    bool below = r->kind == SQL_ATTACHMENT;
+    bool found = below ? find_item(q, c, &r->owner, &r->owner_by_rid, &r->owner_rid, &number)
+                       : find_item(q, c, &r->child, &r->child_by_rid, &r->child_rid, &number);
+    return found && number == g->number;
+}
+
+static bool is_script(sql_request *q, container *c, const grant *g) {
+    static const struct {
+        sql_kind kind;
+        rid_kind rid;
+        account_script_kind script;
+    } kinds[] = {
+        {SQL_SPROC, RID_SPROC, ACCOUNT_PROCEDURE}, {SQL_TRIGGER, RID_TRIGGER, ACCOUNT_TRIGGER}, {SQL_UDF, RID_UDF, ACCOUNT_FUNCTION}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        account_script *s;
+        if (kinds[i].kind != q->route.kind || kinds[i].rid != g->kind ||
+            account_find_script(q->front->account, c, kinds[i].script, q->route.child, q->route.child_by_rid, &s) != OK) {
+            continue;
+        }
+        bool same = s->number == g->number;
+        account_script_give(s);
+        return same;
+    }
+    return false;
+}
+
+/* A permission for a container, or for one partition key of it. */
+static bool container_reaches(sql_request *q, const grant *g, reach wanted) {
+    bool bulk = sql_flag(q, FIELD_IS_BATCH) && !sql_flag(q, FIELD_BATCH_ATOMIC); /* its operations name keys of their own */
+    if (g->key.n == 0 || wanted == REACH_PLACE || wanted == REACH_PLAN) {
+        return true;
+    }
+    bool of_key = wanted == REACH_ITEMS || wanted == REACH_ITEM || wanted == REACH_RUN;
+    return of_key && !bulk && names_key(q, &g->key);
+}
+
+static bool reaches(sql_request *q, container *c, const grant *g, reach wanted) {
+    bool in_key = g->key.n == 0 || names_key(q, &g->key);
+    switch (g->kind) {
+    case RID_CONTAINER:
+        return container_reaches(q, g, wanted);
+    case RID_DOCUMENT:
+        return wanted == REACH_PLACE || (wanted == REACH_ITEM && in_key && is_item(q, c, g));
+    case RID_ATTACHMENT:
+        return wanted == REACH_PLACE ||
+               (q->route.kind == SQL_ATTACHMENT && in_key && slice_eq(q->route.child, g->child) && is_item(q, c, g));
+    case RID_SPROC:
+    case RID_TRIGGER:
+    case RID_UDF:
+        return wanted == REACH_PLACE || (wanted == REACH_SCRIPT && is_script(q, c, g)) ||
+               (wanted == REACH_RUN && in_key && is_script(q, c, g));
+    default:
+        return false;
+    }
+}
+
+static bool is_granted(const container *c, const grant *g) {
+    return memcmp(c->rid, g->container.bytes, sizeof c->rid) == 0;
+}
+
+static bool token_allows(sql_request *q, const rule *r) {
+    const sql_route *route = &q->route;
+    const grant *g = &q->shown->grant;
+    container *c;
+    if (r->reach == REACH_NOTHING) {
+        return true;
+    }
+    if (account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid, &c) !=
+        OK) {
+        return false;
+    }
+    bool plan = route->kind == SQL_ITEMS && sql_access_is_query(q) && sql_flag(q, FIELD_IS_QUERY_PLAN);
+    bool allowed = is_granted(c, g) && reaches(q, c, g, plan ? REACH_PLAN : r->reach);
+    container_give(c);
+    return allowed;
+}
+
+static err check_token(sql_request *q, bool reads) {
+    const rule *r = find_rule(q);
+    bool allowed = r && (reads || q->shown->grant.mode == PERMISSION_ALL) && !(r->queries_only && !reads) && token_allows(q, r);
+    q->op.detail_n = 0; /* what was wrong with a key on the way is no news for the bearer */
+    return allowed ? OK : insufficient(q);
+}
+
+/* ---- all of it ---- */
+
+err sql_access_check(sql_request *q, bool reads) {
+    reads = reads || sql_access_is_query(q);
+    if (q->shown) {
+        return check_token(q, reads);
+    }
+    bool gives_tokens = q->route.kind == SQL_PERMISSIONS || q->route.kind == SQL_PERMISSION;
+    if (sql_key_is_read_only(q->key) && (!reads || gives_tokens)) {
+        return op_fail(&q->op, E_FORBIDDEN,
+                       "The operation %.*s%s is not permitted with a read-only key: use the primary or the secondary key.",
+                       (int)q->http->verb.n, q->http->verb.p, gives_tokens ? " of permissions" : "");
+    }
+    return OK;
+}
+
+err sql_access_check_container(sql_request *q) {
+    return !q->shown || is_granted(q->container, &q->shown->grant) ? OK : insufficient(q);
+}

@@ -1,0 +1,104 @@
+#include "api/sql/token.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include "base/base64.h"
+
+enum {
+    FORMAT = 1,
+    AT_PERMISSION = 1,
+    AT_VERSION = 17,
+    AT_FROM = 25,
+    AT_UNTIL = 33,
+    AT_RANDOM = 41,
+    PAYLOAD_BYTES = 49,
+    PERMISSION_BYTES = AT_VERSION - AT_PERMISSION,
+    MAC_BYTES = 32,
+    MAC_TEXT = 44,
+    PAYLOAD_TEXT = 68,
+    CLOCK_BACK_S = 15 * 60, /* a token may be from a little later than now: clocks are set */
+};
+
+static void sign(const unsigned char key[SQL_TOKEN_KEY_BYTES], const unsigned char *payload, unsigned char mac_out[MAC_BYTES]) {
+    unsigned n = 0;
+    const unsigned char *made = HMAC(EVP_sha256(), key, SQL_TOKEN_KEY_BYTES, payload, PAYLOAD_BYTES, mac_out, &n);
+    assert(made && n == MAC_BYTES);
+}
+
+static void put_number(unsigned char *at, uint64_t value) {
+    value = htobe64(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static uint64_t get_number(const unsigned char *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return be64toh(value);
+}
+
+void sql_token_write(buf *out, const unsigned char key[SQL_TOKEN_KEY_BYTES], const sql_token *token) {
+    unsigned char payload[PAYLOAD_BYTES] = {FORMAT};
+    unsigned char mac[MAC_BYTES];
+    assert(token->permission.n == PERMISSION_BYTES);
+    memcpy(payload + AT_PERMISSION, token->permission.bytes, PERMISSION_BYTES);
+    put_number(payload + AT_VERSION, token->version);
+    put_number(payload + AT_FROM, (uint64_t)token->from_s);
+    put_number(payload + AT_UNTIL, (uint64_t)token->until_s);
+    int random = RAND_bytes(payload + AT_RANDOM, PAYLOAD_BYTES - AT_RANDOM);
+    assert(random == 1);
+    sign(key, payload, mac);
+    buf_add_lit(out, "type=resource&ver=1&sig=");
+    base64_encode(out, slice_of(mac, sizeof mac));
+    buf_add_byte(out, ';');
+    base64_encode(out, slice_of(payload, sizeof payload));
+    buf_add_byte(out, ';');
+}
+
+static bool decode(slice text, unsigned char *to, size_t n) {
+    buf bytes = {.p = (char *)to, .cap = n, .max = n};
+    return base64_decode(&bytes, text) && bytes.n == n;
+}
+
+/* "{44 characters};{68 characters}", a semicolon at the end or not. */
+static bool split(slice text, unsigned char mac[MAC_BYTES], unsigned char payload[PAYLOAD_BYTES]) {
+    size_t whole = MAC_TEXT + 1 + PAYLOAD_TEXT;
+    bool closed = text.n == whole + 1 && text.p[whole] == ';';
+    return (text.n == whole || closed) && text.p[MAC_TEXT] == ';' && decode(slice_of(text.p, MAC_TEXT), mac, MAC_BYTES) &&
+           decode(slice_of(text.p + MAC_TEXT + 1, PAYLOAD_TEXT), payload, PAYLOAD_BYTES);
+}
+
+static err check_times(op *o, const sql_token *t) {
+    char from[40], until[40], now[40];
+    if (o->now_s < t->until_s && t->from_s <= o->now_s + CLOCK_BACK_S) {
+        return OK;
+    }
+    return op_fail(o, E_FORBIDDEN,
+                   "The authorization token is not valid at the current time. Please create another token and retry (token start time: %s, "
+                   "token expiry time: %s, current server time: %s).",
+                   sql_date_text(t->from_s, from), sql_date_text(t->until_s, until), sql_date_text(o->now_s, now));
+}
+
+err sql_token_read(op *o, const unsigned char key[SQL_TOKEN_KEY_BYTES], slice signature, sql_token *token_out) {
+    unsigned char mac[MAC_BYTES], expected[MAC_BYTES], payload[PAYLOAD_BYTES];
+    *token_out = (sql_token){0};
+    if (!split(signature, mac, payload)) {
+        return E_BAD_AUTHORIZATION;
+    }
+    sign(key, payload, expected);
+    if (CRYPTO_memcmp(mac, expected, sizeof mac) != 0 || payload[0] != FORMAT) {
+        return E_UNAUTHORIZED;
+    }
+    sql_token t = {
+        .permission = {.n = PERMISSION_BYTES},
+        .version = get_number(payload + AT_VERSION),
+        .from_s = (int64_t)get_number(payload + AT_FROM),
+        .until_s = (int64_t)get_number(payload + AT_UNTIL),
+    };
+    memcpy(t.permission.bytes, payload + AT_PERMISSION, PERMISSION_BYTES);
+    TRY(check_times(o, &t));
+    *token_out = t;
+    return OK;
+}

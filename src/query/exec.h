@@ -8,6 +8,8 @@
 #include "query/access.h"
 #include "query/cost.h"
 
+typedef struct query_udfs query_udfs; /* query/udf.h */
+
 /* What a continuation holds beside the cursor. */
 typedef struct query_position {
     uint64_t rows_of_item; /* of the item after the cursor: given already (JOINs) */
@@ -89,10 +91,10 @@ typedef struct query_page {
     item_cursor *cursor;
     query_position position;
     size_t rows_max, bytes_max;
-    int64_t until_us;        /* monotonic: then the page ends with what it has, if it can */
-    struct query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
-    bool quick; /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
-    bool timed; /* measure what is in metrics, which costs two looks at the clock for each item */
+    int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
+    query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
+    bool quick;       /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
+    bool timed;       /* measure what is in metrics, which costs two looks at the clock for each item */
     bool notes_indexes; /* fill index_notes */
     bool scans;         /* look at all items, as if there were no index: for comparison */
     query_trace *trace; /* filled; NULL: not wanted */

@@ -22,6 +22,7 @@ void JSGlobalContextSetUnhandledRejectionCallback(JSGlobalContextRef context, JS
 enum {
     HARD_LIMIT_EXTRA_MS = 300,
     SCENES_PER_COLLECTION = 32,
+    KEPT_BYTES_MAX = 1024 * 1024, /* memory of a larger frame goes back */
     WORN_RSS_KB = 192 * 1024,
     WORN_CPU_SECONDS = 900,
     FRAME_DEPTH = LIMIT_JSON_DEPTH + 4, /* an item inside a frame */
@@ -80,9 +81,13 @@ static void begin(void) {
     set_hard_limit(limit_ns + HARD_LIMIT_EXTRA_MS * 1000000ULL);
 }
 
-static void end(script_frame kind, slice text) {
+/* Sends what `out` holds. */
+static void end(void) {
     set_hard_limit(0);
-    frames_write(kind, text);
+    frames_write(&out);
+    if (out.cap > KEPT_BYTES_MAX) {
+        buf_free(&out);
+    }
 }
 
 /* ---- what ends the process ---- */
@@ -138,24 +143,28 @@ static JSStringRef js_text(slice text) { /* followed by a zero byte, as frames a
     return JSStringCreateWithUTF8CString(text.p);
 }
 
-/* A string value as UTF-8 in `out`; its first character is the caller's. */
-static slice utf8(JSContextRef context, JSValueRef value) {
-    JSStringRef text = JSValueToStringCopy(context, value, NULL);
+/* Begins a frame in `out`, and what is added to it later: the kind, then the text. */
+static void begin_frame(void) {
     buf_clear(&out);
+    buf_add(&out, "\0\0\0", FRAMES_LENGTH_BYTES);
+}
+
+/* A string value, whose first character is a frame's kind, as that frame in `out`; false when it is none that could be sent. */
+static bool make_frame(JSContextRef context, JSValueRef value) {
+    JSStringRef text = JSValueToStringCopy(context, value, NULL);
+    begin_frame();
     if (text) {
         size_t room = JSStringGetMaximumUTF8CStringSize(text);
         buf_reserve(&out, room);
-        size_t n = JSStringGetUTF8CString(text, out.p, room);
-        out.n = n ? n - 1 : 0;
+        size_t n = JSStringGetUTF8CString(text, out.p + out.n, room);
+        out.n += n ? n - 1 : 0;
         JSStringRelease(text);
     }
-    return buf_view(&out);
+    return out.n > SCRIPT_HEADER_BYTES && out.n - FRAMES_LENGTH_BYTES <= SCRIPT_FRAME_BYTES_MAX;
 }
 
-static void forget_large(void) {
-    if (out.cap > 1024 * 1024) {
-        buf_free(&out);
-    }
+static slice frame_text(void) {
+    return (slice){out.p + SCRIPT_HEADER_BYTES, out.n - SCRIPT_HEADER_BYTES};
 }
 
 /* Whether JSON text (well-formed: the engine wrote it) is nested deeper than the server reads. */
@@ -192,12 +201,10 @@ static JSValueRef empty_text(JSContextRef context) {
 static JSValueRef host_call(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t n, const JSValueRef arguments[],
                             JSValueRef *exception) {
     (void)function, (void)self, (void)exception;
-    slice text = n > 0 ? utf8(context, arguments[0]) : (slice){0};
-    if (!text.n || text.n >= SCRIPT_FRAME_BYTES_MAX || too_deep(text)) {
+    if (n == 0 || !make_frame(context, arguments[0]) || too_deep(frame_text())) {
         return empty_text(context);
     }
-    frames_write(SCRIPT_CALL, text);
-    forget_large();
+    frames_write(&out);
     slice answer;
     if (frames_read(&answer) != SCRIPT_ANSWER) {
         _exit(2);
@@ -302,18 +309,21 @@ static void tidy_up(void) {
 }
 
 static void send_fault(const char *message, int number) {
-    buf_clear(&out);
-    buf_addf(&out, "{\"compile\":false,\"message\":\"%s\",\"number\":%d}", message, number);
-    end(SCRIPT_FAULT, buf_view(&out));
+    begin_frame();
+    buf_addf(&out, "%c{\"compile\":false,\"message\":\"%s\",\"number\":%d}", SCRIPT_FAULT, message, number);
+    end();
 }
 
-/* The frame of a run's end, with a word that the worker ends too. Its text is an object. */
-static _Noreturn void send_last(script_frame kind, slice text) {
-    buf last = buf_init(BUF_NO_LIMIT);
-    buf_add_lit(&last, "{\"last\":true");
-    buf_add_byte(&last, text.n > 2 ? ',' : '}');
-    buf_add(&last, text.p + 1, text.n > 2 ? text.n - 1 : 0);
-    end(kind, buf_view(&last));
+/* The frame of a run's end that stands in `out`, with a word that the worker ends too. Its text is an object. */
+static _Noreturn void send_last(void) {
+    static const char word[] = "\"last\":true";
+    size_t at = SCRIPT_HEADER_BYTES + 1;
+    bool alone = out.n == at + 1;
+    buf_add(&out, word, sizeof word); /* room, for the comma too */
+    memmove(out.p + at + sizeof word, out.p + at, out.n - sizeof word - at);
+    memcpy(out.p + at, word, sizeof word - 1);
+    out.p[at + sizeof word - 1] = alone ? ' ' : ',';
+    end();
     _exit(0);
 }
 
@@ -338,31 +348,36 @@ static JSValueRef enter(const scene *s, JSObjectRef function, JSValueRef argumen
     return exceeded || exception ? NULL : value;
 }
 
+/* The engine gave up: jobs of promises, or memory, may be left in it. It serves nobody else. */
+static _Noreturn void send_failure(void) {
+    if (exceeded) {
+        set_hard_limit(0);
+        frames_end_with(exceeded_frame, exceeded_frame_bytes);
+    }
+    begin_frame();
+    buf_addf(&out, "%c{\"compile\":false,\"message\":\"The script went deeper, or needed more memory, than a script may.\",\"number\":413}",
+             SCRIPT_FAULT);
+    send_last();
+}
+
 /* Sends what the API answered: a string whose first character is the frame's kind. */
 static void send_result(const scene *s, JSValueRef value) {
     if (!value) {
-        if (exceeded) {
-            /* Jobs of promises may be left in the engine: it serves nobody else. */
-            set_hard_limit(0);
-            frames_end_with(exceeded_frame, exceeded_frame_bytes);
-        }
-        send_last(SCRIPT_FAULT, SLICE_LIT("{\"compile\":false,\"message\":\"The script went deeper, or needed more memory, than a script "
-                                          "may.\",\"number\":413}"));
+        send_failure();
     }
-    slice text = utf8(s->context, value);
-    if (text.n < 2 || text.n > SCRIPT_FRAME_BYTES_MAX) {
+    if (!make_frame(s->context, value)) {
         send_fault("The script's result is too large.", 413);
-    } else if (too_deep(text)) {
-        send_fault("The script's result is nested too deeply.", 400);
-    } else {
-        script_frame kind = (script_frame)text.p[0];
-        slice json = {text.p + 1, text.n - 1};
-        if ((kind == SCRIPT_DONE || kind == SCRIPT_FAULT) && is_worn()) {
-            send_last(kind, json);
-        }
-        end(kind, json);
+        return;
     }
-    forget_large();
+    if (too_deep(frame_text())) {
+        send_fault("The script's result is nested too deeply.", 400);
+        return;
+    }
+    char kind = out.p[FRAMES_LENGTH_BYTES];
+    if ((kind == SCRIPT_DONE || kind == SCRIPT_FAULT) && is_worn()) {
+        send_last();
+    }
+    end();
 }
 
 static JSValueRef text_value(const scene *s, slice text) {

@@ -5,24 +5,26 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { KEPT_BYTES_MAX = 1024 * 1024 }; /* memory of a larger frame goes back */
+enum { READ_BYTES_MIN = 64 * 1024, KEPT_BYTES_MAX = 1024 * 1024 /* memory of a larger frame goes back */ };
 
-static buf in = {.max = SCRIPT_FRAME_BYTES_MAX + 1};
+static buf in = {.max = SCRIPT_FRAME_BYTES_MAX + 2 * READ_BYTES_MIN};
 static volatile sig_atomic_t writing;
 static volatile sig_atomic_t working; /* the server waits for our word */
 
-static void read_all(void *to, size_t n) {
-    char *p = to;
-    while (n > 0) {
-        ssize_t got = read(SCRIPT_FD, p, n);
+/* Reads until `in` holds n bytes; takes more when they are there, since one read is cheaper than two. */
+static void read_until(size_t n) {
+    if (!buf_reserve(&in, (n > READ_BYTES_MIN ? n : READ_BYTES_MIN) - in.n + 1)) {
+        _exit(2);
+    }
+    while (in.n < n) {
+        ssize_t got = read(SCRIPT_FD, in.p + in.n, in.cap - in.n - 1);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got <= 0) {
             _exit(0);
         }
-        p += got;
-        n -= (size_t)got;
+        in.n += (size_t)got;
     }
 }
 
@@ -41,34 +43,39 @@ static void write_all(const void *from, size_t n) {
     }
 }
 
+static size_t read_length(void) {
+    const unsigned char *p = (const unsigned char *)in.p;
+    return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+}
+
 script_frame frames_read(slice *text) {
-    unsigned char header[SCRIPT_HEADER_BYTES];
     if (in.cap > KEPT_BYTES_MAX) {
         buf_free(&in);
     }
     buf_clear(&in);
-    read_all(header, sizeof header);
-    size_t n = (size_t)header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16 | (size_t)header[3] << 24;
-    if (n < 1 || !buf_reserve(&in, n)) {
+    read_until(SCRIPT_HEADER_BYTES);
+    size_t n = read_length();
+    if (n < 1 || n > SCRIPT_FRAME_BYTES_MAX) {
         _exit(2);
     }
-    n--; /* the kind */
-    read_all(in.p, n);
-    in.p[n] = 0;
-    in.n = n;
-    *text = buf_view(&in);
+    read_until(FRAMES_LENGTH_BYTES + n);
+    if (in.n != FRAMES_LENGTH_BYTES + n) {
+        _exit(2); /* the server waits for an answer before it goes on */
+    }
+    in.p[in.n] = 0;
+    *text = (slice){in.p + SCRIPT_HEADER_BYTES, n - 1};
     working = 1;
-    return (script_frame)header[4];
+    return (script_frame)in.p[FRAMES_LENGTH_BYTES];
 }
 
-void frames_write(script_frame kind, slice text) {
-    size_t n = text.n + 1;
-    unsigned char header[SCRIPT_HEADER_BYTES] = {(unsigned char)n, (unsigned char)(n >> 8), (unsigned char)(n >> 16),
-                                                 (unsigned char)(n >> 24), (unsigned char)kind};
+void frames_write(buf *frame) {
+    size_t n = frame->n - FRAMES_LENGTH_BYTES;
+    for (size_t i = 0; i < FRAMES_LENGTH_BYTES; i++) {
+        frame->p[i] = (char)(n >> (8 * i));
+    }
     writing = 1;
-    write_all(header, sizeof header);
-    write_all(text.p, text.n);
-    working = kind == SCRIPT_CALL;
+    write_all(frame->p, frame->n);
+    working = frame->p[FRAMES_LENGTH_BYTES] == SCRIPT_CALL;
     writing = 0;
 }
 

@@ -9,7 +9,9 @@
 /* The next frame's kind; its text, valid until the next call and followed by a zero byte, in *text. */
 script_frame frames_read(slice *text);
 
-void frames_write(script_frame kind, slice text);
+/* A frame made in place, so that it takes one system call: `frame` has room for the length, then the kind, then the text. */
+enum { FRAMES_LENGTH_BYTES = SCRIPT_HEADER_BYTES - 1 };
+void frames_write(buf *frame);
 
 /* For signal handlers: what ends the script that is running is said in a frame made beforehand, then the process ends. Says nothing when
  * no script runs, or when a frame was being written. */

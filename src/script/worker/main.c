@@ -47,6 +47,14 @@ static settings read_arguments(int argc, char **argv) {
     return s;
 }
 
+static void say(script_frame kind, const char *text) {
+    buf frame = buf_init(BUF_NO_LIMIT);
+    buf_add(&frame, (char[]){0, 0, 0, 0, (char)kind}, SCRIPT_HEADER_BYTES);
+    buf_add(&frame, text, strlen(text));
+    frames_write(&frame);
+    buf_free(&frame);
+}
+
 static _Noreturn void serve(void) {
     for (;;) {
         slice text;
@@ -72,12 +80,12 @@ int main(int argc, char **argv) {
     engine_open(s.limit_ms, s.memory_mb * 1024 * 1024);
     const char *why;
     if (!sandbox_enter(s.memory_mb * 1024 * 1024, &why)) {
-        frames_write(SCRIPT_FAULT, slice_of(why, strlen(why)));
+        say(SCRIPT_FAULT, why);
         _exit(2);
     }
     if (s.try) {
         _exit(try_name(s.try));
     }
-    frames_write(SCRIPT_READY, SLICE_LIT("{}"));
+    say(SCRIPT_READY, "{}");
     serve();
 }

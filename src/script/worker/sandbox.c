@@ -147,21 +147,23 @@ static bool filter_calls(void) {
     return ok;
 }
 
+#define REFUSED(what) "{\"compile\":false,\"message\":\"The sandbox cannot be entered: " what "\"}"
+
 bool sandbox_enter(size_t memory_bytes, const char **why) {
     (void)!setpriority(PRIO_PROCESS, 0, NICER); /* the server's loops come first; not worth failing for */
-    *why = "limits";
+    *why = REFUSED("limits");
     if (!limit_resources(memory_bytes)) {
         return false;
     }
-    *why = "user";
+    *why = REFUSED("user");
     if (!drop_user()) {
         return false;
     }
-    *why = "privileges"; /* after the user, which would clear the second */
+    *why = REFUSED("privileges"); /* after the user, which would clear the second */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
         return false;
     }
-    *why = "system calls";
+    *why = REFUSED("system calls");
     return filter_calls();
 }

@@ -13,5 +13,5 @@
 void sandbox_prepare(char **arguments);
 
 /* Last, with the engine warm and its threads there. `memory_bytes` is what the process may take beyond what it has now. False, with the
- * reason in *why, when any of it could not be done: the worker must not run then. */
+ * text of a FAULT in *why, when any of it could not be done: the worker must not run then. */
 bool sandbox_enter(size_t memory_bytes, const char **why);

@@ -1,7 +1,7 @@
 // builtins.js — what the API needs of the language, taken before a script can change any of it.
 //
 // The files of this folder are joined, in the order of meson.build, into one function that the engine calls with `host` before each
-// script: host.call(text) sends a CALL and gives the ANSWER's text, or "" when the text is nested too deeply; host.check(text, url)
+// script: host.call(text) sends a CALL ("c" and its JSON) and gives the ANSWER's text, or "" when it is nested too deeply; host.check(text, url)
 // throws the SyntaxError of a text; host.evaluate(text, url) evaluates it in the global scope.
 //
 // A script may redefine everything it can reach: Array.prototype, JSON, setters on Object.prototype, Symbol.iterator, exec of regular
@@ -40,6 +40,7 @@ function hide(object, name, value) {
     defineProperty(object, name, { __proto__: null, value, writable: true, configurable: true, enumerable: false });
 }
 
+// Not deleted: that would make the engine spell out its whole global object, which it does not do otherwise, for each script.
 for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'FinalizationRegistry', 'console']) {
-    delete globalThis[name];
+    hide(globalThis, name, undefined);
 }

@@ -41,7 +41,7 @@ function ask(op, link, parts) {
     if (closed) {
         return null;
     }
-    const text = '{"op":"' + op + '","link":' + stringify(link) + parts + '}';
+    const text = 'c{"op":"' + op + '","link":' + stringify(link) + parts + '}';
     if (text.length > CALL_CHARACTERS_MAX) {
         fail(413, 'Request size is too large');
     }

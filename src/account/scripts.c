@@ -206,6 +206,13 @@ void account__delete_script_records(store_batch *batch, const container_node *c)
     store_delete_range(batch, STORE_META, slice_of(from, KEY_OF_CONTAINER_BYTES), slice_of(to, KEY_OF_CONTAINER_BYTES + 1));
 }
 
+bool account_has_scripts(const account *a) {
+    slice key, value;
+    store_scan *scan = store_scan_open(account_items(a)->store, STORE_META, NULL, SLICE_LIT("S"), SLICE_LIT("T"), false);
+    bool any = store_scan_next(scan, &key, &value);
+    return store_scan_close(scan) == OK && any;
+}
+
 static int64_t number_in(slice record, const char *name) {
     bson_iter_t it;
     return doc_find_key(record, slice_str(name), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_int64(&it) : 0;

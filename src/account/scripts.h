@@ -43,6 +43,8 @@ void account_script_give(account_script *s); /* NULL is nothing */
 void account_each_script(account *a, const container *c, account_script_kind kind, uint32_t after,
                          bool (*visit)(void *, const account_script *), void *context);
 
+bool account_has_scripts(const account *a); /* any, of any container */
+
 /* Changes. They take names of database and container, script_kind, for all but creation script and script_by_rid, and properties in
  * `settings`; script_out is how it went, a reference of the caller's, also after an error (or NULL). With `upsert` a creation replaces what
  * is there; script_made tells. */

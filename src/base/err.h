@@ -28,6 +28,8 @@
     X(E_QUERY_CARDINALITY, 400, 0, "BadRequest",                                                                                           \
       "{\"errors\":[{\"severity\":\"Error\",\"code\":\"SC2210\",\"message\":\"The cardinality of a scalar subquery result set cannot be "  \
       "greater than one.\"}]}")                                                                                                            \
+    X(E_SCRIPT_FAILED, 400, 0, "BadRequest", "Encountered exception while executing Javascript.")                                          \
+    X(E_SCRIPT_COMPILE, 400, 65535, "BadRequest", "Encountered exception while compiling Javascript.")                                     \
     X(E_WRONG_CONTAINER_RID, 400, 1024, "BadRequest", "The container the client intended is not the one of this name any more.")           \
     X(E_OFFER_BUSY, 400, 3205, "BadRequest",                                                                                               \
       "Another throughput change of this resource is still under way. Please retry once x-ms-offer-replace-pending is false.")             \
@@ -48,6 +50,8 @@
     X(E_OWNER_NOT_FOUND, 404, 1003, "NotFound", "Owner resource does not exist")                                                           \
     X(E_METHOD, 405, 0, "MethodNotAllowed", "The requested verb is not supported.")                                                        \
     X(E_TIMEOUT, 408, 0, "RequestTimeout", "The operation did not complete within the allotted amount of time.")                           \
+    X(E_SCRIPT_TIMEOUT, 408, 0, "RequestTimeout",                                                                                          \
+      "The requested operation exceeded maximum alloted time. Learn more: https://aka.ms/cosmosdb-tsg-service-request-timeout")            \
     X(E_QUERY_TOO_LONG, 408, 0, "RequestTimeout",                                                                                          \
       "The query looks at too much for one page: name a partition key, or make its condition narrower.")                                   \
     X(E_CONFLICT, 409, 0, "Conflict", "Entity with the specified id already exists in the system.")                                        \
@@ -60,6 +64,7 @@
     X(E_THROTTLED, 429, 3200, "TooManyRequests",                                                                                           \
       "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: "    \
       "http://aka.ms/cosmosdb-error-429")                                                                                                  \
+    X(E_SCRIPTS_BUSY, 429, 3084, "TooManyRequests", "Too many scripts are to be run at once. Please retry this request later.")            \
     X(E_TOO_MANY_HEADERS, 431, 0, "RequestHeaderFieldsTooLarge", "The request's header fields are too large.")                             \
     X(E_RETRY_WITH, 449, 0, "RetryWith", "Conflicting request to resource has been attempted. Retry to avoid conflicts.")                  \
     X(E_INTERNAL, 500, 0, "InternalServerError", "An unexpected error happened. The server's log has the details.")                        \

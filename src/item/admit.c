@@ -36,6 +36,21 @@ void item__settle(const items *s, const op *o, container_range *range, const ite
     }
 }
 
+double item_rate(const container *c, const item_key *key) {
+    return atomic_load(&container_range_bucket(container_route(c->tiles, &key->epk))->rate);
+}
+
+void item_settle(const items *s, const op *o, const container *c, const item_key *key, double ru, bool counted, bool failed) {
+    container_tiles *tiles = container_space_newest(c->space);
+    container_range *range = container_route(tiles, &key->epk);
+    if (counted) {
+        item__settle(s, o, range, key, ru, failed);
+    } else {
+        item__settle_more(s, o, range, ru);
+    }
+    container_tiles_give(tiles);
+}
+
 void item__settle_more(const items *s, const op *o, container_range *range, double ru) {
     bucket_charge(container_range_bucket(range), class_of(o), ru, clock_monotonic_us(s->clock) * 1000);
     meter_add_ru(&range->meter, ru);

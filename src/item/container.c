@@ -54,7 +54,11 @@ static void range_after(commit_hook *hook, err code) {
         publish(range);
     } else {
         range->pending = range->written;
+        if (range->pending.number_next < range->reserved_next) { /* what was given out stays given out */
+            range->pending.number_next = range->reserved_next;
+        }
     }
+    range->late = false;
 }
 
 container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment) {

@@ -42,12 +42,14 @@ typedef struct container_range {
     uint32_t segment;
 
     /* the committer's */
-    range_counts pending; /* with this group's changes */
-    range_counts written; /* as on disk */
-    range_watch *watch;   /* while a split of the range is prepared */
-    counts_log *log;      /* where its counts go */
-    bool in_log;          /* it has counts there */
-    bool gone;            /* it was split, merged or deleted */
+    range_counts pending;   /* with this group's changes */
+    range_counts written;   /* as on disk */
+    range_watch *watch;     /* while a split of the range is prepared */
+    counts_log *log;        /* where its counts go */
+    bool in_log;            /* it has counts there */
+    bool gone;              /* it was split, merged or deleted */
+    uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
+    bool late;              /* the group has an item whose number was given out before (item_reserve) */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */

@@ -117,7 +117,7 @@ static err read_partition(page *p) {
     uint32_t number = p->container->space->container;
     const epk *e = &p->cursor->partition->epk;
     uint64_t *after = &p->cursor->stretches[0].after;
-    p->at = store_snapshot_take(p->items->store);
+    p->at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(p->items->store);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
     store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
@@ -131,7 +131,9 @@ static err read_partition(page *p) {
         leave(p);
     }
     err ended = store_scan_close(scan);
-    store_snapshot_give(p->items->store, p->at);
+    if (!p->cursor->moment) {
+        store_snapshot_give(p->items->store, p->at);
+    }
     p->at = NULL;
     p->cursor->n = p->full ? 1 : 0;
     return code != OK ? code : ended;
@@ -232,9 +234,22 @@ static err size_partition(page *p, item_view *v) {
     return store_scan_close(scan);
 }
 
+/* The cursor's own moment; its index may have been replaced since. */
+static err enter_moment(page *p, item_view *v, bool *entered_out) {
+    const container_space *space = p->container->space;
+    const item_moment *m = p->cursor->moment;
+    v->index = m->index ? container_index_take(m->index) : NULL;
+    p->at = m->at;
+    *entered_out = m->index && !space->index_switching && space->index == m->index && !m->index->policy.off;
+    return OK;
+}
+
 /* A snapshot, and the tiles and the index that were the newest when it was taken. False: the index is just being replaced. */
 static err enter_view(page *p, item_view *v, bool *entered_out) {
     container_space *space = p->container->space;
+    if (p->cursor->moment) {
+        return enter_moment(p, v, entered_out);
+    }
     for (;;) {
         if (!p->cursor->partition && !enter_range(p)) {
             return E_BAD_CONTINUATION;
@@ -253,8 +268,12 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
 }
 
 static void leave_view(page *p, item_view *v) {
-    store_snapshot_give(p->items->store, p->at);
-    container_index_give(v->index);
+    if (!p->cursor->moment) {
+        store_snapshot_give(p->items->store, p->at);
+    }
+    if (v->index) {
+        container_index_give(v->index);
+    }
     p->at = NULL;
 }
 
@@ -459,7 +478,7 @@ err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t s
               .steps_left = steps_max,
               .visit = visit,
               .context = context,
-              .tiles = container_space_newest(c->space),
+              .tiles = cursor->moment ? container_tiles_take(cursor->moment->tiles) : container_space_newest(c->space),
               .mark = mark_out};
     err code = OK;
     *mark_out = (item_mark){0};

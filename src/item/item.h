@@ -74,16 +74,38 @@ MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
 
+/* A container as it is at one moment, to be read from while writes go on. The index is NULL where it cannot be used. */
+typedef struct item_moment {
+    const store_snapshot *at;
+    container_tiles *tiles;
+    container_index *index;
+} item_moment;
+
+void item_moment_take(const items *s, container *c, item_moment *moment_out);
+void item_moment_give(const items *s, item_moment *moment);
+
+/* The item of a key as it was then, expired or not. E_NOT_FOUND. On OK give it back. Costs nothing and is not admitted. */
+MUST_CHECK err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
+
+/* The same of the item with this number in the key's logical partition. */
+MUST_CHECK err item_read_number_then(const items *s, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
+                                     item_found *found_out);
+
 /* The item that a feed found at this place; if it was moved since, where it is now. E_NOT_FOUND: deleted. On OK give it back. Costs
- * nothing: the feed was charged. */
-MUST_CHECK err item_again(const items *s, const container *c, item_place place, item_found *found_out);
+ * nothing: the feed was charged. `moment` is the feed's, or NULL. */
+MUST_CHECK err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out);
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s);
 
-/* The etag's text, quotes included: "xxxxxxxx-0000-0d00-0000-tttttttt0000" from lsn and ts. */
+/* The etag's text, quotes included: "xxxxxxxx-0000-0d00-0000-tttttttt0000" from version and ts. */
 enum { ITEM_ETAG_BYTES = 38 };
-void item_etag(char text[ITEM_ETAG_BYTES + 1], uint64_t lsn, uint32_t ts);
-bool item_etag_matches(slice wanted, uint64_t lsn, uint32_t ts); /* also without quotes; "*" matches all */
+void item_etag(char text[ITEM_ETAG_BYTES + 1], uint64_t version, uint32_t ts);
+bool item_etag_matches(slice wanted, uint64_t version, uint32_t ts); /* also without quotes; "*" matches all */
+
+/* The version in an item's etag. */
+static inline uint64_t item_version(const item_head *head) {
+    return head->etag ? head->etag : head->lsn;
+}
 
 /* ---- writing ---- */
 
@@ -96,6 +118,18 @@ struct item_condition {
     err (*check)(const item_condition *condition, op *o, const item_head *head, slice body);
 };
 
+/* A transaction (script/transaction.h) was told what its writes leave on their items before they are decided. */
+typedef struct item_preset {
+    uint64_t number; /* of an item that it makes; from item_reserve */
+    uint32_t ts, etag;
+} item_preset;
+
+/* … and read its items at an earlier moment: E_RETRY_WITH if the item is another one now. */
+typedef struct item_expected {
+    bool there;
+    uint64_t number, lsn;
+} item_expected;
+
 typedef struct item_op {
     /* what is asked */
     item_kind kind;
@@ -107,6 +141,8 @@ typedef struct item_op {
     slice if_none_match;             /* read: not modified if it matches */
     int32_t ttl;                     /* item_check_body's */
     bool not_indexed;
+    const item_preset *preset;     /* NULL: number, time and etag are the commit's */
+    const item_expected *expected; /* NULL: anything */
 
     /* how it went */
     op op; /* charge and sentence of this one; its arena is the request's */
@@ -143,11 +179,19 @@ struct item_commit {
 MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
 MUST_CHECK err item_check_id(op *o, slice id);
 
+/* Written by us into every item that goes out through the SQL API, and left out of every one that comes in. */
+enum { ITEM_SYSTEM_PROPERTIES = 6 };
+extern const slice item_system_properties[ITEM_SYSTEM_PROPERTIES];
+slice item_without_system(arena *a, slice body); /* the same bytes if there is none in it */
+
 /* The key of an item addressed from outside: whole, within limits, hashed. */
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out);
 
 /* E_THROTTLED: the share of a range is spent; nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);
+
+/* What an operation costs that was decided, by what was there before and is after. */
+double item_price(const item_op *op, const index_policy *index);
 
 /* After done: the request as a whole failed (container or range gone, the store), rather than one of its operations. */
 bool item_commit_failed(const item_commit *c);
@@ -178,6 +222,7 @@ typedef struct item_view item_view; /* item/view.h */
 typedef err (*item_find)(void *context, item_view *v, bool *found_out);
 
 typedef struct item_cursor {
+    const item_moment *moment; /* of one partition: as it was then. NULL: now */
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     size_t n;                  /* 0: all was read */
     bool unpriced;             /* the visitor adds the charge itself, and nothing may cost nothing */
@@ -226,6 +271,31 @@ typedef struct item_changes {
  * before it. E_RANGE_GONE: [min, max) is of several ranges by now. E_THROTTLED. Adds its charge, if nothing was found too. */
 MUST_CHECK err item_changes_read(const items *s, op *o, container *c, item_changes *changes, item_visit visit, void *context,
                                  item_mark *mark_out);
+
+/* ---- transactions ---- */
+
+/* Document numbers for items that a transaction will make: `n` from `first` on are nobody else's. `done` runs on the committer's thread. */
+typedef struct item_reserve item_reserve;
+struct item_reserve {
+    commit base;
+    container *container; /* the caller's reference is held until done */
+    const item_key *key;
+    uint32_t n;
+    uint64_t first;
+    void (*done)(item_reserve *r);
+};
+void item_reserve_submit(const items *s, item_reserve *r);
+
+/* The key that an item's values of the container's unique key `index` have in the store, and the item that held it then. E_NOT_FOUND. */
+void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k);
+MUST_CHECK err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, slice unique_key,
+                                       item_found *found_out);
+
+/* What the range of a key gives, in RU/s; 0: no limit. */
+double item_rate(const container *c, const item_key *key);
+
+/* What a transaction cost, from the share of its range; `counted`: this is the one request that it counts as. */
+void item_settle(const items *s, const op *o, const container *c, const item_key *key, double ru, bool counted, bool failed);
 
 /* ---- moving items to where their range has its own ----
  *

@@ -279,13 +279,14 @@ bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out) {
 
 void layout_head_write(char bytes[LAYOUT_HEAD_BYTES], const item_head *head) {
     memset(bytes, 0, LAYOUT_HEAD_BYTES);
-    uint32_t ts = htole32(head->ts), ttl = htole32((uint32_t)head->ttl);
+    uint32_t ts = htole32(head->ts), ttl = htole32((uint32_t)head->ttl), etag = htole32(head->etag);
     uint64_t lsn = htole64(head->lsn), number = htole64(head->number);
     bytes[0] = HEAD_VERSION;
     bytes[1] = (char)head->flags;
     memcpy(bytes + 4, &ts, 4);
     memcpy(bytes + 8, &lsn, 8);
     memcpy(bytes + 16, &ttl, 4);
+    memcpy(bytes + 20, &etag, 4);
     memcpy(bytes + 24, &number, 8);
 }
 
@@ -293,13 +294,14 @@ bool layout_head_read(slice value, item_head *head_out, slice *body_out) {
     if (value.n < LAYOUT_HEAD_BYTES + 5 || value.p[0] != HEAD_VERSION) {
         return false;
     }
-    uint32_t ts, ttl;
+    uint32_t ts, ttl, etag;
     uint64_t lsn, number;
     memcpy(&ts, value.p + 4, 4);
     memcpy(&lsn, value.p + 8, 8);
     memcpy(&ttl, value.p + 16, 4);
+    memcpy(&etag, value.p + 20, 4);
     memcpy(&number, value.p + 24, 8);
-    *head_out = (item_head){(uint8_t)value.p[1], le32toh(ts), le64toh(lsn), (int32_t)le32toh(ttl), le64toh(number)};
+    *head_out = (item_head){(uint8_t)value.p[1], le32toh(ts), le64toh(lsn), (int32_t)le32toh(ttl), le64toh(number), le32toh(etag)};
     *body_out = slice_skip(value, LAYOUT_HEAD_BYTES);
     return true;
 }

@@ -42,7 +42,7 @@ enum { LAYOUT_PREFIX_SHIFT = 40, LAYOUT_HEAD_BYTES = 32, LAYOUT_COUNTS_BYTES = 4
 /* The head of a stored item, little-endian, at these offsets:
  *    0  u8   layout version, 1          8  u64  lsn of the last write
  *    1  u8   flags                     16  i32  ttl of its own, 0 if none
- *    2  u16  0                         20  u32  0
+ *    2  u16  0                         20  u32  etag of its own, 0 if the lsn makes it
  *    4  u32  _ts                       24  u64  document number */
 typedef struct item_head {
     uint8_t flags;
@@ -50,6 +50,7 @@ typedef struct item_head {
     uint64_t lsn;
     int32_t ttl;
     uint64_t number;
+    uint32_t etag; /* of what a script wrote: it was told the etag before the write had its lsn */
 } item_head;
 
 enum { ITEM_NOT_INDEXED = 1 }; /* flag: written with the indexing directive Exclude */

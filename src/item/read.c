@@ -12,21 +12,21 @@ bool item_expired(const container *c, const item_head *head, int64_t now_s) {
     return ttl > 0 && (int64_t)head->ts + ttl <= now_s;
 }
 
-void item_etag(char text[ITEM_ETAG_BYTES + 1], uint64_t lsn, uint32_t ts) {
+void item_etag(char text[ITEM_ETAG_BYTES + 1], uint64_t version, uint32_t ts) {
     static const char digits[] = "0123456789abcdef";
     memcpy(text, "\"00000000-0000-0d00-0000-000000000000\"", ITEM_ETAG_BYTES + 1);
     for (int i = 0; i < 8; i++) {
-        text[1 + i] = digits[(uint32_t)lsn >> (28 - 4 * i) & 15];
+        text[1 + i] = digits[(uint32_t)version >> (28 - 4 * i) & 15];
         text[25 + i] = digits[ts >> (28 - 4 * i) & 15];
     }
 }
 
-bool item_etag_matches(slice wanted, uint64_t lsn, uint32_t ts) {
+bool item_etag_matches(slice wanted, uint64_t version, uint32_t ts) {
     char text[ITEM_ETAG_BYTES + 1];
     if (slice_eq(wanted, SLICE_LIT("*"))) {
         return true;
     }
-    item_etag(text, lsn, ts);
+    item_etag(text, version, ts);
     return slice_eq(wanted, slice_of(text, ITEM_ETAG_BYTES)) || slice_eq(wanted, slice_of(text + 1, ITEM_ETAG_BYTES - 2));
 }
 
@@ -50,9 +50,9 @@ static err read_head(item_found *found, slice value) {
 /* The keys that lead to an item: the primary one, and the one by its number. */
 typedef enum lead { BY_KEY, BY_NUMBER } lead;
 
-static err find_place(const items *s, slice key, lead by, item_place *place_out) {
+static err find_place(const items *s, const store_snapshot *at, slice key, lead by, item_place *place_out) {
     store_value value;
-    TRY(store_get(s->store, STORE_INDEX, NULL, key, &value));
+    TRY(store_get(s->store, STORE_INDEX, at, key, &value));
     bool placed = by == BY_KEY ? layout_place_read(value.bytes, place_out) : layout_order_read(key, value.bytes, place_out);
     store_give(&value);
     return placed ? OK : E_STORE_CORRUPT;
@@ -63,7 +63,7 @@ static err find_stored(const items *s, slice key, lead by, item_found *found) {
     layout_key k;
     item_place before = {0};
     for (;;) {
-        TRY(find_place(s, key, by, &found->place));
+        TRY(find_place(s, NULL, key, by, &found->place));
         if (found->place.segment == before.segment && found->place.number == before.number) {
             return E_STORE_CORRUPT; /* the same place again: the key leads nowhere */
         }
@@ -134,28 +134,87 @@ err item_number_of(const items *s, const container *c, const item_key *key, uint
     layout_key k;
     item_place place;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
-    TRY(find_place(s, layout_view(&k), BY_KEY, &place));
+    TRY(find_place(s, NULL, layout_view(&k), BY_KEY, &place));
     *number_out = place.number;
     return OK;
 }
 
-static err read_at(const items *s, item_place place, item_found *found_out) {
+static err read_at(const items *s, const store_snapshot *at, item_place place, item_found *found_out) {
     layout_key k;
     *found_out = (item_found){.place = place};
     layout_item(&k, place);
-    TRY(store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found_out->value));
+    TRY(store_get(s->store, STORE_ITEMS, at, layout_view(&k), &found_out->value));
     return read_head(found_out, found_out->value.bytes);
 }
 
 /* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it. */
-err item_again(const items *s, const container *c, item_place place, item_found *found_out) {
-    err code = read_at(s, place, found_out);
-    container_tiles *tiles = code == E_NOT_FOUND ? container_space_newest(c->space) : NULL;
-    for (size_t i = 0; tiles && i < tiles->segments_n && code == E_NOT_FOUND; i++) {
-        code = read_at(s, (item_place){tiles->segments[i], place.number}, found_out);
+err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
+    const store_snapshot *at = moment ? moment->at : NULL;
+    err code = read_at(s, at, place, found_out);
+    if (code != E_NOT_FOUND) {
+        return code;
     }
-    if (tiles) {
-        container_tiles_give(tiles);
+    container_tiles *tiles = moment ? container_tiles_take(moment->tiles) : container_space_newest(c->space);
+    for (size_t i = 0; i < tiles->segments_n && code == E_NOT_FOUND; i++) {
+        code = read_at(s, at, (item_place){tiles->segments[i], place.number}, found_out);
+    }
+    container_tiles_give(tiles);
+    return code;
+}
+
+/* ---- as it was ---- */
+
+/* Tiles and snapshot must fit together: if the tiles are still the newest once the snapshot is taken, they are of then (item/feed.c). */
+void item_moment_take(const items *s, container *c, item_moment *moment_out) {
+    for (;;) {
+        container_tiles *tiles = container_space_newest(c->space);
+        container_index *index = container_space_index(c->space);
+        const store_snapshot *at = store_snapshot_take(s->store);
+        bool usable = !c->space->index_switching && c->space->index == index;
+        *moment_out = (item_moment){at, tiles, usable ? index : NULL};
+        if (!usable) {
+            container_index_give(index);
+        }
+        if (atomic_load(&c->space->epoch) == tiles->epoch) {
+            return;
+        }
+        item_moment_give(s, moment_out);
+    }
+}
+
+void item_moment_give(const items *s, item_moment *moment) {
+    store_snapshot_give(s->store, moment->at);
+    container_tiles_give(moment->tiles);
+    if (moment->index) {
+        container_index_give(moment->index);
+    }
+    *moment = (item_moment){0};
+}
+
+static err read_then(const items *s, const container *c, const item_moment *moment, slice key, lead by, item_found *found_out) {
+    item_place place;
+    *found_out = (item_found){0};
+    TRY(find_place(s, moment->at, key, by, &place));
+    err code = read_at(s, moment->at, place, found_out);
+    if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped whatever snapshots there are */
+        return c->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
+}
+
+err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
+    layout_key k;
+    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
+    return read_then(s, c, moment, layout_view(&k), BY_KEY, found_out);
+}
+
+err item_read_number_then(const items *s, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
+                          item_found *found_out) {
+    layout_key k;
+    layout_order(&k, c->space->container, &key->epk, number);
+    return read_then(s, c, moment, layout_view(&k), BY_NUMBER, found_out);
+}
+
+err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {
+    return read_then(s, c, moment, unique_key, BY_KEY, found_out); /* it leads to a place, as a primary key does */
 }

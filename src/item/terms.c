@@ -257,8 +257,9 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     return code;
 }
 
-/* The next few of those before local_from. When no committed one is left, and local_from was given out by an earlier group, all are there.
- */
+/* The next few of those before local_from. When no committed one is left, and local_from was given out by an earlier group, all are there:
+ * a number that was reserved and comes later is given its entries then. A group that has such a number already does not get here, since it
+ * could not be seen. */
 static err grow_local(item_work *w, const item_key *key) {
     layout_key from, to;
     slice entry, value;
@@ -282,6 +283,11 @@ static err grow_local(item_work *w, const item_key *key) {
         w->size.local = LOCAL_ALL;
     }
     return code != OK ? code : ended;
+}
+
+/* Nobody has it, nor any that follows. */
+static uint64_t next_number(const item_work *w) {
+    return (uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next;
 }
 
 static bool wants_local(const item_work *w) {
@@ -312,10 +318,10 @@ static err put_in(item_work *w, container_index *index, const item_key *key, ite
 
 err item__put_terms(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
     const container_space *space = w->container->space;
-    if (wants_local(w) && w->size.local_from) {
+    if (wants_local(w) && w->size.local_from && !w->range->late) {
         TRY(grow_local(w, key));
-    } else if (wants_local(w) && !before->there) {
-        w->size.local_from = place.number;
+    } else if (wants_local(w) && !w->size.local_from && !before->there) {
+        w->size.local_from = w->range->late ? next_number(w) : place.number;
     }
     TRY(put_in(w, space->index, key, place, head, body, before));
     return space->building ? put_in(w, space->building, key, place, head, body, before) : OK;

@@ -37,8 +37,8 @@ static void add_value(buf *out, const bson_iter_t *it) {
     }
 }
 
-static void entry_key(const item_work *w, unsigned index, const item_key *key, slice body, layout_key *k) {
-    const unique_key *unique = &w->container->unique_keys[index];
+void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k) {
+    const unique_key *unique = &c->unique_keys[index];
     char room[LIMIT_UNIQUE_PATHS * VALUE_BYTES_MAX], short_room[1 + DIGEST_BYTES];
     buf values = {.p = room, .cap = sizeof room, .max = sizeof room};
     buf shortened = {.p = short_room, .cap = sizeof short_room, .max = sizeof short_room};
@@ -50,7 +50,7 @@ static void entry_key(const item_work *w, unsigned index, const item_key *key, s
     if (values.n > VALUES_PLAIN_MAX) {
         add_digest(&shortened, (char)0xFF, values.p, values.n);
     }
-    layout_unique(k, w->container->space->container, index, &key->epk, &key->partition, buf_view(shortened.n ? &shortened : &values));
+    layout_unique(k, c->space->container, index, &key->epk, &key->partition, buf_view(shortened.n ? &shortened : &values));
 }
 
 /* Somebody has these values. If that item is expired it makes way. */
@@ -81,7 +81,7 @@ err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t s
         store_value value;
         bool of_group;
         item_place place;
-        entry_key(w, i, key, body, &k);
+        item_unique_key(w->container, i, key, body, &k);
         code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
         if (code != OK) {
             code = code == E_NOT_FOUND ? OK : code;
@@ -100,7 +100,7 @@ size_t item__unique_put(const item_work *w, const item_key *key, slice body, ite
     layout_place_write(bytes, place);
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        entry_key(w, i, key, body, &k);
+        item_unique_key(w->container, i, key, body, &k);
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 12));
         n += k.n + 12;
     }
@@ -111,7 +111,7 @@ size_t item__unique_remove(const item_work *w, const item_key *key, slice body) 
     size_t n = 0;
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        entry_key(w, i, key, body, &k);
+        item_unique_key(w->container, i, key, body, &k);
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
         n += k.n + 12;
     }

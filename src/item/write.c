@@ -15,15 +15,26 @@ enum { PATCHED_BYTES_MAX = 32 * 1024 * 1024, TEXT_PER_BYTE_MAX = 6 /* a control 
 static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
     return (item_head){
         .flags = op->not_indexed ? ITEM_NOT_INDEXED : 0,
-        .ts = (uint32_t)w->now_s,
+        .ts = op->preset ? op->preset->ts : (uint32_t)w->now_s,
+        .etag = op->preset ? op->preset->etag : 0,
         .lsn = ++w->range->pending.lsn,
         .ttl = op->ttl,
         .number = number,
     };
 }
 
-static uint64_t next_number(item_work *w) {
-    return (uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next++;
+static uint64_t give_numbers(container_range *range, uint32_t n) {
+    uint64_t first = (uint64_t)range->rid_prefix << LAYOUT_PREFIX_SHIFT | range->pending.number_next;
+    range->pending.number_next += n;
+    return first;
+}
+
+static uint64_t number_of(item_work *w, const item_op *op) {
+    if (!op->preset || !op->preset->number) {
+        return give_numbers(w->range, 1);
+    }
+    w->range->late = true;
+    return op->preset->number;
 }
 
 err item__check_room(item_work *w, op *o, size_t before, size_t after) {
@@ -41,7 +52,7 @@ err item__check_room(item_work *w, op *o, size_t before, size_t after) {
 
 static err insert(item_work *w, item_op *op) {
     static const stored_item nothing = {0};
-    item_place place = {w->range->segment, next_number(w)};
+    item_place place = {w->range->segment, number_of(w, op)};
     TRY(item__unique_check(w, &op->key, op->body, 0));
     TRY(item__check_room(w, &op->op, 0, LAYOUT_HEAD_BYTES + op->body.n));
     op->after = stamp(w, op, place.number);
@@ -51,7 +62,7 @@ static err insert(item_work *w, item_op *op) {
 }
 
 static err overwrite(item_work *w, item_op *op, const stored_item *now, slice body) {
-    if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
+    if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
         return E_PRECONDITION;
     }
     TRY(item__unique_check(w, &op->key, body, now->place.number));
@@ -77,7 +88,7 @@ static err apply_delete(item_work *w, item_op *op, const stored_item *now) {
     if (!now->there) {
         return E_NOT_FOUND;
     }
-    if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
+    if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
         return E_PRECONDITION;
     }
     TRY(item__remove(w, &op->key, now));
@@ -114,7 +125,7 @@ static err apply_patch(item_work *w, item_op *op, const stored_item *now) {
     if (!now->there) {
         return E_NOT_FOUND;
     }
-    if (op->if_match.n && !item_etag_matches(op->if_match, now->head.lsn, now->head.ts)) {
+    if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
         return E_PRECONDITION;
     }
     if (op->condition) {
@@ -136,7 +147,7 @@ static err apply_read(item_work *w, item_op *op, const stored_item *now) {
         return E_NOT_FOUND;
     }
     op->after = now->head;
-    if (op->if_none_match.n && item_etag_matches(op->if_none_match, now->head.lsn, now->head.ts)) {
+    if (op->if_none_match.n && item_etag_matches(op->if_none_match, item_version(&now->head), now->head.ts)) {
         return E_NOT_MODIFIED;
     }
     op->result = now->body;
@@ -160,6 +171,11 @@ static err bury(item_work *w, const item_op *op, stored_item *now) {
     return OK;
 }
 
+static err check_expected(const item_expected *e, const stored_item *now) {
+    bool same = !e || (e->there == now->there && (!e->there || (e->number == now->place.number && e->lsn == now->head.lsn)));
+    return same ? OK : E_RETRY_WITH;
+}
+
 static err apply_one(item_work *w, item_op *op) {
     stored_item now;
     w->arena = op->op.arena;
@@ -167,6 +183,7 @@ static err apply_one(item_work *w, item_op *op) {
     op->range = w->range;
     TRY(item__load(w, &op->key, &now));
     err code = bury(w, op, &now);
+    code = code != OK ? code : check_expected(op->expected, &now);
     if (code != OK) {
         store_give(&now.pin);
         return code;
@@ -301,9 +318,33 @@ err item_commit_submit(item_commit *c) {
     return OK;
 }
 
+/* ---- numbers ahead of their items ---- */
+
+static err apply_reserve(commit *base, commit_group *group) {
+    (void)group; /* nothing is written: numbers that come to nothing are given out again after a restart */
+    item_reserve *r = (item_reserve *)base;
+    if (r->container->space->deleted) {
+        return E_OWNER_NOT_FOUND;
+    }
+    container_range *range = container_route(r->container->space->newest, &r->key->epk);
+    r->first = give_numbers(range, r->n);
+    range->reserved_next = range->pending.number_next;
+    return OK;
+}
+
+static void reserve_done(commit *base) {
+    item_reserve *r = (item_reserve *)base;
+    r->done(r);
+}
+
+void item_reserve_submit(const items *s, item_reserve *r) {
+    r->base = (commit){.apply = apply_reserve, .done = reserve_done};
+    committer_submit(s->committer, &r->base);
+}
+
 /* ---- after the commit, on the caller's thread ---- */
 
-static double charge_of(const item_op *op, const index_policy *index) {
+double item_price(const item_op *op, const index_policy *index) {
     index_policy none = {.off = true};
     const index_policy *now = op->not_indexed ? &none : index;
     const index_policy *then = op->before.flags & ITEM_NOT_INDEXED ? &none : index;
@@ -341,7 +382,7 @@ double item_commit_charge(item_commit *c) {
     bool failed = item_commit_failed(c);
     for (size_t i = 0; i < c->n; i++) {
         item_op *op = &c->ops[i];
-        double ru = failed ? (i == 0 ? CHARGE_FAILED : 0) : charge_of(op, &c->container->index);
+        double ru = failed ? (i == 0 ? CHARGE_FAILED : 0) : item_price(op, &c->container->index);
         op_charge(&op->op, ru);
         sum += ru;
         if (ru > 0) {

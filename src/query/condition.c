@@ -15,7 +15,7 @@ static err check(const item_condition *base, op *o, const item_head *head, slice
     const condition *c = (const condition *)base;
     arena row = arena_init();
     query_runner *r = arena_new(&row, query_runner);
-    query_item item = {.body = body, .number = head->number, .lsn = head->lsn, .ts = head->ts};
+    query_item item = {.body = body, .number = head->number, .version = item_version(head), .ts = head->ts};
     bool found = false;
     memcpy(item.container_rid, c->container->rid, sizeof item.container_rid);
     query_runner_init(r, &c->query, o, &row, o->now_s * 1000);

@@ -18,7 +18,7 @@ enum {
 /* ---- one item ---- */
 
 void query__set_item(exec *x, const item_found *found) {
-    x->item = (query_item){.body = found->body, .number = found->head.number, .lsn = found->head.lsn, .ts = found->head.ts};
+    x->item = (query_item){.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
     memcpy(x->item.container_rid, x->page->container->rid, sizeof x->item.container_rid);
     x->item_value = value_of_item(&x->item);
     x->row = 0;

@@ -173,7 +173,7 @@ err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out)
     while (x->held_n < n && x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX) {
         const ordered_row *row = &rows[x->held_n];
         item_found found = {.head = row->head, .body = row->body, .place = row->place};
-        err code = row->body.n ? OK : item_again(x->page->items, x->page->container, row->place, &found);
+        err code = row->body.n ? OK : item_again(x->page->items, x->page->container, x->page->cursor->moment, row->place, &found);
         if (code != OK && code != E_NOT_FOUND) {
             return code;
         }

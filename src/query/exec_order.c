@@ -168,7 +168,7 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
         found = *x->kept;
         code = found.body.n ? OK : E_NOT_FOUND;
     } else if (!row->body.n) {
-        code = item_again(x->page->items, x->page->container, row->place, &found);
+        code = item_again(x->page->items, x->page->container, x->page->cursor->moment, row->place, &found);
     }
     *go_on_out = true;
     if (code == E_NOT_FOUND) { /* deleted meanwhile */

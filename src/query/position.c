@@ -76,7 +76,7 @@ static bool take_values(void *context) {
 static bool values_of_row(const query_page *p, const item_found *found, query_value *values) {
     arena row = arena_init();
     query_runner *r = arena_new(&row, query_runner);
-    query_item item = {.body = found->body, .number = found->head.number, .lsn = found->head.lsn, .ts = found->head.ts};
+    query_item item = {.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
     memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
     query_runner_init(r, p->query, p->op, &row, clock_wall_ms(p->items->clock));
     query_calls calls;
@@ -122,7 +122,8 @@ err query_position_restore(query_page *p) {
         return OK;
     }
     const container_tiles *tiles = p->container->tiles;
-    err code = item_again(p->items, p->container, (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
+    err code =
+        item_again(p->items, p->container, p->cursor->moment, (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }

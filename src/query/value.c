@@ -80,7 +80,7 @@ static query_value system_self(arena *a, const query_item *item) {
 
 static query_value system_etag(arena *a, const query_item *item) {
     char text[ITEM_ETAG_BYTES + 1];
-    item_etag(text, item->lsn, item->ts);
+    item_etag(text, item->version, item->ts);
     return value_string(arena_copy(a, slice_of(text, ITEM_ETAG_BYTES)));
 }
 

@@ -98,7 +98,7 @@ query_value value_keep(arena *a, const query_value *v);
 /* The item of a row. */
 typedef struct query_item {
     slice body; /* BSON */
-    uint64_t number, lsn;
+    uint64_t number, version;
     uint32_t ts;
     unsigned char container_rid[8];
 } query_item;

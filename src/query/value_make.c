@@ -301,7 +301,7 @@ static void write_item(buf *out, const query_item *item) {
     char rid_text[VALUE_RID_BYTES], self[VALUE_SELF_BYTES], etag[ITEM_ETAG_BYTES + 1];
     value__rid(rid_text, item);
     value__self(self, item);
-    item_etag(etag, item->lsn, item->ts);
+    item_etag(etag, item->version, item->ts);
     bool comma = json_from_bson_open(out, item->body);
     buf_add_slice(out, comma ? SLICE_LIT(",\"_rid\":\"") : SLICE_LIT("\"_rid\":\""));
     buf_add(out, rid_text, sizeof rid_text);

@@ -45,6 +45,11 @@ double charge_delete(size_t bytes, size_t terms) {
     return charge_create(bytes, terms);
 }
 
+double charge_script(long long cpu_us) {
+    long long beyond = cpu_us - CHARGE_SCRIPT_FREE_US;
+    return CHARGE_SCRIPT + (beyond > 0 ? CHARGE_SCRIPT_SECOND * (double)beyond / 1e6 : 0);
+}
+
 /* ---- queries ---- */
 
 #define WEIGHT_DEAR 1000.0                         /* so much of a page costs more */

@@ -31,6 +31,15 @@ double charge_replace(size_t bytes, size_t terms_changed); /* terms removed + te
 double charge_patch(size_t bytes, size_t terms_changed, size_t properties);
 double charge_delete(size_t bytes, size_t terms);
 
+/* ---- scripts ----
+ *
+ * A script costs CHARGE_SCRIPT and what its reads, queries and writes cost each. Processor time is not part of it, up to a limit that only
+ * scripts pass which reckon for long: half a second. What is beyond costs CHARGE_SCRIPT_SECOND a second. */
+#define CHARGE_SCRIPT 1.0
+#define CHARGE_SCRIPT_SECOND 100.0
+enum { CHARGE_SCRIPT_FREE_US = 500000 };
+double charge_script(long long cpu_us);
+
 /* ---- queries ----
  *
  * A page of a query costs CHARGE_QUERY for each range that it comes to, and for its work. The points (seen on the service, and in its

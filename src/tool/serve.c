@@ -11,6 +11,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "account/scripts.h"
 #include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
@@ -24,7 +25,8 @@ static struct {
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *index_tail, *token_seconds_min, *log_level, *help, *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *index_tail, *token_seconds_min, *script_worker, *log_level, *help,
+        *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -85,6 +87,7 @@ static const tool_option options[] = {
     {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
     {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
+    {"script-worker", "PROGRAM", NULL, &given.script_worker, false},   /* instead of tesela-script beside our own program, for tests */
     {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
     {"help", NULL, "this text", &given.help, false},
     {"version", NULL, "the version", &given.version, false},
@@ -108,6 +111,7 @@ typedef struct server {
     net_server *net;
     faults *faults;
     sql_attempts *attempts;
+    script_pool *scripts;
     admin *admin;
     sql_front *sql;
     uint16_t sql_port;
@@ -289,6 +293,10 @@ static bool open_net(server *s, char *why) {
     }
     s->faults = faults_new();
     s->attempts = sql_attempts_new(&clock_system);
+    s->scripts = script_pool_open(&(script_options){.program = given.script_worker});
+    if (account_has_scripts(s->account)) {
+        script_pool_warm(s->scripts);
+    }
     sql_keys_serve(s->settings.keys, s->net);
     open_admin(s);
     sql_options options_sql = {
@@ -299,6 +307,7 @@ static bool open_net(server *s, char *why) {
         .token_seconds_min = (uint32_t)s->settings.token_seconds_min,
         .server = s->net,
         .faults = s->faults,
+        .scripts = s->scripts,
         .beside = admin_handle,
         .beside_context = s->admin,
     };
@@ -343,11 +352,14 @@ static void say_ready(const server *s) {
              given.durability);
 }
 
-/* In this order: splits by hand end; what the committer still has is written and its answers posted; the connections send them; then the
- * rest. */
+/* In this order: splits by hand and scripts end; what the committer still has is written and its answers posted; the connections send them;
+ * then the rest. */
 static void close_all(server *s) {
     if (s->admin) {
         admin_stop(s->admin);
+    }
+    if (s->scripts) {
+        script_pool_stop(s->scripts);
     }
     if (s->account) {
         account_stop(s->account);
@@ -363,6 +375,9 @@ static void close_all(server *s) {
     }
     faults_free(s->faults);
     sql_attempts_free(s->attempts);
+    if (s->scripts) {
+        script_pool_close(s->scripts);
+    }
     if (s->account) {
         account_close(s->account);
     }

@@ -85,6 +85,12 @@ describe("examples", { concurrency: true }, () => {
     assert.ok(seen["/id"].ru > 290 && seen["/id"].ru > 1.8 * seen["/foodGroup"].ru);
   });
 
+  it("latest state: no reading is lost, none is counted twice", async () => {
+    const seen = await example("latest-state", 1);
+    assert.deepEqual(seen.rows, ["XMS-001", "XMS-002", "XMS-003"].map((device) => [device, 20, 21, 1019, 37]));
+    assert.equal(seen.again, 400);
+  });
+
   it("synthetic keys spread the writes, and each has its price when reading", async () => {
     const seen = await figures("synthetic", 1);
     isOneShare(seen.date.ru, 1);

@@ -159,7 +159,7 @@ static void after_is_the_first_key_beyond(void **state) {
 static void heads_come_back(void **state) {
     (void)state;
     char bytes[LAYOUT_HEAD_BYTES + 5] = {0};
-    item_head head = {ITEM_NOT_INDEXED, 0xFEDCBA98, 0x1122334455667788, -1, 0x00FF00FF00FF00FF}, back;
+    item_head head = {ITEM_NOT_INDEXED, 0xFEDCBA98, 0x1122334455667788, -1, 0x00FF00FF00FF00FF, 0xA1B2C3D4}, back;
     slice body;
     layout_head_write(bytes, &head);
     assert_true(layout_head_read(slice_of(bytes, sizeof bytes), &back, &body));
@@ -167,6 +167,7 @@ static void heads_come_back(void **state) {
     assert_int_equal(back.ts, head.ts);
     assert_true(back.lsn == head.lsn && back.number == head.number);
     assert_int_equal(back.ttl, -1);
+    assert_int_equal(back.etag, head.etag);
     assert_int_equal(body.n, 5);
     assert_false(layout_head_read(slice_of(bytes, sizeof bytes - 1), &back, &body)); /* no room for a document */
     assert_false(layout_head_read(SLICE_EMPTY, &back, &body));

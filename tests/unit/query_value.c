@@ -96,8 +96,11 @@ static const char body_json[] = "{\"id\":\"x\",\"n\":9007199254740993}";
 
 static query_item item_of(query_value *body) {
     *body = value(body_json);
-    return (query_item){
-        .body = body->bytes, .number = 13, .lsn = 7, .ts = 1700000000, .container_rid = {0x0c, 0x90, 0x7b, 0x00, 0x8d, 0x65, 0x64, 0x7a}};
+    return (query_item){.body = body->bytes,
+                        .number = 13,
+                        .version = 7,
+                        .ts = 1700000000,
+                        .container_rid = {0x0c, 0x90, 0x7b, 0x00, 0x8d, 0x65, 0x64, 0x7a}};
 }
 
 static const char whole_json[] =

@@ -38,7 +38,7 @@ static void write_result(buf *out, const container *c, const item_op *item, bool
     sql_write_charge(out, item->op.charge_ru);
     if (item->code == OK && item->kind != ITEM_DELETE) {
         char etag[ITEM_ETAG_BYTES + 1];
-        item_etag(etag, item->after.lsn, item->after.ts);
+        item_etag(etag, item_version(&item->after), item->after.ts);
         buf_add_lit(out, ",\"eTag\":");
         json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
         if (!minimal || item->kind == ITEM_READ) {

@@ -74,7 +74,7 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
         if (!resource_of(operation, false, &item->body)) {
             return op_fail(&item->op, E_BAD_REQUEST, "The operation must have a resourceBody that is an object.");
         }
-        item->body = sql_without_system(item->op.arena, item->body);
+        item->body = item_without_system(item->op.arena, item->body);
         return item_check_body(&item->op, target->container, key, item);
     }
     TRY(item_check_key(&item->op, target->container, key, item->key.id, &item->key));

@@ -29,7 +29,7 @@ err sql_body(sql_request *q, json_root root, slice *bson_out) {
 
 err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out) {
     buf *scratch = &q->front->loops[net_loop_index(q->http->loop)].scratch;
-    json_options options = {.drop = sql_system_properties, .drop_n = SQL_SYSTEM_PROPERTIES};
+    json_options options = {.drop = item_system_properties, .drop_n = ITEM_SYSTEM_PROPERTIES};
     json_error why = {0};
     buf_clear(scratch);
     scratch->max = BODY_BSON_MAX;

@@ -20,6 +20,7 @@
     X(IF_NONE_MATCH, "if-none-match")                                                                                                      \
     X(IF_MODIFIED_SINCE, "if-modified-since")                                                                                              \
     X(PREFER, "prefer")                                                                                                                    \
+    X(SCRIPT_LOGGING, "x-ms-documentdb-script-enable-logging")                                                                             \
     X(INDEXING_DIRECTIVE, "x-ms-indexing-directive")                                                                                       \
     X(IS_UPSERT, "x-ms-documentdb-is-upsert")                                                                                              \
     X(IS_QUERY, "x-ms-documentdb-isquery")                                                                                                 \

@@ -66,6 +66,7 @@ static const operation operations[] = {
     {SQL_SPROCS, VERB_GET, sql_script_list, true},
     {SQL_SPROCS, VERB_POST, script_post, false},
     {SQL_SPROC, VERB_GET, sql_script_read, true},
+    {SQL_SPROC, VERB_POST, sql_script_execute, false},
     {SQL_SPROC, VERB_PUT, sql_script_replace, false},
     {SQL_SPROC, VERB_DELETE, sql_script_delete, false},
     {SQL_TRIGGERS, VERB_GET, sql_script_list, true},
@@ -138,7 +139,6 @@ static void permission_post(sql_request *q) {
 /* Kinds of later issues: said clearly, not 404. */
 static bool is_planned(sql_kind kind) {
     switch (kind) {
-    case SQL_SPROC: /* running one */
     case SQL_CLIENT_ENCRYPTION_KEYS:
     case SQL_CLIENT_ENCRYPTION_KEY:
     case SQL_PARTITION_KEY_DELETE:
@@ -325,6 +325,7 @@ sql_front *sql_open(const sql_options *options) {
         .token_seconds_min = options->token_seconds_min ? options->token_seconds_min : 600,
         .server = options->server,
         .faults = options->faults,
+        .scripts = options->scripts,
         .beside = options->beside,
         .beside_context = options->beside_context,
         .loops = mem_zero(loops * sizeof(sql_loop)),

@@ -3,12 +3,6 @@
 
 #include "item/item.h"
 
-/* Written by us into every item that goes out, and left out of every one that comes in. */
-enum { SQL_SYSTEM_PROPERTIES = 6 };
-extern const slice sql_system_properties[SQL_SYSTEM_PROPERTIES];
-
-slice sql_without_system(arena *a, slice body); /* the same bytes if there is none in it */
-
 /* A patch and its condition, from its BSON into the operation; lives in its arena. E_BAD_REQUEST, E_BAD_QUERY with the service's sentence.
  */
 MUST_CHECK err sql_read_patch(op *o, const container *c, slice body, item_op *item);

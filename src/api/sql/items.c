@@ -53,9 +53,9 @@ void sql_item_read(sql_request *q) {
         return;
     }
     slice known = sql_get(q, FIELD_IF_NONE_MATCH);
-    bool same = known.n && item_etag_matches(known, found.head.lsn, found.head.ts);
+    bool same = known.n && item_etag_matches(known, item_version(&found.head), found.head.ts);
     sql_start(q, same ? 304 : 200);
-    sql_add_etag(q, found.head.lsn, found.head.ts);
+    sql_add_etag(q, item_version(&found.head), found.head.ts);
     sql_add_range(q, item_mark_of(found.range));
     buf *fields = sql_fields(q);
     buf_add_lit(fields, "x-ms-item-lsn: ");
@@ -92,7 +92,7 @@ static void written(sql_request *q) {
     }
     sql_start(q, sql_item_status(item));
     if (item->kind != ITEM_DELETE) {
-        sql_add_etag(q, item->after.lsn, item->after.ts);
+        sql_add_etag(q, item_version(&item->after), item->after.ts);
     }
     sql_add_range(q, (item_mark){item->range->id, item->range->segment, item->after.lsn});
     sql_add_usage(q, &item->range, 1);

@@ -278,7 +278,7 @@ void sql_write_item(buf *out, const container *c, slice body, const item_head *h
     buf_add_lit(out, "/docs/");
     rid_write(out, &item);
     buf_add_lit(out, "/\",\"_etag\":\"\\");
-    item_etag(etag, head->lsn, head->ts);
+    item_etag(etag, item_version(head), head->ts);
     buf_add(out, etag, ITEM_ETAG_BYTES - 1);
     buf_add_lit(out, "\\\"\",\"_attachments\":\"attachments/\",\"_ts\":");
     buf_add_u64(out, head->ts);

@@ -8,6 +8,7 @@
 #include "api/sql/attempts.h"
 #include "api/sql/keys.h"
 #include "net/server.h"
+#include "script/pool.h"
 
 typedef struct sql_front sql_front;
 
@@ -31,7 +32,8 @@ typedef struct sql_options {
     sql_consistency consistency;
     uint32_t token_seconds_min; /* the shortest life that a resource token may be asked for; 0: the service's */
     net_server *server;
-    faults *faults; /* NULL: there are none, ever; outlives the front */
+    script_pool *scripts; /* stopped before the account, closed after the server */
+    faults *faults;       /* NULL: there are none, ever; outlives the front */
 
     /* What else the port serves: asked about paths that are not under /dbs. True: it answers the request. NULL: nothing. The request's
      * fields are those of api/sql/fields.h. */

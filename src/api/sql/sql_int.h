@@ -5,6 +5,7 @@
 #include "api/sql/fields.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
+#include "script/transact.h"
 
 typedef struct sql_request sql_request;
 
@@ -22,6 +23,7 @@ struct sql_front {
     uint32_t token_seconds_min;
     net_server *server;
     faults *faults;
+    script_pool *scripts;
     bool (*beside)(void *context, http_request *request);
     void *beside_context;
     sql_loop *loops;
@@ -54,6 +56,7 @@ struct sql_request {
     item_commit commit;
     account_change change;
     item_op one;
+    void *waiting; /* a handler's own, while it waits for an answer from elsewhere */
 };
 
 typedef void (*sql_handler)(sql_request *q);
@@ -121,6 +124,10 @@ void sql_feed_close(buf *out, size_t count);
 MUST_CHECK err sql_continuation_number(sql_request *q, uint32_t *after_out);
 void sql_add_continuation_number(sql_request *q, uint32_t last);
 
+/* ---- scripts ---- */
+extern const script_tokens sql_script_tokens;
+void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out); /* of the collection, as scripts are told */
+
 /* ---- handlers ---- */
 void sql_account_read(sql_request *q);
 void sql_database_create(sql_request *q);
@@ -147,6 +154,7 @@ void sql_range_read(sql_request *q);
 void sql_offer_list(sql_request *q);
 void sql_offer_read(sql_request *q);
 void sql_offer_replace(sql_request *q);
+void sql_script_execute(sql_request *q);
 void sql_item_post(sql_request *q);
 void sql_item_list(sql_request *q);
 void sql_changes_list(sql_request *q);

@@ -1,0 +1,163 @@
+/* POST …/sprocs/{id}: a stored procedure is run, over one partition key value, on a thread of the scripts' own. */
+#include "account/scripts.h"
+#include "api/sql/continuation.h"
+#include "api/sql/position.h"
+#include "api/sql/sql_int.h"
+#include "script/transact.h"
+
+enum { LOG_FIELD_BYTES = 8 * 1024 }; /* Node.js takes 16 KB of fields in all */
+
+typedef struct execution {
+    script_job job;
+    sql_request *q;
+    account_script *script;
+    item_key key;
+    script_scope scope;
+    script_run run;
+    item_mark mark;
+    err code;
+} execution;
+
+/* ---- where lists and queries of a script go on ---- */
+
+static sql_scope scope_of(const container *c, const item_key *key) {
+    return (sql_scope){.container = sql_container_rid(c), .min = key->epk, .end = key->epk, .plain = true};
+}
+
+static err read_token(arena *a, const container *c, slice text, const query *query, query_position *position, item_cursor *cursor) {
+    sql_scope scope = scope_of(c, cursor->partition);
+    slice rest = text;
+    if (query) {
+        TRY(sql_position_read(a, text, query, position, &rest));
+    }
+    return sql_continuation_read(rest, &scope, cursor);
+}
+
+static void write_token(buf *out, arena *a, const container *c, const query *query, const query_position *position,
+                        const item_cursor *cursor, size_t rows) {
+    sql_scope scope = scope_of(c, cursor->partition);
+    if (query) {
+        sql_position_write(out, a, query, position);
+    }
+    sql_continuation_write(out, &scope, cursor, rows);
+}
+
+const script_tokens sql_script_tokens = {read_token, write_token};
+
+/* ---- on a script thread ---- */
+
+static err run_once(void *context, script_attempt *a) {
+    execution *x = context;
+    return script_attempt_run(a, &x->run);
+}
+
+static void work(script_job *job) {
+    execution *x = (execution *)job;
+    sql_request *q = x->q;
+    x->code = script_transact(q->front->scripts, &x->scope, &q->op, run_once, x, &x->mark);
+}
+
+static void done(script_job *job) {
+    execution *x = (execution *)job;
+    net_post(x->q->http->loop, &x->q->task);
+}
+
+/* ---- answering ---- */
+
+static bool is_plain(unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '.' || c == '~';
+}
+
+/* Percent-encoded, and cut where it would be too long. */
+static void add_log(sql_request *q, slice log) {
+    buf *out = sql_fields(q);
+    size_t begun = out->n;
+    buf_add_lit(out, "x-ms-documentdb-script-log-results: ");
+    for (size_t i = 0; i < log.n && out->n - begun < LOG_FIELD_BYTES; i++) {
+        if (is_plain((unsigned char)log.p[i])) {
+            buf_add_byte(out, log.p[i]);
+        } else {
+            buf_add_byte(out, '%');
+            buf_add_hex(out, slice_of(&log.p[i], 1));
+        }
+    }
+    buf_add_lit(out, "\r\n");
+}
+
+static void answer(net_task *task) {
+    execution *x = (execution *)((sql_request *)((char *)task - offsetof(sql_request, task)))->waiting;
+    sql_request *q = x->q;
+    account_script_give(x->script);
+    err code = x->job.code != OK ? x->job.code : x->code;
+    if (code != OK) {
+        q->substatus = code == E_SCRIPT_FAILED && x->run.number > 0 && x->run.number < 65535 ? (uint16_t)x->run.number : 0;
+        sql_fail(q, code);
+        return;
+    }
+    sql_start(q, 200);
+    sql_add_range(q, x->mark);
+    if (x->run.logging) {
+        add_log(q, x->run.log);
+    }
+    buf_add_slice(sql_start_body(q), x->run.body);
+    sql_end(q);
+}
+
+/* ---- asking ---- */
+
+void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out) {
+    buf self = buf_init(BUF_NO_LIMIT);
+    rid in = sql_container_rid(c), database = rid_database_of(&in);
+    buf_add_lit(&self, "dbs/");
+    rid_write(&self, &database);
+    buf_add_lit(&self, "/colls/");
+    rid_write(&self, &in);
+    buf_add_byte(&self, '/');
+    *self_out = arena_copy(a, buf_view(&self));
+    *alt_out = arena_printf(a, "dbs/%.*s/colls/%.*s", (int)c->database_id.n, c->database_id.p, (int)c->id.n, c->id.p);
+    buf_free(&self);
+}
+
+static void describe(execution *x) {
+    sql_request *q = x->q;
+    x->scope =
+        (script_scope){.items = account_items(q->front->account), .container = q->container, .key = &x->key, .tokens = &sql_script_tokens};
+    x->run = (script_run){
+        .kind = "sproc",
+        .id = x->script->id,
+        .source = x->script->body,
+        .arguments = q->http->body,
+        .logging = sql_flag(q, FIELD_SCRIPT_LOGGING),
+        .arena = q->http->arena,
+    };
+    sql_script_links(q->container, q->http->arena, &x->run.self, &x->run.alt);
+    x->job = (script_job){.lane = script_lane(q->container, &x->key), .work = work, .done = done};
+    q->task = (net_task){.run = answer};
+    q->waiting = x;
+}
+
+static err prepare(execution *x) {
+    sql_request *q = x->q;
+    slice arguments;
+    TRY(sql_find_container(q));
+    TRY(sql_partition_key(q));
+    TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &x->key));
+    q->range = container_route(q->container->tiles, &x->key.epk);
+    TRY(sql_check_session(q, &x->key.epk, &x->key.epk));
+    if (slice_trim(q->http->body).n) {
+        TRY(sql_body(q, JSON_ARRAY, &arguments)); /* as it is: the engine reads the text itself */
+    }
+    TRY(account_find_script(q->front->account, q->container, ACCOUNT_PROCEDURE, q->route.child, q->route.child_by_rid, &x->script));
+    describe(x);
+    return script_submit(q->front->scripts, &x->job);
+}
+
+void sql_script_execute(sql_request *q) {
+    execution *x = arena_new(q->http->arena, execution);
+    x->q = q;
+    err code = prepare(x);
+    if (code != OK) {
+        account_script_give(x->script);
+        sql_fail(q, code);
+    }
+}

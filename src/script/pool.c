@@ -1,0 +1,507 @@
+#include "script/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+enum { GRACE_US = 1000000, KEEPER_US = 1000000, RETRY_US = 2000000, PATH_BYTES = 4096 };
+
+typedef struct worker worker;
+struct worker {
+    script_process process; /* first: a job holds a pointer to it */
+    worker *next;           /* of the idle ones, the last used first */
+    worker *next_used, *previous_used;
+    int64_t idle_since_us;
+};
+
+struct script_pool {
+    script_options options;
+    char program[PATH_BYTES];
+    pthread_mutex_t lock;
+    pthread_cond_t jobs_come;     /* for threads */
+    pthread_cond_t workers_come;  /* for who wants a process */
+    pthread_cond_t keeper_wanted; /* for the keeper */
+    pthread_cond_t all_ended;     /* for stop */
+
+    script_job *first, **last;
+    uint64_t lanes[SCRIPT_THREADS_MAX]; /* of the jobs that run; 0: none */
+    unsigned threads, threads_idle;
+
+    worker *idle, *used;
+    unsigned workers;  /* idle and used */
+    unsigned wanting;  /* jobs that wait for a process */
+    unsigned starting; /* processes that are being started for one */
+    int64_t failed_us; /* when one could not be started */
+    bool keeps, wanted, stopping, killing;
+    pthread_t keeper;
+    script_counts counts;
+};
+
+/* ---- life ---- */
+
+static void find_program(script_pool *pool) {
+    if (pool->options.program) {
+        snprintf(pool->program, sizeof pool->program, "%s", pool->options.program);
+        return;
+    }
+    char own[PATH_BYTES - 16];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    own[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(own, '/');
+    snprintf(pool->program, sizeof pool->program, "%.*s/tesela-script", slash ? (int)(slash - own) : 0, own);
+}
+
+static void make_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+script_pool *script_pool_open(const script_options *options) {
+    script_pool *pool = mem_zero(sizeof *pool);
+    script_options *o = &pool->options;
+    *o = *options;
+    o->threads_max = o->threads_max && o->threads_max < SCRIPT_THREADS_MAX ? o->threads_max : SCRIPT_THREADS_MAX;
+    o->idle_us = o->idle_us ? o->idle_us : SCRIPT_IDLE_US;
+    o->wait_us = o->wait_us ? o->wait_us : SCRIPT_WAIT_US;
+    pool->last = &pool->first;
+    find_program(pool);
+    pthread_mutex_init(&pool->lock, NULL);
+    make_condition(&pool->jobs_come);
+    make_condition(&pool->workers_come);
+    make_condition(&pool->keeper_wanted);
+    make_condition(&pool->all_ended);
+    return pool;
+}
+
+/* With the lock. */
+static void wait_until(script_pool *pool, pthread_cond_t *condition, int64_t until_us) {
+    struct timespec at = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+    pthread_cond_timedwait(condition, &pool->lock, &at);
+}
+
+/* ---- processes ---- */
+
+static worker *make_worker(const script_pool *pool) {
+    script_process process;
+    script_frame kind = SCRIPT_FAULT;
+    buf text = buf_init(SCRIPT_FRAME_BYTES_MAX);
+    if (!script_process_start(pool->program, &process)) {
+        log_error("script", "the worker cannot be started", "program=%s reason=\"%s\"", pool->program, strerror(errno));
+        return NULL;
+    }
+    script_sign sign = script_process_receive(&process, &kind, &text, script_now_us() + SCRIPT_START_US);
+    buf_free(&text);
+    if (sign != SCRIPT_FINE || kind != SCRIPT_READY) {
+        int status = script_process_end(&process);
+        log_error("script", "the worker did not become ready", "program=%s sign=%d status=%d", pool->program, (int)sign, status);
+        return NULL;
+    }
+    worker *made = mem_zero(sizeof *made);
+    made->process = process;
+    return made;
+}
+
+static void end_worker(worker *w) {
+    script_process_end(&w->process);
+    free(w);
+}
+
+/* It waits for us; anything that comes from it meanwhile, and its end, make it unfit. */
+static bool is_sound(const worker *w) {
+    struct pollfd fd = {.fd = w->process.socket, .events = POLLIN};
+    return poll(&fd, 1, 0) == 0;
+}
+
+static void link_used(script_pool *pool, worker *w) {
+    w->previous_used = NULL;
+    w->next_used = pool->used;
+    if (pool->used) {
+        pool->used->previous_used = w;
+    }
+    pool->used = w;
+}
+
+static void unlink_used(script_pool *pool, worker *w) {
+    *(w->previous_used ? &w->previous_used->next_used : &pool->used) = w->next_used;
+    if (w->next_used) {
+        w->next_used->previous_used = w->previous_used;
+    }
+}
+
+/* With the lock. */
+static void add_idle(script_pool *pool, worker *w) {
+    w->next = pool->idle;
+    w->idle_since_us = script_now_us();
+    pool->idle = w;
+    pool->counts.idle++;
+    pthread_cond_signal(&pool->workers_come);
+}
+
+/* With the lock, which is let go meanwhile. Whoever waits gets it; if none can be started they hear of it. */
+static void start_worker(script_pool *pool) {
+    pool->starting++;
+    pool->workers++;
+    pthread_mutex_unlock(&pool->lock);
+    worker *made = make_worker(pool);
+    pthread_mutex_lock(&pool->lock);
+    pool->starting--;
+    if (made) {
+        pool->counts.started++;
+        pool->failed_us = 0;
+        add_idle(pool, made);
+    } else {
+        pool->workers--;
+        pool->failed_us = script_now_us();
+        pthread_cond_broadcast(&pool->workers_come);
+    }
+}
+
+static worker *take_idle(script_pool *pool) {
+    worker *w = pool->idle;
+    if (w) {
+        pool->idle = w->next;
+        pool->counts.idle--;
+    }
+    return w;
+}
+
+/* With the lock. One that died while it was idle costs nobody anything. */
+static worker *take_sound(script_pool *pool) {
+    worker *w;
+    while ((w = take_idle(pool)) && !is_sound(w)) {
+        pool->workers--;
+        pool->counts.killed++;
+        end_worker(w);
+    }
+    return w;
+}
+
+static void wake_keeper(script_pool *pool) {
+    pool->wanted = true;
+    pthread_cond_signal(&pool->keeper_wanted);
+}
+
+/* More are wanted than are on their way. */
+static bool should_start(const script_pool *pool) {
+    bool failing = pool->failed_us && script_now_us() - pool->failed_us < RETRY_US;
+    return pool->starting < pool->wanting && !failing && !pool->killing;
+}
+
+err script_process_take(script_pool *pool, script_process **process_out) {
+    worker *w;
+    int64_t asked_us = script_now_us();
+    pthread_mutex_lock(&pool->lock);
+    pool->wanting++;
+    while (!(w = take_sound(pool)) && !pool->killing && pool->failed_us <= asked_us) {
+        if (should_start(pool)) {
+            start_worker(pool);
+        } else if (pool->starting) {
+            pthread_cond_wait(&pool->workers_come, &pool->lock);
+        } else {
+            break;
+        }
+    }
+    pool->wanting--;
+    if (w) {
+        link_used(pool, w);
+        wake_keeper(pool); /* there should be a spare again */
+    }
+    pthread_mutex_unlock(&pool->lock);
+    *process_out = w ? &w->process : NULL;
+    return w ? OK : E_UNAVAILABLE;
+}
+
+void script_process_give(script_pool *pool, script_process *process, bool fit) {
+    worker *w = (worker *)process;
+    pthread_mutex_lock(&pool->lock);
+    unlink_used(pool, w);
+    fit = fit && !pool->killing;
+    if (fit) {
+        add_idle(pool, w);
+    } else {
+        pool->workers--;
+        pool->counts.killed++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (!fit) {
+        end_worker(w);
+    }
+}
+
+/* ---- the keeper: one spare, no idlers, no dead ---- */
+
+/* With the lock: takes out those that go. The first in the list, used last, is the spare, and stays. */
+static worker *take_stale(script_pool *pool) {
+    worker *gone = NULL, **at = &pool->idle;
+    int64_t now = script_now_us();
+    for (bool spare = true; *at;) {
+        worker *w = *at;
+        bool stale = !spare && now - w->idle_since_us > pool->options.idle_us;
+        if (stale || !is_sound(w)) {
+            *at = w->next;
+            w->next = gone;
+            gone = w;
+            pool->workers--;
+            pool->counts.idle--;
+            pool->counts.killed++;
+        } else {
+            spare = false;
+            at = &w->next;
+        }
+    }
+    return gone;
+}
+
+static void end_stale(script_pool *pool) {
+    worker *gone = take_stale(pool);
+    if (gone) {
+        pthread_mutex_unlock(&pool->lock);
+        for (worker *next; gone; gone = next) {
+            next = gone->next;
+            end_worker(gone);
+        }
+        pthread_mutex_lock(&pool->lock);
+    }
+}
+
+static bool wants_spare(const script_pool *pool) {
+    bool failing = pool->failed_us && script_now_us() - pool->failed_us < RETRY_US;
+    return !pool->idle && !pool->starting && pool->workers < pool->options.threads_max + 1 && !failing;
+}
+
+static void *keep(void *context) {
+    script_pool *pool = context;
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->stopping) {
+        pool->wanted = false;
+        end_stale(pool);
+        if (wants_spare(pool)) {
+            start_worker(pool);
+        } else if (!pool->wanted) {
+            wait_until(pool, &pool->keeper_wanted, script_now_us() + KEEPER_US);
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static bool start_thread(pthread_t *thread, void *(*run)(void *), void *context, const char *name) {
+    if (pthread_create(thread, NULL, run, context) != 0) {
+        return false;
+    }
+    pthread_setname_np(*thread, name);
+    return true;
+}
+
+/* With the lock. */
+static void start_keeper(script_pool *pool) {
+    if (!pool->keeps && !pool->stopping) {
+        pool->keeps = start_thread(&pool->keeper, keep, pool, "script-keeper");
+    }
+}
+
+void script_pool_warm(script_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    start_keeper(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- jobs ---- */
+
+static bool lane_runs(const script_pool *pool, uint64_t lane) {
+    bool runs = false;
+    for (unsigned i = 0; lane && i < SCRIPT_THREADS_MAX; i++) {
+        runs = runs || pool->lanes[i] == lane;
+    }
+    return runs;
+}
+
+/* With the lock: the oldest that may run, or whose time is up. */
+static script_job *take_job(script_pool *pool) {
+    int64_t now = script_now_us();
+    for (script_job **at = &pool->first; *at; at = &(*at)->next) {
+        script_job *job = *at;
+        bool late = now - job->submitted_us > pool->options.wait_us;
+        if (late || pool->stopping || !lane_runs(pool, job->lane)) {
+            *at = job->next;
+            pool->last = job->next ? pool->last : at;
+            pool->counts.waiting--;
+            job->code = pool->stopping ? E_UNAVAILABLE : late ? E_SCRIPTS_BUSY : OK;
+            return job;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock, which is let go meanwhile. */
+static void do_job(script_pool *pool, script_job *job) {
+    unsigned place = 0;
+    while (pool->lanes[place]) {
+        place++;
+    }
+    pool->lanes[place] = job->lane ? job->lane : UINT64_MAX; /* some lane that nobody asks for */
+    pool->counts.running++;
+    pthread_mutex_unlock(&pool->lock);
+    if (job->code == OK) {
+        job->work(job);
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->lanes[place] = 0;
+    pool->counts.running--;
+    bool more = pool->first && pool->threads_idle;
+    pthread_mutex_unlock(&pool->lock);
+    if (more) { /* of the same lane, perhaps */
+        pthread_cond_signal(&pool->jobs_come);
+    }
+    job->done(job);
+    pthread_mutex_lock(&pool->lock);
+}
+
+static void *work(void *context) {
+    script_pool *pool = context;
+    int64_t idle_since_us = script_now_us();
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        script_job *job = take_job(pool);
+        if (job) {
+            do_job(pool, job);
+            idle_since_us = script_now_us();
+        } else if (pool->stopping || script_now_us() - idle_since_us > pool->options.idle_us) {
+            break;
+        } else {
+            pool->threads_idle++;
+            wait_until(pool, &pool->jobs_come, script_now_us() + KEEPER_US);
+            pool->threads_idle--;
+        }
+    }
+    pool->threads--;
+    pthread_cond_signal(&pool->all_ended);
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* With the lock: somebody to do what waits. */
+static bool find_thread(script_pool *pool) {
+    pthread_t thread;
+    if (pool->threads_idle) {
+        pthread_cond_signal(&pool->jobs_come);
+    }
+    if (pool->threads_idle < pool->counts.waiting && pool->threads < pool->options.threads_max) {
+        pool->threads++;
+        if (start_thread(&thread, work, pool, "script")) {
+            pthread_detach(thread);
+        } else {
+            pool->threads--;
+        }
+    }
+    return pool->threads > 0;
+}
+
+static unsigned waiting_in(const script_pool *pool, uint64_t lane) {
+    unsigned n = 0;
+    for (const script_job *job = lane ? pool->first : NULL; job; job = job->next) {
+        n += job->lane == lane;
+    }
+    return n;
+}
+
+static err admit(const script_pool *pool, const script_job *job) {
+    if (pool->stopping) {
+        return E_UNAVAILABLE;
+    }
+    return pool->counts.waiting >= SCRIPT_QUEUE_MAX || waiting_in(pool, job->lane) >= SCRIPT_LANE_MAX ? E_SCRIPTS_BUSY : OK;
+}
+
+err script_submit(script_pool *pool, script_job *job) {
+    pthread_mutex_lock(&pool->lock);
+    err code = admit(pool, job);
+    if (code == OK) {
+        job->next = NULL;
+        job->code = OK;
+        job->submitted_us = script_now_us();
+        start_keeper(pool);
+        *pool->last = job;
+        pool->last = &job->next;
+        pool->counts.waiting++;
+        pool->counts.jobs++;
+        if (!find_thread(pool)) { /* nobody has seen it: it is the last */
+            script_job **at = &pool->first;
+            while (*at != job) {
+                at = &(*at)->next;
+            }
+            *at = NULL;
+            pool->last = at;
+            pool->counts.waiting--;
+            code = E_UNAVAILABLE;
+        }
+    }
+    pool->counts.refused += code != OK;
+    pthread_mutex_unlock(&pool->lock);
+    return code;
+}
+
+/* ---- the end ---- */
+
+/* With the lock. Their jobs see it, and end. */
+static void kill_used(script_pool *pool) {
+    pool->killing = true;
+    for (worker *w = pool->used; w; w = w->next_used) {
+        kill(w->process.pid, SIGKILL);
+    }
+    pthread_cond_broadcast(&pool->workers_come);
+}
+
+void script_pool_stop(script_pool *pool) {
+    int64_t until_us = script_now_us() + GRACE_US;
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    pthread_cond_broadcast(&pool->jobs_come);
+    wake_keeper(pool);
+    while (pool->threads) {
+        if (script_now_us() >= until_us) {
+            kill_used(pool);
+            until_us = script_now_us() + GRACE_US;
+        }
+        wait_until(pool, &pool->all_ended, until_us);
+    }
+    bool keeps = pool->keeps;
+    pool->keeps = false;
+    pthread_mutex_unlock(&pool->lock);
+    if (keeps) {
+        pthread_join(pool->keeper, NULL);
+    }
+}
+
+void script_pool_close(script_pool *pool) {
+    script_pool_stop(pool);
+    for (worker *w; (w = take_idle(pool));) {
+        end_worker(w);
+    }
+    pthread_cond_destroy(&pool->jobs_come);
+    pthread_cond_destroy(&pool->workers_come);
+    pthread_cond_destroy(&pool->keeper_wanted);
+    pthread_cond_destroy(&pool->all_ended);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+script_counts script_pool_counts(script_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    script_counts counts = pool->counts;
+    counts.processes = pool->workers;
+    counts.threads = pool->threads;
+    pthread_mutex_unlock(&pool->lock);
+    return counts;
+}

@@ -1,0 +1,81 @@
+/* transaction.h — what a script sees and writes: one logical partition (of a fixed container: all of it), all or nothing.
+ *
+ * Reads are of a snapshot taken when the transaction begins, with its own writes on top where items are read by their link; queries and
+ * lists show the snapshot alone, as on the service. Writes are kept in order and committed together by one item_commit, each first touch of
+ * an item on condition that the item still is what the snapshot had. So what holds is snapshot isolation: nothing uncommitted or changing
+ * is read, no update is lost. Transactions of one partition that are run one after another (a lane of pool.h) are serial.
+ *
+ * What a script is told of an item that it wrote is what will be there: numbers are reserved for new items, and etags are the
+ * transaction's own (item_preset).
+ *
+ * Bounded: past SCRIPT_OPERATIONS_MAX writes, SCRIPT_WRITTEN_BYTES_MAX of items, its time or its charge nothing more is accepted, and the
+ * script is told so (isAccepted false) and can end in good order. One thread at a time; it may wait for the committer. */
+#pragma once
+
+#include "base/random.h"
+#include "query/exec.h"
+
+enum {
+    SCRIPT_OPERATIONS_MAX = 2000,
+    SCRIPT_WRITTEN_BYTES_MAX = 8 * 1024 * 1024,
+    SCRIPT_TRIES_MAX = 5, /* runs of a script whose items were changed by others meanwhile */
+};
+
+typedef struct script_transaction script_transaction;
+
+/* Where lists and queries go on, as text: the front end's business. `query` and `position` are NULL for a list. */
+typedef struct script_tokens {
+    err (*read)(arena *a, const container *c, slice text, const query *query, query_position *position, item_cursor *cursor);
+    void (*write)(buf *out, arena *a, const container *c, const query *query, const query_position *position, const item_cursor *cursor,
+                  size_t rows);
+} script_tokens;
+
+typedef struct script_scope {
+    const items *items;
+    container *container; /* the caller's reference is held until the end */
+    const item_key *key;  /* the partition; its texts live as long */
+    const script_tokens *tokens;
+    struct query_udfs *udfs; /* of queries (query/udf.h); NULL: refused */
+    int64_t soft_us;         /* calls are accepted until then, of script_now_us; 0: always */
+} script_scope;
+
+/* The request's class and time come from `o`, which is not changed. */
+script_transaction *script_transaction_begin(const script_scope *scope, const op *o);
+void script_transaction_end(script_transaction *t); /* what was not committed is gone */
+
+/* Its own: what it has cost so far, and the sentence of the last error. */
+op *script_transaction_op(script_transaction *t);
+double script_transaction_unsettled(const script_transaction *t); /* of the cost: not taken from the range's share yet */
+
+/* One write, prepared as for a commit: kind, key (of this partition), body, if_match, ttl, not_indexed. Create, upsert, replace, delete.
+ * On OK `after`, `result`, `created`, `before_there` and `before_body` of *op are set, for as long as the transaction lives. E_CONFLICT,
+ * E_NOT_FOUND, E_PRECONDITION, E_UNIQUE_KEY, E_TOO_LARGE: the bounds. */
+MUST_CHECK err script_transaction_write(script_transaction *t, item_op *op);
+
+/* A call of a script, as run.h hands it over; `context` is the transaction. */
+MUST_CHECK err script_transaction_call(void *context, slice call, buf *answer);
+
+/* The item as scripts and clients see it, system properties included. */
+void script_write_document(buf *out, const container *c, const item_head *head, slice body);
+
+/* Once. E_RETRY_WITH: somebody else was there first; begin again. The mark is of what was written, or of now if nothing was. */
+MUST_CHECK err script_transaction_commit(script_transaction *t, item_mark *mark_out);
+
+/* ---- within script/ ---- */
+
+/* An item as the transaction has it; `body` and `head` of one that is there. */
+typedef struct script_item {
+    bool there;
+    item_head head;
+    slice body;
+} script_item;
+
+/* Own writes first. `pinned` holds the body until it is given back. */
+MUST_CHECK err script__find(script_transaction *t, slice id, script_item *item_out, item_found *pinned);
+MUST_CHECK err script__find_number(script_transaction *t, uint64_t number, slice *id_out); /* in the call's arena; E_NOT_FOUND */
+const script_scope *script__scope(const script_transaction *t);
+const item_moment *script__moment(const script_transaction *t);
+bool script__accepts(script_transaction *t, size_t bytes); /* more of them to write */
+void script__charge(script_transaction *t, double ru);     /* for what no feed or query was charged for */
+arena *script__arena(script_transaction *t);               /* of the call */
+random_source *script__random(script_transaction *t);

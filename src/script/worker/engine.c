@@ -2,6 +2,7 @@
 #include "script/worker/engine.h"
 
 #include <JavaScriptCore/JavaScript.h>
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -47,8 +48,6 @@ static size_t memory_bytes; /* that a script may take */
 static uint64_t limit_ns;
 static uint64_t started_ns; /* CPU time of this thread when the frame came */
 static bool exceeded;
-static char exceeded_frame[256];
-static size_t exceeded_frame_bytes;
 
 /* ---- time ---- */
 
@@ -76,8 +75,15 @@ static void set_hard_limit(uint64_t ns) {
     timer_settime(hard_timer, 0, &at, NULL);
 }
 
-static void begin(void) {
+/* Counts from now. */
+static void restart_clock(void) {
     started_ns = thread_ns();
+    exceeded = false;
+    set_soft_limit();
+}
+
+static void begin(void) {
+    restart_clock();
     set_hard_limit(limit_ns + HARD_LIMIT_EXTRA_MS * 1000000ULL);
 }
 
@@ -92,32 +98,41 @@ static void end(void) {
 
 /* ---- what ends the process ---- */
 
-static void on_exceeded(int signal_number) {
-    (void)signal_number;
-    frames_end_with(exceeded_frame, exceeded_frame_bytes);
+/* Frames made beforehand: a signal handler may only send them. */
+typedef struct last_words {
+    char frame[256];
+    size_t n;
+} last_words;
+
+static last_words exceeded_words;
+static last_words crash_words;
+
+static void make_last_words(last_words *w, const char *message, int number) {
+    buf b = buf_init(sizeof w->frame);
+    buf_add(&b, "\0\0\0", FRAMES_LENGTH_BYTES);
+    buf_addf(&b, "%c{\"last\":true,\"compile\":false,\"message\":\"%s\",\"number\":%d}", SCRIPT_FAULT, message, number);
+    assert(buf_ok(&b) && b.n - FRAMES_LENGTH_BYTES <= UINT8_MAX);
+    b.p[0] = (char)(b.n - FRAMES_LENGTH_BYTES);
+    memcpy(w->frame, b.p, b.n);
+    w->n = b.n;
+    buf_free(&b);
 }
 
-#define CRASH_TEXT                                                                                                                         \
-    "{\"last\":true,\"compile\":false,\"message\":\"The script needed more memory than a script may have, or made the engine "             \
-    "fail.\",\"number\":413}"
+static void make_all_last_words(uint64_t limit_ms) {
+    char text[64];
+    snprintf(text, sizeof text, "The script exceeded its time limit of %.1f seconds.", (double)limit_ms / 1000);
+    make_last_words(&exceeded_words, text, 408);
+    make_last_words(&crash_words, "The script needed more memory than a script may have, or made the engine fail.", 413);
+}
+
+static void on_exceeded(int signal_number) {
+    (void)signal_number;
+    frames_end_with(exceeded_words.frame, exceeded_words.n);
+}
 
 static void on_crash(int signal_number) {
     (void)signal_number;
-    static const char frame[] = {sizeof CRASH_TEXT, 0, 0, 0, SCRIPT_FAULT};
-    static char whole[sizeof frame + sizeof CRASH_TEXT - 1];
-    memcpy(whole, frame, sizeof frame);
-    memcpy(whole + sizeof frame, CRASH_TEXT, sizeof CRASH_TEXT - 1);
-    frames_end_with(whole, sizeof whole);
-}
-
-static void make_exceeded_frame(uint64_t limit_ms) {
-    char *text = exceeded_frame + SCRIPT_HEADER_BYTES;
-    int n = snprintf(text, sizeof exceeded_frame - SCRIPT_HEADER_BYTES,
-                     "{\"last\":true,\"compile\":false,\"message\":\"The script exceeded its time limit of %.1f seconds.\",\"number\":408}",
-                     (double)limit_ms / 1000);
-    exceeded_frame[0] = (char)(n + 1);
-    exceeded_frame[4] = SCRIPT_FAULT;
-    exceeded_frame_bytes = SCRIPT_HEADER_BYTES + (size_t)n;
+    frames_end_with(crash_words.frame, crash_words.n);
 }
 
 static void catch_signals(void) {
@@ -301,6 +316,7 @@ static scene scene_take(void) {
 
 /* Between two scripts. The collector cannot know how much a closed global holds outside its heap, so it is called now and then. */
 static void tidy_up(void) {
+    restart_clock(); /* this is not the last script's time */
     spare = spare.context ? spare : scene_open();
     if (++scenes_since_collection >= SCENES_PER_COLLECTION) {
         scenes_since_collection = 0;
@@ -352,7 +368,7 @@ static JSValueRef enter(const scene *s, JSObjectRef function, JSValueRef argumen
 static _Noreturn void send_failure(void) {
     if (exceeded) {
         set_hard_limit(0);
-        frames_end_with(exceeded_frame, exceeded_frame_bytes);
+        frames_end_with(exceeded_words.frame, exceeded_words.n);
     }
     begin_frame();
     buf_addf(&out, "%c{\"compile\":false,\"message\":\"The script went deeper, or needed more memory, than a script may.\",\"number\":413}",
@@ -435,7 +451,7 @@ static const char warm_up[] = "(function () {"
 void engine_open(uint64_t limit_ms, size_t memory) {
     memory_bytes = memory;
     limit_ns = limit_ms * 1000000U;
-    make_exceeded_frame(limit_ms);
+    make_all_last_words(limit_ms);
     catch_signals();
     group = JSContextGroupCreate();
     buf source = buf_init(BUF_NO_LIMIT);
@@ -447,8 +463,7 @@ void engine_open(uint64_t limit_ms, size_t memory) {
     api_source = JSStringCreateWithUTF8CString(source.p);
     api_url = JSStringCreateWithUTF8CString("tesela:api");
     buf_free(&source);
-    started_ns = thread_ns();
-    set_soft_limit();
+    restart_clock();
     scene s = scene_open();
     JSStringRef text = JSStringCreateWithUTF8CString(warm_up);
     JSEvaluateScript(s.context, text, NULL, api_url, 1, NULL);

@@ -41,6 +41,6 @@ function hide(object, name, value) {
 }
 
 // Not deleted: that would make the engine spell out its whole global object, which it does not do otherwise, for each script.
-for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'FinalizationRegistry', 'console']) {
+for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'FinalizationRegistry', 'ShadowRealm', 'console']) {
     hide(globalThis, name, undefined);
 }

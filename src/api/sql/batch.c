@@ -1,7 +1,7 @@
 /* Many item operations in one request: a transactional batch (one partition key, all or nothing) or bulk (one range, each by itself). */
 #include "api/sql/batch.h"
 #include "api/sql/itembody.h"
-#include "api/sql/sql_int.h"
+#include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
 static err read_target(sql_request *q) {
@@ -104,6 +104,7 @@ static void answer_nothing(sql_request *q) {
 void sql_item_batch(sql_request *q) {
     slice list;
     err code = read_target(q);
+    code = code != OK ? code : sql_triggers_none(q, "A batch");
     code = code != OK ? code : sql_body(q, JSON_ARRAY, &list);
     if (code == OK) {
         sql_batch_target target = {.container = q->container, .key = sql_header_key(q), .atomic = q->commit.atomic};

@@ -69,7 +69,7 @@ static bool is_plain(unsigned char c) {
 }
 
 /* Percent-encoded, and cut where it would be too long. */
-static void add_log(sql_request *q, slice log) {
+void sql_add_script_log(sql_request *q, slice log) {
     buf *out = sql_fields(q);
     size_t begun = out->n;
     buf_add_lit(out, "x-ms-documentdb-script-log-results: ");
@@ -97,7 +97,7 @@ static void answer(net_task *task) {
     sql_start(q, 200);
     sql_add_range(q, x->mark);
     if (x->run.logging) {
-        add_log(q, x->run.log);
+        sql_add_script_log(q, x->run.log);
     }
     buf_add_slice(sql_start_body(q), x->run.body);
     sql_end(q);

@@ -36,6 +36,10 @@
     X(MIGRATE_TO_MANUAL, "x-ms-cosmos-migrate-offer-to-manual-throughput")                                                                 \
     X(MIGRATE_TO_AUTOPILOT, "x-ms-cosmos-migrate-offer-to-autopilot")                                                                      \
     X(TOKEN_EXPIRY, "x-ms-documentdb-expiry-seconds")                                                                                      \
+    X(PRE_TRIGGERS, "x-ms-documentdb-pre-trigger-include")                                                                                 \
+    X(PRE_TRIGGERS_NOT, "x-ms-documentdb-pre-trigger-exclude")                                                                             \
+    X(POST_TRIGGERS, "x-ms-documentdb-post-trigger-include")                                                                               \
+    X(POST_TRIGGERS_NOT, "x-ms-documentdb-post-trigger-exclude")                                                                           \
     X(A_IM, "a-im")                                                                                                                        \
     X(CROSS_PARTITION, "x-ms-documentdb-query-enablecrosspartition")                                                                       \
     X(QUERY_FEATURES, "x-ms-cosmos-supported-query-features")                                                                              \

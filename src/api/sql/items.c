@@ -1,8 +1,8 @@
 /* Items one at a time: create, upsert, read, replace, patch, delete. */
 #include "api/sql/itembody.h"
-#include "api/sql/sql_int.h"
+#include "api/sql/triggers.h"
 
-static bool wants_minimal(const sql_request *q) {
+bool sql_wants_minimal(const sql_request *q) {
     return slice_eq_nocase(sql_get(q, FIELD_PREFER), SLICE_LIT("return=minimal"));
 }
 
@@ -97,13 +97,17 @@ static void written(sql_request *q) {
     sql_add_range(q, (item_mark){item->range->id, item->range->segment, item->after.lsn});
     sql_add_usage(q, &item->range, 1);
     buf *out = sql_start_body(q);
-    if (item->kind != ITEM_DELETE && !wants_minimal(q)) {
+    if (item->kind != ITEM_DELETE && !sql_wants_minimal(q)) {
         sql_write_item(out, q->container, item->result, &item->after);
     }
     sql_end(q);
 }
 
 static void submit_one(sql_request *q) {
+    if (q->triggers) {
+        sql_triggers_run(q);
+        return;
+    }
     q->range = container_route(q->container->tiles, &q->one.key.epk);
     q->commit = (item_commit){.ops = &q->one, .n = 1, .atomic = true, .range_id = -1};
     sql_submit_items(q, written);
@@ -119,6 +123,10 @@ static err prepare_body(sql_request *q) {
     TRY(sql_partition_key(q));
     TRY(read_directive(q, &q->one));
     TRY(sql_body(q, JSON_OBJECT, &q->one.body));
+    TRY(sql_triggers_find(q, q->one.kind));
+    if (q->triggers && q->key_given) { /* the body is checked when they have seen it */
+        return item_check_key(&q->op, q->container, sql_header_key(q), q->one.key.id, &q->one.key);
+    }
     return item_check_body(&q->op, q->container, sql_header_key(q), &q->one);
 }
 
@@ -150,6 +158,7 @@ static err prepare_addressed(sql_request *q) {
     TRY(resolve_rid(q));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
+    TRY(q->one.kind == ITEM_PATCH ? sql_triggers_none(q, "Patch") : sql_triggers_find(q, q->one.kind));
     return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->one.key);
 }
 

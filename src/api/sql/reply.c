@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "api/sql/sql_int.h"
+#include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
@@ -161,6 +161,7 @@ buf *sql_start_body(sql_request *q) {
 
 void sql_end(sql_request *q) {
     item_commit_give(&q->commit);
+    sql_triggers_give(q->triggers);
     database_give(q->database);
     user_give(q->user);
     permission_give(q->shown);

@@ -8,6 +8,7 @@
 #include "script/transact.h"
 
 typedef struct sql_request sql_request;
+typedef struct sql_triggers sql_triggers; /* api/sql/triggers.h */
 
 /* Per loop: memory that requests borrow while they are decoded. */
 typedef struct sql_loop {
@@ -50,6 +51,7 @@ struct sql_request {
     const container_range *range; /* of the container's tiles or the commit's, once it is known which */
     bool key_given;               /* the partition key header is there */
     pkey partition;
+    sql_triggers *triggers; /* of a write of one item, or NULL */
 
     net_task task; /* brings the answer of a commit back to the loop */
     void (*resume)(sql_request *q);
@@ -70,7 +72,8 @@ static inline bool sql_has(const sql_request *q, sql_field field) {
     return q->http->field[field].p != NULL;
 }
 
-bool sql_is_query(const sql_request *q); /* a POST that reads; never a batch */
+bool sql_wants_minimal(const sql_request *q); /* no body in the answer to a write */
+bool sql_is_query(const sql_request *q);      /* a POST that reads; never a batch */
 
 /* API versions are dates; their order is text order. */
 bool sql_version_at_least(const sql_request *q, const char *date);
@@ -126,6 +129,7 @@ void sql_add_continuation_number(sql_request *q, uint32_t last);
 
 /* ---- scripts ---- */
 extern const script_tokens sql_script_tokens;
+void sql_add_script_log(sql_request *q, slice log);
 void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out); /* of the collection, as scripts are told */
 
 /* ---- handlers ---- */

@@ -226,7 +226,7 @@ err net_tls(net_server *s, const char *data_dir, const char *cert_path, const ch
         TRY(net_tls_make_certificate(cert_path, key_path, clock_wall_ms(s->shared.options.clock) / 1000, why, why_n));
     }
     SSL_CTX *context;
-    TRY(net_tls_context(cert_path, key_path, &context, why, why_n));
+    TRY(net_tls_context(cert_path, key_path, s->shared.options.clock, &context, why, why_n));
     SSL_CTX_free(s->shared.tls);
     s->shared.tls = context;
     if (!read_certificate(s, cert_path)) {

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "net/tickets.h"
 
 struct net_tls_session {
     SSL *ssl;
@@ -177,7 +178,8 @@ static void configure(SSL_CTX *context) {
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 }
 
-err net_tls_context(const char *cert_path, const char *key_path, SSL_CTX **context_out, char *why, size_t why_n) {
+err net_tls_context(const char *cert_path, const char *key_path, const clock_source *clock, SSL_CTX **context_out, char *why,
+                    size_t why_n) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_bio_method);
     *context_out = NULL;
@@ -193,6 +195,8 @@ err net_tls_context(const char *cert_path, const char *key_path, SSL_CTX **conte
         failing = cert_path;
     } else if (SSL_CTX_use_PrivateKey_file(context, key_path, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context) != 1) {
         failing = key_path;
+    } else if (!net_tickets_use(context, clock)) {
+        failing = "session tickets";
     }
     if (failing) {
         const char *reason = ERR_reason_error_string(ERR_peek_last_error());

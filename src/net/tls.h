@@ -6,7 +6,8 @@
 #include "net/loop_int.h"
 
 /* A server context from PEM text files, or E_INTERNAL and why. */
-MUST_CHECK err net_tls_context(const char *cert_path, const char *key_path, SSL_CTX **context_out, char *why, size_t why_n);
+MUST_CHECK err net_tls_context(const char *cert_path, const char *key_path, const clock_source *clock, SSL_CTX **context_out, char *why,
+                               size_t why_n);
 
 /* Makes cert_path and key_path unless a matching pair is there that lasts another 30 days. */
 MUST_CHECK err net_tls_make_certificate(const char *cert_path, const char *key_path, int64_t now_s, char *why, size_t why_n);

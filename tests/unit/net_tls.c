@@ -214,6 +214,24 @@ static void broken_and_silent_handshakes_end(void **state) {
     expect_alive(h);
 }
 
+/* A hello that comes byte by byte, never whole, gains no time by each byte. */
+static void dribbled_handshakes_end(void **state) {
+    harness *h = *state;
+    client slow = client_open(h);
+    static const char hello[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xFC\x03\x03 a long random value that is never to be sent whole";
+    int64_t begin = now_ms();
+    size_t sent = 0;
+    while (sent < sizeof hello - 1 && client_try_send(&slow, hello + sent, 1)) {
+        sent++;
+        usleep(50 * 1000);
+    }
+    assert_true(sent < sizeof hello - 1); /* it was cut off */
+    assert_true(now_ms() - begin < 3000);
+    client_close(&slow);
+    AWAIT(net_server_connections(h->server) == 0);
+    expect_alive(h);
+}
+
 /* ---- the certificate ---- */
 
 static void load(const char *name, struct stat *is, char serial[static 100]) {
@@ -290,6 +308,7 @@ int main(void) {
         cmocka_unit_test(resumes_sessions),
         cmocka_unit_test(negotiates),
         cmocka_unit_test(broken_and_silent_handshakes_end),
+        cmocka_unit_test(dribbled_handshakes_end),
         cmocka_unit_test(the_certificate_is_kept_and_renewed),
         cmocka_unit_test(given_files_are_used_or_complained_about),
     };

@@ -113,11 +113,11 @@ class Lab {
   }
 
   // `paths`: one, or the levels of a hierarchical key.
-  async container(paths, { throughput = 500 } = {}) {
+  async container(paths, { throughput = 500, ...settings } = {}) {
     const levels = [paths].flat();
     const id = `c${++this.#names}`;
     const partitionKey = { paths: levels, kind: levels.length > 1 ? PartitionKeyKind.MultiHash : PartitionKeyKind.Hash, version: 2 };
-    await this.patient.database(this.database.id).containers.create({ id, partitionKey, throughput });
+    await this.patient.database(this.database.id).containers.create({ id, partitionKey, throughput, ...settings });
     const container = this.database.container(id);
     const ranges = await this.ranges(container);
     if (ranges.length !== Math.ceil(throughput / limits.partitionRU)) {
@@ -142,6 +142,16 @@ class Lab {
     const answer = await fetch(`${this.server.endpoint}/_tesela/${what}?${query}`, { headers: { authorization: `Bearer ${key}` } });
     if (!answer.ok) throw new Error(`/_tesela/${what}: ${answer.status} ${await answer.text()}`);
     return answer.json();
+  }
+
+  // "split" or "merge", by hand.
+  async command(what, container, body) {
+    const answer = await fetch(`${this.server.endpoint}/_tesela/${what}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ database: this.database.id, container: container.id, ...body }),
+    });
+    if (!answer.ok) throw new Error(`/_tesela/${what}: ${answer.status} ${await answer.text()}`);
   }
 
   // Creates item(0), item(1), … at a steady rate, whatever the answers: a client that does not slow down when it is refused. The rate asks

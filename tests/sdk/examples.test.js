@@ -91,6 +91,15 @@ describe("examples", { concurrency: true }, () => {
     assert.equal(seen.again, 400);
   });
 
+  it("live copy: the same items under another key, while they are changed and a physical partition is split", async () => {
+    const { copy } = await example("live-copy", 2);
+    assert.equal(copy.items, 120);
+    assert.equal(copy.missing + copy.extra, 0);
+    assert.ok(copy.changes > 0 && copy.removals > 0, `${copy.changes} changes, ${copy.removals} removals meanwhile`);
+    assert.ok(copy.copied > copy.items && copy.copied <= copy.items + copy.changes + copy.removals, `${copy.copied} items were copied`);
+    assert.ok(copy.ranges[0] > copy.ranges[1], `${copy.ranges} physical partitions`);
+  });
+
   it("synthetic keys spread the writes, and each has its price when reading", async () => {
     const seen = await figures("synthetic", 1);
     isOneShare(seen.date.ru, 1);

@@ -585,6 +585,10 @@ static void test_it_ends_with_its_server(void **state) {
     worker_run(&waiting, SLICE_LIT("function f() { __.createDocument(__.getSelfLink(), {}) }"), "");
     assert_int_equal(SCRIPT_CALL, worker_receive(&waiting));
     assert_int_equal(0, worker_end(&waiting));
+    worker busy = worker_start((const char *const[]){"--limit-ms", "600000", NULL});
+    worker_run(&busy, SLICE_LIT("async function f() { for (;;) await 0; }"), "");
+    usleep(100000);
+    assert_int_equal(0, worker_end(&busy)); /* not killed: it went by itself */
 }
 
 static void test_frames_that_make_no_sense_end_it(void **state) {

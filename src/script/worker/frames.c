@@ -2,14 +2,34 @@
 #include "script/worker/frames.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
-enum { READ_BYTES_MIN = 64 * 1024, KEPT_BYTES_MAX = 1024 * 1024 /* memory of a larger frame goes back */ };
+enum { WATCH_STACK_BYTES = 64 * 1024, READ_BYTES_MIN = 64 * 1024, KEPT_BYTES_MAX = 1024 * 1024 /* memory of a larger frame goes back */ };
 
 static buf in = {.max = SCRIPT_FRAME_BYTES_MAX + 2 * READ_BYTES_MIN};
 static volatile sig_atomic_t writing;
 static volatile sig_atomic_t working; /* the server waits for our word */
+
+static void *watch(void *unused) {
+    (void)unused;
+    struct pollfd server = {.fd = SCRIPT_FD, .events = 0}; /* its end is told without being asked for */
+    while (poll(&server, 1, -1) <= 0 || !(server.revents & (POLLHUP | POLLERR | POLLNVAL))) {
+    }
+    _exit(0);
+}
+
+void frames_watch(void) {
+    pthread_t thread;
+    pthread_attr_t small;
+    if (pthread_attr_init(&small) != 0 || pthread_attr_setstacksize(&small, WATCH_STACK_BYTES) != 0 ||
+        pthread_create(&thread, &small, watch, NULL) != 0) {
+        _exit(2);
+    }
+    pthread_attr_destroy(&small);
+}
 
 /* Reads until `in` holds n bytes; takes more when they are there, since one read is cheaper than two. */
 static void read_until(size_t n) {

@@ -77,6 +77,7 @@ static _Noreturn void serve(void) {
 int main(int argc, char **argv) {
     settings s = read_arguments(argc, argv);
     sandbox_prepare(argv);
+    frames_watch();
     engine_open(s.limit_ms, s.memory_mb * 1024 * 1024);
     const char *why;
     if (!sandbox_enter(s.memory_mb * 1024 * 1024, &why)) {

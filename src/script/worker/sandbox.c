@@ -6,7 +6,6 @@
 #include <grp.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +158,8 @@ bool sandbox_enter(size_t memory_bytes, const char **why) {
     if (!drop_user()) {
         return false;
     }
-    *why = REFUSED("privileges"); /* after the user, which would clear the second */
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+    *why = REFUSED("privileges");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
         return false;
     }
     *why = REFUSED("system calls");

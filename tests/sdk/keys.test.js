@@ -285,30 +285,41 @@ describe("requests that nobody may send", () => {
     }
   });
 
-  it("cost others little: a flood of wrong signatures beside good reads", async () => {
+  it("cost others no more than good ones do, however many there are", async () => {
     const own = newKey();
     const server = await Server.start({ flags: ["--key", own] });
-    const good = new Rest({ server, key: own }), bad = new Rest({ server, key: newKey() });
-    let stop = false, refused = 0;
-    const flood = Array.from({ length: 16 }, async () => {
-      while (!stop) refused += (await bad.get("/dbs/x")).status === 401;
-    });
-    const times = [];
-    for (let i = 0; i < 200; i++) {
-      const from = performance.now();
-      assert.equal((await good.get("/dbs")).status, 200);
-      times.push(performance.now() - from);
-    }
-    stop = true;
-    await Promise.all(flood);
-    times.sort((a, b) => a - b);
-    assert.ok(refused > 100, `${refused} refused`);
-    assert.ok(times[100] < 250, `half of the good ones within ${times[100].toFixed(1)} ms`);
+    const good = new Rest({ server, key: own });
+    let answers = 0;
+    // The median time of good reads beside a flood of requests with this key.
+    const beside = async (key, status) => {
+      const other = new Rest({ server, key });
+      let stop = false;
+      const flood = Array.from({ length: 16 }, async () => {
+        while (!stop) {
+          assert.equal((await other.get("/dbs/x")).status, status);
+          answers++;
+        }
+      });
+      const times = [];
+      for (let i = 0; i < 100; i++) {
+        const from = performance.now();
+        assert.equal((await good.get("/dbs")).status, 200);
+        times.push(performance.now() - from);
+      }
+      stop = true;
+      await Promise.all(flood);
+      other.close();
+      return times.sort((a, b) => a - b)[50];
+    };
+    const wrong = newKey();
+    let pairs = 0;
+    for (let i = 0; i < 5 && pairs < 1; i++) pairs += (await beside(wrong, 401)) < 2 * (await beside(own, 404)); // the machine may be busy
+    assert.ok(pairs, "twice the time, five times in a row");
+    assert.ok(answers > 200, `${answers} answers`);
     good.close();
-    bad.close();
     await server.stop();
     const lines = server.stderr.split("\n").filter((line) => line.includes("requests refused"));
-    assert.ok(lines.length <= 4, `${refused} refusals, ${lines.length} lines`);
+    assert.ok(lines.length >= 1 && lines.length <= 4, `${lines.length} lines`);
   });
 
   it("are made with the account's key, whatever its length", async () => {

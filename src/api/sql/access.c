@@ -8,7 +8,7 @@
 
 /* What a permission must reach for an operation. */
 typedef enum reach {
-    REACH_NOTHING,   /* any token that is good */
+    REACH_NOTHING,   /* any token, as long as what it is for is there */
     REACH_PLACE,     /* the container, or something in it: its properties and ranges */
     REACH_CONTAINER, /* the container, all of it */
     REACH_ITEMS,     /* the container, or the partition key that the request names */
@@ -183,6 +183,39 @@ static bool is_script(sql_request *q, container *c, const grant *g) {
     return false;
 }
 
+/* What the grant is for is still there: asked where the request itself does not lead to it. An item whose partition key is not known
+ * counts as there. */
+static bool item_is_there(sql_request *q, const container *c, const grant *g) {
+    item_key key;
+    slice id;
+    if (g->key.n == 0 && c->key.n) {
+        return true;
+    }
+    return item_check_key(&q->op, c, g->key.n ? &g->key : NULL, SLICE_EMPTY, &key) == OK &&
+           item_id_of(account_items(q->front->account), &q->op, c, &key, g->number, &id) == OK;
+}
+
+static bool script_is_there(sql_request *q, const container *c, const grant *g) {
+    account_script_kind kind = g->kind == RID_SPROC ? ACCOUNT_PROCEDURE : g->kind == RID_TRIGGER ? ACCOUNT_TRIGGER : ACCOUNT_FUNCTION;
+    char room[RID_TEXT_MAX];
+    buf text = {.p = room, .cap = sizeof room, .max = sizeof room};
+    rid r = rid_child(g->container, g->kind, g->number);
+    account_script *s;
+    rid_write(&text, &r);
+    if (account_find_script(q->front->account, c, kind, buf_view(&text), true, &s) != OK) {
+        return false;
+    }
+    bool same = s->number == g->number;
+    account_script_give(s);
+    return same;
+}
+
+static bool is_there(sql_request *q, const container *c, const grant *g) {
+    return g->kind == RID_CONTAINER                               ? true
+           : g->kind == RID_DOCUMENT || g->kind == RID_ATTACHMENT ? item_is_there(q, c, g)
+                                                                  : script_is_there(q, c, g);
+}
+
 /* A permission for a container, or for one partition key of it. */
 static bool container_reaches(sql_request *q, const grant *g, reach wanted) {
     bool bulk = sql_flag(q, FIELD_IS_BATCH) && !sql_flag(q, FIELD_BATCH_ATOMIC); /* its operations name keys of their own */
@@ -194,20 +227,25 @@ static bool container_reaches(sql_request *q, const grant *g, reach wanted) {
 }
 
 static bool reaches(sql_request *q, container *c, const grant *g, reach wanted) {
-    bool in_key = g->key.n == 0 || names_key(q, &g->key);
-    switch (g->kind) {
-    case RID_CONTAINER:
+    if (g->kind == RID_CONTAINER) {
         return container_reaches(q, g, wanted);
+    }
+    if (wanted == REACH_PLACE) {
+        return is_there(q, c, g);
+    }
+    if (wanted == REACH_SCRIPT) {
+        return is_script(q, c, g);
+    }
+    if (g->key.n && !names_key(q, &g->key)) {
+        return false;
+    }
+    switch (g->kind) {
     case RID_DOCUMENT:
-        return wanted == REACH_PLACE || (wanted == REACH_ITEM && in_key && is_item(q, c, g));
+        return wanted == REACH_ITEM && is_item(q, c, g);
     case RID_ATTACHMENT:
-        return wanted == REACH_PLACE ||
-               (q->route.kind == SQL_ATTACHMENT && in_key && slice_eq(q->route.child, g->child) && is_item(q, c, g));
+        return q->route.kind == SQL_ATTACHMENT && slice_eq(q->route.child, g->child) && is_item(q, c, g);
     case RID_SPROC:
-    case RID_TRIGGER:
-    case RID_UDF:
-        return wanted == REACH_PLACE || (wanted == REACH_SCRIPT && is_script(q, c, g)) ||
-               (wanted == REACH_RUN && in_key && is_script(q, c, g));
+        return wanted == REACH_RUN && is_script(q, c, g);
     default:
         return false;
     }
@@ -217,19 +255,33 @@ static bool is_granted(const container *c, const grant *g) {
     return memcmp(c->rid, g->container.bytes, sizeof c->rid) == 0;
 }
 
-static bool token_allows(sql_request *q, const rule *r) {
+/* The container that the path names; of the account none: the grant's own. */
+static err find_container(sql_request *q, const rule *r, container **container_out) {
     const sql_route *route = &q->route;
-    const grant *g = &q->shown->grant;
-    container *c;
-    if (r->reach == REACH_NOTHING) {
-        return true;
+    char room[2 * RID_TEXT_MAX];
+    buf text = {.p = room, .cap = sizeof room, .max = sizeof room};
+    if (r->reach != REACH_NOTHING) {
+        return account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid,
+                                 container_out);
     }
-    if (account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid, &c) !=
-        OK) {
+    const rid *container = &q->shown->grant.container;
+    rid database = rid_database_of(container);
+    rid_write(&text, &database);
+    size_t cut = text.n;
+    rid_write(&text, container);
+    slice all = buf_view(&text);
+    return account_container(q->front->account, slice_of(all.p, cut), true, slice_skip(all, cut), true, container_out);
+}
+
+static bool token_allows(sql_request *q, const rule *r) {
+    const grant *g = &q->shown->grant;
+    bool plan = q->route.kind == SQL_ITEMS && sql_access_is_query(q) && sql_flag(q, FIELD_IS_QUERY_PLAN);
+    reach wanted = plan ? REACH_PLAN : r->reach == REACH_NOTHING ? REACH_PLACE : r->reach;
+    container *c;
+    if (find_container(q, r, &c) != OK) {
         return false;
     }
-    bool plan = route->kind == SQL_ITEMS && sql_access_is_query(q) && sql_flag(q, FIELD_IS_QUERY_PLAN);
-    bool allowed = is_granted(c, g) && reaches(q, c, g, plan ? REACH_PLAN : r->reach);
+    bool allowed = is_granted(c, g) && reaches(q, c, g, wanted);
     container_give(c);
     return allowed;
 }

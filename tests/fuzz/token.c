@@ -1,0 +1,99 @@
+/* Resource tokens, as a client may send them. The first byte chooses: an authorization field as it is; or a payload that we sign
+ * ourselves, so that what lies behind the signature is reached too. Seconds from now are the second byte's.
+ *
+ * Whatever comes, nothing is read out of what we did not sign; what is read is written and read again as it was; and a permission is
+ * found only under its own rid and version. */
+#include <openssl/hmac.h>
+
+#include "account/users.h"
+#include "api/sql/token.h"
+#include "base/base64.h"
+#include "world.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+enum { NOW = 1800000000, PAYLOAD = 49 };
+
+static const unsigned char key[SQL_TOKEN_KEY_BYTES] = "a key that the fuzzer has not ..";
+
+/* One permission, which no input changes. */
+static permission *the_permission(world *w) {
+    static permission *p;
+    if (!p) {
+        rid container = {.n = 8};
+        memcpy(container.bytes, w->c->rid, 8);
+        user_asked u = {.id = SLICE_LIT("u")};
+        user_asked g = {.user = SLICE_LIT("u"), .id = SLICE_LIT("p"), .grant = {.kind = RID_CONTAINER, .container = container}};
+        waited_change made = {.base = {.database = SLICE_LIT("d"), .user = &u}},
+                      granted = {.base = {.database = SLICE_LIT("d"), .user = &g}};
+        assert_int_equal(harness_change(&w->h, &made, account_create_user), OK);
+        assert_int_equal(harness_change(&w->h, &granted, account_create_permission), OK);
+        user_give(u.user_out);
+        p = g.permission_out;
+    }
+    return p;
+}
+
+static void check_permission(world *w, const sql_token *t) {
+    const permission *own = the_permission(w);
+    permission *found = account_permission_valid(w->h.account, &t->permission, t->version);
+    assert_true((found == own) == (rid_equal(&t->permission, &own->rid) && t->version == own->version));
+    assert_true(found == NULL || found == own);
+    permission_give(found);
+}
+
+static void check_again(op *o, const sql_token *t) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    slice signature;
+    sql_token again;
+    sql_token_write(&text, key, t);
+    assert_true(text.n <= SQL_TOKEN_TEXT_MAX && sql_auth_is_token(o->arena, buf_view(&text), &signature));
+    assert_int_equal(sql_token_read(o, key, signature, &again), OK);
+    assert_true(rid_equal(&t->permission, &again.permission) && t->version == again.version);
+    assert_true(t->from_s == again.from_s && t->until_s == again.until_s && o->now_s < t->until_s);
+    buf_free(&text);
+}
+
+static slice sign(op *o, slice given) {
+    unsigned char payload[PAYLOAD] = {0}, mac[32];
+    unsigned mac_n = sizeof mac;
+    buf text = buf_init(BUF_NO_LIMIT);
+    memcpy(payload, given.p, given.n < PAYLOAD ? given.n : PAYLOAD);
+    assert_non_null(HMAC(EVP_sha256(), key, sizeof key, payload, sizeof payload, mac, &mac_n));
+    base64_encode(&text, slice_of(mac, mac_n));
+    buf_add_byte(&text, ';');
+    base64_encode(&text, slice_of(payload, sizeof payload));
+    slice signature = arena_copy(o->arena, buf_view(&text));
+    buf_free(&text);
+    return signature;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    static world w;
+    if (n < 2) {
+        return 0;
+    }
+    if (!w.c) {
+        world_open(&w, 0);
+    }
+    arena a = arena_init();
+    op o;
+    op_init(&o, &a, NOW + (int8_t)data[1] * 100);
+    slice rest = slice_of(data + 2, n - 2), signature = SLICE_EMPTY;
+    sql_token t;
+    bool ours = data[0] & 1;
+    if (ours) {
+        signature = sign(&o, rest);
+    }
+    if (ours || sql_auth_is_token(&a, rest, &signature)) {
+        err code = sql_token_read(&o, key, signature, &t);
+        assert_true(code != OK || ours);
+        assert_true(code == OK || t.permission.n == 0);
+        if (code == OK) {
+            check_again(&o, &t);
+            check_permission(&w, &t);
+        }
+    }
+    arena_free(&a);
+    return 0;
+}

@@ -1,7 +1,8 @@
 """bank.py: stored procedures move money between accounts of one partition key value, and the server is killed in the middle of it.
 
 Each partition key value is a bank whose money is always the same. A transfer takes from one account, gives to another and leaves a record
-of itself: by a stored procedure, by a procedure that throws in the middle of it, or by an atomic batch that names the etags it has read.
+of itself: by a stored procedure, by a procedure that throws in the middle of it, by a trigger on the record, or by an atomic batch that names
+the etags it has read.
 Beside them accounts are written without their balance being touched, other items come and go, and ranges split and merge. Whoever looks at a bank, at any time,
 must find its money whole and its balances to be what its records make of them.
 """
@@ -90,6 +91,25 @@ function sweep(id, to) {
         getContext().getResponse().setBody(record.moved);
     });
     if (!accepted) throw new Error("not accepted");
+}
+"""
+
+
+# A record that does what it says when it is created.
+APPLY = """
+function apply() {
+    var collection = getContext().getCollection(), record = getContext().getResponse().getBody();
+    function add(name, change) {
+        var accepted = collection.readDocument(collection.getAltLink() + "/docs/" + name, function (error, account) {
+            if (error) throw error;
+            account.balance += change;
+            if (account.balance < 0) throw new Error("not enough money");
+            if (!collection.replaceDocument(account._self, account)) throw new Error("not accepted");
+        });
+        if (!accepted) throw new Error("not accepted");
+    }
+    add(record.from, -record.amount);
+    add(record.to, record.amount);
 }
 """
 
@@ -193,7 +213,7 @@ def read_bank(client, bank):
 
 
 class Teller(Person):
-    WEIGHTS = {"transfer": 10, "throwing": 3, "sweep": 2, "batch": 3, "note": 3, "other": 2}
+    WEIGHTS = {"transfer": 10, "throwing": 3, "sweep": 2, "triggered": 4, "batch": 3, "note": 3, "other": 2}
 
     def step(self, client, bank):
         if bank.full():
@@ -244,6 +264,16 @@ class Teller(Person):
         made = self.ask(bank, name, lambda answer: {"to": taker, "moved": answer.json()}, lambda: execute(client, "sweep", [name, taker], bank.key()))
         check(made.status in (200, *REFUSED) or b"nobody takes it" in made.body, f"{bank.name}: sweep: {made.error()}")
         self.count(f"sweeps by script: {made.status}")
+
+    def triggered(self, client, bank):
+        name, (giver, taker), amount = self.new_name(), self.pair(), self.random.randint(1, 300)
+        record = {"from": giver, "to": taker, "amount": amount}
+        body = {"id": name, "bank": bank.name, "kind": "transfer", **record}
+        named = {"x_ms_documentdb_post_trigger_include": "apply"}
+        answer = self.ask(bank, name, lambda _: record, lambda: client.post(LINK, body, bank.key(), **named))
+        good = answer.status in (201, *REFUSED) or (answer.status == 400 and b"not enough money" in answer.body)
+        check(good, f"{bank.name}: transfer by trigger: {answer.error()}")
+        self.count(f"transfers by trigger: {answer.status}")
 
     def read_account(self, client, bank, name):
         answer = client.item("GET", LINK, name, bank.key())
@@ -363,6 +393,8 @@ class Banks:
         answers = [client.create_database("bank"), client.create_container("bank", {"id": "accounts", "partitionKey": key}, 1600)]
         for name, body in (("transfer", TRANSFER), ("sweep", SWEEP)):
             answers.append(client.ask("POST", f"/{LINK}/sprocs", "sprocs", LINK, {"id": name, "body": body}))
+        trigger = {"id": "apply", "body": APPLY, "triggerType": "Post", "triggerOperation": "Create"}
+        answers.append(client.ask("POST", f"/{LINK}/triggers", "triggers", LINK, trigger))
         for bank in self.banks:
             answers += [client.create(LINK, bank.account(i), bank.key()) for i in range(ACCOUNTS)]
         for answer in answers:

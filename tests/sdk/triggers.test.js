@@ -254,6 +254,27 @@ suite("triggers", (t) => {
     assert.ok(withTrigger.requestCharge >= plain.requestCharge, "a trigger is not for nothing");
   });
 
+  t.it("run with a token for the container or the key, and not with one for the item", async () => {
+    const container = await withTriggers({ stamp: [validateToDoItemTimestamp, TriggerType.Pre] });
+    await container.items.create({ id: "1", pk: "a" });
+    const { user } = await t.database.users.create({ id: t.name("u") });
+    const granted = [{ resource: container.url }, { resource: container.url, resourcePartitionKey: ["a"] }, { resource: container.item("1", "a").url, resourcePartitionKey: ["a"] }];
+    const path = `${t.databasePath}/colls/${container.id}/docs/1`;
+    const replace = async (permission, more) => {
+      const { resource } = await user.permissions.create({ id: t.name("p"), permissionMode: "All", ...permission });
+      const headers = { ...key("a"), authorization: encodeURIComponent(resource._token), ...more };
+      return t.rest.put(path, { id: "1", pk: "a" }, { headers });
+    };
+    const [whole, ofKey, ofItem] = granted;
+    for (const permission of [whole, ofKey]) {
+      const answer = await replace(permission, { "x-ms-documentdb-pre-trigger-include": "stamp" });
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(typeof answer.json.timestamp, "number");
+      await user.permission((await user.permissions.readAll().fetchAll()).resources[0].id).delete(); // one for each resource
+    }
+    refused(await replace(ofItem, { "x-ms-documentdb-pre-trigger-include": "stamp" }), 403, { text: "does not run triggers" });
+  });
+
   t.it("that do not end, or do not compile, are refused, and the server goes on", async () => {
     const container = await withTriggers({ endless: [() => { for (;;); }, TriggerType.Pre] });
     await container.scripts.triggers.create({ id: "broken", body: "function () { this is no JavaScript", triggerType: "Pre", triggerOperation: "All" });

@@ -1,6 +1,7 @@
 #include "api/sql/triggers.h"
 
 #include "account/scripts.h"
+#include "account/users.h"
 #include "api/sql/itembody.h"
 #include "script/transact.h"
 
@@ -109,6 +110,9 @@ err sql_triggers_find(sql_request *q, item_kind kind) {
     TRY(one_name(q, FIELD_POST_TRIGGERS, FIELD_POST_TRIGGERS_NOT, &post));
     if (!pre.n && !post.n) {
         return OK;
+    }
+    if (q->shown && q->shown->grant.kind != RID_CONTAINER) { /* they reach the item's whole partition */
+        return op_fail(&q->op, E_FORBIDDEN, "A permission for a single item does not run triggers.");
     }
     q->triggers = arena_new(q->http->arena, sql_triggers);
     q->triggers->q = q;

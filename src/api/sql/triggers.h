@@ -7,7 +7,8 @@
 #include "api/sql/sql_int.h"
 
 /* Finds the triggers that the fields name, for a write of this kind; q->triggers is NULL if there are none. The container is known. They
- * are given back when the request ends. E_BAD_REQUEST: not there, of another type, for another operation, too many. */
+ * are given back when the request ends. E_BAD_REQUEST: not there, of another type, for another operation, too many. E_FORBIDDEN: with a
+ * token for the item alone. */
 MUST_CHECK err sql_triggers_find(sql_request *q, item_kind kind);
 
 /* For requests that run none (patch, batch): naming one is a mistake that must not go unseen. E_BAD_REQUEST. */

@@ -384,7 +384,6 @@ class Banks:
         for person in self.people:
             for what, n in person.counts.items():
                 counts[what] = counts.get(what, 0) + n
-        check(counts.get("transfers by script: 200", 0) >= self.kills, f"hardly any transfers: {counts}")
         return ", ".join(f"{what}: {n}" for what, n in sorted((self.done | counts).items()))
 
     def open_banks(self):
@@ -411,7 +410,8 @@ class Banks:
         threads = [threading.Thread(target=person.run, args=(self.server.port,)) for person in self.people]
         for thread in threads:
             thread.start()
-        self.work(self.random.uniform(0.2, 1.5))
+        self.wait_for_a_transfer()
+        self.work(self.random.uniform(0, 1.2))
         workers = children_of(self.server.process.pid)
         self.server.kill()
         for thread in threads:
@@ -427,13 +427,23 @@ class Banks:
         self.server.start()
         self.verify()
 
+    def transfers(self):
+        return sum(person.counts.get("transfers by script: 200", 0) for person in self.people)
+
+    def wait_for_a_transfer(self, seconds=20):
+        """Scripts start in processes that take their time on a busy machine."""
+        before, deadline = self.transfers(), time.time() + seconds
+        while self.transfers() == before and not any(person.failure for person in self.people):
+            check(time.time() < deadline, f"no transfer in {seconds} s\n{self.server.tail()}")
+            time.sleep(0.01)
+
     def work(self, seconds):
         """For so long; now and then a script worker is killed, which costs the request that it worked for and nothing else."""
         deadline = time.time() + seconds
         while (left := deadline - time.time()) > 0:
             time.sleep(min(left, self.random.uniform(0.05, 0.8)))
             workers = children_of(self.server.process.pid)
-            if workers and left > 0.1 and self.random.random() < 0.5:
+            if workers and left > 0.1 and self.random.random() < 0.4:
                 os.kill(self.random.choice(workers), signal.SIGKILL)
                 self.done["worker killed"] += 1
 

@@ -168,7 +168,7 @@ static query_value wait(query_runner *r) {
 static query_value take(query_runner *r, const query_udf_call *call) {
     query_calls *c = r->calls;
     if (call->threw.p) {
-        return fail(r, c->ahead ? E_BAD_REQUEST : op_fail(r->op, E_BAD_REQUEST, "%.*s", (int)call->threw.n, call->threw.p));
+        return fail(r, c->ahead ? E_SCRIPT_FAILED : op_fail(r->op, E_SCRIPT_FAILED, "%.*s", (int)call->threw.n, call->threw.p));
     }
     c->taken += !c->ahead;
     return call->value;

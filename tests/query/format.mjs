@@ -3,7 +3,7 @@
 const optionWords = ["doubt", "only"];
 const nothing = { items: [], container: {} };
 
-// A file: [{ title, line, query, parameters, options: { doubt, only }, expected, given: { items, container } }].
+// A file: [{ title, line, query, parameters, options: { doubt, only }, expected, given: { items, container, functions } }].
 // expected: { errors: [{ code, start, end }], words } or { rows, order: "ordered" | "unordered" | "exactly", charge }.
 export function parseCases(text, file) {
   const lines = text.split("\n");
@@ -26,14 +26,29 @@ export function parseCases(text, file) {
   };
 
   const readGiven = () => {
-    const [, what, rest] = /^given (items|container)\s*(.*)$/.exec(lines[at]) ?? wrong("given items or given container was expected");
+    const [, what, rest] = /^given (items|container|functions)\s*(.*)$/.exec(lines[at]) ?? wrong("given items, given container or given functions was expected");
     const line = at++;
     if (what === "container") {
       given = { items: [], container: json(rest, line), line };
       return;
     }
+    if (what === "functions") return readFunctions(line);
     given = { ...given, items: [], line };
     for (; !isBoundary(); at++) if (/\S/.test(lines[at]) && !lines[at].startsWith("#")) given.items.push({ id: String(given.items.length + 1), ...json(lines[at], at) });
+  };
+
+  // "name = function (a) { … }", over more lines if they begin with a blank.
+  const readFunctions = (line) => {
+    const functions = {};
+    let name;
+    for (; !isBoundary(); at++) {
+      if (!/\S/.test(lines[at]) || lines[at].startsWith("#")) continue;
+      const found = /^(\w+) = (.*)$/.exec(lines[at]);
+      if (!found && !(name && /^\s/.test(lines[at]))) wrong("a line like f = function (x) { return x; } was expected");
+      name = found ? found[1] : name;
+      functions[name] = found ? found[2] : `${functions[name]}\n${lines[at]}`;
+    }
+    given = { ...given, functions, line };
   };
 
   const readExpected = () => {
@@ -67,7 +82,7 @@ export function parseCases(text, file) {
       const [expression, value] = [lines[at].slice(0, split).trim(), lines[at].slice(split + 4).trim()];
       const rows = value === "undefined" ? [] : [json(value, at)];
       const [query, expected] = [`SELECT VALUE ${expression}`, { order: "ordered", rows }];
-      cases.push({ title: `${title}: ${expression}`, line: at + 1, query, parameters: {}, options, expected, given: nothing, isValue: true });
+      cases.push({ title: `${title}: ${expression}`, line: at + 1, query, parameters: {}, options, expected, given: given.functions ? given : nothing, isValue: true });
     }
   };
 

@@ -14,7 +14,7 @@ const parametersOf = (one) => Object.entries(one.parameters).map(([name, value])
 
 function judgeReference(one) {
   try {
-    const rows = run({ query: one.query, parameters: one.parameters, items: one.given.items, container: one.given.container });
+    const rows = run({ query: one.query, parameters: one.parameters, items: one.given.items, container: one.given.container, functions: one.given.functions });
     return one.expected.errors ? `it answered ${JSON.stringify(rows)}` : judgeRows(one.expected, rows);
   } catch (error) {
     if (!(error instanceof QueryError)) return error.stack;

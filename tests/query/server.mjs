@@ -40,12 +40,13 @@ export class Bench {
     return this.#containers.get(given);
   }
 
-  async #make({ items, container }) {
+  async #make({ items, container, functions = {} }) {
     const id = `c${++this.#made}`;
     const settings = { id, partitionKey: { paths: ["/id"], kind: "Hash", version: 2 }, ...container };
     const headers = this.ranges > 1 ? { "x-ms-offer-throughput": String(this.ranges * 10_000) } : {};
     await this.#need(this.rest.post(`/dbs/${this.name}/colls`, settings, { headers }), 201);
     const made = { id, path: `/dbs/${this.name}/colls/${id}`, keyPaths: settings.partitionKey.paths };
+    for (const [id, body] of Object.entries(functions)) await this.#need(this.rest.post(`${made.path}/udfs`, { id, body }), 201);
     for (const [i, item] of items.entries()) await this.#insert(made, { id: `item${i + 1}`, ...item });
     return made;
   }

@@ -331,13 +331,13 @@ static void what_is_not_come_to_is_not_called(void **state) {
 static void what_a_function_throws_is_the_querys_error(void **state) {
     (void)state;
     result r = run(&(how){.rows_max = 1000}, "SELECT VALUE udf.picky(c.n) FROM c");
-    assert_int_equal(r.code, E_BAD_REQUEST);
+    assert_int_equal(r.code, E_SCRIPT_FAILED);
     assert_string_equal(r.detail, "Error: not five");
     free_result(&r);
     /* unless the page ends before */
     r = run(&(how){.rows_max = 3}, "SELECT TOP 5 VALUE udf.picky(c.n) FROM c WHERE c.pk = 'large'");
     size_t before = r.n;
-    assert_true(r.code == E_BAD_REQUEST || before == 5);
+    assert_true(r.code == E_SCRIPT_FAILED || before == 5);
     free_result(&r);
     r = run(&(how){.rows_max = 1000}, "SELECT TOP 1 VALUE udf.picky(c.n) FROM c WHERE c.n != 5 OR c.id = '5'");
     assert_int_equal(r.code, OK);

@@ -1,19 +1,24 @@
 /* POST …/docs as a query: the plan that SDKs ask for, what a gateway refuses, and pages of rows made by a worker. */
 #include "query/exec.h"
 
+#include "account/scripts.h"
 #include "api/sql/asked.h"
 #include "api/sql/metrics.h"
 #include "api/sql/position.h"
 #include "api/sql/readmany.h"
 #include "net/work.h"
 #include "query/plan.h"
+#include "script/functions.h"
 
 enum { PAGE_US = 5000000, QUICK_BODY_BYTES = 4096 };
 
 /* A long text takes tens of milliseconds to parse, and rows may take seconds to find: that is a worker's. A short text is looked at on the
- * loop, and if the index finds a few items at once, it is answered there, which saves the way to the worker and back. */
+ * loop, and if the index finds a few items at once, it is answered there, which saves the way to the worker and back. One that calls
+ * user-defined functions runs on a thread of the scripts' own: a function that does not end holds up no other query. */
 typedef struct running {
     net_work work;
+    script_job job;
+    account_script *scripts[QUERY_UDFS_MAX];
     sql_request *q;
     sql_asked asked;
     query query;
@@ -97,9 +102,17 @@ static void add_continuation(running *r) {
     buf_free(&text);
 }
 
+static void give_scripts(running *r) {
+    for (size_t i = 0; i < r->query.udfs_n; i++) {
+        account_script_give(r->scripts[i]);
+        r->scripts[i] = NULL;
+    }
+}
+
 static void answer(net_work *work) {
     running *r = (running *)work;
     sql_request *q = r->q;
+    give_scripts(r);
     if (r->code == E_CROSS_PARTITION) {
         buf_free(&r->body);
         answer_refused(q, &r->query);
@@ -130,7 +143,7 @@ static void answer(net_work *work) {
     sql_end(q);
 }
 
-/* ---- on the worker ---- */
+/* ---- running ---- */
 
 static err prepare(running *r) {
     sql_request *q = r->q;
@@ -169,10 +182,71 @@ static err run_page(running *r) {
     return !sql_has(q, FIELD_CONTINUATION) && sql_read_many(q, &r->target, p, &code) ? code : query_run_page(p);
 }
 
+/* ---- on a script thread ---- */
+
+static void run_with_functions(script_job *job) {
+    running *r = (running *)((char *)job - offsetof(running, job));
+    script_function list[QUERY_UDFS_MAX];
+    script_functions functions;
+    for (size_t i = 0; i < r->query.udfs_n; i++) {
+        list[i] = (script_function){r->scripts[i]->id, r->scripts[i]->body};
+    }
+    script_functions_init(&functions, r->q->front->scripts, list, r->query.udfs_n);
+    r->page.udfs = &functions.base;
+    r->code = run_page(r);
+    script_functions_end(&functions);
+}
+
+static void functions_done(script_job *job) {
+    running *r = (running *)((char *)job - offsetof(running, job));
+    net_post(r->q->http->loop, &r->q->task);
+}
+
+static void answer_functions(net_task *task) {
+    running *r = ((sql_request *)((char *)task - offsetof(sql_request, task)))->waiting;
+    r->code = r->job.code != OK ? r->job.code : r->code;
+    answer(&r->work);
+}
+
+static err find_functions(running *r) {
+    sql_request *q = r->q;
+    for (unsigned i = 0; i < r->query.udfs_n; i++) {
+        err code = account_find_script(q->front->account, q->container, ACCOUNT_FUNCTION, r->query.udfs[i], false, &r->scripts[i]);
+        if (code != OK) {
+            return code == E_NOT_FOUND ? query_udf_unknown(&q->op, &r->query, i) : code;
+        }
+    }
+    return OK;
+}
+
+/* The query is prepared. On the loop. */
+static void start_functions(running *r) {
+    sql_request *q = r->q;
+    r->job = (script_job){.work = run_with_functions, .done = functions_done};
+    q->task = (net_task){.run = answer_functions};
+    q->waiting = r;
+    r->code = find_functions(r);
+    r->code = r->code != OK ? r->code : script_submit(q->front->scripts, &r->job);
+    if (r->code != OK) {
+        answer(&r->work);
+    }
+}
+
+/* ---- on a worker ---- */
+
 static void run(net_work *work) {
     running *r = (running *)work;
     r->code = prepare(r);
-    r->code = r->code != OK ? r->code : run_page(r);
+    r->code = r->code != OK || r->query.udfs_n ? r->code : run_page(r);
+}
+
+static void after_run(net_work *work) {
+    running *r = (running *)work;
+    if (r->code == OK && r->query.udfs_n) {
+        start_functions(r);
+    } else {
+        answer(work);
+    }
 }
 
 /* After a quick try that gave up: as if nothing had been. */
@@ -185,6 +259,11 @@ static void try_quickly(running *r) {
     sql_request *q = r->q;
     r->quick = true;
     r->code = prepare(r);
+    if (r->code == OK && r->query.udfs_n) {
+        r->quick = false;
+        start_functions(r);
+        return;
+    }
     sql_target target = r->target;
     query_page page = r->page;
     r->code = r->code != OK ? r->code : r->query.patterns ? E_QUERY_TOO_LONG : run_page(r);
@@ -243,7 +322,7 @@ void sql_query(sql_request *q) {
     if (code == OK && !planned && q->http->body.n <= QUICK_BODY_BYTES) {
         try_quickly(r);
     } else if (code == OK) {
-        net_work_start(q->http->loop, &r->work, planned ? plan : run, planned ? answer_plan : answer);
+        net_work_start(q->http->loop, &r->work, planned ? plan : run, planned ? answer_plan : after_run);
     } else {
         sql_fail(q, code);
     }

@@ -6,9 +6,19 @@ import { fail, QueryError } from "./errors.mjs";
 import { columnNames, hasAggregate, isVectorOrder } from "./evaluate.mjs";
 import { functions } from "./functions.mjs";
 
-export function check(query, container = {}) {
+export function check(query, container = {}, userFunctions = {}) {
+  const calls = userCalls(query);
+  if (calls.length > 10) fail("SC2207", query, "The SQL query exceeded the maximum number of user-defined function references. The allowed limit is 10.");
   checkQuery(query, [], false);
   checkOrder(query, container.indexingPolicy ?? {});
+  for (const { name, nameEnd } of calls) {
+    if (!Object.hasOwn(userFunctions, name)) throw new QueryError("SC2006", `'${name}' is not a recognized user-defined function name.`, nameEnd - name.length, nameEnd);
+  }
+}
+
+function userCalls(node) {
+  if (node === null || typeof node !== "object") return [];
+  return [...(node.udf ? [node] : []), ...Object.values(node).flatMap(userCalls)];
 }
 
 function checkQuery(query, outer, isInner) {

@@ -159,7 +159,7 @@ const kinds = {
   member: (node, ...rest) => member(value(node.of, ...rest), node.name),
   index: (node, ...rest) => element(value(node.of, ...rest), value(node.at, ...rest)),
   unary: (node, ...rest) => unary[node.operator](value(node.operand, ...rest)),
-  binary: (node, ...rest) => binary[node.operator](value(node.left, ...rest), value(node.right, ...rest)),
+  binary: (node, ...rest) => combined(node, value(node.left, ...rest), rest),
   conditional: (node, ...rest) => (value(node.test, ...rest) === true ? value(node.yes, ...rest) : value(node.no, ...rest)),
   coalesce: (node, ...rest) => value(node.left, ...rest) ?? coalesced(node, rest),
   between: (node, ...rest) => between(node, value(node.left, ...rest), value(node.low, ...rest), value(node.high, ...rest)),
@@ -172,6 +172,12 @@ const kinds = {
 };
 
 const constants = { NaN, Infinity };
+
+// What false AND and true OR are followed by is not looked at: a user-defined function there may throw.
+function combined(node, left, rest) {
+  if (left === { AND: false, OR: true }[node.operator]) return left;
+  return binary[node.operator](left, value(node.right, ...rest));
+}
 
 // null ?? x is null: only undefined gives way.
 function coalesced(node, rest) {
@@ -227,10 +233,21 @@ const binary = {
 function call(node, scope, context, group) {
   const aggregate = !node.udf && aggregates[node.name.toUpperCase()];
   if (aggregate) return aggregate(group.scopes.map((one) => value(node.args[0], one, context)));
+  if (node.udf) return callUser(context.functions.get(node.name), node.args.map((arg) => value(arg, scope, context, group)));
   const { apply, seesUndefined } = functions.get(node.name.toUpperCase());
   const args = node.args.map((arg) => value(arg, scope, context, group));
   if (!seesUndefined && args.includes(undefined)) return undefined;
   return apply(args, context);
+}
+
+// Arguments and results go as JSON: what has no JSON is undefined, numbers that are not finite are null.
+function callUser(call, args) {
+  try {
+    const text = JSON.stringify(call(...args.map((one) => (one === undefined ? one : JSON.parse(JSON.stringify(one))))));
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch (error) {
+    throw new QueryError(undefined, `Encountered exception while executing Javascript. Exception = ${error}`);
+  }
 }
 
 const subqueries = {

@@ -1,6 +1,6 @@
 // index.mjs — the second opinion: what a query over some items must answer, worked out slowly and plainly, apart from src/query.
 //
-//   run({ query, parameters, items, container }) → rows as JSON, in order; throws QueryError.
+//   run({ query, parameters, items, container, functions }) → rows as JSON, in order; throws QueryError.
 
 import { check } from "./check.mjs";
 import { evaluate } from "./evaluate.mjs";
@@ -11,13 +11,18 @@ export { QueryError } from "./errors.mjs";
 export { parse } from "./parser.mjs";
 export { compare, equal, shown } from "./values.mjs";
 
-export function run({ query, parameters = {}, items = [], container = {} }) {
+export function run({ query, parameters = {}, items = [], container = {}, functions = {} }) {
   const tree = parse(query);
-  check(tree, container);
+  check(tree, container, functions);
   const now = BigInt(Date.now()) * 10000n;
-  const context = { items: items.map(withSystem), parameters, now, random: Math.random };
+  const context = { items: items.map(withSystem), parameters, now, random: Math.random, functions: compile(functions) };
   for (const item of context.items) compute(item, container.computedProperties ?? []);
   return evaluate(tree, context).map(shown);
+}
+
+// Texts of user-defined functions, as JavaScript.
+function compile(functions) {
+  return new Map(Object.entries(functions).map(([name, body]) => [name, (0, eval)(`(${body})`)]));
 }
 
 // Computed properties can be named, but are not part of the item that SELECT * gives, nor of each other.

@@ -369,6 +369,9 @@ class Parser {
   udf() {
     const { start } = this.token;
     this.at += 2;
+    const { at } = this;
+    this.name(); // no keyword
+    this.at = at;
     const call = this.call();
     return { ...call, start, udf: true };
   }

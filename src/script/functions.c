@@ -1,0 +1,197 @@
+#include "script/functions.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "doc/json.h"
+#include "doc/path.h"
+
+/* A message has as many calls as fit: enough that its way costs nothing, not so many that they are worth waiting for. What comes back in
+ * one call of ours is bounded, however much each function returns. */
+enum {
+    ROWS_MAX = 1024,
+    ROWS_BYTES_MAX = 256 * 1024,
+    RESULTS_BYTES_MAX = 32 * 1024 * 1024,
+    DEPTH_MORE = 4, /* of a frame around a value */
+    CALL_US = 5000000
+};
+
+/* ---- frames ---- */
+
+/* What a worker's silence, death or nonsense means; it is of no more use. */
+static err give_up(script_functions *f, op *o, script_sign sign) {
+    log_warn("script", "a worker failed in a user-defined function", "pid=%d sign=%d", (int)f->process->pid, (int)sign);
+    script_process_give(f->pool, f->process, false);
+    f->process = NULL;
+    switch (sign) {
+    case SCRIPT_LATE:
+        return E_SCRIPT_TIMEOUT;
+    case SCRIPT_DEAD:
+        return op_fail(o, E_SCRIPT_FAILED,
+                       "Encountered exception while executing Javascript. Exception = RangeError: Out of memory: the function needed more "
+                       "than a script may have, and was ended.");
+    default:
+        return op_fail(o, E_SCRIPT_FAILED, "Encountered exception while executing Javascript. Exception = Error: the engine failed.");
+    }
+}
+
+/* Sends what is in f->text; then the answer is there, and, unless it is READY, as BSON in f->bson. */
+static script_sign exchange(script_functions *f, script_frame kind, int64_t until_us, script_frame *answer_out, json_root *root_out) {
+    script_sign sign = script_process_send(f->process, kind, buf_view(&f->text), until_us);
+    sign = sign == SCRIPT_FINE ? script_process_receive(f->process, answer_out, &f->text, until_us) : sign;
+    if (sign != SCRIPT_FINE || *answer_out == SCRIPT_READY) {
+        return sign;
+    }
+    json_options options = {.depth_max = LIMIT_JSON_DEPTH + DEPTH_MORE};
+    buf_clear(&f->bson);
+    return json_to_bson(buf_view(&f->text), &options, &f->bson, root_out, NULL) == OK ? SCRIPT_FINE : SCRIPT_NONSENSE;
+}
+
+static slice text_of(slice document, const char *name) {
+    doc_element e;
+    return doc_find_member(document, slice_str(name), &e) && e.type == BSON_TYPE_UTF8 ? doc_element_text(&e) : SLICE_EMPTY;
+}
+
+static bool flag_of(slice document, const char *name) {
+    doc_element e;
+    return doc_find_member(document, slice_str(name), &e) && e.type == BSON_TYPE_BOOL && e.value.p[0];
+}
+
+/* Not what one call threw: the functions cannot be defined, or the engine gave up. */
+static err take_fault(script_functions *f, op *o) {
+    slice frame = buf_view(&f->bson), message = text_of(frame, "message");
+    bson_iter_t it;
+    int64_t number = doc_find_key(frame, SLICE_LIT("number"), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_int64(&it) : 0;
+    err code = flag_of(frame, "compile") ? E_SCRIPT_COMPILE : number == 413 ? E_TOO_LARGE : E_SCRIPT_FAILED;
+    script_process_give(f->pool, f->process, !flag_of(frame, "last"));
+    f->process = NULL;
+    return number == 408 ? E_SCRIPT_TIMEOUT : op_fail(o, code, "%.*s", (int)message.n, message.p ? message.p : "");
+}
+
+/* ---- defining ---- */
+
+static void write_definitions(script_functions *f) {
+    buf_clear(&f->text);
+    buf_add_lit(&f->text, "{\"functions\":[");
+    for (size_t i = 0; i < f->n; i++) {
+        buf_add_slice(&f->text, i ? SLICE_LIT(",{\"id\":") : SLICE_LIT("{\"id\":"));
+        json_add_string(&f->text, f->list[i].id);
+        buf_add_lit(&f->text, ",\"body\":");
+        json_add_string(&f->text, f->list[i].body);
+        buf_add_byte(&f->text, '}');
+    }
+    buf_add_lit(&f->text, "]}");
+}
+
+/* A worker that has run often enough ends by itself: then another one is asked, once. */
+static err define(script_functions *f, op *o, int64_t until_us) {
+    for (int attempt = 0;; attempt++) {
+        script_frame kind = SCRIPT_FAULT;
+        json_root root = JSON_OBJECT;
+        TRY(script_process_take(f->pool, &f->process));
+        write_definitions(f);
+        script_sign sign = exchange(f, SCRIPT_DEFINE, until_us, &kind, &root);
+        if (sign == SCRIPT_FINE && kind == SCRIPT_READY) {
+            return OK;
+        }
+        if (sign == SCRIPT_FINE && kind == SCRIPT_FAULT && root == JSON_OBJECT) {
+            return take_fault(f, o);
+        }
+        if (sign != SCRIPT_DEAD || attempt) {
+            return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_NONSENSE : sign);
+        }
+        script_process_give(f->pool, f->process, false);
+        f->process = NULL;
+    }
+}
+
+/* ---- calls ---- */
+
+static void write_value(buf *out, const query_value *v) {
+    bool wrapped = v->type == TYPE_UNDEFINED || v->type >= TYPE_ARRAY;
+    buf_add(out, ",[", wrapped ? 2 : 1);
+    value_write(out, v);
+    buf_add(out, "]", wrapped);
+}
+
+/* As many as a message takes. */
+static size_t write_rows(buf *out, const query_udf_call *calls, size_t n) {
+    size_t i = 0;
+    buf_clear(out);
+    for (; i < n && i < ROWS_MAX && out->n < ROWS_BYTES_MAX; i++) {
+        buf_add(out, i ? ",[" : "[[", 2);
+        buf_add_u64(out, calls[i].function);
+        for (unsigned j = 0; j < calls[i].n; j++) {
+            write_value(out, &calls[i].args[j]);
+        }
+        buf_add_byte(out, ']');
+    }
+    buf_add_byte(out, ']');
+    return i;
+}
+
+/* False: it is none. */
+static bool read_result(const bson_iter_t *it, query_udf_call *call) {
+    query_value v = value_of_iter(it);
+    call->value = v;
+    call->threw = SLICE_EMPTY;
+    if (v.type == TYPE_ARRAY) { /* the value is in it, or it is undefined */
+        call->value = value_element(&v, 0);
+    } else if (v.type == TYPE_OBJECT) {
+        call->threw = text_of(v.bytes, "threw");
+    }
+    return v.type != TYPE_UNDEFINED && (v.type != TYPE_OBJECT || call->threw.p) && call->value.bytes.n <= VALUE_BYTES_MAX;
+}
+
+/* One at least, no more than were asked for; 0: nonsense. */
+static size_t read_results(slice bson, query_udf_call *calls, size_t n) {
+    bson_iter_t it;
+    size_t i = 0;
+    bool good = bson_iter_init_from_data(&it, (const uint8_t *)bson.p, bson.n);
+    while (good && bson_iter_next(&it)) {
+        good = i < n && read_result(&it, &calls[i++]);
+    }
+    return good ? i : 0;
+}
+
+static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena *a, int64_t until_us, size_t *done_out) {
+    script_functions *f = (script_functions *)base;
+    size_t bytes = 0;
+    *done_out = 0;
+    int64_t until = until_us ? until_us : script_now_us() + CALL_US;
+    while (*done_out < n && bytes < RESULTS_BYTES_MAX && script_now_us() < until) {
+        script_frame kind = SCRIPT_FAULT;
+        json_root root = JSON_OBJECT;
+        if (!f->process) {
+            TRY(define(f, o, until));
+        }
+        size_t asked = write_rows(&f->text, calls + *done_out, n - *done_out);
+        script_sign sign = exchange(f, SCRIPT_ROWS, until, &kind, &root);
+        if (sign == SCRIPT_FINE && kind == SCRIPT_FAULT && root == JSON_OBJECT) {
+            return take_fault(f, o);
+        }
+        bool good = sign == SCRIPT_FINE && kind == SCRIPT_RESULTS && root == JSON_ARRAY;
+        size_t got = good ? read_results(arena_copy(a, buf_view(&f->bson)), calls + *done_out, asked) : 0;
+        if (got == 0) {
+            return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_NONSENSE : sign);
+        }
+        bytes += f->bson.n;
+        *done_out += got;
+    }
+    return OK;
+}
+
+/* ---- all of it ---- */
+
+void script_functions_init(script_functions *f, script_pool *pool, const script_function *list, size_t n) {
+    *f = (script_functions){.base = {call}, .pool = pool, .list = list, .n = n};
+    f->text = f->bson = buf_init(BUF_NO_LIMIT);
+}
+
+void script_functions_end(script_functions *f) {
+    if (f->process) {
+        script_process_give(f->pool, f->process, true);
+        f->process = NULL;
+    }
+    buf_free(&f->text);
+    buf_free(&f->bson);
+}

@@ -76,10 +76,14 @@ describe("TLS", () => {
     for (const ciphers of strong) assert.equal((await agreed({ minVersion: "TLSv1.3", ciphers })).cipher.name, ciphers);
   });
 
-  it("takes no small curves", async () => {
+  it("takes no small curves, and none that cost much", async () => {
     for (const curve of ["secp192k1", "secp224r1", "sect163k1"]) {
       const { error } = await connect({ ...weak, maxVersion: "TLSv1.2", ecdhCurve: curve });
       assert.ok(error, curve);
+    }
+    for (const costly of ["secp521r1", "ffdhe8192", "ffdhe2048"]) {
+      const told = hasOpenssl ? await client(["-tls1_3", "-groups", costly]) : "alert";
+      assert.match(told, /alert|no suitable|Cipher is \(NONE\)/, costly);
     }
     for (const curve of ["X25519", "prime256v1", "secp384r1"]) assert.equal((await agreed({ ecdhCurve: curve })).protocol, "TLSv1.3");
   });

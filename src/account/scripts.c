@@ -83,7 +83,8 @@ static void swap(container_node *c, script_node *node, account_script *s) {
     } else {
         HASH_DELETE(by_name, c->scripts[s->kind], node);
         node->script = s;
-        HASH_ADD_KEYPTR_INORDER(by_name, c->scripts[s->kind], s->id.p, s->id.n, node, by_number_order);
+        char *key = (char *)(s + 1) + (s->id.p - s->settings.p); /* the id; the macro wants it without const */
+        HASH_ADD_KEYPTR_INORDER(by_name, c->scripts[s->kind], key, s->id.n, node, by_number_order);
     }
     account_script_give(before);
 }

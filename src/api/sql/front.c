@@ -136,15 +136,18 @@ static void permission_post(sql_request *q) {
     sql_is_query(q) ? sql_permission_list(q) : sql_permission_create(q);
 }
 
-/* Kinds of later issues: said clearly, not 404. */
-static bool is_planned(sql_kind kind) {
-    switch (kind) {
+/* What we know of and do not do: said clearly, not 404. */
+static err refuse_kind(sql_request *q) {
+    switch (q->route.kind) {
     case SQL_CLIENT_ENCRYPTION_KEYS:
     case SQL_CLIENT_ENCRYPTION_KEY:
+        return op_fail(&q->op, E_NOT_IMPLEMENTED, "Client encryption keys are not supported by tesela yet: encrypt in the application.");
     case SQL_PARTITION_KEY_DELETE:
-        return true;
+        return op_fail(&q->op, E_NOT_IMPLEMENTED,
+                       "Deleting all items of a partition key at once is not supported by tesela yet: delete them in bulk, or by a stored "
+                       "procedure.");
     default:
-        return false;
+        return E_METHOD;
     }
 }
 
@@ -214,7 +217,7 @@ static err find_handler(sql_request *q, sql_handler *handler_out) {
     TRY(authenticate(q));
     const operation *operation = find_operation(q->route.kind, q->http->method);
     if (!operation) {
-        return is_planned(q->route.kind) ? E_NOT_IMPLEMENTED : E_METHOD;
+        return refuse_kind(q);
     }
     TRY(sql_access_check(q, operation->reads));
     TRY(check_size(q));

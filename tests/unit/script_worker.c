@@ -2,6 +2,7 @@
  * cannot do. Each case plays the server by hand: the calls that must come, letter for letter, and their answers. */
 #include "script_harness.h"
 
+#include <dirent.h>
 #include <sys/resource.h>
 
 static worker shared; /* of the tests that do not end it */
@@ -559,6 +560,34 @@ static void test_the_sandbox_refuses(void **state) {
     }
 }
 
+/* Every thread of the process, those of the engine included. */
+static void test_no_thread_is_outside_the_sandbox(void **state) {
+    (void)state;
+    char path[300], line[256];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)shared.pid);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    int threads = 0, filtered = 0, unprivileged = 0, powerless = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)shared.pid, entry->d_name);
+        FILE *f = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+        while (f && fgets(line, sizeof line, f)) {
+            threads += strncmp(line, "Name:", 5) == 0;
+            filtered += strcmp(line, "Seccomp:\t2\n") == 0;
+            unprivileged += strcmp(line, "NoNewPrivs:\t1\n") == 0;
+            powerless += strcmp(line, "CapEff:\t0000000000000000\n") == 0;
+        }
+        if (f) {
+            fclose(f);
+        }
+    }
+    closedir(folder);
+    assert_true(threads > 1);
+    assert_int_equal(threads, filtered);
+    assert_int_equal(threads, unprivileged);
+    assert_int_equal(threads, powerless);
+}
+
 static void test_another_environment_is_not_taken(void **state) {
     (void)state;
     worker w = worker_start_with(NULL, (const char *const[]){"HOME=/root", "TZ=Asia/Tokyo", "SECRET=1", NULL});
@@ -643,6 +672,7 @@ int main(void) {
         cmocka_unit_test(test_the_time_of_all_steps_counts_together),
         cmocka_unit_test(test_many_runs_leave_nothing_behind),
         cmocka_unit_test(test_the_sandbox_refuses),
+        cmocka_unit_test(test_no_thread_is_outside_the_sandbox),
         cmocka_unit_test(test_another_environment_is_not_taken),
         cmocka_unit_test(test_it_ends_with_its_server),
         cmocka_unit_test(test_frames_that_make_no_sense_end_it),

@@ -48,7 +48,7 @@ typedef struct stripe {
 
 /* A key that the group at hand writes. */
 typedef struct written_key {
-    uint64_t hash;
+    uint64_t hash, place_hash;
     item_place place;
     slice key;   /* in the batch's arena, as is the value */
     slice value; /* the item as the batch has it; empty: gone */
@@ -230,12 +230,12 @@ static void add(item_cache *c, shard *s, entry *e) {
 
 /* ---- reading and adding ---- */
 
-const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
-    uint64_t hash = hash_of(primary_key);
+static const cached_item *take(item_cache *c, slice key, cache_ticket *ticket_out) {
+    uint64_t hash = hash_of(key);
     shard *s = shard_of(c, hash);
     cached_item *item = NULL;
     pthread_mutex_lock(&s->lock);
-    entry *e = s->buckets_n ? find(s, hash, primary_key) : NULL;
+    entry *e = s->buckets_n ? find(s, hash, key) : NULL;
     if (e) {
         e->used = true;
         item = e->item;
@@ -246,11 +246,11 @@ const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticke
     return item;
 }
 
-void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
+static void add_missed(item_cache *c, const cache_ticket *ticket, slice key, slice value, item_place place) {
     if (value.n > ITEM_BYTES_MAX) {
         return;
     }
-    entry *e = entry_make(ticket->hash, primary_key, value, place);
+    entry *e = entry_make(ticket->hash, key, value, place);
     shard *s = shard_of(c, e->hash);
     pthread_mutex_lock(&s->lock);
     const stripe *t = stripe_of(c, e->hash);
@@ -262,6 +262,27 @@ void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key
     if (!unchanged) {
         entry_free(e);
     }
+}
+
+const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
+    return take(c, primary_key, ticket_out);
+}
+
+void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
+    add_missed(c, ticket, primary_key, value, place);
+}
+
+/* Under its key in the store; primary keys are longer. */
+const cached_item *item_cache_take_place(item_cache *c, item_place place, cache_ticket *ticket_out) {
+    layout_key k;
+    layout_item(&k, place);
+    return take(c, layout_view(&k), ticket_out);
+}
+
+void item_cache_add_place(item_cache *c, const cache_ticket *ticket, item_place place, slice value) {
+    layout_key k;
+    layout_item(&k, place);
+    add_missed(c, ticket, layout_view(&k), value, place);
 }
 
 /* ---- writing: the committer's thread ---- */
@@ -278,18 +299,34 @@ static slice value_in(const store_batch *batch, const written_key *w) {
     return item && item->kind == STORE_PUT && !elsewhere ? item->value : SLICE_EMPTY;
 }
 
+static void block(item_cache *c, uint64_t hash) {
+    shard *s = shard_of(c, hash);
+    pthread_mutex_lock(&s->lock);
+    stripe_of(c, hash)->blocked++;
+    if (s->buckets_n) {
+        drop_hash(s, hash);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* And adds what there is now, if it is not NULL. */
+static void unblock(item_cache *c, uint64_t hash, entry *e) {
+    shard *s = shard_of(c, hash);
+    pthread_mutex_lock(&s->lock);
+    stripe *t = stripe_of(c, hash);
+    t->blocked--;
+    t->epoch++;
+    add(c, s, e);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void before_write(commit_hook *hook, commit_group *group) {
     item_cache *c = (item_cache *)hook;
     for (size_t i = 0; i < c->written_n; i++) {
         written_key *w = &c->written[i];
-        shard *s = shard_of(c, w->hash);
         w->value = value_in(&group->batch, w);
-        pthread_mutex_lock(&s->lock);
-        stripe_of(c, w->hash)->blocked++;
-        if (s->buckets_n) {
-            drop_hash(s, w->hash);
-        }
-        pthread_mutex_unlock(&s->lock);
+        block(c, w->hash);
+        block(c, w->place_hash);
     }
 }
 
@@ -297,15 +334,9 @@ static void after_write(commit_hook *hook, err code) {
     item_cache *c = (item_cache *)hook;
     for (size_t i = 0; i < c->written_n; i++) {
         const written_key *w = &c->written[i];
-        shard *s = shard_of(c, w->hash);
         bool keep = code == OK && w->value.n && w->value.n <= ITEM_BYTES_MAX;
-        entry *e = keep ? entry_make(w->hash, w->key, w->value, w->place) : NULL;
-        pthread_mutex_lock(&s->lock);
-        stripe *t = stripe_of(c, w->hash);
-        t->blocked--;
-        t->epoch++;
-        add(c, s, e);
-        pthread_mutex_unlock(&s->lock);
+        unblock(c, w->hash, keep ? entry_make(w->hash, w->key, w->value, w->place) : NULL);
+        unblock(c, w->place_hash, NULL);
     }
     c->written_n = 0;
 }
@@ -315,8 +346,12 @@ void item_cache_written(item_cache *c, commit_group *group, slice primary_key, i
         c->written_cap = c->written_cap ? c->written_cap * 2 : 256;
         c->written = mem_resize(c->written, c->written_cap * sizeof *c->written);
     }
-    c->written[c->written_n++] =
-        (written_key){.hash = hash_of(primary_key), .place = place, .key = arena_copy(&group->batch.arena, primary_key)};
+    layout_key k;
+    layout_item(&k, place);
+    c->written[c->written_n++] = (written_key){.hash = hash_of(primary_key),
+                                               .place_hash = hash_of(layout_view(&k)),
+                                               .place = place,
+                                               .key = arena_copy(&group->batch.arena, primary_key)};
     commit_link(group, &c->hook);
 }
 

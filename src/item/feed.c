@@ -8,6 +8,8 @@
 #include "item/view.h"
 #include "throughput/charge.h"
 
+enum { CACHED_PER_VIEW = 1000 }; /* a page that loads more does not take the cache over */
+
 /* One segment of a range, as far as it was read. */
 typedef struct source {
     store_scan *scan;
@@ -90,24 +92,65 @@ static void leave(page *p) {
     }
 }
 
+/* ---- one item, by its place ---- */
+
+typedef struct loader {
+    const items *items;
+    const store_snapshot *at;
+    uint64_t lsn;     /* the snapshot has all writes of the range up to here; 0: not known */
+    unsigned *loaded; /* counts the items that were not in the cache */
+} loader;
+
+static err get_place(const loader *l, const store_snapshot *at, item_found *found) {
+    layout_key k;
+    layout_item(&k, found->place);
+    TRY(store_get(l->items->store, STORE_ITEMS, at, layout_view(&k), &found->value));
+    if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
+        item_give(found);
+        return E_STORE_CORRUPT;
+    }
+    return OK;
+}
+
+/* As it is now: from the cache, or by the store and then into the cache. */
+static err load_newest(const loader *l, item_found *found) {
+    cache_ticket ticket;
+    found->cached = item_cache_take_place(l->items->cache, found->place, &ticket);
+    if (found->cached) {
+        return layout_head_read(cached_item_value(found->cached), &found->head, &found->body) ? OK : E_STORE_CORRUPT;
+    }
+    TRY(get_place(l, NULL, found));
+    if ((*l->loaded)++ < CACHED_PER_VIEW) {
+        item_cache_add_place(l->items->cache, &ticket, found->place, found->value.bytes);
+    }
+    return OK;
+}
+
+/* The newest version is the snapshot's too, unless it is newer than that, or gone. */
+static err load_place(const loader *l, item_found *found) {
+    err code = l->lsn ? load_newest(l, found) : E_NOT_FOUND;
+    if (code == OK && found->head.lsn <= l->lsn) {
+        return OK;
+    }
+    item_give(found);
+    return code == OK || code == E_NOT_FOUND ? get_place(l, l->at, found) : code;
+}
+
 /* ---- one logical partition ---- */
 
-static err offer_place(page *p, item_place place, uint64_t *after) {
-    layout_key k;
+static err offer_place(page *p, const loader *l, item_place place, uint64_t *after) {
     item_found found = {.range = p->range, .place = place};
-    layout_item(&k, place);
-    err code = store_get(p->items->store, STORE_ITEMS, p->at, layout_view(&k), &found.value);
+    err code = load_place(l, &found);
     if (code == E_NOT_FOUND) {
         /* An entry that leads nowhere. Dropping a deleted container's files does not wait for snapshots. */
         return p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     TRY(code);
-    bool read = layout_head_read(found.value.bytes, &found.head, &found.body);
-    if (read && offer(p, &found, true)) {
+    if (offer(p, &found, true)) {
         *after = place.number;
     }
     item_give(&found);
-    return read ? OK : E_STORE_CORRUPT;
+    return OK;
 }
 
 static err read_partition(page *p) {
@@ -117,14 +160,17 @@ static err read_partition(page *p) {
     uint32_t number = p->container->space->container;
     const epk *e = &p->cursor->partition->epk;
     uint64_t *after = &p->cursor->stretches[0].after;
-    p->at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(p->items->store);
+    unsigned loaded = 0;
+    loader l = {.items = p->items, .loaded = &loaded};
+    l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
+    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(p->items->store);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
     store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     err code = OK;
     while (code == OK && !p->full && store_scan_next(scan, &key, &value)) {
         if (takes_step(p)) {
-            code = layout_order_read(key, value, &place) ? offer_place(p, place, after) : E_STORE_CORRUPT;
+            code = layout_order_read(key, value, &place) ? offer_place(p, &l, place, after) : E_STORE_CORRUPT;
         }
     }
     if (code == OK) {
@@ -255,6 +301,7 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
             return E_BAD_CONTINUATION;
         }
         v->index = container_space_index(space);
+        v->lsn = atomic_load_explicit(&p->range->lsn, memory_order_acquire);
         p->at = store_snapshot_take(p->items->store);
         if (is_newest(p)) {
             break;
@@ -331,22 +378,21 @@ static err found_items(item_view *v, const item_found *found) {
 }
 
 err item_view_offer(item_view *v, item_ref ref) {
-    layout_key k;
     err code = E_NOT_FOUND;
+    loader l = {v->items, v->at, v->lsn, &v->loaded};
     item_found found = {.range = v->range};
     for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
         uint32_t segment = v->sources->list[i].segment;
         if (ref.segment == 0 || ref.segment == segment) {
             found.place = (item_place){segment, ref.number};
-            layout_item(&k, found.place);
-            code = store_get(v->items->store, STORE_ITEMS, v->at, layout_view(&k), &found.value);
+            code = load_place(&l, &found);
         }
     }
     if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
         return v->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     TRY(code);
-    code = layout_head_read(found.value.bytes, &found.head, &found.body) ? found_items(v, &found) : E_STORE_CORRUPT;
+    code = found_items(v, &found);
     item_give(&found);
     return code;
 }

@@ -35,9 +35,10 @@ static void advance(item_lookup *l, run *r) {
     }
 }
 
-static void open_run(const item_view *v, index_path path, uint32_t segment, run *r) {
+/* value NULL: all of the path's. */
+static void open_run(const item_view *v, index_path path, const slice *value, uint32_t segment, run *r) {
     uint64_t be = htobe64(path);
-    layout_key k;
+    layout_key k, to;
     if (segment) {
         layout_terms(&k, segment, v->index->generation);
     } else {
@@ -49,18 +50,32 @@ static void open_run(const item_view *v, index_path path, uint32_t segment, run 
     memcpy(r->begins, k.bytes, k.n);
     r->begins_n = k.n;
     r->segment = segment;
-    layout_after(&k);
-    r->scan = store_scan_open(v->items->store, STORE_TERMS, v->at, slice_of(r->begins, r->begins_n), layout_view(&k), false);
+    if (value) {
+        memcpy(k.bytes + k.n, value->p, value->n);
+        k.n += value->n;
+    }
+    memcpy(to.bytes, k.bytes, to.n = k.n);
+    layout_after(&to);
+    r->scan = value ? store_stem_open(v->items->store, v->at, layout_view(&k), layout_view(&to))
+                    : store_scan_open(v->items->store, STORE_TERMS, v->at, layout_view(&k), layout_view(&to), false);
 }
 
-item_lookup *item_lookup_open(const item_view *v, index_path path) {
+static item_lookup *open_runs(const item_view *v, index_path path, const slice *value) {
     size_t n = v->partition ? 1 : v->sources->n;
     item_lookup *l = mem_zero(sizeof *l + n * sizeof *l->runs);
     l->n = n;
     for (size_t i = 0; i < n; i++) {
-        open_run(v, path, v->partition ? 0 : v->sources->list[i].segment, &l->runs[i]);
+        open_run(v, path, value, v->partition ? 0 : v->sources->list[i].segment, &l->runs[i]);
     }
     return l;
+}
+
+item_lookup *item_lookup_open(const item_view *v, index_path path) {
+    return open_runs(v, path, NULL);
+}
+
+item_lookup *item_lookup_open_value(const item_view *v, index_path path, slice value) {
+    return open_runs(v, path, &value);
 }
 
 static int compare(const run *a, const run *b) {

@@ -8,7 +8,7 @@
 
 #include "item/stored.h"
 
-enum { LOCAL_FROM = 512, LOCAL_STEP = 8 };
+enum { LOCAL_FROM = 128, LOCAL_STEP = 8 };
 #define LOCAL_ALL UINT64_MAX
 
 /* The entries of an item that is written; `before` is the one it takes the place of, or has there false. Changes w->size.local. */

@@ -16,6 +16,7 @@ struct item_view {
     const range_sources *sources;
     container_index *index;
     const store_snapshot *at;
+    uint64_t lsn;              /* the snapshot has all writes of the range up to here */
     const item_key *partition; /* NULL: the stretch */
     uint64_t items_n;          /* that the range or partition has, about */
     bool local;                /* the partition has entries of its own: without them it is small, and better read whole */
@@ -25,6 +26,7 @@ struct item_view {
     item_visit visit; /* the feed's */
     void *context;    /* its visitor's */
     bool stopped;     /* the visitor ended the page */
+    unsigned loaded;  /* items that were not in the cache */
 };
 
 /* ---- entries ---- */
@@ -39,6 +41,7 @@ typedef struct item_lookup item_lookup;
 
 /* Entries of a path in the order of value and number. They begin at the first one; seek to begin elsewhere. */
 item_lookup *item_lookup_open(const item_view *v, index_path path);
+item_lookup *item_lookup_open_value(const item_view *v, index_path path, slice value); /* of one value only, forward */
 bool item_lookup_next(item_lookup *l, item_entry *entry_out);
 
 /* The next step gives the first entry from value · number on; backward, the last one before it, and so on. */

@@ -94,10 +94,14 @@ static bool within(const query_demand_span *span, slice value) {
     return span->to.n == 0 || slice_cmp(value, span->to) < 0;
 }
 
+static item_lookup *open_span(const finder *f, const query_demand_span *span) {
+    return span->point ? item_lookup_open_value(f->view, span->path, span->from) : item_lookup_open(f->view, span->path);
+}
+
 /* Entries of one span from number `after` + 1 on where that can be sought; adds them to `found` (if not NULL), up to `most`. */
 static err read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n) {
     item_entry e;
-    item_lookup *l = item_lookup_open(f->view, span->path);
+    item_lookup *l = open_span(f, span);
     item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
     while (*n < most && item_lookup_next(l, &e) && within(span, e.value)) {
         (*n)++;
@@ -230,7 +234,7 @@ static err offer_all(finder *f, const refs *found) {
 /* Those that have no entry of this one value are excluded: entries are passed by where they are near, sought where they are far. */
 static err keep_with_value(finder *f, const query_demand_span *span, refs *found) {
     item_entry e = {0};
-    item_lookup *l = item_lookup_open(f->view, span->path);
+    item_lookup *l = open_span(f, span);
     bool live = true, begun = false;
     for (size_t i = 0; i < found->n; i++) {
         uint64_t number = found->list[i].number;
@@ -292,7 +296,7 @@ static err stream(finder *f, const query_demand *used) {
     item_view *v = f->view;
     item_entry e;
     const query_demand_span *span = &used->spans[0];
-    item_lookup *l = item_lookup_open(v, span->path);
+    item_lookup *l = open_span(f, span);
     size_t j = 0;
     err code = OK;
     item_lookup_seek(l, span->from, v->stretch.after + 1, false);
@@ -328,9 +332,10 @@ static size_t bounded(const finder *f, size_t most) {
 }
 
 static err by_number_way(finder *f, bool *found_out) {
-    const query_demand *used;
+    const query_demand *used = NULL;
     query_access *a = f->access;
-    TRY(smallest(f, f->view->stretch.after, bounded(f, worth(f)), &used));
+    bool chosen = f->demands.n == 1 && a_point(f) && !a->quick; /* its entries come in number order: there is nothing to weigh */
+    TRY(chosen ? OK : smallest(f, f->view->stretch.after, bounded(f, worth(f)), &used));
     if (a->quick && !used && f->view->items_n > QUICK_ENTRIES) {
         return E_QUERY_TOO_LONG;
     }

@@ -62,6 +62,7 @@ typedef struct rocks_scan {
     rocksdb_iterator_t *iterator;
     rocksdb_readoptions_t *read;
     char *bounds;                   /* lower then upper: RocksDB keeps pointers to them */
+    idle_iterator ready;            /* in place of all that, if its iterator is not NULL */
     bool backward, started, sought; /* sought: it stands on what the next step gives */
 } rocks_scan;
 
@@ -105,13 +106,26 @@ store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, sl
     if (at) {
         rocksdb_readoptions_set_snapshot(scan->read, at->snapshot);
     }
+    rocksdb_readoptions_set_total_order_seek(scan->read, 1); /* filters are about stems, and this may go beyond one */
     scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
+    return &scan->base;
+}
+
+store_scan *store__ready_open(rocks *r, idle_iterator ready) {
+    rocks_scan *scan = mem_zero(sizeof *scan);
+    scan->base.owner = &r->base;
+    scan->iterator = ready.iterator;
+    scan->ready = ready;
     return &scan->base;
 }
 
 static store_scan *rocks_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
     rocks *r = (rocks *)s;
     return family == STORE_TERMS ? store__terms_scan(r, at, from, to, backward) : store__plain_open(r, (int)family, at, from, to, backward);
+}
+
+static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice stem, slice to) {
+    return store__terms_stem((rocks *)s, at, stem, to);
 }
 
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
@@ -155,8 +169,14 @@ static err rocks_scan_close(store_scan *base) {
     char *message = NULL;
     rocksdb_iter_get_error(scan->iterator, &message);
     err code = store__classify(message, "scan failed");
-    rocksdb_iter_destroy(scan->iterator);
-    rocksdb_readoptions_destroy(scan->read);
+    if (scan->ready.iterator && code == OK) {
+        store__idle_give((rocks *)base->owner, scan->ready);
+    } else {
+        rocksdb_iter_destroy(scan->iterator);
+    }
+    if (scan->read) {
+        rocksdb_readoptions_destroy(scan->read);
+    }
     free(scan->bounds);
     free(scan);
     return code;
@@ -306,6 +326,7 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
     char *message = NULL;
     if (job->family == STORE_TERMS) {
         store__terms_drain(r);
+        store__idle_drop(r, INT64_MAX);
     }
     /* Whole files are dropped first: that is where the space is. The file with the range's tombstone may be among them while older files
      * that only overlap the range stay, so the tombstone is written anew, into the memtable, before. */
@@ -324,13 +345,25 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
     rocksdb_compactoptions_destroy(options);
 }
 
+/* With the lock: until there is a job, or iterators have grown too old. */
+static void wait_for_job(rocks *r) {
+    struct timespec until;
+    if (!store__idle_drop(r, 0)) {
+        pthread_cond_wait(&r->reclaim_wake, &r->reclaim_lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&r->reclaim_wake, &r->reclaim_lock, &until);
+}
+
 static void *reclaimer(void *context) {
     rocks *r = context;
     pthread_mutex_lock(&r->reclaim_lock);
     while (!r->stopping) {
         reclaim_job *job = r->reclaim_jobs;
         if (!job) {
-            pthread_cond_wait(&r->reclaim_wake, &r->reclaim_lock);
+            wait_for_job(r);
             continue;
         }
         r->reclaim_jobs = job->next;
@@ -346,6 +379,20 @@ static void *reclaimer(void *context) {
     return NULL;
 }
 
+/* With the lock. */
+static void start_reclaimer(rocks *r) {
+    if (!r->reclaimer_runs && !r->stopping) {
+        r->reclaimer_runs = pthread_create(&r->reclaimer, NULL, reclaimer, r) == 0;
+    }
+    pthread_cond_signal(&r->reclaim_wake);
+}
+
+void store__wake_reclaimer(rocks *r) {
+    pthread_mutex_lock(&r->reclaim_lock);
+    start_reclaimer(r);
+    pthread_mutex_unlock(&r->reclaim_lock);
+}
+
 static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     rocks *r = (rocks *)s;
     if (r->read_only) {
@@ -359,10 +406,7 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     pthread_mutex_lock(&r->reclaim_lock);
     *r->reclaim_last = job;
     r->reclaim_last = &job->next;
-    if (!r->reclaimer_runs) {
-        r->reclaimer_runs = pthread_create(&r->reclaimer, NULL, reclaimer, r) == 0;
-    }
-    pthread_cond_signal(&r->reclaim_wake);
+    start_reclaimer(r);
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
@@ -389,8 +433,10 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, r->cache);
-    if (family != STORE_TERMS) { /* which are only walked through */
-        rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
+    if (family == STORE_TERMS) { /* asked which values they have, never for a whole key */
+        rocksdb_block_based_options_set_whole_key_filtering(table, 0);
+        rocksdb_options_set_prefix_extractor(o, store__stems());
     }
     rocksdb_block_based_options_set_format_version(table, 5);
     if (family == STORE_ITEMS) { /* large values found by keys that exist: docs/layout.md, "What the options do" */
@@ -447,6 +493,7 @@ static void make_options(rocks *r, const store_options *options) {
         r->family_options[f] = make_family_options(r, f);
     }
     r->read_now = rocksdb_readoptions_create();
+    store__idle_open(r);
     r->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(r->write_options, options->sync);
     r->write_unsynced = rocksdb_writeoptions_create();
@@ -456,6 +503,7 @@ static void make_options(rocks *r, const store_options *options) {
 static void rocks_destroy(rocks *r) {
     stop_reclaimer(r);
     store__terms_close(r);
+    store__idle_close(r);
     for (int f = 0; f < FAMILIES; f++) {
         if (r->families[f]) {
             rocksdb_column_family_handle_destroy(r->families[f]);
@@ -491,6 +539,7 @@ static const store_ops rocks_ops = {
     .give = rocks_give,
     .write = rocks_write,
     .scan_open = rocks_scan_open,
+    .stem_open = rocks_stem_open,
     .scan_next = rocks_scan_next,
     .scan_seek = rocks_scan_seek,
     .scan_close = rocks_scan_close,

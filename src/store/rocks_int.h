@@ -18,6 +18,23 @@ typedef struct reclaim_job {
     buf from, to;
 } reclaim_job;
 
+/* An iterator of STORE_TERMS within one stem at a time, as the family was in its epoch (rocks_idle.c). */
+typedef struct idle_iterator {
+    rocksdb_iterator_t *iterator;
+    uint64_t epoch;
+    int64_t made_us;
+} idle_iterator;
+
+enum { IDLE_MAX = 16 };
+
+typedef struct idle_iterators {
+    pthread_mutex_t lock;
+    size_t n;
+    idle_iterator list[IDLE_MAX];
+    rocksdb_readoptions_t *read;
+    atomic_uint_fast64_t epoch;
+} idle_iterators;
+
 typedef struct rocks {
     store base;
     store terms; /* owner of values and scans of STORE_TERMS that are not RocksDB's alone */
@@ -37,6 +54,7 @@ typedef struct rocks {
     store_tail *tail;
     size_t tail_bytes;
     bool tail_whole; /* all of its log was read */
+    idle_iterators idle;
 
     int64_t space_checked_us;
     bool space_ok;
@@ -52,6 +70,7 @@ struct store_snapshot {
     const rocksdb_snapshot_t *snapshot;
     rocksdb_readoptions_t *read;
     store_version *version; /* of the tail, of the same moment */
+    uint64_t epoch;         /* of STORE_TERMS, if it is even */
 };
 
 /* ---- rocks.c ---- */
@@ -62,6 +81,24 @@ err store__classify(char *message, const char *doing); /* frees RocksDB's messag
 store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, slice from, slice to, bool backward);
 err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out);
 
+store_scan *store__ready_open(rocks *r, idle_iterator ready);
+
+void store__wake_reclaimer(rocks *r); /* there is something to let go in a second */
+
+/* ---- rocks_idle.c ---- */
+
+rocksdb_slicetransform_t *store__stems(void); /* all of a key of STORE_TERMS but its number */
+
+void store__idle_open(rocks *r);
+void store__idle_close(rocks *r);
+void store__idle_change(rocks *r); /* before STORE_TERMS changes, and after it has */
+uint64_t store__idle_epoch(rocks *r);
+
+/* False: the epoch has passed, or is none. */
+bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out);
+void store__idle_give(rocks *r, idle_iterator given);
+bool store__idle_drop(rocks *r, int64_t at_us); /* those that are too old at that time (0: now); false: none is left */
+
 /* ---- rocks_terms.c ---- */
 
 err store__terms_open(rocks *r, char *why, size_t why_n); /* the runs that are in the log, when RocksDB is open */
@@ -70,6 +107,7 @@ void store__terms_drain(rocks *r); /* all of the tail to tables: what was delete
 
 err store__terms_get(rocks *r, const store_snapshot *at, slice key, store_value *value_out);
 store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward);
+store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to);
 uint64_t store__terms_bytes(rocks *r, slice from, slice to); /* of what is not yet in a table */
 
 /* A snapshot of RocksDB and the version that belongs to it: both have the same batches. */

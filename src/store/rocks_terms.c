@@ -170,8 +170,11 @@ static err settle(void *context, const store_version *runs) {
         rocksdb_flush_wal(r->db, 1, &message);
         code = store__classify(message, "syncing the log failed");
     }
+    store__idle_change(r);
     code = code != OK ? code : delete_ranges(r, runs);
     code = code != OK || !any ? code : take_in(r, path);
+    store__idle_change(r);
+    store__idle_drop(r, INT64_MAX);
     if (code == OK) {
         forget_runs(r, runs->number);
     }
@@ -212,15 +215,12 @@ typedef struct terms_scan {
     bool table_live;
     bool cursor_used, table_used; /* it has to move on before the next row */
     bool backward, started;
+    bool stem; /* the table's scan does not end at `to` by itself */
     slice from, to;
     char bounds[];
 } terms_scan;
 
-static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward) {
-    if (version->n == 0) {
-        store_version_give(version);
-        return table;
-    }
+static terms_scan *make_scan(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward) {
     terms_scan *s = mem_zero(sizeof *s + from.n + to.n);
     s->base.owner = &r->terms;
     s->version = version;
@@ -231,7 +231,15 @@ static store_scan *open_over(rocks *r, store_version *version, store_scan *table
     s->from = slice_of(s->bounds, from.n);
     s->to = slice_of(s->bounds + from.n, to.n);
     store_cursor_open(&s->cursor, version);
-    return &s->base;
+    return s;
+}
+
+static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward) {
+    if (version->n == 0) {
+        store_version_give(version);
+        return table;
+    }
+    return &make_scan(r, version, table, from, to, backward)->base;
 }
 
 store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward) {
@@ -249,9 +257,41 @@ store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, sl
     }
 }
 
+static store_scan *open_stem(rocks *r, store_version *version, idle_iterator ready, slice stem, slice to) {
+    terms_scan *s = make_scan(r, version, store__ready_open(r, ready), stem, to, false);
+    s->stem = true;
+    return &s->base;
+}
+
+store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to) {
+    idle_iterator ready;
+    store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
+    if (store__idle_take(r, at ? at->epoch : store__idle_epoch(r), &ready)) {
+        if (at || !store_tail_overtaken(r->tail, version)) {
+            return open_stem(r, version, ready, stem, to);
+        }
+        store__idle_give(r, ready);
+    }
+    store_version_give(version);
+    return store__terms_scan(r, at, stem, to, false);
+}
+
+/* An iterator that stays within a stem is sought with the least key that has it. */
+static void start_stem(terms_scan *s) {
+    static const char least[8] = {0};
+    char *key = mem_alloc(s->from.n + sizeof least);
+    memcpy(key, s->from.p, s->from.n);
+    memcpy(key + s->from.n, least, sizeof least);
+    store_scan_seek(s->table, slice_of(key, s->from.n + sizeof least), false);
+    free(key);
+}
+
 /* The cursor to the first row of the scan. */
 static void start(terms_scan *s) {
     bool bounded = !s->backward || s->to.n;
+    if (s->stem) {
+        start_stem(s);
+    }
     store_cursor_seek(&s->cursor, bounded ? s->backward ? &s->to : &s->from : NULL, s->backward);
     s->started = true;
     s->cursor_used = false;
@@ -263,7 +303,7 @@ static void move_on(terms_scan *s) {
         store_cursor_next(&s->cursor);
     }
     if (s->table_used) {
-        s->table_live = store_scan_next(s->table, &s->table_key, &s->table_value);
+        s->table_live = store_scan_next(s->table, &s->table_key, &s->table_value) && (!s->stem || slice_cmp(s->table_key, s->to) < 0);
     }
     s->cursor_used = s->table_used = false;
 }
@@ -350,7 +390,9 @@ void store__terms_snapshot(rocks *r, store_snapshot *snapshot) {
     for (;;) {
         uint64_t number;
         snapshot->version = store_tail_take(r->tail);
+        snapshot->epoch = store__idle_epoch(r);
         make_snapshot(r, snapshot);
+        snapshot->epoch |= snapshot->epoch != store__idle_epoch(r);
         if (!store_tail_writing(r->tail, snapshot->version) || read_number(r, snapshot, &number) != OK ||
             number <= snapshot->version->number || !store_tail_await(r->tail, number)) {
             return;

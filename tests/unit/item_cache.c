@@ -195,6 +195,36 @@ static int read_n(shared *s, arena *a, unsigned item) {
     return n;
 }
 
+typedef struct wanted {
+    char id;
+    int n;
+} wanted;
+
+static bool note_n(void *context, const item_found *found) {
+    wanted *w = context;
+    bson_iter_t it;
+    if (doc_find_key(found->body, SLICE_LIT("id"), &it) && doc_text(&it).p[0] == w->id && doc_find_key(found->body, SLICE_LIT("n"), &it)) {
+        w->n = bson_iter_int32(&it);
+    }
+    return true;
+}
+
+/* The same by a feed of the partition, which takes items by their places. */
+static int read_n_by_feed(shared *s, arena *a, unsigned item) {
+    op o;
+    pkey header;
+    item_key k;
+    item_mark mark;
+    item_cursor cursor = {.partition = &k, .n = 1};
+    wanted w = {(char)('0' + item), -1};
+    op_init(&o, a, HARNESS_START_S);
+    if (pkey_parse(&o, SLICE_LIT("[\"a\"]"), &header) != OK || item_check_key(&o, s->c, &header, SLICE_LIT("0"), &k) != OK ||
+        item_feed(harness_items(&s->h), &o, s->c, &cursor, 100, note_n, &w, &mark) != OK) {
+        abort();
+    }
+    return w.n;
+}
+
 /* Never older than what was acknowledged when the read began, never newer than what had been sent when it ended. */
 static void *read_all_the_time(void *context) {
     reader *r = context;
@@ -204,7 +234,7 @@ static void *read_all_the_time(void *context) {
     while (!atomic_load(&r->s->stop) || r->reads < READS_MIN) { /* on a busy machine a thread may begin late */
         unsigned item = (unsigned)random_below(&random, ITEMS);
         int least = atomic_load(&r->s->acknowledged[item]);
-        int n = read_n(r->s, &a, item);
+        int n = r->reads % 2 ? read_n(r->s, &a, item) : read_n_by_feed(r->s, &a, item);
         int most = atomic_load(&r->s->asked[item]);
         if (n < least || n > most) {
             fprintf(stderr, "item %u: read %d, acknowledged was %d, sent %d\n", item, n, least, most);

@@ -67,16 +67,16 @@ static uint64_t local_of(const char *partition) {
 static void many_small_writes(void **state) {
     (void)state;
     start(V2);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < LOCAL_FROM - 12; i++) {
         put("p", i, 0);
     }
     harness_check(&h, c);
     assert_int_equal(local_of("p"), 0);
     bool some = false;
-    for (int i = 500; i < 660; i++) {
+    for (int i = LOCAL_FROM - 12; i < LOCAL_FROM + 148; i++) {
         put("p", i, 0);
-        put("p", i / 2, i);             /* before and behind where it is */
-        put("p", 659 - i + 400, i + 1); /* and not yet written, or long ago */
+        put("p", i / 2, i);                  /* before and behind where it is */
+        put("p", 2 * LOCAL_FROM - i, i + 1); /* and not yet written, or long ago */
         if (i % 3 == 0) {
             take_away("p", i);
             take_away("p", i / 3);
@@ -88,7 +88,7 @@ static void many_small_writes(void **state) {
     }
     assert_true(some);
     assert_true(local_of("p") == LOCAL_ALL);
-    for (int i = 660; i < 700; i++) {
+    for (int i = LOCAL_FROM + 148; i < LOCAL_FROM + 188; i++) {
         put("p", i, 0);
         put("p", i, 1);
         put("other", i, 1);
@@ -123,19 +123,19 @@ static void one_large_group(void **state) {
 static void one_that_shrinks_and_begins_anew(void **state) {
     (void)state;
     start(V2);
-    assert_int_equal(write_many("p", 0, 540, false), OK);
-    for (int i = 0; i < 20; i++) {
+    assert_int_equal(write_many("p", 0, LOCAL_FROM + 28, false), OK);
+    for (int i = 0; i < 6; i++) {
         put("p", i, i);
     }
     uint64_t local = local_of("p");
     assert_true(local > 0 && local != LOCAL_ALL);
-    for (int i = 0; i < 540; i += 2) {
+    for (int i = 0; i < LOCAL_FROM + 28; i += 2) {
         take_away("p", i);
     }
     put("p", 1, 9);
     assert_int_equal(local_of("p"), local); /* small again: what there is is kept */
     harness_check(&h, c);
-    for (int i = 1; i < 540; i += 2) {
+    for (int i = 1; i < LOCAL_FROM + 28; i += 2) {
         take_away("p", i);
     }
     harness_check(&h, c);
@@ -196,9 +196,9 @@ static void moved_while_it_grows(void **state) {
     for (int i = 0; i < 8; i++) {
         char name[8];
         snprintf(name, sizeof name, "q%d", i);
-        assert_int_equal(write_many(name, 0, 300, false), OK);
+        assert_int_equal(write_many(name, 0, 75, false), OK);
     }
-    assert_int_equal(write_many("p", 0, 530, false), OK);
+    assert_int_equal(write_many("p", 0, LOCAL_FROM + 18, false), OK);
     assert_int_equal(account_split(h.account, harness_op(&h), c, c->tiles->ranges[0]->id, 2), OK);
     renew();
     item_key key = key_of("p");

@@ -1,6 +1,7 @@
 /* Index entries on their way: sorted runs and how they merge, the tail in memory, its tables, and what all of it shows to readers, compared
  * with the store in memory over random changes, with tails so small that they are settled all the time; readers beside the writer; a
  * process killed anywhere; tables that cannot be written; a damaged log. */
+#include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -326,6 +327,116 @@ static void stores_agree_whatever_the_tail(void **state) {
     }
 }
 
+/* ---- stems ---- */
+
+enum { STEMS = 7, NUMBERS = 40 };
+
+/* A stem with no stem in front of it, as those of index entries are, and a number. */
+static slice stem_key(unsigned stem, uint64_t number, char bytes[32]) {
+    uint64_t be = htobe64(number);
+    size_t n = (size_t)snprintf(bytes, 24, "path%c%0*u", 'a' + (int)stem % 3, (int)stem % 3 + 1, stem) + 1;
+    memcpy(bytes + n, &be, sizeof be);
+    return slice_of(bytes, n + sizeof be);
+}
+
+static slice random_stem_key(random_source *r, char bytes[32]) {
+    return stem_key((unsigned)random_below(r, STEMS), random_below(r, NUMBERS), bytes);
+}
+
+static void fill_stems(store_batch *b, random_source *r) {
+    char from[32], to[32];
+    for (uint64_t n = 1 + random_below(r, 6); n; n--) {
+        if (random_below(r, 3)) {
+            store_put(b, STORE_TERMS, random_stem_key(r, from), SLICE_EMPTY);
+        } else {
+            store_delete(b, STORE_TERMS, random_stem_key(r, from));
+        }
+    }
+    if (random_below(r, 40) == 0) { /* a path with all its stems, or some of a stem */
+        slice first = random_stem_key(r, from), second = random_stem_key(r, to);
+        bool turned = slice_cmp(second, first) < 0;
+        store_delete_range(b, STORE_TERMS, turned ? second : first, turned ? first : second);
+    }
+}
+
+static void stem_open(pair *p, walk *w, char stem_bytes[32], slice *stem_out) {
+    char after[32];
+    slice stem = random_stem_key(&p->random, stem_bytes);
+    bool snapshot = random_below(&p->random, 2);
+    stem.n -= 8;
+    memcpy(after, stem.p, stem.n);
+    after[stem.n - 1] = 1; /* it ends with a zero */
+    w->memory_at = snapshot ? store_snapshot_take(p->memory) : NULL;
+    w->rocks_at = snapshot ? store_snapshot_take(p->rocks) : NULL;
+    w->memory = store_stem_open(p->memory, w->memory_at, stem, slice_of(after, stem.n));
+    w->rocks = store_stem_open(p->rocks, w->rocks_at, stem, slice_of(after, stem.n));
+    *stem_out = stem;
+}
+
+static void stem_walk(pair *p, walk *w, slice stem) {
+    slice a, b, x, y;
+    uint64_t steps = random_below(&p->random, 12);
+    if (random_below(&p->random, 3) == 0) {
+        char bytes[32];
+        uint64_t be = htobe64(random_below(&p->random, NUMBERS));
+        memcpy(bytes, stem.p, stem.n);
+        memcpy(bytes + stem.n, &be, sizeof be);
+        store_scan_seek(w->memory, slice_of(bytes, stem.n + 8), false);
+        store_scan_seek(w->rocks, slice_of(bytes, stem.n + 8), false);
+    }
+    for (bool more = true; more && steps; steps--) {
+        more = store_scan_next(w->memory, &a, &x);
+        assert_int_equal(store_scan_next(w->rocks, &b, &y), more);
+        assert_true(!more || slice_eq(a, b));
+    }
+}
+
+static void stem_close(pair *p, walk *w) {
+    assert_int_equal(store_scan_close(w->memory), OK);
+    assert_int_equal(store_scan_close(w->rocks), OK);
+    if (w->rocks_at) {
+        store_snapshot_give(p->memory, w->memory_at);
+        store_snapshot_give(p->rocks, w->rocks_at);
+    }
+    *w = (walk){0};
+}
+
+/* Iterators are used again and again here, while tails are settled between. */
+static void stems_agree_whatever_the_tail(void **state) {
+    (void)state;
+    enum { WALKS = 6 };
+    static const size_t tails[] = {1, 200, TINY, LITTLE, 0};
+    for (size_t t = 0; t < sizeof tails / sizeof *tails; t++) {
+        pair p;
+        walk walks[WALKS] = {0};
+        char bytes[WALKS][32];
+        slice stems[WALKS];
+        pair_open(&p, 30 + t, tails[t]);
+        for (int round = 0; round < (tails[t] == 1 ? 200 : 1500); round++) {
+            size_t i = (size_t)random_below(&p.random, WALKS);
+            if (random_below(&p.random, 2)) {
+                store_batch_clear(&p.batch);
+                fill_stems(&p.batch, &p.random);
+                assert_int_equal(store_write(p.memory, &p.batch), OK);
+                assert_int_equal(store_write(p.rocks, &p.batch), OK);
+            }
+            if (!walks[i].rocks) {
+                stem_open(&p, &walks[i], bytes[i], &stems[i]);
+            }
+            stem_walk(&p, &walks[i], stems[i]);
+            if (random_below(&p.random, 3) == 0) {
+                stem_close(&p, &walks[i]);
+            }
+        }
+        for (size_t i = 0; i < WALKS; i++) {
+            if (walks[i].rocks) {
+                stem_close(&p, &walks[i]);
+            }
+        }
+        pair_close(&p);
+    }
+}
+
 /* What is in the tail counts too, and what is dropped in it stays dropped. */
 static void bytes_and_reclaiming(void **state) {
     (void)state;
@@ -527,6 +638,10 @@ static void fill_numbered(store_batch *b, uint32_t number) {
     for (int i = 0; i < MARKS; i++) {
         store_put(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "m%d", i)), said);
     }
+    if (number > 1) { /* of these there is always one */
+        store_delete(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "sole%08u", number - 1)));
+    }
+    store_put(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "sole%08u", number)), SLICE_EMPTY);
     store_put(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "w%08u", number)), SLICE_EMPTY);
     if (number > WINDOW && number % 50) {
         store_delete(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "w%08u", number - WINDOW)));
@@ -550,6 +665,9 @@ static uint32_t check_entries(shared *c, const store_snapshot *at, bool backward
     store_scan *scan = store_scan_open(c->store, STORE_TERMS, at, SLICE_EMPTY, SLICE_EMPTY, backward);
     while (store_scan_next(scan, &key, &value)) {
         bool mark = key.p[0] == 'm';
+        if (key.p[0] == 's') {
+            continue;
+        }
         uint32_t said = number_of(mark ? value : slice_skip(key, 1));
         marks += mark;
         window += !mark;
@@ -568,6 +686,19 @@ static uint32_t check_entries(shared *c, const store_snapshot *at, bool backward
     return number;
 }
 
+/* There is one entry of the stem at any moment. Returns its number. */
+static uint32_t check_stem(shared *c, const store_snapshot *at) {
+    slice key, value;
+    uint32_t number = 0, n = 0;
+    store_scan *scan = store_stem_open(c->store, at, SLICE_LIT("sole"), SLICE_LIT("solf"));
+    for (; store_scan_next(scan, &key, &value); n++) {
+        number = number_of(slice_skip(key, 4));
+    }
+    EXPECT(c, store_scan_close(scan) == OK);
+    EXPECT(c, n == (number ? 1 : 0));
+    return number;
+}
+
 static void *read_along(void *context) {
     shared *c = context;
     uint32_t last = 0;
@@ -575,6 +706,9 @@ static void *read_along(void *context) {
         const store_snapshot *at = i % 3 ? store_snapshot_take(c->store) : NULL;
         uint32_t number = check_entries(c, at, i % 2);
         EXPECT(c, number >= last); /* and never goes back */
+        last = number;
+        number = check_stem(c, at);
+        EXPECT(c, at ? number == last : number >= last);
         last = number;
         if (at) {
             char text[16];
@@ -867,6 +1001,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(merged_runs_say_the_same),
         cmocka_unit_test(a_killed_writer_leaves_whole_batches),
         cmocka_unit_test(stores_agree_whatever_the_tail),
+        cmocka_unit_test(stems_agree_whatever_the_tail),
         cmocka_unit_test(bytes_and_reclaiming),
         cmocka_unit_test(the_writer_waits_for_the_keeper),
         cmocka_unit_test(settling_fails_and_is_tried_again),

@@ -1,0 +1,137 @@
+/* Iterators of STORE_TERMS that are kept ready. Making one and letting it go costs RocksDB more than the lookup of a single term that it
+ * is made for. They can be used again because the family changes only when a tail is settled: each change has a number, the *epoch*, odd
+ * while it is under way, and an iterator shows the family as it was in its epoch. They hold on to files that RocksDB would have deleted:
+ * so none stays for longer than a second. */
+#include <time.h>
+
+#include "store/rocks_int.h"
+
+enum { AGE_US_MAX = 1000000, STEM_REST = 8 };
+
+static int64_t now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* ---- stems: what RocksDB's filters are about ---- */
+
+static char *stem_of(void *state, const char *key, size_t n, size_t *stem_n) {
+    (void)state;
+    *stem_n = n - STEM_REST;
+    return (char *)(uintptr_t)key;
+}
+
+static unsigned char has_stem(void *state, const char *key, size_t n) {
+    (void)state, (void)key;
+    return n > STEM_REST;
+}
+
+static const char *stem_name(void *state) {
+    (void)state;
+    return "tesela.stem";
+}
+
+static void no_state(void *state) {
+    (void)state;
+}
+
+rocksdb_slicetransform_t *store__stems(void) {
+    return rocksdb_slicetransform_create(NULL, no_state, stem_of, has_stem, has_stem, stem_name);
+}
+
+/* ---- epochs ---- */
+
+void store__idle_change(rocks *r) {
+    atomic_fetch_add(&r->idle.epoch, 1);
+}
+
+uint64_t store__idle_epoch(rocks *r) {
+    return atomic_load(&r->idle.epoch);
+}
+
+/* ---- the pool ---- */
+
+void store__idle_open(rocks *r) {
+    pthread_mutex_init(&r->idle.lock, NULL);
+    r->idle.read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_prefix_same_as_start(r->idle.read, 1);
+}
+
+void store__idle_close(rocks *r) {
+    store__idle_drop(r, INT64_MAX);
+    rocksdb_readoptions_destroy(r->idle.read);
+    pthread_mutex_destroy(&r->idle.lock);
+}
+
+static bool is_fresh(rocks *r, const idle_iterator *i, int64_t now) {
+    return i->epoch == store__idle_epoch(r) && now - i->made_us < AGE_US_MAX;
+}
+
+/* The newest one of this epoch. */
+static bool take_ready(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
+    int64_t now = now_us();
+    bool found = false;
+    pthread_mutex_lock(&r->idle.lock);
+    if (r->idle.n) {
+        *taken_out = r->idle.list[r->idle.n - 1];
+        found = taken_out->epoch == epoch && now - taken_out->made_us < AGE_US_MAX;
+        r->idle.n -= found;
+    }
+    pthread_mutex_unlock(&r->idle.lock);
+    return found;
+}
+
+bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
+    if (epoch % 2 || epoch != store__idle_epoch(r)) {
+        return false;
+    }
+    if (take_ready(r, epoch, taken_out)) {
+        return true;
+    }
+    *taken_out = (idle_iterator){.epoch = epoch, .made_us = now_us()};
+    taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
+    if (store__idle_epoch(r) != epoch) { /* it may show the change, or half of it */
+        rocksdb_iter_destroy(taken_out->iterator);
+        return false;
+    }
+    return true;
+}
+
+void store__idle_give(rocks *r, idle_iterator given) {
+    bool first = false, kept = false;
+    if (is_fresh(r, &given, now_us())) {
+        pthread_mutex_lock(&r->idle.lock);
+        kept = r->idle.n < IDLE_MAX;
+        first = kept && r->idle.n == 0;
+        if (kept) {
+            r->idle.list[r->idle.n++] = given;
+        }
+        pthread_mutex_unlock(&r->idle.lock);
+    }
+    if (!kept) {
+        rocksdb_iter_destroy(given.iterator);
+    } else if (first) {
+        store__wake_reclaimer(r);
+    }
+}
+
+bool store__idle_drop(rocks *r, int64_t at_us) {
+    idle_iterator old[IDLE_MAX];
+    size_t n = 0, left = 0;
+    int64_t now = at_us ? at_us : now_us();
+    pthread_mutex_lock(&r->idle.lock);
+    for (size_t i = 0; i < r->idle.n; i++) {
+        if (is_fresh(r, &r->idle.list[i], now)) {
+            r->idle.list[left++] = r->idle.list[i];
+        } else {
+            old[n++] = r->idle.list[i];
+        }
+    }
+    r->idle.n = left;
+    pthread_mutex_unlock(&r->idle.lock);
+    for (size_t i = 0; i < n; i++) {
+        rocksdb_iter_destroy(old[i].iterator);
+    }
+    return left > 0;
+}

@@ -6,8 +6,9 @@
 
 #include "account/settings.h"
 #include "base/memory.h"
+#include "item/versions.h"
 
-enum { SWEEP_COST = 500 };
+enum { SWEEP_COST = 500, IDLE_PASSED = 64 };
 
 /* ---- objects ---- */
 
@@ -108,24 +109,24 @@ void account__add_container(account *a, database_node *d, container *c) {
     node->database = d;
     HASH_ADD_KEYPTR(by_name, d->containers, c->id.p, c->id.n, node);
     HASH_ADD_KEYPTR(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);
-    account__note_ttl(a, node);
+    account__note_sweeps(a, node);
 }
 
-static void forget_ttl(account *a, container_node *node) {
-    if (node->has_ttl) {
-        HASH_DELETE(by_ttl, a->containers_with_ttl, node);
-        node->has_ttl = false;
+static void forget_sweeps(account *a, container_node *node) {
+    if (node->is_swept) {
+        HASH_DELETE(by_sweep, a->containers_swept, node);
+        node->is_swept = false;
     }
 }
 
-void account__note_ttl(account *a, container_node *node) {
-    if (node->container->ttl == TTL_OFF) {
-        forget_ttl(a, node);
-    } else if (!node->has_ttl) {
-        HASH_ADD_KEYPTR(by_ttl, a->containers_with_ttl, node->container->rid, sizeof node->container->rid, node);
-        node->has_ttl = true;
+void account__note_sweeps(account *a, container_node *node) {
+    if (node->container->ttl == TTL_OFF && node->container->version_minutes == 0) {
+        forget_sweeps(a, node);
+    } else if (!node->is_swept) {
+        HASH_ADD_KEYPTR(by_sweep, a->containers_swept, node->container->rid, sizeof node->container->rid, node);
+        node->is_swept = true;
     } else {
-        node->by_ttl.key = node->container->rid; /* the same bytes, in the new settings */
+        node->by_sweep.key = node->container->rid; /* the same bytes, in the new settings */
     }
 }
 
@@ -150,8 +151,8 @@ void account__swap_container(account *a, container_node *node, container *c) {
     node->container = c;
     node->by_name.key = c->id.p;
     node->by_rid.key = c->rid;
-    c->space->ttl = c->ttl;
-    account__note_ttl(a, node);
+    container_space_set_rules(c->space, c->ttl, c->version_minutes);
+    account__note_sweeps(a, node);
     container_give(before);
 }
 
@@ -164,7 +165,7 @@ container_node *account__node_of(account *a, const container *c) {
 void account__remove_container(account *a, container_node *node) {
     HASH_DELETE(by_name, node->database->containers, node);
     HASH_DELETE(by_rid, a->containers_by_rid, node);
-    forget_ttl(a, node);
+    forget_sweeps(a, node);
     account__free_scripts(node);
     container_give(node->container);
     free(node);
@@ -344,15 +345,22 @@ void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const 
 
 /* ---- background ---- */
 
-static container *next_to_sweep(account *a) {
-    container_node *last = NULL;
+/* Those that keep versions have nothing to do most of the time: some of them are passed by. */
+static container *next_to_sweep(account *a, int64_t now_s) {
+    container_node *last = NULL, *next = NULL;
     container *due = NULL;
     pthread_rwlock_rdlock(&a->lock);
-    HASH_FIND(by_ttl, a->containers_with_ttl, a->swept_rid, sizeof a->swept_rid, last);
-    container_node *next = last && last->by_ttl.next ? last->by_ttl.next : a->containers_with_ttl;
-    if (next) {
-        due = container_take(next->container);
-        memcpy(a->swept_rid, due->rid, sizeof a->swept_rid);
+    HASH_FIND(by_sweep, a->containers_swept, a->swept_rid, sizeof a->swept_rid, last);
+    for (int i = 0; i < IDLE_PASSED && !due; i++) {
+        next = last && last->by_sweep.next ? last->by_sweep.next : a->containers_swept;
+        if (!next) {
+            break;
+        }
+        if (next->container->ttl != TTL_OFF || item_trim_due(next->container, now_s)) {
+            due = container_take(next->container);
+        }
+        last = next;
+        memcpy(a->swept_rid, next->container->rid, sizeof a->swept_rid);
     }
     pthread_rwlock_unlock(&a->lock);
     return due;
@@ -364,9 +372,16 @@ void account_tick(account *a) {
     if (!a->items.committer || atomic_load(&a->sweeps_in_flight)) {
         return;
     }
-    container *due = next_to_sweep(a);
-    if (due) {
-        item_sweep(&a->items, due, SWEEP_COST, &a->sweeps_in_flight);
-        container_give(due);
+    int64_t now_s = clock_wall_ms(a->items.clock) / 1000;
+    container *due = next_to_sweep(a, now_s);
+    if (!due) {
+        return;
     }
+    if (due->ttl != TTL_OFF) {
+        item_sweep(&a->items, due, SWEEP_COST, &a->sweeps_in_flight);
+    }
+    if (item_trim_due(due, now_s)) {
+        item_trim(&a->items, due, &a->sweeps_in_flight);
+    }
+    container_give(due);
 }

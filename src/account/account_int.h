@@ -22,8 +22,8 @@ struct container_node {
     script_node *scripts[ACCOUNT_SCRIPT_KINDS]; /* by name */
     UT_hash_handle by_name;                     /* of its database */
     UT_hash_handle by_rid;                      /* of the account */
-    UT_hash_handle by_ttl;                      /* of the account, by rid too: while it has a ttl */
-    bool has_ttl;
+    UT_hash_handle by_sweep;                    /* of the account, by rid too: while it has a ttl, or keeps versions */
+    bool is_swept;
 };
 
 struct database_node {
@@ -84,7 +84,7 @@ struct account {
     pthread_rwlock_t lock;
     database_node *databases_by_name, *databases_by_number;
     container_node *containers_by_rid;
-    container_node *containers_with_ttl;
+    container_node *containers_swept;
     offer_node *offers, *offers_by_resource;
     account_numbers numbers; /* the committer's */
     _Atomic uint64_t lsn;    /* of the newest change that all can see */
@@ -103,7 +103,7 @@ offer_node *account__find_offer(account *a, uint32_t database, uint32_t containe
 void account__add_database(account *a, database *d);
 void account__add_container(account *a, database_node *d, container *c);
 void account__add_offer(account *a, const offer *o);
-void account__note_ttl(account *a, container_node *node); /* after its container was set */
+void account__note_sweeps(account *a, container_node *node); /* after its container was set */
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);

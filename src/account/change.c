@@ -4,6 +4,7 @@
 
 #include "account/account_int.h"
 #include "account/settings.h"
+#include "item/versions.h"
 
 static int64_t now_s(const account *a) {
     return clock_wall_ms(a->items.clock) / 1000;
@@ -206,7 +207,7 @@ static void make_space(account *a, container *c, uint32_t n) {
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
     c->space = container_space_new(number, tiles, container_index_new(1, settings_indexing_policy(&c->arena, c), &c->key));
     c->tiles = container_tiles_take(tiles);
-    c->space->ttl = c->ttl;
+    container_space_set_rules(c->space, c->ttl, c->version_minutes);
 }
 
 static err read_settings(account_change *change, slice properties, settings_rules rules, container **container_out) {
@@ -397,12 +398,21 @@ static err apply_replace_container(commit *base, commit_group *group) {
     if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
         start_backfill(group, c->space);
     }
+    if (before->version_minutes == 0 && c->version_minutes) {
+        item_versions_start(group, c);
+    } else if (before->version_minutes && c->version_minutes == 0) {
+        item_versions_drop(&group->batch, c);
+    }
     item_index_change(group, c, settings_indexing_policy(&c->arena, c), &change->index);
     commit_link(group, &change->hook);
     return OK;
 }
 
 static void publish_replace_container(account_change *change) {
+    const container_node *node = change->made;
+    if (node->container->version_minutes && change->container_out->version_minutes == 0) {
+        item_versions_reclaim(change->account->items.store, change->container_out);
+    }
     account__swap_container(change->account, change->made, container_take(change->container_out));
 }
 

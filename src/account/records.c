@@ -5,6 +5,7 @@
 #include "account/settings.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "item/versions.h"
 
 typedef struct record_key {
     char bytes[16];
@@ -157,6 +158,9 @@ void account__delete_bytes(store_batch *batch, const container *c) {
         run_of_terms(&run, *tag, c->space->container);
         store_delete_range(batch, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
     }
+    if (item_versions_kept(c)) {
+        item_versions_drop(batch, c);
+    }
     for (size_t i = 0; i < tiles->map->n; i++) {
         account__delete_range_records(batch, c->space->container, tiles->ranges[i]->id);
     }
@@ -175,6 +179,9 @@ void account__reclaim_bytes(store *store, const container *c) {
         store_reclaim(store, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
         run_of_terms(&run, 'g', segment);
         store_reclaim(store, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
+    }
+    if (item_versions_kept(c)) {
+        item_versions_reclaim(store, c);
     }
     run_of_terms(&run, 'l', c->space->container);
     store_reclaim(store, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
@@ -322,7 +329,7 @@ static err load_space(account *a, container *c, slice key, slice record) {
     TRY(load_tiles(a, c, number, record, &tiles));
     c->space = container_space_new(number, tiles, NULL);
     c->tiles = container_tiles_take(tiles);
-    c->space->ttl = c->ttl;
+    container_space_set_rules(c->space, c->ttl, c->version_minutes);
     TRY(item_index_load(&a->items, c, settings_indexing_policy(&c->arena, c)));
     layout_backfill(&k, number);
     err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);

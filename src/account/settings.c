@@ -107,6 +107,30 @@ static err read_ttl(op *o, slice properties, container *c) {
     return OK;
 }
 
+/* How long versions are kept, in minutes; 0, as SDKs send it for "not at all", is no log. */
+static err read_change_feed(op *o, slice properties, container *c) {
+    bson_iter_t it, inner;
+    c->version_minutes = 0;
+    if (!doc_find_key(properties, SLICE_LIT("changeFeedPolicy"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
+        return OK;
+    }
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !bson_iter_recurse(&it, &inner)) {
+        return op_fail(o, E_BAD_REQUEST, "The change feed policy must be an object.");
+    }
+    if (!bson_iter_find(&inner, "retentionDuration") || BSON_ITER_HOLDS_NULL(&inner)) {
+        return OK;
+    }
+    double minutes = BSON_ITER_HOLDS_NUMBER(&inner) ? bson_iter_as_double(&inner) : -1;
+    if (!(minutes >= 0 && minutes <= LIMIT_VERSION_MINUTES && minutes == floor(minutes))) {
+        return op_fail(
+            o, E_BAD_REQUEST,
+            "The retention duration in the change feed policy is invalid. Ensure to provide a number of whole minutes from 0 to %d.",
+            LIMIT_VERSION_MINUTES);
+    }
+    c->version_minutes = (uint32_t)minutes;
+    return OK;
+}
+
 static err read_unique_paths(op *o, const bson_iter_t *member, unique_key *key) {
     bson_iter_t inner, each;
     if (!BSON_ITER_HOLDS_DOCUMENT(member) || !bson_iter_recurse(member, &inner) || !bson_iter_find(&inner, "paths") ||
@@ -238,6 +262,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     TRY(settings_check_name(o, c->id));
     TRY(read_partition_key(o, properties, rules, c));
     TRY(read_ttl(o, properties, c));
+    TRY(read_change_feed(o, properties, c));
     TRY(read_unique_keys(o, properties, c));
     if (doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && !BSON_ITER_HOLDS_DOCUMENT(&it) && !BSON_ITER_HOLDS_NULL(&it)) {
         return op_fail(o, E_BAD_REQUEST, "The indexing policy must be an object.");

@@ -275,6 +275,18 @@ container_index *container_space_index(container_space *space) {
     return index;
 }
 
+void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes) {
+    space->ttl = ttl;
+    for (size_t i = 0; version_minutes == 0 && i < space->newest->map->n; i++) {
+        space->newest->ranges[i]->log_open = false;
+    }
+    if (version_minutes != atomic_load(&space->version_minutes)) {
+        space->trim_from = 0;
+        atomic_store(&space->trim_due_s, 0);
+    }
+    atomic_store(&space->version_minutes, version_minutes);
+}
+
 void container_space_set_index(container_space *space, container_index *index, container_index *building) {
     container_index *before = space->index, *other = space->building;
     pthread_mutex_lock(&space->lock);

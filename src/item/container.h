@@ -50,6 +50,7 @@ typedef struct container_range {
     bool gone;              /* it was split, merged or deleted */
     uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
+    bool log_open;          /* the log of versions has a head for it (item/versions.h) */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
@@ -126,6 +127,11 @@ typedef struct container_space {
     int32_t ttl;                       /* of the newest settings */
     uint32_t swept_own, swept_default; /* no entry before these times is left */
     atomic_bool ttl_backfill;          /* the ttl was turned on: items of before still need their entries */
+
+    /* the log of versions: the committer's to change */
+    _Atomic uint32_t version_minutes; /* how long they are kept, by the newest settings; 0: no log */
+    uint32_t trim_from;               /* the segment that the next trim begins with */
+    _Atomic int64_t trim_due_s;
 } container_space;
 
 typedef struct unique_key {
@@ -152,7 +158,8 @@ typedef struct container {
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;
-    int32_t ttl; /* TTL_OFF, TTL_NEVER (items may say), or seconds */
+    int32_t ttl;              /* TTL_OFF, TTL_NEVER (items may say), or seconds */
+    uint32_t version_minutes; /* that every version is kept; 0: no log of them */
 } container;
 
 container *container_take(container *c);
@@ -182,6 +189,8 @@ void container_space_give(container_space *space);
 void container_space_set(container_space *space, container_tiles *tiles); /* committer's thread: takes them over, as the newest */
 container_tiles *container_space_newest(container_space *space);          /* any thread: a reference */
 container_index *container_space_index(container_space *space);           /* any thread: a reference */
+/* Committer's, of the newest settings. */
+void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes);
 void container_space_set_index(container_space *space, container_index *index, container_index *building); /* committer's: takes over */
 
 static inline size_t container_position(const container_tiles *tiles, const epk *e) {

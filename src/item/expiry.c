@@ -41,14 +41,13 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
     code = expired ? item__key_of(w->container, stored.body, &key) : OK;
     code = code == OK && expired ? item__enter(w, &key) : code;
     store_mark mark = store_batch_mark(&w->group->batch);
-    code = code == OK && expired ? item__remove(w, &key, &stored) : code;
+    code = code == OK && expired ? item__remove(w, &key, &stored, true) : code;
     if (code != OK) {
         store_batch_cut(&w->group->batch, mark);
     } else {
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
     if (code == OK && expired) {
-        w->range->pending.lsn++;
         counts_log_link(w->items->counts, w->group, w->range);
     }
     store_give(&stored.pin);

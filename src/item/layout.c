@@ -275,6 +275,95 @@ bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out) {
     return layout_place_read(slice_skip(key, 9), place_out);
 }
 
+/* ---- the log of versions ---- */
+
+void layout_log_heads(layout_key *k, uint32_t container) {
+    start(k, container, LAYOUT_LOG_HEAD);
+}
+
+void layout_log_head(layout_key *k, uint32_t container, uint32_t segment) {
+    layout_log_heads(k, container);
+    add32(k, segment);
+}
+
+void layout_version(layout_key *k, uint32_t container, uint32_t segment, uint64_t lsn) {
+    start(k, container, LAYOUT_VERSION);
+    add32(k, segment);
+    add64(k, lsn);
+}
+
+bool layout_log_head_segment(slice key, uint32_t *segment_out) {
+    if (key.n != 9 || key.p[4] != LAYOUT_LOG_HEAD) {
+        return false;
+    }
+    *segment_out = get32(key.p + 5);
+    return true;
+}
+
+bool layout_version_lsn(slice key, uint64_t *lsn_out) {
+    if (key.n != 17 || key.p[4] != LAYOUT_VERSION) {
+        return false;
+    }
+    *lsn_out = get64(key.p + 9);
+    return true;
+}
+
+static char *put_epk(char *p, const epk *e) {
+    *p = (char)e->n;
+    memcpy(p + 1, e->bytes, e->n);
+    return p + 1 + e->n;
+}
+
+static bool take_epk(slice *rest, epk *epk_out) {
+    size_t n = rest->n ? (unsigned char)rest->p[0] : EPK_BYTES_MAX + 1;
+    if (n > EPK_BYTES_MAX || rest->n < 1 + n) {
+        return false;
+    }
+    epk_out->n = (uint8_t)n;
+    memcpy(epk_out->bytes, rest->p + 1, n);
+    *rest = slice_skip(*rest, 1 + n);
+    return true;
+}
+
+size_t layout_log_head_write(char bytes[LAYOUT_LOG_HEAD_BYTES_MAX], const log_head *head) {
+    uint64_t born = htobe64(head->born), floor = htobe64(head->floor);
+    memcpy(bytes, &born, 8);
+    memcpy(bytes + 8, &floor, 8);
+    return (size_t)(put_epk(put_epk(bytes + 16, &head->min), &head->max) - bytes);
+}
+
+bool layout_log_head_read(slice value, log_head *head_out) {
+    if (value.n < 16) {
+        return false;
+    }
+    slice rest = slice_skip(value, 16);
+    head_out->born = get64(value.p);
+    head_out->floor = get64(value.p + 8);
+    return take_epk(&rest, &head_out->min) && take_epk(&rest, &head_out->max) && rest.n == 0;
+}
+
+size_t layout_log_entry_write(char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX], const log_entry *entry) {
+    uint32_t ts = htobe32(entry->ts);
+    uint64_t previous = htobe64(entry->previous_lsn);
+    bytes[0] = (char)entry->kind;
+    bytes[1] = (char)entry->expired;
+    memcpy(bytes + 2, &ts, 4);
+    memcpy(bytes + 6, &previous, 8);
+    return (size_t)(put_epk(bytes + 14, &entry->epk) - bytes);
+}
+
+bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_out, slice *body_out) {
+    if (value.n < 14 || value.p[0] < VERSION_CREATE || value.p[0] > VERSION_DELETE) {
+        return false;
+    }
+    slice rest = slice_skip(value, 14);
+    entry_out->kind = (version_kind)value.p[0];
+    entry_out->expired = value.p[1] != 0;
+    entry_out->ts = get32(value.p + 2);
+    entry_out->previous_lsn = get64(value.p + 6);
+    return take_epk(&rest, &entry_out->epk) && layout_head_read(rest, head_out, body_out);
+}
+
 /* ---- values ---- */
 
 void layout_head_write(char bytes[LAYOUT_HEAD_BYTES], const item_head *head) {

@@ -18,6 +18,9 @@
  *              'g' · segment u32 · 0 · lsn u64 · ts u32 · head u32 · number u64           → (empty)   an item by its last write
  *              'l' · container u32 · 0 · EPK · lsn u64 · ts u32 · head u32 · number u64   → (empty)   the same within its partition
  *
+ * STORE_VERSIONS  container u32 · 'h' · segment u32                      → log_head                  what of the hash space has its log there
+ *              container u32 · 'v' · segment u32 · lsn u64               → log_entry · head · BSON   one version of an item (item/versions.h)
+ *
  * STORE_META   'R' · container u32 · range u32                           → range_counts, u64 each
  *              'L' · slot u32                                            → number · (container · range · range_counts) …  counts.h
  *              'B' · container u32                                       → segment · number          how far the ttl backfill is
@@ -79,7 +82,9 @@ typedef enum layout_tag {
     LAYOUT_SIZE = 's',
     LAYOUT_ATTACHMENTS = 'a',
     LAYOUT_TTL_OWN = 't',
-    LAYOUT_TTL_DEFAULT = 'd'
+    LAYOUT_TTL_DEFAULT = 'd',
+    LAYOUT_LOG_HEAD = 'h',
+    LAYOUT_VERSION = 'v'
 } layout_tag;
 
 void layout_item(layout_key *k, item_place place);
@@ -123,6 +128,39 @@ void layout_size(layout_key *k, uint32_t container, const epk *e, const pkey *ke
 bool layout_size_epk(slice entry, uint32_t container, epk *epk_out);                /* false: not such an entry of the container */
 bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, size_sum *size_out); /* the key as pkey_encode wrote it */
 void layout_size_write(char bytes[LAYOUT_SIZE_BYTES], const size_sum *size);
+
+/* ---- the log of versions ---- */
+
+/* One segment's part of the log: the versions that a range of this part of the hash space wrote. */
+typedef struct log_head {
+    epk min, max;
+    uint64_t born;  /* the range's lsn before its first version here */
+    uint64_t floor; /* of versions up to this lsn some are gone */
+} log_head;
+
+typedef enum version_kind { VERSION_CREATE = 1, VERSION_REPLACE, VERSION_DELETE } version_kind;
+
+/* What stands before an item in the log. Of a delete the item is the one deleted. */
+typedef struct log_entry {
+    version_kind kind;
+    bool expired; /* a delete by ttl */
+    uint32_t ts;
+    uint64_t previous_lsn; /* 0: of a create */
+    epk epk;
+} log_entry;
+
+enum { LAYOUT_LOG_HEAD_BYTES_MAX = 18 + 2 * EPK_BYTES_MAX, LAYOUT_LOG_ENTRY_BYTES_MAX = 15 + EPK_BYTES_MAX };
+
+void layout_log_heads(layout_key *k, uint32_t container); /* what all of them begin with */
+void layout_log_head(layout_key *k, uint32_t container, uint32_t segment);
+void layout_version(layout_key *k, uint32_t container, uint32_t segment, uint64_t lsn);
+bool layout_log_head_segment(slice key, uint32_t *segment_out);
+bool layout_version_lsn(slice key, uint64_t *lsn_out);
+
+size_t layout_log_head_write(char bytes[LAYOUT_LOG_HEAD_BYTES_MAX], const log_head *head); /* how many bytes it takes */
+bool layout_log_head_read(slice value, log_head *head_out);
+size_t layout_log_entry_write(char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX], const log_entry *entry);
+bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_out, slice *body_out);
 
 /* Bounds of whole runs: every key that begins so. */
 void layout_container(layout_key *k, uint32_t container);

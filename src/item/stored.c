@@ -171,6 +171,7 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
     put_value(w, place, head, body);
     item__put_change(w, key, place, head, before);
     TRY(item__put_terms(w, key, place, head, body, before));
+    TRY(item__log_put(w, key, head, body, before));
     if (before->there) {
         size_t removed = item__unique_remove(w, key, before->body);
         remove_expiry(w, place, &before->head);
@@ -184,10 +185,11 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
     return OK;
 }
 
-err item__remove(item_work *w, const item_key *key, const stored_item *stored) {
+err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired) {
     layout_key primary, k;
     store_batch *batch = &w->group->batch;
     TRY(item__remove_terms(w, key, stored));
+    TRY(item__log_remove(w, key, stored, expired, w->range->pending.lsn + 1));
     item__remove_change(w, key, stored);
     TRY(item__remove_attachments(w, key, stored->place.number));
     layout_item(&k, stored->place);
@@ -199,6 +201,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored) {
     size_t removed = primary.n + 12 + k.n + 4 + item__unique_remove(w, key, stored->body);
     remove_expiry(w, stored->place, &stored->head);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
+    w->range->pending.lsn++;
     return OK;
 }
 

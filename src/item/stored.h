@@ -38,7 +38,8 @@ MUST_CHECK err item__enter(item_work *w, const item_key *key);
 /* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. What fails leaves some of
  * its changes in the batch: the caller cuts them, or its commit fails. */
 MUST_CHECK err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
-MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored);
+/* Takes an lsn, as every change does. `expired`: by its ttl, not by somebody's wish. */
+MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired);
 
 /* Changes what the partition, and its range, are counted to hold. */
 void item__count_bytes(item_work *w, const item_key *key, int64_t bytes);
@@ -56,6 +57,10 @@ MUST_CHECK err item__move(item_work *w, const item_key *key, const stored_item *
 MUST_CHECK err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self);
 size_t item__unique_put(const item_work *w, const item_key *key, slice body, item_place place); /* the bytes of the entries */
 size_t item__unique_remove(const item_work *w, const item_key *key, slice body);
+
+/* The log of versions (item/versions.h), if there is one. */
+MUST_CHECK err item__log_put(item_work *w, const item_key *key, const item_head *head, slice body, const stored_item *before);
+MUST_CHECK err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn);
 
 /* The expiry entry that an item of this head has; false if none. */
 bool item__expiry_key(const container *c, item_place place, const item_head *head, layout_key *k);

@@ -68,7 +68,7 @@ static err meet_holder(item_work *w, item_place place) {
     }
     code = item__key_of(w->container, holder.body, &holder_key);
     if (code == OK) {
-        code = item__remove(w, &holder_key, &holder);
+        code = item__remove(w, &holder_key, &holder, true);
     }
     store_give(&holder.pin);
     return code;

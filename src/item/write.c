@@ -91,8 +91,7 @@ static err apply_delete(item_work *w, item_op *op, const stored_item *now) {
     if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
         return E_PRECONDITION;
     }
-    TRY(item__remove(w, &op->key, now));
-    w->range->pending.lsn++;
+    TRY(item__remove(w, &op->key, now, false));
     op->after = now->head;
     op->after.lsn = w->range->pending.lsn;
     return OK;
@@ -163,7 +162,7 @@ static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
 static err bury(item_work *w, const item_op *op, stored_item *now) {
     if (now->there && item_expired(w->container, &now->head, w->now_s)) {
         if (op->kind != ITEM_READ) {
-            TRY(item__remove(w, &op->key, now));
+            TRY(item__remove(w, &op->key, now, true));
         }
         store_give(&now->pin);
         *now = (stored_item){0};

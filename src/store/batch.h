@@ -7,10 +7,11 @@
 #include "base/arena.h"
 
 typedef enum store_family {
-    STORE_META,  /* databases, containers, offers, range states, the format's version */
-    STORE_ITEMS, /* items by segment and document number */
-    STORE_INDEX, /* small keys that lead to items: primary keys, order within a partition, unique keys, expiry */
-    STORE_TERMS, /* the index: paths and values that lead to items */
+    STORE_META,     /* databases, containers, offers, range states, the format's version */
+    STORE_ITEMS,    /* items by segment and document number */
+    STORE_INDEX,    /* small keys that lead to items: primary keys, order within a partition, unique keys, expiry */
+    STORE_TERMS,    /* the index: paths and values that lead to items */
+    STORE_VERSIONS, /* every change of the items of some containers, in order */
     STORE_FAMILIES
 } store_family;
 

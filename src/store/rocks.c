@@ -26,7 +26,7 @@
 #include "store/rocks_int.h"
 #include "store/wal.h"
 
-static const char *const family_names[FAMILIES] = {"default", "items", "index", "terms", "runs"};
+static const char *const family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
 
 enum {
     SPACE_CHECK_US = 50 * 1000,
@@ -35,6 +35,7 @@ enum {
     MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
     MEMTABLE_TERMS_BYTES = 4 * 1024 * 1024, /* deleted ranges only */
+    MEMTABLE_VERSIONS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_RUNS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
     WAL_BYTES_MAX = 512 * 1024 * 1024,
@@ -443,6 +444,8 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
         rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
         rocksdb_block_based_options_set_block_restart_interval(table, 1);
         rocksdb_options_set_optimize_filters_for_hits(o, 1);
+    } else if (family == STORE_VERSIONS) { /* large values, walked through */
+        rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
     } else if (family != STORE_TERMS) {
         rocksdb_block_based_options_set_data_block_index_type(table,
                                                               rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
@@ -451,8 +454,8 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_set_block_based_table_factory(o, table);
     rocksdb_block_based_options_destroy(table);
 
-    static const size_t memtable_bytes[FAMILIES] = {MEMTABLE_META_BYTES, MEMTABLE_ITEMS_BYTES, MEMTABLE_INDEX_BYTES, MEMTABLE_TERMS_BYTES,
-                                                    MEMTABLE_RUNS_BYTES};
+    static const size_t memtable_bytes[FAMILIES] = {MEMTABLE_META_BYTES,  MEMTABLE_ITEMS_BYTES,    MEMTABLE_INDEX_BYTES,
+                                                    MEMTABLE_TERMS_BYTES, MEMTABLE_VERSIONS_BYTES, MEMTABLE_RUNS_BYTES};
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
     rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most of a run's log is dead when it is full */
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
@@ -460,8 +463,9 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
     rocksdb_options_set_compression(o, family >= STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
     rocksdb_options_set_bottommost_compression(o, rocksdb_lz4_compression);
-    rocksdb_options_set_memtable_whole_key_filtering(o, family != STORE_TERMS);
-    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META || family == STORE_TERMS ? 0 : 0.02);
+    bool walked = family == STORE_TERMS || family == STORE_VERSIONS;
+    rocksdb_options_set_memtable_whole_key_filtering(o, !walked);
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META || walked ? 0 : 0.02);
     return o;
 }
 

@@ -898,7 +898,7 @@ static void a_table_that_cannot_be_written(void **state) {
 
 /* RocksDB as it lies there, to put into the log what we would never write. */
 static void put_into_log(const char *folder, slice key, slice value) {
-    static const char *const names[FAMILIES] = {"default", "items", "index", "terms", "runs"};
+    static const char *const names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
     rocksdb_column_family_handle_t *families[FAMILIES];
     rocksdb_options_t *options = rocksdb_options_create();
     const rocksdb_options_t *each[FAMILIES] = {options, options, options, options, options};

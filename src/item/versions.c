@@ -1,0 +1,340 @@
+/* The log of versions: writing, turning on and off, and letting go of what is too old. All but item_trim_due is the committer's. */
+#include "item/versions.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "item/stored.h"
+
+enum { TRIM_HEADS = 4, TRIM_PERIODS = 64, RECLAIMED_RANGES_MAX = 64, COVERING_MAX = 64 };
+
+/* ---- writing ---- */
+
+static void put_head(store_batch *batch, uint32_t container, uint32_t segment, const log_head *head) {
+    layout_key k;
+    char bytes[LAYOUT_LOG_HEAD_BYTES_MAX];
+    layout_log_head(&k, container, segment);
+    store_put(batch, STORE_VERSIONS, layout_view(&k), slice_of(bytes, layout_log_head_write(bytes, head)));
+}
+
+static log_head head_of(const partition_range *range, uint64_t born, uint64_t floor) {
+    return (log_head){.min = range->min, .max = range->max, .born = born, .floor = floor};
+}
+
+/* The head comes with a range's first version. Only what is on disk is remembered: the rest of the group may still fail. */
+static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
+    layout_key k;
+    store_value value;
+    bool of_group;
+    container_range *range = w->range;
+    if (range->log_open) {
+        return OK;
+    }
+    layout_log_head(&k, range->container, range->segment);
+    err code = commit_get(w->group, STORE_VERSIONS, layout_view(&k), &value, &of_group);
+    if (code == OK) {
+        store_give(&value);
+        range->log_open = !of_group;
+        return OK;
+    }
+    if (code == E_NOT_FOUND) {
+        log_head head = head_of(&w->tiles->map->ranges[container_position(w->tiles, &key->epk)], lsn - 1, 0);
+        put_head(&w->group->batch, range->container, range->segment, &head);
+        code = OK;
+    }
+    return code;
+}
+
+static err put_version(item_work *w, const item_key *key, const log_entry *entry, uint64_t lsn, const item_head *head, slice body) {
+    layout_key k;
+    char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX];
+    TRY(need_head(w, key, lsn));
+    size_t n = layout_log_entry_write(bytes, entry);
+    layout_version(&k, w->range->container, w->range->segment, lsn);
+    char *value = store_put_space(&w->group->batch, STORE_VERSIONS, layout_view(&k), n + LAYOUT_HEAD_BYTES + body.n);
+    memcpy(value, bytes, n);
+    layout_head_write(value + n, head);
+    memcpy(value + n + LAYOUT_HEAD_BYTES, body.p, body.n);
+    return OK;
+}
+
+err item__log_put(item_work *w, const item_key *key, const item_head *head, slice body, const stored_item *before) {
+    if (!item_versions_kept(w->container)) {
+        return OK;
+    }
+    log_entry entry = {
+        .kind = before->there ? VERSION_REPLACE : VERSION_CREATE,
+        .ts = (uint32_t)w->now_s,
+        .previous_lsn = before->there ? before->head.lsn : 0,
+        .epk = key->epk,
+    };
+    return put_version(w, key, &entry, head->lsn, head, body);
+}
+
+err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn) {
+    if (!item_versions_kept(w->container)) {
+        return OK;
+    }
+    log_entry entry = {
+        .kind = VERSION_DELETE,
+        .expired = expired,
+        .ts = (uint32_t)w->now_s,
+        .previous_lsn = stored->head.lsn,
+        .epk = key->epk,
+    };
+    return put_version(w, key, &entry, lsn, &stored->head, stored->body);
+}
+
+/* ---- turning on and off ---- */
+
+typedef struct trimmed {
+    uint32_t segment;
+    uint64_t to; /* versions up to this lsn were dropped */
+} trimmed;
+
+void item_versions_start(commit_group *group, const container *c) {
+    const container_tiles *tiles = c->space->newest;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        uint64_t lsn = tiles->ranges[i]->written.lsn;
+        log_head head = head_of(&tiles->map->ranges[i], lsn, lsn);
+        put_head(&group->batch, c->space->container, tiles->ranges[i]->segment, &head);
+    }
+}
+
+void item_versions_drop(store_batch *batch, const container *c) {
+    layout_key from, to;
+    layout_container(&from, c->space->container);
+    to = from;
+    layout_after(&to);
+    store_delete_range(batch, STORE_VERSIONS, layout_view(&from), layout_view(&to));
+}
+
+static int by_segment(const void *a, const void *b) {
+    uint32_t x = ((const trimmed *)a)->segment, y = ((const trimmed *)b)->segment;
+    return (x > y) - (x < y);
+}
+
+/* A reclaim deletes once more, later, when there may be a log again: so only keys that it can never write. Behind each segment that is
+ * written to come others that nobody writes to, up to the next. */
+static void reclaim_runs(store *store, const container *c, const trimmed *written_to, size_t n) {
+    uint32_t container = c->space->container, first = 0;
+    for (size_t i = 0; i < n; i++) {
+        layout_key from, to;
+        layout_version(&from, container, first, 0);
+        layout_version(&to, container, written_to[i].segment, written_to[i].to + 1);
+        store_reclaim(store, STORE_VERSIONS, layout_view(&from), layout_view(&to));
+        first = written_to[i].segment + 1;
+    }
+}
+
+void item_versions_reclaim(store *store, const container *c) {
+    const container_tiles *tiles = c->space->newest;
+    size_t n = tiles->map->n;
+    if (n > RECLAIMED_RANGES_MAX) { /* compaction comes by in its own time */
+        return;
+    }
+    trimmed written_to[RECLAIMED_RANGES_MAX];
+    for (size_t i = 0; i < n; i++) {
+        written_to[i] = (trimmed){tiles->ranges[i]->segment, tiles->ranges[i]->written.lsn};
+    }
+    qsort(written_to, n, sizeof *written_to, by_segment);
+    reclaim_runs(store, c, written_to, n);
+}
+
+/* ---- retention ---- */
+
+typedef struct trim {
+    commit base;
+    const items *items;
+    container *container;
+    atomic_uint *in_flight;
+    int64_t now_s, cutoff_s; /* what is older goes */
+    trimmed dropped[TRIM_HEADS];
+    size_t dropped_n;
+    /* what becomes of the space's fields of these names once the group is written */
+    uint32_t trim_from;
+    int64_t trim_due_s;
+} trim;
+
+static void version_run(const trim *t, uint32_t segment, uint64_t last, layout_key *from, layout_key *to) {
+    uint32_t container = t->container->space->container;
+    layout_version(from, container, segment, 0);
+    if (last == UINT64_MAX) {
+        layout_version(to, container, segment + 1, 0);
+    } else {
+        layout_version(to, container, segment, last + 1);
+    }
+}
+
+static void drop_versions(trim *t, commit_group *group, uint32_t segment, uint64_t last) {
+    layout_key from, to;
+    version_run(t, segment, last, &from, &to);
+    store_delete_range(&group->batch, STORE_VERSIONS, layout_view(&from), layout_view(&to));
+    t->dropped[t->dropped_n++] = (trimmed){segment, last};
+}
+
+/* The first version from an lsn on, or the last of all; false: none. */
+static bool peek(store_scan *scan, const layout_key *at, bool last, uint64_t *lsn_out, uint32_t *ts_out) {
+    slice key, value, body;
+    log_entry entry;
+    item_head head;
+    store_scan_seek(scan, layout_view(at), last);
+    if (!store_scan_next(scan, &key, &value) || !layout_version_lsn(key, lsn_out) || !layout_log_entry_read(value, &entry, &head, &body)) {
+        return false;
+    }
+    *ts_out = entry.ts;
+    return true;
+}
+
+/* The last version that is too old; 0: none. Time goes up with the lsn, so a few steps find it however many there are. */
+static err last_too_old(const trim *t, commit_group *group, uint32_t segment, uint64_t *last_out, bool *empty_out) {
+    layout_key from, to, at;
+    uint64_t low, high, found;
+    uint32_t ts, container = t->container->space->container;
+    version_run(t, segment, UINT64_MAX, &from, &to);
+    store_scan *scan = store_scan_open(group->store, STORE_VERSIONS, NULL, layout_view(&from), layout_view(&to), false);
+    *last_out = 0;
+    *empty_out = !peek(scan, &from, false, &low, &ts);
+    if (!*empty_out && ts < t->cutoff_s && peek(scan, &to, true, &high, &ts)) {
+        if (ts < t->cutoff_s) {
+            low = high;
+        }
+        while (high > low + 1) { /* low is too old; from high on nothing is */
+            uint64_t middle = low + (high - low) / 2;
+            layout_version(&at, container, segment, middle);
+            bool there = peek(scan, &at, false, &found, &ts);
+            if (there && found < high && ts < t->cutoff_s) {
+                low = found;
+            } else {
+                high = middle;
+            }
+        }
+        *last_out = low;
+    }
+    return store_scan_close(scan);
+}
+
+/* Nobody needs the head of a segment that is empty when whoever it would refuse is refused by the ranges of today too. */
+static err is_superseded(const trim *t, commit_group *group, const log_head *head, bool *superseded_out) {
+    const container_tiles *tiles = t->container->space->newest;
+    size_t i = container_position(tiles, &head->min), left = COVERING_MAX;
+    *superseded_out = true;
+    for (; *superseded_out && i < tiles->map->n && epk_cmp(&tiles->map->ranges[i].min, &head->max) < 0; i++) {
+        layout_key k;
+        store_value value;
+        bool of_group;
+        log_head now;
+        layout_log_head(&k, tiles->ranges[i]->container, tiles->ranges[i]->segment);
+        err code = left-- ? commit_get(group, STORE_VERSIONS, layout_view(&k), &value, &of_group) : E_NOT_FOUND;
+        *superseded_out = code == OK && layout_log_head_read(value.bytes, &now) && now.floor >= head->floor;
+        if (code == OK) {
+            store_give(&value);
+        } else if (code != E_NOT_FOUND) {
+            return code;
+        }
+    }
+    return OK;
+}
+
+static err trim_segment(trim *t, commit_group *group, uint32_t segment, log_head *head) {
+    const container_space *space = t->container->space;
+    bool written_to = container_route(space->newest, &head->min)->segment == segment, empty, superseded = false;
+    uint64_t last;
+    TRY(last_too_old(t, group, segment, &last, &empty));
+    if (last) {
+        drop_versions(t, group, segment, last);
+        head->floor = last;
+        put_head(&group->batch, space->container, segment, head);
+    } else if (empty && !written_to) {
+        TRY(is_superseded(t, group, head, &superseded));
+    }
+    if (superseded) {
+        layout_key k;
+        layout_log_head(&k, space->container, segment);
+        store_delete(&group->batch, STORE_VERSIONS, layout_view(&k));
+    }
+    return OK;
+}
+
+/* A few segments; the next commit goes on behind them. A head that this group changed already waits for its next turn: the scan sees what
+ * is on disk. */
+static err trim_some(trim *t, commit_group *group) {
+    layout_key from, to;
+    slice key, value;
+    log_head head;
+    uint32_t segment, container = t->container->space->container;
+    err code = OK;
+    size_t n = 0;
+    layout_log_head(&from, container, t->trim_from);
+    layout_log_heads(&to, container);
+    layout_after(&to);
+    store_scan *scan = store_scan_open(group->store, STORE_VERSIONS, NULL, layout_view(&from), layout_view(&to), false);
+    bool more = true;
+    while (code == OK && n < TRIM_HEADS && (more = store_scan_next(scan, &key, &value))) {
+        bool read = layout_log_head_segment(key, &segment) && layout_log_head_read(value, &head);
+        bool changed = store_batch_find(&group->batch, STORE_VERSIONS, key);
+        code = !read ? E_STORE_CORRUPT : changed ? OK : trim_segment(t, group, segment, &head);
+        t->trim_from = read ? segment + 1 : t->trim_from;
+        n++;
+    }
+    err ended = store_scan_close(scan);
+    if (!more) {
+        int64_t period = (t->now_s - t->cutoff_s) / TRIM_PERIODS;
+        t->trim_from = 0;
+        t->trim_due_s = t->now_s + (period > 0 ? period : 1);
+    }
+    return code != OK ? code : ended;
+}
+
+static err trim_apply(commit *base, commit_group *group) {
+    trim *t = (trim *)base;
+    const container_space *space = t->container->space;
+    uint32_t minutes = atomic_load(&space->version_minutes);
+    t->now_s = clock_wall_ms(t->items->clock) / 1000;
+    t->cutoff_s = t->now_s - (int64_t)minutes * 60;
+    t->trim_from = space->trim_from;
+    t->trim_due_s = atomic_load(&space->trim_due_s);
+    if (space->deleted || minutes == 0) {
+        return OK;
+    }
+    err code = trim_some(t, group);
+    if (code != OK) {
+        log_warn("item", "old versions stay", "container=%u code=%s", space->container, err_lookup(code)->name);
+    }
+    return code;
+}
+
+static void trim_done(commit *base) {
+    trim *t = (trim *)base;
+    container_space *space = t->container->space;
+    if (base->code == OK) {
+        space->trim_from = t->trim_from;
+        atomic_store(&space->trim_due_s, t->trim_due_s);
+    } else {
+        atomic_store(&space->trim_due_s, t->now_s + 1);
+    }
+    for (size_t i = 0; base->code == OK && i < t->dropped_n; i++) {
+        layout_key from, to;
+        version_run(t, t->dropped[i].segment, t->dropped[i].to, &from, &to);
+        store_reclaim(t->items->store, STORE_VERSIONS, layout_view(&from), layout_view(&to));
+    }
+    atomic_uint *in_flight = t->in_flight;
+    container_give(t->container);
+    free(t);
+    atomic_fetch_sub(in_flight, 1);
+}
+
+bool item_trim_due(const container *c, int64_t now_s) {
+    return item_versions_kept(c) && now_s >= atomic_load_explicit(&c->space->trim_due_s, memory_order_relaxed);
+}
+
+void item_trim(const items *s, container *c, atomic_uint *in_flight) {
+    trim *t = mem_zero(sizeof *t);
+    t->base = (commit){.apply = trim_apply, .done = trim_done};
+    t->items = s;
+    t->container = container_take(c);
+    t->in_flight = in_flight;
+    atomic_fetch_add(in_flight, 1);
+    committer_submit(s->committer, &t->base);
+}

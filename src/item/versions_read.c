@@ -1,0 +1,301 @@
+/* Reading the log of versions: the segments that overlap a stretch of the hash space, merged by lsn.
+ *
+ * Tiles and what is read must fit together, as in item/feed.c: the snapshot is taken first and the space's epoch looked at afterwards. The
+ * range's lsn is read before the snapshot, so all up to it is in there.
+ *
+ * What is being let go of meanwhile is not held by a snapshot. So whether all is there is asked again when the page is read: the floor
+ * was raised before anything went. */
+#include "item/admit.h"
+#include "item/stored.h"
+#include "item/versions.h"
+#include "throughput/charge.h"
+
+enum { LOOKS_BYTES = 1024 * 1024, LOOKS_VERSIONS = 64 /* read between two looks at the clock */ };
+
+/* One segment, as far as it was read. */
+typedef struct source {
+    struct source *next;
+    store_scan *scan;
+    bool live; /* lsn and value are of its next version */
+    uint64_t lsn;
+    slice value;
+} source;
+
+typedef struct reading {
+    const items *items;
+    op *op;
+    container *container;
+    item_changes *changes;
+    item_version_visit visit;
+    void *context;
+    container_tiles *tiles;
+    container_range *range;
+    const store_snapshot *at;
+    uint64_t after; /* where the page began */
+    uint64_t lsn;   /* the range's, when the snapshot was taken or before */
+    source *sources;
+    size_t versions, bytes; /* since the clock was looked at */
+    double weight;
+} reading;
+
+/* ---- which segments, and is all there ---- */
+
+static err too_old(const reading *r) {
+    return op_fail(r->op, E_BAD_REQUEST,
+                   "The change feed was asked for changes outside of its retention of %u minutes: those after LSN %lu are no longer there. "
+                   "Begin anew, from now.",
+                   atomic_load(&r->container->space->version_minutes), (unsigned long)r->after);
+}
+
+static err not_kept(const reading *r) {
+    return op_fail(r->op, E_BAD_REQUEST, "Change Feed 'All Versions and Deletes' mode must be enabled.");
+}
+
+static void add_source(reading *r, uint32_t segment) {
+    layout_key from, to;
+    uint32_t container = r->container->space->container;
+    source *s = arena_new(r->op->arena, source);
+    layout_version(&from, container, segment, r->after + 1);
+    layout_version(&to, container, segment + 1, 0);
+    *s = (source){.next = r->sources};
+    s->scan = store_scan_open(r->items->store, STORE_VERSIONS, r->at, layout_view(&from), layout_view(&to), false);
+    r->sources = s;
+}
+
+typedef struct heads {
+    bool all_there; /* nothing after the page's beginning is missing */
+    bool opens;     /* the segments are to be read */
+} heads;
+
+/* The range's own head; *alone_out: nothing else can have anything after the page's beginning. */
+static err look_at_own(reading *r, const store_snapshot *at, heads *h, bool *alone_out) {
+    layout_key k;
+    store_value value;
+    log_head head;
+    *alone_out = r->after >= r->lsn; /* if it has none, nothing was written since the range came to be */
+    layout_log_head(&k, r->container->space->container, r->range->segment);
+    err code = store_get(r->items->store, STORE_VERSIONS, at, layout_view(&k), &value);
+    if (code == E_NOT_FOUND) {
+        return OK;
+    }
+    TRY(code);
+    bool read = layout_log_head_read(value.bytes, &head);
+    store_give(&value);
+    if (!read) {
+        return E_STORE_CORRUPT;
+    }
+    *alone_out = r->after >= head.born;
+    h->all_there = h->all_there && r->after >= head.floor;
+    if (*alone_out && h->opens) {
+        add_source(r, r->range->segment);
+    }
+    return OK;
+}
+
+/* Whether a segment may have versions of what is asked for. */
+static bool concerns(const reading *r, const log_head *head) {
+    const item_changes *asked = r->changes;
+    const epk *first = asked->partition ? &asked->partition->epk : &asked->min;
+    bool begins = asked->partition ? epk_cmp(&head->min, first) <= 0 : epk_cmp(&head->min, &asked->max) < 0;
+    return begins && epk_cmp(first, &head->max) < 0;
+}
+
+static err look_at_all(reading *r, const store_snapshot *at, heads *h) {
+    layout_key from, to;
+    slice key, value;
+    log_head head;
+    uint32_t segment;
+    err code = OK;
+    layout_log_heads(&from, r->container->space->container);
+    to = from;
+    layout_after(&to);
+    store_scan *scan = store_scan_open(r->items->store, STORE_VERSIONS, at, layout_view(&from), layout_view(&to), false);
+    while (code == OK && store_scan_next(scan, &key, &value)) {
+        if (!layout_log_head_segment(key, &segment) || !layout_log_head_read(value, &head)) {
+            code = E_STORE_CORRUPT;
+        } else if (concerns(r, &head)) {
+            h->all_there = h->all_there && r->after >= head.floor;
+            if (h->opens) {
+                add_source(r, segment);
+            }
+        }
+    }
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
+}
+
+static err look_at_heads(reading *r, const store_snapshot *at, bool opens) {
+    heads h = {.all_there = true, .opens = opens};
+    bool alone;
+    if (r->container->space->deleted) {
+        return E_OWNER_NOT_FOUND;
+    }
+    if (!item_versions_kept(r->container)) {
+        return not_kept(r);
+    }
+    TRY(look_at_own(r, at, &h, &alone));
+    if (!alone) {
+        TRY(look_at_all(r, at, &h));
+    }
+    return h.all_there ? OK : too_old(r);
+}
+
+/* ---- the versions ---- */
+
+static err advance(source *s) {
+    slice key;
+    s->live = store_scan_next(s->scan, &key, &s->value);
+    return !s->live || layout_version_lsn(key, &s->lsn) ? OK : E_STORE_CORRUPT;
+}
+
+static source *lowest(const reading *r) {
+    source *low = NULL;
+    for (source *s = r->sources; s; s = s->next) {
+        if (s->live && (!low || s->lsn < low->lsn)) {
+            low = s;
+        }
+    }
+    return low;
+}
+
+/* Two partitions may have one EPK: the key decides. */
+static bool is_meant(const reading *r, const item_version *v) {
+    const item_changes *asked = r->changes;
+    const epk *e = &v->entry.epk;
+    if (!asked->partition) {
+        return epk_cmp(&asked->min, e) <= 0 && epk_cmp(e, &asked->max) < 0;
+    }
+    return epk_cmp(e, &asked->partition->epk) == 0 && item_is_meant(r->op, r->container, asked->partition, NULL, NULL, v->body);
+}
+
+/* The clock is asked now and then; a page never ends before its first version. */
+static bool is_late(reading *r, size_t bytes) {
+    r->versions++;
+    r->bytes += bytes;
+    if (!r->changes->until_us || (r->versions < LOOKS_VERSIONS && r->bytes < LOOKS_BYTES)) {
+        return false;
+    }
+    r->versions = r->bytes = 0;
+    return clock_monotonic_us(r->items->clock) >= r->changes->until_us;
+}
+
+static void charge(reading *r, size_t bytes) {
+    double weight = charge_query_weight(bytes);
+    op_charge(r->op, charge_query_items(r->weight, weight) * (r->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+    r->weight += weight;
+}
+
+/* *full_out: the page is, and this version not in it. */
+static err offer(reading *r, const source *s, bool *full_out) {
+    item_version v = {.lsn = s->lsn};
+    if (!layout_log_entry_read(s->value, &v.entry, &v.head, &v.body)) {
+        return E_STORE_CORRUPT;
+    }
+    if (is_meant(r, &v)) {
+        *full_out = !r->visit(r->context, &v);
+        if (!*full_out) {
+            charge(r, v.body.n);
+        }
+    }
+    return OK;
+}
+
+/* Versions of ranges that were merged may have one lsn. A page never ends between them, since a place is an lsn. */
+static err read_sources(reading *r) {
+    item_changes *asked = r->changes;
+    bool late = false;
+    for (source *s; (s = lowest(r));) {
+        bool full = late && s->lsn != asked->after;
+        TRY(full ? OK : offer(r, s, &full));
+        if (full) {
+            asked->more = true;
+            return OK;
+        }
+        asked->after = s->lsn;
+        late = is_late(r, s->value.n) || late;
+        TRY(advance(s));
+    }
+    asked->after = r->lsn > asked->after ? r->lsn : asked->after;
+    return OK;
+}
+
+static err open_sources(reading *r) {
+    err code = look_at_heads(r, r->at, true);
+    for (source *s = r->sources; s && code == OK; s = s->next) {
+        code = advance(s);
+    }
+    return code;
+}
+
+static err close_sources(reading *r) {
+    err code = OK;
+    for (source *s = r->sources; s; s = s->next) {
+        err ended = store_scan_close(s->scan);
+        code = code != OK ? code : ended;
+    }
+    r->sources = NULL;
+    return code;
+}
+
+/* ---- the page ---- */
+
+/* The range that has all of what is asked for. */
+static bool find_range(reading *r) {
+    const item_changes *asked = r->changes;
+    size_t i = container_position(r->tiles, asked->partition ? &asked->partition->epk : &asked->min);
+    r->range = r->tiles->ranges[i];
+    return asked->partition || epk_cmp(&asked->max, &r->tiles->map->ranges[i].max) <= 0;
+}
+
+/* A snapshot, and the tiles that were the newest when it was taken. */
+static err enter(reading *r) {
+    container_space *space = r->container->space;
+    for (;;) {
+        r->tiles = container_space_newest(space);
+        if (!find_range(r)) {
+            return E_RANGE_GONE;
+        }
+        r->lsn = atomic_load_explicit(&r->range->lsn, memory_order_acquire);
+        r->at = store_snapshot_take(r->items->store);
+        if (atomic_load(&space->epoch) == r->tiles->epoch) {
+            return OK;
+        }
+        store_snapshot_give(r->items->store, r->at);
+        r->at = NULL;
+        container_tiles_give(r->tiles);
+    }
+}
+
+static err read_page(reading *r) {
+    item_changes *asked = r->changes;
+    if (asked->from_now || asked->after > r->lsn) { /* an lsn that was never given out: it is not of this range */
+        asked->after = r->lsn;
+    }
+    r->after = asked->after;
+    err code = open_sources(r);
+    code = code == OK && !asked->from_now ? read_sources(r) : code;
+    err ended = close_sources(r);
+    code = code != OK ? code : ended;
+    return code != OK ? code : look_at_heads(r, NULL, false);
+}
+
+err item_versions_read(const items *s, op *o, container *c, item_changes *changes, item_version_visit visit, void *context,
+                       item_mark *mark_out) {
+    reading r = {.items = s, .op = o, .container = c, .changes = changes, .visit = visit, .context = context};
+    changes->more = false;
+    err code = enter(&r);
+    code = code == OK ? item__admit(s, o, r.range) : code;
+    if (code == OK) {
+        double before = o->charge_ru;
+        op_charge(o, CHARGE_CHANGES * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+        code = read_page(&r);
+        item__settle(s, o, r.range, changes->partition, o->charge_ru - before, code != OK);
+    }
+    *mark_out = item_mark_of(r.range);
+    mark_out->lsn = mark_out->lsn > r.lsn ? r.lsn : mark_out->lsn;
+    if (r.at) {
+        store_snapshot_give(s->store, r.at);
+    }
+    container_tiles_give(r.tiles);
+    return code;
+}

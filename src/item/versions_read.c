@@ -8,6 +8,7 @@
 #include "item/admit.h"
 #include "item/stored.h"
 #include "item/versions.h"
+#include "item/view.h"
 #include "throughput/charge.h"
 
 enum { LOOKS_BYTES = 1024 * 1024, LOOKS_VERSIONS = 64 /* read between two looks at the clock */ };
@@ -208,6 +209,7 @@ static err read_sources(reading *r) {
         bool full = late && s->lsn != asked->after;
         TRY(full ? OK : offer(r, s, &full));
         if (full) {
+            asked->after = s->lsn - 1; /* one of the same lsn may have been passed by, as somebody else's */
             asked->more = true;
             return OK;
         }

@@ -120,12 +120,15 @@ static bool add_item(void *context, const item_found *found) {
     return true;
 }
 
+static void latest_page(sql_changes *f) {
+    sql_request *q = f->q;
+    f->code = item_changes_read(account_items(q->front->account), &q->op, q->container, &f->what, add_item, f, &f->mark);
+}
+
 static void make_page(net_work *work) {
     sql_changes *f = (sql_changes *)work;
-    sql_request *q = f->q;
-    const items *items = account_items(q->front->account);
-    f->what.until_us = clock_monotonic_us(items->clock) + PAGE_US;
-    f->code = item_changes_read(items, &q->op, q->container, &f->what, add_item, f, &f->mark);
+    f->what.until_us = clock_monotonic_us(account_items(f->q->front->account)->clock) + PAGE_US;
+    f->mode->make(f);
 }
 
 /* ---- answering ---- */
@@ -162,16 +165,17 @@ static void answer(net_work *work) {
 
 /* ---- all of it ---- */
 
-typedef struct mode {
-    slice name;
-    void (*make)(net_work *work);
-} mode;
+static err from_anywhere(sql_changes *f) {
+    (void)f;
+    return OK;
+}
 
-static const mode modes[] = {
-    {SLICE_LIT("Incremental feed"), make_page},
+static const sql_changes_mode modes[] = {
+    {SLICE_LIT("Incremental feed"), from_anywhere, latest_page},
+    {SLICE_LIT("Full-Fidelity Feed"), sql_versions_check, sql_versions_page},
 };
 
-static const mode *find_mode(const sql_request *q) {
+static const sql_changes_mode *find_mode(const sql_request *q) {
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (slice_eq_nocase(sql_get(q, FIELD_A_IM), modes[i].name)) {
             return &modes[i];
@@ -186,14 +190,15 @@ static err prepare(sql_changes *f) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(read_start(f));
+    TRY(f->mode->check(f));
     return read_scope(f);
 }
 
 void sql_changes_list(sql_request *q) {
-    const mode *m = find_mode(q);
     sql_changes *f = arena_new(q->http->arena, sql_changes);
     f->q = q;
+    f->mode = find_mode(q);
     f->body = buf_init(BUF_NO_LIMIT);
-    err code = m ? prepare(f) : op_fail(&q->op, E_BAD_REQUEST, "A-IM must be Incremental feed.");
-    code == OK ? net_work_start(q->http->loop, &f->work, m->make, answer) : sql_fail(q, code);
+    err code = f->mode ? prepare(f) : op_fail(&q->op, E_BAD_REQUEST, "A-IM must be Incremental feed or Full-Fidelity Feed.");
+    code == OK ? net_work_start(q->http->loop, &f->work, make_page, answer) : sql_fail(q, code);
 }

@@ -1,6 +1,6 @@
 /* changes.h — within api/sql: the frame of the change feed, GET …/docs with A-IM. A mode fills it.
  *
- *   A-IM                Incremental feed (changes.c: each item's latest version)
+ *   A-IM                Incremental feed (changes.c: each item's latest version), Full-Fidelity Feed (versions.c: every version and delete)
  *   If-None-Match       "43": after that lsn; *: from now on; without: from the beginning
  *   If-Modified-Since   an RFC 1123 date: what was written in that second or later
  *
@@ -12,9 +12,17 @@
 #include "net/work.h"
 
 typedef struct sql_changes sql_changes;
+
+typedef struct sql_changes_mode {
+    slice name;
+    err (*check)(sql_changes *f); /* may it begin there? */
+    void (*make)(sql_changes *f); /* a page, on a worker */
+} sql_changes_mode;
+
 struct sql_changes {
     net_work work;
     sql_request *q;
+    const sql_changes_mode *mode;
     item_key key;        /* of one partition: what.partition points here */
     item_changes what;   /* scope, place, time: as asked, and then where the page ended */
     bool from_beginning; /* neither a place nor a time is named */
@@ -28,3 +36,7 @@ struct sql_changes {
 
 /* A page has room for one more of this size? What has the lsn of the one before it always is taken. */
 bool sql_changes_fits(const sql_changes *f, uint64_t lsn, size_t bytes);
+
+/* Every version and delete. */
+MUST_CHECK err sql_versions_check(sql_changes *f);
+void sql_versions_page(sql_changes *f);

@@ -186,7 +186,7 @@ async function change(rest, turn) {
   const ranges = (await rangeIds(rest)).sort((a, b) => (a.minInclusive < b.minInclusive ? -1 : 1));
   const at = turn % ranges.length;
   const next = ranges[at + 1];
-  if (ranges.length > 5 && next) await reshape(rest, "merge", { database: "d", container: "c", ranges: [ranges[at].id, next.id] });
+  if (ranges.length > 5 && next) await reshape(rest, "merge", { database: "d", container: "c", first: ranges[at].id, second: next.id });
   else await reshape(rest, "split", { database: "d", container: "c", range: ranges[at].id, parts: 2 });
 }
 

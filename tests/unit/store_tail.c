@@ -901,7 +901,7 @@ static void put_into_log(const char *folder, slice key, slice value) {
     static const char *const names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
     rocksdb_column_family_handle_t *families[FAMILIES];
     rocksdb_options_t *options = rocksdb_options_create();
-    const rocksdb_options_t *each[FAMILIES] = {options, options, options, options, options};
+    const rocksdb_options_t *each[FAMILIES] = {options, options, options, options, options, options};
     char path[4200], *message = NULL;
     snprintf(path, sizeof path, "%s/db", folder);
     rocksdb_t *db = rocksdb_open_column_families(options, path, FAMILIES, names, each, families, &message);

@@ -18,19 +18,19 @@ static inline bool item_versions_kept(const container *c) {
 
 /* ---- reading ---- */
 
-typedef struct item_version {
+typedef struct logged_version {
     log_entry entry;
     uint64_t lsn;
     item_head head; /* of the item as it is now; of a delete, as it was */
     slice body;
-} item_version;
+} logged_version;
 
 /* False: the page is full, and this one not in it. One with the lsn of the one before it must be taken. */
-typedef bool (*item_version_visit)(void *context, const item_version *version);
+typedef bool (*version_visit)(void *context, const logged_version *version);
 
 /* As item_changes_read, but every version and delete, from a place in the log or from now on: `since_s` is not looked at. E_BAD_REQUEST
  * with a sentence: the container keeps no versions, or some of those after that place are gone. */
-MUST_CHECK err item_versions_read(const items *s, op *o, container *c, item_changes *changes, item_version_visit visit, void *context,
+MUST_CHECK err item_versions_read(const items *s, op *o, container *c, item_changes *changes, version_visit visit, void *context,
                                   item_mark *mark_out);
 
 /* ---- turning on and off; committer's thread, in a commit of its own ---- */

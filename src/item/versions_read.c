@@ -27,7 +27,7 @@ typedef struct reading {
     op *op;
     container *container;
     item_changes *changes;
-    item_version_visit visit;
+    version_visit visit;
     void *context;
     container_tiles *tiles;
     container_range *range;
@@ -160,7 +160,7 @@ static source *lowest(const reading *r) {
 }
 
 /* Two partitions may have one EPK: the key decides. */
-static bool is_meant(const reading *r, const item_version *v) {
+static bool is_meant(const reading *r, const logged_version *v) {
     const item_changes *asked = r->changes;
     const epk *e = &v->entry.epk;
     if (!asked->partition) {
@@ -188,7 +188,7 @@ static void charge(reading *r, size_t bytes) {
 
 /* *full_out: the page is, and this version not in it. */
 static err offer(reading *r, const source *s, bool *full_out) {
-    item_version v = {.lsn = s->lsn};
+    logged_version v = {.lsn = s->lsn};
     if (!layout_log_entry_read(s->value, &v.entry, &v.head, &v.body)) {
         return E_STORE_CORRUPT;
     }
@@ -281,7 +281,7 @@ static err read_page(reading *r) {
     return code != OK ? code : look_at_heads(r, NULL, false);
 }
 
-err item_versions_read(const items *s, op *o, container *c, item_changes *changes, item_version_visit visit, void *context,
+err item_versions_read(const items *s, op *o, container *c, item_changes *changes, version_visit visit, void *context,
                        item_mark *mark_out) {
     reading r = {.items = s, .op = o, .container = c, .changes = changes, .visit = visit, .context = context};
     changes->more = false;

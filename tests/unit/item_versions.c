@@ -87,7 +87,7 @@ typedef struct reader {
 static reader readers[READERS];
 static size_t seen, refused;
 
-static bool see(void *context, const item_version *v) {
+static bool see(void *context, const logged_version *v) {
     reader *r = context;
     bson_iter_t it;
     item_key key;

@@ -49,7 +49,7 @@ static void write_key(buf *out, const pkey_definition *definition, const pkey *k
     buf_add_byte(out, '}');
 }
 
-static void write_deleted(sql_changes *f, const item_version *v) {
+static void write_deleted(sql_changes *f, const logged_version *v) {
     const container *c = f->q->container;
     buf *out = &f->body;
     bson_iter_t id;
@@ -63,7 +63,7 @@ static void write_deleted(sql_changes *f, const item_version *v) {
     }
 }
 
-static void write_version(sql_changes *f, const item_version *v) {
+static void write_version(sql_changes *f, const logged_version *v) {
     static const char *const kinds[] = {[VERSION_CREATE] = "create", [VERSION_REPLACE] = "replace", [VERSION_DELETE] = "delete"};
     buf *out = &f->body;
     buf_add_slice(out, v->entry.kind == VERSION_DELETE ? SLICE_LIT("{\"current\":{},\"previous\":") : SLICE_LIT("{\"current\":"));
@@ -79,7 +79,7 @@ static void write_version(sql_changes *f, const item_version *v) {
     buf_add_lit(out, "}}");
 }
 
-static bool add_version(void *context, const item_version *v) {
+static bool add_version(void *context, const logged_version *v) {
     sql_changes *f = context;
     if (!sql_changes_fits(f, v->lsn, v->body.n + FRAME_BYTES)) {
         return false;

@@ -40,6 +40,17 @@ class Keyed {
   }
 }
 
+// A token for a container of this database, and the path of an item there that does not exist.
+async function permit(rest, key, id) {
+  const send = (path, body) => rest.post(path, body, { key });
+  await send("/dbs", { id });
+  await send(`/dbs/${id}/colls`, { id: "c", partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 } });
+  await send(`/dbs/${id}/users`, { id: "ana" });
+  const made = await rest.post(`/dbs/${id}/users/ana/permissions`, { id: "p", permissionMode: "All", resource: `dbs/${id}/colls/c` }, { key, headers: { "x-ms-documentdb-is-upsert": "True" } });
+  assert.ok(made.status === 201 || made.status === 200, made.text);
+  return { token: made.json._token, path: `/dbs/${id}/colls/c/docs/1` };
+}
+
 const refuses = (answer, text) => {
   assert.equal(answer.code, 1, answer.stdout);
   assert.match(answer.stderr, text);
@@ -176,6 +187,22 @@ describe("keys of a file", () => {
     assert.match(metrics, /^tesela_key_changes_total (\d\d+)$/m);
   });
 
+  it("end resource tokens with the primary one, and with no other", async () => {
+    set(first, second, reader);
+    assert.equal((await s.command(second, "reload")).code, 0);
+    const { token, path } = await permit(s.rest, second, "tokens");
+    const use = async (token) => (await s.rest.get(path, { headers: { ...key("a"), authorization: encodeURIComponent(token) } })).status;
+    assert.equal(await use(token), 404);
+    assert.equal((await s.command(first, "regenerate", "secondary")).code, 0);
+    assert.equal(await use(token), 404, "the secondary key has nothing to do with it");
+    assert.equal((await s.command(first, "regenerate", "primary")).code, 0);
+    assert.equal(await use(token), 401);
+    const [primary, secondary] = s.keys();
+    assert.equal(await use((await permit(s.rest, secondary, "tokens")).token), 404);
+    set(primary, second, reader);
+    assert.equal((await s.command(secondary, "reload")).code, 0);
+  });
+
   it("are what a restart finds", async () => {
     const made = await s.command(second, "regenerate", "primary");
     assert.equal(made.code, 0, made.stderr);
@@ -241,6 +268,10 @@ describe("requests that nobody may send", () => {
       assert.equal((await send(sign(own, "GET", "docs", path.slice(1), date), { date })).status, 404);
       await s.rest.get("/_tesela/", { sign: false, headers: { authorization: `Bearer ${own}` } });
     }
+    const { token } = await permit(s.rest, keys[1], "d");
+    assert.equal((await send(encodeURIComponent(token))).status, 404);
+    assert.equal((await send(encodeURIComponent(token.replace("sig=", "sig=A")))).status, 401);
+    secrets.push(...token.replace(/^.*sig=/, "").split(";").filter((part) => part.length > 40));
     const secret = () => randomBytes(32).toString("base64");
     for (let i = 0; i < 20; i++) assert.equal((await send(encodeURIComponent(`type=master&ver=1.0&sig=${secret()}`))).status, 401);
     for (const form of [(x) => x, (x) => `type=${x}`, (x) => `type=${x}&ver=1.0&sig=y`, (x) => `type=master&ver=${x}&sig=y`, (x) => `Basic ${x}`, (x) => `type=master&ver=1.0&sig=${x}${x}`]) {

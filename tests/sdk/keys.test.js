@@ -2,7 +2,7 @@
 
 import { createHmac, randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
@@ -247,6 +247,27 @@ describe("keys that are not in a file", () => {
     s.server.child.kill("SIGHUP");
     await eventually("the key is asked for", async () => (await ask()).status === 401);
     await s.stop();
+  });
+});
+
+const elsewhere = Object.values(networkInterfaces()).flat().find((each) => each.family === "IPv4" && !each.internal)?.address;
+
+describe("key values", { skip: !elsewhere && "this machine has no address but loopback" }, () => {
+  it("are not sent over plain http to another machine", async () => {
+    const own = newKey();
+    const server = await Server.start({ flags: ["--host", "0.0.0.0", "--key", own] });
+    const ask = async (host) => {
+      const rest = new Rest({ server, host });
+      const answer = await rest.get("/_tesela/keys?show=true", { sign: false, headers: { authorization: `Bearer ${own}` } });
+      rest.close();
+      return answer;
+    };
+    const far = await ask(elsewhere);
+    assert.equal(far.status, 403, far.text);
+    assert.ok(!far.text.includes(own));
+    const near = await ask("127.0.0.1");
+    assert.equal(near.json.keys[0].key, own);
+    await server.stop();
   });
 });
 

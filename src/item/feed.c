@@ -138,8 +138,35 @@ static err load_place(const loader *l, item_found *found) {
 
 /* ---- one logical partition ---- */
 
+static bool offer_written(page *p, const item_written *written, uint64_t *after) {
+    item_found found = {.range = p->range, .head = written->head, .body = written->body, .place = {.number = written->number}};
+    if (!offer(p, &found, false)) {
+        return false;
+    }
+    *after = written->number;
+    return true;
+}
+
+/* New items of a transaction whose turn has come: those before `number`. */
+static void offer_new(page *p, const item_overlay *overlay, uint64_t number, uint64_t *after) {
+    item_written written;
+    while (overlay && !p->full && overlay->next_new(overlay, *after, &written) && written.number < number && takes_step(p)) {
+        offer_written(p, &written, after);
+    }
+}
+
 static err offer_place(page *p, const loader *l, item_place place, uint64_t *after) {
     item_found found = {.range = p->range, .place = place};
+    item_written written;
+    const item_overlay *overlay = p->cursor->moment ? p->cursor->moment->overlay : NULL;
+    if (overlay && overlay->find(overlay, place.number, &written)) {
+        if (!written.body.n) {
+            *after = place.number;
+        } else {
+            offer_written(p, &written, after);
+        }
+        return OK;
+    }
     err code = load_place(l, &found);
     if (code == E_NOT_FOUND) {
         /* An entry that leads nowhere. Dropping a deleted container's files does not wait for snapshots. */
@@ -168,10 +195,18 @@ static err read_partition(page *p) {
     layout_order(&to, number, e, UINT64_MAX);
     store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     err code = OK;
+    const item_overlay *overlay = p->cursor->moment ? p->cursor->moment->overlay : NULL;
     while (code == OK && !p->full && store_scan_next(scan, &key, &value)) {
-        if (takes_step(p)) {
-            code = layout_order_read(key, value, &place) ? offer_place(p, &l, place, after) : E_STORE_CORRUPT;
+        code = layout_order_read(key, value, &place) ? OK : E_STORE_CORRUPT;
+        if (code == OK) {
+            offer_new(p, overlay, place.number, after);
         }
+        if (code == OK && !p->full && takes_step(p)) {
+            code = offer_place(p, &l, place, after);
+        }
+    }
+    if (code == OK) {
+        offer_new(p, overlay, UINT64_MAX, after);
     }
     if (code == OK) {
         leave(p);
@@ -505,7 +540,8 @@ static err read_range(page *p) {
     TRY(code);
     charge_entry(p);
     bool found = false;
-    code = p->cursor->find ? find_items(p, &found) : OK;
+    bool written = p->cursor->moment && p->cursor->moment->overlay;
+    code = p->cursor->find && !written ? find_items(p, &found) : OK;
     if (code == OK && found) {
         end_found(p);
     } else if (code == OK) {

@@ -74,11 +74,25 @@ MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
 
+/* What a transaction has written of one logical partition, seen on top of the moment it began at. Bodies live as long as it. */
+typedef struct item_written {
+    uint64_t number;
+    item_head head;
+    slice body; /* empty: it is deleted */
+} item_written;
+
+typedef struct item_overlay item_overlay;
+struct item_overlay {
+    bool (*find)(const item_overlay *overlay, uint64_t number, item_written *written_out);    /* false: it is as it was */
+    bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* of those that it made, in order */
+};
+
 /* A container as it is at one moment, to be read from while writes go on. The index is NULL where it cannot be used. */
 typedef struct item_moment {
     const store_snapshot *at;
     container_tiles *tiles;
     container_index *index;
+    const item_overlay *overlay; /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
 } item_moment;
 
 void item_moment_take(const items *s, container *c, item_moment *moment_out);

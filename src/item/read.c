@@ -150,6 +150,11 @@ static err read_at(const items *s, const store_snapshot *at, item_place place, i
 /* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it. */
 err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
     const store_snapshot *at = moment ? moment->at : NULL;
+    item_written written;
+    if (moment && moment->overlay && moment->overlay->find(moment->overlay, place.number, &written)) {
+        *found_out = (item_found){.head = written.head, .body = written.body, .place = place};
+        return written.body.n ? OK : E_NOT_FOUND;
+    }
     err code = read_at(s, at, place, found_out);
     if (code != E_NOT_FOUND) {
         return code;
@@ -171,7 +176,7 @@ void item_moment_take(const items *s, container *c, item_moment *moment_out) {
         container_index *index = container_space_index(c->space);
         const store_snapshot *at = store_snapshot_take(s->store);
         bool usable = !c->space->index_switching && c->space->index == index;
-        *moment_out = (item_moment){at, tiles, usable ? index : NULL};
+        *moment_out = (item_moment){.at = at, .tiles = tiles, .index = usable ? index : NULL};
         if (!usable) {
             container_index_give(index);
         }

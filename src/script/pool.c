@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-enum { GRACE_US = 1000000, KEEPER_US = 1000000, RETRY_US = 2000000, PATH_BYTES = 4096 };
+enum { GRACE_US = 1000000, KEEPER_US = 1000000, START_TRIES = 3, RETRY_US = 2000000, PATH_BYTES = 4096 };
 
 typedef struct worker worker;
 struct worker {
@@ -40,7 +40,7 @@ struct script_pool {
     unsigned workers;  /* idle and used */
     unsigned wanting;  /* jobs that wait for a process */
     unsigned starting; /* processes that are being started for one */
-    int64_t failed_us; /* when one could not be started */
+    int64_t failed_us; /* when one could not be started: the keeper tries again later, jobs at once */
     bool keeps, wanted, stopping, killing;
     pthread_t keeper;
     script_counts counts;
@@ -150,7 +150,7 @@ static void add_idle(script_pool *pool, worker *w) {
 }
 
 /* With the lock, which is let go meanwhile. Whoever waits gets it; if none can be started they hear of it. */
-static void start_worker(script_pool *pool) {
+static bool start_worker(script_pool *pool) {
     pool->starting++;
     pool->workers++;
     pthread_mutex_unlock(&pool->lock);
@@ -166,6 +166,7 @@ static void start_worker(script_pool *pool) {
         pool->failed_us = script_now_us();
         pthread_cond_broadcast(&pool->workers_come);
     }
+    return made != NULL;
 }
 
 static worker *take_idle(script_pool *pool) {
@@ -193,24 +194,16 @@ static void wake_keeper(script_pool *pool) {
     pthread_cond_signal(&pool->keeper_wanted);
 }
 
-/* More are wanted than are on their way. */
-static bool should_start(const script_pool *pool) {
-    bool failing = pool->failed_us && script_now_us() - pool->failed_us < RETRY_US;
-    return pool->starting < pool->wanting && !failing && !pool->killing;
-}
-
 err script_process_take(script_pool *pool, script_process **process_out) {
     worker *w;
-    int64_t asked_us = script_now_us();
+    unsigned failures = 0;
     pthread_mutex_lock(&pool->lock);
     pool->wanting++;
-    while (!(w = take_sound(pool)) && !pool->killing && pool->failed_us <= asked_us) {
-        if (should_start(pool)) {
-            start_worker(pool);
-        } else if (pool->starting) {
+    while (!(w = take_sound(pool)) && !pool->killing && failures < START_TRIES) {
+        if (pool->starting < pool->wanting) {
+            failures += !start_worker(pool);
+        } else { /* one is on its way for each of us */
             pthread_cond_wait(&pool->workers_come, &pool->lock);
-        } else {
-            break;
         }
     }
     pool->wanting--;
@@ -288,7 +281,7 @@ static void *keep(void *context) {
         pool->wanted = false;
         end_stale(pool);
         if (wants_spare(pool)) {
-            start_worker(pool);
+            (void)start_worker(pool);
         } else if (!pool->wanted) {
             wait_until(pool, &pool->keeper_wanted, script_now_us() + KEEPER_US);
         }

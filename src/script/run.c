@@ -108,8 +108,8 @@ static err take_fault(op *o, script_run *run, slice frame) {
                                               message.p ? message.p : "");
 }
 
-/* Why it closed its end: an engine out of memory ends itself by a signal; SIGKILL comes from elsewhere. One that has run often enough ends
- * too, and its next script may just have been sent. */
+/* Why it closed its end: an engine out of memory ends itself by a signal; SIGKILL comes from elsewhere. What
+ * was to be run may just have been sent when it happened, and is then not lost. */
 static err take_death(op *o, const script_process *p, script_run *run) {
     siginfo_t info = {0};
     for (int i = 0; i < PEEK_TIMES && info.si_pid == 0; i++) {
@@ -120,12 +120,10 @@ static err take_death(op *o, const script_process *p, script_run *run) {
             break;
         }
     }
-    if (!run->spoke && info.si_pid && info.si_code == CLD_EXITED && info.si_status == 0) {
-        run->retired = true;
-        return E_UNAVAILABLE;
-    }
+    bool killed = info.si_pid && info.si_code == CLD_KILLED && info.si_status == SIGKILL;
+    run->retired = !run->spoke && (killed || (info.si_pid && info.si_code == CLD_EXITED && info.si_status == 0));
     log_warn("script", "a worker died", "pid=%d code=%d status=%d", (int)p->pid, info.si_code, info.si_status);
-    if (info.si_pid && info.si_code == CLD_KILLED && info.si_status == SIGKILL) {
+    if (killed || run->retired) {
         return op_fail(o, E_UNAVAILABLE, "The process that ran the script was killed; nothing was written. Please retry.");
     }
     return op_fail(o, E_SCRIPT_FAILED,
@@ -210,13 +208,13 @@ err script_run_in(script_process *p, op *o, script_run *run) {
         .answer = buf_init(SCRIPT_FRAME_BYTES_MAX - 1),
         .until_us = run->until_us + SCRIPT_GRACE_US,
     };
-    int64_t before_us = script_process_cpu_us(p);
+    int64_t before_us = script_process_cpu_us(p), begun_us = script_now_us();
     run->fit = run->spoke = run->retired = false;
     run->number = 0;
     run->body = run->log = SLICE_EMPTY;
     err code = converse(&c);
-    int64_t used_us = script_process_cpu_us(p) - before_us;
-    run->cpu_us = used_us > 0 ? used_us : 0;
+    int64_t after_us = script_process_cpu_us(p);
+    run->cpu_us = after_us ? after_us - before_us : script_now_us() - begun_us; /* of one that is gone: as if it had never waited */
     buf_free(&c.text);
     buf_free(&c.bson);
     buf_free(&c.answer);

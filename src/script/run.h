@@ -36,7 +36,7 @@ typedef struct script_run {
     int64_t number; /* of what was thrown; 0: none */
     bool fit;       /* the worker may be used again */
     bool spoke;     /* it has said something */
-    bool retired;   /* it had ended before the run began: ask another */
+    bool retired;   /* it ended before it had done anything, and not for what the script did: ask another */
 } script_run;
 
 /* E_SCRIPT_FAILED, E_SCRIPT_COMPILE with what it threw; E_SCRIPT_TIMEOUT; E_TOO_LARGE: of its result; E_UNAVAILABLE: the worker was

@@ -2,6 +2,8 @@
 
 #include "throughput/charge.h"
 
+enum { RETIRED_MAX = 3 };
+
 err script_attempt_run(script_attempt *a, script_run *run) {
     if (!a->process) {
         TRY(script_process_take(a->pool, &a->process));
@@ -12,7 +14,7 @@ err script_attempt_run(script_attempt *a, script_run *run) {
     err code = script_run_in(a->process, a->op, run);
     a->unfit = !run->fit;
     a->cpu_us += run->cpu_us;
-    if (run->retired) {
+    if (run->retired && a->retired++ < RETIRED_MAX) {
         script_process_give(a->pool, a->process, false);
         a->process = NULL;
         return script_attempt_run(a, run);
@@ -76,7 +78,7 @@ err script_transact(script_pool *pool, const script_scope *scope, op *o, err (*a
     if (w.attempt.process) {
         script_process_give(pool, w.attempt.process, !w.attempt.unfit);
     }
-    double own = charge_script(w.attempt.cpu_us);
+    double own = charge_script(code == E_SCRIPT_TIMEOUT ? SCRIPT_RUN_US : w.attempt.cpu_us); /* who was ended pays for all of it */
     op_charge(o, own + w.charge_ru);
     item_settle(scope->items, o, scope->container, scope->key, own + w.unsettled_ru, true, code != OK);
     return code;

@@ -16,7 +16,8 @@ typedef struct script_attempt {
     script_process *process; /* once a script was run */
     int64_t until_us;
     int64_t cpu_us;
-    bool unfit; /* the process is */
+    bool unfit;       /* the process is */
+    unsigned retired; /* processes that were gone before they had done anything */
 } script_attempt;
 
 /* Within an attempt: runs a script over its transaction. Fills in deadline and calls. Not OK: the attempt must end with that. */

@@ -12,8 +12,9 @@ enum { BUCKETS = 512, RESERVE_FIRST = 4, RESERVE_MAX = 256, CHARGED_SECONDS = 5 
 /* An item that the transaction wrote. */
 typedef struct entry entry;
 struct entry {
-    entry *next;     /* of the same bucket */
-    entry *next_all; /* of all */
+    entry *next;        /* of the same bucket */
+    entry *next_number; /* of the same bucket, by number */
+    entry *next_all;    /* of all */
     slice id;
     script_item now;
     item_expected expected; /* of the snapshot */
@@ -40,6 +41,13 @@ struct script_transaction {
     size_t n, cap, bytes;
     entry *buckets[BUCKETS], *entries;
     claim *claims[BUCKETS];
+
+    /* for those that read all: what was written, by number */
+    item_overlay overlay;
+    entry *by_number[BUCKETS];
+    entry **made; /* in the order of their numbers; some may be gone again, and made anew further on */
+    uint64_t *made_numbers;
+    size_t made_n, made_cap;
     uint64_t reserved;
     uint32_t reserved_n, reserve_next;
     double charge_max; /* 0: no bound */
@@ -55,6 +63,9 @@ struct script_transaction {
 
 /* ---- life ---- */
 
+static bool find_written(const item_overlay *overlay, uint64_t number, item_written *written_out);
+static bool next_new(const item_overlay *overlay, uint64_t after, item_written *written_out);
+
 script_transaction *script_transaction_begin(const script_scope *scope, const op *o) {
     script_transaction *t = mem_zero(sizeof *t);
     t->scope = *scope;
@@ -67,6 +78,7 @@ script_transaction *script_transaction_begin(const script_scope *scope, const op
     t->op.admitted = true;
     t->reserve_next = RESERVE_FIRST;
     t->charge_max = CHARGED_SECONDS * item_rate(scope->container, scope->key);
+    t->overlay = (item_overlay){find_written, next_new};
     random_seed_system(&t->random);
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->come, NULL);
@@ -84,6 +96,8 @@ void script_transaction_end(script_transaction *t) {
     pthread_mutex_destroy(&t->lock);
     arena_free(&t->arena);
     arena_free(&t->call_arena);
+    free(t->made);
+    free(t->made_numbers);
     free(t->ops);
     free(t);
 }
@@ -189,6 +203,67 @@ err script__find_number(script_transaction *t, uint64_t number, slice *id_out) {
     return has_id ? OK : E_STORE_CORRUPT;
 }
 
+/* ---- what queries and lists see of it ---- */
+
+static script_transaction *of_overlay(const item_overlay *overlay) {
+    return (script_transaction *)(uintptr_t)((const char *)overlay - offsetof(script_transaction, overlay));
+}
+
+static bool show(const entry *e, uint64_t number, item_written *written_out) {
+    bool there = e->now.there && e->now.head.number == number;
+    *written_out = (item_written){.number = number, .head = e->now.head, .body = there ? e->now.body : SLICE_EMPTY};
+    return there;
+}
+
+static size_t first_made_after(const script_transaction *t, uint64_t number) {
+    size_t low = 0, high = t->made_n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (t->made_numbers[middle] > number) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* By the number that the item had when the transaction began. */
+static bool find_written(const item_overlay *overlay, uint64_t number, item_written *written_out) {
+    const script_transaction *t = of_overlay(overlay);
+    for (const entry *e = t->by_number[number % BUCKETS]; e; e = e->next_number) {
+        if (e->expected.number == number) {
+            show(e, number, written_out);
+            return e->written;
+        }
+    }
+    size_t i = first_made_after(t, number - 1);
+    bool own = i < t->made_n && t->made_numbers[i] == number;
+    if (own) {
+        show(t->made[i], number, written_out);
+    }
+    return own;
+}
+
+static bool next_new(const item_overlay *overlay, uint64_t after, item_written *written_out) {
+    const script_transaction *t = of_overlay(overlay);
+    size_t i = first_made_after(t, after);
+    while (i < t->made_n && !show(t->made[i], t->made_numbers[i], written_out)) {
+        i++;
+    }
+    return i < t->made_n;
+}
+
+static void note_made(script_transaction *t, entry *e, uint64_t number) {
+    if (t->made_n == t->made_cap) {
+        t->made_cap = t->made_cap ? 2 * t->made_cap : 16;
+        t->made = mem_resize(t->made, t->made_cap * sizeof *t->made);
+        t->made_numbers = mem_resize(t->made_numbers, t->made_cap * sizeof *t->made_numbers);
+    }
+    t->made[t->made_n] = e;
+    t->made_numbers[t->made_n++] = number;
+}
+
 /* The entry of an item that is about to be written. */
 static err enter(script_transaction *t, slice id, entry **entry_out) {
     entry *e = find_entry(t, id);
@@ -201,6 +276,11 @@ static err enter(script_transaction *t, slice id, entry **entry_out) {
         *e = (entry){.next = *bucket, .next_all = t->entries, .id = arena_copy(&t->arena, id), .now = now, .found = found};
         e->expected = (item_expected){now.there, now.head.number, now.head.lsn};
         *bucket = t->entries = e;
+        if (now.there) {
+            entry **numbers = &t->by_number[now.head.number % BUCKETS];
+            e->next_number = *numbers;
+            *numbers = e;
+        }
     }
     *entry_out = e;
     return OK;
@@ -384,6 +464,10 @@ static err write_item(script_transaction *t, item_op *op) {
     e->written = true;
     e->now = then;
     claim_unique(t, e);
+    if (op->created) {
+        note_made(t, e, preset.number);
+    }
+    t->moment.overlay = &t->overlay;
     return OK;
 }
 

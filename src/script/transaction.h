@@ -1,9 +1,9 @@
 /* transaction.h — what a script sees and writes: one logical partition (of a fixed container: all of it), all or nothing.
  *
- * Reads are of a snapshot taken when the transaction begins, with its own writes on top where items are read by their link; queries and
- * lists show the snapshot alone, as on the service. Writes are kept in order and committed together by one item_commit, each first touch of
- * an item on condition that the item still is what the snapshot had. So what holds is snapshot isolation: nothing uncommitted or changing
- * is read, no update is lost. Transactions of one partition that are run one after another (a lane of pool.h) are serial.
+ * Reads, queries and lists are of a snapshot taken when the transaction begins, with its own writes on top. Writes are kept in order and
+ * committed together by one item_commit, each first touch of an item on condition that the item still is what the snapshot had. So what
+ * holds is snapshot isolation: nothing uncommitted or changing is read, no update is lost. Transactions of one partition that are run one
+ * after another (a lane of pool.h) are serial.
  *
  * What a script is told of an item that it wrote is what will be there: numbers are reserved for new items, and etags are the
  * transaction's own (item_preset).

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "throughput/charge.h"
 
-enum { BLOCK_FIRST = 8, BLOCK_FACTOR = 4, BLOCK_MAX = 512, BLOCK_BYTES_MAX = 1024 * 1024, ROUNDS_MAX = 32 };
+enum { BLOCK_FIRST = 8, BLOCK_FACTOR = 4, BLOCK_MAX = 512, BLOCK_BYTES_MAX = 1024 * 1024 };
 
 /* ---- looking ahead ---- */
 
@@ -74,11 +74,15 @@ static bool look_at_all(exec *x, query_row row, const ordered_row *rows) {
     return true;
 }
 
-/* Each round may come to calls that those of the one before stood in the way of. */
+/* Each round may come to calls that those of the one before stood in the way of; no more rounds than places where calls are written, since
+ * none of them waits for itself. */
 static void look_ahead(exec *x, query_row row, const ordered_row *rows) {
     bool goes_on = true;
-    for (unsigned round = 0; round < ROUNDS_MAX && goes_on; round++) {
+    for (unsigned round = 0; round < x->page->query->ast->udf_calls && goes_on; round++) {
         goes_on = look_at_all(x, row, rows) && x->calls.n > x->calls.made && query_calls_make(&x->calls, x->page->op);
+    }
+    for (size_t i = 0; i < x->held_n && goes_on; i++) {
+        x->held[i].known = true;
     }
     query_calls_leave(&x->calls);
     x->runner.steps = QUERY_ITEM_STEPS;

@@ -12,7 +12,8 @@ enum {
     ROWS_BYTES_MAX = 256 * 1024,
     RESULTS_BYTES_MAX = 32 * 1024 * 1024,
     DEPTH_MORE = 4, /* of a frame around a value */
-    CALL_US = 5000000
+    CALL_US = 5000000,
+    GRACE_US = 250000 /* past the page's time: a worker tells what it has every 50 ms, and is killed only if a single call does not end */
 };
 
 /* ---- frames ---- */
@@ -162,10 +163,10 @@ static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena 
         script_frame kind = SCRIPT_FAULT;
         json_root root = JSON_OBJECT;
         if (!f->process) {
-            TRY(define(f, o, until));
+            TRY(define(f, o, until + GRACE_US));
         }
         size_t asked = write_rows(&f->text, calls + *done_out, n - *done_out);
-        script_sign sign = exchange(f, SCRIPT_ROWS, until, &kind, &root);
+        script_sign sign = exchange(f, SCRIPT_ROWS, until + GRACE_US, &kind, &root);
         if (sign == SCRIPT_FINE && kind == SCRIPT_FAULT && root == JSON_OBJECT) {
             return take_fault(f, o);
         }

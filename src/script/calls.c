@@ -4,6 +4,7 @@
 #include "doc/json.h"
 #include "query/parameters.h"
 #include "query/position.h"
+#include "script/functions.h"
 #include "script/process.h"
 #include "script/transaction.h"
 #include "throughput/charge.h"
@@ -365,7 +366,34 @@ static void describe_page(request *r, query_page *p) {
     p->rows_max = page_size(r->options);
     p->bytes_max = LIMIT_RESPONSE_BYTES;
     p->until_us = scope->soft_us ? clock_monotonic_us(scope->items->clock) + (soft_left > 0 ? soft_left : 0) : 0;
-    p->udfs = scope->udfs;
+}
+
+static err find_functions(request *r, const query *asked, script_function *list) {
+    const script_scope *scope = script__scope(r->t);
+    for (unsigned i = 0; scope->function && i < asked->udfs_n; i++) {
+        list[i].id = asked->udfs[i];
+        err code = scope->function(scope->context, script__arena(r->t), list[i].id, &list[i].body);
+        if (code != OK) {
+            return code == E_NOT_FOUND ? query_udf_unknown(r->op, asked, i) : code;
+        }
+    }
+    return OK;
+}
+
+/* A query with functions has a worker of its own for them. */
+static err run_page(request *r, query_page *p) {
+    const script_scope *scope = script__scope(r->t);
+    script_function list[QUERY_UDFS_MAX];
+    script_functions functions;
+    if (!p->query->udfs_n || !scope->function) {
+        return query_run_page(p);
+    }
+    TRY(find_functions(r, p->query, list));
+    script_functions_init(&functions, scope->pool, list, p->query->udfs_n);
+    p->udfs = &functions.base;
+    err code = query_run_page(p);
+    script_functions_end(&functions);
+    return code;
 }
 
 static err query_documents(request *r) {
@@ -386,7 +414,7 @@ static err query_documents(request *r) {
     p->out = &rows;
     TRY(begin_cursor(r, asked, &p->position, cursor));
     TRY(query_position_restore(p));
-    err code = query_run_page(p);
+    err code = run_page(r, p);
     if (code == OK) {
         buf_add_lit(r->answer, "{\"status\":200,\"body\":[");
         buf_add_slice(r->answer, buf_view(&rows));

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "query/exec.h"
+#include "script/pool.h"
 
 enum {
     SCRIPT_OPERATIONS_MAX = 2000,
@@ -35,8 +36,11 @@ typedef struct script_scope {
     container *container; /* the caller's reference is held until the end */
     const item_key *key;  /* the partition; its texts live as long */
     const script_tokens *tokens;
-    struct query_udfs *udfs; /* of queries (query/udf.h); NULL: refused */
-    int64_t soft_us;         /* calls are accepted until then, of script_now_us; 0: always */
+    /* User-defined functions that queries name, by their id: the text, in the arena. E_NOT_FOUND. NULL: they are refused. */
+    err (*function)(void *context, arena *a, slice id, slice *body_out);
+    void *context;
+    script_pool *pool; /* where they run */
+    int64_t soft_us;   /* calls are accepted until then, of script_now_us; 0: always */
 } script_scope;
 
 /* The request's class and time come from `o`, which is not changed. */

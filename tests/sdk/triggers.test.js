@@ -235,6 +235,28 @@ suite("triggers", (t) => {
     assert.equal((await container.item("1", "a").read()).resource.n, 6);
   });
 
+  t.it("may use functions in their queries", async () => {
+    const count = function () {
+      const collection = getContext().getCollection();
+      const request = getContext().getRequest();
+      const item = request.getBody();
+      const text = item.wrong ? "SELECT VALUE udf.nobody(c.n) FROM c" : "SELECT VALUE udf.square(c.n) FROM c WHERE udf.odd(c.n) ORDER BY c.n";
+      const accepted = collection.queryDocuments(collection.getSelfLink(), text, (error, squares) => {
+        if (error) throw error;
+        item.squares = squares;
+        request.setBody(item);
+      });
+      if (!accepted) throw new Error("not accepted");
+    };
+    const container = await withTriggers({ count: [count, TriggerType.Pre] });
+    await container.scripts.userDefinedFunctions.create({ id: "square", body: "function (n) { return n * n; }" });
+    await container.scripts.userDefinedFunctions.create({ id: "odd", body: "function (n) { return n % 2 === 1; }" });
+    for (let n = 1; n <= 6; n++) await container.items.create({ id: `${n}`, pk: "a", n });
+    const { resource } = await container.items.create({ id: "sum", pk: "a" }, pre("count"));
+    assert.deepEqual(resource.squares, [1, 9, 25]);
+    await fails(container.items.create({ id: "wrong", pk: "a", wrong: true }, pre("count")), 400, { text: "nobody" });
+  });
+
   t.it("keep conditions and preferences", async () => {
     const container = await withTriggers({ stamp: [validateToDoItemTimestamp, TriggerType.Pre] });
     const { resource: first } = await container.items.create({ id: "1", pk: "a" });

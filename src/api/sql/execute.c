@@ -42,7 +42,30 @@ static void write_token(buf *out, arena *a, const container *c, const query *que
     sql_continuation_write(out, &scope, cursor, rows);
 }
 
-const script_tokens sql_script_tokens = {read_token, write_token};
+static const script_tokens tokens = {read_token, write_token};
+
+/* ---- what a script works on ---- */
+
+static err find_function(void *context, arena *a, slice id, slice *body_out) {
+    sql_request *q = context;
+    account_script *s;
+    TRY(account_find_script(q->front->account, q->container, ACCOUNT_FUNCTION, id, false, &s));
+    *body_out = arena_copy(a, s->body);
+    account_script_give(s);
+    return OK;
+}
+
+script_scope sql_script_scope(sql_request *q, const item_key *key) {
+    return (script_scope){
+        .items = account_items(q->front->account),
+        .container = q->container,
+        .key = key,
+        .tokens = &tokens,
+        .function = find_function,
+        .context = q,
+        .pool = q->front->scripts,
+    };
+}
 
 /* ---- on a script thread ---- */
 
@@ -120,8 +143,7 @@ void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_
 
 static void describe(execution *x) {
     sql_request *q = x->q;
-    x->scope =
-        (script_scope){.items = account_items(q->front->account), .container = q->container, .key = &x->key, .tokens = &sql_script_tokens};
+    x->scope = sql_script_scope(q, &x->key);
     x->run = (script_run){
         .kind = "sproc",
         .id = x->script->id,

@@ -128,7 +128,7 @@ MUST_CHECK err sql_continuation_number(sql_request *q, uint32_t *after_out);
 void sql_add_continuation_number(sql_request *q, uint32_t last);
 
 /* ---- scripts ---- */
-extern const script_tokens sql_script_tokens;
+script_scope sql_script_scope(sql_request *q, const item_key *key); /* the key's partition of the request's container */
 void sql_add_script_log(sql_request *q, slice log);
 void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out); /* of the collection, as scripts are told */
 

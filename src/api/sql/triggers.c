@@ -220,8 +220,7 @@ static err attempt(void *context, script_attempt *a) {
 static void work(script_job *job) {
     sql_triggers *w = (sql_triggers *)job;
     sql_request *q = w->q;
-    script_scope scope = {
-        .items = account_items(q->front->account), .container = q->container, .key = &w->key, .tokens = &sql_script_tokens};
+    script_scope scope = sql_script_scope(q, &w->key);
     w->code = script_transact(q->front->scripts, &scope, &q->op, attempt, w, &w->mark);
 }
 

@@ -1,8 +1,8 @@
 /* Resource tokens, as a client may send them. The first byte chooses: an authorization field as it is; or a payload that we sign
  * ourselves, so that what lies behind the signature is reached too. Seconds from now are the second byte's.
  *
- * Whatever comes, nothing is read out of what we did not sign; what is read is written and read again as it was; and a permission is
- * found only under its own rid and version. */
+ * The signature is made by OpenSSL's own HMAC, so ours is checked as well. Whatever comes, nothing is read out of what we did not sign;
+ * what is read is written and read again as it was; and a permission is found only under its own rid and version. */
 #include <openssl/hmac.h>
 
 #include "account/users.h"

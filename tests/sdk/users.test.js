@@ -1,6 +1,11 @@
 // Users, permissions and resource tokens, as an application has them: a server with the key hands tokens to clients that have none.
 // What every operation answers to every kind of credential is in access.test.js.
 
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
 import { PermissionMode } from "@azure/cosmos";
 import { assert, suite, fails, refused, checkStamp, ridBytes, key, eventually, Rest, Server } from "./harness.js";
 
@@ -495,29 +500,56 @@ suite(
   { flags: ["--token-seconds-min", "1"], schemes: ["http"] },
 );
 
-suite("users and permissions after a restart", (t) => {
-  t.it("are there, and their tokens hold", async () => {
-    const server = await Server.start();
-    const data = server.data;
-    server.keeps = true;
+async function makeOne(rest, definition = {}) {
+  await rest.post("/dbs", { id: "d" });
+  await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 } });
+  await rest.post("/dbs/d/users", { id: "u" });
+  const made = await rest.post("/dbs/d/users/u/permissions", { id: "p", permissionMode: "All", resource: "dbs/d/colls/c", ...definition });
+  assert.equal(made.status, 201, made.text);
+  return made.json;
+}
+
+describe("users and permissions", () => {
+  it("are there after a restart, and their tokens hold", async () => {
+    const data = mkdtempSync(join(tmpdir(), "tesela-users-"));
+    const server = await Server.start({ data });
     let rest = new Rest({ server });
-    await rest.post("/dbs", { id: "d" });
-    await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 } });
-    await rest.post("/dbs/d/users", { id: "u" });
-    const definition = { id: "p", permissionMode: "All", resource: "dbs/d/colls/c", resourcePartitionKey: ["ñ", 1].slice(0, 1) };
-    const made = (await rest.post("/dbs/d/users/u/permissions", definition)).json;
+    const made = await makeOne(rest, { resourcePartitionKey: ["ñ"] });
     rest.close();
     await server.stop();
     const again = await Server.start({ data });
-    again.keeps = false;
     rest = new Rest({ server: again });
     const headers = { authorization: encodeURIComponent(made._token), "x-ms-documentdb-partitionkey": '["\\u00f1"]' };
     assert.equal((await rest.post("/dbs/d/colls/c/docs", { id: "1", pk: "ñ" }, { headers })).status, 201);
-    assert.equal((await rest.get("/dbs/d/colls/c/docs/1", { headers: { ...headers, ...key("n") } })).status, 403);
+    refused(await rest.get("/dbs/d/colls/c/docs/1", { headers: { ...headers, ...key("n") } }), 403);
     const read = (await rest.get("/dbs/d/users/u/permissions/p")).json;
     assert.deepEqual({ ...read, _token: 0 }, { ...made, _token: 0 });
     assert.equal((await rest.post("/dbs/d/users", { id: "v" })).status, 201);
     rest.close();
     await again.stop();
+    rmSync(data, { recursive: true });
   });
-}, { schemes: ["http"] });
+
+  it("lose their tokens with the primary key, and only with it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "tesela-users-"));
+    const file = join(folder, "keys");
+    const keys = [randomBytes(64), randomBytes(64)].map((bytes) => bytes.toString("base64"));
+    writeFileSync(file, keys.join("\n"), { mode: 0o600 });
+    const server = await Server.start({ flags: ["--key-file", file] });
+    const rest = new Rest({ server, key: keys[1] });
+    const { _token } = await makeOne(new Rest({ server, key: keys[0] }));
+    const read = (token) => rest.get("/dbs/d/colls/c", { headers: { authorization: encodeURIComponent(token) } });
+    const regenerate = async (kind, secret) => {
+      const answer = await rest.post("/_tesela/keys/regenerate", { kind }, { sign: false, headers: { authorization: `Bearer ${secret}` } });
+      assert.equal(answer.status, 200, answer.text);
+    };
+    await regenerate("secondary", keys[0]);
+    assert.equal((await read(_token)).status, 200);
+    rest.key = keys[0];
+    await regenerate("primary", keys[0]);
+    refused(await read(_token), 401);
+    rest.close();
+    await server.stop();
+    rmSync(folder, { recursive: true });
+  });
+});

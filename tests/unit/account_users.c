@@ -251,7 +251,7 @@ static void a_version_is_valid_once(void **state) {
 static void nothing_is_left_of_what_is_deleted(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
-        char name[8], id[8];
+        char name[16], id[16];
         snprintf(name, sizeof name, "u%d", i);
         assert_int_equal(create_user(name), OK);
         for (int j = 0; j < 5; j++) {

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "api/sql/token.h"
+#include "base/clock.h"
 
 enum { NOW = 1800000000 };
 
@@ -164,6 +165,21 @@ static void have_a_key_of_their_own(void **state) {
     buf_free(&out);
 }
 
+/* Refusing costs no more than accepting: one MAC. */
+static void a_check_is_quick(void **state) {
+    (void)state;
+    enum { ROUNDS = 20000 };
+    sql_token t = example(), again;
+    slice signature = signature_of(written(&t));
+    int64_t begun = clock_monotonic_us(&clock_system);
+    for (int i = 0; i < ROUNDS; i++) {
+        assert_int_equal(sql_token_read(&o, key, signature, &again), OK);
+    }
+    int64_t ns = (clock_monotonic_us(&clock_system) - begun) * 1000 / ROUNDS;
+    print_message("checking a token: %ld ns\n", (long)ns);
+    assert_true(ns < 1000000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(are_read_as_written, set_up, tear_down),
@@ -174,6 +190,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(end_with_the_primary_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(are_told_from_other_authorizations, set_up, tear_down),
         cmocka_unit_test_setup_teardown(have_a_key_of_their_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_check_is_quick, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("api/sql/token", tests, NULL, NULL);
 }

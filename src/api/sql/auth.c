@@ -282,6 +282,17 @@ bool sql_auth_token_key(const sql_key_ring *ring, unsigned char key_out[SQL_TOKE
     return primary->present;
 }
 
+void sql_auth_mac(const unsigned char key[SQL_TOKEN_KEY_BYTES], slice bytes, unsigned char mac_out[SQL_MAC_BYTES]) {
+    keyed_hash hash;
+    unsigned char block[SHA256_CBLOCK] = {0};
+    memcpy(block, key, SQL_TOKEN_KEY_BYTES);
+    start_hash(&hash.inner, block, 0x36);
+    start_hash(&hash.outer, block, 0x5C);
+    hash_with_key(&hash, bytes, mac_out);
+    OPENSSL_cleanse(block, sizeof block);
+    OPENSSL_cleanse(&hash, sizeof hash);
+}
+
 static err read_token(op *o, slice raw, slice *signature_out) {
     slice type = SLICE_EMPTY;
     slice version = SLICE_EMPTY;

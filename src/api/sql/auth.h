@@ -53,6 +53,10 @@ bool sql_auth_is_token(arena *a, slice authorization, slice *signature_out);
 enum { SQL_TOKEN_KEY_BYTES = 32 };
 bool sql_auth_token_key(const sql_key_ring *ring, unsigned char key_out[SQL_TOKEN_KEY_BYTES]);
 
+/* HMAC-SHA256 under such a key. */
+enum { SQL_MAC_BYTES = 32 };
+void sql_auth_mac(const unsigned char key[SQL_TOKEN_KEY_BYTES], slice bytes, unsigned char mac_out[SQL_MAC_BYTES]);
+
 /* "Thu, 27 Apr 2017 00:51:12 GMT": the text of a time, for sentences. */
 const char *sql_date_text(int64_t seconds, char room[40]);
 

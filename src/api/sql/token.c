@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include "base/base64.h"
@@ -16,17 +15,11 @@ enum {
     AT_RANDOM = 41,
     PAYLOAD_BYTES = 49,
     PERMISSION_BYTES = AT_VERSION - AT_PERMISSION,
-    MAC_BYTES = 32,
+    MAC_BYTES = SQL_MAC_BYTES,
     MAC_TEXT = 44,
     PAYLOAD_TEXT = 68,
     CLOCK_BACK_S = 15 * 60, /* a token may be from a little later than now: clocks are set */
 };
-
-static void sign(const unsigned char key[SQL_TOKEN_KEY_BYTES], const unsigned char *payload, unsigned char mac_out[MAC_BYTES]) {
-    unsigned n = 0;
-    const unsigned char *made = HMAC(EVP_sha256(), key, SQL_TOKEN_KEY_BYTES, payload, PAYLOAD_BYTES, mac_out, &n);
-    assert(made && n == MAC_BYTES);
-}
 
 static void put_number(unsigned char *at, uint64_t value) {
     value = htobe64(value);
@@ -49,7 +42,7 @@ void sql_token_write(buf *out, const unsigned char key[SQL_TOKEN_KEY_BYTES], con
     put_number(payload + AT_UNTIL, (uint64_t)token->until_s);
     int random = RAND_bytes(payload + AT_RANDOM, PAYLOAD_BYTES - AT_RANDOM);
     assert(random == 1);
-    sign(key, payload, mac);
+    sql_auth_mac(key, slice_of(payload, sizeof payload), mac);
     buf_add_lit(out, "type=resource&ver=1&sig=");
     base64_encode(out, slice_of(mac, sizeof mac));
     buf_add_byte(out, ';');
@@ -87,7 +80,7 @@ err sql_token_read(op *o, const unsigned char key[SQL_TOKEN_KEY_BYTES], slice si
     if (!split(signature, mac, payload)) {
         return E_BAD_AUTHORIZATION;
     }
-    sign(key, payload, expected);
+    sql_auth_mac(key, slice_of(payload, sizeof payload), expected);
     if (CRYPTO_memcmp(mac, expected, sizeof mac) != 0 || payload[0] != FORMAT) {
         return E_UNAUTHORIZED;
     }

@@ -159,18 +159,21 @@ def load(server, mode, seconds, **more):
 EMULATOR_KEY = base64.b64decode("C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==")
 
 
-def ask(server, verb, path, kind="", link="", body=None, more=None):
-    """One signed request; the answer's JSON and header fields."""
+def signed_fields(verb, kind, link):
     date = email.utils.formatdate(usegmt=True).lower()
     text = f"{verb.lower()}\n{kind}\n{link}\n{date}\n\n"
     signature = base64.b64encode(hmac.new(EMULATOR_KEY, text.encode(), hashlib.sha256).digest()).decode()
-    fields = {
+    return {
         "authorization": urllib.parse.quote(f"type=master&ver=1.0&sig={signature}", safe=""),
         "x-ms-date": date,
         "x-ms-version": "2020-07-15",
         "content-type": "application/json",
-        **(more or {}),
     }
+
+
+def ask(server, verb, path, kind="", link="", body=None, more=None):
+    """One signed request; the answer's JSON and header fields."""
+    fields = {**signed_fields(verb, kind, link), **(more or {})}
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     connection.request(verb, path, json.dumps(body) if body is not None else None, fields)
     answer = connection.getresponse()

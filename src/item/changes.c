@@ -76,7 +76,7 @@ void item__move_change(const item_work *w, const item_key *key, const stored_ite
 
 /* ---- reading: the entries of a partition, or those of a range's segments, merged ---- */
 
-enum { CLOCK_SLACK_S = 300, ENTRIES_PER_LOOK = 256, BEGINS_MAX = EPK_BYTES_MAX + 8 };
+enum { CLOCK_SLACK_S = 300, ENTRIES_PER_LOOK = 256, BEGINS_MAX = EPK_BYTES_MAX + 8, NEAR = 2 };
 
 typedef struct run {
     store_scan *scan;
@@ -86,6 +86,11 @@ typedef struct run {
     bool shared;
     bool live; /* `next` is its next entry */
     layout_change next;
+
+    uint64_t loaded;   /* the last number that was */
+    store_scan *items; /* of the segment, once some were loaded in a row; it stands at `at` with `value` */
+    uint64_t at;
+    slice value;
 } run;
 
 typedef struct reader {
@@ -152,6 +157,8 @@ static err close_runs(reader *d) {
     for (size_t i = 0; i < d->runs_n; i++) {
         err ended = store_scan_close(d->runs[i].scan);
         code = code != OK ? code : ended;
+        ended = d->runs[i].items ? store_scan_close(d->runs[i].items) : OK;
+        code = code != OK ? code : ended;
     }
     return code;
 }
@@ -213,7 +220,42 @@ static verdict judge(const reader *d, const run *r) {
     return head < min || head > max ? OUT : head == min || head == max ? ASK : IN;
 }
 
-static err load(const reader *d, const run *r, item_found *found) {
+static bool step(run *r) {
+    slice key;
+    item_place place;
+    bool live = store_scan_next(r->items, &key, &r->value) && layout_item_read(key, &place);
+    r->at = live ? place.number : UINT64_MAX;
+    return live;
+}
+
+static void seek_items(const reader *d, run *r, uint64_t number) {
+    layout_key from, to;
+    layout_item(&from, (item_place){r->segment, number});
+    if (r->items) {
+        store_scan_seek(r->items, layout_view(&from), false);
+    } else {
+        layout_segment(&to, r->segment);
+        layout_after(&to);
+        r->items = store_scan_open(d->items->store, STORE_ITEMS, d->at, layout_view(&from), layout_view(&to), false);
+    }
+    step(r);
+}
+
+/* Items that were created one after the other lie side by side: stepping to the next costs far less than getting it. */
+static bool is_next(const reader *d, run *r) {
+    uint64_t number = r->next.number;
+    bool near = r->segment && r->loaded && number > r->loaded && number - r->loaded <= NEAR;
+    bool stands = r->items && r->at < number && number - r->at <= NEAR;
+    r->loaded = number;
+    if (near && !stands) {
+        seek_items(d, r, number);
+    }
+    while (near && r->at < number && step(r)) {
+    }
+    return near && r->at == number;
+}
+
+static err get(const reader *d, const run *r, item_found *found) {
     layout_key k;
     err code = E_NOT_FOUND;
     for (size_t i = d->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
@@ -227,8 +269,19 @@ static err load(const reader *d, const run *r, item_found *found) {
     if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
         return d->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
-    TRY(code);
-    bool read = layout_head_read(found->value.bytes, &found->head, &found->body) && found->head.lsn == r->next.lsn;
+    return code;
+}
+
+static err load(const reader *d, run *r, item_found *found) {
+    slice value;
+    if (is_next(d, r)) {
+        found->place = (item_place){r->segment, r->next.number};
+        value = r->value;
+    } else {
+        TRY(get(d, r, found));
+        value = found->value.bytes;
+    }
+    bool read = layout_head_read(value, &found->head, &found->body) && found->head.lsn == r->next.lsn;
     if (!read) {
         item_give(found);
     }
@@ -241,7 +294,7 @@ static void charge(reader *d, size_t bytes) {
     d->weight += weight;
 }
 
-static err offer(reader *d, const run *r, bool ask) {
+static err offer(reader *d, run *r, bool ask) {
     const item_changes *c = d->changes;
     item_found found = {.range = d->range};
     TRY(load(d, r, &found));

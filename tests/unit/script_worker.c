@@ -81,6 +81,7 @@ static void test_every_usual_shape_of_a_script_runs(void **state) {
         "const main = (x) => __.response.setBody(1);\n",
         "let n = 1;\n(function () { __.response.setBody(n) })",
         "function main() { function inner() { return 1 } __.response.setBody(inner()) }",
+        "/*\nfunction for one\nvar if\n*/\nfunction main() { __.response.setBody(one) }\nconst one = 1;",
         "class Counter { one() { return 1 } }\nfunction main() { __.response.setBody(new Counter().one()) }",
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

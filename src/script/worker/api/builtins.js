@@ -29,7 +29,7 @@ const lastIndexOf = method(String.prototype.lastIndexOf);
 const slice = method(String.prototype.slice);
 const startsWith = method(String.prototype.startsWith);
 const lowerCase = method(String.prototype.toLowerCase);
-const matchAll = method(String.prototype.match);
+const matchText = method(String.prototype.match);
 const sortArray = method(Array.prototype.sort);
 const sliceArray = method(Array.prototype.slice);
 

@@ -5,12 +5,27 @@
 
 const CANDIDATES_MAX = 50;
 
-/** The names that a text declares at the beginning of a statement, first one first; nested ones too. Runs before the script does. */
-function declaredNames(text) {
-    const found = matchAll(text, /(?:^|[;}\n])[ \t]*(?:(?:async[ \t]+)?function[ \t]*\*?[ \t]*|(?:var|let|const)[ \t]+)[\w$]+/g) || [];
+function syntaxErrorOf(text, url) {
+    try {
+        host.check(text, url);
+        return undefined;
+    } catch (error) {
+        return error;
+    }
+}
+
+/**
+ * The names that a text declares at the beginning of a statement, first one first; nested ones too, and what only looks like one, in a comment.
+ * Runs before any script does.
+ */
+function declaredNames(text, url) {
+    const found = matchText(text, /(?:^|[;}\n])[ \t]*(?:(?:async[ \t]+)?function[ \t]*\*?[ \t]*|(?:var|let|const)[ \t]+)[\w$]+/g) || [];
     const names = [];
     for (let i = 0; i < found.length && i < CANDIDATES_MAX; i++) {
-        names.push(found[i].match(/[\w$]+$/)[0]);
+        const name = matchText(found[i], /[\w$]+$/)[0];
+        if (syntaxErrorOf('(' + name + ')', url) === undefined) {
+            names[names.length] = name;
+        }
     }
     return names;
 }
@@ -23,42 +38,32 @@ function firstFunction(text, names, url) {
     return host.evaluate('(function () {' + text + '\n;return ' + choice + ';})()', url);
 }
 
-function syntaxErrorOf(text, url) {
-    try {
-        host.check(text, url);
-        return undefined;
-    } catch (error) {
-        return error;
-    }
-}
-
-/** The function of a script, or a throw: with `compiled` false when the text is no script, true when running it failed. */
-function compile(text, id, state) {
+/**
+ * Reads a text without running any of it: the ways in which it can be evaluated, in the order in which they are tried. Throws the SyntaxError
+ * of one that is no script.
+ */
+function readScript(text, id) {
     const url = id + '.js';
     const single = '(' + text + '\n)';
-    const names = declaredNames(text);
     const wrong = syntaxErrorOf(single, url);
     if (wrong === undefined) {
-        state.compiled = true;
-        const made = host.evaluate(single, url);
-        if (typeof made === 'function') {
-            return made;
-        }
-    } else {
-        const alsoWrong = syntaxErrorOf(text, url);
-        if (alsoWrong !== undefined) {
-            throw names.length === 0 ? wrong : alsoWrong;
-        }
-        state.compiled = true;
-        const made = names.length === 0 ? undefined : firstFunction(text, names, url);
-        if (typeof made === 'function') {
-            return made;
-        }
-        const last = host.evaluate(text, url);
-        if (typeof last === 'function') {
-            return last;
-        }
+        return { __proto__: null, url, single, text: '', names: [] };
     }
-    state.compiled = false;
-    throw new TypeError('The body of a script has to be a function.');
+    const names = declaredNames(text, url);
+    const alsoWrong = syntaxErrorOf(text, url);
+    if (alsoWrong !== undefined) {
+        throw names.length === 0 ? wrong : alsoWrong;
+    }
+    return { __proto__: null, url, single: '', text, names };
 }
+
+/** The function of a script that was read; runs what stands around it. Undefined when there is none. */
+function makeFunction(script) {
+    if (script.single !== '') {
+        return host.evaluate(script.single, script.url);
+    }
+    const first = script.names.length === 0 ? undefined : firstFunction(script.text, script.names, script.url);
+    return typeof first === 'function' ? first : host.evaluate(script.text, script.url);
+}
+
+const noFunction = () => new TypeError('The body of a script has to be a function.');

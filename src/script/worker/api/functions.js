@@ -9,17 +9,27 @@ const RESULTS_CHARACTERS_MAX = 4 * 1024 * 1024;
 const functions = [];
 const EXECUTING_FUNCTION = 'executing Javascript';
 
+/** All texts are read before any of them can run. */
 function define(text) {
-    const state = { __proto__: null, compiled: false };
     hide(globalThis, 'console', makeConsole(false));
+    let compiled = false;
     try {
         const given = own(parse(text), 'functions');
+        const scripts = [];
         for (let i = 0; i < given.length; i++) {
-            state.compiled = false;
-            functions[i] = compile(toText(own(given[i], 'body')), toText(own(given[i], 'id')), state);
+            scripts[i] = readScript(toText(own(given[i], 'body')), toText(own(given[i], 'id')));
+        }
+        for (let i = 0; i < scripts.length; i++) {
+            compiled = true;
+            const made = makeFunction(scripts[i]);
+            compiled = typeof made === 'function';
+            if (!compiled) {
+                throw noFunction();
+            }
+            defineProperty(functions, i, { __proto__: null, value: made, writable: true, configurable: true, enumerable: true });
         }
     } catch (thrown) {
-        return faultFrame(state.compiled ? EXECUTING_FUNCTION : COMPILING, thrown, !state.compiled, '');
+        return faultFrame(compiled ? EXECUTING_FUNCTION : COMPILING, thrown, !compiled, '');
     }
     return 'r{}';
 }

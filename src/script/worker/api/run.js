@@ -51,14 +51,20 @@ function start(text) {
     requestFields = makeRequestFields(run);
     responseFields = own(run, 'kind') === 'pre' ? null : makeResponseFields(run);
     publish();
-    const state = { __proto__: null, compiled: false };
+    let compiled = false;
     try {
-        const main = compile(toText(own(run, 'body')), toText(own(run, 'id')), state);
+        const script = readScript(toText(own(run, 'body')), toText(own(run, 'id')));
+        compiled = true;
+        const main = makeFunction(script);
+        compiled = typeof main === 'function';
+        if (!compiled) {
+            throw noFunction();
+        }
         const parameters = own(run, 'args') || [];
         enqueue(() => reflectApply(main, undefined, parameters));
     } catch (thrown) {
         closed = true;
-        return faultFrame(state.compiled ? EXECUTING : COMPILING, thrown, !state.compiled, log);
+        return faultFrame(compiled ? EXECUTING : COMPILING, thrown, !compiled, log);
     }
     return undefined;
 }

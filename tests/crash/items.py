@@ -268,6 +268,7 @@ def verify(client, container, rng):
         verify_points(client, container, rng)
         verify_partition(client, container, rng)
         verify_index(client, container)
+        verify_changes(client, container, rng)
     if container.unique_values:
         verify_unique(client, container)
 
@@ -302,6 +303,22 @@ def verify_index(client, container):
             count = sum(r if isinstance(r, int) else r["item"] for r in client.query(container.link, part["id"],
                         'SELECT VALUE COUNT(1) FROM c WHERE c["by"] = @by', by=by))
             check(count == len(expected), f"{container.name}: the index counts {count} items of worker {by}, there are {len(expected)}")
+
+
+def verify_changes(client, container, rng):
+    """The change feed has each item once, in the order of its lsn: of each range, and of a partition."""
+    live = container.live()
+    scopes = [({"x_ms_documentdb_partitionkeyrangeid": p["id"]}, lambda key, id=p["id"]: container.ranges[key[0]] == id) for p in client.ranges(container.link)]
+    if live:
+        partition = rng.choice(sorted(live))[0]
+        scopes.append(({"x_ms_documentdb_partitionkey": partition}, lambda key: key[0] == partition))
+    for fields, is_meant in scopes:
+        documents = client.changes(container.link, rng.choice([3, 1000]), **fields)
+        lsns = [d["_lsn"] for d in documents]
+        check(lsns == sorted(lsns), f"{container.name}: the changes of {fields} are out of order")
+        check(all(lsn_of(d["_etag"]) == d["_lsn"] for d in documents), f"{container.name}: a change has another lsn than its item")
+        expected = sorted((key, stored.body["n"]) for key, stored in live.items() if is_meant(key))
+        check(sorted((container.key_of(d), d["n"]) for d in documents) == expected, f"{container.name}: the changes of {fields} are of other items")
 
 
 def verify_unique(client, container):

@@ -11,6 +11,7 @@ enum {
     FIRST_PROBE = 64,
     PROBE_FACTOR = 8,
     SHAPES_WALKED_MAX = 512,
+    SHAPES_ALL = 4098, /* more than items know (item/terms.c), and one for all others */
     SCAN_PER_LOAD = 4,
     NEAR = 8,
     QUICK_ENTRIES = 64,
@@ -357,7 +358,9 @@ typedef struct order_walk {
     index_path path;
     const index_composite *composite; /* NULL: one path */
     bool backward;
-    bool undefined; /* items without the path have no entry, and are meant too */
+    bool undefined; /* items without the path have no entry, and are meant too: those of … */
+    uint64_t *shapes;
+    size_t shapes_n;
     query_demand_span *spans;
     size_t spans_n;
     slice start;        /* spelled; empty: from the beginning */
@@ -490,26 +493,28 @@ static bool has_path(const index_path *paths, size_t n, index_path wanted) {
     return false;
 }
 
-/* Shapes without the path; of those that are not known it is not known. *n_out SHAPES_WALKED_MAX: too many to tell. */
-static err lacking_shapes(order_walk *w, uint64_t *shapes, size_t *n_out) {
+/* Shapes without the path, up to `most`; of those that are not known it is not known. *whole_out: there are no others. */
+static err lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
     finder *f = w->finder;
     item_entry e;
     err code = OK;
     size_t walked = 0;
     item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
-    *n_out = 0;
+    w->shapes = arena_array(f->view->op->arena, uint64_t, most);
+    w->shapes_n = 0;
+    *whole_out = true;
     while (code == OK && item_lookup_next(l, &e) && e.value.n == 8) {
         uint64_t shape;
         index_path *paths;
         size_t n = 0;
-        if (++walked == (f->access->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX)) {
-            *n_out = SHAPES_WALKED_MAX;
+        if (++walked == most) {
+            *whole_out = false;
             break;
         }
         memcpy(&shape, e.value.p, 8);
         code = item_view_shape(f->view, be64toh(shape), &paths, &n);
         if (code == E_NOT_FOUND || (code == OK && !has_path(paths, n, w->path))) {
-            shapes[(*n_out)++] = shape;
+            w->shapes[w->shapes_n++] = shape;
             code = OK;
         }
         item_lookup_seek(l, slice_of(&shape, 8), UINT64_MAX, false); /* the next one */
@@ -578,10 +583,12 @@ static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uin
     return code;
 }
 
-static err walk_undefined(order_walk *w, const uint64_t *shapes, size_t n) {
+static err walk_undefined(order_walk *w) {
     query_access *a = w->finder->access;
+    const uint64_t *shapes = w->shapes;
+    size_t n = w->shapes_n;
     bool resumed = a->start.given && a->start.values[0].type == TYPE_UNDEFINED;
-    if ((a->start.given && !resumed && !w->backward) || n == 0) {
+    if (n == 0) {
         return OK;
     }
     uint64_t from = !resumed ? (w->backward ? UINT64_MAX : 0) : a->start.number + w->backward;
@@ -687,8 +694,20 @@ static bool prepare_walk(order_walk *w) {
     return true;
 }
 
-/* Within the limits of a walk, undefined comes first, or, going down, last. */
-static err run_walk(order_walk *w, const uint64_t *shapes, size_t n) {
+/* Undefined comes first, unless the walk begins behind it. */
+static bool begins_undefined(const order_walk *w) {
+    const query_order_start *start = &w->finder->access->start;
+    return w->undefined && !w->backward && (!start->given || start->values[0].type == TYPE_UNDEFINED);
+}
+
+/* Going down it comes last, and mostly nobody gets so far: only then is it asked which items those are. */
+static err end_undefined(order_walk *w) {
+    bool quick = w->finder->access->quick, whole;
+    TRY(lacking_shapes(w, quick ? QUICK_ENTRIES : SHAPES_ALL, &whole));
+    return whole ? walk_undefined(w) : E_QUERY_TOO_LONG;
+}
+
+static err run_walk(order_walk *w) {
     refs none = {0};
     finder *f = w->finder;
     query_access *a = f->access;
@@ -698,30 +717,28 @@ static err run_walk(order_walk *w, const uint64_t *shapes, size_t n) {
     uint64_t before = f->view->stretch.after;
     TRY(offer_all(f, &none));
     f->view->stretch.after = before;
-    if (w->undefined && !w->backward && goes_on(w)) {
-        TRY(walk_undefined(w, shapes, n));
+    if (begins_undefined(w) && goes_on(w)) {
+        TRY(walk_undefined(w));
     }
     if (goes_on(w) && !after_values) {
         TRY(walk_spans(w));
     }
-    return w->undefined && w->backward && goes_on(w) ? walk_undefined(w, shapes, n) : OK;
+    return w->undefined && w->backward && goes_on(w) ? end_undefined(w) : OK;
 }
 
 static err in_order_way(finder *f, order_walk *w, bool *found_out) {
-    uint64_t shapes[SHAPES_WALKED_MAX];
-    size_t n = 0;
     query_access *a = f->access;
-    if (w->undefined) {
-        TRY(lacking_shapes(w, shapes, &n));
+    *found_out = true;
+    if (begins_undefined(w)) {
+        TRY(lacking_shapes(w, a->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, found_out));
     }
-    *found_out = n < SHAPES_WALKED_MAX;
     if (!*found_out) {
         return a->quick ? E_QUERY_TOO_LONG : OK;
     }
     a->way = WAY_IN_ORDER;
     a->composite = w->composite;
     a->backward = w->backward;
-    TRY(run_walk(w, shapes, n));
+    TRY(run_walk(w));
     if (a->beyond) { /* of this range */
         f->view->stopped = a->beyond = false;
     }
@@ -817,19 +834,19 @@ static err count_lacking(finder *f, const uint64_t *shapes, size_t n, size_t *la
 
 /* *found_out false: items of unknown shapes may lack the path, or not. */
 static err cover_path(finder *f, bool *found_out) {
-    uint64_t shapes[SHAPES_WALKED_MAX];
-    size_t n = 0, lacking = 0;
+    size_t lacking = 0;
+    bool whole = true;
     query_access *a = f->access;
     order_walk bounds = {.finder = f, .path = index_path_of(a->cover.path.steps, a->cover.path.n)};
     value_walk w = {.finder = f, .scratch = arena_init()};
     bound_walk(&bounds, f->view->op->arena);
-    err code = bounds.undefined ? lacking_shapes(&bounds, shapes, &n) : OK;
-    *found_out = n < SHAPES_WALKED_MAX && (n == 0 || shapes[0] != 0);
+    err code = bounds.undefined ? lacking_shapes(&bounds, a->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, &whole) : OK;
+    *found_out = whole && (bounds.shapes_n == 0 || bounds.shapes[0] != 0);
     for (size_t i = 0; i < bounds.spans_n && code == OK && *found_out && !f->view->stopped; i++) {
         code = walk_values(&w, bounds.path, &bounds.spans[i]);
     }
     if (code == OK && *found_out && !f->view->stopped) {
-        code = count_lacking(f, shapes, n, &lacking);
+        code = count_lacking(f, bounds.shapes, bounds.shapes_n, &lacking);
     }
     if (code == OK && lacking) {
         give(f, slice_of(empty_document, sizeof empty_document), 0, lacking, false);

@@ -25,8 +25,9 @@
  * a post-trigger's response "usage" and "quota". The message of an error is the body that the script sees, so it is in the service's form.
  *
  * A fault's message is the service's whole sentence ("Encountered exception while executing function. Exception = …"); its number is that of
- * `new Error(number, message)` or of the call that failed, 408 for a script that took too long, 413 for one that took too much. DONE and FAULT may
- * have "last":true: the worker ends now, and another has to take its place. One that ends without a word has been killed by what it ran.
+ * `new Error(number, message)` or of the call that failed, 408 for a script that took too long, 413 for a result that is too
+ * large; one that took too much memory has none. DONE and FAULT may have "last":true: the worker ends now, and another has to take its place.
+ * One that ends without a word has been killed by what it ran.
  *
  *   server  DEFINE   {"functions":[{"id":…,"body":"function …"},…]}          user-defined functions of one query, in a fresh global
  *   worker  READY or FAULT

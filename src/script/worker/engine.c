@@ -107,10 +107,10 @@ typedef struct last_words {
 static last_words exceeded_words;
 static last_words crash_words;
 
-static void make_last_words(last_words *w, const char *message, int number) {
+static void make_last_words(last_words *w, const char *message, const char *number) {
     buf b = buf_init(sizeof w->frame);
     buf_add(&b, "\0\0\0", FRAMES_LENGTH_BYTES);
-    buf_addf(&b, "%c{\"last\":true,\"compile\":false,\"message\":\"%s\",\"number\":%d}", SCRIPT_FAULT, message, number);
+    buf_addf(&b, "%c{\"last\":true,\"compile\":false,\"message\":\"%s\"%s}", SCRIPT_FAULT, message, number);
     assert(buf_ok(&b) && b.n - FRAMES_LENGTH_BYTES <= UINT8_MAX);
     b.p[0] = (char)(b.n - FRAMES_LENGTH_BYTES);
     memcpy(w->frame, b.p, b.n);
@@ -121,8 +121,8 @@ static void make_last_words(last_words *w, const char *message, int number) {
 static void make_all_last_words(uint64_t limit_ms) {
     char text[64];
     snprintf(text, sizeof text, "The script exceeded its time limit of %.1f seconds.", (double)limit_ms / 1000);
-    make_last_words(&exceeded_words, text, 408);
-    make_last_words(&crash_words, "The script needed more memory than a script may have, or made the engine fail.", 413);
+    make_last_words(&exceeded_words, text, ",\"number\":408");
+    make_last_words(&crash_words, "The script needed more memory than a script may have, or made the engine fail.", "");
 }
 
 static void on_exceeded(int signal_number) {
@@ -371,8 +371,7 @@ static _Noreturn void send_failure(void) {
         frames_end_with(exceeded_words.frame, exceeded_words.n);
     }
     begin_frame();
-    buf_addf(&out, "%c{\"compile\":false,\"message\":\"The script went deeper, or needed more memory, than a script may.\",\"number\":413}",
-             SCRIPT_FAULT);
+    buf_addf(&out, "%c{\"compile\":false,\"message\":\"The script went deeper, or needed more memory, than a script may.\"}", SCRIPT_FAULT);
     send_last();
 }
 

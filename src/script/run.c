@@ -103,9 +103,11 @@ static err take_fault(op *o, script_run *run, slice frame) {
     bool numbered = doc_find_key(frame, SLICE_LIT("number"), &number) && BSON_ITER_HOLDS_NUMBER(&number);
     run->number = numbered ? bson_iter_as_int64(&number) : 0;
     err code = code_of_fault(of_compiler, run->number);
-    return code == E_SCRIPT_TIMEOUT ? code
-                                    : op_fail(o, code, "%.*s", (int)(message.n < sizeof o->detail ? message.n : sizeof o->detail - 1),
-                                              message.p ? message.p : "");
+    size_t shown = message.n < sizeof o->detail ? message.n : sizeof o->detail - 1;
+    while (shown && shown < message.n && ((unsigned char)message.p[shown] & 0xC0) == 0x80) { /* not within a character */
+        shown--;
+    }
+    return code == E_SCRIPT_TIMEOUT ? code : op_fail(o, code, "%.*s", (int)shown, message.p ? message.p : "");
 }
 
 /* Why it closed its end: an engine out of memory ends itself by a signal; SIGKILL comes from elsewhere. What

@@ -259,6 +259,18 @@ suite("stored procedures", (t) => {
     assert.deepEqual((await run("pages", "a", "SELECT c.id FROM c ORDER BY c.n DESC", 2)).flat(), ["5", "2", "4", "1", "6", "3", "0"]);
   });
 
+  t.it("ask with functions of the container", async () => {
+    const ask = function (query) {
+      const c = getContext().getCollection();
+      c.queryDocuments(c.getSelfLink(), query, (error, rows) => getContext().getResponse().setBody(error ? error.number : rows));
+    };
+    const { run, container } = await scripted(t, { ask });
+    await container.scripts.userDefinedFunctions.create({ id: "twice", body: "function (n) { return 2 * n; }" });
+    for (let n = 0; n < 5; n++) await container.items.create({ id: `${n}`, pk: "a", n });
+    assert.deepEqual(await run("ask", "a", "SELECT VALUE udf.twice(c.n) FROM c WHERE udf.twice(c.n) > 3"), [4, 6, 8]);
+    assert.equal(await run("ask", "a", "SELECT VALUE udf.nowhere(c.n) FROM c"), 400);
+  });
+
   t.it("keep unique keys", async () => {
     const { run, container } = await scripted(t, {
       two: function (u, v) {

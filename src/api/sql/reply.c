@@ -5,6 +5,8 @@
 #include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
+enum { SCRIPTS_RETRY_MS = 200 };
+
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
 /* The same on every answer; the versions are those of the service that the reference was read from. */
@@ -238,6 +240,9 @@ void sql_fail(sql_request *q, err code) {
                                (int)quoted.n, quoted.p, q->activity, (int)(q->http->path.n < 1024 ? q->http->path.n : 1024),
                                q->http->path.p ? q->http->path.p : "");
         buf_free(&quoted);
+    }
+    if (code == E_SCRIPTS_BUSY) {
+        q->op.retry_after_ms = SCRIPTS_RETRY_MS;
     }
     sql_start(q, entry->http_status);
     if (q->substatus || entry->http_substatus) {

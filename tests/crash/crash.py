@@ -20,13 +20,14 @@ WORKERS, DATABASES = 16, 3
 
 def containers():
     key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    kept = {"changeFeedPolicy": {"retentionDuration": 30}}
     deep = {"paths": ["/tenant", "/user", "/session"], "kind": "MultiHash", "version": 2}
     return [
         Container("plain", {"partitionKey": key}, 400),
-        Container("ranges", {"partitionKey": key, "indexingPolicy": {"indexingMode": "none"}}, 1600),
-        Container("unique", {"partitionKey": key, "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}}, 1200, unique_values=60),
+        Container("ranges", {"partitionKey": key, "indexingPolicy": {"indexingMode": "none"}, **kept}, 1600),
+        Container("unique", {"partitionKey": key, "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}, **kept}, 1200, unique_values=60),
         Container("deep", {"partitionKey": deep}, 800),
-        Container("expiring", {"partitionKey": key, "defaultTtl": -1}, 400, expires=True),
+        Container("expiring", {"partitionKey": key, "defaultTtl": -1, **kept}, 400, expires=True),
     ]
 
 

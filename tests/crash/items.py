@@ -269,6 +269,8 @@ def verify(client, container, rng):
         verify_partition(client, container, rng)
         verify_index(client, container)
         verify_changes(client, container, rng)
+    if "changeFeedPolicy" in container.properties:
+        verify_log(client, container)
     if container.unique_values:
         verify_unique(client, container)
 
@@ -319,6 +321,37 @@ def verify_changes(client, container, rng):
         check(all(lsn_of(d["_etag"]) == d["_lsn"] for d in documents), f"{container.name}: a change has another lsn than its item")
         expected = sorted((key, stored.body["n"]) for key, stored in live.items() if is_meant(key))
         check(sorted((container.key_of(d), d["n"]) for d in documents) == expected, f"{container.name}: the changes of {fields} are of other items")
+
+
+def verify_log(client, container):
+    """The log of versions goes on where it was read up to, leaves none out and tells none twice, and its newest are the items that are there."""
+    for part in client.ranges(container.link):
+        place = container.places.get(part["id"], '"0"')
+        while True:
+            answer = client.ask("GET", f"/{container.link}/docs", "docs", container.link, A_IM="Full-Fidelity Feed", If_None_Match=place,
+                                x_ms_documentdb_partitionkeyrangeid=part["id"], x_ms_max_item_count=500)
+            check(answer.status in (200, 304), f"{container.name}: the log of range {part['id']} after {place}: {answer.error()}")
+            place = answer.fields["etag"]
+            if answer.status == 304:
+                break
+            for version in answer.json()["Documents"]:
+                note_version(container, version)
+        container.places[part["id"]] = place
+    if not container.expires:
+        logged = {key: etag for key, (_, etag) in container.log.items() if etag}
+        check(logged == {key: stored.etag for key, stored in container.live().items()}, f"{container.name}: log and items differ")
+
+
+def note_version(container, version):
+    metadata, gone = version["metadata"], version["metadata"]["operationType"] == "delete"
+    document = version["previous" if gone else "current"]
+    key = container.key_of(document)
+    lsn, etag = container.log.get(key, (0, None))
+    before = etag and lsn
+    check(metadata.get("previousImageLSN") == before, f"{container.name} {key}: the log has {metadata} after version {before}")
+    check(metadata["lsn"] > lsn, f"{container.name} {key}: the log has lsn {metadata['lsn']} after {lsn}")
+    check(not gone or document["_etag"] == etag, f"{container.name} {key}: deleted was {document['_etag']}, the log had {etag}")
+    container.log[key] = (metadata["lsn"], None if gone else document["_etag"])
 
 
 def verify_unique(client, container):

@@ -42,6 +42,7 @@ class Container:
         self.lsns, self.numbers = {}, set()  # all ever seen: lsns by range, document numbers
         self.lsn_floor, self.number_floor, self.ts_floor = {}, {}, 0  # what a write after the last restart must exceed
         self.acknowledged = 0
+        self.log, self.places = {}, {}  # the newest version of each key by the log: (lsn, etag, or None of a delete); how far it was read
 
     def key_of(self, document):
         return json.dumps([document[path] for path in self.paths]), document["id"]

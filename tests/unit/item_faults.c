@@ -10,7 +10,8 @@
 #include "item_harness.h"
 
 #define PROPERTIES                                                                                                                         \
-    "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"defaultTtl\":100,"                             \
+    "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/"                                                                                       \
+    "pk\"],\"kind\":\"Hash\",\"version\":2},\"defaultTtl\":100,\"changeFeedPolicy\":{\"retentionDuration\":10},"                           \
     "\"uniqueKeyPolicy\":{\"uniqueKeys\":[{\"paths\":[\"/u\"]},{\"paths\":[\"/v\"]}]}}"
 
 static harness h;

@@ -8,6 +8,7 @@
 #include "account/account_int.h"
 #include "doc/json.h"
 #include "item/stored.h"
+#include "item/versions.h"
 #include "store_harness.h"
 #include "terms_check.h"
 
@@ -550,6 +551,83 @@ static inline void check_records(harness *h, const container *c) {
     }
 }
 
+/* ---- the log of versions ---- */
+
+typedef struct checked_version {
+    log_entry entry;
+    uint64_t lsn;
+    slice key; /* of its item: where its primary key would be */
+} checked_version;
+
+static inline slice version_key(harness *h, const container *c, slice body) {
+    layout_key k;
+    item_key key;
+    assert_int_equal(item__key_of(c, body, &key), OK);
+    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
+    return arena_copy(&h->arena, layout_view(&k));
+}
+
+static inline size_t load_versions(harness *h, const container *c, checked_version *versions, size_t max) {
+    layout_key from, to;
+    slice key, value, body;
+    item_head head;
+    size_t n = 0;
+    layout_version(&from, c->space->container, 0, 0);
+    layout_version(&to, c->space->container, UINT32_MAX, UINT64_MAX);
+    store_scan *scan = store_scan_open(h->store, STORE_VERSIONS, NULL, layout_view(&from), layout_view(&to), false);
+    while (n < max && store_scan_next(scan, &key, &value)) {
+        checked_version *v = &versions[n++];
+        assert_true(layout_version_lsn(key, &v->lsn) && layout_log_entry_read(value, &v->entry, &head, &body));
+        assert_true(v->entry.kind == VERSION_DELETE ? head.lsn == v->entry.previous_lsn : head.lsn == v->lsn);
+        assert_true(v->lsn <= atomic_load(&container_route(c->space->newest, &v->entry.epk)->lsn));
+        v->key = version_key(h, c, body);
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    return n;
+}
+
+/* The lsn of the item that a primary key leads to; 0: none. */
+static inline uint64_t lsn_at(harness *h, slice primary) {
+    layout_key k;
+    store_value value;
+    item_place place;
+    item_head head;
+    slice body;
+    if (store_get(h->store, STORE_INDEX, NULL, primary, &value) != OK) {
+        return 0;
+    }
+    assert_true(layout_place_read(value.bytes, &place));
+    store_give(&value);
+    layout_item(&k, place);
+    assert_int_equal(store_get(h->store, STORE_ITEMS, NULL, layout_view(&k), &value), OK);
+    assert_true(layout_head_read(value.bytes, &head, &body));
+    store_give(&value);
+    return head.lsn;
+}
+
+/* The versions of an item are a chain, from the first that is kept to the item as it is now, or to its end. */
+static inline void check_versions(harness *h, const container *c) {
+    enum { MAX = 4000 };
+    checked_version *versions = mem_alloc(MAX * sizeof *versions);
+    size_t n = load_versions(h, c, versions, MAX);
+    assert_true(n < MAX);
+    for (size_t i = 0; i < n; i++) {
+        const checked_version *v = &versions[i];
+        size_t next = 0;
+        bool newer = false;
+        for (size_t j = 0; j < n; j++) {
+            const checked_version *other = &versions[j];
+            bool same = slice_eq(other->key, v->key);
+            next += same && v->entry.kind != VERSION_DELETE && other->entry.previous_lsn == v->lsn;
+            newer = newer || (same && other->lsn > v->lsn);
+        }
+        uint64_t now = newer ? 0 : lsn_at(h, v->key);
+        assert_true(newer || now == (v->entry.kind == VERSION_DELETE ? 0 : v->lsn));
+        assert_int_equal(next, newer && v->entry.kind != VERSION_DELETE);
+    }
+    free(versions);
+}
+
 /* Every item has its entries, every entry but those of expiry (hints, which the sweep uses up) has its item, all counts are exact, and the
  * index has what it must have and nothing else. */
 static inline void harness_check(harness *h, const container *c) {
@@ -562,6 +640,9 @@ static inline void harness_check(harness *h, const container *c) {
     check_sources(tiles);
     check_records(h, c);
     terms_check(h->store, h->account, c);
+    if (item_versions_kept(c)) {
+        check_versions(h, c);
+    }
     for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
         check_segment(h, c, segment, sums);
     }

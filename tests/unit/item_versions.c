@@ -509,11 +509,11 @@ static void the_log_turned_off_and_on(void **state) {
     find_again();
     assert_int_equal(stored(LAYOUT_LOG_HEAD), 3);
     read_all(&r); /* nothing was written meanwhile */
-    size_t refused = 0;
+    size_t too_old = 0;
     for (size_t i = 0; i < before.places_n; i++) {
-        refused += read_place(&before, i, 10, false, &ended) == E_BAD_REQUEST;
+        too_old += read_place(&before, i, 10, false, &ended) == E_BAD_REQUEST;
     }
-    assert_int_equal(refused, 1);
+    assert_int_equal(too_old, 1);
     assert_int_equal(put(ITEM_REPLACE, "0", ""), OK);
     record(&lives[0], (change){VERSION_REPLACE, false, 1, 0});
     read_all(&r);

@@ -142,6 +142,29 @@ suite("all versions and deletes", (t) => {
     ]);
   });
 
+  t.it("tells what scripts wrote, all of it or nothing", async () => {
+    const container = await t.container({ changeFeedPolicy });
+    const twice = (id, fails) => {
+      const collection = getContext().getCollection();
+      collection.createDocument(collection.getSelfLink(), { id, pk: "a", v: 1 }, (error, made) => {
+        if (error) throw error;
+        collection.replaceDocument(made._self, { id, pk: "a", v: 2 }, (failed) => {
+          if (failed || fails) throw failed ?? new Error("on purpose");
+        });
+      });
+    };
+    await container.scripts.storedProcedures.create({ id: "twice", body: twice.toString() });
+    const feed = await begin(container);
+    await container.scripts.storedProcedure("twice").execute("a", ["1", false]);
+    await fails(container.scripts.storedProcedure("twice").execute("a", ["2", true]), 400);
+    await container.item("1", "a").delete();
+    assert.deepEqual((await drain(feed)).changes.map(told), [
+      ["create", { id: "1", pk: "a", v: 1 }],
+      ["replace", { id: "1", pk: "a", v: 2 }],
+      ["delete", { id: "1", pk: "a", v: 2 }],
+    ]);
+  });
+
   t.it("may not begin at the beginning or at a time, nor where there is no policy", async () => {
     const container = await t.container({ changeFeedPolicy });
     const text = "FullFidelity Change Feed must have valid If-None-Match header.";

@@ -6,6 +6,7 @@
 
 #include "account/account.h"
 #include "account/account_int.h"
+#include "base/memory.h"
 #include "doc/json.h"
 #include "item/stored.h"
 #include "item/versions.h"

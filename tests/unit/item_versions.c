@@ -317,9 +317,16 @@ static void reshape(random_source *random) {
 static void read_some(random_source *random) {
     reader *r = &readers[random_below(random, READERS)];
     size_t i = random_below(random, r->places_n);
-    bool ended;
+    bool ended, fails = random_below(random, 8) == 0;
+    reader before = *r;
+    if (fails) {
+        *(random_below(random, 2) ? &h.plan.get_in : &h.plan.scan_in) = 1 + (unsigned)random_below(random, 4);
+    }
     err code = read_place(r, i, random_below(random, 12), false, &ended);
-    if (code != OK) {
+    h.plan.get_in = h.plan.scan_in = 0;
+    if (fails && code == E_STORE_IO) { /* as if it had not been asked */
+        *r = before;
+    } else if (code != OK) {
         assert_int_equal(code, E_BAD_REQUEST);
         assert_true(harness_now_s(&h) - r->places[i].read_s >= KEPT_S);
         refused++;
@@ -356,7 +363,12 @@ static void happen(random_source *random, int pass_max_s) {
         break;
     }
     case 6:
+        if (random_below(random, 3) == 0) { /* it stops in the middle, and goes on another time */
+            unsigned *const kinds[] = {&h.plan.get_in, &h.plan.scan_in, &h.plan.write_in};
+            *kinds[random_below(random, 3)] = 1 + (unsigned)random_below(random, 6);
+        }
         trim();
+        h.plan.get_in = h.plan.scan_in = h.plan.write_in = 0;
         break;
     case 7:
     case 8:

@@ -191,6 +191,12 @@ static void add_head(buf *out, const query_explained *e) {
     add_counted(out, p->rows, "row", "rows");
     buf_addf(out, " for %.2f RU in ", e->charge_ru);
     add_ms(out, p->metrics.took_us + e->compile_us);
+    if (p->query->udfs_n) {
+        buf_add_lit(out, ", ");
+        add_ms(out, p->metrics.calls_us);
+        buf_add_lit(out, " of it for ");
+        add_counted(out, p->metrics.calls, "call of a user-defined function", "calls of user-defined functions");
+    }
     buf_addf(out, "%s\n", p->more ? "; there is more, on another page" : "");
 }
 
@@ -382,6 +388,10 @@ static void json_numbers(buf *out, const query_explained *e) {
     json_count(out, "itemsMatched", m->matched);
     json_count(out, "bytesRead", m->read_bytes);
     json_count(out, "bytesReturned", m->rows_bytes);
+    if (p->query->udfs_n) {
+        json_count(out, "functionCalls", m->calls);
+        json_ms(out, "functionMs", m->calls_us);
+    }
     buf_add_lit(out, ",\"partitionKey\":");
     buf_add_slice(out, e->partition.n ? e->partition : SLICE_LIT("null"));
 }

@@ -275,6 +275,7 @@ static void open_admin(server *s) {
         .keys = s->settings.keys,
         .attempts = s->attempts,
         .server = s->net,
+        .scripts = s->scripts,
         .local = is_loopback(given.host),
     };
     s->admin = admin_open(&options_admin);

@@ -3,6 +3,7 @@
 
 import { assert, fails, suite } from "./harness.js";
 
+const bare = { sign: false };
 const count = 240;
 const itemsOf = () => Array.from({ length: count }, (_, i) => ({ id: `${i}`, pk: `p${i % 24}`, n: i, s: `s${i % 7}`, tags: [`t${i % 3}`, `t${i % 5}`], price: i % 4 ? i / 4 : undefined }));
 
@@ -121,6 +122,17 @@ suite(
       assert.match(await ask("SELECT VALUE c.n FROM c"), /userFunctionExecuteTimeInMs=0\.00/);
     });
 
+    t.it("are explained", async () => {
+      const body = { database: t.database.id, container: shared.container.id, query: "SELECT VALUE udf.twice(c.n) FROM c WHERE c.n < 5 AND udf.big(c.n + 118)" };
+      const told = (await t.rest.post("/_tesela/explain", body, bare)).json;
+      assert.equal(told.rows, 2);
+      assert.equal(told.functionCalls, 7);
+      assert.match(told.words.join("\n"), /7 calls of user-defined functions/);
+      assert.match(JSON.stringify(told.conditions), /the user-defined function big is called with each item/);
+      const unknown = await t.rest.post("/_tesela/explain", { ...body, query: "SELECT VALUE udf.none() FROM c" }, bare);
+      assert.equal(unknown.status, 400);
+    });
+
     t.it("are refused in ORDER BY, and more than ten of them", async () => {
       await fails(rows("SELECT * FROM c ORDER BY udf.twice(c.n)"), 400, { text: "could not be mapped to a document path" });
       await fails(rows(`SELECT VALUE 1 ${"+ udf.twice(1)".repeat(11)} FROM c`, { partitionKey: "p1" }), 400, { text: "The allowed limit is 10." });
@@ -191,7 +203,7 @@ suite(
       const began = Date.now();
       let others = 0;
       let slowest = 0;
-      const ended = Promise.all(containers.map((container) => assert.rejects(ask(container), ({ code }) => [400, 408].includes(code))));
+      const ended = Promise.all(containers.map((container) => assert.rejects(ask(container), ({ code }) => [400, 408, 413].includes(code))));
       let going = true;
       const watch = (async () => {
         while (going) {

@@ -13,6 +13,7 @@
 #include "api/sql/attempts.h"
 #include "api/sql/keys.h"
 #include "net/server.h"
+#include "script/pool.h"
 
 typedef struct admin admin;
 
@@ -22,6 +23,7 @@ typedef struct admin_options {
     sql_keys *keys;
     sql_attempts *attempts;
     net_server *server;
+    script_pool *scripts; /* for queries with user-defined functions */
     bool local;
 } admin_options;
 

@@ -58,6 +58,7 @@ struct admin {
     sql_keys *keys;
     sql_attempts *attempts;
     net_server *server;
+    script_pool *scripts;
     bool local;
     int64_t started_ms;
 

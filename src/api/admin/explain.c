@@ -1,9 +1,11 @@
 /* POST /_tesela/explain: runs one page of a query, and tells what it did instead of its rows (query/explain.h). */
 #include "query/explain.h"
 
+#include "account/scripts.h"
 #include "api/admin/admin_int.h"
 #include "query/parameters.h"
 #include "query/ranges.h"
+#include "script/functions.h"
 
 enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000, PAGE_US = 5000000 };
 
@@ -92,6 +94,30 @@ static void write_answer(admin_request *q, const asked *a, const query_page *pag
     buf_free(&key);
 }
 
+/* Functions run for as long as the page may; the administrator's requests have lanes of their own, and hold up no client's. */
+static err run_functions(admin_request *q, const container *c, query_page *page) {
+    account_script *scripts[QUERY_UDFS_MAX] = {0};
+    script_function list[QUERY_UDFS_MAX];
+    script_functions functions;
+    unsigned n = 0;
+    err code = OK;
+    for (; n < page->query->udfs_n && code == OK; n++) {
+        code = account_find_script(q->admin->account, c, ACCOUNT_FUNCTION, page->query->udfs[n], false, &scripts[n]);
+        list[n] = code == OK ? (script_function){scripts[n]->id, scripts[n]->body} : (script_function){0};
+        code = code == E_NOT_FOUND ? query_udf_unknown(&q->op, page->query, n) : code;
+    }
+    if (code == OK) {
+        script_functions_init(&functions, q->admin->scripts, list, n);
+        page->udfs = &functions.base;
+        code = query_run_page(page);
+        script_functions_end(&functions);
+    }
+    while (n) {
+        account_script_give(scripts[--n]);
+    }
+    return code;
+}
+
 static err run_page(admin_request *q, container *c, asked *a) {
     const items *items = account_items(q->admin->account);
     buf rows = buf_init(BUF_NO_LIMIT);
@@ -109,7 +135,7 @@ static err run_page(admin_request *q, container *c, asked *a) {
                        .notes_indexes = true,
                        .trace = &trace,
                        .out = &rows};
-    err code = query_run_page(&page);
+    err code = a->query.udfs_n ? run_functions(q, c, &page) : query_run_page(&page);
     if (code == OK) {
         write_answer(q, a, &page);
     }

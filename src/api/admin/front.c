@@ -292,6 +292,7 @@ admin *admin_open(const admin_options *options) {
     a->keys = options->keys;
     a->attempts = options->attempts;
     a->server = options->server;
+    a->scripts = options->scripts;
     a->local = options->local;
     a->started_ms = clock_wall_ms(account_items(a->account)->clock);
     pthread_mutex_init(&a->lock, NULL);

@@ -360,6 +360,9 @@ static err enter(reader *d) {
             return E_RANGE_GONE;
         }
         d->end = atomic_load_explicit(&d->range->lsn, memory_order_acquire);
+        if (d->changes->from_now || d->changes->after >= d->end) { /* nothing to read, and nothing is said of what comes later */
+            return OK;
+        }
         d->at = store_snapshot_take(d->items->store);
         if (atomic_load(&space->epoch) == d->tiles->epoch) {
             return OK;
@@ -372,10 +375,8 @@ static err enter(reader *d) {
 
 static err read_page(reader *d) {
     item_changes *c = d->changes;
-    if (c->from_now || c->after > d->end) { /* an lsn that was never given out: it is not of this range */
+    if (c->from_now || c->after >= d->end) { /* an lsn beyond it was never given out: it is not of this range */
         c->after = d->end;
-    }
-    if (c->from_now) {
         return OK;
     }
     open_runs(d);

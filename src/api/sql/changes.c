@@ -194,11 +194,23 @@ static err prepare(sql_changes *f) {
     return read_scope(f);
 }
 
+/* Readers who have seen all ask again and again: that is answered on the loop. What is written meanwhile is little. */
+static bool has_nothing_new(const sql_changes *f) {
+    return f->what.from_now || f->what.after >= item_mark_of(f->q->range).lsn;
+}
+
 void sql_changes_list(sql_request *q) {
     sql_changes *f = arena_new(q->http->arena, sql_changes);
     f->q = q;
     f->mode = find_mode(q);
     f->body = buf_init(BUF_NO_LIMIT);
     err code = f->mode ? prepare(f) : op_fail(&q->op, E_BAD_REQUEST, "A-IM must be Incremental feed or Full-Fidelity Feed.");
-    code == OK ? net_work_start(q->http->loop, &f->work, make_page, answer) : sql_fail(q, code);
+    if (code != OK) {
+        sql_fail(q, code);
+    } else if (has_nothing_new(f)) {
+        make_page(&f->work);
+        answer(&f->work);
+    } else {
+        net_work_start(q->http->loop, &f->work, make_page, answer);
+    }
 }

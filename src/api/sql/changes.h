@@ -16,7 +16,7 @@ typedef struct sql_changes sql_changes;
 typedef struct sql_changes_mode {
     slice name;
     err (*check)(sql_changes *f); /* may it begin there? */
-    void (*make)(sql_changes *f); /* a page, on a worker */
+    void (*make)(sql_changes *f); /* a page, on a worker; on the loop if nothing is new */
 } sql_changes_mode;
 
 struct sql_changes {

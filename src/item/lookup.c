@@ -50,7 +50,7 @@ static void open_run(const item_view *v, index_path path, const slice *value, ui
     memcpy(r->begins, k.bytes, k.n);
     r->begins_n = k.n;
     r->segment = segment;
-    if (value) {
+    if (value && value->n) {
         memcpy(k.bytes + k.n, value->p, value->n);
         k.n += value->n;
     }

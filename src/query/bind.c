@@ -222,23 +222,32 @@ static err check_vector_options(binder *b, const query_expr *e) {
     return OK;
 }
 
-/* There are at most as many as there are calls, which were counted. */
-static int udf_slot(query *q, slice name) {
+static err too_many_udfs(binder *b) {
+    return query_fail(b->op, query__at(b, b->query->ast->select->span), "SC2207",
+                      "The SQL query exceeded the maximum number of user-defined function references. The allowed limit is %d.",
+                      QUERY_UDFS_MAX);
+}
+
+static err bind_udf(binder *b, query_expr *e) {
+    query *q = b->query;
     unsigned i = 0;
-    while (i < q->udfs_n && !slice_eq(q->udfs[i], name)) {
+    while (i < q->udfs_n && !slice_eq(q->udfs[i], e->name)) {
         i++;
     }
-    if (i == q->udfs_n) {
-        q->udfs[q->udfs_n++] = name;
+    if (i == QUERY_UDFS_MAX) {
+        return too_many_udfs(b);
     }
-    return (int)i;
+    if (i == q->udfs_n) {
+        q->udfs[q->udfs_n++] = e->name;
+    }
+    e->slot = (int)i;
+    return bind_items(b, e);
 }
 
 static err bind_call(binder *b, query_expr *e) {
     e->aggregate = -1;
     if (e->udf) {
-        e->slot = udf_slot(b->query, e->name);
-        return bind_items(b, e);
+        return bind_udf(b, e);
     }
     if (query_aggregate_of(e->name) != AGGREGATE_NONE) {
         return bind_aggregate(b, e);
@@ -540,19 +549,15 @@ static err check_limits(binder *b) {
         return query_fail(b->op, query__at(b, ast->select->span), "SC2203",
                           "The SQL query exceeded the maximum number of joins. The allowed limit is %d.", QUERY_JOINS_MAX);
     }
-    if (ast->udf_calls > QUERY_UDFS_MAX) {
-        return query_fail(b->op, query__at(b, ast->select->span), "SC2207",
-                          "The SQL query exceeded the maximum number of user-defined function references. The allowed limit is %d.",
-                          QUERY_UDFS_MAX);
-    }
-    return OK;
+    return ast->udf_calls > b->udfs_max ? too_many_udfs(b) : OK;
 }
 
 /* The tree is there; its parameters and its schema too. */
-static err bind(op *o, arena *a, query *query_out) {
+static err bind(op *o, arena *a, unsigned udfs_max, query *query_out) {
     query_computed computed[QUERY_COMPUTED_MAX];
     size_t computed_n = 0;
     binder b = {.op = o, .arena = a, .query = query_out, .text = query_out->ast->text, .visible = -1, .from_item = true};
+    b.udfs_max = udfs_max;
     b.computed = computed;
     b.computed_n = &computed_n;
     query_out->select = query_out->ast->select;
@@ -568,18 +573,28 @@ static err bind(op *o, arena *a, query *query_out) {
                       &query_out->limit);
 }
 
-err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,
-                  query *query_out) {
+static err prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,
+                   unsigned udfs_max, query *query_out) {
     *query_out = (query){.parameters = parameters, .parameters_n = parameters_n};
     if (schema) {
         query_out->schema = *schema;
     }
     TRY(query_parse(o, a, text, &query_out->ast));
-    return bind(o, a, query_out);
+    return bind(o, a, udfs_max, query_out);
+}
+
+err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,
+                  query *query_out) {
+    return prepare(o, a, text, parameters, parameters_n, schema, QUERY_UDFS_MAX, query_out);
+}
+
+err query_prepare_part(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,
+                       query *query_out) {
+    return prepare(o, a, text, parameters, parameters_n, schema, QUERY_UDFS_REWRITTEN_MAX, query_out);
 }
 
 err query_prepare_condition(op *o, arena *a, slice text, query *query_out) {
     *query_out = (query){0};
     TRY(query_parse_condition(o, a, text, &query_out->ast));
-    return bind(o, a, query_out);
+    return bind(o, a, QUERY_UDFS_MAX, query_out);
 }

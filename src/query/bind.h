@@ -9,7 +9,14 @@
 #include "query/parse.h"
 #include "query/schema.h"
 
-enum { QUERY_JOINS_MAX = 10, QUERY_UDFS_MAX = 10, QUERY_SLOTS_MAX = 64, QUERY_PARAMETERS_MAX = 20000, QUERY_SCORES_MAX = 32 };
+enum {
+    QUERY_JOINS_MAX = 10,
+    QUERY_UDFS_MAX = 10,
+    QUERY_UDFS_REWRITTEN_MAX = 40,
+    QUERY_SLOTS_MAX = 64,
+    QUERY_PARAMETERS_MAX = 20000,
+    QUERY_SCORES_MAX = 32
+};
 
 typedef enum query_aggregate_kind {
     AGGREGATE_COUNT,
@@ -60,4 +67,9 @@ bool query_same_expr(const query_expr *a, const query_expr *b);
  * long. `schema` NULL: nothing is computed, everything is as policies have it by default. */
 MUST_CHECK err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n,
                              const query_schema *schema, query *query_out);
+
+/* The same for a text that a plan may have made (query/plan.h), which repeats calls of user-defined functions: more of them are allowed. */
+MUST_CHECK err query_prepare_part(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n,
+                                  const query_schema *schema, query *query_out);
+
 MUST_CHECK err query_prepare_condition(op *o, arena *a, slice text, query *query_out); /* FROM c WHERE …, of a patch */

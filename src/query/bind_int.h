@@ -8,6 +8,7 @@ typedef struct binder {
     arena *arena;
     query *query;
     slice text;                     /* that the parts stand in */
+    unsigned udfs_max;              /* references to user-defined functions */
     query_select *select;           /* whose parts are being bound */
     int visible;                    /* sources of it that may be named yet: a JOIN sees those before it */
     const query_expr *in_aggregate; /* its argument is being bound */

@@ -94,7 +94,7 @@ static void begin_block(exec *x) {
     x->held_max = x->held_max == 0 ? BLOCK_FIRST : x->held_max * BLOCK_FACTOR < BLOCK_MAX ? x->held_max * BLOCK_FACTOR : BLOCK_MAX;
     x->held = mem_resize(x->held, x->held_max * sizeof *x->held);
     x->held_n = x->held_bytes = 0;
-    query_calls_begin(&x->calls, x->held_max);
+    query_calls_begin(&x->calls, x->page->query, x->held_max);
 }
 
 static held_item *hold(exec *x, const item_found *found) {

@@ -18,20 +18,21 @@ void query_calls_free(query_calls *c) {
     arena_free(&c->memory);
 }
 
-void query_calls_begin(query_calls *c, size_t items_max) {
-    if (items_max > c->items_cap) {
-        c->items_cap = items_max;
-        c->chains = mem_resize(c->chains, items_max * QUERY_UDFS_MAX * sizeof *c->chains);
+void query_calls_begin(query_calls *c, const query *q, size_t items_max) {
+    c->sites = q->ast->udf_calls;
+    if (items_max * c->sites > c->chains_cap) {
+        c->chains_cap = items_max * c->sites;
+        c->chains = mem_resize(c->chains, c->chains_cap * sizeof *c->chains);
     }
-    memset(c->chains, 0, items_max * QUERY_UDFS_MAX * sizeof *c->chains);
+    memset(c->chains, 0, items_max * c->sites * sizeof *c->chains);
     arena_reset(&c->memory);
     c->n = c->made = 0;
     query_calls_leave(c);
 }
 
 void query_calls_enter(query_calls *c, size_t item, slice body, bool ahead) {
-    c->at = &c->chains[item * QUERY_UDFS_MAX];
-    for (size_t i = 0; i < QUERY_UDFS_MAX; i++) {
+    c->at = &c->chains[item * c->sites];
+    for (size_t i = 0; i < c->sites; i++) {
         c->at[i].hint = c->at[i].first;
     }
     c->body = body;
@@ -69,9 +70,10 @@ bool query_calls_make(query_calls *c, op *o) {
 
 /* ---- noting ---- */
 
+/* What lies in the item lives as long as the block; so does what is known of a whole item (held_item.item). */
 static query_value keep(query_calls *c, const query_value *v) {
     bool lies_there = v->type >= TYPE_STRING && v->bytes.p >= c->body.p && v->bytes.p < c->body.p + c->body.n;
-    return v->type < TYPE_STRING || (lies_there && !v->item) ? *v : value_keep(&c->memory, v);
+    return v->type < TYPE_STRING || lies_there ? *v : value_keep(&c->memory, v);
 }
 
 /* False: there are too many. */

@@ -48,7 +48,8 @@ typedef struct query_calls {
     size_t n, cap;
     size_t made; /* the first so many have their values */
     query_call_chain *chains;
-    size_t items_cap;
+    size_t chains_cap;
+    unsigned sites;       /* places of the query where calls are written */
     query_call_chain *at; /* of the item being looked at, one for each place of a call; NULL: no item of the block */
     slice body;           /* of that item: what lies in it need not be copied */
     bool ahead;
@@ -63,7 +64,7 @@ void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *cloc
 void query_calls_free(query_calls *c);
 
 /* Forgets all; the block that begins has at most so many items. */
-void query_calls_begin(query_calls *c, size_t items_max);
+void query_calls_begin(query_calls *c, const query *q, size_t items_max);
 
 /* An item of the block is looked at: its place among them, and its body, which lives as long as the block. */
 void query_calls_enter(query_calls *c, size_t item, slice body, bool ahead);

@@ -61,6 +61,12 @@ suite(
       assert.deepEqual(await rows("SELECT VALUE COUNT(1) FROM c WHERE udf.big(c.n)"), [count - 121]);
     });
 
+    t.it("ten of them, which a plan repeats", async () => {
+      const [found] = await rows(`SELECT ${Array.from({ length: 10 }, (_, i) => `${i % 2 ? "MIN" : "AVG"}(udf.twice(c.n + ${i})) AS a${i}`).join()} FROM c`);
+      assert.equal(found.a0, count - 1);
+      assert.equal(found.a9, 18);
+    });
+
     t.it("with DISTINCT, TOP, OFFSET and LIMIT", async () => {
       assert.deepEqual((await rows("SELECT DISTINCT VALUE udf.bucket(c.s) FROM c")).sort(), Array.from({ length: 7 }, (_, i) => `group s${i}`));
       assert.equal((await rows("SELECT TOP 13 VALUE udf.twice(c.n) FROM c WHERE udf.big(c.n)")).length, 13);

@@ -152,7 +152,8 @@ static err prepare(running *r) {
     query_schema schema = query_schema_of(q->container->settings);
     const clock_source *clock = account_items(q->front->account)->clock;
     int64_t begun = clock_monotonic_us(clock);
-    TRY(query_prepare(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema, &r->query));
+    bool part = sql_has(q, FIELD_RANGE_ID) || sql_has(q, FIELD_START_EPK); /* as SDKs ask for one of a plan's ranges */
+    TRY((part ? query_prepare_part : query_prepare)(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema, &r->query));
     r->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
     TRY(sql_page_size(q, &r->page.rows_max));
     TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &r->query, &r->page.position, &continuation));

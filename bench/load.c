@@ -361,7 +361,7 @@ static void help(void) {
     puts("tesela-load — signed requests from many connections; one line of JSON\n"
          "\n"
          "  --url HOST:PORT       where (default localhost:8081); http only\n"
-         "  --mode MODE           read | create | upsert | load | get | idle | query | print\n"
+         "  --mode MODE           read | create | upsert | load | get | idle | query | print | execute\n"
          "  --items N             read and upsert: of items FIRST to FIRST+N-1; load: creates those, then stops\n"
          "  --first N             the number of the first item (default 0); create: start here\n"
          "  --connections N       (32)   --threads N (1)   --seconds S (5)   --warm-up S (1)\n"
@@ -392,8 +392,9 @@ static void set_mode(const char *mode) {
     static const struct {
         const char *name;
         request_kind kind;
-    } modes[] = {{"read", REQUEST_READ}, {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT}, {"load", REQUEST_CREATE},
-                 {"get", REQUEST_GET},   {"idle", REQUEST_READ},     {"query", REQUEST_QUERY},   {"print", REQUEST_QUERY}};
+    } modes[] = {{"read", REQUEST_READ},   {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT},
+                 {"load", REQUEST_CREATE}, {"get", REQUEST_GET},       {"idle", REQUEST_READ},
+                 {"query", REQUEST_QUERY}, {"print", REQUEST_QUERY},   {"execute", REQUEST_EXECUTE}};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, mode) == 0) {
             set.mode = modes[i].name;

@@ -164,6 +164,22 @@ size_t request_make_query(request_maker *m, uint64_t number, const char *continu
     return (size_t)(add(p, body, body_bytes) - out);
 }
 
+static size_t make_execute(request_maker *m, uint64_t number, char *out) {
+    char link[600];
+    static _Thread_local char body[REQUEST_BYTES_MAX];
+    size_t n = container_link(m, link);
+    n += (size_t)snprintf(link + n, sizeof link - n, "/sprocs/%s", m->path);
+    char *b = add(body, "[", 1);
+    b += data_item(m->kind, number, m->item_bytes, b);
+    size_t body_bytes = (size_t)(add(b, "]", 1) - body);
+    char *p = add(out, "POST /", 6);
+    p = add(p, link, n);
+    p = add(p, common_fields, sizeof common_fields - 1);
+    p = add_partition_key(p, m->kind, number);
+    p = add_end(m, p, (signed_for){"post", "sprocs", link, n}, "application/json", body_bytes);
+    return (size_t)(add(p, body, body_bytes) - out);
+}
+
 size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *out) {
     if (kind == REQUEST_READ) {
         return make_read(m, number, out);
@@ -173,6 +189,9 @@ size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *
     }
     if (kind == REQUEST_QUERY) {
         return request_make_query(m, number, "", out);
+    }
+    if (kind == REQUEST_EXECUTE) {
+        return make_execute(m, number, out);
     }
     return make_write(m, kind, number, out);
 }

@@ -17,6 +17,7 @@ typedef enum request_kind {
     REQUEST_BULK, /* POST a non-atomic batch of creates to range 0 */
     REQUEST_GET,  /* GET a path as it is, with all the fields of REQUEST_READ: for a server of static files */
     REQUEST_QUERY,
+    REQUEST_EXECUTE, /* run the stored procedure that `path` names, with the item as its argument */
 } request_kind;
 
 typedef struct request_maker {

@@ -12,6 +12,8 @@ enum {
     SHARDS = 64,
     STRIPES = 4096,
     BUCKETS_MIN = 64,
+    NOTES_MIN = 64,
+    BYTES_PER_NOTE = 512,
     ITEM_BYTES_MAX = 64 * 1024, /* larger ones are left to RocksDB's cache */
     ENTRY_OVERHEAD = sizeof(void *) * 8 + 64,
 };
@@ -46,9 +48,14 @@ typedef struct stripe {
     uint32_t blocked;
 } stripe;
 
+/* Which primary key, by its hash, belongs to the place of this number: as long as no other place takes the note. */
+typedef struct note {
+    atomic_uint_fast64_t number, hash;
+} note;
+
 /* A key that the group at hand writes. */
 typedef struct written_key {
-    uint64_t hash, place_hash;
+    uint64_t hash;
     item_place place;
     slice key;   /* in the batch's arena, as is the value */
     slice value; /* the item as the batch has it; empty: gone */
@@ -59,6 +66,8 @@ struct item_cache {
     size_t shard_bytes_max;
     shard shards[SHARDS];
     stripe stripes[STRIPES];
+    note *notes;
+    uint64_t notes_mask;
     written_key *written; /* the committer's */
     size_t written_n, written_cap;
 };
@@ -218,11 +227,19 @@ static void link_entry(shard *s, entry *e) {
     s->bytes += cost_of(e);
 }
 
+static note *note_of(item_cache *c, item_place place) {
+    uint64_t mixed = (place.number ^ (uint64_t)place.segment << 40) * 0x9E3779B97F4A7C15u;
+    return &c->notes[mixed >> 20 & c->notes_mask];
+}
+
 /* Takes `e` (which may be NULL) over; one of the same key that is there already stays. */
 static void add(item_cache *c, shard *s, entry *e) {
     if (e && s->buckets_n && find(s, e->hash, slice_of(e->item->bytes, e->item->key_bytes))) {
         entry_free(e);
     } else if (e) {
+        note *n = note_of(c, e->item->place);
+        atomic_store_explicit(&n->number, e->item->place.number, memory_order_relaxed);
+        atomic_store_explicit(&n->hash, e->hash, memory_order_relaxed);
         link_entry(s, e);
         make_room(s, c->shard_bytes_max);
     }
@@ -230,12 +247,12 @@ static void add(item_cache *c, shard *s, entry *e) {
 
 /* ---- reading and adding ---- */
 
-static const cached_item *take(item_cache *c, slice key, cache_ticket *ticket_out) {
-    uint64_t hash = hash_of(key);
+const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
+    uint64_t hash = hash_of(primary_key);
     shard *s = shard_of(c, hash);
     cached_item *item = NULL;
     pthread_mutex_lock(&s->lock);
-    entry *e = s->buckets_n ? find(s, hash, key) : NULL;
+    entry *e = s->buckets_n ? find(s, hash, primary_key) : NULL;
     if (e) {
         e->used = true;
         item = e->item;
@@ -246,11 +263,11 @@ static const cached_item *take(item_cache *c, slice key, cache_ticket *ticket_ou
     return item;
 }
 
-static void add_missed(item_cache *c, const cache_ticket *ticket, slice key, slice value, item_place place) {
+void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
     if (value.n > ITEM_BYTES_MAX) {
         return;
     }
-    entry *e = entry_make(ticket->hash, key, value, place);
+    entry *e = entry_make(ticket->hash, primary_key, value, place);
     shard *s = shard_of(c, e->hash);
     pthread_mutex_lock(&s->lock);
     const stripe *t = stripe_of(c, e->hash);
@@ -264,25 +281,27 @@ static void add_missed(item_cache *c, const cache_ticket *ticket, slice key, sli
     }
 }
 
-const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
-    return take(c, primary_key, ticket_out);
-}
+/* ---- by place ---- */
 
-void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
-    add_missed(c, ticket, primary_key, value, place);
-}
-
-/* Under its key in the store; primary keys are longer. */
-const cached_item *item_cache_take_place(item_cache *c, item_place place, cache_ticket *ticket_out) {
-    layout_key k;
-    layout_item(&k, place);
-    return take(c, layout_view(&k), ticket_out);
-}
-
-void item_cache_add_place(item_cache *c, const cache_ticket *ticket, item_place place, slice value) {
-    layout_key k;
-    layout_item(&k, place);
-    add_missed(c, ticket, layout_view(&k), value, place);
+/* Any other place may have taken the note meanwhile, even between its two words: the item itself has the last word. */
+const cached_item *item_cache_take_place(item_cache *c, item_place place) {
+    const note *n = note_of(c, place);
+    uint64_t hash = atomic_load_explicit(&n->hash, memory_order_relaxed);
+    if (atomic_load_explicit(&n->number, memory_order_relaxed) != place.number) {
+        return NULL;
+    }
+    shard *s = shard_of(c, hash);
+    cached_item *item = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (entry *e = s->buckets_n ? *bucket_of(s, hash) : NULL; e && !item; e = e->chain) {
+        if (e->hash == hash && e->item->place.number == place.number && e->item->place.segment == place.segment) {
+            e->used = true;
+            item = e->item;
+            atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return item;
 }
 
 /* ---- writing: the committer's thread ---- */
@@ -326,7 +345,6 @@ static void before_write(commit_hook *hook, commit_group *group) {
         written_key *w = &c->written[i];
         w->value = value_in(&group->batch, w);
         block(c, w->hash);
-        block(c, w->place_hash);
     }
 }
 
@@ -336,7 +354,6 @@ static void after_write(commit_hook *hook, err code) {
         const written_key *w = &c->written[i];
         bool keep = code == OK && w->value.n && w->value.n <= ITEM_BYTES_MAX;
         unblock(c, w->hash, keep ? entry_make(w->hash, w->key, w->value, w->place) : NULL);
-        unblock(c, w->place_hash, NULL);
     }
     c->written_n = 0;
 }
@@ -346,12 +363,8 @@ void item_cache_written(item_cache *c, commit_group *group, slice primary_key, i
         c->written_cap = c->written_cap ? c->written_cap * 2 : 256;
         c->written = mem_resize(c->written, c->written_cap * sizeof *c->written);
     }
-    layout_key k;
-    layout_item(&k, place);
-    c->written[c->written_n++] = (written_key){.hash = hash_of(primary_key),
-                                               .place_hash = hash_of(layout_view(&k)),
-                                               .place = place,
-                                               .key = arena_copy(&group->batch.arena, primary_key)};
+    c->written[c->written_n++] =
+        (written_key){.hash = hash_of(primary_key), .place = place, .key = arena_copy(&group->batch.arena, primary_key)};
     commit_link(group, &c->hook);
 }
 
@@ -369,6 +382,12 @@ item_cache *item_cache_open(size_t bytes_max) {
     item_cache *c = mem_zero(sizeof *c);
     c->hook = (commit_hook){.before = before_write, .after = after_write};
     c->shard_bytes_max = bytes_max / SHARDS;
+    size_t notes = NOTES_MIN;
+    while (notes < bytes_max / BYTES_PER_NOTE) {
+        notes *= 2;
+    }
+    c->notes = mem_zero(notes * sizeof *c->notes); /* pages that nobody writes to take no memory */
+    c->notes_mask = notes - 1;
     for (unsigned i = 0; i < SHARDS; i++) {
         pthread_mutex_init(&c->shards[i].lock, NULL);
     }
@@ -384,6 +403,7 @@ void item_cache_close(item_cache *c) {
         free(s->buckets);
         pthread_mutex_destroy(&s->lock);
     }
+    free(c->notes);
     free(c->written);
     free(c);
 }

@@ -1,7 +1,8 @@
-/* cache.h — items lately read or written, in memory: primary key → item and place → item, bounded in bytes.
+/* cache.h — items lately read or written, in memory: primary key → item, bounded in bytes.
  *
- * A point read through RocksDB takes two lookups, primary key → place → item; one that is answered here takes none. An item that the index
- * leads to takes one, and likewise. Items are shared and counted, so what a reader holds stays whatever happens to the entry.
+ * A point read through RocksDB takes two lookups, primary key → place → item; one that is answered here takes none. Nor does one of an
+ * item that the index leads to: which primary key belongs to a place is noted too, in a table that forgets. Items are shared and counted,
+ * so what a reader holds stays whatever happens to the entry.
  *
  * What is answered is never older than the store. A write first blocks its key (the entry goes, and none may come), then is written, then
  * unblocks it and puts the new item in; a reader that missed remembers the key's epoch before it asks the store, and its item is taken in
@@ -30,9 +31,8 @@ item_place cached_item_place(const cached_item *item);
 /* Copies key and value. Does nothing if the item may have changed since the ticket, or is too large to be worth it. */
 void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place);
 
-/* The same by place, for items that the index led to. */
-const cached_item *item_cache_take_place(item_cache *c, item_place place, cache_ticket *ticket_out);
-void item_cache_add_place(item_cache *c, const cache_ticket *ticket, item_place place, slice value);
+/* The item at this place, if it is there and the table knows its key; otherwise NULL. */
+const cached_item *item_cache_take_place(item_cache *c, item_place place);
 
 /* Within apply: the item of this key, which is or was at this place, is written by the group: put, changed or removed. An operation that
  * fails takes back what it said: its number goes to another item. */

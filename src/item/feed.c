@@ -4,6 +4,7 @@
  * the new segments since. So the scans are opened first and the space's epoch is looked at afterwards: if the tiles are still the newest,
  * they were so when the scans were opened. */
 #include "item/admit.h"
+#include "item/stored.h"
 #include "item/terms.h"
 #include "item/view.h"
 #include "throughput/charge.h"
@@ -96,6 +97,7 @@ static void leave(page *p) {
 
 typedef struct loader {
     const items *items;
+    const container *container;
     const store_snapshot *at;
     uint64_t lsn;     /* the snapshot has all writes of the range up to here; 0: not known */
     unsigned *loaded; /* counts the items that were not in the cache */
@@ -112,28 +114,42 @@ static err get_place(const loader *l, const store_snapshot *at, item_found *foun
     return OK;
 }
 
-/* As it is now: from the cache, or by the store and then into the cache. */
-static err load_newest(const loader *l, item_found *found) {
-    cache_ticket ticket;
-    found->cached = item_cache_take_place(l->items->cache, found->place, &ticket);
-    if (found->cached) {
-        return layout_head_read(cached_item_value(found->cached), &found->head, &found->body) ? OK : E_STORE_CORRUPT;
-    }
-    TRY(get_place(l, NULL, found));
-    if ((*l->loaded)++ < CACHED_PER_VIEW) {
-        item_cache_add_place(l->items->cache, &ticket, found->place, found->value.bytes);
-    }
-    return OK;
-}
-
-/* The newest version is the snapshot's too, unless it is newer than that, or gone. */
-static err load_place(const loader *l, item_found *found) {
-    err code = l->lsn ? load_newest(l, found) : E_NOT_FOUND;
-    if (code == OK && found->head.lsn <= l->lsn) {
-        return OK;
+/* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
+static bool take_cached(const loader *l, item_found *found) {
+    found->cached = l->lsn ? item_cache_take_place(l->items->cache, found->place) : NULL;
+    if (found->cached && layout_head_read(cached_item_value(found->cached), &found->head, &found->body) && found->head.lsn <= l->lsn) {
+        return true;
     }
     item_give(found);
-    return code == OK || code == E_NOT_FOUND ? get_place(l, l->at, found) : code;
+    return false;
+}
+
+/* For the next time, under its primary key. It is read again: what the snapshot has may be older than what is there. */
+static void keep_in_cache(const loader *l, const item_found *found) {
+    layout_key k;
+    item_key key;
+    cache_ticket ticket;
+    item_found now = {.place = found->place};
+    if (item__key_of(l->container, found->body, &key) != OK) {
+        return;
+    }
+    layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.id);
+    now.cached = item_cache_take(l->items->cache, layout_view(&k), &ticket);
+    if (!now.cached && get_place(l, NULL, &now) == OK) {
+        item_cache_add(l->items->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
+    }
+    item_give(&now);
+}
+
+static err load_place(const loader *l, item_found *found) {
+    if (take_cached(l, found)) {
+        return OK;
+    }
+    TRY(get_place(l, l->at, found));
+    if (l->lsn && (*l->loaded)++ < CACHED_PER_VIEW) {
+        keep_in_cache(l, found);
+    }
+    return OK;
 }
 
 /* ---- one logical partition ---- */
@@ -188,7 +204,7 @@ static err read_partition(page *p) {
     const epk *e = &p->cursor->partition->epk;
     uint64_t *after = &p->cursor->stretches[0].after;
     unsigned loaded = 0;
-    loader l = {.items = p->items, .loaded = &loaded};
+    loader l = {.items = p->items, .container = p->container, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
     p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(p->items->store);
     layout_order(&from, number, e, *after + 1);
@@ -414,7 +430,7 @@ static err found_items(item_view *v, const item_found *found) {
 
 err item_view_offer(item_view *v, item_ref ref) {
     err code = E_NOT_FOUND;
-    loader l = {v->items, v->at, v->lsn, &v->loaded};
+    loader l = {v->items, v->container, v->at, v->lsn, &v->loaded};
     item_found found = {.range = v->range};
     for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
         uint32_t segment = v->sources->list[i].segment;

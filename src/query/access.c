@@ -15,6 +15,7 @@ enum {
     SCAN_PER_LOAD = 4,
     NEAR = 8,
     QUICK_ENTRIES = 64,
+    FEW_ENTRIES = 1024,
     SHAPE_REFS = 16384
 };
 
@@ -95,14 +96,16 @@ static bool within(const query_demand_span *span, slice value) {
     return span->to.n == 0 || slice_cmp(value, span->to) < 0;
 }
 
-static item_lookup *open_span(const finder *f, const query_demand_span *span) {
-    return span->point ? item_lookup_open_value(f->view, span->path, span->from) : item_lookup_open(f->view, span->path);
+/* One value is quickly come by, but each step then takes longer: that is for a few. */
+static item_lookup *open_span(const finder *f, const query_demand_span *span, size_t most) {
+    bool few = span->point && most <= FEW_ENTRIES;
+    return few ? item_lookup_open_value(f->view, span->path, span->from) : item_lookup_open(f->view, span->path);
 }
 
 /* Entries of one span from number `after` + 1 on where that can be sought; adds them to `found` (if not NULL), up to `most`. */
 static err read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n) {
     item_entry e;
-    item_lookup *l = open_span(f, span);
+    item_lookup *l = open_span(f, span, most);
     item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
     while (*n < most && item_lookup_next(l, &e) && within(span, e.value)) {
         (*n)++;
@@ -235,7 +238,7 @@ static err offer_all(finder *f, const refs *found) {
 /* Those that have no entry of this one value are excluded: entries are passed by where they are near, sought where they are far. */
 static err keep_with_value(finder *f, const query_demand_span *span, refs *found) {
     item_entry e = {0};
-    item_lookup *l = open_span(f, span);
+    item_lookup *l = open_span(f, span, SCAN_PER_LOAD * found->n);
     bool live = true, begun = false;
     for (size_t i = 0; i < found->n; i++) {
         uint64_t number = found->list[i].number;
@@ -297,7 +300,7 @@ static err stream(finder *f, const query_demand *used) {
     item_view *v = f->view;
     item_entry e;
     const query_demand_span *span = &used->spans[0];
-    item_lookup *l = open_span(f, span);
+    item_lookup *l = open_span(f, span, f->access->wanted);
     size_t j = 0;
     err code = OK;
     item_lookup_seek(l, span->from, v->stretch.after + 1, false);

@@ -4,7 +4,15 @@
 
 enum { RETIRED_MAX = 3 };
 
+static void give_unfit(script_attempt *a) {
+    script_process_give(a->pool, a->process, false);
+    a->process = NULL;
+}
+
 err script_attempt_run(script_attempt *a, script_run *run) {
+    if (a->process && a->unfit) { /* the run before was its last */
+        give_unfit(a);
+    }
     if (!a->process) {
         TRY(script_process_take(a->pool, &a->process));
     }
@@ -15,8 +23,7 @@ err script_attempt_run(script_attempt *a, script_run *run) {
     a->unfit = !run->fit;
     a->cpu_us += run->cpu_us;
     if (run->retired && a->retired++ < RETIRED_MAX) {
-        script_process_give(a->pool, a->process, false);
-        a->process = NULL;
+        give_unfit(a);
         return script_attempt_run(a, run);
     }
     return code;

@@ -18,9 +18,12 @@ export { Rest, Server, run, sign, signed } from "./server.js";
 
 const quickRetries = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 1, maxWaitTimeInSeconds: 1 };
 
+// TESELA_SCHEMES=http leaves the other out: for servers that are slow.
+const schemesAsked = (process.env.TESELA_SCHEMES ?? "http https").split(" ");
+
 // flags: further ones for the server; key: the one that clients sign with; concurrency: true for tests that mostly wait; schemes: one, where
 // the tests take long.
-export function suite(name, define, { flags = [], key = emulatorKey, concurrency = false, schemes = ["http", "https"] } = {}) {
+export function suite(name, define, { flags = [], key = emulatorKey, concurrency = false, schemes = schemesAsked } = {}) {
   describe(name, () => {
     const shared = { server: undefined };
     before(async () => {

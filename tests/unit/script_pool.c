@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "script/pool.h"
 #include "script/run.h"
+#include "script/transact.h"
 
 static const char *fake(void) {
     const char *path = getenv("TESELA_SCRIPT_FAKE");
@@ -305,6 +306,29 @@ static void the_dead_are_replaced(void **state) {
     no_children_left();
 }
 
+/* A worker that says that it ends with this run is not asked for another, however often the attempt goes on. */
+static void a_last_run_is_the_last(void **state) {
+    (void)state;
+    script_pool *pool = open_pool(0);
+    arena a = arena_init();
+    op o;
+    op_init(&o, &a, 0);
+    script_attempt attempt = {.op = &o, .pool = pool, .until_us = in_ms(20000)};
+    pid_t before = 0;
+    for (int i = 0; i < 6; i++) {
+        script_run run = {.kind = "sproc", .source = SLICE_LIT("done {\"last\":true,\"body\":1}"), .arena = &a};
+        assert_int_equal(script_attempt_run(&attempt, &run), OK);
+        assert_true(slice_eq(run.body, SLICE_LIT("1")));
+        assert_true(attempt.unfit && attempt.process->pid != before);
+        before = attempt.process->pid;
+    }
+    assert_int_equal(attempt.retired, 0);
+    script_process_give(pool, attempt.process, false);
+    arena_free(&a);
+    script_pool_close(pool);
+    no_children_left();
+}
+
 static void idle_ones_end_but_for_a_spare(void **state) {
     (void)state;
     enum { N = 6 };
@@ -424,6 +448,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_started_before_it_is_wanted),
         cmocka_unit_test(processes_are_used_again),
         cmocka_unit_test(the_dead_are_replaced),
+        cmocka_unit_test(a_last_run_is_the_last),
         cmocka_unit_test(idle_ones_end_but_for_a_spare),
         cmocka_unit_test(a_lane_is_serial_and_others_pass),
         cmocka_unit_test(the_queue_is_bounded),

@@ -226,9 +226,10 @@ static void start_functions(running *r) {
     r->job = (script_job){.work = run_with_functions, .done = functions_done};
     q->task = (net_task){.run = answer_functions};
     q->waiting = r;
-    r->code = find_functions(r);
-    r->code = r->code != OK ? r->code : script_submit(q->front->scripts, &r->job);
-    if (r->code != OK) {
+    err code = find_functions(r);
+    code = code != OK ? code : script_submit(q->front->scripts, &r->job); /* from here on `r` is the script thread's */
+    if (code != OK) {
+        r->code = code;
         answer(&r->work);
     }
 }

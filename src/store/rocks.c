@@ -64,7 +64,8 @@ typedef struct rocks_scan {
     rocksdb_readoptions_t *read;
     char *bounds;                   /* lower then upper: RocksDB keeps pointers to them */
     idle_iterator ready;            /* in place of all that, if its iterator is not NULL */
-    bool backward, started, sought; /* sought: it stands on what the next step gives */
+    bool backward, started, ended;
+    bool sought; /* it stands on what the next step gives */
 } rocks_scan;
 
 err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
@@ -131,6 +132,9 @@ static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice ste
 
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
     rocks_scan *scan = (rocks_scan *)base;
+    if (scan->ended) { /* RocksDB aborts if it is asked to go on from there */
+        return false;
+    }
     if (scan->sought) {
         scan->sought = false;
     } else if (!scan->started) {
@@ -139,7 +143,8 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     } else {
         scan->backward ? rocksdb_iter_prev(scan->iterator) : rocksdb_iter_next(scan->iterator);
     }
-    if (!rocksdb_iter_valid(scan->iterator)) {
+    scan->ended = !rocksdb_iter_valid(scan->iterator);
+    if (scan->ended) {
         return false;
     }
     key_out->p = rocksdb_iter_key(scan->iterator, &key_out->n);
@@ -150,6 +155,7 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
 static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
     rocks_scan *scan = (rocks_scan *)base;
     scan->started = scan->sought = true;
+    scan->ended = false;
     scan->backward = backward;
     if (!backward) {
         rocksdb_iter_seek(scan->iterator, key.p, key.n);

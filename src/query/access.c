@@ -13,7 +13,7 @@ enum {
     SHAPES_WALKED_MAX = 512,
     SHAPES_ALL = 4098, /* more than items know (item/terms.c), and one for all others */
     SCAN_PER_LOAD = 4,
-    NEAR = 8,
+    NEAR = 24, /* entries: to pass by so many costs as much as to seek */
     QUICK_ENTRIES = 64,
     FEW_ENTRIES = 1024,
     SHAPE_REFS = 16384
@@ -151,7 +151,7 @@ static err smallest(finder *f, uint64_t after, size_t most, const query_demand *
         for (size_t i = 0; i < f->demands.n && code == OK; i++) {
             size_t n;
             found.n = 0;
-            code = read_demand(f, &f->demands.list[i], after, &found, bound, &n);
+            code = read_demand(f, &f->demands.list[i], after, &found, least, &n);
             if (n < least) {
                 least = n;
                 *best_out = &f->demands.list[i];

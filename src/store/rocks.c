@@ -62,8 +62,8 @@ typedef struct rocks_scan {
     store_scan base;
     rocksdb_iterator_t *iterator;
     rocksdb_readoptions_t *read;
-    char *bounds;                   /* lower then upper: RocksDB keeps pointers to them */
-    idle_iterator ready;            /* in place of all that, if its iterator is not NULL */
+    char *bounds;        /* lower then upper: RocksDB keeps pointers to them */
+    idle_iterator ready; /* in place of all that, if its iterator is not NULL */
     bool backward, started, ended;
     bool sought; /* it stands on what the next step gives */
 } rocks_scan;

@@ -99,19 +99,20 @@ bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
 }
 
 void store__idle_give(rocks *r, idle_iterator given) {
-    bool first = false, kept = false;
+    bool unwatched = false, kept = false;
     if (is_fresh(r, &given, now_us())) {
         pthread_mutex_lock(&r->idle.lock);
         kept = r->idle.n < IDLE_MAX;
-        first = kept && r->idle.n == 0;
         if (kept) {
             r->idle.list[r->idle.n++] = given;
+            unwatched = !r->idle.watched;
+            r->idle.watched = true;
         }
         pthread_mutex_unlock(&r->idle.lock);
     }
     if (!kept) {
         rocksdb_iter_destroy(given.iterator);
-    } else if (first) {
+    } else if (unwatched) {
         store__wake_reclaimer(r);
     }
 }
@@ -129,6 +130,7 @@ bool store__idle_drop(rocks *r, int64_t at_us) {
         }
     }
     r->idle.n = left;
+    r->idle.watched = left > 0;
     pthread_mutex_unlock(&r->idle.lock);
     for (size_t i = 0; i < n; i++) {
         rocksdb_iter_destroy(old[i].iterator);

@@ -30,6 +30,7 @@ enum { IDLE_MAX = 16 };
 typedef struct idle_iterators {
     pthread_mutex_t lock;
     size_t n;
+    bool watched; /* the reclaimer comes by within a second */
     idle_iterator list[IDLE_MAX];
     rocksdb_readoptions_t *read;
     atomic_uint_fast64_t epoch;

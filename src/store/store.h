@@ -77,7 +77,8 @@ MUST_CHECK static inline err store_write(store *s, const store_batch *batch) {
 }
 
 /* Keys in [from, to) in order, or backward from just below `to`; an empty `to` means the end of the family. Slices live until the next
- * step. A scan sees the store as it was when opened; at its end it stays there until it is sought elsewhere. store_scan_close tells whether it ended by an error. */
+ * step. A scan sees the store as it was when opened; at its end it stays there until it is sought elsewhere. store_scan_close tells whether
+ * it ended by an error. */
 static inline store_scan *store_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
     return s->ops->scan_open(s, family, at, from, to, backward);
 }

@@ -12,7 +12,7 @@ typedef struct feed {
     buf body;
     size_t count;
     err code;
-    sql_target target;
+    sql_target *target;
     item_mark mark;
 } feed;
 
@@ -33,8 +33,8 @@ static bool add_item(void *context, const item_found *found) {
 static void make_page(net_work *work) {
     feed *f = (feed *)work;
     sql_request *q = f->q;
-    if (f->target.cursor.n) {
-        f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->target.cursor, STEPS_MAX, add_item, f, &f->mark);
+    if (f->target->cursor.n) {
+        f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->target->cursor, STEPS_MAX, add_item, f, &f->mark);
     }
 }
 
@@ -42,7 +42,7 @@ static void make_page(net_work *work) {
 
 static void add_continuation(feed *f) {
     buf text = buf_init(BUF_NO_LIMIT);
-    sql_continuation_write(&text, &f->target.scope, &f->target.cursor, f->count);
+    sql_continuation_write(&text, &f->target->scope, &f->target->cursor, f->count);
     sql_field_text(f->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
 }
@@ -60,7 +60,7 @@ static void answer(net_work *work) {
     sql_add_range(q, f->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", f->count);
     buf_add_lit(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":false}\r\n");
-    if (f->target.cursor.n) {
+    if (f->target->cursor.n) {
         add_continuation(f);
     }
     buf *out = sql_start_body(q);
@@ -83,7 +83,7 @@ static err prepare_list(feed *f) {
     TRY(sql_page_size(q, &f->max));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    TRY(sql_target_read(q, &f->target, sql_get(q, FIELD_CONTINUATION)));
+    TRY(sql_target_read(q, sql_get(q, FIELD_CONTINUATION), &f->target));
     f->mark = item_mark_of(q->range);
     return OK;
 }

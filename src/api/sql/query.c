@@ -22,7 +22,7 @@ typedef struct running {
     sql_request *q;
     sql_asked asked;
     query query;
-    sql_target target;
+    sql_target *target;
     query_page page;
     uint64_t compile_us; /* taken by reading and binding the text */
     buf body;            /* rows, or a plan */
@@ -97,9 +97,19 @@ static err check_gateway(running *r, bool pinned) {
 static void add_continuation(running *r) {
     buf text = buf_init(BUF_NO_LIMIT);
     sql_position_write(&text, r->q->http->arena, &r->query, &r->page.position);
-    sql_continuation_write(&text, &r->target.scope, &r->target.cursor, r->page.rows);
+    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->page.rows);
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
+}
+
+/* How many rows, and which way they were read. */
+static void add_shape(running *r) {
+    buf *out = sql_fields(r->q);
+    bool down = r->query.select->order_n && r->query.select->order[0].descending;
+    buf_add_lit(out, "x-ms-item-count: ");
+    buf_add_u64(out, r->page.rows);
+    buf_add_lit(out, "\r\nx-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":");
+    down ? buf_add_lit(out, "true}\r\n") : buf_add_lit(out, "false}\r\n");
 }
 
 static void give_scripts(running *r) {
@@ -126,10 +136,7 @@ static void answer(net_work *work) {
     rid in = sql_container_rid(q->container);
     sql_start(q, 200);
     sql_add_range(q, r->page.mark);
-    buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", r->page.rows);
-    bool down = r->query.select->order_n && r->query.select->order[0].descending;
-    buf_addf(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":%s}\r\n",
-             down ? "true" : "false");
+    add_shape(r);
     sql_add_query_metrics(q, &r->page, r->compile_us);
     sql_add_index_utilization(q, &r->page);
     if (r->page.more) {
@@ -159,7 +166,7 @@ static err prepare(running *r) {
     TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &r->query, &r->page.position, &continuation));
     bool pinned = finds_partition(r);
     TRY(check_gateway(r, pinned));
-    TRY(sql_target_read(q, &r->target, continuation));
+    TRY(sql_target_read(q, continuation, &r->target));
     r->page.mark = item_mark_of(q->range);
     return OK;
 }
@@ -171,7 +178,7 @@ static err run_page(running *r) {
     p->op = &q->op;
     p->container = q->container;
     p->query = &r->query;
-    p->cursor = &r->target.cursor;
+    p->cursor = &r->target->cursor;
     p->bytes_max = LIMIT_RESPONSE_BYTES;
     p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
     p->out = &r->body;
@@ -180,7 +187,7 @@ static err run_page(running *r) {
     p->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
     TRY(query_position_restore(p));
     err code;
-    return !sql_has(q, FIELD_CONTINUATION) && sql_read_many(q, &r->target, p, &code) ? code : query_run_page(p);
+    return !sql_has(q, FIELD_CONTINUATION) && sql_read_many(q, r->target, p, &code) ? code : query_run_page(p);
 }
 
 /* ---- on a script thread ---- */
@@ -251,12 +258,7 @@ static void after_run(net_work *work) {
     }
 }
 
-/* After a quick try that gave up: as if nothing had been. */
-static void run_again(net_work *work) {
-    running *r = (running *)work;
-    r->code = run_page(r);
-}
-
+/* If it gives up, a worker begins anew. */
 static void try_quickly(running *r) {
     sql_request *q = r->q;
     r->quick = true;
@@ -266,16 +268,13 @@ static void try_quickly(running *r) {
         start_functions(r);
         return;
     }
-    sql_target target = r->target;
-    query_page page = r->page;
     r->code = r->code != OK ? r->code : r->query.patterns ? E_QUERY_TOO_LONG : run_page(r);
     r->quick = false;
     if (r->code == E_QUERY_TOO_LONG) {
-        r->target = target;
-        r->page = page;
+        r->page = (query_page){0};
         buf_clear(&r->body);
         q->op.admitted = false;
-        net_work_start(q->http->loop, &r->work, run_again, answer);
+        net_work_start(q->http->loop, &r->work, run, after_run);
     } else {
         answer(&r->work);
     }

@@ -54,10 +54,15 @@ static err read_scope(sql_request *q, sql_target *t) {
     return q->key_given ? scope_key(q, t) : OK;
 }
 
-err sql_target_read(sql_request *q, sql_target *t, slice continuation) {
-    t->cursor.partition = NULL;
-    t->cursor.unpriced = false;
-    t->cursor.entry_charge = 0;
+/* Most of a target is room for stretches, of which few are ever used: it is not cleared. */
+static sql_target *make_target(sql_request *q) {
+    sql_target *t = arena_alloc(q->http->arena, sizeof *t);
+    memset(t, 0, offsetof(sql_target, cursor.stretches));
+    return t;
+}
+
+err sql_target_read(sql_request *q, slice continuation, sql_target **target_out) {
+    sql_target *t = *target_out = make_target(q);
     TRY(read_scope(q, t));
     TRY(sql_continuation_read(continuation, &t->scope, &t->cursor));
     q->range = container_route(q->container->tiles, &t->scope.min);

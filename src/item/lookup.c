@@ -36,7 +36,7 @@ static void advance(item_lookup *l, run *r) {
 }
 
 /* value NULL: all of the path's. */
-static void open_run(const item_view *v, index_path path, const slice *value, uint32_t segment, run *r) {
+static void open_run(const item_view *v, index_path path, const slice *value, bool many, uint32_t segment, run *r) {
     uint64_t be = htobe64(path);
     layout_key k, to;
     if (segment) {
@@ -56,26 +56,26 @@ static void open_run(const item_view *v, index_path path, const slice *value, ui
     }
     memcpy(to.bytes, k.bytes, to.n = k.n);
     layout_after(&to);
-    r->scan = value ? store_stem_open(v->items->store, v->at, layout_view(&k), layout_view(&to))
+    r->scan = value ? store_stem_open(v->items->store, v->at, layout_view(&k), layout_view(&to), many)
                     : store_scan_open(v->items->store, STORE_TERMS, v->at, layout_view(&k), layout_view(&to), false);
 }
 
-static item_lookup *open_runs(const item_view *v, index_path path, const slice *value) {
+static item_lookup *open_runs(const item_view *v, index_path path, const slice *value, bool many) {
     size_t n = v->partition ? 1 : v->sources->n;
     item_lookup *l = mem_zero(sizeof *l + n * sizeof *l->runs);
     l->n = n;
     for (size_t i = 0; i < n; i++) {
-        open_run(v, path, value, v->partition ? 0 : v->sources->list[i].segment, &l->runs[i]);
+        open_run(v, path, value, many, v->partition ? 0 : v->sources->list[i].segment, &l->runs[i]);
     }
     return l;
 }
 
 item_lookup *item_lookup_open(const item_view *v, index_path path) {
-    return open_runs(v, path, NULL);
+    return open_runs(v, path, NULL, false);
 }
 
-item_lookup *item_lookup_open_value(const item_view *v, index_path path, slice value) {
-    return open_runs(v, path, &value);
+item_lookup *item_lookup_open_value(const item_view *v, index_path path, slice value, bool many) {
+    return open_runs(v, path, &value, many);
 }
 
 static int compare(const run *a, const run *b) {

@@ -96,10 +96,9 @@ static bool within(const query_demand_span *span, slice value) {
     return span->to.n == 0 || slice_cmp(value, span->to) < 0;
 }
 
-/* One value is quickly come by, but each step then takes longer: that is for a few. */
 static item_lookup *open_span(const finder *f, const query_demand_span *span, size_t most) {
-    bool few = span->point && most <= FEW_ENTRIES;
-    return few ? item_lookup_open_value(f->view, span->path, span->from) : item_lookup_open(f->view, span->path);
+    return span->point ? item_lookup_open_value(f->view, span->path, span->from, most > FEW_ENTRIES)
+                       : item_lookup_open(f->view, span->path);
 }
 
 /* Entries of one span from number `after` + 1 on where that can be sought; adds them to `found` (if not NULL), up to `most`. */
@@ -620,6 +619,7 @@ static size_t tidy_spans(query_demand_span *spans, size_t n) {
             spans[made++] = spans[i];
         } else if (last->to.n && (spans[i].to.n == 0 || slice_cmp(last->to, spans[i].to) < 0)) {
             last->to = spans[i].to;
+            last->point = false;
         }
     }
     return made;
@@ -809,9 +809,10 @@ static err walk_values(value_walk *w, index_path path, const query_demand_span *
     item_entry e;
     unsigned same = 0;
     err code = OK;
-    item_lookup *l = item_lookup_open(w->finder->view, path);
+    const item_view *v = w->finder->view;
+    item_lookup *l = span->point ? item_lookup_open_value(v, path, span->from, true) : item_lookup_open(v, path);
     item_lookup_seek(l, span->from, 0, false);
-    while (code == OK && !w->finder->view->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
         code = take_entry(w, l, &e, &same);
     }
     if (code == OK && !w->finder->view->stopped) {

@@ -38,6 +38,7 @@ enum {
     MEMTABLE_VERSIONS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_RUNS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
+    KEPT_BYTES = 64 * 1024 * 1024, /* of lists, or a sixteenth of the cache if that is less */
     WAL_BYTES_MAX = 512 * 1024 * 1024,
     FILTER_BITS = 10,
     ITEM_BLOCK_BYTES = 16 * 1024,
@@ -126,8 +127,8 @@ static store_scan *rocks_scan_open(store *s, store_family family, const store_sn
     return family == STORE_TERMS ? store__terms_scan(r, at, from, to, backward) : store__plain_open(r, (int)family, at, from, to, backward);
 }
 
-static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice stem, slice to) {
-    return store__terms_stem((rocks *)s, at, stem, to);
+static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice stem, slice to, bool many) {
+    return store__terms_stem((rocks *)s, at, stem, to, many);
 }
 
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
@@ -504,6 +505,7 @@ static void make_options(rocks *r, const store_options *options) {
     }
     r->read_now = rocksdb_readoptions_create();
     store__idle_open(r);
+    store__kept_open(r, options->cache_bytes / 16 < KEPT_BYTES ? options->cache_bytes / 16 : KEPT_BYTES);
     r->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(r->write_options, options->sync);
     r->write_unsynced = rocksdb_writeoptions_create();
@@ -514,6 +516,7 @@ static void rocks_destroy(rocks *r) {
     stop_reclaimer(r);
     store__terms_close(r);
     store__idle_close(r);
+    store__kept_close(r);
     for (int f = 0; f < FAMILIES; f++) {
         if (r->families[f]) {
             rocksdb_column_family_handle_destroy(r->families[f]);

@@ -1,4 +1,4 @@
-/* rocks_int.h — shared by rocks.c, the store on RocksDB, and rocks_terms.c, the part of it that holds STORE_TERMS. */
+/* rocks_int.h — shared by rocks.c, the store on RocksDB, and the parts of it that hold STORE_TERMS. */
 #pragma once
 
 #include <pthread.h>
@@ -36,6 +36,24 @@ typedef struct idle_iterators {
     atomic_uint_fast64_t epoch;
 } idle_iterators;
 
+enum { KEPT_MAX = 512, ASKED_MAX = 256 };
+
+typedef struct kept_list kept_list;
+
+/* What scans of a stem have walked through without a list. */
+typedef struct kept_asked {
+    uint64_t hash, walked;
+    uint64_t tried; /* when a list was last begun: it was longer than that */
+} kept_asked;
+
+typedef struct kept_lists {
+    pthread_mutex_t lock;
+    size_t bytes, bytes_max;
+    size_t n, hand;
+    kept_list *list[KEPT_MAX];
+    kept_asked asked[ASKED_MAX];
+} kept_lists;
+
 typedef struct rocks {
     store base;
     store terms; /* owner of values and scans of STORE_TERMS that are not RocksDB's alone */
@@ -56,6 +74,7 @@ typedef struct rocks {
     size_t tail_bytes;
     bool tail_whole; /* all of its log was read */
     idle_iterators idle;
+    kept_lists kept;
 
     int64_t space_checked_us;
     bool space_ok;
@@ -100,6 +119,16 @@ bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out);
 void store__idle_give(rocks *r, idle_iterator given);
 bool store__idle_drop(rocks *r, int64_t at_us); /* those that are too old at that time (0: now); false: none is left */
 
+/* ---- rocks_kept.c ---- */
+
+void store__kept_open(rocks *r, size_t bytes_max);
+void store__kept_close(rocks *r);
+void store__kept_drop(rocks *r);                                 /* when their epoch has passed */
+void store__kept_walked(rocks *r, slice stem, uint64_t entries); /* by a scan that had no list */
+
+/* Over the list of a stem as it was in that epoch, forward. NULL: there is none, and making one does not pay yet. */
+store_scan *store__kept_scan(rocks *r, uint64_t epoch, slice stem, slice to);
+
 /* ---- rocks_terms.c ---- */
 
 err store__terms_open(rocks *r, char *why, size_t why_n); /* the runs that are in the log, when RocksDB is open */
@@ -108,7 +137,7 @@ void store__terms_drain(rocks *r); /* all of the tail to tables: what was delete
 
 err store__terms_get(rocks *r, const store_snapshot *at, slice key, store_value *value_out);
 store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward);
-store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to);
+store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many);
 uint64_t store__terms_bytes(rocks *r, slice from, slice to); /* of what is not yet in a table */
 
 /* A snapshot of RocksDB and the version that belongs to it: both have the same batches. */

@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "store/rocks_int.h"
 
-enum { TAIL_BYTES = 32 * 1024 * 1024, DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096 };
+enum { TAIL_BYTES = 32 * 1024 * 1024, DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096, SEEK_WORTH = 12 };
 
 /* ---- the log ---- */
 
@@ -175,6 +175,7 @@ static err settle(void *context, const store_version *runs) {
     code = code != OK || !any ? code : take_in(r, path);
     store__idle_change(r);
     store__idle_drop(r, INT64_MAX);
+    store__kept_drop(r);
     if (code == OK) {
         forget_runs(r, runs->number);
     }
@@ -215,7 +216,9 @@ typedef struct terms_scan {
     bool table_live;
     bool cursor_used, table_used; /* it has to move on before the next row */
     bool backward, started;
-    bool stem; /* the table's scan does not end at `to` by itself */
+    bool stem;       /* the table's scan does not end at `to` by itself */
+    bool counted;    /* it is of a stem that has no list */
+    uint64_t walked; /* entries of the table; a seek is worth several */
     slice from, to;
     char bounds[];
 } terms_scan;
@@ -234,46 +237,59 @@ static terms_scan *make_scan(rocks *r, store_version *version, store_scan *table
     return s;
 }
 
-static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward) {
-    if (version->n == 0) {
+/* Counted: what it walks through is told to those who keep lists. */
+static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward, bool counted) {
+    if (version->n == 0 && !counted) {
         store_version_give(version);
         return table;
     }
-    return &make_scan(r, version, table, from, to, backward)->base;
+    terms_scan *s = make_scan(r, version, table, from, to, backward);
+    s->counted = counted;
+    return &s->base;
 }
 
-store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward) {
+static store_scan *open_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward, bool counted) {
     if (at) {
-        return open_over(r, store_version_hold(at->version), store__plain_open(r, STORE_TERMS, at, from, to, backward), from, to, backward);
+        store_scan *table = store__plain_open(r, STORE_TERMS, at, from, to, backward);
+        return open_over(r, store_version_hold(at->version), table, from, to, backward, counted);
     }
     for (;;) {
         store_version *version = store_tail_take(r->tail);
         store_scan *table = store__plain_open(r, STORE_TERMS, NULL, from, to, backward);
         if (!store_tail_overtaken(r->tail, version)) {
-            return open_over(r, version, table, from, to, backward);
+            return open_over(r, version, table, from, to, backward, counted);
         }
         store_version_give(version); /* RocksDB's iterator may have what this version has not */
         (void)!store_scan_close(table);
     }
 }
 
-static store_scan *open_stem(rocks *r, store_version *version, idle_iterator ready, slice stem, slice to) {
-    terms_scan *s = make_scan(r, version, store__ready_open(r, ready), stem, to, false);
-    s->stem = true;
-    return &s->base;
+store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward) {
+    return open_scan(r, at, from, to, backward, false);
 }
 
-store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to) {
+/* Of one epoch, or NULL. */
+static store_scan *open_stem_table(rocks *r, uint64_t epoch, slice stem, slice to, bool many) {
     idle_iterator ready;
+    if (many) {
+        return store__kept_scan(r, epoch, stem, to);
+    }
+    return store__idle_take(r, epoch, &ready) ? store__ready_open(r, ready) : NULL;
+}
+
+store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
     store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
-    if (store__idle_take(r, at ? at->epoch : store__idle_epoch(r), &ready)) {
-        if (at || !store_tail_overtaken(r->tail, version)) {
-            return open_stem(r, version, ready, stem, to);
-        }
-        store__idle_give(r, ready);
+    store_scan *table = open_stem_table(r, at ? at->epoch : store__idle_epoch(r), stem, to, many);
+    if (table && (at || !store_tail_overtaken(r->tail, version))) {
+        terms_scan *s = make_scan(r, version, table, stem, to, false);
+        s->stem = true;
+        return &s->base;
+    }
+    if (table) {
+        (void)!store_scan_close(table);
     }
     store_version_give(version);
-    return store__terms_scan(r, at, stem, to, false);
+    return open_scan(r, at, stem, to, false, many);
 }
 
 /* An iterator that stays within a stem is sought with the least key that has it. */
@@ -304,6 +320,7 @@ static void move_on(terms_scan *s) {
     }
     if (s->table_used) {
         s->table_live = store_scan_next(s->table, &s->table_key, &s->table_value) && (!s->stem || slice_cmp(s->table_key, s->to) < 0);
+        s->walked++;
     }
     s->cursor_used = s->table_used = false;
 }
@@ -357,14 +374,22 @@ static void terms_seek(store_scan *base, slice key, bool backward) {
     slice from = !backward && slice_cmp(key, s->from) < 0 ? s->from : key;
     store_scan_seek(s->table, key, backward);
     store_cursor_seek(&s->cursor, backward ? &to : &from, backward);
+    s->walked += SEEK_WORTH;
     s->backward = backward;
     s->started = s->table_used = true;
     s->cursor_used = false;
 }
 
+static rocks *owner_of(const terms_scan *s) {
+    return (rocks *)((char *)s->base.owner - offsetof(rocks, terms));
+}
+
 static err terms_close(store_scan *base) {
     terms_scan *s = (terms_scan *)base;
     err code = store_scan_close(s->table);
+    if (s->counted) {
+        store__kept_walked(owner_of(s), s->from, s->walked);
+    }
     store_cursor_close(&s->cursor);
     store_version_give(s->version);
     free(s);

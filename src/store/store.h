@@ -36,7 +36,7 @@ struct store_ops {
     void (*give)(store_value *);
     err (*write)(store *, const store_batch *);
     store_scan *(*scan_open)(store *, store_family, const store_snapshot *, slice from, slice to, bool backward);
-    store_scan *(*stem_open)(store *, const store_snapshot *, slice stem, slice to); /* NULL: scan_open does it */
+    store_scan *(*stem_open)(store *, const store_snapshot *, slice stem, slice to, bool many); /* NULL: scan_open does it */
     bool (*scan_next)(store_scan *, slice *key_out, slice *value_out);
     void (*scan_seek)(store_scan *, slice key, bool backward);
     err (*scan_close)(store_scan *);
@@ -84,9 +84,9 @@ static inline store_scan *store_scan_open(store *s, store_family family, const s
 }
 
 /* Keys of STORE_TERMS that are `stem` and eight bytes more; `to` is the first key beyond them. The same as a scan from `stem` to `to`, but
- * for a few of them much quicker to come by. Forward only. */
-static inline store_scan *store_stem_open(store *s, const store_snapshot *at, slice stem, slice to) {
-    return s->ops->stem_open ? s->ops->stem_open(s, at, stem, to) : s->ops->scan_open(s, STORE_TERMS, at, stem, to, false);
+ * quicker: of a few to come by, of many, if they are walked through again and again, to step through. Forward only. */
+static inline store_scan *store_stem_open(store *s, const store_snapshot *at, slice stem, slice to, bool many) {
+    return s->ops->stem_open ? s->ops->stem_open(s, at, stem, to, many) : s->ops->scan_open(s, STORE_TERMS, at, stem, to, false);
 }
 
 /* The first field of every scan is its store. */

@@ -222,11 +222,11 @@ static void pair_close(pair *p) {
     store_batch_free(&p->batch);
 }
 
+/* The batch, which is empty then. */
 static void write_both(pair *p) {
-    store_batch_clear(&p->batch);
-    fill_terms(&p->batch, &p->random);
     assert_int_equal(store_write(p->memory, &p->batch), OK);
     assert_int_equal(store_write(p->rocks, &p->batch), OK);
+    store_batch_clear(&p->batch);
 }
 
 static void assert_same(pair *p, const store_snapshot *memory_at, const store_snapshot *rocks_at) {
@@ -302,6 +302,7 @@ static void stores_agree_whatever_the_tail(void **state) {
         pair_open(&p, 10 + t, cases[t].tail);
         for (int round = 0; round < cases[t].rounds; round++) {
             size_t i = (size_t)random_below(&p.random, WALKS);
+            fill_terms(&p.batch, &p.random);
             write_both(&p);
             if (!walks[i].rocks) {
                 walk_open(&p, &walks[i]);
@@ -368,8 +369,8 @@ static void stem_open(pair *p, walk *w, char stem_bytes[32], slice *stem_out) {
     after[stem.n - 1] = 1; /* it ends with a zero */
     w->memory_at = snapshot ? store_snapshot_take(p->memory) : NULL;
     w->rocks_at = snapshot ? store_snapshot_take(p->rocks) : NULL;
-    w->memory = store_stem_open(p->memory, w->memory_at, stem, slice_of(after, stem.n));
-    w->rocks = store_stem_open(p->rocks, w->rocks_at, stem, slice_of(after, stem.n));
+    w->memory = store_stem_open(p->memory, w->memory_at, stem, slice_of(after, stem.n), false);
+    w->rocks = store_stem_open(p->rocks, w->rocks_at, stem, slice_of(after, stem.n), random_below(&p->random, 2));
     *stem_out = stem;
 }
 
@@ -401,7 +402,7 @@ static void stem_close(pair *p, walk *w) {
     *w = (walk){0};
 }
 
-/* Iterators are used again and again here, while tails are settled between. */
+/* Iterators are used again and again here, and lists are made and dropped, while tails are settled between. */
 static void stems_agree_whatever_the_tail(void **state) {
     (void)state;
     enum { WALKS = 6 };
@@ -415,10 +416,8 @@ static void stems_agree_whatever_the_tail(void **state) {
         for (int round = 0; round < (tails[t] == 1 ? 200 : 1500); round++) {
             size_t i = (size_t)random_below(&p.random, WALKS);
             if (random_below(&p.random, 2)) {
-                store_batch_clear(&p.batch);
                 fill_stems(&p.batch, &p.random);
-                assert_int_equal(store_write(p.memory, &p.batch), OK);
-                assert_int_equal(store_write(p.rocks, &p.batch), OK);
+                write_both(&p);
             }
             if (!walks[i].rocks) {
                 stem_open(&p, &walks[i], bytes[i], &stems[i]);
@@ -437,6 +436,118 @@ static void stems_agree_whatever_the_tail(void **state) {
     }
 }
 
+/* ---- lists ---- */
+
+static size_t lists_of(const pair *p) {
+    return ((rocks *)p->rocks)->kept.n;
+}
+
+static void put_numbers(pair *p, unsigned stem, uint64_t from, uint64_t to) {
+    char bytes[32];
+    for (uint64_t number = from; number < to; number++) {
+        store_put(&p->batch, STORE_TERMS, stem_key(stem, number, bytes), SLICE_EMPTY);
+    }
+    write_both(p);
+}
+
+static void settle_all(pair *p) {
+    store_tail_drain(((rocks *)p->rocks)->tail);
+}
+
+/* Both stores through all of a stem, and from some numbers in it. */
+static void walk_stem(pair *p, unsigned stem) {
+    char bytes[32], after[32];
+    slice key = stem_key(stem, 0, bytes), a, b, x, y;
+    slice begins = slice_of(key.p, key.n - 8);
+    memcpy(after, begins.p, begins.n);
+    after[begins.n - 1] = 1;
+    store_scan *memory = store_stem_open(p->memory, NULL, begins, slice_of(after, begins.n), true);
+    store_scan *rocks = store_stem_open(p->rocks, NULL, begins, slice_of(after, begins.n), true);
+    for (bool more = true; more;) {
+        more = store_scan_next(memory, &a, &x);
+        assert_int_equal(store_scan_next(rocks, &b, &y), more);
+        assert_true(!more || (slice_eq(a, b) && slice_eq(x, y)));
+    }
+    for (int i = 0; i < 40; i++) {
+        char sought[32];
+        slice to = stem_key(stem, random_below(&p->random, 700), sought);
+        to.n -= i % 4 == 3 ? (size_t)random_below(&p->random, 12) : 0; /* part of a number, or of the stem */
+        store_scan_seek(memory, to, false);
+        store_scan_seek(rocks, to, false);
+        bool more = store_scan_next(memory, &a, &x);
+        assert_int_equal(store_scan_next(rocks, &b, &y), more);
+        assert_true(!more || slice_eq(a, b));
+    }
+    assert_int_equal(store_scan_close(memory), OK);
+    assert_int_equal(store_scan_close(rocks), OK);
+}
+
+/* Once walks through a stem have cost as much as its list, there is one; what is written since lies over it; a new table drops it. */
+static void lists_are_made_and_dropped(void **state) {
+    (void)state;
+    pair p;
+    char from[32], to[32];
+    pair_open(&p, 50, LITTLE);
+    put_numbers(&p, 1, 0, 500);
+    put_numbers(&p, 2, 100, 600);
+    settle_all(&p);
+    assert_int_equal(lists_of(&p), 0);
+    walk_stem(&p, 1);
+    assert_int_equal(lists_of(&p), 0);
+    walk_stem(&p, 1);
+    assert_int_equal(lists_of(&p), 1);
+    walk_stem(&p, 2);
+    walk_stem(&p, 2);
+    assert_int_equal(lists_of(&p), 2);
+
+    put_numbers(&p, 1, 480, 520);
+    store_delete(&p.batch, STORE_TERMS, stem_key(1, 7, from));
+    store_delete_range(&p.batch, STORE_TERMS, stem_key(1, 100, from), stem_key(1, 200, to));
+    write_both(&p);
+    put_numbers(&p, 1, 150, 151);
+    walk_stem(&p, 1);
+    assert_int_equal(lists_of(&p), 2);
+
+    settle_all(&p);
+    assert_int_equal(lists_of(&p), 0);
+    walk_stem(&p, 1);
+    walk_stem(&p, 1);
+    assert_int_equal(lists_of(&p), 1);
+    pair_close(&p);
+}
+
+static uint64_t walked_without(const kept_lists *kept) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < ASKED_MAX; i++) {
+        sum += kept->asked[i].walked;
+    }
+    return sum;
+}
+
+/* Lists take no more memory than they may; one that is asked for again and again stays. */
+static void lists_make_room(void **state) {
+    (void)state;
+    enum { MANY = 40, EACH = 2500 };
+    pair p;
+    pair_open(&p, 51, 1 << 20);
+    const kept_lists *kept = &((rocks *)p.rocks)->kept;
+    for (unsigned stem = 0; stem < MANY; stem++) {
+        put_numbers(&p, stem, 0, EACH);
+    }
+    settle_all(&p);
+    for (unsigned stem = 0; stem < MANY; stem++) {
+        walk_stem(&p, stem);
+        walk_stem(&p, stem);
+        walk_stem(&p, 0);
+        assert_true(kept->bytes <= kept->bytes_max && kept->n >= 1);
+    }
+    assert_true(kept->n < MANY && kept->n > 10);
+    uint64_t before = walked_without(kept);
+    walk_stem(&p, 0);
+    assert_int_equal(walked_without(kept), before);
+    pair_close(&p);
+}
+
 /* What is in the tail counts too, and what is dropped in it stays dropped. */
 static void bytes_and_reclaiming(void **state) {
     (void)state;
@@ -444,33 +555,27 @@ static void bytes_and_reclaiming(void **state) {
     char key[16];
     pair_open(&p, 20, LITTLE);
     for (int round = 0; round < 40; round++) {
-        store_batch_clear(&p.batch);
         for (int i = 0; i < 100; i++) {
             int n = snprintf(key, sizeof key, "%c%05d", "abc"[i % 3], round * 100 + i);
             store_put(&p.batch, STORE_TERMS, slice_of(key, (size_t)n), SLICE_EMPTY);
         }
-        assert_int_equal(store_write(p.memory, &p.batch), OK);
-        assert_int_equal(store_write(p.rocks, &p.batch), OK);
+        write_both(&p);
         if (round == 0) {
             assert_true(store_bytes(p.rocks, STORE_TERMS, SLICE_LIT("b"), SLICE_LIT("c")) >= 33 * 6);
             assert_int_equal(store_bytes(p.rocks, STORE_TERMS, SLICE_LIT("d"), SLICE_LIT("e")), 0);
         }
     }
-    store_batch_clear(&p.batch);
     store_delete_range(&p.batch, STORE_TERMS, SLICE_LIT("b"), SLICE_LIT("c"));
-    assert_int_equal(store_write(p.memory, &p.batch), OK);
-    assert_int_equal(store_write(p.rocks, &p.batch), OK);
+    write_both(&p);
     store_reclaim(p.rocks, STORE_TERMS, SLICE_LIT("b"), SLICE_LIT("c"));
     for (int round = 0; round < 20; round++) {
         assert_same(&p, NULL, NULL);
-        store_batch_clear(&p.batch);
         for (int i = 0; i < 100; i++) {
             int n = snprintf(key, sizeof key, "%c%05d", "ac"[i % 2], round * 100 + i);
             i % 3 ? store_put(&p.batch, STORE_TERMS, slice_of(key, (size_t)n), SLICE_LIT("new"))
                   : store_delete(&p.batch, STORE_TERMS, slice_of(key, (size_t)n));
         }
-        assert_int_equal(store_write(p.memory, &p.batch), OK);
-        assert_int_equal(store_write(p.rocks, &p.batch), OK);
+        write_both(&p);
     }
     store_close(p.rocks);
     p.rocks = open_rocks_tail(p.folder, TINY);
@@ -687,10 +792,10 @@ static uint32_t check_entries(shared *c, const store_snapshot *at, bool backward
 }
 
 /* There is one entry of the stem at any moment. Returns its number. */
-static uint32_t check_stem(shared *c, const store_snapshot *at) {
+static uint32_t check_stem(shared *c, const store_snapshot *at, bool many) {
     slice key, value;
     uint32_t number = 0, n = 0;
-    store_scan *scan = store_stem_open(c->store, at, SLICE_LIT("sole"), SLICE_LIT("solf"));
+    store_scan *scan = store_stem_open(c->store, at, SLICE_LIT("sole"), SLICE_LIT("solf"), many);
     for (; store_scan_next(scan, &key, &value); n++) {
         number = number_of(slice_skip(key, 4));
     }
@@ -707,7 +812,7 @@ static void *read_along(void *context) {
         uint32_t number = check_entries(c, at, i % 2);
         EXPECT(c, number >= last); /* and never goes back */
         last = number;
-        number = check_stem(c, at);
+        number = check_stem(c, at, i % 5 < 2);
         EXPECT(c, at ? number == last : number >= last);
         last = number;
         if (at) {
@@ -1002,6 +1107,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_killed_writer_leaves_whole_batches),
         cmocka_unit_test(stores_agree_whatever_the_tail),
         cmocka_unit_test(stems_agree_whatever_the_tail),
+        cmocka_unit_test(lists_are_made_and_dropped),
+        cmocka_unit_test(lists_make_room),
         cmocka_unit_test(bytes_and_reclaiming),
         cmocka_unit_test(the_writer_waits_for_the_keeper),
         cmocka_unit_test(settling_fails_and_is_tried_again),

@@ -1,34 +1,40 @@
 #include "base/base64.h"
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+#define DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
 
-static void encode(buf *out, slice bytes, char last) {
-    if (!buf_reserve(out, (bytes.n + 2) / 3 * 4)) {
+static const char alphabet[] = DIGITS "/", rid_alphabet[] = DIGITS "-";
+
+static void encode(buf *out, slice bytes, const char digit[64]) {
+    if (bytes.n == 0 || !buf_reserve(out, (bytes.n + 2) / 3 * 4)) {
         return;
     }
-    for (size_t i = 0; i < bytes.n; i += 3) {
-        size_t k = bytes.n - i < 3 ? bytes.n - i : 3;
-        uint32_t v = (uint32_t)(unsigned char)bytes.p[i] << 16;
-        v |= k > 1 ? (uint32_t)(unsigned char)bytes.p[i + 1] << 8 : 0;
-        v |= k > 2 ? (uint32_t)(unsigned char)bytes.p[i + 2] : 0;
-        char quad[4];
-        for (int j = 0; j < 4; j++) {
-            uint32_t digit = v >> (18 - 6 * j) & 63;
-            quad[j] = digit == 63 ? last : alphabet[digit];
-        }
-        quad[2] = k > 1 ? quad[2] : '=';
-        quad[3] = k > 2 ? quad[3] : '=';
-        memcpy(out->p + out->n, quad, 4);
-        out->n += 4;
+    const unsigned char *from = (const unsigned char *)bytes.p, *end = from + bytes.n;
+    char *to = out->p + out->n;
+    for (; end - from >= 3; from += 3, to += 4) {
+        uint32_t v = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
+        to[0] = digit[v >> 18];
+        to[1] = digit[v >> 12 & 63];
+        to[2] = digit[v >> 6 & 63];
+        to[3] = digit[v & 63];
     }
+    if (from < end) {
+        bool two = end - from == 2;
+        uint32_t v = (uint32_t)from[0] << 16 | (two ? (uint32_t)from[1] << 8 : 0);
+        to[0] = digit[v >> 18];
+        to[1] = digit[v >> 12 & 63];
+        to[2] = two ? digit[v >> 6 & 63] : '=';
+        to[3] = '=';
+        to += 4;
+    }
+    out->n = (size_t)(to - out->p);
 }
 
 void base64_encode(buf *out, slice bytes) {
-    encode(out, bytes, '/');
+    encode(out, bytes, alphabet);
 }
 
 void base64_encode_rid(buf *out, slice bytes) {
-    encode(out, bytes, '-');
+    encode(out, bytes, rid_alphabet);
 }
 
 /* Value + 1 of each digit, 0 for anything else; the last digit, '/' or '-', is the caller's. */

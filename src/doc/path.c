@@ -55,13 +55,8 @@ err doc_path_parse(arena *a, slice text, doc_path *path_out) {
 }
 
 bool doc_find_member(slice bson, slice key, doc_element *element_out) {
-    doc_walk w;
-    for (doc_walk_init(&w, bson); doc_walk_next(&w, element_out);) {
-        if (slice_eq(element_out->key, key)) {
-            return true;
-        }
-    }
-    return false;
+    uint64_t passed = 0;
+    return doc_find_member_counted(bson, key, element_out, &passed);
 }
 
 /* The element at a path and the document that holds it. */

@@ -111,7 +111,7 @@ static bool stop(doc_walk *w) {
     return false;
 }
 
-bool doc_walk_next(doc_walk *w, doc_element *e) {
+static inline bool step(doc_walk *w, doc_element *e) {
     if (w->at == w->end) {
         return false;
     }
@@ -139,4 +139,21 @@ bool doc_walk_next(doc_walk *w, doc_element *e) {
     e->value = slice_of(value, n);
     w->at = value + n;
     return true;
+}
+
+bool doc_walk_next(doc_walk *w, doc_element *e) {
+    return step(w, e);
+}
+
+bool doc_find_member_counted(slice bson, slice key, doc_element *e, uint64_t *passed) {
+    doc_walk w;
+    if (!doc_walk_init(&w, bson)) {
+        return false;
+    }
+    for (; step(&w, e); ++*passed) {
+        if (e->key.n == key.n && (key.n == 0 || (*e->key.p == *key.p && memcmp(e->key.p, key.p, key.n) == 0))) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -27,6 +27,9 @@ bool doc_walk_init(doc_walk *w, slice bson);
 /* False at the end and when corrupt. */
 bool doc_walk_next(doc_walk *w, doc_element *element_out);
 
+/* The first element of this key, in a whole document; `passed` counts those before it. */
+bool doc_find_member_counted(slice bson, slice key, doc_element *element_out, uint64_t *passed);
+
 /* The whole element: type byte, key, value. */
 static inline slice doc_element_bytes(const doc_element *e) {
     return slice_of(e->key.p - 1, 1 + e->key.n + 1 + e->value.n);

@@ -923,15 +923,31 @@ static err covered_way(finder *f, bool *found_out) {
 
 /* ---- both ---- */
 
+static bool is_of_path(const query_demand *d, index_path path) {
+    return d->steps && index_path_of(d->steps, d->steps_n) == path;
+}
+
+static bool any_of_other_path(const finder *f, index_path path) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        if (!is_of_path(&f->demands.list[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A demand on another path may be so small that sorting what it finds costs less than walking the order past all that it does not. */
 static err sorts_better(finder *f, const order_walk *w, const query_demand **used_out) {
     const query_demand *best;
+    if (!any_of_other_path(f, w->path)) {
+        *used_out = NULL;
+        return OK;
+    }
     double most = sqrt((double)f->access->wanted * ((double)f->view->items_n + 1));
     *used_out = NULL;
     size_t pays = f->access->wanted == SIZE_MAX ? worth(f) : (size_t)(most < REFS_MAX ? most : REFS_MAX) + FIRST_PROBE;
     TRY(smallest(f, 0, bounded(f, pays), &best));
-    bool own = best && best->steps && index_path_of(best->steps, best->steps_n) == w->path;
-    *used_out = own ? NULL : best;
+    *used_out = best && !is_of_path(best, w->path) ? best : NULL;
     return OK;
 }
 

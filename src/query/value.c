@@ -130,16 +130,6 @@ slice value__key(arena *a, slice name) {
     return slice_of(key, n);
 }
 
-static bool find_member(slice bson, slice key, doc_element *e, uint64_t *looked) {
-    doc_walk w;
-    for (doc_walk_init(&w, bson); doc_walk_next(&w, e); ++*looked) {
-        if (slice_eq(e->key, key)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 query_value value_member_counted(arena *a, const query_value *v, slice name, uint64_t *looked) {
     query_value found;
     if (v->type != TYPE_OBJECT) {
@@ -150,7 +140,7 @@ query_value value_member_counted(arena *a, const query_value *v, slice name, uin
     }
     query_value in = v->extended ? value_plain(a, v) : *v;
     doc_element e;
-    return find_member(in.bytes, value__key(a, name), &e, looked) ? value_of_element(&e) : value_undefined();
+    return doc_find_member_counted(in.bytes, value__key(a, name), &e, looked) ? value_of_element(&e) : value_undefined();
 }
 
 query_value value_member(arena *a, const query_value *v, slice name) {

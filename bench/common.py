@@ -231,8 +231,8 @@ class Report:
         self.rows.append({"what": what, "figure": figure, "goal": goal, "met": met, "note": note})
         print(f"  {what}: {figure}   {note}", file=sys.stderr)
 
-    def ratio(self, what, pairs, goal, key):
-        """pairs: a list of (ours, theirs) results, one of each round."""
+    def ratio(self, what, pairs, goal, key, why_short=""):
+        """pairs: a list of (ours, theirs) results, one of each round. why_short: is said if the goal is not met."""
         ratio = statistics.median(ours["rate"] / theirs["rate"] for ours, theirs in pairs)
         ours, theirs = (statistics.median(pair[i]["rate"] for pair in pairs) for i in (0, 1))
         latency = statistics.median(pair[0].get("microseconds", {}).get("p99", 0) for pair in pairs)
@@ -240,6 +240,8 @@ class Report:
         cpu = [statistics.median(pair[i].get("serverCpuMicros", 0) for pair in pairs) for i in (0, 1)]
         if all(cpu):
             note += f"; server CPU {cpu[0]:.1f} µs against {cpu[1]:.1f} µs a request"
+        if goal and ratio < goal and why_short:
+            note += f"; why: {why_short}"
         self.raw[key] = {"ratio": ratio, "rounds": pairs}
         self.add(what, f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}", f"≥ {goal}" if goal else "", None if goal is None else ratio >= goal, note)
 

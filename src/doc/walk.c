@@ -58,9 +58,12 @@ static size_t prefixed(const char *p, size_t room, size_t overhead, int32_t leas
     return n >= least && (size_t)n <= room && (size_t)n + overhead <= room ? (size_t)n + overhead : 0;
 }
 
-static size_t text_size(const char *p, size_t room) {
-    size_t n = prefixed(p, room, 4, 1);
-    return n && p[n - 1] == 0 ? n : 0;
+static inline size_t text_size(const char *p, size_t room) {
+    if (room < 5) {
+        return 0;
+    }
+    uint32_t n = (uint32_t)doc_load_i32(p);
+    return n - 1 < room - 4 && p[4 + n - 1] == 0 ? 4 + (size_t)n : 0; /* one comparison for 0 < n <= room - 4 */
 }
 
 static size_t regex_size(const char *p, size_t room) {
@@ -76,8 +79,6 @@ static size_t regex_size(const char *p, size_t room) {
 static size_t variable_size(shape kind, size_t extra, const char *p, size_t room) {
     size_t n = 0;
     switch (kind) {
-    case SHAPE_TEXT:
-        return text_size(p, room);
     case SHAPE_CONTAINER:
         n = prefixed(p, room, 0, 5);
         return n && p[n - 1] == 0 ? n : 0;
@@ -129,7 +130,7 @@ static inline bool step(doc_walk *w, doc_element *e) {
             return stop(w);
         }
     } else {
-        n = variable_size((shape)shapes[type].shape, n, value, room);
+        n = shapes[type].shape == SHAPE_TEXT ? text_size(value, room) : variable_size((shape)shapes[type].shape, n, value, room);
         if (n == 0) {
             return stop(w);
         }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "item_harness.h"
+#include "rounds.h"
 
 #define KEY "\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
 #define UNIQUE "{\"id\":\"c\"," KEY ",\"defaultTtl\":-1,\"uniqueKeyPolicy\":{\"uniqueKeys\":[{\"paths\":[\"/u\"]}]}}"
@@ -709,7 +710,7 @@ static void change_tiles_badly(random_source *r) {
 /* A feed that began before all of it ends after all of it: what was there all the time is in it once. */
 static void random_lives(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= ROUNDS(12); seed++) {
         random_source r;
         model m = {0};
         random_seed(&r, seed);

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "item/versions.h"
 #include "item_harness.h"
+#include "rounds.h"
 
 #define KEY "\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
 #define KEPT ",\"changeFeedPolicy\":{\"retentionDuration\":10}"
@@ -442,10 +443,10 @@ static void live(uint64_t seed, const char *properties, int steps, int pass_max_
 /* Time hardly passes: nothing is let go of, and everybody sees everything. */
 static void every_version_once_in_order(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= ROUNDS(12); seed++) {
         live(seed, "{" KEY KEPT ",\"defaultTtl\":-1}", 1200, 2);
     }
-    for (uint64_t seed = 101; seed <= 106; seed++) {
+    for (uint64_t seed = 101; seed <= 100 + ROUNDS(6); seed++) {
         default_ttl = 30;
         live(seed, "{" KEY KEPT UNIQUE ",\"defaultTtl\":30}", 1200, 3);
     }
@@ -455,7 +456,7 @@ static void every_version_once_in_order(void **state) {
 /* Time passes quickly: versions go, whole segments go; who reads often enough never misses one. */
 static void what_is_gone_is_told(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= ROUNDS(12); seed++) {
         live(seed, "{" KEY KEPT ",\"defaultTtl\":-1}", 1500, 300);
     }
 }

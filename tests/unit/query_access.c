@@ -13,6 +13,7 @@
 
 #include "api/sql/position.h"
 #include "item_harness.h"
+#include "rounds.h"
 
 enum { SMALL_ITEMS = 160, LARGE_ITEMS = 620, PARTITIONS = 12, PAGES_MAX = 10, SEEDS = 4 };
 
@@ -677,7 +678,7 @@ static void try_query(bool changes) {
 }
 
 static void try_queries(unsigned n, bool changes) {
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < ROUNDS(n); i++) {
         try_query(changes);
     }
     harness_check(&h, c);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "rounds.h"
 #include "store/rocks_int.h"
 #include "store_harness.h"
 
@@ -295,7 +296,7 @@ static void stores_agree_whatever_the_tail(void **state) {
     static const struct {
         size_t tail;
         int rounds;
-    } cases[] = {{1, 100}, {TINY, 400}, {LITTLE, 1000}, {0, 600}};
+    } cases[] = {{1, 100}, {TINY, ROUNDS(4) * 100}, {LITTLE, ROUNDS(10) * 100}, {0, ROUNDS(6) * 100}};
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         pair p;
         walk walks[WALKS] = {0};
@@ -413,7 +414,7 @@ static void stems_agree_whatever_the_tail(void **state) {
         char bytes[WALKS][32];
         slice stems[WALKS];
         pair_open(&p, 30 + t, tails[t]);
-        for (int round = 0; round < (tails[t] == 1 ? 200 : 1500); round++) {
+        for (int round = 0; round < (tails[t] == 1 ? 200 : ROUNDS(1500)); round++) {
             size_t i = (size_t)random_below(&p.random, WALKS);
             if (random_below(&p.random, 2)) {
                 fill_stems(&p.batch, &p.random);
@@ -831,7 +832,7 @@ static void readers_see_whole_batches(void **state) {
     static const struct {
         size_t tail;
         uint32_t batches;
-    } cases[] = {{1, 100}, {2000, 1500}, {LITTLE, 3000}, {0, 3000}};
+    } cases[] = {{1, 100}, {2000, ROUNDS(1500)}, {LITTLE, ROUNDS(3000)}, {0, ROUNDS(3000)}};
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         char *folder = make_folder();
         shared c = {.store = open_rocks_tail(folder, cases[t].tail)};

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "rounds.h"
 #include "throughput/hotkeys.h"
 
 #define SECOND ((int64_t)1000000000)
@@ -173,7 +174,7 @@ static void check_zipf(int64_t seconds, uint64_t seed) {
 
 static void the_hottest_of_many_are_found(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= ROUNDS(3); seed++) {
         check_zipf(60, seed);
         check_zipf(20, seed);
     }

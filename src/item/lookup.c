@@ -138,6 +138,37 @@ err item_lookup_close(item_lookup *l) {
     return code;
 }
 
+static err has_large(const item_view *v, uint32_t segment, bool *has_out) {
+    static const slice all = {0};
+    slice key, unused;
+    run r = {0};
+    open_run(v, INDEX_PATH_LARGE, &all, false, segment, &r);
+    *has_out = store_scan_next(r.scan, &key, &unused);
+    return store_scan_close(r.scan);
+}
+
+/* A write that makes such an item says so before it is written: what is found out here does not undo that. */
+static err find_out_large(const item_view *v) {
+    int unknown = LARGE_UNKNOWN;
+    bool any = false;
+    for (size_t i = 0; i < v->tiles->map->n && !any; i++) {
+        const range_sources *sources = &v->tiles->sources[i];
+        for (size_t j = 0; j < sources->n && !any; j++) {
+            TRY(has_large(v, sources->list[j].segment, &any));
+        }
+    }
+    atomic_compare_exchange_strong(&v->index->large, &unknown, any ? LARGE_SOME : LARGE_NONE);
+    return OK;
+}
+
+err item_view_any_large(const item_view *v, bool *any_out) {
+    if (v->index->large == LARGE_UNKNOWN) {
+        TRY(find_out_large(v));
+    }
+    *any_out = v->index->large != LARGE_NONE;
+    return OK;
+}
+
 err item_view_shape(const item_view *v, uint64_t shape, index_path **paths_out, size_t *n_out) {
     layout_key k;
     store_value value;

@@ -319,15 +319,9 @@ static err stream(finder *f, const query_demand *used) {
 static err find_large(finder *f) {
     static const query_demand_span all = {.path = INDEX_PATH_LARGE, .point = true};
     size_t n = 0;
-    int known = f->view->index->large, unknown = LARGE_UNKNOWN;
-    if (known == LARGE_NONE || f->large.n) {
-        return OK;
-    }
-    TRY(read_span(f, &all, 0, &f->large, REFS_MAX, &n));
-    if (n == 0 && !f->view->partition && known == LARGE_UNKNOWN && f->view->tiles->map->n == 1) {
-        atomic_compare_exchange_strong(&f->view->index->large, &unknown, LARGE_NONE);
-    }
-    return OK;
+    bool any;
+    TRY(item_view_any_large(f->view, &any));
+    return any && !f->large.n ? read_span(f, &all, 0, &f->large, REFS_MAX, &n) : OK;
 }
 
 static size_t bounded(const finder *f, size_t most) {

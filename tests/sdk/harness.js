@@ -18,8 +18,11 @@ export { Rest, Server, run, sign, signed } from "./server.js";
 
 const quickRetries = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 1, maxWaitTimeInSeconds: 1 };
 
-// TESELA_SCHEMES=http leaves the other out: for servers that are slow.
+// TESELA_SCHEMES=http leaves the other out (README.md tells when).
 const schemesAsked = (process.env.TESELA_SCHEMES ?? "http https").split(" ");
+
+// How much of something is tried: all of it, or a quarter where TESELA_SANITIZED says that the server is slow.
+export const rounds = (n) => (process.env.TESELA_SANITIZED ? Math.ceil(n / 4) : n);
 
 // flags: further ones for the server; key: the one that clients sign with; concurrency: true for tests that mostly wait; schemes: one, where
 // the tests take long.

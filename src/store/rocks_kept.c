@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "store/rocks_int.h"
 
-enum { WORK_LEAST = 64, FIRST_CAP = 256, NUMBER_BYTES = 8 };
+enum { WORK_LEAST = 64, FIRST_CAP = 256, NUMBER_BYTES = 8, NEIGHBOURS = 4 };
 
 struct kept_list {
     atomic_uint refs;
@@ -106,10 +106,22 @@ static void add(rocks *r, kept_list *k) {
     pthread_mutex_unlock(&t->lock);
 }
 
+/* With the lock. Its place, or the one among its neighbours that was walked least. */
+static kept_asked *asked_of(kept_lists *t, uint64_t hash) {
+    kept_asked *first = &t->asked[hash % (ASKED_MAX / NEIGHBOURS) * NEIGHBOURS], *least = first;
+    for (kept_asked *a = first; a < first + NEIGHBOURS; a++) {
+        if (a->hash == hash) {
+            return a;
+        }
+        least = a->walked < least->walked ? a : least;
+    }
+    return least;
+}
+
 void store__kept_walked(rocks *r, slice stem, uint64_t entries) {
     uint64_t hash = hash_of(stem);
-    kept_asked *a = &r->kept.asked[hash % ASKED_MAX];
     pthread_mutex_lock(&r->kept.lock);
+    kept_asked *a = asked_of(&r->kept, hash);
     if (a->hash != hash) {
         *a = (kept_asked){.hash = hash};
     }
@@ -119,7 +131,7 @@ void store__kept_walked(rocks *r, slice stem, uint64_t entries) {
 
 /* With the lock. How long a list it pays to make, or 0. */
 static size_t pays(kept_lists *t, uint64_t hash) {
-    kept_asked *a = &t->asked[hash % ASKED_MAX];
+    kept_asked *a = asked_of(t, hash);
     if (a->hash != hash || a->walked < WORK_LEAST || a->walked < 2 * a->tried) {
         return 0;
     }

@@ -115,7 +115,7 @@ static const word words[] = {
 
 static query_token_kind word_kind(slice text) {
     size_t low = 0;
-    size_t high = sizeof words / sizeof *words;
+    size_t high = text.n > 1 ? sizeof words / sizeof *words : 0; /* `c` is none of them */
     while (low < high) {
         size_t middle = (low + high) / 2;
         const word *w = &words[middle];

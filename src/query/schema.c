@@ -15,14 +15,30 @@ static slice text_of(slice bson, slice key) {
     return bson.n && doc_find_member(bson, key, &e) && e.type == BSON_TYPE_UTF8 ? doc_element_text(&e) : SLICE_EMPTY;
 }
 
+static bool is_list(const doc_element *e, slice key) {
+    return e->type == BSON_TYPE_ARRAY && slice_eq(e->key, key);
+}
+
+static bool is_object(const doc_element *e, slice key) {
+    return e->type == BSON_TYPE_DOCUMENT && slice_eq(e->key, key);
+}
+
+/* Each query asks: mostly none of them is there, which one walk tells. */
 query_schema query_schema_of(slice settings) {
-    slice policy = nested(settings, SLICE_LIT("fullTextPolicy"), BSON_TYPE_DOCUMENT);
-    query_schema s = {
-        .computed = nested(settings, SLICE_LIT("computedProperties"), BSON_TYPE_ARRAY),
-        .vectors = nested(nested(settings, SLICE_LIT("vectorEmbeddingPolicy"), BSON_TYPE_DOCUMENT), SLICE_LIT("vectorEmbeddings"),
-                          BSON_TYPE_ARRAY),
-        .texts = nested(policy, SLICE_LIT("fullTextPaths"), BSON_TYPE_ARRAY),
-    };
+    doc_walk w;
+    doc_element e;
+    slice policy = SLICE_EMPTY;
+    query_schema s = {0};
+    for (doc_walk_init(&w, settings); doc_walk_next(&w, &e);) {
+        if (is_list(&e, SLICE_LIT("computedProperties"))) {
+            s.computed = e.value;
+        } else if (is_object(&e, SLICE_LIT("vectorEmbeddingPolicy"))) {
+            s.vectors = nested(e.value, SLICE_LIT("vectorEmbeddings"), BSON_TYPE_ARRAY);
+        } else if (is_object(&e, SLICE_LIT("fullTextPolicy"))) {
+            policy = e.value;
+        }
+    }
+    s.texts = nested(policy, SLICE_LIT("fullTextPaths"), BSON_TYPE_ARRAY);
     search_language_of(text_of(policy, SLICE_LIT("defaultLanguage")), &s.language);
     return s;
 }

@@ -41,7 +41,10 @@ typedef struct item_lookup item_lookup;
 
 /* Entries of a path in the order of value and number. They begin at the first one; seek to begin elsewhere. */
 item_lookup *item_lookup_open(const item_view *v, index_path path);
-item_lookup *item_lookup_open_value(const item_view *v, index_path path, slice value, bool many); /* of one value only, forward */
+
+/* Of one value only, forward. `many`: a thousand entries or more may be walked through. */
+item_lookup *item_lookup_open_value(const item_view *v, index_path path, slice value, bool many);
+
 bool item_lookup_next(item_lookup *l, item_entry *entry_out);
 
 /* The next step gives the first entry from value · number on; backward, the last one before it, and so on. */

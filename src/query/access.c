@@ -809,7 +809,7 @@ static err walk_values(value_walk *w, index_path path, const query_demand_span *
     while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
         code = take_entry(w, l, &e, &same);
     }
-    if (code == OK && !w->finder->view->stopped) {
+    if (code == OK && !v->stopped) {
         give_value(w);
     }
     err ended = item_lookup_close(l);

@@ -376,12 +376,14 @@ static void *reclaimer(void *context) {
         }
         r->reclaim_jobs = job->next;
         r->reclaim_last = job->next ? r->reclaim_last : &r->reclaim_jobs;
+        r->reclaiming = true;
         pthread_mutex_unlock(&r->reclaim_lock);
         reclaim_now(r, job);
         buf_free(&job->from);
         buf_free(&job->to);
         free(job);
         pthread_mutex_lock(&r->reclaim_lock);
+        r->reclaiming = false;
     }
     pthread_mutex_unlock(&r->reclaim_lock);
     return NULL;
@@ -418,13 +420,18 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
+/* A compaction that it waits for is broken off. RocksDB takes no table in after that, so it is not done without need: the last tail is
+ * still to be settled. */
 static void stop_reclaimer(rocks *r) {
     pthread_mutex_lock(&r->reclaim_lock);
     r->stopping = true;
+    bool works = r->reclaiming;
     pthread_cond_signal(&r->reclaim_wake);
     pthread_mutex_unlock(&r->reclaim_lock);
-    if (r->reclaimer_runs) {
+    if (works) {
         rocksdb_cancel_all_background_work(r->db, 0);
+    }
+    if (r->reclaimer_runs) {
         pthread_join(r->reclaimer, NULL);
     }
     for (reclaim_job *job = r->reclaim_jobs, *next; job; job = next) {

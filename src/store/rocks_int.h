@@ -83,7 +83,7 @@ typedef struct rocks {
     pthread_mutex_t reclaim_lock;
     pthread_cond_t reclaim_wake;
     reclaim_job *reclaim_jobs, **reclaim_last;
-    bool reclaimer_runs, stopping;
+    bool reclaimer_runs, reclaiming, stopping;
 } rocks;
 
 struct store_snapshot {

@@ -549,6 +549,31 @@ static void lists_make_room(void **state) {
     pair_close(&p);
 }
 
+/* So that the next start need not read it; also if there was a lookup, whose iterator is still kept ready. */
+static void a_large_tail_is_settled_at_the_end(void **state) {
+    (void)state;
+    pair p;
+    pair_open(&p, 52, 0);
+    for (unsigned stem = 0; stem < 60; stem++) {
+        put_numbers(&p, stem, 0, 5000);
+    }
+    assert_true(store_tail_held(((rocks *)p.rocks)->tail) > 1024 * 1024);
+    char bytes[32], to[32];
+    store_delete_range(&p.batch, STORE_TERMS, stem_key(2, 7, bytes),
+                       stem_key(2, 9, to)); /* RocksDB has to flush it before it takes a table in */
+    write_both(&p);
+    slice key = stem_key(1, 0, bytes), found, value;
+    store_scan *scan = store_stem_open(p.rocks, NULL, slice_of(key.p, key.n - 8), SLICE_LIT("z"), false);
+    assert_true(store_scan_next(scan, &found, &value));
+    assert_int_equal(store_scan_close(scan), OK);
+    assert_int_equal(((rocks *)p.rocks)->idle.n, 1);
+    store_close(p.rocks);
+    p.rocks = open_rocks_tail(p.folder, 0);
+    assert_int_equal(store_tail_held(((rocks *)p.rocks)->tail), 0);
+    assert_same(&p, NULL, NULL);
+    pair_close(&p);
+}
+
 /* What is in the tail counts too, and what is dropped in it stays dropped. */
 static void bytes_and_reclaiming(void **state) {
     (void)state;
@@ -1110,6 +1135,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(stems_agree_whatever_the_tail),
         cmocka_unit_test(lists_are_made_and_dropped),
         cmocka_unit_test(lists_make_room),
+        cmocka_unit_test(a_large_tail_is_settled_at_the_end),
         cmocka_unit_test(bytes_and_reclaiming),
         cmocka_unit_test(the_writer_waits_for_the_keeper),
         cmocka_unit_test(settling_fails_and_is_tried_again),

@@ -65,7 +65,9 @@ random_source *net_loop_random(net_loop *loop) {
 
 buf *net_loop_take_out(net_loop *loop) {
     if (loop->outs_n) {
-        return loop->outs[--loop->outs_n];
+        buf *kept = loop->outs[--loop->outs_n];
+        loop->outs_bytes -= kept->cap;
+        return kept;
     }
     buf *out = mem_alloc(sizeof *out);
     *out = buf_init(NET_REPLY_BYTES_MAX);
@@ -73,8 +75,9 @@ buf *net_loop_take_out(net_loop *loop) {
 }
 
 void net_loop_give_out(net_loop *loop, buf *out) {
-    if (loop->outs_n < NET_OUTS_MAX && out->cap <= NET_OUT_KEEP_BYTES) {
+    if (loop->outs_n < NET_OUTS_MAX && out->cap <= NET_OUT_KEEP_BYTES && loop->outs_bytes + out->cap <= NET_OUTS_BYTES) {
         buf_clear(out);
+        loop->outs_bytes += out->cap;
         loop->outs[loop->outs_n++] = out;
     } else {
         buf_free(out);
@@ -144,6 +147,14 @@ static void run_drain(net_task *task) {
     net_loop_drain((net_loop *)((char *)task - offsetof(net_loop, drain_task)));
 }
 
+static void on_prepare(uv_prepare_t *prepare) {
+    http_end_turn(prepare->data);
+}
+
+static void on_check(uv_check_t *check) {
+    http_end_turn(check->data);
+}
+
 err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     *loop = (net_loop){.shared = shared, .index = index, .cipher = buf_init(BUF_NO_LIMIT), .drain_task = {.run = run_drain}};
     int rc = uv_loop_init(&loop->uv);
@@ -156,8 +167,12 @@ err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     }
     uv_timer_init(&loop->uv, &loop->tick);
     uv_timer_init(&loop->uv, &loop->drain);
+    uv_prepare_init(&loop->uv, &loop->before_sleep);
+    uv_check_init(&loop->uv, &loop->after_events);
     net_delays_init(loop);
-    loop->wake.data = loop->tick.data = loop->drain.data = loop;
+    loop->wake.data = loop->tick.data = loop->drain.data = loop->before_sleep.data = loop->after_events.data = loop;
+    uv_prepare_start(&loop->before_sleep, on_prepare);
+    uv_check_start(&loop->after_events, on_check);
     random_seed_system(&loop->random);
     loop->read_bytes = mem_alloc(NET_READ_BYTES);
     net_loop_read_clock(loop);

@@ -14,11 +14,13 @@
 
 typedef struct net_conn net_conn;
 typedef struct http_exchange http_exchange;
+typedef struct http_conn http_conn;
 
 enum {
     NET_READ_BYTES = 64 * 1024,                   /* one read */
     NET_PLAIN_BYTES = NET_READ_BYTES + 32 * 1024, /* what one read can decrypt to: itself and the record begun before */
-    NET_OUTS_MAX = 4,                             /* output buffers kept for reuse */
+    NET_OUTS_MAX = 32,                            /* output buffers kept for reuse */
+    NET_OUTS_BYTES = 1024 * 1024,                 /* of all that are kept */
     NET_OUT_KEEP_BYTES = 256 * 1024,              /* larger ones are not kept */
     NET_REPLY_BYTES_MAX = 64 * 1024 * 1024,       /* far past what a front end may answer: a bound, not a size */
     NET_LINGER_MS = 2000,
@@ -51,8 +53,13 @@ struct net_loop {
     buf cipher;        /* TLS output of one call */
     buf *outs[NET_OUTS_MAX];
     unsigned outs_n;
+    size_t outs_bytes;
 
     net_conn *conns;
+    http_conn *unsent; /* connections that have answers to send when this turn ends */
+    int64_t unsent_since_us;
+    uv_prepare_t before_sleep;
+    uv_check_t after_events;
     net_wheel wheel;
     uv_timer_t tick;
     net_delay delays; /* the ring's head; by time */

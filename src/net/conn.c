@@ -368,6 +368,7 @@ static void on_readable(net_conn *c) {
 static void on_poll(uv_poll_t *poll, int status, int events) {
     net_conn *c = CONN_OF(poll, poll);
     net_loop_refresh(c->loop);
+    net_loop_release_due(c->loop);
     if (status < 0) {
         net_conn_close(c);
         return;

@@ -20,7 +20,6 @@ enum {
     WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; past it the connection is not read */
     TAKE_OVER_BYTES = 16 * 1024, /* a larger request keeps the memory it was collected in */
     HOLD_BYTES = 16 * 1024,      /* answers that wait for the end of the turn */
-    HOLD_US = 250,
 };
 
 /* ---- exchanges ---- */
@@ -319,47 +318,13 @@ static bool step(http_conn *h) { /* false: bytes are missing */
     return true;
 }
 
-/* ---- the end of a turn ---- */
-
 static void send_now(http_conn *h) {
     flush(h);
     settle(h);
 }
 
-void http_end_turn(net_loop *loop) {
-    while (loop->unsent) {
-        http_conn *h = loop->unsent;
-        loop->unsent = h->next;
-        h->waits = false;
-        send_now(h);
-    }
-}
-
-/* Small answers are sent when the requests that have come together are answered: a client that has many under way is woken once, not by
- * each of them, which would cost as much as reading an item. None is held back for long. */
-static void send_later(http_conn *h) {
-    net_loop *loop = net_conn_loop(net_conn_of(h));
-    int64_t now_us = clock_monotonic_us(loop->shared->options.clock);
-    if (h->waits) {
-        return;
-    }
-    loop->unsent_since_us = loop->unsent ? loop->unsent_since_us : now_us;
-    h->waits = true;
-    h->next = loop->unsent;
-    loop->unsent = h;
-    if (now_us - loop->unsent_since_us > HOLD_US) {
-        http_end_turn(loop);
-    }
-}
-
-static void forget_unsent(http_conn *h) {
-    http_conn **at = &net_conn_loop(net_conn_of(h))->unsent;
-    while (*at && *at != h) {
-        at = &(*at)->next;
-    }
-    if (*at) {
-        *at = h->next;
-    }
+static void send_held(net_held *held) {
+    send_now((http_conn *)((char *)held - offsetof(http_conn, held)));
 }
 
 static void pump_end(http_conn *h) {
@@ -370,7 +335,8 @@ static void pump_end(http_conn *h) {
     }
     h->pumping = false;
     if (h->out && h->out->n <= HOLD_BYTES) {
-        send_later(h);
+        h->held.send = send_held;
+        net_loop_hold(net_conn_loop(net_conn_of(h)), &h->held);
     } else {
         send_now(h);
     }
@@ -448,9 +414,7 @@ static void closed(net_conn *c) {
     if (h->out && !(x && x->out)) {
         net_loop_give_out(net_conn_loop(c), h->out);
     }
-    if (h->waits) {
-        forget_unsent(h);
-    }
+    net_loop_forget(net_conn_loop(c), &h->held);
     free_input(h);
 }
 

@@ -18,17 +18,14 @@ void http_service_free(http_service *service);
 extern const net_protocol http_protocol; /* its context: an http_service */
 
 void http_free_exchanges(net_loop *loop); /* those that no request uses */
-void http_end_turn(net_loop *loop);       /* sends what was answered in this turn */
 
 /* What HTTP knows of a connection. Idle, it holds no buffers. */
-typedef struct http_conn http_conn;
-struct http_conn {
+typedef struct http_conn {
     const http_service *service;
     http_exchange *exchange; /* being read, or handed to the front end; NULL: idle */
     http_input in;
     buf *out;        /* answers that are to be sent; NULL: none */
-    http_conn *next; /* that has answers to send at the end of the turn */
-    bool waits;      /* it is among those */
+    net_held held;   /* if they are small */
     size_t weighed;  /* of `in`, in the loop's input_bytes */
     size_t progress; /* bytes of a body since its time-out was last moved */
     bool handed;
@@ -36,7 +33,7 @@ struct http_conn {
     bool ended;  /* the client sends no more */
     bool last;   /* the last answer has been written */
     bool linger; /* and the client may not have stopped sending */
-};
+} http_conn;
 
 typedef enum http_timing { HTTP_UNTIMED, HTTP_TIMING_HEAD, HTTP_TIMING_BODY } http_timing;
 

@@ -8,6 +8,8 @@
 #include "net/conn.h"
 #include "net/http_int.h"
 
+enum { HOLD_US = 250 };
+
 void net_post(net_loop *loop, net_task *task) {
     net_task *head = atomic_load_explicit(&loop->posted, memory_order_relaxed);
     do {
@@ -29,6 +31,7 @@ void net_loop_run_posted(net_loop *loop) {
     }
     while (oldest) {
         net_task *next = oldest->next;
+        net_loop_release_due(loop);
         oldest->run(oldest);
         oldest = next;
     }
@@ -82,6 +85,45 @@ void net_loop_give_out(net_loop *loop, buf *out) {
     } else {
         buf_free(out);
         free(out);
+    }
+}
+
+void net_loop_hold(net_loop *loop, net_held *held) {
+    if (held->waits) {
+        return;
+    }
+    if (!loop->held) {
+        loop->held_since_us = clock_monotonic_us(loop->shared->options.clock);
+    }
+    held->waits = true;
+    held->next = loop->held;
+    loop->held = held;
+}
+
+void net_loop_forget(net_loop *loop, net_held *held) {
+    net_held **at = &loop->held;
+    if (!held->waits) {
+        return;
+    }
+    while (*at != held) {
+        at = &(*at)->next;
+    }
+    *at = held->next;
+    held->waits = false;
+}
+
+void net_loop_release(net_loop *loop) {
+    while (loop->held) {
+        net_held *held = loop->held;
+        loop->held = held->next;
+        held->waits = false;
+        held->send(held);
+    }
+}
+
+void net_loop_release_due(net_loop *loop) {
+    if (loop->held && clock_monotonic_us(loop->shared->options.clock) - loop->held_since_us > HOLD_US) {
+        net_loop_release(loop);
     }
 }
 
@@ -148,11 +190,11 @@ static void run_drain(net_task *task) {
 }
 
 static void on_prepare(uv_prepare_t *prepare) {
-    http_end_turn(prepare->data);
+    net_loop_release(prepare->data);
 }
 
 static void on_check(uv_check_t *check) {
-    http_end_turn(check->data);
+    net_loop_release(check->data);
 }
 
 err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {

@@ -14,7 +14,6 @@
 
 typedef struct net_conn net_conn;
 typedef struct http_exchange http_exchange;
-typedef struct http_conn http_conn;
 
 enum {
     NET_READ_BYTES = 64 * 1024,                   /* one read */
@@ -28,6 +27,14 @@ enum {
     NET_INPUT_BYTES_SPARED = 64 * 1024,      /* past that, connections with less go on */
     NET_PROGRESS_BYTES = 4096,               /* see body_timeout_ms */
 };
+
+/* Answers to be sent when the loop's turn ends: when all events that have come together are seen to. A client that has many requests under
+ * way is then woken once, not by each answer, which would cost as much as reading an item. */
+typedef struct net_held {
+    struct net_held *next;
+    bool waits;
+    void (*send)(struct net_held *held);
+} net_held;
 
 /* What all loops share. Written before they run, but for the counter. */
 typedef struct net_shared {
@@ -56,8 +63,8 @@ struct net_loop {
     size_t outs_bytes;
 
     net_conn *conns;
-    http_conn *unsent; /* connections that have answers to send when this turn ends */
-    int64_t unsent_since_us;
+    net_held *held; /* the newest first */
+    int64_t held_since_us;
     uv_prepare_t before_sleep;
     uv_check_t after_events;
     net_wheel wheel;
@@ -93,6 +100,11 @@ static inline void net_loop_refresh(net_loop *loop) { /* at the start of each ca
         net_loop_read_clock(loop);
     }
 }
+
+void net_loop_hold(net_loop *loop, net_held *held);
+void net_loop_forget(net_loop *loop, net_held *held); /* whether it waits or not */
+void net_loop_release(net_loop *loop);                /* at the end of a turn */
+void net_loop_release_due(net_loop *loop);            /* before each event: nothing waits for more than 250 µs and one event's work */
 
 void net_delays_init(net_loop *loop);
 void net_delays_end(net_loop *loop); /* runs all of them now; those to come run at once, once the loop is draining */

@@ -61,6 +61,7 @@ typedef struct harness {
     bool worker_ends;
     http_request *held[HELD_MAX];
     unsigned held_n;
+    _Atomic unsigned busy; /* requests that kept their loop busy, or do so now */
     bool running;
 } harness;
 
@@ -155,6 +156,10 @@ static inline void handle(http_request *r) {
     if (r->body_too_large) {
         answer_bytes(r, 413, 10);
     } else if (slice_eq(r->path, SLICE_LIT("/later"))) {
+        answer_later(h, r);
+    } else if (slice_eq(r->path, SLICE_LIT("/busy"))) {
+        h->busy++;
+        usleep((unsigned)number_of(r) * 1000);
         answer_later(h, r);
     } else if (slice_eq(r->path, SLICE_LIT("/hold"))) {
         hold(h, r);

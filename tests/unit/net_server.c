@@ -93,6 +93,41 @@ static void posts_run_in_the_order_of_their_poster(void **state) {
     harness_close(h);
 }
 
+/* While the loop is busy, a quick request comes and then several long ones: all are of one turn. The quick one's answer does not wait for
+ * the last of them. */
+static void an_answer_does_not_wait_for_a_long_turn(void **state) {
+    (void)state;
+    enum { LONG = 5 };
+    net_options o = harness_options();
+    o.loops = 1;
+    harness *h = harness_open(&o);
+    harness_run(h);
+    client first = client_open(h), quick = client_open(h), slow[LONG];
+    for (int i = 0; i < LONG; i++) {
+        slow[i] = client_open(h);
+        client_send(&slow[i], GET);
+        expect_response(&slow[i], 200, GOT);
+    }
+    client_send(&quick, GET);
+    expect_response(&quick, 200, GOT);
+    client_send(&first, "GET /busy?200 HTTP/1.1\r\nHost: h\r\n\r\n");
+    AWAIT(h->busy == 1);
+    client_send(&quick, GET);
+    for (int i = 0; i < LONG; i++) {
+        client_send(&slow[i], "GET /busy?60 HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    expect_response(&quick, 200, GOT);
+    assert_true(h->busy < 1 + LONG);
+    expect_response(&first, 200, "GET /busy?200 host=h a= b= body=");
+    client_close(&first);
+    client_close(&quick);
+    for (int i = 0; i < LONG; i++) {
+        expect_response(&slow[i], 200, "GET /busy?60 host=h a= b= body=");
+        client_close(&slow[i]);
+    }
+    harness_close(h);
+}
+
 static void count_tick(void *context) {
     ++*(_Atomic int *)context;
 }
@@ -398,6 +433,7 @@ int main(void) {
         cmocka_unit_test(localhost_is_both_families),
         cmocka_unit_test(a_port_in_use_is_said_so),
         cmocka_unit_test(posts_run_in_the_order_of_their_poster),
+        cmocka_unit_test(an_answer_does_not_wait_for_a_long_turn),
         cmocka_unit_test(intervals_tick),
         cmocka_unit_test(surplus_connections_are_closed),
         cmocka_unit_test(running_out_of_descriptors_is_waited_out),

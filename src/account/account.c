@@ -6,6 +6,7 @@
 
 #include "account/settings.h"
 #include "base/memory.h"
+#include "item/nearest.h"
 #include "item/versions.h"
 
 enum { SWEEP_COST = 500, IDLE_PASSED = 64 };
@@ -211,6 +212,7 @@ err account_open(const account_options *options, account **account_out, char *wh
         .clock = options->clock,
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
+    a->items.nearest = options->vector_bytes ? item_nearest_open(&a->items, options->vector_bytes, options->background) : NULL;
     err code = account__load(a);
     a->lsn = a->numbers.version - 1;
     if (code != OK) {
@@ -226,6 +228,9 @@ err account_open(const account_options *options, account **account_out, char *wh
 
 void account_stop(account *a) {
     account__stop_balancer(a);
+    if (a->items.nearest) {
+        item_nearest_stop(a->items.nearest);
+    }
     if (a->items.committer) {
         committer_close(a->items.committer);
         a->items.committer = NULL;
@@ -241,6 +246,9 @@ void account_close(account *a) {
     }
     HASH_ITER(by_number, a->offers, offer_each, offer_next) {
         account__remove_offer(a, offer_each);
+    }
+    if (a->items.nearest) {
+        item_nearest_close(a->items.nearest);
     }
     item_cache_close(a->items.cache);
     item_lists_free(a->items.lists);

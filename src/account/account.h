@@ -42,6 +42,7 @@ typedef struct account_options {
     store *store;
     const clock_source *clock;
     size_t item_cache_bytes;
+    size_t vector_bytes; /* that graphs of vectors may take; 0: there are none */
     account_rules rules;
     bool background; /* a thread of its own calls account_balance; otherwise the caller does */
 } account_options;

@@ -389,8 +389,10 @@ static err read_page(reader *d) {
 err item_changes_read(const items *s, op *o, container *c, item_changes *changes, item_visit visit, void *context, item_mark *mark_out) {
     reader d = {.items = s, .op = o, .container = c, .changes = changes, .visit = visit, .context = context};
     err code = enter(&d);
-    code = code == OK ? item__admit(s, o, d.range) : code;
-    if (code == OK) {
+    code = code == OK && !changes->unpriced ? item__admit(s, o, d.range) : code;
+    if (code == OK && changes->unpriced) {
+        code = read_page(&d);
+    } else if (code == OK) {
         double before = o->charge_ru;
         op_charge(o, CHARGE_CHANGES * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1));
         code = read_page(&d);

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "item/counts.h"
+#include "item/nearest.h"
 #include "item/sizes.h"
 
 container *container_take(container *c) {
@@ -94,6 +95,7 @@ void container_range_give(container_range *range) {
     if (hot) {
         hotkeys_free(hot);
     }
+    range_graphs_free(atomic_load(&range->graphs));
     free(range);
 }
 

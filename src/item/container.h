@@ -31,6 +31,7 @@ typedef struct range_counts {
 
 typedef struct range_watch range_watch; /* item/sizes.h */
 typedef struct counts_log counts_log;   /* item/counts.h */
+typedef struct range_graph range_graph; /* item/nearest.h */
 
 /* A physical partition: a range of the hash space, and the segment that its new items are stored under. Shared by all tiles it is in. */
 typedef struct container_range {
@@ -59,7 +60,8 @@ typedef struct container_range {
     bucket **past_buckets;    /* of before, kept since a request may still look at one */
     size_t past_buckets_n;
     meter meter;
-    _Atomic(hotkeys *) hotkeys; /* NULL until the first request */
+    _Atomic(hotkeys *) hotkeys;    /* NULL until the first request */
+    _Atomic(range_graph *) graphs; /* of its vectors, once some were asked for */
 } container_range;
 
 /* Where items of a range are: in its own segment, and, after a split or a merge, in those of its ancestors too. */

@@ -429,18 +429,21 @@ static err find_items(page *p, bool *found_out) {
 }
 
 /* The visitor's false: the item counts as not seen. */
-static err found_items(item_view *v, const item_found *found) {
+static err found_items(item_view *v, const item_found *found, bool ask_partition) {
     if (item_expired(v->container, &found->head, v->op->now_s)) {
         return OK;
     }
     if (v->filtered && !item_is_meant(v->op, v->container, NULL, &v->stretch.min, &v->stretch.max, found->body)) {
         return OK;
     }
+    if (ask_partition && v->partition && !item_is_meant(v->op, v->container, v->partition, NULL, NULL, found->body)) {
+        return OK;
+    }
     v->stopped = !v->visit(v->context, found);
     return OK;
 }
 
-err item_view_offer(item_view *v, item_ref ref) {
+static err load_and_offer(item_view *v, item_ref ref, bool ask_partition) {
     err code = E_NOT_FOUND;
     loader l = {v->items, v->container, v->at, v->lsn, &v->loaded};
     item_found found = {.range = v->range};
@@ -451,13 +454,22 @@ err item_view_offer(item_view *v, item_ref ref) {
             code = load_place(&l, &found);
         }
     }
+    TRY(code);
+    code = found_items(v, &found, ask_partition);
+    item_give(&found);
+    return code;
+}
+
+err item_view_offer(item_view *v, item_ref ref) {
+    err code = load_and_offer(v, ref, false);
     if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
         return v->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
-    TRY(code);
-    code = found_items(v, &found);
-    item_give(&found);
     return code;
+}
+
+err item__view_try(item_view *v, uint64_t number) {
+    return load_and_offer(v, (item_ref){.number = number}, true);
 }
 
 /* ---- the cursor ---- */

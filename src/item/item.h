@@ -29,6 +29,7 @@ struct items {
     item_cache *cache;
     counts_log *counts;
     item_lists *lists;
+    struct item_nearest *nearest; /* graphs of vectors (item/nearest.h); NULL: there are none */
     const clock_source *clock;
     item_limits limits;
 };
@@ -278,6 +279,7 @@ typedef struct item_changes {
     bool from_now;    /* nothing is read: `after` is moved to the range's end */
     int64_t since_s;  /* only those written in this second or later; 0: all */
     int64_t until_us; /* monotonic: the page ends then, with what it has; 0: it need not */
+    bool unpriced;    /* the house reads for itself: neither admitted nor charged */
     bool more;        /* there may be more behind `after` at once */
 } item_changes;
 

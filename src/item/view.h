@@ -71,3 +71,6 @@ bool item_is_meant(op *o, const container *c, const item_key *partition, const e
 
 /* Loads the item and gives it to the visitor, if it is meant and not expired. v->stopped says that no more is wanted. */
 MUST_CHECK err item_view_offer(item_view *v, item_ref ref);
+
+/* Within item/: the same of one that may be gone (E_NOT_FOUND) or another partition's. */
+MUST_CHECK err item__view_try(item_view *v, uint64_t number);

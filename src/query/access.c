@@ -16,6 +16,7 @@ enum {
     NEAR = 24, /* entries: to pass by so many costs as much as to seek */
     QUICK_ENTRIES = 64,
     FEW_ENTRIES = 1024,
+    COMPARED_MAX = 1000, /* vectors: so many are compared one by one rather than asked of a graph */
     SHAPE_REFS = 16384
 };
 
@@ -930,6 +931,15 @@ static bool any_of_other_path(const finder *f, index_path path) {
     return false;
 }
 
+static err take_demand(finder *f, const query_demand *used, bool *found_out) {
+    f->access->way = WAY_BY_NUMBER;
+    f->access->used = used;
+    f->access->in_order = false;
+    *found_out = true;
+    TRY(find_large(f));
+    return collect(f, used);
+}
+
 /* A demand on another path may be so small that sorting what it finds costs less than walking the order past all that it does not. */
 static err sorts_better(finder *f, const order_walk *w, const query_demand **used_out) {
     const query_demand *best;
@@ -945,6 +955,26 @@ static err sorts_better(finder *f, const order_walk *w, const query_demand **use
     return OK;
 }
 
+/* A demand that few items meet is taken, and all of them compared. Otherwise a graph is asked first, and WHERE of what it finds. */
+static err nearest_way(finder *f, bool *found_out) {
+    query_access *a = f->access;
+    const query_demand *used;
+    if (a->quick) {
+        return E_QUERY_TOO_LONG;
+    }
+    TRY(smallest(f, 0, COMPARED_MAX, &used));
+    if (!used) {
+        TRY(query_nearest_find(a, &a->nearest, f->view, found_out));
+        a->way = *found_out ? WAY_NEAREST : a->way;
+        return *found_out ? OK : by_number_way(f, found_out);
+    }
+    return take_demand(f, used, found_out);
+}
+
+static bool is_for_graph(const finder *f) {
+    return f->access->nearest.meant && f->view->items_n >= NEAREST_ITEMS_MIN && f->view->stretch.after == 0;
+}
+
 static err find(finder *f, bool *found_out) {
     order_walk w = {.finder = f};
     const query_demand *used = NULL;
@@ -954,6 +984,9 @@ static err find(finder *f, bool *found_out) {
     }
     if (f->view->partition && !f->view->local) { /* small: read whole */
         return f->access->quick && f->view->items_n > QUICK_ENTRIES ? E_QUERY_TOO_LONG : OK;
+    }
+    if (is_for_graph(f)) {
+        return nearest_way(f, found_out);
     }
     if (f->access->runner->query->select->order_n == 0 || f->access->wanted == SIZE_MAX || !prepare_walk(&w)) {
         return by_number_way(f, found_out);
@@ -965,12 +998,7 @@ static err find(finder *f, bool *found_out) {
     if (!used) {
         return in_order_way(f, &w, found_out);
     }
-    f->access->way = WAY_BY_NUMBER;
-    f->access->used = used;
-    f->access->in_order = false;
-    *found_out = true;
-    TRY(find_large(f));
-    return collect(f, used);
+    return take_demand(f, used, found_out);
 }
 
 err query_access_find(query_access *a, item_view *v, bool *found_out) {
@@ -980,6 +1008,7 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     a->used = NULL;
     a->intersected = 0;
     a->composite = NULL;
+    a->nearest = query_nearest_of(a->runner, &v->index->policy);
     a->backward = a->too_many = false;
     a->others = f.demands.list;
     a->others_n = f.demands.n;

@@ -1,19 +1,22 @@
 /* access.h — how a query finds the items of one range: which demands and which order the index answers, and what is left to look at.
  *
- * Two ways. *By number*: the smallest demand's entries are collected, others are intersected with them where that is cheap, and the
- * items come in number order, as without an index. *In order*: the entries of the ORDER BY's path, or of a composite index, are walked,
- * and items come in the order asked for, until whoever gets them has enough. Which one, and whether any, is decided by counting entries,
- * never further than deciding is worth, so the same data gives the same choice. Every item that is found is still asked its WHERE. */
+ * Two ways, and a third for vectors (nearest.h). *By number*: the smallest demand's entries are collected, others are intersected with them
+ * where that is cheap, and the items come in number order, as without an index. *In order*: the entries of the ORDER BY's path, or of a
+ * composite index, are walked, and items come in the order asked for, until whoever gets them has enough. Which one, and whether any, is
+ * decided by counting entries, never further than deciding is worth, so the same data gives the same choice. Every item that is found is
+ * still asked its WHERE. */
 #pragma once
 
 #include "item/view.h"
 #include "query/cover.h"
+#include "query/nearest.h"
 
 typedef enum query_way {
     WAY_SCAN, /* all items, by number */
     WAY_BY_NUMBER,
     WAY_IN_ORDER,
     WAY_COVERED, /* no items: their entries tell all, or their number does */
+    WAY_NEAREST, /* those that a graph of vectors finds */
 } query_way;
 
 /* Where an ordered walk begins: behind this row. */
@@ -23,9 +26,10 @@ typedef struct query_order_start {
     uint64_t number;
 } query_order_start;
 
-typedef struct query_access {
+struct query_access {
     query_runner *runner;
-    size_t wanted; /* rows; SIZE_MAX: all there are */
+    size_t wanted;  /* rows; SIZE_MAX: all there are */
+    uint64_t given; /* of an order: so many before them */
     query_order_start start;
     bool quick; /* only what is done at once; what would take longer ends with E_QUERY_TOO_LONG before any item was offered */
     query_cover cover;
@@ -34,6 +38,7 @@ typedef struct query_access {
     bool in_order;                      /* no item that is still to come stands before this one in the order asked for */
     bool only_undefined;                /* of this item, rows whose first order value is undefined are meant, no others */
     bool beyond;                        /* set by the visitor: in this order nothing more is wanted */
+    uint64_t matched;                   /* counted by the visitor: items that had a row */
     void (*before_load)(void *context); /* each item that is loaded is announced; NULL: to nobody */
 
     /* In place of items: a document that stands for so many. `decided`: WHERE holds for it. False: no more. */
@@ -47,11 +52,13 @@ typedef struct query_access {
     size_t others_n;
     uint32_t intersected; /* with which of them, as bits */
     const index_composite *composite;
-    bool backward;    /* the order was walked so */
-    bool too_many;    /* scanned, since every demand has too many entries for the index to pay */
-    uint64_t entries; /* looked at, of all ranges together */
-    uint64_t passed;  /* items found that another demand excludes, up to where the page ended; likewise */
-} query_access;
+    query_nearest nearest;
+    query_graph_use graph; /* if one was meant to be asked */
+    bool backward;         /* the order was walked so */
+    bool too_many;         /* scanned, since every demand has too many entries for the index to pay */
+    uint64_t entries;      /* looked at, of all ranges together */
+    uint64_t passed;       /* items found that another demand excludes, up to where the page ended; likewise */
+};
 
 /* An item_find, but for its context: offers the view's items to its visitor. */
 MUST_CHECK err query_access_find(query_access *a, item_view *v, bool *found_out);

@@ -95,7 +95,8 @@ void query_cost_begin(query_cost *c, query_runner *r, const container *container
     c->partition = partition;
     c->factor = r->op->strong ? CHARGE_STRONG_READ_FACTOR : 1;
     c->index = container_space_index(container->space);
-    c->ordered = has_order(r->query);
+    c->nearest = query_nearest_of(r, &c->index->policy);
+    c->ordered = has_order(r->query) || c->nearest.meant;
     c->done = &c->unasked;
     c->covered = is_covered(c);
 }
@@ -116,13 +117,13 @@ static void charge_entries(query_cost *c, uint64_t n) {
 }
 
 void query_cost_item(query_cost *c, const query_value *item, size_t bytes, bool matched) {
-    if (!matched && c->select->where && index_excludes(c, item)) {
+    if (!matched && c->select->where && !c->nearest.meant && index_excludes(c, item)) {
         query_cost_passed(c, 1);
         return;
     }
     if (c->covered) {
         charge_entries(c, c->multiplicity);
-    } else if (!c->ordered || !matched) {
+    } else if (!c->ordered || (!matched && !c->nearest.meant)) {
         charge_item(c, bytes);
     }
     c->done->loaded++;
@@ -148,9 +149,15 @@ void query_cost_shown(query_cost *c, uint64_t number, size_t bytes) {
     c->shown = number;
 }
 
+void query_cost_search(query_cost *c, uint64_t vectors, double rows) {
+    if (c->nearest.meant) {
+        charge(c, charge_query_search((double)vectors, c->nearest.list_per_row * rows));
+    }
+}
+
 void query_cost_passed(query_cost *c, uint64_t n) {
     c->done->passed += n;
-    charge_entries(c, c->partition || c->covered ? 0 : n);
+    charge_entries(c, c->partition || c->covered || c->nearest.meant ? 0 : n);
 }
 
 void query_cost_row(query_cost *c, size_t bytes) {

@@ -4,12 +4,14 @@
  * could exclude, is *loaded*, and costs by its size; one that a condition excludes which the index knows is *passed*, and costs next to
  * nothing, within one logical partition nothing at all. So a scan that was quicker than the index costs no more than the index would have.
  * Of counts, groups and distinct values that index entries can *tell* (cover.h), entries are paid, items never. In an order that an index
- * has, items cost when their rows are shown, as if they had been found in that order. Entries and items of other ranges, which are met
+ * has, items cost when their rows are shown, as if they had been found in that order; so they do in the order of distances that a diskANN
+ * index has, where the search has a price of its own, by how many vectors there are. Entries and items of other ranges, which are met
  * while a split is under way, cost nothing. */
 #pragma once
 
 #include "item/item.h"
 #include "query/cover.h"
+#include "query/nearest.h"
 
 /* What was done in one range. */
 typedef struct query_done {
@@ -27,6 +29,7 @@ typedef struct query_cost {
     query_demands demands;
     bool indexed;               /* demands are known */
     bool ordered;               /* items cost when they are shown */
+    query_nearest nearest;      /* if it is meant, those that are looked at cost nothing, the search does */
     bool partition;             /* of one alone */
     bool covered, multiplicity; /* entries could tell all; how many matters */
     double factor, weight;
@@ -46,6 +49,7 @@ double query_cost_base(const query_cost *c); /* of each range */
 /* An item that was looked at; the runner's slots are as its last row left them. */
 void query_cost_item(query_cost *c, const query_value *item, size_t bytes, bool matched);
 void query_cost_told(query_cost *c, const query_value *item, uint64_t times, bool matched); /* as many as its entry stands for */
+void query_cost_search(query_cost *c, uint64_t vectors, double rows);                       /* for so many rows, among so many vectors */
 void query_cost_passed(query_cost *c, uint64_t n);
 void query_cost_shown(query_cost *c, uint64_t number, size_t bytes); /* of an ordered query: a row of this item is */
 void query_cost_row(query_cost *c, size_t bytes);

@@ -131,6 +131,9 @@ bool query__visit_item(void *context, const item_found *found) {
     query_page *p = x->page;
     size_t rows = p->rows;
     query__lap(x, &p->metrics.load_us);
+    if (query_nearest_was_seen(&x->access.graph, found->place.number)) {
+        return true;
+    }
     if (p->quick && p->metrics.read_bytes + found->body.n > QUICK_BYTES) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
@@ -150,6 +153,7 @@ bool query__visit_item(void *context, const item_found *found) {
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
+    x->access.matched += x->matched;
     query__lap(x, NULL);
     bool for_later = x->access.beyond || (x->full && p->rows == rows);
     if (x->runner.code == OK && !for_later) {
@@ -277,6 +281,8 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->intersected = a->intersected;
     part->backward = a->composite && a->backward; /* of one path, the order itself says so */
     part->too_many = a->too_many;
+    part->vector = a->nearest.meant ? a->nearest.vector->path.text : SLICE_EMPTY;
+    part->graph = a->graph;
     part->small = v->partition && !v->local;
     part->entries += entries;
     part->order = a->way == WAY_IN_ORDER ? query_note_order(x->page->op->arena, x->page->query, a->composite) : SLICE_EMPTY;
@@ -289,6 +295,7 @@ static err find_items(void *context, item_view *v, bool *found_out) {
     enter_part(x, v->range->id);
     query__lap(x, NULL);
     x->view = v;
+    query_cost_search(&x->cost, v->stretch.after ? 0 : v->items_n, (double)x->rows_wanted);
     err code = query_access_find(a, v, found_out);
     if (code == OK && *found_out && !v->stopped && !query__release(x)) {
         v->stopped = !a->beyond;
@@ -310,6 +317,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     err code = OK;
     x->access = (query_access){.runner = &x->runner,
                                .wanted = wanted,
+                               .given = p->position.passed,
                                .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
                                .quick = p->quick,
                                .cover = query_cover_of(p->query),

@@ -59,6 +59,8 @@ typedef struct query_part {
     slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC" */
     bool backward;
     bool too_many; /* WAY_SCAN: every condition has too many entries */
+    slice vector;  /* the path whose graph was meant to be asked; empty: none */
+    query_graph_use graph;
     uint64_t entries;
     query_done done;
 } query_part;

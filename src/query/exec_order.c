@@ -130,7 +130,8 @@ static bool order_row(void *context) {
     bool again = x->select->distinct && shows_order_value(x->select); /* equal ones were seen */
     uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
     bool after = x->by_count || !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
-    bool meant = !x->access.only_undefined || !value_is_defined(&values[0]);
+    bool defined = value_is_defined(&values[0]);
+    bool meant = x->cost.nearest.indexed ? defined : !x->access.only_undefined || !defined;
     if (after && meant && x->runner.code == OK) {
         hold_row(x, values);
     }

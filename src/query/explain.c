@@ -41,7 +41,8 @@ static slice text_of(const query_trace *t, const query_demand *d) {
 }
 
 static const char *way_name(const query_part *part) {
-    static const char *const names[] = {[WAY_SCAN] = "all", [WAY_BY_NUMBER] = "index", [WAY_IN_ORDER] = "order", [WAY_COVERED] = "entries"};
+    static const char *const names[] = {
+        [WAY_SCAN] = "all", [WAY_BY_NUMBER] = "index", [WAY_IN_ORDER] = "order", [WAY_COVERED] = "entries", [WAY_NEAREST] = "nearest"};
     return names[part->way];
 }
 
@@ -81,8 +82,41 @@ static const char *why_all(const query_explained *e, const query_part *part) {
                             : "all items are read, since there is no condition";
 }
 
+static void add_nearest(buf *out, const query_part *part) {
+    buf_addf(out, "the nearest are found by the graph of %.*s, which has ", (int)part->vector.n, part->vector.p);
+    add_counted(out, part->graph.known, "vector", "vectors");
+    if (part->graph.others) {
+        buf_add_lit(out, ", and ");
+        add_counted(out, part->graph.others, "item that it does not have yet", "items that it does not have yet");
+    }
+}
+
+/* Of the graph that was meant to be asked. */
+static void add_why_not_nearest(buf *out, const query_part *part) {
+    slice path = part->vector;
+    if (part->graph.state == NEAREST_FOUND) {
+        buf_addf(out, "the graph of %.*s finds too few that WHERE lets through, so all items are read", (int)path.n, path.p);
+    } else if (part->graph.state == NEAREST_MOVING) {
+        buf_add_lit(out, "all items are read, since they are still being moved after a split or a merge");
+    } else if (part->graph.state == NEAREST_BUILDING) {
+        buf_addf(out, "all items are read, since the graph of %.*s is still being built (it has ", (int)path.n, path.p);
+        add_counted(out, part->graph.known, "vector", "vectors");
+        buf_add_lit(out, " by now)");
+    } else if (part->graph.state == NEAREST_NO_MEMORY) {
+        buf_addf(out, "all items are read, since the graph of %.*s would take more than --vector-memory leaves", (int)path.n, path.p);
+    } else if (part->graph.state == NEAREST_UNFIT) {
+        buf_addf(out, "all items are read, since numbers at %.*s are too large or too small for a graph", (int)path.n, path.p);
+    } else {
+        buf_addf(out, "all items are read: they are too few, or too small a part of their range, for a graph of %.*s", (int)path.n, path.p);
+    }
+}
+
 static void add_way(buf *out, const query_explained *e, const query_part *part) {
-    if (part->way == WAY_BY_NUMBER) {
+    if (part->way == WAY_NEAREST) {
+        add_nearest(out, part);
+    } else if (part->way == WAY_SCAN && part->vector.n && !part->small) {
+        add_why_not_nearest(out, part);
+    } else if (part->way == WAY_BY_NUMBER) {
         add_found(out, e->page->trace, part);
     } else if (part->way == WAY_IN_ORDER) {
         buf_addf(out, "the index %.*s is walked%s until the page is full", (int)part->order.n, part->order.p,

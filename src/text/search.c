@@ -360,6 +360,12 @@ static double euclidean(const double *a, const double *b, size_t n) {
     return sqrt(sum);
 }
 
+/* Of two products, without overflow. */
+static double lengths(double a, double b) {
+    double both = sqrt(a * b);
+    return isnormal(both) ? both : sqrt(a) * sqrt(b);
+}
+
 double search_distance_between(search_distance kind, const double *a, const double *b, size_t n) {
     switch (kind) {
     case SEARCH_EUCLIDEAN:
@@ -367,6 +373,6 @@ double search_distance_between(search_distance kind, const double *a, const doub
     case SEARCH_DOT_PRODUCT:
         return dot(a, b, n);
     default:
-        return dot(a, b, n) / sqrt(dot(a, a, n) * dot(b, b, n));
+        return dot(a, b, n) / lengths(dot(a, a, n), dot(b, b, n));
     }
 }

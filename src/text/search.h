@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "text/distance.h"
 
 typedef enum search_language {
     SEARCH_ENGLISH,
@@ -66,8 +67,6 @@ double search_bm25(const search_statistics *s, const uint32_t *counts, size_t n,
 double search_rrf(const uint32_t *ranks, const double *weights, size_t n);
 
 /* ---- vectors ---- */
-
-typedef enum search_distance { SEARCH_COSINE, SEARCH_DOT_PRODUCT, SEARCH_EUCLIDEAN } search_distance;
 
 bool search_distance_named(slice name, search_distance *distance_out); /* cosine, dotproduct, euclidean; any case */
 

@@ -1,5 +1,7 @@
 #include "throughput/charge.h"
 
+#include <math.h>
+
 /* The service's table: KB, RU to read, RU to write without indexing. */
 static const struct price {
     double kb, read, write;
@@ -76,4 +78,8 @@ double charge_query_items(double before, double weight) {
 
 double charge_query_row_bytes(size_t bytes) {
     return PRICE_ROW_KB * kilobytes_beyond_one(bytes);
+}
+
+double charge_query_search(double vectors, double list) {
+    return CHARGE_VECTOR * fmin(vectors, list * log2(vectors + 1));
 }

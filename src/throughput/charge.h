@@ -61,3 +61,8 @@ enum { CHARGE_ENTRIES_FREE = 512 };
 double charge_query_weight(size_t bytes);                /* of an item loaded: 1 up to 1 KB */
 double charge_query_items(double before, double weight); /* items of this weight, after so much of the same page */
 double charge_query_row_bytes(size_t bytes);             /* a row's JSON: the first KB is part of its item's price */
+
+/* Looking for the nearest of so many vectors with a list of this length: what a graph looks at of them, each for CHARGE_VECTOR. Chosen, the
+ * service's price is not known. */
+#define CHARGE_VECTOR 0.01
+double charge_query_search(double vectors, double list);

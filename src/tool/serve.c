@@ -25,8 +25,8 @@ static struct {
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *max_connections, *index_tail, *token_seconds_min, *script_worker, *log_level, *help,
-        *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *index_tail, *token_seconds_min, *script_worker,
+        *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -46,6 +46,7 @@ static struct {
     .merges = "auto",
     .threads = "0",
     .cache = "0",
+    .vector_memory = "0",
     .max_connections = "10000",
     .token_seconds_min = "600",
     .index_tail = "0",
@@ -84,6 +85,8 @@ static const tool_option options[] = {
     {"tls-key", "FILE", "its private key (PEM)", &given.tls_key, false},
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
+    {"vector-memory", "SIZE", "memory for graphs of vectors (diskANN), built when first asked for; 0: an eighth of the machine's",
+     &given.vector_memory, false},
     {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
     {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
@@ -98,7 +101,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 typedef struct settings {
     int sql_port;
     account_rules rules;
-    uint64_t threads, cache, max_connections, index_tail, token_seconds_min;
+    uint64_t threads, cache, vector_memory, max_connections, index_tail, token_seconds_min;
     bool sync;
     sql_consistency consistency;
     sql_keys *keys;
@@ -192,7 +195,8 @@ static bool read_rules(account_rules *r) {
 
 static bool read_limits(settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
-           tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
+           tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("vector-memory", given.vector_memory, &s->vector_memory) &&
+           tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
            tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) &&
            tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
 }
@@ -243,9 +247,13 @@ static void take_signals(server *s) {
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-static uint64_t default_cache_bytes(void) {
+static uint64_t machine_bytes(void) {
     struct sysinfo info;
-    uint64_t quarter = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
+    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+}
+
+static uint64_t default_cache_bytes(void) {
+    uint64_t quarter = machine_bytes() / 4;
     uint64_t most = (uint64_t)8 << 30, least = (uint64_t)64 << 20;
     return quarter > most ? most : quarter < least ? least : quarter;
 }
@@ -261,6 +269,7 @@ static bool open_core(server *s, char *why) {
         .store = s->store,
         .clock = &clock_system,
         .item_cache_bytes = half,
+        .vector_bytes = s->settings.vector_memory ? s->settings.vector_memory : machine_bytes() / 8,
         .rules = s->settings.rules,
         .background = true,
     };

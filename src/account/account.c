@@ -247,12 +247,12 @@ void account_close(account *a) {
     HASH_ITER(by_number, a->offers, offer_each, offer_next) {
         account__remove_offer(a, offer_each);
     }
-    if (a->items.nearest) {
-        item_nearest_close(a->items.nearest);
-    }
     item_cache_close(a->items.cache);
     item_lists_free(a->items.lists);
     counts_log_close(&a->counts);
+    if (a->items.nearest) { /* no range is left that has a graph */
+        item_nearest_close(a->items.nearest);
+    }
     free(a->events);
     pthread_mutex_destroy(&a->events_lock);
     account__free_balancer(&a->balancer);

@@ -99,6 +99,10 @@ void range_graphs_free(range_graph *graphs) {
     }
 }
 
+size_t item_nearest_dead(const range_graph *g) {
+    return g->graph ? vector_graph_dead(g->graph) : 0;
+}
+
 static void give_up(range_graph *g, item_nearest_state why) {
     pthread_rwlock_wrlock(&g->lock);
     empty(g);
@@ -245,6 +249,7 @@ static bool find_borders(container *c, const container_range *range, item_change
     return found && !c->space->deleted;
 }
 
+/* There is one, and not more dead than alive in it. */
 static bool begin_graph(range_graph *g, const container_range *range) {
     size_t items = atomic_load_explicit(&range->items, memory_order_relaxed), room = items + items / 4;
     pthread_rwlock_wrlock(&g->lock);
@@ -260,6 +265,10 @@ static bool begin_graph(range_graph *g, const container_range *range) {
 /* One page of changes. False: there are no more, or it is given up. */
 static bool bring_on(bringing *b, container *c, const container_range *range) {
     range_graph *g = b->graph;
+    if (!begin_graph(g, range)) {
+        give_up(g, NEAREST_NO_MEMORY);
+        return false;
+    }
     item_changes changes = {.after = g->after, .unpriced = true};
     item_mark unused;
     op o;
@@ -287,12 +296,8 @@ static void bring_up(item_nearest *n, range_graph *g, container *c, const contai
     b->graph = g;
     b->arena = arena_init();
     remove_gone(g);
-    if (!begin_graph(g, range)) {
-        give_up(g, NEAREST_NO_MEMORY);
-    } else {
-        g->state = NEAREST_BUILDING;
-        while (bring_on(b, c, range)) {
-        }
+    g->state = NEAREST_BUILDING;
+    while (bring_on(b, c, range)) {
     }
     arena_free(&b->arena);
     free(b);

@@ -53,3 +53,5 @@ MUST_CHECK err item_view_offer_near(item_view *v, const item_nearest_found *foun
 
 /* With their range. */
 void range_graphs_free(range_graph *graphs);
+
+size_t item_nearest_dead(const range_graph *g); /* vectors that take room and are not found; for tests, with nobody at work */

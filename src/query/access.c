@@ -1009,6 +1009,9 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     a->intersected = 0;
     a->composite = NULL;
     a->nearest = query_nearest_of(a->runner, &v->index->policy);
+    if (v->stretch.after == 0) { /* otherwise the range goes on being read */
+        a->graph = (query_graph_use){.state = NEAREST_OFF};
+    }
     a->backward = a->too_many = false;
     a->others = f.demands.list;
     a->others_n = f.demands.n;

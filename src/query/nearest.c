@@ -185,7 +185,6 @@ err query_nearest_find(query_access *a, const query_nearest *n, item_view *v, bo
     double wanted = (double)a->wanted + (double)a->given, most = (double)v->items_n / PART_OF_ITEMS;
     uint64_t enough = (uint64_t)(wanted + wanted / 4) + MORE_THAN_WANTED;
     bool all = false;
-    a->graph = (query_graph_use){.state = NEAREST_OFF};
     for (double list = fmax(LIST_MIN, fmin(n->list_per_row * wanted, most)); wanted < most; list *= LIST_GROWTH) {
         TRY(ask(&s, (size_t)list, enough, &all));
         *found_out = a->graph.state == NEAREST_FOUND && (all || s.near_matched >= enough || v->stopped);

@@ -19,8 +19,9 @@ typedef struct harness {
     clock_manual clock;
     account *account;
     account_rules rules;
-    bool uncached; /* every read asks the store */
-    arena arena;   /* of everything that a test makes; gone with the harness */
+    bool uncached;       /* every read asks the store */
+    size_t vector_bytes; /* of graphs; 0: there are none */
+    arena arena;         /* of everything that a test makes; gone with the harness */
 } harness;
 
 enum { HARNESS_START_S = 1800000000 };
@@ -28,7 +29,8 @@ enum { HARNESS_START_S = 1800000000 };
 static inline void harness_open_account(harness *h) {
     char why[256] = "";
     size_t cache = h->uncached ? 0 : 1 << 20;
-    account_options options = {.store = h->store, .clock = &h->clock.source, .item_cache_bytes = cache, .rules = h->rules};
+    account_options options = {
+        .store = h->store, .clock = &h->clock.source, .item_cache_bytes = cache, .vector_bytes = h->vector_bytes, .rules = h->rules};
     if (account_open(&options, &h->account, why, sizeof why) != OK) {
         fail_msg("account does not open: %s", why);
     }

@@ -5,7 +5,7 @@
  * A policy is built once with its container and then only read.
  *
  * Beside these, shapes (GeoJSON) at spatial paths have entries of their cells (cells.h), and texts at full-text paths entries of their
- * words, under paths of their own. Vectors have no entries: distances are exact, and read all vectors. */
+ * words, under paths of their own. Vectors have no entries: those of diskANN are in graphs (item/nearest.h). */
 #pragma once
 
 #include "base/op.h"

@@ -12,7 +12,7 @@ enum {
     PAGE_ITEMS = 256, /* changes read at once */
     PAGE_BYTES = 1024 * 1024,
     UNFIT_MAX = 1024,
-    GONE_MAX = 256,
+    GONE_MAX = 8192,
     ROOM_MIN = 2048,
     DEAD_MIN = 1024,
     PARTITIONS_MAX = 8, /* in a range: a smaller one would be too rare among what its graph finds */
@@ -36,7 +36,7 @@ struct range_graph {
     size_t bytes; /* that it counts for; the builder's */
 
     pthread_mutex_t gone_lock; /* of those that were found to be gone */
-    uint64_t gone[GONE_MAX];
+    uint64_t *gone;
     size_t gone_n;
 
     /* under the owner's lock */
@@ -92,6 +92,7 @@ void range_graphs_free(range_graph *graphs) {
     for (range_graph *g = graphs, *next; g; g = next) {
         next = g->next;
         empty(g);
+        free(g->gone);
         pthread_mutex_destroy(&g->gone_lock);
         pthread_rwlock_destroy(&g->lock);
         container_index_give(g->index);
@@ -220,10 +221,10 @@ static item_nearest_state put_all(bringing *b) {
 
 /* Those that were met and are gone. */
 static void remove_gone(range_graph *g) {
-    uint64_t gone[GONE_MAX];
     pthread_mutex_lock(&g->gone_lock);
     size_t n = g->gone_n;
-    memcpy(gone, g->gone, n * sizeof *gone);
+    uint64_t *gone = g->gone;
+    g->gone = NULL;
     g->gone_n = 0;
     pthread_mutex_unlock(&g->gone_lock);
     pthread_rwlock_wrlock(&g->lock);
@@ -232,6 +233,7 @@ static void remove_gone(range_graph *g) {
         vector_graph_remove(g->graph, gone[i]);
     }
     pthread_rwlock_unlock(&g->lock);
+    free(gone);
 }
 
 /* The borders of a range, and whether it is still one of the container's. */
@@ -249,12 +251,12 @@ static bool find_borders(container *c, const container_range *range, item_change
     return found && !c->space->deleted;
 }
 
-/* There is one, and not more dead than alive in it. */
+/* There is one, and not more dead than alive in it: neither those that were replaced or met and gone, nor those that nobody has met. */
 static bool begin_graph(range_graph *g, const container_range *range) {
     size_t items = atomic_load_explicit(&range->items, memory_order_relaxed), room = items + items / 4;
     pthread_rwlock_wrlock(&g->lock);
-    bool too_dead = g->graph && vector_graph_dead(g->graph) > vector_graph_count(g->graph) + DEAD_MIN;
-    if (too_dead) {
+    size_t known = g->graph ? vector_graph_count(g->graph) : 0, dead = g->graph ? vector_graph_dead(g->graph) : 0;
+    if (dead > known + DEAD_MIN || known > 2 * items + DEAD_MIN) {
         empty(g);
     }
     bool made = g->graph || make_room(g, room > ROOM_MIN ? room : ROOM_MIN);
@@ -274,7 +276,7 @@ static bool bring_on(bringing *b, container *c, const container_range *range) {
     op o;
     arena_reset(&b->arena);
     b->n = b->bytes = 0;
-    op_init(&o, &b->arena, clock_wall_ms(b->owner->items->clock) / 1000);
+    op_init(&o, &b->arena, 0); /* so long ago that nothing is expired: a ttl may be taken back */
     if (!find_borders(c, range, &changes) || item_changes_read(b->owner->items, &o, c, &changes, take_change, b, &unused) != OK) {
         give_up(g, NEAREST_BUILDING);
         return false;
@@ -354,11 +356,13 @@ static void start(item_nearest *n) {
     if (n->running || !n->background || n->stopping) {
         return;
     }
-    n->running = pthread_create(&n->thread, NULL, run, n) == 0;
+    int code = pthread_create(&n->thread, NULL, run, n);
+    n->running = code == 0;
     if (n->running) {
         pthread_setname_np(n->thread, "nearest");
     } else {
-        log_error("item", "graphs of vectors cannot be built: no thread", "errno=%d", errno);
+        n->background = false; /* it is said once */
+        log_error("item", "graphs of vectors cannot be built: there is no thread for it", "code=%d", code);
     }
 }
 
@@ -463,7 +467,7 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static size_t sort_numbers(uint64_t *numbers, size_t n) {
+size_t item_numbers_sort(uint64_t *numbers, size_t n) {
     size_t kept = 0;
     qsort(numbers, n, sizeof *numbers, by_number);
     for (size_t i = 0; i < n; i++) {
@@ -472,6 +476,10 @@ static size_t sort_numbers(uint64_t *numbers, size_t n) {
         }
     }
     return kept;
+}
+
+bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number) {
+    return n && bsearch(&number, numbers, n, sizeof *numbers, by_number);
 }
 
 /* Of the whole range as it is now, or of a partition that is a good part of it; and enough items that it pays. */
@@ -516,10 +524,10 @@ err item_view_nearest(const item_view *v, const index_embedding *embedding, cons
     size_t since = 0;
     TRY(changes_since(v, f->after, others + f->others_n, &since));
     f->state = since > NEAREST_OTHERS_MAX ? (item_nearest_state)g->state : NEAREST_FOUND;
-    if (since && f->state != NEAREST_UNFIT) {
+    if (since && g->state != NEAREST_UNFIT) {
         ask_for_more(g, v);
     }
-    f->others_n = sort_numbers(others, f->others_n + since);
+    f->others_n = item_numbers_sort(others, f->others_n + since);
     f->others = others;
     return OK;
 }
@@ -531,6 +539,9 @@ static void note_gone(const item_view *v, const item_nearest_found *found, uint6
         return;
     }
     pthread_mutex_lock(&g->gone_lock);
+    if (!g->gone) {
+        g->gone = mem_alloc(GONE_MAX * sizeof *g->gone);
+    }
     if (g->gone_n < GONE_MAX) {
         g->gone[g->gone_n++] = number;
     }

@@ -51,6 +51,10 @@ MUST_CHECK err item_view_nearest(const item_view *v, const index_embedding *embe
 /* As item_view_offer, of an item that was found so: it may be gone. */
 MUST_CHECK err item_view_offer_near(item_view *v, const item_nearest_found *found, uint64_t number);
 
+/* Lists of numbers: sorted, each once; returns how many. */
+size_t item_numbers_sort(uint64_t *numbers, size_t n);
+bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number); /* of a sorted one */
+
 /* With their range. */
 void range_graphs_free(range_graph *graphs);
 

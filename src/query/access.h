@@ -38,7 +38,7 @@ struct query_access {
     bool in_order;                      /* no item that is still to come stands before this one in the order asked for */
     bool only_undefined;                /* of this item, rows whose first order value is undefined are meant, no others */
     bool beyond;                        /* set by the visitor: in this order nothing more is wanted */
-    uint64_t matched;                   /* counted by the visitor: items that had a row */
+    uint64_t matched;                   /* counted by the visitor: rows that belong to the page, or behind it */
     void (*before_load)(void *context); /* each item that is loaded is announced; NULL: to nobody */
 
     /* In place of items: a document that stands for so many. `decided`: WHERE holds for it. False: no more. */

@@ -96,7 +96,7 @@ void query_cost_begin(query_cost *c, query_runner *r, const container *container
     c->factor = r->op->strong ? CHARGE_STRONG_READ_FACTOR : 1;
     c->index = container_space_index(container->space);
     c->nearest = query_nearest_of(r, &c->index->policy);
-    c->ordered = has_order(r->query) || c->nearest.meant;
+    c->ordered = has_order(r->query);
     c->done = &c->unasked;
     c->covered = is_covered(c);
 }
@@ -117,13 +117,13 @@ static void charge_entries(query_cost *c, uint64_t n) {
 }
 
 void query_cost_item(query_cost *c, const query_value *item, size_t bytes, bool matched) {
-    if (!matched && c->select->where && !c->nearest.meant && index_excludes(c, item)) {
+    if (!matched && c->select->where && !c->searched && index_excludes(c, item)) {
         query_cost_passed(c, 1);
         return;
     }
     if (c->covered) {
         charge_entries(c, c->multiplicity);
-    } else if (!c->ordered || (!matched && !c->nearest.meant)) {
+    } else if (!c->searched && (!c->ordered || !matched)) {
         charge_item(c, bytes);
     }
     c->done->loaded++;
@@ -143,21 +143,22 @@ void query_cost_told(query_cost *c, const query_value *item, uint64_t times, boo
 
 /* Rows of one item come one after the other, as far as an order tells them apart at all. */
 void query_cost_shown(query_cost *c, uint64_t number, size_t bytes) {
-    if (c->ordered && number != c->shown) {
+    if ((c->ordered || c->searched) && number != c->shown) {
         charge_item(c, bytes);
     }
     c->shown = number;
 }
 
 void query_cost_search(query_cost *c, uint64_t vectors, double rows) {
-    if (c->nearest.meant) {
+    c->searched = c->nearest.meant;
+    if (c->searched) {
         charge(c, charge_query_search((double)vectors, c->nearest.list_per_row * rows));
     }
 }
 
 void query_cost_passed(query_cost *c, uint64_t n) {
     c->done->passed += n;
-    charge_entries(c, c->partition || c->covered || c->nearest.meant ? 0 : n);
+    charge_entries(c, c->partition || c->covered || c->searched ? 0 : n);
 }
 
 void query_cost_row(query_cost *c, size_t bytes) {

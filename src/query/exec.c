@@ -153,7 +153,6 @@ bool query__visit_item(void *context, const item_found *found) {
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
-    x->access.matched += x->matched;
     query__lap(x, NULL);
     bool for_later = x->access.beyond || (x->full && p->rows == rows);
     if (x->runner.code == OK && !for_later) {

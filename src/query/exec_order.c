@@ -133,6 +133,7 @@ static bool order_row(void *context) {
     bool defined = value_is_defined(&values[0]);
     bool meant = x->cost.nearest.indexed ? defined : !x->access.only_undefined || !defined;
     if (after && meant && x->runner.code == OK) {
+        x->access.matched++;
         hold_row(x, values);
     }
     x->row++;

@@ -95,7 +95,7 @@ static void add_nearest(buf *out, const query_part *part) {
 static void add_why_not_nearest(buf *out, const query_part *part) {
     slice path = part->vector;
     if (part->graph.state == NEAREST_FOUND) {
-        buf_addf(out, "the graph of %.*s finds too few that WHERE lets through, so all items are read", (int)path.n, path.p);
+        buf_addf(out, "the graph of %.*s finds too few rows, so all items are read", (int)path.n, path.p);
     } else if (part->graph.state == NEAREST_MOVING) {
         buf_add_lit(out, "all items are read, since they are still being moved after a split or a merge");
     } else if (part->graph.state == NEAREST_BUILDING) {
@@ -107,7 +107,7 @@ static void add_why_not_nearest(buf *out, const query_part *part) {
     } else if (part->graph.state == NEAREST_UNFIT) {
         buf_addf(out, "all items are read, since numbers at %.*s are too large or too small for a graph", (int)path.n, path.p);
     } else {
-        buf_addf(out, "all items are read: they are too few, or too small a part of their range, for a graph of %.*s", (int)path.n, path.p);
+        buf_addf(out, "all items are read: they are too few, or too many are wanted, for the graph of %.*s", (int)path.n, path.p);
     }
 }
 

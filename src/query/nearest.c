@@ -1,12 +1,12 @@
 #include "query/nearest.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "query/access.h"
 #include "query/demand_int.h"
 
 enum {
+    LIST_MAX = 16384,    /* a search then takes about as long as looking at a hundred thousand items */
     LIST_MIN = 256,      /* of a search: shorter ones miss too much where vectors have no order */
     LIST_PER_ROW = 10,   /* what searchListSizeMultiplier is on the service, if it is not given */
     LIST_GROWTH = 4,     /* when too few of those found pass WHERE */
@@ -107,20 +107,11 @@ typedef struct asking {
     item_view *view;
     uint64_t *fresh; /* offered in this round */
     size_t fresh_n;
-    uint64_t near_matched; /* of all rounds */
+    uint64_t near_matched; /* rows, of all rounds */
 } asking;
 
-static int by_number(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static bool has_number(const uint64_t *list, size_t n, uint64_t number) {
-    return n && bsearch(&number, list, n, sizeof *list, by_number);
-}
-
 bool query_nearest_was_seen(const query_graph_use *use, uint64_t number) {
-    return has_number(use->seen, use->seen_n, number);
+    return item_numbers_have(use->seen, use->seen_n, number);
 }
 
 static err offer(asking *s, const item_nearest_found *found, uint64_t number) {
@@ -140,7 +131,7 @@ static err offer_found(asking *s, const item_nearest_found *found, uint64_t enou
     }
     for (size_t i = 0; i < found->near_n && s->near_matched < enough && !s->view->stopped; i++) {
         uint64_t number = found->near[i].label, before = a->matched;
-        bool seen = query_nearest_was_seen(&a->graph, number) || has_number(found->others, found->others_n, number);
+        bool seen = query_nearest_was_seen(&a->graph, number) || item_numbers_have(found->others, found->others_n, number);
         TRY(seen ? OK : offer(s, found, number));
         s->near_matched += a->matched - before;
     }
@@ -157,7 +148,7 @@ static void remember(asking *s) {
     memcpy(all + use->seen_n, s->fresh, s->fresh_n * sizeof *all);
     use->seen = all;
     use->seen_n += s->fresh_n;
-    qsort(all, use->seen_n, sizeof *all, by_number);
+    item_numbers_sort(all, use->seen_n);
 }
 
 static err ask(asking *s, size_t list, uint64_t enough, bool *all_out) {
@@ -182,13 +173,13 @@ static err ask(asking *s, size_t list, uint64_t enough, bool *all_out) {
 
 err query_nearest_find(query_access *a, const query_nearest *n, item_view *v, bool *found_out) {
     asking s = {.access = a, .nearest = n, .view = v};
-    double wanted = (double)a->wanted + (double)a->given, most = (double)v->items_n / PART_OF_ITEMS;
-    uint64_t enough = (uint64_t)(wanted + wanted / 4) + MORE_THAN_WANTED;
+    double wanted = (double)a->wanted + (double)a->given, most = fmin(LIST_MAX, (double)v->items_n / PART_OF_ITEMS);
+    uint64_t enough = a->wanted + a->wanted / 4 + MORE_THAN_WANTED;
     bool all = false;
     for (double list = fmax(LIST_MIN, fmin(n->list_per_row * wanted, most)); wanted < most; list *= LIST_GROWTH) {
         TRY(ask(&s, (size_t)list, enough, &all));
         *found_out = a->graph.state == NEAREST_FOUND && (all || s.near_matched >= enough || v->stopped);
-        if (*found_out || a->graph.state != NEAREST_FOUND || list > most) {
+        if (*found_out || a->graph.state != NEAREST_FOUND || list * LIST_GROWTH > most) {
             return OK;
         }
     }

@@ -360,10 +360,29 @@ static double euclidean(const double *a, const double *b, size_t n) {
     return sqrt(sum);
 }
 
-/* Of two products, without overflow. */
-static double lengths(double a, double b) {
-    double both = sqrt(a * b);
-    return isnormal(both) ? both : sqrt(a) * sqrt(b);
+static double greatest_of(const double *a, size_t n) {
+    double greatest = 0;
+    for (size_t i = 0; i < n; i++) {
+        greatest = fmax(greatest, fabs(a[i]));
+    }
+    return greatest;
+}
+
+/* Of numbers whose squares are too large or too small: each is divided by the greatest of its vector first. */
+static double cosine_of_odd(const double *a, const double *b, size_t n) {
+    double greatest_a = greatest_of(a, n), greatest_b = greatest_of(b, n), aa = 0, bb = 0, ab = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = a[i] / greatest_a, y = b[i] / greatest_b;
+        aa += x * x;
+        bb += y * y;
+        ab += x * y;
+    }
+    return ab / sqrt(aa * bb);
+}
+
+static double cosine(const double *a, const double *b, size_t n) {
+    double squares = dot(a, a, n) * dot(b, b, n);
+    return isnormal(squares) ? dot(a, b, n) / sqrt(squares) : cosine_of_odd(a, b, n);
 }
 
 double search_distance_between(search_distance kind, const double *a, const double *b, size_t n) {
@@ -373,6 +392,6 @@ double search_distance_between(search_distance kind, const double *a, const doub
     case SEARCH_DOT_PRODUCT:
         return dot(a, b, n);
     default:
-        return dot(a, b, n) / lengths(dot(a, a, n), dot(b, b, n));
+        return cosine(a, b, n);
     }
 }

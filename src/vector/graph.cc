@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 
 namespace {
 
@@ -32,32 +34,29 @@ double greatest_of(const double *numbers, size_t n) {
 
 // Cosine is the inner product of vectors of length one.
 shape to_floats(search_distance distance, const double *numbers, size_t n, float *floats) {
-    double greatest = greatest_of(numbers, n), scale = 1;
-    if (!std::isfinite(greatest)) {
+    double greatest = greatest_of(numbers, n), length = 1;
+    bool cosine = distance == SEARCH_COSINE;
+    if (!std::isfinite(greatest) || (!cosine && (greatest > GREATEST || (greatest > 0 && greatest < SMALLEST)))) {
         return shape::unfit;
     }
-    if (distance == SEARCH_COSINE) {
+    if (cosine && greatest == 0) {
+        return shape::nowhere;
+    }
+    if (cosine) { // not larger than the root of n, and not smaller than 1
         double sum = 0;
-        for (size_t i = 0; i < n && greatest > 0; i++) {
+        for (size_t i = 0; i < n; i++) {
             sum += numbers[i] / greatest * (numbers[i] / greatest);
         }
-        if (greatest == 0) {
-            return shape::nowhere;
-        }
-        scale = 1 / (greatest * std::sqrt(sum));
-        if (!std::isfinite(scale)) {
-            return shape::unfit;
-        }
-    } else if (greatest > GREATEST || (greatest > 0 && greatest < SMALLEST)) {
-        return shape::unfit;
+        length = std::sqrt(sum);
     }
     for (size_t i = 0; i < n; i++) {
-        floats[i] = static_cast<float>(numbers[i] * scale);
+        floats[i] = static_cast<float>(cosine ? numbers[i] / greatest / length : numbers[i]);
     }
     return shape::good;
 }
 
 using floats = std::unique_ptr<float[]>;
+using node = hnswlib::tableint;
 
 // ---- distances: several sums at once ----
 
@@ -125,12 +124,56 @@ class space : public hnswlib::SpaceInterface<float> {
 
 } // namespace
 
+// A node for each different vector: equal ones would be linked to each other and to nothing else. A node without a label is dead: it stays
+// where it is, since what is linked to it would lead astray if it moved, and hnswlib's own marks keep new ones from being linked to it.
 struct vector_graph {
     search_distance distance;
     size_t dimensions;
     std::unique_ptr<space> measure;
-    std::unique_ptr<hnswlib::HierarchicalNSW<float>> links;
+    std::unique_ptr<hnswlib::HierarchicalNSW<float>> links; // whose own labels are the nodes' numbers
+    std::vector<uint64_t> label;                            // of a node, NO_LABEL if it has none
+    std::unordered_map<node, std::vector<uint64_t>> more;   // labels, of nodes that have several
+    std::unordered_map<uint64_t, node> node_of;             // a label's
+    std::unordered_multimap<size_t, node> by_numbers;       // by a hash of them
+    size_t dead = 0;
 };
+
+static constexpr uint64_t NO_LABEL = UINT64_MAX;
+static constexpr node NO_NODE = UINT32_MAX;
+
+static size_t hash_of(const vector_graph *g, const float *numbers) {
+    return std::hash<std::string_view>()({reinterpret_cast<const char *>(numbers), g->dimensions * sizeof *numbers});
+}
+
+static node node_with(const vector_graph *g, const float *numbers, size_t hash) {
+    auto [at, end] = g->by_numbers.equal_range(hash);
+    for (; at != end; ++at) {
+        if (std::memcmp(g->links->getDataByInternalId(at->second), numbers, g->dimensions * sizeof *numbers) == 0) {
+            return at->second;
+        }
+    }
+    return NO_NODE;
+}
+
+static node add_node(vector_graph *g, const float *numbers, size_t hash) {
+    node made = static_cast<node>(g->label.size());
+    g->label.push_back(NO_LABEL);
+    g->dead++;
+    g->links->addPoint(numbers, made);
+    g->links->label_lookup_.erase(made); // ours are enough
+    g->by_numbers.emplace(hash, made);
+    return made;
+}
+
+static void add_label(vector_graph *g, node n, uint64_t label) {
+    g->node_of[label] = n;
+    if (g->label[n] == NO_LABEL) {
+        g->label[n] = label;
+        g->dead--;
+    } else {
+        g->more[n].push_back(label);
+    }
+}
 
 extern "C" vector_graph *vector_graph_new(search_distance distance, size_t dimensions, size_t list, size_t room) try {
     auto g = std::make_unique<vector_graph>();
@@ -148,27 +191,41 @@ extern "C" void vector_graph_free(vector_graph *g) {
     delete g;
 }
 
-// hnswlib can give a vector another place, but what was linked to it before then leads astray. So the old one is only marked, and forgotten
-// under its label.
 extern "C" void vector_graph_remove(vector_graph *g, uint64_t label) {
-    auto found = g->links->label_lookup_.find(label);
-    if (found != g->links->label_lookup_.end()) {
-        g->links->markDeletedInternal(found->second);
-        g->links->label_lookup_.erase(found);
+    auto found = g->node_of.find(label);
+    if (found == g->node_of.end()) {
+        return;
+    }
+    node n = found->second;
+    auto more = g->more.find(n);
+    g->node_of.erase(found);
+    if (more == g->more.end()) {
+        g->label[n] = NO_LABEL;
+        g->dead++;
+        return;
+    }
+    auto at = std::find(more->second.begin(), more->second.end(), label);
+    *(at == more->second.end() ? &g->label[n] : &*at) = more->second.back();
+    more->second.pop_back();
+    if (more->second.empty()) {
+        g->more.erase(more);
     }
 }
 
 extern "C" vector_put_result vector_graph_put(vector_graph *g, uint64_t label, const double *numbers) try {
     floats made(new float[g->dimensions]);
-    if (g->links->cur_element_count == g->links->max_elements_) {
-        return VECTOR_NO_ROOM;
-    }
     shape found = to_floats(g->distance, numbers, g->dimensions, made.get());
-    vector_graph_remove(g, label);
     if (found != shape::good) {
+        vector_graph_remove(g, label);
         return found == shape::nowhere ? VECTOR_NOWHERE : VECTOR_UNFIT;
     }
-    g->links->addPoint(made.get(), label);
+    size_t hash = hash_of(g, made.get());
+    node n = node_with(g, made.get(), hash);
+    if (n == NO_NODE && g->label.size() == g->links->max_elements_) {
+        return VECTOR_NO_ROOM;
+    }
+    vector_graph_remove(g, label);
+    add_label(g, n == NO_NODE ? add_node(g, made.get(), hash) : n, label);
     return VECTOR_PUT;
 } catch (...) {
     return VECTOR_UNFIT;
@@ -180,19 +237,24 @@ extern "C" bool vector_graph_grow(vector_graph *g, size_t room) try {
     }
     return true;
 } catch (...) {
+    (void)g->links.release(); // half of it may be gone: it could not even be freed
     return false;
 }
 
 extern "C" size_t vector_graph_search(const vector_graph *g, const double *numbers, size_t n, vector_near *near_out) try {
     floats made(new float[g->dimensions]);
-    size_t count = vector_graph_count(g);
-    if (n == 0 || count == 0 || to_floats(g->distance, numbers, g->dimensions, made.get()) != shape::good) {
+    size_t found_n = 0;
+    if (n == 0 || vector_graph_count(g) == 0 || to_floats(g->distance, numbers, g->dimensions, made.get()) != shape::good) {
         return 0;
     }
-    auto found = g->links->searchKnn(made.get(), std::min(n, count));
-    size_t found_n = found.size();
-    for (size_t i = found_n; i-- > 0; found.pop()) {
-        near_out[i] = {found.top().second, found.top().first};
+    for (auto [distance, found] : g->links->searchKnnCloserFirst(made.get(), std::min(n + std::min(n, g->dead), g->label.size()))) {
+        if (g->label[found] != NO_LABEL && found_n < n) {
+            near_out[found_n++] = {g->label[found], distance};
+            auto more = g->more.find(static_cast<node>(found));
+            for (size_t i = 0; more != g->more.end() && i < more->second.size() && found_n < n; i++) {
+                near_out[found_n++] = {more->second[i], distance};
+            }
+        }
     }
     return found_n;
 } catch (...) {
@@ -207,21 +269,22 @@ extern "C" bool vector_graph_fits(search_distance distance, const double *number
 }
 
 extern "C" size_t vector_graph_count(const vector_graph *g) {
-    return g->links->cur_element_count - g->links->num_deleted_;
+    return g->node_of.size();
 }
 
 extern "C" size_t vector_graph_dead(const vector_graph *g) {
-    return g->links->num_deleted_;
+    return g->dead;
 }
 
 extern "C" size_t vector_graph_room(const vector_graph *g) {
     return g->links->max_elements_;
 }
 
-// The numbers, the links of the lowest level and a few of those above, a lock and a place in the table of labels; and the locks of updates,
-// of which there are as many in any graph.
+// The numbers, the links of the lowest level and a few of those above, a lock, a place in the table of labels, and in the lists of what
+// some searches have seen; and the locks of updates, of which there are as many in any graph.
 extern "C" size_t vector_graph_bytes(size_t dimensions, size_t room) {
-    constexpr size_t OF_LINKS = (2 * LINKS + 1 + LINKS / 16) * sizeof(hnswlib::tableint), OF_LABEL = 80;
+    constexpr size_t OF_LINKS = (2 * LINKS + 1 + LINKS / 16) * sizeof(hnswlib::tableint), OF_LABEL = 120,
+                     OF_SEARCHES = 8 * sizeof(hnswlib::vl_type);
     return hnswlib::HierarchicalNSW<float>::max_update_element_locks * sizeof(std::mutex) +
-           room * (dimensions * sizeof(float) + OF_LINKS + OF_LABEL + sizeof(std::mutex) + 2 * sizeof(void *));
+           room * (dimensions * sizeof(float) + OF_LINKS + OF_LABEL + OF_SEARCHES + sizeof(std::mutex) + 2 * sizeof(void *));
 }

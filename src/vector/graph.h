@@ -31,14 +31,15 @@ typedef enum vector_put_result {
 /* In the place of the one that had the label. */
 vector_put_result vector_graph_put(vector_graph *g, uint64_t label, const double *numbers);
 void vector_graph_remove(vector_graph *g, uint64_t label); /* if it is there */
-bool vector_graph_grow(vector_graph *g, size_t room);      /* false: there is no memory; all is as it was, or the graph is of no use */
+bool vector_graph_grow(vector_graph *g, size_t room);      /* false: there is no memory, and the graph can only be freed */
 
 typedef struct vector_near {
     uint64_t label;
     float distance; /* of any two, the smaller is nearer; no more than that */
 } vector_near;
 
-/* The `n` nearest that it finds, the nearest first, from a list of `n`: the longer, the better. Returns how many. */
+/* The `n` nearest that it finds, the nearest first, from a list of `n`: the longer, the better. Returns how many: fewer
+ * where most that is near is dead. */
 size_t vector_graph_search(const vector_graph *g, const double *numbers, size_t n, vector_near *near_out);
 
 /* Whether vectors like this one can be looked for. */

@@ -31,7 +31,12 @@ static uint64_t roll(uint64_t n) {
 
 /* ---- items ---- */
 
+/* A quarter of them are the same. */
 static void add_vector(buf *out) {
+    if (roll(4) == 0) {
+        buf_add_lit(out, "[1,2,1,2]");
+        return;
+    }
     buf_add_byte(out, '[');
     for (unsigned i = 0; i < DIMENSIONS; i++) {
         buf_addf(out, "%s%d.%03u", i ? "," : "", (int)roll(9) - 4, (unsigned)roll(1000));
@@ -158,15 +163,6 @@ static rows run(const char *text, const char *partition, size_t page, bool scans
     return r;
 }
 
-static bool has_row(const rows *r, const char *text) {
-    for (size_t i = 0; i < r->n; i++) {
-        if (strcmp(r->text[i], text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static double distance_of(const char *row) {
     return strtod(strstr(row, "\"d\":") + 4, NULL);
 }
@@ -177,20 +173,20 @@ static void check_rows(const char *text, const rows *found, const rows *exact, b
     }
     for (size_t i = 0; i < found->n; i++) {
         double now = distance_of(found->text[i]), before = i ? distance_of(found->text[i - 1]) : now;
-        double best = distance_of(exact->text[i]);
+        double best = distance_of(exact->text[i]), last = distance_of(exact->text[exact->n - 1]);
         assert_true(greatest_first ? now <= before && now <= best : now >= before && now >= best);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(found->text[i], found->text[j]);
         }
         sums.rows++;
-        sums.hits += has_row(exact, found->text[i]);
+        sums.hits += greatest_first ? now >= last : now <= last; /* of equal ones, any will do */
     }
 }
 
 static void ask(bool euclidean) {
     static const char *const conditions[] = {"", "", "WHERE c.n % 3 = 1", "WHERE c.n < 90", "WHERE c.n > 700", "WHERE c.n % 97 = 1"};
     buf text = buf_init(BUF_NO_LIMIT), vector = buf_init(BUF_NO_LIMIT);
-    unsigned wanted = 1 + (unsigned)roll(20), skipped = roll(3) ? 0 : (unsigned)roll(20);
+    unsigned wanted = 1 + (unsigned)roll(40), skipped = roll(3) ? 0 : (unsigned)roll(20);
     add_vector(&vector);
     buf_addf(&text, "SELECT c.n, VectorDistance(c.v, %.*s) AS d FROM c %s ORDER BY VectorDistance(c.v, %.*s) OFFSET %u LIMIT %u",
              (int)vector.n, vector.p, conditions[roll(sizeof conditions / sizeof *conditions)], (int)vector.n, vector.p, skipped, wanted);

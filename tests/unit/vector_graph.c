@@ -187,7 +187,14 @@ static void knows_what_floats_cannot_hold(void **state) {
     assert_int_equal(put_one(g, 1, 1e300), VECTOR_PUT); /* its direction is all that counts */
     assert_int_equal(put_one(g, 2, -1e-300), VECTOR_PUT);
     assert_int_equal(put_one(g, 3, 0), VECTOR_NOWHERE);
-    assert_int_equal(put_one(g, 4, 5e-324), VECTOR_UNFIT);
+    assert_int_equal(put_one(g, 4, 5e-324), VECTOR_PUT);
+    assert_true(finds(g, 1, 4));
+    double all[DIMENSIONS];
+    for (size_t i = 0; i < DIMENSIONS; i++) {
+        all[i] = 1.7e308;
+    }
+    assert_int_equal(vector_graph_put(g, 5, all), VECTOR_PUT);
+    assert_true(fabs(search_distance_between(SEARCH_COSINE, all, all, DIMENSIONS) - 1) < 1e-9);
     assert_true(finds(g, 4, 1));
     assert_false(finds(g, 0, 1));
     vector_graph_free(g);
@@ -217,12 +224,39 @@ static void finds_among_equal_ones(void **state) {
     vector_graph_free(g);
 }
 
+/* A place where all were replaced is a place like others: what is put there is found. */
+static void finds_where_others_died(void **state) {
+    (void)state;
+    vector_graph *g = vector_graph_new(SEARCH_EUCLIDEAN, DIMENSIONS, 0, 4000);
+    double here[DIMENSIONS] = {5, 5}, there[DIMENSIONS] = {-5};
+    vector_near near[200];
+    for (uint64_t i = 0; i < 300; i++) {
+        assert_int_equal(vector_graph_put(g, i, here), VECTOR_PUT);
+        assert_int_equal(vector_graph_put(g, 1000 + i, there), VECTOR_PUT);
+    }
+    for (uint64_t i = 0; i < 300; i++) {
+        there[2] = (double)i / 1000;
+        assert_int_equal(vector_graph_put(g, i, there), VECTOR_PUT);
+    }
+    for (uint64_t i = 2000; i < 2060; i++) {
+        assert_int_equal(vector_graph_put(g, i, here), VECTOR_PUT);
+    }
+    unsigned found = 0;
+    size_t n = vector_graph_search(g, here, 200, near);
+    for (size_t i = 0; i < n; i++) {
+        found += near[i].label >= 2000;
+    }
+    assert_true(found >= 55);
+    vector_graph_free(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_nearest),
         cmocka_unit_test(grows),
         cmocka_unit_test(knows_what_floats_cannot_hold),
         cmocka_unit_test(finds_among_equal_ones),
+        cmocka_unit_test(finds_where_others_died),
     };
     random_seed(&dice, 7);
     return cmocka_run_group_tests(tests, NULL, NULL);

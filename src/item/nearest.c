@@ -137,8 +137,8 @@ typedef struct bringing {
     item_nearest *owner;
     range_graph *graph;
     arena arena; /* of a page */
-    changed_vector vectors[PAGE_ITEMS + 64];
-    size_t n, bytes;
+    changed_vector *vectors;
+    size_t n, cap, bytes;
     uint64_t last_lsn;
 } bringing;
 
@@ -151,12 +151,16 @@ static const double *vector_in(bringing *b, slice body) {
     return is && n == e->dimensions ? numbers : NULL;
 }
 
-/* What has one lsn stays together, as long as there is a place for it: two ranges that were merged have at most two of each. */
+/* What has one lsn stays together: of a merged range, as many as it was once. */
 static bool take_change(void *context, const item_found *found) {
     bringing *b = context;
     bool full = b->n >= PAGE_ITEMS || b->bytes >= PAGE_BYTES;
-    if (full && (found->head.lsn != b->last_lsn || b->n == sizeof b->vectors / sizeof *b->vectors)) {
+    if (full && found->head.lsn != b->last_lsn) {
         return false;
+    }
+    if (b->n == b->cap) {
+        b->cap = b->cap ? 2 * b->cap : PAGE_ITEMS;
+        b->vectors = mem_resize(b->vectors, b->cap * sizeof *b->vectors);
     }
     b->vectors[b->n++] = (changed_vector){found->head.number, vector_in(b, found->body)};
     b->bytes += found->body.n;
@@ -293,16 +297,13 @@ static bool bring_on(bringing *b, container *c, const container_range *range) {
 }
 
 static void bring_up(item_nearest *n, range_graph *g, container *c, const container_range *range) {
-    bringing *b = mem_zero(sizeof *b);
-    b->owner = n;
-    b->graph = g;
-    b->arena = arena_init();
+    bringing b = {.owner = n, .graph = g, .arena = arena_init()};
     remove_gone(g);
     g->state = NEAREST_BUILDING;
-    while (bring_on(b, c, range)) {
+    while (bring_on(&b, c, range)) {
     }
-    arena_free(&b->arena);
-    free(b);
+    arena_free(&b.arena);
+    free(b.vectors);
 }
 
 /* ---- who is next ---- */

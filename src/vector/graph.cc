@@ -60,49 +60,49 @@ using node = hnswlib::tableint;
 
 // ---- distances: several sums at once ----
 
-typedef float lanes __attribute__((vector_size(16)));
-constexpr size_t LANES = 4, SUMS = 4;
+typedef float four __attribute__((vector_size(16)));
+typedef float eight __attribute__((vector_size(32)));
 
-lanes load(const float *from) {
-    lanes loaded;
-    std::memcpy(&loaded, from, sizeof loaded);
-    return loaded;
-}
-
-// Of two numbers, or of as many as there are in lanes: what their place adds to the sum.
-template <typename T> T product(T a, T b) {
-    return a * b;
-}
-
-template <typename T> T squared_difference(T a, T b) {
-    return (a - b) * (a - b);
-}
-
-template <lanes of_lanes(lanes, lanes), float of_one(float, float)> float summed(const float *a, const float *b, size_t n) {
+template <bool euclidean, typename lanes> inline __attribute__((always_inline)) float summed(const float *a, const float *b, size_t n) {
+    constexpr size_t LANES = sizeof(lanes) / sizeof(float), SUMS = 4;
     lanes sums[SUMS] = {};
+    float sum = 0;
     size_t i = 0;
     for (; i + LANES * SUMS <= n; i += LANES * SUMS) {
         for (size_t j = 0; j < SUMS; j++) {
-            sums[j] += of_lanes(load(a + i + LANES * j), load(b + i + LANES * j));
+            lanes x, y;
+            std::memcpy(&x, a + i + LANES * j, sizeof x);
+            std::memcpy(&y, b + i + LANES * j, sizeof y);
+            sums[j] += euclidean ? (x - y) * (x - y) : x * y;
         }
     }
     lanes all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    float sum = (all[0] + all[1]) + (all[2] + all[3]);
-    for (; i < n; i++) {
-        sum += of_one(a[i], b[i]);
+    for (size_t j = 0; j < LANES; j++) {
+        sum += all[j];
     }
-    return sum;
+    for (; i < n; i++) {
+        sum += euclidean ? (a[i] - b[i]) * (a[i] - b[i]) : a[i] * b[i];
+    }
+    return euclidean ? sum : 1 - sum;
 }
 
-float inner_distance(const void *a, const void *b, const void *n) {
-    return 1 - summed<product<lanes>, product<float>>(static_cast<const float *>(a), static_cast<const float *>(b),
-                                                      *static_cast<const size_t *>(n));
+template <bool euclidean> float by_four(const void *a, const void *b, const void *n) {
+    return summed<euclidean, four>(static_cast<const float *>(a), static_cast<const float *>(b), *static_cast<const size_t *>(n));
 }
 
-float euclidean_distance(const void *a, const void *b, const void *n) {
-    return summed<squared_difference<lanes>, squared_difference<float>>(static_cast<const float *>(a), static_cast<const float *>(b),
-                                                                        *static_cast<const size_t *>(n));
+#ifdef __x86_64__
+template <bool euclidean> __attribute__((target("avx2,fma"))) float by_eight(const void *a, const void *b, const void *n) {
+    return summed<euclidean, eight>(static_cast<const float *>(a), static_cast<const float *>(b), *static_cast<const size_t *>(n));
 }
+
+template <bool euclidean> hnswlib::DISTFUNC<float> quickest() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? by_eight<euclidean> : by_four<euclidean>;
+}
+#else
+template <bool euclidean> hnswlib::DISTFUNC<float> quickest() {
+    return by_four<euclidean>;
+}
+#endif
 
 class space : public hnswlib::SpaceInterface<float> {
     size_t dimensions;
@@ -115,7 +115,7 @@ class space : public hnswlib::SpaceInterface<float> {
         return dimensions * sizeof(float);
     }
     hnswlib::DISTFUNC<float> get_dist_func() override {
-        return euclidean ? euclidean_distance : inner_distance;
+        return euclidean ? quickest<true>() : quickest<false>();
     }
     void *get_dist_func_param() override {
         return &dimensions;

@@ -197,6 +197,17 @@ export function key(...components) {
   return { "x-ms-documentdb-partitionkey": JSON.stringify(components) };
 }
 
+// A generator of its own, so that a failing run can be run again.
+export function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let x = Math.imul(state ^ (state >>> 15), state | 1);
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
+    return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // Asks until it is so; the time limit is generous because the machine may be busy.

@@ -1,17 +1,6 @@
 // Shapes and texts by index: the same rows as without one, from fewer items.
 
-import { assert, suite } from "./harness.js";
-
-// A generator of its own, so that a failing run can be run again.
-function random(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let x = Math.imul(state ^ (state >>> 15), state | 1);
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
-    return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
-  };
-}
+import { assert, suite, random } from "./harness.js";
 
 const words = ["river", "bridges", "Mountain", "running", "quickly", "garden", "ünïcode", "lake's", "stone", "windmill", "harbour", "ferries"];
 const wrapped = (longitude) => ((longitude + 540) % 360) - 180;

@@ -1,17 +1,6 @@
 // Vector indexes of type diskANN: the nearest by a graph, which is built when it is first asked for and misses nothing that was written.
 
-import { assert, suite, rounds, sleep } from "./harness.js";
-
-// A generator of its own, so that a failing run can be run again.
-function random(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let x = Math.imul(state ^ (state >>> 15), state | 1);
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
-    return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
-  };
-}
+import { assert, suite, random, rounds, sleep } from "./harness.js";
 
 const dimensions = 16;
 const count = rounds(6000); // at first more than a query compares one by one; under sanitizers fewer, and all are asked of the graph once it is there

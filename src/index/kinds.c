@@ -349,10 +349,19 @@ static err read_embeddings(op *o, slice document, index_policy *policy) {
     return OK;
 }
 
-static const index_embedding *embedding_of(const index_policy *policy, index_path hash) {
+const index_embedding *index_policy_embedding(const index_policy *policy, index_path hash) {
     for (size_t i = 0; i < policy->embeddings_n; i++) {
         if (policy->embeddings[i].hash == hash) {
             return &policy->embeddings[i];
+        }
+    }
+    return NULL;
+}
+
+const index_vector *index_policy_vector(const index_policy *policy, index_path hash) {
+    for (size_t i = 0; i < policy->vectors_n && !policy->off; i++) {
+        if (policy->vectors[i].hash == hash) {
+            return &policy->vectors[i];
         }
     }
     return NULL;
@@ -439,7 +448,7 @@ static err read_vector(op *o, slice entry, const index_policy *policy, index_vec
             return op_fail(o, E_BAD_REQUEST, "Duplicate Path :%.*s found in Vector Indexing Policy.", slice_shown(path), path.p);
         }
     }
-    const index_embedding *e = embedding_of(policy, v->hash);
+    const index_embedding *e = index_policy_embedding(policy, v->hash);
     if (!e) {
         return op_fail(o, E_BAD_REQUEST, "The Vector Indexing Policy's path::%.*s not matching in Embedding's path.", slice_shown(path),
                        path.p);
@@ -465,7 +474,7 @@ err index__read_vectors(op *o, slice document, index_policy *policy) {
 /* ---- what a replace may change ---- */
 
 static bool keeps_embedding(const index_policy *after, const index_embedding *e) {
-    const index_embedding *now = embedding_of(after, e->hash);
+    const index_embedding *now = index_policy_embedding(after, e->hash);
     return now && now->dimensions == e->dimensions && now->distance == e->distance && slice_eq_nocase(now->type, e->type);
 }
 

@@ -126,6 +126,9 @@ bool index_policy_covers(const index_policy *policy, const index_step *steps, si
 bool index_policy_has_shapes(const index_policy *policy, const index_step *steps, size_t n);
 const index_text *index_policy_text(const index_policy *policy, const index_step *steps, size_t n); /* NULL: words have no entries */
 
+const index_embedding *index_policy_embedding(const index_policy *policy, index_path path);
+const index_vector *index_policy_vector(const index_policy *policy, index_path path); /* NULL: it has no vector index */
+
 const index_node *index_node_child(const index_node *node, slice name); /* NULL: none; of NULL none */
 
 /* Whether two policies give the same entries for every item. */

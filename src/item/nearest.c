@@ -205,6 +205,9 @@ static item_nearest_state put_vector(range_graph *g, const changed_vector *v) {
         }
         put = vector_graph_put(g->graph, v->number, v->numbers);
     }
+    if (put == VECTOR_NO_MEMORY) {
+        return NEAREST_NO_MEMORY;
+    }
     if (put == VECTOR_UNFIT) {
         add_unfit(g, v->number);
     }

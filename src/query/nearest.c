@@ -6,7 +6,7 @@
 #include "query/demand_int.h"
 
 enum {
-    LIST_MAX = 16384,    /* a search then takes about as long as looking at a hundred thousand items */
+    LIST_MAX = 16384,    /* a search is bounded, however many items there are */
     LIST_MIN = 256,      /* of a search: shorter ones miss too much where vectors have no order */
     LIST_PER_ROW = 10,   /* what searchListSizeMultiplier is on the service, if it is not given */
     LIST_GROWTH = 4,     /* when too few of those found pass WHERE */
@@ -15,24 +15,6 @@ enum {
 };
 
 /* ---- what is asked ---- */
-
-static const index_vector *vector_at(const index_policy *policy, index_path path) {
-    for (size_t i = 0; i < policy->vectors_n && !policy->off; i++) {
-        if (policy->vectors[i].hash == path) {
-            return &policy->vectors[i];
-        }
-    }
-    return NULL;
-}
-
-static const index_embedding *embedding_at(const index_policy *policy, index_path path) {
-    for (size_t i = 0; i < policy->embeddings_n; i++) {
-        if (policy->embeddings[i].hash == path) {
-            return &policy->embeddings[i];
-        }
-    }
-    return NULL;
-}
 
 static bool is_called(const query_expr *e, const char *name) {
     return e->kind == EXPR_CALL && e->function && slice_eq(slice_str(e->function->name), slice_str(name));
@@ -91,8 +73,8 @@ query_nearest query_nearest_of(query_runner *r, const index_policy *policy) {
     if ((of_item == 1 && !query_path_of(q, e->items[1], &path)) || !path.single || path.n == 0) {
         return n;
     }
-    n.vector = vector_at(policy, index_path_of(path.steps, path.n));
-    n.embedding = n.vector ? embedding_at(policy, n.vector->hash) : NULL;
+    n.vector = index_policy_vector(policy, index_path_of(path.steps, path.n));
+    n.embedding = n.vector ? index_policy_embedding(policy, n.vector->hash) : NULL;
     n.indexed = n.embedding != NULL;
     n.meant = n.indexed && n.vector->kind == VECTOR_DISK_ANN && read_options(&reader, e, &n) &&
               asks_for_nearest(q, e, n.embedding->distance) && read_numbers(&reader, e->items[1 - of_item], &n);

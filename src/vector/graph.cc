@@ -14,8 +14,8 @@
 namespace {
 
 // Links of a vector, and how many are looked at to choose them: more find better, and take longer to build. With these, of the ten nearest
-// among 20,000 vectors of 128 numbers without any order a list of 256 finds 96 %, and practically all where there are clusters, as in real
-// data.
+// among 20,000 vectors of 128 numbers without any order a list of 200 found 93 %, one of 400 98 %; where there are clusters, as in real
+// data, all.
 constexpr size_t LINKS = 24, LIST_TO_BUILD = 150;
 
 // What of a vector's numbers can be squared and summed in a float.
@@ -228,7 +228,7 @@ extern "C" vector_put_result vector_graph_put(vector_graph *g, uint64_t label, c
     add_label(g, n == NO_NODE ? add_node(g, made.get(), hash) : n, label);
     return VECTOR_PUT;
 } catch (...) {
-    return VECTOR_UNFIT;
+    return VECTOR_NO_MEMORY;
 }
 
 extern "C" bool vector_graph_grow(vector_graph *g, size_t room) try {

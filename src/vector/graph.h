@@ -23,9 +23,10 @@ void vector_graph_free(vector_graph *g); /* NULL too */
 
 typedef enum vector_put_result {
     VECTOR_PUT,
-    VECTOR_UNFIT,   /* its numbers are too large or too small for floats: it is not in the graph, nor the one it takes the place of */
-    VECTOR_NOWHERE, /* nor is this one: it has no direction, so nothing is near it */
-    VECTOR_NO_ROOM, /* nothing was done: vector_graph_grow, and again */
+    VECTOR_UNFIT,     /* its numbers are too large or too small for floats: it is not in the graph, nor the one it takes the place of */
+    VECTOR_NOWHERE,   /* nor is this one: it has no direction, so nothing is near it */
+    VECTOR_NO_ROOM,   /* nothing was done: vector_graph_grow, and again */
+    VECTOR_NO_MEMORY, /* the graph can only be freed */
 } vector_put_result;
 
 /* In the place of the one that had the label. */

@@ -156,6 +156,13 @@ static void larger_items_and_rows_cost_a_query_more(void **state) {
     assert_true(CHARGE_ENTRY * 10 < charge_query_items(0, 1));
 }
 
+static void a_search_costs_by_what_a_graph_looks_at(void **state) {
+    (void)state;
+    assert_ru(charge_query_search(100000, 110), 0.01 * 110 * log2(100001));
+    assert_ru(charge_query_search(50, 110), 0.5); /* no more than there are */
+    assert_ru(charge_query_search(0, 110), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_published_table),
@@ -167,6 +174,7 @@ int main(void) {
         cmocka_unit_test(query_points),
         cmocka_unit_test(items_of_a_query_add_up),
         cmocka_unit_test(larger_items_and_rows_cost_a_query_more),
+        cmocka_unit_test(a_search_costs_by_what_a_graph_looks_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,14 +231,16 @@ static void finds_where_others_died(void **state) {
     double here[DIMENSIONS] = {5, 5}, there[DIMENSIONS] = {-5};
     vector_near near[200];
     for (uint64_t i = 0; i < 300; i++) {
+        here[2] = there[2] = (double)i / 10000;
         assert_int_equal(vector_graph_put(g, i, here), VECTOR_PUT);
         assert_int_equal(vector_graph_put(g, 1000 + i, there), VECTOR_PUT);
     }
     for (uint64_t i = 0; i < 300; i++) {
-        there[2] = (double)i / 1000;
+        there[2] = (double)i / 1000 + 0.5;
         assert_int_equal(vector_graph_put(g, i, there), VECTOR_PUT);
     }
     for (uint64_t i = 2000; i < 2060; i++) {
+        here[2] = (double)(i - 1900) / 30000;
         assert_int_equal(vector_graph_put(g, i, here), VECTOR_PUT);
     }
     unsigned found = 0;

@@ -888,13 +888,13 @@ static bool all_exact(const finder *f) {
     return f->demands.whole;
 }
 
-/* Expired items have entries, and shared segments those of others. */
+/* Expired items have entries, and shared segments those of others; of a stretch that was begun some items were seen. */
 static err covered_way(finder *f, bool *found_out) {
     query_access *a = f->access;
     const item_view *v = f->view;
     const query_select *s = a->runner->query->select;
     *found_out = false;
-    if (!a->cover.possible || v->filtered || v->container->ttl != TTL_OFF) {
+    if (!a->cover.possible || v->filtered || v->stretch.after || v->container->ttl != TTL_OFF) {
         return OK;
     }
     if (a->cover.counts && !s->where) {

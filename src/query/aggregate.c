@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 
+enum { SAVED_VALUES = 3 }; /* where the values of a saved accumulator begin */
+
 void accumulator_init(query_accumulator *a, query_aggregate_kind kind) {
     *a = (query_accumulator){.kind = kind};
 }
@@ -91,4 +93,56 @@ query_value accumulator_result(const query_accumulator *a, arena *arena) {
     default:
         return value_undefined();
     }
+}
+
+/* ---- through a continuation: [count, sum, spoiled, the best, or the values of a list or a set] ---- */
+
+static bool save_values(bson_t *list, const query_value *values, size_t n) {
+    bool exact = true;
+    for (size_t i = 0; i < n && exact; i++) {
+        exact = value_append_exact(list, SAVED_VALUES + i, &values[i]);
+    }
+    return exact;
+}
+
+bool accumulator_save(const query_accumulator *a, bson_t *list, size_t index) {
+    char number[16];
+    const char *key;
+    bson_t saved;
+    size_t n = bson_uint32_to_string((uint32_t)index, &key, number, sizeof number);
+    bson_append_array_begin(list, key, (int)n, &saved);
+    bson_append_int64(&saved, "0", 1, (int64_t)a->count);
+    bson_append_double(&saved, "1", 1, a->sum);
+    bson_append_bool(&saved, "2", 1, a->spoiled);
+    bool exact =
+        save_values(&saved, &a->best, a->any) && save_values(&saved, a->list, a->list_n) && save_values(&saved, a->set.values, a->set.n);
+    bson_append_array_end(list, &saved);
+    return exact;
+}
+
+static void load_value(query_accumulator *a, arena *keep, const query_value *v) {
+    if (a->kind == AGGREGATE_MIN || a->kind == AGGREGATE_MAX) {
+        add_best(a, keep, v);
+    } else if (a->kind == AGGREGATE_MAKE_SET || a->kind == AGGREGATE_MAKE_LIST) {
+        accumulator_add(a, keep, v, 1);
+    }
+}
+
+bool accumulator_load(query_accumulator *a, arena *keep, const bson_iter_t *saved) {
+    bson_iter_t it = *saved, each;
+    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &each)) {
+        return false;
+    }
+    bool good = bson_iter_next(&each) && BSON_ITER_HOLDS_INT64(&each);
+    int64_t count = good ? bson_iter_int64(&each) : -1;
+    good = good && bson_iter_next(&each) && BSON_ITER_HOLDS_DOUBLE(&each);
+    a->sum = good ? bson_iter_double(&each) : 0;
+    good = good && bson_iter_next(&each) && BSON_ITER_HOLDS_BOOL(&each);
+    a->spoiled = good && bson_iter_bool(&each);
+    a->count = (uint64_t)count;
+    while (good && bson_iter_next(&each)) {
+        query_value v = value_of_exact(&each);
+        load_value(a, keep, &v);
+    }
+    return good && count >= 0 && count < INT64_MAX / 2;
 }

@@ -59,7 +59,8 @@ bool query__may_go_on(exec *x) {
     if (x->page->quick && x->items > QUICK_ITEMS) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
-    return !x->late && query__may_keep(x) && x->runner.code == OK;
+    x->full = x->full || (x->enough && x->enough(x));
+    return !x->late && !(x->enough && x->full) && query__may_keep(x) && x->runner.code == OK;
 }
 
 /* Rows of those that have looked at all items: there is no other page to go on with. False: stop. */
@@ -319,7 +320,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
                                .given = p->position.passed,
                                .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
                                .quick = p->quick,
-                               .cover = query_cover_of(p->query),
+                               .cover = p->position.stage == STAGE_WHOLE ? query_cover_of(p->query) : (query_cover){0},
                                .on_value = visit_value,
                                .before_load = p->timed ? before_load : NULL,
                                .context = x};
@@ -438,7 +439,7 @@ static err run_without_items(exec *x) {
 }
 
 err query_run_page(query_page *p) {
-    if (p->quick && p->query->udfs_n) { /* they are for threads of their own */
+    if (p->quick && (p->query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* they are for threads of their own; long work */
         return E_QUERY_TOO_LONG;
     }
     exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};

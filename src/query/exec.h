@@ -2,13 +2,22 @@
  *
  * Plain queries stream: items are read in number order, their rows written until the page is full, and the cursor says where to go on.
  * Those that need to see all items first (ORDER BY, GROUP BY, aggregates, DISTINCT) read all of them for each page and keep no more than
- * the page's rows; where they go on is by order values and number, or by how many rows were given. */
+ * the page's rows; where they go on is by order values and number, or by how many rows were given. What groups have come to when a page's
+ * time is up goes with its continuation, if it is small. */
 #pragma once
 
 #include "query/access.h"
 #include "query/cost.h"
 
 typedef struct query_udfs query_udfs; /* query/udf.h */
+
+/* Groups and distinct values whose items cannot be read within one page. */
+typedef enum query_stage {
+    STAGE_WHOLE,   /* each page reads all of them, and goes on behind the last row's values */
+    STAGE_CARRIED, /* items before the cursor are in what is carried; there were no rows yet */
+    STAGE_FOUND,   /* all items are; rows come from it */
+    STAGE_PARTS /* too much to be carried: each page has the rows of some items alone, and the client merges them, as it does with ranges */
+} query_stage;
 
 /* What a continuation holds beside the cursor. */
 typedef struct query_position {
@@ -21,6 +30,8 @@ typedef struct query_position {
     uint64_t number, row;  /* its item's number, its place among the item's rows; otherwise the number that rows_of_item is about */
     uint32_t cut;          /* which of the values are cut (query/position.h), as bits */
     uint64_t check;        /* of the whole values, if any is */
+    query_stage stage;
+    slice carried; /* a BSON list (group.h), in the operation's memory */
 } query_position;
 
 /* For x-ms-documentdb-query-metrics and for people. */
@@ -109,6 +120,8 @@ typedef struct query_page {
     size_t index_notes_n;
     item_mark mark;
 } query_page;
+
+enum { QUERY_CARRIED_BYTES_MAX = 6 * 1024 }; /* in base64 it is a header field that every client takes */
 
 /* How many values the position of such a query has. */
 size_t query_position_values(const query *q);

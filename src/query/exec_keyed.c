@@ -1,26 +1,40 @@
-/* Rows that are known once all items are read: groups, and distinct values. */
+/* Rows that are known once all items are read: groups, and distinct values.
+ *
+ * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
+ * given: wherever its items are by then. When a page's time is up before all items were read, what is known so far goes into the
+ * continuation; where that is too much, a client that merges rows gets them in parts (query_stage). */
 #include "query/exec_int.h"
 
 #include <stdlib.h>
 
+#include "query/plan.h"
 #include "query/position.h"
 
-/* ---- groups ---- */
+enum { PARTS_BYTES_MAX = 1024 * 1024 }; /* held by a page of parts, which is shown whole */
 
-static bool group_row(void *context) {
-    exec *x = context;
-    query_groups_add(x->groups, &x->runner, x->times);
-    return query__may_keep(x);
-}
+/* What a page has gathered: groups, or distinct values. */
+typedef struct gathered {
+    bool (*save)(exec *x, bson_t *list, size_t bytes_max);
+    bool (*load)(exec *x, slice list);
+    size_t (*count)(exec *x);
+    void (*show)(exec *x, keyed *k); /* in order, through give_keyed */
+} gathered;
 
-/* Rows that are known once all items are read come in the order of their keys (the group's values, or the distinct value itself), and the
- * next page begins behind the last key given: wherever its items are by then. */
+/* Which keys were given by earlier pages. */
 typedef struct after_key {
     const query_position *at;
     size_t n;      /* values of a key */
     bool by_check; /* the last key was too long for the continuation, and is still there */
     bool passed;
 } after_key;
+
+struct keyed {
+    exec *exec;
+    const gathered *gathered;
+    query_position begun; /* as the page found it */
+    after_key after;
+    item_cursor cursor; /* moved along by the page, if it reads items */
+};
 
 static bool is_after(after_key *k, const query_value *key) {
     if (!k->at->ordered || k->passed) {
@@ -37,6 +51,16 @@ static bool is_after(after_key *k, const query_value *key) {
     return k->at->cut ? order >= 0 : order > 0;
 }
 
+/* False: stop. A page whose time is up goes on with the next one, as one that is full does. */
+static bool may_show(exec *x) {
+    if (!query__may_go_on(x)) {
+        x->full = x->late;
+        x->runner.code = x->late ? x->runner.code : E_QUERY_TOO_LONG;
+        return false;
+    }
+    return true;
+}
+
 static bool give_keyed(exec *x, const query_value *row, const query_value *key) {
     bool go_on = query__give_row(x, row);
     if (!x->full) {
@@ -47,31 +71,160 @@ static bool give_keyed(exec *x, const query_value *row, const query_value *key) 
     return go_on;
 }
 
-static void end_keyed(exec *x) {
-    query_page *p = x->page;
-    p->more = x->full;
-    p->cursor->n = p->more ? p->cursor->n : 0;
+/* ---- through the continuation ---- */
+
+/* Puts what was gathered into the position. False: it is too much. */
+static bool carry(keyed *k, query_stage stage) {
+    exec *x = k->exec;
+    query_position *at = &x->page->position;
+    bson_t list = BSON_INITIALIZER;
+    bool good = k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
+    if (good) {
+        at->stage = stage;
+        at->carried = arena_copy(x->page->op->arena, slice_of(bson_get_data(&list), list.len));
+    }
+    bson_destroy(&list);
+    return good;
 }
 
-typedef struct shown {
-    exec *exec;
-    query_position begun;
-    after_key after;
-} shown;
+/* Does the client add rows up? Of a range's rows, as it does with those of several ranges. */
+static bool merges(const exec *x) {
+    const query_page *p = x->page;
+    bool bounded = p->query->top >= 0 || p->query->limit >= 0 || p->query->offset > 0;
+    bool of_range = p->cursor->partition == NULL && p->container->key.n > 0; /* who asks for one has a plan */
+    return !x->gather && !bounded && (p->query->aggregates ? query_is_rewritten(p->query) : of_range);
+}
+
+/* What the page did is forgotten, but for its charge; the next one begins where it began. */
+static err begin_again(keyed *k, query_stage stage) {
+    query_page *p = k->exec->page;
+    p->position = k->begun;
+    p->position.stage = stage;
+    p->out->n -= p->metrics.rows_bytes;
+    p->metrics.rows_bytes = p->rows = 0;
+    p->more = true;
+    k->exec->runner.code = OK;
+    return OK;
+}
+
+static err too_much(keyed *k) {
+    return k->begun.stage != STAGE_PARTS && merges(k->exec) ? begin_again(k, STAGE_PARTS) : E_QUERY_TOO_LONG;
+}
+
+/* The time was up before all was read. What index entries have told so far begins nowhere and ends nowhere: next time items tell it. */
+static err go_on_later(keyed *k) {
+    exec *x = k->exec;
+    if (x->access.way == WAY_COVERED) {
+        return begin_again(k, STAGE_CARRIED);
+    }
+    if (!carry(k, STAGE_CARRIED)) {
+        return too_much(k);
+    }
+    *x->page->cursor = k->cursor;
+    x->page->more = true;
+    return OK;
+}
+
+/* ---- a page ---- */
+
+/* A page of parts has no more rows than asked for, but for those of its last item. */
+static bool has_enough(exec *x) {
+    const keyed *k = x->keyed;
+    return k->gathered->count(x) >= x->page->rows_max || x->keep.held > PARTS_BYTES_MAX;
+}
+
+static err show_parts(keyed *k) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    p->rows_max = p->bytes_max = SIZE_MAX;
+    x->full = false;
+    x->enough = NULL;
+    p->until_us = 0;
+    if (k->gathered->count(x) || k->cursor.n == 0) {
+        k->gathered->show(x, k);
+    }
+    *p->cursor = k->cursor;
+    p->more = k->cursor.n > 0;
+    p->position = (query_position){.stage = STAGE_PARTS};
+    return x->runner.code;
+}
+
+static err show(keyed *k) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    arena_reset(&x->row_arena);
+    if (k->begun.stage == STAGE_PARTS) {
+        return show_parts(k);
+    }
+    x->late = false;
+    k->gathered->show(x, k);
+    p->more = x->full;
+    if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) &&
+        (k->begun.stage != STAGE_WHOLE || p->rows == 0)) {
+        return too_much(k);
+    }
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return x->runner.code;
+}
+
+static err read_keyed(keyed *k) {
+    exec *x = k->exec;
+    if (x->gather) {
+        return query__read_all(x);
+    }
+    return k->begun.stage == STAGE_FOUND ? OK : query__read_items(x, &k->cursor, SIZE_MAX, true);
+}
+
+static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
+    query_page *p = x->page;
+    keyed k = {.exec = x, .gathered = gathered, .begun = p->position, .cursor = *p->cursor};
+    k.after = (after_key){.at = &k.begun, .n = key_n};
+    x->keyed = &k;
+    if (k.begun.stage != STAGE_WHOLE && k.begun.carried.n && !gathered->load(x, k.begun.carried)) {
+        return E_BAD_CONTINUATION;
+    }
+    x->enough = k.begun.stage == STAGE_PARTS ? has_enough : NULL;
+    err code = read_keyed(&k);
+    if (code == E_QUERY_TOO_LONG && !p->quick) {
+        return too_much(&k);
+    }
+    TRY(code);
+    return x->late && k.begun.stage != STAGE_PARTS ? go_on_later(&k) : show(&k);
+}
+
+/* ---- groups ---- */
+
+static bool group_row(void *context) {
+    exec *x = context;
+    query_groups_add(x->groups, &x->runner, x->times);
+    return query__may_keep(x);
+}
+
+static bool save_groups(exec *x, bson_t *list, size_t bytes_max) {
+    return query_groups_save(x->groups, list, bytes_max);
+}
+
+static bool load_groups(exec *x, slice list) {
+    return query_groups_load(x->groups, &x->runner, list);
+}
+
+static size_t count_groups(exec *x) {
+    return query_groups_count(x->groups);
+}
 
 static bool find_check(void *context) {
-    shown *s = context;
-    s->after.by_check = query_position_check(s->exec->runner.keys, s->after.n) == s->begun.check;
-    return !s->after.by_check;
+    keyed *k = context;
+    k->after.by_check = query_position_check(k->exec->runner.keys, k->after.n) == k->begun.check;
+    return !k->after.by_check;
 }
 
 static bool show_group(void *context) {
-    shown *s = context;
-    exec *x = s->exec;
-    if (!query__may_show(x)) {
+    keyed *k = context;
+    exec *x = k->exec;
+    if (!may_show(x)) {
         return false;
     }
-    if (!is_after(&s->after, x->runner.keys)) {
+    if (!is_after(&k->after, x->runner.keys)) {
         return true;
     }
     uint64_t taken = x->calls.taken;
@@ -83,24 +236,22 @@ static bool show_group(void *context) {
     return go_on;
 }
 
+static void show_groups(exec *x, keyed *k) {
+    query_groups_sort(x->groups);
+    if (k->begun.cut) {
+        query_groups_each(x->groups, &x->runner, find_check, k);
+    }
+    query_groups_each(x->groups, &x->runner, show_group, k);
+}
+
 err query__run_groups(exec *x) {
-    query_page *p = x->page;
+    static const gathered groups = {save_groups, load_groups, count_groups, show_groups};
     x->groups = query_groups_new(&x->keep, x->select);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
         query_each_row(&x->runner, x->select, NULL, group_row, x);
     }
-    TRY(query__read_all(x));
-    arena_reset(&x->row_arena);
-    query_groups_sort(x->groups);
-    shown s = {.exec = x, .begun = p->position};
-    s.after = (after_key){.at = &s.begun, .n = x->select->group_n};
-    if (s.begun.cut) {
-        query_groups_each(x->groups, &x->runner, find_check, &s);
-    }
-    query_groups_each(x->groups, &x->runner, show_group, &s);
-    end_keyed(x);
-    return x->runner.code;
+    return run_keyed(x, &groups, x->select->group_n);
 }
 
 /* ---- DISTINCT ---- */
@@ -119,27 +270,51 @@ static bool distinct_row(void *context) {
     return x->runner.code == OK;
 }
 
+static bool save_distinct(exec *x, bson_t *list, size_t bytes_max) {
+    bool good = true;
+    for (size_t i = 0; i < x->distinct.n && good; i++) {
+        good = value_append_exact(list, i, &x->distinct.values[i]) && list->len <= bytes_max;
+    }
+    return good;
+}
+
+static bool load_distinct(exec *x, slice list) {
+    bson_t document;
+    bson_iter_t each;
+    bool good = bson_init_static(&document, (const uint8_t *)list.p, list.n) && bson_iter_init(&each, &document);
+    while (good && bson_iter_next(&each)) {
+        query_value v = value_of_exact(&each);
+        query_distinct_add(&x->distinct, &v);
+    }
+    return good;
+}
+
+static size_t count_distinct(exec *x) {
+    return x->distinct.n;
+}
+
 static int by_value(const void *a, const void *b) {
     return value_compare(a, b);
 }
 
-err query__run_distinct(exec *x) {
-    x->on_row = distinct_row;
-    TRY(query__read_all(x));
-    query_position begun = x->page->position;
-    after_key after = {.at = &begun, .n = 1};
+/* What was seen is not asked for any more: the values may be sorted where they are. */
+static void show_distinct(exec *x, keyed *k) {
     query_value *values = x->distinct.values;
     if (x->distinct.n) {
         qsort(values, x->distinct.n, sizeof *values, by_value);
     }
-    for (size_t i = 0; i < x->distinct.n && begun.cut && !after.by_check; i++) {
-        after.by_check = query_position_check(&values[i], 1) == begun.check;
+    for (size_t i = 0; i < x->distinct.n && k->begun.cut && !k->after.by_check; i++) {
+        k->after.by_check = query_position_check(&values[i], 1) == k->begun.check;
     }
-    for (size_t i = 0; i < x->distinct.n && query__may_show(x); i++) {
-        if (is_after(&after, &values[i]) && !give_keyed(x, &values[i], &values[i])) {
+    for (size_t i = 0; i < x->distinct.n && may_show(x); i++) {
+        if (is_after(&k->after, &values[i]) && !give_keyed(x, &values[i], &values[i])) {
             break;
         }
     }
-    end_keyed(x);
-    return x->runner.code;
+}
+
+err query__run_distinct(exec *x) {
+    static const gathered distinct = {save_distinct, load_distinct, count_distinct, show_distinct};
+    x->on_row = distinct_row;
+    return run_keyed(x, &distinct, 1);
 }

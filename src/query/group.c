@@ -79,13 +79,9 @@ static group *make_group(query_groups *g, query_runner *r, const query_value *ke
     return made;
 }
 
-static group *group_of(query_groups *g, query_runner *r) {
-    const query_select *s = g->select;
-    query_value *keys = arena_array(r->context.arena, query_value, s->group_n + 1);
+static group *find_group(query_groups *g, query_runner *r, const query_value *keys) {
     uint64_t hash = 0;
-    for (size_t i = 0; i < s->group_n; i++) {
-        keys[i] = query_eval(r, s->group[i]);
-        query_pay_value(r, &keys[i]);
+    for (size_t i = 0; i < g->select->group_n; i++) {
         hash = value_hash(&keys[i], hash + i);
     }
     for (group *each = g->buckets[hash & (g->buckets_n - 1)]; each; each = each->chain) {
@@ -94,6 +90,16 @@ static group *group_of(query_groups *g, query_runner *r) {
         }
     }
     return make_group(g, r, keys, hash);
+}
+
+static group *group_of(query_groups *g, query_runner *r) {
+    const query_select *s = g->select;
+    query_value *keys = arena_array(r->context.arena, query_value, s->group_n + 1);
+    for (size_t i = 0; i < s->group_n; i++) {
+        keys[i] = query_eval(r, s->group[i]);
+        query_pay_value(r, &keys[i]);
+    }
+    return find_group(g, r, keys);
 }
 
 void query_groups_add(query_groups *g, query_runner *r, uint64_t times) {
@@ -105,6 +111,69 @@ void query_groups_add(query_groups *g, query_runner *r, uint64_t times) {
     }
     query_may_keep(r, g->keep->held);
 }
+
+/* ---- through a continuation: of each group its values and what its aggregates have come to ---- */
+
+static bool save_group(const query_groups *g, const group *each, bson_t *list, size_t index) {
+    const query_select *s = g->select;
+    char number[16];
+    const char *key;
+    bson_t saved;
+    bool exact = true;
+    size_t n = bson_uint32_to_string((uint32_t)index, &key, number, sizeof number);
+    bson_append_array_begin(list, key, (int)n, &saved);
+    for (size_t i = 0; i < s->group_n && exact; i++) {
+        exact = value_append_exact(&saved, i, &each->keys[i]);
+    }
+    for (size_t i = 0; i < s->aggregates_n && exact; i++) {
+        exact = accumulator_save(&each->accumulators[i], &saved, s->group_n + i);
+    }
+    bson_append_array_end(list, &saved);
+    return exact;
+}
+
+bool query_groups_save(const query_groups *g, bson_t *list, size_t bytes_max) {
+    size_t n = 0;
+    bool good = !g->select->shows_rows;
+    for (const group *each = g->first; each && good; each = each->next) {
+        good = save_group(g, each, list, n++) && list->len <= bytes_max;
+    }
+    return good;
+}
+
+static bool load_group(query_groups *g, query_runner *r, bson_iter_t saved) {
+    const query_select *s = g->select;
+    bson_iter_t each;
+    query_value *keys = arena_array(r->context.arena, query_value, s->group_n + 1);
+    if (!BSON_ITER_HOLDS_ARRAY(&saved) || !bson_iter_recurse(&saved, &each)) {
+        return false;
+    }
+    for (size_t i = 0; i < s->group_n; i++) {
+        if (!bson_iter_next(&each)) {
+            return false;
+        }
+        keys[i] = value_of_exact(&each);
+    }
+    group *loaded = find_group(g, r, keys);
+    for (size_t i = 0; i < s->aggregates_n; i++) {
+        if (!bson_iter_next(&each) || !accumulator_load(&loaded->accumulators[i], g->keep, &each)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool query_groups_load(query_groups *g, query_runner *r, slice list) {
+    bson_t document;
+    bson_iter_t each;
+    bool good = bson_init_static(&document, (const uint8_t *)list.p, list.n) && bson_iter_init(&each, &document);
+    while (good && bson_iter_next(&each)) {
+        good = load_group(g, r, each);
+    }
+    return good;
+}
+
+/* ---- showing ---- */
 
 static int by_keys(const void *a, const void *b, void *groups) {
     const group *x = *(group *const *)a, *y = *(group *const *)b;

@@ -13,6 +13,11 @@ query_groups *query_groups_new(arena *keep, const query_select *s);
 void query_groups_add(query_groups *g, query_runner *r, uint64_t times);
 size_t query_groups_count(const query_groups *g);
 
+/* What was added so far, as a list for a later page. False: it would have more than `bytes_max`, or cannot be told; or what is read was
+ * never saved. */
+bool query_groups_save(const query_groups *g, bson_t *list, size_t bytes_max);
+bool query_groups_load(query_groups *g, query_runner *r, slice list);
+
 /* From now on in the order of their values. */
 void query_groups_sort(query_groups *g);
 

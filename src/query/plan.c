@@ -78,6 +78,17 @@ bool query_is_plain(const query *q) {
     return query_features_needed(q) == 0;
 }
 
+bool query_is_rewritten(const query *q) {
+    const query_select *s = q->select;
+    if (s->group_n) {
+        return s->columns_n == 2 && slice_eq(s->columns[0].alias, SLICE_LIT("groupByItems")) &&
+               slice_eq(s->columns[1].alias, SLICE_LIT("payload"));
+    }
+    const query_expr *list = s->aggregates_n && s->value ? s->columns[0].expr : NULL;
+    const query_expr *item = list && list->kind == EXPR_ARRAY && list->items_n == 1 ? list->items[0] : NULL;
+    return item && item->kind == EXPR_OBJECT && item->items_n && slice_eq(item->names[0], SLICE_LIT("item"));
+}
+
 static err check_features(op *o, unsigned needed, unsigned supported) {
     for (unsigned i = 0; i < FEATURES; i++) {
         if (needed & ~supported & 1u << i) {

@@ -33,5 +33,8 @@ unsigned query_features_needed(const query *q);
 /* Can a gateway answer it over several ranges by sending it to each and joining the results? */
 bool query_is_plain(const query *q);
 
+/* Is it a plan's rewritten text of groups or aggregates, whose rows the client adds up? */
+bool query_is_rewritten(const query *q);
+
 /* The plan as JSON. E_BAD_QUERY: the query cannot be run over several ranges at all, or needs features that are not in `supported`. */
 MUST_CHECK err query_plan_write(op *o, arena *a, const query *given, const pkey_definition *key, unsigned supported, buf *out);

@@ -86,6 +86,10 @@ void value_write(buf *out, const query_value *v);
 /* Appends to a BSON document under construction; undefined is left out of objects and is null in arrays, as on the service. */
 void value_append(bson_t *to, const char *key, int key_n, const query_value *v, bool in_array);
 
+/* For lists that are read again later: undefined stays undefined. False: an array with holes, which would come back as nulls. */
+bool value_append_exact(bson_t *list, size_t index, const query_value *v);
+query_value value_of_exact(const bson_iter_t *it);
+
 /* An array of these values, and an object of them under these names (undefined ones left out), made in the arena at once; undefined when
  * they would have more than VALUE_BYTES_MAX. */
 enum { VALUE_BYTES_MAX = 16 * 1024 * 1024 }; /* of any one value that a query makes */

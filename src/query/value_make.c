@@ -282,6 +282,22 @@ void value_append(bson_t *to, const char *key, int key_n, const query_value *v, 
     arena_free(&a);
 }
 
+bool value_append_exact(bson_t *list, size_t index, const query_value *v) {
+    char number[16];
+    const char *key;
+    size_t n = bson_uint32_to_string((uint32_t)index, &key, number, sizeof number);
+    if (value_is_defined(v)) {
+        value_append(list, key, (int)n, v, true);
+    } else {
+        bson_append_undefined(list, key, (int)n);
+    }
+    return !v->holes;
+}
+
+query_value value_of_exact(const bson_iter_t *it) {
+    return BSON_ITER_HOLDS_UNDEFINED(it) ? value_undefined() : value_of_iter(it);
+}
+
 query_value value_keep(arena *a, const query_value *v) {
     query_value kept = *v;
     if (v->item) {

@@ -21,6 +21,8 @@ static const char *const queries[] = {
     "SELECT VALUE c.id FROM c OFFSET 1 LIMIT 5",
     "SELECT VALUE x FROM (SELECT DISTINCT VALUE c.n FROM c) AS x",
     "SELECT 1",
+    "SELECT VALUE [COUNT(1), SUM(c.n), AVG(c.n), MIN(c.s), MAX(c.n), COUNTIF(c.b), MAKELIST(c.n), MAKESET(c.s)] FROM c",
+    "SELECT [{\"item\": c.s}, {\"item\": c.n}] AS groupByItems, {\"n\": {\"item\": MAX(c.id)}} AS payload FROM c GROUP BY c.s, c.n",
 };
 
 static slice token_of(arena *a, slice bson) {
@@ -54,6 +56,8 @@ static void check_again(arena *a, const query *q, slice text) {
         assert_int_equal(first.given, second.given);
         assert_int_equal(first.skipped, second.skipped);
         assert_int_equal(first.rows_of_item, second.rows_of_item);
+        assert_int_equal(first.stage, second.stage);
+        assert_true(slice_eq(first.carried, second.carried));
         if (second.ordered && !second.cut) {
             assert_true(first.ordered && first.number == second.number && first.row == second.row && same_values(q, &first, &second));
         }

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assert, fails, key, refused, Server, suite } from "./harness.js";
+import { assert, fails, key, refused, rounds, Server, suite } from "./harness.js";
 import { compare } from "../query/reference/index.mjs";
 
 const v2 = { paths: ["/pk"], kind: "Hash", version: 2 };
@@ -298,6 +298,30 @@ suite("pages of queries", (t) => {
     assert.ok(Array.isArray(told.UtilizedIndexes.SingleIndexes) && Array.isArray(told.PotentialIndexes.SingleIndexes));
     const nothing = await post(path, "SELECT * FROM c WHERE c.n = 99", { ...key("a"), "x-ms-cosmos-populateindexmetrics": "True" });
     assert.equal(nothing.headers["x-ms-cosmos-index-utilization"], undefined, "of pages with rows only");
+  });
+
+  // What one page of five seconds cannot find: pages without rows, whose continuations carry what is known.
+  t.it("of aggregates and groups are as many as it takes", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 20_000 });
+    const n = rounds(180);
+    const list = Array.from({ length: 700 }, (_, i) => i);
+    await Promise.all(Array.from({ length: n }, (_, i) => container.items.create({ id: `${i}`, pk: "a", n: i % 3, list })));
+    const slowly = "FROM c JOIN s IN (SELECT VALUE [COUNT(1)] FROM x IN c.list JOIN y IN c.list WHERE x = y)"; // tens of milliseconds for each s, which is 700
+    const byGroup = async () => {
+      const pages = [];
+      for (let continuation; pages.length < 50; ) {
+        const answer = await post(`${t.databasePath}/colls/${container.id}`, `SELECT c.n, COUNT(1) AS many, SUM(s) AS sum ${slowly} GROUP BY c.n`, { ...key("a"), ...(continuation && { "x-ms-continuation": continuation }) });
+        assert.equal(answer.status, 200, answer.text.slice(0, 200));
+        pages.push(answer.json.Documents);
+        continuation = answer.headers["x-ms-continuation"];
+        if (!continuation) break;
+      }
+      return pages;
+    };
+    const [pages, [sum]] = await Promise.all([byGroup(), all(container.items.query(`SELECT VALUE SUM(s) ${slowly}`))]);
+    assert.ok(pages.length > 1, "it took longer than a page");
+    assert.deepEqual(pages.flat(), [0, 1, 2].map((r) => ({ n: r, many: Math.ceil((n - r) / 3), sum: 700 * Math.ceil((n - r) / 3) })));
+    assert.equal(sum, 700 * n);
   });
 
   t.it("end before 4 MB", async () => {

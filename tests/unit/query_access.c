@@ -15,7 +15,7 @@
 #include "item_harness.h"
 #include "rounds.h"
 
-enum { SMALL_ITEMS = 160, LARGE_ITEMS = 620, PARTITIONS = 12, PAGES_MAX = 10, SEEDS = 4 };
+enum { SMALL_ITEMS = 160, LARGE_ITEMS = 620, PARTITIONS = 12, PAGES_MAX = 10, SEEDS = 4, PAIRED_ITEMS = 400 };
 
 static harness h;
 static container *c;
@@ -23,7 +23,10 @@ static random_source dice;
 static uint64_t seed;
 static unsigned ids; /* given so far */
 static bool hurries; /* no page has time */
-static struct { uint64_t queries, pages, rows, narrowed; /* those for which the index spared items */ } sums;
+static struct {
+    uint64_t queries, pages, rows, narrowed; /* those for which the index spared items */
+    uint64_t hurried, gave_up;
+} sums;
 
 static uint64_t roll(uint64_t n) {
     return random_below(&dice, n);
@@ -627,7 +630,7 @@ static slice sorted_rows(buf *out) {
     qsort(rows, n, sizeof *rows, by_row);
     text.n = 0;
     for (size_t i = 0; i < n; i++) {
-        buf_addf(&text, "%s,", rows[i]);
+        buf_addf(&text, "%s\n", rows[i]);
     }
     slice sorted = arena_copy(&h.arena, buf_view(&text));
     buf_free(&text);
@@ -652,6 +655,65 @@ static void compare_runs(run *found, run *scanned, const char *text, const scope
     }
 }
 
+/* ---- groups and distinct values whose pages have no time ---- */
+
+static void run_to_the_end(run *r, size_t rows_max, bool scans, buf *rows) {
+    unsigned pages = 0;
+    for (; r->more; pages++) {
+        assert_true(pages < 5000);
+        run_page(r, rows_max, scans);
+        if (rows->n && r->out.n) {
+            buf_add_byte(rows, ',');
+        }
+        buf_add_slice(rows, buf_view(&r->out));
+        if (hurries && roll(4) == 0) { /* ranges change, items do not */
+            change_tiles();
+        }
+    }
+    sums.pages += pages;
+}
+
+/* Rows come in parts that a client would merge: of distinct values, some more than once. */
+static slice each_once(slice sorted) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    slice last = SLICE_EMPTY;
+    while (sorted.n) {
+        const char *end = memchr(sorted.p, '\n', sorted.n);
+        slice row = slice_of(sorted.p, (size_t)(end - sorted.p) + 1);
+        if (!slice_eq(row, last)) {
+            buf_add_slice(&out, row);
+        }
+        last = row;
+        sorted = slice_skip(sorted, row.n);
+    }
+    slice once = arena_copy(&h.arena, buf_view(&out));
+    buf_free(&out);
+    return once;
+}
+
+/* Found in many pages: what is known goes from one to the next. */
+static void try_in_a_hurry(const char *text, scope *s) {
+    buf rows = buf_init(BUF_NO_LIMIT), expected = buf_init(BUF_NO_LIMIT);
+    run r, whole;
+    start_run(&r, s, text);
+    start_run(&whole, s, text);
+    run_to_the_end(&whole, 2000, true, &expected);
+    hurries = true;
+    run_to_the_end(&r, roll(2) ? 2000 : 1 + roll(20), roll(2), &rows);
+    hurries = false;
+    sums.hurried++;
+    sums.gave_up += r.code != OK;
+    bool same = slice_eq(each_once(sorted_rows(&rows)), each_once(sorted_rows(&expected)));
+    if (r.code != OK ? r.code != E_QUERY_TOO_LONG : !same) {
+        fail_msg("seed %lu: %s\npartition '%s': in a hurry (%s)\n%.*s\nwith time\n%.*s", (unsigned long)seed, text, s->partition,
+                 err_lookup(r.code)->name, (int)rows.n, rows.p, (int)expected.n, expected.p);
+    }
+    buf_free(&r.out);
+    buf_free(&whole.out);
+    buf_free(&rows);
+    buf_free(&expected);
+}
+
 /* `changes`: something happens between two pages. */
 static void try_query(bool changes) {
     buf text = buf_init(BUF_NO_LIMIT);
@@ -669,6 +731,9 @@ static void try_query(bool changes) {
         if (changes && scanned.more) {
             change_something(found.query.select->order_n > 0);
         }
+    }
+    if (!changes && (found.query.aggregates || found.query.select->distinct) && found.query.select->order_n == 0) {
+        try_in_a_hurry(text.p, &s);
     }
     sums.queries++;
     sums.narrowed += found.read < scanned.read;
@@ -761,9 +826,11 @@ static void rows_are_the_same(void **state) {
     for (seed = from; seed <= to; seed++) {
         one_life();
     }
-    printf("%lu queries, %lu pages, %lu rows; by the index fewer items were read for %lu\n", (unsigned long)sums.queries,
-           (unsigned long)sums.pages, (unsigned long)sums.rows, (unsigned long)sums.narrowed);
+    printf("%lu queries, %lu pages, %lu rows; by the index fewer items were read for %lu; %lu in a hurry, of which %lu gave up\n",
+           (unsigned long)sums.queries, (unsigned long)sums.pages, (unsigned long)sums.rows, (unsigned long)sums.narrowed,
+           (unsigned long)sums.hurried, (unsigned long)sums.gave_up);
     assert_true(sums.narrowed * 6 > sums.queries);
+    assert_true(sums.gave_up * 10 < sums.hurried); /* more would be too much to be carried, and not be merged */
 }
 
 /* Few rows far apart in the order: pages end without any, and go on where they stopped. */
@@ -789,16 +856,20 @@ static void walk_in_a_hurry(const char *text, const char *expected) {
     buf_free(&r.out);
 }
 
-static void a_walk_out_of_time_goes_on(void **state) {
-    (void)state;
+static void make_pairs(void) {
     harness_open(&h);
     clock_manual_advance(&h.clock, 1000);
     c = harness_container(&h, KEY "}", 400);
-    for (unsigned i = 0; i < 400; i++) {
+    for (unsigned i = 0; i < PAIRED_ITEMS; i++) {
         char body[200];
         snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"%u\",\"n\":%u%s}", i, i, i / 2, i % 40 ? ",\"s\":\"x\"" : "");
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
     }
+}
+
+static void a_walk_out_of_time_goes_on(void **state) {
+    (void)state;
+    make_pairs();
     walk_in_a_hurry("SELECT VALUE c.id FROM c WHERE ENDSWITH(c.id, '77') ORDER BY c.n", "\"77\",\"177\",\"277\",\"377\"");
     walk_in_a_hurry("SELECT VALUE c.id FROM c WHERE ENDSWITH(c.id, '77') ORDER BY c.n DESC", "\"377\",\"277\",\"177\",\"77\"");
     walk_in_a_hurry("SELECT VALUE c.id FROM c WHERE ENDSWITH(c.id, '60') ORDER BY c.s", "\"160\",\"360\",\"60\",\"260\"");
@@ -807,9 +878,128 @@ static void a_walk_out_of_time_goes_on(void **state) {
     harness_close(&h);
 }
 
+/* Its rows, and the stages that its pages came to. */
+static unsigned read_in_a_hurry(const char *text, size_t rows_max, buf *rows, err *code_out) {
+    run r;
+    scope s = {.max = c->tiles->map->ranges[0].max};
+    unsigned stages = 0;
+    start_run(&r, &s, text);
+    for (unsigned pages = 0; r.more; pages++) {
+        assert_true(pages < 1000);
+        hurries = true;
+        run_page(&r, rows_max, false);
+        hurries = false;
+        buf_add(rows, ",", rows->n && r.out.n);
+        buf_add_slice(rows, buf_view(&r.out));
+        stages |= r.more ? 1u << r.position.stage : 0;
+    }
+    *code_out = r.code;
+    buf_free(&r.out);
+    return stages;
+}
+
+static void expect_in_a_hurry(const char *text, size_t rows_max, unsigned stages, const char *expected) {
+    buf rows = buf_init(BUF_NO_LIMIT);
+    err code;
+    unsigned seen = read_in_a_hurry(text, rows_max, &rows, &code);
+    assert_int_equal(code, OK);
+    assert_string_equal(arena_text(&h.arena, buf_view(&rows)), expected);
+    assert_int_equal(seen, stages);
+    buf_free(&rows);
+}
+
+/* What is known after a page goes with its continuation: the rows of a query that takes many pages are those of one. */
+static void groups_out_of_time_go_on(void **state) {
+    (void)state;
+    enum { WHOLE = 1 << STAGE_WHOLE, CARRIED = 1 << STAGE_CARRIED, FOUND = 1 << STAGE_FOUND };
+    make_pairs();
+    expect_in_a_hurry("SELECT VALUE COUNT(1) FROM c WHERE ENDSWITH(c.id, '7')", 100, CARRIED, "40");
+    expect_in_a_hurry("SELECT VALUE [COUNT(1), SUM(c.n), AVG(c.n), MIN(c.id), MAX(c.id), COUNTIF(c.n < 5)] FROM c", 100, CARRIED,
+                      "[400,39800,99.5,\"0\",\"99\",10]");
+    expect_in_a_hurry("SELECT VALUE [MAKESET(c.n % 3), MIN(c.none), SUM(c.id)] FROM c", 100, CARRIED, "[[0,1,2],null,null]");
+    expect_in_a_hurry("SELECT VALUE MAKELIST(c.n) FROM c WHERE c.n % 50 = 1", 100, CARRIED, "[1,1,51,51,101,101,151,151]");
+    expect_in_a_hurry("SELECT c.n % 4 AS r, COUNT(1) AS n FROM c GROUP BY c.n % 4", 3, CARRIED | FOUND,
+                      "{\"r\":0,\"n\":100},{\"r\":1,\"n\":100},{\"r\":2,\"n\":100},{\"r\":3,\"n\":100}");
+    expect_in_a_hurry("SELECT VALUE SUM(c.n) FROM c", 1, CARRIED, "39800"); /* told by entries at first, then by items */
+    expect_in_a_hurry("SELECT c.s, COUNT(1) AS n FROM c GROUP BY c.s", 1, WHOLE, "{\"n\":10},{\"s\":\"x\",\"n\":390}");
+    expect_in_a_hurry("SELECT DISTINCT VALUE c.n % 3 FROM c", 2, CARRIED | FOUND, "0,1,2");
+    expect_in_a_hurry("SELECT DISTINCT TOP 2 VALUE c.n % 3 FROM c", 1, CARRIED | FOUND, "0,1");
+    expect_in_a_hurry("SELECT DISTINCT VALUE [c.n % 3, c.none] FROM c WHERE c.n < 1", 2, 0, "[0,null]");
+    container_give(c);
+    harness_close(&h);
+}
+
+/* Entries tell how many there are in all, not how many come behind an item. */
+static void a_stretch_that_was_begun_is_counted_by_items(void **state) {
+    (void)state;
+    run r;
+    scope s = {.max = epk_max()};
+    make_pairs();
+    for (int scans = 0; scans < 2; scans++) {
+        start_run(&r, &s, "SELECT VALUE COUNT(1) FROM c");
+        r.cursor.stretches[0].after = PAIRED_ITEMS - 100;
+        run_page(&r, 10, scans);
+        assert_int_equal(r.code, OK);
+        assert_string_equal(arena_text(&h.arena, buf_view(&r.out)), "100");
+        buf_free(&r.out);
+    }
+    container_give(c);
+    harness_close(&h);
+}
+
+static uint64_t count_of(const buf *rows, const char *word) {
+    uint64_t n = 0;
+    for (const char *at = rows->n ? memmem(rows->p, rows->n, word, strlen(word)) : NULL; at; n++) {
+        at++;
+        at = memmem(at, rows->n - (size_t)(at - rows->p), word, strlen(word));
+    }
+    return n;
+}
+
+/* Too much to be carried: a client that merges gets parts, another is told to ask for less. */
+static void groups_too_many_come_in_parts(void **state) {
+    (void)state;
+    buf rows = buf_init(BUF_NO_LIMIT);
+    err code;
+    make_pairs();
+    unsigned stages = read_in_a_hurry(
+        "SELECT [{\"item\": c.id}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.id", 10, &rows, &code);
+    assert_int_equal(code, OK);
+    assert_true(stages & 1 << STAGE_PARTS);
+    assert_int_equal(count_of(&rows, "\"payload\":{\"n\":{\"item\":1}}"), PAIRED_ITEMS);
+    assert_int_equal(count_of(&rows, "{\"item\":\"399\"}"), 1);
+
+    rows.n = 0; /* a pair may be torn apart by the end of a page: then it comes as two */
+    read_in_a_hurry("SELECT [{\"item\": c.n}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.n", 7, &rows,
+                    &code);
+    assert_int_equal(code, OK);
+    assert_int_equal(2 * count_of(&rows, "\"n\":{\"item\":2}") + count_of(&rows, "\"n\":{\"item\":1}"), PAIRED_ITEMS);
+
+    rows.n = 0;
+    read_in_a_hurry("SELECT VALUE [{\"item\": MAKELIST(c.n * 1000000000000 + 1)}] FROM c", 7, &rows, &code);
+    assert_int_equal(code, OK);
+    assert_int_equal(count_of(&rows, "000000000001"), PAIRED_ITEMS - 2);
+
+    rows.n = 0;
+    read_in_a_hurry("SELECT DISTINCT VALUE CONCAT(c.id, 'abcdefghijklmnopqrstuvwxyz') FROM c", 7, &rows, &code);
+    assert_int_equal(code, OK);
+    assert_int_equal(count_of(&rows, "xyz"), PAIRED_ITEMS);
+
+    read_in_a_hurry("SELECT c.id, COUNT(1) AS n FROM c GROUP BY c.id", 10, &rows, &code);
+    assert_int_equal(code, E_QUERY_TOO_LONG);
+    read_in_a_hurry("SELECT DISTINCT TOP 100 VALUE CONCAT(c.id, 'abcdefghijklmnopqrstuvwxyz') FROM c", 10, &rows, &code);
+    assert_int_equal(code, E_QUERY_TOO_LONG);
+    buf_free(&rows);
+    container_give(c);
+    harness_close(&h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_walk_out_of_time_goes_on),
+        cmocka_unit_test(groups_out_of_time_go_on),
+        cmocka_unit_test(groups_too_many_come_in_parts),
+        cmocka_unit_test(a_stretch_that_was_begun_is_counted_by_items),
         cmocka_unit_test(rows_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,17 +40,31 @@ static bool read_values(arena *a, slice bson, size_t wanted, query_position *at)
     at->ordered = true;
     at->values = arena_array(a, query_value, wanted + 1);
     while (n < wanted && bson_iter_next(&each)) {
-        at->values[n++] = BSON_ITER_HOLDS_UNDEFINED(&each) ? value_undefined() : value_of_iter(&each);
+        at->values[n++] = value_of_exact(&each);
     }
     at->cut = (uint32_t)number_of(bson, "c");
     at->check = number_of(bson, "h");
     return n == wanted && wanted > 0;
 }
 
+/* What groups have come to is looked at where it is used. */
+static bool read_carried(slice bson, query_position *at) {
+    bson_iter_t it;
+    uint64_t stage = number_of(bson, "t");
+    at->stage = stage <= STAGE_PARTS ? (query_stage)stage : STAGE_WHOLE;
+    if (stage && doc_find_key(bson, SLICE_LIT("a"), &it)) {
+        query_value list = value_of_iter(&it);
+        at->carried = list.type == TYPE_ARRAY ? list.bytes : SLICE_EMPTY;
+        return list.type == TYPE_ARRAY;
+    }
+    return stage <= STAGE_PARTS;
+}
+
 static bool read_position(arena *a, slice bson, const query *q, query_position *at) {
     at->number = number_of(bson, "n");
     return read_count(bson, "i", &at->rows_of_item) && read_count(bson, "s", &at->skipped) && read_count(bson, "g", &at->given) &&
-           read_count(bson, "p", &at->passed) && read_count(bson, "r", &at->row) && read_values(a, bson, query_position_values(q), at);
+           read_count(bson, "p", &at->passed) && read_count(bson, "r", &at->row) && read_values(a, bson, query_position_values(q), at) &&
+           read_carried(bson, at);
 }
 
 err sql_position_read(arena *a, slice text, const query *q, query_position *position_out, slice *rest_out) {
@@ -83,18 +97,21 @@ static void write_values(bson_t *document, arena *a, size_t n, query_position at
     }
     bson_append_array_begin(document, "o", 1, &list);
     for (size_t i = 0; i < n; i++) {
-        char key[4] = {(char)('0' + i / 10), (char)('0' + i % 10)};
-        if (value_is_defined(&at.values[i])) {
-            value_append(&list, key, 2, &at.values[i], true);
-        } else {
-            bson_append_undefined(&list, key, 2);
-        }
+        value_append_exact(&list, i, &at.values[i]);
     }
     bson_append_array_end(document, &list);
 }
 
+static void write_carried(bson_t *document, const query_position *at) {
+    bson_t list;
+    bson_append_int32(document, "t", 1, (int32_t)at->stage);
+    if (at->carried.n && bson_init_static(&list, (const uint8_t *)at->carried.p, at->carried.n)) {
+        bson_append_array(document, "a", 1, &list);
+    }
+}
+
 void sql_position_write(buf *out, arena *a, const query *q, const query_position *at) {
-    if (!at->rows_of_item && !at->skipped && !at->given && !at->ordered) {
+    if (!at->rows_of_item && !at->skipped && !at->given && !at->ordered && !at->stage) {
         return;
     }
     bson_t document = BSON_INITIALIZER;
@@ -107,6 +124,9 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
     }
     if (at->ordered) {
         write_values(&document, a, query_position_values(q), *at);
+    }
+    if (at->stage) {
+        write_carried(&document, at);
     }
     buf_add_lit(out, "QPS:");
     base64_encode(out, slice_of(bson_get_data(&document), document.len));

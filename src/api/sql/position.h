@@ -1,7 +1,8 @@
 /* position.h — within api/sql: where a query stands, as the part of its continuation that comes before a feed's:
  *
  *   QPS:{base64 of BSON};       {i: rows given of the item after the cursor, n: its number, s: skipped by OFFSET, g: given, p: passed,
- *                                n, r, o: of ORDER BY the item's number, its row, its order values; c, h: which are cut, and their check}
+ *                                n, r, o: of ORDER BY the item's number, its row, its order values; c, h: which are cut, and their check;
+ *                                t, a: of groups and distinct values the stage, and what is carried}
  *
  * What comes back may be anything; what is written is always read again. Pure functions, any thread. */
 #pragma once

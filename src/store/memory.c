@@ -1,10 +1,12 @@
-/* The store in memory, for tests: per family a sorted table of shared nodes. A scan or a snapshot holds a table; a write copies the table
- * if somebody holds it. Simple before fast. */
+/* The store in memory, for tests: per family a sorted table of shared nodes, in blocks. A scan or a snapshot holds a table; a write copies
+ * the table if somebody holds it, and the blocks that it changes. Simple before fast. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "store/store.h"
+
+enum { BLOCK_NODES = 256 };
 
 typedef struct node {
     unsigned refs;
@@ -12,11 +14,22 @@ typedef struct node {
     char bytes[];
 } node;
 
+typedef struct block {
+    unsigned refs;
+    size_t n; /* never 0 */
+    node *nodes[BLOCK_NODES];
+} block;
+
 typedef struct table {
     unsigned refs;
     size_t n, cap;
-    node **nodes;
+    block **blocks;
 } table;
+
+/* Of a node in a table; behind the last one: {n, 0}. */
+typedef struct place {
+    size_t block, at;
+} place;
 
 typedef struct memory_store {
     store base;
@@ -31,10 +44,12 @@ struct store_snapshot {
 typedef struct memory_scan {
     store_scan base;
     table *table;
-    size_t first, last; /* its bounds */
-    size_t at, end;     /* nodes [at, end) are still to come */
+    place first, last; /* its bounds */
+    place at, end;     /* nodes [at, end) are still to come */
     bool backward;
 } memory_scan;
+
+/* ---- nodes and blocks ---- */
 
 static node *node_make(slice key, slice value) {
     node *made = mem_alloc(sizeof *made + key.n + value.n);
@@ -50,12 +65,31 @@ static void node_give(node *n) {
     }
 }
 
+static block *block_make(node *const *nodes, size_t n) {
+    block *made = mem_alloc(sizeof *made);
+    made->refs = 1;
+    made->n = n;
+    memcpy(made->nodes, nodes, n * sizeof *nodes);
+    return made;
+}
+
+static void block_give(block *b) {
+    if (--b->refs == 0) {
+        for (size_t i = 0; i < b->n; i++) {
+            node_give(b->nodes[i]);
+        }
+        free(b);
+    }
+}
+
+/* ---- tables ---- */
+
 static void table_give(table *t) {
     if (--t->refs == 0) {
         for (size_t i = 0; i < t->n; i++) {
-            node_give(t->nodes[i]);
+            block_give(t->blocks[i]);
         }
-        free(t->nodes);
+        free(t->blocks);
         free(t);
     }
 }
@@ -64,67 +98,159 @@ static table *table_copy(const table *t) {
     table *copy = mem_zero(sizeof *copy);
     copy->refs = 1;
     copy->n = copy->cap = t->n;
-    copy->nodes = mem_alloc(t->n * sizeof *copy->nodes);
+    copy->blocks = mem_alloc(t->n * sizeof *copy->blocks);
     for (size_t i = 0; i < t->n; i++) {
-        copy->nodes[i] = t->nodes[i];
-        copy->nodes[i]->refs++;
+        copy->blocks[i] = t->blocks[i];
+        copy->blocks[i]->refs++;
     }
     return copy;
 }
 
-/* Index of the first key not below `key`. */
-static size_t lower_bound(const table *t, slice key) {
+/* A block that only this table has, so that it can be changed. */
+static block *own_block(table *t, size_t i) {
+    block *b = t->blocks[i];
+    if (b->refs > 1) {
+        t->blocks[i] = block_make(b->nodes, b->n);
+        for (size_t j = 0; j < b->n; j++) {
+            b->nodes[j]->refs++;
+        }
+        b->refs--;
+    }
+    return t->blocks[i];
+}
+
+static void add_block(table *t, size_t at, block *b) {
+    if (t->n == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 16;
+        t->blocks = mem_resize(t->blocks, t->cap * sizeof *t->blocks);
+    }
+    memmove(t->blocks + at + 1, t->blocks + at, (t->n++ - at) * sizeof *t->blocks);
+    t->blocks[at] = b;
+}
+
+static void drop_block(table *t, size_t at) {
+    block_give(t->blocks[at]);
+    memmove(t->blocks + at, t->blocks + at + 1, (--t->n - at) * sizeof *t->blocks);
+}
+
+static node *node_at(const table *t, place p) {
+    return t->blocks[p.block]->nodes[p.at];
+}
+
+static place place_next(const table *t, place p) {
+    return p.at + 1 < t->blocks[p.block]->n ? (place){p.block, p.at + 1} : (place){p.block + 1, 0};
+}
+
+static place place_before(const table *t, place p) {
+    return p.at ? (place){p.block, p.at - 1} : (place){p.block - 1, t->blocks[p.block - 1]->n - 1};
+}
+
+static bool is_before(place a, place b) {
+    return a.block < b.block || (a.block == b.block && a.at < b.at);
+}
+
+/* Of the first key not below `key`. */
+static place lower_bound(const table *t, slice key) {
     size_t low = 0, high = t->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (slice_cmp(t->nodes[middle]->key, key) < 0) {
+        const block *b = t->blocks[middle];
+        if (slice_cmp(b->nodes[b->n - 1]->key, key) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low;
+    place p = {low, 0};
+    for (size_t until = low < t->n ? t->blocks[low]->n : 0; p.at < until;) {
+        size_t middle = p.at + (until - p.at) / 2;
+        if (slice_cmp(t->blocks[low]->nodes[middle]->key, key) < 0) {
+            p.at = middle + 1;
+        } else {
+            until = middle;
+        }
+    }
+    return p;
 }
 
-static bool holds(const table *t, size_t at, slice key) {
-    return at < t->n && slice_eq(t->nodes[at]->key, key);
+static bool holds(const table *t, place p, slice key) {
+    return p.block < t->n && slice_eq(node_at(t, p)->key, key);
 }
 
-static void table_remove(table *t, size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        node_give(t->nodes[i]);
+static void remove_of_block(table *t, size_t i, size_t from, size_t to) {
+    block *b = own_block(t, i);
+    for (size_t j = from; j < to; j++) {
+        node_give(b->nodes[j]);
     }
-    if (to > from) {
-        memmove(t->nodes + from, t->nodes + to, (t->n - to) * sizeof *t->nodes);
-        t->n -= to - from;
+    memmove(b->nodes + from, b->nodes + to, (b->n - to) * sizeof *b->nodes);
+    b->n -= to - from;
+    if (b->n == 0) {
+        drop_block(t, i);
     }
+}
+
+static void table_remove(table *t, place from, place to) {
+    if (!is_before(from, to)) {
+        return;
+    }
+    if (to.at) {
+        remove_of_block(t, to.block, to.block == from.block ? from.at : 0, to.at);
+    }
+    if (to.block == from.block) {
+        return;
+    }
+    while (--to.block > from.block) {
+        drop_block(t, to.block);
+    }
+    remove_of_block(t, from.block, from.at, t->blocks[from.block]->n);
+}
+
+/* Behind the last block there is none to put a node into: then the last one. */
+static void insert(table *t, place p, node *n) {
+    if (p.block == t->n && t->n) {
+        p = (place){t->n - 1, t->blocks[t->n - 1]->n};
+    } else if (t->n == 0) {
+        add_block(t, 0, block_make(&n, 1));
+        return;
+    }
+    block *b = own_block(t, p.block);
+    if (b->n == BLOCK_NODES) {
+        b->n /= 2;
+        add_block(t, p.block + 1, block_make(b->nodes + b->n, BLOCK_NODES - b->n));
+        if (p.at > b->n) {
+            p = (place){p.block + 1, p.at - b->n};
+            b = t->blocks[p.block];
+        }
+    }
+    memmove(b->nodes + p.at + 1, b->nodes + p.at, (b->n++ - p.at) * sizeof *b->nodes);
+    b->nodes[p.at] = n;
 }
 
 static void table_put(table *t, slice key, slice value) {
-    size_t at = lower_bound(t, key);
+    place at = lower_bound(t, key);
+    node *made = node_make(key, value);
     if (holds(t, at, key)) {
-        node_give(t->nodes[at]);
+        node **there = &own_block(t, at.block)->nodes[at.at];
+        node_give(*there);
+        *there = made;
     } else {
-        if (t->n == t->cap) {
-            t->cap = t->cap ? t->cap * 2 : 16;
-            t->nodes = mem_resize(t->nodes, t->cap * sizeof *t->nodes);
-        }
-        memmove(t->nodes + at + 1, t->nodes + at, (t->n - at) * sizeof *t->nodes);
-        t->n++;
+        insert(t, at, made);
     }
-    t->nodes[at] = node_make(key, value);
 }
+
+/* ---- the store ---- */
 
 static err memory_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
     memory_store *m = (memory_store *)s;
     *value_out = (store_value){0};
     pthread_mutex_lock(&m->lock);
     table *t = at ? at->tables[family] : m->tables[family];
-    size_t i = lower_bound(t, key);
-    bool found = holds(t, i, key);
+    place p = lower_bound(t, key);
+    bool found = holds(t, p, key);
     if (found) {
-        t->nodes[i]->refs++;
-        *value_out = (store_value){.bytes = t->nodes[i]->value, .pin = t->nodes[i], .owner = s};
+        node *n = node_at(t, p);
+        n->refs++;
+        *value_out = (store_value){.bytes = n->value, .pin = n, .owner = s};
     }
     pthread_mutex_unlock(&m->lock);
     return found ? OK : E_NOT_FOUND;
@@ -138,13 +264,13 @@ static void memory_give(store_value *value) {
 }
 
 static void apply(table *t, const store_change *c) {
-    size_t at = lower_bound(t, c->key);
+    place at = lower_bound(t, c->key);
     switch (c->kind) {
     case STORE_PUT:
         table_put(t, c->key, c->value);
         break;
     case STORE_DELETE:
-        table_remove(t, at, at + holds(t, at, c->key));
+        table_remove(t, at, holds(t, at, c->key) ? place_next(t, at) : at);
         break;
     case STORE_DELETE_RANGE:
         table_remove(t, at, lower_bound(t, c->value));
@@ -176,7 +302,7 @@ static store_scan *memory_scan_open(store *s, store_family family, const store_s
     scan->table = at ? at->tables[family] : m->tables[family];
     scan->table->refs++;
     scan->at = lower_bound(scan->table, from);
-    scan->end = to.n ? lower_bound(scan->table, to) : scan->table->n;
+    scan->end = to.n ? lower_bound(scan->table, to) : (place){scan->table->n, 0};
     scan->first = scan->at;
     scan->last = scan->end;
     scan->backward = backward;
@@ -186,10 +312,16 @@ static store_scan *memory_scan_open(store *s, store_family family, const store_s
 
 static bool memory_scan_next(store_scan *base, slice *key_out, slice *value_out) {
     memory_scan *scan = (memory_scan *)base;
-    if (scan->at >= scan->end) {
+    if (!is_before(scan->at, scan->end)) {
         return false;
     }
-    const node *found = scan->table->nodes[scan->backward ? --scan->end : scan->at++];
+    place p = scan->backward ? place_before(scan->table, scan->end) : scan->at;
+    const node *found = node_at(scan->table, p);
+    if (scan->backward) {
+        scan->end = p;
+    } else {
+        scan->at = place_next(scan->table, p);
+    }
     *key_out = found->key;
     *value_out = found->value;
     return true;
@@ -197,8 +329,8 @@ static bool memory_scan_next(store_scan *base, slice *key_out, slice *value_out)
 
 static void memory_scan_seek(store_scan *base, slice key, bool backward) {
     memory_scan *scan = (memory_scan *)base;
-    size_t at = lower_bound(scan->table, key);
-    at = at < scan->first ? scan->first : at > scan->last ? scan->last : at;
+    place at = lower_bound(scan->table, key);
+    at = is_before(at, scan->first) ? scan->first : is_before(scan->last, at) ? scan->last : at;
     scan->backward = backward;
     scan->at = backward ? scan->first : at;
     scan->end = backward ? at : scan->last;

@@ -571,7 +571,7 @@ static void a_large_tail_is_settled_at_the_end(void **state) {
     pair p;
     pair_open(&p, 52, 0);
     for (unsigned stem = 0; stem < 60; stem++) {
-        put_numbers(&p, stem, 0, 5000);
+        put_numbers(&p, stem, 0, 1000);
     }
     assert_true(store_tail_held(((rocks *)p.rocks)->tail) > 1024 * 1024);
     char bytes[32], to[32];

@@ -97,15 +97,15 @@ query_value accumulator_result(const query_accumulator *a, arena *arena) {
 
 /* ---- through a continuation: [count, sum, spoiled, the best, or the values of a list or a set] ---- */
 
-static bool save_values(bson_t *list, const query_value *values, size_t n) {
-    bool exact = true;
-    for (size_t i = 0; i < n && exact; i++) {
-        exact = value_append_exact(list, SAVED_VALUES + i, &values[i]);
+static bool save_values(bson_t *list, const query_value *values, size_t n, size_t bytes_max) {
+    bool good = n <= bytes_max;
+    for (size_t i = 0; i < n && good; i++) {
+        good = values[i].bytes.n <= bytes_max && value_append_exact(list, SAVED_VALUES + i, &values[i]) && list->len <= bytes_max;
     }
-    return exact;
+    return good;
 }
 
-bool accumulator_save(const query_accumulator *a, bson_t *list, size_t index) {
+bool accumulator_save(const query_accumulator *a, bson_t *list, size_t index, size_t bytes_max) {
     char number[16];
     const char *key;
     bson_t saved;
@@ -114,10 +114,10 @@ bool accumulator_save(const query_accumulator *a, bson_t *list, size_t index) {
     bson_append_int64(&saved, "0", 1, (int64_t)a->count);
     bson_append_double(&saved, "1", 1, a->sum);
     bson_append_bool(&saved, "2", 1, a->spoiled);
-    bool exact =
-        save_values(&saved, &a->best, a->any) && save_values(&saved, a->list, a->list_n) && save_values(&saved, a->set.values, a->set.n);
+    bool good = save_values(&saved, &a->best, a->any, bytes_max) && save_values(&saved, a->list, a->list_n, bytes_max) &&
+                save_values(&saved, a->set.values, a->set.n, bytes_max);
     bson_append_array_end(list, &saved);
-    return exact;
+    return good;
 }
 
 static void load_value(query_accumulator *a, arena *keep, const query_value *v) {

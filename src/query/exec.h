@@ -14,9 +14,10 @@ typedef struct query_udfs query_udfs; /* query/udf.h */
 /* Groups and distinct values whose items cannot be read within one page. */
 typedef enum query_stage {
     STAGE_WHOLE,   /* each page reads all of them, and goes on behind the last row's values */
-    STAGE_CARRIED, /* items before the cursor are in what is carried; there were no rows yet */
+    STAGE_CARRIED, /* items before the cursor are in what is carried; until all are, pages have no rows */
     STAGE_FOUND,   /* all items are; rows come from it */
-    STAGE_PARTS /* too much to be carried: each page has the rows of some items alone, and the client merges them, as it does with ranges */
+    STAGE_PARTS /* of groups too many to be carried: each page has those of some items alone, and the client adds them up, as it does with
+                   ranges */
 } query_stage;
 
 /* What a continuation holds beside the cursor. */
@@ -25,13 +26,14 @@ typedef struct query_position {
     uint64_t skipped;      /* by OFFSET */
     uint64_t given;        /* rows so far: of TOP and LIMIT; of groups and DISTINCT */
     uint64_t passed;       /* ORDER BY: rows so far, shown or not */
-    bool ordered;          /* ORDER BY: rows after this one */
-    query_value *values;   /* its order values, as many as ORDER BY has */
+    bool ordered;          /* rows after this one: in the order of ORDER BY, of groups or of distinct values */
+    query_value *values;   /* its order values (query_position_values) */
     uint64_t number, row;  /* its item's number, its place among the item's rows; otherwise the number that rows_of_item is about */
     uint32_t cut;          /* which of the values are cut (query/position.h), as bits */
     uint64_t check;        /* of the whole values, if any is */
     query_stage stage;
-    slice carried; /* a BSON list (group.h), in the operation's memory */
+    slice carried;      /* a BSON list (group.h), in the operation's memory */
+    slice carried_from; /* which range it is of; for whoever writes continuations */
 } query_position;
 
 /* For x-ms-documentdb-query-metrics and for people. */

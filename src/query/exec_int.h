@@ -10,7 +10,6 @@
 #include "query/udf.h"
 
 typedef struct exec exec;
-typedef struct keyed keyed; /* exec_keyed.c */
 
 /* A row that ORDER BY holds: where it is, not what it shows. */
 typedef struct ordered_row {
@@ -50,7 +49,6 @@ struct exec {
     uint64_t times; /* items that the one being looked at stands for */
     bool (*on_row)(void *exec);
     bool (*enough)(exec *x); /* NULL, or asked before each item: the page is full */
-    const keyed *keyed;      /* of a page of groups or distinct values */
     bool matched;            /* the item had a row */
     const item_found *found;
 

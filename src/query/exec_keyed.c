@@ -12,11 +12,12 @@
 
 enum { PARTS_BYTES_MAX = 1024 * 1024 }; /* held by a page of parts, which is shown whole */
 
+typedef struct keyed keyed;
+
 /* What a page has gathered: groups, or distinct values. */
 typedef struct gathered {
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
-    size_t (*count)(exec *x);
     void (*show)(exec *x, keyed *k); /* in order, through give_keyed */
 } gathered;
 
@@ -73,12 +74,17 @@ static bool give_keyed(exec *x, const query_value *row, const query_value *key) 
 
 /* ---- through the continuation ---- */
 
+/* Not what subqueries gather, which is no group yet; and without items there is nothing to go on with. */
+static bool may_carry(const exec *x) {
+    return !x->gather && x->select->sources_n > 0;
+}
+
 /* Puts what was gathered into the position. False: it is too much. */
 static bool carry(keyed *k, query_stage stage) {
     exec *x = k->exec;
     query_position *at = &x->page->position;
     bson_t list = BSON_INITIALIZER;
-    bool good = k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
+    bool good = may_carry(x) && k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
     if (good) {
         at->stage = stage;
         at->carried = arena_copy(x->page->op->arena, slice_of(bson_get_data(&list), list.len));
@@ -87,12 +93,16 @@ static bool carry(keyed *k, query_stage stage) {
     return good;
 }
 
-/* Does the client add rows up? Of a range's rows, as it does with those of several ranges. */
+/* Does the client add rows up, as it does with those of several ranges? All of them: TOP and its like would cut some off. */
 static bool merges(const exec *x) {
-    const query_page *p = x->page;
-    bool bounded = p->query->top >= 0 || p->query->limit >= 0 || p->query->offset > 0;
-    bool of_range = p->cursor->partition == NULL && p->container->key.n > 0; /* who asks for one has a plan */
-    return !x->gather && !bounded && (p->query->aggregates ? query_is_rewritten(p->query) : of_range);
+    const query *q = x->page->query;
+    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0;
+    return !bounded && q->aggregates && query_is_rewritten(q);
+}
+
+/* Parts are shown whole, however long their functions take; and the key that rows go on behind must be known. */
+static bool may_come_in_parts(const keyed *k) {
+    return k->begun.stage != STAGE_PARTS && !k->begun.cut && may_carry(k->exec) && merges(k->exec) && !query__calls_functions(k->exec);
 }
 
 /* What the page did is forgotten, but for its charge; the next one begins where it began. */
@@ -108,7 +118,7 @@ static err begin_again(keyed *k, query_stage stage) {
 }
 
 static err too_much(keyed *k) {
-    return k->begun.stage != STAGE_PARTS && merges(k->exec) ? begin_again(k, STAGE_PARTS) : E_QUERY_TOO_LONG;
+    return may_come_in_parts(k) ? begin_again(k, STAGE_PARTS) : E_QUERY_TOO_LONG;
 }
 
 /* The time was up before all was read. What index entries have told so far begins nowhere and ends nowhere: next time items tell it. */
@@ -129,8 +139,7 @@ static err go_on_later(keyed *k) {
 
 /* A page of parts has no more rows than asked for, but for those of its last item. */
 static bool has_enough(exec *x) {
-    const keyed *k = x->keyed;
-    return k->gathered->count(x) >= x->page->rows_max || x->keep.held > PARTS_BYTES_MAX;
+    return query_groups_count(x->groups) >= x->page->rows_max || x->keep.held > PARTS_BYTES_MAX;
 }
 
 static err show_parts(keyed *k) {
@@ -140,12 +149,13 @@ static err show_parts(keyed *k) {
     x->full = false;
     x->enough = NULL;
     p->until_us = 0;
-    if (k->gathered->count(x) || k->cursor.n == 0) {
+    if (query_groups_count(x->groups) || k->cursor.n == 0) {
         k->gathered->show(x, k);
     }
     *p->cursor = k->cursor;
     p->more = k->cursor.n > 0;
-    p->position = (query_position){.stage = STAGE_PARTS};
+    p->position = k->begun; /* keys that were given before there were parts stay given */
+    p->position.carried = SLICE_EMPTY;
     return x->runner.code;
 }
 
@@ -169,18 +179,27 @@ static err show(keyed *k) {
 
 static err read_keyed(keyed *k) {
     exec *x = k->exec;
-    if (x->gather) {
-        return query__read_all(x);
+    if (k->begun.stage == STAGE_FOUND) {
+        return OK;
     }
-    return k->begun.stage == STAGE_FOUND ? OK : query__read_items(x, &k->cursor, SIZE_MAX, true);
+    return may_carry(x) ? query__read_items(x, &k->cursor, SIZE_MAX, true) : query__read_all(x);
+}
+
+/* Such a position could be ours, and what it carries is read. */
+static bool is_sound(keyed *k) {
+    const query_position *at = &k->begun;
+    if (at->stage == STAGE_WHOLE) {
+        return true;
+    }
+    return may_carry(k->exec) && (at->stage != STAGE_PARTS || merges(k->exec)) &&
+           (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
 
 static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     query_page *p = x->page;
     keyed k = {.exec = x, .gathered = gathered, .begun = p->position, .cursor = *p->cursor};
     k.after = (after_key){.at = &k.begun, .n = key_n};
-    x->keyed = &k;
-    if (k.begun.stage != STAGE_WHOLE && k.begun.carried.n && !gathered->load(x, k.begun.carried)) {
+    if (!is_sound(&k)) {
         return E_BAD_CONTINUATION;
     }
     x->enough = k.begun.stage == STAGE_PARTS ? has_enough : NULL;
@@ -208,10 +227,6 @@ static bool load_groups(exec *x, slice list) {
     return query_groups_load(x->groups, &x->runner, list);
 }
 
-static size_t count_groups(exec *x) {
-    return query_groups_count(x->groups);
-}
-
 static bool find_check(void *context) {
     keyed *k = context;
     k->after.by_check = query_position_check(k->exec->runner.keys, k->after.n) == k->begun.check;
@@ -221,14 +236,19 @@ static bool find_check(void *context) {
 static bool show_group(void *context) {
     keyed *k = context;
     exec *x = k->exec;
-    if (!may_show(x)) {
-        return false;
-    }
     if (!is_after(&k->after, x->runner.keys)) {
         return true;
     }
+    if (!may_show(x)) {
+        return false;
+    }
     uint64_t taken = x->calls.taken;
     query_value v = query_project(&x->runner, x->select);
+    if (x->runner.code == E_QUERY_TOO_LONG && query__time_is_up(x->page)) { /* its functions were not called any more */
+        x->runner.code = OK;
+        x->full = x->late = true;
+        return false;
+    }
     bool go_on = x->runner.code == OK && (!value_is_defined(&v) || give_keyed(x, &v, x->runner.keys));
     if (!x->full) {
         query__charge_calls(x, taken);
@@ -245,7 +265,7 @@ static void show_groups(exec *x, keyed *k) {
 }
 
 err query__run_groups(exec *x) {
-    static const gathered groups = {save_groups, load_groups, count_groups, show_groups};
+    static const gathered groups = {save_groups, load_groups, show_groups};
     x->groups = query_groups_new(&x->keep, x->select);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
@@ -273,7 +293,8 @@ static bool distinct_row(void *context) {
 static bool save_distinct(exec *x, bson_t *list, size_t bytes_max) {
     bool good = true;
     for (size_t i = 0; i < x->distinct.n && good; i++) {
-        good = value_append_exact(list, i, &x->distinct.values[i]) && list->len <= bytes_max;
+        const query_value *v = &x->distinct.values[i];
+        good = v->bytes.n <= bytes_max && value_append_exact(list, i, v) && list->len <= bytes_max;
     }
     return good;
 }
@@ -284,13 +305,9 @@ static bool load_distinct(exec *x, slice list) {
     bool good = bson_init_static(&document, (const uint8_t *)list.p, list.n) && bson_iter_init(&each, &document);
     while (good && bson_iter_next(&each)) {
         query_value v = value_of_exact(&each);
-        query_distinct_add(&x->distinct, &v);
+        good = value_is_defined(&v) && query_distinct_add(&x->distinct, &v);
     }
     return good;
-}
-
-static size_t count_distinct(exec *x) {
-    return x->distinct.n;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -306,15 +323,15 @@ static void show_distinct(exec *x, keyed *k) {
     for (size_t i = 0; i < x->distinct.n && k->begun.cut && !k->after.by_check; i++) {
         k->after.by_check = query_position_check(&values[i], 1) == k->begun.check;
     }
-    for (size_t i = 0; i < x->distinct.n && may_show(x); i++) {
-        if (is_after(&k->after, &values[i]) && !give_keyed(x, &values[i], &values[i])) {
+    for (size_t i = 0; i < x->distinct.n; i++) {
+        if (is_after(&k->after, &values[i]) && !(may_show(x) && give_keyed(x, &values[i], &values[i]))) {
             break;
         }
     }
 }
 
 err query__run_distinct(exec *x) {
-    static const gathered distinct = {save_distinct, load_distinct, count_distinct, show_distinct};
+    static const gathered distinct = {save_distinct, load_distinct, show_distinct};
     x->on_row = distinct_row;
     return run_keyed(x, &distinct, 1);
 }

@@ -114,29 +114,29 @@ void query_groups_add(query_groups *g, query_runner *r, uint64_t times) {
 
 /* ---- through a continuation: of each group its values and what its aggregates have come to ---- */
 
-static bool save_group(const query_groups *g, const group *each, bson_t *list, size_t index) {
+static bool save_group(const query_groups *g, const group *each, bson_t *list, size_t index, size_t bytes_max) {
     const query_select *s = g->select;
     char number[16];
     const char *key;
     bson_t saved;
-    bool exact = true;
+    bool good = true;
     size_t n = bson_uint32_to_string((uint32_t)index, &key, number, sizeof number);
     bson_append_array_begin(list, key, (int)n, &saved);
-    for (size_t i = 0; i < s->group_n && exact; i++) {
-        exact = value_append_exact(&saved, i, &each->keys[i]);
+    for (size_t i = 0; i < s->group_n && good; i++) {
+        good = each->keys[i].bytes.n <= bytes_max && value_append_exact(&saved, i, &each->keys[i]);
     }
-    for (size_t i = 0; i < s->aggregates_n && exact; i++) {
-        exact = accumulator_save(&each->accumulators[i], &saved, s->group_n + i);
+    for (size_t i = 0; i < s->aggregates_n && good; i++) {
+        good = accumulator_save(&each->accumulators[i], &saved, s->group_n + i, bytes_max);
     }
     bson_append_array_end(list, &saved);
-    return exact;
+    return good && list->len <= bytes_max;
 }
 
 bool query_groups_save(const query_groups *g, bson_t *list, size_t bytes_max) {
     size_t n = 0;
     bool good = !g->select->shows_rows;
     for (const group *each = g->first; each && good; each = each->next) {
-        good = save_group(g, each, list, n++) && list->len <= bytes_max;
+        good = save_group(g, each, list, n++, bytes_max);
     }
     return good;
 }
@@ -154,7 +154,11 @@ static bool load_group(query_groups *g, query_runner *r, bson_iter_t saved) {
         }
         keys[i] = value_of_exact(&each);
     }
+    size_t before = g->n;
     group *loaded = find_group(g, r, keys);
+    if (g->n == before) {
+        return false;
+    }
     for (size_t i = 0; i < s->aggregates_n; i++) {
         if (!bson_iter_next(&each) || !accumulator_load(&loaded->accumulators[i], g->keep, &each)) {
             return false;

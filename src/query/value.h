@@ -86,7 +86,8 @@ void value_write(buf *out, const query_value *v);
 /* Appends to a BSON document under construction; undefined is left out of objects and is null in arrays, as on the service. */
 void value_append(bson_t *to, const char *key, int key_n, const query_value *v, bool in_array);
 
-/* For lists that are read again later: undefined stays undefined. False: an array with holes, which would come back as nulls. */
+/* For lists that are read again later: what is undefined or not finite stays so. False: an array with holes, which would come back as
+ * nulls. */
 bool value_append_exact(bson_t *list, size_t index, const query_value *v);
 query_value value_of_exact(const bson_iter_t *it);
 

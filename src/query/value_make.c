@@ -286,10 +286,12 @@ bool value_append_exact(bson_t *list, size_t index, const query_value *v) {
     char number[16];
     const char *key;
     size_t n = bson_uint32_to_string((uint32_t)index, &key, number, sizeof number);
-    if (value_is_defined(v)) {
-        value_append(list, key, (int)n, v, true);
-    } else {
+    if (v->type == TYPE_UNDEFINED) {
         bson_append_undefined(list, key, (int)n);
+    } else if (v->type == TYPE_NUMBER && !v->is_integer) { /* also one that is not finite, and would be null in JSON */
+        bson_append_double(list, key, (int)n, v->number);
+    } else {
+        value_append(list, key, (int)n, v, true);
     }
     return !v->holes;
 }

@@ -51,13 +51,19 @@ static bool read_values(arena *a, slice bson, size_t wanted, query_position *at)
 static bool read_carried(slice bson, query_position *at) {
     bson_iter_t it;
     uint64_t stage = number_of(bson, "t");
-    at->stage = stage <= STAGE_PARTS ? (query_stage)stage : STAGE_WHOLE;
+    if (stage > STAGE_PARTS) {
+        return false;
+    }
+    at->stage = (query_stage)stage;
+    if (stage && doc_find_key(bson, SLICE_LIT("m"), &it)) {
+        at->carried_from = value_of_iter(&it).bytes;
+    }
     if (stage && doc_find_key(bson, SLICE_LIT("a"), &it)) {
         query_value list = value_of_iter(&it);
         at->carried = list.type == TYPE_ARRAY ? list.bytes : SLICE_EMPTY;
         return list.type == TYPE_ARRAY;
     }
-    return stage <= STAGE_PARTS;
+    return true;
 }
 
 static bool read_position(arena *a, slice bson, const query *q, query_position *at) {
@@ -105,6 +111,7 @@ static void write_values(bson_t *document, arena *a, size_t n, query_position at
 static void write_carried(bson_t *document, const query_position *at) {
     bson_t list;
     bson_append_int32(document, "t", 1, (int32_t)at->stage);
+    bson_append_utf8(document, "m", 1, at->carried_from.n ? at->carried_from.p : "", (int)at->carried_from.n);
     if (at->carried.n && bson_init_static(&list, (const uint8_t *)at->carried.p, at->carried.n)) {
         bson_append_array(document, "a", 1, &list);
     }
@@ -132,4 +139,14 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
     base64_encode(out, slice_of(bson_get_data(&document), document.len));
     buf_add_byte(out, ';');
     bson_destroy(&document);
+}
+
+void sql_position_claim(query_position *at, arena *a, const epk *from) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    epk_write(&text, from);
+    if (!slice_eq(buf_view(&text), at->carried_from)) {
+        at->carried = SLICE_EMPTY;
+        at->carried_from = arena_copy(a, buf_view(&text));
+    }
+    buf_free(&text);
 }

@@ -59,8 +59,7 @@ bool query__may_go_on(exec *x) {
     if (x->page->quick && x->items > QUICK_ITEMS) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
-    x->full = x->full || (x->enough && x->enough(x));
-    return !x->late && !(x->enough && x->full) && query__may_keep(x) && x->runner.code == OK;
+    return !x->late && query__may_keep(x) && x->runner.code == OK;
 }
 
 /* Rows of those that have looked at all items: there is no other page to go on with. False: stop. */

@@ -16,8 +16,8 @@ typedef enum query_stage {
     STAGE_WHOLE,   /* each page reads all of them, and goes on behind the last row's values */
     STAGE_CARRIED, /* items before the cursor are in what is carried; until all are, pages have no rows */
     STAGE_FOUND,   /* all items are; rows come from it */
-    STAGE_PARTS /* of groups too many to be carried: each page has those of some items alone, and the client adds them up, as it does with
-                   ranges */
+    STAGE_PARTS /* of a text that the plan rewrote: each page has the groups of its own items, and the client adds them up, as it does with
+                   ranges. It has rows: there are clients that take a page without any for the end */
 } query_stage;
 
 /* What a continuation holds beside the cursor. */

@@ -48,8 +48,7 @@ struct exec {
     int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
     uint64_t times; /* items that the one being looked at stands for */
     bool (*on_row)(void *exec);
-    bool (*enough)(exec *x); /* NULL, or asked before each item: the page is full */
-    bool matched;            /* the item had a row */
+    bool matched; /* the item had a row */
     const item_found *found;
 
     query_access access;
@@ -59,6 +58,7 @@ struct exec {
     query_part *part;     /* of the trace */
     query_gather *gather; /* of subqueries in FROM; NULL: items are rows at once */
     query_groups *groups;
+    uint64_t grouped; /* the last item that groups have a row of */
     query_rank *rank;
     ordered_row *rows; /* a heap: the last in order is on top */
     size_t rows_n, rows_cap, rows_wanted;

@@ -2,7 +2,7 @@
  *
  * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
  * given: wherever its items are by then. When a page's time is up before all items were read, what is known so far goes into the
- * continuation; where that is too much, a client that merges rows gets them in parts (query_stage). */
+ * continuation, or, to a client that adds rows up, is shown as a part of them (query_stage). */
 #include "query/exec_int.h"
 
 #include <stdlib.h>
@@ -93,89 +93,115 @@ static bool carry(keyed *k, query_stage stage) {
     return good;
 }
 
-/* Does the client add rows up, as it does with those of several ranges? All of them: TOP and its like would cut some off. */
-static bool merges(const exec *x) {
-    const query *q = x->page->query;
-    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0;
-    return !bounded && q->aggregates && query_is_rewritten(q);
-}
-
-/* Parts are shown whole, however long their functions take; and the key that rows go on behind must be known. */
-static bool may_come_in_parts(const keyed *k) {
-    return k->begun.stage != STAGE_PARTS && !k->begun.cut && may_carry(k->exec) && merges(k->exec) && !query__calls_functions(k->exec);
-}
-
-/* What the page did is forgotten, but for its charge; the next one begins where it began. */
-static err begin_again(keyed *k, query_stage stage) {
+/* What index entries have told so far begins nowhere and ends nowhere: next time items tell it. */
+static err begin_again(keyed *k) {
     query_page *p = k->exec->page;
     p->position = k->begun;
-    p->position.stage = stage;
-    p->out->n -= p->metrics.rows_bytes;
-    p->metrics.rows_bytes = p->rows = 0;
+    p->position.stage = STAGE_CARRIED;
     p->more = true;
-    k->exec->runner.code = OK;
     return OK;
 }
 
-static err too_much(keyed *k) {
-    return may_come_in_parts(k) ? begin_again(k, STAGE_PARTS) : E_QUERY_TOO_LONG;
-}
-
-/* The time was up before all was read. What index entries have told so far begins nowhere and ends nowhere: next time items tell it. */
+/* The time was up before all was read. */
 static err go_on_later(keyed *k) {
     exec *x = k->exec;
     if (x->access.way == WAY_COVERED) {
-        return begin_again(k, STAGE_CARRIED);
+        return begin_again(k);
     }
     if (!carry(k, STAGE_CARRIED)) {
-        return too_much(k);
+        return E_QUERY_TOO_LONG;
     }
     *x->page->cursor = k->cursor;
     x->page->more = true;
     return OK;
 }
 
-/* ---- a page ---- */
-
-/* A page of parts has no more rows than asked for, but for those of its last item. */
-static bool has_enough(exec *x) {
-    return query_groups_count(x->groups) >= x->page->rows_max || x->keep.held > PARTS_BYTES_MAX;
-}
-
-static err show_parts(keyed *k) {
-    exec *x = k->exec;
-    query_page *p = x->page;
-    p->rows_max = p->bytes_max = SIZE_MAX;
-    x->full = false;
-    x->enough = NULL;
-    p->until_us = 0;
-    if (query_groups_count(x->groups) || k->cursor.n == 0) {
-        k->gathered->show(x, k);
-    }
-    *p->cursor = k->cursor;
-    p->more = k->cursor.n > 0;
-    p->position = k->begun; /* keys that were given before there were parts stay given */
-    p->position.carried = SLICE_EMPTY;
-    return x->runner.code;
-}
-
 static err show(keyed *k) {
     exec *x = k->exec;
     query_page *p = x->page;
     arena_reset(&x->row_arena);
-    if (k->begun.stage == STAGE_PARTS) {
-        return show_parts(k);
-    }
     x->late = false;
     k->gathered->show(x, k);
     p->more = x->full;
-    if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) &&
-        (k->begun.stage != STAGE_WHOLE || p->rows == 0)) {
-        return too_much(k);
+    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->rows == 0); /* the next page may */
+    if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
+        return E_QUERY_TOO_LONG;
     }
     p->cursor->n = p->more ? p->cursor->n : 0;
     return x->runner.code;
 }
+
+/* ---- in parts ---- */
+
+/* Does the client add rows up, as it does with those of several ranges? */
+static bool merges(const exec *x) {
+    const query *q = x->page->query;
+    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0; /* some rows would be cut off */
+    return q->aggregates && !bounded && may_carry(x) && query_is_rewritten(q);
+}
+
+/* How many groups a part may have: as many as rows are asked for, but for those of its last item. */
+static size_t groups_max(const exec *x) {
+    if (x->page->position.stage != STAGE_PARTS || x->grouped == x->item.number) {
+        return SIZE_MAX;
+    }
+    return x->keep.held > PARTS_BYTES_MAX ? 0 : x->page->rows_max;
+}
+
+static bool is_a_part(const keyed *k) {
+    const exec *x = k->exec;
+    bool small = query_groups_count(x->groups) <= x->page->rows_max && x->keep.held <= PARTS_BYTES_MAX;
+    return k->begun.stage == STAGE_PARTS || (small && x->access.way != WAY_COVERED);
+}
+
+/* What was gathered is too much for a page, or ends nowhere: some of the same items are read again, as a part. */
+static err read_a_part(keyed *k) {
+    exec *x = k->exec;
+    arena_free(&x->keep);
+    x->keep = arena_init();
+    x->groups = query_groups_new(&x->keep, x->select);
+    x->runner.code = OK;
+    x->late = x->full = false;
+    x->items = 0;
+    k->cursor = *x->page->cursor;
+    x->page->position.stage = STAGE_PARTS;
+    return query__read_items(x, &k->cursor, SIZE_MAX, true);
+}
+
+/* A part is shown whole. A sum that is undefined stays so, whatever follows. */
+static err show_part(keyed *k) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    size_t n = query_groups_count(x->groups);
+    if (n == 0 && x->select->group_n && k->cursor.n) {
+        return E_QUERY_TOO_LONG;
+    }
+    arena_reset(&x->row_arena);
+    x->full = false;
+    p->rows_max = p->bytes_max = SIZE_MAX;
+    p->until_us = 0;
+    k->gathered->show(x, k);
+    *p->cursor = k->cursor;
+    p->cursor->n = x->select->value && query_groups_spoiled(x->groups) ? 0 : k->cursor.n;
+    p->more = p->cursor->n > 0;
+    p->position = k->begun; /* keys that were given before there were parts stay given */
+    p->position.stage = STAGE_PARTS;
+    return x->runner.code;
+}
+
+/* Not where rows go on behind a key that is not known in full, nor where showing them calls functions, which takes time. */
+static err run_in_parts(keyed *k) {
+    exec *x = k->exec;
+    if (k->begun.cut || (x->select->group_n && query__calls_functions(x))) {
+        return E_QUERY_TOO_LONG;
+    }
+    if (x->runner.code != OK || !is_a_part(k)) {
+        TRY(read_a_part(k));
+    }
+    return show_part(k);
+}
+
+/* ---- a page ---- */
 
 static err read_keyed(keyed *k) {
     exec *x = k->exec;
@@ -188,11 +214,10 @@ static err read_keyed(keyed *k) {
 /* Such a position could be ours, and what it carries is read. */
 static bool is_sound(keyed *k) {
     const query_position *at = &k->begun;
-    if (at->stage == STAGE_WHOLE) {
-        return true;
+    if (at->stage == STAGE_WHOLE || at->stage == STAGE_PARTS) {
+        return at->stage == STAGE_WHOLE || (merges(k->exec) && !at->carried.n);
     }
-    return may_carry(k->exec) && (at->stage != STAGE_PARTS || merges(k->exec)) &&
-           (!at->carried.n || k->gathered->load(k->exec, at->carried));
+    return may_carry(k->exec) && (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
 
 static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
@@ -202,20 +227,24 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     if (!is_sound(&k)) {
         return E_BAD_CONTINUATION;
     }
-    x->enough = k.begun.stage == STAGE_PARTS ? has_enough : NULL;
     err code = read_keyed(&k);
-    if (code == E_QUERY_TOO_LONG && !p->quick) {
-        return too_much(&k);
+    bool ended = code == OK && !x->late && k.begun.stage != STAGE_PARTS;
+    if (!ended && (code == OK || code == E_QUERY_TOO_LONG) && !p->quick && merges(x)) {
+        return run_in_parts(&k);
     }
     TRY(code);
-    return x->late && k.begun.stage != STAGE_PARTS ? go_on_later(&k) : show(&k);
+    return ended ? show(&k) : go_on_later(&k);
 }
 
 /* ---- groups ---- */
 
 static bool group_row(void *context) {
     exec *x = context;
-    query_groups_add(x->groups, &x->runner, x->times);
+    if (!query_groups_add(x->groups, &x->runner, x->times, groups_max(x))) {
+        x->full = true;
+        return false;
+    }
+    x->grouped = x->item.number;
     return query__may_keep(x);
 }
 

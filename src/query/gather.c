@@ -102,7 +102,7 @@ static bool stage_row(void *context) {
     if (!t->groups) {
         return keep_row(t);
     }
-    query_groups_add(t->groups, t->runner, 1);
+    query_groups_add(t->groups, t->runner, 1, SIZE_MAX);
     return t->runner->code == OK;
 }
 

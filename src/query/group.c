@@ -79,7 +79,8 @@ static group *make_group(query_groups *g, query_runner *r, const query_value *ke
     return made;
 }
 
-static group *find_group(query_groups *g, query_runner *r, const query_value *keys) {
+/* NULL: there is none, and already `most` of others. */
+static group *find_group(query_groups *g, query_runner *r, const query_value *keys, size_t most) {
     uint64_t hash = 0;
     for (size_t i = 0; i < g->select->group_n; i++) {
         hash = value_hash(&keys[i], hash + i);
@@ -89,27 +90,37 @@ static group *find_group(query_groups *g, query_runner *r, const query_value *ke
             return each;
         }
     }
-    return make_group(g, r, keys, hash);
+    return g->n < most ? make_group(g, r, keys, hash) : NULL;
 }
 
-static group *group_of(query_groups *g, query_runner *r) {
+static group *group_of(query_groups *g, query_runner *r, size_t most) {
     const query_select *s = g->select;
     query_value *keys = arena_array(r->context.arena, query_value, s->group_n + 1);
     for (size_t i = 0; i < s->group_n; i++) {
         keys[i] = query_eval(r, s->group[i]);
         query_pay_value(r, &keys[i]);
     }
-    return find_group(g, r, keys);
+    return find_group(g, r, keys, most);
 }
 
-void query_groups_add(query_groups *g, query_runner *r, uint64_t times) {
-    group *to = group_of(g, r);
-    for (size_t i = 0; i < g->select->aggregates_n; i++) {
+bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t most) {
+    group *to = group_of(g, r, most);
+    for (size_t i = 0; i < g->select->aggregates_n && to; i++) {
         query_value v = query_eval(r, g->select->aggregates[i]->items[0]);
         query_pay_value(r, &v);
         accumulator_add(&to->accumulators[i], g->keep, &v, times);
     }
     query_may_keep(r, g->keep->held);
+    return to != NULL;
+}
+
+bool query_groups_spoiled(const query_groups *g) {
+    bool spoiled = false;
+    for (size_t i = 0; i < g->select->aggregates_n && g->first && g->select->group_n == 0; i++) {
+        const query_accumulator *a = &g->first->accumulators[i];
+        spoiled = spoiled || (a->kind == AGGREGATE_SUM && a->spoiled);
+    }
+    return spoiled;
 }
 
 /* ---- through a continuation: of each group its values and what its aggregates have come to ---- */
@@ -155,7 +166,7 @@ static bool load_group(query_groups *g, query_runner *r, bson_iter_t saved) {
         keys[i] = value_of_exact(&each);
     }
     size_t before = g->n;
-    group *loaded = find_group(g, r, keys);
+    group *loaded = find_group(g, r, keys, SIZE_MAX);
     if (g->n == before) {
         return false;
     }

@@ -9,9 +9,12 @@ typedef struct query_groups query_groups;
 /* Everything is kept in `keep`, which must outlive the rows. */
 query_groups *query_groups_new(arena *keep, const query_select *s);
 
-/* The row that the runner's slots are set to; it stands for so many alike. */
-void query_groups_add(query_groups *g, query_runner *r, uint64_t times);
+/* The row that the runner's slots are set to; it stands for so many alike. False: it would need a new group, and there are `most`. */
+bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t most);
 size_t query_groups_count(const query_groups *g);
+
+/* Has a SUM met what is no number, so that nothing can be added to it any more? Without GROUP BY. */
+bool query_groups_spoiled(const query_groups *g);
 
 /* What was added so far, as a list for a later page. False: it would have more than `bytes_max`, or cannot be told; or what is read was
  * never saved. */

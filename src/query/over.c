@@ -75,7 +75,7 @@ static bool add_row(void *context) {
     if (!x->groups) {
         return keep_row(x);
     }
-    query_groups_add(x->groups, &x->runner, 1);
+    query_groups_add(x->groups, &x->runner, 1, SIZE_MAX);
     return x->runner.code == OK;
 }
 

@@ -84,8 +84,11 @@ bool query_is_rewritten(const query *q) {
         return s->columns_n == 2 && slice_eq(s->columns[0].alias, SLICE_LIT("groupByItems")) &&
                slice_eq(s->columns[1].alias, SLICE_LIT("payload"));
     }
-    const query_expr *list = s->aggregates_n && s->value ? s->columns[0].expr : NULL;
-    const query_expr *item = list && list->kind == EXPR_ARRAY && list->items_n == 1 ? list->items[0] : NULL;
+    const query_expr *shown = s->aggregates_n && s->columns_n == 1 ? s->columns[0].expr : NULL;
+    if (shown && !s->value) {
+        return shown->kind == EXPR_OBJECT && slice_eq(s->columns[0].alias, SLICE_LIT("payload"));
+    }
+    const query_expr *item = shown && shown->kind == EXPR_ARRAY && shown->items_n == 1 ? shown->items[0] : NULL;
     return item && item->kind == EXPR_OBJECT && item->items_n && slice_eq(item->names[0], SLICE_LIT("item"));
 }
 

@@ -210,7 +210,7 @@ static bool emit(subquery *q) {
 static bool subquery_row(void *context) {
     subquery *q = context;
     if (q->groups) {
-        query_groups_add(q->groups, q->runner, 1);
+        query_groups_add(q->groups, q->runner, 1, SIZE_MAX);
         return q->runner->code == OK;
     }
     return emit(q);

@@ -140,18 +140,26 @@ static bool merges(const exec *x) {
     return q->aggregates && !bounded && may_carry(x) && query_is_rewritten(q);
 }
 
-/* How many groups a part may have: as many as rows are asked for, but for those of its last item. */
-static size_t groups_max(const exec *x) {
-    if (x->page->position.stage != STAGE_PARTS || x->grouped == x->item.number) {
-        return SIZE_MAX;
-    }
-    return x->keep.held > PARTS_BYTES_MAX ? 0 : x->page->rows_max;
+/* A part ends before an item, not within its rows. */
+static bool may_end_here(const exec *x) {
+    return x->page->position.stage == STAGE_PARTS && x->grouped != x->item.number;
 }
 
 static bool is_a_part(const keyed *k) {
     const exec *x = k->exec;
     bool small = query_groups_count(x->groups) <= x->page->rows_max && x->keep.held <= PARTS_BYTES_MAX;
     return k->begun.stage == STAGE_PARTS || (small && x->access.way != WAY_COVERED);
+}
+
+static bool is_wanted(void *after, const query_value *keys) {
+    return is_after(after, keys);
+}
+
+/* Groups that were given before there were parts stay given. */
+static void leave_out_given(keyed *k) {
+    if (k->begun.ordered) {
+        query_groups_only(k->exec->groups, is_wanted, &k->after);
+    }
 }
 
 /* What was gathered is too much for a page, or ends nowhere: some of the same items are read again, as a part. */
@@ -165,6 +173,7 @@ static err read_a_part(keyed *k) {
     x->items = 0;
     k->cursor = *x->page->cursor;
     x->page->position.stage = STAGE_PARTS;
+    leave_out_given(k);
     return query__read_items(x, &k->cursor, SIZE_MAX, true);
 }
 
@@ -172,10 +181,6 @@ static err read_a_part(keyed *k) {
 static err show_part(keyed *k) {
     exec *x = k->exec;
     query_page *p = x->page;
-    size_t n = query_groups_count(x->groups);
-    if (n == 0 && x->select->group_n && k->cursor.n) {
-        return E_QUERY_TOO_LONG;
-    }
     arena_reset(&x->row_arena);
     x->full = false;
     p->rows_max = p->bytes_max = SIZE_MAX;
@@ -184,9 +189,9 @@ static err show_part(keyed *k) {
     *p->cursor = k->cursor;
     p->cursor->n = x->select->value && query_groups_spoiled(x->groups) ? 0 : k->cursor.n;
     p->more = p->cursor->n > 0;
-    p->position = k->begun; /* keys that were given before there were parts stay given */
+    p->position = k->begun;
     p->position.stage = STAGE_PARTS;
-    return x->runner.code;
+    return p->rows == 0 && p->more ? E_QUERY_TOO_LONG : x->runner.code;
 }
 
 /* Not where rows go on behind a key that is not known in full, nor where showing them calls functions, which takes time. */
@@ -214,8 +219,11 @@ static err read_keyed(keyed *k) {
 /* Such a position could be ours, and what it carries is read. */
 static bool is_sound(keyed *k) {
     const query_position *at = &k->begun;
-    if (at->stage == STAGE_WHOLE || at->stage == STAGE_PARTS) {
-        return at->stage == STAGE_WHOLE || (merges(k->exec) && !at->carried.n);
+    if (at->stage == STAGE_WHOLE) {
+        return true;
+    }
+    if (at->stage == STAGE_PARTS) {
+        return merges(k->exec) && !at->cut && !at->carried.n;
     }
     return may_carry(k->exec) && (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
@@ -226,6 +234,9 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     k.after = (after_key){.at = &k.begun, .n = key_n};
     if (!is_sound(&k)) {
         return E_BAD_CONTINUATION;
+    }
+    if (k.begun.stage == STAGE_PARTS) {
+        leave_out_given(&k);
     }
     err code = read_keyed(&k);
     bool ended = code == OK && !x->late && k.begun.stage != STAGE_PARTS;
@@ -240,7 +251,9 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
 
 static bool group_row(void *context) {
     exec *x = context;
-    if (!query_groups_add(x->groups, &x->runner, x->times, groups_max(x))) {
+    bool may_end = may_end_here(x);
+    x->full = may_end && x->keep.held > PARTS_BYTES_MAX;
+    if (x->full || !query_groups_add(x->groups, &x->runner, x->times, may_end ? x->page->rows_max : SIZE_MAX)) {
         x->full = true;
         return false;
     }

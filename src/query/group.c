@@ -21,6 +21,8 @@ struct query_groups {
     size_t n;
     group **buckets;
     size_t buckets_n; /* a power of two */
+    bool (*wanted)(void *context, const query_value *keys);
+    void *context;
 };
 
 query_groups *query_groups_new(arena *keep, const query_select *s) {
@@ -93,18 +95,27 @@ static group *find_group(query_groups *g, query_runner *r, const query_value *ke
     return g->n < most ? make_group(g, r, keys, hash) : NULL;
 }
 
-static group *group_of(query_groups *g, query_runner *r, size_t most) {
+static const query_value *keys_of(const query_groups *g, query_runner *r) {
     const query_select *s = g->select;
     query_value *keys = arena_array(r->context.arena, query_value, s->group_n + 1);
     for (size_t i = 0; i < s->group_n; i++) {
         keys[i] = query_eval(r, s->group[i]);
         query_pay_value(r, &keys[i]);
     }
-    return find_group(g, r, keys, most);
+    return keys;
+}
+
+void query_groups_only(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context) {
+    g->wanted = wanted;
+    g->context = context;
 }
 
 bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t most) {
-    group *to = group_of(g, r, most);
+    const query_value *keys = keys_of(g, r);
+    if (g->wanted && !g->wanted(g->context, keys)) {
+        return true;
+    }
+    group *to = find_group(g, r, keys, most);
     for (size_t i = 0; i < g->select->aggregates_n && to; i++) {
         query_value v = query_eval(r, g->select->aggregates[i]->items[0]);
         query_pay_value(r, &v);

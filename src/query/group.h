@@ -13,6 +13,9 @@ query_groups *query_groups_new(arena *keep, const query_select *s);
 bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t most);
 size_t query_groups_count(const query_groups *g);
 
+/* From now on rows of groups that are not `wanted` are passed over. */
+void query_groups_only(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context);
+
 /* Has a SUM met what is no number, so that nothing can be added to it any more? Without GROUP BY. */
 bool query_groups_spoiled(const query_groups *g);
 

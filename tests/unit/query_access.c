@@ -978,9 +978,11 @@ static void parts_go_on_behind_what_was_given(void **state) {
     run r;
     scope s = {.max = epk_max()};
     make_pairs();
-    start_run(&r, &s, "SELECT [{\"item\": 199 - c.n}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY 199 - c.n");
+    start_run(
+        &r, &s,
+        "SELECT [{\"item\": c.n * 77 % 200}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.n * 77 % 200");
     for (; r.more; hurries = true) {
-        run_page(&r, 50, false);
+        run_page(&r, hurries ? 5 : 150, false); /* so few that all of them may have been given */
         assert_int_equal(r.code, OK);
         buf_add_slice(&rows, buf_view(&r.out));
     }
@@ -1097,6 +1099,14 @@ static void groups_too_many_come_in_parts(void **state) {
         "SELECT [{\"item\": c.n}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c WHERE ENDSWITH(c.id, 'x') GROUP BY c.n",
         7, &rows, &code);
     assert_int_equal(code, E_QUERY_TOO_LONG);
+
+    rows.n = 0; /* many groups, and much of each: megabytes in parts of one */
+    stages = read_in_a_hurry(
+        "SELECT VALUE [{\"item\": MAKELIST([REPLICATE('x', 10000), REPLICATE('y', 10000), REPLICATE('z', 10000), c.n * c.n])}] FROM c", 1,
+        &rows, &code);
+    assert_int_equal(code, OK);
+    assert_int_equal(stages, 1 << STAGE_PARTS);
+    assert_true(count_of(&rows, "item") > PAIRED_ITEMS / 63 + 2); /* more than there would be by time alone */
 
     rows.n = 0;
     read_in_a_hurry("SELECT VALUE [{\"item\": MAKELIST(c.n * 1000000000000 + 1)}] FROM c", 7, &rows, &code);

@@ -982,7 +982,7 @@ static void parts_go_on_behind_what_was_given(void **state) {
         &r, &s,
         "SELECT [{\"item\": c.n * 77 % 200}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.n * 77 % 200");
     for (; r.more; hurries = true) {
-        run_page(&r, hurries ? 5 : 150, false); /* so few that all of them may have been given */
+        run_page(&r, hurries ? 2 : 150, false); /* so few that all of them may have been given */
         assert_int_equal(r.code, OK);
         buf_add_slice(&rows, buf_view(&r.out));
     }

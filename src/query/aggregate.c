@@ -142,6 +142,7 @@ bool accumulator_load(query_accumulator *a, arena *keep, const bson_iter_t *save
     a->count = (uint64_t)count;
     while (good && bson_iter_next(&each)) {
         query_value v = value_of_exact(&each);
+        good = value_is_defined(&v);
         load_value(a, keep, &v);
     }
     return good && count >= 0 && count < INT64_MAX / 2;

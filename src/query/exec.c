@@ -403,7 +403,7 @@ static void keep_position(exec *x) {
 }
 
 /* What the page cost and did, beside its rows. */
-static void end_page(exec *x, int64_t begun) {
+static void end_page(exec *x) {
     query_page *p = x->page;
     x->runner.steps = QUERY_ITEM_STEPS;
     query_cost_rows(&x->cost);
@@ -422,7 +422,7 @@ static void end_page(exec *x, int64_t begun) {
     p->metrics.rows = p->rows;
     p->metrics.calls = x->calls.taken;
     p->metrics.calls_us = x->calls.took_us;
-    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - begun);
+    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - x->begun_us);
 }
 
 /* Without FROM there is one row, and no item. */
@@ -442,12 +442,11 @@ err query_run_page(query_page *p) {
         return E_QUERY_TOO_LONG;
     }
     exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};
-    int64_t begun = clock_monotonic_us(p->items->clock);
+    x.begun_us = x.lap_us = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
     query_calls_init(&x.calls, p->udfs, p->items->clock, p->until_us);
     x.runner.calls = p->udfs ? &x.calls : NULL;
     x.distinct.keep = &x.keep;
-    x.lap_us = begun;
     x.settled_ru = p->op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
@@ -462,7 +461,7 @@ err query_run_page(query_page *p) {
                                          : run_streaming(&x);
     if (code == OK) {
         keep_position(&x);
-        end_page(&x, begun);
+        end_page(&x);
     } else if (p->quick && code == E_QUERY_TOO_LONG) {
         p->op->charge_ru = x.settled_ru;
     }

@@ -79,6 +79,13 @@ static bool may_carry(const exec *x) {
     return !x->gather && x->select->sources_n > 0;
 }
 
+/* Does the client add rows up, as it does with those of several ranges? */
+static bool merges(const exec *x) {
+    const query *q = x->page->query;
+    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0; /* some rows would be cut off */
+    return q->aggregates && !bounded && may_carry(x) && query_is_rewritten(q);
+}
+
 /* Puts what was gathered into the position. False: it is too much. */
 static bool carry(keyed *k, query_stage stage) {
     exec *x = k->exec;
@@ -116,12 +123,24 @@ static err go_on_later(keyed *k) {
     return OK;
 }
 
+/* The first item, or row, is never too late: no page is in vain. */
+static void start_clock(exec *x) {
+    x->late = false;
+    if (!x->page->quick) {
+        x->items = 0;
+        x->runner.steps = QUERY_ITEM_STEPS;
+    }
+}
+
 static err show(keyed *k) {
     exec *x = k->exec;
     query_page *p = x->page;
     arena_reset(&x->row_arena);
-    x->late = false;
+    start_clock(x);
     k->gathered->show(x, k);
+    if (x->full && p->rows == 0 && merges(x)) {
+        return E_QUERY_TOO_LONG;
+    }
     p->more = x->full;
     bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->rows == 0); /* the next page may */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
@@ -132,13 +151,6 @@ static err show(keyed *k) {
 }
 
 /* ---- in parts ---- */
-
-/* Does the client add rows up, as it does with those of several ranges? */
-static bool merges(const exec *x) {
-    const query *q = x->page->query;
-    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0; /* some rows would be cut off */
-    return q->aggregates && !bounded && may_carry(x) && query_is_rewritten(q);
-}
 
 /* A part ends before an item, not within its rows. */
 static bool may_end_here(const exec *x) {
@@ -162,22 +174,27 @@ static void leave_out_given(keyed *k) {
     }
 }
 
-/* What was gathered is too much for a page, or ends nowhere: some of the same items are read again, as a part. */
+/* What was gathered is too much for a page, or ends nowhere: some of the same items are read again, as a part, in the time of a second
+ * page. */
 static err read_a_part(keyed *k) {
     exec *x = k->exec;
+    query_page *p = x->page;
+    int64_t span = p->until_us - x->begun_us;
+    p->until_us = span > 0 ? clock_monotonic_us(p->items->clock) + span : p->until_us;
+    x->calls.until_us = p->until_us;
     arena_free(&x->keep);
     x->keep = arena_init();
     x->groups = query_groups_new(&x->keep, x->select);
     x->runner.code = OK;
-    x->late = x->full = false;
-    x->items = 0;
-    k->cursor = *x->page->cursor;
-    x->page->position.stage = STAGE_PARTS;
+    x->full = false;
+    start_clock(x);
+    k->cursor = *p->cursor;
+    p->position.stage = STAGE_PARTS;
     leave_out_given(k);
     return query__read_items(x, &k->cursor, SIZE_MAX, true);
 }
 
-/* A part is shown whole. A sum that is undefined stays so, whatever follows. */
+/* A part is shown whole. VALUE of a sum that is undefined stays so, whatever follows. */
 static err show_part(keyed *k) {
     exec *x = k->exec;
     query_page *p = x->page;
@@ -190,6 +207,7 @@ static err show_part(keyed *k) {
     p->cursor->n = x->select->value && query_groups_spoiled(x->groups) ? 0 : k->cursor.n;
     p->more = p->cursor->n > 0;
     p->position = k->begun;
+    p->position.carried = SLICE_EMPTY;
     p->position.stage = STAGE_PARTS;
     return p->rows == 0 && p->more ? E_QUERY_TOO_LONG : x->runner.code;
 }
@@ -225,7 +243,8 @@ static bool is_sound(keyed *k) {
     if (at->stage == STAGE_PARTS) {
         return merges(k->exec) && !at->cut && !at->carried.n;
     }
-    return may_carry(k->exec) && (!at->carried.n || k->gathered->load(k->exec, at->carried));
+    bool possible = may_carry(k->exec) && !(at->stage == STAGE_CARRIED && merges(k->exec));
+    return possible && (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
 
 static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {

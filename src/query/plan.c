@@ -81,7 +81,7 @@ bool query_is_plain(const query *q) {
 bool query_is_rewritten(const query *q) {
     const query_select *s = q->select;
     if (s->group_n) {
-        return s->columns_n == 2 && slice_eq(s->columns[0].alias, SLICE_LIT("groupByItems")) &&
+        return s->columns_n == 2 && s->columns[0].expr->kind == EXPR_ARRAY && slice_eq(s->columns[0].alias, SLICE_LIT("groupByItems")) &&
                slice_eq(s->columns[1].alias, SLICE_LIT("payload"));
     }
     const query_expr *shown = s->aggregates_n && s->columns_n == 1 ? s->columns[0].expr : NULL;

@@ -118,7 +118,7 @@ err query_position_restore(query_page *p) {
     size_t n = p->query->select->order_n;
     query_value values[ORDER_MAX];
     item_found found;
-    if (!at->cut || n == 0 || n > ORDER_MAX) { /* of groups and distinct values exec.c knows better */
+    if (!at->cut || n == 0 || n > ORDER_MAX) { /* of groups and distinct values exec_keyed.c knows better */
         return OK;
     }
     const container_tiles *tiles = p->container->tiles;

@@ -461,6 +461,32 @@ static void without_whoever_runs_them_they_are_refused(void **state) {
     buf_free(&out);
 }
 
+/* Aggregates whose pages have no time: what functions gave is carried, or shown as parts, once. */
+static void aggregates_go_on(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {
+        {"SELECT VALUE SUM(udf.twice(c.n)) FROM c", "SELECT VALUE SUM(c.n * 2) FROM c"},
+        {"SELECT VALUE COUNT(1) FROM c WHERE udf.big(c.n)", "SELECT VALUE COUNT(1) FROM c WHERE c.n > 3"},
+        {"SELECT udf.twice(c.n) AS k, COUNT(1) AS n FROM c GROUP BY udf.twice(c.n)",
+         "SELECT c.n * 2 AS k, COUNT(1) AS n FROM c GROUP BY c.n * 2"},
+        {"SELECT c.n AS k, udf.twice(COUNT(1)) AS n FROM c GROUP BY c.n", "SELECT c.n AS k, COUNT(1) * 2 AS n FROM c GROUP BY c.n"},
+        {"SELECT DISTINCT VALUE udf.twice(c.n) FROM c", "SELECT DISTINCT VALUE c.n * 2 FROM c"},
+    };
+    static const size_t slices[] = {0, 3, 100, 600};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        for (size_t k = 0; k < 8; k++) {
+            how hurried = {.rows_max = k % 3 ? 1000 : 3, .hurries = true, .scans = k % 2, .partition = k < 4 ? "large" : NULL};
+            how at_once = {.rows_max = hurried.rows_max, .partition = hurried.partition};
+            hurried.fake.slice = slices[k % 4];
+            result found = run(&hurried, texts[i][0]), expected = run(&at_once, texts[i][1]);
+            assert_int_equal(found.code, OK);
+            assert_true(slice_eq(buf_view(&found.rows), buf_view(&expected.rows)));
+            free_result(&found);
+            free_result(&expected);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_may_stand_wherever_an_expression_may),
@@ -473,6 +499,7 @@ int main(void) {
         cmocka_unit_test(conditions_beside_a_function_use_the_index),
         cmocka_unit_test(pages_end_when_time_is_up),
         cmocka_unit_test(functions_are_counted_and_named),
+        cmocka_unit_test(aggregates_go_on),
         cmocka_unit_test(without_whoever_runs_them_they_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

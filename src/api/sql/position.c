@@ -141,12 +141,15 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
     bson_destroy(&document);
 }
 
-void sql_position_claim(query_position *at, arena *a, const epk *from) {
+err sql_position_claim(query_position *at, arena *a, const epk *from) {
     buf text = buf_init(BUF_NO_LIMIT);
     epk_write(&text, from);
-    if (!slice_eq(buf_view(&text), at->carried_from)) {
+    int order = slice_cmp(buf_view(&text), at->carried_from);
+    bool whole = order < 0 && at->carried.n; /* what is carried is of a part of it, and what of the rest? */
+    if (order != 0) {
         at->carried = SLICE_EMPTY;
         at->carried_from = arena_copy(a, buf_view(&text));
     }
     buf_free(&text);
+    return whole ? E_BAD_CONTINUATION : OK;
 }

@@ -993,10 +993,11 @@ static void what_is_read_is_shown(void **state) {
     buf rows = buf_init(BUF_NO_LIMIT);
     err code;
     make_items(63); /* the next one asks the clock */
-    assert_int_equal(read_in_a_hurry("SELECT [{\"item\": c.n % 3}] AS groupByItems, " COUNTS " GROUP BY c.n % 3", 100, &rows, &code), 0);
+    assert_int_equal(
+        read_in_a_hurry("SELECT [{\"item\": LENGTH(c.id)}] AS groupByItems, " COUNTS " GROUP BY LENGTH(c.id)", 100, &rows, &code), 0);
     assert_int_equal(sum_of(&rows, "\"n\":{\"item\":"), 63);
     rows.n = 0;
-    assert_int_equal(read_in_a_hurry("SELECT VALUE [{\"item\": SUM(c.n * 1)}] FROM c", 100, &rows, &code), 0);
+    assert_int_equal(read_in_a_hurry("SELECT VALUE [{\"item\": SUM(c.n + 0 * LENGTH(c.id))}] FROM c", 100, &rows, &code), 0);
     assert_int_equal(sum_of(&rows, "{\"item\":"), 961);
     buf_free(&rows);
     container_give(c);

@@ -438,7 +438,8 @@ static err run_without_items(exec *x) {
 }
 
 err query_run_page(query_page *p) {
-    if (p->quick && (p->query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* they are for threads of their own; long work */
+    if (p->quick &&
+        (p->query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
         return E_QUERY_TOO_LONG;
     }
     exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};

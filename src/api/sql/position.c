@@ -50,13 +50,16 @@ static bool read_values(arena *a, slice bson, size_t wanted, query_position *at)
 /* What groups have come to is looked at where it is used. */
 static bool read_carried(slice bson, query_position *at) {
     bson_iter_t it;
+    const uint8_t *from;
+    uint32_t n;
     uint64_t stage = number_of(bson, "t");
     if (stage > STAGE_PARTS) {
         return false;
     }
     at->stage = (query_stage)stage;
-    if (stage && doc_find_key(bson, SLICE_LIT("m"), &it)) {
-        at->carried_from = value_of_iter(&it).bytes;
+    if (stage && doc_find_key(bson, SLICE_LIT("m"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
+        bson_iter_binary(&it, NULL, &n, &from);
+        at->carried_from = slice_of(from, n);
     }
     if (stage && doc_find_key(bson, SLICE_LIT("a"), &it)) {
         query_value list = value_of_iter(&it);
@@ -111,7 +114,8 @@ static void write_values(bson_t *document, arena *a, size_t n, query_position at
 static void write_carried(bson_t *document, const query_position *at) {
     bson_t list;
     bson_append_int32(document, "t", 1, (int32_t)at->stage);
-    bson_append_utf8(document, "m", 1, at->carried_from.n ? at->carried_from.p : "", (int)at->carried_from.n);
+    bson_append_binary(document, "m", 1, BSON_SUBTYPE_BINARY, (const uint8_t *)(at->carried_from.n ? at->carried_from.p : ""),
+                       (uint32_t)at->carried_from.n);
     if (at->carried.n && bson_init_static(&list, (const uint8_t *)at->carried.p, at->carried.n)) {
         bson_append_array(document, "a", 1, &list);
     }
@@ -141,15 +145,12 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
     bson_destroy(&document);
 }
 
-err sql_position_claim(query_position *at, arena *a, const epk *from) {
-    buf text = buf_init(BUF_NO_LIMIT);
-    epk_write(&text, from);
-    int order = slice_cmp(buf_view(&text), at->carried_from);
-    bool whole = order < 0 && at->carried.n; /* what is carried is of a part of it, and what of the rest? */
-    if (order != 0) {
-        at->carried = SLICE_EMPTY;
-        at->carried_from = arena_copy(a, buf_view(&text));
+err sql_position_claim(query_position *at, const epk *from) {
+    int order = slice_cmp(epk_view(from), at->carried_from);
+    if (order < 0 && at->carried.n) { /* it is of a part of the range: and what of the rest? */
+        return E_BAD_CONTINUATION;
     }
-    buf_free(&text);
-    return whole ? E_BAD_CONTINUATION : OK;
+    at->carried = order == 0 ? at->carried : SLICE_EMPTY;
+    at->carried_from = epk_view(from);
+    return OK;
 }

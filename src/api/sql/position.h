@@ -15,7 +15,7 @@ MUST_CHECK err sql_position_read(arena *a, slice text, const query *q, query_pos
 /* Writes nothing where there is nothing to say. */
 void sql_position_write(buf *out, arena *a, const query *q, const query_position *position);
 
-/* The position is of a range that begins here. After a split, clients go on in each part with the continuation of the whole: what it
- * carries is the first part's. Of the others nothing is lost, since they go on behind the same item. E_BAD_CONTINUATION: what it carries is
- * of a range that begins later. */
-MUST_CHECK err sql_position_claim(query_position *at, arena *a, const epk *from);
+/* The position is of a range that begins here; `from` must outlive it. After a split, clients go on in each part with the continuation of
+ * the whole: what it carries is the first part's. Of the others nothing is lost, since they go on behind the same item. E_BAD_CONTINUATION:
+ * what it carries is of a range that begins later. */
+MUST_CHECK err sql_position_claim(query_position *at, const epk *from);

@@ -167,7 +167,7 @@ static err prepare(running *r) {
     bool pinned = finds_partition(r);
     TRY(check_gateway(r, pinned));
     TRY(sql_target_read(q, continuation, &r->target));
-    TRY(sql_position_claim(&r->page.position, q->http->arena, &r->target->scope.min));
+    TRY(sql_position_claim(&r->page.position, &r->target->scope.min));
     r->page.mark = item_mark_of(q->range);
     return OK;
 }

@@ -25,7 +25,10 @@ void arena_free(arena *a) {
         next = block->next;
         free(block);
     }
-    *a = (arena){.block_bytes = a->block_bytes};
+    if (a->budget) {
+        budget_give(a->budget, a->held);
+    }
+    *a = (arena){.block_bytes = a->block_bytes, .budget = a->budget};
 }
 
 void arena_reset(arena *a) {
@@ -40,7 +43,11 @@ void arena_reset(arena *a) {
         }
     }
     a->blocks = keep;
-    a->held = keep ? keep->bytes : 0;
+    size_t kept = keep ? keep->bytes : 0;
+    if (a->budget) {
+        budget_give(a->budget, a->held - kept);
+    }
+    a->held = kept;
     a->at = keep ? block_bytes(keep) : NULL;
     a->end = keep ? a->at + keep->bytes : NULL;
 }
@@ -49,6 +56,9 @@ void *arena_more(arena *a, size_t n, size_t align) {
     size_t need = n + align;
     size_t usual = usual_bytes(a);
     size_t bytes = need > usual / 4 ? need : usual;
+    if (a->budget) {
+        budget_force(a->budget, bytes);
+    }
     arena_block *block = mem_alloc(sizeof *block + bytes);
     block->bytes = bytes;
     block->next = a->blocks;

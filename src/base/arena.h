@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 
+#include "base/budget.h"
 #include "base/slice.h"
 
 typedef struct arena_block arena_block;
@@ -16,16 +17,24 @@ typedef struct arena {
     arena_block *blocks;
     size_t block_bytes; /* 0: the usual 16 KB */
     size_t held;        /* bytes of all blocks: for those who must bound what they make */
+    budget *budget;     /* that its blocks are counted against; NULL: none */
 } arena;
 
 static inline arena arena_init(void) {
     return (arena){0};
 }
 
+/* Its blocks are counted. Pieces that may be large must be asked for with arena_fits. */
+static inline arena arena_init_counted(budget *b) {
+    return (arena){.budget = b};
+}
+
 /* For long-lived small things, such as a container's settings. */
 static inline arena arena_init_small(void) {
     return (arena){.block_bytes = 1024};
 }
+
+enum { ARENA_UNASKED_BYTES = 16 * 1024 }; /* pieces up to this size need not be asked for */
 
 void arena_reset(arena *a); /* all bytes gone; one block is kept for the next request */
 void arena_free(arena *a);
@@ -44,6 +53,18 @@ static inline void *arena_alloc_aligned(arena *a, size_t n, size_t align) {
 
 static inline void *arena_alloc(arena *a, size_t n) {
     return arena_alloc_aligned(a, n, 16);
+}
+
+/* Before a piece whose size depends on what a client sent or stored: false when the budget has no room for it, which is then `exceeded`. */
+static inline bool arena_fits(arena *a, size_t n) {
+    if (!a->budget || n <= ARENA_UNASKED_BYTES) {
+        return true;
+    }
+    if (!budget_take(a->budget, n)) {
+        return false;
+    }
+    budget_give(a->budget, n); /* the block takes it again at once */
+    return true;
 }
 
 void *arena_zero(arena *a, size_t n) __attribute__((returns_nonnull));

@@ -8,9 +8,16 @@
 
 enum { BUF_MIN = 256 };
 
+static void uncount(buf *b) {
+    if (b->budget) {
+        budget_give(b->budget, b->cap);
+    }
+}
+
 void buf_free(buf *b) {
     free(b->p);
-    *b = buf_init(b->max);
+    uncount(b);
+    *b = buf_init_counted(b->max, b->budget);
 }
 
 bool buf_grow(buf *b, size_t more) {
@@ -26,7 +33,12 @@ bool buf_grow(buf *b, size_t more) {
     while (cap < need) {
         cap = cap > SIZE_MAX / 2 ? need : cap * 2;
     }
-    b->cap = cap > b->max ? b->max : cap;
+    cap = cap > b->max ? b->max : cap;
+    if (b->budget && !budget_take(b->budget, cap - b->cap)) {
+        b->overflow = true;
+        return false;
+    }
+    b->cap = cap;
     b->p = mem_resize(b->p, b->cap);
     return true;
 }
@@ -34,7 +46,8 @@ bool buf_grow(buf *b, size_t more) {
 char *buf_take(buf *b, size_t *n_out) {
     char *p = b->p;
     *n_out = b->n;
-    *b = buf_init(b->max);
+    uncount(b);
+    *b = buf_init_counted(b->max, b->budget);
     return p;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 
+#include "base/budget.h"
 #include "base/slice.h"
 
 typedef struct buf {
@@ -15,6 +16,7 @@ typedef struct buf {
     size_t cap;
     size_t max;
     bool overflow;
+    budget *budget; /* that its memory is counted against, and which is a limit too; NULL: none */
 } buf;
 
 #define BUF_NO_LIMIT SIZE_MAX
@@ -23,9 +25,13 @@ static inline buf buf_init(size_t max) {
     return (buf){.max = max};
 }
 
+static inline buf buf_init_counted(size_t max, budget *b) {
+    return (buf){.max = max, .budget = b};
+}
+
 void buf_free(buf *b);                 /* gives the memory back; the buffer may be used again */
 bool buf_grow(buf *b, size_t more);    /* room for `more` further bytes; false past the limit */
-char *buf_take(buf *b, size_t *n_out); /* the caller frees the bytes; the buffer is empty again */
+char *buf_take(buf *b, size_t *n_out); /* the caller frees the bytes, which are no longer counted; the buffer is empty again */
 
 static inline bool buf_ok(const buf *b) {
     return !b->overflow;

@@ -25,6 +25,8 @@
       "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) exception that "    \
       "all newer clients will know how to handle gracefully. This exception is traced, but unless you see it bubble up as an exception "   \
       "(which only happens on older SDK clients), then you can safely ignore this message.")                                               \
+    X(E_MEMORY, 400, 0, "BadRequest",                                                                                                      \
+      "The request needs more memory than one request may have. Select fewer properties, or make the condition narrower.")                 \
     X(E_QUERY_CARDINALITY, 400, 0, "BadRequest",                                                                                           \
       "{\"errors\":[{\"severity\":\"Error\",\"code\":\"SC2210\",\"message\":\"The cardinality of a scalar subquery result set cannot be "  \
       "greater than one.\"}]}")                                                                                                            \
@@ -54,6 +56,7 @@
       "The requested operation exceeded maximum alloted time. Learn more: https://aka.ms/cosmosdb-tsg-service-request-timeout")            \
     X(E_QUERY_TOO_LONG, 408, 0, "RequestTimeout",                                                                                          \
       "The query looks at too much for one page: name a partition key, or make its condition narrower.")                                   \
+    X(E_CANCELLED, 408, 0, "RequestTimeout", "The client left before the operation was done.")                                             \
     X(E_CONFLICT, 409, 0, "Conflict", "Entity with the specified id already exists in the system.")                                        \
     X(E_UNIQUE_KEY, 409, 0, "Conflict", "Unique index constraint violation.")                                                              \
     X(E_RANGE_GONE, 410, 1002, "Gone", "The requested resource is no longer available at the server.")                                     \
@@ -75,6 +78,7 @@
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", "The data folder cannot be read or written. The server's log has the reason.")             \
     X(E_STORE_FULL, 503, 0, "ServiceUnavailable", "The disk of the data folder is full; nothing was written. Reads go on.")                \
     X(E_STORE_READ_ONLY, 503, 0, "ServiceUnavailable", "The store takes no more writes since a write to disk failed; see the log.")        \
+    X(E_BUSY_MEMORY, 503, 0, "ServiceUnavailable", "The memory for requests is used up by others. Please retry this request later.")       \
     X(E_BUSY, 503, 0, "ServiceUnavailable", "Too many large requests are being received at once. Please retry.")
 
 typedef enum err {

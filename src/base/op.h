@@ -8,8 +8,17 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+/* What long work asks between its steps, some hundred microseconds apart: whoever runs it gives other work its turn there, and says when
+ * the client has left or the time is up. */
+typedef struct op_turn op_turn;
+struct op_turn {
+    err (*check)(op_turn *turn); /* OK: go on */
+};
+
 typedef struct op {
     arena *arena;       /* bytes made for this operation; gone when it ends */
+    budget *budget;     /* that its memory is counted against; NULL: not bounded, the server's own work */
+    op_turn *turn;      /* NULL: it is not interrupted */
     int64_t now_s;      /* wall clock at arrival, seconds */
     int64_t arrived_us; /* monotonic; 0: not measured */
     bool low_priority;  /* refused first when throughput is short */
@@ -24,6 +33,8 @@ typedef struct op {
 
 static inline void op_init(op *o, arena *a, int64_t now_s) {
     o->arena = a;
+    o->budget = a->budget;
+    o->turn = NULL;
     o->now_s = now_s;
     o->arrived_us = 0;
     o->low_priority = o->strong = o->admitted = false;
@@ -35,6 +46,10 @@ static inline void op_init(op *o, arena *a, int64_t now_s) {
 
 static inline void op_charge(op *o, double ru) {
     o->charge_ru += ru;
+}
+
+static inline err op_check(op *o) {
+    return o->turn ? o->turn->check(o->turn) : OK;
 }
 
 /* Notes the sentence and returns the code, so that callers write: return op_fail(o, E_CONFLICT, "…"). A sentence too long is cut. */

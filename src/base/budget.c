@@ -50,11 +50,15 @@ void budget_give(budget *b, size_t n) {
     }
 }
 
+void budget_renew(budget *b) {
+    b->exceeded = b->starved = false;
+}
+
 void budget_end(budget *b) {
     if (b->pool && b->drawn) {
         atomic_fetch_sub_explicit(&b->pool->used, b->drawn, memory_order_relaxed);
     }
-    b->used = b->drawn = 0;
+    b->drawn = 0;
 }
 
 err budget_error(const budget *b) {

@@ -38,7 +38,8 @@ static inline budget budget_init(budget_pool *pool, size_t max) {
 bool budget_take(budget *b, size_t n);  /* false: nothing was taken, and `exceeded` is set */
 void budget_force(budget *b, size_t n); /* taken whatever the limit; past it `exceeded` is set */
 void budget_give(budget *b, size_t n);
-void budget_end(budget *b); /* gives the pool back what was drawn; everything counted must have been freed */
+void budget_renew(budget *b); /* forgets that takes were refused, for whoever freed enough to try in another way */
+void budget_end(budget *b);   /* of a request: gives the pool back what was drawn. What its owner keeps for the next one stays counted */
 
 /* E_MEMORY or E_BUSY_MEMORY, by what was exceeded. OK: nothing was. */
 err budget_error(const budget *b);

@@ -63,6 +63,8 @@
     X(E_PRECONDITION, 412, 0, "PreconditionFailed",                                                                                        \
       "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed")                 \
     X(E_TOO_LARGE, 413, 0, "RequestEntityTooLarge", "Request size is too large")                                                           \
+    X(E_VALUE_TOO_LARGE, 413, 0, "RequestEntityTooLarge",                                                                                  \
+      "The query makes a value of more than 16 MB. Select fewer or smaller properties.")                                                   \
     X(E_FAILED_DEPENDENCY, 424, 0, "FailedDependency", "Another operation of the same batch failed.")                                      \
     X(E_THROTTLED, 429, 3200, "TooManyRequests",                                                                                           \
       "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: "    \

@@ -27,6 +27,8 @@ enum {
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
     x->bytes = buf_init(BUF_NO_LIMIT);
+    x->budget = budget_init(NULL, loop->shared->options.request_memory_max);
+    x->arena = arena_init_counted(&x->budget);
     x->request.arena = &x->arena;
     x->request.loop = loop;
     return x;
@@ -56,6 +58,7 @@ static http_exchange *exchange_take(http_conn *h) {
 
 static void exchange_free(http_exchange *x) {
     arena_free(&x->arena);
+    budget_end(&x->budget);
     buf_free(&x->bytes);
     free(x);
 }
@@ -71,6 +74,8 @@ static void exchange_give(http_exchange *x) {
     loop->exchanges_live--;
     if (loop->exchanges_free < EXCHANGES_KEPT) {
         arena_reset(&x->arena);
+        budget_renew(&x->budget);
+        budget_end(&x->budget);
         x->next = loop->exchanges;
         loop->exchanges = x;
         loop->exchanges_free++;

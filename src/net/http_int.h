@@ -44,6 +44,7 @@ struct http_exchange {
     http_exchange *next;  /* in the stock */
     const http_service *service;
     net_peer peer;
+    budget budget; /* of the memory that the request takes, the arena's and what a front end counts */
     arena arena;
     buf bytes; /* of a large request, taken over from the connection's input */
     http_framing framing;

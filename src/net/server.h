@@ -18,6 +18,7 @@ typedef struct net_options {
     unsigned body_timeout_ms;   /* without 4 KB of progress, reading a body or writing an answer */
     unsigned idle_timeout_ms;   /* keep-alive */
     unsigned drain_timeout_ms;  /* at stop, for what is in flight */
+    size_t request_memory_max;  /* that one request may take while it is served */
     const clock_source *clock;
 } net_options;
 

@@ -837,7 +837,7 @@ static err cover_path(finder *f, bool *found_out) {
     bool whole = true;
     query_access *a = f->access;
     order_walk bounds = {.finder = f, .path = index_path_of(a->cover.path.steps, a->cover.path.n)};
-    value_walk w = {.finder = f, .scratch = arena_init()};
+    value_walk w = {.finder = f, .scratch = arena_init_counted(f->view->op->budget)};
     bound_walk(&bounds, f->view->op->arena);
     err code = bounds.undefined ? lacking_shapes(&bounds, a->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, &whole) : OK;
     *found_out = whole && (bounds.shapes_n == 0 || bounds.shapes[0] != 0);

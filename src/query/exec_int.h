@@ -117,5 +117,6 @@ err query__run_distinct(exec *x);
 
 /* ---- exec_order.c ---- */
 
+void query__free_rows(exec *x);
 err query__run_ranked(exec *x);
 err query__run_ordered(exec *x);

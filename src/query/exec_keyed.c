@@ -128,7 +128,7 @@ static void start_clock(exec *x) {
     x->late = false;
     if (!x->page->quick) {
         x->items = 0;
-        x->runner.steps = QUERY_ITEM_STEPS;
+        query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
 }
 
@@ -183,7 +183,10 @@ static err read_a_part(keyed *k) {
     p->until_us = span > 0 ? clock_monotonic_us(p->items->clock) + span : p->until_us;
     x->calls.until_us = p->until_us;
     arena_free(&x->keep);
-    x->keep = arena_init();
+    arena_free(&x->row_arena);
+    if (p->op->budget) {
+        budget_renew(p->op->budget);
+    }
     x->groups = query_groups_new(&x->keep, x->select);
     x->runner.code = OK;
     x->full = false;
@@ -259,7 +262,8 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     }
     err code = read_keyed(&k);
     bool ended = code == OK && !x->late && k.begun.stage != STAGE_PARTS;
-    if (!ended && (code == OK || code == E_QUERY_TOO_LONG) && !p->quick && merges(x)) {
+    bool too_much = code == E_QUERY_TOO_LONG || code == E_MEMORY || code == E_BUSY_MEMORY;
+    if (!ended && (code == OK || too_much) && !p->quick && merges(x)) {
         return run_in_parts(&k);
     }
     TRY(code);

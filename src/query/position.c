@@ -74,13 +74,13 @@ static bool take_values(void *context) {
 
 /* The order values of the row as it is now. */
 static bool values_of_row(const query_page *p, const item_found *found, query_value *values) {
-    arena row = arena_init();
+    arena row = arena_init_counted(p->op->budget);
     query_runner *r = arena_new(&row, query_runner);
     query_item item = {.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
     memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
     query_runner_init(r, p->query, p->op, &row, clock_wall_ms(p->items->clock));
     query_calls calls;
-    query_calls_init(&calls, p->udfs, p->items->clock, p->until_us);
+    query_calls_init(&calls, p->udfs, p->items->clock, p->until_us, p->op->budget);
     r->calls = p->udfs ? &calls : NULL;
     r->context.keep = p->op->arena;
     query_value value = value_of_item(&item);

@@ -58,8 +58,7 @@ static bool each_element(rows *w, const query_value *list) {
         return true;
     }
     while (go_on && bson_iter_next(&it)) {
-        if (w->runner->steps == 0) {
-            w->runner->code = E_QUERY_TOO_LONG;
+        if (!query_may_step(w->runner)) {
             return false;
         }
         w->runner->steps--;
@@ -149,7 +148,7 @@ static query_value project_star(query_runner *r, const query_select *s) {
     for (size_t i = 0; i < s->sources_n; i++) {
         names[i] = s->sources[i].alias;
     }
-    return value_object(r->context.arena, names, &r->slots[s->first_slot], s->sources_n);
+    return query_made(r, value_object(r->context.arena, names, &r->slots[s->first_slot], s->sources_n));
 }
 
 query_value query_project(query_runner *r, const query_select *s) {
@@ -165,7 +164,7 @@ query_value query_project(query_runner *r, const query_select *s) {
         names[i] = s->columns[i].alias;
         values[i] = query_eval(r, s->columns[i].expr);
     }
-    return value_object(r->context.arena, names, values, s->columns_n);
+    return query_made(r, value_object(r->context.arena, names, values, s->columns_n));
 }
 
 /* ---- subqueries ---- */

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "account/scripts.h"
 #include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
+#include "tool/machine.h"
 #include "tool/options.h"
 
 enum { TICK_MS = 20, WHY_BYTES = 1024 };
@@ -25,8 +25,8 @@ static struct {
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *index_tail, *token_seconds_min, *script_worker,
-        *log_level, *help, *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *request_memory, *index_tail, *token_seconds_min,
+        *script_worker, *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -48,6 +48,7 @@ static struct {
     .cache = "0",
     .vector_memory = "0",
     .max_connections = "10000",
+    .request_memory = "64MB",
     .token_seconds_min = "600",
     .index_tail = "0",
     .log_level = "info",
@@ -88,6 +89,8 @@ static const tool_option options[] = {
     {"vector-memory", "SIZE", "memory for graphs of vectors (diskANN), built when first asked for; 0: an eighth of the machine's",
      &given.vector_memory, false},
     {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
+    {"request-memory", "SIZE", "that one request may take while it is served; a query that needs more is refused", &given.request_memory,
+     false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
     {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
     {"script-worker", "PROGRAM", NULL, &given.script_worker, false},   /* instead of tesela-script beside our own program, for tests */
@@ -101,7 +104,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 typedef struct settings {
     int sql_port;
     account_rules rules;
-    uint64_t threads, cache, vector_memory, max_connections, index_tail, token_seconds_min;
+    uint64_t threads, cache, vector_memory, max_connections, request_memory, index_tail, token_seconds_min;
     bool sync;
     sql_consistency consistency;
     sql_keys *keys;
@@ -197,6 +200,7 @@ static bool read_limits(settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
            tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("vector-memory", given.vector_memory, &s->vector_memory) &&
            tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
+           tool_read_bytes("request-memory", given.request_memory, &s->request_memory) &&
            tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) &&
            tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
 }
@@ -247,13 +251,8 @@ static void take_signals(server *s) {
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-static uint64_t machine_bytes(void) {
-    struct sysinfo info;
-    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
-}
-
 static uint64_t default_cache_bytes(void) {
-    uint64_t quarter = machine_bytes() / 4;
+    uint64_t quarter = machine_memory_bytes() / 4;
     uint64_t most = (uint64_t)8 << 30, least = (uint64_t)64 << 20;
     return quarter > most ? most : quarter < least ? least : quarter;
 }
@@ -269,7 +268,7 @@ static bool open_core(server *s, char *why) {
         .store = s->store,
         .clock = &clock_system,
         .item_cache_bytes = half,
-        .vector_bytes = s->settings.vector_memory ? s->settings.vector_memory : machine_bytes() / 8,
+        .vector_bytes = s->settings.vector_memory ? s->settings.vector_memory : machine_memory_bytes() / 8,
         .rules = s->settings.rules,
         .background = true,
     };
@@ -294,6 +293,7 @@ static bool open_net(server *s, char *why) {
     net_options no = net_defaults;
     no.loops = (unsigned)s->settings.threads;
     no.connections_max = (unsigned)s->settings.max_connections;
+    no.request_memory_max = (size_t)s->settings.request_memory;
     if (net_open(&no, &s->net) != OK) {
         snprintf(why, WHY_BYTES, "the event loops cannot be made: %s", strerror(errno));
         return false;

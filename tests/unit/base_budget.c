@@ -95,12 +95,9 @@ static void a_buffer_overflows_at_the_budget(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_take_past_the_limit_is_refused),
-        cmocka_unit_test(the_pool_bounds_the_sum),
-        cmocka_unit_test(large_pieces_go_back_to_the_pool_at_once),
-        cmocka_unit_test(an_arena_is_counted),
-        cmocka_unit_test(small_pieces_past_the_limit_are_noticed),
-        cmocka_unit_test(a_buffer_overflows_at_the_budget),
+        cmocka_unit_test(a_take_past_the_limit_is_refused),         cmocka_unit_test(the_pool_bounds_the_sum),
+        cmocka_unit_test(large_pieces_go_back_to_the_pool_at_once), cmocka_unit_test(an_arena_is_counted),
+        cmocka_unit_test(small_pieces_past_the_limit_are_noticed),  cmocka_unit_test(a_buffer_overflows_at_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

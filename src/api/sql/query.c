@@ -34,7 +34,7 @@ typedef struct running {
 
 static void answer_refused(sql_request *q, const query *query) {
     const err_entry *entry = err_lookup(E_CROSS_PARTITION);
-    buf plan = buf_init(BUF_NO_LIMIT);
+    buf plan = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = query_plan_write(&q->op, q->http->arena, query, &q->container->key, ~0u, &plan);
     if (code != OK) {
         buf_free(&plan);
@@ -319,7 +319,7 @@ void sql_query(sql_request *q) {
     running *r = arena_new(q->http->arena, running);
     bool planned = sql_flag(q, FIELD_IS_QUERY_PLAN);
     r->q = q;
-    r->body = buf_init(BUF_NO_LIMIT);
+    r->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = read_request(r);
     if (code == OK && !planned && q->http->body.n <= QUICK_BODY_BYTES) {
         try_quickly(r);

@@ -42,8 +42,8 @@ void budget_force(budget *b, size_t n) {
 
 void budget_give(budget *b, size_t n) {
     b->used = b->used > n ? b->used - n : 0;
-    size_t spare = b->drawn - b->used;
-    if (b->pool && spare >= 16 * (size_t)BUDGET_STEP) { /* a large value was freed: others may want it */
+    size_t spare = b->drawn > b->used ? b->drawn - b->used : 0; /* what was kept over budget_end is counted, not drawn */
+    if (b->pool && spare >= 16 * (size_t)BUDGET_STEP) {         /* a large value was freed: others may want it */
         size_t back = spare / BUDGET_STEP * BUDGET_STEP;
         b->drawn -= back;
         atomic_fetch_sub_explicit(&b->pool->used, back, memory_order_relaxed);

@@ -81,6 +81,8 @@
     X(E_STORE_FULL, 503, 0, "ServiceUnavailable", "The disk of the data folder is full; nothing was written. Reads go on.")                \
     X(E_STORE_READ_ONLY, 503, 0, "ServiceUnavailable", "The store takes no more writes since a write to disk failed; see the log.")        \
     X(E_BUSY_MEMORY, 503, 0, "ServiceUnavailable", "The memory for requests is used up by others. Please retry this request later.")       \
+    X(E_BUSY_CONNECTIONS, 503, 0, "ServiceUnavailable",                                                                                    \
+      "The server has as many connections as it may have, in all or of your address. Close some, or retry later.")                         \
     X(E_BUSY, 503, 0, "ServiceUnavailable", "Too many large requests are being received at once. Please retry.")
 
 typedef enum err {

@@ -8,7 +8,6 @@
  *
  * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
  * pump go out in one write. */
-#include <netinet/in.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -26,8 +25,8 @@ enum {
 
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
-    x->bytes = buf_init(BUF_NO_LIMIT);
-    x->budget = budget_init(NULL, loop->shared->options.request_memory_max);
+    x->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
+    x->budget = budget_init(&loop->shared->memory, loop->shared->options.request_memory_max);
     x->arena = arena_init_counted(&x->budget);
     x->request.arena = &x->arena;
     x->request.loop = loop;
@@ -111,6 +110,8 @@ static const char *adopt_bytes(http_input *in, http_exchange *x) {
     size_t n = f->body.at + f->body.n;
     if (n > TAKE_OVER_BYTES && in->own.n && in->p == in->own.p) {
         http_input_take(in, f->used, &x->bytes);
+        x->bytes.budget = &x->request.loop->memory;
+        budget_force(x->bytes.budget, x->bytes.cap);
         return x->bytes.p;
     }
     char *copy = arena_alloc_aligned(&x->arena, n, 1);
@@ -195,6 +196,35 @@ static void refuse(http_conn *h, http_exchange *x, err code) {
     x->service->front->refuse(r, code);
 }
 
+/* ---- bounds ---- */
+
+/* Nobody has been asked yet whether these bytes are welcome, so all connections together may keep only so many. */
+static void weigh_input(http_conn *h) {
+    net_loop *loop = net_conn_loop(net_conn_of(h));
+    size_t now = h->in.own.cap, before = h->weighed;
+    if (now == before) {
+        return;
+    }
+    now > before ? budget_force(&loop->memory, now - before) : budget_give(&loop->memory, before - now);
+    loop->input_bytes += now - before;
+    h->weighed = now;
+}
+
+static void free_input(http_conn *h) {
+    http_input_free(&h->in);
+    weigh_input(h);
+}
+
+static bool weighs_too_much(const http_conn *h, net_loop *loop) {
+    return h->weighed > NET_INPUT_BYTES_SPARED && h->exchange && !h->handed &&
+           (loop->input_bytes > loop->input_bytes_max || http_memory_is_short(loop, 1));
+}
+
+/* A large request will likely have a large answer: better refused before it is carried out. */
+static bool is_unaffordable(const http_exchange *x) {
+    return x->framing.used > TAKE_OVER_BYTES && http_memory_is_short(x->request.loop, 8);
+}
+
 /* ---- the pump ---- */
 
 /* Sends what is answered. A reply in progress (begun in one callback, to be ended in another) stays, and so does the buffer the front
@@ -215,6 +245,9 @@ static void flush(http_conn *h) {
     buf *ready = net_loop_take_out(loop);
     size_t n = x->reply_at;
     buf_add(ready, h->out->p, n);
+    if (!buf_ok(ready)) { /* no memory for answers that are whole already */
+        net_conn_close(net_conn_of(h));
+    }
     h->out->n -= n;
     memmove(h->out->p, h->out->p + n, h->out->n);
     x->reply_at = 0;
@@ -226,33 +259,24 @@ static void flush(http_conn *h) {
 
 static void time_reading(http_conn *h, http_exchange *x) {
     net_conn *c = net_conn_of(h);
-    const net_options *options = &net_conn_loop(c)->shared->options;
+    const net_loop *loop = net_conn_loop(c);
+    const net_options *options = &loop->shared->options;
     if (x->framing.head_whole) {
-        if (x->timing != HTTP_TIMING_BODY || h->progress >= NET_PROGRESS_BYTES) {
+        if (x->timing != HTTP_TIMING_BODY) {
             x->timing = HTTP_TIMING_BODY;
+            x->body_began_ms = loop->now_ms;
+            x->body_bytes = 0;
+            h->progress = NET_PROGRESS_BYTES;
+        }
+        if (h->progress >= NET_PROGRESS_BYTES) {
+            x->body_bytes += (int64_t)h->progress;
             h->progress = 0;
-            net_conn_deadline(c, options->body_timeout_ms);
+            net_conn_deadline(c, net_time_left(options, x->body_began_ms, x->body_bytes, loop->now_ms));
         }
     } else if (x->timing != HTTP_TIMING_HEAD) {
         x->timing = HTTP_TIMING_HEAD;
-        net_conn_deadline(c, options->header_timeout_ms);
+        net_conn_deadline(c, net_conn_is_trusted(c) ? options->header_timeout_ms : options->untrusted_timeout_ms);
     }
-}
-
-/* Nobody has been asked yet whether these bytes are welcome, so all connections together may keep only so many. */
-static void weigh_input(http_conn *h) {
-    net_loop *loop = net_conn_loop(net_conn_of(h));
-    loop->input_bytes += h->in.own.cap - h->weighed;
-    h->weighed = h->in.own.cap;
-}
-
-static void free_input(http_conn *h) {
-    http_input_free(&h->in);
-    weigh_input(h);
-}
-
-static bool weighs_too_much(const http_conn *h, const net_loop *loop) {
-    return loop->input_bytes > NET_INPUT_BYTES_MAX && h->weighed > NET_INPUT_BYTES_SPARED && h->exchange && !h->handed;
 }
 
 /* What the connection waits for next, and for how long. */
@@ -274,7 +298,8 @@ static void settle(http_conn *h) {
         if (h->exchange) {
             time_reading(h, h->exchange);
         } else {
-            net_conn_deadline(c, loop->shared->options.idle_timeout_ms);
+            const net_options *options = &loop->shared->options;
+            net_conn_deadline(c, net_conn_is_trusted(c) ? options->idle_timeout_ms : options->untrusted_timeout_ms);
         }
     }
 }
@@ -311,7 +336,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        hand_over(h, x);
+        is_unaffordable(x) ? refuse(h, x, http_starved(x->request.loop)) : hand_over(h, x);
         break;
     case HTTP_REFUSED:
         refuse(h, x, x->framing.refusal);
@@ -336,6 +361,7 @@ static void pump_end(http_conn *h) {
     http_input_keep(&h->in);
     weigh_input(h);
     if (weighs_too_much(h, net_conn_loop(net_conn_of(h)))) {
+        http_starved(net_conn_loop(net_conn_of(h)));
         refuse(h, h->exchange, E_BUSY);
     }
     h->pumping = false;
@@ -404,6 +430,20 @@ static void timed_out(net_conn *c) {
     pump_end(h);
 }
 
+static bool busy(net_conn *c) {
+    const http_conn *h = net_conn_state(c);
+    return h->handed;
+}
+
+/* Nothing of what it sends is looked at. */
+static void surplus(net_conn *c) {
+    http_conn *h = net_conn_state(c);
+    h->exchange = exchange_take(h);
+    h->pumping = true;
+    refuse(h, h->exchange, E_BUSY_CONNECTIONS);
+    pump_end(h);
+}
+
 static void stopping(net_conn *c) {
     send_now(net_conn_state(c));
 }
@@ -431,6 +471,8 @@ const net_protocol http_protocol = {
     .ended = ended,
     .drained = drained,
     .timed_out = timed_out,
+    .busy = busy,
+    .surplus = surplus,
     .stopping = stopping,
     .closed = closed,
 };
@@ -449,20 +491,18 @@ void http_service_free(http_service *service) {
 }
 
 void http_peer_address(const http_request *r, uint8_t into[static 16]) {
-    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-    const net_peer *peer = &((const http_exchange *)r)->peer;
-    if (peer->ipv6) {
-        memcpy(into, peer->address, 16);
-    } else {
-        memcpy(into, mapped, 12);
-        memcpy(into + 12, peer->address, 4);
-    }
+    net_peer_address(&((const http_exchange *)r)->peer, into);
 }
 
 bool http_peer_is_local(const http_request *r) {
-    struct in6_addr address;
-    http_peer_address(r, address.s6_addr);
-    return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
+    return net_peer_is_loopback(&((const http_exchange *)r)->peer);
+}
+
+void http_trust(http_request *r) {
+    http_conn *h = ((http_exchange *)r)->conn;
+    if (h) {
+        net_conn_trust(net_conn_of(h));
+    }
 }
 
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {

@@ -13,17 +13,23 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "net/conn_int.h"
 #include "net/http_int.h"
 #include "net/listen.h"
 #include "net/tls.h"
 
 const net_options net_defaults = {
     .connections_max = 10000,
+    .per_address_max = 2500,
+    .spare_loopback = true,
     .header_timeout_ms = 30 * 1000,
     .body_timeout_ms = 30 * 1000,
+    .least_rate = 4096,
     .idle_timeout_ms = 300 * 1000,
+    .untrusted_timeout_ms = 10 * 1000,
     .drain_timeout_ms = 10 * 1000,
     .request_memory_max = 64 * 1024 * 1024,
+    .memory_max = (size_t)512 * 1024 * 1024,
     .clock = &clock_system,
 };
 
@@ -31,7 +37,6 @@ enum {
     LOOPS_MAX = 64,
     ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
     ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
-    COMPLAIN_MS = 1000,       /* at most one line per second about each of the two */
     CERTIFICATE_BYTES = 65536 /* of a PEM file kept for clients */
 };
 
@@ -43,12 +48,6 @@ typedef struct listener {
     const net_protocol *protocol;
     void *context;
 } listener;
-
-/* What is logged at most once in a while, with how often it happened. */
-typedef struct complaint {
-    int64_t said_ms;
-    unsigned times;
-} complaint;
 
 typedef struct interval {
     uv_timer_t timer;
@@ -67,8 +66,7 @@ struct net_server {
     interval *intervals;
     uv_async_t stop;
     uv_timer_t accept_pause;
-    complaint surplus;
-    complaint paused;
+    net_complaint paused;
     http_service *services;
     buf certificate;
 };
@@ -84,20 +82,8 @@ static void accept_again(uv_timer_t *timer) {
     }
 }
 
-/* 0: say nothing now; else how often it happened since it was last said. */
-static unsigned complain(net_server *s, complaint *c) {
-    int64_t now = s->loops[0].now_ms;
-    c->times++;
-    if (c->said_ms && now - c->said_ms < COMPLAIN_MS) {
-        return 0;
-    }
-    unsigned times = c->times;
-    *c = (complaint){.said_ms = now};
-    return times;
-}
-
 static void pause_accepting(net_server *s, int reason) {
-    unsigned times = complain(s, &s->paused);
+    unsigned times = net_complain(&s->paused, s->loops[0].now_ms);
     if (times) {
         log_warn("net", "accepting paused", "reason=\"%s\" ms=%d times=%u", strerror(reason), ACCEPT_PAUSE_MS, times);
     }
@@ -107,25 +93,54 @@ static void pause_accepting(net_server *s, int reason) {
     uv_timer_start(&s->accept_pause, accept_again, ACCEPT_PAUSE_MS, 0);
 }
 
-static void refuse_surplus(net_server *s, int fd) {
-    close(fd);
-    unsigned times = complain(s, &s->surplus);
+/* Loops close what is too much, but they may be busy: what is under way to them is bounded here. */
+static bool is_flooded(net_server *s) {
+    unsigned most = s->shared.options.connections_max + ACCEPTS_PER_TURN;
+    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) < most) {
+        return false;
+    }
+    unsigned times = net_complain(&s->shared.full, s->loops[0].now_ms);
     if (times) {
         log_warn("net", "too many connections", "max=%u refused=%u", s->shared.options.connections_max, times);
     }
+    return true;
 }
 
-static void deal(net_server *s, listener *l, int fd, const struct sockaddr_storage *peer) {
-    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) >= s->shared.options.connections_max) {
-        refuse_surplus(s, fd);
+static void tell_crowded(net_server *s, const net_peer *peer) {
+    unsigned times = net_complain(&s->shared.crowded, s->loops[0].now_ms);
+    if (times) {
+        char text[HTTP_PEER_BYTES];
+        log_warn("net", "too many connections of one address", "peer=%s max=%u refused=%u", net_peer_text(peer, text),
+                 s->shared.options.per_address_max, times);
+    }
+}
+
+/* Counts it, as a connection or as one too many; false: it cannot be had at all. */
+static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
+    if (is_flooded(s)) {
+        return false;
+    }
+    *surplus_out = !net_peers_take(s->shared.peers, peer);
+    if (*surplus_out) {
+        tell_crowded(s, peer);
+        return net_crowd_take_surplus(&s->shared);
+    }
+    atomic_fetch_add_explicit(&s->shared.connections, 1, memory_order_relaxed);
+    return true;
+}
+
+static void deal(net_server *s, listener *l, int fd, const struct sockaddr_storage *address) {
+    net_peer peer = net_peer_of(address);
+    bool surplus;
+    if (!admit(s, &peer, &surplus)) {
+        close(fd);
         return;
     }
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    atomic_fetch_add_explicit(&s->shared.connections, 1, memory_order_relaxed);
     net_loop *loop = &s->loops[s->next_loop];
     s->next_loop = (s->next_loop + 1) % s->loops_n;
-    net_conn_deal(loop, fd, peer, l->protocol, l->context);
+    net_conn_deal(loop, fd, &peer, surplus, l->protocol, l->context);
 }
 
 /* True: try again at once. */
@@ -275,6 +290,12 @@ static void on_stop(uv_async_t *stop) {
     }
 }
 
+/* A loop's part of what those may have who have not authenticated: half of the connections, a quarter of the memory. */
+static void divide(const net_shared *shared, net_loop *loop, unsigned loops) {
+    loop->untrusted_max = shared->options.connections_max / 2 / loops + 1;
+    loop->input_bytes_max = shared->memory.max / 4 / loops;
+}
+
 err net_open(const net_options *options, net_server **server_out) {
     net_server *s = mem_zero(sizeof *s);
     *server_out = NULL;
@@ -285,6 +306,8 @@ err net_open(const net_options *options, net_server **server_out) {
         s->shared.options.connections_max = descriptors / 4 * 3;
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
+    s->shared.memory.max = options->memory_max;
+    s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);
     unsigned n = loops_for(options->loops);
     s->loops = mem_zero(n * sizeof *s->loops);
     s->threads = mem_zero(n * sizeof *s->threads);
@@ -294,6 +317,7 @@ err net_open(const net_options *options, net_server **server_out) {
             net_close(s);
             return code;
         }
+        divide(&s->shared, &s->loops[s->loops_n], n);
     }
     uv_async_init(&s->loops[0].uv, &s->stop, on_stop);
     uv_timer_init(&s->loops[0].uv, &s->accept_pause);
@@ -312,6 +336,26 @@ unsigned net_server_loops(const net_server *s) {
 
 unsigned net_server_connections(const net_server *s) {
     return atomic_load_explicit(&s->shared.connections, memory_order_relaxed);
+}
+
+static uint64_t total(const net_complaint *c) {
+    return atomic_load_explicit(&c->total, memory_order_relaxed);
+}
+
+net_stats net_server_stats(const net_server *s) {
+    const net_shared *shared = &s->shared;
+    return (net_stats){
+        .connections = net_server_connections(s),
+        .authenticated = atomic_load_explicit(&shared->trusted, memory_order_relaxed),
+        .refused_full = total(&shared->full),
+        .refused_address = total(&shared->crowded),
+        .displaced = total(&shared->displaced),
+        .slow_readers = total(&shared->slow),
+        .starved = total(&shared->starved),
+        .waiting_bytes = atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed),
+        .memory_bytes = atomic_load_explicit(&shared->memory.used, memory_order_relaxed),
+        .memory_max = shared->memory.max,
+    };
 }
 
 static void *run_loop(void *argument) {
@@ -368,6 +412,7 @@ void net_close(net_server *s) {
         free(i);
     }
     SSL_CTX_free(s->shared.tls);
+    net_peers_free(s->shared.peers);
     buf_free(&s->certificate);
     free(s->threads);
     free(s->loops);

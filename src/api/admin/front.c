@@ -262,6 +262,7 @@ static err prepare(admin_request *q) {
         sql_attempts_note(q->admin->attempts, q->http, code);
         return code;
     }
+    http_trust(q->http);
     err found = find_endpoint(q);
     TRY(check_change(q));
     TRY(found);

@@ -5,7 +5,7 @@
 #include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
-enum { SCRIPTS_RETRY_MS = 200 };
+enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000 };
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
@@ -241,8 +241,8 @@ void sql_fail(sql_request *q, err code) {
                                q->http->path.p ? q->http->path.p : "");
         buf_free(&quoted);
     }
-    if (code == E_SCRIPTS_BUSY) {
-        q->op.retry_after_ms = SCRIPTS_RETRY_MS;
+    if (code == E_SCRIPTS_BUSY || code == E_BUSY_MEMORY) {
+        q->op.retry_after_ms = code == E_SCRIPTS_BUSY ? SCRIPTS_RETRY_MS : MEMORY_RETRY_MS;
     }
     sql_start(q, entry->http_status);
     if (q->substatus || entry->http_substatus) {

@@ -25,8 +25,9 @@ static struct {
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *request_memory, *index_tail, *token_seconds_min,
-        *script_worker, *log_level, *help, *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *max_connections_per_address, *least_rate,
+        *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min, *script_worker,
+        *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -48,7 +49,12 @@ static struct {
     .cache = "0",
     .vector_memory = "0",
     .max_connections = "10000",
+    .max_connections_per_address = "auto",
+    .least_rate = "4KB",
+    .slow_seconds = "30",
+    .unauthenticated_seconds = "10",
     .request_memory = "64MB",
+    .memory_for_requests = "0",
     .token_seconds_min = "600",
     .index_tail = "0",
     .log_level = "info",
@@ -88,7 +94,17 @@ static const tool_option options[] = {
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
     {"vector-memory", "SIZE", "memory for graphs of vectors (diskANN), built when first asked for; 0: an eighth of the machine's",
      &given.vector_memory, false},
-    {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
+    {"max-connections", "N", "further ones are refused; half of them are kept for clients that have authenticated", &given.max_connections,
+     false},
+    {"max-connections-per-address", "N|auto|off",
+     "of an IPv4 address or IPv6 /64. auto: a quarter of all, loopback exempt; off: behind a proxy", &given.max_connections_per_address,
+     false},
+    {"least-rate", "SIZE", "per second, at which a client must send a body and read an answer, after 30 s; 0: any", &given.least_rate,
+     false},
+    {"memory-for-requests", "SIZE", "of all requests and answers together; 0: a quarter of the machine's, at most 512MB",
+     &given.memory_for_requests, false},
+    {"slow-seconds", "N", NULL, &given.slow_seconds, false},                       /* net_options.body_timeout_ms, for tests */
+    {"unauthenticated-seconds", "N", NULL, &given.unauthenticated_seconds, false}, /* net_options.untrusted_timeout_ms, for tests */
     {"request-memory", "SIZE", "that one request may take while it is served; a query that needs more is refused", &given.request_memory,
      false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
@@ -104,8 +120,9 @@ enum { OPTIONS = sizeof options / sizeof *options };
 typedef struct settings {
     int sql_port;
     account_rules rules;
-    uint64_t threads, cache, vector_memory, max_connections, request_memory, index_tail, token_seconds_min;
-    bool sync;
+    uint64_t threads, cache, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds, request_memory,
+        memory_for_requests, index_tail, token_seconds_min;
+    bool sync, spare_loopback;
     sql_consistency consistency;
     sql_keys *keys;
 } settings;
@@ -196,13 +213,28 @@ static bool read_rules(account_rules *r) {
     return good;
 }
 
+static bool read_per_address(settings *s) {
+    const char *text = given.max_connections_per_address;
+    s->spare_loopback = strcmp(text, "auto") == 0;
+    s->per_address = s->spare_loopback ? (s->max_connections + 3) / 4 : 0;
+    return s->spare_loopback || strcmp(text, "off") == 0 ||
+           tool_read_number("max-connections-per-address", text, 1, 1000000, &s->per_address);
+}
+
+static bool read_net(settings *s) {
+    return tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections) && read_per_address(s) &&
+           tool_read_bytes("least-rate", given.least_rate, &s->least_rate) &&
+           tool_read_number("slow-seconds", given.slow_seconds, 1, 3600, &s->slow_seconds) &&
+           tool_read_number("unauthenticated-seconds", given.unauthenticated_seconds, 1, 3600, &s->unauthenticated_seconds) &&
+           tool_read_bytes("request-memory", given.request_memory, &s->request_memory) &&
+           tool_read_bytes("memory-for-requests", given.memory_for_requests, &s->memory_for_requests);
+}
+
 static bool read_limits(settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
            tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("vector-memory", given.vector_memory, &s->vector_memory) &&
            tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
-           tool_read_bytes("request-memory", given.request_memory, &s->request_memory) &&
-           tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) &&
-           tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
+           tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) && read_net(s);
 }
 
 static bool read_settings(settings *s) {
@@ -289,11 +321,28 @@ static void open_admin(server *s) {
     s->admin = admin_open(&options_admin);
 }
 
-static bool open_net(server *s, char *why) {
+static size_t default_request_bytes(void) {
+    uint64_t quarter = machine_memory_bytes() / 4;
+    uint64_t most = (uint64_t)512 << 20, least = (uint64_t)64 << 20;
+    return (size_t)(quarter > most ? most : quarter < least ? least : quarter);
+}
+
+static net_options net_options_of(const settings *s) {
     net_options no = net_defaults;
-    no.loops = (unsigned)s->settings.threads;
-    no.connections_max = (unsigned)s->settings.max_connections;
-    no.request_memory_max = (size_t)s->settings.request_memory;
+    no.loops = (unsigned)s->threads;
+    no.connections_max = (unsigned)s->max_connections;
+    no.per_address_max = (unsigned)s->per_address;
+    no.spare_loopback = s->spare_loopback;
+    no.least_rate = (unsigned)s->least_rate;
+    no.body_timeout_ms = (unsigned)s->slow_seconds * 1000;
+    no.untrusted_timeout_ms = (unsigned)s->unauthenticated_seconds * 1000;
+    no.request_memory_max = (size_t)s->request_memory;
+    no.memory_max = s->memory_for_requests ? (size_t)s->memory_for_requests : default_request_bytes();
+    return no;
+}
+
+static bool open_net(server *s, char *why) {
+    net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
         snprintf(why, WHY_BYTES, "the event loops cannot be made: %s", strerror(errno));
         return false;

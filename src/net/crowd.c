@@ -5,8 +5,9 @@
  *                  ├── a newcomer needs its place, and it is the loop's oldest ──► closed
  *                  └── it is the newcomer, and nobody can make room ──► surplus: told so, then closed
  *
- * Every newcomer is untrusted, a good client too: so it is let in at the cost of the oldest untrusted one, which has had its time to
- * authenticate. Connections are dealt to the loops in turn, hence each loop has an equal part of the untrusted and decides alone. */
+ * Every newcomer is untrusted, a good client too: so, when all places are taken, it is let in at the cost of the oldest untrusted one,
+ * which has had its time to authenticate. A loop knows its own connections only; when all places are taken, newcomers are dealt to the
+ * loop that has most untrusted ones. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -38,7 +39,7 @@ static void add_untrusted(net_conn *c) {
     c->older = loop->untrusted_newest;
     *(c->older ? &c->older->younger : &loop->untrusted_oldest) = c;
     loop->untrusted_newest = c;
-    loop->untrusted_n++;
+    atomic_fetch_add_explicit(&loop->untrusted_n, 1, memory_order_relaxed);
 }
 
 static void remove_untrusted(net_conn *c) {
@@ -46,7 +47,7 @@ static void remove_untrusted(net_conn *c) {
     *(c->older ? &c->older->younger : &loop->untrusted_oldest) = c->younger;
     *(c->younger ? &c->younger->older : &loop->untrusted_newest) = c->older;
     c->older = c->younger = NULL;
-    loop->untrusted_n--;
+    atomic_fetch_sub_explicit(&loop->untrusted_n, 1, memory_order_relaxed);
 }
 
 void net_conn_trust(net_conn *c) {
@@ -121,7 +122,7 @@ void net_crowd_enter(net_conn *c) {
     net_loop *loop = c->loop;
     net_shared *shared = loop->shared;
     add_untrusted(c);
-    while (!c->surplus && (is_full(shared) || loop->untrusted_n > loop->untrusted_max)) {
+    while (!c->surplus && is_full(shared)) {
         net_conn *oldest = oldest_but(c);
         if (!oldest) {
             break;
@@ -179,7 +180,7 @@ void net_crowd_slow(net_conn *c) {
 
 void net_crowd_reclaim(net_loop *loop) {
     enum { READERS_MAX = 1024 }; /* of one tick */
-    budget_pool *memory = &loop->shared->memory;
+    budget_pool *memory = &loop->shared->buffers;
     size_t enough = memory->max / 4 * 3, used = atomic_load_explicit(&memory->used, memory_order_relaxed);
     if (used <= enough) {
         return;

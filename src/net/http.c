@@ -26,7 +26,7 @@ enum {
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
     x->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
-    x->budget = budget_init(&loop->shared->memory, loop->shared->options.request_memory_max);
+    x->budget = budget_init(&loop->shared->requests, loop->shared->options.request_memory_max);
     x->arena = arena_init_counted(&x->budget);
     x->request.arena = &x->arena;
     x->request.loop = loop;

@@ -61,9 +61,9 @@ struct http_exchange {
     bool linger;
 };
 
-/* Less than a part, 1 of so many, of the memory for requests is left. */
+/* Less than a part, 1 of so many, of the memory for buffers is left. */
 static inline bool http_memory_is_short(net_loop *loop, size_t part) {
-    budget_pool *memory = &loop->shared->memory;
+    budget_pool *memory = &loop->shared->buffers;
     size_t spare = part > 1 ? memory->max / part : 0;
     return atomic_load_explicit(&memory->used, memory_order_relaxed) > memory->max - spare;
 }

@@ -63,7 +63,7 @@ int64_t net_loop_wall_ms(const net_loop *loop) {
 }
 
 budget_pool *net_loop_memory(net_loop *loop) {
-    return &loop->shared->memory;
+    return &loop->shared->requests;
 }
 
 random_source *net_loop_random(net_loop *loop) {
@@ -226,7 +226,7 @@ err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     loop->wake.data = loop->tick.data = loop->drain.data = loop->before_sleep.data = loop->after_events.data = loop;
     uv_prepare_start(&loop->before_sleep, on_prepare);
     uv_check_start(&loop->after_events, on_check);
-    loop->memory = budget_init(&shared->memory, SIZE_MAX);
+    loop->memory = budget_init(&shared->buffers, SIZE_MAX);
     random_seed_system(&loop->random);
     loop->read_bytes = mem_alloc(NET_READ_BYTES);
     net_loop_read_clock(loop);

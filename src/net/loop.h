@@ -26,4 +26,4 @@ unsigned net_loop_index(const net_loop *loop); /* 0, 1, … */
 const clock_source *net_loop_clock(const net_loop *loop);
 int64_t net_loop_wall_ms(const net_loop *loop); /* as of this turn of the loop: cheap */
 random_source *net_loop_random(net_loop *loop);
-budget_pool *net_loop_memory(net_loop *loop); /* what all requests and answers may hold together; shared by all loops */
+budget_pool *net_loop_memory(net_loop *loop); /* what all requests that are being served may take together */

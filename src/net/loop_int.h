@@ -51,7 +51,8 @@ typedef struct net_shared {
     net_options options;
     SSL_CTX *tls; /* NULL: plain text only */
     net_peers *peers;
-    budget_pool memory;           /* of requests and answers, over all loops */
+    budget_pool requests;         /* half of memory_max: what requests take while they are served */
+    budget_pool buffers;          /* the other half: requests being read, answers being written or waiting for their clients */
     _Atomic unsigned connections; /* without those that are surplus */
     _Atomic unsigned trusted;     /* of them */
     _Atomic unsigned surplus;
@@ -90,8 +91,8 @@ struct net_loop {
 
     net_conn *conns;
     net_conn *untrusted_oldest, *untrusted_newest;
-    unsigned untrusted_n, untrusted_max;
-    net_held *held; /* the newest first */
+    _Atomic unsigned untrusted_n; /* loop 0 reads it */
+    net_held *held;               /* the newest first */
     int64_t held_since_us;
     uv_prepare_t before_sleep;
     uv_check_t after_events;

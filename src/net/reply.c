@@ -124,7 +124,7 @@ err http_starved(net_loop *loop) {
     net_shared *shared = loop->shared;
     unsigned times = net_complain(&shared->starved, loop->now_ms);
     if (times) {
-        log_warn("net", "requests refused for want of memory", "max_bytes=%zu waiting_bytes=%zu refused=%u", shared->memory.max,
+        log_warn("net", "requests refused for want of memory", "max_bytes=%zu waiting_bytes=%zu refused=%u", shared->buffers.max,
                  atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed), times);
     }
     return E_BUSY_MEMORY;

@@ -129,6 +129,19 @@ static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
     return true;
 }
 
+/* In turn; when somebody has to make room, the loop where there are most to do so. */
+static net_loop *choose_loop(net_server *s) {
+    net_loop *chosen = &s->loops[s->next_loop];
+    s->next_loop = (s->next_loop + 1) % s->loops_n;
+    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) > s->shared.options.connections_max) {
+        for (unsigned i = 0; i < s->loops_n; i++) {
+            unsigned n = atomic_load_explicit(&s->loops[i].untrusted_n, memory_order_relaxed);
+            chosen = n > atomic_load_explicit(&chosen->untrusted_n, memory_order_relaxed) ? &s->loops[i] : chosen;
+        }
+    }
+    return chosen;
+}
+
 static void deal(net_server *s, listener *l, int fd, const struct sockaddr_storage *address) {
     net_peer peer = net_peer_of(address);
     bool surplus;
@@ -138,9 +151,7 @@ static void deal(net_server *s, listener *l, int fd, const struct sockaddr_stora
     }
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    net_loop *loop = &s->loops[s->next_loop];
-    s->next_loop = (s->next_loop + 1) % s->loops_n;
-    net_conn_deal(loop, fd, &peer, surplus, l->protocol, l->context);
+    net_conn_deal(choose_loop(s), fd, &peer, surplus, l->protocol, l->context);
 }
 
 /* True: try again at once. */
@@ -290,12 +301,6 @@ static void on_stop(uv_async_t *stop) {
     }
 }
 
-/* A loop's part of what those may have who have not authenticated: half of the connections, a quarter of the memory. */
-static void divide(const net_shared *shared, net_loop *loop, unsigned loops) {
-    loop->untrusted_max = shared->options.connections_max / 2 / loops + 1;
-    loop->input_bytes_max = shared->memory.max / 4 / loops;
-}
-
 err net_open(const net_options *options, net_server **server_out) {
     net_server *s = mem_zero(sizeof *s);
     *server_out = NULL;
@@ -306,7 +311,7 @@ err net_open(const net_options *options, net_server **server_out) {
         s->shared.options.connections_max = descriptors / 4 * 3;
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
-    s->shared.memory.max = options->memory_max;
+    s->shared.requests.max = s->shared.buffers.max = options->memory_max / 2;
     s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);
     unsigned n = loops_for(options->loops);
     s->loops = mem_zero(n * sizeof *s->loops);
@@ -317,7 +322,7 @@ err net_open(const net_options *options, net_server **server_out) {
             net_close(s);
             return code;
         }
-        divide(&s->shared, &s->loops[s->loops_n], n);
+        s->loops[s->loops_n].input_bytes_max = s->shared.buffers.max / 2 / n;
     }
     uv_async_init(&s->loops[0].uv, &s->stop, on_stop);
     uv_timer_init(&s->loops[0].uv, &s->accept_pause);
@@ -353,8 +358,9 @@ net_stats net_server_stats(const net_server *s) {
         .slow_readers = total(&shared->slow),
         .starved = total(&shared->starved),
         .waiting_bytes = atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed),
-        .memory_bytes = atomic_load_explicit(&shared->memory.used, memory_order_relaxed),
-        .memory_max = shared->memory.max,
+        .request_bytes = atomic_load_explicit(&shared->requests.used, memory_order_relaxed),
+        .buffer_bytes = atomic_load_explicit(&shared->buffers.used, memory_order_relaxed),
+        .memory_max = shared->options.memory_max,
     };
 }
 

@@ -12,10 +12,11 @@
 typedef struct net_server net_server;
 
 typedef struct net_options {
-    unsigned loops;           /* 0: one per processor */
-    unsigned connections_max; /* over all loops; half of them at most are unauthenticated. Cut to three quarters of the file descriptors */
-    unsigned per_address_max; /* of one IPv4 address or IPv6 network (/64); 0: no limit */
-    bool spare_loopback;      /* … which is not for clients on the same machine */
+    unsigned loops; /* 0: one per processor */
+    unsigned
+        connections_max; /* over all loops; the unauthenticated make room for newer ones. Cut to three quarters of the file descriptors */
+    unsigned per_address_max;      /* of one IPv4 address or IPv6 network (/64); 0: no limit */
+    bool spare_loopback;           /* … which is not for clients on the same machine */
     unsigned header_timeout_ms;    /* from the first byte of a request to the end of its fields */
     unsigned body_timeout_ms;      /* without 4 KB of progress, reading a body or writing an answer */
     unsigned least_rate;           /* bytes per second that a body comes, or an answer is read, after body_timeout_ms; 0: any */
@@ -23,7 +24,7 @@ typedef struct net_options {
     unsigned untrusted_timeout_ms; /* before: from connecting to the end of a request's fields, and between requests */
     unsigned drain_timeout_ms;     /* at stop, for what is in flight */
     size_t request_memory_max;     /* that one request may take while it is served */
-    size_t memory_max;             /* of all requests being read or worked on and answers being sent: net_loop_memory */
+    size_t memory_max; /* half for what requests take while they are served (net_loop_memory), half for buffers of requests and answers */
     const clock_source *clock;
 } net_options;
 
@@ -59,7 +60,9 @@ typedef struct net_stats {
     uint64_t slow_readers;    /* closed */
     uint64_t starved;         /* requests and answers refused for want of memory */
     uint64_t waiting_bytes;   /* of answers that clients have not taken yet */
-    uint64_t memory_bytes, memory_max;
+    uint64_t request_bytes;   /* of requests that are being served */
+    uint64_t buffer_bytes;    /* of requests being read, answers being written, and those that wait */
+    uint64_t memory_max;      /* of both, half for each */
 } net_stats;
 net_stats net_server_stats(const net_server *server);
 

@@ -94,7 +94,7 @@ static const tool_option options[] = {
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
     {"vector-memory", "SIZE", "memory for graphs of vectors (diskANN), built when first asked for; 0: an eighth of the machine's",
      &given.vector_memory, false},
-    {"max-connections", "N", "further ones are refused; half of them are kept for clients that have authenticated", &given.max_connections,
+    {"max-connections", "N", "further ones take the place of the oldest that has not authenticated, or are refused", &given.max_connections,
      false},
     {"max-connections-per-address", "N|auto|off",
      "of an IPv4 address or IPv6 /64. auto: a quarter of all, loopback exempt; off: behind a proxy", &given.max_connections_per_address,

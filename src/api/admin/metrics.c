@@ -131,9 +131,10 @@ static void add_net(buf *out, const net_stats *n) {
     add_single(out, "tesela_slow_readers_total", "counter", "Connections closed because the client read its answer too slowly.",
                (double)n->slow_readers);
     add_single(out, "tesela_answer_waiting_bytes", "gauge", "Memory of answers that clients have not taken yet.", (double)n->waiting_bytes);
-    add_single(out, "tesela_request_memory_bytes", "gauge", "Memory of requests and answers, those that wait included.",
-               (double)n->memory_bytes);
-    add_single(out, "tesela_request_memory_max_bytes", "gauge", "What it may be at most.", (double)n->memory_max);
+    add_single(out, "tesela_request_memory_bytes", "gauge", "Memory of requests that are being served.", (double)n->request_bytes);
+    add_single(out, "tesela_buffer_memory_bytes", "gauge", "Memory of requests being read and of answers, those that wait included.",
+               (double)n->buffer_bytes);
+    add_single(out, "tesela_request_memory_max_bytes", "gauge", "What both may be at most, half of it each.", (double)n->memory_max);
     add_single(out, "tesela_memory_refused_total", "counter", "Requests refused with 503 because that memory was used up.",
                (double)n->starved);
 }

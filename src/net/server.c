@@ -150,7 +150,9 @@ static void deal(net_server *s, listener *l, int fd, const struct sockaddr_stora
         return;
     }
     int on = 1;
+    unsigned unread_ms = 2 * s->shared.options.body_timeout_ms; /* an answer that the kernel has taken whole is the kernel's to give up */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof unread_ms);
     net_conn_deal(choose_loop(s), fd, &peer, surplus, l->protocol, l->context);
 }
 
@@ -312,6 +314,9 @@ err net_open(const net_options *options, net_server **server_out) {
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
     s->shared.requests.max = s->shared.buffers.max = options->memory_max / 2;
+    if (s->shared.options.request_memory_max > s->shared.requests.max) { /* or it would wait for memory that never comes */
+        s->shared.options.request_memory_max = s->shared.requests.max;
+    }
     s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);
     unsigned n = loops_for(options->loops);
     s->loops = mem_zero(n * sizeof *s->loops);

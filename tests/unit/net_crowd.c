@@ -204,6 +204,23 @@ static void a_reader_has_a_least_rate(void **state) {
     harness_close(h);
 }
 
+/* The kernel took all of the answer, so nothing waits here and the connection seems idle; it is ended all the same. */
+static void an_answer_that_only_the_kernel_holds_is_given_up(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.body_timeout_ms = 400;
+    harness *h = start(&o);
+    client c = answered(h, TRUST, TRUSTED);
+    int small = 4096;
+    setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    client_send(&c, "GET /bytes?60000 HTTP/1.1\r\nHost: h\r\n\r\n");
+    usleep(50 * 1000);
+    assert_int_equal(net_server_stats(h->server).waiting_bytes, 0);
+    AWAIT(net_server_connections(h->server) == 0);
+    client_close(&c);
+    harness_close(h);
+}
+
 /* ---- memory ---- */
 
 enum { MEMORY = 48 << 20 }; /* of buffers */
@@ -303,6 +320,7 @@ int main(void) {
         cmocka_unit_test(refusals_are_bounded),
         cmocka_unit_test(a_body_has_a_least_rate),
         cmocka_unit_test(a_reader_has_a_least_rate),
+        cmocka_unit_test(an_answer_that_only_the_kernel_holds_is_given_up),
         cmocka_unit_test(answers_that_wait_are_bounded),
         cmocka_unit_test(large_requests_are_refused_before_they_are_carried_out),
         cmocka_unit_test(scarce_memory_ends_the_slowest_readers),

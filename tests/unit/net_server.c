@@ -285,8 +285,7 @@ static void silent_connections_are_ended(void **state) {
     assert_true(client_ended(&never));
     assert_in_range(now_ms() - begin, 200, 3000);
     assert_true(client_ended(&unknown));
-    assert_int_equal(net_server_connections(h->server), 1); /* who has authenticated may be idle for longer */
-    assert_true(client_ended(&idle));
+    assert_true(client_ended(&idle)); /* who has authenticated may be idle for longer */
     assert_in_range(now_ms() - begin, 550, 3000);
     client_close(&never);
     client_close(&unknown);

@@ -19,6 +19,8 @@
 
 enum { TICK_MS = 20, WHY_BYTES = 1024 };
 
+#define MEMORY_FOR_REQUESTS_MIN ((uint64_t)64 << 20) /* loops keep some buffers at hand; below this they would be most of it */
+
 /* As given; read into `settings` below. */
 static struct {
     const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
@@ -221,13 +223,20 @@ static bool read_per_address(settings *s) {
            tool_read_number("max-connections-per-address", text, 1, 1000000, &s->per_address);
 }
 
+static bool check_net(const settings *s) {
+    if (s->memory_for_requests && s->memory_for_requests < MEMORY_FOR_REQUESTS_MIN) {
+        return fail("--memory-for-requests must be 0 or at least 64MB, not '%s'", given.memory_for_requests);
+    }
+    return s->least_rate <= 1 << 30 ? true : fail("--least-rate must be at most 1GB, not '%s'", given.least_rate);
+}
+
 static bool read_net(settings *s) {
     return tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections) && read_per_address(s) &&
            tool_read_bytes("least-rate", given.least_rate, &s->least_rate) &&
            tool_read_number("slow-seconds", given.slow_seconds, 1, 3600, &s->slow_seconds) &&
            tool_read_number("unauthenticated-seconds", given.unauthenticated_seconds, 1, 3600, &s->unauthenticated_seconds) &&
            tool_read_bytes("request-memory", given.request_memory, &s->request_memory) &&
-           tool_read_bytes("memory-for-requests", given.memory_for_requests, &s->memory_for_requests);
+           tool_read_bytes("memory-for-requests", given.memory_for_requests, &s->memory_for_requests) && check_net(s);
 }
 
 static bool read_limits(settings *s) {
@@ -323,8 +332,8 @@ static void open_admin(server *s) {
 
 static size_t default_request_bytes(void) {
     uint64_t quarter = machine_memory_bytes() / 4;
-    uint64_t most = (uint64_t)512 << 20, least = (uint64_t)64 << 20;
-    return (size_t)(quarter > most ? most : quarter < least ? least : quarter);
+    uint64_t most = (uint64_t)512 << 20;
+    return (size_t)(quarter > most ? most : quarter < MEMORY_FOR_REQUESTS_MIN ? MEMORY_FOR_REQUESTS_MIN : quarter);
 }
 
 static net_options net_options_of(const settings *s) {

@@ -182,9 +182,12 @@ static int64_t taken_bytes(net_conn *c) {
     return c->queue->sent_bytes + c->queue->kernel_began - kernel_bytes(c);
 }
 
-int64_t net_conn_read_rate(net_conn *c) {
-    int64_t ms = c->loop->now_ms - c->queue->began_ms;
-    return taken_bytes(c) * 1000 / (ms > 0 ? ms : 1);
+bool net_conn_progress(net_conn *c, net_progress *progress_out) {
+    if (!c->queue) {
+        return false;
+    }
+    *progress_out = (net_progress){c->queue->began_ms, taken_bytes(c), c->queue->weighed};
+    return true;
 }
 
 static void time_queue(net_conn *c) {

@@ -12,6 +12,13 @@
 
 #include "net/peers.h"
 
+/* How far a client has come that sends a body or reads an answer. */
+typedef struct net_progress {
+    int64_t began_ms;
+    int64_t moved_bytes;
+    size_t held_bytes; /* memory that waits for it */
+} net_progress;
+
 typedef struct net_protocol {
     const char *name;
     size_t state_bytes; /* of memory that lives with the connection, zeroed: net_conn_state */
@@ -20,10 +27,11 @@ typedef struct net_protocol {
     void (*ended)(net_conn *c);                    /* the peer will send no more; it may still read */
     void (*drained)(net_conn *c);                  /* what was stuck has been sent */
     void (*timed_out)(net_conn *c);                /* the protocol's deadline passed; none is set now */
-    bool (*busy)(net_conn *c);                     /* a request is being worked on */
-    void (*surplus)(net_conn *c);                  /* the first bytes came on a connection too many: say so, and finish */
-    void (*stopping)(net_conn *c);                 /* the server stops: finish when idle, or else with the answer in progress */
-    void (*closed)(net_conn *c);                   /* last call; not from within any other call on the connection */
+    bool (*receiving)(net_conn *c, net_progress *progress_out); /* a large request is coming in */
+    bool (*busy)(net_conn *c);                                  /* a request is being worked on */
+    void (*surplus)(net_conn *c);                               /* the first bytes came on a connection too many: say so, and finish */
+    void (*stopping)(net_conn *c); /* the server stops: finish when idle, or else with the answer in progress */
+    void (*closed)(net_conn *c);   /* last call; not from within any other call on the connection */
 } net_protocol;
 
 /* Hands an accepted socket to a loop. Any thread; the connection has been counted in net_shared, as one too many if `surplus`. */

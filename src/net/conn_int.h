@@ -50,8 +50,7 @@ struct net_conn {
 
 /* ---- conn.c ---- */
 
-/* Bytes per second that the peer has taken since its queue began. */
-int64_t net_conn_read_rate(net_conn *c);
+bool net_conn_progress(net_conn *c, net_progress *progress_out); /* of the answer that waits; false: none does */
 
 /* ---- crowd.c ---- */
 

@@ -17,7 +17,9 @@
 enum {
     SURPLUS_MAX = 64,    /* connections that are told why they are refused; more are just closed */
     SURPLUS_MS = 1000,   /* how long such a one may take to send its first byte */
-    RECLAIM_MS = 2000,   /* the time to judge a reader by when memory is scarce */
+    RECLAIM_MS = 2000,   /* the time to judge a client by when memory is scarce */
+    SCARCE_FACTOR = 16,  /* … and it has to be so many times as fast as otherwise */
+    LAGGARDS_MAX = 1024, /* looked at in one tick */
     COMPLAIN_MS = 10000, /* between two log lines of a kind */
 };
 
@@ -140,57 +142,80 @@ void net_crowd_enter(net_conn *c) {
     net_conn_deadline(c, c->surplus ? SURPLUS_MS : shared->options.untrusted_timeout_ms);
 }
 
-/* ---- slow readers ---- */
+/* ---- slow clients ---- */
 
-typedef struct reader {
-    net_conn *conn;
-    int64_t rate;
-} reader;
-
-static int by_rate(const void *a, const void *b) {
-    int64_t x = ((const reader *)a)->rate, y = ((const reader *)b)->rate;
-    return (x > y) - (x < y);
-}
-
-static bool is_judged(const net_conn *c) {
-    return c->queue && c->phase != CLOSED && c->loop->now_ms - c->queue->began_ms >= RECLAIM_MS;
-}
-
-/* Those that read more slowly than they must, the slowest first. */
-static size_t find_slow(net_loop *loop, reader *into, size_t max) {
-    size_t n = 0;
-    for (net_conn *c = loop->conns; c && n < max; c = net_conn_next(c)) {
-        int64_t rate = is_judged(c) ? net_conn_read_rate(c) : INT64_MAX;
-        if (rate < (int64_t)loop->shared->options.least_rate) {
-            into[n++] = (reader){c, rate};
-        }
+void net_crowd_note_slow(net_loop *loop) {
+    unsigned times = net_complain(&loop->shared->slow, loop->now_ms);
+    if (times) {
+        log_warn("net", "clients ended that send or read too slowly", "least_bytes_per_second=%u ended=%u",
+                 loop->shared->options.least_rate, times);
     }
-    qsort(into, n, sizeof *into, by_rate);
-    return n;
 }
 
 void net_crowd_slow(net_conn *c) {
-    unsigned times = net_complain(&c->loop->shared->slow, c->loop->now_ms);
-    if (times) {
-        log_warn("net", "clients closed that read too slowly", "least_bytes_per_second=%u closed=%u", c->loop->shared->options.least_rate,
-                 times);
-    }
+    net_crowd_note_slow(c->loop);
     net_conn_close(c);
 }
 
+typedef struct laggard {
+    net_conn *conn;
+    int64_t rate;
+    size_t held_bytes;
+} laggard;
+
+static int by_rate(const void *a, const void *b) {
+    int64_t x = ((const laggard *)a)->rate, y = ((const laggard *)b)->rate;
+    return (x > y) - (x < y);
+}
+
+typedef bool (*progress_of)(net_conn *c, net_progress *progress_out);
+
+static bool lags(net_conn *c, progress_of progress, laggard *out) {
+    net_progress p;
+    if (c->phase == CLOSED || !progress(c, &p)) {
+        return false;
+    }
+    int64_t ms = c->loop->now_ms - p.began_ms;
+    *out = (laggard){c, p.moved_bytes * 1000 / (ms > 0 ? ms : 1), p.held_bytes};
+    return ms >= RECLAIM_MS && out->rate < (int64_t)c->loop->shared->options.least_rate * SCARCE_FACTOR;
+}
+
+/* Ends clients, the slowest first, until they have given back as much as is wanted. */
+static void end_laggards(net_loop *loop, progress_of progress, size_t wanted, void (*end)(net_conn *c)) {
+    laggard *list = mem_alloc(LAGGARDS_MAX * sizeof *list);
+    size_t n = 0, freed = 0;
+    for (net_conn *c = loop->conns; c && n < LAGGARDS_MAX; c = net_conn_next(c)) {
+        n += lags(c, progress, &list[n]);
+    }
+    qsort(list, n, sizeof *list, by_rate);
+    for (size_t i = 0; i < n && freed < wanted; i++) {
+        freed += list[i].held_bytes;
+        end(list[i].conn);
+    }
+    free(list);
+}
+
+static bool sending(net_conn *c, net_progress *progress_out) {
+    return c->phase == OPEN && c->protocol->receiving(c, progress_out);
+}
+
+static void end_sending(net_conn *c) {
+    c->protocol->timed_out(c);
+}
+
+/* What lies above three quarters. */
+static size_t excess(size_t used, size_t max) {
+    return used > max / 4 * 3 ? used - max / 4 * 3 : 0;
+}
+
 void net_crowd_reclaim(net_loop *loop) {
-    enum { READERS_MAX = 1024 }; /* of one tick */
-    budget_pool *memory = &loop->shared->buffers;
-    size_t enough = memory->max / 4 * 3, used = atomic_load_explicit(&memory->used, memory_order_relaxed);
-    if (used <= enough) {
-        return;
+    budget_pool *buffers = &loop->shared->buffers;
+    size_t answers = excess(atomic_load_explicit(&buffers->used, memory_order_relaxed), buffers->max);
+    size_t bodies = excess(loop->input_bytes, loop->input_bytes_max);
+    if (answers) {
+        end_laggards(loop, net_conn_progress, answers, net_crowd_slow);
     }
-    reader *slow = mem_alloc(READERS_MAX * sizeof *slow);
-    size_t n = find_slow(loop, slow, READERS_MAX);
-    for (size_t i = 0; i < n && used > enough; i++) {
-        size_t frees = slow[i].conn->queue->weighed;
-        used -= frees < used ? frees : used;
-        net_crowd_slow(slow[i].conn);
+    if (bodies) {
+        end_laggards(loop, sending, bodies, end_sending);
     }
-    free(slow);
 }

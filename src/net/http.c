@@ -425,9 +425,22 @@ static void timed_out(net_conn *c) {
         net_conn_finish(c, false);
         return;
     }
+    if (h->exchange->timing == HTTP_TIMING_BODY) {
+        net_crowd_note_slow(net_conn_loop(c));
+    }
     h->pumping = true;
     refuse(h, h->exchange, E_TIMEOUT);
     pump_end(h);
+}
+
+static bool receiving(net_conn *c, net_progress *progress_out) {
+    const http_conn *h = net_conn_state(c);
+    const http_exchange *x = h->exchange;
+    if (!x || h->handed || x->timing != HTTP_TIMING_BODY || h->weighed <= NET_INPUT_BYTES_SPARED) {
+        return false;
+    }
+    *progress_out = (net_progress){x->body_began_ms, x->body_bytes + (int64_t)h->progress, h->weighed};
+    return true;
 }
 
 static bool busy(net_conn *c) {
@@ -471,6 +484,7 @@ const net_protocol http_protocol = {
     .ended = ended,
     .drained = drained,
     .timed_out = timed_out,
+    .receiving = receiving,
     .busy = busy,
     .surplus = surplus,
     .stopping = stopping,

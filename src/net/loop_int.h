@@ -60,7 +60,7 @@ typedef struct net_shared {
     net_complaint full;           /* connections refused: as many as there may be; */
     net_complaint crowded;        /* … as many as one address may have */
     net_complaint displaced;      /* untrusted connections closed for newer ones */
-    net_complaint slow;           /* clients that read too slowly */
+    net_complaint slow;           /* clients that send or read too slowly */
     net_complaint starved;        /* requests and answers refused for want of memory */
 } net_shared;
 
@@ -145,7 +145,8 @@ void net_loop_start_ticking(net_loop *loop); /* while there are connections, dea
 buf *net_loop_take_out(net_loop *loop); /* an empty output buffer */
 void net_loop_give_out(net_loop *loop, buf *out);
 
-void net_crowd_reclaim(net_loop *loop); /* at every tick: when memory is scarce, ends those who read too slowly */
+void net_crowd_note_slow(net_loop *loop); /* a client was too slow */
+void net_crowd_reclaim(net_loop *loop);   /* at every tick: when memory is scarce, ends those who send or read too slowly */
 
 void net_loop_drain(net_loop *loop);         /* close what is idle, let the rest finish, then stop */
 void net_loop_check_drained(net_loop *loop); /* after a connection or an exchange ended */

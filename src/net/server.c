@@ -360,7 +360,7 @@ net_stats net_server_stats(const net_server *s) {
         .refused_full = total(&shared->full),
         .refused_address = total(&shared->crowded),
         .displaced = total(&shared->displaced),
-        .slow_readers = total(&shared->slow),
+        .slow_clients = total(&shared->slow),
         .starved = total(&shared->starved),
         .waiting_bytes = atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed),
         .request_bytes = atomic_load_explicit(&shared->requests.used, memory_order_relaxed),

@@ -57,7 +57,7 @@ typedef struct net_stats {
     uint64_t refused_full;    /* connections refused since there were connections_max */
     uint64_t refused_address; /* … since their address had per_address_max */
     uint64_t displaced;       /* unauthenticated connections closed for newer ones */
-    uint64_t slow_readers;    /* closed */
+    uint64_t slow_clients;    /* ended: they sent a body or read an answer too slowly */
     uint64_t starved;         /* requests and answers refused for want of memory */
     uint64_t waiting_bytes;   /* of answers that clients have not taken yet */
     uint64_t request_bytes;   /* of requests that are being served */

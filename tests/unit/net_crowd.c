@@ -195,7 +195,7 @@ static void a_reader_has_a_least_rate(void **state) {
     harness *h = start(&o);
     client slow = asking(h, 4), fast = asking(h, 2);
     assert_true(reads_to_the_end(&fast, 1000000, 0, 8000000));
-    for (int64_t until = now_ms() + 20000; net_server_stats(h->server).slow_readers == 0;) {
+    for (int64_t until = now_ms() + 20000; net_server_stats(h->server).slow_clients == 0;) {
         assert_true(now_ms() < until);
         assert_true(reads_to_the_end(&slow, 10000, 50000, 10000)); /* 200 KB a second: progress, but too little of it */
     }
@@ -305,11 +305,41 @@ static void scarce_memory_ends_the_slowest_readers(void **state) {
         assert_true(now_ms() < until);
         assert_true(got < 16000000 && reads_to_the_end(&steady, 20000, 5000, 20000));
     }
-    uint64_t ended = net_server_stats(h->server).slow_readers;
+    uint64_t ended = net_server_stats(h->server).slow_clients;
     assert_true(ended > 0 && ended < CLIENTS); /* only as many as were in the way */
     assert_true(reads_to_the_end(&steady, 1000000, 0, 16000000 - got));
     close_all(c, CLIENTS);
     client_close(&steady);
+    harness_close(h);
+}
+
+/* Bodies that come just fast enough, and fill what there is for them: they make room for one that comes quickly. */
+static void scarce_memory_ends_the_slowest_bodies(void **state) {
+    (void)state;
+    enum { CLIENTS = 80, PART = 2000000 };
+    net_options o = little_memory();
+    harness *h = start(&o);
+    client c[CLIENTS];
+    static char part[PART];
+    memset(part, 'x', sizeof part);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        c[i] = client_open(h);
+        client_send(&c[i], "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+        client_try_send(&c[i], part, 200000);
+    }
+    AWAIT(net_server_stats(h->server).buffer_bytes > MEMORY / 3);
+    for (int64_t until = now_ms() + 30000; net_server_stats(h->server).slow_clients == 0; usleep(100 * 1000)) {
+        assert_true(now_ms() < until);
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            client_try_send(&c[i], part, 2000); /* 20 KB a second: five times as fast as they must */
+        }
+    }
+    client quick = client_open(h);
+    client_send(&quick, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
+    client_try_send(&quick, part, PART);
+    expect_response(&quick, 200, "xxxxxxxxxx");
+    client_close(&quick);
+    close_all(c, CLIENTS);
     harness_close(h);
 }
 
@@ -325,6 +355,7 @@ int main(void) {
         cmocka_unit_test(answers_that_wait_are_bounded),
         cmocka_unit_test(large_requests_are_refused_before_they_are_carried_out),
         cmocka_unit_test(scarce_memory_ends_the_slowest_readers),
+        cmocka_unit_test(scarce_memory_ends_the_slowest_bodies),
     };
     return cmocka_run_group_tests_name("net/crowd", tests, NULL, NULL);
 }

@@ -128,8 +128,8 @@ static void add_net(buf *out, const net_stats *n) {
     add_refused_connections(out, n);
     add_single(out, "tesela_connections_displaced_total", "counter", "Unauthenticated connections closed to make room for newer ones.",
                (double)n->displaced);
-    add_single(out, "tesela_slow_readers_total", "counter", "Connections closed because the client read its answer too slowly.",
-               (double)n->slow_readers);
+    add_single(out, "tesela_slow_clients_total", "counter",
+               "Connections ended because the client sent a body or read an answer too slowly.", (double)n->slow_clients);
     add_single(out, "tesela_answer_waiting_bytes", "gauge", "Memory of answers that clients have not taken yet.", (double)n->waiting_bytes);
     add_single(out, "tesela_request_memory_bytes", "gauge", "Memory of requests that are being served.", (double)n->request_bytes);
     add_single(out, "tesela_buffer_memory_bytes", "gauge", "Memory of requests being read and of answers, those that wait included.",

@@ -171,7 +171,7 @@ describe("clients that do not read their answers", () => {
   it("are ended, though there is memory to spare", patient, async () => {
     const socket = new Socket(server, { paused: true }).write(signedRequest(path).repeat(3));
     sockets.push(socket);
-    await until("the end of one", async () => (await metric(server, "tesela_slow_readers_total")) === 1);
+    await until("the end of one", async () => (await metric(server, "tesela_slow_clients_total")) === 1);
     assert.equal(await metric(server, "tesela_answer_waiting_bytes"), 0);
     assert.equal((await rest.get(path)).status, 200, "who reads is not");
   });
@@ -200,7 +200,7 @@ describe("clients that do not read their answers", () => {
     assert.ok((await metric(server, "tesela_answer_waiting_bytes")) < 1.2 * memory);
     const slack = (sanitized ? 10 : 3) * memory; // workers' pages, and what the allocator keeps
     assert.ok(most - before < 2 * memory + slack, `${Math.round((most - before) / 2 ** 20)} MB more than before`);
-    await until("slow readers are ended", async () => (await metric(server, "tesela_slow_readers_total")) > 1);
+    await until("slow readers are ended", async () => (await metric(server, "tesela_slow_clients_total")) > 1);
     await until("a page", async () => (await rest.get(path)).status === 200);
     for (const socket of sockets) socket.close();
     await until("all of it comes back", async () => (await metric(server, "tesela_answer_waiting_bytes")) === 0);

@@ -150,7 +150,7 @@ static void deal(net_server *s, listener *l, int fd, const struct sockaddr_stora
         return;
     }
     int on = 1;
-    unsigned unread_ms = 2 * s->shared.options.body_timeout_ms; /* an answer that the kernel has taken whole is the kernel's to give up */
+    unsigned unread_ms = 3 * s->shared.options.body_timeout_ms; /* an answer that the kernel has taken whole is the kernel's to give up */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof unread_ms);
     net_conn_deal(choose_loop(s), fd, &peer, surplus, l->protocol, l->context);

@@ -23,7 +23,7 @@ const net_options net_defaults = {
     .body_timeout_ms = 30 * 1000,
     .idle_timeout_ms = 300 * 1000,
     .drain_timeout_ms = 10 * 1000,
-    .request_memory_max = 64 * 1024 * 1024,
+    .request_memory_max = 128 * 1024 * 1024,
     .clock = &clock_system,
 };
 

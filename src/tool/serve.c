@@ -48,7 +48,7 @@ static struct {
     .cache = "0",
     .vector_memory = "0",
     .max_connections = "10000",
-    .request_memory = "64MB",
+    .request_memory = "128MB",
     .token_seconds_min = "600",
     .index_tail = "0",
     .log_level = "info",

@@ -69,8 +69,7 @@ static bool next_new(const item_overlay *overlay, uint64_t after, item_written *
 script_transaction *script_transaction_begin(const script_scope *scope, const op *o) {
     script_transaction *t = mem_zero(sizeof *t);
     t->scope = *scope;
-    t->arena = arena_init();
-    t->call_arena = arena_init();
+    t->arena = t->call_arena = arena_init_counted(o->budget);
     op_init(&t->op, &t->call_arena, clock_wall_ms(scope->items->clock) / 1000);
     t->op.low_priority = o->low_priority;
     t->op.lane = o->lane;

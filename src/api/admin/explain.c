@@ -107,7 +107,7 @@ static err run_functions(admin_request *q, const container *c, query_page *page)
         code = code == E_NOT_FOUND ? query_udf_unknown(&q->op, page->query, n) : code;
     }
     if (code == OK) {
-        script_functions_init(&functions, q->admin->scripts, list, n);
+        script_functions_init(&functions, q->admin->scripts, q->op.budget, list, n);
         page->udfs = &functions.base;
         code = query_run_page(page);
         script_functions_end(&functions);
@@ -120,7 +120,7 @@ static err run_functions(admin_request *q, const container *c, query_page *page)
 
 static err run_page(admin_request *q, container *c, asked *a) {
     const items *items = account_items(q->admin->account);
-    buf rows = buf_init(BUF_NO_LIMIT);
+    buf rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     query_trace trace = {0};
     int64_t begun = clock_monotonic_us(items->clock);
     query_page page = {.items = items,

@@ -42,6 +42,9 @@ void budget_force(budget *b, size_t n) {
     }
     draw(b, n, true);
     b->used += n;
+    if (b->used > b->max && b->used - b->max > b->overrun) {
+        b->overrun = b->used - b->max;
+    }
 }
 
 void budget_give(budget *b, size_t n) {

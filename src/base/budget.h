@@ -24,9 +24,10 @@ typedef struct budget_pool {
 typedef struct budget {
     budget_pool *pool; /* NULL: none is shared */
     size_t max, used;
-    size_t drawn;  /* from the pool, in whole steps; it covers `used` past BUDGET_OWN */
-    bool exceeded; /* a take was refused */
-    bool starved;  /* … since the pool had too little left */
+    size_t drawn;   /* from the pool, in whole steps; it covers `used` past BUDGET_OWN */
+    bool exceeded;  /* a take was refused */
+    bool starved;   /* … since the pool had too little left */
+    size_t overrun; /* how far forced takes went past the limit; tests see to it that this is little */
 } budget;
 
 enum {

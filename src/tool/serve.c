@@ -71,7 +71,7 @@ static const tool_option options[] = {
      &given.key_file, false},
     {"allow-well-known-key", NULL, "take the emulator's key from other machines too: whoever reaches the port may then do everything",
      &given.allow_well_known_key, false},
-    {"allow-host", "NAME,…", "further names that clients may call the server by while it takes the emulator's key; others are refused",
+    {"allow-host", "NAMES", "further names, with commas between, that clients may call the server by while it takes the emulator's key",
      &given.allow_host, false},
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,

@@ -1,6 +1,6 @@
 // Partition key values that hash alike (collide.js): the hash says where items lie, and never whose they are.
 
-import { assert, documentNumber, suite } from "./harness.js";
+import { assert, documentNumber, eventually, suite } from "./harness.js";
 import { collide, epkOf } from "./collide.js";
 
 // Header fields are ASCII.
@@ -99,6 +99,20 @@ suite("keys that hash alike", (t) => {
       await checkQueries(who, docs, headers, { own });
     });
   }
+
+  t.it("a prefix's items are its own after splits", async () => {
+    const { docs, path, who } = await tenants();
+    const of = { database: t.database.id, container: path.split("/").pop() };
+    for (let i = 0; i < 6; i++) await put(docs, [`other ${i}`, "u"], { id: `${i}` }); // so that there is something to cut
+    for (let i = 0; i < 2; i++) {
+      const { json } = await t.rest.get(`${path}/pkranges`);
+      const range = json.PartitionKeyRanges.find(({ minInclusive, maxExclusive }) => minInclusive <= epkOf(victim) && epkOf(victim) < maxExclusive);
+      const split = await t.rest.post("/_tesela/split", { ...of, range: range.id }, { sign: false });
+      assert.equal(split.status, 200, split.text);
+      assert.deepEqual(ids(await who.get(docs, keyed(attacker))), own);
+      await checkQueries(who, docs, keyed(attacker), { own });
+    }
+  });
 
   t.it("a prefix's items are its own to the SDK", async () => {
     const { path } = await tenants();
@@ -217,6 +231,17 @@ suite("keys that hash alike", (t) => {
     assert.equal((await t.rest.delete(`${docs}/u`, { headers: keyed(attacker) })).status, 204);
     assert.equal((await t.rest.get(`${docs}/u/attachments/a`, { headers: keyed(victim) })).json.media, media.media);
     assert.equal((await t.rest.get(`${docs}/u`, { headers: keyed(victim) })).json.name, "same");
+  });
+
+  t.it("items of one key expire by themselves", async () => {
+    const docs = await t.containerPath({ partitionKey: { paths: ["/pk"], version: 2 }, defaultTtl: -1 }).then((path) => `${path}/docs`);
+    for (const [pk, ttl] of [[victim, -1], [attacker, 1]]) {
+      await t.rest.post(docs, { id: "1", pk, ttl, owner: pk }, { headers: keyed(pk) });
+    }
+    const count = async (pk) => (await t.rest.post(docs, { query: "SELECT VALUE COUNT(1) FROM c", parameters: [] }, { headers: { ...queries, ...keyed(pk) } })).json.Documents[0];
+    await eventually("the one is gone", async () => (await count(attacker)) === 0);
+    assert.equal(await count(victim), 1);
+    assert.equal((await t.rest.get(`${docs}/1`, { headers: keyed(victim) })).json.owner, victim);
   });
 
   // ---- V1 ----

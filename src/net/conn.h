@@ -52,6 +52,7 @@ typedef struct net_peer { /* small enough to copy into whatever outlives the con
 } net_peer;
 
 net_peer net_conn_peer(const net_conn *c);
+net_peer net_conn_local(const net_conn *c); /* our own end; a system call */
 const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES]);
 
 /* For the loop: its list of connections, and what its wheel calls. */

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "net/delay.h"
+#include "net/guard.h"
 #include "net/server.h"
 #include "net/wheel.h"
 
@@ -36,10 +37,11 @@ typedef struct net_held {
     void (*send)(struct net_held *held);
 } net_held;
 
-/* What all loops share. Written before they run, but for the counter. */
+/* What all loops share. Written before they run, but for the counter and whether the guard is on. */
 typedef struct net_shared {
     net_options options;
     SSL_CTX *tls; /* NULL: plain text only */
+    net_guard guard;
     _Atomic unsigned connections;
 } net_shared;
 

@@ -195,7 +195,7 @@ err script__find_number(script_transaction *t, uint64_t number, slice *id_out) {
             return OK;
         }
     }
-    TRY(item_read_number_then(t->scope.items, t->scope.container, &t->moment, t->scope.key, number, &found));
+    TRY(item_read_number_then(t->scope.items, &t->op, t->scope.container, &t->moment, t->scope.key, number, &found));
     bool has_id = doc_find_member(found.body, SLICE_LIT("id"), &id) && id.type == BSON_TYPE_UTF8;
     *id_out = has_id ? arena_copy(&t->call_arena, doc_element_text(&id)) : SLICE_EMPTY;
     item_give(&found);

@@ -61,7 +61,7 @@ static err read_asked(admin_request *q, slice body, asked *a) {
 static void find_key(asked *a, const container *c, arena *arena) {
     size_t n;
     const query_range *list = a->key_given || c->key.n == 0 ? NULL : query_ranges(arena, &a->query, &c->key, &n);
-    if (list && n == 1 && list[0].point) {
+    if (list && n == 1 && list[0].point && !list[0].shared) {
         a->key = list[0].key;
         a->key_given = true;
     }
@@ -75,6 +75,7 @@ static err aim(admin_request *q, const container *c, asked *a) {
     }
     if (a->key.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
         epk_prefix_range(&c->key, &a->key, &a->cursor.stretches[0].min, &a->cursor.stretches[0].max);
+        a->cursor.prefix = &a->key;
         return OK;
     }
     TRY(item_check_key(&q->op, c, &a->key, SLICE_EMPTY, &a->partition));

@@ -66,7 +66,7 @@ static bool finds_partition(running *r) {
         return false;
     }
     const query_range *list = query_ranges(q->http->arena, &r->query, &q->container->key, &n);
-    if (!list || n != 1 || !list[0].point) {
+    if (!list || n != 1 || !list[0].point || list[0].shared) {
         return false;
     }
     q->partition = list[0].key;

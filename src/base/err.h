@@ -44,6 +44,10 @@
     X(E_BAD_AUTHORIZATION, 401, 5001, "Unauthorized",                                                                                      \
       "The input authorization token is not in a valid format. Please ensure the token is in the form type=...&ver=...&sig=...")           \
     X(E_FORBIDDEN, 403, 0, "Forbidden", "The operation is not permitted with this key.")                                                   \
+    X(E_WRONG_HOST, 403, 0, "Forbidden",                                                                                                   \
+      "While the server takes the emulator's well-known key, web pages of other sites may not use it: Host must be localhost or an "       \
+      "address of the server, and Origin, if there is one, the same. Start it with --allow-host NAME to be reached by another name, or "   \
+      "with a key of your own (--key-file).")                                                                                              \
     X(E_SHARED_CONTAINERS, 403, 1019, "Forbidden", "The database already has as many containers sharing its throughput as it may have.")   \
     X(E_PARTITION_FULL, 403, 1014, "Forbidden", "Partition key reached maximum size.")                                                     \
     X(E_CONTAINER_FULL, 403, 0, "Forbidden", "The container reached its maximum size.")                                                    \

@@ -490,7 +490,7 @@ bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number) {
 static item_nearest_state judge(const item_view *v, const index_embedding *e, const double *numbers) {
     uint64_t all = atomic_load_explicit(&v->range->items, memory_order_relaxed);
     bool enough = v->items_n >= NEAREST_ITEMS_MIN && (!v->partition || v->items_n >= all / PARTITIONS_MAX);
-    if (!v->items->nearest || !v->lsn || v->narrow || !enough || !vector_graph_fits(e->distance, numbers, e->dimensions)) {
+    if (!v->items->nearest || !v->lsn || v->narrow || v->prefix || !enough || !vector_graph_fits(e->distance, numbers, e->dimensions)) {
         return NEAREST_OFF;
     }
     for (size_t i = 0; i < v->sources->n; i++) {

@@ -466,6 +466,12 @@ net_peer net_peer_of(const struct sockaddr_storage *address) {
     return peer;
 }
 
+net_peer net_conn_local(const net_conn *c) {
+    struct sockaddr_storage address = {0};
+    socklen_t n = sizeof address;
+    return getsockname(c->fd, (struct sockaddr *)&address, &n) == 0 ? net_peer_of(&address) : (net_peer){0};
+}
+
 const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES]) {
     char address[INET6_ADDRSTRLEN] = "?";
     inet_ntop(peer->ipv6 ? AF_INET6 : AF_INET, peer->address, address, sizeof address);

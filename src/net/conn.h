@@ -59,6 +59,7 @@ void net_conn_stopping(net_conn *c);            /* the loop drains */
 
 net_peer net_conn_peer(const net_conn *c);
 net_peer net_peer_of(const struct sockaddr_storage *address);
+net_peer net_conn_local(const net_conn *c); /* our own end; a system call */
 const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES]);
 
 /* For the loop: its list of connections, and what its wheel calls. */

@@ -120,6 +120,18 @@ static const char *adopt_bytes(http_input *in, http_exchange *x) {
     return copy;
 }
 
+/* Between "//" and the path: "host:port", an IPv6 host in its brackets. */
+static slice authority_of(slice url, const struct http_parser_url *parts) {
+    size_t from = parts->field_data[UF_HOST].off, to = from + parts->field_data[UF_HOST].len;
+    bool brackets = from > 0 && url.p[from - 1] == '[';
+    from -= brackets;
+    to += brackets;
+    if (parts->field_set & 1 << UF_PORT) {
+        to = parts->field_data[UF_PORT].off + parts->field_data[UF_PORT].len;
+    }
+    return slice_of(url.p + from, to - from);
+}
+
 /* "http://host:port/path?query", as a proxy's client sends it. */
 static void split_absolute_url(http_request *r, slice url) {
     struct http_parser_url parts;
@@ -135,12 +147,8 @@ static void split_absolute_url(http_request *r, slice url) {
         r->query = slice_of(url.p + parts.field_data[UF_QUERY].off, parts.field_data[UF_QUERY].len);
     }
     if (parts.field_set & 1 << UF_HOST) {
-        const char *host = url.p + parts.field_data[UF_HOST].off;
-        size_t n = parts.field_data[UF_HOST].len;
-        if (parts.field_set & 1 << UF_PORT) {
-            n = (size_t)(url.p + parts.field_data[UF_PORT].off + parts.field_data[UF_PORT].len - host);
-        }
-        r->host = slice_of(host, n);
+        bool named = !(parts.field_set & 1 << UF_USERINFO); /* whoever puts a user there is up to no good (RFC 9110, 4.2.4) */
+        r->host = named ? authority_of(url, &parts) : SLICE_EMPTY;
     }
 }
 
@@ -178,8 +186,37 @@ static void fill_request(http_exchange *x, const char *bytes) {
     split_url(r, slice_of(bytes + f->url.at, f->url.n));
 }
 
+static void refuse(http_conn *h, http_exchange *x, err code);
+
+static void local_address(const void *conn, uint8_t into[static 16]) {
+    net_peer local = net_conn_local(conn);
+    net_address_map(local.ipv6, local.address, into);
+}
+
+/* An absolute URL's host counts instead of the Host field, which must be as good. */
+static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) {
+    const http_framing *f = &x->framing;
+    const http_request *r = &x->request;
+    net_conn *c = net_conn_of(h);
+    const net_guard *guard = &net_conn_loop(c)->shared->guard;
+    net_caller caller = {.host = r->host, .tls = r->tls, .local_address = local_address, .context = c};
+    caller.origin = f->origin_seen ? slice_of(bytes + f->origin.at, f->origin.n) : SLICE_EMPTY;
+    if (!net_guard_allows(guard, &caller)) {
+        return false;
+    }
+    net_caller by_field = caller;
+    by_field.host = slice_of(bytes + f->host.at, f->host.n);
+    by_field.origin = SLICE_EMPTY;
+    return r->host.p == by_field.host.p || net_guard_allows(guard, &by_field);
+}
+
 static void hand_over(http_conn *h, http_exchange *x) {
-    fill_request(x, adopt_bytes(&h->in, x));
+    const char *bytes = adopt_bytes(&h->in, x);
+    fill_request(x, bytes);
+    if (!is_welcome(h, x, bytes)) {
+        refuse(h, x, E_WRONG_HOST);
+        return;
+    }
     x->last = !x->framing.keep_alive || x->framing.abandon;
     x->linger = x->framing.abandon;
     h->handed = true;
@@ -505,11 +542,14 @@ void http_service_free(http_service *service) {
 }
 
 void http_peer_address(const http_request *r, uint8_t into[static 16]) {
-    net_peer_address(&((const http_exchange *)r)->peer, into);
+    const net_peer *peer = &((const http_exchange *)r)->peer;
+    net_address_map(peer->ipv6, peer->address, into);
 }
 
 bool http_peer_is_local(const http_request *r) {
-    return net_peer_is_loopback(&((const http_exchange *)r)->peer);
+    uint8_t address[16];
+    http_peer_address(r, address);
+    return net_address_is_loopback(address);
 }
 
 void http_trust(http_request *r) {

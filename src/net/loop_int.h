@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "net/delay.h"
+#include "net/guard.h"
 #include "net/server.h"
 #include "net/wheel.h"
 
@@ -46,10 +47,11 @@ typedef struct net_complaint {
 /* Counts it; 0: say nothing now; else how often it happened since it was last said. Any thread. */
 unsigned net_complain(net_complaint *c, int64_t now_ms);
 
-/* What all loops share. Written before they run, but for what is atomic. */
+/* What all loops share. Written before they run, but for what is atomic and whether the guard is on. */
 typedef struct net_shared {
     net_options options;
     SSL_CTX *tls; /* NULL: plain text only */
+    net_guard guard;
     net_peers *peers;
     budget_pool requests;         /* half of memory_max: what requests take while they are served */
     budget_pool buffers;          /* the other half: requests being read, answers being written or waiting for their clients */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "net/guard.h"
 
 typedef struct slot {
     uint8_t network[16];
@@ -47,25 +48,9 @@ void net_peers_free(net_peers *p) {
     }
 }
 
-void net_peer_address(const net_peer *peer, uint8_t into[static 16]) {
-    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-    if (peer->ipv6) {
-        memcpy(into, peer->address, 16);
-    } else {
-        memcpy(into, mapped, 12);
-        memcpy(into + 12, peer->address, 4);
-    }
-}
-
-bool net_peer_is_loopback(const net_peer *peer) {
-    struct in6_addr address;
-    net_peer_address(peer, address.s6_addr);
-    return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
-}
-
 static void network_of(const net_peer *peer, uint8_t network[static 16]) {
     struct in6_addr address;
-    net_peer_address(peer, address.s6_addr);
+    net_address_map(peer->ipv6, peer->address, address.s6_addr);
     memcpy(network, address.s6_addr, 16);
     if (!IN6_IS_ADDR_V4MAPPED(&address)) {
         memset(network + 8, 0, 8);
@@ -102,7 +87,9 @@ static void remove_slot(net_peers *p, size_t hole) {
 }
 
 static bool is_counted(const net_peers *p, const net_peer *peer) {
-    return p->max && !(p->spare_loopback && net_peer_is_loopback(peer));
+    uint8_t address[16];
+    net_address_map(peer->ipv6, peer->address, address);
+    return p->max && !(p->spare_loopback && net_address_is_loopback(address));
 }
 
 bool net_peers_take(net_peers *p, const net_peer *peer) {

@@ -19,7 +19,3 @@ void net_peers_free(net_peers *peers);
 /* Counts one more; false: the address has as many as it may have. What was taken is given back with the same address. */
 bool net_peers_take(net_peers *peers, const net_peer *peer);
 void net_peers_give(net_peers *peers, const net_peer *peer);
-
-/* As IPv6 has it: IPv4's as ::ffff:a.b.c.d. */
-void net_peer_address(const net_peer *peer, uint8_t into[static 16]);
-bool net_peer_is_loopback(const net_peer *peer);

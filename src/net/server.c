@@ -28,7 +28,7 @@ const net_options net_defaults = {
     .idle_timeout_ms = 300 * 1000,
     .untrusted_timeout_ms = 10 * 1000,
     .drain_timeout_ms = 10 * 1000,
-    .request_memory_max = 64 * 1024 * 1024,
+    .request_memory_max = 128 * 1024 * 1024,
     .memory_max = (size_t)512 * 1024 * 1024,
     .clock = &clock_system,
 };
@@ -208,10 +208,15 @@ err net_listen(net_server *s, const char *host, uint16_t port, const http_front 
     s->services = service;
     for (unsigned i = 0; i < sockets.n; i++) {
         add_listener(s, sockets.fd[i], &http_protocol, service);
+        net_guard_listens(&s->shared.guard, sockets.fd[i]);
     }
     *port_out = sockets.port;
     log_info("net", "listening", "front=%s host=%s port=%u tls=%s", front->name, host, sockets.port, s->shared.tls ? "auto" : "off");
     return OK;
+}
+
+void net_guard_turn(net_server *s, bool on) {
+    atomic_store(&s->shared.guard.on, on);
 }
 
 static void stop_listening(net_server *s) {
@@ -307,6 +312,7 @@ err net_open(const net_options *options, net_server **server_out) {
     net_server *s = mem_zero(sizeof *s);
     *server_out = NULL;
     s->shared.options = *options;
+    s->shared.guard.allowed = options->hosts;
     s->certificate = buf_init(CERTIFICATE_BYTES);
     unsigned descriptors = raise_descriptors();
     if (s->shared.options.connections_max > descriptors / 4 * 3) {

@@ -26,6 +26,7 @@ typedef struct net_options {
     size_t request_memory_max;     /* that one request may take while it is served */
     size_t memory_max; /* half for what requests take while they are served (net_loop_memory), half for buffers of requests and answers */
     const clock_source *clock;
+    const char *hosts; /* further names that the guard lets pass, with commas between (guard.h); NULL: none. Outlives the server */
 } net_options;
 
 extern const net_options net_defaults;
@@ -46,6 +47,9 @@ slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emula
  * failure in words that tell what to do ("port 8081 is in use…"). */
 MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why,
                           size_t why_n);
+
+/* Refuses what a web page may have sent (guard.h) with E_WRONG_HOST, on every port and path; or does so no more. Any thread. */
+void net_guard_turn(net_server *server, bool on);
 
 net_loop *net_server_loop(net_server *server, unsigned index);
 unsigned net_server_loops(const net_server *server);

@@ -79,7 +79,7 @@ query_value query_eval_member(query_runner *r, const query_expr *e, const query_
 query_value query_at(query_runner *r, const query_value *inner, const query_value *at); /* inner[at] */
 
 /* Visits the rows of a select, its WHERE passed: all combinations of its sources, the first being `item` at top level. The slots are set
- * while the visitor runs; it returns false to stop. */
+ * while the visitor runs; it returns false to stop. At top level what a visitor allocates in the row's arena is gone when it returns. */
 typedef bool (*query_row)(void *context);
 void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context);
 

@@ -113,6 +113,11 @@ static void start_alike(const query_page *p, query_position *at) {
     at->number = at->row = 0;
 }
 
+/* The number is the client's word: it may name any item of the container, and nothing may be told of another partition's. */
+static bool is_own(const query_page *p, const item_found *found) {
+    return item_is_meant(p->op, p->container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix}, found->body);
+}
+
 err query_position_restore(query_page *p) {
     query_position *at = &p->position;
     size_t n = p->query->select->order_n;
@@ -127,7 +132,7 @@ err query_position_restore(query_page *p) {
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }
-    bool same = code == OK && values_of_row(p, &found, values) && query_position_check(values, n) == at->check;
+    bool same = code == OK && is_own(p, &found) && values_of_row(p, &found, values) && query_position_check(values, n) == at->check;
     if (code == OK) {
         item_give(&found);
     }

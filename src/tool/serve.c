@@ -14,6 +14,7 @@
 #include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
+#include "net/guard.h"
 #include "tool/machine.h"
 #include "tool/options.h"
 
@@ -25,6 +26,7 @@ enum { TICK_MS = 20, WHY_BYTES = 1024 };
 static struct {
     const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
+    const char *allow_well_known_key, *allow_host;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
     const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *max_connections_per_address, *least_rate,
@@ -55,7 +57,7 @@ static struct {
     .least_rate = "4KB",
     .slow_seconds = "30",
     .unauthenticated_seconds = "10",
-    .request_memory = "64MB",
+    .request_memory = "128MB",
     .memory_for_requests = "0",
     .token_seconds_min = "600",
     .index_tail = "0",
@@ -76,6 +78,10 @@ static const tool_option options[] = {
     {"secondary-read-only-key", "BASE64", "secondary read-only key", &given.secondary_read_only_key, true},
     {"key-file", "FILE", "the keys in this order, one a line (- for none), instead of the four flags above; read again on SIGHUP",
      &given.key_file, false},
+    {"allow-well-known-key", NULL, "take the emulator's key from other machines too: whoever reaches the port may then do everything",
+     &given.allow_well_known_key, false},
+    {"allow-host", "NAMES", "further names, with commas between, that clients may call the server by while it takes the emulator's key",
+     &given.allow_host, false},
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
      false},
@@ -185,10 +191,14 @@ static bool read_keys(settings *s) {
     sql_keys_options options_keys = {
         .given = {given.key, given.secondary_key, given.read_only_key, given.secondary_read_only_key},
         .file = given.key_file,
+        .exposed = !is_loopback(given.host),
+        .allow_well_known = given.allow_well_known_key != NULL,
     };
     char why[SQL_KEYS_WHY_BYTES] = "";
-    if (!given.key && !given.key_file && !is_loopback(given.host)) {
-        return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone", given.host);
+    if (!given.key && !given.key_file && options_keys.exposed && !options_keys.allow_well_known) {
+        return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone. "
+                    "--allow-well-known-key takes it all the same",
+                    given.host);
     }
     s->keys = sql_keys_open(&options_keys, why);
     return s->keys ? true : fail("%s", why);
@@ -261,6 +271,9 @@ static bool read_settings(settings *s) {
     }
     if (!given.tls_cert != !given.tls_key) {
         return fail("--tls-cert and --tls-key go together");
+    }
+    if (given.allow_host && !net_guard_list_good(slice_str(given.allow_host))) {
+        return fail("--allow-host must be names or addresses without ports, with commas between, not '%s'", given.allow_host);
     }
     int unused;
     return tool_read_port("sql-port", given.sql_port, &s->sql_port) && tool_read_port("mongo-port", given.mongo_port, &unused) &&
@@ -347,6 +360,7 @@ static net_options net_options_of(const settings *s) {
     no.untrusted_timeout_ms = (unsigned)s->unauthenticated_seconds * 1000;
     no.request_memory_max = (size_t)s->request_memory;
     no.memory_max = s->memory_for_requests ? (size_t)s->memory_for_requests : default_request_bytes();
+    no.hosts = given.allow_host;
     return no;
 }
 

@@ -31,9 +31,9 @@ function cleanEnvironment(extra) {
   return { ...Object.fromEntries(kept), ...extra };
 }
 
-// Runs the program to its end: { code, stdout, stderr }.
+// Runs the program to its end, or ends it after a minute: { code, stdout, stderr }.
 export async function run(args, { env = {} } = {}) {
-  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"], env: cleanEnvironment(env) });
+  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"], env: cleanEnvironment(env), timeout: 60_000 });
   const text = { stdout: "", stderr: "" };
   child.stdout.on("data", (bytes) => (text.stdout += bytes));
   child.stderr.on("data", (bytes) => (text.stderr += bytes));

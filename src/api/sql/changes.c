@@ -36,6 +36,7 @@ static err scope_key(sql_changes *f) {
     const pkey *key = &f->q->partition;
     if (c->key.kind == PKEY_MULTI_HASH && key->n < c->key.n) {
         epk_prefix_range(&c->key, key, &f->what.min, &f->what.max);
+        f->what.prefix = key;
         return OK;
     }
     TRY(item_check_key(&f->q->op, c, key, SLICE_EMPTY, &f->key));

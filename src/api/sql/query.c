@@ -66,7 +66,7 @@ static bool finds_partition(running *r) {
         return false;
     }
     const query_range *list = query_ranges(q->http->arena, &r->query, &q->container->key, &n);
-    if (!list || n != 1 || !list[0].point) {
+    if (!list || n != 1 || !list[0].point || list[0].shared) {
         return false;
     }
     q->partition = list[0].key;
@@ -200,7 +200,7 @@ static void run_with_functions(script_job *job) {
     for (size_t i = 0; i < r->query.udfs_n; i++) {
         list[i] = (script_function){r->scripts[i]->id, r->scripts[i]->body};
     }
-    script_functions_init(&functions, r->q->front->scripts, list, r->query.udfs_n);
+    script_functions_init(&functions, r->q->front->scripts, r->q->op.budget, list, r->query.udfs_n);
     r->page.udfs = &functions.base;
     r->code = run_page(r);
     script_functions_end(&functions);

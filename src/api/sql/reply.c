@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "api/sql/access.h"
 #include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
@@ -135,6 +136,9 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
 
 /* In KB. A container's quota is that of a physical partition, as on the service, or a fixed container's. */
 void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n) {
+    if (!sql_access_sees_all(q)) {
+        return;
+    }
     buf *out = sql_fields(q);
     const account_rules *rules = account_get_rules(q->front->account);
     uint64_t items = 0, bytes = 0, index_bytes = 0;

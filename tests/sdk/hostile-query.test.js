@@ -426,7 +426,7 @@ suite(
       names.push("DISTINCT of huge values", "a long string compared in each row", "ORDER BY a megabyte in each row", "JOINs of subqueries");
       const sent = names.map((name) => t.rest.post(`${at}/docs`, bodyOf(name), { headers: queryHeaders }));
       await endure(t, at, "all at once", async () => (await Promise.all(sent)).at(-1), 408);
-      for (const each of await Promise.all(sent)) assert.ok([200, 400, 408].includes(each.status), each.text.slice(0, 300));
+      for (const each of await Promise.all(sent)) assert.ok([200, 400, 408, 503].includes(each.status), each.text.slice(0, 300)); // 503: together they want more than there is
     });
   },
   { schemes: ["http"] },

@@ -116,7 +116,7 @@ container *container_new(void); /* refs 1, an arena of its own */
 /* ---- changes ---- */
 
 /* Sends a change to the committer: `apply` checks and writes records, `publish` changes the tables once they are on disk. */
-void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
 
 /* ---- scripts ---- */
 void account__free_scripts(container_node *c);

@@ -42,8 +42,8 @@ static void is_done(commit *base) {
     sem_post(&((reshape *)base)->done);
 }
 
-static err run_solo(reshape *r, err (*apply)(commit *, commit_group *)) {
-    r->base = (commit){.solo = true, .apply = apply, .done = is_done};
+static err run_solo(reshape *r, store_use use, err (*apply)(commit *, commit_group *)) {
+    r->base = (commit){.solo = true, .use = use, .apply = apply, .done = is_done};
     sem_init(&r->done, 0, 0);
     committer_submit(r->account->items.committer, &r->base);
     while (sem_wait(&r->done) != 0) {
@@ -124,7 +124,7 @@ static err apply_unwatch(commit *base, commit_group *group) {
 
 static err weigh_pieces(reshape *r) {
     r->sums = arena_array(r->arena, size_sum, r->pieces.n);
-    TRY(run_solo(r, apply_watch));
+    TRY(run_solo(r, STORE_READS, apply_watch));
     err code = item_sizes_sum(r->account->items.store, r->at, &r->pieces, r->sums);
     store_snapshot_give(r->account->items.store, r->at);
     return code;
@@ -370,9 +370,9 @@ static err split(reshape *r) {
         return E_BAD_REQUEST;
     }
     err code = weigh_pieces(r);
-    code = code != OK ? code : run_solo(r, apply_map);
+    code = code != OK ? code : run_solo(r, STORE_GROWS, apply_map);
     if (r->watch) {
-        err unwatched = run_solo(r, apply_unwatch);
+        err unwatched = run_solo(r, STORE_READS, apply_unwatch);
         range_watch_free(r->watch);
         code = code != OK ? code : unwatched;
     }
@@ -381,7 +381,7 @@ static err split(reshape *r) {
 
 static err merge(reshape *r) {
     r->pieces = (size_pieces){.n = 1};
-    return run_solo(r, apply_map);
+    return run_solo(r, STORE_GROWS, apply_map);
 }
 
 err account__reshape(account *a, const reshape_request *request) {
@@ -435,7 +435,7 @@ err account__forget_sources(account *a, container *c, uint32_t range_id) {
     arena scratch = arena_init();
     reshape_request request = {.container = c, .first_id = range_id, .n = 1};
     reshape r = {.account = a, .request = &request, .arena = &scratch};
-    err code = run_solo(&r, apply_forget);
+    err code = run_solo(&r, STORE_GROWS, apply_forget);
     if (r.made) {
         container_give(r.made);
     }

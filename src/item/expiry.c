@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "item/stored.h"
+#include "item/versions.h"
 
 enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500, BACKFILL_BYTES = 1024 * 1024, COST_BYTES = 4096 };
 
@@ -202,7 +203,7 @@ static void sweep_done(commit *base) {
 void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight) {
     sweep *made = mem_zero(sizeof *made);
     *made = (sweep){
-        .base = {.apply = sweep_apply, .done = sweep_done},
+        .base = {.use = item_versions_kept(c) ? STORE_GROWS : STORE_FREES, .apply = sweep_apply, .done = sweep_done},
         .items = s,
         .container = container_take(c),
         .cost_left = cost_max,

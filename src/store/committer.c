@@ -51,15 +51,23 @@ static void end_hooks(commit_group *group, err code) {
     group->hooks = NULL;
 }
 
+/* A delete that came together with a write that the full disk refuses must not share its fate: so that is decided here, one by one. */
+static void apply_one(commit_group *group, commit *c) {
+    store_mark mark = store_batch_mark(&group->batch);
+    c->code = store_has_room(group->store, c->use) ? c->apply(c, group) : E_STORE_FULL;
+    if (c->code != OK) {
+        store_batch_cut(&group->batch, mark);
+    } else if (c->use < group->batch.use) {
+        group->batch.use = c->use;
+    }
+}
+
 /* Applies commits from the list until the group is full or the next one wants to be alone. Returns the first not taken. */
 static commit *fill_group(commit_group *group, commit *list) {
     size_t taken = 0;
+    group->batch.use = STORE_READS;
     while (list && group->batch.bytes_held < GROUP_BYTES_MAX && !(list->solo && taken)) {
-        store_mark mark = store_batch_mark(&group->batch);
-        list->code = list->apply(list, group);
-        if (list->code != OK) {
-            store_batch_cut(&group->batch, mark);
-        }
+        apply_one(group, list);
         bool alone = list->solo;
         list = list->next;
         taken++;

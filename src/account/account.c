@@ -6,6 +6,7 @@
 
 #include "account/settings.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "item/nearest.h"
 #include "item/versions.h"
 
@@ -217,10 +218,13 @@ err account_open(const account_options *options, account **account_out, char *wh
     a->lsn = a->numbers.version - 1;
     if (code != OK) {
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
+    } else if (!a->items.committer || (options->background && !account__start_balancer(a))) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        code = E_UNAVAILABLE;
+    }
+    if (code != OK) {
         account_close(a);
         a = NULL;
-    } else if (options->background) {
-        account__start_balancer(a);
     }
     *account_out = a;
     return code;

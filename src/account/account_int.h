@@ -168,7 +168,7 @@ offer_state account__offer_state(account *a, const offer *o);
 /* ---- the balancer ---- */
 void account__init_balancer(balancer *b);
 void account__free_balancer(balancer *b);
-void account__start_balancer(account *a);
+bool account__start_balancer(account *a); /* false: no thread could be started for it */
 void account__stop_balancer(account *a);
 
 /* Ranges [first, first + n) of the newest tiles become `parts`; waits until it is done. The balancer's turn must be held. */

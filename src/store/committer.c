@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum { GROUP_BYTES_MAX = 8 * 1024 * 1024 };
 
@@ -115,6 +116,13 @@ static void *run(void *context) {
     return NULL;
 }
 
+static void committer_free(committer *c) {
+    store_batch_free(&c->group.batch);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wake);
+    free(c);
+}
+
 committer *committer_open(store *store) {
     committer *c = mem_zero(sizeof *c);
     c->last = &c->first;
@@ -122,10 +130,10 @@ committer *committer_open(store *store) {
     store_batch_init(&c->group.batch);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
-    if (pthread_create(&c->thread, NULL, run, c) != 0) {
-        abort();
+    if (!thread_start(&c->thread, "committer", run, c)) {
+        committer_free(c);
+        return NULL;
     }
-    pthread_setname_np(c->thread, "committer");
     return c;
 }
 
@@ -148,8 +156,5 @@ void committer_close(committer *c) {
     pthread_mutex_unlock(&c->lock);
     pthread_cond_signal(&c->wake);
     pthread_join(c->thread, NULL);
-    store_batch_free(&c->group.batch);
-    pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->wake);
-    free(c);
+    committer_free(c);
 }

@@ -45,7 +45,7 @@ struct commit_group {
     commit_hook *hooks;
 };
 
-committer *committer_open(store *store);
+committer *committer_open(store *store);             /* NULL: no thread could be started for it */
 void committer_submit(committer *c, commit *commit); /* any thread; the commit's memory is the caller's until done */
 void committer_close(committer *c);                  /* finishes what was submitted */
 

@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "store/rocks_int.h"
 #include "store/wal.h"
 
@@ -39,6 +40,8 @@ enum {
     WAL_BYTES_MAX = 512 * 1024 * 1024, /* or a third of a small disk's floor: RocksDB takes up to that much at once */
     WAL_BYTES_LEAST = 4 * 1024 * 1024,
     FILTER_BITS = 10,
+    BACKGROUND_JOBS = 4,
+    OPENING_THREADS = 16,
     ITEM_BLOCK_BYTES = 16 * 1024,
 };
 
@@ -347,17 +350,9 @@ static void *reclaimer(void *context) {
     return NULL;
 }
 
-/* With the lock. */
-static void start_reclaimer(rocks *r) {
-    if (!r->reclaimer_runs && !r->stopping) {
-        r->reclaimer_runs = pthread_create(&r->reclaimer, NULL, reclaimer, r) == 0;
-    }
-    pthread_cond_signal(&r->reclaim_wake);
-}
-
 void store__wake_reclaimer(rocks *r) {
     pthread_mutex_lock(&r->reclaim_lock);
-    start_reclaimer(r);
+    pthread_cond_signal(&r->reclaim_wake);
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
@@ -374,7 +369,7 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     pthread_mutex_lock(&r->reclaim_lock);
     *r->reclaim_last = job;
     r->reclaim_last = &job->next;
-    start_reclaimer(r);
+    pthread_cond_signal(&r->reclaim_wake);
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
@@ -456,7 +451,8 @@ static rocksdb_options_t *make_db_options(const char *dir) {
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_max_open_files(o, -1);
-    rocksdb_options_set_max_background_jobs(o, 4);
+    rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
+    rocksdb_options_set_max_file_opening_threads(o, OPENING_THREADS);
     rocksdb_options_set_max_total_wal_size(o, wal_bytes_max(dir));
     /* Only the last group of the log can be unsynced, and its pages may reach the disk in any order: reading stops at the first torn
      * record. */
@@ -638,6 +634,24 @@ static err open_db(rocks *r, char *why, size_t why_n) {
     return OK;
 }
 
+/* RocksDB aborts if it cannot start one of its own: those for flushes and compactions, and, while it opens, those that read tables. */
+static err check_threads(char *why, size_t why_n) {
+    if (!thread_can_start(BACKGROUND_JOBS + OPENING_THREADS)) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        return E_UNAVAILABLE;
+    }
+    return OK;
+}
+
+static err start_reclaimer(rocks *r, char *why, size_t why_n) {
+    r->reclaimer_runs = thread_start(&r->reclaimer, "reclaimer", reclaimer, r);
+    if (!r->reclaimer_runs) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        return E_UNAVAILABLE;
+    }
+    return OK;
+}
+
 err store_open_rocks(const store_options *options, store **store_out, char *why, size_t why_n) {
     store_folder folder;
     *store_out = NULL;
@@ -654,8 +668,10 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     pthread_cond_init(&r->reclaim_wake, NULL);
     make_options(r, options);
     err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* unsynced batches may be torn anywhere */
+    code = code != OK ? code : check_threads(why, why_n);
     code = code != OK ? code : open_db(r, why, why_n);
     code = code != OK ? code : store__terms_open(r, why, why_n);
+    code = code != OK ? code : start_reclaimer(r, why, why_n);
     if (code != OK) {
         rocks_destroy(r);
         return code;

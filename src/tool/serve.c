@@ -15,6 +15,7 @@
 #include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "tool/options.h"
 
 enum { TICK_MS = 20, WHY_BYTES = 1024 };
@@ -334,7 +335,7 @@ static void *prepare_tls(void *unused) {
 /* Opening the store and loading OpenSSL take most of the start: side by side. */
 static bool open_all(server *s, char *why) {
     pthread_t beside;
-    bool started = pthread_create(&beside, NULL, prepare_tls, NULL) == 0;
+    bool started = thread_start(&beside, "tls", prepare_tls, NULL);
     bool opened = open_core(s, why);
     if (started) {
         pthread_join(beside, NULL);

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from tesela import Broken, Client, Server, check
+from tesela import BINARY, Broken, Client, Server, check
 
 LINK = "dbs/d/colls/c"
 PROPERTIES = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
@@ -722,6 +722,44 @@ def wait_until_writable(client, i, size):
         expect_full(answer)
         check(time.time() < deadline, f"space was freed, and writes are still refused: {answer.error()}")
         time.sleep(0.02)
+
+
+# ---- threads ----
+
+SOMEBODY = "61234"  # a user who has no processes: a limit of processes counts those of a user, and holds for everybody but root
+
+
+@test
+def no_more_threads(folder, _):
+    """A limit of processes: a start that needs more says so; a server that has started goes on."""
+    if os.getuid() != 0 or not shutil.which("setpriv") or not shutil.which("prlimit"):
+        raise Skipped("running as another user needs root, setpriv and prlimit")
+    os.chmod(folder, 0o777)
+    as_somebody = ["setpriv", "--reuid", SOMEBODY, "--regid", SOMEBODY, "--clear-groups"]
+    if subprocess.run([*as_somebody, BINARY, "serve", "--version"], capture_output=True).returncode:
+        raise Skipped("setpriv is not allowed here, or the binary is out of reach")
+    said = []
+    for limit in (2, 5, 12, 20, 24, 28):
+        with server(folder, prefix=["prlimit", f"--nproc={limit}", *as_somebody]) as s:
+            started = s.spawn().ready()
+            said.append(started is not None)
+            if started:
+                s.kill()
+            else:
+                code = s.wait()
+                check(code > 0, f"{limit} processes: ended by signal {-code}\n{s.tail()}")
+                check("limit of processes" in s.tail(), f"{limit} processes: no message\n{s.tail()}")
+    check(not said[0], "it started with two threads")
+    with server(folder, prefix=as_somebody) as s:
+        s.start()
+        client = Client(s.port)
+        make(client)
+        fill(client, 0, 10)
+        client.items(LINK)  # the pool of workers starts with the first page
+        subprocess.run([*as_somebody, "prlimit", "--pid", str(s.process.pid), "--nproc=1"], check=True)
+        fill(client, 10, 2000)
+        expect_all(client, 2000)
+        check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
 
 
 # ---- a folder that cannot be written ----

@@ -32,6 +32,8 @@ struct database_node {
     user_node *users, *users_by_name; /* by number: in creation order, whatever they are called by now */
     bucket **pool;                    /* throughput that its containers share: one for each physical partition that it is worth */
     size_t pool_n;
+    bucket **spare; /* of the pool before: the next one is made of them, so that changes of its size leave none behind */
+    size_t spare_n;
     UT_hash_handle by_name;
     UT_hash_handle by_number;
 };

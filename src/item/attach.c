@@ -205,7 +205,7 @@ static err change(item_work *w, attach_write *a, slice key, slice value) {
     a->created = !r.found;
     a->now = (attachment){
         .number = r.found ? r.old.number : r.next++,
-        .ts = (uint32_t)w->now_s,
+        .ts = clock_ts(w->now_s),
         .lsn = ++w->range->pending.lsn,
         .id = id_in(a->body),
         .body = a->body,

@@ -11,6 +11,8 @@
 
 enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500, BACKFILL_BYTES = 1024 * 1024, COST_BYTES = 4096 };
 
+static const int64_t TIME_LAST = UINT32_MAX;
+
 typedef struct sweep {
     commit base;
     const items *items;
@@ -64,6 +66,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
     if (until <= 0) {
         return OK;
     }
+    until = until < TIME_LAST ? until : TIME_LAST - 1; /* entries of the last second are of all times behind it */
     layout_expiry(&from, container, tag, *swept, (item_place){0});
     layout_expiry(&to, container, tag, (uint32_t)until + 1, (item_place){0});
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);

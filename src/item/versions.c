@@ -65,7 +65,7 @@ err item__log_put(item_work *w, const item_key *key, const item_head *head, slic
     }
     log_entry entry = {
         .kind = before->there ? VERSION_REPLACE : VERSION_CREATE,
-        .ts = (uint32_t)w->now_s,
+        .ts = clock_ts(w->now_s),
         .previous_lsn = before->there ? before->head.lsn : 0,
         .epk = key->epk,
     };
@@ -79,7 +79,7 @@ err item__log_remove(item_work *w, const item_key *key, const stored_item *store
     log_entry entry = {
         .kind = VERSION_DELETE,
         .expired = expired,
-        .ts = (uint32_t)w->now_s,
+        .ts = clock_ts(w->now_s),
         .previous_lsn = stored->head.lsn,
         .epk = key->epk,
     };

@@ -16,7 +16,7 @@ enum { PATCHED_BYTES_MAX = 32 * 1024 * 1024, TEXT_PER_BYTE_MAX = 6 /* a control 
 static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
     return (item_head){
         .flags = op->not_indexed ? ITEM_NOT_INDEXED : 0,
-        .ts = op->preset ? op->preset->ts : (uint32_t)w->now_s,
+        .ts = op->preset ? op->preset->ts : clock_ts(w->now_s),
         .etag = op->preset ? op->preset->etag : 0,
         .lsn = ++w->range->pending.lsn,
         .ttl = op->ttl,

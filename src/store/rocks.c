@@ -278,6 +278,7 @@ static err rocks_write(store *s, const store_batch *batch) {
     }
     if (code != E_STORE_FULL) { /* RocksDB gets over a full disk by itself: it looks for space every few seconds */
         log_error("store", "no more writes until a restart", "dir=%s", r->folder.dir);
+        r->space.said_us = store__now_us();
         r->failed = code;
     }
     return E_STORE_IO; /* whether the batch is in the log is not known here: not "nothing was written" */
@@ -305,6 +306,8 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
     }
     if (store__space_can_drop(r, (int)job->family, buf_view(&job->from), buf_view(&job->to))) {
         store__compact(r, (int)job->family, buf_view(&job->from), buf_view(&job->to));
+    } else {
+        store__space_note_range(r, (int)job->family, buf_view(&job->from), buf_view(&job->to));
     }
 }
 

@@ -141,7 +141,8 @@ bool store__space_is_low(const char *path); /* before RocksDB is opened: it must
 void store__space_open(rocks *r, bool low); /* when all else is open */
 void store__space_close(rocks *r);
 bool store__space_accepts(rocks *r, store_use use);
-void store__space_note(rocks *r, const store_batch *batch); /* it was written */
+void store__space_note(rocks *r, const store_batch *batch);               /* it was written */
+void store__space_note_range(rocks *r, int family, slice from, slice to); /* deleted, and compacted when there is space for it */
 
 /* For the reclaimer. Due: with its lock. */
 bool store__space_compact_due(rocks *r);

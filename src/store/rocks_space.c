@@ -181,21 +181,25 @@ static void look(rocks *r, int64_t now) {
     r->space.checked_us = now;
 }
 
-/* Opened without writes since the disk was full: only a restart brings them back. */
-static void look_again(rocks *r, int64_t now) {
-    uint64_t space, floor;
-    if (now - r->space.said_us >= SAY_AGAIN_US && store__space_read(r->db_path, &space, &floor)) {
-        r->space.said_us = now;
-        log_error("store", "the disk was full at the start: reads only, until a restart with free space", "dir=%s free=%lu enough=%s",
-                  r->folder.dir, (unsigned long)space, space > floor ? "yes" : "no");
+/* There are no writes until a restart: since the disk was full at the start, or since a write failed. */
+static void say_restart(rocks *r, int64_t now) {
+    uint64_t space = 0, floor = 0;
+    if (now - r->space.said_us < SAY_AGAIN_US) {
+        return;
     }
+    r->space.said_us = now;
+    store__space_read(r->db_path, &space, &floor);
+    log_error("store",
+              r->opened_full ? "the disk was full at the start: reads only, until a restart with free space"
+                             : "a write to disk failed: reads only, until a restart",
+              "dir=%s free=%lu enough=%s", r->folder.dir, (unsigned long)space, space > floor ? "yes" : "no");
 }
 
 bool store__space_accepts(rocks *r, store_use use) {
     int64_t now = store__now_us();
     if (r->read_only || r->failed) {
-        if (r->opened_full) {
-            look_again(r, now);
+        if (r->opened_full || r->failed) {
+            say_restart(r, now);
         }
         return true; /* the write itself is told why not */
     }
@@ -236,6 +240,13 @@ void store__space_note(rocks *r, const store_batch *batch) {
     r->space.compact = true;
     pthread_mutex_unlock(&r->reclaim_lock);
     store__wake_reclaimer(r);
+}
+
+void store__space_note_range(rocks *r, int family, slice from, slice to) {
+    pthread_mutex_lock(&r->reclaim_lock);
+    widen(&r->space.deleted[family], from);
+    widen(&r->space.deleted[family], to);
+    pthread_mutex_unlock(&r->reclaim_lock);
 }
 
 /* A whole family: deletes of an earlier run of the server are not known one by one. */
@@ -296,10 +307,7 @@ static void compact_family(rocks *r, int family, key_range *range) {
         return;
     }
     if (!is_worth(r, family, range)) { /* with more deletes it may be */
-        pthread_mutex_lock(&r->reclaim_lock);
-        widen(&r->space.deleted[family], buf_view(&range->from));
-        widen(&r->space.deleted[family], buf_view(&range->to));
-        pthread_mutex_unlock(&r->reclaim_lock);
+        store__space_note_range(r, family, buf_view(&range->from), buf_view(&range->to));
         return;
     }
     flush(r, true);

@@ -443,7 +443,7 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
 
 static uint64_t wal_bytes_max(const char *dir) {
     uint64_t space, floor, bytes = WAL_BYTES_MAX;
-    if (store__space_read(dir, &space, &floor) && floor / 3 < WAL_BYTES_MAX) {
+    if (store__space_read(dir, &space, &floor) && floor < SPACE_RESERVE_BYTES) {
         bytes = floor / 3;
     }
     return bytes > WAL_BYTES_LEAST ? bytes : WAL_BYTES_LEAST;

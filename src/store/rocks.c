@@ -36,9 +36,11 @@ enum {
     MEMTABLE_VERSIONS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_RUNS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
-    KEPT_BYTES = 64 * 1024 * 1024,     /* of lists, or a sixteenth of the cache if that is less */
-    WAL_BYTES_MAX = 512 * 1024 * 1024, /* or a third of a small disk's floor: RocksDB takes up to that much at once */
-    WAL_BYTES_LEAST = 4 * 1024 * 1024,
+    KEPT_BYTES = 64 * 1024 * 1024, /* of lists, or a sixteenth of the cache if that is less */
+    WAL_BYTES_MAX = 512 * 1024 * 1024,
+    WAL_BYTES_LEAST = 4 * 1024 * 1024, /* of a small disk, as the next one */
+    TABLE_BYTES = 64 * 1024 * 1024,
+    TABLE_BYTES_LEAST = 2 * 1024 * 1024,
     FILTER_BITS = 10,
     BACKGROUND_JOBS = 4,
     OPENING_THREADS = 16,
@@ -400,6 +402,15 @@ static void stop_reclaimer(rocks *r) {
 
 /* ---- opening and closing ---- */
 
+/* RocksDB takes the space of a whole file before it writes one. So those of a small disk are small: a part of what is kept free. */
+static uint64_t file_bytes(const char *dir, uint64_t usual, unsigned part, uint64_t least) {
+    uint64_t space, floor;
+    if (!store__space_read(dir, &space, &floor) || floor / part >= usual || floor == SPACE_RESERVE_BYTES) {
+        return usual;
+    }
+    return floor / part > least ? floor / part : least;
+}
+
 static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
@@ -430,7 +441,7 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most of a run's log is dead when it is full */
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_disable_auto_compactions(o, r->opened_low);
-    rocksdb_options_set_target_file_size_base(o, 64 << 20);
+    rocksdb_options_set_target_file_size_base(o, file_bytes(r->folder.dir, TABLE_BYTES, 8, TABLE_BYTES_LEAST));
     rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
     rocksdb_options_set_max_compaction_bytes(o, STORE_COMPACTION_BYTES);
     rocksdb_options_set_compression(o, family >= STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
@@ -441,14 +452,6 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     return o;
 }
 
-static uint64_t wal_bytes_max(const char *dir) {
-    uint64_t space, floor, bytes = WAL_BYTES_MAX;
-    if (store__space_read(dir, &space, &floor) && floor < SPACE_RESERVE_BYTES) {
-        bytes = floor / 3;
-    }
-    return bytes > WAL_BYTES_LEAST ? bytes : WAL_BYTES_LEAST;
-}
-
 static rocksdb_options_t *make_db_options(const char *dir) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(o, 1);
@@ -456,7 +459,7 @@ static rocksdb_options_t *make_db_options(const char *dir) {
     rocksdb_options_set_max_open_files(o, -1);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_max_file_opening_threads(o, OPENING_THREADS);
-    rocksdb_options_set_max_total_wal_size(o, wal_bytes_max(dir));
+    rocksdb_options_set_max_total_wal_size(o, file_bytes(dir, WAL_BYTES_MAX, 3, WAL_BYTES_LEAST));
     /* Only the last group of the log can be unsynced, and its pages may reach the disk in any order: reading stops at the first torn
      * record. */
     rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);

@@ -82,7 +82,8 @@
     X(E_UNAVAILABLE, 503, 0, "ServiceUnavailable",                                                                                         \
       "Service is currently unavailable. More info: https://aka.ms/cosmosdb-tsg-service-unavailable")                                      \
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", "The data folder cannot be read or written. The server's log has the reason.")             \
-    X(E_STORE_FULL, 503, 0, "ServiceUnavailable", "The disk of the data folder is full; nothing was written. Reads go on.")                \
+    X(E_STORE_FULL, 503, 0, "ServiceUnavailable",                                                                                          \
+      "The disk of the data folder is full; nothing was written. Reads go on; delete items or containers, or free space.")                 \
     X(E_STORE_READ_ONLY, 503, 0, "ServiceUnavailable", "The store takes no more writes since a write to disk failed; see the log.")        \
     X(E_BUSY_MEMORY, 503, 0, "ServiceUnavailable", "The memory for requests is used up by others. Please retry this request later.")       \
     X(E_BUSY_CONNECTIONS, 503, 0, "ServiceUnavailable",                                                                                    \

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "net/conn_int.h"
 #include "net/http_int.h"
 #include "net/listen.h"
@@ -390,10 +391,8 @@ static void start_threads(net_server *s) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 1; i < s->loops_n; i++) {
-        int rc = pthread_create(&s->threads[i], NULL, run_loop, &s->loops[i]);
-        if (rc != 0) {
-            log_error("net", "cannot start a thread", "reason=\"%s\"", strerror(rc));
-            abort();
+        if (!thread_start(&s->threads[i], "net", run_loop, &s->loops[i])) {
+            _exit(1); /* nothing was accepted yet; the reason was logged */
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

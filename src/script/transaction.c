@@ -408,7 +408,7 @@ static uint32_t new_etag(script_transaction *t) {
 
 /* What the operation leaves. */
 static err decide(script_transaction *t, item_op *op, const script_item *now, item_preset *preset, script_item *then) {
-    *preset = (item_preset){.ts = (uint32_t)t->op.now_s, .etag = new_etag(t)};
+    *preset = (item_preset){.ts = clock_ts(t->op.now_s), .etag = new_etag(t)};
     op->before_there = now->there;
     op->before = now->head;
     op->before_body = now->body;

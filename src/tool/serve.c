@@ -14,6 +14,7 @@
 #include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "net/guard.h"
 #include "tool/machine.h"
 #include "tool/options.h"
@@ -406,7 +407,7 @@ static void *prepare_tls(void *unused) {
 /* Opening the store and loading OpenSSL take most of the start: side by side. */
 static bool open_all(server *s, char *why) {
     pthread_t beside;
-    bool started = pthread_create(&beside, NULL, prepare_tls, NULL) == 0;
+    bool started = thread_start(&beside, "tls", prepare_tls, NULL);
     bool opened = open_core(s, why);
     if (started) {
         pthread_join(beside, NULL);

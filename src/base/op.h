@@ -33,7 +33,7 @@ typedef struct op {
 
 static inline void op_init(op *o, arena *a, int64_t now_s) {
     o->arena = a;
-    o->budget = a->budget;
+    o->budget = a ? a->budget : NULL;
     o->turn = NULL;
     o->now_s = now_s;
     o->arrived_us = 0;

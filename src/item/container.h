@@ -101,8 +101,9 @@ typedef struct container_index {
     atomic_int large; /* items with too many terms: LARGE_UNKNOWN, none, some */
 
     /* the committer's: shapes that are known to be in the store, and those that the group adds (item/terms.c) */
-    uint64_t *shapes, *shapes_made;
+    struct known_shape *shapes, *shapes_made;
     size_t shapes_n, shapes_made_n;
+    uint64_t shapes_secret[2];
     bool shapes_loaded;
     commit_hook shapes_hook;
     uint32_t shapes_container;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 enum { SHAPES_MAX = 4096 };
 
@@ -25,13 +26,51 @@ void item_lists_free(item_lists *lists) {
 /* ---- shapes: known ones are in memory, sorted; what is new is written with the item that has it, and known once that is written ----
  *
  * An item's entry stands under its shape, if that is known, otherwise under none; and it must be found there again when the item goes. So
- * there must never be room for a shape that there was none for before: what counts is what is written, and nothing is taken back. */
+ * there must never be room for a shape that there was none for before: what counts is what is written, and nothing is taken back.
+ *
+ * A shape's number is a sum of hashes that anybody can compute, so clients can choose property names whose paths share a number with those
+ * of other items. The number belongs to the paths that were written with it first. They are told from others by a second sum, the seal,
+ * whose hashes have a secret; an item with other paths is of no known shape, for as long as it lives. */
+
+typedef struct known_shape {
+    uint64_t shape;
+    uint64_t seal;
+} known_shape;
+
+static uint64_t sealed(const container_index *index, index_path path) {
+    unsigned __int128 product = (unsigned __int128)(path ^ index->shapes_secret[0]) * (index->shapes_secret[1] | 1);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t seal_of_list(const container_index *index, const index_list *l) {
+    uint64_t seal = 0;
+    for (size_t i = 0; i < l->paths_n; i++) {
+        seal += sealed(index, l->paths[i]);
+    }
+    return seal;
+}
+
+static uint64_t seal_of_record(const container_index *index, slice record) {
+    uint64_t seal = 0, path;
+    for (size_t at = 0; at + sizeof path <= record.n; at += sizeof path) {
+        memcpy(&path, record.p + at, sizeof path);
+        seal += sealed(index, be64toh(path));
+    }
+    return seal;
+}
+
+static void choose_secret(container_index *index) {
+    random_source system;
+    random_seed_system(&system);
+    index->shapes_secret[0] = random_u64(&system);
+    index->shapes_secret[1] = random_u64(&system);
+}
 
 static size_t shape_position(const container_index *index, uint64_t shape) {
     size_t low = 0, high = index->shapes_n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (index->shapes[middle] < shape) {
+        if (index->shapes[middle].shape < shape) {
             low = middle + 1;
         } else {
             high = middle;
@@ -40,22 +79,23 @@ static size_t shape_position(const container_index *index, uint64_t shape) {
     return low;
 }
 
-static void know_shape(container_index *index, uint64_t shape) {
-    size_t at = shape_position(index, shape);
-    if (at < index->shapes_n && index->shapes[at] == shape) {
+static void know_shape(container_index *index, known_shape known) {
+    size_t at = shape_position(index, known.shape);
+    if (at < index->shapes_n && index->shapes[at].shape == known.shape) {
         return;
     }
     if ((index->shapes_n & (index->shapes_n - 1)) == 0) { /* full at every power of two */
         index->shapes = mem_resize(index->shapes, (index->shapes_n ? 2 * index->shapes_n : 1) * sizeof *index->shapes);
     }
     memmove(index->shapes + at + 1, index->shapes + at, (index->shapes_n - at) * sizeof *index->shapes);
-    index->shapes[at] = shape;
+    index->shapes[at] = known;
     index->shapes_n++;
 }
 
 static err load_shapes(const item_work *w, container_index *index) {
     layout_key from, to;
     slice key, value;
+    choose_secret(index);
     layout_shapes(&from, w->container->space->container, index->generation);
     to = from;
     layout_after(&to);
@@ -64,7 +104,7 @@ static err load_shapes(const item_work *w, container_index *index) {
         if (key.n == from.n + 8) {
             uint64_t shape;
             memcpy(&shape, key.p + from.n, 8);
-            know_shape(index, be64toh(shape));
+            know_shape(index, (known_shape){be64toh(shape), seal_of_record(index, value)});
         }
     }
     TRY(store_scan_close(scan));
@@ -85,7 +125,7 @@ static void keep_made(container_index *index, const commit_group *group) {
     size_t n = 0;
     for (size_t i = 0; i < index->shapes_made_n; i++) {
         layout_key k;
-        layout_shape(&k, index->shapes_container, index->generation, index->shapes_made[i]);
+        layout_shape(&k, index->shapes_container, index->generation, index->shapes_made[i].shape);
         const store_change *change = store_batch_find(&group->batch, STORE_TERMS, layout_view(&k));
         if (change && change->kind == STORE_PUT) {
             index->shapes_made[n++] = index->shapes_made[i];
@@ -118,20 +158,20 @@ static bool has_room(container_index *index, const commit_group *group) {
 }
 
 /* One whose operation was cut may be in the list, and is not counted twice. */
-static void note_made(container_index *index, uint64_t shape) {
-    for (size_t i = 0; i < index->shapes_made_n; i++) {
-        if (index->shapes_made[i] == shape) {
-            return;
-        }
+static void note_made(container_index *index, known_shape made) {
+    size_t i = 0;
+    while (i < index->shapes_made_n && index->shapes_made[i].shape != made.shape) {
+        i++;
     }
-    index->shapes_made[index->shapes_made_n++] = shape;
+    index->shapes_made_n += i == index->shapes_made_n;
+    index->shapes_made[i] = made;
 }
 
 static void make_shape(const item_work *w, container_index *index, const layout_key *k, const index_list *l) {
     if (!index->shapes_made) {
         index->shapes_made = mem_alloc(SHAPES_MAX * sizeof *index->shapes_made);
     }
-    note_made(index, l->shape);
+    note_made(index, (known_shape){l->shape, seal_of_list(index, l)});
     index->shapes_hook.before = before_write;
     index->shapes_hook.after = after_write;
     index->shapes_container = w->container->space->container;
@@ -146,14 +186,15 @@ static err is_known(const item_work *w, container_index *index, const index_list
         TRY(load_shapes(w, index));
     }
     size_t at = shape_position(index, l->shape);
-    *known_out = at < index->shapes_n && index->shapes[at] == l->shape;
-    if (*known_out) {
+    if (at < index->shapes_n && index->shapes[at].shape == l->shape) {
+        *known_out = index->shapes[at].seal == seal_of_list(index, l);
         return OK;
     }
     layout_shape(&k, w->container->space->container, index->generation, l->shape);
     const store_change *change = store_batch_find(&w->group->batch, STORE_TERMS, layout_view(&k));
-    *known_out = change && change->kind == STORE_PUT;
-    if (!*known_out && adding && has_room(index, w->group)) {
+    if (change && change->kind == STORE_PUT) {
+        *known_out = seal_of_record(index, change->value) == seal_of_list(index, l);
+    } else if (adding && has_room(index, w->group)) {
         make_shape(w, index, &k, l);
         *known_out = true;
     }

@@ -346,6 +346,122 @@ static void shapes_of_writes_that_fail(void **state) {
     stop();
 }
 
+/* ---- shapes of one number ----
+ *
+ * Eight property names whose paths sum to what another name's path is, found as Wagner's generalized birthday finds them: sums of pairs
+ * that agree with the target in 16 bits, pairs of these in 32, and of those in all. */
+
+enum { LISTS = 8, NAMES = 1 << 17, SUMS_MAX = 1 << 18 };
+
+typedef struct part_sum {
+    uint64_t sum;
+    uint32_t left, right; /* in the lists that it was made of; of a name: its number */
+} part_sum;
+
+static uint64_t weight_of(const char *name) {
+    return index_path_mixed(index_path_member(INDEX_PATH_ROOT, slice_str(name)), 1);
+}
+
+static uint64_t low_bits; /* that sort_by_low looks at */
+
+static int sort_by_low(const void *a, const void *b) {
+    uint64_t x = ((const part_sum *)a)->sum & low_bits, y = ((const part_sum *)b)->sum & low_bits;
+    return x < y ? -1 : x > y;
+}
+
+/* Sums of one of each that agree with the target in these bits; the second list is sorted. */
+static size_t join(const part_sum *a, size_t a_n, part_sum *b, size_t b_n, uint64_t bits, uint64_t target, part_sum *sums) {
+    size_t n = 0;
+    low_bits = bits;
+    qsort(b, b_n, sizeof *b, sort_by_low);
+    for (size_t i = 0; i < a_n; i++) {
+        part_sum wanted = {.sum = target - a[i].sum};
+        size_t low = 0, high = b_n;
+        while (low < high) {
+            size_t middle = (low + high) / 2;
+            sort_by_low(&b[middle], &wanted) < 0 ? (low = middle + 1) : (high = middle);
+        }
+        for (; low < b_n && sort_by_low(&b[low], &wanted) == 0 && n < SUMS_MAX; low++) {
+            sums[n++] = (part_sum){a[i].sum + b[low].sum, (uint32_t)i, (uint32_t)low};
+        }
+    }
+    return n;
+}
+
+static void name_of(char name[static 16], unsigned list, uint32_t number) {
+    snprintf(name, 16, "n%u_%u", list, number);
+}
+
+/* Nothing may sort a list once sums point into it: `b` is sorted before they do. */
+static void find_names(uint64_t target, char names[LISTS][16]) {
+    static part_sum lists[LISTS][NAMES], pairs[4][SUMS_MAX], fours[2][SUMS_MAX], all[SUMS_MAX];
+    size_t pairs_n[4], fours_n[2];
+    for (unsigned i = 0; i < LISTS; i++) {
+        for (uint32_t j = 0; j < NAMES; j++) {
+            char name[16];
+            name_of(name, i, j);
+            lists[i][j] = (part_sum){.sum = weight_of(name), .left = j};
+        }
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pairs_n[i] = join(lists[2 * i], NAMES, lists[2 * i + 1], NAMES, 0xFFFF, i == 3 ? target : 0, pairs[i]);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        fours_n[i] = join(pairs[2 * i], pairs_n[2 * i], pairs[2 * i + 1], pairs_n[2 * i + 1], 0xFFFFFFFF, i ? target : 0, fours[i]);
+    }
+    assert_true(join(fours[0], fours_n[0], fours[1], fours_n[1], UINT64_MAX, target, all) > 0);
+    for (unsigned i = 0; i < LISTS; i++) {
+        const part_sum *four = &fours[i / 4][i / 4 ? all[0].right : all[0].left];
+        const part_sum *pair = &pairs[i / 2][i / 2 % 2 ? four->right : four->left];
+        name_of(names[i], i, lists[i][i % 2 ? pair->right : pair->left].left);
+    }
+}
+
+/* How many items the index finds without the path /x. */
+static size_t without_x(void) {
+    terms_expected x = {.store = h.store, .container = c};
+    slice key, value;
+    size_t n = 0;
+    layout_key from, to;
+    layout_shapes(&from, c->space->container, c->space->index->generation);
+    to = from;
+    layout_after(&to);
+    index_path path = index_path_member(INDEX_PATH_ROOT, SLICE_LIT("x"));
+    store_scan *scan = store_scan_open(x.store, STORE_TERMS, NULL, layout_view(&from), layout_view(&to), false);
+    while (store_scan_next(scan, &key, &value)) {
+        n += !terms_has_path(value, path);
+    }
+    assert_int_equal(store_scan_close(scan), OK);
+    return n;
+}
+
+static void names_that_share_a_number_share_no_shape(void **state) {
+    (void)state;
+    char names[LISTS][16], body[400];
+    find_names(weight_of("x") & ~(uint64_t)1, names); /* the lowest bit of a shape is always set */
+    for (int attacker_first = 0; attacker_first < 2; attacker_first++) {
+        start(V2);
+        for (int turn = 0; turn < 2; turn++) {
+            if (turn == attacker_first) {
+                snprintf(body, sizeof body, "{\"id\":\"v\",\"pk\":\"victim\",\"x\":1}");
+            } else {
+                snprintf(body, sizeof body,
+                         "{\"id\":\"a\",\"pk\":\"attacker\",\"%s\":1,\"%s\":1,\"%s\":1,\"%s\":1,\"%s\":1,\"%s\":1,\"%s\":1,\"%s\":1}",
+                         names[0], names[1], names[2], names[3], names[4], names[5], names[6], names[7]);
+            }
+            assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+        }
+        assert_int_equal(shapes(), 1); /* they do share a number */
+        assert_int_equal(without_x(), attacker_first);
+        harness_check(&h, c); /* each item stands under its own paths, or under none */
+        container_give(c);
+        harness_restart(&h);
+        c = harness_found(&h, "d", "c");
+        assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"attacker\"]", "a", NULL), OK);
+        stop();
+    }
+}
+
 /* ---- shapes of one group ---- */
 
 /* Holds the committer, so that what is submitted meanwhile is one group; then tells how many shapes the group made. */
@@ -423,6 +539,7 @@ int main(void) {
         cmocka_unit_test(partitions_that_hash_alike),
         cmocka_unit_test(more_shapes_than_are_known),
         cmocka_unit_test(shapes_of_writes_that_fail),
+        cmocka_unit_test(names_that_share_a_number_share_no_shape),
         cmocka_unit_test(a_shape_that_is_made_again_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

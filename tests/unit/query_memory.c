@@ -115,7 +115,10 @@ static void too_much_is_refused_before_it_is_made(void **state) {
         {"SELECT VALUE [", "SetUnion(c.n, c.n)", 20, "]" OF_LIST, E_MEMORY},
         {"SELECT VALUE [", "StringSplit(c.s, 'x')", 2, "]" OF_BIG, E_MEMORY},
         {"SELECT VALUE MAKELIST(", "c.s", 1, ") FROM c JOIN x IN c.n WHERE c.id = 'big'", E_VALUE_TOO_LARGE},
-        {"SELECT VALUE MAKELIST({a: x, b: [", "x, x", 1, "]})" " FROM c JOIN x IN c.n WHERE c.id = 'list'", E_MEMORY},
+        {"SELECT VALUE MAKELIST({a: x, b: [", "x, x", 1,
+         "]})"
+         " FROM c JOIN x IN c.n WHERE c.id = 'list'",
+         E_MEMORY},
         {"SELECT DISTINCT VALUE CONCAT(ToString(x), '", "0123456789", 40, "') FROM c JOIN x IN c.n", E_MEMORY},
         {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.n ", "", 0, "WHERE [x, x, x] != [1]", OK}, /* rows give back what they take */
     };

@@ -320,6 +320,11 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
                                .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
                                .quick = p->quick,
                                .cover = p->position.stage == STAGE_WHOLE ? query_cover_of(p->query) : (query_cover){0},
+                               .lead = x->lead,
+                               .key = x->key,
+                               .key_cut = x->key_cut,
+                               .keys_wanted = x->keys_wanted,
+                               .keys_held = x->keys_held,
                                .on_value = visit_value,
                                .before_load = p->timed ? before_load : NULL,
                                .context = x};
@@ -389,8 +394,7 @@ static err run_streaming(exec *x) {
 
 /* ---- the page ---- */
 
-/* Values that a continuation needs outlive the page's own memory. */
-static void keep_position(exec *x) {
+void query__keep_position(exec *x) {
     query_position *at = &x->page->position;
     if (at->ordered) {
         size_t n = query_position_values(x->page->query);
@@ -461,7 +465,7 @@ err query_run_page(query_page *p) {
                : x.gather                ? run_gathered(&x)
                                          : run_streaming(&x);
     if (code == OK) {
-        keep_position(&x);
+        query__keep_position(&x);
         end_page(&x);
     } else if (p->quick && code == E_QUERY_TOO_LONG) {
         p->op->charge_ru = x.settled_ru;

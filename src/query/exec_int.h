@@ -53,6 +53,12 @@ struct exec {
     const item_found *found;
 
     query_access access;
+    query_lead lead;        /* of keys, if they are read in their order */
+    const query_value *key; /* … behind this one's first value; NULL: from the beginning */
+    size_t keys_wanted;
+    bool key_cut; /* … which is not known in full */
+    size_t (*keys_held)(void *exec);
+    struct after_key *given; /* keys that earlier pages gave, which need not be held; NULL: none are known (exec_keyed.c) */
     query_cost cost;
     bool entered;         /* ranges were read once, and need not be paid for again */
     double settled_ru;    /* of the charge: taken from a range's share */
@@ -94,6 +100,7 @@ double query__rows_left(const exec *x);
 bool query__give_row(exec *x, const query_value *v);
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop);
 err query__read_all(exec *x);
+void query__keep_position(exec *x); /* its values outlive the page's own memory */
 
 /* ---- exec_ahead.c ---- */
 

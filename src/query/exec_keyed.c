@@ -1,8 +1,10 @@
 /* Rows that are known once all items are read: groups, and distinct values.
  *
  * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
- * given: wherever its items are by then. When a page's time is up before all items were read, what is known so far goes into the
- * continuation, or, to a client that adds rows up, is shown as a part of them (query_stage). */
+ * given: wherever its items are by then. Where the index has the path that keys begin with, a page reads as many keys as it has room for,
+ * in their order (access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
+ * items were read, what is known so far goes into the continuation, or, to a client that adds rows up, is shown as a part of them
+ * (query_stage). */
 #include "query/exec_int.h"
 
 #include <stdlib.h>
@@ -10,12 +12,17 @@
 #include "query/plan.h"
 #include "query/position.h"
 
-enum { PARTS_BYTES_MAX = 1024 * 1024 }; /* held by a page of parts, which is shown whole */
+enum {
+    PARTS_BYTES_MAX = 1024 * 1024, /* held by a page of parts, which is shown whole */
+    KEYS_WINDOW = 5000             /* keys that are read at a time, if they are read in order */
+};
 
 typedef struct keyed keyed;
 
 /* What a page has gathered: groups, or distinct values. */
 typedef struct gathered {
+    void (*start)(exec *x); /* with none */
+    size_t (*held)(void *exec);
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
     void (*show)(exec *x, keyed *k); /* in order, through give_keyed */
@@ -35,6 +42,7 @@ struct keyed {
     query_position begun; /* as the page found it */
     after_key after;
     item_cursor cursor; /* moved along by the page, if it reads items */
+    bool moved;         /* the position was, by what was shown */
 };
 
 static bool is_after(after_key *k, const query_value *key) {
@@ -62,12 +70,32 @@ static bool may_show(exec *x) {
     return true;
 }
 
-static bool give_keyed(exec *x, const query_value *row, const query_value *key) {
-    bool go_on = query__give_row(x, row);
+/* All of its items were seen. */
+static bool is_known(const exec *x, const query_value *key) {
+    const query_access *a = &x->access;
+    char space[INDEX_VALUE_BYTES_MAX];
+    buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+    if (!x->lead.given || !a->bounded) {
+        return true;
+    }
+    query_lead_spell(&x->lead, key, &b);
+    return slice_cmp(buf_view(&b), slice_of(a->bound, a->bound_n)) <= 0;
+}
+
+static void move_behind(keyed *k, const query_value *key) {
+    query_position *at = &k->exec->page->position;
+    at->ordered = true;
+    at->values = (query_value *)(uintptr_t)key;
+    at->cut = 0;
+    k->moved = true;
+}
+
+/* `row` undefined: the key has none. */
+static bool give_keyed(keyed *k, const query_value *row, const query_value *key) {
+    exec *x = k->exec;
+    bool go_on = !value_is_defined(row) || query__give_row(x, row);
     if (!x->full) {
-        x->page->position.ordered = true;
-        x->page->position.values = (query_value *)(uintptr_t)key;
-        x->page->position.cut = 0;
+        move_behind(k, key);
     }
     return go_on;
 }
@@ -109,10 +137,15 @@ static err begin_again(keyed *k) {
     return OK;
 }
 
+/* Were items read by number, each range's to its end, so that the cursor says which were? */
+static bool is_read_in_turn(const exec *x) {
+    return x->access.way != WAY_COVERED && x->access.way != WAY_BY_KEY && !x->access.bounded;
+}
+
 /* The time was up before all was read. */
 static err go_on_later(keyed *k) {
     exec *x = k->exec;
-    if (x->access.way == WAY_COVERED) {
+    if (!is_read_in_turn(x)) {
         return begin_again(k);
     }
     if (!carry(k, STAGE_CARRIED)) {
@@ -160,17 +193,19 @@ static bool may_end_here(const exec *x) {
 static bool is_a_part(const keyed *k) {
     const exec *x = k->exec;
     bool small = query_groups_count(x->groups) <= x->page->rows_max && x->keep.held <= PARTS_BYTES_MAX;
-    return k->begun.stage == STAGE_PARTS || (small && x->access.way != WAY_COVERED);
+    return k->begun.stage == STAGE_PARTS || (small && is_read_in_turn(x));
 }
 
 static bool is_wanted(void *after, const query_value *keys) {
     return is_after(after, keys);
 }
 
-/* Groups that were given before there were parts stay given. */
+/* Keys that were given stay given, and need not be held. Of one that is not known in full those alike must be seen to tell. */
 static void leave_out_given(keyed *k) {
-    if (k->begun.ordered) {
-        query_groups_only(k->exec->groups, is_wanted, &k->after);
+    exec *x = k->exec;
+    x->given = k->begun.ordered && !k->begun.cut ? &k->after : NULL;
+    if (x->given && x->groups) {
+        query_groups_only(x->groups, is_wanted, x->given);
     }
 }
 
@@ -184,9 +219,9 @@ static err read_a_part(keyed *k) {
     x->calls.until_us = p->until_us;
     arena_free(&x->keep);
     x->keep = arena_init();
-    x->groups = query_groups_new(&x->keep, x->select);
+    k->gathered->start(x);
     x->runner.code = OK;
-    x->full = false;
+    x->full = x->lead.given = false;
     start_clock(x);
     k->cursor = *p->cursor;
     p->position.stage = STAGE_PARTS;
@@ -247,6 +282,104 @@ static bool is_sound(keyed *k) {
     return possible && (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
 
+/* All that the page has time for was read: it is shown, or goes on later. */
+static err end_reading(keyed *k, err code) {
+    exec *x = k->exec;
+    bool ended = code == OK && !x->late && k->begun.stage != STAGE_PARTS;
+    if (!ended && (code == OK || code == E_QUERY_TOO_LONG) && !x->page->quick && merges(x)) {
+        return run_in_parts(k);
+    }
+    TRY(code);
+    return ended ? show(k) : go_on_later(k);
+}
+
+/* ---- in the order of keys ---- */
+
+/* Keys that the page has room for, or that OFFSET passes over. */
+static size_t window_of(const exec *x) {
+    const query_page *p = x->page;
+    double skipped = (double)p->position.skipped, offset = p->query->offset > skipped ? p->query->offset - skipped : 0;
+    double left = query__rows_left(x), rows = (double)(p->rows_max - p->rows);
+    double wanted = offset + (left >= 0 && left < rows ? left : rows);
+    return wanted < 1 ? 1 : wanted < KEYS_WINDOW ? (size_t)wanted : KEYS_WINDOW;
+}
+
+static void begin_window(keyed *k) {
+    exec *x = k->exec;
+    const query_page *p = x->page;
+    query__keep_position(x);
+    arena_reset(&x->keep);
+    k->gathered->start(x);
+    k->begun = p->position;
+    k->after = (after_key){.at = &k->begun, .n = k->after.n};
+    k->cursor = *p->cursor;
+    k->moved = false;
+    leave_out_given(k);
+    bool lost = k->begun.cut && x->lead.member.n; /* nothing is left of an object that was cut: all keys are looked at */
+    x->key = k->begun.ordered && !lost ? k->begun.values : NULL;
+    x->key_cut = k->begun.cut;
+    x->keys_wanted = lost ? SIZE_MAX : window_of(x);
+}
+
+/* No row of the keys that are known: the next page begins behind them all the same. */
+static bool move_to_bound(keyed *k) {
+    exec *x = k->exec;
+    arena *a = x->page->op->arena;
+    query_value *key = arena_array(a, query_value, 1);
+    if (!query_lead_key(a, &x->lead, slice_of(x->access.bound, x->access.bound_n), key)) {
+        return false;
+    }
+    move_behind(k, key);
+    return true;
+}
+
+/* *ended_out: the page did. */
+static err show_window(keyed *k, bool late, bool *ended_out) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    arena_reset(&x->row_arena);
+    start_clock(x);
+    k->gathered->show(x, k);
+    TRY(x->runner.code);
+    bool stands = !k->moved && !x->full && !x->finished;
+    *ended_out = x->full || x->finished || late;
+    p->more = !x->finished;
+    if ((stands && !move_to_bound(k)) || (*ended_out && p->more && p->rows == 0 && merges(x))) {
+        x->late = true;
+        *ended_out = true;
+        return p->rows ? OK : end_reading(k, OK);
+    }
+    return OK;
+}
+
+/* False: what was read is all there is, or nothing of it is known whole. */
+static bool is_window(const keyed *k, err code) {
+    const exec *x = k->exec;
+    return code == OK && x->access.bounded && (!x->late || (x->access.by_key && k->cursor.n == 1 && x->access.bound_n));
+}
+
+static err run_windows(keyed *k) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    bool ended = false;
+    err code = OK;
+    x->keys_held = k->gathered->held;
+    while (code == OK && !ended) {
+        begin_window(k);
+        code = query__read_items(x, &k->cursor, SIZE_MAX, true);
+        if (code == OK && x->late && p->rows && !is_window(k, code)) { /* the next page has more time for it */
+            p->more = ended = true;
+        } else if (is_window(k, code)) {
+            code = show_window(k, x->late, &ended);
+        } else {
+            code = end_reading(k, code);
+            ended = true;
+        }
+    }
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return code;
+}
+
 static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     query_page *p = x->page;
     keyed k = {.exec = x, .gathered = gathered, .begun = p->position, .cursor = *p->cursor};
@@ -254,22 +387,30 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     if (!is_sound(&k)) {
         return E_BAD_CONTINUATION;
     }
-    if (k.begun.stage == STAGE_PARTS) {
-        leave_out_given(&k);
+    x->lead = k.begun.stage == STAGE_WHOLE && may_carry(x) ? query_lead_of(p->query) : (query_lead){0};
+    if (x->lead.given) {
+        return run_windows(&k);
     }
-    err code = read_keyed(&k);
-    bool ended = code == OK && !x->late && k.begun.stage != STAGE_PARTS;
-    if (!ended && (code == OK || code == E_QUERY_TOO_LONG) && !p->quick && merges(x)) {
-        return run_in_parts(&k);
-    }
-    TRY(code);
-    return ended ? show(&k) : go_on_later(&k);
+    leave_out_given(&k);
+    return end_reading(&k, read_keyed(&k));
 }
 
 /* ---- groups ---- */
 
+/* Of items that may or may not lack the lead, those that do are asked for alone; the others come by their entries. */
+static bool has_meant_lead(exec *x, const query_value *key) {
+    if (!x->access.only_undefined || !x->lead.given) {
+        return true;
+    }
+    query_value v = key ? query_lead_value(&x->lead, key) : query_eval(&x->runner, x->select->group[0]);
+    return !value_is_defined(&v);
+}
+
 static bool group_row(void *context) {
     exec *x = context;
+    if (!has_meant_lead(x, NULL)) {
+        return true;
+    }
     bool may_end = may_end_here(x);
     x->full = may_end && x->keep.held > PARTS_BYTES_MAX;
     if (x->full || !query_groups_add(x->groups, &x->runner, x->times, may_end ? x->page->rows_max : SIZE_MAX)) {
@@ -277,7 +418,16 @@ static bool group_row(void *context) {
         return false;
     }
     x->grouped = x->item.number;
+    x->access.matched++;
     return query__may_keep(x);
+}
+
+static void start_groups(exec *x) {
+    x->groups = query_groups_new(&x->keep, x->select);
+}
+
+static size_t groups_held(void *context) {
+    return query_groups_count(((const exec *)context)->groups);
 }
 
 static bool save_groups(exec *x, bson_t *list, size_t bytes_max) {
@@ -300,7 +450,7 @@ static bool show_group(void *context) {
     if (!is_after(&k->after, x->runner.keys)) {
         return true;
     }
-    if (!may_show(x)) {
+    if (!is_known(x, x->runner.keys) || !may_show(x)) {
         return false;
     }
     uint64_t taken = x->calls.taken;
@@ -310,7 +460,7 @@ static bool show_group(void *context) {
         x->full = x->late = true;
         return false;
     }
-    bool go_on = x->runner.code == OK && (!value_is_defined(&v) || give_keyed(x, &v, x->runner.keys));
+    bool go_on = x->runner.code == OK && give_keyed(k, &v, x->runner.keys);
     if (!x->full) {
         query__charge_calls(x, taken);
     }
@@ -326,8 +476,8 @@ static void show_groups(exec *x, keyed *k) {
 }
 
 err query__run_groups(exec *x) {
-    static const gathered groups = {save_groups, load_groups, show_groups};
-    x->groups = query_groups_new(&x->keep, x->select);
+    static const gathered groups = {start_groups, groups_held, save_groups, load_groups, show_groups};
+    start_groups(x);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
         query_each_row(&x->runner, x->select, NULL, group_row, x);
@@ -342,13 +492,32 @@ bool query__is_new(exec *x, const query_value *v) {
     return query_distinct_add(&x->distinct, v) && query__may_keep(x);
 }
 
+static bool is_meant(exec *x, const query_value *row) {
+    enum { EMPTY_DOCUMENT = 5 };
+    if (x->access.only_empty && row->bytes.n > EMPTY_DOCUMENT) {
+        return false;
+    }
+    return has_meant_lead(x, row);
+}
+
 static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
-    if (x->runner.code == OK && value_is_defined(&v)) {
-        query__is_new(x, &v);
+    if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
+        x->access.matched++;
+        if (!x->given || is_after(x->given, &v)) {
+            query__is_new(x, &v);
+        }
     }
     return x->runner.code == OK;
+}
+
+static void start_distinct(exec *x) {
+    x->distinct = (query_distinct){.keep = &x->keep};
+}
+
+static size_t distinct_held(void *context) {
+    return ((const exec *)context)->distinct.n;
 }
 
 static bool save_distinct(exec *x, bson_t *list, size_t bytes_max) {
@@ -385,14 +554,14 @@ static void show_distinct(exec *x, keyed *k) {
         k->after.by_check = query_position_check(&values[i], 1) == k->begun.check;
     }
     for (size_t i = 0; i < x->distinct.n; i++) {
-        if (is_after(&k->after, &values[i]) && !(may_show(x) && give_keyed(x, &values[i], &values[i]))) {
+        if (is_after(&k->after, &values[i]) && !(is_known(x, &values[i]) && may_show(x) && give_keyed(k, &values[i], &values[i]))) {
             break;
         }
     }
 }
 
 err query__run_distinct(exec *x) {
-    static const gathered distinct = {save_distinct, load_distinct, show_distinct};
+    static const gathered distinct = {start_distinct, distinct_held, save_distinct, load_distinct, show_distinct};
     x->on_row = distinct_row;
     return run_keyed(x, &distinct, 1);
 }

@@ -381,11 +381,80 @@ static bool tells_all(const order_walk *w, slice value) {
     return true;
 }
 
+/* ---- rows that OFFSET passes over ---- */
+
+/* The walk began here, and the row was counted by the page before. */
+static bool is_start(const order_walk *w, slice value, uint64_t number) {
+    const query_order_start *start = &w->finder->access->start;
+    return start->given && number == start->number && slice_eq(value, w->start);
+}
+
+static bool is_let_through(const finder *f, slice value) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        const query_demand *d = &f->demands.list[i];
+        bool any = false;
+        for (size_t j = 0; j < d->n && !any; j++) {
+            any = slice_cmp(value, d->spans[j].from) >= 0 && query__within(&d->spans[j], value);
+        }
+        if (!any) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What an entry tells of the order's values. */
+static const query_value *values_of(const order_walk *w, slice value) {
+    size_t n = w->composite ? w->composite->n : 1, taken;
+    arena *a = w->finder->view->op->arena;
+    query_value *values = arena_array(a, query_value, n); /* undefined */
+    buf part = buf_init(BUF_NO_LIMIT);
+    for (size_t i = 0; i < n && value.n; i++) {
+        part.n = 0;
+        buf_add_slice(&part, value);
+        if (w->composite && w->composite->parts[i].descending) {
+            index_spell_downward(&part, 0);
+        }
+        query_value_spelled(a, buf_view(&part), &values[i], &taken);
+        value = slice_skip(value, taken);
+    }
+    buf_free(&part);
+    return values;
+}
+
+/* The next page begins with this entry. */
+static void stop_skipping(order_walk *w, slice value, uint64_t number) {
+    query_access *a = w->finder->access;
+    a->stopped_values = values_of(w, value);
+    a->stopped_number = w->backward ? number + 1 : number - 1;
+    w->finder->view->stopped = true;
+}
+
+/* True: its row needs no item, since it is passed over. Rows that the visitor holds come before it, and are to be passed over first. */
+static bool skip(order_walk *w, slice value, uint64_t number) {
+    query_access *a = w->finder->access;
+    bool lacking = value.n == 0;
+    if (!w->skips || (lacking && !a->skips_lacking) || a->skipped == a->skip || a->matched || !a->in_order || is_start(w, value, number)) {
+        return false;
+    }
+    if (!a->may_skip(a->context)) {
+        stop_skipping(w, value, number);
+    } else if (lacking || is_let_through(w->finder, value)) {
+        a->skipped++;
+    }
+    return true;
+}
+
 static err offer_in_order(order_walk *w, const item_entry *e) {
     query_access *a = w->finder->access;
     a->entries++;
     a->in_order = tells_all(w, e->value);
-    return query__offer(w->finder, (item_ref){e->number, e->segment});
+    return skip(w, e->value, e->number) ? OK : query__offer(w->finder, (item_ref){e->number, e->segment});
+}
+
+static err offer_lacking(order_walk *w, item_ref ref) {
+    bool known = w->shapes[0] != 0;
+    return known && skip(w, SLICE_EMPTY, ref.number) ? OK : query__offer(w->finder, ref);
 }
 
 static bool goes_on(const order_walk *w) {
@@ -488,7 +557,7 @@ static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
     item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
     while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
         w->finder->access->entries++;
-        code = query__offer(w->finder, (item_ref){e.number, e.segment});
+        code = offer_lacking(w, (item_ref){e.number, e.segment});
     }
     err ended = item_lookup_close(l);
     return code != OK ? code : ended;
@@ -530,7 +599,7 @@ static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uin
             if (w->backward ? ref.number < edge : ref.number > edge) {
                 break;
             }
-            code = query__offer(w->finder, ref);
+            code = offer_lacking(w, ref);
         }
         more = edge != (w->backward ? 0 : UINT64_MAX);
         from = w->backward ? edge : edge + 1;
@@ -664,12 +733,32 @@ static err end_undefined(order_walk *w) {
     return whole ? query__walk_undefined(w) : E_QUERY_TOO_LONG;
 }
 
+static bool is_of_path(const query_demand *d, index_path path) {
+    return d->steps && index_path_of(d->steps, d->steps_n) == path;
+}
+
+/* All of WHERE, by the entries that are walked? */
+static bool decides_where(const finder *f, const order_walk *w) {
+    bool decided = !f->access->runner->query->select->where || (f->demands.whole && !w->composite);
+    for (size_t i = 0; i < f->demands.n && decided; i++) {
+        decided = f->demands.list[i].exact && is_of_path(&f->demands.list[i], w->path);
+    }
+    return decided;
+}
+
+/* Expired items have entries, shared segments those of others, and items without entries may stand anywhere in the order. */
+static bool may_skip_entries(const finder *f, const order_walk *w) {
+    const item_view *v = f->view;
+    return f->access->skips && !v->filtered && v->container->ttl == TTL_OFF && f->large.n == 0 && decides_where(f, w);
+}
+
 static err run_walk(order_walk *w) {
     refs none = {0};
     finder *f = w->finder;
     query_access *a = f->access;
     bool after_values = a->start.given && !w->composite && a->start.values[0].type == TYPE_UNDEFINED && w->backward;
     TRY(query__find_large(f));
+    w->skips = may_skip_entries(f, w);
     a->in_order = false;
     uint64_t before = f->view->stretch.after;
     TRY(offer_all(f, &none));
@@ -695,6 +784,9 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     a->way = WAY_IN_ORDER;
     a->composite = w->composite;
     a->backward = w->backward;
+    if (a->on_walk) {
+        a->on_walk(a->context);
+    }
     TRY(run_walk(w));
     if (a->beyond) { /* of this range */
         f->view->stopped = a->beyond = false;
@@ -776,10 +868,6 @@ static err covered_way(finder *f, bool *found_out) {
 }
 
 /* ---- both ---- */
-
-static bool is_of_path(const query_demand *d, index_path path) {
-    return d->steps && index_path_of(d->steps, d->steps_n) == path;
-}
 
 static bool any_of_other_path(const finder *f, index_path path) {
     for (size_t i = 0; i < f->demands.n; i++) {

@@ -37,6 +37,16 @@ struct query_access {
     bool quick; /* only what is done at once; what would take longer ends with E_QUERY_TOO_LONG before any item was offered */
     query_cover cover;
 
+    /* Rows that OFFSET passes over, the first of an order: counted by their entries, if each item that WHERE lets through has one row. */
+    bool skips;
+    bool skips_lacking;                /* … those without the order's path too */
+    uint64_t skip;                     /* so many */
+    uint64_t skipped;                  /* out: of them, so many were */
+    bool (*may_skip)(void *context);   /* asked before each; false: no more */
+    const query_value *stopped_values; /* out, if it was false: the next page begins behind these values and this number; or NULL */
+    uint64_t stopped_number;
+    void (*on_walk)(void *context); /* told before an order is walked */
+
     /* Groups and distinct values: in the order of their keys, behind `key`, at least `keys_wanted` of each range that has so many. */
     query_lead lead;
     const query_value *key; /* its first value; NULL: from the beginning */

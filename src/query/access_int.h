@@ -44,6 +44,7 @@ typedef struct order_walk {
     slice start_beyond; /* the first spelling beyond all that begin so */
     bool start_whole;
     uint64_t start_number;
+    bool skips;      /* entries tell which rows WHERE lets through */
     uint64_t enough; /* the walk ends when the visitor has matched so many; 0: it does not */
 } order_walk;
 

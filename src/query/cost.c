@@ -161,6 +161,12 @@ void query_cost_passed(query_cost *c, uint64_t n) {
     charge_entries(c, c->partition || c->covered || c->searched ? 0 : n);
 }
 
+void query_cost_skipped(query_cost *c, uint64_t n) {
+    c->done->told += n;
+    c->done->matched += n;
+    charge_entries(c, n);
+}
+
 void query_cost_row(query_cost *c, size_t bytes) {
     c->rows++;
     charge(c, charge_query_row_bytes(bytes));

@@ -177,6 +177,11 @@ double query__rows_left(const exec *x) {
     return most < 0 ? -1 : left > 0 ? left : 0;
 }
 
+uint64_t query__offset_left(const exec *x) {
+    double skipped = (double)x->page->position.skipped, offset = x->page->query->offset;
+    return offset > skipped ? (uint64_t)(offset - skipped) : 0;
+}
+
 /* False: not in this page. */
 static bool write_row(exec *x, const query_value *v) {
     query_page *p = x->page;
@@ -291,6 +296,8 @@ static err find_items(void *context, item_view *v, bool *found_out) {
     exec *x = context;
     query_access *a = &x->access;
     uint64_t entries = a->entries, passed = a->passed;
+    x->several = x->several || x->cursor->n > 1;
+    a->skips = a->skips && !x->several;
     enter_part(x, v->range->id);
     query__lap(x, NULL);
     x->view = v;
@@ -310,6 +317,10 @@ static err find_items(void *context, item_view *v, bool *found_out) {
     return code;
 }
 
+static bool may_go_on_with_value(void *context) {
+    return query__may_go_on(context);
+}
+
 /* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
@@ -320,6 +331,11 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
                                .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
                                .quick = p->quick,
                                .cover = p->position.stage == STAGE_WHOLE ? query_cover_of(p->query) : (query_cover){0},
+                               .skips = x->skips && !x->several,
+                               .skips_lacking = !x->select->value,
+                               .skip = query__offset_left(x),
+                               .may_skip = may_go_on_with_value,
+                               .on_walk = x->select->order_n ? query__enter_walk : NULL,
                                .lead = x->lead,
                                .key = x->key,
                                .key_cut = x->key_cut,
@@ -346,10 +362,6 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     }
     code = code != OK ? code : x->runner.code;
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
-}
-
-static bool may_go_on_with_value(void *context) {
-    return query__may_go_on(context);
 }
 
 /* Rows that are known once all items are read. */

@@ -71,6 +71,9 @@ struct exec {
     size_t rows_n, rows_cap, rows_wanted;
     query_value *stopped_values; /* of the item that an ordered walk stopped before, for want of time */
     uint64_t stopped_number;
+    bool several;   /* ranges are read for a page */
+    bool windowed;  /* rows_wanted is less than the page and OFFSET want: more follow */
+    bool skips;     /* rows that OFFSET passes over cost what their entries do */
     bool by_count;  /* DISTINCT in another order: rows of earlier pages come again, so many, */
     bool recalling; /* … and are not given, but remembered */
     query_distinct distinct;
@@ -97,6 +100,7 @@ bool query__may_go_on(exec *x);
 bool query__may_show(exec *x);
 bool query__visit_item(void *exec, const item_found *found); /* evaluates it, in earnest */
 double query__rows_left(const exec *x);
+uint64_t query__offset_left(const exec *x); /* rows that OFFSET still passes over */
 bool query__give_row(exec *x, const query_value *v);
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop);
 err query__read_all(exec *x);
@@ -126,3 +130,4 @@ err query__run_distinct(exec *x);
 
 err query__run_ranked(exec *x);
 err query__run_ordered(exec *x);
+void query__enter_walk(void *exec); /* rows come in order: it need not hold all that the page and OFFSET want */

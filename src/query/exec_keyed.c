@@ -298,9 +298,8 @@ static err end_reading(keyed *k, err code) {
 /* Keys that the page has room for, or that OFFSET passes over. */
 static size_t window_of(const exec *x) {
     const query_page *p = x->page;
-    double skipped = (double)p->position.skipped, offset = p->query->offset > skipped ? p->query->offset - skipped : 0;
     double left = query__rows_left(x), rows = (double)(p->rows_max - p->rows);
-    double wanted = offset + (left >= 0 && left < rows ? left : rows);
+    double wanted = (double)query__offset_left(x) + (left >= 0 && left < rows ? left : rows);
     return wanted < 1 ? 1 : wanted < KEYS_WINDOW ? (size_t)wanted : KEYS_WINDOW;
 }
 

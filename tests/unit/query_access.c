@@ -421,7 +421,7 @@ static void add_order(buf *out) {
 static const char *make_groups(buf *out) {
     static const char *const sums_of[] = {"COUNT(1)", "COUNT(1)", "SUM(c.n)", "MAX(c.id)", "MIN(c.s)", "MAKELIST(c.id)"};
     static char by[64];
-    snprintf(by, sizeof by, roll(5) ? "%s" : "[%s]", a_path());
+    snprintf(by, sizeof by, roll(5) ? "%s" : "{\"k\": %s}", a_path());
     if (roll(3) == 0) {
         snprintf(by + strlen(by), sizeof by - strlen(by), ", %s", roll(2) ? "c.n" : "LENGTH(c.id)");
     }
@@ -480,7 +480,7 @@ static void make_query(buf *out) {
         add_order(out);
     }
     if (kind > 0 && roll(8) == 0 && !memmem(out->p, out->n, "TOP ", 4)) {
-        buf_addf(out, " OFFSET %d LIMIT %d", (int)roll(6), 1 + (int)roll(20));
+        buf_addf(out, " OFFSET %d LIMIT %d", (int)roll(roll(3) ? 6 : 500), 1 + (int)roll(20));
     }
     buf_add_byte(out, 0);
 }

@@ -518,6 +518,12 @@ static bool has_path(const index_path *paths, size_t n, index_path wanted) {
     return false;
 }
 
+/* How many shapes it pays to ask for their paths: it takes as long as reading some items each. */
+size_t query__shapes_worth(const finder *f) {
+    size_t most = (size_t)(f->view->items_n / ITEMS_PER_SHAPE);
+    return f->access->quick ? QUICK_ENTRIES : most < SHAPES_WALKED_MAX ? SHAPES_WALKED_MAX : most < SHAPES_ALL ? most : SHAPES_ALL;
+}
+
 /* Shapes without the path, up to `most`; of those that are not known it is not known. *whole_out: there are no others. */
 err query__lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
     finder *f = w->finder;
@@ -776,7 +782,7 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     query_access *a = f->access;
     *found_out = true;
     if (begins_undefined(w)) {
-        TRY(query__lacking_shapes(w, a->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, found_out));
+        TRY(query__lacking_shapes(w, query__shapes_worth(f), found_out));
     }
     if (!*found_out) {
         return a->quick ? E_QUERY_TOO_LONG : OK;
@@ -907,7 +913,8 @@ static err keyed_way(finder *f, bool *found_out) {
     query_access *a = f->access;
     const query_path *p = &a->lead.path;
     const query_demand *best = NULL;
-    if (!a->lead.given || a->quick || !index_policy_covers(&f->view->index->policy, p->steps, p->n)) {
+    bool begun = f->view->stretch.after > 0; /* by number, and it goes on so */
+    if (!a->lead.given || begun || a->quick || !index_policy_covers(&f->view->index->policy, p->steps, p->n)) {
         return OK;
     }
     index_path path = index_path_of(p->steps, p->n);

@@ -52,7 +52,8 @@ struct query_access {
     const query_value *key; /* its first value; NULL: from the beginning */
     bool key_cut;           /* it is not known in full: keys alike come again, and are not counted */
     size_t keys_wanted;
-    size_t (*keys_held)(void *context); /* how many the visitor has */
+    bool keys_walked;                   /* more are there than wanted: that need not be found out */
+    size_t (*keys_held)(void *context); /* how many the visitor has seen */
     bool by_key;                        /* out: the last range was read so */
     bool bounded;                       /* out: not all keys are known, but those up to this value, which all ranges were read to: */
     char bound[INDEX_VALUE_BYTES_MAX];  /* … how its spelling begins, see query_lead_spell */

@@ -9,6 +9,7 @@ enum {
     QUICK_ENTRIES = 64,
     SCAN_PER_LOAD = 4,
     SHAPES_WALKED_MAX = 512,
+    ITEMS_PER_SHAPE = 16,
     SHAPES_ALL = 4098, /* more than items know (item/terms.c), and one for all others */
 };
 
@@ -58,6 +59,7 @@ err query__offer(finder *f, item_ref ref);
 err query__find_large(finder *f);
 err query__read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n);
 void query__bound_walk(order_walk *w, arena *a);
+size_t query__shapes_worth(const finder *f);
 err query__lacking_shapes(order_walk *w, size_t most, bool *whole_out);
 err query__walk_undefined(order_walk *w);
 bool query__give_value(finder *f, slice body, uint32_t ts, uint64_t times, bool decided);

@@ -264,7 +264,7 @@ static err prepare(key_walk *w, const query_path *path, bool *found_out) {
     if (!begins_lacking(w)) {
         return OK;
     }
-    TRY(query__lacking_shapes(&w->bounds, f->access->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, found_out));
+    TRY(query__lacking_shapes(&w->bounds, query__shapes_worth(f), found_out));
     *found_out = *found_out && (!w->tells || w->bounds.shapes_n == 0 || w->bounds.shapes[0] != 0);
     return OK;
 }
@@ -306,8 +306,11 @@ typedef struct probe {
     size_t keys;
 } probe;
 
+/* Keys of several values are at least as many as the values of the first; if it is known that they are more, one value will do. */
 static bool is_undecided(const probe *p) {
-    return p->loads <= p->loads_max && p->keys <= p->walk->finder->access->keys_wanted;
+    const query_access *a = p->walk->finder->access;
+    bool many = a->keys_walked || (a->key && !a->lead.alone);
+    return p->loads <= p->loads_max && p->keys <= (many ? 1 : a->keys_wanted);
 }
 
 static err probe_span(probe *p, const query_demand_span *span) {

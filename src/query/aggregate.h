@@ -20,6 +20,9 @@ void accumulator_init(query_accumulator *a, query_aggregate_kind kind);
 void accumulator_add(query_accumulator *a, arena *keep, const query_value *v, uint64_t times);
 query_value accumulator_result(const query_accumulator *a, arena *arena);
 
+/* What it holds moves to another arena. */
+void accumulator_move(query_accumulator *a, arena *keep);
+
 /* What was added so far, for a later page. False: it is more than `bytes_max`, or cannot be told; or what is read was never saved. */
 bool accumulator_save(const query_accumulator *a, bson_t *list, size_t index, size_t bytes_max);
 bool accumulator_load(query_accumulator *a, arena *keep, const bson_iter_t *saved);

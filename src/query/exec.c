@@ -303,6 +303,7 @@ static err find_items(void *context, item_view *v, bool *found_out) {
     x->view = v;
     query_cost_search(&x->cost, v->stretch.after ? 0 : v->items_n, (double)x->rows_wanted);
     err code = query_access_find(a, v, found_out);
+    x->scanned += *found_out || v->stretch.after ? 0 : v->items_n;
     if (code == OK && *found_out && !v->stopped && !query__release(x)) {
         v->stopped = !a->beyond;
         a->beyond = false;
@@ -339,6 +340,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
                                .lead = x->lead,
                                .key = x->key,
                                .key_cut = x->key_cut,
+                               .keys_walked = x->keys_walked,
                                .keys_wanted = x->keys_wanted,
                                .keys_held = x->keys_held,
                                .on_value = visit_value,

@@ -40,11 +40,12 @@ struct exec {
     size_t ordered_live; /* bytes of it that were in use when it was last made anew */
     query_item item;
     query_value item_value;
-    uint64_t row;   /* of the item, counted from 0 */
-    bool full;      /* the page is */
-    bool finished;  /* TOP or LIMIT is reached */
-    bool late;      /* its time is up */
-    uint64_t items; /* looked at */
+    uint64_t row;     /* of the item, counted from 0 */
+    bool full;        /* the page is */
+    bool finished;    /* TOP or LIMIT is reached */
+    bool late;        /* its time is up */
+    uint64_t items;   /* looked at */
+    uint64_t scanned; /* items of ranges that are read whole, about */
     int64_t begun_us;
     int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
     uint64_t times; /* items that the one being looked at stands for */
@@ -58,7 +59,8 @@ struct exec {
     size_t keys_wanted;
     bool key_cut; /* … which is not known in full */
     size_t (*keys_held)(void *exec);
-    struct after_key *given; /* keys that earlier pages gave, which need not be held; NULL: none are known (exec_keyed.c) */
+    bool keys_walked;    /* … in any case, but where one value's items are too many */
+    struct keyed *keyed; /* exec_keyed.c's */
     query_cost cost;
     bool entered;         /* ranges were read once, and need not be paid for again */
     double settled_ru;    /* of the charge: taken from a range's share */

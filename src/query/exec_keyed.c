@@ -9,12 +9,15 @@
 
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "query/plan.h"
 #include "query/position.h"
 
 enum {
     PARTS_BYTES_MAX = 1024 * 1024, /* held by a page of parts, which is shown whole */
-    KEYS_WINDOW = 5000             /* keys that are read at a time, if they are read in order */
+    KEYS_WINDOW = 5000,            /* keys that are read at a time, if they are read in order */
+    KEYS_SPARE = 256,              /* held beyond twice those that are wanted, before they are cut */
+    SWITCH_BEFORE = 8              /* … of the items were read: then it pays to read them in the order of keys instead */
 };
 
 typedef struct keyed keyed;
@@ -22,7 +25,8 @@ typedef struct keyed keyed;
 /* What a page has gathered: groups, or distinct values. */
 typedef struct gathered {
     void (*start)(exec *x); /* with none */
-    size_t (*held)(void *exec);
+    size_t (*held)(const exec *x);
+    const query_value *(*cut)(exec *x, size_t n); /* only so many stay, the first in order; returns the last one's key */
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
     void (*show)(exec *x, keyed *k); /* in order, through give_keyed */
@@ -43,6 +47,12 @@ struct keyed {
     after_key after;
     item_cursor cursor; /* moved along by the page, if it reads items */
     bool moved;         /* the position was, by what was shown */
+    bool whole;         /* each page reads all items, or the first keys in order: only keys for this page need to be held */
+    query_key_count seen;
+    uint64_t looked;         /* items, before these keys */
+    size_t wanted;           /* keys: those that the page has room for, and OFFSET's */
+    const query_value *edge; /* keys beyond this one are not held; NULL: all are */
+    bool switches;           /* reading items in turn was given up, to read them in the order of keys */
 };
 
 static bool is_after(after_key *k, const query_value *key) {
@@ -93,7 +103,11 @@ static void move_behind(keyed *k, const query_value *key) {
 /* `row` undefined: the key has none. */
 static bool give_keyed(keyed *k, const query_value *row, const query_value *key) {
     exec *x = k->exec;
+    uint64_t skipped = x->page->position.skipped;
     bool go_on = !value_is_defined(row) || query__give_row(x, row);
+    if (x->lead.given && x->page->position.skipped > skipped) {
+        query_cost_key(&x->cost);
+    }
     if (!x->full) {
         move_behind(k, key);
     }
@@ -119,7 +133,7 @@ static bool carry(keyed *k, query_stage stage) {
     exec *x = k->exec;
     query_position *at = &x->page->position;
     bson_t list = BSON_INITIALIZER;
-    bool good = may_carry(x) && k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
+    bool good = may_carry(x) && !k->edge && k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
     if (good) {
         at->stage = stage;
         at->carried = arena_copy(x->page->op->arena, slice_of(bson_get_data(&list), list.len));
@@ -174,13 +188,92 @@ static err show(keyed *k) {
     if (x->full && p->rows == 0 && merges(x)) {
         return E_QUERY_TOO_LONG;
     }
-    p->more = x->full;
+    p->more = x->full || (k->edge && !x->finished);
     bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->rows == 0); /* the next page may */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
         return E_QUERY_TOO_LONG;
     }
     p->cursor->n = p->more ? p->cursor->n : 0;
     return x->runner.code;
+}
+
+/* ---- which keys are held ---- */
+
+/* Those that the page has room for, and those that OFFSET passes over. */
+static size_t keys_wanted(const exec *x) {
+    const query_page *p = x->page;
+    double left = query__rows_left(x), rows = (double)(p->rows_max - p->rows);
+    double wanted = (double)query__offset_left(x) + (left >= 0 && left < rows ? left : rows);
+    return wanted < 1 ? 1 : wanted < (double)UINT32_MAX ? (size_t)wanted : UINT32_MAX;
+}
+
+static int compare_keys(const query_value *a, const query_value *b, size_t n) {
+    int order = 0;
+    for (size_t i = 0; i < n && order == 0; i++) {
+        order = value_compare(&a[i], &b[i]);
+    }
+    return order;
+}
+
+/* A client that adds up parts gets parts, each of which reads its own items only. Another one is told what would help. */
+static err refuse(const exec *x, uint64_t pages, uint64_t items) {
+    if (merges(x) || x->page->quick) {
+        return E_QUERY_TOO_LONG;
+    }
+    bool groups = x->page->query->aggregates;
+    return op_fail(x->page->op, E_BAD_REQUEST,
+                   "%s would read %lu items for each of more than %lu pages, since no index has its values in order. %s, ask for larger "
+                   "pages, name a partition key, or make the condition narrower.",
+                   groups ? "GROUP BY" : "DISTINCT", (unsigned long)items, (unsigned long)pages,
+                   groups ? "Group by an indexed property first" : "Give an indexed property the first of the columns' names");
+}
+
+/* What all pages will have read, if no more keys come. */
+static void check_pages(keyed *k) {
+    exec *x = k->exec;
+    const query_page *p = x->page;
+    double left = query__rows_left(x);
+    uint64_t offset = query__offset_left(x), rows = k->seen.n > offset ? k->seen.n - offset : 0;
+    uint64_t looked = x->items - k->looked, items = x->scanned > looked ? x->scanned : looked;
+    uint64_t pages = (left >= 0 && left < (double)rows ? (uint64_t)left : rows) / p->rows_max;
+    if (pages > 1 && (double)pages * (double)items > LIMIT_QUERY_READS && x->runner.code == OK) {
+        x->runner.code = refuse(x, pages, items);
+    }
+}
+
+/* There are more keys than the page has room for, and they begin with an indexed path: the page's own are found sooner by it. */
+static bool switches(const keyed *k) {
+    const exec *x = k->exec;
+    return x->lead.given && !x->lead.alone && !x->keys_walked && x->access.way == WAY_SCAN && k->seen.n > k->wanted &&
+           x->items * SWITCH_BEFORE < x->scanned;
+}
+
+/* Not those that were given; of one that is not known in full those alike must be seen to tell. Nor those that come behind as many as the
+ * page has room for. */
+static bool takes_key(keyed *k, const query_value *key) {
+    exec *x = k->exec;
+    bool all = k->begun.cut;
+    if (k->begun.ordered && !all && !is_after(&k->after, key)) {
+        return false;
+    }
+    if (k->whole && query_key_count_add(&k->seen, key, k->after.n)) {
+        check_pages(k);
+        k->switches = k->switches || switches(k);
+        x->full = x->full || k->switches;
+    }
+    return !k->edge || compare_keys(key, k->edge, k->after.n) <= 0;
+}
+
+/* Twice as many keys as are wanted: the second half will not be shown by this page. */
+static void cut_keys(keyed *k) {
+    exec *x = k->exec;
+    if (k->whole && !k->begun.cut && !x->gather && k->gathered->held(x) > 2 * k->wanted + KEYS_SPARE) {
+        k->edge = k->gathered->cut(x, k->wanted + 1);
+    }
+}
+
+static size_t keys_seen(void *context) {
+    return ((const exec *)context)->keyed->seen.n;
 }
 
 /* ---- in parts ---- */
@@ -196,16 +289,22 @@ static bool is_a_part(const keyed *k) {
     return k->begun.stage == STAGE_PARTS || (small && is_read_in_turn(x));
 }
 
-static bool is_wanted(void *after, const query_value *keys) {
-    return is_after(after, keys);
+static bool is_wanted(void *context, const query_value *key) {
+    return takes_key(context, key);
 }
 
-/* Keys that were given stay given, and need not be held. Of one that is not known in full those alike must be seen to tell. */
-static void leave_out_given(keyed *k) {
+/* Nothing is held. */
+static void start_keys(keyed *k, size_t wanted) {
     exec *x = k->exec;
-    x->given = k->begun.ordered && !k->begun.cut ? &k->after : NULL;
-    if (x->given && x->groups) {
-        query_groups_only(x->groups, is_wanted, x->given);
+    arena_reset(&x->ordered);
+    k->seen = (query_key_count){.keep = &x->ordered};
+    k->edge = NULL;
+    k->whole = k->begun.stage == STAGE_WHOLE && x->page->position.stage == STAGE_WHOLE;
+    k->wanted = wanted;
+    k->looked = x->items;
+    x->keyed = k;
+    if (x->groups) {
+        query_groups_only(x->groups, is_wanted, k);
     }
 }
 
@@ -225,7 +324,7 @@ static err read_a_part(keyed *k) {
     start_clock(x);
     k->cursor = *p->cursor;
     p->position.stage = STAGE_PARTS;
-    leave_out_given(k);
+    start_keys(k, SIZE_MAX);
     return query__read_items(x, &k->cursor, SIZE_MAX, true);
 }
 
@@ -295,14 +394,6 @@ static err end_reading(keyed *k, err code) {
 
 /* ---- in the order of keys ---- */
 
-/* Keys that the page has room for, or that OFFSET passes over. */
-static size_t window_of(const exec *x) {
-    const query_page *p = x->page;
-    double left = query__rows_left(x), rows = (double)(p->rows_max - p->rows);
-    double wanted = (double)query__offset_left(x) + (left >= 0 && left < rows ? left : rows);
-    return wanted < 1 ? 1 : wanted < KEYS_WINDOW ? (size_t)wanted : KEYS_WINDOW;
-}
-
 static void begin_window(keyed *k) {
     exec *x = k->exec;
     const query_page *p = x->page;
@@ -312,12 +403,15 @@ static void begin_window(keyed *k) {
     k->begun = p->position;
     k->after = (after_key){.at = &k->begun, .n = k->after.n};
     k->cursor = *p->cursor;
-    k->moved = false;
-    leave_out_given(k);
+    k->moved = k->switches = false;
+    x->full = false;
+    x->scanned = 0;
+    size_t wanted = keys_wanted(x) < KEYS_WINDOW ? keys_wanted(x) : KEYS_WINDOW;
+    start_keys(k, wanted);
     bool lost = k->begun.cut && x->lead.member.n; /* nothing is left of an object that was cut: all keys are looked at */
     x->key = k->begun.ordered && !lost ? k->begun.values : NULL;
     x->key_cut = k->begun.cut;
-    x->keys_wanted = lost ? SIZE_MAX : window_of(x);
+    x->keys_wanted = lost ? SIZE_MAX : wanted;
 }
 
 /* No row of the keys that are known: the next page begins behind them all the same. */
@@ -354,7 +448,8 @@ static err show_window(keyed *k, bool late, bool *ended_out) {
 /* False: what was read is all there is, or nothing of it is known whole. */
 static bool is_window(const keyed *k, err code) {
     const exec *x = k->exec;
-    return code == OK && x->access.bounded && (!x->late || (x->access.by_key && k->cursor.n == 1 && x->access.bound_n));
+    return code == OK && (x->access.bounded || (k->edge && !x->late)) &&
+           (!x->late || (x->access.by_key && k->cursor.n == 1 && x->access.bound_n));
 }
 
 static err run_windows(keyed *k) {
@@ -362,11 +457,13 @@ static err run_windows(keyed *k) {
     query_page *p = x->page;
     bool ended = false;
     err code = OK;
-    x->keys_held = k->gathered->held;
+    x->keys_held = keys_seen;
     while (code == OK && !ended) {
         begin_window(k);
         code = query__read_items(x, &k->cursor, SIZE_MAX, true);
-        if (code == OK && x->late && p->rows && !is_window(k, code)) { /* the next page has more time for it */
+        if (code == OK && k->switches) {
+            x->keys_walked = true;
+        } else if (code == OK && x->late && p->rows && !is_window(k, code)) { /* the next page has more time for it */
             p->more = ended = true;
         } else if (is_window(k, code)) {
             code = show_window(k, x->late, &ended);
@@ -390,7 +487,7 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     if (x->lead.given) {
         return run_windows(&k);
     }
-    leave_out_given(&k);
+    start_keys(&k, keys_wanted(x));
     return end_reading(&k, read_keyed(&k));
 }
 
@@ -418,6 +515,9 @@ static bool group_row(void *context) {
     }
     x->grouped = x->item.number;
     x->access.matched++;
+    if (x->keyed) {
+        cut_keys(x->keyed);
+    }
     return query__may_keep(x);
 }
 
@@ -425,8 +525,14 @@ static void start_groups(exec *x) {
     x->groups = query_groups_new(&x->keep, x->select);
 }
 
-static size_t groups_held(void *context) {
-    return query_groups_count(((const exec *)context)->groups);
+static size_t groups_held(const exec *x) {
+    return query_groups_count(x->groups);
+}
+
+static const query_value *cut_groups(exec *x, size_t n) {
+    const query_value *last = NULL;
+    x->groups = query_groups_cut(x->groups, n, &last);
+    return last;
 }
 
 static bool save_groups(exec *x, bson_t *list, size_t bytes_max) {
@@ -475,7 +581,7 @@ static void show_groups(exec *x, keyed *k) {
 }
 
 err query__run_groups(exec *x) {
-    static const gathered groups = {start_groups, groups_held, save_groups, load_groups, show_groups};
+    static const gathered groups = {start_groups, groups_held, cut_groups, save_groups, load_groups, show_groups};
     start_groups(x);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
@@ -504,8 +610,11 @@ static bool distinct_row(void *context) {
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
         x->access.matched++;
-        if (!x->given || is_after(x->given, &v)) {
-            query__is_new(x, &v);
+        if (takes_key(x->keyed, &v) && query__is_new(x, &v)) {
+            cut_keys(x->keyed);
+            if (!x->lead.given) {
+                query_cost_key(&x->cost);
+            }
         }
     }
     return x->runner.code == OK;
@@ -515,8 +624,13 @@ static void start_distinct(exec *x) {
     x->distinct = (query_distinct){.keep = &x->keep};
 }
 
-static size_t distinct_held(void *context) {
-    return ((const exec *)context)->distinct.n;
+static size_t distinct_held(const exec *x) {
+    return x->distinct.n;
+}
+
+static const query_value *cut_distinct(exec *x, size_t n) {
+    query_distinct_cut(&x->distinct, n);
+    return &x->distinct.values[x->distinct.n - 1];
 }
 
 static bool save_distinct(exec *x, bson_t *list, size_t bytes_max) {
@@ -560,7 +674,7 @@ static void show_distinct(exec *x, keyed *k) {
 }
 
 err query__run_distinct(exec *x) {
-    static const gathered distinct = {start_distinct, distinct_held, save_distinct, load_distinct, show_distinct};
+    static const gathered distinct = {start_distinct, distinct_held, cut_distinct, save_distinct, load_distinct, show_distinct};
     x->on_row = distinct_row;
     return run_keyed(x, &distinct, 1);
 }

@@ -289,7 +289,10 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->graph = a->graph;
     part->small = v->partition && !v->local;
     part->entries += entries;
-    part->order = a->way == WAY_IN_ORDER ? query_note_order(x->page->op->arena, x->page->query, a->composite) : SLICE_EMPTY;
+    arena *to = x->page->op->arena;
+    part->order = a->way == WAY_IN_ORDER ? query_note_order(to, x->page->query, a->composite)
+                  : a->way == WAY_BY_KEY ? query_note_path(to, a->lead.path.steps, a->lead.path.n, "/?")
+                                         : SLICE_EMPTY;
 }
 
 static err find_items(void *context, item_view *v, bool *found_out) {

@@ -73,11 +73,12 @@ struct exec {
     size_t rows_n, rows_cap, rows_wanted;
     query_value *stopped_values; /* of the item that an ordered walk stopped before, for want of time */
     uint64_t stopped_number;
-    bool several;   /* ranges are read for a page */
-    bool windowed;  /* rows_wanted is less than the page and OFFSET want: more follow */
-    bool skips;     /* rows that OFFSET passes over cost what their entries do */
-    bool by_count;  /* DISTINCT in another order: rows of earlier pages come again, so many, */
-    bool recalling; /* … and are not given, but remembered */
+    size_t rows_total; /* that the page and OFFSET want, and one more; rows_wanted of them are held at a time */
+    bool several;      /* ranges are read for a page */
+    bool windowed;     /* rows_wanted is less than the page and OFFSET want: more follow */
+    bool skips;        /* rows that OFFSET passes over cost what their entries do */
+    bool by_count;     /* DISTINCT in another order: rows of earlier pages come again, so many, */
+    bool recalling;    /* … and are not given, but remembered */
     query_distinct distinct;
     uint64_t seen_before; /* of gathered rows: by earlier pages */
 

@@ -406,12 +406,11 @@ static void begin_window(keyed *k) {
     k->moved = k->switches = false;
     x->full = false;
     x->scanned = 0;
-    size_t wanted = keys_wanted(x) < KEYS_WINDOW ? keys_wanted(x) : KEYS_WINDOW;
-    start_keys(k, wanted);
+    start_keys(k, keys_wanted(x));
     bool lost = k->begun.cut && x->lead.member.n; /* nothing is left of an object that was cut: all keys are looked at */
     x->key = k->begun.ordered && !lost ? k->begun.values : NULL;
     x->key_cut = k->begun.cut;
-    x->keys_wanted = lost ? SIZE_MAX : wanted;
+    x->keys_wanted = lost ? SIZE_MAX : k->wanted < KEYS_WINDOW ? k->wanted : KEYS_WINDOW;
 }
 
 /* No row of the keys that are known: the next page begins behind them all the same. */
@@ -484,6 +483,7 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
         return E_BAD_CONTINUATION;
     }
     x->lead = k.begun.stage == STAGE_WHOLE && may_carry(x) ? query_lead_of(p->query) : (query_lead){0};
+    x->lead.given = x->lead.given && index_policy_covers(&x->cost.index->policy, x->lead.path.steps, x->lead.path.n);
     if (x->lead.given) {
         return run_windows(&k);
     }

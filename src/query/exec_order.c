@@ -86,6 +86,9 @@ static void tidy_values(exec *x) {
 
 static void hold_row(exec *x, const query_value *values) {
     ordered_row row = {.place = x->found->place, .row = x->row};
+    if (x->rows_n == 0 && x->access.skipped) { /* nobody holds those */
+        x->rows_wanted = x->rows_total - x->access.skipped < x->rows_wanted ? x->rows_total - x->access.skipped : x->rows_wanted;
+    }
     if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.way == WAY_SCAN)) {
         x->runner.code = refuse_sorting(x);
         return;
@@ -390,7 +393,7 @@ static err run_window(exec *x) {
     item_cursor all = *p->cursor;
     uint64_t passed = x->by_count ? p->position.passed : 0;
     double wanted = count_wanted(x, passed);
-    x->rows_wanted = wanted < (double)SIZE_MAX / 2 ? (size_t)wanted : SIZE_MAX / 2;
+    x->rows_wanted = x->rows_total = wanted < (double)SIZE_MAX / 2 ? (size_t)wanted : SIZE_MAX / 2;
     x->rows_n = 0;
     x->windowed = false;
     x->stopped_values = NULL;

@@ -8,6 +8,8 @@
 
 #include "query/access_int.h"
 
+enum { ENTRIES_BETWEEN_CHECKS = 4096 };
+
 static const char empty_document[5] = {5, 0, 0, 0, 0};
 static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END; /* as query_lead_spell writes them */
 
@@ -130,7 +132,9 @@ static err take_first(key_walk *w, const item_entry *e) {
 }
 
 static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned *same) {
-    w->finder->access->entries++;
+    if (++w->finder->access->entries % ENTRIES_BETWEEN_CHECKS == 0) {
+        TRY(op_check(w->finder->view->op));
+    }
     if (e->value.n == 0 || e->value.n > sizeof w->value) {
         return E_STORE_CORRUPT;
     }

@@ -120,11 +120,19 @@ query_lead query_lead_of(const query *q) {
     return l;
 }
 
+/* What a continuation says may be anything. */
+static bool is_row(const query_value *key) {
+    return key->type == TYPE_OBJECT && !key->item && !key->extended;
+}
+
 query_value query_lead_value(const query_lead *l, const query_value *key) {
     doc_walk w;
     doc_element e;
     if (!l->member.n) {
         return *key;
+    }
+    if (!is_row(key)) {
+        return value_undefined();
     }
     for (doc_walk_init(&w, key->bytes); doc_walk_next(&w, &e);) {
         if (slice_eq(e.key, l->member)) {
@@ -139,7 +147,7 @@ void query_lead_spell(const query_lead *l, const query_value *key, buf *out) {
     enum { EMPTY_DOCUMENT = 5 };
     query_value v = query_lead_value(l, key);
     if (!value_is_defined(&v)) {
-        bool last = l->member.n && key->bytes.n > EMPTY_DOCUMENT;
+        bool last = l->member.n && is_row(key) && key->bytes.n > EMPTY_DOCUMENT;
         buf_add_byte(out, last ? lacking_last : lacking_first);
     } else if (!query_spell(out, &v) && v.type == TYPE_STRING) {
         buf_add(out, "\0\2", 2);

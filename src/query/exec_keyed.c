@@ -26,6 +26,7 @@ typedef struct keyed keyed;
 typedef struct gathered {
     void (*start)(exec *x); /* with none */
     size_t (*held)(const exec *x);
+    void (*count)(const exec *x, query_key_count *seen);
     const query_value *(*cut)(exec *x, size_t n); /* only so many stay, the first in order; returns the last one's key */
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
@@ -45,10 +46,11 @@ struct keyed {
     const gathered *gathered;
     query_position begun; /* as the page found it */
     after_key after;
-    item_cursor cursor; /* moved along by the page, if it reads items */
-    bool moved;         /* the position was, by what was shown */
-    bool whole;         /* each page reads all items, or the first keys in order: only keys for this page need to be held */
-    query_key_count seen;
+    item_cursor cursor;      /* moved along by the page, if it reads items */
+    bool moved;              /* the position was, by what was shown */
+    bool whole;              /* each page reads all items, or the first keys in order: only keys for this page need to be held */
+    query_key_count seen;    /* once not all of them are held */
+    size_t checked;          /* keys that had been seen when check_keys last looked */
     uint64_t looked;         /* items, before these keys */
     size_t wanted;           /* keys: those that the page has room for, and OFFSET's */
     const query_value *edge; /* keys beyond this one are not held; NULL: all are */
@@ -207,6 +209,11 @@ static size_t keys_wanted(const exec *x) {
     return wanted < 1 ? 1 : wanted < (double)UINT32_MAX ? (size_t)wanted : UINT32_MAX;
 }
 
+static size_t keys_seen(void *context) {
+    const exec *x = context;
+    return x->keyed->edge ? x->keyed->seen.n : x->keyed->gathered->held(x);
+}
+
 static int compare_keys(const query_value *a, const query_value *b, size_t n) {
     int order = 0;
     for (size_t i = 0; i < n && order == 0; i++) {
@@ -233,7 +240,7 @@ static void check_pages(keyed *k) {
     exec *x = k->exec;
     const query_page *p = x->page;
     double left = query__rows_left(x);
-    uint64_t offset = query__offset_left(x), rows = k->seen.n > offset ? k->seen.n - offset : 0;
+    uint64_t offset = query__offset_left(x), rows = k->checked > offset ? k->checked - offset : 0;
     uint64_t looked = x->items - k->looked, items = x->scanned > looked ? x->scanned : looked;
     uint64_t pages = (left >= 0 && left < (double)rows ? (uint64_t)left : rows) / p->rows_max;
     if (pages > 1 && (double)pages * (double)items > LIMIT_QUERY_READS && x->runner.code == OK) {
@@ -244,36 +251,46 @@ static void check_pages(keyed *k) {
 /* There are more keys than the page has room for, and they begin with an indexed path: the page's own are found sooner by it. */
 static bool switches(const keyed *k) {
     const exec *x = k->exec;
-    return x->lead.given && !x->lead.alone && !x->keys_walked && x->access.way == WAY_SCAN && k->seen.n > k->wanted &&
+    return x->lead.given && !x->lead.alone && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted &&
            x->items * SWITCH_BEFORE < x->scanned;
 }
 
 /* Not those that were given; of one that is not known in full those alike must be seen to tell. Nor those that come behind as many as the
  * page has room for. */
 static bool takes_key(keyed *k, const query_value *key) {
-    exec *x = k->exec;
-    bool all = k->begun.cut;
-    if (k->begun.ordered && !all && !is_after(&k->after, key)) {
+    if (k->begun.ordered && !k->begun.cut && !is_after(&k->after, key)) {
         return false;
     }
-    if (k->whole && query_key_count_add(&k->seen, key, k->after.n)) {
-        check_pages(k);
-        k->switches = k->switches || switches(k);
-        x->full = x->full || k->switches;
+    if (!k->edge) {
+        return true;
     }
-    return !k->edge || compare_keys(key, k->edge, k->after.n) <= 0;
+    query_key_count_add(&k->seen, key, k->after.n);
+    return compare_keys(key, k->edge, k->after.n) <= 0;
 }
 
 /* Twice as many keys as are wanted: the second half will not be shown by this page. */
 static void cut_keys(keyed *k) {
     exec *x = k->exec;
-    if (k->whole && !k->begun.cut && !x->gather && k->gathered->held(x) > 2 * k->wanted + KEYS_SPARE) {
-        k->edge = k->gathered->cut(x, k->wanted + 1);
+    if (k->begun.cut || x->gather || k->gathered->held(x) <= 2 * k->wanted + KEYS_SPARE) {
+        return;
     }
+    if (!k->edge) {
+        k->gathered->count(x, &k->seen);
+    }
+    k->edge = k->gathered->cut(x, k->wanted + 1);
 }
 
-static size_t keys_seen(void *context) {
-    return ((const exec *)context)->keyed->seen.n;
+/* After a row was added. */
+static void check_keys(keyed *k) {
+    exec *x = k->exec;
+    size_t n = k->whole ? keys_seen(x) : 0;
+    if (n > k->checked) {
+        k->checked = n;
+        check_pages(k);
+        k->switches = k->switches || switches(k);
+        x->full = x->full || k->switches;
+        cut_keys(k);
+    }
 }
 
 /* ---- in parts ---- */
@@ -299,6 +316,7 @@ static void start_keys(keyed *k, size_t wanted) {
     arena_reset(&x->ordered);
     k->seen = (query_key_count){.keep = &x->ordered};
     k->edge = NULL;
+    k->checked = 0;
     k->whole = k->begun.stage == STAGE_WHOLE && x->page->position.stage == STAGE_WHOLE;
     k->wanted = wanted;
     k->looked = x->items;
@@ -516,7 +534,7 @@ static bool group_row(void *context) {
     x->grouped = x->item.number;
     x->access.matched++;
     if (x->keyed) {
-        cut_keys(x->keyed);
+        check_keys(x->keyed);
     }
     return query__may_keep(x);
 }
@@ -527,6 +545,10 @@ static void start_groups(exec *x) {
 
 static size_t groups_held(const exec *x) {
     return query_groups_count(x->groups);
+}
+
+static void count_groups(const exec *x, query_key_count *seen) {
+    query_groups_count_keys(x->groups, seen);
 }
 
 static const query_value *cut_groups(exec *x, size_t n) {
@@ -581,7 +603,7 @@ static void show_groups(exec *x, keyed *k) {
 }
 
 err query__run_groups(exec *x) {
-    static const gathered groups = {start_groups, groups_held, cut_groups, save_groups, load_groups, show_groups};
+    static const gathered groups = {start_groups, groups_held, count_groups, cut_groups, save_groups, load_groups, show_groups};
     start_groups(x);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
@@ -610,12 +632,10 @@ static bool distinct_row(void *context) {
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
         x->access.matched++;
-        if (takes_key(x->keyed, &v) && query__is_new(x, &v)) {
-            cut_keys(x->keyed);
-            if (!x->lead.given) {
-                query_cost_key(&x->cost);
-            }
+        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.given) {
+            query_cost_key(&x->cost);
         }
+        check_keys(x->keyed);
     }
     return x->runner.code == OK;
 }
@@ -626,6 +646,12 @@ static void start_distinct(exec *x) {
 
 static size_t distinct_held(const exec *x) {
     return x->distinct.n;
+}
+
+static void count_distinct(const exec *x, query_key_count *seen) {
+    for (size_t i = 0; i < x->distinct.n; i++) {
+        query_key_count_add(seen, &x->distinct.values[i], 1);
+    }
 }
 
 static const query_value *cut_distinct(exec *x, size_t n) {
@@ -674,7 +700,8 @@ static void show_distinct(exec *x, keyed *k) {
 }
 
 err query__run_distinct(exec *x) {
-    static const gathered distinct = {start_distinct, distinct_held, cut_distinct, save_distinct, load_distinct, show_distinct};
+    static const gathered distinct = {start_distinct, distinct_held, count_distinct, cut_distinct,
+                                      save_distinct,  load_distinct, show_distinct};
     x->on_row = distinct_row;
     return run_keyed(x, &distinct, 1);
 }

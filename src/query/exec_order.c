@@ -9,6 +9,15 @@ enum { ORDERED_MAX = 200000, ORDERED_WINDOW = 5000, KEPT_BODY_BYTES = 16 * 1024,
 
 /* ---- ORDER BY ---- */
 
+static err sorts_too_long(const exec *x) {
+    return x->page->quick
+               ? E_QUERY_TOO_LONG
+               : op_fail(x->page->op, E_QUERY_TOO_LONG,
+                         "ORDER BY without an index that has its order reads all items for each page, and they are too many: add "
+                         "an index for its path, a composite index for several, name a partition key, or make the condition "
+                         "narrower.");
+}
+
 /* At once, where all items would have to be read and too many of them held. */
 static err refuse_sorting(const exec *x) {
     return x->page->quick
@@ -397,11 +406,15 @@ static err run_window(exec *x) {
     x->rows_n = 0;
     x->windowed = false;
     x->stopped_values = NULL;
-    TRY(query__read_items(x, &all, x->rows_wanted, p->cursor->n == 1));
+    err code = query__read_items(x, &all, x->rows_wanted, p->cursor->n == 1);
+    if (code == E_QUERY_TOO_LONG && x->late) {
+        return sorts_too_long(x);
+    }
+    TRY(code);
     const query_value *stopped = x->access.stopped_values ? x->access.stopped_values : x->stopped_values;
     uint64_t number = x->access.stopped_values ? x->access.stopped_number : x->stopped_number;
     if (x->late && (!stopped || all.n > 1)) { /* what is held may not be the first */
-        return E_QUERY_TOO_LONG;
+        return sorts_too_long(x);
     }
     size_t held = x->rows_n;
     p->position.skipped += x->access.skipped;

@@ -263,6 +263,12 @@ size_t query_groups_count(const query_groups *g) {
     return g->n;
 }
 
+void query_groups_count_keys(const query_groups *g, query_key_count *to) {
+    for (const group *each = g->first; each; each = each->next) {
+        query_key_count_add(to, each->keys, g->select->group_n);
+    }
+}
+
 static bool show(query_groups *g, query_runner *r, const group *each, query_row visit, void *context) {
     const query_select *s = g->select;
     query_value *results = arena_array(r->context.arena, query_value, s->aggregates_n + 1);

@@ -440,6 +440,44 @@ static void expired_items_are_in_no_group(void **state) {
     close_items();
 }
 
+/* A continuation may say anything: whatever the position is, a page is made, or it is refused. */
+static void positions_that_nobody_wrote(void **state) {
+    (void)state;
+    static const char *const texts[] = {"SELECT DISTINCT VALUE c.x FROM c", "SELECT DISTINCT c.x FROM c", "SELECT DISTINCT c.z, c.y FROM c",
+                                        "SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", "SELECT c.z, SUM(c.y) AS n FROM c GROUP BY c.z"};
+    static const char empty[5] = {5};
+    static const char row[] = "\x0c\0\0\0\x10x\0\x05\0\0\0\0"; /* {"x": 5} */
+    query_value values[] = {value_undefined(),
+                            value_null(),
+                            value_number(-1e300),
+                            value_number(700),
+                            value_string(SLICE_LIT("\0\xFF")),
+                            value_document(TYPE_ARRAY, slice_of(empty, sizeof empty)),
+                            value_document(TYPE_OBJECT, slice_of(empty, sizeof empty)),
+                            value_document(TYPE_OBJECT, slice_of(row, sizeof row - 1))};
+    open_items(KEY POLICY "}", FEW);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts * 2 * (sizeof values / sizeof *values); i++) {
+        op *o = harness_op(&h);
+        query q;
+        item_cursor cursor = {.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
+        buf out = buf_init(BUF_NO_LIMIT);
+        assert_int_equal(query_prepare(o, &h.arena, slice_str(texts[i % 5]), NULL, 0, NULL, &q), OK);
+        query_page p = {.items = harness_items(&h),
+                        .op = o,
+                        .container = c,
+                        .query = &q,
+                        .cursor = &cursor,
+                        .position = {.ordered = true, .values = &values[i / 10], .cut = i / 5 % 2, .check = 7},
+                        .rows_max = 10,
+                        .bytes_max = LIMIT_RESPONSE_BYTES,
+                        .out = &out};
+        assert_int_equal(query_run_page(&p), OK);
+        assert_true(p.rows <= 10);
+        buf_free(&out);
+    }
+    close_items();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_cost_what_they_show),
@@ -454,6 +492,7 @@ int main(void) {
         cmocka_unit_test(an_order_without_an_index_says_what_helps),
         cmocka_unit_test(long_values),
         cmocka_unit_test(expired_items_are_in_no_group),
+        cmocka_unit_test(positions_that_nobody_wrote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,15 @@
 
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 
-enum { ORDERED_MAX = 200000, ORDERED_WINDOW = 5000, KEPT_BODY_BYTES = 16 * 1024, ORDER_GARBAGE_BYTES = 16 * 1024 * 1024 };
+enum {
+    ORDERED_MAX = 200000,
+    ORDERED_WINDOW = LIMIT_PAGE_ITEMS_MAX + 1,
+    KEPT_BODY_BYTES = 16 * 1024,
+    ORDER_GARBAGE_BYTES = 16 * 1024 * 1024
+};
 
 /* ---- ORDER BY ---- */
 
@@ -402,6 +408,9 @@ static err run_window(exec *x) {
     item_cursor all = *p->cursor;
     uint64_t passed = x->by_count ? p->position.passed : 0;
     double wanted = count_wanted(x, passed);
+    if (x->select->distinct && wanted > ORDERED_MAX) { /* all of them are looked at again for each page */
+        return refuse_sorting(x);
+    }
     x->rows_wanted = x->rows_total = wanted < (double)SIZE_MAX / 2 ? (size_t)wanted : SIZE_MAX / 2;
     x->rows_n = 0;
     x->windowed = false;

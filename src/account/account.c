@@ -6,6 +6,7 @@
 
 #include "account/settings.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "item/nearest.h"
 #include "item/versions.h"
 
@@ -195,6 +196,18 @@ static account_rules with_defaults(account_rules rules) {
     return rules;
 }
 
+/* Items keep their time in 32 bits (clock_ts). A clock that is so wrong would be kept with everything that is written. */
+static err check_clock(const clock_source *clock, char *why, size_t why_n) {
+    int64_t now_s = clock_wall_ms(clock) / 1000;
+    if (now_s >= 0 && now_s < UINT32_MAX) {
+        return OK;
+    }
+    snprintf(why, why_n,
+             "the system's clock says %lld seconds since 1970; times are kept from 1970 to 2106. Set the clock, then start again",
+             (long long)now_s);
+    return E_UNAVAILABLE;
+}
+
 err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
     account *a = mem_zero(sizeof *a);
     a->rules = with_defaults(options->rules);
@@ -213,14 +226,23 @@ err account_open(const account_options *options, account **account_out, char *wh
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
     a->items.nearest = options->vector_bytes ? item_nearest_open(&a->items, options->vector_bytes, options->background) : NULL;
-    err code = account__load(a);
+    err code = check_clock(options->clock, why, why_n);
+    if (code != OK) {
+        account_close(a);
+        *account_out = NULL;
+        return code;
+    }
+    code = account__load(a);
     a->lsn = a->numbers.version - 1;
     if (code != OK) {
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
+    } else if (!a->items.committer || (options->background && !account__start_balancer(a))) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        code = E_UNAVAILABLE;
+    }
+    if (code != OK) {
         account_close(a);
         a = NULL;
-    } else if (options->background) {
-        account__start_balancer(a);
     }
     *account_out = a;
     return code;

@@ -32,6 +32,8 @@ struct database_node {
     user_node *users, *users_by_name; /* by number: in creation order, whatever they are called by now */
     bucket **pool;                    /* throughput that its containers share: one for each physical partition that it is worth */
     size_t pool_n;
+    bucket **spare; /* of the pool before: the next one is made of them, so that changes of its size leave none behind */
+    size_t spare_n;
     UT_hash_handle by_name;
     UT_hash_handle by_number;
 };
@@ -116,7 +118,7 @@ container *container_new(void); /* refs 1, an arena of its own */
 /* ---- changes ---- */
 
 /* Sends a change to the committer: `apply` checks and writes records, `publish` changes the tables once they are on disk. */
-void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
 
 /* ---- scripts ---- */
 void account__free_scripts(container_node *c);
@@ -168,7 +170,7 @@ offer_state account__offer_state(account *a, const offer *o);
 /* ---- the balancer ---- */
 void account__init_balancer(balancer *b);
 void account__free_balancer(balancer *b);
-void account__start_balancer(account *a);
+bool account__start_balancer(account *a); /* false: no thread could be started for it */
 void account__stop_balancer(account *a);
 
 /* Ranges [first, first + n) of the newest tiles become `parts`; waits until it is done. The balancer's turn must be held. */

@@ -1,13 +1,12 @@
 /* The balancer: once a second it turns meters into history, lets shares follow the load if asked to, and looks at every container for
  * ranges that must be split or may be merged (partition/plan.h decides); in between it moves items after splits, a little at a time. */
-#include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "account/account_int.h"
-#include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "throughput/shares.h"
 
 enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 32, INDEX_COST = 64, MOVE_PAUSE_MS = 2, ROUND_MS = 1000 };
@@ -394,14 +393,10 @@ void account__free_balancer(balancer *b) {
     pthread_mutex_destroy(&b->turn);
 }
 
-void account__start_balancer(account *a) {
+bool account__start_balancer(account *a) {
     balancer *b = &a->balancer;
-    b->running = pthread_create(&b->thread, NULL, run, a) == 0;
-    if (b->running) {
-        pthread_setname_np(b->thread, "balancer");
-    } else {
-        log_error("account", "the balancer cannot be started: nothing will be split or merged", "errno=%d", errno);
-    }
+    b->running = thread_start(&b->thread, "balancer", run, a);
+    return b->running;
 }
 
 void account__stop_balancer(account *a) {

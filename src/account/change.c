@@ -33,8 +33,8 @@ static void change_done(commit *base) {
     change->done(change);
 }
 
-void account__submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
-    change->base = (commit){.solo = true, .apply = apply, .done = change_done};
+void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
+    change->base = (commit){.solo = true, .use = use, .apply = apply, .done = change_done};
     change->hook = (commit_hook){.before = change_before, .after = change_after};
     change->publish = publish;
     change->made = NULL;
@@ -118,7 +118,7 @@ static void publish_create_database(account_change *change) {
 }
 
 void account_create_database(account_change *change) {
-    account__submit(change, apply_create_database, publish_create_database);
+    account__submit(change, STORE_GROWS, apply_create_database, publish_create_database);
 }
 
 /* ---- delete database ---- */
@@ -188,7 +188,7 @@ static void publish_delete_database(account_change *change) {
 }
 
 void account_delete_database(account_change *change) {
-    account__submit(change, apply_delete_database, publish_delete_database);
+    account__submit(change, STORE_DROPS, apply_delete_database, publish_delete_database);
 }
 
 /* ---- create container ---- */
@@ -306,7 +306,7 @@ static void publish_create_container(account_change *change) {
 }
 
 void account_create_container(account_change *change) {
-    account__submit(change, apply_create_container, publish_create_container);
+    account__submit(change, STORE_GROWS, apply_create_container, publish_create_container);
 }
 
 /* ---- replace and delete container ---- */
@@ -417,7 +417,7 @@ static void publish_replace_container(account_change *change) {
 }
 
 void account_replace_container(account_change *change) {
-    account__submit(change, apply_replace_container, publish_replace_container);
+    account__submit(change, STORE_GROWS, apply_replace_container, publish_replace_container);
 }
 
 static err apply_delete_container(commit *base, commit_group *group) {
@@ -436,7 +436,7 @@ static void publish_delete_container(account_change *change) {
 }
 
 void account_delete_container(account_change *change) {
-    account__submit(change, apply_delete_container, publish_delete_container);
+    account__submit(change, STORE_DROPS, apply_delete_container, publish_delete_container);
 }
 
 /* ---- replace offer ---- */
@@ -513,5 +513,5 @@ static void publish_replace_offer(account_change *change) {
 }
 
 void account_replace_offer(account_change *change) {
-    account__submit(change, apply_replace_offer, publish_replace_offer);
+    account__submit(change, STORE_GROWS, apply_replace_offer, publish_replace_offer);
 }

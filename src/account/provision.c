@@ -72,13 +72,45 @@ void account__divide(account *a, container_node *node) {
     }
 }
 
-void account__free_pool(database_node *d) {
-    for (size_t i = 0; i < d->pool_n; i++) {
-        bucket_give(d->pool[i]);
+static void free_buckets(bucket **list, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        bucket_give(list[i]);
     }
-    free(d->pool);
-    d->pool = NULL;
-    d->pool_n = 0;
+    free(list);
+}
+
+void account__free_pool(database_node *d) {
+    free_buckets(d->pool, d->pool_n);
+    free_buckets(d->spare, d->spare_n);
+    d->pool = d->spare = NULL;
+    d->pool_n = d->spare_n = 0;
+}
+
+/* From the spare ones as far as they go. Who drew from one two pools ago has long done so. */
+static bucket *next_bucket(account *a, database_node *d, double rate) {
+    if (d->spare_n == 0) {
+        return bucket_new(rate, a->rules.burst, now_ns(a));
+    }
+    bucket *b = d->spare[--d->spare_n];
+    bucket_reset(b, rate, a->rules.burst, now_ns(a));
+    return b;
+}
+
+static void resize_pool(account *a, database_node *d, size_t n, double rate) {
+    bucket **pool = mem_zero(n * sizeof(bucket *));
+    for (size_t i = 0; i < n; i++) {
+        pool[i] = next_bucket(a, d, rate);
+    }
+    bucket_hand_over(d->pool, d->pool_n, pool, n, now_ns(a));
+    d->pool = mem_resize(d->pool, (d->pool_n + d->spare_n + 1) * sizeof(bucket *));
+    for (size_t i = 0; i < d->spare_n; i++) { /* those that were not needed stay spare */
+        d->pool[d->pool_n + i] = d->spare[i];
+    }
+    free(d->spare);
+    d->spare = d->pool;
+    d->spare_n += d->pool_n;
+    d->pool = pool;
+    d->pool_n = n;
 }
 
 void account__divide_database(account *a, database_node *d) {
@@ -90,14 +122,7 @@ void account__divide_database(account *a, database_node *d) {
     size_t n = account__ranges_for(a, o->throughput, false);
     double rate = throughput_provisioned(o->throughput) / (double)n;
     if (n != d->pool_n) {
-        bucket **pool = mem_zero(n * sizeof(bucket *));
-        for (size_t i = 0; i < n; i++) {
-            pool[i] = bucket_new(rate, a->rules.burst, now_ns(a));
-        }
-        bucket_hand_over(d->pool, d->pool_n, pool, n, now_ns(a));
-        account__free_pool(d);
-        d->pool = pool;
-        d->pool_n = n;
+        resize_pool(a, d, n, rate);
     }
     for (size_t i = 0; i < n; i++) {
         set_bucket(a, d->pool[i], rate, o->lanes);

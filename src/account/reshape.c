@@ -42,8 +42,8 @@ static void is_done(commit *base) {
     sem_post(&((reshape *)base)->done);
 }
 
-static err run_solo(reshape *r, err (*apply)(commit *, commit_group *)) {
-    r->base = (commit){.solo = true, .apply = apply, .done = is_done};
+static err run_solo(reshape *r, store_use use, err (*apply)(commit *, commit_group *)) {
+    r->base = (commit){.solo = true, .use = use, .apply = apply, .done = is_done};
     sem_init(&r->done, 0, 0);
     committer_submit(r->account->items.committer, &r->base);
     while (sem_wait(&r->done) != 0) {
@@ -124,7 +124,7 @@ static err apply_unwatch(commit *base, commit_group *group) {
 
 static err weigh_pieces(reshape *r) {
     r->sums = arena_array(r->arena, size_sum, r->pieces.n);
-    TRY(run_solo(r, apply_watch));
+    TRY(run_solo(r, STORE_READS, apply_watch));
     err code = item_sizes_sum(r->account->items.store, r->at, &r->pieces, r->sums);
     store_snapshot_give(r->account->items.store, r->at);
     return code;
@@ -239,6 +239,11 @@ static void put_counts(store_batch *batch, const container_range *range) {
     layout_counts_write(store_put_space(batch, STORE_META, layout_view(&k), LAYOUT_COUNTS_BYTES), &range->written);
 }
 
+static uint32_t us_since(const reshape *r, int64_t since_us) {
+    int64_t us = clock_monotonic_us(r->account->items.clock) - since_us;
+    return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
 static void note_event(reshape *r, const container_tiles *old, container_range *const *made, uint32_t parts) {
     account_event *e = &r->event;
     const container *c = r->request->container;
@@ -255,7 +260,7 @@ static void note_event(reshape *r, const container_tiles *old, container_range *
     for (uint32_t i = 0; i < parts && i < 8; i++) {
         e->after[i] = made[i]->id;
     }
-    e->took_us = (uint32_t)(clock_monotonic_us(r->account->items.clock) - r->started_us);
+    e->took_us = us_since(r, r->started_us); /* so far: if it ends here, nobody knows more */
 }
 
 /* The tiles after: the ranges before and behind stay, those between are new. */
@@ -309,7 +314,8 @@ static void reshape_after(commit_hook *hook, err code) {
     pthread_rwlock_unlock(&a->lock);
     container_tiles_give(old);
     if (r->event.after_n) {
-        r->event.held_us = (uint32_t)(clock_monotonic_us(a->items.clock) - r->held_from_us);
+        r->event.held_us = us_since(r, r->held_from_us);
+        r->event.took_us = us_since(r, r->started_us);
         account__add_event(a, &r->event);
     }
 }
@@ -362,6 +368,12 @@ static err apply_map(commit *base, commit_group *group) {
     return OK;
 }
 
+/* The event was written with the map; how long that took is known only now. */
+static err apply_event(commit *base, commit_group *group) {
+    account__put_event(&group->batch, &((reshape *)base)->event);
+    return OK;
+}
+
 /* ---- all of it ---- */
 
 static err split(reshape *r) {
@@ -370,9 +382,9 @@ static err split(reshape *r) {
         return E_BAD_REQUEST;
     }
     err code = weigh_pieces(r);
-    code = code != OK ? code : run_solo(r, apply_map);
+    code = code != OK ? code : run_solo(r, STORE_GROWS, apply_map);
     if (r->watch) {
-        err unwatched = run_solo(r, apply_unwatch);
+        err unwatched = run_solo(r, STORE_READS, apply_unwatch);
         range_watch_free(r->watch);
         code = code != OK ? code : unwatched;
     }
@@ -381,7 +393,7 @@ static err split(reshape *r) {
 
 static err merge(reshape *r) {
     r->pieces = (size_pieces){.n = 1};
-    return run_solo(r, apply_map);
+    return run_solo(r, STORE_GROWS, apply_map);
 }
 
 err account__reshape(account *a, const reshape_request *request) {
@@ -390,6 +402,7 @@ err account__reshape(account *a, const reshape_request *request) {
     err code = request->n == 1 ? split(&r) : merge(&r);
     if (code == OK) {
         const account_event *e = &r.event;
+        (void)!run_solo(&r, STORE_GROWS, apply_event); /* if it fails, the event says a little less than the truth */
         log_info("account", request->n == 1 ? "a range was split" : "ranges were merged",
                  "container=%s/%s before=%u after=%u first=%u reason=%s items=%lu us=%u held_us=%u", e->database, e->container, e->before_n,
                  e->after_n, e->before[0], plan_reason_text(e->reason), (unsigned long)e->items, e->took_us, e->held_us);
@@ -435,7 +448,7 @@ err account__forget_sources(account *a, container *c, uint32_t range_id) {
     arena scratch = arena_init();
     reshape_request request = {.container = c, .first_id = range_id, .n = 1};
     reshape r = {.account = a, .request = &request, .arena = &scratch};
-    err code = run_solo(&r, apply_forget);
+    err code = run_solo(&r, STORE_GROWS, apply_forget);
     if (r.made) {
         container_give(r.made);
     }

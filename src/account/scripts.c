@@ -401,11 +401,11 @@ static void publish_made(account_change *change) {
 }
 
 void account_create_script(account_change *change) {
-    account__submit(change, apply_create, publish_made);
+    account__submit(change, STORE_GROWS, apply_create, publish_made);
 }
 
 void account_replace_script(account_change *change) {
-    account__submit(change, apply_replace, publish_made);
+    account__submit(change, STORE_GROWS, apply_replace, publish_made);
 }
 
 static err apply_delete(commit *base, commit_group *group) {
@@ -426,5 +426,5 @@ static void publish_delete(account_change *change) {
 }
 
 void account_delete_script(account_change *change) {
-    account__submit(change, apply_delete, publish_delete);
+    account__submit(change, STORE_FREES, apply_delete, publish_delete);
 }

@@ -6,11 +6,11 @@ static int64_t now_s(const account *a) {
     return clock_wall_ms(a->items.clock) / 1000;
 }
 
-static void submit(account_change *change, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
+static void submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
     change->user->user_out = NULL;
     change->user->permission_out = NULL;
     change->user->created = false;
-    account__submit(change, apply, publish);
+    account__submit(change, use, apply, publish);
 }
 
 static err taken(op *o) {
@@ -64,7 +64,7 @@ static void publish_user(account_change *change) {
 }
 
 void account_create_user(account_change *change) {
-    submit(change, apply_create_user, publish_user);
+    submit(change, STORE_GROWS, apply_create_user, publish_user);
 }
 
 static err find_user(account_change *change, user_node **node_out) {
@@ -94,7 +94,7 @@ static err apply_replace_user(commit *base, commit_group *group) {
 }
 
 void account_replace_user(account_change *change) {
-    submit(change, apply_replace_user, publish_user);
+    submit(change, STORE_GROWS, apply_replace_user, publish_user);
 }
 
 static err apply_delete_user(commit *base, commit_group *group) {
@@ -111,7 +111,7 @@ static void publish_delete_user(account_change *change) {
 }
 
 void account_delete_user(account_change *change) {
-    submit(change, apply_delete_user, publish_delete_user);
+    submit(change, STORE_FREES, apply_delete_user, publish_delete_user);
 }
 
 /* ---- permissions ---- */
@@ -181,7 +181,7 @@ static void publish_permission(account_change *change) {
 }
 
 void account_create_permission(account_change *change) {
-    submit(change, apply_create_permission, publish_permission);
+    submit(change, STORE_GROWS, apply_create_permission, publish_permission);
 }
 
 static err find_permission(account_change *change, permission_node **node_out) {
@@ -212,7 +212,7 @@ static err apply_replace_permission(commit *base, commit_group *group) {
 }
 
 void account_replace_permission(account_change *change) {
-    submit(change, apply_replace_permission, publish_permission);
+    submit(change, STORE_GROWS, apply_replace_permission, publish_permission);
 }
 
 static err apply_delete_permission(commit *base, commit_group *group) {
@@ -229,5 +229,5 @@ static void publish_delete_permission(account_change *change) {
 }
 
 void account_delete_permission(account_change *change) {
-    submit(change, apply_delete_permission, publish_delete_permission);
+    submit(change, STORE_FREES, apply_delete_permission, publish_delete_permission);
 }

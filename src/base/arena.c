@@ -52,6 +52,19 @@ void arena_reset(arena *a) {
     a->end = keep ? a->at + keep->bytes : NULL;
 }
 
+void arena_free_newer(arena *a, const arena_mark *mark) {
+    size_t before = a->held;
+    while (a->blocks != mark->blocks) {
+        arena_block *block = a->blocks;
+        a->blocks = block->next;
+        a->held -= block->bytes;
+        free(block);
+    }
+    if (a->budget) {
+        budget_give(a->budget, before - a->held);
+    }
+}
+
 void *arena_more(arena *a, size_t n, size_t align) {
     size_t need = n + align;
     size_t usual = usual_bytes(a);

@@ -39,6 +39,27 @@ enum { ARENA_UNASKED_BYTES = 16 * 1024 }; /* pieces up to this size need not be 
 void arena_reset(arena *a); /* all bytes gone; one block is kept for the next request */
 void arena_free(arena *a);
 
+/* Where an arena stands: what is allocated after it can be given back alone. */
+typedef struct arena_mark {
+    char *at, *end;
+    arena_block *blocks;
+} arena_mark;
+
+static inline arena_mark arena_marked(const arena *a) {
+    return (arena_mark){a->at, a->end, a->blocks};
+}
+
+void arena_free_newer(arena *a, const arena_mark *mark); /* blocks made since */
+
+/* All bytes since the mark are gone; those before it stay. Marks are released in the reverse of the order they were taken in. */
+static inline void arena_release(arena *a, arena_mark mark) {
+    if (a->blocks != mark.blocks) {
+        arena_free_newer(a, &mark);
+    }
+    a->at = mark.at;
+    a->end = mark.end;
+}
+
 void *arena_more(arena *a, size_t n, size_t align) __attribute__((returns_nonnull));
 
 static inline void *arena_alloc_aligned(arena *a, size_t n, size_t align) {

@@ -1,8 +1,12 @@
 #include "base/budget.h"
 
+static size_t past_own(size_t used) {
+    return used > BUDGET_OWN ? used - BUDGET_OWN : 0;
+}
+
 /* Draws what covers `n` more bytes; `forced`: also past the pool's limit. */
 static bool draw(budget *b, size_t n, bool forced) {
-    size_t need = b->used + n;
+    size_t need = past_own(b->used + n);
     if (!b->pool || need <= b->drawn) {
         return true;
     }
@@ -38,11 +42,14 @@ void budget_force(budget *b, size_t n) {
     }
     draw(b, n, true);
     b->used += n;
+    if (b->used > b->max && b->used - b->max > b->overrun) {
+        b->overrun = b->used - b->max;
+    }
 }
 
 void budget_give(budget *b, size_t n) {
     b->used = b->used > n ? b->used - n : 0;
-    size_t spare = b->drawn - b->used;
+    size_t need = past_own(b->used), spare = b->drawn > need ? b->drawn - need : 0;
     if (b->pool && spare >= 16 * (size_t)BUDGET_STEP) { /* a large value was freed: others may want it */
         size_t back = spare / BUDGET_STEP * BUDGET_STEP;
         b->drawn -= back;
@@ -50,11 +57,15 @@ void budget_give(budget *b, size_t n) {
     }
 }
 
+void budget_renew(budget *b) {
+    b->exceeded = b->starved = false;
+}
+
 void budget_end(budget *b) {
     if (b->pool && b->drawn) {
         atomic_fetch_sub_explicit(&b->pool->used, b->drawn, memory_order_relaxed);
     }
-    b->used = b->drawn = 0;
+    b->drawn = 0;
 }
 
 err budget_error(const budget *b) {

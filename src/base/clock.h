@@ -19,6 +19,11 @@ static inline int64_t clock_monotonic_us(const clock_source *c) {
     return c->monotonic_us(c);
 }
 
+/* A time as items keep it: whole seconds in 32 bits, up to 2106-02-07T06:28:15Z. Later ones are that one. */
+static inline uint32_t clock_ts(int64_t s) {
+    return s < 0 ? 0 : s > UINT32_MAX ? UINT32_MAX : (uint32_t)s;
+}
+
 /* A clock that stands still until told: for tests and simulations. */
 typedef struct clock_manual {
     clock_source source;

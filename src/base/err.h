@@ -44,6 +44,10 @@
     X(E_BAD_AUTHORIZATION, 401, 5001, "Unauthorized",                                                                                      \
       "The input authorization token is not in a valid format. Please ensure the token is in the form type=...&ver=...&sig=...")           \
     X(E_FORBIDDEN, 403, 0, "Forbidden", "The operation is not permitted with this key.")                                                   \
+    X(E_WRONG_HOST, 403, 0, "Forbidden",                                                                                                   \
+      "While the server takes the emulator's well-known key, web pages of other sites may not use it: Host must be localhost or an "       \
+      "address of the server, and Origin, if there is one, the same. Start it with --allow-host NAME to be reached by another name, or "   \
+      "with a key of your own (--key-file).")                                                                                              \
     X(E_SHARED_CONTAINERS, 403, 1019, "Forbidden", "The database already has as many containers sharing its throughput as it may have.")   \
     X(E_PARTITION_FULL, 403, 1014, "Forbidden", "Partition key reached maximum size.")                                                     \
     X(E_CONTAINER_FULL, 403, 0, "Forbidden", "The container reached its maximum size.")                                                    \
@@ -63,6 +67,8 @@
     X(E_PRECONDITION, 412, 0, "PreconditionFailed",                                                                                        \
       "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed")                 \
     X(E_TOO_LARGE, 413, 0, "RequestEntityTooLarge", "Request size is too large")                                                           \
+    X(E_VALUE_TOO_LARGE, 413, 0, "RequestEntityTooLarge",                                                                                  \
+      "The query makes a value of more than 16 MB. Select fewer or smaller properties.")                                                   \
     X(E_FAILED_DEPENDENCY, 424, 0, "FailedDependency", "Another operation of the same batch failed.")                                      \
     X(E_THROTTLED, 429, 3200, "TooManyRequests",                                                                                           \
       "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: "    \
@@ -76,9 +82,12 @@
     X(E_UNAVAILABLE, 503, 0, "ServiceUnavailable",                                                                                         \
       "Service is currently unavailable. More info: https://aka.ms/cosmosdb-tsg-service-unavailable")                                      \
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", "The data folder cannot be read or written. The server's log has the reason.")             \
-    X(E_STORE_FULL, 503, 0, "ServiceUnavailable", "The disk of the data folder is full; nothing was written. Reads go on.")                \
+    X(E_STORE_FULL, 503, 0, "ServiceUnavailable",                                                                                          \
+      "The disk of the data folder is full; nothing was written. Reads go on; delete items or containers, or free space.")                 \
     X(E_STORE_READ_ONLY, 503, 0, "ServiceUnavailable", "The store takes no more writes since a write to disk failed; see the log.")        \
     X(E_BUSY_MEMORY, 503, 0, "ServiceUnavailable", "The memory for requests is used up by others. Please retry this request later.")       \
+    X(E_BUSY_CONNECTIONS, 503, 0, "ServiceUnavailable",                                                                                    \
+      "The server has as many connections as it may have, in all or of your address. Close some, or retry later.")                         \
     X(E_BUSY, 503, 0, "ServiceUnavailable", "Too many large requests are being received at once. Please retry.")
 
 typedef enum err {

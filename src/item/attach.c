@@ -205,7 +205,7 @@ static err change(item_work *w, attach_write *a, slice key, slice value) {
     a->created = !r.found;
     a->now = (attachment){
         .number = r.found ? r.old.number : r.next++,
-        .ts = (uint32_t)w->now_s,
+        .ts = clock_ts(w->now_s),
         .lsn = ++w->range->pending.lsn,
         .id = id_in(a->body),
         .body = a->body,
@@ -269,7 +269,7 @@ static void is_done(commit *base) {
 
 err attach_submit(attach_write *a) {
     TRY(item__admit(a->items, a->op, container_route(a->container->tiles, &a->item.epk)));
-    a->base = (commit){.apply = apply, .done = is_done};
+    a->base = (commit){.use = a->kind == ATTACH_DELETE ? STORE_FREES : STORE_GROWS, .apply = apply, .done = is_done};
     committer_submit(a->items->committer, &a->base);
     return OK;
 }

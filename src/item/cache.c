@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 enum {
     SHARDS = 64,
@@ -64,6 +65,7 @@ typedef struct written_key {
 struct item_cache {
     commit_hook hook;
     size_t shard_bytes_max;
+    uint64_t secrets[2]; /* of its hashes */
     shard shards[SHARDS];
     stripe stripes[STRIPES];
     note *notes;
@@ -72,20 +74,24 @@ struct item_cache {
     size_t written_n, written_cap;
 };
 
-static uint64_t hash_of(slice key) {
-    uint64_t h = key.n * 0x9E3779B97F4A7C15u;
+static inline uint64_t mix(const item_cache *c, uint64_t h, uint64_t word) {
+    __uint128_t product = (__uint128_t)(h ^ c->secrets[0]) * (word ^ c->secrets[1]);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Ids are the client's choice: without a secret it could put all its items into one bucket, and slow down whoever shares the shard. */
+static uint64_t hash_of(const item_cache *c, slice key) {
+    uint64_t h = key.n;
     const char *p = key.p;
     size_t n = key.n;
     for (; n >= 8; p += 8, n -= 8) {
         uint64_t word;
         memcpy(&word, p, 8);
-        h = (h ^ word) * 0xFF51AFD7ED558CCDu;
-        h ^= h >> 32;
+        h = mix(c, h, word);
     }
     uint64_t rest = 0;
     memcpy(&rest, p, n);
-    h = (h ^ rest) * 0xC4CEB9FE1A85EC53u;
-    return h ^ (h >> 33);
+    return mix(c, h, rest);
 }
 
 static shard *shard_of(item_cache *c, uint64_t hash) {
@@ -248,7 +254,7 @@ static void add(item_cache *c, shard *s, entry *e) {
 /* ---- reading and adding ---- */
 
 const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out) {
-    uint64_t hash = hash_of(primary_key);
+    uint64_t hash = hash_of(c, primary_key);
     shard *s = shard_of(c, hash);
     cached_item *item = NULL;
     pthread_mutex_lock(&s->lock);
@@ -364,7 +370,7 @@ void item_cache_written(item_cache *c, commit_group *group, slice primary_key, i
         c->written = mem_resize(c->written, c->written_cap * sizeof *c->written);
     }
     c->written[c->written_n++] =
-        (written_key){.hash = hash_of(primary_key), .place = place, .key = arena_copy(&group->batch.arena, primary_key)};
+        (written_key){.hash = hash_of(c, primary_key), .place = place, .key = arena_copy(&group->batch.arena, primary_key)};
     commit_link(group, &c->hook);
 }
 
@@ -382,6 +388,10 @@ item_cache *item_cache_open(size_t bytes_max) {
     item_cache *c = mem_zero(sizeof *c);
     c->hook = (commit_hook){.before = before_write, .after = after_write};
     c->shard_bytes_max = bytes_max / SHARDS;
+    random_source random;
+    random_seed_system(&random);
+    c->secrets[0] = random_u64(&random);
+    c->secrets[1] = random_u64(&random);
     size_t notes = NOTES_MIN;
     while (notes < bytes_max / BYTES_PER_NOTE) {
         notes *= 2;
@@ -392,6 +402,20 @@ item_cache *item_cache_open(size_t bytes_max) {
         pthread_mutex_init(&c->shards[i].lock, NULL);
     }
     return c;
+}
+
+size_t item_cache_longest_chain(const item_cache *c) {
+    size_t longest = 0;
+    for (const shard *s = c->shards; s < c->shards + SHARDS; s++) {
+        for (size_t i = 0; i < s->buckets_n; i++) {
+            size_t n = 0;
+            for (const entry *e = s->buckets[i]; e; e = e->chain) {
+                n++;
+            }
+            longest = n > longest ? n : longest;
+        }
+    }
+    return longest;
 }
 
 void item_cache_close(item_cache *c) {

@@ -21,6 +21,7 @@ typedef struct cache_ticket { /* a miss, for item_cache_add */
 
 item_cache *item_cache_open(size_t bytes_max);
 void item_cache_close(item_cache *c);
+size_t item_cache_longest_chain(const item_cache *c); /* entries that a look-up may have to pass; for tests, with nobody at work */
 
 /* Any thread. NULL: not there, and the ticket is for adding it. Otherwise give it back. */
 const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out);

@@ -207,17 +207,17 @@ static err seek_time(reader *d) {
 
 typedef enum verdict { OUT, IN, ASK } verdict;
 
-/* By the head of the EPK, where that is enough. */
+/* By the head of the EPK, where that is enough: two keys may have one EPK, so where a key is asked for the item itself decides. */
 static verdict judge(const reader *d, const run *r) {
     const item_changes *c = d->changes;
     if (c->partition) {
-        return ASK; /* two may have one EPK */
+        return ASK;
     }
     if (!r->shared && !d->narrow) {
-        return IN;
+        return c->prefix ? ASK : IN;
     }
     uint32_t head = r->next.head, min = layout_epk_head(&c->min), max = layout_epk_head(&c->max);
-    return head < min || head > max ? OUT : head == min || head == max ? ASK : IN;
+    return head < min || head > max ? OUT : head == min || head == max || c->prefix ? ASK : IN;
 }
 
 static bool step(run *r) {
@@ -298,7 +298,7 @@ static err offer(reader *d, run *r, bool ask) {
     const item_changes *c = d->changes;
     item_found found = {.range = d->range};
     TRY(load(d, r, &found));
-    bool meant = !ask || item_is_meant(d->op, d->container, c->partition, &c->min, &c->max, found.body);
+    bool meant = !ask || item_is_meant(d->op, d->container, &(item_scope){c->partition, c->prefix, &c->min, &c->max}, found.body);
     if (meant && !item_expired(d->container, &found.head, d->op->now_s)) {
         d->full = !d->visit(d->context, &found);
         if (!d->full) {

@@ -106,6 +106,12 @@ void container_range_restore(container_range *range, const range_counts *counts)
 
 void container_range_set_bucket(container_range *range, bucket *b) {
     bucket *before = atomic_exchange(&range->bucket, b);
+    for (size_t i = 0; i < range->past_buckets_n; i++) {
+        if (range->past_buckets[i] == before) { /* kept already */
+            bucket_give(before);
+            return;
+        }
+    }
     range->past_buckets = mem_resize(range->past_buckets, (range->past_buckets_n + 1) * sizeof *range->past_buckets);
     range->past_buckets[range->past_buckets_n++] = before;
 }

@@ -57,7 +57,7 @@ typedef struct container_range {
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
 
     _Atomic(bucket *) bucket; /* its share of the throughput, or the part of its database's that it draws from */
-    bucket **past_buckets;    /* of before, kept since a request may still look at one */
+    bucket **past_buckets;    /* retired, each once; in-flight requests may still look at one */
     size_t past_buckets_n;
     meter meter;
     _Atomic(hotkeys *) hotkeys;    /* NULL until the first request */

@@ -7,8 +7,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "item/stored.h"
+#include "item/versions.h"
 
 enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500, BACKFILL_BYTES = 1024 * 1024, COST_BYTES = 4096 };
+
+static const int64_t TIME_LAST = UINT32_MAX;
 
 typedef struct sweep {
     commit base;
@@ -63,6 +66,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
     if (until <= 0) {
         return OK;
     }
+    until = until < TIME_LAST ? until : TIME_LAST - 1; /* entries of the last second are of all times behind it */
     layout_expiry(&from, container, tag, *swept, (item_place){0});
     layout_expiry(&to, container, tag, (uint32_t)until + 1, (item_place){0});
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
@@ -202,7 +206,7 @@ static void sweep_done(commit *base) {
 void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight) {
     sweep *made = mem_zero(sizeof *made);
     *made = (sweep){
-        .base = {.apply = sweep_apply, .done = sweep_done},
+        .base = {.use = item_versions_kept(c) ? STORE_GROWS : STORE_FREES, .apply = sweep_apply, .done = sweep_done},
         .items = s,
         .container = container_take(c),
         .cost_left = cost_max,

@@ -48,21 +48,22 @@ typedef struct page {
 
 /* ---- is it meant, and wanted? ---- */
 
-bool item_is_meant(op *o, const container *c, const item_key *partition, const epk *min, const epk *max, slice body) {
+bool item_is_meant(op *o, const container *c, const item_scope *scope, slice body) {
     pkey key;
     epk e;
-    if (pkey_extract(o, body, &c->key, &key) != OK) {
+    if (pkey_extract(o, body, &c->key, &key) != OK || (scope->prefix && !pkey_starts(&key, scope->prefix))) {
         return false;
     }
-    if (partition) {
-        return pkey_equal(&key, &partition->partition);
+    if (scope->partition || !scope->min) {
+        return !scope->partition || pkey_equal(&key, &scope->partition->partition);
     }
     epk_of(&c->key, &key, &e);
-    return epk_cmp(&e, min) >= 0 && epk_cmp(&e, max) < 0;
+    return epk_cmp(&e, scope->min) >= 0 && epk_cmp(&e, scope->max) < 0;
 }
 
 static bool is_meant(const page *p, slice body) {
-    return item_is_meant(p->op, p->container, p->cursor->partition, &p->stretch.min, &p->stretch.max, body);
+    const item_cursor *c = p->cursor;
+    return item_is_meant(p->op, p->container, &(item_scope){c->partition, c->prefix, &p->stretch.min, &p->stretch.max}, body);
 }
 
 static double read_price(const page *p, size_t bytes) {
@@ -304,7 +305,7 @@ static err read_sources(page *p) {
         if (!layout_head_read(s->value, &found.head, &found.body)) {
             return E_STORE_CORRUPT;
         }
-        if (!offer(p, &found, s->shared || p->narrow)) {
+        if (!offer(p, &found, s->shared || p->narrow || p->cursor->prefix)) {
             return OK;
         }
         p->cursor->stretches[0].after = s->place.number;
@@ -399,7 +400,7 @@ static void describe(const page *p, item_view *v) {
     for (size_t j = 0; j < v->sources->n && !v->partition; j++) {
         v->filtered = v->filtered || v->sources->list[j].shared;
     }
-    v->filtered = v->filtered || v->narrow;
+    v->filtered = v->filtered || v->narrow || v->prefix;
 }
 
 /* *found_out false: nothing was done. */
@@ -408,6 +409,7 @@ static err find_items(page *p, bool *found_out) {
                    .op = p->op,
                    .container = p->container,
                    .partition = p->cursor->partition,
+                   .prefix = p->cursor->prefix,
                    .visit = p->visit,
                    .context = p->context};
     err code = enter_view(p, &v, found_out);
@@ -433,10 +435,9 @@ static err found_items(item_view *v, const item_found *found, bool ask_partition
     if (item_expired(v->container, &found->head, v->op->now_s)) {
         return OK;
     }
-    if (v->filtered && !item_is_meant(v->op, v->container, NULL, &v->stretch.min, &v->stretch.max, found->body)) {
-        return OK;
-    }
-    if (ask_partition && v->partition && !item_is_meant(v->op, v->container, v->partition, NULL, NULL, found->body)) {
+    const item_scope scope = {v->partition, v->prefix, &v->stretch.min, &v->stretch.max};
+    bool asks = v->filtered || (ask_partition && v->partition);
+    if (asks && !item_is_meant(v->op, v->container, &scope, found->body)) {
         return OK;
     }
     v->stopped = !v->visit(v->context, found);

@@ -69,7 +69,8 @@ void item_give(item_found *found);
  * admitted. E_THROTTLED. */
 MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n);
 
-/* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND. Costs nothing. */
+/* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or it is
+ * another partition's. Costs nothing. */
 MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out);
 
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
@@ -103,8 +104,8 @@ void item_moment_give(const items *s, item_moment *moment);
 MUST_CHECK err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
 
 /* The same of the item with this number in the key's logical partition. */
-MUST_CHECK err item_read_number_then(const items *s, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
-                                     item_found *found_out);
+MUST_CHECK err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key,
+                                     uint64_t number, item_found *found_out);
 
 /* The item that a feed found at this place; if it was moved since, where it is now. E_NOT_FOUND: deleted. On OK give it back. Costs
  * nothing: the feed was charged. `moment` is the feed's, or NULL. */
@@ -239,6 +240,7 @@ typedef err (*item_find)(void *context, item_view *v, bool *found_out);
 typedef struct item_cursor {
     const item_moment *moment; /* of one partition: as it was then. NULL: now */
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
+    const pkey *prefix;        /* only items whose keys start so, whatever else hashes to the same place; NULL: all of the stretches */
     size_t n;                  /* 0: all was read */
     bool unpriced;             /* the visitor adds the charge itself, and nothing may cost nothing */
     bool trial;                /* of one range at most (else E_QUERY_TOO_LONG), and nothing is taken from its share: it may be done again */
@@ -274,6 +276,7 @@ void item_settle_more(const items *s, const op *o, const container *c, const ite
 
 typedef struct item_changes {
     const item_key *partition; /* one logical partition, or NULL: [min, max), which must lie within one range */
+    const pkey *prefix;        /* of [min, max) only items whose keys start so; NULL: all */
     epk min, max;
     uint64_t after;   /* those with greater lsns are to come; moved along */
     bool from_now;    /* nothing is read: `after` is moved to the range's end */

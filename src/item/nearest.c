@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum {
     PAGE_ITEMS = 256, /* changes read at once */
@@ -360,14 +361,7 @@ static void start(item_nearest *n) {
     if (n->running || !n->background || n->stopping) {
         return;
     }
-    int code = pthread_create(&n->thread, NULL, run, n);
-    n->running = code == 0;
-    if (n->running) {
-        pthread_setname_np(n->thread, "nearest");
-    } else {
-        n->background = false; /* it is said once */
-        log_error("item", "graphs of vectors cannot be built: there is no thread for it", "code=%d", code);
-    }
+    n->running = thread_start(&n->thread, "nearest", run, n);
 }
 
 static void ask_for_more(range_graph *g, const item_view *v) {
@@ -380,9 +374,9 @@ static void ask_for_more(range_graph *g, const item_view *v) {
         g->queued_next = NULL;
         *(n->last ? &n->last->queued_next : &n->first) = g;
         n->last = g;
-        start(n);
-        pthread_cond_signal(&n->wake);
     }
+    start(n); /* if there was no thread to be had before, there may be one now */
+    pthread_cond_signal(&n->wake);
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -490,7 +484,7 @@ bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number) {
 static item_nearest_state judge(const item_view *v, const index_embedding *e, const double *numbers) {
     uint64_t all = atomic_load_explicit(&v->range->items, memory_order_relaxed);
     bool enough = v->items_n >= NEAREST_ITEMS_MIN && (!v->partition || v->items_n >= all / PARTITIONS_MAX);
-    if (!v->items->nearest || !v->lsn || v->narrow || !enough || !vector_graph_fits(e->distance, numbers, e->dimensions)) {
+    if (!v->items->nearest || !v->lsn || v->narrow || v->prefix || !enough || !vector_graph_fits(e->distance, numbers, e->dimensions)) {
         return NEAREST_OFF;
     }
     for (size_t i = 0; i < v->sources->n; i++) {

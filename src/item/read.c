@@ -2,10 +2,11 @@
 
 #include "base/log.h"
 #include "item/admit.h"
+#include "item/view.h"
 #include "throughput/charge.h"
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s) {
-    if (c->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
+    if (c->ttl == TTL_OFF || head->ttl == TTL_NEVER || head->ts == UINT32_MAX) { /* of the last second, or any time behind it */
         return false;
     }
     int32_t ttl = head->ttl > 0 ? head->ttl : c->ttl;
@@ -124,10 +125,11 @@ err item_id_of(const items *s, op *o, const container *c, const item_key *key, u
     bson_iter_t it;
     layout_order(&k, c->space->container, &key->epk, number);
     TRY(find_stored(s, layout_view(&k), BY_NUMBER, &found));
+    bool meant = item_is_meant(o, c, &(item_scope){.partition = key}, found.body);
     bool has_id = doc_find_key(found.body, SLICE_LIT("id"), &it);
-    *id_out = has_id ? arena_copy(o->arena, doc_text(&it)) : SLICE_EMPTY;
+    *id_out = has_id && meant ? arena_copy(o->arena, doc_text(&it)) : SLICE_EMPTY;
     item_give(&found);
-    return has_id ? OK : E_STORE_CORRUPT;
+    return !meant ? E_NOT_FOUND : has_id ? OK : E_STORE_CORRUPT;
 }
 
 err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out) {
@@ -213,11 +215,16 @@ err item_read_then(const items *s, const container *c, const item_moment *moment
     return read_then(s, c, moment, layout_view(&k), BY_KEY, found_out);
 }
 
-err item_read_number_then(const items *s, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
+err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
                           item_found *found_out) {
     layout_key k;
     layout_order(&k, c->space->container, &key->epk, number);
-    return read_then(s, c, moment, layout_view(&k), BY_NUMBER, found_out);
+    TRY(read_then(s, c, moment, layout_view(&k), BY_NUMBER, found_out));
+    if (!item_is_meant(o, c, &(item_scope){.partition = key}, found_out->body)) {
+        item_give(found_out);
+        return E_NOT_FOUND;
+    }
+    return OK;
 }
 
 err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {

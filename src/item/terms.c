@@ -117,11 +117,21 @@ static bool has_room(container_index *index, const commit_group *group) {
     return index->shapes_n + index->shapes_made_n < SHAPES_MAX;
 }
 
+/* One whose operation was cut may be in the list, and is not counted twice. */
+static void note_made(container_index *index, uint64_t shape) {
+    for (size_t i = 0; i < index->shapes_made_n; i++) {
+        if (index->shapes_made[i] == shape) {
+            return;
+        }
+    }
+    index->shapes_made[index->shapes_made_n++] = shape;
+}
+
 static void make_shape(const item_work *w, container_index *index, const layout_key *k, const index_list *l) {
     if (!index->shapes_made) {
         index->shapes_made = mem_alloc(SHAPES_MAX * sizeof *index->shapes_made);
     }
-    index->shapes_made[index->shapes_made_n++] = l->shape;
+    note_made(index, l->shape);
     index->shapes_hook.before = before_write;
     index->shapes_hook.after = after_write;
     index->shapes_container = w->container->space->container;

@@ -65,7 +65,7 @@ err item__log_put(item_work *w, const item_key *key, const item_head *head, slic
     }
     log_entry entry = {
         .kind = before->there ? VERSION_REPLACE : VERSION_CREATE,
-        .ts = (uint32_t)w->now_s,
+        .ts = clock_ts(w->now_s),
         .previous_lsn = before->there ? before->head.lsn : 0,
         .epk = key->epk,
     };
@@ -79,7 +79,7 @@ err item__log_remove(item_work *w, const item_key *key, const stored_item *store
     log_entry entry = {
         .kind = VERSION_DELETE,
         .expired = expired,
-        .ts = (uint32_t)w->now_s,
+        .ts = clock_ts(w->now_s),
         .previous_lsn = stored->head.lsn,
         .epk = key->epk,
     };
@@ -291,7 +291,6 @@ static err trim_apply(commit *base, commit_group *group) {
     trim *t = (trim *)base;
     const container_space *space = t->container->space;
     uint32_t minutes = atomic_load(&space->version_minutes);
-    t->now_s = clock_wall_ms(t->items->clock) / 1000;
     t->cutoff_s = t->now_s - (int64_t)minutes * 60;
     t->trim_from = space->trim_from;
     t->trim_due_s = atomic_load(&space->trim_due_s);
@@ -331,10 +330,11 @@ bool item_trim_due(const container *c, int64_t now_s) {
 
 void item_trim(const items *s, container *c, atomic_uint *in_flight) {
     trim *t = mem_zero(sizeof *t);
-    t->base = (commit){.apply = trim_apply, .done = trim_done};
+    t->base = (commit){.use = STORE_FREES, .apply = trim_apply, .done = trim_done};
     t->items = s;
     t->container = container_take(c);
     t->in_flight = in_flight;
+    t->now_s = clock_wall_ms(s->clock) / 1000;
     atomic_fetch_add(in_flight, 1);
     committer_submit(s->committer, &t->base);
 }

@@ -159,14 +159,14 @@ static source *lowest(const reading *r) {
     return low;
 }
 
-/* Two partitions may have one EPK: the key decides. */
+/* Two keys may have one EPK, or hashes that begin alike: then the key decides. */
 static bool is_meant(const reading *r, const logged_version *v) {
     const item_changes *asked = r->changes;
     const epk *e = &v->entry.epk;
-    if (!asked->partition) {
-        return epk_cmp(&asked->min, e) <= 0 && epk_cmp(e, &asked->max) < 0;
-    }
-    return epk_cmp(e, &asked->partition->epk) == 0 && item_is_meant(r->op, r->container, asked->partition, NULL, NULL, v->body);
+    bool within = asked->partition ? epk_cmp(e, &asked->partition->epk) == 0 : epk_cmp(&asked->min, e) <= 0 && epk_cmp(e, &asked->max) < 0;
+    bool by_key = asked->partition || asked->prefix;
+    return within &&
+           (!by_key || item_is_meant(r->op, r->container, &(item_scope){.partition = asked->partition, .prefix = asked->prefix}, v->body));
 }
 
 /* The clock is asked now and then; a page never ends before its first version. */

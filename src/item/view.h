@@ -18,6 +18,7 @@ struct item_view {
     const store_snapshot *at;
     uint64_t lsn;              /* the snapshot has all writes of the range up to here */
     const item_key *partition; /* NULL: the stretch */
+    const pkey *prefix;        /* of the stretch only items whose keys start so; NULL: all */
     uint64_t items_n;          /* that the range or partition has, about */
     bool local;                /* the partition has entries of its own: without them it is small, and better read whole */
     item_stretch stretch;
@@ -66,8 +67,13 @@ typedef struct item_ref {
     uint32_t segment; /* 0: not told */
 } item_ref;
 
-/* An item is of a stretch or partition by its key, which is in its body. `partition` NULL: of [min, max). */
-bool item_is_meant(op *o, const container *c, const item_key *partition, const epk *min, const epk *max, slice body);
+/* What an item must belong to, by the key in its body. Key values decide: anybody can make two that hash alike. */
+typedef struct item_scope {
+    const item_key *partition; /* one logical partition; NULL: the rest counts */
+    const pkey *prefix;        /* NULL: any */
+    const epk *min, *max;      /* NULL: the whole hash space */
+} item_scope;
+bool item_is_meant(op *o, const container *c, const item_scope *scope, slice body);
 
 /* Loads the item and gives it to the visitor, if it is meant and not expired. v->stopped says that no more is wanted. */
 MUST_CHECK err item_view_offer(item_view *v, item_ref ref);

@@ -8,6 +8,7 @@
 #include "doc/json.h"
 #include "item/admit.h"
 #include "item/stored.h"
+#include "item/versions.h"
 #include "throughput/charge.h"
 
 enum { PATCHED_BYTES_MAX = 32 * 1024 * 1024, TEXT_PER_BYTE_MAX = 6 /* a control character, escaped */ };
@@ -15,7 +16,7 @@ enum { PATCHED_BYTES_MAX = 32 * 1024 * 1024, TEXT_PER_BYTE_MAX = 6 /* a control 
 static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
     return (item_head){
         .flags = op->not_indexed ? ITEM_NOT_INDEXED : 0,
-        .ts = op->preset ? op->preset->ts : (uint32_t)w->now_s,
+        .ts = op->preset ? op->preset->ts : clock_ts(w->now_s),
         .etag = op->preset ? op->preset->etag : 0,
         .lsn = ++w->range->pending.lsn,
         .ttl = op->ttl,
@@ -309,10 +310,21 @@ static err admit(const item_commit *c) {
     return OK;
 }
 
+/* Where versions are kept, a delete writes the whole item once more. */
+static store_use use_of(const item_commit *c) {
+    store_use use = STORE_READS;
+    for (size_t i = 0; i < c->n; i++) {
+        bool frees = c->ops[i].kind == ITEM_DELETE && !item_versions_kept(c->container);
+        store_use one = c->ops[i].kind == ITEM_READ ? STORE_READS : frees ? STORE_FREES : STORE_GROWS;
+        use = one < use ? one : use;
+    }
+    return use;
+}
+
 err item_commit_submit(item_commit *c) {
     assert(c->n > 0);
     TRY(admit(c));
-    c->base = (commit){.apply = apply_all, .done = all_done};
+    c->base = (commit){.use = use_of(c), .apply = apply_all, .done = all_done};
     committer_submit(c->items->committer, &c->base);
     return OK;
 }
@@ -337,7 +349,7 @@ static void reserve_done(commit *base) {
 }
 
 void item_reserve_submit(const items *s, item_reserve *r) {
-    r->base = (commit){.apply = apply_reserve, .done = reserve_done};
+    r->base = (commit){.use = STORE_READS, .apply = apply_reserve, .done = reserve_done};
     committer_submit(s->committer, &r->base);
 }
 

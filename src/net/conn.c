@@ -1,4 +1,4 @@
-#include "net/conn.h"
+#include "net/conn_int.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,43 +13,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "net/tls.h"
-
-typedef enum conn_phase { OPEN, FINISHING, LINGERING, CLOSED } conn_phase;
-
-/* What the kernel has not taken yet. */
-typedef struct conn_queue {
-    buf bytes;
-    size_t at;
-    int kernel_bytes; /* in the socket's buffer when the deadline was last moved */
-} conn_queue;
-
-struct net_conn {
-    uv_poll_t poll;
-    net_loop *loop;
-    const net_protocol *protocol;
-    net_tls_session *tls;
-    conn_queue *queue; /* NULL: nothing waits */
-    net_deadline deadline;
-    union {
-        struct {
-            net_conn *next;
-            net_conn *prev;
-        } list;
-        net_task deal; /* before it is in the list: on its way to the loop */
-    } link;
-    void *context; /* for `opened` */
-    int fd;
-    net_peer peer;
-    uint8_t phase; /* conn_phase */
-    uint8_t watching;
-    bool sniffed; /* the first byte has been seen */
-    bool reading;
-    bool ended;
-    bool linger;
-    max_align_t state[];
-};
-
-#define CONN_OF(p, member) ((net_conn *)((char *)(p)-offsetof(net_conn, member)))
 
 void *net_conn_state(net_conn *c) {
     return c->state;
@@ -101,9 +64,19 @@ static void own_deadline(net_conn *c, unsigned after_ms) {
 
 /* ---- closing ---- */
 
+/* What waits was an answer before, and counted: so it is not asked for again, only counted anew. */
+static void weigh_queue(net_conn *c) {
+    conn_queue *q = c->queue;
+    size_t now = q->bytes.cap, before = q->weighed;
+    now > before ? budget_force(&c->loop->memory, now - before) : budget_give(&c->loop->memory, before - now);
+    atomic_fetch_add_explicit(&c->loop->shared->waiting_bytes, now - before, memory_order_relaxed);
+    q->weighed = now;
+}
+
 static void free_queue(net_conn *c) {
     if (c->queue) {
         buf_free(&c->queue->bytes);
+        weigh_queue(c);
         free(c->queue);
         c->queue = NULL;
     }
@@ -128,17 +101,13 @@ static void on_closed(uv_handle_t *handle) {
     net_loop_check_drained(loop);
 }
 
-static void close_socket(net_loop *loop, int fd) {
-    close(fd);
-    atomic_fetch_sub_explicit(&loop->shared->connections, 1, memory_order_relaxed);
-}
-
 void net_conn_close(net_conn *c) {
     if (c->phase != CLOSED) {
         c->phase = CLOSED;
         net_wheel_remove(&c->deadline);
         uv_close((uv_handle_t *)&c->poll, on_closed);
-        close_socket(c->loop, c->fd);
+        close(c->fd);
+        net_crowd_leave(c);
     }
 }
 
@@ -199,40 +168,84 @@ static size_t send_some(net_conn *c, const char *p, size_t n) {
     return at;
 }
 
-enum { QUEUE_STEAL_BYTES = 16 * 1024 }; /* a rest larger than this keeps the buffer it is in */
+enum {
+    QUEUE_STEAL_BYTES = 16 * 1024, /* a larger answer keeps the buffer it is in, if most of it is left */
+    QUEUE_TRIM_BYTES = 64 * 1024,
+};
 
 static int kernel_bytes(net_conn *c) {
     int n = 0;
     return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
 }
 
+static int64_t taken_bytes(net_conn *c) {
+    return c->queue->sent_bytes + c->queue->kernel_began - kernel_bytes(c);
+}
+
+bool net_conn_progress(net_conn *c, net_progress *progress_out) {
+    if (!c->queue) {
+        return false;
+    }
+    *progress_out = (net_progress){c->queue->began_ms, taken_bytes(c), c->queue->weighed};
+    return true;
+}
+
 static void time_queue(net_conn *c) {
+    const net_options *options = &c->loop->shared->options;
     c->queue->kernel_bytes = kernel_bytes(c);
-    own_deadline(c, c->loop->shared->options.body_timeout_ms);
+    own_deadline(c, net_time_left(options, c->queue->began_ms, taken_bytes(c), c->loop->now_ms));
+}
+
+static void begin_queue(net_conn *c) {
+    c->queue = mem_zero(sizeof *c->queue);
+    c->queue->bytes = buf_init(BUF_NO_LIMIT);
+    c->queue->began_ms = c->loop->now_ms;
+    c->queue->kernel_began = kernel_bytes(c);
+    time_queue(c);
 }
 
 /* A socket's buffer may be megabytes, and is announced writable only when a good part of it is free: whoever reads steadily but slowly is
  * told from who does not read at all by what the kernel still holds. */
 static bool peer_reads(net_conn *c) {
-    return kernel_bytes(c) <= c->queue->kernel_bytes - NET_PROGRESS_BYTES;
+    return kernel_bytes(c) <= c->queue->kernel_bytes - NET_PROGRESS_BYTES &&
+           net_time_left(&c->loop->shared->options, c->queue->began_ms, taken_bytes(c), c->loop->now_ms) > 0;
+}
+
+/* The rest, in memory of its own size. */
+static buf rest_of(const buf *b, size_t at) {
+    buf rest = buf_init(b->n - at);
+    buf_add(&rest, b->p + at, b->n - at);
+    rest.max = BUF_NO_LIMIT;
+    return rest;
+}
+
+/* Memory that has been sent goes back once it is the greater part. */
+static void trim_queue(net_conn *c) {
+    conn_queue *q = c->queue;
+    if (q->at > QUEUE_TRIM_BYTES && q->at > q->bytes.n - q->at) {
+        buf rest = rest_of(&q->bytes, q->at);
+        buf_free(&q->bytes);
+        q->bytes = rest;
+        q->at = 0;
+        weigh_queue(c);
+    }
 }
 
 static void queue_rest(net_conn *c, buf *b, size_t at) {
     if (!c->queue) {
-        c->queue = mem_zero(sizeof *c->queue);
-        c->queue->bytes = buf_init(BUF_NO_LIMIT);
-        time_queue(c);
+        begin_queue(c);
     }
     conn_queue *q = c->queue;
-    if (q->bytes.n == 0 && b->n - at > QUEUE_STEAL_BYTES) {
-        size_t max = b->max;
-        q->bytes = *b;
-        q->bytes.max = BUF_NO_LIMIT;
-        q->at = at;
-        *b = buf_init(max);
-    } else {
+    if (q->bytes.n) {
         buf_add(&q->bytes, b->p + at, b->n - at);
+    } else if (b->n - at > b->cap / 2 && b->n > QUEUE_STEAL_BYTES) {
+        q->bytes.cap = b->cap;
+        q->bytes.p = buf_take(b, &q->bytes.n);
+        q->at = at;
+    } else {
+        q->bytes = rest_of(b, at);
     }
+    weigh_queue(c);
     watch(c);
 }
 
@@ -264,6 +277,7 @@ static void on_writable(net_conn *c) {
     conn_queue *q = c->queue;
     size_t k = send_some(c, q->bytes.p + q->at, q->bytes.n - q->at);
     q->at += k;
+    q->sent_bytes += (int64_t)k;
     if (c->phase == CLOSED) {
         return;
     }
@@ -271,6 +285,7 @@ static void on_writable(net_conn *c) {
         if (k >= NET_PROGRESS_BYTES) {
             time_queue(c);
         }
+        trim_queue(c);
         return;
     }
     free_queue(c);
@@ -335,11 +350,14 @@ static void tls_bytes(net_conn *c, const char *p, size_t n) {
 }
 
 static void take_bytes(net_conn *c, char *p, size_t n) {
-    if (!c->sniffed) {
-        c->sniffed = true;
-        if (p[0] == 0x16 && c->loop->shared->tls) { /* a TLS handshake record; no other protocol here begins with it */
-            c->tls = net_tls_new(c->loop->shared->tls, c->loop);
-        }
+    bool handshake = !c->sniffed && p[0] == 0x16 && c->loop->shared->tls; /* its record; no other protocol here begins with it */
+    c->sniffed = true;
+    if (c->surplus) {
+        handshake ? net_conn_close(c) : c->protocol->surplus(c);
+        return;
+    }
+    if (handshake) {
+        c->tls = net_tls_new(c->loop->shared->tls, c->loop);
     }
     if (c->tls) {
         tls_bytes(c, p, n);
@@ -386,7 +404,9 @@ void net_conn_expired(net_deadline *deadline) {
     bool handshaking = c->tls && !net_tls_ready(c->tls);
     if (c->queue && peer_reads(c)) {
         time_queue(c);
-    } else if (c->phase != OPEN || c->queue || handshaking) {
+    } else if (c->queue) {
+        net_crowd_slow(c);
+    } else if (c->phase != OPEN || handshaking || c->surplus) {
         net_conn_close(c);
     } else {
         c->protocol->timed_out(c);
@@ -410,7 +430,8 @@ static void open_here(net_task *task) {
     net_conn *c = CONN_OF(task, link.deal);
     net_loop *loop = c->loop;
     if (loop->stopped || uv_poll_init(&loop->uv, &c->poll, c->fd) != 0) {
-        close_socket(loop, c->fd);
+        close(c->fd);
+        net_crowd_leave(c);
         free(c);
         return;
     }
@@ -423,14 +444,14 @@ static void open_here(net_task *task) {
     net_loop_start_ticking(loop);
     c->reading = true;
     watch(c);
-    net_conn_deadline(c, loop->shared->options.header_timeout_ms);
     c->protocol->opened(c, c->context);
+    net_crowd_enter(c);
     if (loop->draining) {
         net_conn_stopping(c);
     }
 }
 
-static net_peer peer_of(const struct sockaddr_storage *address) {
+net_peer net_peer_of(const struct sockaddr_storage *address) {
     net_peer peer = {0};
     if (address->ss_family == AF_INET6) {
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
@@ -445,6 +466,12 @@ static net_peer peer_of(const struct sockaddr_storage *address) {
     return peer;
 }
 
+net_peer net_conn_local(const net_conn *c) {
+    struct sockaddr_storage address = {0};
+    socklen_t n = sizeof address;
+    return getsockname(c->fd, (struct sockaddr *)&address, &n) == 0 ? net_peer_of(&address) : (net_peer){0};
+}
+
 const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES]) {
     char address[INET6_ADDRSTRLEN] = "?";
     inet_ntop(peer->ipv6 ? AF_INET6 : AF_INET, peer->address, address, sizeof address);
@@ -452,11 +479,12 @@ const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES
     return into;
 }
 
-void net_conn_deal(net_loop *loop, int fd, const struct sockaddr_storage *peer, const net_protocol *protocol, void *context) {
+void net_conn_deal(net_loop *loop, int fd, const net_peer *peer, bool surplus, const net_protocol *protocol, void *context) {
     net_conn *c = mem_zero(sizeof *c + protocol->state_bytes);
     c->loop = loop;
     c->fd = fd;
-    c->peer = peer_of(peer);
+    c->peer = *peer;
+    c->surplus = surplus;
     c->protocol = protocol;
     c->context = context;
     c->link.deal.run = open_here;

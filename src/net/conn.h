@@ -10,7 +10,14 @@
  * connection, and the answer could be lost with it. */
 #pragma once
 
-#include "net/loop_int.h"
+#include "net/peers.h"
+
+/* How far a client has come that sends a body or reads an answer. */
+typedef struct net_progress {
+    int64_t began_ms;
+    int64_t moved_bytes;
+    size_t held_bytes; /* memory that waits for it */
+} net_progress;
 
 typedef struct net_protocol {
     const char *name;
@@ -20,18 +27,23 @@ typedef struct net_protocol {
     void (*ended)(net_conn *c);                    /* the peer will send no more; it may still read */
     void (*drained)(net_conn *c);                  /* what was stuck has been sent */
     void (*timed_out)(net_conn *c);                /* the protocol's deadline passed; none is set now */
-    void (*stopping)(net_conn *c);                 /* the server stops: finish when idle, or else with the answer in progress */
-    void (*closed)(net_conn *c);                   /* last call; not from within any other call on the connection */
+    bool (*receiving)(net_conn *c, net_progress *progress_out); /* a large request is coming in */
+    bool (*busy)(net_conn *c);                                  /* a request is being worked on */
+    void (*surplus)(net_conn *c);                               /* the first bytes came on a connection too many: say so, and finish */
+    void (*stopping)(net_conn *c); /* the server stops: finish when idle, or else with the answer in progress */
+    void (*closed)(net_conn *c);   /* last call; not from within any other call on the connection */
 } net_protocol;
 
-/* Hands an accepted socket to a loop. Any thread; the connection has been counted in net_shared. */
-void net_conn_deal(net_loop *loop, int fd, const struct sockaddr_storage *peer, const net_protocol *protocol, void *context);
+/* Hands an accepted socket to a loop. Any thread; the connection has been counted in net_shared, as one too many if `surplus`. */
+void net_conn_deal(net_loop *loop, int fd, const net_peer *peer, bool surplus, const net_protocol *protocol, void *context);
 
 void *net_conn_state(net_conn *c);
 net_conn *net_conn_of(void *state); /* the other way */
 net_loop *net_conn_loop(const net_conn *c);
 bool net_conn_is_tls(const net_conn *c);
-bool net_conn_is_open(const net_conn *c);  /* neither finishing nor closed */
+bool net_conn_is_open(const net_conn *c); /* neither finishing nor closed */
+bool net_conn_is_trusted(const net_conn *c);
+void net_conn_trust(net_conn *c);          /* its peer has authenticated: it is no longer the first to go */
 bool net_conn_is_stuck(const net_conn *c); /* sent bytes wait in memory: make no more of them until `drained` */
 
 /* Sends at once what the kernel takes; the rest waits. net_conn_send empties `b` and may keep its memory. */
@@ -45,13 +57,9 @@ void net_conn_finish(net_conn *c, bool linger); /* close once all is sent */
 void net_conn_close(net_conn *c);               /* now */
 void net_conn_stopping(net_conn *c);            /* the loop drains */
 
-typedef struct net_peer { /* small enough to copy into whatever outlives the connection */
-    uint8_t address[16];
-    uint16_t port;
-    bool ipv6;
-} net_peer;
-
 net_peer net_conn_peer(const net_conn *c);
+net_peer net_peer_of(const struct sockaddr_storage *address);
+net_peer net_conn_local(const net_conn *c); /* our own end; a system call */
 const char *net_peer_text(const net_peer *peer, char into[static HTTP_PEER_BYTES]);
 
 /* For the loop: its list of connections, and what its wheel calls. */

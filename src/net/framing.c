@@ -18,12 +18,16 @@ const http_limits http_limits_default = {
 
 enum { NAME_SLOTS = 256 };
 
-typedef enum own_field { OWN_NONE, OWN_HOST, OWN_EXPECT, OWN_UPGRADE, OWN_TRANSFER_ENCODING } own_field;
+typedef enum own_field { OWN_NONE, OWN_HOST, OWN_ORIGIN, OWN_EXPECT, OWN_UPGRADE, OWN_TRANSFER_ENCODING } own_field;
 
 static const struct {
     const char *name;
     own_field own;
-} own_names[] = {{"host", OWN_HOST}, {"expect", OWN_EXPECT}, {"upgrade", OWN_UPGRADE}, {"transfer-encoding", OWN_TRANSFER_ENCODING}};
+} own_names[] = {{"host", OWN_HOST},
+                 {"origin", OWN_ORIGIN},
+                 {"expect", OWN_EXPECT},
+                 {"upgrade", OWN_UPGRADE},
+                 {"transfer-encoding", OWN_TRANSFER_ENCODING}};
 
 typedef struct name_entry {
     slice name; /* lower case; p NULL: free slot */
@@ -226,6 +230,13 @@ static void record_own(http_framing *f, own_field own) {
         }
         f->host_seen = true;
         f->host = f->value;
+        break;
+    case OWN_ORIGIN:
+        if (f->origin_seen) {
+            refuse(f, E_BAD_REQUEST);
+        }
+        f->origin_seen = true;
+        f->origin = f->value;
         break;
     case OWN_EXPECT:
         f->expects_continue |= slice_eq_nocase(value, SLICE_LIT("100-continue"));

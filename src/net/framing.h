@@ -67,11 +67,13 @@ typedef struct http_framing {
     /* the result, once HTTP_WHOLE; spans are valid until the input moves */
     http_span url;
     http_span host;
+    http_span origin;
     http_span body;
     uint32_t used; /* bytes of the input that were this request */
     err refusal;
     uint8_t method; /* http-parser's number */
     uint8_t found_n;
+    bool origin_seen; /* `origin` is there, be it empty */
     bool keep_alive;
     bool http10;
     bool body_too_large;

@@ -8,7 +8,6 @@
  *
  * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
  * pump go out in one write. */
-#include <netinet/in.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -26,7 +25,9 @@ enum {
 
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
-    x->bytes = buf_init(BUF_NO_LIMIT);
+    x->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
+    x->budget = budget_init(&loop->shared->requests, loop->shared->options.request_memory_max);
+    x->arena = arena_init_counted(&x->budget);
     x->request.arena = &x->arena;
     x->request.loop = loop;
     return x;
@@ -56,6 +57,7 @@ static http_exchange *exchange_take(http_conn *h) {
 
 static void exchange_free(http_exchange *x) {
     arena_free(&x->arena);
+    budget_end(&x->budget);
     buf_free(&x->bytes);
     free(x);
 }
@@ -71,6 +73,8 @@ static void exchange_give(http_exchange *x) {
     loop->exchanges_live--;
     if (loop->exchanges_free < EXCHANGES_KEPT) {
         arena_reset(&x->arena);
+        budget_renew(&x->budget);
+        budget_end(&x->budget);
         x->next = loop->exchanges;
         loop->exchanges = x;
         loop->exchanges_free++;
@@ -106,12 +110,26 @@ static const char *adopt_bytes(http_input *in, http_exchange *x) {
     size_t n = f->body.at + f->body.n;
     if (n > TAKE_OVER_BYTES && in->own.n && in->p == in->own.p) {
         http_input_take(in, f->used, &x->bytes);
+        x->bytes.budget = &x->request.loop->memory;
+        budget_force(x->bytes.budget, x->bytes.cap);
         return x->bytes.p;
     }
     char *copy = arena_alloc_aligned(&x->arena, n, 1);
     memcpy(copy, in->p, n);
     http_input_skip(in, f->used);
     return copy;
+}
+
+/* Between "//" and the path: "host:port", an IPv6 host in its brackets. */
+static slice authority_of(slice url, const struct http_parser_url *parts) {
+    size_t from = parts->field_data[UF_HOST].off, to = from + parts->field_data[UF_HOST].len;
+    bool brackets = from > 0 && url.p[from - 1] == '[';
+    from -= brackets;
+    to += brackets;
+    if (parts->field_set & 1 << UF_PORT) {
+        to = parts->field_data[UF_PORT].off + parts->field_data[UF_PORT].len;
+    }
+    return slice_of(url.p + from, to - from);
 }
 
 /* "http://host:port/path?query", as a proxy's client sends it. */
@@ -129,12 +147,8 @@ static void split_absolute_url(http_request *r, slice url) {
         r->query = slice_of(url.p + parts.field_data[UF_QUERY].off, parts.field_data[UF_QUERY].len);
     }
     if (parts.field_set & 1 << UF_HOST) {
-        const char *host = url.p + parts.field_data[UF_HOST].off;
-        size_t n = parts.field_data[UF_HOST].len;
-        if (parts.field_set & 1 << UF_PORT) {
-            n = (size_t)(url.p + parts.field_data[UF_PORT].off + parts.field_data[UF_PORT].len - host);
-        }
-        r->host = slice_of(host, n);
+        bool named = !(parts.field_set & 1 << UF_USERINFO); /* whoever puts a user there is up to no good (RFC 9110, 4.2.4) */
+        r->host = named ? authority_of(url, &parts) : SLICE_EMPTY;
     }
 }
 
@@ -172,8 +186,37 @@ static void fill_request(http_exchange *x, const char *bytes) {
     split_url(r, slice_of(bytes + f->url.at, f->url.n));
 }
 
+static void refuse(http_conn *h, http_exchange *x, err code);
+
+static void local_address(const void *conn, uint8_t into[static 16]) {
+    net_peer local = net_conn_local(conn);
+    net_address_map(local.ipv6, local.address, into);
+}
+
+/* An absolute URL's host counts instead of the Host field, which must be as good. */
+static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) {
+    const http_framing *f = &x->framing;
+    const http_request *r = &x->request;
+    net_conn *c = net_conn_of(h);
+    const net_guard *guard = &net_conn_loop(c)->shared->guard;
+    net_caller caller = {.host = r->host, .tls = r->tls, .local_address = local_address, .context = c};
+    caller.origin = f->origin_seen ? slice_of(bytes + f->origin.at, f->origin.n) : SLICE_EMPTY;
+    if (!net_guard_allows(guard, &caller)) {
+        return false;
+    }
+    net_caller by_field = caller;
+    by_field.host = slice_of(bytes + f->host.at, f->host.n);
+    by_field.origin = SLICE_EMPTY;
+    return r->host.p == by_field.host.p || net_guard_allows(guard, &by_field);
+}
+
 static void hand_over(http_conn *h, http_exchange *x) {
-    fill_request(x, adopt_bytes(&h->in, x));
+    const char *bytes = adopt_bytes(&h->in, x);
+    fill_request(x, bytes);
+    if (!is_welcome(h, x, bytes)) {
+        refuse(h, x, E_WRONG_HOST);
+        return;
+    }
     x->last = !x->framing.keep_alive || x->framing.abandon;
     x->linger = x->framing.abandon;
     h->handed = true;
@@ -188,6 +231,35 @@ static void refuse(http_conn *h, http_exchange *x, err code) {
     x->last = x->linger = true;
     h->handed = true;
     x->service->front->refuse(r, code);
+}
+
+/* ---- bounds ---- */
+
+/* Nobody has been asked yet whether these bytes are welcome, so all connections together may keep only so many. */
+static void weigh_input(http_conn *h) {
+    net_loop *loop = net_conn_loop(net_conn_of(h));
+    size_t now = h->in.own.cap, before = h->weighed;
+    if (now == before) {
+        return;
+    }
+    now > before ? budget_force(&loop->memory, now - before) : budget_give(&loop->memory, before - now);
+    loop->input_bytes += now - before;
+    h->weighed = now;
+}
+
+static void free_input(http_conn *h) {
+    http_input_free(&h->in);
+    weigh_input(h);
+}
+
+static bool weighs_too_much(const http_conn *h, net_loop *loop) {
+    return h->weighed > NET_INPUT_BYTES_SPARED && h->exchange && !h->handed &&
+           (loop->input_bytes > loop->input_bytes_max || http_memory_is_short(loop, 1));
+}
+
+/* A large request will likely have a large answer: better refused before it is carried out. */
+static bool is_unaffordable(const http_exchange *x) {
+    return x->framing.used > TAKE_OVER_BYTES && http_memory_is_short(x->request.loop, 8);
 }
 
 /* ---- the pump ---- */
@@ -210,6 +282,9 @@ static void flush(http_conn *h) {
     buf *ready = net_loop_take_out(loop);
     size_t n = x->reply_at;
     buf_add(ready, h->out->p, n);
+    if (!buf_ok(ready)) { /* no memory for answers that are whole already */
+        net_conn_close(net_conn_of(h));
+    }
     h->out->n -= n;
     memmove(h->out->p, h->out->p + n, h->out->n);
     x->reply_at = 0;
@@ -221,33 +296,24 @@ static void flush(http_conn *h) {
 
 static void time_reading(http_conn *h, http_exchange *x) {
     net_conn *c = net_conn_of(h);
-    const net_options *options = &net_conn_loop(c)->shared->options;
+    const net_loop *loop = net_conn_loop(c);
+    const net_options *options = &loop->shared->options;
     if (x->framing.head_whole) {
-        if (x->timing != HTTP_TIMING_BODY || h->progress >= NET_PROGRESS_BYTES) {
+        if (x->timing != HTTP_TIMING_BODY) {
             x->timing = HTTP_TIMING_BODY;
+            x->body_began_ms = loop->now_ms;
+            x->body_bytes = 0;
+            h->progress = NET_PROGRESS_BYTES;
+        }
+        if (h->progress >= NET_PROGRESS_BYTES) {
+            x->body_bytes += (int64_t)h->progress;
             h->progress = 0;
-            net_conn_deadline(c, options->body_timeout_ms);
+            net_conn_deadline(c, net_time_left(options, x->body_began_ms, x->body_bytes, loop->now_ms));
         }
     } else if (x->timing != HTTP_TIMING_HEAD) {
         x->timing = HTTP_TIMING_HEAD;
-        net_conn_deadline(c, options->header_timeout_ms);
+        net_conn_deadline(c, net_conn_is_trusted(c) ? options->header_timeout_ms : options->untrusted_timeout_ms);
     }
-}
-
-/* Nobody has been asked yet whether these bytes are welcome, so all connections together may keep only so many. */
-static void weigh_input(http_conn *h) {
-    net_loop *loop = net_conn_loop(net_conn_of(h));
-    loop->input_bytes += h->in.own.cap - h->weighed;
-    h->weighed = h->in.own.cap;
-}
-
-static void free_input(http_conn *h) {
-    http_input_free(&h->in);
-    weigh_input(h);
-}
-
-static bool weighs_too_much(const http_conn *h, const net_loop *loop) {
-    return loop->input_bytes > NET_INPUT_BYTES_MAX && h->weighed > NET_INPUT_BYTES_SPARED && h->exchange && !h->handed;
 }
 
 /* What the connection waits for next, and for how long. */
@@ -269,7 +335,8 @@ static void settle(http_conn *h) {
         if (h->exchange) {
             time_reading(h, h->exchange);
         } else {
-            net_conn_deadline(c, loop->shared->options.idle_timeout_ms);
+            const net_options *options = &loop->shared->options;
+            net_conn_deadline(c, net_conn_is_trusted(c) ? options->idle_timeout_ms : options->untrusted_timeout_ms);
         }
     }
 }
@@ -306,7 +373,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        hand_over(h, x);
+        is_unaffordable(x) ? refuse(h, x, http_starved(x->request.loop)) : hand_over(h, x);
         break;
     case HTTP_REFUSED:
         refuse(h, x, x->framing.refusal);
@@ -331,6 +398,7 @@ static void pump_end(http_conn *h) {
     http_input_keep(&h->in);
     weigh_input(h);
     if (weighs_too_much(h, net_conn_loop(net_conn_of(h)))) {
+        http_starved(net_conn_loop(net_conn_of(h)));
         refuse(h, h->exchange, E_BUSY);
     }
     h->pumping = false;
@@ -394,8 +462,35 @@ static void timed_out(net_conn *c) {
         net_conn_finish(c, false);
         return;
     }
+    if (h->exchange->timing == HTTP_TIMING_BODY) {
+        net_crowd_note_slow(net_conn_loop(c));
+    }
     h->pumping = true;
     refuse(h, h->exchange, E_TIMEOUT);
+    pump_end(h);
+}
+
+static bool receiving(net_conn *c, net_progress *progress_out) {
+    const http_conn *h = net_conn_state(c);
+    const http_exchange *x = h->exchange;
+    if (!x || h->handed || x->timing != HTTP_TIMING_BODY || h->weighed <= NET_INPUT_BYTES_SPARED) {
+        return false;
+    }
+    *progress_out = (net_progress){x->body_began_ms, x->body_bytes + (int64_t)h->progress, h->weighed};
+    return true;
+}
+
+static bool busy(net_conn *c) {
+    const http_conn *h = net_conn_state(c);
+    return h->handed;
+}
+
+/* Nothing of what it sends is looked at. */
+static void surplus(net_conn *c) {
+    http_conn *h = net_conn_state(c);
+    h->exchange = exchange_take(h);
+    h->pumping = true;
+    refuse(h, h->exchange, E_BUSY_CONNECTIONS);
     pump_end(h);
 }
 
@@ -426,6 +521,9 @@ const net_protocol http_protocol = {
     .ended = ended,
     .drained = drained,
     .timed_out = timed_out,
+    .receiving = receiving,
+    .busy = busy,
+    .surplus = surplus,
     .stopping = stopping,
     .closed = closed,
 };
@@ -444,20 +542,21 @@ void http_service_free(http_service *service) {
 }
 
 void http_peer_address(const http_request *r, uint8_t into[static 16]) {
-    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
     const net_peer *peer = &((const http_exchange *)r)->peer;
-    if (peer->ipv6) {
-        memcpy(into, peer->address, 16);
-    } else {
-        memcpy(into, mapped, 12);
-        memcpy(into + 12, peer->address, 4);
-    }
+    net_address_map(peer->ipv6, peer->address, into);
 }
 
 bool http_peer_is_local(const http_request *r) {
-    struct in6_addr address;
-    http_peer_address(r, address.s6_addr);
-    return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
+    uint8_t address[16];
+    http_peer_address(r, address);
+    return net_address_is_loopback(address);
+}
+
+void http_trust(http_request *r) {
+    http_conn *h = ((http_exchange *)r)->conn;
+    if (h) {
+        net_conn_trust(net_conn_of(h));
+    }
 }
 
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {

@@ -27,7 +27,7 @@ typedef struct http_request {
     slice body;
     bool tls;
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
-    arena *arena;
+    arena *arena;        /* its budget is the request's (net_options.request_memory_max) */
     net_loop *loop;
     void *context; /* the handler's own, from http_front */
 } http_request;
@@ -49,7 +49,11 @@ void http_reply_start(http_request *r, unsigned status);
 buf *http_reply_fields(http_request *r);                               /* append whole "Name: value\r\n" lines */
 void http_reply_field(http_request *r, const char *name, slice value); /* line breaks in the value are dropped */
 buf *http_reply_body(http_request *r);                                 /* ends the fields; append the body here */
-void http_reply_end(http_request *r);                                  /* sends; r is gone */
+void http_reply_end(http_request *r);                                  /* sends; r is gone. Without memory for the answer: `refuse` */
+
+/* The request has proved who sent it, by a signature or a token: its connection may stay idle for long, and is not among those that are
+ * closed first when there are too many. Once per connection is enough; a request without a proof takes nothing away. */
+void http_trust(http_request *r);
 
 /* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start, then start again. */
 void http_reply_abandon(http_request *r);

@@ -44,10 +44,13 @@ struct http_exchange {
     http_exchange *next;  /* in the stock */
     const http_service *service;
     net_peer peer;
+    budget budget; /* of the memory that the request takes, the arena's and what a front end counts */
     arena arena;
     buf bytes; /* of a large request, taken over from the connection's input */
     http_framing framing;
     http_timing timing;
+    int64_t body_began_ms;
+    int64_t body_bytes; /* that have come since */
 
     buf *out;         /* NULL: no reply started; else the connection's, or the exchange's own once the client has gone */
     size_t reply_at;  /* where in it this reply begins */
@@ -57,6 +60,15 @@ struct http_exchange {
     bool last; /* the connection closes after the answer */
     bool linger;
 };
+
+/* Less than a part, 1 of so many, of the memory for buffers is left. */
+static inline bool http_memory_is_short(net_loop *loop, size_t part) {
+    budget_pool *memory = &loop->shared->buffers;
+    size_t spare = part > 1 ? memory->max / part : 0;
+    return atomic_load_explicit(&memory->used, memory_order_relaxed) > memory->max - spare;
+}
+
+err http_starved(net_loop *loop); /* counts a request or an answer refused for want of memory: E_BUSY_MEMORY */
 
 /* The answer is written (reply.c): the exchange goes back, the connection goes on. */
 void http_answered(http_exchange *x);

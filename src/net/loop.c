@@ -62,18 +62,28 @@ int64_t net_loop_wall_ms(const net_loop *loop) {
     return loop->wall_ms;
 }
 
+budget_pool *net_loop_memory(net_loop *loop) {
+    return &loop->shared->requests;
+}
+
 random_source *net_loop_random(net_loop *loop) {
     return &loop->random;
 }
 
-buf *net_loop_take_out(net_loop *loop) {
-    if (loop->outs_n) {
-        buf *kept = loop->outs[--loop->outs_n];
-        loop->outs_bytes -= kept->cap;
-        return kept;
-    }
-    buf *out = mem_alloc(sizeof *out);
+/* A small answer is never refused, above all no error's: its memory is counted, not asked for. */
+static void make_room(net_loop *loop, buf *out) {
     *out = buf_init(NET_REPLY_BYTES_MAX);
+    buf_reserve(out, NET_OUT_LEAST_BYTES);
+    out->budget = &loop->memory;
+    budget_force(&loop->memory, out->cap);
+}
+
+buf *net_loop_take_out(net_loop *loop) {
+    buf *out = loop->outs_n ? loop->outs[--loop->outs_n] : mem_zero(sizeof *out);
+    loop->outs_bytes -= out->cap;
+    if (!out->cap) { /* a new one, or its memory became a queue's */
+        make_room(loop, out);
+    }
     return out;
 }
 
@@ -131,6 +141,7 @@ static void on_tick(uv_timer_t *tick) {
     net_loop *loop = tick->data;
     net_loop_refresh(loop);
     net_wheel_turn(&loop->wheel, loop->now_ms, net_conn_expired);
+    net_crowd_reclaim(loop);
     if (!loop->conns) { /* an idle server sleeps; the next connection starts it again */
         uv_timer_stop(tick);
     }
@@ -145,7 +156,7 @@ void net_loop_start_ticking(net_loop *loop) {
 /* A tick is an eighth of the shortest time-out, within reason: how late a deadline may be noticed. */
 static int64_t tick_for(const net_options *o) {
     unsigned shortest = NET_LINGER_MS;
-    const unsigned each[] = {o->header_timeout_ms, o->body_timeout_ms, o->idle_timeout_ms};
+    const unsigned each[] = {o->header_timeout_ms, o->body_timeout_ms, o->idle_timeout_ms, o->untrusted_timeout_ms};
     for (unsigned i = 0; i < sizeof each / sizeof *each; i++) {
         shortest = each[i] < shortest ? each[i] : shortest;
     }
@@ -215,6 +226,7 @@ err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     loop->wake.data = loop->tick.data = loop->drain.data = loop->before_sleep.data = loop->after_events.data = loop;
     uv_prepare_start(&loop->before_sleep, on_prepare);
     uv_check_start(&loop->after_events, on_check);
+    loop->memory = budget_init(&shared->buffers, SIZE_MAX);
     random_seed_system(&loop->random);
     loop->read_bytes = mem_alloc(NET_READ_BYTES);
     net_loop_read_clock(loop);
@@ -247,6 +259,7 @@ void net_loop_free(net_loop *loop) {
         free(out);
     }
     buf_free(&loop->cipher);
+    budget_end(&loop->memory);
     free(loop->read_bytes);
     free(loop->plain_bytes);
 }

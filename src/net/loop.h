@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
@@ -25,3 +26,4 @@ unsigned net_loop_index(const net_loop *loop); /* 0, 1, … */
 const clock_source *net_loop_clock(const net_loop *loop);
 int64_t net_loop_wall_ms(const net_loop *loop); /* as of this turn of the loop: cheap */
 random_source *net_loop_random(net_loop *loop);
+budget_pool *net_loop_memory(net_loop *loop); /* what all requests that are being served may take together */

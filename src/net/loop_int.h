@@ -9,23 +9,25 @@
 #include <uv.h>
 
 #include "net/delay.h"
+#include "net/guard.h"
 #include "net/server.h"
 #include "net/wheel.h"
 
 typedef struct net_conn net_conn;
 typedef struct http_exchange http_exchange;
+typedef struct net_peers net_peers;
 
 enum {
     NET_READ_BYTES = 64 * 1024,                   /* one read */
     NET_PLAIN_BYTES = NET_READ_BYTES + 32 * 1024, /* what one read can decrypt to: itself and the record begun before */
     NET_OUTS_MAX = 32,                            /* output buffers kept for reuse */
     NET_OUTS_BYTES = 1024 * 1024,                 /* of all that are kept */
+    NET_OUT_LEAST_BYTES = 16 * 1024,              /* of one buffer */
     NET_OUT_KEEP_BYTES = 256 * 1024,              /* larger ones are not kept */
     NET_REPLY_BYTES_MAX = 64 * 1024 * 1024,       /* far past what a front end may answer: a bound, not a size */
     NET_LINGER_MS = 2000,
-    NET_INPUT_BYTES_MAX = 128 * 1024 * 1024, /* of requests still coming in, over all connections of the loop */
-    NET_INPUT_BYTES_SPARED = 64 * 1024,      /* past that, connections with less go on */
-    NET_PROGRESS_BYTES = 4096,               /* see body_timeout_ms */
+    NET_INPUT_BYTES_SPARED = 64 * 1024, /* past input_bytes_max, connections with less go on */
+    NET_PROGRESS_BYTES = 4096,          /* see body_timeout_ms */
 };
 
 /* Answers to be sent when the loop's turn ends: when all events that have come together are seen to. A client that has many requests under
@@ -36,12 +38,39 @@ typedef struct net_held {
     void (*send)(struct net_held *held);
 } net_held;
 
-/* What all loops share. Written before they run, but for the counter. */
+/* Something that is counted and, once in a while, logged. */
+typedef struct net_complaint {
+    _Atomic int64_t said_ms;
+    _Atomic uint64_t total, told;
+} net_complaint;
+
+/* Counts it; 0: say nothing now; else how often it happened since it was last said. Any thread. */
+unsigned net_complain(net_complaint *c, int64_t now_ms);
+
+/* What all loops share. Written before they run, but for what is atomic and whether the guard is on. */
 typedef struct net_shared {
     net_options options;
     SSL_CTX *tls; /* NULL: plain text only */
-    _Atomic unsigned connections;
+    net_guard guard;
+    net_peers *peers;
+    budget_pool requests;         /* half of memory_max: what requests take while they are served */
+    budget_pool buffers;          /* the other half: requests being read, answers being written or waiting for their clients */
+    _Atomic unsigned connections; /* without those that are surplus */
+    _Atomic unsigned trusted;     /* of them */
+    _Atomic unsigned surplus;
+    _Atomic size_t waiting_bytes; /* that clients have not taken yet */
+    net_complaint full;           /* connections refused: as many as there may be; */
+    net_complaint crowded;        /* … as many as one address may have */
+    net_complaint displaced;      /* untrusted connections closed for newer ones */
+    net_complaint slow;           /* clients that send or read too slowly */
+    net_complaint starved;        /* requests and answers refused for want of memory */
 } net_shared;
+
+/* What a client may still take before it is too slow, in ms: it began at began_ms to send or to read, and has moved so many bytes. */
+static inline unsigned net_time_left(const net_options *o, int64_t began_ms, int64_t bytes, int64_t now_ms) {
+    int64_t left = o->least_rate ? began_ms + o->body_timeout_ms + bytes * 1000 / o->least_rate - now_ms : o->body_timeout_ms;
+    return left < 0 ? 0 : left < o->body_timeout_ms ? (unsigned)left : o->body_timeout_ms;
+}
 
 struct net_loop {
     uv_loop_t uv;
@@ -63,7 +92,9 @@ struct net_loop {
     size_t outs_bytes;
 
     net_conn *conns;
-    net_held *held; /* the newest first */
+    net_conn *untrusted_oldest, *untrusted_newest;
+    _Atomic unsigned untrusted_n; /* loop 0 reads it */
+    net_held *held;               /* the newest first */
     int64_t held_since_us;
     uv_prepare_t before_sleep;
     uv_check_t after_events;
@@ -75,7 +106,9 @@ struct net_loop {
     http_exchange *exchanges; /* free ones */
     unsigned exchanges_free;
     unsigned exchanges_live;
-    size_t input_bytes; /* see NET_INPUT_BYTES_MAX */
+    budget memory;      /* of the loop's buffers: input, answers, what waits to be sent */
+    size_t input_bytes; /* of requests still coming in, over all connections */
+    size_t input_bytes_max;
     struct {
         int64_t second;
         unsigned status;
@@ -113,6 +146,9 @@ void net_loop_start_ticking(net_loop *loop); /* while there are connections, dea
 
 buf *net_loop_take_out(net_loop *loop); /* an empty output buffer */
 void net_loop_give_out(net_loop *loop, buf *out);
+
+void net_crowd_note_slow(net_loop *loop); /* a client was too slow */
+void net_crowd_reclaim(net_loop *loop);   /* at every tick: when memory is scarce, ends those who send or read too slowly */
 
 void net_loop_drain(net_loop *loop);         /* close what is idle, let the rest finish, then stop */
 void net_loop_check_drained(net_loop *loop); /* after a connection or an exchange ended */

@@ -120,14 +120,40 @@ static void patch_length(http_exchange *x) {
     } while (n);
 }
 
+err http_starved(net_loop *loop) {
+    net_shared *shared = loop->shared;
+    unsigned times = net_complain(&shared->starved, loop->now_ms);
+    if (times) {
+        log_warn("net", "requests refused for want of memory", "max_bytes=%zu waiting_bytes=%zu refused=%u", shared->buffers.max,
+                 atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed), times);
+    }
+    return E_BUSY_MEMORY;
+}
+
+/* An answer was cut off: for want of memory, or by the limit of answers? */
+static bool was_starved(net_loop *loop) {
+    bool starved = loop->memory.starved;
+    loop->memory.starved = loop->memory.exceeded = false;
+    return starved;
+}
+
+static void fail_oversized(http_exchange *x) {
+    log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", x->service->front->name, NET_REPLY_BYTES_MAX);
+    http_reply_abandon(&x->request);
+    http_reply_start(&x->request, 500);
+    http_reply_body(&x->request);
+}
+
 void http_reply_end(http_request *r) {
     http_exchange *x = exchange_of(r);
     http_reply_body(r);
-    if (!buf_ok(x->out)) {
-        log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", x->service->front->name, NET_REPLY_BYTES_MAX);
+    if (!buf_ok(x->out) && was_starved(r->loop)) {
         http_reply_abandon(r);
-        http_reply_start(r, 500);
-        http_reply_body(r);
+        x->service->front->refuse(r, http_starved(r->loop));
+        return;
+    }
+    if (!buf_ok(x->out)) {
+        fail_oversized(x);
     }
     if (x->length_at) {
         patch_length(x);

@@ -13,16 +13,24 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
+#include "net/conn_int.h"
 #include "net/http_int.h"
 #include "net/listen.h"
 #include "net/tls.h"
 
 const net_options net_defaults = {
     .connections_max = 10000,
+    .per_address_max = 2500,
+    .spare_loopback = true,
     .header_timeout_ms = 30 * 1000,
     .body_timeout_ms = 30 * 1000,
+    .least_rate = 4096,
     .idle_timeout_ms = 300 * 1000,
+    .untrusted_timeout_ms = 10 * 1000,
     .drain_timeout_ms = 10 * 1000,
+    .request_memory_max = 128 * 1024 * 1024,
+    .memory_max = (size_t)512 * 1024 * 1024,
     .clock = &clock_system,
 };
 
@@ -30,7 +38,6 @@ enum {
     LOOPS_MAX = 64,
     ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
     ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
-    COMPLAIN_MS = 1000,       /* at most one line per second about each of the two */
     CERTIFICATE_BYTES = 65536 /* of a PEM file kept for clients */
 };
 
@@ -42,12 +49,6 @@ typedef struct listener {
     const net_protocol *protocol;
     void *context;
 } listener;
-
-/* What is logged at most once in a while, with how often it happened. */
-typedef struct complaint {
-    int64_t said_ms;
-    unsigned times;
-} complaint;
 
 typedef struct interval {
     uv_timer_t timer;
@@ -66,8 +67,7 @@ struct net_server {
     interval *intervals;
     uv_async_t stop;
     uv_timer_t accept_pause;
-    complaint surplus;
-    complaint paused;
+    net_complaint paused;
     http_service *services;
     buf certificate;
 };
@@ -83,20 +83,8 @@ static void accept_again(uv_timer_t *timer) {
     }
 }
 
-/* 0: say nothing now; else how often it happened since it was last said. */
-static unsigned complain(net_server *s, complaint *c) {
-    int64_t now = s->loops[0].now_ms;
-    c->times++;
-    if (c->said_ms && now - c->said_ms < COMPLAIN_MS) {
-        return 0;
-    }
-    unsigned times = c->times;
-    *c = (complaint){.said_ms = now};
-    return times;
-}
-
 static void pause_accepting(net_server *s, int reason) {
-    unsigned times = complain(s, &s->paused);
+    unsigned times = net_complain(&s->paused, s->loops[0].now_ms);
     if (times) {
         log_warn("net", "accepting paused", "reason=\"%s\" ms=%d times=%u", strerror(reason), ACCEPT_PAUSE_MS, times);
     }
@@ -106,25 +94,67 @@ static void pause_accepting(net_server *s, int reason) {
     uv_timer_start(&s->accept_pause, accept_again, ACCEPT_PAUSE_MS, 0);
 }
 
-static void refuse_surplus(net_server *s, int fd) {
-    close(fd);
-    unsigned times = complain(s, &s->surplus);
+/* Loops close what is too much, but they may be busy: what is under way to them is bounded here. */
+static bool is_flooded(net_server *s) {
+    unsigned most = s->shared.options.connections_max + ACCEPTS_PER_TURN;
+    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) < most) {
+        return false;
+    }
+    unsigned times = net_complain(&s->shared.full, s->loops[0].now_ms);
     if (times) {
         log_warn("net", "too many connections", "max=%u refused=%u", s->shared.options.connections_max, times);
     }
+    return true;
 }
 
-static void deal(net_server *s, listener *l, int fd, const struct sockaddr_storage *peer) {
-    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) >= s->shared.options.connections_max) {
-        refuse_surplus(s, fd);
+static void tell_crowded(net_server *s, const net_peer *peer) {
+    unsigned times = net_complain(&s->shared.crowded, s->loops[0].now_ms);
+    if (times) {
+        char text[HTTP_PEER_BYTES];
+        log_warn("net", "too many connections of one address", "peer=%s max=%u refused=%u", net_peer_text(peer, text),
+                 s->shared.options.per_address_max, times);
+    }
+}
+
+/* Counts it, as a connection or as one too many; false: it cannot be had at all. */
+static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
+    if (is_flooded(s)) {
+        return false;
+    }
+    *surplus_out = !net_peers_take(s->shared.peers, peer);
+    if (*surplus_out) {
+        tell_crowded(s, peer);
+        return net_crowd_take_surplus(&s->shared);
+    }
+    atomic_fetch_add_explicit(&s->shared.connections, 1, memory_order_relaxed);
+    return true;
+}
+
+/* In turn; when somebody has to make room, the loop where there are most to do so. */
+static net_loop *choose_loop(net_server *s) {
+    net_loop *chosen = &s->loops[s->next_loop];
+    s->next_loop = (s->next_loop + 1) % s->loops_n;
+    if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) > s->shared.options.connections_max) {
+        for (unsigned i = 0; i < s->loops_n; i++) {
+            unsigned n = atomic_load_explicit(&s->loops[i].untrusted_n, memory_order_relaxed);
+            chosen = n > atomic_load_explicit(&chosen->untrusted_n, memory_order_relaxed) ? &s->loops[i] : chosen;
+        }
+    }
+    return chosen;
+}
+
+static void deal(net_server *s, listener *l, int fd, const struct sockaddr_storage *address) {
+    net_peer peer = net_peer_of(address);
+    bool surplus;
+    if (!admit(s, &peer, &surplus)) {
+        close(fd);
         return;
     }
     int on = 1;
+    unsigned unread_ms = 3 * s->shared.options.body_timeout_ms; /* an answer that the kernel has taken whole is the kernel's to give up */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    atomic_fetch_add_explicit(&s->shared.connections, 1, memory_order_relaxed);
-    net_loop *loop = &s->loops[s->next_loop];
-    s->next_loop = (s->next_loop + 1) % s->loops_n;
-    net_conn_deal(loop, fd, peer, l->protocol, l->context);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof unread_ms);
+    net_conn_deal(choose_loop(s), fd, &peer, surplus, l->protocol, l->context);
 }
 
 /* True: try again at once. */
@@ -179,10 +209,15 @@ err net_listen(net_server *s, const char *host, uint16_t port, const http_front 
     s->services = service;
     for (unsigned i = 0; i < sockets.n; i++) {
         add_listener(s, sockets.fd[i], &http_protocol, service);
+        net_guard_listens(&s->shared.guard, sockets.fd[i]);
     }
     *port_out = sockets.port;
     log_info("net", "listening", "front=%s host=%s port=%u tls=%s", front->name, host, sockets.port, s->shared.tls ? "auto" : "off");
     return OK;
+}
+
+void net_guard_turn(net_server *s, bool on) {
+    atomic_store(&s->shared.guard.on, on);
 }
 
 static void stop_listening(net_server *s) {
@@ -278,12 +313,18 @@ err net_open(const net_options *options, net_server **server_out) {
     net_server *s = mem_zero(sizeof *s);
     *server_out = NULL;
     s->shared.options = *options;
+    s->shared.guard.allowed = options->hosts;
     s->certificate = buf_init(CERTIFICATE_BYTES);
     unsigned descriptors = raise_descriptors();
     if (s->shared.options.connections_max > descriptors / 4 * 3) {
         s->shared.options.connections_max = descriptors / 4 * 3;
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
+    s->shared.requests.max = s->shared.buffers.max = options->memory_max / 2;
+    if (s->shared.options.request_memory_max > s->shared.requests.max) { /* or it would wait for memory that never comes */
+        s->shared.options.request_memory_max = s->shared.requests.max;
+    }
+    s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);
     unsigned n = loops_for(options->loops);
     s->loops = mem_zero(n * sizeof *s->loops);
     s->threads = mem_zero(n * sizeof *s->threads);
@@ -293,6 +334,7 @@ err net_open(const net_options *options, net_server **server_out) {
             net_close(s);
             return code;
         }
+        s->loops[s->loops_n].input_bytes_max = s->shared.buffers.max / 2 / n;
     }
     uv_async_init(&s->loops[0].uv, &s->stop, on_stop);
     uv_timer_init(&s->loops[0].uv, &s->accept_pause);
@@ -313,6 +355,27 @@ unsigned net_server_connections(const net_server *s) {
     return atomic_load_explicit(&s->shared.connections, memory_order_relaxed);
 }
 
+static uint64_t total(const net_complaint *c) {
+    return atomic_load_explicit(&c->total, memory_order_relaxed);
+}
+
+net_stats net_server_stats(const net_server *s) {
+    const net_shared *shared = &s->shared;
+    return (net_stats){
+        .connections = net_server_connections(s),
+        .authenticated = atomic_load_explicit(&shared->trusted, memory_order_relaxed),
+        .refused_full = total(&shared->full),
+        .refused_address = total(&shared->crowded),
+        .displaced = total(&shared->displaced),
+        .slow_clients = total(&shared->slow),
+        .starved = total(&shared->starved),
+        .waiting_bytes = atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed),
+        .request_bytes = atomic_load_explicit(&shared->requests.used, memory_order_relaxed),
+        .buffer_bytes = atomic_load_explicit(&shared->buffers.used, memory_order_relaxed),
+        .memory_max = shared->options.memory_max,
+    };
+}
+
 static void *run_loop(void *argument) {
     net_loop *loop = argument;
     char name[16];
@@ -328,10 +391,8 @@ static void start_threads(net_server *s) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 1; i < s->loops_n; i++) {
-        int rc = pthread_create(&s->threads[i], NULL, run_loop, &s->loops[i]);
-        if (rc != 0) {
-            log_error("net", "cannot start a thread", "reason=\"%s\"", strerror(rc));
-            abort();
+        if (!thread_start(&s->threads[i], "net", run_loop, &s->loops[i])) {
+            _exit(1); /* nothing was accepted yet; the reason was logged */
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -367,6 +428,7 @@ void net_close(net_server *s) {
         free(i);
     }
     SSL_CTX_free(s->shared.tls);
+    net_peers_free(s->shared.peers);
     buf_free(&s->certificate);
     free(s->threads);
     free(s->loops);

@@ -12,13 +12,21 @@
 typedef struct net_server net_server;
 
 typedef struct net_options {
-    unsigned loops;             /* 0: one per processor */
-    unsigned connections_max;   /* over all loops; further ones are closed at once. Cut to three quarters of the file descriptors */
-    unsigned header_timeout_ms; /* from the first byte of a request to the end of its fields; from connecting to the first byte */
-    unsigned body_timeout_ms;   /* without 4 KB of progress, reading a body or writing an answer */
-    unsigned idle_timeout_ms;   /* keep-alive */
-    unsigned drain_timeout_ms;  /* at stop, for what is in flight */
+    unsigned loops; /* 0: one per processor */
+    unsigned
+        connections_max; /* over all loops; the unauthenticated make room for newer ones. Cut to three quarters of the file descriptors */
+    unsigned per_address_max;      /* of one IPv4 address or IPv6 network (/64); 0: no limit */
+    bool spare_loopback;           /* … which is not for clients on the same machine */
+    unsigned header_timeout_ms;    /* from the first byte of a request to the end of its fields */
+    unsigned body_timeout_ms;      /* without 4 KB of progress, reading a body or writing an answer */
+    unsigned least_rate;           /* bytes per second that a body comes, or an answer is read, after body_timeout_ms; 0: any */
+    unsigned idle_timeout_ms;      /* keep-alive, once http_trust was called */
+    unsigned untrusted_timeout_ms; /* before: from connecting to the end of a request's fields, and between requests */
+    unsigned drain_timeout_ms;     /* at stop, for what is in flight */
+    size_t request_memory_max;     /* that one request may take while it is served */
+    size_t memory_max; /* half for what requests take while they are served (net_loop_memory), half for buffers of requests and answers */
     const clock_source *clock;
+    const char *hosts; /* further names that the guard lets pass, with commas between (guard.h); NULL: none. Outlives the server */
 } net_options;
 
 extern const net_options net_defaults;
@@ -40,9 +48,27 @@ slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emula
 MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why,
                           size_t why_n);
 
+/* Refuses what a web page may have sent (guard.h) with E_WRONG_HOST, on every port and path; or does so no more. Any thread. */
+void net_guard_turn(net_server *server, bool on);
+
 net_loop *net_server_loop(net_server *server, unsigned index);
 unsigned net_server_loops(const net_server *server);
 unsigned net_server_connections(const net_server *server);
+
+/* What happened since the start, and what is now. Any thread. */
+typedef struct net_stats {
+    unsigned connections, authenticated;
+    uint64_t refused_full;    /* connections refused since there were connections_max */
+    uint64_t refused_address; /* … since their address had per_address_max */
+    uint64_t displaced;       /* unauthenticated connections closed for newer ones */
+    uint64_t slow_clients;    /* ended: they sent a body or read an answer too slowly */
+    uint64_t starved;         /* requests and answers refused for want of memory */
+    uint64_t waiting_bytes;   /* of answers that clients have not taken yet */
+    uint64_t request_bytes;   /* of requests that are being served */
+    uint64_t buffer_bytes;    /* of requests being read, answers being written, and those that wait */
+    uint64_t memory_max;      /* of both, half for each */
+} net_stats;
+net_stats net_server_stats(const net_server *server);
 
 /* Runs until net_stop (any thread, signal-safe), then drains and returns: listening ends, idle connections close, requests in flight are
  * answered with "Connection: close", up to drain_timeout_ms. */

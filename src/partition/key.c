@@ -231,16 +231,20 @@ static bool value_equal(const pkey_value *a, const pkey_value *b) {
     return a->type == PKEY_NUMBER ? bits_of(a->number) == bits_of(b->number) : a->type == PKEY_STRING ? slice_eq(a->text, b->text) : true;
 }
 
-bool pkey_equal(const pkey *a, const pkey *b) {
-    if (a->n != b->n) {
+bool pkey_starts(const pkey *key, const pkey *prefix) {
+    if (key->n < prefix->n) {
         return false;
     }
-    for (size_t i = 0; i < a->n; i++) {
-        if (!value_equal(&a->values[i], &b->values[i])) {
+    for (size_t i = 0; i < prefix->n; i++) {
+        if (!value_equal(&key->values[i], &prefix->values[i])) {
             return false;
         }
     }
     return true;
+}
+
+bool pkey_equal(const pkey *a, const pkey *b) {
+    return a->n == b->n && pkey_starts(a, b);
 }
 
 /* ---- order-preserving bytes ---- */

@@ -61,6 +61,9 @@ MUST_CHECK err pkey_check_whole(op *o, const pkey_definition *definition, const 
 /* Same components; -0 and 0 differ, as they hash apart. */
 bool pkey_equal(const pkey *a, const pkey *b);
 
+/* The key's first components are the prefix's. */
+bool pkey_starts(const pkey *key, const pkey *prefix);
+
 /* Order-preserving bytes, component after component:
  *
  *   undefined 00 · null 01 · false 02 · true 03

@@ -291,7 +291,7 @@ static err run(key_walk *w) {
 
 err query__cover_path(finder *f, bool *found_out) {
     query_access *a = f->access;
-    key_walk w = {.finder = f, .tells = true, .once = !a->cover.multiplicity, .scratch = arena_init()};
+    key_walk w = {.finder = f, .tells = true, .once = !a->cover.multiplicity, .scratch = arena_init_counted(f->view->op->budget)};
     w.in_keys = a->lead.given && a->lead.path.n == a->cover.path.n; /* there is no other path than the one */
     err code = prepare(&w, &a->cover.path, found_out);
     if (code == OK && *found_out) {

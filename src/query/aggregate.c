@@ -30,15 +30,20 @@ static void add_best(query_accumulator *a, arena *keep, const query_value *v) {
     a->any = true;
 }
 
-static void add_to_list(query_accumulator *a, arena *keep, const query_value *v) {
+/* False: there is no memory for more. */
+static bool add_to_list(query_accumulator *a, arena *keep, const query_value *v) {
     if (a->list_n == a->list_cap) {
         size_t cap = a->list_cap ? 2 * a->list_cap : 16;
+        if (!arena_fits(keep, cap * sizeof *a->list)) {
+            return false;
+        }
         query_value *list = arena_array(keep, query_value, cap);
         memcpy(list, a->list ? (const void *)a->list : "", a->list_n * sizeof *list);
         a->list = list;
         a->list_cap = cap;
     }
     a->list[a->list_n++] = value_keep(keep, v);
+    return !keep->budget || !keep->budget->exceeded;
 }
 
 void accumulator_add(query_accumulator *a, arena *keep, const query_value *v, uint64_t times) {
@@ -65,8 +70,8 @@ void accumulator_add(query_accumulator *a, arena *keep, const query_value *v, ui
         query_distinct_add(&a->set, v);
         break;
     case AGGREGATE_MAKE_LIST:
-        for (; times; times--) {
-            add_to_list(a, keep, v);
+        while (times && add_to_list(a, keep, v)) {
+            times--;
         }
         break;
     case AGGREGATE_NONE:

@@ -20,6 +20,11 @@ void accumulator_init(query_accumulator *a, query_aggregate_kind kind);
 void accumulator_add(query_accumulator *a, arena *keep, const query_value *v, uint64_t times);
 query_value accumulator_result(const query_accumulator *a, arena *arena);
 
+/* Of these an undefined result means that the array would be too large. */
+static inline bool accumulator_makes_array(const query_accumulator *a) {
+    return a->kind == AGGREGATE_MAKE_LIST || a->kind == AGGREGATE_MAKE_SET;
+}
+
 /* What it holds moves to another arena. */
 void accumulator_move(query_accumulator *a, arena *keep);
 

@@ -580,7 +580,8 @@ static err prepare(op *o, arena *a, slice text, const query_parameter *parameter
         query_out->schema = *schema;
     }
     TRY(query_parse(o, a, text, &query_out->ast));
-    return bind(o, a, udfs_max, query_out);
+    TRY(bind(o, a, udfs_max, query_out));
+    return a->budget ? budget_error(a->budget) : OK;
 }
 
 err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,

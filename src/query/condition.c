@@ -13,13 +13,13 @@ static bool found_row(void *context) {
 
 static err check(const item_condition *base, op *o, const item_head *head, slice body) {
     const condition *c = (const condition *)base;
-    arena row = arena_init();
+    arena row = arena_init_counted(o->budget);
     query_runner *r = arena_new(&row, query_runner);
     query_item item = {.body = body, .number = head->number, .version = item_version(head), .ts = head->ts};
     bool found = false;
     memcpy(item.container_rid, c->container->rid, sizeof item.container_rid);
     query_runner_init(r, &c->query, o, &row, o->now_s * 1000);
-    r->steps = QUERY_CONDITION_STEPS;
+    query_renew_steps(r, QUERY_CONDITION_STEPS);
     r->context.keep = o->arena;
     query_value value = value_of_item(&item);
     query_each_row(r, c->query.select, &value, found_row, &found);

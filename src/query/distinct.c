@@ -10,8 +10,11 @@ static size_t slot_of(const query_distinct *d, const query_value *v, uint64_t ha
     return at;
 }
 
-static void grow(query_distinct *d) {
+static bool grow(query_distinct *d) {
     size_t cap = d->cap ? d->cap * 4 : 16;
+    if (!arena_fits(d->keep, cap * (sizeof *d->values + 2 * sizeof *d->buckets))) {
+        return false;
+    }
     d->seed = (uintptr_t)d->keep;
     query_value *values = arena_array(d->keep, query_value, cap);
     memcpy(values, d->n ? (const void *)d->values : "", d->n * sizeof *values);
@@ -21,11 +24,12 @@ static void grow(query_distinct *d) {
     for (size_t i = 0; i < d->n; i++) {
         d->buckets[slot_of(d, &values[i], value_hash(&values[i], d->seed))] = i + 1;
     }
+    return true;
 }
 
 bool query_distinct_add(query_distinct *d, const query_value *v) {
-    if (d->n == d->cap) {
-        grow(d);
+    if (d->n == d->cap && !grow(d)) {
+        return false;
     }
     size_t at = slot_of(d, v, value_hash(v, d->seed));
     if (d->buckets[at]) {
@@ -64,15 +68,20 @@ static bool put_hash(query_key_count *c, uint64_t hash) {
     return added;
 }
 
-static void grow_count(query_key_count *c) {
+static bool grow_count(query_key_count *c) {
     query_key_count before = *c;
-    c->cap = before.cap ? before.cap * 4 : 1024;
+    size_t cap = before.cap ? before.cap * 4 : 1024;
+    if (!arena_fits(c->keep, cap * sizeof *c->table)) {
+        return false;
+    }
+    c->cap = cap;
     c->table = arena_array(c->keep, uint64_t, c->cap);
     for (size_t i = 0; i < before.cap; i++) {
         if (before.table[i]) {
             put_hash(c, before.table[i]);
         }
     }
+    return true;
 }
 
 bool query_key_count_add(query_key_count *c, const query_value *key, size_t values_n) {
@@ -80,8 +89,8 @@ bool query_key_count_add(query_key_count *c, const query_value *key, size_t valu
     for (size_t i = 0; i < values_n; i++) {
         hash = value_hash(&key[i], hash + i);
     }
-    if (2 * c->n >= c->cap) {
-        grow_count(c);
+    if (2 * c->n >= c->cap && !grow_count(c)) {
+        return false;
     }
     bool added = put_hash(c, hash ? hash : 1);
     c->n += added;

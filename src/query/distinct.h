@@ -12,7 +12,7 @@ typedef struct query_distinct {
     uint64_t seed; /* of hashes: nobody outside knows which values collide */
 } query_distinct;
 
-/* Was it never seen? Then it is kept. */
+/* Was it never seen? Then it is kept. False also when there is no memory for it: the budget of `keep` is exceeded then. */
 bool query_distinct_add(query_distinct *d, const query_value *v);
 
 /* Only the `n` least values stay, in their order. All that is in `keep` is gone but for them. */

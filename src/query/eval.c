@@ -8,14 +8,30 @@
 
 enum { ARGUMENTS_MAX = 8 };
 
+static const budget unbounded = {.max = SIZE_MAX}; /* of the server's own work */
+
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms) {
-    *r = (query_runner){.query = q, .op = o, .steps = QUERY_ITEM_STEPS, .random = (uint64_t)now_ms * 2654435761u | 1};
+    *r = (query_runner){.query = q, .op = o, .budget = o->budget ? o->budget : &unbounded, .random = (uint64_t)now_ms * 2654435761u | 1};
     r->context = (query_context){.arena = row_arena, .now_ms = now_ms, .random = &r->random, .steps = &r->steps};
+    query_renew_steps(r, QUERY_ITEM_STEPS);
+}
+
+query_value query_fail_value(query_runner *r, err code) {
+    r->code = r->code == OK ? code : r->code;
+    return value_undefined();
 }
 
 static query_value fail(query_runner *r, err code) {
-    r->code = r->code == OK ? code : r->code;
-    return value_undefined();
+    return query_fail_value(r, code);
+}
+
+bool query_check(query_runner *r) {
+    if (!query_may_keep(r)) {
+        return false;
+    }
+    r->code = r->steps == 0 ? E_QUERY_TOO_LONG : op_check(r->op);
+    query_renew_steps(r, r->steps);
+    return r->code == OK;
 }
 
 /* ---- logic: true, false, and neither ---- */
@@ -122,13 +138,15 @@ static query_value concat(query_runner *r, const query_value *a, const query_val
     if (a->type != TYPE_STRING || b->type != TYPE_STRING) {
         return value_undefined();
     }
-    if (a->bytes.n + b->bytes.n > VALUE_BYTES_MAX) {
-        return fail(r, E_QUERY_TOO_LONG);
+    size_t n = a->bytes.n + b->bytes.n;
+    if (n > VALUE_BYTES_MAX || !arena_fits(r->context.arena, n)) {
+        return query_made(r, value_undefined());
     }
-    char *p = arena_array(r->context.arena, char, a->bytes.n + b->bytes.n + 1);
+    query_pay(r, n / 32);
+    char *p = arena_alloc_aligned(r->context.arena, n + 1, 1);
     memcpy(p, a->bytes.p ? a->bytes.p : "", a->bytes.n);
     memcpy(p + a->bytes.n, b->bytes.p ? b->bytes.p : "", b->bytes.n);
-    return value_string(slice_of(p, a->bytes.n + b->bytes.n));
+    return value_string(slice_of(p, n));
 }
 
 /* ---- operators ---- */
@@ -254,6 +272,10 @@ static query_value call_function(query_runner *r, const query_expr *e, const que
     r->context.prepared = (const void **)(uintptr_t)e->prepared;
     r->context.setting = e->setting;
     query_value v = e->function->call(&r->context, args, e->items_n);
+    if (r->context.too_large) {
+        r->context.too_large = false;
+        return query_made(r, value_undefined());
+    }
     return r->steps ? v : fail(r, E_QUERY_TOO_LONG); /* it gave up: its value means nothing */
 }
 
@@ -278,9 +300,13 @@ static query_value eval_call(query_runner *r, const query_expr *e) {
 
 /* ---- literals with expressions in them ---- */
 
-/* There is none when it would be too long; a query that goes on as if it had none would lie. */
-static query_value made(query_runner *r, query_value document) {
-    return value_is_defined(&document) ? document : fail(r, E_QUERY_TOO_LONG);
+/* A query that goes on as if there were no value would lie. */
+query_value query_made(query_runner *r, query_value document) {
+    if (!value_is_defined(&document)) {
+        return fail(r, r->budget->exceeded ? budget_error(r->budget) : E_VALUE_TOO_LARGE);
+    }
+    query_pay(r, document.bytes.n / 32);
+    return document;
 }
 
 static query_value eval_array(query_runner *r, const query_expr *e) {
@@ -288,7 +314,7 @@ static query_value eval_array(query_runner *r, const query_expr *e) {
     for (size_t i = 0; i < e->items_n; i++) {
         items[i] = query_eval(r, e->items[i]);
     }
-    return made(r, value_array(r->context.arena, items, e->items_n));
+    return query_made(r, value_array(r->context.arena, items, e->items_n));
 }
 
 static query_value eval_object(query_runner *r, const query_expr *e) {
@@ -296,7 +322,7 @@ static query_value eval_object(query_runner *r, const query_expr *e) {
     for (size_t i = 0; i < e->items_n; i++) {
         items[i] = query_eval(r, e->items[i]);
     }
-    return made(r, value_object(r->context.arena, e->names, items, e->items_n));
+    return query_made(r, value_object(r->context.arena, e->names, items, e->items_n));
 }
 
 /* ---- paths ---- */
@@ -347,6 +373,9 @@ static bool gather(void *context, const query_value *v) {
     gathered *g = context;
     if (g->n == g->cap) {
         size_t cap = g->cap ? 2 * g->cap : 8;
+        if (!arena_fits(g->runner->context.arena, cap * sizeof *g->list)) {
+            return query_may_keep(g->runner);
+        }
         query_value *list = arena_array(g->runner->context.arena, query_value, cap);
         memcpy(list, g->n ? (const void *)g->list : "", g->n * sizeof *list);
         g->list = list;
@@ -370,7 +399,7 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
     case EXPR_EXISTS:
         return value_bool(g.n > 0);
     case EXPR_ARRAY_OF:
-        return made(r, value_array(r->context.arena, g.list, g.n));
+        return query_made(r, value_array(r->context.arena, g.list, g.n));
     case EXPR_LAST:
         return g.n ? g.list[g.n - 1] : value_undefined();
     case EXPR_FIRST:
@@ -383,8 +412,8 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
 /* ---- all of them ---- */
 
 query_value query_eval(query_runner *r, const query_expr *e) {
-    if (r->steps == 0 || r->context.arena->held > QUERY_ITEM_BYTES) {
-        return fail(r, E_QUERY_TOO_LONG);
+    if (!query_may_step(r)) {
+        return value_undefined();
     }
     r->steps--;
     if (r->keys && e->group) {

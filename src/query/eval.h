@@ -12,6 +12,8 @@ typedef struct query_runner {
     struct query_calls *calls; /* of user-defined functions (query/udf.h); NULL: they are refused */
     unsigned waits;            /* for values of such calls that are not there yet: nothing may be decided by them */
     uint64_t steps;            /* expressions and rows that may still be evaluated; at 0 the query ends with E_QUERY_TOO_LONG */
+    uint64_t check_at;         /* when so many steps are left, op_check is asked */
+    const budget *budget;      /* of the operation; never NULL */
     uint64_t random;
     op *op;
     err code; /* of what cannot be expressed as undefined: a division by zero, a failed UDF, too many steps; then values are undefined */
@@ -21,13 +23,34 @@ typedef struct query_runner {
     const query_value *keys;       /* its values; NULL: not grouped */
 } query_runner;
 
-/* What one item may take, however its rows multiply: about a third of a second, and so much memory of the row's arena; and what rows may
- * leave behind in all: groups, distinct values, rows in order. */
-enum { QUERY_ITEM_STEPS = 5000000, QUERY_ITEM_BYTES = 64 * 1024 * 1024, QUERY_KEPT_BYTES = 128 * 1024 * 1024 };
+/* What one item may take, however its rows multiply: about a third of a second. The operation's budget bounds the memory of rows, and of
+ * what rows leave behind: groups, distinct values, rows in order. After QUERY_CHECK_STEPS, a fraction of a millisecond, op_check is asked.
+ */
+enum { QUERY_ITEM_STEPS = 5000000, QUERY_CHECK_STEPS = 20000 };
 
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms);
 
 query_value query_eval(query_runner *r, const query_expr *e);
+
+/* Sets how many steps may follow. */
+static inline void query_renew_steps(query_runner *r, uint64_t steps) {
+    r->steps = steps;
+    r->check_at = steps > QUERY_CHECK_STEPS ? steps - QUERY_CHECK_STEPS : 0;
+}
+
+/* Notes the error, unless there is one; returns undefined. */
+query_value query_fail_value(query_runner *r, err code);
+
+/* A document that value_array or value_object made; undefined: it was too large, and the query ends. */
+query_value query_made(query_runner *r, query_value document);
+
+/* Are there steps and memory left, and does whoever runs the query let it go on? If not, the runner has the error. */
+bool query_check(query_runner *r);
+
+/* The same between expressions and rows: nearly free, as most of them are not asked. */
+static inline bool query_may_step(query_runner *r) {
+    return (r->steps > r->check_at && !r->budget->exceeded) || query_check(r);
+}
 
 /* Work beyond the evaluation of an expression is paid for in steps of about 10 ns: members looked at before the one that was wanted, and
  * values that are compared or hashed, which may be as long as an item. */
@@ -44,9 +67,9 @@ static inline void query_pay_value(query_runner *r, const query_value *v) {
 }
 
 /* Whoever keeps something of a row asks afterwards: false, and the query ends, when it is too much. */
-static inline bool query_may_keep(query_runner *r, size_t held) {
-    if (held > QUERY_KEPT_BYTES && r->code == OK) {
-        r->code = E_QUERY_TOO_LONG;
+static inline bool query_may_keep(query_runner *r) {
+    if (r->budget->exceeded && r->code == OK) {
+        r->code = budget_error(r->budget);
     }
     return r->code == OK;
 }
@@ -56,7 +79,7 @@ query_value query_eval_member(query_runner *r, const query_expr *e, const query_
 query_value query_at(query_runner *r, const query_value *inner, const query_value *at); /* inner[at] */
 
 /* Visits the rows of a select, its WHERE passed: all combinations of its sources, the first being `item` at top level. The slots are set
- * while the visitor runs; it returns false to stop. */
+ * while the visitor runs; it returns false to stop. At top level what a visitor allocates in the row's arena is gone when it returns. */
 typedef bool (*query_row)(void *context);
 void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context);
 

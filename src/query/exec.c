@@ -40,13 +40,13 @@ void query__lap(exec *x, uint64_t *to) {
 
 /* What rows leave behind is bounded, also when one item has very many of them. */
 bool query__may_keep(exec *x) {
-    return query_may_keep(&x->runner, x->keep.held + x->ordered.held);
+    return query_may_keep(&x->runner);
 }
 
 /* Each item has its own; a quick page has one budget for all. */
 static void renew_steps(exec *x) {
     if (!x->page->quick) {
-        x->runner.steps = QUERY_ITEM_STEPS;
+        query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
 }
 
@@ -195,6 +195,11 @@ static bool write_row(exec *x, const query_value *v) {
     query__lap(x, NULL);
     value_write(p->out, v);
     query__lap(x, &p->metrics.write_us);
+    if (!buf_ok(p->out)) {
+        p->out->n = before;
+        query_made(&x->runner, value_undefined());
+        return false;
+    }
     if (p->rows && p->out->n > p->bytes_max) {
         p->out->n = before;
         return false;
@@ -426,7 +431,7 @@ void query__keep_position(exec *x) {
 /* What the page cost and did, beside its rows. */
 static void end_page(exec *x) {
     query_page *p = x->page;
-    x->runner.steps = QUERY_ITEM_STEPS;
+    query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     query_cost_rows(&x->cost);
     double ru = p->op->charge_ru - x->settled_ru;
     if (p->quick && x->entered && p->mark.segment) {
@@ -463,16 +468,17 @@ err query_run_page(query_page *p) {
         (p->query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
         return E_QUERY_TOO_LONG;
     }
-    exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = arena_init(), .keep = arena_init(), .ordered = arena_init()};
+    arena counted = arena_init_counted(p->op->budget);
+    exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = counted, .keep = counted, .ordered = counted};
     x.begun_us = x.lap_us = clock_monotonic_us(p->items->clock);
     query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
-    query_calls_init(&x.calls, p->udfs, p->items->clock, p->until_us);
+    query_calls_init(&x.calls, p->udfs, p->items->clock, p->until_us, p->op->budget);
     x.runner.calls = p->udfs ? &x.calls : NULL;
     x.distinct.keep = &x.keep;
     x.settled_ru = p->op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
     x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
-    x.runner.steps = p->quick ? QUICK_BUDGET : QUERY_ITEM_STEPS;
+    query_renew_steps(&x.runner, p->quick ? QUICK_BUDGET : QUERY_ITEM_STEPS);
     query_cost_begin(&x.cost, &x.runner, p->container, p->cursor->partition != NULL);
     err code = x.select->sources_n == 0  ? run_without_items(&x)
                : p->query->aggregates    ? query__run_groups(&x)
@@ -481,6 +487,7 @@ err query_run_page(query_page *p) {
                : x.select->distinct      ? query__run_distinct(&x)
                : x.gather                ? run_gathered(&x)
                                          : run_streaming(&x);
+    code = code == OK && !query_may_keep(&x.runner) ? x.runner.code : code;
     if (code == OK) {
         query__keep_position(&x);
         end_page(&x);
@@ -488,7 +495,7 @@ err query_run_page(query_page *p) {
         p->op->charge_ru = x.settled_ru;
     }
     query_cost_end(&x.cost);
-    free(x.rows);
+    query__free_rows(&x);
     free(x.held);
     query_calls_free(&x.calls);
     arena_free(&x.row_arena);

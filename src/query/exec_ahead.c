@@ -50,7 +50,7 @@ static void look_at(exec *x, size_t i, query_row row) {
     arena_reset(&x->row_arena);
     query_calls_enter(&x->calls, i, h->found.body, true);
     r->random = h->random;
-    r->steps = QUERY_ITEM_STEPS;
+    query_renew_steps(r, QUERY_ITEM_STEPS);
     r->waits = 0;
     x->row = 0;
     query_each_row(r, s, &item, row, x);
@@ -85,7 +85,7 @@ static void look_ahead(exec *x, query_row row, const ordered_row *rows) {
         x->held[i].known = true;
     }
     query_calls_leave(&x->calls);
-    x->runner.steps = QUERY_ITEM_STEPS;
+    query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
 }
 
 /* ---- a block ---- */

@@ -131,6 +131,7 @@ err query__run_distinct(exec *x);
 
 /* ---- exec_order.c ---- */
 
+void query__free_rows(exec *x);
 err query__run_ranked(exec *x);
 err query__run_ordered(exec *x);
 void query__enter_walk(void *exec); /* rows come in order: it need not hold all that the page and OFFSET want */

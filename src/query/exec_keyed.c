@@ -177,7 +177,7 @@ static void start_clock(exec *x) {
     x->late = false;
     if (!x->page->quick) {
         x->items = 0;
-        x->runner.steps = QUERY_ITEM_STEPS;
+        query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
 }
 
@@ -335,7 +335,11 @@ static err read_a_part(keyed *k) {
     p->until_us = span > 0 ? clock_monotonic_us(p->items->clock) + span : p->until_us;
     x->calls.until_us = p->until_us;
     arena_free(&x->keep);
-    x->keep = arena_init();
+    arena_free(&x->ordered);
+    arena_free(&x->row_arena);
+    if (p->op->budget) {
+        budget_renew(p->op->budget);
+    }
     k->gathered->start(x);
     x->runner.code = OK;
     x->full = x->lead.given = false;
@@ -403,7 +407,8 @@ static bool is_sound(keyed *k) {
 static err end_reading(keyed *k, err code) {
     exec *x = k->exec;
     bool ended = code == OK && !x->late && k->begun.stage != STAGE_PARTS;
-    if (!ended && (code == OK || code == E_QUERY_TOO_LONG) && !x->page->quick && merges(x)) {
+    bool too_much = code == E_QUERY_TOO_LONG || code == E_MEMORY || code == E_BUSY_MEMORY;
+    if (!ended && (code == OK || too_much) && !x->page->quick && merges(x)) {
         return run_in_parts(k);
     }
     TRY(code);
@@ -656,7 +661,7 @@ static void count_distinct(const exec *x, query_key_count *seen) {
 
 static const query_value *cut_distinct(exec *x, size_t n) {
     query_distinct_cut(&x->distinct, n);
-    return &x->distinct.values[x->distinct.n - 1];
+    return x->distinct.n ? &x->distinct.values[x->distinct.n - 1] : NULL;
 }
 
 static bool save_distinct(exec *x, bson_t *list, size_t bytes_max) {

@@ -91,12 +91,34 @@ static void tidy_values(exec *x) {
         return;
     }
     arena before = x->ordered;
-    x->ordered = arena_init();
+    x->ordered = arena_init_counted(before.budget);
     for (size_t i = 0; i < x->rows_n; i++) {
         keep_values(x, x->rows[i].values, x->rows[i].values);
     }
     x->ordered_live = x->ordered.held;
     arena_free(&before);
+}
+
+/* False: there is no memory for more rows, and the runner has the error. */
+static bool make_room(exec *x) {
+    if (x->rows_n < x->rows_cap) {
+        return true;
+    }
+    size_t cap = x->rows_cap ? 2 * x->rows_cap : 64;
+    budget *b = x->page->op->budget;
+    if (b && !budget_take(b, (cap - x->rows_cap) * sizeof *x->rows)) {
+        return query__may_keep(x);
+    }
+    x->rows_cap = cap;
+    x->rows = mem_resize(x->rows, cap * sizeof *x->rows);
+    return true;
+}
+
+void query__free_rows(exec *x) {
+    if (x->page->op->budget) {
+        budget_give(x->page->op->budget, x->rows_cap * sizeof *x->rows);
+    }
+    free(x->rows);
 }
 
 static void hold_row(exec *x, const query_value *values) {
@@ -121,9 +143,8 @@ static void hold_row(exec *x, const query_value *values) {
         tidy_values(x);
         return;
     }
-    if (x->rows_n == x->rows_cap) {
-        x->rows_cap = x->rows_cap ? 2 * x->rows_cap : 64;
-        x->rows = mem_resize(x->rows, x->rows_cap * sizeof *x->rows);
+    if (!make_room(x)) {
+        return;
     }
     row.values = arena_array(&x->keep, query_value, x->select->order_n);
     keep_values(x, values, row.values);
@@ -285,9 +306,8 @@ static err count_items(exec *x) {
 
 static bool rank_row(void *context) {
     exec *x = context;
-    if (x->rows_n == x->rows_cap) {
-        x->rows_cap = x->rows_cap ? 2 * x->rows_cap : 64;
-        x->rows = mem_resize(x->rows, x->rows_cap * sizeof *x->rows);
+    if (!make_room(x)) {
+        return false;
     }
     ordered_row *row = &x->rows[x->rows_n++];
     *row = (ordered_row){.place = x->found->place, .row = x->row++};

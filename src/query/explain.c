@@ -41,8 +41,8 @@ static slice text_of(const query_trace *t, const query_demand *d) {
 }
 
 static const char *way_name(const query_part *part) {
-    static const char *const names[] = {
-        [WAY_SCAN] = "all", [WAY_BY_NUMBER] = "index", [WAY_IN_ORDER] = "order", [WAY_COVERED] = "entries", [WAY_NEAREST] = "nearest", [WAY_BY_KEY] = "keys"};
+    static const char *const names[] = {[WAY_SCAN] = "all",        [WAY_BY_NUMBER] = "index", [WAY_IN_ORDER] = "order",
+                                        [WAY_COVERED] = "entries", [WAY_NEAREST] = "nearest", [WAY_BY_KEY] = "keys"};
     return names[part->way];
 }
 

@@ -27,7 +27,7 @@ const query_function *query_function_find(slice name) {
 query_value *function_elements(query_context *c, const query_value *array, size_t *n_out) {
     size_t n = value_length(array);
     *n_out = 0;
-    if (!function_spend_bytes(c, n * sizeof(query_value))) {
+    if (!function_spend_memory(c, n * sizeof(query_value))) {
         return NULL;
     }
     query_value *values = arena_alloc(c->arena, (n + 1) * sizeof *values);

@@ -15,7 +15,8 @@ typedef struct query_context {
     arena *keep;           /* as long-lived as `prepared`; NULL: nothing is prepared, patterns are compiled for each row */
     int64_t now_ms;        /* of the query: GetCurrentDateTime… are the same in all its rows */
     uint64_t *random;      /* RAND: a xorshift state, not 0 */
-    uint64_t *steps;       /* counted down; 0: the page's time is up, and the value is undefined; NULL: no bound */
+    uint64_t *steps;       /* counted down; 0: the item took too long, and the value is undefined; NULL: no bound */
+    bool too_large;        /* set: the value would have more than VALUE_BYTES_MAX, and the query must not go on without it */
     const void **prepared; /* a place of this call's own, NULL at first, kept through the query: compiled patterns; or NULL */
     uint8_t setting;       /* from the container's policy: search_language of full-text functions; search_distance of VectorDistance */
 } query_context;

@@ -14,9 +14,29 @@ static inline bool function_spend(query_context *c, uint64_t n) {
     return *c->steps > 0;
 }
 
-/* Likewise for n bytes made; what may be made in all is bounded by the row's arena (QUERY_ITEM_BYTES). */
+/* Is a value of n bytes too large? Then the query ends with an error. */
+static inline bool function_too_large(query_context *c, size_t n) {
+    if (n > VALUE_BYTES_MAX) {
+        c->too_large = true;
+    }
+    return n > VALUE_BYTES_MAX;
+}
+
+/* Pays for n bytes of working memory of the row's arena, before they are allocated; false when there is no memory or time for them. */
+static inline bool function_spend_memory(query_context *c, size_t n) {
+    return arena_fits(c->arena, n) && function_spend(c, n / 8 + 1);
+}
+
+/* Likewise for the n bytes of a value. */
 static inline bool function_spend_bytes(query_context *c, size_t n) {
-    return n <= VALUE_BYTES_MAX && function_spend(c, n / 8 + 1);
+    return !function_too_large(c, n) && function_spend_memory(c, n);
+}
+
+/* value_array, as a function's result. */
+static inline query_value function_array(query_context *c, const query_value *items, size_t n) {
+    query_value made = value_array(c->arena, items, n);
+    c->too_large = c->too_large || !value_is_defined(&made);
+    return made;
 }
 
 /* A number without fraction that fits 64 bits. */

@@ -23,7 +23,7 @@ static query_value array_concat(query_context *c, const query_value *args, size_
         count += value_length(&args[i]);
         bytes += args[i].bytes.n;
     }
-    if (bytes > VALUE_BYTES_MAX || !function_spend_bytes(c, bytes + count * sizeof(query_value))) {
+    if (function_too_large(c, bytes) || !function_spend_memory(c, bytes + count * sizeof(query_value))) {
         return value_undefined();
     }
     query_value *list = arena_alloc(c->arena, (count + 1) * sizeof *list);
@@ -36,7 +36,7 @@ static query_value array_concat(query_context *c, const query_value *args, size_
             list[made++] = value_of_element(&e);
         }
     }
-    return value_array(c->arena, list, made);
+    return function_array(c, list, made);
 }
 
 static query_value array_slice(query_context *c, const query_value *args, size_t n) {
@@ -53,7 +53,7 @@ static query_value array_slice(query_context *c, const query_value *args, size_t
     start = start >= 0 ? start : start >= -whole ? start + whole : 0;
     start = start < whole ? start : whole;
     length = length < 0 ? 0 : length < whole - start ? length : whole - start;
-    return value_array(c->arena, list + start, (size_t)length);
+    return function_array(c, list + start, (size_t)length);
 }
 
 /* ---- sets ---- */
@@ -73,7 +73,7 @@ static bool set_init(query_context *c, arena *a, value_set *s, size_t most) {
     s->seed = c->random ? *c->random : 0;
     for (s->slots_n = 8; s->slots_n < 2 * most; s->slots_n *= 2) {
     }
-    if (!function_spend_bytes(c, most * (sizeof *s->list + sizeof *s->hashes) + s->slots_n * sizeof *s->slots)) {
+    if (!function_spend_memory(c, most * (sizeof *s->list + sizeof *s->hashes) + s->slots_n * sizeof *s->slots)) {
         return false;
     }
     s->list = arena_alloc(a, (most + 1) * sizeof *s->list);
@@ -223,7 +223,7 @@ static query_value array_contains_any(query_context *c, const query_value *args,
 static double *numbers(query_context *c, const query_value *array, size_t *n_out) {
     size_t n = array->type == TYPE_ARRAY ? value_length(array) : 0;
     *n_out = 0;
-    if (n == 0 || !function_spend_bytes(c, n * sizeof(double))) {
+    if (n == 0 || !function_spend_memory(c, n * sizeof(double))) {
         return NULL;
     }
     double *list = arena_alloc(c->arena, n * sizeof *list);
@@ -346,7 +346,7 @@ static bool sets_init(query_context *c, const query_value *args, two_sets *sets)
 }
 
 static query_value set_result(query_context *c, const value_set *s) {
-    return value_array(c->arena, s->list, s->n);
+    return function_array(c, s->list, s->n);
 }
 
 static query_value set_difference(query_context *c, const query_value *args, size_t n) {
@@ -422,7 +422,7 @@ static query_value object_to_array(query_context *c, const query_value *args, si
     slice names[2] = {n > 1 ? args[1].bytes : SLICE_LIT("k"), n > 2 ? args[2].bytes : SLICE_LIT("v")};
     object.type = TYPE_ARRAY; /* to count and list its members */
     size_t count = value_length(&object), made = 0;
-    if (!function_spend_bytes(c, count * (sizeof(query_value) + names[0].n + names[1].n) + 2 * object.bytes.n)) {
+    if (!function_spend_memory(c, count * (sizeof(query_value) + names[0].n + names[1].n) + 2 * object.bytes.n)) {
         return value_undefined();
     }
     query_value *list = arena_alloc(c->arena, (count + 1) * sizeof *list);
@@ -432,7 +432,7 @@ static query_value object_to_array(query_context *c, const query_value *args, si
         query_value pair[2] = {value_string(name_of_key(c->arena, e.key)), value_of_element(&e)};
         list[made++] = value_object(c->arena, names, pair, 2);
     }
-    return value_array(c->arena, list, made);
+    return function_array(c, list, made);
 }
 
 const query_function query_functions_array[] = {

@@ -283,9 +283,9 @@ static query_value date_format(query_context *c, const query_value *args, size_t
     if (!moment(&args[0], &t) || args[1].type != TYPE_STRING) {
         return value_undefined();
     }
-    buf out = buf_init(VALUE_BYTES_MAX);
+    buf out = buf_init_counted(VALUE_BYTES_MAX, c->arena->budget);
     format(&out, t, args[1].bytes);
-    bool can = buf_ok(&out) && function_spend_bytes(c, out.n + args[1].bytes.n);
+    bool can = !function_too_large(c, buf_ok(&out) ? out.n : SIZE_MAX) && function_spend_bytes(c, out.n + args[1].bytes.n);
     query_value made = can ? value_string(arena_copy(c->arena, buf_view(&out))) : value_undefined();
     buf_free(&out);
     return made;

@@ -63,15 +63,19 @@ typedef struct matches {
     size_t n, cap;
 } matches;
 
-static void add_match(query_context *c, matches *m, query_value v) {
+static bool add_match(query_context *c, matches *m, query_value v) {
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 8;
+        if (!arena_fits(c->arena, cap * sizeof *m->list)) {
+            return false;
+        }
         query_value *list = arena_alloc(c->arena, cap * sizeof *list);
         memcpy(list, m->n ? (const void *)m->list : "", m->n * sizeof *list);
         m->list = list;
         m->cap = cap;
     }
     m->list[m->n++] = v;
+    return true;
 }
 
 /* Where to look for the next match: after this one; after one of no length, one character on. */
@@ -99,13 +103,12 @@ static query_value regex_extract_all(query_context *c, const query_value *args, 
             slice part = found[groups[i]];
             parts[i] = part.p ? value_string(part) : value_null();
         }
-        if (!function_spend_bytes(c, 64 * groups_n + found[0].n)) {
+        if (!function_spend_bytes(c, 64 * groups_n + found[0].n) || !add_match(c, &all, function_array(c, parts, groups_n))) {
             return value_undefined();
         }
-        add_match(c, &all, value_array(c->arena, parts, groups_n));
         at = next_start(text, found[0]);
     }
-    return answer == REGEX_TOO_LONG ? value_undefined() : value_array(c->arena, all.list, all.n);
+    return answer == REGEX_TOO_LONG ? value_undefined() : function_array(c, all.list, all.n);
 }
 
 const query_function query_functions_pattern[] = {

@@ -299,9 +299,6 @@ static query_value string_replace(query_context *c, const query_value *args, siz
     if (count == 0) {
         return args[0];
     }
-    if (with.n > find.n && count > VALUE_BYTES_MAX / (with.n - find.n)) {
-        return value_undefined();
-    }
     size_t bytes = s.n - count * find.n + count * with.n;
     if (!afford(c, bytes)) {
         return value_undefined();
@@ -327,7 +324,7 @@ static query_value string_join(query_context *c, const query_value *args, size_t
     }
     query_value *parts = function_elements(c, &args[0], &count);
     slice by = args[1].bytes;
-    if (!parts || !function_texts(parts, count) || (by.n && count > VALUE_BYTES_MAX / by.n)) {
+    if (!parts || !function_texts(parts, count)) {
         return value_undefined();
     }
     for (size_t i = 0; i < count; i++) {
@@ -350,7 +347,7 @@ static query_value string_split(query_context *c, const query_value *args, size_
     }
     slice s = args[0].bytes, by = args[1].bytes;
     size_t count = by.n ? count_of(s, by) : 0;
-    if (count > VALUE_BYTES_MAX / 8 || !afford(c, s.n + count * sizeof(query_value))) {
+    if (!function_spend_memory(c, s.n + count * sizeof(query_value))) {
         return value_undefined();
     }
     query_value *parts = arena_alloc(c->arena, (count + 1) * sizeof *parts);
@@ -360,7 +357,7 @@ static query_value string_split(query_context *c, const query_value *args, size_
         s = slice_skip(s, at + by.n);
     }
     parts[count] = value_string(s);
-    return value_array(c->arena, parts, count + 1);
+    return function_array(c, parts, count + 1);
 }
 
 const query_function query_functions_string[] = {

@@ -59,9 +59,9 @@ static query_value to_string(query_context *c, const query_value *args, size_t n
     if (v->type == TYPE_NUMBER) {
         return value_string(number_text(c->arena, v));
     }
-    buf out = buf_init(VALUE_BYTES_MAX);
+    buf out = buf_init_counted(VALUE_BYTES_MAX, c->arena->budget);
     value_write(&out, v);
-    bool can = buf_ok(&out) && function_spend_bytes(c, out.n);
+    bool can = !function_too_large(c, buf_ok(&out) ? out.n : SIZE_MAX) && function_spend_bytes(c, out.n);
     query_value text = can ? value_string(arena_copy(c->arena, buf_view(&out))) : value_undefined();
     buf_free(&out);
     return text;
@@ -111,7 +111,7 @@ static query_value string_to_number(query_context *c, const query_value *args, s
 
 static query_value parse(query_context *c, const query_value *v, json_root wanted) {
     query_value made = value_undefined();
-    buf bson = buf_init(VALUE_BYTES_MAX);
+    buf bson = buf_init_counted(VALUE_BYTES_MAX, c->arena->budget);
     json_root root;
     if (v->type == TYPE_STRING && v->bytes.n && json_to_bson(v->bytes, NULL, &bson, &root, NULL) == OK && root == wanted &&
         function_spend_bytes(c, bson.n)) {

@@ -73,8 +73,12 @@ static void keep_value(stage *t, const query_value *v) {
         return;
     }
     if (set->n == set->cap) {
-        set->cap = set->cap ? 2 * set->cap : 16;
-        query_value *values = arena_alloc(t->gather->keep, set->cap * sizeof *values);
+        size_t cap = set->cap ? 2 * set->cap : 16;
+        if (!arena_fits(t->gather->keep, cap * sizeof *set->values)) {
+            return;
+        }
+        set->cap = cap;
+        query_value *values = arena_alloc(t->gather->keep, cap * sizeof *values);
         memcpy(values, set->n ? (const void *)set->values : "", set->n * sizeof *values);
         set->values = values;
     }
@@ -87,13 +91,13 @@ static bool keep_row(void *context) {
     if (value_is_defined(&v) && t->runner->code == OK) {
         keep_value(t, &v);
     }
-    return query_may_keep(t->runner, t->gather->keep->held);
+    return query_may_keep(t->runner);
 }
 
 /* There are as many as fit the memory; each may take what an item may. */
 static bool keep_group(void *context) {
     stage *t = context;
-    t->runner->steps = QUERY_ITEM_STEPS;
+    query_renew_steps(t->runner, QUERY_ITEM_STEPS);
     return keep_row(t);
 }
 

@@ -37,6 +37,9 @@ query_groups *query_groups_new(arena *keep, const query_select *s) {
 
 static void grow(query_groups *g) {
     size_t n = g->buckets_n * 4;
+    if (!arena_fits(g->keep, n * sizeof *g->buckets)) {
+        return; /* the query ends */
+    }
     group **buckets = arena_array(g->keep, group *, n);
     for (group *each = g->first; each; each = each->next) {
         each->chain = buckets[each->hash & (n - 1)];
@@ -128,7 +131,7 @@ bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t m
         query_pay_value(r, &v);
         accumulator_add(&to->accumulators[i], g->keep, &v, times);
     }
-    query_may_keep(r, g->keep->held);
+    query_may_keep(r);
     return to != NULL;
 }
 
@@ -273,14 +276,15 @@ static bool show(query_groups *g, query_runner *r, const group *each, query_row 
     const query_select *s = g->select;
     query_value *results = arena_array(r->context.arena, query_value, s->aggregates_n + 1);
     for (size_t i = 0; i < s->aggregates_n; i++) {
-        results[i] = accumulator_result(&each->accumulators[i], r->context.arena);
+        query_value result = accumulator_result(&each->accumulators[i], r->context.arena);
+        results[i] = accumulator_makes_array(&each->accumulators[i]) ? query_made(r, result) : result;
     }
     for (size_t i = 0; i < s->sources_n; i++) {
         r->slots[s->first_slot + (int)i] = each->slots[i];
     }
     r->aggregates = results;
     r->keys = each->keys;
-    bool go_on = visit(context);
+    bool go_on = r->code == OK && visit(context);
     r->aggregates = r->keys = NULL;
     return go_on;
 }

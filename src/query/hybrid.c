@@ -162,7 +162,7 @@ static void add_component_query(buf *out, const hybrid *h, size_t i) {
 }
 
 static void add_text(buf *out, const hybrid *h, size_t i, void (*print)(buf *, const hybrid *, size_t)) {
-    buf text = buf_init(BUF_NO_LIMIT);
+    buf text = buf_init_counted(BUF_NO_LIMIT, out->budget);
     print(&text, h, i);
     json_add_string(out, buf_view(&text));
     buf_free(&text);

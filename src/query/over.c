@@ -7,7 +7,7 @@
 #include "query/gather.h"
 #include "query/group.h"
 
-enum { STEPS = 4 * QUERY_ITEM_STEPS, KEPT_BYTES_MAX = 128 * 1024 * 1024 };
+enum { STEPS = 4 * QUERY_ITEM_STEPS };
 
 typedef struct over_row {
     query_value value;
@@ -28,9 +28,10 @@ struct query_over {
 
 query_over *query_over_new(op *o, const query *q, int64_t now_ms) {
     query_over *over = mem_alloc(sizeof *over);
-    *over = (query_over){.select = q->select, .query = q, .row_arena = arena_init(), .keep = arena_init()};
+    *over =
+        (query_over){.select = q->select, .query = q, .row_arena = arena_init_counted(o->budget), .keep = arena_init_counted(o->budget)};
     query_runner_init(&over->runner, q, o, &over->row_arena, now_ms);
-    over->runner.steps = STEPS;
+    query_renew_steps(&over->runner, STEPS);
     over->runner.context.keep = o->arena;
     over->gather = query_gather_new(&over->keep, q->select);
     over->groups = q->aggregates ? query_groups_new(&over->keep, q->select) : NULL;
@@ -64,10 +65,7 @@ static bool keep_row(void *context) {
         row->order[i] = value_keep(&x->keep, &by);
     }
     x->n++;
-    if (x->keep.held > KEPT_BYTES_MAX) {
-        x->runner.code = E_QUERY_TOO_LONG;
-    }
-    return x->runner.code == OK;
+    return query_may_keep(&x->runner);
 }
 
 static bool add_row(void *context) {
@@ -162,5 +160,6 @@ err query_over_write(query_over *x, uint64_t skip, size_t rows_max, size_t bytes
         value_write(out, &x->rows[(size_t)at].value);
     }
     *more_out = at < to;
-    return OK;
+    query_may_keep(&x->runner);
+    return x->runner.code;
 }

@@ -107,6 +107,10 @@ static bool bad_token(parser *p, query_lex_result result) {
 bool query__advance(parser *p) {
     p->last_end = p->token.span.end;
     query_lex_result result = query_lex_next(&p->lexer, &p->token);
+    if (p->arena->budget && p->arena->budget->exceeded) {
+        p->code = budget_error(p->arena->budget);
+        return false;
+    }
     return result == LEX_OK || bad_token(p, result);
 }
 

@@ -368,7 +368,7 @@ static void add_count(buf *out, const char *name, double value) {
 }
 
 static void add_printed(buf *out, const query_expr *e) {
-    buf text = buf_init(BUF_NO_LIMIT);
+    buf text = buf_init_counted(BUF_NO_LIMIT, out->budget);
     query_print_expr(&text, e);
     json_add_string(out, buf_view(&text));
     buf_free(&text);
@@ -472,14 +472,14 @@ static query without_needless_bounds(arena *a, const query *q, const pkey_defini
 err query_plan_write(op *o, arena *a, const query *given, const pkey_definition *key, unsigned supported, buf *out) {
     const query bare = without_needless_bounds(a, given, key), *q = &bare;
     const query_select *s = q->select;
-    buf rewritten = buf_init(BUF_NO_LIMIT);
+    buf rewritten = buf_init_counted(BUF_NO_LIMIT, out->budget);
     TRY(check_features(o, query_features_needed(q), supported));
     TRY(check_compositions(o, s));
     if (s->order_by_rank) {
         query_hybrid_write(q, supported, out);
         add_ranges(out, a, q, key);
         buf_add_byte(out, '}');
-        return OK;
+        return out->budget ? budget_error(out->budget) : OK;
     }
     rewrite(&rewritten, q);
     buf_addf(out, "{\"partitionedQueryExecutionInfoVersion\":2,\"queryInfo\":{\"distinctType\":\"%s\"", distinct_type(q));
@@ -496,5 +496,5 @@ err query_plan_write(op *o, arena *a, const query *given, const pkey_definition 
     add_ranges(out, a, q, key);
     buf_add_lit(out, ",\"hybridSearchQueryInfo\":null}");
     buf_free(&rewritten);
-    return OK;
+    return out->budget ? budget_error(out->budget) : OK;
 }

@@ -74,13 +74,13 @@ static bool take_values(void *context) {
 
 /* The order values of the row as it is now. */
 static bool values_of_row(const query_page *p, const item_found *found, query_value *values) {
-    arena row = arena_init();
+    arena row = arena_init_counted(p->op->budget);
     query_runner *r = arena_new(&row, query_runner);
     query_item item = {.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
     memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
     query_runner_init(r, p->query, p->op, &row, clock_wall_ms(p->items->clock));
     query_calls calls;
-    query_calls_init(&calls, p->udfs, p->items->clock, p->until_us);
+    query_calls_init(&calls, p->udfs, p->items->clock, p->until_us, p->op->budget);
     r->calls = p->udfs ? &calls : NULL;
     r->context.keep = p->op->arena;
     query_value value = value_of_item(&item);
@@ -113,6 +113,11 @@ static void start_alike(const query_page *p, query_position *at) {
     at->number = at->row = 0;
 }
 
+/* The number is the client's word: it may name any item of the container, and nothing may be told of another partition's. */
+static bool is_own(const query_page *p, const item_found *found) {
+    return item_is_meant(p->op, p->container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix}, found->body);
+}
+
 err query_position_restore(query_page *p) {
     query_position *at = &p->position;
     size_t n = p->query->select->order_n;
@@ -127,7 +132,7 @@ err query_position_restore(query_page *p) {
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }
-    bool same = code == OK && values_of_row(p, &found, values) && query_position_check(values, n) == at->check;
+    bool same = code == OK && is_own(p, &found) && values_of_row(p, &found, values) && query_position_check(values, n) == at->check;
     if (code == OK) {
         item_give(&found);
     }

@@ -243,8 +243,10 @@ query_range *query_ranges(arena *a, const query *q, const pkey_definition *key, 
     }
     qsort(list, found.n, sizeof *list, by_min);
     for (size_t i = 0; i < found.n; i++) {
-        bool again = *n_out && epk_cmp(&list[*n_out - 1].min, &list[i].min) == 0;
-        if (!again) {
+        query_range *last = *n_out ? &list[*n_out - 1] : NULL;
+        if (last && epk_cmp(&last->min, &list[i].min) == 0) {
+            last->shared = last->shared || !pkey_equal(&last->key, &list[i].key);
+        } else {
             list[(*n_out)++] = list[i];
         }
     }

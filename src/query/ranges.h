@@ -9,8 +9,9 @@
 
 typedef struct query_range {
     epk min, max;
-    bool point; /* one key: min and max are the same, both inclusive */
-    pkey key;   /* of a point */
+    bool point;  /* one key: min and max are the same, both inclusive */
+    bool shared; /* … or several that hash alike */
+    pkey key;    /* of a point that is not shared */
 } query_range;
 
 /* Items that a query names one by one, and that it is about nothing else but: SELECT * FROM c WHERE (c.id = … AND c.pk = …) OR …, as SDKs

@@ -10,13 +10,14 @@ typedef struct rows {
     const query_select *select;
     query_row visit;
     void *context;
-    size_t at;   /* the source being bound */
-    bool others; /* rows for which WHERE is false, instead */
+    size_t at;     /* the source being bound */
+    bool others;   /* rows for which WHERE is false, instead */
+    bool releases; /* nothing of a row in the row's arena outlives its visit */
 } rows;
 
 static bool each_source(rows *w);
 
-static bool end_of_sources(const rows *w) {
+static bool visit_row(const rows *w) {
     query_runner *r = w->runner;
     if (w->select->where) {
         query_value passed = query_eval(r, w->select->where);
@@ -26,6 +27,18 @@ static bool end_of_sources(const rows *w) {
         }
     }
     return r->code == OK && w->visit(w->context);
+}
+
+/* Rows of one item may be millions: each gives its memory back. */
+static bool end_of_sources(const rows *w) {
+    if (!w->releases) {
+        return visit_row(w);
+    }
+    arena *a = w->runner->context.arena;
+    arena_mark mark = arena_marked(a);
+    bool go_on = visit_row(w);
+    arena_release(a, mark);
+    return go_on;
 }
 
 static bool with_value(rows *w, query_value v) {
@@ -58,8 +71,7 @@ static bool each_element(rows *w, const query_value *list) {
         return true;
     }
     while (go_on && bson_iter_next(&it)) {
-        if (w->runner->steps == 0) {
-            w->runner->code = E_QUERY_TOO_LONG;
+        if (!query_may_step(w->runner)) {
             return false;
         }
         w->runner->steps--;
@@ -108,7 +120,7 @@ static bool each_source(rows *w) {
 }
 
 void query_each_row(query_runner *r, const query_select *s, const query_value *item, query_row visit, void *context) {
-    rows w = {.runner = r, .select = s, .visit = visit, .context = context};
+    rows w = {.runner = r, .select = s, .visit = visit, .context = context, .releases = item != NULL};
     if (item) {
         r->item = item;
     }
@@ -149,7 +161,7 @@ static query_value project_star(query_runner *r, const query_select *s) {
     for (size_t i = 0; i < s->sources_n; i++) {
         names[i] = s->sources[i].alias;
     }
-    return value_object(r->context.arena, names, &r->slots[s->first_slot], s->sources_n);
+    return query_made(r, value_object(r->context.arena, names, &r->slots[s->first_slot], s->sources_n));
 }
 
 query_value query_project(query_runner *r, const query_select *s) {
@@ -165,7 +177,7 @@ query_value query_project(query_runner *r, const query_select *s) {
         names[i] = s->columns[i].alias;
         values[i] = query_eval(r, s->columns[i].expr);
     }
-    return value_object(r->context.arena, names, values, s->columns_n);
+    return query_made(r, value_object(r->context.arena, names, values, s->columns_n));
 }
 
 /* ---- subqueries ---- */

@@ -7,8 +7,8 @@
 /* What a block may hold. Calls beyond that are made by themselves. */
 enum { CALLS_MAX = 32768, CALLS_BYTES_MAX = 16 * 1024 * 1024 };
 
-void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *clock, int64_t until_us) {
-    *c = (query_calls){.udfs = udfs, .clock = clock, .until_us = until_us, .memory = arena_init()};
+void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *clock, int64_t until_us, budget *budget) {
+    *c = (query_calls){.udfs = udfs, .clock = clock, .until_us = until_us, .memory = arena_init_counted(budget)};
 }
 
 void query_calls_free(query_calls *c) {

@@ -60,7 +60,7 @@ typedef struct query_calls {
     uint64_t took_us; /* by functions */
 } query_calls;
 
-void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *clock, int64_t until_us);
+void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *clock, int64_t until_us, budget *budget);
 void query_calls_free(query_calls *c);
 
 /* Forgets all; the block that begins has at most so many items. */

@@ -70,7 +70,7 @@ query_value value_element_counted(const query_value *v, int64_t index, uint64_t 
 size_t value_length(const query_value *array);
 
 /* The same value as a document that can be walked and copied as it is: a whole item gets its system properties, an extended value its
- * members, holes become null. Others are returned as they are. */
+ * members, holes become null. Others are returned as they are. Undefined when the arena's budget has no room for it. */
 query_value value_plain(arena *a, const query_value *v);
 
 /* The order of all values: by type, then by value; strings by bytes; arrays element by element, objects by their properties in byte order
@@ -91,13 +91,14 @@ void value_append(bson_t *to, const char *key, int key_n, const query_value *v, 
 bool value_append_exact(bson_t *list, size_t index, const query_value *v);
 query_value value_of_exact(const bson_iter_t *it);
 
-/* An array of these values, and an object of them under these names (undefined ones left out), made in the arena at once; undefined when
- * they would have more than VALUE_BYTES_MAX. */
+/* An array of these values, and an object of them under these names (undefined ones left out), made in the arena at once. Undefined, and
+ * nothing allocated, when they would have more than VALUE_BYTES_MAX or the arena's budget has no room for them. */
 enum { VALUE_BYTES_MAX = 16 * 1024 * 1024 }; /* of any one value that a query makes */
 query_value value_array(arena *a, const query_value *items, size_t n);
 query_value value_object(arena *a, const slice *names, const query_value *values, size_t n);
 
-/* A copy whose bytes are in the arena, for values that outlive their row. */
+/* A copy whose bytes are in the arena, for values that outlive their row. Undefined when the arena's budget has no room for it, which the
+ * caller notices by budget.exceeded. */
 query_value value_keep(arena *a, const query_value *v);
 
 /* The item of a row. */

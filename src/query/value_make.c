@@ -21,7 +21,34 @@ static bson_type_t bson_type_of(const query_value *v) {
     return v->extended ? (bson_type_t)v->extended : v->type == TYPE_NUMBER ? number_type(v) : types[v->type];
 }
 
-static size_t element_size(size_t key_n, const query_value *v) {
+/* Whole items get the system's properties when they are put into a document; those of the item at hand are made once. */
+typedef struct embedding {
+    arena *arena;
+    const query_item *item;
+    query_value system[VALUE_SYSTEM_PROPERTIES];
+    size_t system_bytes; /* as elements */
+} embedding;
+
+static size_t element_size(embedding *in, size_t key_n, const query_value *v);
+
+static void embed(embedding *in, const query_item *item) {
+    if (in->item == item) {
+        return;
+    }
+    in->item = item;
+    in->system_bytes = 0;
+    for (size_t i = 0; i < VALUE_SYSTEM_PROPERTIES; i++) {
+        in->system[i] = value__system[i].make(in->arena, item);
+        in->system_bytes += element_size(in, value__system[i].name.n, &in->system[i]);
+    }
+}
+
+static size_t item_size(embedding *in, const query_item *item) {
+    embed(in, item);
+    return item->body.n + in->system_bytes;
+}
+
+static size_t element_size(embedding *in, size_t key_n, const query_value *v) {
     size_t payload = 0;
     switch (bson_type_of(v)) {
     case BSON_TYPE_NULL:
@@ -41,7 +68,7 @@ static size_t element_size(size_t key_n, const query_value *v) {
         payload = 4 + v->bytes.n + 1;
         break;
     default:
-        payload = v->bytes.n;
+        payload = v->item ? item_size(in, v->item) : v->bytes.n;
     }
     return 1 + key_n + 1 + payload;
 }
@@ -60,7 +87,38 @@ static char *put_double(char *p, double number) {
     return p + 8;
 }
 
-static char *put_payload(char *p, const query_value *v, bson_type_t type) {
+static char *put_element(char *p, embedding *in, slice key, const query_value *v);
+
+/* The body, then the system's properties. */
+static char *put_item(char *p, embedding *in, const query_item *item) {
+    size_t whole = item_size(in, item);
+    doc_walk w;
+    doc_store_i32(p, (int32_t)whole);
+    char *at = p + 4;
+    if (doc_walk_init(&w, item->body)) {
+        at = put(at, slice_of(w.at, (size_t)(w.end - w.at)));
+    }
+    for (size_t i = 0; i < VALUE_SYSTEM_PROPERTIES; i++) {
+        at = put_element(at, in, value__system[i].name, &in->system[i]);
+    }
+    *at = 0;
+    return p + whole;
+}
+
+/* Null has no payload either, so only the types change. */
+static char *put_without_holes(char *p, slice array) {
+    doc_walk w;
+    doc_element e;
+    memcpy(p, array.p, array.n);
+    for (doc_walk_init(&w, slice_of(p, array.n)); doc_walk_next(&w, &e);) {
+        if (e.type == BSON_TYPE_UNDEFINED) {
+            p[e.key.p - 1 - p] = (char)BSON_TYPE_NULL;
+        }
+    }
+    return p + array.n;
+}
+
+static char *put_payload(char *p, embedding *in, const query_value *v, bson_type_t type) {
     switch (type) {
     case BSON_TYPE_NULL:
     case BSON_TYPE_UNDEFINED:
@@ -82,45 +140,31 @@ static char *put_payload(char *p, const query_value *v, bson_type_t type) {
         *p = 0;
         return p + 1;
     default:
-        return put(p, v->bytes);
+        return v->item ? put_item(p, in, v->item) : v->holes ? put_without_holes(p, v->bytes) : put(p, v->bytes);
     }
 }
 
-static char *put_element(char *p, slice key, const query_value *v) {
+static char *put_element(char *p, embedding *in, slice key, const query_value *v) {
     bson_type_t type = bson_type_of(v);
     *p++ = (char)type;
     p = put(p, key);
     *p++ = 0;
-    return put_payload(p, v, type);
+    return put_payload(p, in, v, type);
 }
 
 /* ---- documents ---- */
 
-/* Room for a document whose elements have `n` bytes. */
+/* Room for a document whose elements have `n` bytes; NULL: it would be too large. */
 static char *open_document(arena *a, size_t n, slice *document_out) {
     size_t whole = 4 + n + 1;
+    if (n > VALUE_BYTES_MAX || !arena_fits(a, whole)) {
+        return NULL;
+    }
     char *p = arena_alloc_aligned(a, whole, 1);
     doc_store_i32(p, (int32_t)whole);
     p[whole - 1] = 0;
     *document_out = slice_of(p, whole);
     return p + 4;
-}
-
-/* What is put into documents: whole items with their properties, no holes; extended values go in as they are. Mostly nothing is to be done,
- * and the list itself is returned. */
-static const query_value *embedded(arena *a, const query_value *values, size_t n) {
-    query_value *changed = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (!values[i].item && !values[i].holes) {
-            continue;
-        }
-        if (!changed) {
-            changed = arena_alloc(a, n * sizeof *changed);
-            memcpy(changed, values, n * sizeof *changed);
-        }
-        changed[i] = value_plain(a, &values[i]);
-    }
-    return changed ? changed : values;
 }
 
 /* Array keys are their indexes in decimal. */
@@ -133,80 +177,78 @@ static size_t index_size(size_t index) {
 }
 
 query_value value_array(arena *a, const query_value *items, size_t n) {
-    const query_value *values = embedded(a, items, n);
     query_value made = {.type = TYPE_ARRAY};
+    embedding in = {.arena = a};
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        bytes += element_size(index_size(i), &values[i]);
-        made.holes |= values[i].type == TYPE_UNDEFINED;
-        if (bytes > VALUE_BYTES_MAX) {
-            return value_undefined();
-        }
+    for (size_t i = 0; i < n && bytes <= VALUE_BYTES_MAX; i++) {
+        bytes += element_size(&in, index_size(i), &items[i]);
+        made.holes |= items[i].type == TYPE_UNDEFINED;
     }
     char *p = open_document(a, bytes, &made.bytes);
+    if (!p) {
+        return value_undefined();
+    }
     for (size_t i = 0; i < n; i++) {
         char key[NUMBER_TEXT_MAX];
-        p = put_element(p, slice_of(key, number_write_integer(key, (int64_t)i)), &values[i]);
+        p = put_element(p, &in, slice_of(key, number_write_integer(key, (int64_t)i)), &items[i]);
     }
     return made;
 }
 
 query_value value_object(arena *a, const slice *names, const query_value *items, size_t n) {
-    const query_value *values = embedded(a, items, n);
     query_value made = {.type = TYPE_OBJECT};
+    embedding in = {.arena = a};
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        bytes += values[i].type == TYPE_UNDEFINED ? 0 : element_size(value__key(a, names[i]).n, &values[i]);
-        if (bytes > VALUE_BYTES_MAX) {
-            return value_undefined();
-        }
+    for (size_t i = 0; i < n && bytes <= VALUE_BYTES_MAX; i++) {
+        bytes += items[i].type == TYPE_UNDEFINED ? 0 : element_size(&in, value__key(a, names[i]).n, &items[i]);
     }
     char *p = open_document(a, bytes, &made.bytes);
+    if (!p) {
+        return value_undefined();
+    }
     for (size_t i = 0; i < n; i++) {
-        p = values[i].type == TYPE_UNDEFINED ? p : put_element(p, value__key(a, names[i]), &values[i]);
+        p = items[i].type == TYPE_UNDEFINED ? p : put_element(p, &in, value__key(a, names[i]), &items[i]);
     }
     return made;
 }
 
 /* ---- plain ---- */
 
-/* The body, then the system's properties. */
 static query_value plain_item(arena *a, const query_item *item) {
-    doc_walk w;
-    slice body = doc_walk_init(&w, item->body) ? slice_of(w.at, (size_t)(w.end - w.at)) : SLICE_EMPTY;
-    query_value values[VALUE_SYSTEM_PROPERTIES];
-    size_t bytes = body.n;
-    for (size_t i = 0; i < VALUE_SYSTEM_PROPERTIES; i++) {
-        values[i] = value__system[i].make(a, item);
-        bytes += element_size(value__system[i].name.n, &values[i]);
+    embedding in = {.arena = a};
+    size_t whole = item_size(&in, item);
+    if (!arena_fits(a, whole)) {
+        return value_undefined();
     }
-    query_value made = {.type = TYPE_OBJECT};
-    char *p = put(open_document(a, bytes, &made.bytes), body);
-    for (size_t i = 0; i < VALUE_SYSTEM_PROPERTIES; i++) {
-        p = put_element(p, value__system[i].name, &values[i]);
-    }
-    return made;
+    char *p = arena_alloc_aligned(a, whole, 1);
+    put_item(p, &in, item);
+    return value_document(TYPE_OBJECT, slice_of(p, whole));
 }
 
-/* Null has no payload either, so only the types change. */
 static query_value without_holes(arena *a, const query_value *v) {
-    char *copy = arena_alloc_aligned(a, v->bytes.n, 1);
-    memcpy(copy, v->bytes.p, v->bytes.n);
-    doc_walk w;
-    doc_element e;
-    for (doc_walk_init(&w, slice_of(copy, v->bytes.n)); doc_walk_next(&w, &e);) {
-        if (e.type == BSON_TYPE_UNDEFINED) {
-            copy[e.key.p - 1 - copy] = (char)BSON_TYPE_NULL;
-        }
+    if (!arena_fits(a, v->bytes.n)) {
+        return value_undefined();
     }
+    char *copy = arena_alloc_aligned(a, v->bytes.n, 1);
+    put_without_holes(copy, v->bytes);
     return value_document(TYPE_ARRAY, slice_of(copy, v->bytes.n));
+}
+
+/* A document of this one element. */
+static slice single(arena *a, slice key, const query_value *v) {
+    embedding in = {.arena = a};
+    slice document = SLICE_EMPTY;
+    char *p = open_document(a, element_size(&in, key.n, v), &document);
+    if (p) {
+        put_element(p, &in, key, v);
+    }
+    return document;
 }
 
 /* Its JSON: that of an array of this one element, without the brackets. */
 static void write_extended(buf *out, const query_value *v) {
     arena a = arena_init_small();
-    slice document;
-    put_element(open_document(&a, element_size(1, v), &document), SLICE_LIT("0"), v);
+    slice document = single(&a, SLICE_LIT("0"), v);
     size_t from = out->n;
     json_from_bson_array(out, document);
     arena_free(&a);
@@ -269,9 +311,8 @@ void value_append(bson_t *to, const char *key, int key_n, const query_value *v, 
     arena a = arena_init_small();
     name = value__key(&a, name);
     if (v->extended) {
-        slice document;
         bson_t one;
-        put_element(open_document(&a, element_size(name.n, v), &document), name, v);
+        slice document = single(&a, name, v);
         if (bson_init_static(&one, (const uint8_t *)document.p, document.n)) {
             bson_concat(to, &one);
         }
@@ -302,6 +343,9 @@ query_value value_of_exact(const bson_iter_t *it) {
 
 query_value value_keep(arena *a, const query_value *v) {
     query_value kept = *v;
+    if (v->type >= TYPE_STRING && !arena_fits(a, v->bytes.n)) {
+        return value_undefined();
+    }
     if (v->item) {
         query_item *item = arena_alloc(a, sizeof *item);
         *item = *v->item;

@@ -389,7 +389,7 @@ static err run_page(request *r, query_page *p) {
         return query_run_page(p);
     }
     TRY(find_functions(r, p->query, list));
-    script_functions_init(&functions, scope->pool, list, p->query->udfs_n);
+    script_functions_init(&functions, scope->pool, r->op->budget, list, p->query->udfs_n);
     p->udfs = &functions.base;
     err code = query_run_page(p);
     script_functions_end(&functions);
@@ -401,7 +401,7 @@ static err query_documents(request *r) {
     query *asked = arena_new(a, query);
     query_page *p = arena_new(a, query_page);
     item_cursor *cursor = arena_new(a, item_cursor);
-    buf rows = buf_init(BUF_NO_LIMIT);
+    buf rows = buf_init_counted(BUF_NO_LIMIT, r->op->budget);
     TRY(check_link(r));
     TRY(read_query(r, asked));
     if (!script__accepts(r->t, 0)) {
@@ -447,6 +447,9 @@ err script_transaction_call(void *context, slice call, buf *answer) {
     slice name = text_member(call, "op");
     err code = E_BAD_REQUEST;
     r.op->detail_n = 0;
+    if (r.op->budget) {
+        budget_renew(r.op->budget); /* a script may go on after a query that needed too much */
+    }
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (slice_eq(name, slice_str(calls[i].name))) {
             code = calls[i].run(&r);

@@ -37,6 +37,9 @@ static err give_up(script_functions *f, op *o, script_sign sign) {
 
 /* Sends what is in f->text; then the answer is there, and, unless it is READY, as BSON in f->bson. */
 static script_sign exchange(script_functions *f, script_frame kind, int64_t until_us, script_frame *answer_out, json_root *root_out) {
+    if (!buf_ok(&f->text)) {
+        return SCRIPT_NONSENSE;
+    }
     script_sign sign = script_process_send(f->process, kind, buf_view(&f->text), until_us);
     sign = sign == SCRIPT_FINE ? script_process_receive(f->process, answer_out, &f->text, until_us) : sign;
     if (sign != SCRIPT_FINE || *answer_out == SCRIPT_READY) {
@@ -154,10 +157,8 @@ static size_t read_results(slice bson, query_udf_call *calls, size_t n) {
     return good ? i : 0;
 }
 
-static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena *a, int64_t until_us, size_t *done_out) {
-    script_functions *f = (script_functions *)base;
+static err call_all(script_functions *f, op *o, query_udf_call *calls, size_t n, arena *a, int64_t until_us, size_t *done_out) {
     size_t bytes = 0;
-    *done_out = 0;
     int64_t until = until_us ? until_us : script_now_us() + CALL_US;
     while (*done_out < n && bytes < RESULTS_BYTES_MAX && script_now_us() < until) {
         script_frame kind = SCRIPT_FAULT;
@@ -170,7 +171,7 @@ static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena 
         if (sign == SCRIPT_FINE && kind == SCRIPT_FAULT && root == JSON_OBJECT) {
             return take_fault(f, o);
         }
-        bool good = sign == SCRIPT_FINE && kind == SCRIPT_RESULTS && root == JSON_ARRAY;
+        bool good = sign == SCRIPT_FINE && kind == SCRIPT_RESULTS && root == JSON_ARRAY && arena_fits(a, f->bson.n);
         size_t got = good ? read_results(arena_copy(a, buf_view(&f->bson)), calls + *done_out, asked) : 0;
         if (got == 0) {
             return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_NONSENSE : sign);
@@ -181,11 +182,18 @@ static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena 
     return OK;
 }
 
+/* Answers that memory does not suffice for look like nonsense: the budget tells them apart. */
+static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena *a, int64_t until_us, size_t *done_out) {
+    *done_out = 0;
+    err code = call_all((script_functions *)base, o, calls, n, a, until_us, done_out);
+    return code != OK && o->budget && o->budget->exceeded ? budget_error(o->budget) : code;
+}
+
 /* ---- all of it ---- */
 
-void script_functions_init(script_functions *f, script_pool *pool, const script_function *list, size_t n) {
+void script_functions_init(script_functions *f, script_pool *pool, budget *budget, const script_function *list, size_t n) {
     *f = (script_functions){.base = {call}, .pool = pool, .list = list, .n = n};
-    f->text = f->bson = buf_init(BUF_NO_LIMIT);
+    f->text = f->bson = buf_init_counted(BUF_NO_LIMIT, budget);
 }
 
 void script_functions_end(script_functions *f) {

@@ -22,5 +22,5 @@ typedef struct script_functions {
 } script_functions;
 
 /* The list must outlive it. */
-void script_functions_init(script_functions *f, script_pool *pool, const script_function *list, size_t n);
+void script_functions_init(script_functions *f, script_pool *pool, budget *budget, const script_function *list, size_t n);
 void script_functions_end(script_functions *f);

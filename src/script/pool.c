@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum { GRACE_US = 1000000, KEEPER_US = 1000000, START_TRIES = 3, RETRY_US = 2000000, PATH_BYTES = 4096 };
 
@@ -290,18 +291,10 @@ static void *keep(void *context) {
     return NULL;
 }
 
-static bool start_thread(pthread_t *thread, void *(*run)(void *), void *context, const char *name) {
-    if (pthread_create(thread, NULL, run, context) != 0) {
-        return false;
-    }
-    pthread_setname_np(*thread, name);
-    return true;
-}
-
 /* With the lock. */
 static void start_keeper(script_pool *pool) {
     if (!pool->keeps && !pool->stopping) {
-        pool->keeps = start_thread(&pool->keeper, keep, pool, "script-keeper");
+        pool->keeps = thread_start(&pool->keeper, "script-keeper", keep, pool);
     }
 }
 
@@ -393,7 +386,7 @@ static bool find_thread(script_pool *pool) {
     }
     if (pool->threads_idle < pool->counts.waiting && pool->threads < pool->options.threads_max) {
         pool->threads++;
-        if (start_thread(&thread, work, pool, "script")) {
+        if (thread_start(&thread, "script", work, pool)) {
             pthread_detach(thread);
         } else {
             pool->threads--;

@@ -165,7 +165,9 @@ static script_sign receive_some(script_process *p, void *into, size_t most, size
 static script_sign receive_exactly(script_process *p, buf *into, size_t wanted, int64_t until_us) {
     while (wanted) {
         size_t n = 0;
-        buf_reserve(into, wanted < READ_AT_ONCE ? wanted : READ_AT_ONCE);
+        if (!buf_reserve(into, wanted < READ_AT_ONCE ? wanted : READ_AT_ONCE)) {
+            return SCRIPT_NONSENSE;
+        }
         size_t room = into->cap - into->n;
         script_sign sign = receive_some(p, into->p + into->n, room < wanted ? room : wanted, &n, until_us);
         if (sign != SCRIPT_FINE) {

@@ -24,7 +24,7 @@ typedef enum script_sign {
     SCRIPT_FINE,
     SCRIPT_LATE,     /* the deadline has passed */
     SCRIPT_DEAD,     /* it has closed its end */
-    SCRIPT_NONSENSE, /* no frame, or one of more than SCRIPT_FRAME_BYTES_MAX */
+    SCRIPT_NONSENSE, /* no frame, or one of more than SCRIPT_FRAME_BYTES_MAX or than its buffer takes */
 } script_sign;
 
 /* Deadlines are monotonic microseconds of the system's clock. */

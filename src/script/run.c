@@ -62,7 +62,7 @@ static slice json_of(arena *a, slice document, const char *name) {
         return SLICE_EMPTY;
     }
     slice bytes = doc_element_bytes(&e);
-    buf alone = buf_init(BUF_NO_LIMIT), text = buf_init(BUF_NO_LIMIT);
+    buf alone = buf_init_counted(BUF_NO_LIMIT, a->budget), text = buf_init_counted(BUF_NO_LIMIT, a->budget);
     char length[4];
     doc_store_i32(length, (int32_t)(bytes.n + 5));
     buf_add(&alone, length, sizeof length);
@@ -70,7 +70,8 @@ static slice json_of(arena *a, slice document, const char *name) {
     buf_add_byte(&alone, 0);
     json_from_bson(&text, buf_view(&alone));
     size_t before = strlen(name) + 4; /* {"name": */
-    slice json = arena_copy(a, slice_of(text.p + before, text.n - before - 1));
+    bool fits = buf_ok(&alone) && buf_ok(&text) && arena_fits(a, text.n);
+    slice json = fits ? arena_copy(a, slice_of(text.p + before, text.n - before - 1)) : SLICE_EMPTY;
     buf_free(&alone);
     buf_free(&text);
     return json;
@@ -84,6 +85,9 @@ static bool is_true(slice document, const char *name) {
 static err take_done(op *o, script_run *run, slice frame) {
     run->log = arena_copy(run->arena, text_of(frame, "log"));
     run->body = json_of(run->arena, frame, "body");
+    if (o->budget && o->budget->exceeded) {
+        return budget_error(o->budget);
+    }
     if (run->body.n > LIMIT_RESPONSE_BYTES) {
         return op_fail(o, E_TOO_LARGE, "Response size is too large: the script's is %zu bytes, at most %d are allowed.", run->body.n,
                        (int)LIMIT_RESPONSE_BYTES);
@@ -205,9 +209,9 @@ err script_run_in(script_process *p, op *o, script_run *run) {
         .process = p,
         .run = run,
         .op = o,
-        .text = buf_init(SCRIPT_FRAME_BYTES_MAX),
-        .bson = buf_init(2 * SCRIPT_FRAME_BYTES_MAX),
-        .answer = buf_init(SCRIPT_FRAME_BYTES_MAX - 1),
+        .text = buf_init_counted(SCRIPT_FRAME_BYTES_MAX, o->budget),
+        .bson = buf_init_counted(2 * SCRIPT_FRAME_BYTES_MAX, o->budget),
+        .answer = buf_init_counted(SCRIPT_FRAME_BYTES_MAX - 1, o->budget),
         .until_us = run->until_us + SCRIPT_GRACE_US,
     };
     int64_t before_us = script_process_cpu_us(p), begun_us = script_now_us();
@@ -220,5 +224,5 @@ err script_run_in(script_process *p, op *o, script_run *run) {
     buf_free(&c.text);
     buf_free(&c.bson);
     buf_free(&c.answer);
-    return code;
+    return code != OK && o->budget && o->budget->exceeded ? budget_error(o->budget) : code;
 }

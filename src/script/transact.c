@@ -1,5 +1,8 @@
 #include "script/transact.h"
 
+#include <pthread.h>
+
+#include "base/random.h"
 #include "throughput/charge.h"
 
 enum { RETIRED_MAX = 3 };
@@ -91,9 +94,20 @@ err script_transact(script_pool *pool, const script_scope *scope, op *o, err (*a
     return code;
 }
 
+static uint64_t lane_secret;
+static pthread_once_t lane_once = PTHREAD_ONCE_INIT;
+
+static void choose_lane_secret(void) {
+    random_source random;
+    random_seed_system(&random);
+    lane_secret = random_u64(&random);
+}
+
+/* Lanes are told apart by hash. With a secret in it nobody can choose a key that shares another's lane, and make it wait. */
 uint64_t script_lane(const container *c, const item_key *key) {
     layout_key k;
-    uint64_t hash = 0xcbf29ce484222325;
+    pthread_once(&lane_once, choose_lane_secret);
+    uint64_t hash = lane_secret;
     layout_size(&k, c->space->container, &key->epk, &key->partition);
     for (size_t i = 0; i < k.n; i++) {
         hash = (hash ^ (unsigned char)k.bytes[i]) * 0x100000001b3;

@@ -69,8 +69,7 @@ static bool next_new(const item_overlay *overlay, uint64_t after, item_written *
 script_transaction *script_transaction_begin(const script_scope *scope, const op *o) {
     script_transaction *t = mem_zero(sizeof *t);
     t->scope = *scope;
-    t->arena = arena_init();
-    t->call_arena = arena_init();
+    t->arena = t->call_arena = arena_init_counted(o->budget);
     op_init(&t->op, &t->call_arena, clock_wall_ms(scope->items->clock) / 1000);
     t->op.low_priority = o->low_priority;
     t->op.lane = o->lane;
@@ -196,7 +195,7 @@ err script__find_number(script_transaction *t, uint64_t number, slice *id_out) {
             return OK;
         }
     }
-    TRY(item_read_number_then(t->scope.items, t->scope.container, &t->moment, t->scope.key, number, &found));
+    TRY(item_read_number_then(t->scope.items, &t->op, t->scope.container, &t->moment, t->scope.key, number, &found));
     bool has_id = doc_find_member(found.body, SLICE_LIT("id"), &id) && id.type == BSON_TYPE_UTF8;
     *id_out = has_id ? arena_copy(&t->call_arena, doc_element_text(&id)) : SLICE_EMPTY;
     item_give(&found);
@@ -409,7 +408,7 @@ static uint32_t new_etag(script_transaction *t) {
 
 /* What the operation leaves. */
 static err decide(script_transaction *t, item_op *op, const script_item *now, item_preset *preset, script_item *then) {
-    *preset = (item_preset){.ts = (uint32_t)t->op.now_s, .etag = new_etag(t)};
+    *preset = (item_preset){.ts = clock_ts(t->op.now_s), .etag = new_etag(t)};
     op->before_there = now->there;
     op->before = now->head;
     op->before_body = now->body;

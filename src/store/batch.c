@@ -24,6 +24,7 @@ void store_batch_clear(store_batch *b) {
         memset(b->buckets, 0, b->buckets_n * sizeof *b->buckets);
     }
     b->n = 0;
+    b->use = STORE_GROWS;
     b->bytes = b->bytes_held = 0;
     arena_reset(&b->arena);
 }

@@ -15,6 +15,15 @@ typedef enum store_family {
     STORE_FAMILIES
 } store_family;
 
+/* What a batch does to the space on disk. The fuller the disk, the fewer uses are accepted (store_has_room); each accepts those below it.
+ */
+typedef enum store_use {
+    STORE_GROWS, /* anything else */
+    STORE_FREES, /* deletes items: writes a little now, compaction gives much more back */
+    STORE_DROPS, /* deletes a container or a database: a few hundred bytes, and whole files go at once */
+    STORE_READS  /* writes nothing */
+} store_use;
+
 typedef enum store_change_kind { STORE_PUT, STORE_DELETE, STORE_DELETE_RANGE } store_change_kind;
 
 typedef struct store_change {
@@ -32,6 +41,7 @@ typedef struct store_batch {
     size_t cap;
     uint32_t *buckets; /* index + 1 of the newest change in the chain */
     size_t buckets_n;  /* a power of two */
+    store_use use;     /* the first of its parts' uses; STORE_GROWS unless told otherwise */
     size_t bytes;      /* of keys and values */
     size_t bytes_held; /* … and of those cut since, whose memory is held until the batch is cleared */
     arena arena;

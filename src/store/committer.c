@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum { GROUP_BYTES_MAX = 8 * 1024 * 1024 };
 
@@ -51,15 +52,23 @@ static void end_hooks(commit_group *group, err code) {
     group->hooks = NULL;
 }
 
+/* A delete that came together with a write that the full disk refuses must not share its fate: so that is decided here, one by one. */
+static void apply_one(commit_group *group, commit *c) {
+    store_mark mark = store_batch_mark(&group->batch);
+    c->code = store_has_room(group->store, c->use) ? c->apply(c, group) : E_STORE_FULL;
+    if (c->code != OK) {
+        store_batch_cut(&group->batch, mark);
+    } else if (c->use < group->batch.use) {
+        group->batch.use = c->use;
+    }
+}
+
 /* Applies commits from the list until the group is full or the next one wants to be alone. Returns the first not taken. */
 static commit *fill_group(commit_group *group, commit *list) {
     size_t taken = 0;
+    group->batch.use = STORE_READS;
     while (list && group->batch.bytes_held < GROUP_BYTES_MAX && !(list->solo && taken)) {
-        store_mark mark = store_batch_mark(&group->batch);
-        list->code = list->apply(list, group);
-        if (list->code != OK) {
-            store_batch_cut(&group->batch, mark);
-        }
+        apply_one(group, list);
         bool alone = list->solo;
         list = list->next;
         taken++;
@@ -107,6 +116,13 @@ static void *run(void *context) {
     return NULL;
 }
 
+static void committer_free(committer *c) {
+    store_batch_free(&c->group.batch);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wake);
+    free(c);
+}
+
 committer *committer_open(store *store) {
     committer *c = mem_zero(sizeof *c);
     c->last = &c->first;
@@ -114,10 +130,10 @@ committer *committer_open(store *store) {
     store_batch_init(&c->group.batch);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
-    if (pthread_create(&c->thread, NULL, run, c) != 0) {
-        abort();
+    if (!thread_start(&c->thread, "committer", run, c)) {
+        committer_free(c);
+        return NULL;
     }
-    pthread_setname_np(c->thread, "committer");
     return c;
 }
 
@@ -140,8 +156,5 @@ void committer_close(committer *c) {
     pthread_mutex_unlock(&c->lock);
     pthread_cond_signal(&c->wake);
     pthread_join(c->thread, NULL);
-    store_batch_free(&c->group.batch);
-    pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->wake);
-    free(c);
+    committer_free(c);
 }

@@ -5,7 +5,8 @@
  * transactions serial without locks.
  *
  * The order of effects in a group:
- *   1. apply of each commit, in the order submitted; one that fails has its changes cut out of the batch and disturbs nobody
+ *   1. apply of each commit that the disk has room for, in the order submitted; one that fails has its changes cut out of the batch and
+ * disturbs nobody
  *   2. before of each hook (range states are added to the batch)
  *   3. the batch is written and synced: all of it or nothing
  *   4. after of each hook (new states become visible, or are forgotten when the write failed)
@@ -23,6 +24,7 @@ typedef struct commit_hook commit_hook;
 struct commit {
     commit *next;
     bool solo;
+    store_use use; /* if the disk has no room for it, it is refused with E_STORE_FULL and not applied */
     /* Committer's thread. Reads with commit_get (it sees the group's changes), adds changes to group->batch. Not OK: all cut. */
     err (*apply)(commit *c, commit_group *group);
     /* Committer's thread, last touch: hand the result to the loop it came from. */
@@ -43,7 +45,7 @@ struct commit_group {
     commit_hook *hooks;
 };
 
-committer *committer_open(store *store);
+committer *committer_open(store *store);             /* NULL: no thread could be started for it */
 void committer_submit(committer *c, commit *commit); /* any thread; the commit's memory is the caller's until done */
 void committer_close(committer *c);                  /* finishes what was submitted */
 

@@ -34,8 +34,15 @@ static err fault_get(store *s, store_family family, const store_snapshot *at, sl
     return store_get(f->inner, family, at, key, value_out); /* the value's owner is the inner store */
 }
 
+static bool fault_has_room(store *s, store_use use) {
+    return use >= ((fault_store *)s)->plan->room;
+}
+
 static err fault_write(store *s, const store_batch *batch) {
     fault_store *f = (fault_store *)s;
+    if (batch->use < f->plan->room) {
+        return E_STORE_FULL;
+    }
     if (fires(f->plan, &f->plan->write_in)) {
         err code = f->plan->torn ? store_write(f->inner, batch) : OK;
         return code != OK ? code : f->plan->code;
@@ -97,6 +104,7 @@ static const store_ops fault_ops = {
     .close = fault_close,
     .get = fault_get,
     .give = NULL, /* values are the inner store's */
+    .has_room = fault_has_room,
     .write = fault_write,
     .scan_open = fault_scan_open,
     .scan_next = fault_scan_next,

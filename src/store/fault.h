@@ -8,7 +8,8 @@ typedef struct store_fault_plan {
     unsigned get_in, write_in, scan_in;
     err code;
     bool sticky;
-    bool torn; /* the failing write reaches the store beneath all the same: a disk that fails after the fact */
+    store_use room; /* batches of an earlier use are refused as by a full disk */
+    bool torn;      /* the failing write reaches the store beneath all the same: a disk that fails after the fact */
     unsigned fired;
 } store_fault_plan;
 

@@ -4,9 +4,10 @@
  * DIR/db/      RocksDB's files
  * DIR/tail.sst  a table of index entries being written (rocks_terms.c); left by a crash it is removed
  *
- * Errors of the disk: before each batch the free space is looked at (free_space_ok), so that a full disk is met by refusing writes and not
- * by RocksDB failing in the middle of its log; when space comes back, so do writes. Another failure that RocksDB does meet is final for
- * writes until a restart, since only then is it known what the log holds; reads go on. */
+ * Errors of the disk: a full disk is met by refusing writes before it is full (rocks_space.c), and not by RocksDB failing in the middle of
+ * its log; when space comes back, so do writes. One that is full at the start is served for reads. Another failure that RocksDB does meet
+ * is final for writes until a restart, since only then is it known what the log holds; reads go on. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,22 +17,19 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "store/rocks_int.h"
 #include "store/wal.h"
 
 static const char *const family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
 
 enum {
-    SPACE_CHECK_US = 50 * 1000,
-    UNFLUSHED_LITTLE = 4 * 1024 * 1024,
-    SPACE_RESERVE_BYTES = 256 * 1024 * 1024, /* or a tenth of a small disk */
     MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
     MEMTABLE_TERMS_BYTES = 4 * 1024 * 1024, /* deleted ranges only */
@@ -40,7 +38,12 @@ enum {
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
     KEPT_BYTES = 64 * 1024 * 1024, /* of lists, or a sixteenth of the cache if that is less */
     WAL_BYTES_MAX = 512 * 1024 * 1024,
+    WAL_BYTES_LEAST = 4 * 1024 * 1024, /* of a small disk, as the next one */
+    TABLE_BYTES = 64 * 1024 * 1024,
+    TABLE_BYTES_LEAST = 2 * 1024 * 1024,
     FILTER_BITS = 10,
+    BACKGROUND_JOBS = 4,
+    OPENING_THREADS = 16,
     ITEM_BLOCK_BYTES = 16 * 1024,
 };
 
@@ -203,70 +206,20 @@ static void rocks_snapshot_give(store *s, const store_snapshot *snapshot) {
     free((void *)(uintptr_t)snapshot);
 }
 
-static uint64_t rocks_bytes(store *s, store_family family, slice from, slice to) {
-    rocks *r = (rocks *)s;
+uint64_t store__plain_bytes(rocks *r, int family, slice from, slice to) {
     uint64_t bytes = 0;
     char *message = NULL;
     rocksdb_approximate_sizes_cf(r->db, r->families[family], 1, &from.p, &from.n, &to.p, &to.n, &bytes, &message);
-    bytes = store__classify(message, "size estimate failed") == OK ? bytes : 0;
+    return store__classify(message, "size estimate failed") == OK ? bytes : 0;
+}
+
+static uint64_t rocks_bytes(store *s, store_family family, slice from, slice to) {
+    rocks *r = (rocks *)s;
+    uint64_t bytes = store__plain_bytes(r, (int)family, from, to);
     return family == STORE_TERMS ? bytes + store__terms_bytes(r, from, to) : bytes;
 }
 
 /* ---- writing ---- */
-
-static int64_t monotonic_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-/* Bytes that are in the log and in memory, and need their place in tables before the log's can be given back. */
-static uint64_t unflushed_bytes(rocks *r) {
-    uint64_t sum = store_tail_held(r->tail), bytes;
-    for (int f = 0; f < FAMILIES; f++) {
-        if (rocksdb_property_int_cf(r->db, r->families[f], "rocksdb.cur-size-all-mem-tables", &bytes) == 0) {
-            sum += bytes;
-        }
-    }
-    return sum;
-}
-
-/* Moves what is in memory into tables, in the background: then the log's space comes back. */
-static void start_flush(rocks *r) {
-    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
-    rocksdb_flushoptions_set_wait(options, 0);
-    for (int f = 0; f < FAMILIES; f++) {
-        char *message = NULL;
-        rocksdb_flush_cf(r->db, options, r->families[f], &message);
-        store__classify(message, "flush failed");
-    }
-    rocksdb_flushoptions_destroy(options);
-}
-
-static bool free_space_ok(rocks *r) {
-    int64_t now = monotonic_us();
-    if (r->space_checked_us && now - r->space_checked_us < SPACE_CHECK_US) {
-        return r->space_ok;
-    }
-    struct statvfs disk;
-    bool ok = true;
-    if (statvfs(r->db_path, &disk) == 0) {
-        uint64_t tenth = (uint64_t)disk.f_blocks * disk.f_frsize / 10;
-        uint64_t reserve = tenth < SPACE_RESERVE_BYTES ? tenth : SPACE_RESERVE_BYTES;
-        uint64_t space = (uint64_t)disk.f_bavail * disk.f_frsize, unflushed = unflushed_bytes(r);
-        ok = space > reserve + unflushed;
-        if (!ok && unflushed > UNFLUSHED_LITTLE && space > unflushed) {
-            start_flush(r);
-        }
-    }
-    if (ok != r->space_ok) {
-        ok ? log_info("store", "disk has space again: writes go on", "dir=%s", r->folder.dir)
-           : log_error("store", "disk nearly full: writes refused until space is freed, reads go on", "dir=%s", r->folder.dir);
-    }
-    r->space_ok = ok;
-    r->space_checked_us = now;
-    return ok;
-}
 
 /* STORE_TERMS is the run's business. */
 static void fill_batch(rocks *r, const store_batch *batch) {
@@ -306,22 +259,28 @@ static err write_scratch(rocks *r, store_run *run) {
     return code;
 }
 
+static bool rocks_has_room(store *s, store_use use) {
+    return store__space_accepts((rocks *)s, use);
+}
+
 static err rocks_write(store *s, const store_batch *batch) {
     rocks *r = (rocks *)s;
     if (r->read_only || r->failed) {
-        return E_STORE_READ_ONLY;
+        return r->opened_full ? E_STORE_FULL : E_STORE_READ_ONLY;
     }
-    if (!free_space_ok(r)) {
+    if (!store__space_accepts(r, batch->use)) {
         return E_STORE_FULL;
     }
     TRY(store_tail_admit(r->tail));
     fill_batch(r, batch);
     err code = write_scratch(r, store_run_of_batch(batch));
     if (code == OK) {
+        store__space_note(r, batch);
         return OK;
     }
     if (code != E_STORE_FULL) { /* RocksDB gets over a full disk by itself: it looks for space every few seconds */
         log_error("store", "no more writes until a restart", "dir=%s", r->folder.dir);
+        r->space.said_us = store__now_us();
         r->failed = code;
     }
     return E_STORE_IO; /* whether the batch is in the log is not known here: not "nothing was written" */
@@ -347,16 +306,24 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
     if (store__classify(message, "reclaim: dropping files failed") != OK) {
         return;
     }
-    rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();
-    rocksdb_compactoptions_set_exclusive_manual_compaction(options, 0);
-    rocksdb_compact_range_cf_opt(r->db, family, options, job->from.p, job->from.n, job->to.p, job->to.n);
-    rocksdb_compactoptions_destroy(options);
+    if (store__space_can_drop(r, (int)job->family, buf_view(&job->from), buf_view(&job->to))) {
+        store__compact(r, (int)job->family, buf_view(&job->from), buf_view(&job->to));
+    } else {
+        store__space_note_range(r, (int)job->family, buf_view(&job->from), buf_view(&job->to));
+    }
 }
 
-/* With the lock: until there is a job, or iterators have grown too old. */
+static void reclaim_and_free(rocks *r, reclaim_job *job) {
+    reclaim_now(r, job);
+    buf_free(&job->from);
+    buf_free(&job->to);
+    free(job);
+}
+
+/* With the lock: until there is a job, or iterators have grown too old, or it may be time to compact. */
 static void wait_for_job(rocks *r) {
     struct timespec until;
-    if (!store__idle_drop(r, 0)) {
+    if (!store__idle_drop(r, 0) && !r->space.compact) {
         pthread_cond_wait(&r->reclaim_wake, &r->reclaim_lock);
         return;
     }
@@ -370,18 +337,17 @@ static void *reclaimer(void *context) {
     pthread_mutex_lock(&r->reclaim_lock);
     while (!r->stopping) {
         reclaim_job *job = r->reclaim_jobs;
-        if (!job) {
+        if (!job && !store__space_compact_due(r)) {
             wait_for_job(r);
             continue;
         }
-        r->reclaim_jobs = job->next;
-        r->reclaim_last = job->next ? r->reclaim_last : &r->reclaim_jobs;
         r->reclaiming = true;
+        if (job) {
+            r->reclaim_jobs = job->next;
+            r->reclaim_last = job->next ? r->reclaim_last : &r->reclaim_jobs;
+        }
         pthread_mutex_unlock(&r->reclaim_lock);
-        reclaim_now(r, job);
-        buf_free(&job->from);
-        buf_free(&job->to);
-        free(job);
+        job ? reclaim_and_free(r, job) : store__space_compact(r);
         pthread_mutex_lock(&r->reclaim_lock);
         r->reclaiming = false;
     }
@@ -389,17 +355,9 @@ static void *reclaimer(void *context) {
     return NULL;
 }
 
-/* With the lock. */
-static void start_reclaimer(rocks *r) {
-    if (!r->reclaimer_runs && !r->stopping) {
-        r->reclaimer_runs = pthread_create(&r->reclaimer, NULL, reclaimer, r) == 0;
-    }
-    pthread_cond_signal(&r->reclaim_wake);
-}
-
 void store__wake_reclaimer(rocks *r) {
     pthread_mutex_lock(&r->reclaim_lock);
-    start_reclaimer(r);
+    pthread_cond_signal(&r->reclaim_wake);
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
@@ -416,7 +374,7 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     pthread_mutex_lock(&r->reclaim_lock);
     *r->reclaim_last = job;
     r->reclaim_last = &job->next;
-    start_reclaimer(r);
+    pthread_cond_signal(&r->reclaim_wake);
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
@@ -443,6 +401,15 @@ static void stop_reclaimer(rocks *r) {
 }
 
 /* ---- opening and closing ---- */
+
+/* RocksDB takes the space of a whole file before it writes one. So those of a small disk are small: a part of what is kept free. */
+static uint64_t file_bytes(const char *dir, uint64_t usual, unsigned part, uint64_t least) {
+    uint64_t space, floor;
+    if (!store__space_read(dir, &space, &floor) || floor / part >= usual || floor == SPACE_RESERVE_BYTES) {
+        return usual;
+    }
+    return floor / part > least ? floor / part : least;
+}
 
 static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_t *o = rocksdb_options_create();
@@ -473,8 +440,10 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
     rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most of a run's log is dead when it is full */
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_target_file_size_base(o, 64 << 20);
+    rocksdb_options_set_disable_auto_compactions(o, r->opened_low);
+    rocksdb_options_set_target_file_size_base(o, file_bytes(r->folder.dir, TABLE_BYTES, 8, TABLE_BYTES_LEAST));
     rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
+    rocksdb_options_set_max_compaction_bytes(o, STORE_COMPACTION_BYTES);
     rocksdb_options_set_compression(o, family >= STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
     rocksdb_options_set_bottommost_compression(o, rocksdb_lz4_compression);
     bool walked = family == STORE_TERMS || family == STORE_VERSIONS;
@@ -483,13 +452,14 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     return o;
 }
 
-static rocksdb_options_t *make_db_options(void) {
+static rocksdb_options_t *make_db_options(const char *dir) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_max_open_files(o, -1);
-    rocksdb_options_set_max_background_jobs(o, 4);
-    rocksdb_options_set_max_total_wal_size(o, WAL_BYTES_MAX);
+    rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
+    rocksdb_options_set_max_file_opening_threads(o, OPENING_THREADS);
+    rocksdb_options_set_max_total_wal_size(o, file_bytes(dir, WAL_BYTES_MAX, 3, WAL_BYTES_LEAST));
     /* Only the last group of the log can be unsynced, and its pages may reach the disk in any order: reading stops at the first torn
      * record. */
     rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
@@ -506,7 +476,8 @@ static rocksdb_options_t *make_db_options(void) {
 
 static void make_options(rocks *r, const store_options *options) {
     r->cache = rocksdb_cache_create_lru(options->cache_bytes);
-    r->db_options = make_db_options();
+    r->opened_low = store__space_is_low(r->db_path);
+    r->db_options = make_db_options(r->folder.dir);
     for (int f = 0; f < FAMILIES; f++) {
         r->family_options[f] = make_family_options(r, f);
     }
@@ -519,19 +490,26 @@ static void make_options(rocks *r, const store_options *options) {
     r->scratch = rocksdb_writebatch_create();
 }
 
-static void rocks_destroy(rocks *r) {
-    stop_reclaimer(r);
-    store__terms_close(r);
-    store__idle_close(r);
-    store__kept_close(r);
+static void close_db(rocks *r) {
     for (int f = 0; f < FAMILIES; f++) {
         if (r->families[f]) {
             rocksdb_column_family_handle_destroy(r->families[f]);
+            r->families[f] = NULL;
         }
     }
     if (r->db) {
         rocksdb_close(r->db);
+        r->db = NULL;
     }
+}
+
+static void rocks_destroy(rocks *r) {
+    stop_reclaimer(r);
+    store__space_close(r);
+    store__terms_close(r);
+    store__idle_close(r);
+    store__kept_close(r);
+    close_db(r);
     for (int f = 0; f < FAMILIES; f++) {
         rocksdb_options_destroy(r->family_options[f]);
     }
@@ -557,6 +535,7 @@ static const store_ops rocks_ops = {
     .close = rocks_close,
     .get = rocks_get,
     .give = rocks_give,
+    .has_room = rocks_has_room,
     .write = rocks_write,
     .scan_open = rocks_scan_open,
     .stem_open = rocks_stem_open,
@@ -569,7 +548,7 @@ static const store_ops rocks_ops = {
     .bytes = rocks_bytes,
 };
 
-static err open_db(rocks *r, char *why, size_t why_n) {
+static err open_once(rocks *r, char *why, size_t why_n) {
     char *message = NULL;
     const rocksdb_options_t *family_options[FAMILIES];
     for (int f = 0; f < FAMILIES; f++) {
@@ -588,6 +567,97 @@ static err open_db(rocks *r, char *why, size_t why_n) {
     return store__classify(message, "open failed");
 }
 
+static bool has_database(const rocks *r) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/CURRENT", r->db_path);
+    return access(path, F_OK) == 0;
+}
+
+static bool is_live(const rocksdb_livefiles_t *live, const char *name) {
+    for (int i = 0; i < rocksdb_livefiles_count(live); i++) {
+        const char *known = rocksdb_livefiles_name(live, i); /* "/000012.sst" */
+        if (strcmp(known + (*known == '/'), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Tables that a kill left half written: RocksDB removes them only once it is open, for which their space may be needed. True: some were. */
+static bool remove_strays(rocks *r) {
+    const rocksdb_livefiles_t *live = rocksdb_livefiles(r->db);
+    bool any = false;
+    DIR *d = opendir(r->db_path);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (dot && strcmp(dot, ".sst") == 0 && !is_live(live, entry->d_name)) {
+            any = unlinkat(dirfd(d), entry->d_name, 0) == 0 || any;
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    rocksdb_livefiles_destroy(live);
+    return any;
+}
+
+/* E_STORE_FULL too if it is not even tried. */
+static err open_for_writes(rocks *r, char *why, size_t why_n) {
+    uint64_t space, floor;
+    bool full = store__space_read(r->folder.dir, &space, &floor) && space < OPEN_BYTES;
+    r->read_only = false;
+    return full ? E_STORE_FULL : open_once(r, why, why_n);
+}
+
+static err open_for_reads(rocks *r, char *why, size_t why_n) {
+    r->read_only = true;
+    return open_once(r, why, why_n);
+}
+
+/* Opening for writes needs space: the log becomes tables. On a full disk what is there is served for reads. */
+static err open_db(rocks *r, char *why, size_t why_n) {
+    err code = r->folder.read_only ? open_for_reads(r, why, why_n) : open_for_writes(r, why, why_n);
+    if (code != E_STORE_FULL) {
+        return code;
+    }
+    if (!has_database(r)) {
+        snprintf(why, why_n, "the disk of the data folder %s is full: nothing can be stored there. Free space, then start again",
+                 r->folder.dir);
+        return E_STORE_FULL;
+    }
+    TRY(open_for_reads(r, why, why_n));
+    if (remove_strays(r)) {
+        close_db(r);
+        code = open_for_writes(r, why, why_n);
+        if (code != E_STORE_FULL) {
+            return code;
+        }
+        TRY(open_for_reads(r, why, why_n));
+    }
+    r->opened_full = true;
+    r->space.said_us = store__now_us();
+    log_error("store", "disk full: reads are served, writes are refused. Free space, then restart", "dir=%s", r->folder.dir);
+    return OK;
+}
+
+/* RocksDB aborts if it cannot start one of its own: those for flushes and compactions, and, while it opens, those that read tables. */
+static err check_threads(char *why, size_t why_n) {
+    if (!thread_can_start(BACKGROUND_JOBS + OPENING_THREADS)) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        return E_UNAVAILABLE;
+    }
+    return OK;
+}
+
+static err start_reclaimer(rocks *r, char *why, size_t why_n) {
+    r->reclaimer_runs = thread_start(&r->reclaimer, "reclaimer", reclaimer, r);
+    if (!r->reclaimer_runs) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        return E_UNAVAILABLE;
+    }
+    return OK;
+}
+
 err store_open_rocks(const store_options *options, store **store_out, char *why, size_t why_n) {
     store_folder folder;
     *store_out = NULL;
@@ -595,8 +665,6 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     rocks *r = mem_zero(sizeof *r);
     r->base.ops = &rocks_ops;
     r->folder = folder;
-    r->read_only = folder.read_only;
-    r->space_ok = true;
     r->sync = options->sync;
     r->tail_bytes = options->tail_bytes;
     r->reclaim_last = &r->reclaim_jobs;
@@ -606,13 +674,17 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     pthread_cond_init(&r->reclaim_wake, NULL);
     make_options(r, options);
     err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* unsynced batches may be torn anywhere */
+    code = code != OK ? code : check_threads(why, why_n);
     code = code != OK ? code : open_db(r, why, why_n);
     code = code != OK ? code : store__terms_open(r, why, why_n);
+    code = code != OK ? code : start_reclaimer(r, why, why_n);
     if (code != OK) {
         rocks_destroy(r);
         return code;
     }
-    if (r->read_only) {
+    if (!r->read_only) {
+        store__space_open(r, r->opened_low);
+    } else if (!r->opened_full) {
         log_warn("store", "data folder is read-only: reads are served, writes are refused", "dir=%s", r->folder.dir);
     }
     *store_out = &r->base;

@@ -2,17 +2,9 @@
  * is made for. They can be used again because the family changes only when a tail is settled: each change has a number, the *epoch*, odd
  * while it is under way, and an iterator shows the family as it was in its epoch. They hold on to files that RocksDB would have deleted:
  * so none stays for longer than a second. */
-#include <time.h>
-
 #include "store/rocks_int.h"
 
 enum { AGE_US_MAX = 1000000, STEM_REST = 8 };
-
-static int64_t now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
 
 /* ---- stems: what RocksDB's filters are about ---- */
 
@@ -70,7 +62,7 @@ static bool is_fresh(rocks *r, const idle_iterator *i, int64_t now) {
 
 /* The newest one of this epoch. */
 static bool take_ready(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
-    int64_t now = now_us();
+    int64_t now = store__now_us();
     bool found = false;
     pthread_mutex_lock(&r->idle.lock);
     if (r->idle.n) {
@@ -89,7 +81,7 @@ bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
     if (take_ready(r, epoch, taken_out)) {
         return true;
     }
-    *taken_out = (idle_iterator){.epoch = epoch, .made_us = now_us()};
+    *taken_out = (idle_iterator){.epoch = epoch, .made_us = store__now_us()};
     taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
     if (store__idle_epoch(r) != epoch) { /* it may show the change, or half of it */
         rocksdb_iter_destroy(taken_out->iterator);
@@ -100,7 +92,7 @@ bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
 
 void store__idle_give(rocks *r, idle_iterator given) {
     bool unwatched = false, kept = false;
-    if (is_fresh(r, &given, now_us())) {
+    if (is_fresh(r, &given, store__now_us())) {
         pthread_mutex_lock(&r->idle.lock);
         kept = r->idle.n < IDLE_MAX;
         if (kept) {
@@ -120,7 +112,7 @@ void store__idle_give(rocks *r, idle_iterator given) {
 bool store__idle_drop(rocks *r, int64_t at_us) {
     idle_iterator old[IDLE_MAX];
     size_t n = 0, left = 0;
-    int64_t now = at_us ? at_us : now_us();
+    int64_t now = at_us ? at_us : store__now_us();
     pthread_mutex_lock(&r->idle.lock);
     for (size_t i = 0; i < r->idle.n; i++) {
         if (is_fresh(r, &r->idle.list[i], now)) {

@@ -54,6 +54,28 @@ typedef struct kept_lists {
     kept_asked asked[ASKED_MAX];
 } kept_lists;
 
+typedef struct key_range {
+    bool any;
+    buf from, to; /* both are part of it */
+} key_range;
+
+enum {
+    SPACE_RESERVE_BYTES = 1024 * 1024 * 1024,
+    OPEN_BYTES = 8 * 1024 * 1024,              /* free space that RocksDB needs to open, and to change options: without, it aborts */
+    STORE_COMPACTION_BYTES = 512 * 1024 * 1024 /* about as much is compacted at once */
+};
+
+/* The disk's free space (rocks_space.c). The committer's, but for what is said to be the reclaimer's. */
+typedef struct disk_space {
+    int64_t checked_us, said_us;
+    store_use room;      /* batches of this use and those behind it are accepted */
+    bool no_compactions; /* by RocksDB itself */
+    /* under the reclaimer's lock: keys deleted while the disk was nearly full */
+    key_range deleted[STORE_FAMILIES];
+    bool compact; /* … and not yet looked at */
+    int64_t compacted_us;
+} disk_space;
+
 typedef struct rocks {
     store base;
     store terms; /* owner of values and scans of STORE_TERMS that are not RocksDB's alone */
@@ -69,6 +91,8 @@ typedef struct rocks {
     rocksdb_writeoptions_t *write_unsynced; /* for what may be lost, since it would be done again */
     rocksdb_writebatch_t *scratch;          /* the committer's */
     bool read_only, sync;
+    bool opened_low;   /* the disk was nearly full then */
+    bool opened_full;  /* read-only since there was no space to open it otherwise */
     atomic_int failed; /* err of the write that RocksDB failed */
     store_tail *tail;
     size_t tail_bytes;
@@ -76,8 +100,7 @@ typedef struct rocks {
     idle_iterators idle;
     kept_lists kept;
 
-    int64_t space_checked_us;
-    bool space_ok;
+    disk_space space;
 
     pthread_t reclaimer;
     pthread_mutex_t reclaim_lock;
@@ -104,6 +127,28 @@ err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, 
 store_scan *store__ready_open(rocks *r, idle_iterator ready);
 
 void store__wake_reclaimer(rocks *r); /* there is something to let go in a second */
+
+uint64_t store__plain_bytes(rocks *r, int family, slice from, slice to); /* about how many are in tables and memtables */
+
+/* ---- rocks_space.c ---- */
+
+int64_t store__now_us(void); /* monotonic */
+
+/* The free bytes of the disk, and how many are the least that is left to it. */
+bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out);
+bool store__space_is_low(const char *path); /* before RocksDB is opened: it must not compact by itself */
+
+void store__space_open(rocks *r, bool low); /* when all else is open */
+void store__space_close(rocks *r);
+bool store__space_accepts(rocks *r, store_use use);
+void store__space_note(rocks *r, const store_batch *batch);               /* it was written */
+void store__space_note_range(rocks *r, int family, slice from, slice to); /* deleted, and compacted when there is space for it */
+
+/* For the reclaimer. Due: with its lock. */
+bool store__space_compact_due(rocks *r);
+void store__space_compact(rocks *r);
+bool store__space_can_drop(rocks *r, int family, slice from, slice to); /* what is left of the files around a dropped range fits the disk */
+void store__compact(rocks *r, int family, slice from, slice to);
 
 /* ---- rocks_idle.c ---- */
 

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "store/rocks_int.h"
 
 enum { TAIL_BYTES = 32 * 1024 * 1024, DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096, SEEK_WORTH = 12 };
@@ -460,6 +461,10 @@ err store__terms_open(rocks *r, char *why, size_t why_n) {
     store_tail_options options = {.bytes = r->tail_bytes ? r->tail_bytes : TAIL_BYTES, .number = number, .context = r};
     options.settle = r->read_only ? NULL : settle;
     r->tail = store_tail_open(&options);
+    if (!r->tail) {
+        snprintf(why, why_n, THREAD_REFUSED);
+        return E_UNAVAILABLE;
+    }
     code = code != OK ? code : load_runs(r, number);
     r->tail_whole = code == OK;
     if (code != OK) {

@@ -34,6 +34,7 @@ struct store_ops {
     void (*close)(store *);
     err (*get)(store *, store_family, const store_snapshot *, slice key, store_value *value_out);
     void (*give)(store_value *);
+    bool (*has_room)(store *, store_use); /* NULL: always */
     err (*write)(store *, const store_batch *);
     store_scan *(*scan_open)(store *, store_family, const store_snapshot *, slice from, slice to, bool backward);
     store_scan *(*stem_open)(store *, const store_snapshot *, slice stem, slice to, bool many); /* NULL: scan_open does it */
@@ -69,6 +70,11 @@ static inline void store_give(store_value *value) {
         value->owner->ops->give(value);
         value->owner = NULL;
     }
+}
+
+/* Whether the disk has room for a batch of this use. The writer's thread. */
+static inline bool store_has_room(store *s, store_use use) {
+    return !s->ops->has_room || s->ops->has_room(s, use);
 }
 
 /* All of the batch or nothing. After E_STORE_FULL and the like nothing of it is there, now or after a restart. */

@@ -5,12 +5,14 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum {
     SMALL_SHARE = 32, /* runs of up to 1/32 of what is settled at once are merged by the writer: half a millisecond at most */
     STALL_TIMES = 3,  /* and the writer waits at three times as much */
     IDLE_MS = 1000,
     RETRY_MS = 1000,
+    STALL_SAY_S = 10, /* how often it is logged that writes wait */
     CLOSE_BYTES = 1024 * 1024,
 };
 
@@ -22,9 +24,10 @@ struct store_tail {
     store_version *now;
     uint64_t ended;
     err failed; /* of the last settling */
-    bool stalled, stopping;
-    bool hurried;                                    /* it is settled even though it is small: somebody waits */
-    enum { NONE, WORKS, NAPS, SLEEPS } keeper_state; /* napping it wakes by itself */
+    bool stopping;
+    int64_t stall_said_s;
+    bool hurried;                              /* it is settled even though it is small: somebody waits */
+    enum { WORKS, NAPS, SLEEPS } keeper_state; /* napping it wakes by itself */
     pthread_t keeper;
     atomic_uint_fast64_t begun, settling; /* numbers */
     atomic_bool stops;
@@ -220,13 +223,7 @@ static void *keep(void *context) {
 /* With the lock. */
 static void wake_keeper(store_tail *tail) {
     bool work = is_full(tail) || find_pair(tail) != SIZE_MAX;
-    if (tail->keeper_state == NONE && (work || tail->now->n >= 2)) {
-        bool runs = pthread_create(&tail->keeper, NULL, keep, tail) == 0;
-        tail->keeper_state = runs ? WORKS : NONE;
-        if (runs) {
-            pthread_setname_np(tail->keeper, "index-tail");
-        }
-    } else if ((tail->keeper_state == NAPS && work) || (tail->keeper_state == SLEEPS && (work || tail->now->n >= 2))) {
+    if ((tail->keeper_state == NAPS && work) || (tail->keeper_state == SLEEPS && (work || tail->now->n >= 2))) {
         pthread_cond_signal(&tail->work);
     }
 }
@@ -237,9 +234,6 @@ void store_tail_drain(store_tail *tail) {
     while (tail->now->n && tail->now->runs[0]->first <= last && tail->failed == OK && !tail->stopping) {
         tail->hurried = true;
         wake_keeper(tail);
-        if (tail->keeper_state == NONE) { /* no thread is to be had */
-            break;
-        }
         pthread_cond_wait(&tail->progress, &tail->lock);
     }
     tail->hurried = false;
@@ -248,15 +242,22 @@ void store_tail_drain(store_tail *tail) {
 
 /* ---- the writer ---- */
 
+static void wait_for_progress(store_tail *tail) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (!tail->stall_said_s || until.tv_sec - tail->stall_said_s >= STALL_SAY_S) {
+        tail->stall_said_s = until.tv_sec;
+        log_warn("store", "writes wait for the index: its entries come faster than they can be written to tables", "tail_bytes=%zu",
+                 tail->now->bytes);
+    }
+    until.tv_sec++;
+    pthread_cond_timedwait(&tail->progress, &tail->lock, &until);
+}
+
 err store_tail_admit(store_tail *tail) {
     pthread_mutex_lock(&tail->lock);
     while (tail->now->bytes > STALL_TIMES * tail->options.bytes && tail->failed == OK) {
-        if (!tail->stalled) {
-            log_warn("store", "writes wait for the index: its entries come faster than they can be written to tables", "tail_bytes=%zu",
-                     tail->now->bytes);
-        }
-        tail->stalled = true;
-        pthread_cond_wait(&tail->progress, &tail->lock);
+        wait_for_progress(tail);
     }
     err code = tail->now->bytes > STALL_TIMES * tail->options.bytes ? tail->failed : OK;
     pthread_mutex_unlock(&tail->lock);
@@ -362,6 +363,14 @@ const store_range *store_version_covers(const store_version *version, slice key)
 
 /* ---- opening and closing ---- */
 
+static void free_tail(store_tail *tail) {
+    store_version_give(tail->now);
+    pthread_mutex_destroy(&tail->lock);
+    pthread_cond_destroy(&tail->progress);
+    pthread_cond_destroy(&tail->work);
+    free(tail);
+}
+
 store_tail *store_tail_open(const store_tail_options *options) {
     store_tail *tail = mem_zero(sizeof *tail);
     pthread_condattr_t monotonic;
@@ -370,11 +379,15 @@ store_tail *store_tail_open(const store_tail_options *options) {
     tail->ended = options->number;
     atomic_init(&tail->begun, options->number);
     pthread_mutex_init(&tail->lock, NULL);
-    pthread_cond_init(&tail->progress, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&tail->progress, &monotonic);
     pthread_cond_init(&tail->work, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    if (!thread_start(&tail->keeper, "index-tail", keep, tail)) {
+        free_tail(tail);
+        return NULL;
+    }
     return tail;
 }
 
@@ -392,18 +405,11 @@ void store_tail_close(store_tail *tail, bool whole) {
     pthread_mutex_lock(&tail->lock);
     tail->stopping = true;
     atomic_store(&tail->stops, true);
-    bool keeps = tail->keeper_state != NONE;
     pthread_cond_signal(&tail->work);
     pthread_mutex_unlock(&tail->lock);
-    if (keeps) {
-        pthread_join(tail->keeper, NULL);
-    }
+    pthread_join(tail->keeper, NULL);
     if (whole) {
         settle_last(tail);
     }
-    store_version_give(tail->now);
-    pthread_mutex_destroy(&tail->lock);
-    pthread_cond_destroy(&tail->progress);
-    pthread_cond_destroy(&tail->work);
-    free(tail);
+    free_tail(tail);
 }

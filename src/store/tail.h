@@ -37,7 +37,7 @@ typedef struct store_tail_options {
     void *context;
 } store_tail_options;
 
-store_tail *store_tail_open(const store_tail_options *options);
+store_tail *store_tail_open(const store_tail_options *options); /* NULL: no thread could be started for the keeper */
 
 /* Settles what is large, if it is the whole of the owner's log: one that could not be read to its end stays as it is. */
 void store_tail_close(store_tail *tail, bool whole);

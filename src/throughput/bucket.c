@@ -44,19 +44,23 @@ static double checked_rate(double rate) {
 bucket *bucket_new(double rate, bool burst, int64_t now_ns) {
     bucket *b = mem_zero(sizeof *b);
     atomic_init(&b->refs, 1);
-    atomic_init(&b->burst, burst);
-    atomic_init(&b->rate, checked_rate(rate));
-    atomic_init(&b->usual_charge, 1);
-    atomic_init(&b->paid_until, now_ns - SECOND);
-    atomic_init(&b->burst_paid_until, LONG_AGO);
-    atomic_init(&b->promised_until[BUCKET_HIGH], LONG_AGO);
-    atomic_init(&b->promised_until[BUCKET_LOW], LONG_AGO);
-    for (unsigned i = 0; i < BUCKET_LANES; i++) {
-        atomic_init(&b->lanes[i].percent, 0);
-        atomic_init(&b->lanes[i].paid_until, LONG_AGO);
-        atomic_init(&b->lanes[i].promised_until, LONG_AGO);
-    }
+    bucket_reset(b, rate, burst, now_ns);
     return b;
+}
+
+void bucket_reset(bucket *b, double rate, bool burst, int64_t now_ns) {
+    store(&b->burst, burst);
+    store(&b->rate, checked_rate(rate));
+    store(&b->usual_charge, 1);
+    store(&b->paid_until, now_ns - SECOND);
+    store(&b->burst_paid_until, LONG_AGO);
+    store(&b->promised_until[BUCKET_HIGH], LONG_AGO);
+    store(&b->promised_until[BUCKET_LOW], LONG_AGO);
+    for (unsigned i = 0; i < BUCKET_LANES; i++) {
+        store(&b->lanes[i].percent, 0);
+        store(&b->lanes[i].paid_until, LONG_AGO);
+        store(&b->lanes[i].promised_until, LONG_AGO);
+    }
 }
 
 bucket *bucket_take(bucket *b) {

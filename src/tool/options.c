@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/slice.h"
 
@@ -29,6 +30,16 @@ static const char *keep(const tool_option *option, char *value) {
     return copy;
 }
 
+/* A switch in the environment has a value all the same. */
+static bool is_off(const tool_option *option, const char *value) {
+    static const char *const words[] = {"false", "off", "no", "0"};
+    bool off = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !option->value; i++) {
+        off = off || strcasecmp(value, words[i]) == 0;
+    }
+    return off;
+}
+
 static void read_environment(const tool_option *options, size_t n) {
     for (size_t i = 0; i < n; i++) {
         char name[96];
@@ -37,7 +48,7 @@ static void read_environment(const tool_option *options, size_t n) {
             *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         }
         char *value = getenv(name);
-        if (value && *value) {
+        if (value && *value && !is_off(&options[i], value)) {
             *options[i].text = keep(&options[i], value);
         }
     }

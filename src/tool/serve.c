@@ -8,24 +8,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "account/scripts.h"
 #include "api/admin/admin.h"
 #include "api/sql/sql.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "net/guard.h"
+#include "tool/machine.h"
 #include "tool/options.h"
 
 enum { TICK_MS = 20, WHY_BYTES = 1024 };
+
+#define MEMORY_FOR_REQUESTS_MIN ((uint64_t)64 << 20) /* loops keep some buffers at hand; below this they would be most of it */
 
 /* As given; read into `settings` below. */
 static struct {
     const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
+    const char *allow_well_known_key, *allow_host;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *index_tail, *token_seconds_min, *script_worker,
+    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *max_connections_per_address, *least_rate,
+        *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min, *script_worker,
         *log_level, *help, *version;
 } given = {
     .data = "tesela-data",
@@ -48,6 +54,12 @@ static struct {
     .cache = "0",
     .vector_memory = "0",
     .max_connections = "10000",
+    .max_connections_per_address = "auto",
+    .least_rate = "4KB",
+    .slow_seconds = "30",
+    .unauthenticated_seconds = "10",
+    .request_memory = "128MB",
+    .memory_for_requests = "0",
     .token_seconds_min = "600",
     .index_tail = "0",
     .log_level = "info",
@@ -67,6 +79,10 @@ static const tool_option options[] = {
     {"secondary-read-only-key", "BASE64", "secondary read-only key", &given.secondary_read_only_key, true},
     {"key-file", "FILE", "the keys in this order, one a line (- for none), instead of the four flags above; read again on SIGHUP",
      &given.key_file, false},
+    {"allow-well-known-key", NULL, "take the emulator's key from other machines too: whoever reaches the port may then do everything",
+     &given.allow_well_known_key, false},
+    {"allow-host", "NAMES", "further names, with commas between, that clients may call the server by while it takes the emulator's key",
+     &given.allow_host, false},
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
      false},
@@ -87,7 +103,19 @@ static const tool_option options[] = {
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
     {"vector-memory", "SIZE", "memory for graphs of vectors (diskANN), built when first asked for; 0: an eighth of the machine's",
      &given.vector_memory, false},
-    {"max-connections", "N", "further ones are closed at once", &given.max_connections, false},
+    {"max-connections", "N", "further ones take the place of the oldest that has not authenticated, or are refused", &given.max_connections,
+     false},
+    {"max-connections-per-address", "N|auto|off",
+     "of an IPv4 address or IPv6 /64. auto: a quarter of all, loopback exempt; off: behind a proxy", &given.max_connections_per_address,
+     false},
+    {"least-rate", "SIZE", "per second, at which a client must send a body and read an answer, after 30 s; 0: any", &given.least_rate,
+     false},
+    {"memory-for-requests", "SIZE", "of all requests and answers together; 0: a quarter of the machine's, at most 512MB",
+     &given.memory_for_requests, false},
+    {"slow-seconds", "N", NULL, &given.slow_seconds, false},                       /* net_options.body_timeout_ms, for tests */
+    {"unauthenticated-seconds", "N", NULL, &given.unauthenticated_seconds, false}, /* net_options.untrusted_timeout_ms, for tests */
+    {"request-memory", "SIZE", "that one request may take while it is served; a query that needs more is refused", &given.request_memory,
+     false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
     {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
     {"script-worker", "PROGRAM", NULL, &given.script_worker, false},   /* instead of tesela-script beside our own program, for tests */
@@ -101,8 +129,9 @@ enum { OPTIONS = sizeof options / sizeof *options };
 typedef struct settings {
     int sql_port;
     account_rules rules;
-    uint64_t threads, cache, vector_memory, max_connections, index_tail, token_seconds_min;
-    bool sync;
+    uint64_t threads, cache, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds, request_memory,
+        memory_for_requests, index_tail, token_seconds_min;
+    bool sync, spare_loopback;
     sql_consistency consistency;
     sql_keys *keys;
 } settings;
@@ -163,10 +192,14 @@ static bool read_keys(settings *s) {
     sql_keys_options options_keys = {
         .given = {given.key, given.secondary_key, given.read_only_key, given.secondary_read_only_key},
         .file = given.key_file,
+        .exposed = !is_loopback(given.host),
+        .allow_well_known = given.allow_well_known_key != NULL,
     };
     char why[SQL_KEYS_WHY_BYTES] = "";
-    if (!given.key && !given.key_file && !is_loopback(given.host)) {
-        return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone", given.host);
+    if (!given.key && !given.key_file && options_keys.exposed && !options_keys.allow_well_known) {
+        return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone. "
+                    "--allow-well-known-key takes it all the same",
+                    given.host);
     }
     s->keys = sql_keys_open(&options_keys, why);
     return s->keys ? true : fail("%s", why);
@@ -193,12 +226,35 @@ static bool read_rules(account_rules *r) {
     return good;
 }
 
+static bool read_per_address(settings *s) {
+    const char *text = given.max_connections_per_address;
+    s->spare_loopback = strcmp(text, "auto") == 0;
+    s->per_address = s->spare_loopback ? (s->max_connections + 3) / 4 : 0;
+    return s->spare_loopback || strcmp(text, "off") == 0 ||
+           tool_read_number("max-connections-per-address", text, 1, 1000000, &s->per_address);
+}
+
+static bool check_net(const settings *s) {
+    if (s->memory_for_requests && s->memory_for_requests < MEMORY_FOR_REQUESTS_MIN) {
+        return fail("--memory-for-requests must be 0 or at least 64MB, not '%s'", given.memory_for_requests);
+    }
+    return s->least_rate <= 1 << 30 ? true : fail("--least-rate must be at most 1GB, not '%s'", given.least_rate);
+}
+
+static bool read_net(settings *s) {
+    return tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections) && read_per_address(s) &&
+           tool_read_bytes("least-rate", given.least_rate, &s->least_rate) &&
+           tool_read_number("slow-seconds", given.slow_seconds, 1, 3600, &s->slow_seconds) &&
+           tool_read_number("unauthenticated-seconds", given.unauthenticated_seconds, 1, 3600, &s->unauthenticated_seconds) &&
+           tool_read_bytes("request-memory", given.request_memory, &s->request_memory) &&
+           tool_read_bytes("memory-for-requests", given.memory_for_requests, &s->memory_for_requests) && check_net(s);
+}
+
 static bool read_limits(settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
            tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("vector-memory", given.vector_memory, &s->vector_memory) &&
            tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
-           tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) &&
-           tool_read_number("max-connections", given.max_connections, 1, 1000000, &s->max_connections);
+           tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) && read_net(s);
 }
 
 static bool read_settings(settings *s) {
@@ -216,6 +272,9 @@ static bool read_settings(settings *s) {
     }
     if (!given.tls_cert != !given.tls_key) {
         return fail("--tls-cert and --tls-key go together");
+    }
+    if (given.allow_host && !net_guard_list_good(slice_str(given.allow_host))) {
+        return fail("--allow-host must be names or addresses without ports, with commas between, not '%s'", given.allow_host);
     }
     int unused;
     return tool_read_port("sql-port", given.sql_port, &s->sql_port) && tool_read_port("mongo-port", given.mongo_port, &unused) &&
@@ -247,13 +306,8 @@ static void take_signals(server *s) {
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-static uint64_t machine_bytes(void) {
-    struct sysinfo info;
-    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
-}
-
 static uint64_t default_cache_bytes(void) {
-    uint64_t quarter = machine_bytes() / 4;
+    uint64_t quarter = machine_memory_bytes() / 4;
     uint64_t most = (uint64_t)8 << 30, least = (uint64_t)64 << 20;
     return quarter > most ? most : quarter < least ? least : quarter;
 }
@@ -269,7 +323,7 @@ static bool open_core(server *s, char *why) {
         .store = s->store,
         .clock = &clock_system,
         .item_cache_bytes = half,
-        .vector_bytes = s->settings.vector_memory ? s->settings.vector_memory : machine_bytes() / 8,
+        .vector_bytes = s->settings.vector_memory ? s->settings.vector_memory : machine_memory_bytes() / 8,
         .rules = s->settings.rules,
         .background = true,
     };
@@ -290,10 +344,29 @@ static void open_admin(server *s) {
     s->admin = admin_open(&options_admin);
 }
 
-static bool open_net(server *s, char *why) {
+static size_t default_request_bytes(void) {
+    uint64_t quarter = machine_memory_bytes() / 4;
+    uint64_t most = (uint64_t)512 << 20;
+    return (size_t)(quarter > most ? most : quarter < MEMORY_FOR_REQUESTS_MIN ? MEMORY_FOR_REQUESTS_MIN : quarter);
+}
+
+static net_options net_options_of(const settings *s) {
     net_options no = net_defaults;
-    no.loops = (unsigned)s->settings.threads;
-    no.connections_max = (unsigned)s->settings.max_connections;
+    no.loops = (unsigned)s->threads;
+    no.connections_max = (unsigned)s->max_connections;
+    no.per_address_max = (unsigned)s->per_address;
+    no.spare_loopback = s->spare_loopback;
+    no.least_rate = (unsigned)s->least_rate;
+    no.body_timeout_ms = (unsigned)s->slow_seconds * 1000;
+    no.untrusted_timeout_ms = (unsigned)s->unauthenticated_seconds * 1000;
+    no.request_memory_max = (size_t)s->request_memory;
+    no.memory_max = s->memory_for_requests ? (size_t)s->memory_for_requests : default_request_bytes();
+    no.hosts = given.allow_host;
+    return no;
+}
+
+static bool open_net(server *s, char *why) {
+    net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
         snprintf(why, WHY_BYTES, "the event loops cannot be made: %s", strerror(errno));
         return false;
@@ -334,7 +407,7 @@ static void *prepare_tls(void *unused) {
 /* Opening the store and loading OpenSSL take most of the start: side by side. */
 static bool open_all(server *s, char *why) {
     pthread_t beside;
-    bool started = pthread_create(&beside, NULL, prepare_tls, NULL) == 0;
+    bool started = thread_start(&beside, "tls", prepare_tls, NULL);
     bool opened = open_core(s, why);
     if (started) {
         pthread_join(beside, NULL);

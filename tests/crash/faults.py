@@ -5,12 +5,14 @@ it never answers a read with something else than what was acknowledged.
 """
 import hashlib
 import os
+import random
 import shutil
+import string
 import struct
 import subprocess
 import time
 
-from tesela import Broken, Client, Server, check
+from tesela import BINARY, Broken, Client, Server, check
 
 LINK = "dbs/d/colls/c"
 PROPERTIES = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
@@ -35,8 +37,13 @@ def server(folder, *flags, **more):
     return Server(os.path.join(folder, "data"), *flags, log=os.path.join(folder, "server.log"), **more)
 
 
+NOISE = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1 << 18))
+
+
 def body_of(i, size=200):
-    return {"id": f"i{i}", "pk": f"p{i % 7}", "n": i, "text": chr(97 + i % 26) * size}
+    """Its text cannot be compressed: a disk is filled by what is written."""
+    at = i * 7919 % (len(NOISE) - size)
+    return {"id": f"i{i}", "pk": f"p{i % 7}", "n": i, "text": NOISE[at : at + size]}
 
 
 def put(client, i, size=200):
@@ -439,16 +446,31 @@ def free_bytes(path):
     return disk.f_bavail * disk.f_frsize
 
 
+def leave_free(where, size):
+    """A ballast of such a size that so many bytes are free."""
+    path = os.path.join(where, "ballast")
+    if os.path.exists(path):
+        os.remove(path)
+    ballast(path, free_bytes(where) - size)
+
+
 def expect_full(answer):
     check(answer.status == 503, f"a full disk is answered with {answer.error()}")
     check(b"ServiceUnavailable" in answer.body and b"disk" in answer.body, f"the answer does not say that the disk is full: {answer.error()}")
 
 
 def write_until_full(client, first, size):
-    for i in range(first, first + 100000):
+    """A compaction takes space for a while: it is full when it stays so."""
+    refused_since = None
+    for i in range(first, first + 30000):
         answer = put(client, i, size)
-        if answer.status not in (200, 201):
-            return i, answer
+        while answer.status not in (200, 201):
+            refused_since = refused_since or time.time()
+            if time.time() - refused_since > 1.5:
+                return i, answer
+            time.sleep(0.02)
+            answer = put(client, i, size)
+        refused_since = None
     raise Broken("the disk never became full")
 
 
@@ -484,8 +506,184 @@ def refuses_all_writes(client, n, size, answer):
     expect_full(answer)
     for _ in range(20):
         expect_full(put(client, n, size))
-    expect_full(client.item("DELETE", LINK, "i0", ["p0"]))
     expect_full(client.create_database("another"))
+
+
+def delete_items(client, first, last):
+    """All of them, and each is gone. A compaction may take the space for a while."""
+    for i in range(first, last):
+        deadline = time.time() + 10
+        answer = client.item("DELETE", LINK, f"i{i}", [f"p{i % 7}"])
+        while answer.status == 503 and time.time() < deadline:
+            time.sleep(0.05)
+            answer = client.item("DELETE", LINK, f"i{i}", [f"p{i % 7}"])
+        check(answer.status == 204, f"a delete on a full disk: {answer.error()}")
+        check(read(client, i) is False, f"i{i} was deleted and is there")
+
+
+def delete_until_writable(client, first, last, size):
+    """Deletes the items; then a write is accepted."""
+    deadline = time.time() + 60
+    delete_items(client, first, last)
+    while True:
+        answer = put(client, last, size)
+        if answer.status == 201:
+            return
+        expect_full(answer)
+        check(time.time() < deadline, "the items were deleted, and writes are still refused")
+        time.sleep(0.05)
+
+
+@test
+def full_disk_emptied_by_deletes(folder, _):
+    """A full disk is emptied by deleting items, without a restart and after one; then writes come back by themselves."""
+    size, said = 20000, []
+    with Mount.small(os.path.join(folder, "disk"), "64m") as disk:
+        with Server(os.path.join(disk.where, "data"), log=os.path.join(folder, "server.log")) as s:
+            s.start()
+            first = 0
+            for restart in (None, s.stop, s.kill):
+                client = Client(s.port)
+                if first == 0:
+                    make(client)
+                n, answer = write_until_full(client, first, size)
+                expect_full(answer)
+                if restart:
+                    restart()
+                    s.start()
+                    client = Client(s.port)
+                    n, answer = write_until_full(client, n, size)  # a start gives some space back
+                    expect_full(answer)
+                full = free_bytes(disk.where)
+                delete_until_writable(client, first, n, size)
+                check(free_bytes(disk.where) > full, "deletes freed nothing")
+                check(client.count(LINK) == 1, f"{client.count(LINK)} items are left, not one")
+                said.append(n - first)
+                first = n + 1
+                check(client.item("DELETE", LINK, f"i{n}", [f"p{n % 7}"]).status == 204, "delete")
+            check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
+    return f"{said} items of {size} bytes"
+
+
+@test
+def full_disk_emptied_by_a_part(folder, _):
+    """Deletes of the older two thirds are enough: what is left stays as it is."""
+    size = 20000
+    with Mount.small(os.path.join(folder, "disk"), "96m") as disk:
+        with Server(os.path.join(disk.where, "data"), log=os.path.join(folder, "server.log")) as s:
+            s.start()
+            client = Client(s.port)
+            make(client)
+            n, answer = write_until_full(client, 0, size)
+            expect_full(answer)
+            part = n * 2 // 3
+            delete_items(client, 0, part)
+            s.kill()  # deletes that are not yet compacted, and a server that knows nothing of them
+            s.start()
+            client = Client(s.port)
+            deadline = time.time() + 60
+            while put(client, n, size).status != 201:
+                check(time.time() < deadline, "two thirds were deleted, and writes are still refused")
+                time.sleep(0.05)
+            for i in range(part, n + 1):
+                check(read(client, i, size), f"i{i} was acknowledged and is gone")
+            check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
+    return f"{part} of {n} items"
+
+
+@test
+def full_disk_emptied_by_drops(folder, _):
+    """A container, and a database, can be deleted on a full disk, and their space comes back."""
+    size = 20000
+    with Mount.small(os.path.join(folder, "disk"), "96m") as disk:
+        with Server(os.path.join(disk.where, "data"), log=os.path.join(folder, "server.log")) as s:
+            s.start()
+            for kind, link in (("colls", LINK), ("dbs", "dbs/d")):
+                client = Client(s.port)
+                if kind == "colls":
+                    check(client.create_database("d").status == 201, "create database")
+                check(client.create_container("d", PROPERTIES, 400).status == 201, "create container")
+                n, answer = write_until_full(client, 0, size)
+                expect_full(answer)
+                s.kill()
+                s.start()
+                client = Client(s.port)
+                check(client.delete(kind, link).status == 204, "a full disk refuses to delete " + link)
+                wait_until_possible(lambda: client.create_database("e"))
+                check(client.delete("dbs", "dbs/e").status == 204, "delete")
+            check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
+
+
+def wait_until_possible(ask):
+    deadline = time.time() + 60
+    while True:
+        answer = ask()
+        if answer.status == 201:
+            return
+        expect_full(answer)
+        check(time.time() < deadline, f"space was freed, and writes are still refused: {answer.error()}")
+        time.sleep(0.05)
+
+
+@test
+def deletes_leave_a_reserve(folder, _):
+    """Somebody else takes the disk: items cannot be deleted, since that needs space too; a container still can; at the last byte nothing can."""
+    size = 5000
+    with Mount.small(os.path.join(folder, "disk"), "192m") as disk:
+        with Server(os.path.join(disk.where, "data"), log=os.path.join(folder, "server.log")) as s:
+            s.start()
+            client = Client(s.port)
+            make(client)
+            fill(client, 0, 2000, size)
+            ballast(os.path.join(disk.where, "ballast"), free_bytes(disk.where) - (6 << 20))
+            time.sleep(0.2)
+            expect_full(put(client, 2000, size))
+            expect_full(client.item("DELETE", LINK, "i0", ["p0"]))
+            ballast(os.path.join(disk.where, "more"), free_bytes(disk.where) - (1 << 20))
+            time.sleep(0.2)
+            expect_full(client.delete("colls", LINK))
+            expect_all(client, 2000, size)
+            os.remove(os.path.join(disk.where, "more"))
+            time.sleep(0.2)
+            check(client.delete("colls", LINK).status == 204, "the container cannot be deleted")
+            check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
+
+
+@test
+def full_disk_at_the_start(folder, _):
+    """Not a byte is free: reads are served, also of what is still in the log; writes are refused; a restart with space brings them back."""
+    size, n = 5000, 3000
+    for clean in (True, False):
+        with Mount.small(os.path.join(folder, "disk"), "128m") as disk:
+            with Server(os.path.join(disk.where, "data"), log=os.path.join(folder, "server.log")) as s:
+                s.start()
+                client = Client(s.port)
+                make(client)
+                fill(client, 0, n, size)
+                s.stop() if clean else s.kill()
+                for free in (0, 0, 9 << 20):  # nothing; nothing again; too little for what the log holds
+                    leave_free(disk.where, free)
+                    s.start()
+                    client = Client(s.port)
+                    expect_all(client, n, size)
+                    expect_full(put(client, n, size))
+                    if free == 0:
+                        expect_full(client.delete("colls", LINK))
+                        check("restart" in s.tail(40), f"the log does not say what to do\n{s.tail()}")
+                    check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
+                os.remove(os.path.join(disk.where, "ballast"))
+                works_again(s, n, size)
+
+
+@test
+def full_disk_at_the_first_start(folder, _):
+    with Mount.small(os.path.join(folder, "disk"), "16m") as disk:
+        with Server(os.path.join(disk.where, "data"), log=os.path.join(folder, "server.log")) as s:
+            ballast(os.path.join(disk.where, "ballast"), free_bytes(disk.where) - (1 << 20))
+            refused(s, "full", "Free space")
+            os.remove(os.path.join(disk.where, "ballast"))
+            s.start()
+            check(s.stop() == 0, "does not stop cleanly")
 
 
 @test
@@ -527,6 +725,44 @@ def wait_until_writable(client, i, size):
         expect_full(answer)
         check(time.time() < deadline, f"space was freed, and writes are still refused: {answer.error()}")
         time.sleep(0.02)
+
+
+# ---- threads ----
+
+SOMEBODY = "61234"  # a user who has no processes: a limit of processes counts those of a user, and holds for everybody but root
+
+
+@test
+def no_more_threads(folder, _):
+    """A limit of processes: a start that needs more says so; a server that has started goes on."""
+    if os.getuid() != 0 or not shutil.which("setpriv") or not shutil.which("prlimit"):
+        raise Skipped("running as another user needs root, setpriv and prlimit")
+    os.chmod(folder, 0o777)
+    as_somebody = ["setpriv", "--reuid", SOMEBODY, "--regid", SOMEBODY, "--clear-groups"]
+    if subprocess.run([*as_somebody, BINARY, "serve", "--version"], capture_output=True).returncode:
+        raise Skipped("setpriv is not allowed here, or the binary is out of reach")
+    said = []
+    for limit in (2, 5, 12, 20, 24, 28):
+        with server(folder, prefix=["prlimit", f"--nproc={limit}", *as_somebody]) as s:
+            started = s.spawn().ready()
+            said.append(started is not None)
+            if started:
+                s.kill()
+            else:
+                code = s.wait()
+                check(code > 0, f"{limit} processes: ended by signal {-code}\n{s.tail()}")
+                check("limit of processes" in s.tail(), f"{limit} processes: no message\n{s.tail()}")
+    check(not said[0], "it started with two threads")
+    with server(folder, prefix=as_somebody) as s:
+        s.start()
+        client = Client(s.port)
+        make(client)
+        fill(client, 0, 10)
+        client.items(LINK)  # the pool of workers starts with the first page
+        subprocess.run([*as_somebody, "prlimit", "--pid", str(s.process.pid), "--nproc=1"], check=True)
+        fill(client, 10, 2000)
+        expect_all(client, 2000)
+        check(s.stop() == 0, f"does not stop cleanly\n{s.tail()}")
 
 
 # ---- a folder that cannot be written ----

@@ -1,14 +1,16 @@
 /* Any query over items of every shape: what follows the first zero byte is JSON, the value of @d. It ends, with rows that are JSON or an
- * error that queries have; and by small pages, with continuations between them, it gives what it gives at once. */
+ * error that queries have, within its memory; and by small pages, with continuations between them, it gives what it gives at once. */
 #include "queryworld.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-enum { PAGES_MAX = 40, ROWS_MAX = 60, SMALL_PAGE = 2 };
+enum { PAGES_MAX = 40, ROWS_MAX = 60, SMALL_PAGE = 2, MEMORY_MAX = 16 * 1024 * 1024, OVERRUN_MAX = 512 * 1024 };
+
+static budget memory_budget;
 
 static bool is_expected(err code) {
     return code == OK || code == E_BAD_QUERY || code == E_QUERY_TOO_LONG || code == E_QUERY_CARDINALITY || code == E_NOT_IMPLEMENTED ||
-           code == E_BAD_REQUEST;
+           code == E_BAD_REQUEST || code == E_MEMORY || code == E_VALUE_TOO_LARGE;
 }
 
 /* Rows as they go to the client. A query may nest deeper than our reader of JSON goes. */
@@ -43,8 +45,10 @@ static bool run(const items *s, world *w, op *o, const query *q, size_t page_row
     for (int pages = 0; more && good; pages++) {
         buf page_text = buf_init(BUF_NO_LIMIT);
         query_page p;
+        budget_renew(&memory_budget);
         err code = query_world_page(s, w, o, q, page_rows, &continuation, &p, &page_text);
         assert_true(is_expected(code));
+        assert_true(memory_budget.overrun <= OVERRUN_MAX);
         good = code == OK && pages < PAGES_MAX && *rows_n_out + p.rows <= ROWS_MAX;
         if (code == OK) {
             assert_true(p.rows <= page_rows);
@@ -91,7 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         return 0;
     }
     slice json = end ? slice_of(end + 1, n - text.n - 1) : SLICE_EMPTY;
-    arena memory = arena_init();
+    memory_budget = budget_init(NULL, MEMORY_MAX);
+    arena memory = arena_init_counted(&memory_budget);
     buf bson = buf_init(BUF_NO_LIMIT);
     json_root root = JSON_OBJECT;
     query_parameter d = {.name = SLICE_LIT("@d"), .value = value_null()};
@@ -102,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     op o;
     op_init(&o, &memory, harness_now_s(&w->h));
     err code = query_prepare(&o, &memory, text, &d, 1, NULL, &q);
-    assert_true(code == OK || code == E_BAD_QUERY);
+    assert_true(code == OK || code == E_BAD_QUERY || code == E_MEMORY);
     if (code == OK) {
         check_pages(s, w, &o, &q, text);
     }

@@ -31,6 +31,8 @@ static void log_request(buf *log, const http_framing *f, const http_input *in) {
     buf_addf(log, "request %u keep=%d 1.0=%d large=%d abandon=%d ", f->method, f->keep_alive, f->http10, f->body_too_large, f->abandon);
     log_span(log, in->p, f->url, in->n);
     log_span(log, in->p, f->host, in->n);
+    buf_addf(log, "%d", f->origin_seen);
+    log_span(log, in->p, f->origin, in->n);
     log_span(log, in->p, f->body, in->n);
     for (unsigned i = 0; i < f->found_n; i++) {
         check(f->found[i].field < sizeof fields / sizeof *fields, "field unknown");

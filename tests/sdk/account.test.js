@@ -88,4 +88,4 @@ suite("account", (t) => {
     await assert.rejects(distrusting.get("/"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
     distrusting.close();
   });
-});
+}, { flags: ["--allow-host", "db.example,cosmos.internal"] });

@@ -12,6 +12,7 @@ import { after, before, describe, it } from "node:test";
 import https from "node:https";
 import { CosmosClient } from "@azure/cosmos";
 import { emulatorKey, Rest, Server } from "./server.js";
+export { random } from "./random.js";
 
 export { assert, emulatorKey };
 export { Rest, Server, run, sign, signed } from "./server.js";
@@ -195,17 +196,6 @@ export function checkStamp(resource) {
 
 export function key(...components) {
   return { "x-ms-documentdb-partitionkey": JSON.stringify(components) };
-}
-
-// A generator of its own, so that a failing run can be run again.
-export function random(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let x = Math.imul(state ^ (state >>> 15), state | 1);
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
-    return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
-  };
 }
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));

@@ -132,7 +132,7 @@ describe("a server", () => {
   it("answers pipelined requests in order, on one connection", async () => {
     const server = await Server.start();
     const socket = connect(server.port, "localhost");
-    socket.write("GET /alive HTTP/1.1\r\nHost: x\r\n\r\nGET /dbs HTTP/1.1\r\nHost: x\r\n\r\nGET /ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    socket.write("GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\nGET /dbs HTTP/1.1\r\nHost: localhost\r\n\r\nGET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let text = "";
     for await (const part of socket) text += part;
     assert.deepEqual([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status), ["200", "401", "200"]);
@@ -141,7 +141,7 @@ describe("a server", () => {
 
   it("answers what is no HTTP in its own form, and goes on", async () => {
     const server = await Server.start();
-    for (const junk of ["hello\r\n\r\n", "GET / HTTP/1.1\r\nbad header\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", `GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, `GET / HTTP/1.1\r\nX: ${"y".repeat(70_000)}\r\n\r\n`]) {
+    for (const junk of ["hello\r\n\r\n", "GET / HTTP/1.1\r\nbad header\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", `GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`, `GET / HTTP/1.1\r\nX: ${"y".repeat(70_000)}\r\n\r\n`]) {
       const socket = connect(server.port, "localhost");
       socket.on("error", () => {});
       socket.write(junk);

@@ -31,9 +31,9 @@ function cleanEnvironment(extra) {
   return { ...Object.fromEntries(kept), ...extra };
 }
 
-// Runs the program to its end: { code, stdout, stderr }.
+// Runs the program to its end, or ends it after a minute: { code, stdout, stderr }.
 export async function run(args, { env = {} } = {}) {
-  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"], env: cleanEnvironment(env) });
+  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"], env: cleanEnvironment(env), timeout: 60_000 });
   const text = { stdout: "", stderr: "" };
   child.stdout.on("data", (bytes) => (text.stdout += bytes));
   child.stderr.on("data", (bytes) => (text.stderr += bytes));
@@ -42,14 +42,16 @@ export async function run(args, { env = {} } = {}) {
 }
 
 export class Server {
-  // flags: further ones for `tesela serve`; data: a folder to use instead of a fresh one (it is kept then).
-  static async start({ flags = [], data, env } = {}) {
+  // flags: further ones for `tesela serve`; data: a folder to use instead of a fresh one (it is kept then); under: a command that runs it,
+  // such as prlimit.
+  static async start({ flags = [], data, env, under = [] } = {}) {
     const server = new Server();
     server.keeps = data !== undefined;
     server.data = data ?? mkdtempSync(join(tmpdir(), "tesela-test-"));
     server.stderr = "";
     const started = performance.now();
-    server.child = spawn(binary, ["serve", "--data", server.data, "--sql-port", "0", "--throttling", "off", ...flags], {
+    const command = [...under, binary, "serve", "--data", server.data, "--sql-port", "0", "--throttling", "off", ...flags];
+    server.child = spawn(command[0], command.slice(1), {
       stdio: ["ignore", "pipe", "pipe"],
       env: cleanEnvironment(env),
     });

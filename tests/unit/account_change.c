@@ -424,6 +424,45 @@ static void the_accounts_lsn_never_goes_back(void **state) {
     }
 }
 
+/* However often the number of shares changes, a range keeps no more than there are. */
+static void shared_throughput_leaves_no_buckets_behind(void **state) {
+    (void)state;
+    uint32_t most = h.rules.range_throughput;
+    assert_int_equal(harness_create_database(&h, "shared", manual(most)), OK);
+    container *c = make("shared", "{\"id\":\"a\"," KEY "}", 0);
+    for (uint32_t i = 0; i < 60; i++) {
+        assert_int_equal(replace_offer(1, manual(most * (1 + i % 3))), OK);
+        account_balance(h.account, 0);
+        container_give(c);
+        c = harness_found(&h, "shared", "a");
+        database_node *d = account__find_database(h.account, SLICE_LIT("shared"), false);
+        assert_int_equal(d->pool_n, 1 + i % 3);
+        assert_true(d->pool_n + d->spare_n <= 6);
+        for (size_t j = 0; j < c->tiles->map->n; j++) {
+            const container_range *range = c->tiles->ranges[j];
+            assert_true(range->past_buckets_n <= 7); /* those of the pool, and its own */
+            double rate = atomic_load(&container_range_bucket(range)->rate);
+            assert_true(h.rules.unlimited ? rate == 0 : rate > 0);
+        }
+    }
+    container_give(c);
+}
+
+/* ---- the clock ---- */
+
+static bool opens(void);
+
+static void a_clock_that_is_wrong_by_ages_is_refused(void **state) {
+    (void)state;
+    int64_t now = h.clock.wall_ms;
+    for (int i = 0; i < 2; i++) {
+        h.clock.wall_ms = i ? -1000 : ((int64_t)UINT32_MAX + 5) * 1000;
+        assert_false(opens());
+    }
+    h.clock.wall_ms = now;
+    assert_true(opens());
+}
+
 /* ---- damaged records ---- */
 
 static void write_meta(const char *key, size_t key_n, slice value) {
@@ -493,6 +532,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(settings_that_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(by_rid, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offers_follow_their_resources, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shared_throughput_leaves_no_buckets_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_clock_that_is_wrong_by_ages_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(changes_with_a_wrong_etag_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_accounts_lsn_never_goes_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_records_are_told, set_up, tear_down),

@@ -125,13 +125,21 @@ static double value_of(const char *name, const char *labels) {
 
 static void without_containers(void **state) {
     buf out = buf_init(BUF_NO_LIMIT);
-    metrics m = {
-        .databases = 2, .connections = 3, .resident_bytes = 1ul << 40, .started_s = 1794746071.339, .uptime_s = 5.25, .reshapes = 7};
+    metrics m = {.databases = 2,
+                 .net = {.connections = 3, .authenticated = 2, .refused_full = 5, .refused_address = 6, .waiting_bytes = 1ul << 33},
+                 .resident_bytes = 1ul << 40,
+                 .started_s = 1794746071.339,
+                 .uptime_s = 5.25,
+                 .reshapes = 7};
     (void)state;
     metrics_write(&out, &m);
     parse(&out);
     assert_true(value_of("tesela_databases", "") == 2);
     assert_true(value_of("tesela_connections", "") == 3);
+    assert_true(value_of("tesela_connections_authenticated", "") == 2);
+    assert_true(value_of("tesela_connections_refused_total", "limit=all\x01") == 5);
+    assert_true(value_of("tesela_connections_refused_total", "limit=address\x01") == 6);
+    assert_true(value_of("tesela_answer_waiting_bytes", "") == 0x1p33);
     assert_true(value_of("process_resident_memory_bytes", "") == 0x1p40);
     assert_true(value_of("process_start_time_seconds", "") == 1794746071.339);
     assert_true(value_of("tesela_uptime_seconds", "") == 5.25);

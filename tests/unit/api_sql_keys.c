@@ -157,6 +157,51 @@ static void a_bad_file_changes_nothing(void **state) {
     sql_keys_close(keys);
 }
 
+/* Whatever kind it is given as, and however it comes. */
+static void the_emulators_key_is_refused_where_others_reach_it(void **state) {
+    (void)state;
+    char why[SQL_KEYS_WHY_BYTES] = "";
+    for (sql_key kind = SQL_KEY_PRIMARY; kind < SQL_KEY_COUNT; kind++) {
+        sql_keys_options o = {.given = {first}, .exposed = true};
+        o.given[kind] = sql_key_emulator;
+        assert_null(sql_keys_open(&o, why));
+        assert_non_null(strstr(why, sql_key_names[kind]));
+        assert_non_null(strstr(why, "--allow-well-known-key"));
+        o.allow_well_known = true;
+        sql_keys *allowed = sql_keys_open(&o, why);
+        assert_non_null(allowed);
+        assert_true(has(allowed, sql_key_emulator, kind));
+        sql_keys_close(allowed);
+        o.exposed = o.allow_well_known = false;
+        sql_keys *local = sql_keys_open(&o, why);
+        assert_non_null(local);
+        sql_keys_close(local);
+    }
+    assert_null(sql_keys_open(&(sql_keys_options){.exposed = true}, why)); /* no key is the emulator's */
+    write_keys(first, sql_key_emulator, "-");
+    assert_null(sql_keys_open(&(sql_keys_options){.file = file, .exposed = true}, why));
+}
+
+static void the_emulators_key_is_refused_from_a_file_that_changed(void **state) {
+    (void)state;
+    char why[SQL_KEYS_WHY_BYTES] = "";
+    write_keys(first, second, "-");
+    sql_keys *keys = sql_keys_open(&(sql_keys_options){.file = file, .exposed = true}, why);
+    assert_non_null(keys);
+    write_keys(first, sql_key_emulator, reader);
+    assert_false(sql_keys_reload(keys, why));
+    assert_non_null(strstr(why, "secondary"));
+    assert_false(sql_keys_regenerate(keys, SQL_KEY_PRIMARY, why));
+    sql_keys_reload_soon(keys);
+    sql_keys_tick(keys);
+    assert_true(has(keys, first, SQL_KEY_PRIMARY) && has(keys, second, SQL_KEY_SECONDARY));
+    assert_false(has(keys, sql_key_emulator, SQL_KEY_SECONDARY) || has(keys, reader, SQL_KEY_PRIMARY_READ_ONLY));
+    assert_int_equal(sql_keys_changes(keys), 0);
+    assert_true(sql_keys_regenerate(keys, SQL_KEY_SECONDARY, why)); /* another takes its place */
+    assert_true(has(keys, reader, SQL_KEY_PRIMARY_READ_ONLY));
+    sql_keys_close(keys);
+}
+
 static void a_new_key_is_in_the_file(void **state) {
     (void)state;
     char why[SQL_KEYS_WHY_BYTES] = "", text[SQL_KEY_TEXT_BYTES], link_path[128];
@@ -280,6 +325,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(given_keys_stay),
         cmocka_unit_test(bad_ones_are_refused),
+        cmocka_unit_test_setup_teardown(the_emulators_key_is_refused_where_others_reach_it, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_emulators_key_is_refused_from_a_file_that_changed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_file_is_read_again, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_bad_file_changes_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_new_key_is_in_the_file, make_folder, remove_folder),

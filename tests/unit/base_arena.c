@@ -105,11 +105,46 @@ static void copies_and_texts(void **state) {
     arena_free(&a);
 }
 
+static void a_mark_gives_back_what_came_after_it(void **state) {
+    (void)state;
+    arena a = arena_init();
+    char *before = arena_alloc(&a, 100);
+    memset(before, 'b', 100);
+    size_t held = a.held;
+    for (int round = 0; round < 100; round++) {
+        arena_mark mark = arena_marked(&a);
+        for (int i = 0; i < 100; i++) {
+            memset(arena_alloc(&a, 1000), 'x', 1000);
+        }
+        memset(arena_alloc(&a, 100000), 'y', 100000);
+        arena_mark inner = arena_marked(&a);
+        arena_alloc(&a, 200000);
+        arena_release(&a, inner);
+        arena_release(&a, mark);
+        assert_int_equal(a.held, held);
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(before[i], 'b');
+    }
+    arena_mark empty = arena_marked(&(arena){0});
+    arena fresh = arena_init();
+    arena_alloc(&fresh, 10);
+    arena_release(&fresh, empty);
+    assert_int_equal(fresh.held, 0);
+    arena_alloc(&fresh, 10);
+    arena_free(&fresh);
+    arena_free(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_piece_is_its_own),         cmocka_unit_test(large_pieces_do_not_end_the_block),
-        cmocka_unit_test(reset_keeps_one_block),          cmocka_unit_test(a_lent_block_is_used_first),
-        cmocka_unit_test(small_arenas_take_small_blocks), cmocka_unit_test(copies_and_texts),
+        cmocka_unit_test(every_piece_is_its_own),
+        cmocka_unit_test(large_pieces_do_not_end_the_block),
+        cmocka_unit_test(reset_keeps_one_block),
+        cmocka_unit_test(a_lent_block_is_used_first),
+        cmocka_unit_test(small_arenas_take_small_blocks),
+        cmocka_unit_test(copies_and_texts),
+        cmocka_unit_test(a_mark_gives_back_what_came_after_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,18 @@ static void the_pool_bounds_the_sum(void **state) {
     assert_int_equal(pool.used, 0);
 }
 
+/* However full the pool is, a request's first megabyte is its own. */
+static void ordinary_requests_do_not_need_the_pool(void **state) {
+    (void)state;
+    budget_pool pool = {.max = 10 * MB};
+    budget large = budget_init(&pool, 20 * MB), ordinary = budget_init(&pool, 20 * MB);
+    assert_true(budget_take(&large, 11 * MB));
+    assert_true(budget_take(&ordinary, BUDGET_OWN));
+    assert_false(budget_take(&ordinary, 1));
+    budget_end(&large);
+    assert_int_equal(pool.used, 0);
+}
+
 static void large_pieces_go_back_to_the_pool_at_once(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
@@ -93,14 +105,35 @@ static void a_buffer_overflows_at_the_budget(void **state) {
     assert_int_equal(b.used, 0);
 }
 
+/* An arena keeps a block for the next request: counted over budget_end, drawn from nobody. */
+static void what_is_kept_over_the_end_is_not_given_to_the_pool(void **state) {
+    (void)state;
+    budget_pool pool = {.max = 1 << 20};
+    budget b = budget_init(&pool, 1 << 20);
+    arena a = arena_init_counted(&b);
+    arena_alloc(&a, 100);
+    arena_reset(&a);
+    budget_end(&b);
+    assert_true(b.used > 0);
+    assert_int_equal(pool.used, 0);
+    arena_reset(&a); /* a request that needed no more than the block */
+    budget_end(&b);
+    assert_int_equal(pool.used, 0);
+    arena_free(&a);
+    budget_end(&b);
+    assert_int_equal(pool.used, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_take_past_the_limit_is_refused),
         cmocka_unit_test(the_pool_bounds_the_sum),
+        cmocka_unit_test(ordinary_requests_do_not_need_the_pool),
         cmocka_unit_test(large_pieces_go_back_to_the_pool_at_once),
         cmocka_unit_test(an_arena_is_counted),
         cmocka_unit_test(small_pieces_past_the_limit_are_noticed),
         cmocka_unit_test(a_buffer_overflows_at_the_budget),
+        cmocka_unit_test(what_is_kept_over_the_end_is_not_given_to_the_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

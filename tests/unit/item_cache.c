@@ -103,6 +103,28 @@ static void large_items_are_left_out(void **state) {
     item_cache_close(cache);
 }
 
+/* Keys of words that differ in pairs: under a multiplicative hash without a secret, what the first of a pair changes the second undoes, so
+ * all of them hash alike. */
+static void keys_cannot_be_made_to_share_a_bucket(void **state) {
+    (void)state;
+    enum { PAIRS = 12 };
+    item_cache *cache = item_cache_open(64 << 20);
+    for (unsigned i = 0; i < 1u << PAIRS; i++) {
+        uint64_t words[2 * PAIRS];
+        cache_ticket ticket;
+        memset(words, 'k', sizeof words);
+        for (unsigned pair = 0; pair < PAIRS; pair++) {
+            words[2 * pair] ^= (uint64_t)(i >> pair & 1) << 63;
+            words[2 * pair + 1] ^= (uint64_t)(i >> pair & 1) << 63 | (uint64_t)(i >> pair & 1) << 31;
+        }
+        slice key = slice_of(words, sizeof words);
+        assert_null(item_cache_take(cache, key, &ticket));
+        item_cache_add(cache, &ticket, key, SLICE_LIT("value"), (item_place){1, i + 1});
+    }
+    assert_in_range(item_cache_longest_chain(cache), 1, 20);
+    item_cache_close(cache);
+}
+
 /* A reader that asked the store before a write and comes back after it brings something old: it is not taken. */
 static void what_is_old_is_not_taken_in(void **state) {
     (void)state;
@@ -323,6 +345,7 @@ int main(void) {
         cmocka_unit_test(what_was_added_is_there),
         cmocka_unit_test(it_stays_within_its_bytes),
         cmocka_unit_test(large_items_are_left_out),
+        cmocka_unit_test(keys_cannot_be_made_to_share_a_bucket),
         cmocka_unit_test(what_is_old_is_not_taken_in),
         cmocka_unit_test(failed_writes_change_no_answer),
         cmocka_unit_test(readers_never_see_what_is_older_than_acknowledged),

@@ -509,6 +509,43 @@ static void a_damaged_item_does_not_hold_up_the_others(void **state) {
     harness_close(&h);
 }
 
+/* ---- the end of 32 bits ---- */
+
+/* Times are kept up to 2106: what is written later has the last one and does not expire; sweeps do not start from the beginning. */
+static void times_end_without_harm(void **state) {
+    (void)state;
+    start("{" KEY ",\"defaultTtl\":100}", 400);
+    int64_t last = UINT32_MAX;
+    h.clock.wall_ms = (last - 50) * 1000;
+    assert_int_equal(put(ITEM_CREATE, "default", ""), OK); /* until 50 s behind the end */
+    assert_int_equal(put(ITEM_CREATE, "short", ",\"ttl\":20"), OK);
+    assert_int_equal(put(ITEM_CREATE, "long", ",\"ttl\":2147483647"), OK);
+    sweep(100);
+    assert_true(there("default") && there("short") && there("long"));
+    pass(49);
+    sweep(100);
+    assert_true(there("default") && !there("short") && there("long"));
+    pass(10); /* it is over */
+    assert_int_equal(put(ITEM_CREATE, "later", ",\"ttl\":1"), OK);
+    assert_int_equal(put(ITEM_CREATE, "later still", ""), OK);
+    for (int i = 0; i < 3; i++) {
+        sweep(100);
+        assert_true(there("default") == (i == 0));
+        assert_true(there("long") && there("later") && there("later still"));
+        pass(i ? 100000000 : 50);
+    }
+    item_found found;
+    op *o = harness_op(&h);
+    pkey header;
+    item_key k;
+    assert_int_equal(pkey_parse(o, SLICE_LIT("[\"a\"]"), &header), OK);
+    assert_int_equal(item_check_key(o, c, &header, SLICE_LIT("later"), &k), OK);
+    assert_int_equal(item_read(harness_items(&h), o, c, &k, &found), OK);
+    assert_int_equal(found.head.ts, UINT32_MAX);
+    item_give(&found);
+    stop();
+}
+
 int main(void) {
     log_set_level(LOG_ERROR); /* sweeps that fail on purpose warn */
     const struct CMUnitTest tests[] = {
@@ -531,6 +568,7 @@ int main(void) {
         cmocka_unit_test(a_failed_sweep_is_made_up_for),
         cmocka_unit_test(backfills_survive_every_failure),
         cmocka_unit_test(a_damaged_item_does_not_hold_up_the_others),
+        cmocka_unit_test(times_end_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,6 +362,47 @@ static void changes_are_whole_whatever_fails(void **state) {
     }
 }
 
+/* ---- a full disk ---- */
+
+#define PLAIN "{\"id\":\"plain\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"defaultTtl\":100}"
+
+/* What deletes goes on, down to the part of the reserve that is for containers and databases. */
+static void a_full_disk_lets_deletes_through(void **state) {
+    (void)state;
+    set_up();
+    container *plain = harness_container(&h, PLAIN, 400);
+    for (char id[] = "1"; *id < '5'; id[0]++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"id\":\"%s\",\"pk\":\"a\"%s}", id, *id == '4' ? ",\"ttl\":5" : "");
+        assert_int_equal(harness_write(&h, plain, ITEM_CREATE, NULL, NULL, text), OK);
+    }
+    clock_manual_advance(&h.clock, 6000);
+    h.plan.room = STORE_FREES;
+    assert_int_equal(harness_write(&h, plain, ITEM_CREATE, NULL, NULL, "{\"id\":\"9\",\"pk\":\"a\"}"), E_STORE_FULL);
+    assert_int_equal(harness_write(&h, plain, ITEM_REPLACE, "[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\"}"), E_STORE_FULL);
+    assert_int_equal(harness_create_database(&h, "more", (throughput_setting){0}), E_STORE_FULL);
+    assert_int_equal(harness_write(&h, plain, ITEM_DELETE, "[\"a\"]", "1", NULL), OK);
+    assert_int_equal(harness_write(&h, plain, ITEM_READ, "[\"a\"]", "2", NULL), OK); /* of a batch */
+    assert_int_equal(plain->tiles->ranges[0]->written.items, 3);
+    atomic_uint in_flight = 0;
+    item_sweep(harness_items(&h), plain, 100, &in_flight);
+    while (in_flight) {
+        usleep(50);
+    }
+    assert_int_equal(plain->tiles->ranges[0]->written.items, 2);                             /* the one whose ttl was over is gone */
+    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), E_STORE_FULL); /* it keeps versions: that grows */
+    h.plan.room = STORE_DROPS;
+    assert_int_equal(harness_write(&h, plain, ITEM_DELETE, "[\"a\"]", "2", NULL), E_STORE_FULL);
+    assert_int_equal(harness_write(&h, plain, ITEM_READ, "[\"a\"]", "2", NULL), OK);
+    container_give(plain);
+    assert_int_equal(harness_delete_container(&h, "d", "plain"), OK);
+    h.plan.room = STORE_READS;
+    assert_int_equal(harness_delete_database(&h, "d"), E_STORE_FULL);
+    h.plan.room = STORE_DROPS;
+    assert_int_equal(harness_delete_database(&h, "d"), OK);
+    tear_down();
+}
+
 /* A start-up that cannot read everything does not start with less. */
 static void an_account_is_loaded_whole_or_not_at_all(void **state) {
     (void)state;
@@ -395,9 +436,13 @@ static void an_account_is_loaded_whole_or_not_at_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_are_whole_whatever_fails),  cmocka_unit_test(a_write_that_failed_after_the_fact_is_whole),
-        cmocka_unit_test(a_full_disk_refuses_and_forgets),  cmocka_unit_test(reads_say_that_they_failed),
-        cmocka_unit_test(changes_are_whole_whatever_fails), cmocka_unit_test(an_account_is_loaded_whole_or_not_at_all),
+        cmocka_unit_test(writes_are_whole_whatever_fails),
+        cmocka_unit_test(a_write_that_failed_after_the_fact_is_whole),
+        cmocka_unit_test(a_full_disk_lets_deletes_through),
+        cmocka_unit_test(a_full_disk_refuses_and_forgets),
+        cmocka_unit_test(reads_say_that_they_failed),
+        cmocka_unit_test(changes_are_whole_whatever_fails),
+        cmocka_unit_test(an_account_is_loaded_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,6 +346,73 @@ static void shapes_of_writes_that_fail(void **state) {
     stop();
 }
 
+/* ---- shapes of one group ---- */
+
+/* Holds the committer, so that what is submitted meanwhile is one group; then tells how many shapes the group made. */
+typedef struct probe {
+    commit base;
+    sem_t entered, open;
+    size_t made;
+} probe;
+
+static err probe_apply(commit *base, commit_group *group) {
+    probe *p = (probe *)base;
+    (void)group;
+    sem_post(&p->entered);
+    while (sem_wait(&p->open) != 0) {
+    }
+    p->made = c->space->index->shapes_made_n;
+    return OK;
+}
+
+static void probe_done(commit *base) {
+    sem_post(&((probe *)base)->entered);
+}
+
+static void probe_submit(probe *p, bool solo) {
+    *p = (probe){.base = {.use = STORE_READS, .solo = solo, .apply = probe_apply, .done = probe_done}};
+    sem_init(&p->entered, 0, 0);
+    sem_init(&p->open, 0, solo ? 0 : 1);
+    committer_submit(harness_items(&h)->committer, &p->base);
+}
+
+static void a_shape_that_is_made_again_counts_once(void **state) {
+    (void)state;
+    static probe gate, count;
+    static waited_commit first, second;
+    static item_op twice[2], once;
+    const char *text[] = {"{\"id\":\"1\",\"pk\":\"a\",\"new\":1}", "{\"id\":\"2\",\"pk\":\"a\",\"new\":2}"};
+    start(V2);
+    assert_int_equal(harness_prepare(&h, c, &twice[0], ITEM_CREATE, NULL, NULL, text[0]), OK);
+    assert_int_equal(harness_prepare(&h, c, &twice[1], ITEM_CREATE, NULL, NULL, text[0]), OK); /* the same again: all of it is cut */
+    assert_int_equal(harness_prepare(&h, c, &once, ITEM_CREATE, NULL, NULL, text[1]), OK);
+    first.base = (item_commit){.items = harness_items(&h), .container = c, .ops = twice, .n = 2, .atomic = true, .range_id = -1};
+    second.base = (item_commit){.items = harness_items(&h), .container = c, .ops = &once, .n = 1, .atomic = true, .range_id = -1};
+    first.base.op = second.base.op = harness_op(&h);
+    first.base.done = second.base.done = commit_is_done;
+    waiter_init(&first.waiter);
+    waiter_init(&second.waiter);
+    probe_submit(&gate, true);
+    while (sem_wait(&gate.entered) != 0) {
+    }
+    assert_int_equal(item_commit_submit(&first.base), OK);
+    assert_int_equal(item_commit_submit(&second.base), OK);
+    probe_submit(&count, false);
+    sem_post(&gate.open);
+    waiter_wait(&first.waiter);
+    waiter_wait(&second.waiter);
+    for (int i = 0; i < 2; i++) {
+        while (sem_wait(&count.entered) != 0) {
+        }
+    }
+    assert_int_equal(first.base.base.code, E_CONFLICT);
+    assert_int_equal(second.base.base.code, OK);
+    assert_int_equal(count.made, 1);
+    item_commit_give(&first.base);
+    item_commit_give(&second.base);
+    stop();
+}
+
 int main(void) {
     log_set_level(LOG_WARN);
     const struct CMUnitTest tests[] = {
@@ -356,6 +423,7 @@ int main(void) {
         cmocka_unit_test(partitions_that_hash_alike),
         cmocka_unit_test(more_shapes_than_are_known),
         cmocka_unit_test(shapes_of_writes_that_fail),
+        cmocka_unit_test(a_shape_that_is_made_again_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

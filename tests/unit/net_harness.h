@@ -1,6 +1,7 @@
 /* net_harness.h — a server in this process with a small front end, and a client that speaks bytes. For the tests of src/net.
  *
  *   /echo             verb, path, query, host, the two fields and the body, as text
+ *   /trust            the same, authenticated: http_trust
  *   /later            the same, answered through net_post from another thread
  *   /hold             kept until harness_release
  *   /delay?N          the same as /echo, N milliseconds later
@@ -155,6 +156,9 @@ static inline void handle(http_request *r) {
     harness *h = r->context;
     if (r->body_too_large) {
         answer_bytes(r, 413, 10);
+    } else if (slice_eq(r->path, SLICE_LIT("/trust"))) {
+        http_trust(r);
+        answer_echo(r);
     } else if (slice_eq(r->path, SLICE_LIT("/later"))) {
         answer_later(h, r);
     } else if (slice_eq(r->path, SLICE_LIT("/busy"))) {

@@ -145,7 +145,7 @@ static void intervals_tick(void **state) {
 
 /* ---- bounds ---- */
 
-static void surplus_connections_are_closed(void **state) {
+static void surplus_connections_are_told_so(void **state) {
     (void)state;
     net_options o = harness_options();
     o.connections_max = 5;
@@ -154,15 +154,23 @@ static void surplus_connections_are_closed(void **state) {
     client c[5];
     for (int i = 0; i < 5; i++) {
         c[i] = client_open(h);
-        client_send(&c[i], GET);
-        expect_response(&c[i], 200, GOT);
+        client_send(&c[i], "GET /trust HTTP/1.1\r\nHost: h\r\n\r\n");
+        expect_response(&c[i], 200, NULL);
     }
-    log_set_level(LOG_ERROR);
     for (int i = 0; i < 3; i++) {
         client surplus = client_open(h);
+        client_send(&surplus, GET);
+        response r = client_response(&surplus, false);
+        assert_int_equal(r.status, 503);
+        assert_string_equal(field_of(&r, "X-Error"), "E_BUSY_CONNECTIONS");
+        buf_free(&r.body);
         assert_true(client_ended(&surplus));
         client_close(&surplus);
     }
+    client silent = client_open(h);
+    assert_true(client_ended(&silent));
+    client_close(&silent);
+    assert_int_equal(net_server_stats(h->server).refused_full, 4);
     client_send(&c[4], GET); /* those within go on */
     expect_response(&c[4], 200, GOT);
     client_close(&c[4]);
@@ -219,6 +227,7 @@ static harness *impatient(void) {
     o.header_timeout_ms = 300;
     o.body_timeout_ms = 300;
     o.idle_timeout_ms = 600;
+    o.untrusted_timeout_ms = 300;
     harness *h = harness_open(&o);
     harness_run(h);
     return h;
@@ -267,15 +276,19 @@ static void slow_bodies_are_ended(void **state) {
 static void silent_connections_are_ended(void **state) {
     (void)state;
     harness *h = impatient();
-    client never = client_open(h), idle = client_open(h);
-    client_send(&idle, GET);
-    expect_response(&idle, 200, GOT);
+    client never = client_open(h), idle = client_open(h), unknown = client_open(h);
+    client_send(&idle, "GET /trust HTTP/1.1\r\nHost: h\r\n\r\n");
+    expect_response(&idle, 200, NULL);
+    client_send(&unknown, GET);
+    expect_response(&unknown, 200, GOT);
     int64_t begin = now_ms();
     assert_true(client_ended(&never));
     assert_in_range(now_ms() - begin, 200, 3000);
-    assert_true(client_ended(&idle));
+    assert_true(client_ended(&unknown));
+    assert_true(client_ended(&idle)); /* who has authenticated may be idle for longer */
     assert_in_range(now_ms() - begin, 550, 3000);
     client_close(&never);
+    client_close(&unknown);
     client_close(&idle);
     harness_close(h);
 }
@@ -435,7 +448,7 @@ int main(void) {
         cmocka_unit_test(posts_run_in_the_order_of_their_poster),
         cmocka_unit_test(an_answer_does_not_wait_for_a_long_turn),
         cmocka_unit_test(intervals_tick),
-        cmocka_unit_test(surplus_connections_are_closed),
+        cmocka_unit_test(surplus_connections_are_told_so),
         cmocka_unit_test(running_out_of_descriptors_is_waited_out),
         cmocka_unit_test(slow_heads_are_ended),
         cmocka_unit_test(slow_bodies_are_ended),

@@ -12,6 +12,7 @@ static harness *start_with(const clock_source *clock) {
     char why[256] = "";
     net_options o = harness_options();
     o.header_timeout_ms = 500;
+    o.untrusted_timeout_ms = 500;
     o.clock = clock;
     harness *h = harness_open(&o);
     if (net_tls(h->server, folder, NULL, NULL, why, sizeof why) != OK) {

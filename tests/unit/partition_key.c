@@ -237,6 +237,22 @@ static void keys_are_equal_only_when_all_of_them_is(void **state) {
     }
 }
 
+static void a_key_starts_with_its_own_first_components(void **state) {
+    (void)state;
+    static const char *const prefixes[] = {"[]", "[\"a\"]", "[\"a\",1]", "[\"a\",1,null]"};
+    static const char *const others[] = {"[\"b\"]", "[\"aa\"]", "[1]", "[null]", "[{}]", "[\"a\",2]", "[\"a\",\"1\"]", "[\"a\",1,{}]"};
+    pkey whole = parsed("[\"a\",1,null]");
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        pkey prefix = parsed(prefixes[i]);
+        assert_true(pkey_starts(&whole, &prefix));
+        assert_int_equal(pkey_starts(&prefix, &whole), prefix.n == whole.n);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        pkey other = parsed(others[i]);
+        assert_false(pkey_starts(&whole, &other));
+    }
+}
+
 /* ---- encoding ---- */
 
 static buf encoded(const pkey *key) {
@@ -385,6 +401,7 @@ int main(void) {
         TEST(sizes_are_limited),
         TEST(whole_keys_have_as_many_components_as_paths),
         TEST(keys_are_equal_only_when_all_of_them_is),
+        TEST(a_key_starts_with_its_own_first_components),
         TEST(byte_order_is_value_order),
         TEST(a_prefix_of_a_key_is_a_prefix_of_its_bytes),
         TEST(random_keys_come_back_from_their_bytes),

@@ -78,6 +78,37 @@ static uint64_t counter(store *s, const char *key) {
     return now;
 }
 
+/* ---- a full disk ---- */
+
+/* Together in one list: those that free are written, the others are refused and not even applied. */
+static void what_frees_does_not_fail_with_what_grows(void **state) {
+    (void)state;
+    static const store_use uses[] = {STORE_GROWS, STORE_FREES, STORE_GROWS, STORE_DROPS, STORE_READS, STORE_FREES};
+    enum { N = sizeof uses / sizeof *uses };
+    for (int room = STORE_GROWS; room <= STORE_READS; room++) {
+        adder adders[N];
+        uint64_t expected = 0;
+        atomic_uint done = 0;
+        store_fault_plan plan = {.room = (store_use)room};
+        store *s = store_open_fault(store_open_memory(), &plan);
+        committer *c = committer_open(s);
+        for (int i = 0; i < N; i++) {
+            adders[i] = make_adder("n", 1, &done, NULL);
+            adders[i].base.use = uses[i];
+            committer_submit(c, &adders[i].base);
+        }
+        committer_close(c);
+        for (int i = 0; i < N; i++) {
+            bool fits = (int)uses[i] >= room;
+            expected += fits;
+            assert_int_equal(adders[i].base.code, fits ? OK : E_STORE_FULL);
+            assert_int_equal(adders[i].after, fits ? expected : 0);
+        }
+        assert_int_equal(counter(s, "n"), expected);
+        store_close(s);
+    }
+}
+
 /* ---- one thread ---- */
 
 static void commits_are_applied_in_order_and_see_each_other(void **state) {
@@ -293,6 +324,7 @@ int main(void) {
         cmocka_unit_test(what_waits_is_one_group_and_solo_commits_are_alone),
         cmocka_unit_test(a_failed_write_fails_the_group_and_leaves_nothing),
         cmocka_unit_test(a_failed_read_fails_only_its_commit),
+        cmocka_unit_test(what_frees_does_not_fail_with_what_grows),
         cmocka_unit_test(many_threads_lose_no_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ static err read_asked(admin_request *q, slice body, asked *a) {
 static void find_key(asked *a, const container *c, arena *arena) {
     size_t n;
     const query_range *list = a->key_given || c->key.n == 0 ? NULL : query_ranges(arena, &a->query, &c->key, &n);
-    if (list && n == 1 && list[0].point) {
+    if (list && n == 1 && list[0].point && !list[0].shared) {
         a->key = list[0].key;
         a->key_given = true;
     }
@@ -75,6 +75,7 @@ static err aim(admin_request *q, const container *c, asked *a) {
     }
     if (a->key.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
         epk_prefix_range(&c->key, &a->key, &a->cursor.stretches[0].min, &a->cursor.stretches[0].max);
+        a->cursor.prefix = &a->key;
         return OK;
     }
     TRY(item_check_key(&q->op, c, &a->key, SLICE_EMPTY, &a->partition));
@@ -107,7 +108,7 @@ static err run_functions(admin_request *q, const container *c, query_page *page)
         code = code == E_NOT_FOUND ? query_udf_unknown(&q->op, page->query, n) : code;
     }
     if (code == OK) {
-        script_functions_init(&functions, q->admin->scripts, list, n);
+        script_functions_init(&functions, q->admin->scripts, q->op.budget, list, n);
         page->udfs = &functions.base;
         code = query_run_page(page);
         script_functions_end(&functions);
@@ -120,7 +121,7 @@ static err run_functions(admin_request *q, const container *c, query_page *page)
 
 static err run_page(admin_request *q, container *c, asked *a) {
     const items *items = account_items(q->admin->account);
-    buf rows = buf_init(BUF_NO_LIMIT);
+    buf rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     query_trace trace = {0};
     int64_t begun = clock_monotonic_us(items->clock);
     query_page page = {.items = items,

@@ -113,11 +113,37 @@ static void add_refused(buf *out, const metrics *m) {
     }
 }
 
+static void add_refused_connections(buf *out, const net_stats *n) {
+    const char *name = "tesela_connections_refused_total";
+    add_head(out, name, "counter", "Connections refused: there were as many as there may be, in all or of their address.");
+    buf_addf(out, "%s{limit=\"all\"}", name);
+    add_value(out, (double)n->refused_full);
+    buf_addf(out, "%s{limit=\"address\"}", name);
+    add_value(out, (double)n->refused_address);
+}
+
+static void add_net(buf *out, const net_stats *n) {
+    add_single(out, "tesela_connections", "gauge", "Open connections of clients.", n->connections);
+    add_single(out, "tesela_connections_authenticated", "gauge", "Those of them that have authenticated.", n->authenticated);
+    add_refused_connections(out, n);
+    add_single(out, "tesela_connections_displaced_total", "counter", "Unauthenticated connections closed to make room for newer ones.",
+               (double)n->displaced);
+    add_single(out, "tesela_slow_clients_total", "counter",
+               "Connections ended because the client sent a body or read an answer too slowly.", (double)n->slow_clients);
+    add_single(out, "tesela_answer_waiting_bytes", "gauge", "Memory of answers that clients have not taken yet.", (double)n->waiting_bytes);
+    add_single(out, "tesela_request_memory_bytes", "gauge", "Memory of requests that are being served.", (double)n->request_bytes);
+    add_single(out, "tesela_buffer_memory_bytes", "gauge", "Memory of requests being read and of answers, those that wait included.",
+               (double)n->buffer_bytes);
+    add_single(out, "tesela_request_memory_max_bytes", "gauge", "What both may be at most, half of it each.", (double)n->memory_max);
+    add_single(out, "tesela_memory_refused_total", "counter", "Requests refused with 503 because that memory was used up.",
+               (double)n->starved);
+}
+
 void metrics_write(buf *out, const metrics *m) {
     add_head(out, "tesela_build_info", "gauge", "Always 1; the version is its label.");
     buf_add_lit(out, "tesela_build_info{version=\"" TESELA_VERSION "\"} 1\n");
     add_single(out, "tesela_uptime_seconds", "gauge", "Time since the server started.", m->uptime_s);
-    add_single(out, "tesela_connections", "gauge", "Open connections of clients.", (double)m->connections);
+    add_net(out, &m->net);
     add_single(out, "tesela_databases", "gauge", "Databases.", (double)m->databases);
     add_single(out, "tesela_ranges_left_out", "gauge", "Ranges that are not listed here because there are too many.",
                (double)m->ranges_left_out);
@@ -167,7 +193,7 @@ err admin_metrics(admin_request *q) {
         .containers = containers,
         .containers_n = all.n,
         .databases = all.databases,
-        .connections = net_server_connections(a->server),
+        .net = net_server_stats(a->server),
         .faults_injected = faults_hits(a->faults),
         .reshapes = account_events(a->account, &newest, 1) ? newest.number + 1 : 0,
         .key_changes = sql_keys_changes(a->keys),

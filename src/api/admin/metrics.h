@@ -3,6 +3,7 @@
 
 #include "account/report.h"
 #include "api/sql/attempts.h"
+#include "net/server.h"
 
 typedef struct metrics_range {
     slice database, container;
@@ -22,7 +23,8 @@ typedef struct metrics {
     const metrics_container *containers;
     size_t containers_n;
     size_t databases;
-    uint64_t connections, faults_injected, reshapes;
+    uint64_t faults_injected, reshapes;
+    net_stats net;
     uint64_t refused[ATTEMPT_COUNT]; /* requests, for who sent them */
     uint64_t key_changes;
     uint64_t resident_bytes, open_files;

@@ -309,6 +309,10 @@ err sql_access_check(sql_request *q, bool reads) {
     return OK;
 }
 
+bool sql_access_sees_all(const sql_request *q) {
+    return !q->shown || (q->shown->grant.kind == RID_CONTAINER && q->shown->grant.key.n == 0);
+}
+
 err sql_access_check_container(sql_request *q) {
     return !q->shown || is_granted(q->container, &q->shown->grant) ? OK : insufficient(q);
 }

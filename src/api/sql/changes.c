@@ -36,6 +36,7 @@ static err scope_key(sql_changes *f) {
     const pkey *key = &f->q->partition;
     if (c->key.kind == PKEY_MULTI_HASH && key->n < c->key.n) {
         epk_prefix_range(&c->key, key, &f->what.min, &f->what.max);
+        f->what.prefix = key;
         return OK;
     }
     TRY(item_check_key(&f->q->op, c, key, SLICE_EMPTY, &f->key));
@@ -112,6 +113,9 @@ static bool add_item(void *context, const item_found *found) {
         buf_add_byte(&f->body, ',');
     }
     sql_write_item(&f->body, f->q->container, found->body, &found->head);
+    if (!buf_ok(&f->body)) {
+        return false;
+    }
     f->body.n--; /* its end comes after _lsn */
     buf_add_lit(&f->body, ",\"_lsn\":");
     buf_add_u64(&f->body, found->head.lsn);
@@ -129,6 +133,9 @@ static void make_page(net_work *work) {
     sql_changes *f = (sql_changes *)work;
     f->what.until_us = clock_monotonic_us(account_items(f->q->front->account)->clock) + PAGE_US;
     f->mode->make(f);
+    if (f->code == OK && !buf_ok(&f->body)) {
+        f->code = budget_error(f->q->op.budget);
+    }
 }
 
 /* ---- answering ---- */
@@ -203,7 +210,7 @@ void sql_changes_list(sql_request *q) {
     sql_changes *f = arena_new(q->http->arena, sql_changes);
     f->q = q;
     f->mode = find_mode(q);
-    f->body = buf_init(BUF_NO_LIMIT);
+    f->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = f->mode ? prepare(f) : op_fail(&q->op, E_BAD_REQUEST, "A-IM must be Incremental feed or Full-Fidelity Feed.");
     if (code != OK) {
         sql_fail(q, code);

@@ -27,7 +27,7 @@ static bool add_item(void *context, const item_found *found) {
         buf_add_byte(&f->body, ',');
     }
     sql_write_item(&f->body, f->q->container, found->body, &found->head);
-    return true;
+    return buf_ok(&f->body);
 }
 
 static void make_page(net_work *work) {
@@ -35,6 +35,9 @@ static void make_page(net_work *work) {
     sql_request *q = f->q;
     if (f->target->cursor.n) {
         f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->target->cursor, STEPS_MAX, add_item, f, &f->mark);
+    }
+    if (f->code == OK && !buf_ok(&f->body)) {
+        f->code = budget_error(q->op.budget);
     }
 }
 
@@ -74,7 +77,7 @@ static void answer(net_work *work) {
 static feed *make_feed(sql_request *q) {
     feed *f = arena_new(q->http->arena, feed);
     f->q = q;
-    f->body = buf_init(BUF_NO_LIMIT);
+    f->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     return f;
 }
 

@@ -7,7 +7,6 @@
     X(DATE, "date")                                                                                                                        \
     X(VERSION, "x-ms-version")                                                                                                             \
     X(ACTIVITY_ID, "x-ms-activity-id")                                                                                                     \
-    X(ORIGIN, "origin")                                                                                                                    \
     X(CONTENT_TYPE, "content-type")                                                                                                        \
     X(PARTITION_KEY, "x-ms-documentdb-partitionkey")                                                                                       \
     X(RANGE_ID, "x-ms-documentdb-partitionkeyrangeid")                                                                                     \

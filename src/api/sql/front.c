@@ -208,6 +208,8 @@ static err authenticate(sql_request *q) {
     err code = sql_access_authenticate(q);
     if (code != OK) {
         sql_attempts_note(q->front->attempts, q->http, code);
+    } else {
+        http_trust(q->http);
     }
     return code;
 }

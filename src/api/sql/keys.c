@@ -28,6 +28,7 @@ struct sql_keys {
     _Atomic uint64_t changes;
     atomic_bool asked; /* to read the file again */
     net_server *server;
+    bool exposed, allow_well_known; /* as in sql_keys_options */
     sql_key_source source;
     char *file;
 
@@ -82,6 +83,40 @@ static sql_key_ring *make_ring(const key_texts *texts, char why[static SQL_KEYS_
     return ring;
 }
 
+static bool has_well_known(const sql_key_ring *ring, sql_key *key_out) {
+    return sql_key_ring_find(ring, slice_str(sql_key_emulator), key_out);
+}
+
+/* As make_ring; and none of them is the emulator's where that is refused. */
+static sql_key_ring *make_good_ring(const sql_keys *k, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+    sql_key_ring *ring = make_ring(texts, why);
+    sql_key known;
+    if (!ring || !k->exposed || k->allow_well_known || !has_well_known(ring, &known)) {
+        return ring;
+    }
+    snprintf(
+        why, SQL_KEYS_WHY_BYTES,
+        "the %s key is the emulator's, which everybody knows, and other machines can reach this server. 'openssl rand -base64 64' makes "
+        "a good one; --allow-well-known-key takes this one all the same",
+        sql_key_names[known]);
+    sql_key_ring_free(ring);
+    return NULL;
+}
+
+static void warn_of_well_known(const sql_keys *k, const sql_key_ring *ring) {
+    sql_key known;
+    if (k->exposed && has_well_known(ring, &known)) {
+        log_warn("keys", "the emulator's key is taken from other machines: whoever reaches the port may use it", "kind=%s",
+                 sql_key_names[known]);
+    }
+}
+
+static void guard_pages(const sql_keys *k, bool on) {
+    if (k->server) {
+        net_guard_turn(k->server, on);
+    }
+}
+
 static void warn_of_short_keys(const key_texts *texts) {
     for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
         size_t n = strlen(texts->text[key]);
@@ -134,13 +169,20 @@ static void retire(sql_keys *k, sql_key_ring *ring) {
 static void publish(sql_keys *k, sql_key_ring *ring, const key_texts *texts) {
     char changed[64] = "";
     size_t n = 0;
+    sql_key unused;
     for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
         if (strcmp(texts->text[key], k->texts.text[key]) != 0) {
             n += (size_t)snprintf(changed + n, sizeof changed - n, "%s%s", n ? "," : "", sql_key_names[key]);
         }
     }
     k->texts = *texts;
+    warn_of_well_known(k, ring);
+    bool guarded = has_well_known(ring, &unused);
+    if (guarded) { /* before anybody can use it */
+        guard_pages(k, true);
+    }
     retire(k, atomic_exchange(&k->ring, ring));
+    guard_pages(k, guarded);
     if (n) {
         atomic_fetch_add(&k->changes, 1);
     }
@@ -308,7 +350,7 @@ static bool change(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]
     bool makes = key != SQL_KEY_COUNT;
     sql_key_ring *ring = NULL;
     bool good = read_file(k->file, false, &texts, why) && (!makes || make_key(texts.text[key], why));
-    ring = good ? make_ring(&texts, why) : NULL;
+    ring = good ? make_good_ring(k, &texts, why) : NULL;
     if (ring && makes && !replace_target(k->file, &texts, why)) {
         sql_key_ring_free(ring);
         ring = NULL;
@@ -401,7 +443,9 @@ static bool read_given(const sql_keys_options *options, key_texts *texts, char w
 sql_keys *sql_keys_open(const sql_keys_options *options, char why[static SQL_KEYS_WHY_BYTES]) {
     sql_keys *k = mem_zero(sizeof *k);
     bool good = options->file ? read_file(options->file, true, &k->texts, why) : read_given(options, &k->texts, why);
-    sql_key_ring *ring = good ? make_ring(&k->texts, why) : NULL;
+    k->exposed = options->exposed;
+    k->allow_well_known = options->allow_well_known;
+    sql_key_ring *ring = good ? make_good_ring(k, &k->texts, why) : NULL;
     if (!ring) {
         OPENSSL_cleanse(k, sizeof *k);
         free(k);
@@ -412,11 +456,14 @@ sql_keys *sql_keys_open(const sql_keys_options *options, char why[static SQL_KEY
     k->file = options->file ? mem_text(options->file, strlen(options->file)) : NULL;
     pthread_mutex_init(&k->lock, NULL);
     warn_of_short_keys(&k->texts);
+    warn_of_well_known(k, ring);
     return k;
 }
 
 void sql_keys_serve(sql_keys *k, net_server *server) {
+    sql_key unused;
     k->server = server;
+    guard_pages(k, has_well_known(sql_keys_ring(k), &unused));
 }
 
 void sql_keys_close(sql_keys *k) {

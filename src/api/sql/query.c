@@ -34,7 +34,7 @@ typedef struct running {
 
 static void answer_refused(sql_request *q, const query *query) {
     const err_entry *entry = err_lookup(E_CROSS_PARTITION);
-    buf plan = buf_init(BUF_NO_LIMIT);
+    buf plan = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = query_plan_write(&q->op, q->http->arena, query, &q->container->key, ~0u, &plan);
     if (code != OK) {
         buf_free(&plan);
@@ -66,7 +66,7 @@ static bool finds_partition(running *r) {
         return false;
     }
     const query_range *list = query_ranges(q->http->arena, &r->query, &q->container->key, &n);
-    if (!list || n != 1 || !list[0].point) {
+    if (!list || n != 1 || !list[0].point || list[0].shared) {
         return false;
     }
     q->partition = list[0].key;
@@ -200,7 +200,7 @@ static void run_with_functions(script_job *job) {
     for (size_t i = 0; i < r->query.udfs_n; i++) {
         list[i] = (script_function){r->scripts[i]->id, r->scripts[i]->body};
     }
-    script_functions_init(&functions, r->q->front->scripts, list, r->query.udfs_n);
+    script_functions_init(&functions, r->q->front->scripts, r->q->op.budget, list, r->query.udfs_n);
     r->page.udfs = &functions.base;
     r->code = run_page(r);
     script_functions_end(&functions);
@@ -319,7 +319,7 @@ void sql_query(sql_request *q) {
     running *r = arena_new(q->http->arena, running);
     bool planned = sql_flag(q, FIELD_IS_QUERY_PLAN);
     r->q = q;
-    r->body = buf_init(BUF_NO_LIMIT);
+    r->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = read_request(r);
     if (code == OK && !planned && q->http->body.n <= QUICK_BODY_BYTES) {
         try_quickly(r);

@@ -15,7 +15,9 @@ static bool in_scope(const sql_target *t, const item_key *key) {
     if (t->cursor.partition) {
         return pkey_equal(&t->key.partition, &key->partition);
     }
-    return epk_cmp(&t->scope.min, &key->epk) <= 0 && epk_cmp(&key->epk, &t->scope.end) < 0;
+    const pkey *prefix = t->cursor.prefix;
+    return epk_cmp(&t->scope.min, &key->epk) <= 0 && epk_cmp(&key->epk, &t->scope.end) < 0 &&
+           (!prefix || pkey_starts(&key->partition, prefix));
 }
 
 /* Those that the request is about. False: one is no key at all. */

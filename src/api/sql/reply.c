@@ -2,10 +2,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "api/sql/access.h"
 #include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
-enum { SCRIPTS_RETRY_MS = 200 };
+enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000 };
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
@@ -135,6 +136,9 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
 
 /* In KB. A container's quota is that of a physical partition, as on the service, or a fixed container's. */
 void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n) {
+    if (!sql_access_sees_all(q)) {
+        return;
+    }
     buf *out = sql_fields(q);
     const account_rules *rules = account_get_rules(q->front->account);
     uint64_t items = 0, bytes = 0, index_bytes = 0;
@@ -241,8 +245,8 @@ void sql_fail(sql_request *q, err code) {
                                q->http->path.p ? q->http->path.p : "");
         buf_free(&quoted);
     }
-    if (code == E_SCRIPTS_BUSY) {
-        q->op.retry_after_ms = SCRIPTS_RETRY_MS;
+    if (code == E_SCRIPTS_BUSY || code == E_BUSY_MEMORY) {
+        q->op.retry_after_ms = code == E_SCRIPTS_BUSY ? SCRIPTS_RETRY_MS : MEMORY_RETRY_MS;
     }
     sql_start(q, entry->http_status);
     if (q->substatus || entry->http_substatus) {

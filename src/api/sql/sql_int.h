@@ -111,7 +111,7 @@ void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
 void sql_add_place(sql_request *q);   /* the session token of the request's container, if it is about one, or else the account's */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
-void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n);
+void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n); /* nothing for a token that is for a part of the container */
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
 

@@ -27,13 +27,14 @@ static err scope_epk(sql_request *q, sql_target *t, slice from, slice to) {
     return OK;
 }
 
-/* A whole key is one logical partition; a prefix of a hierarchical key is a part of the hash space. */
+/* A whole key is one logical partition; a prefix of a hierarchical key is a part of the hash space, of which only its own items count. */
 static err scope_key(sql_request *q, sql_target *t) {
     const container *c = q->container;
     if (q->partition.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
         epk min, end;
         epk_prefix_range(&c->key, &q->partition, &min, &end);
         narrow(t, &min, &end);
+        t->cursor.prefix = &q->partition;
         return OK;
     }
     TRY(item_check_key(&q->op, c, &q->partition, SLICE_EMPTY, &t->key));

@@ -1,0 +1,359 @@
+/* Space on disk: which batches are accepted while it runs out, and how deletes give it back.
+ *
+ * RocksDB must not meet the end of the disk: a write would be in doubt, and a compaction that does ends the process. So the free space is
+ * looked at before each batch (at most every SPACE_CHECK_US), and a reserve is kept:
+ *
+ *   free space                 accepted batches (store_use)
+ *   above the reserve          all
+ *   above a half of the floor  those that delete: items, containers, databases
+ *   above an eighth            those that delete containers and databases
+ *   below                      none
+ *
+ *   floor    SPACE_RESERVE_BYTES, or a tenth of a small disk
+ *   reserve  the floor, or as much as the tables have if that is more, since all of them may be compacted at once; SPACE_RESERVE_BYTES at
+ *            most, since a compaction is of STORE_COMPACTION_BYTES at most
+ *
+ * What is in memory needs its place in tables too, and counts as used. What unfinished tables have taken counts as free: it comes back, by
+ * the removal of the tables or the log that they replace.
+ *
+ * Below the reserve RocksDB does not compact by itself. Deletes of items free nothing until they are compacted together with what they
+ * delete: the reclaimer does that, with the range of deleted keys of each family, once the result fits into the free space. Deletes of
+ * containers drop whole files and need nothing of this. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "store/rocks_int.h"
+
+enum {
+    SPACE_CHECK_US = 50 * 1000,
+    SAY_AGAIN_US = 60 * 1000 * 1000,
+    COMPACT_PAUSE_US = 500 * 1000,
+    UNFLUSHED_LITTLE = 4 * 1024 * 1024,
+};
+
+int64_t store__now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out) {
+    struct statvfs disk;
+    if (statvfs(path, &disk) != 0) {
+        return false;
+    }
+    uint64_t tenth = (uint64_t)disk.f_blocks * disk.f_frsize / 10;
+    *floor_out = tenth < SPACE_RESERVE_BYTES ? tenth : SPACE_RESERVE_BYTES;
+    *free_out = (uint64_t)disk.f_bavail * disk.f_frsize;
+    return true;
+}
+
+/* ---- what is accepted ---- */
+
+/* Bytes of all tables in the folder, finished or not. */
+static uint64_t bytes_of_tables(const char *path) {
+    uint64_t sum = 0;
+    struct stat file;
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (dot && strcmp(dot, ".sst") == 0 && fstatat(dirfd(d), entry->d_name, &file, 0) == 0) {
+            sum += (uint64_t)file.st_blocks * 512;
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    return sum;
+}
+
+static uint64_t reserve_of(uint64_t floor, uint64_t tables) {
+    return tables < floor ? floor : tables < SPACE_RESERVE_BYTES ? tables : SPACE_RESERVE_BYTES;
+}
+
+static uint64_t property(rocks *r, int family, const char *name) {
+    uint64_t value = 0;
+    return rocksdb_property_int_cf(r->db, r->families[family], name, &value) == 0 ? value : 0;
+}
+
+static uint64_t sum_of(rocks *r, const char *name) {
+    uint64_t sum = 0;
+    for (int f = 0; f < FAMILIES; f++) {
+        sum += property(r, f, name);
+    }
+    return sum;
+}
+
+/* Bytes that are in the log and in memory, and need their place in tables before the log's can be given back. */
+static uint64_t unflushed_bytes(rocks *r) {
+    return sum_of(r, "rocksdb.cur-size-all-mem-tables") + store_tail_held(r->tail);
+}
+
+/* Moves what is in memory into tables: then the log's space comes back. */
+static void flush(rocks *r, bool wait) {
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    rocksdb_flushoptions_set_wait(options, wait);
+    for (int f = 0; f < FAMILIES; f++) {
+        char *message = NULL;
+        rocksdb_flush_cf(r->db, options, r->families[f], &message);
+        store__classify(message, "flush failed");
+    }
+    rocksdb_flushoptions_destroy(options);
+}
+
+/* Once there was too little, it takes a little more: compactions by RocksDB are turned off and on with it. */
+static store_use room_in(const disk_space *s, uint64_t space, uint64_t floor, uint64_t reserve, uint64_t unflushed) {
+    uint64_t enough = s->room == STORE_GROWS ? reserve : reserve + reserve / 8;
+    return space > enough + unflushed      ? STORE_GROWS
+           : space > floor / 2 + unflushed ? STORE_FREES
+           : space > floor / 8             ? STORE_DROPS
+                                           : STORE_READS;
+}
+
+/* RocksDB writes its options to a file, for which there must be space. */
+static void let_compact(rocks *r, bool allowed, uint64_t space) {
+    if (allowed != r->space.no_compactions || space < OPEN_BYTES) {
+        return;
+    }
+    r->space.no_compactions = !allowed;
+    static const char *const name[] = {"disable_auto_compactions"};
+    const char *value[] = {allowed ? "false" : "true"};
+    for (int f = 0; f < FAMILIES; f++) {
+        char *message = NULL;
+        rocksdb_set_options_cf(r->db, r->families[f], 1, name, value, &message);
+        store__classify(message, "changing options failed");
+    }
+}
+
+/* A change is said at once, a lasting lack every minute. */
+static void say(rocks *r, store_use room, uint64_t space, int64_t now) {
+    disk_space *s = &r->space;
+    bool lasts = room != STORE_GROWS && now - s->said_us >= SAY_AGAIN_US;
+    if (room == s->room && !lasts) {
+        return;
+    }
+    s->said_us = now;
+    if (room == STORE_GROWS) {
+        log_info("store", "disk has space again: writes go on", "dir=%s free=%lu", r->folder.dir, (unsigned long)space);
+    } else {
+        static const char *const still[] = {
+            [STORE_FREES] = "items, containers and databases can be deleted",
+            [STORE_DROPS] = "containers and databases can be deleted",
+            [STORE_READS] = "nothing can be deleted: free space outside of the data folder",
+        };
+        log_error("store", "disk nearly full: writes refused until space is freed, reads go on", "dir=%s free=%lu still=\"%s\"",
+                  r->folder.dir, (unsigned long)space, still[room]);
+    }
+}
+
+static store_use find_room(rocks *r, uint64_t *space_out) {
+    uint64_t space, floor, live = sum_of(r, "rocksdb.live-sst-files-size"), unflushed = unflushed_bytes(r);
+    if (!store__space_read(r->db_path, &space, &floor)) {
+        *space_out = 0;
+        return STORE_GROWS;
+    }
+    *space_out = space;
+    store_use room = room_in(&r->space, space, floor, reserve_of(floor, live), unflushed);
+    if (room != STORE_GROWS) {
+        uint64_t kept = sum_of(r, "rocksdb.total-sst-files-size"), there = bytes_of_tables(r->db_path);
+        uint64_t unfinished = there > kept ? there - kept : 0;
+        room = room_in(&r->space, space + unfinished, floor, reserve_of(floor, live), unflushed);
+    }
+    if (room != STORE_GROWS && (unflushed > UNFLUSHED_LITTLE || r->space.room == STORE_GROWS) && space > unflushed) {
+        flush(r, false);
+    }
+    return room;
+}
+
+static void look(rocks *r, int64_t now) {
+    uint64_t space;
+    store_use room = find_room(r, &space);
+    say(r, room, space, now);
+    let_compact(r, room == STORE_GROWS, space);
+    r->space.room = room;
+    r->space.checked_us = now;
+}
+
+/* There are no writes until a restart: since the disk was full at the start, or since a write failed. */
+static void say_restart(rocks *r, int64_t now) {
+    uint64_t space = 0, floor = 0;
+    if (now - r->space.said_us < SAY_AGAIN_US) {
+        return;
+    }
+    r->space.said_us = now;
+    store__space_read(r->db_path, &space, &floor);
+    log_error("store",
+              r->opened_full ? "the disk was full at the start: reads only, until a restart with free space"
+                             : "a write to disk failed: reads only, until a restart",
+              "dir=%s free=%lu enough=%s", r->folder.dir, (unsigned long)space, space > floor ? "yes" : "no");
+}
+
+bool store__space_accepts(rocks *r, store_use use) {
+    int64_t now = store__now_us();
+    if (r->read_only || r->failed) {
+        if (r->opened_full || r->failed) {
+            say_restart(r, now);
+        }
+        return true; /* the write itself is told why not */
+    }
+    if (!r->space.checked_us || now - r->space.checked_us >= SPACE_CHECK_US) {
+        look(r, now);
+    }
+    return use >= r->space.room;
+}
+
+/* ---- giving the space of deleted items back ---- */
+
+/* With the reclaimer's lock. */
+static void widen(key_range *range, slice key) {
+    if (!range->any) {
+        range->from = range->to = buf_init(BUF_NO_LIMIT);
+    }
+    if (!range->any || slice_cmp(key, buf_view(&range->from)) < 0) {
+        buf_clear(&range->from);
+        buf_add_slice(&range->from, key);
+    }
+    if (!range->any || slice_cmp(key, buf_view(&range->to)) > 0) {
+        buf_clear(&range->to);
+        buf_add_slice(&range->to, key);
+    }
+    range->any = true;
+}
+
+void store__space_note(rocks *r, const store_batch *batch) {
+    if (r->space.room == STORE_GROWS || batch->use != STORE_FREES) {
+        return;
+    }
+    pthread_mutex_lock(&r->reclaim_lock);
+    for (size_t i = 0; i < batch->n; i++) {
+        if (batch->changes[i].kind == STORE_DELETE) {
+            widen(&r->space.deleted[batch->changes[i].family], batch->changes[i].key);
+        }
+    }
+    r->space.compact = true;
+    pthread_mutex_unlock(&r->reclaim_lock);
+    store__wake_reclaimer(r);
+}
+
+void store__space_note_range(rocks *r, int family, slice from, slice to) {
+    pthread_mutex_lock(&r->reclaim_lock);
+    widen(&r->space.deleted[family], from);
+    widen(&r->space.deleted[family], to);
+    pthread_mutex_unlock(&r->reclaim_lock);
+}
+
+/* A whole family: deletes of an earlier run of the server are not known one by one. */
+static void note_all(rocks *r) {
+    static const char last[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    pthread_mutex_lock(&r->reclaim_lock);
+    for (int f = STORE_ITEMS; f < STORE_FAMILIES; f++) {
+        widen(&r->space.deleted[f], SLICE_EMPTY);
+        widen(&r->space.deleted[f], slice_of(last, sizeof last));
+    }
+    r->space.compact = true;
+    pthread_mutex_unlock(&r->reclaim_lock);
+    store__wake_reclaimer(r);
+}
+
+static uint64_t number_after(const char *text, const char *name) {
+    const char *at = text ? strstr(text, name) : NULL;
+    return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+/* What part of a family's entries is deleted, if each delete is for one of them. */
+static double deleted_part(rocks *r, int family) {
+    char *text = rocksdb_property_value_cf(r->db, r->families[family], "rocksdb.aggregated-table-properties");
+    double entries = (double)(number_after(text, "# entries=") + property(r, family, "rocksdb.num-entries-active-mem-table"));
+    double deletes = (double)(number_after(text, "# deletions=") + property(r, family, "rocksdb.num-deletes-active-mem-table"));
+    rocksdb_free(text);
+    return entries == 0 ? 0 : deletes * 2 >= entries ? 1 : deletes / (entries - deletes);
+}
+
+/* A compaction writes its result before it removes its input, and one that meets the end of the disk makes RocksDB wait until all of its
+ * input would fit: so it is not begun. */
+static bool fits(double bytes, uint64_t space) {
+    return (bytes < STORE_COMPACTION_BYTES ? bytes : STORE_COMPACTION_BYTES) < (double)space * 0.9;
+}
+
+/* The index of items that are deleted is about to be, if it is not yet. */
+static bool is_worth(rocks *r, int family, const key_range *range) {
+    uint64_t space, floor;
+    double own = deleted_part(r, family), items = deleted_part(r, STORE_ITEMS), deleted = own > items ? own : items;
+    double bytes = (double)store__plain_bytes(r, family, buf_view(&range->from), buf_view(&range->to));
+    return deleted > 0 && store__space_read(r->db_path, &space, &floor) && fits(bytes * (1 - deleted), space);
+}
+
+bool store__space_can_drop(rocks *r, int family, slice from, slice to) {
+    uint64_t space, floor, all = property(r, family, "rocksdb.live-sst-files-size"), dropped = store__plain_bytes(r, family, from, to);
+    return !store__space_read(r->db_path, &space, &floor) || fits((double)(all - (dropped < all ? dropped : all)), space);
+}
+
+void store__compact(rocks *r, int family, slice from, slice to) {
+    rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_exclusive_manual_compaction(options, 0);
+    rocksdb_compact_range_cf_opt(r->db, r->families[family], options, from.p, from.n, to.p, to.n);
+    rocksdb_compactoptions_destroy(options);
+}
+
+static void compact_family(rocks *r, int family, key_range *range) {
+    if (!range->any) {
+        return;
+    }
+    if (!is_worth(r, family, range)) { /* with more deletes it may be */
+        store__space_note_range(r, family, buf_view(&range->from), buf_view(&range->to));
+        return;
+    }
+    flush(r, true);
+    if (family == STORE_TERMS) {
+        store__terms_drain(r);
+        store__idle_drop(r, INT64_MAX);
+    }
+    store__compact(r, family, buf_view(&range->from), buf_view(&range->to));
+}
+
+void store__space_compact(rocks *r) {
+    key_range deleted[STORE_FAMILIES];
+    pthread_mutex_lock(&r->reclaim_lock);
+    memcpy(deleted, r->space.deleted, sizeof deleted);
+    memset(r->space.deleted, 0, sizeof r->space.deleted);
+    r->space.compact = false;
+    pthread_mutex_unlock(&r->reclaim_lock);
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        compact_family(r, f, &deleted[f]);
+        buf_free(&deleted[f].from);
+        buf_free(&deleted[f].to);
+    }
+    r->space.compacted_us = store__now_us();
+}
+
+bool store__space_compact_due(rocks *r) {
+    return r->space.compact && store__now_us() - r->space.compacted_us >= COMPACT_PAUSE_US;
+}
+
+bool store__space_is_low(const char *path) {
+    uint64_t space, floor;
+    return store__space_read(path, &space, &floor) && space <= reserve_of(floor, bytes_of_tables(path));
+}
+
+void store__space_open(rocks *r, bool low) {
+    r->space.room = low ? STORE_FREES : STORE_GROWS;
+    r->space.no_compactions = low;
+    look(r, store__now_us());
+    if (r->space.room != STORE_GROWS) {
+        note_all(r);
+    }
+}
+
+void store__space_close(rocks *r) {
+    for (int f = 0; f < STORE_FAMILIES; f++) {
+        buf_free(&r->space.deleted[f].from);
+        buf_free(&r->space.deleted[f].to);
+    }
+}

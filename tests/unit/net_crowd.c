@@ -1,0 +1,361 @@
+/* Too many clients, and slow ones: who is let in, who is ended, and how much memory they hold. */
+#include "net_harness.h"
+
+#define GET "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"
+#define GOT "GET /echo? host=h a= b= body="
+#define TRUST "GET /trust HTTP/1.1\r\nHost: h\r\n\r\n"
+#define TRUSTED "GET /trust? host=h a= b= body="
+#define LARGE "GET /bytes?4000000 HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static harness *start(const net_options *o) {
+    harness *h = harness_open(o);
+    harness_run(h);
+    return h;
+}
+
+static client answered(const harness *h, const char *request, const char *answer) {
+    client c = client_open(h);
+    client_send(&c, request);
+    expect_response(&c, 200, answer);
+    return c;
+}
+
+static void close_all(client *c, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        client_close(&c[i]);
+    }
+}
+
+static bool is_closed(client *c) { /* without waiting */
+    char byte;
+    return recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
+/* ---- connections ---- */
+
+static void idle_unauthenticated_connections_keep_nobody_out(void **state) {
+    (void)state;
+    enum { MAX = 30, IDLE = 90, CLIENTS = 10 };
+    net_options o = harness_options();
+    o.connections_max = MAX;
+    harness *h = start(&o);
+    client idle[IDLE], good[CLIENTS];
+    for (unsigned i = 0; i < IDLE; i++) {
+        idle[i] = i % 3 ? answered(h, GET, GOT) : client_open(h); /* some never say anything */
+    }
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        good[i] = answered(h, TRUST, TRUSTED);
+    }
+    AWAIT(net_server_connections(h->server) <= MAX);
+    assert_true(is_closed(&idle[0]) && !is_closed(&idle[IDLE - 1])); /* the oldest go first */
+    for (unsigned i = 0; i < MAX; i++) {
+        client_close(&idle[i]);
+        idle[i] = answered(h, GET, GOT);
+    }
+    for (unsigned i = 0; i < CLIENTS; i++) { /* those who have authenticated stay, whoever comes */
+        client_send(&good[i], GET);
+        expect_response(&good[i], 200, GOT);
+    }
+    net_stats stats = net_server_stats(h->server);
+    assert_int_equal(stats.authenticated, CLIENTS);
+    assert_int_equal(stats.refused_full, 0);
+    assert_true(stats.displaced >= IDLE - MAX);
+    close_all(idle, IDLE);
+    close_all(good, CLIENTS);
+    AWAIT(net_server_connections(h->server) == 0);
+    assert_int_equal(net_server_stats(h->server).authenticated, 0);
+    harness_close(h);
+}
+
+static void a_request_in_progress_is_not_displaced(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.connections_max = 6;
+    harness *h = start(&o);
+    client held = client_open(h), later[20];
+    client_send(&held, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+    AWAIT(harness_held(h) == 1);
+    for (unsigned i = 0; i < 20; i++) {
+        later[i] = answered(h, GET, GOT);
+    }
+    harness_release(h);
+    expect_response(&held, 200, "GET /hold? host=h a= b= body=");
+    close_all(later, 20);
+    client_close(&held);
+    harness_close(h);
+}
+
+static void an_address_has_its_share(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.per_address_max = 4;
+    o.spare_loopback = false;
+    harness *h = start(&o);
+    client c[4];
+    for (unsigned i = 0; i < 4; i++) {
+        c[i] = answered(h, TRUST, TRUSTED);
+    }
+    client surplus = client_open(h);
+    client_send(&surplus, GET);
+    expect_response(&surplus, 503, "refused");
+    client_close(&surplus);
+    assert_int_equal(net_server_stats(h->server).refused_address, 1);
+    client_close(&c[3]);
+    AWAIT(net_server_connections(h->server) == 3);
+    c[3] = answered(h, GET, GOT);
+    close_all(c, 4);
+    AWAIT(net_server_connections(h->server) == 0);
+    harness_close(h);
+}
+
+/* As many as there are places to be refused in, and more: each place is free again soon. */
+static void refusals_are_bounded(void **state) {
+    (void)state;
+    enum { CLIENTS = 200 };
+    net_options o = harness_options();
+    o.per_address_max = 1;
+    o.spare_loopback = false;
+    harness *h = start(&o);
+    client first = answered(h, TRUST, TRUSTED), c[CLIENTS];
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        c[i] = client_open(h);
+    }
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        assert_true(client_ended(&c[i]));
+    }
+    close_all(c, CLIENTS);
+    client_send(&first, GET);
+    expect_response(&first, 200, GOT);
+    client_close(&first);
+    AWAIT(net_server_connections(h->server) == 0);
+    expect_alive(h);
+    harness_close(h);
+}
+
+/* ---- slow clients ---- */
+
+static void a_body_has_a_least_rate(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.body_timeout_ms = 400;
+    o.least_rate = 500000;
+    harness *h = start(&o);
+    client slow = client_open(h), fast = client_open(h);
+    client_send(&slow, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+    client_send(&fast, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+    static char part[250000];
+    memset(part, 'x', sizeof part);
+    int64_t began = now_ms();
+    bool sent = true;
+    for (int i = 0; i < 60 && sent; i++) { /* 8 KB each time: progress, but too little of it */
+        sent = client_try_send(&slow, part, 8192);
+        if (i < 16) {
+            assert_true(client_try_send(&fast, part, sizeof part));
+        }
+        usleep(50 * 1000);
+    }
+    response r = client_response(&slow, false);
+    assert_true(r.status == 408 || !sent);
+    assert_true(now_ms() - began < 3000);
+    buf_free(&r.body);
+    expect_response(&fast, 200, "xxxxxxxxxx");
+    client_close(&slow);
+    client_close(&fast);
+    harness_close(h);
+}
+
+static bool reads_to_the_end(client *c, size_t step, unsigned pause_us, size_t bytes) {
+    static char sink[1000000];
+    for (size_t got = 0; got < bytes;) {
+        ssize_t k = recv(c->fd, sink, step, 0);
+        if (k <= 0) {
+            return false;
+        }
+        got += (size_t)k;
+        usleep(pause_us);
+    }
+    return true;
+}
+
+static client asking(const harness *h, unsigned large) {
+    int small = 16 * 1024;
+    client c = client_open(h);
+    setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* the kernel keeps little for it */
+    for (unsigned i = 0; i < large; i++) {
+        client_send(&c, LARGE);
+    }
+    return c;
+}
+
+static void a_reader_has_a_least_rate(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.body_timeout_ms = 500;
+    o.least_rate = 1000000;
+    harness *h = start(&o);
+    client slow = asking(h, 4), fast = asking(h, 2);
+    assert_true(reads_to_the_end(&fast, 1000000, 0, 8000000));
+    for (int64_t until = now_ms() + 20000; net_server_stats(h->server).slow_clients == 0;) {
+        assert_true(now_ms() < until);
+        assert_true(reads_to_the_end(&slow, 10000, 50000, 10000)); /* 200 KB a second: progress, but too little of it */
+    }
+    assert_false(reads_to_the_end(&slow, 1000000, 0, 16000000));
+    client_close(&slow);
+    client_close(&fast);
+    harness_close(h);
+}
+
+/* The kernel took all of the answer, so nothing waits here and the connection seems idle; it is ended all the same. */
+static void an_answer_that_only_the_kernel_holds_is_given_up(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.body_timeout_ms = 400;
+    harness *h = start(&o);
+    client c = answered(h, TRUST, TRUSTED);
+    int small = 4096;
+    setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    client_send(&c, "GET /bytes?60000 HTTP/1.1\r\nHost: h\r\n\r\n");
+    usleep(50 * 1000);
+    assert_int_equal(net_server_stats(h->server).waiting_bytes, 0);
+    AWAIT(net_server_connections(h->server) == 0);
+    client_close(&c);
+    harness_close(h);
+}
+
+/* ---- memory ---- */
+
+enum { MEMORY = 48 << 20 }; /* of buffers */
+
+static net_options little_memory(void) {
+    net_options o = harness_options();
+    o.memory_max = 2 * (size_t)MEMORY; /* half of it for requests being served */
+    return o;
+}
+
+static void expect_starved(client *c) {
+    response r = client_response(c, false);
+    assert_int_equal(r.status, 503);
+    assert_string_equal(field_of(&r, "X-Error"), "E_BUSY_MEMORY");
+    buf_free(&r.body);
+}
+
+/* Clients that do not read: what waits for them is bounded, the others' small answers go on, and all of it comes back. */
+static void answers_that_wait_are_bounded(void **state) {
+    (void)state;
+    enum { CLIENTS = 60 };
+    net_options o = little_memory();
+    o.least_rate = 0; /* nobody is ended meanwhile */
+    harness *h = start(&o);
+    client c[CLIENTS];
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        c[i] = asking(h, 3);
+    }
+    AWAIT(net_server_stats(h->server).starved > 0);
+    net_stats stats = net_server_stats(h->server);
+    assert_true(stats.waiting_bytes > MEMORY / 4 && stats.waiting_bytes < MEMORY + (8 << 20));
+    assert_true(stats.buffer_bytes < MEMORY + (8 << 20));
+    expect_alive(h);
+    client late = asking(h, 1);
+    expect_starved(&late);
+    client_send(&late, GET); /* the connection is still good */
+    expect_response(&late, 200, GOT);
+    close_all(c, CLIENTS);
+    AWAIT(net_server_stats(h->server).waiting_bytes == 0);
+    AWAIT(net_server_stats(h->server).buffer_bytes < 4 << 20);
+    client_send(&late, LARGE);
+    expect_response(&late, 200, NULL);
+    client_close(&late);
+    harness_close(h);
+}
+
+static void large_requests_are_refused_before_they_are_carried_out(void **state) {
+    (void)state;
+    enum { CLIENTS = 60 };
+    net_options o = little_memory();
+    o.least_rate = 0; /* nobody is ended meanwhile */
+    harness *h = start(&o);
+    client c[CLIENTS], late = client_open(h);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        c[i] = asking(h, 3);
+    }
+    AWAIT(net_server_stats(h->server).starved > 0);
+    static char body[50000];
+    memset(body, 'x', sizeof body);
+    client_send(&late, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n");
+    client_try_send(&late, body, sizeof body);
+    expect_starved(&late);
+    client_close(&late);
+    close_all(c, CLIENTS);
+    harness_close(h);
+}
+
+/* With memory to spare a client has 30 s; when others want it, two. Who reads stays. */
+static void scarce_memory_ends_the_slowest_readers(void **state) {
+    (void)state;
+    enum { CLIENTS = 40 };
+    net_options o = little_memory();
+    harness *h = start(&o);
+    client steady = asking(h, 8), c[CLIENTS];
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        c[i] = asking(h, 3);
+    }
+    AWAIT(net_server_stats(h->server).buffer_bytes > MEMORY / 4 * 3);
+    size_t got = 0;
+    for (int64_t until = now_ms() + 20000; net_server_stats(h->server).buffer_bytes > MEMORY / 4 * 3; got += 10000) {
+        assert_true(now_ms() < until);
+        assert_true(reads_to_the_end(&steady, 10000, 20000, 10000)); /* half a megabyte a second */
+    }
+    uint64_t ended = net_server_stats(h->server).slow_clients;
+    assert_true(ended > 0 && ended < CLIENTS); /* only as many as were in the way */
+    assert_true(reads_to_the_end(&steady, 1000000, 0, 16000000 - got));
+    close_all(c, CLIENTS);
+    client_close(&steady);
+    harness_close(h);
+}
+
+/* Bodies that come just fast enough, and fill what there is for them: they make room for one that comes quickly. */
+static void scarce_memory_ends_the_slowest_bodies(void **state) {
+    (void)state;
+    enum { CLIENTS = 80, PART = 2000000 };
+    net_options o = little_memory();
+    harness *h = start(&o);
+    client c[CLIENTS];
+    static char part[PART];
+    memset(part, 'x', sizeof part);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        c[i] = client_open(h);
+        client_send(&c[i], "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+        client_try_send(&c[i], part, 200000);
+    }
+    AWAIT(net_server_stats(h->server).buffer_bytes > MEMORY / 3);
+    for (int64_t until = now_ms() + 30000; net_server_stats(h->server).slow_clients == 0; usleep(100 * 1000)) {
+        assert_true(now_ms() < until);
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            client_try_send(&c[i], part, 2000); /* 20 KB a second: five times as fast as they must */
+        }
+    }
+    client quick = client_open(h);
+    client_send(&quick, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
+    client_try_send(&quick, part, PART);
+    expect_response(&quick, 200, "xxxxxxxxxx");
+    client_close(&quick);
+    close_all(c, CLIENTS);
+    harness_close(h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_unauthenticated_connections_keep_nobody_out),
+        cmocka_unit_test(a_request_in_progress_is_not_displaced),
+        cmocka_unit_test(an_address_has_its_share),
+        cmocka_unit_test(refusals_are_bounded),
+        cmocka_unit_test(a_body_has_a_least_rate),
+        cmocka_unit_test(a_reader_has_a_least_rate),
+        cmocka_unit_test(an_answer_that_only_the_kernel_holds_is_given_up),
+        cmocka_unit_test(answers_that_wait_are_bounded),
+        cmocka_unit_test(large_requests_are_refused_before_they_are_carried_out),
+        cmocka_unit_test(scarce_memory_ends_the_slowest_readers),
+        cmocka_unit_test(scarce_memory_ends_the_slowest_bodies),
+    };
+    return cmocka_run_group_tests_name("net/crowd", tests, NULL, NULL);
+}

@@ -8,7 +8,7 @@
 
 #include "query/access_int.h"
 
-enum { ENTRIES_BETWEEN_CHECKS = 4096 };
+enum { ENTRIES_BETWEEN_CHECKS = 4096, PROBED_PER_KEY = 4, PROBED_MIN = 1024 };
 
 static const char empty_document[5] = {5, 0, 0, 0, 0};
 static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END; /* as query_lead_spell writes them */
@@ -313,7 +313,7 @@ typedef struct probe {
 /* Keys of several values are at least as many as the values of the first; if it is known that they are more, one value will do. */
 static bool is_undecided(const probe *p) {
     const query_access *a = p->walk->finder->access;
-    bool many = a->keys_walked || (a->key && !a->lead.alone);
+    bool many = !a->lead.alone && (a->keys_walked || a->key);
     return p->loads <= p->loads_max && p->keys <= (many ? 1 : a->keys_wanted);
 }
 
@@ -339,10 +339,13 @@ static err probe_span(probe *p, const query_demand_span *span) {
 }
 
 /* A page's keys by fewer loads than it takes to read everything instead; an item that is loaded costs as much as some that are read in
- * turn. */
+ * turn. While it is not known that there are more keys than wanted, only some entries are asked: if they are not enough, items are read in
+ * turn until it is known. */
 static err pays(const key_walk *w, bool *pays_out) {
     finder *f = w->finder;
-    probe p = {.walk = w, .loads_max = (size_t)(f->view->items_n / SCAN_PER_LOAD) + QUICK_ENTRIES};
+    const query_access *a = f->access;
+    size_t worth = (size_t)(f->view->items_n / SCAN_PER_LOAD) + QUICK_ENTRIES, some = PROBED_PER_KEY * a->keys_wanted + PROBED_MIN;
+    probe p = {.walk = w, .loads_max = a->keys_walked || a->key || a->keys_wanted == SIZE_MAX || worth < some ? worth : some};
     if (begins_lacking(w)) {
         TRY(count_lacking(f, &w->bounds, w->once ? 1 : p.loads_max + 1, &p.loads));
     }

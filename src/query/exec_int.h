@@ -59,7 +59,7 @@ struct exec {
     size_t keys_wanted;
     bool key_cut; /* … which is not known in full */
     size_t (*keys_held)(void *exec);
-    bool keys_walked;    /* … in any case, but where one value's items are too many */
+    bool keys_walked;    /* … it is known that there are more */
     struct keyed *keyed; /* exec_keyed.c's */
     query_cost cost;
     bool entered;         /* ranges were read once, and need not be paid for again */

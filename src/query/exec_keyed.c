@@ -251,8 +251,7 @@ static void check_pages(keyed *k) {
 /* There are more keys than the page has room for, and they begin with an indexed path: the page's own are found sooner by it. */
 static bool switches(const keyed *k) {
     const exec *x = k->exec;
-    return x->lead.given && !x->lead.alone && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted &&
-           x->items * SWITCH_BEFORE < x->scanned;
+    return x->lead.given && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted && x->items * SWITCH_BEFORE < x->scanned;
 }
 
 /* Not those that were given; of one that is not known in full those alike must be seen to tell. Nor those that come behind as many as the

@@ -246,6 +246,27 @@ static void many_keys_of_few_values(void **state) {
     close_items();
 }
 
+/* A value that many items have stands before those that few have: a page behind it reads no more than its own. */
+static void one_large_group_before_many_small_ones(void **state) {
+    (void)state;
+    static const char text[] = "SELECT c.g, SUM(c.y) AS s FROM c GROUP BY c.g";
+    harness_open(&h);
+    clock_manual_advance(&h.clock, 1000);
+    c = harness_container(&h, KEY "}", 400);
+    for (unsigned i = 0; i < MANY; i++) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"a\",\"y\":1,\"g\":%u}", i, i % 5 ? i : 0);
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+    answer all = ask((asked){text, NULL, MANY + 1, true, false}), a = ask((asked){text, NULL, 2, false, false});
+    assert_same(text, &a, &all);
+    assert_true(a.most_read < MANY / 4); /* a fifth, and some before it was known that there are so many */
+    assert_true(a.read < 4 * MANY);
+    buf_free(&a.rows);
+    buf_free(&all.rows);
+    close_items();
+}
+
 /* ---- OFFSET ---- */
 
 static void expect_rows(const char *text, bool hurries, uint64_t loads, const char *expected) {
@@ -483,6 +504,7 @@ int main(void) {
         cmocka_unit_test(pages_cost_what_they_show),
         cmocka_unit_test(groups_of_few_values_are_read_in_turn),
         cmocka_unit_test(many_keys_of_few_values),
+        cmocka_unit_test(one_large_group_before_many_small_ones),
         cmocka_unit_test(offset_is_passed_by_entries),
         cmocka_unit_test(offset_of_keys),
         cmocka_unit_test(offset_costs_in_proportion),

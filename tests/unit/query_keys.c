@@ -63,7 +63,8 @@ typedef struct asked {
     const char *partition; /* NULL: all ranges */
     size_t rows_max;
     bool scans;
-    bool hurries; /* no page has time */
+    bool hurries;  /* no page has time */
+    size_t memory; /* of a page; 0: any */
 } asked;
 
 static void add_page(answer *a, const query_page *p, const buf *out) {
@@ -109,6 +110,8 @@ static answer ask(asked how) {
     for (bool more = true; more && a.code == OK;) {
         assert_true(a.pages < PAGES_MAX);
         o = harness_op(&h);
+        budget memory = budget_init(NULL, how.memory);
+        o->budget = how.memory ? &memory : NULL;
         out.n = 0;
         query_page p = {.items = harness_items(&h),
                         .op = o,
@@ -125,6 +128,8 @@ static answer ask(asked how) {
         a.code = a.code == OK ? query_run_page(&p) : a.code;
         more = p.more;
         add_page(&a, &p, &out);
+        o->budget = NULL;
+        assert_int_equal(memory.used, 0);
         snprintf(a.detail, sizeof a.detail, "%.*s", (int)o->detail_n, o->detail);
         if (a.code == OK && more) {
             position = through_continuation(&q, o, &p.position);
@@ -135,8 +140,9 @@ static answer ask(asked how) {
 }
 
 static void assert_same(const char *text, const answer *a, const answer *b) {
-    assert_int_equal(a->code, OK);
-    assert_int_equal(b->code, OK);
+    if (a->code != OK || b->code != OK) {
+        fail_msg("%s: %s, %s", text, err_lookup(a->code)->name, err_lookup(b->code)->name);
+    }
     if (!slice_eq(buf_view(&a->rows), buf_view(&b->rows))) {
         fail_msg("%s\n%.*s\nnot as\n%.*s", text, (int)(a->rows.n < 2000 ? a->rows.n : 2000), a->rows.p,
                  (int)(b->rows.n < 2000 ? b->rows.n : 2000), b->rows.p);
@@ -178,7 +184,7 @@ static void answer_in_order(unsigned n, double *ru) {
         const char *text = in_order[i].text;
         for (int scoped = 0; scoped < 2; scoped++) {
             const char *partition = scoped ? "[\"a\"]" : NULL;
-            answer all = ask((asked){text, partition, MANY + 1, true, false}), a = ask((asked){text, partition, PAGE, false, false});
+            answer all = ask((asked){text, partition, MANY + 1, true, false, 0}), a = ask((asked){text, partition, PAGE, false, false, 0});
             assert_same(text, &a, &all);
             assert_true(a.pages >= n / 2 / PAGE);
             if (a.most_read > in_order[i].loads || a.most_entries > in_order[i].entries) {
@@ -209,14 +215,14 @@ static void pages_cost_what_they_show(void **state) {
 static void groups_of_few_values_are_read_in_turn(void **state) {
     (void)state;
     open_items(KEY POLICY "}", FEW);
-    answer a = ask((asked){"SELECT VALUE [c.few, SUM(c.y)] FROM c GROUP BY c.few", NULL, PAGE, false, false});
+    answer a = ask((asked){"SELECT VALUE [c.few, SUM(c.y)] FROM c GROUP BY c.few", NULL, PAGE, false, false, 0});
     assert_int_equal(a.code, OK);
     assert_int_equal(a.pages, 1);
     assert_int_equal(a.read, FEW);
     assert_int_equal(count_of(&a.rows, '['), 3);
     buf_free(&a.rows);
-    answer z = ask((asked){"SELECT c.z, COUNT(1) AS n FROM c GROUP BY c.z", NULL, 1, false, false});
-    answer all = ask((asked){"SELECT c.z, COUNT(1) AS n FROM c GROUP BY c.z", NULL, MANY, true, false});
+    answer z = ask((asked){"SELECT c.z, COUNT(1) AS n FROM c GROUP BY c.z", NULL, 1, false, false, 0});
+    answer all = ask((asked){"SELECT c.z, COUNT(1) AS n FROM c GROUP BY c.z", NULL, MANY, true, false, 0});
     assert_same("by z", &z, &all);
     assert_int_equal(z.empty, 0);
     assert_memory_equal(z.rows.p, "{\"n\":150},{\"z\":\"00000\",", 23);
@@ -232,13 +238,13 @@ static void many_keys_of_few_values(void **state) {
                                         "SELECT c.few AS a, c.x AS b, COUNT(1) AS n FROM c GROUP BY c.few, c.x"};
     open_items(KEY POLICY "}", MANY);
     for (size_t i = 0; i < 2; i++) { /* a third is more than it pays to load: read in turn */
-        answer all = ask((asked){texts[i], NULL, MANY + 1, true, false}), a = ask((asked){texts[i], NULL, 2500, false, false});
+        answer all = ask((asked){texts[i], NULL, MANY + 1, true, false, 0}), a = ask((asked){texts[i], NULL, 2500, false, false, 0});
         assert_same(texts[i], &a, &all);
         buf_free(&a.rows);
         buf_free(&all.rows);
     }
-    answer by_y = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, 500, false, false});
-    answer all = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, MANY + 1, true, false});
+    answer by_y = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, 500, false, false, 0});
+    answer all = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, MANY + 1, true, false, 0});
     assert_same("by y", &by_y, &all);
     assert_true(by_y.most_read < MANY / 2); /* two of seven values at most, and some before it was known */
     buf_free(&by_y.rows);
@@ -258,7 +264,7 @@ static void one_large_group_before_many_small_ones(void **state) {
         snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"a\",\"y\":1,\"g\":%u}", i, i % 5 ? i : 0);
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
     }
-    answer all = ask((asked){text, NULL, MANY + 1, true, false}), a = ask((asked){text, NULL, 2, false, false});
+    answer all = ask((asked){text, NULL, MANY + 1, true, false, 0}), a = ask((asked){text, NULL, 2, false, false, 0});
     assert_same(text, &a, &all);
     assert_true(a.most_read < MANY / 4); /* a fifth, and some before it was known that there are so many */
     assert_true(a.read < 4 * MANY);
@@ -270,7 +276,7 @@ static void one_large_group_before_many_small_ones(void **state) {
 /* ---- OFFSET ---- */
 
 static void expect_rows(const char *text, bool hurries, uint64_t loads, const char *expected) {
-    answer a = ask((asked){text, "[\"a\"]", PAGE, false, hurries});
+    answer a = ask((asked){text, "[\"a\"]", PAGE, false, hurries, 0});
     assert_int_equal(a.code, OK);
     buf_add_byte(&a.rows, 0);
     assert_string_equal(a.rows.p, expected);
@@ -318,8 +324,8 @@ static void offset_costs_in_proportion(void **state) {
     };
     open_items(KEY POLICY "}", MANY);
     for (size_t i = 0; i < 3; i++) {
-        answer low = ask((asked){texts[i][0], "[\"a\"]", PAGE, false, false}),
-               high = ask((asked){texts[i][1], "[\"a\"]", PAGE, false, false});
+        answer low = ask((asked){texts[i][0], "[\"a\"]", PAGE, false, false, 0}),
+               high = ask((asked){texts[i][1], "[\"a\"]", PAGE, false, false, 0});
         assert_true(fabs(high.most_ru - low.most_ru - 12) < 0.02); /* 0.001 each */
         buf_free(&low.rows);
         buf_free(&high.rows);
@@ -339,11 +345,35 @@ static void keys_without_an_index(void **state) {
     };
     open_items(KEY POLICY "}", FEW);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        answer all = ask((asked){texts[i], NULL, MANY, true, false}), a = ask((asked){texts[i], NULL, 7, false, false});
+        answer all = ask((asked){texts[i], NULL, MANY, true, false, 0}), a = ask((asked){texts[i], NULL, 7, false, false, 0});
         assert_same(texts[i], &a, &all);
         buf_free(&a.rows);
         buf_free(&all.rows);
     }
+    close_items();
+}
+
+/* A page holds the keys that it shows, and about as many again, however many there are. */
+static void memory_is_that_of_a_page(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "SELECT DISTINCT VALUE c.u FROM c",
+        "SELECT c.u, SUM(c.y) AS s, MAX(c.id) AS m, MAKELIST(c.id) AS l FROM c GROUP BY c.u",
+        "SELECT DISTINCT c.x, c.y FROM c",
+        "SELECT DISTINCT VALUE c.x FROM c OFFSET 14000 LIMIT 50",
+        "SELECT VALUE c.id FROM c WHERE c.y != 3 ORDER BY c.x OFFSET 12000 LIMIT 50",
+    };
+    open_items(KEY POLICY "}", MANY);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        answer all = ask((asked){texts[i], "[\"a\"]", MANY + 1, true, false, 0});
+        answer a = ask((asked){texts[i], "[\"a\"]", 500, false, false, 6 * 1024 * 1024});
+        assert_same(texts[i], &a, &all);
+        buf_free(&a.rows);
+        buf_free(&all.rows);
+    }
+    answer all = ask((asked){texts[1], NULL, MANY + 1, true, false, 6 * 1024 * 1024}); /* all of them at once are more */
+    assert_int_equal(all.code, E_MEMORY);
+    buf_free(&all.rows);
     close_items();
 }
 
@@ -353,7 +383,7 @@ static void too_many_pages_are_refused(void **state) {
                                         "SELECT DISTINCT VALUE c FROM c"};
     open_items(KEY POLICY "}", MANY);
     for (size_t i = 0; i < 3; i++) {
-        answer a = ask((asked){texts[i], NULL, 2, false, false});
+        answer a = ask((asked){texts[i], NULL, 2, false, false, 0});
         assert_int_equal(a.code, E_BAD_REQUEST);
         assert_non_null(strstr(a.detail, "15000 items for each of more than"));
         assert_non_null(strstr(a.detail, "indexed property"));
@@ -361,12 +391,12 @@ static void too_many_pages_are_refused(void **state) {
         assert_true(a.read < MANY / 2);
         assert_true(a.most_ru > 50); /* what was done is paid for */
         buf_free(&a.rows);
-        a = ask((asked){texts[i], NULL, 2500, false, false});
+        a = ask((asked){texts[i], NULL, 2500, false, false, 0});
         assert_int_equal(a.code, OK);
         assert_int_equal(a.pages, MANY / 2500);
         buf_free(&a.rows);
     }
-    answer top = ask((asked){"SELECT DISTINCT TOP 20 VALUE c.u FROM c", NULL, 2, false, false}); /* ten pages are not too many */
+    answer top = ask((asked){"SELECT DISTINCT TOP 20 VALUE c.u FROM c", NULL, 2, false, false, 0}); /* ten pages are not too many */
     assert_int_equal(top.code, OK);
     buf_free(&top.rows);
     close_items();
@@ -377,7 +407,7 @@ static void too_many_pages_come_in_parts(void **state) {
     (void)state;
     open_items(KEY POLICY "}", MANY);
     answer a = ask((asked){"SELECT [{\"item\": c.u}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.u", NULL,
-                           2, false, false});
+                           2, false, false, 0});
     assert_int_equal(a.code, OK);
     assert_int_equal(a.empty, 0);
     assert_int_equal(count_of(&a.rows, '['), MANY);
@@ -389,12 +419,12 @@ static void too_many_pages_come_in_parts(void **state) {
 static void an_order_without_an_index_says_what_helps(void **state) {
     (void)state;
     open_items(KEY POLICY "}", FEW);
-    answer a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag OFFSET 250000 LIMIT 10", NULL, PAGE, false, false});
+    answer a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag OFFSET 250000 LIMIT 10", NULL, PAGE, false, false, 0});
     assert_int_equal(a.code, E_QUERY_TOO_LONG);
     assert_non_null(strstr(a.detail, "add an index"));
     assert_true(a.read <= 1);
     buf_free(&a.rows);
-    a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag", NULL, PAGE, false, false});
+    a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag", NULL, PAGE, false, false, 0});
     assert_int_equal(a.code, OK);
     assert_true(a.most_ru > 15); /* all items of each page */
     buf_free(&a.rows);
@@ -430,9 +460,9 @@ static void long_values(void **state) {
         put_long(i);
     }
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        answer all = ask((asked){texts[i], NULL, MANY, true, false});
+        answer all = ask((asked){texts[i], NULL, MANY, true, false, 0});
         for (size_t rows = 1; rows < 40; rows += 6) {
-            answer a = ask((asked){texts[i], NULL, rows, false, false});
+            answer a = ask((asked){texts[i], NULL, rows, false, false, 0});
             assert_same(texts[i], &a, &all);
             buf_free(&a.rows);
         }
@@ -451,11 +481,11 @@ static void expired_items_are_in_no_group(void **state) {
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
     }
     clock_manual_advance(&h.clock, 10 * 1000 * 1000);
-    answer a = ask((asked){"SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", "[\"a\"]", 20, false, false});
+    answer a = ask((asked){"SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", "[\"a\"]", 20, false, false, 0});
     assert_int_equal(a.code, OK);
     assert_int_equal(count_of(&a.rows, '{'), 300);
     buf_free(&a.rows);
-    a = ask((asked){"SELECT VALUE c.x FROM c ORDER BY c.x DESC OFFSET 298 LIMIT 9", "[\"a\"]", 20, false, false});
+    a = ask((asked){"SELECT VALUE c.x FROM c ORDER BY c.x DESC OFFSET 298 LIMIT 9", "[\"a\"]", 20, false, false, 0});
     assert_memory_equal(a.rows.p, "1,0", a.rows.n);
     buf_free(&a.rows);
     close_items();
@@ -509,6 +539,7 @@ int main(void) {
         cmocka_unit_test(offset_of_keys),
         cmocka_unit_test(offset_costs_in_proportion),
         cmocka_unit_test(keys_without_an_index),
+        cmocka_unit_test(memory_is_that_of_a_page),
         cmocka_unit_test(too_many_pages_are_refused),
         cmocka_unit_test(too_many_pages_come_in_parts),
         cmocka_unit_test(an_order_without_an_index_says_what_helps),

@@ -232,10 +232,11 @@ static err refuse(const exec *x, uint64_t pages, uint64_t items) {
                    "%s would read %lu items for each of more than %lu pages, since no index has its values in order. %s, ask for larger "
                    "pages, name a partition key, or make the condition narrower.",
                    groups ? "GROUP BY" : "DISTINCT", (unsigned long)items, (unsigned long)pages,
-                   groups ? "Group by an indexed property first" : "Give an indexed property the first of the columns' names");
+                   groups ? "Group by an indexed property first"
+                          : "Select an indexed property, under the name that sorts first if there are several");
 }
 
-/* What all pages will have read, if no more keys come. */
+/* Refuses the query if its pages, as many as the keys seen so far need, would read too many items. */
 static void check_pages(keyed *k) {
     exec *x = k->exec;
     const query_page *p = x->page;
@@ -248,14 +249,14 @@ static void check_pages(keyed *k) {
     }
 }
 
-/* There are more keys than the page has room for, and they begin with an indexed path: the page's own are found sooner by it. */
+/* There are more keys than the page has room for, and they begin with an indexed path: the index finds the page's own sooner. */
 static bool switches(const keyed *k) {
     const exec *x = k->exec;
     return x->lead.given && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted && x->items * SWITCH_BEFORE < x->scanned;
 }
 
-/* Not those that were given; of one that is not known in full those alike must be seen to tell. Nor those that come behind as many as the
- * page has room for. */
+/* Whether a key must be held. Those that earlier pages gave need not be; if the last of them was cut for the continuation, all are held, to
+ * find it again. Those behind the edge are not shown by this page. */
 static bool takes_key(keyed *k, const query_value *key) {
     if (k->begun.ordered && !k->begun.cut && !is_after(&k->after, key)) {
         return false;
@@ -267,7 +268,7 @@ static bool takes_key(keyed *k, const query_value *key) {
     return compare_keys(key, k->edge, k->after.n) <= 0;
 }
 
-/* Twice as many keys as are wanted: the second half will not be shown by this page. */
+/* Drops the keys that this page cannot show, once there are as many of them as of those that it can. */
 static void cut_keys(keyed *k) {
     exec *x = k->exec;
     if (k->begun.cut || x->gather || k->gathered->held(x) <= 2 * k->wanted + KEYS_SPARE) {
@@ -309,7 +310,7 @@ static bool is_wanted(void *context, const query_value *key) {
     return takes_key(context, key);
 }
 
-/* Nothing is held. */
+/* From here on keys are held and counted anew. */
 static void start_keys(keyed *k, size_t wanted) {
     exec *x = k->exec;
     arena_reset(&x->ordered);

@@ -1,4 +1,4 @@
-#include "query/access.h"
+#include "query/access_int.h"
 
 #include <endian.h>
 #include <math.h>
@@ -10,11 +10,6 @@ enum {
     REFS_MAX = 2000000,
     FIRST_PROBE = 64,
     PROBE_FACTOR = 8,
-    SHAPES_WALKED_MAX = 512,
-    SHAPES_ALL = 4098, /* more than items know (item/terms.c), and one for all others */
-    SCAN_PER_LOAD = 4,
-    NEAR = 24, /* entries: to pass by so many costs as much as to seek */
-    QUICK_ENTRIES = 64,
     FEW_ENTRIES = 1024,
     COMPARED_MAX = 1000, /* vectors: so many are compared one by one rather than asked of a graph */
     SHAPE_REFS = 16384
@@ -24,12 +19,6 @@ enum {
 
 /* One that was excluded stays in its list, so that it can be counted when the page comes to it. */
 enum { SEGMENT_EXCLUDED = UINT32_MAX };
-
-typedef struct refs {
-    item_ref *list;
-    size_t n, cap;
-    size_t excluded;
-} refs;
 
 static void add_ref(refs *r, const item_entry *e) {
     if (r->n == r->cap) {
@@ -82,32 +71,17 @@ static void keep_common(refs *r, const refs *other) {
 
 /* ---- entries of a demand ---- */
 
-typedef struct finder {
-    query_access *access;
-    item_view *view;
-    query_demands demands;
-    refs probed; /* all items of `probed_of` behind `probed_after` */
-    const query_demand *probed_of;
-    uint64_t probed_after;
-    bool decides; /* all demands must be met: nobody asks the items afterwards */
-    refs large;   /* items that have no entries, since they would have too many */
-} finder;
-
-static bool within(const query_demand_span *span, slice value) {
-    return span->to.n == 0 || slice_cmp(value, span->to) < 0;
-}
-
 static item_lookup *open_span(const finder *f, const query_demand_span *span, size_t most) {
     return span->point ? item_lookup_open_value(f->view, span->path, span->from, most > FEW_ENTRIES)
                        : item_lookup_open(f->view, span->path);
 }
 
 /* Entries of one span from number `after` + 1 on where that can be sought; adds them to `found` (if not NULL), up to `most`. */
-static err read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n) {
+err query__read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n) {
     item_entry e;
     item_lookup *l = open_span(f, span, most);
     item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
-    while (*n < most && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (*n < most && item_lookup_next(l, &e) && query__within(span, e.value)) {
         (*n)++;
         if (found && e.number > after) {
             add_ref(found, &e);
@@ -120,7 +94,7 @@ static err read_span(finder *f, const query_demand_span *span, uint64_t after, r
 static err read_demand(finder *f, const query_demand *c, uint64_t after, refs *found, size_t most, size_t *n_out) {
     *n_out = 0;
     for (size_t i = 0; i < c->n && *n_out < most; i++) {
-        TRY(read_span(f, &c->spans[i], after, found, most, n_out));
+        TRY(query__read_span(f, &c->spans[i], after, found, most, n_out));
     }
     f->access->entries += *n_out;
     if (found) {
@@ -205,7 +179,7 @@ static size_t worth(const finder *f) {
 
 /* ---- by number ---- */
 
-static err offer(finder *f, item_ref ref) {
+err query__offer(finder *f, item_ref ref) {
     query_access *a = f->access;
     if (a->before_load) {
         a->before_load(a->context);
@@ -221,7 +195,7 @@ static err offer_next(finder *f, item_ref ref) {
         return OK;
     }
     f->access->passed += excluded;
-    TRY(excluded ? OK : offer(f, ref));
+    TRY(excluded ? OK : query__offer(f, ref));
     v->stretch.after = v->stopped ? v->stretch.after : ref.number;
     return OK;
 }
@@ -251,7 +225,7 @@ static err keep_with_value(finder *f, const query_demand_span *span, refs *found
                 item_lookup_seek(l, span->from, number, false);
                 begun = true;
             }
-            live = item_lookup_next(l, &e) && within(span, e.value);
+            live = item_lookup_next(l, &e) && query__within(span, e.value);
             f->access->entries++;
         }
         if (!live || e.number != number) {
@@ -304,7 +278,7 @@ static err stream(finder *f, const query_demand *used) {
     size_t j = 0;
     err code = OK;
     item_lookup_seek(l, span->from, v->stretch.after + 1, false);
-    while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (code == OK && !v->stopped && item_lookup_next(l, &e) && query__within(span, e.value)) {
         f->access->entries++;
         while (code == OK && !v->stopped && j < f->large.n && f->large.list[j].number < e.number) {
             code = offer_next(f, f->large.list[j++]);
@@ -317,12 +291,12 @@ static err stream(finder *f, const query_demand *used) {
     return code == OK && !v->stopped ? offer_all(f, &none) : code;
 }
 
-static err find_large(finder *f) {
+err query__find_large(finder *f) {
     static const query_demand_span all = {.path = INDEX_PATH_LARGE, .point = true};
     size_t n = 0;
     bool any;
     TRY(item_view_any_large(f->view, &any));
-    return any && !f->large.n ? read_span(f, &all, 0, &f->large, REFS_MAX, &n) : OK;
+    return any && !f->large.n ? query__read_span(f, &all, 0, &f->large, REFS_MAX, &n) : OK;
 }
 
 static size_t bounded(const finder *f, size_t most) {
@@ -344,27 +318,11 @@ static err by_number_way(finder *f, bool *found_out) {
         return OK;
     }
     a->way = WAY_BY_NUMBER;
-    TRY(find_large(f));
+    TRY(query__find_large(f));
     return used ? collect(f, used) : stream(f, a->used);
 }
 
 /* ---- in order ---- */
-
-typedef struct order_walk {
-    finder *finder;
-    index_path path;
-    const index_composite *composite; /* NULL: one path */
-    bool backward;
-    bool undefined; /* items without the path have no entry, and are meant too: those of … */
-    uint64_t *shapes;
-    size_t shapes_n;
-    query_demand_span *spans;
-    size_t spans_n;
-    slice start;        /* spelled; empty: from the beginning */
-    slice start_beyond; /* the first spelling beyond all that begin so */
-    bool start_whole;
-    uint64_t start_number;
-} order_walk;
 
 const index_composite *query_composite_for(const query *q, const index_policy *policy, bool *backward_out) {
     const query_select *s = q->select;
@@ -423,15 +381,85 @@ static bool tells_all(const order_walk *w, slice value) {
     return true;
 }
 
+/* ---- rows that OFFSET passes over ---- */
+
+/* The walk began here, and the row was counted by the page before. */
+static bool is_start(const order_walk *w, slice value, uint64_t number) {
+    const query_order_start *start = &w->finder->access->start;
+    return start->given && number == start->number && slice_eq(value, w->start);
+}
+
+static bool is_let_through(const finder *f, slice value) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        const query_demand *d = &f->demands.list[i];
+        bool any = false;
+        for (size_t j = 0; j < d->n && !any; j++) {
+            any = slice_cmp(value, d->spans[j].from) >= 0 && query__within(&d->spans[j], value);
+        }
+        if (!any) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What an entry tells of the order's values. */
+static const query_value *values_of(const order_walk *w, slice value) {
+    size_t n = w->composite ? w->composite->n : 1, taken;
+    arena *a = w->finder->view->op->arena;
+    query_value *values = arena_array(a, query_value, n); /* undefined */
+    buf part = buf_init(BUF_NO_LIMIT);
+    for (size_t i = 0; i < n && value.n; i++) {
+        part.n = 0;
+        buf_add_slice(&part, value);
+        if (w->composite && w->composite->parts[i].descending) {
+            index_spell_downward(&part, 0);
+        }
+        query_value_spelled(a, buf_view(&part), &values[i], &taken);
+        value = slice_skip(value, taken);
+    }
+    buf_free(&part);
+    return values;
+}
+
+/* The next page begins with this entry. */
+static void stop_skipping(order_walk *w, slice value, uint64_t number) {
+    query_access *a = w->finder->access;
+    a->stopped_values = values_of(w, value);
+    a->stopped_number = w->backward ? number + 1 : number - 1;
+    w->finder->view->stopped = true;
+}
+
+/* True: its row needs no item, since it is passed over. Rows that the visitor holds come before it, and are to be passed over first. */
+static bool skip(order_walk *w, slice value, uint64_t number) {
+    query_access *a = w->finder->access;
+    bool lacking = value.n == 0;
+    if (!w->skips || (lacking && !a->skips_lacking) || a->skipped == a->skip || a->matched || !a->in_order || is_start(w, value, number)) {
+        return false;
+    }
+    if (!a->may_skip(a->context)) {
+        stop_skipping(w, value, number);
+    } else if (lacking || is_let_through(w->finder, value)) {
+        a->skipped++;
+    }
+    return true;
+}
+
 static err offer_in_order(order_walk *w, const item_entry *e) {
     query_access *a = w->finder->access;
     a->entries++;
     a->in_order = tells_all(w, e->value);
-    return offer(w->finder, (item_ref){e->number, e->segment});
+    return skip(w, e->value, e->number) ? OK : query__offer(w->finder, (item_ref){e->number, e->segment});
+}
+
+static err offer_lacking(order_walk *w, item_ref ref) {
+    bool known = w->shapes[0] != 0;
+    return known && skip(w, SLICE_EMPTY, ref.number) ? OK : query__offer(w->finder, ref);
 }
 
 static bool goes_on(const order_walk *w) {
-    return !w->finder->view->stopped;
+    const finder *f = w->finder;
+    return !f->view->stopped && !(w->enough && f->access->matched >= w->enough);
 }
 
 static err walk_up(order_walk *w, item_lookup *l, const query_demand_span *span) {
@@ -439,7 +467,7 @@ static err walk_up(order_walk *w, item_lookup *l, const query_demand_span *span)
     err code = OK;
     bool resumed = w->start.n && slice_cmp(w->start, span->from) >= 0;
     item_lookup_seek(l, resumed ? w->start : span->from, resumed ? w->start_number : 0, false);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && query__within(span, e.value)) {
         code = offer_in_order(w, &e);
     }
     return code;
@@ -490,8 +518,14 @@ static bool has_path(const index_path *paths, size_t n, index_path wanted) {
     return false;
 }
 
+/* How many shapes it pays to ask for their paths: it takes as long as reading some items each. */
+size_t query__shapes_worth(const finder *f) {
+    size_t most = (size_t)(f->view->items_n / ITEMS_PER_SHAPE);
+    return f->access->quick ? QUICK_ENTRIES : most < SHAPES_WALKED_MAX ? SHAPES_WALKED_MAX : most < SHAPES_ALL ? most : SHAPES_ALL;
+}
+
 /* Shapes without the path, up to `most`; of those that are not known it is not known. *whole_out: there are no others. */
-static err lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
+err query__lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
     finder *f = w->finder;
     item_entry e;
     err code = OK;
@@ -529,7 +563,7 @@ static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
     item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
     while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
         w->finder->access->entries++;
-        code = offer(w->finder, (item_ref){e.number, e.segment});
+        code = offer_lacking(w, (item_ref){e.number, e.segment});
     }
     err ended = item_lookup_close(l);
     return code != OK ? code : ended;
@@ -571,7 +605,7 @@ static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uin
             if (w->backward ? ref.number < edge : ref.number > edge) {
                 break;
             }
-            code = offer(w->finder, ref);
+            code = offer_lacking(w, ref);
         }
         more = edge != (w->backward ? 0 : UINT64_MAX);
         from = w->backward ? edge : edge + 1;
@@ -580,7 +614,7 @@ static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uin
     return code;
 }
 
-static err walk_undefined(order_walk *w) {
+err query__walk_undefined(order_walk *w) {
     query_access *a = w->finder->access;
     const uint64_t *shapes = w->shapes;
     size_t n = w->shapes_n;
@@ -621,7 +655,7 @@ static size_t tidy_spans(query_demand_span *spans, size_t n) {
 }
 
 /* What WHERE demands of the path itself bounds the walk. */
-static void bound_walk(order_walk *w, arena *a) {
+void query__bound_walk(order_walk *w, arena *a) {
     static const char first = INDEX_NULL;
     for (size_t i = 0; i < w->finder->demands.n && !w->composite; i++) {
         const query_demand *c = &w->finder->demands.list[i];
@@ -687,7 +721,7 @@ static bool prepare_walk(order_walk *w) {
         }
         w->path = w->composite->id;
     }
-    bound_walk(w, a);
+    query__bound_walk(w, a);
     spell_start(w, a);
     return true;
 }
@@ -701,8 +735,27 @@ static bool begins_undefined(const order_walk *w) {
 /* Going down it comes last, and mostly nobody gets so far: only then is it asked which items those are. */
 static err end_undefined(order_walk *w) {
     bool quick = w->finder->access->quick, whole;
-    TRY(lacking_shapes(w, quick ? QUICK_ENTRIES : SHAPES_ALL, &whole));
-    return whole ? walk_undefined(w) : E_QUERY_TOO_LONG;
+    TRY(query__lacking_shapes(w, quick ? QUICK_ENTRIES : SHAPES_ALL, &whole));
+    return whole ? query__walk_undefined(w) : E_QUERY_TOO_LONG;
+}
+
+static bool is_of_path(const query_demand *d, index_path path) {
+    return d->steps && index_path_of(d->steps, d->steps_n) == path;
+}
+
+/* All of WHERE, by the entries that are walked? */
+static bool decides_where(const finder *f, const order_walk *w) {
+    bool decided = !f->access->runner->query->select->where || (f->demands.whole && !w->composite);
+    for (size_t i = 0; i < f->demands.n && decided; i++) {
+        decided = f->demands.list[i].exact && is_of_path(&f->demands.list[i], w->path);
+    }
+    return decided;
+}
+
+/* Expired items have entries, shared segments those of others, and items without entries may stand anywhere in the order. */
+static bool may_skip_entries(const finder *f, const order_walk *w) {
+    const item_view *v = f->view;
+    return f->access->skips && !v->filtered && v->container->ttl == TTL_OFF && f->large.n == 0 && decides_where(f, w);
 }
 
 static err run_walk(order_walk *w) {
@@ -710,13 +763,14 @@ static err run_walk(order_walk *w) {
     finder *f = w->finder;
     query_access *a = f->access;
     bool after_values = a->start.given && !w->composite && a->start.values[0].type == TYPE_UNDEFINED && w->backward;
-    TRY(find_large(f));
+    TRY(query__find_large(f));
+    w->skips = may_skip_entries(f, w);
     a->in_order = false;
     uint64_t before = f->view->stretch.after;
     TRY(offer_all(f, &none));
     f->view->stretch.after = before;
     if (begins_undefined(w) && goes_on(w)) {
-        TRY(walk_undefined(w));
+        TRY(query__walk_undefined(w));
     }
     if (goes_on(w) && !after_values) {
         TRY(walk_spans(w));
@@ -728,7 +782,7 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     query_access *a = f->access;
     *found_out = true;
     if (begins_undefined(w)) {
-        TRY(lacking_shapes(w, a->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, found_out));
+        TRY(query__lacking_shapes(w, query__shapes_worth(f), found_out));
     }
     if (!*found_out) {
         return a->quick ? E_QUERY_TOO_LONG : OK;
@@ -736,6 +790,9 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
     a->way = WAY_IN_ORDER;
     a->composite = w->composite;
     a->backward = w->backward;
+    if (a->on_walk) {
+        a->on_walk(a->context);
+    }
     TRY(run_walk(w));
     if (a->beyond) { /* of this range */
         f->view->stopped = a->beyond = false;
@@ -745,113 +802,13 @@ static err in_order_way(finder *f, order_walk *w, bool *found_out) {
 
 /* ---- without items ---- */
 
-static bool give(finder *f, slice body, uint32_t ts, uint64_t times, bool decided) {
+static const char empty_document[5] = {5, 0, 0, 0, 0};
+
+bool query__give_value(finder *f, slice body, uint32_t ts, uint64_t times, bool decided) {
     if (times && !f->access->on_value(f->access->context, body, ts, times, decided)) {
         f->view->stopped = true;
     }
     return !f->view->stopped;
-}
-
-static const char empty_document[5] = {5, 0, 0, 0, 0};
-
-/* Values of one path, each with how many items have it; only one of each if that does not matter. */
-typedef struct value_walk {
-    finder *finder;
-    arena scratch;
-    char value[INDEX_VALUE_BYTES_MAX];
-    size_t value_n;
-    uint64_t times;
-} value_walk;
-
-static bool give_value(value_walk *w) {
-    slice body;
-    uint32_t ts;
-    uint64_t times = w->times;
-    w->times = 0;
-    if (times == 0) {
-        return true;
-    }
-    arena_reset(&w->scratch);
-    query_cover_item(&w->scratch, &w->finder->access->cover, slice_of(w->value, w->value_n), &body, &ts);
-    return give(w->finder, body, ts, times, false);
-}
-
-static err take_entry(value_walk *w, item_lookup *l, const item_entry *e, unsigned *same) {
-    index_value v;
-    finder *f = w->finder;
-    f->access->entries++;
-    if (w->times && slice_eq(e->value, slice_of(w->value, w->value_n))) {
-        w->times++;
-        if (!f->access->cover.multiplicity && ++*same % NEAR == 0) {
-            item_lookup_seek(l, slice_of(w->value, w->value_n), UINT64_MAX, false);
-        }
-        return OK;
-    }
-    *same = 0;
-    if (!give_value(w)) {
-        return OK;
-    }
-    if (!index_value_read(e->value, &v) || !v.whole || e->value.n > sizeof w->value) {
-        return offer(f, (item_ref){e->number, e->segment});
-    }
-    memcpy(w->value, e->value.p, e->value.n);
-    w->value_n = e->value.n;
-    w->times = 1;
-    return OK;
-}
-
-static err walk_values(value_walk *w, index_path path, const query_demand_span *span) {
-    item_entry e;
-    unsigned same = 0;
-    err code = OK;
-    const item_view *v = w->finder->view;
-    item_lookup *l = span->point ? item_lookup_open_value(v, path, span->from, true) : item_lookup_open(v, path);
-    item_lookup_seek(l, span->from, 0, false);
-    while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
-        code = take_entry(w, l, &e, &same);
-    }
-    if (code == OK && !v->stopped) {
-        give_value(w);
-    }
-    err ended = item_lookup_close(l);
-    return code != OK ? code : ended;
-}
-
-/* Items of these shapes; if how many is not asked, one will do. */
-static err count_lacking(finder *f, const uint64_t *shapes, size_t n, size_t *lacking_out) {
-    size_t most = f->access->cover.multiplicity ? SIZE_MAX : 1;
-    *lacking_out = 0;
-    for (size_t i = 0; i < n && *lacking_out < most; i++) {
-        uint64_t next = htobe64(be64toh(shapes[i]) + 1);
-        query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&shapes[i], 8), .point = true};
-        span.to = next ? slice_of(&next, 8) : SLICE_EMPTY;
-        TRY(read_span(f, &span, 0, NULL, most, lacking_out));
-    }
-    f->access->entries += *lacking_out;
-    return OK;
-}
-
-/* *found_out false: items of unknown shapes may lack the path, or not. */
-static err cover_path(finder *f, bool *found_out) {
-    size_t lacking = 0;
-    bool whole = true;
-    query_access *a = f->access;
-    order_walk bounds = {.finder = f, .path = index_path_of(a->cover.path.steps, a->cover.path.n)};
-    value_walk w = {.finder = f, .scratch = arena_init_counted(f->view->op->budget)};
-    bound_walk(&bounds, f->view->op->arena);
-    err code = bounds.undefined ? lacking_shapes(&bounds, a->quick ? QUICK_ENTRIES : SHAPES_WALKED_MAX, &whole) : OK;
-    *found_out = whole && (bounds.shapes_n == 0 || bounds.shapes[0] != 0);
-    for (size_t i = 0; i < bounds.spans_n && code == OK && *found_out && !f->view->stopped; i++) {
-        code = walk_values(&w, bounds.path, &bounds.spans[i]);
-    }
-    if (code == OK && *found_out && !f->view->stopped) {
-        code = count_lacking(f, bounds.shapes, bounds.shapes_n, &lacking);
-    }
-    if (code == OK && lacking) {
-        give(f, slice_of(empty_document, sizeof empty_document), 0, lacking, false);
-    }
-    arena_free(&w.scratch);
-    return code;
 }
 
 /* How many items fulfil all demands, which are all of WHERE. */
@@ -870,7 +827,7 @@ static err cover_count(finder *f, bool *found_out) {
     *found_out = left == 0 || (size_t)__builtin_popcount(f->access->intersected) == f->demands.n - 1;
     if (code == OK && *found_out) {
         f->access->used = used;
-        give(f, slice_of(empty_document, sizeof empty_document), 0, left, true);
+        query__give_value(f, slice_of(empty_document, sizeof empty_document), 0, left, true);
     } else {
         f->access->intersected = 0;
     }
@@ -899,14 +856,14 @@ static err covered_way(finder *f, bool *found_out) {
     }
     if (a->cover.counts && !s->where) {
         *found_out = true;
-        give(f, slice_of(empty_document, sizeof empty_document), 0, v->items_n, true);
+        query__give_value(f, slice_of(empty_document, sizeof empty_document), 0, v->items_n, true);
     } else if (a->quick && v->items_n > QUICK_ENTRIES) {
         return E_QUERY_TOO_LONG;
     } else if (!v->partition || v->local) {
-        TRY(find_large(f));
+        TRY(query__find_large(f));
         bool path = a->cover.path_given && index_policy_covers(&v->index->policy, a->cover.path.steps, a->cover.path.n);
         if (f->large.n == 0 && path && (a->cover.multiplicity || s->distinct)) {
-            TRY(cover_path(f, found_out));
+            TRY(query__cover_path(f, found_out));
         } else if (f->large.n == 0 && a->cover.counts && f->demands.n && all_exact(f)) {
             TRY(cover_count(f, found_out));
         }
@@ -917,10 +874,6 @@ static err covered_way(finder *f, bool *found_out) {
 }
 
 /* ---- both ---- */
-
-static bool is_of_path(const query_demand *d, index_path path) {
-    return d->steps && index_path_of(d->steps, d->steps_n) == path;
-}
 
 static bool any_of_other_path(const finder *f, index_path path) {
     for (size_t i = 0; i < f->demands.n; i++) {
@@ -936,7 +889,7 @@ static err take_demand(finder *f, const query_demand *used, bool *found_out) {
     f->access->used = used;
     f->access->in_order = false;
     *found_out = true;
-    TRY(find_large(f));
+    TRY(query__find_large(f));
     return collect(f, used);
 }
 
@@ -953,6 +906,23 @@ static err sorts_better(finder *f, const order_walk *w, const query_demand **use
     TRY(smallest(f, 0, bounded(f, pays), &best));
     *used_out = best && !is_of_path(best, w->path) ? best : NULL;
     return OK;
+}
+
+/* Groups and distinct values in the order of their keys, unless a demand on another path leaves fewer items than a page's keys take. */
+static err keyed_way(finder *f, bool *found_out) {
+    query_access *a = f->access;
+    const query_path *p = &a->lead.path;
+    const query_demand *best = NULL;
+    bool begun = f->view->stretch.after > 0; /* by number, and it goes on so */
+    if (!a->lead.given || begun || a->quick || !index_policy_covers(&f->view->index->policy, p->steps, p->n)) {
+        return OK;
+    }
+    index_path path = index_path_of(p->steps, p->n);
+    if (any_of_other_path(f, path)) {
+        double wanted = a->keys_wanted == SIZE_MAX ? (double)f->view->items_n : (double)a->keys_wanted;
+        TRY(smallest(f, 0, (size_t)sqrt(wanted * ((double)f->view->items_n + 1)) + FIRST_PROBE, &best));
+    }
+    return best && !is_of_path(best, path) ? take_demand(f, best, found_out) : query__in_key_order(f, found_out);
 }
 
 /* A demand that few items meet is taken, and all of them compared. Otherwise a graph is asked first, and WHERE of what it finds. */
@@ -988,6 +958,10 @@ static err find(finder *f, bool *found_out) {
     if (is_for_graph(f)) {
         return nearest_way(f, found_out);
     }
+    TRY(keyed_way(f, found_out));
+    if (*found_out) {
+        return OK;
+    }
     if (f->access->runner->query->select->order_n == 0 || f->access->wanted == SIZE_MAX || !prepare_walk(&w)) {
         return by_number_way(f, found_out);
     }
@@ -1015,7 +989,7 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     a->backward = a->too_many = false;
     a->others = f.demands.list;
     a->others_n = f.demands.n;
-    a->in_order = a->only_undefined = a->beyond = false;
+    a->in_order = a->only_undefined = a->beyond = a->by_key = false;
     err code = a->runner->code != OK ? a->runner->code : find(&f, found_out);
     free(f.large.list);
     free(f.probed.list);

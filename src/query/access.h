@@ -1,10 +1,12 @@
 /* access.h — how a query finds the items of one range: which demands and which order the index answers, and what is left to look at.
  *
- * Two ways, and a third for vectors (nearest.h). *By number*: the smallest demand's entries are collected, others are intersected with them
+ * *By number*: the smallest demand's entries are collected, others are intersected with them
  * where that is cheap, and the items come in number order, as without an index. *In order*: the entries of the ORDER BY's path, or of a
- * composite index, are walked, and items come in the order asked for, until whoever gets them has enough. Which one, and whether any, is
- * decided by counting entries, never further than deciding is worth, so the same data gives the same choice. Every item that is found is
- * still asked its WHERE. */
+ * composite index, are walked, and items come in the order asked for, until whoever gets them has enough. *By key*: groups and distinct
+ * values are shown in the order of their keys, so the entries of the path that keys begin with (cover.h) are walked from the last key that
+ * was shown, until there are enough for a page. Vectors have a way of their own (nearest.h). Which one, and whether any, is decided by
+ * counting entries, never further than deciding is worth, so the same data gives the same choice. Every item that is found is still asked
+ * its WHERE. */
 #pragma once
 
 #include "item/view.h"
@@ -17,6 +19,7 @@ typedef enum query_way {
     WAY_IN_ORDER,
     WAY_COVERED, /* no items: their entries tell all, or their number does */
     WAY_NEAREST, /* those that a graph of vectors finds */
+    WAY_BY_KEY,
 } query_way;
 
 /* Where an ordered walk begins: behind this row. */
@@ -34,9 +37,32 @@ struct query_access {
     bool quick; /* only what is done at once; what would take longer ends with E_QUERY_TOO_LONG before any item was offered */
     query_cover cover;
 
+    /* Rows that OFFSET passes over, the first of an order: counted by their entries, if each item that WHERE lets through has one row. */
+    bool skips;
+    bool skips_lacking;                /* … those without the order's path too */
+    uint64_t skip;                     /* so many */
+    uint64_t skipped;                  /* out: of them, so many were */
+    bool (*may_skip)(void *context);   /* asked before each; false: no more */
+    const query_value *stopped_values; /* out, if it was false: the next page begins behind these values and this number; or NULL */
+    uint64_t stopped_number;
+    void (*on_walk)(void *context); /* told before an order is walked */
+
+    /* Groups and distinct values: in the order of their keys, behind `key`, at least `keys_wanted` of each range that has so many. */
+    query_lead lead;
+    const query_value *key; /* its first value; NULL: from the beginning */
+    bool key_cut;           /* it is not known in full: keys alike come again, and are not counted */
+    size_t keys_wanted;
+    bool keys_walked;                   /* more are there than wanted: that need not be found out */
+    size_t (*keys_held)(void *context); /* how many the visitor has seen */
+    bool by_key;                        /* out: the last range was read so */
+    bool bounded;                       /* out: not all keys are known, but those up to this value, which all ranges were read to: */
+    char bound[INDEX_VALUE_BYTES_MAX];  /* … how its spelling begins, see query_lead_spell */
+    size_t bound_n;                     /* 0: none is known */
+
     /* for the visitor */
     bool in_order;                      /* no item that is still to come stands before this one in the order asked for */
-    bool only_undefined;                /* of this item, rows whose first order value is undefined are meant, no others */
+    bool only_undefined;                /* of this item, rows whose first order value, or lead, is undefined are meant, no others */
+    bool only_empty;                    /* of this item, a row without any member is meant, and no other */
     bool beyond;                        /* set by the visitor: in this order nothing more is wanted */
     uint64_t matched;                   /* counted by the visitor: rows that belong to the page, or behind it */
     void (*before_load)(void *context); /* each item that is loaded is announced; NULL: to nobody */

@@ -100,6 +100,20 @@ query_value accumulator_result(const query_accumulator *a, arena *arena) {
     }
 }
 
+void accumulator_move(query_accumulator *a, arena *keep) {
+    query_accumulator before = *a;
+    a->best = value_keep(keep, &before.best);
+    a->list = NULL;
+    a->list_n = a->list_cap = 0;
+    a->set = (query_distinct){.keep = keep};
+    for (size_t i = 0; i < before.list_n; i++) {
+        add_to_list(a, keep, &before.list[i]);
+    }
+    for (size_t i = 0; i < before.set.n; i++) {
+        query_distinct_add(&a->set, &before.set.values[i]);
+    }
+}
+
 /* ---- through a continuation: [count, sum, spoiled, the best, or the values of a list or a set] ---- */
 
 static bool save_values(bson_t *list, const query_value *values, size_t n, size_t bytes_max) {

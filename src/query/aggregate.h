@@ -25,6 +25,9 @@ static inline bool accumulator_makes_array(const query_accumulator *a) {
     return a->kind == AGGREGATE_MAKE_LIST || a->kind == AGGREGATE_MAKE_SET;
 }
 
+/* What it holds moves to another arena. */
+void accumulator_move(query_accumulator *a, arena *keep);
+
 /* What was added so far, for a later page. False: it is more than `bytes_max`, or cannot be told; or what is read was never saved. */
 bool accumulator_save(const query_accumulator *a, bson_t *list, size_t index, size_t bytes_max);
 bool accumulator_load(query_accumulator *a, arena *keep, const bson_iter_t *saved);

@@ -58,15 +58,15 @@ static bool index_excludes(query_cost *c, const query_value *item) {
 
 /* ---- a page ---- */
 
-/* An order that cannot be walked, of distances or scores, needs all items. */
-static bool has_order(const query *q) {
+/* An order that cannot be walked, of distances, scores, or what is not indexed, needs all items. */
+static bool has_order(const query *q, const index_policy *policy) {
     const query_select *s = q->select;
     query_path p;
     bool paths = s->order_n && !s->order_by_rank && !q->aggregates;
     for (size_t i = 0; i < s->order_n && paths; i++) {
         paths = query_path_of(q, s->order[i].expr, &p);
     }
-    return paths;
+    return paths && (s->order_n > 1 || index_policy_covers(policy, p.steps, p.n));
 }
 
 /* As access.c finds it out, but for what depends on how things are stored just now. */
@@ -96,7 +96,7 @@ void query_cost_begin(query_cost *c, query_runner *r, const container *container
     c->factor = r->op->strong ? CHARGE_STRONG_READ_FACTOR : 1;
     c->index = container_space_index(container->space);
     c->nearest = query_nearest_of(r, &c->index->policy);
-    c->ordered = has_order(r->query);
+    c->ordered = has_order(r->query, &c->index->policy);
     c->done = &c->unasked;
     c->covered = is_covered(c);
 }
@@ -159,6 +159,16 @@ void query_cost_search(query_cost *c, uint64_t vectors, double rows) {
 void query_cost_passed(query_cost *c, uint64_t n) {
     c->done->passed += n;
     charge_entries(c, c->partition || c->covered || c->searched ? 0 : n);
+}
+
+void query_cost_skipped(query_cost *c, uint64_t n) {
+    c->done->told += n;
+    c->done->matched += n;
+    charge_entries(c, n);
+}
+
+void query_cost_key(query_cost *c) {
+    charge_entries(c, c->covered && !c->multiplicity);
 }
 
 void query_cost_row(query_cost *c, size_t bytes) {

@@ -53,6 +53,8 @@ void query_cost_told(query_cost *c, const query_value *item, uint64_t times, boo
 void query_cost_search(query_cost *c, uint64_t vectors, double rows);                       /* for so many rows, among so many vectors */
 void query_cost_passed(query_cost *c, uint64_t n);
 void query_cost_shown(query_cost *c, uint64_t number, size_t bytes); /* of an ordered query: a row of this item is */
+void query_cost_skipped(query_cost *c, uint64_t n);                  /* rows that OFFSET passed over, by their index entries */
+void query_cost_key(query_cost *c);                                  /* a distinct value that is not shown, or not yet */
 void query_cost_row(query_cost *c, size_t bytes);
 void query_cost_calls(query_cost *c, uint64_t n); /* of user-defined functions, whose values were used */
 void query_cost_rows(query_cost *c);              /* all were written: those beyond the items */

@@ -83,6 +83,127 @@ query_cover query_cover_of(const query *q) {
     return c;
 }
 
+/* ---- what keys begin with ---- */
+
+static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END;
+
+/* Objects are compared member by member, in the order of names. */
+static const query_column *first_column(const query_select *s) {
+    const query_column *first = NULL;
+    for (size_t i = 0; i < s->columns_n; i++) {
+        first = !first || slice_cmp(s->columns[i].alias, first->alias) < 0 ? &s->columns[i] : first;
+    }
+    return first;
+}
+
+static const query_expr *lead_expr(const query *q, query_lead *l) {
+    const query_select *s = q->select;
+    if (q->aggregates) {
+        l->alone = s->group_n == 1;
+        return s->group_n ? s->group[0] : NULL;
+    }
+    const query_column *first = s->distinct && !s->star ? first_column(s) : NULL;
+    l->alone = s->columns_n == 1;
+    l->only_defined = s->value;
+    l->member = first && !s->value ? first->alias : SLICE_EMPTY;
+    return first ? first->expr : NULL;
+}
+
+/* User-defined functions are called for many items at a time: which of them had a row is not known at once. */
+query_lead query_lead_of(const query *q) {
+    const query_select *s = q->select;
+    query_lead l = {0};
+    bool possible = !s->order_n && !s->order_by_rank && s->sources_n && s->sources[0].kind == SOURCE_ROOT && !q->udfs_n;
+    const query_expr *e = possible ? lead_expr(q, &l) : NULL;
+    bool named = l.member.n || q->aggregates || s->value;
+    l.given = e && named && query_path_of(q, e, &l.path) && l.path.single && l.path.n > 0;
+    return l;
+}
+
+/* What a continuation says may be anything. */
+static bool is_row(const query_value *key) {
+    return key->type == TYPE_OBJECT && !key->item && !key->extended;
+}
+
+query_value query_lead_value(const query_lead *l, const query_value *key) {
+    doc_walk w;
+    doc_element e;
+    if (!l->member.n) {
+        return *key;
+    }
+    if (!is_row(key)) {
+        return value_undefined();
+    }
+    for (doc_walk_init(&w, key->bytes); doc_walk_next(&w, &e);) {
+        if (slice_eq(e.key, l->member)) {
+            return value_of_element(&e);
+        }
+    }
+    return value_undefined();
+}
+
+/* An object without the member comes behind all that have it, one without any member before them. */
+void query_lead_spell(const query_lead *l, const query_value *key, buf *out) {
+    enum { EMPTY_DOCUMENT = 5 };
+    query_value v = query_lead_value(l, key);
+    if (!value_is_defined(&v)) {
+        bool last = l->member.n && is_row(key) && key->bytes.n > EMPTY_DOCUMENT;
+        buf_add_byte(out, last ? lacking_last : lacking_first);
+    } else if (!query_spell(out, &v) && v.type == TYPE_STRING) {
+        buf_add(out, "\0\2", 2);
+    }
+}
+
+size_t query_cluster_bytes(slice spelled) {
+    enum { HASH_BYTES = 4 };
+    index_value v;
+    if (!index_value_read(spelled, &v) || v.whole || v.type == INDEX_NUMBER) {
+        return spelled.n;
+    }
+    return v.type == INDEX_STRING ? v.n - HASH_BYTES : v.n;
+}
+
+bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out) {
+    index_value v;
+    bool told = index_value_read(spelled, &v) && v.whole;
+    *n_out = told ? v.n : 0;
+    switch (told ? v.type : INDEX_TYPE_END) {
+    case INDEX_UNDEFINED:
+        *value_out = value_undefined();
+        break;
+    case INDEX_NULL:
+        *value_out = value_null();
+        break;
+    case INDEX_FALSE:
+    case INDEX_TRUE:
+        *value_out = value_bool(v.type == INDEX_TRUE);
+        break;
+    case INDEX_NUMBER:
+        *value_out = value_number(v.number);
+        break;
+    case INDEX_STRING: {
+        buf text = buf_init(INDEX_VALUE_BYTES_MAX);
+        index_unescape(&text, v.text);
+        *value_out = value_string(arena_copy(a, buf_view(&text)));
+        buf_free(&text);
+        break;
+    }
+    default:
+        return false;
+    }
+    return true;
+}
+
+bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out) {
+    query_value v;
+    size_t n;
+    if (!l->alone || !query_value_spelled(a, spelled, &v, &n)) {
+        return false;
+    }
+    *key_out = l->member.n ? value_object(a, &l->member, &v, 1) : v;
+    return true;
+}
+
 /* ---- an item made of an entry ---- */
 
 static bool append_value(bson_t *to, slice name, const index_value *v, arena *a) {

@@ -16,6 +16,33 @@ typedef struct query_cover {
 
 query_cover query_cover_of(const query *q);
 
+/* What the keys of groups, or distinct values, begin with: a path of the item. Keys are ordered by its values first, so whoever walks its
+ * index entries comes to the keys in their order. */
+typedef struct query_lead {
+    bool given;
+    query_path path;
+    bool alone;        /* a key is this value and nothing more */
+    bool only_defined; /* items without it have no key */
+    slice member;      /* a key is an object, and this member of it is the value; empty: the key's first value */
+} query_lead;
+
+query_lead query_lead_of(const query *q);
+
+/* The value in a key, which has a member for each column that is defined. */
+query_value query_lead_value(const query_lead *l, const query_value *key);
+
+/* How all spellings begin that may stand in the place of this key's value; they are not told apart by the index. */
+void query_lead_spell(const query_lead *l, const query_value *key, buf *out);
+
+/* The key of this spelled value; false: it is not told whole, or is not all of the key. */
+bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out);
+
+/* The value of a spelling and how many bytes that takes; false: it is not told whole. Text is copied. */
+bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out);
+
+/* The length of what a spelled value has in common with all that the index does not tell apart from it. */
+size_t query_cluster_bytes(slice spelled);
+
 /* The document that has this spelled value at the path; an empty value: has nothing there. `ts` is set if the path is _ts. False: the entry
  * does not tell the value, ask the item. */
 bool query_cover_item(arena *a, const query_cover *c, slice spelled, slice *body_out, uint32_t *ts_out);

@@ -1,5 +1,7 @@
 #include "query/distinct.h"
 
+#include <stdlib.h>
+
 static size_t slot_of(const query_distinct *d, const query_value *v, uint64_t hash) {
     size_t mask = d->cap * 2 - 1, at = hash & mask;
     while (d->buckets[at] && !value_equal(&d->values[d->buckets[at] - 1], v)) {
@@ -36,4 +38,61 @@ bool query_distinct_add(query_distinct *d, const query_value *v) {
     d->values[d->n] = value_keep(d->keep, v);
     d->buckets[at] = ++d->n;
     return true;
+}
+
+static int by_value(const void *a, const void *b) {
+    return value_compare(a, b);
+}
+
+void query_distinct_cut(query_distinct *d, size_t n) {
+    arena before = *d->keep;
+    query_distinct cut = {.keep = d->keep};
+    *d->keep = arena_init_counted(before.budget);
+    qsort(d->values, d->n, sizeof *d->values, by_value);
+    for (size_t i = 0; i < d->n && i < n; i++) {
+        query_distinct_add(&cut, &d->values[i]);
+    }
+    *d = cut;
+    arena_free(&before);
+}
+
+/* ---- keys, counted ---- */
+
+static bool put_hash(query_key_count *c, uint64_t hash) {
+    size_t mask = c->cap - 1, at = hash & mask;
+    while (c->table[at] && c->table[at] != hash) {
+        at = (at + 1) & mask;
+    }
+    bool added = !c->table[at];
+    c->table[at] = hash;
+    return added;
+}
+
+static bool grow_count(query_key_count *c) {
+    query_key_count before = *c;
+    size_t cap = before.cap ? before.cap * 4 : 1024;
+    if (!arena_fits(c->keep, cap * sizeof *c->table)) {
+        return false;
+    }
+    c->cap = cap;
+    c->table = arena_array(c->keep, uint64_t, c->cap);
+    for (size_t i = 0; i < before.cap; i++) {
+        if (before.table[i]) {
+            put_hash(c, before.table[i]);
+        }
+    }
+    return true;
+}
+
+bool query_key_count_add(query_key_count *c, const query_value *key, size_t values_n) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < values_n; i++) {
+        hash = value_hash(&key[i], hash + i);
+    }
+    if (2 * c->n >= c->cap && !grow_count(c)) {
+        return false;
+    }
+    bool added = put_hash(c, hash ? hash : 1);
+    c->n += added;
+    return added;
 }

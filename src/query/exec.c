@@ -177,6 +177,11 @@ double query__rows_left(const exec *x) {
     return most < 0 ? -1 : left > 0 ? left : 0;
 }
 
+uint64_t query__offset_left(const exec *x) {
+    double skipped = (double)x->page->position.skipped, offset = x->page->query->offset;
+    return offset > skipped ? (uint64_t)(offset - skipped) : 0;
+}
+
 /* False: not in this page. */
 static bool write_row(exec *x, const query_value *v) {
     query_page *p = x->page;
@@ -289,18 +294,24 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->graph = a->graph;
     part->small = v->partition && !v->local;
     part->entries += entries;
-    part->order = a->way == WAY_IN_ORDER ? query_note_order(x->page->op->arena, x->page->query, a->composite) : SLICE_EMPTY;
+    arena *to = x->page->op->arena;
+    part->order = a->way == WAY_IN_ORDER ? query_note_order(to, x->page->query, a->composite)
+                  : a->way == WAY_BY_KEY ? query_note_path(to, a->lead.path.steps, a->lead.path.n, "/?")
+                                         : SLICE_EMPTY;
 }
 
 static err find_items(void *context, item_view *v, bool *found_out) {
     exec *x = context;
     query_access *a = &x->access;
     uint64_t entries = a->entries, passed = a->passed;
+    x->several = x->several || x->cursor->n > 1;
+    a->skips = a->skips && !x->several;
     enter_part(x, v->range->id);
     query__lap(x, NULL);
     x->view = v;
     query_cost_search(&x->cost, v->stretch.after ? 0 : v->items_n, (double)x->rows_wanted);
     err code = query_access_find(a, v, found_out);
+    x->scanned += *found_out || v->stretch.after ? 0 : v->items_n;
     if (code == OK && *found_out && !v->stopped && !query__release(x)) {
         v->stopped = !a->beyond;
         a->beyond = false;
@@ -315,6 +326,10 @@ static err find_items(void *context, item_view *v, bool *found_out) {
     return code;
 }
 
+static bool may_go_on_with_value(void *context) {
+    return query__may_go_on(context);
+}
+
 /* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
@@ -325,6 +340,17 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
                                .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
                                .quick = p->quick,
                                .cover = p->position.stage == STAGE_WHOLE ? query_cover_of(p->query) : (query_cover){0},
+                               .skips = x->skips && !x->several,
+                               .skips_lacking = !x->select->value,
+                               .skip = query__offset_left(x),
+                               .may_skip = may_go_on_with_value,
+                               .on_walk = x->select->order_n ? query__enter_walk : NULL,
+                               .lead = x->lead,
+                               .key = x->key,
+                               .key_cut = x->key_cut,
+                               .keys_walked = x->keys_walked,
+                               .keys_wanted = x->keys_wanted,
+                               .keys_held = x->keys_held,
                                .on_value = visit_value,
                                .before_load = p->timed ? before_load : NULL,
                                .context = x};
@@ -346,10 +372,6 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     }
     code = code != OK ? code : x->runner.code;
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
-}
-
-static bool may_go_on_with_value(void *context) {
-    return query__may_go_on(context);
 }
 
 /* Rows that are known once all items are read. */
@@ -394,8 +416,7 @@ static err run_streaming(exec *x) {
 
 /* ---- the page ---- */
 
-/* Values that a continuation needs outlive the page's own memory. */
-static void keep_position(exec *x) {
+void query__keep_position(exec *x) {
     query_position *at = &x->page->position;
     if (at->ordered) {
         size_t n = query_position_values(x->page->query);
@@ -468,7 +489,7 @@ err query_run_page(query_page *p) {
                                          : run_streaming(&x);
     code = code == OK && !query_may_keep(&x.runner) ? x.runner.code : code;
     if (code == OK) {
-        keep_position(&x);
+        query__keep_position(&x);
         end_page(&x);
     } else if (p->quick && code == E_QUERY_TOO_LONG) {
         p->op->charge_ru = x.settled_ru;

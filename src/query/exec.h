@@ -1,9 +1,9 @@
 /* exec.h — a page of a query's rows over a part of a container. On a worker, never on a loop.
  *
  * Plain queries stream: items are read in number order, their rows written until the page is full, and the cursor says where to go on.
- * Those that need to see all items first (ORDER BY, GROUP BY, aggregates, DISTINCT) read all of them for each page and keep no more than
- * the page's rows; where they go on is by order values and number, or by how many rows were given. What groups have come to when a page's
- * time is up goes with its continuation, if it is small. */
+ * Those with an order (ORDER BY, GROUP BY, DISTINCT) read as many items as the page has rows if an index has that order, otherwise all of
+ * them for each page, and keep no more than the page's rows; where they go on is by order values and number, by the last key, or by how
+ * many rows were given. What groups have come to when a page's time is up goes with its continuation, if it is small. */
 #pragma once
 
 #include "query/access.h"
@@ -69,7 +69,7 @@ typedef struct query_part {
     const query_demand *demands;
     size_t demands_n;
     uint32_t intersected; /* of the demands, as bits */
-    slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC" */
+    slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC"; WAY_BY_KEY: "/a/?" */
     bool backward;
     bool too_many; /* WAY_SCAN: every condition has too many entries */
     slice vector;  /* the path whose graph was meant to be asked; empty: none */

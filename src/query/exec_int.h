@@ -40,11 +40,12 @@ struct exec {
     size_t ordered_live; /* bytes of it that were in use when it was last made anew */
     query_item item;
     query_value item_value;
-    uint64_t row;   /* of the item, counted from 0 */
-    bool full;      /* the page is */
-    bool finished;  /* TOP or LIMIT is reached */
-    bool late;      /* its time is up */
-    uint64_t items; /* looked at */
+    uint64_t row;     /* of the item, counted from 0 */
+    bool full;        /* the page is */
+    bool finished;    /* TOP or LIMIT is reached */
+    bool late;        /* its time is up */
+    uint64_t items;   /* looked at */
+    uint64_t scanned; /* items of ranges that are read whole, about */
     int64_t begun_us;
     int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
     uint64_t times; /* items that the one being looked at stands for */
@@ -53,6 +54,13 @@ struct exec {
     const item_found *found;
 
     query_access access;
+    query_lead lead;        /* of keys, if they are read in their order */
+    const query_value *key; /* … behind this one's first value; NULL: from the beginning */
+    size_t keys_wanted;
+    bool key_cut; /* … which is not known in full */
+    size_t (*keys_held)(void *exec);
+    bool keys_walked;    /* … it is known that there are more */
+    struct keyed *keyed; /* exec_keyed.c's */
     query_cost cost;
     bool entered;         /* ranges were read once, and need not be paid for again */
     double settled_ru;    /* of the charge: taken from a range's share */
@@ -65,8 +73,12 @@ struct exec {
     size_t rows_n, rows_cap, rows_wanted;
     query_value *stopped_values; /* of the item that an ordered walk stopped before, for want of time */
     uint64_t stopped_number;
-    bool by_count;  /* DISTINCT in another order: rows of earlier pages come again, so many, */
-    bool recalling; /* … and are not given, but remembered */
+    size_t rows_total; /* that the page and OFFSET want, and one more; rows_wanted of them are held at a time */
+    bool several;      /* ranges are read for a page */
+    bool windowed;     /* rows_wanted is less than the page and OFFSET want: more follow */
+    bool skips;        /* rows that OFFSET passes over cost what their entries do */
+    bool by_count;     /* DISTINCT in another order: rows of earlier pages come again, so many, */
+    bool recalling;    /* … and are not given, but remembered */
     query_distinct distinct;
     uint64_t seen_before; /* of gathered rows: by earlier pages */
 
@@ -91,9 +103,11 @@ bool query__may_go_on(exec *x);
 bool query__may_show(exec *x);
 bool query__visit_item(void *exec, const item_found *found); /* evaluates it, in earnest */
 double query__rows_left(const exec *x);
+uint64_t query__offset_left(const exec *x); /* rows that OFFSET still passes over */
 bool query__give_row(exec *x, const query_value *v);
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop);
 err query__read_all(exec *x);
+void query__keep_position(exec *x); /* its values outlive the page's own memory */
 
 /* ---- exec_ahead.c ---- */
 
@@ -120,3 +134,4 @@ err query__run_distinct(exec *x);
 void query__free_rows(exec *x);
 err query__run_ranked(exec *x);
 err query__run_ordered(exec *x);
+void query__enter_walk(void *exec); /* rows come in order: it need not hold all that the page and OFFSET want */

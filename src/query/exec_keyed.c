@@ -1,21 +1,33 @@
 /* Rows that are known once all items are read: groups, and distinct values.
  *
  * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
- * given: wherever its items are by then. When a page's time is up before all items were read, what is known so far goes into the
- * continuation, or, to a client that adds rows up, is shown as a part of them (query_stage). */
+ * given: wherever its items are by then. Where the index has the path that keys begin with, a page reads as many keys as it has room for,
+ * in their order (access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
+ * items were read, what is known so far goes into the continuation, or, to a client that adds rows up, is shown as a part of them
+ * (query_stage). */
 #include "query/exec_int.h"
 
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "query/plan.h"
 #include "query/position.h"
 
-enum { PARTS_BYTES_MAX = 1024 * 1024 }; /* held by a page of parts, which is shown whole */
+enum {
+    PARTS_BYTES_MAX = 1024 * 1024, /* held by a page of parts, which is shown whole */
+    KEYS_WINDOW = 5000,            /* keys that are read at a time, if they are read in order */
+    KEYS_SPARE = 256,              /* held beyond twice those that are wanted, before they are cut */
+    SWITCH_BEFORE = 8              /* … of the items were read: then it pays to read them in the order of keys instead */
+};
 
 typedef struct keyed keyed;
 
 /* What a page has gathered: groups, or distinct values. */
 typedef struct gathered {
+    void (*start)(exec *x); /* with none */
+    size_t (*held)(const exec *x);
+    void (*count)(const exec *x, query_key_count *seen);
+    const query_value *(*cut)(exec *x, size_t n); /* only so many stay, the first in order; returns the last one's key */
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
     void (*show)(exec *x, keyed *k); /* in order, through give_keyed */
@@ -34,7 +46,15 @@ struct keyed {
     const gathered *gathered;
     query_position begun; /* as the page found it */
     after_key after;
-    item_cursor cursor; /* moved along by the page, if it reads items */
+    item_cursor cursor;      /* moved along by the page, if it reads items */
+    bool moved;              /* the position was, by what was shown */
+    bool whole;              /* each page reads all items, or the first keys in order: only keys for this page need to be held */
+    query_key_count seen;    /* once not all of them are held */
+    size_t checked;          /* keys that had been seen when check_keys last looked */
+    uint64_t looked;         /* items, before these keys */
+    size_t wanted;           /* keys: those that the page has room for, and OFFSET's */
+    const query_value *edge; /* keys beyond this one are not held; NULL: all are */
+    bool switches;           /* reading items in turn was given up, to read them in the order of keys */
 };
 
 static bool is_after(after_key *k, const query_value *key) {
@@ -62,12 +82,36 @@ static bool may_show(exec *x) {
     return true;
 }
 
-static bool give_keyed(exec *x, const query_value *row, const query_value *key) {
-    bool go_on = query__give_row(x, row);
+/* All of its items were seen. */
+static bool is_known(const exec *x, const query_value *key) {
+    const query_access *a = &x->access;
+    char space[INDEX_VALUE_BYTES_MAX];
+    buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+    if (!x->lead.given || !a->bounded) {
+        return true;
+    }
+    query_lead_spell(&x->lead, key, &b);
+    return slice_cmp(buf_view(&b), slice_of(a->bound, a->bound_n)) <= 0;
+}
+
+static void move_behind(keyed *k, const query_value *key) {
+    query_position *at = &k->exec->page->position;
+    at->ordered = true;
+    at->values = (query_value *)(uintptr_t)key;
+    at->cut = 0;
+    k->moved = true;
+}
+
+/* `row` undefined: the key has none. */
+static bool give_keyed(keyed *k, const query_value *row, const query_value *key) {
+    exec *x = k->exec;
+    uint64_t skipped = x->page->position.skipped;
+    bool go_on = !value_is_defined(row) || query__give_row(x, row);
+    if (x->lead.given && x->page->position.skipped > skipped) {
+        query_cost_key(&x->cost);
+    }
     if (!x->full) {
-        x->page->position.ordered = true;
-        x->page->position.values = (query_value *)(uintptr_t)key;
-        x->page->position.cut = 0;
+        move_behind(k, key);
     }
     return go_on;
 }
@@ -91,7 +135,7 @@ static bool carry(keyed *k, query_stage stage) {
     exec *x = k->exec;
     query_position *at = &x->page->position;
     bson_t list = BSON_INITIALIZER;
-    bool good = may_carry(x) && k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
+    bool good = may_carry(x) && !k->edge && k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
     if (good) {
         at->stage = stage;
         at->carried = arena_copy(x->page->op->arena, slice_of(bson_get_data(&list), list.len));
@@ -109,10 +153,15 @@ static err begin_again(keyed *k) {
     return OK;
 }
 
+/* Were items read by number, each range's to its end, so that the cursor says which were? */
+static bool is_read_in_turn(const exec *x) {
+    return x->access.way != WAY_COVERED && x->access.way != WAY_BY_KEY && !x->access.bounded;
+}
+
 /* The time was up before all was read. */
 static err go_on_later(keyed *k) {
     exec *x = k->exec;
-    if (x->access.way == WAY_COVERED) {
+    if (!is_read_in_turn(x)) {
         return begin_again(k);
     }
     if (!carry(k, STAGE_CARRIED)) {
@@ -141,13 +190,107 @@ static err show(keyed *k) {
     if (x->full && p->rows == 0 && merges(x)) {
         return E_QUERY_TOO_LONG;
     }
-    p->more = x->full;
+    p->more = x->full || (k->edge && !x->finished);
     bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->rows == 0); /* the next page may */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
         return E_QUERY_TOO_LONG;
     }
     p->cursor->n = p->more ? p->cursor->n : 0;
     return x->runner.code;
+}
+
+/* ---- which keys are held ---- */
+
+/* Those that the page has room for, and those that OFFSET passes over. */
+static size_t keys_wanted(const exec *x) {
+    const query_page *p = x->page;
+    double left = query__rows_left(x), rows = (double)(p->rows_max - p->rows);
+    double wanted = (double)query__offset_left(x) + (left >= 0 && left < rows ? left : rows);
+    return wanted < 1 ? 1 : wanted < (double)UINT32_MAX ? (size_t)wanted : UINT32_MAX;
+}
+
+static size_t keys_seen(void *context) {
+    const exec *x = context;
+    return x->keyed->edge ? x->keyed->seen.n : x->keyed->gathered->held(x);
+}
+
+static int compare_keys(const query_value *a, const query_value *b, size_t n) {
+    int order = 0;
+    for (size_t i = 0; i < n && order == 0; i++) {
+        order = value_compare(&a[i], &b[i]);
+    }
+    return order;
+}
+
+/* A client that adds up parts gets parts, each of which reads its own items only. Another one is told what would help. */
+static err refuse(const exec *x, uint64_t pages, uint64_t items) {
+    if (merges(x) || x->page->quick) {
+        return E_QUERY_TOO_LONG;
+    }
+    bool groups = x->page->query->aggregates;
+    return op_fail(x->page->op, E_BAD_REQUEST,
+                   "%s would read %lu items for each of more than %lu pages, since no index has its values in order. %s, ask for larger "
+                   "pages, name a partition key, or make the condition narrower.",
+                   groups ? "GROUP BY" : "DISTINCT", (unsigned long)items, (unsigned long)pages,
+                   groups ? "Group by an indexed property first"
+                          : "Select an indexed property, under the name that sorts first if there are several");
+}
+
+/* Refuses the query if its pages, as many as the keys seen so far need, would read too many items. */
+static void check_pages(keyed *k) {
+    exec *x = k->exec;
+    const query_page *p = x->page;
+    double left = query__rows_left(x);
+    uint64_t offset = query__offset_left(x), rows = k->checked > offset ? k->checked - offset : 0;
+    uint64_t looked = x->items - k->looked, items = x->scanned > looked ? x->scanned : looked;
+    uint64_t pages = (left >= 0 && left < (double)rows ? (uint64_t)left : rows) / p->rows_max;
+    if (pages > 1 && (double)pages * (double)items > LIMIT_QUERY_READS && x->runner.code == OK) {
+        x->runner.code = refuse(x, pages, items);
+    }
+}
+
+/* There are more keys than the page has room for, and they begin with an indexed path: the index finds the page's own sooner. */
+static bool switches(const keyed *k) {
+    const exec *x = k->exec;
+    return x->lead.given && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted && x->items * SWITCH_BEFORE < x->scanned;
+}
+
+/* Whether a key must be held. Those that earlier pages gave need not be; if the last of them was cut for the continuation, all are held, to
+ * find it again. Those behind the edge are not shown by this page. */
+static bool takes_key(keyed *k, const query_value *key) {
+    if (k->begun.ordered && !k->begun.cut && !is_after(&k->after, key)) {
+        return false;
+    }
+    if (!k->edge) {
+        return true;
+    }
+    query_key_count_add(&k->seen, key, k->after.n);
+    return compare_keys(key, k->edge, k->after.n) <= 0;
+}
+
+/* Drops the keys that this page cannot show, once there are as many of them as of those that it can. */
+static void cut_keys(keyed *k) {
+    exec *x = k->exec;
+    if (k->begun.cut || x->gather || k->gathered->held(x) <= 2 * k->wanted + KEYS_SPARE) {
+        return;
+    }
+    if (!k->edge) {
+        k->gathered->count(x, &k->seen);
+    }
+    k->edge = k->gathered->cut(x, k->wanted + 1);
+}
+
+/* After a row was added. */
+static void check_keys(keyed *k) {
+    exec *x = k->exec;
+    size_t n = k->whole ? keys_seen(x) : 0;
+    if (n > k->checked) {
+        k->checked = n;
+        check_pages(k);
+        k->switches = k->switches || switches(k);
+        x->full = x->full || k->switches;
+        cut_keys(k);
+    }
 }
 
 /* ---- in parts ---- */
@@ -160,17 +303,26 @@ static bool may_end_here(const exec *x) {
 static bool is_a_part(const keyed *k) {
     const exec *x = k->exec;
     bool small = query_groups_count(x->groups) <= x->page->rows_max && x->keep.held <= PARTS_BYTES_MAX;
-    return k->begun.stage == STAGE_PARTS || (small && x->access.way != WAY_COVERED);
+    return k->begun.stage == STAGE_PARTS || (small && is_read_in_turn(x));
 }
 
-static bool is_wanted(void *after, const query_value *keys) {
-    return is_after(after, keys);
+static bool is_wanted(void *context, const query_value *key) {
+    return takes_key(context, key);
 }
 
-/* Groups that were given before there were parts stay given. */
-static void leave_out_given(keyed *k) {
-    if (k->begun.ordered) {
-        query_groups_only(k->exec->groups, is_wanted, &k->after);
+/* From here on keys are held and counted anew. */
+static void start_keys(keyed *k, size_t wanted) {
+    exec *x = k->exec;
+    arena_reset(&x->ordered);
+    k->seen = (query_key_count){.keep = &x->ordered};
+    k->edge = NULL;
+    k->checked = 0;
+    k->whole = k->begun.stage == STAGE_WHOLE && x->page->position.stage == STAGE_WHOLE;
+    k->wanted = wanted;
+    k->looked = x->items;
+    x->keyed = k;
+    if (x->groups) {
+        query_groups_only(x->groups, is_wanted, k);
     }
 }
 
@@ -183,17 +335,18 @@ static err read_a_part(keyed *k) {
     p->until_us = span > 0 ? clock_monotonic_us(p->items->clock) + span : p->until_us;
     x->calls.until_us = p->until_us;
     arena_free(&x->keep);
+    arena_free(&x->ordered);
     arena_free(&x->row_arena);
     if (p->op->budget) {
         budget_renew(p->op->budget);
     }
-    x->groups = query_groups_new(&x->keep, x->select);
+    k->gathered->start(x);
     x->runner.code = OK;
-    x->full = false;
+    x->full = x->lead.given = false;
     start_clock(x);
     k->cursor = *p->cursor;
     p->position.stage = STAGE_PARTS;
-    leave_out_given(k);
+    start_keys(k, SIZE_MAX);
     return query__read_items(x, &k->cursor, SIZE_MAX, true);
 }
 
@@ -250,6 +403,101 @@ static bool is_sound(keyed *k) {
     return possible && (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
 
+/* All that the page has time for was read: it is shown, or goes on later. */
+static err end_reading(keyed *k, err code) {
+    exec *x = k->exec;
+    bool ended = code == OK && !x->late && k->begun.stage != STAGE_PARTS;
+    bool too_much = code == E_QUERY_TOO_LONG || code == E_MEMORY || code == E_BUSY_MEMORY;
+    if (!ended && (code == OK || too_much) && !x->page->quick && merges(x)) {
+        return run_in_parts(k);
+    }
+    TRY(code);
+    return ended ? show(k) : go_on_later(k);
+}
+
+/* ---- in the order of keys ---- */
+
+static void begin_window(keyed *k) {
+    exec *x = k->exec;
+    const query_page *p = x->page;
+    query__keep_position(x);
+    arena_reset(&x->keep);
+    k->gathered->start(x);
+    k->begun = p->position;
+    k->after = (after_key){.at = &k->begun, .n = k->after.n};
+    k->cursor = *p->cursor;
+    k->moved = k->switches = false;
+    x->full = false;
+    x->scanned = 0;
+    start_keys(k, keys_wanted(x));
+    bool lost = k->begun.cut && x->lead.member.n; /* nothing is left of an object that was cut: all keys are looked at */
+    x->key = k->begun.ordered && !lost ? k->begun.values : NULL;
+    x->key_cut = k->begun.cut;
+    x->keys_wanted = lost ? SIZE_MAX : k->wanted < KEYS_WINDOW ? k->wanted : KEYS_WINDOW;
+}
+
+/* No row of the keys that are known: the next page begins behind them all the same. */
+static bool move_to_bound(keyed *k) {
+    exec *x = k->exec;
+    arena *a = x->page->op->arena;
+    query_value *key = arena_array(a, query_value, 1);
+    if (!query_lead_key(a, &x->lead, slice_of(x->access.bound, x->access.bound_n), key)) {
+        return false;
+    }
+    move_behind(k, key);
+    return true;
+}
+
+/* *ended_out: the page did. */
+static err show_window(keyed *k, bool late, bool *ended_out) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    arena_reset(&x->row_arena);
+    start_clock(x);
+    k->gathered->show(x, k);
+    TRY(x->runner.code);
+    bool stands = !k->moved && !x->full && !x->finished;
+    *ended_out = x->full || x->finished || late;
+    p->more = !x->finished;
+    if ((stands && !move_to_bound(k)) || (*ended_out && p->more && p->rows == 0 && merges(x))) {
+        x->late = true;
+        *ended_out = true;
+        return p->rows ? OK : end_reading(k, OK);
+    }
+    return OK;
+}
+
+/* False: what was read is all there is, or nothing of it is known whole. */
+static bool is_window(const keyed *k, err code) {
+    const exec *x = k->exec;
+    return code == OK && (x->access.bounded || (k->edge && !x->late)) &&
+           (!x->late || (x->access.by_key && k->cursor.n == 1 && x->access.bound_n));
+}
+
+static err run_windows(keyed *k) {
+    exec *x = k->exec;
+    query_page *p = x->page;
+    bool ended = false;
+    err code = OK;
+    x->keys_held = keys_seen;
+    while (code == OK && !ended) {
+        begin_window(k);
+        code = query__read_items(x, &k->cursor, SIZE_MAX, true);
+        if (code == OK && k->switches) {
+            x->keys_walked = true;
+        } else if (code == OK && x->late && p->rows && !is_window(k, code)) { /* the next page has more time for it */
+            p->more = ended = true;
+        } else if (is_window(k, code)) {
+            code = show_window(k, x->late, &ended);
+        } else {
+            code = end_reading(k, code);
+            ended = true;
+        }
+    }
+    p->cursor->n = p->more ? p->cursor->n : 0;
+    return code;
+}
+
 static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     query_page *p = x->page;
     keyed k = {.exec = x, .gathered = gathered, .begun = p->position, .cursor = *p->cursor};
@@ -257,23 +505,31 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     if (!is_sound(&k)) {
         return E_BAD_CONTINUATION;
     }
-    if (k.begun.stage == STAGE_PARTS) {
-        leave_out_given(&k);
+    x->lead = k.begun.stage == STAGE_WHOLE && may_carry(x) ? query_lead_of(p->query) : (query_lead){0};
+    x->lead.given = x->lead.given && index_policy_covers(&x->cost.index->policy, x->lead.path.steps, x->lead.path.n);
+    if (x->lead.given) {
+        return run_windows(&k);
     }
-    err code = read_keyed(&k);
-    bool ended = code == OK && !x->late && k.begun.stage != STAGE_PARTS;
-    bool too_much = code == E_QUERY_TOO_LONG || code == E_MEMORY || code == E_BUSY_MEMORY;
-    if (!ended && (code == OK || too_much) && !p->quick && merges(x)) {
-        return run_in_parts(&k);
-    }
-    TRY(code);
-    return ended ? show(&k) : go_on_later(&k);
+    start_keys(&k, keys_wanted(x));
+    return end_reading(&k, read_keyed(&k));
 }
 
 /* ---- groups ---- */
 
+/* Of items that may or may not lack the lead, those that do are asked for alone; the others come by their entries. */
+static bool has_meant_lead(exec *x, const query_value *key) {
+    if (!x->access.only_undefined || !x->lead.given) {
+        return true;
+    }
+    query_value v = key ? query_lead_value(&x->lead, key) : query_eval(&x->runner, x->select->group[0]);
+    return !value_is_defined(&v);
+}
+
 static bool group_row(void *context) {
     exec *x = context;
+    if (!has_meant_lead(x, NULL)) {
+        return true;
+    }
     bool may_end = may_end_here(x);
     x->full = may_end && x->keep.held > PARTS_BYTES_MAX;
     if (x->full || !query_groups_add(x->groups, &x->runner, x->times, may_end ? x->page->rows_max : SIZE_MAX)) {
@@ -281,7 +537,29 @@ static bool group_row(void *context) {
         return false;
     }
     x->grouped = x->item.number;
+    x->access.matched++;
+    if (x->keyed) {
+        check_keys(x->keyed);
+    }
     return query__may_keep(x);
+}
+
+static void start_groups(exec *x) {
+    x->groups = query_groups_new(&x->keep, x->select);
+}
+
+static size_t groups_held(const exec *x) {
+    return query_groups_count(x->groups);
+}
+
+static void count_groups(const exec *x, query_key_count *seen) {
+    query_groups_count_keys(x->groups, seen);
+}
+
+static const query_value *cut_groups(exec *x, size_t n) {
+    const query_value *last = NULL;
+    x->groups = query_groups_cut(x->groups, n, &last);
+    return last;
 }
 
 static bool save_groups(exec *x, bson_t *list, size_t bytes_max) {
@@ -304,7 +582,7 @@ static bool show_group(void *context) {
     if (!is_after(&k->after, x->runner.keys)) {
         return true;
     }
-    if (!may_show(x)) {
+    if (!is_known(x, x->runner.keys) || !may_show(x)) {
         return false;
     }
     uint64_t taken = x->calls.taken;
@@ -314,7 +592,7 @@ static bool show_group(void *context) {
         x->full = x->late = true;
         return false;
     }
-    bool go_on = x->runner.code == OK && (!value_is_defined(&v) || give_keyed(x, &v, x->runner.keys));
+    bool go_on = x->runner.code == OK && give_keyed(k, &v, x->runner.keys);
     if (!x->full) {
         query__charge_calls(x, taken);
     }
@@ -330,8 +608,8 @@ static void show_groups(exec *x, keyed *k) {
 }
 
 err query__run_groups(exec *x) {
-    static const gathered groups = {save_groups, load_groups, show_groups};
-    x->groups = query_groups_new(&x->keep, x->select);
+    static const gathered groups = {start_groups, groups_held, count_groups, cut_groups, save_groups, load_groups, show_groups};
+    start_groups(x);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
         query_each_row(&x->runner, x->select, NULL, group_row, x);
@@ -346,13 +624,44 @@ bool query__is_new(exec *x, const query_value *v) {
     return query_distinct_add(&x->distinct, v) && query__may_keep(x);
 }
 
+static bool is_meant(exec *x, const query_value *row) {
+    enum { EMPTY_DOCUMENT = 5 };
+    if (x->access.only_empty && row->bytes.n > EMPTY_DOCUMENT) {
+        return false;
+    }
+    return has_meant_lead(x, row);
+}
+
 static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
-    if (x->runner.code == OK && value_is_defined(&v)) {
-        query__is_new(x, &v);
+    if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
+        x->access.matched++;
+        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.given) {
+            query_cost_key(&x->cost);
+        }
+        check_keys(x->keyed);
     }
     return x->runner.code == OK;
+}
+
+static void start_distinct(exec *x) {
+    x->distinct = (query_distinct){.keep = &x->keep};
+}
+
+static size_t distinct_held(const exec *x) {
+    return x->distinct.n;
+}
+
+static void count_distinct(const exec *x, query_key_count *seen) {
+    for (size_t i = 0; i < x->distinct.n; i++) {
+        query_key_count_add(seen, &x->distinct.values[i], 1);
+    }
+}
+
+static const query_value *cut_distinct(exec *x, size_t n) {
+    query_distinct_cut(&x->distinct, n);
+    return x->distinct.n ? &x->distinct.values[x->distinct.n - 1] : NULL;
 }
 
 static bool save_distinct(exec *x, bson_t *list, size_t bytes_max) {
@@ -389,14 +698,15 @@ static void show_distinct(exec *x, keyed *k) {
         k->after.by_check = query_position_check(&values[i], 1) == k->begun.check;
     }
     for (size_t i = 0; i < x->distinct.n; i++) {
-        if (is_after(&k->after, &values[i]) && !(may_show(x) && give_keyed(x, &values[i], &values[i]))) {
+        if (is_after(&k->after, &values[i]) && !(is_known(x, &values[i]) && may_show(x) && give_keyed(k, &values[i], &values[i]))) {
             break;
         }
     }
 }
 
 err query__run_distinct(exec *x) {
-    static const gathered distinct = {save_distinct, load_distinct, show_distinct};
+    static const gathered distinct = {start_distinct, distinct_held, count_distinct, cut_distinct,
+                                      save_distinct,  load_distinct, show_distinct};
     x->on_row = distinct_row;
     return run_keyed(x, &distinct, 1);
 }

@@ -3,11 +3,36 @@
 
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 
-enum { ORDERED_MAX = 200000, KEPT_BODY_BYTES = 16 * 1024, ORDER_GARBAGE_BYTES = 16 * 1024 * 1024 };
+enum {
+    ORDERED_MAX = 200000,
+    ORDERED_WINDOW = LIMIT_PAGE_ITEMS_MAX + 1,
+    KEPT_BODY_BYTES = 16 * 1024,
+    ORDER_GARBAGE_BYTES = 16 * 1024 * 1024
+};
 
 /* ---- ORDER BY ---- */
+
+static err sorts_too_long(const exec *x) {
+    return x->page->quick
+               ? E_QUERY_TOO_LONG
+               : op_fail(x->page->op, E_QUERY_TOO_LONG,
+                         "ORDER BY without an index that has its order reads all items for each page, and they are too many: add "
+                         "an index for its path, a composite index for several, name a partition key, or make the condition "
+                         "narrower.");
+}
+
+/* At once, where all items would have to be read and too many of them held. */
+static err refuse_sorting(const exec *x) {
+    return x->page->quick
+               ? E_QUERY_TOO_LONG
+               : op_fail(x->page->op, E_QUERY_TOO_LONG,
+                         "ORDER BY without an index that has its order keeps at most %d rows of OFFSET and page: add an index for "
+                         "its path, a composite index for several, or make OFFSET smaller.",
+                         (int)ORDERED_MAX);
+}
 
 /* Equal values: in the direction of the first, by number, since that is how SDKs take them when they go on in the middle. */
 static int compare_rows(const query_select *s, const query_value *a, uint64_t a_number, uint64_t a_row, const query_value *b,
@@ -98,6 +123,13 @@ void query__free_rows(exec *x) {
 
 static void hold_row(exec *x, const query_value *values) {
     ordered_row row = {.place = x->found->place, .row = x->row};
+    if (x->rows_n == 0 && x->access.skipped) { /* nobody holds those */
+        x->rows_wanted = x->rows_total - x->access.skipped < x->rows_wanted ? x->rows_total - x->access.skipped : x->rows_wanted;
+    }
+    if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.way == WAY_SCAN)) {
+        x->runner.code = refuse_sorting(x);
+        return;
+    }
     if (x->rows_n == x->rows_wanted) {
         ordered_row *top = &x->rows[0];
         if (compare_rows(x->select, values, row.place.number, row.row, top->values, top->place.number, top->row) >= 0) {
@@ -199,12 +231,14 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
     }
     TRY(code);
     shown_row s = {x, row->row, true};
-    uint64_t taken = x->calls.taken;
+    uint64_t taken = x->calls.taken, skipped = x->page->position.skipped;
     arena_reset(&x->row_arena);
     query__set_item(x, &found);
     query_each_row(&x->runner, x->select, &x->item_value, show_row, &s);
     *go_on_out = s.go_on;
-    if (!x->full) {
+    if (x->skips && x->page->position.skipped > skipped) {
+        query_cost_skipped(&x->cost, 1);
+    } else if (!x->full) {
         query__charge_calls(x, taken);
         query_cost_shown(&x->cost, row->place.number, found.body.n);
     }
@@ -330,32 +364,115 @@ static err check_order(const exec *x) {
     return code;
 }
 
-err query__run_ordered(exec *x) {
+/* Has each item that WHERE lets through one row, so that a row can be counted without being made? */
+static bool has_one_row(const exec *x) {
+    const query *q = x->page->query;
+    const query_select *s = x->select;
+    query_path shown, ordered;
+    if (s->sources_n != 1 || s->sources[0].kind != SOURCE_ROOT || s->distinct || q->udfs_n) {
+        return false;
+    }
+    if (!s->value || !query_path_of(q, s->columns[0].expr, &shown)) {
+        return !s->value || s->columns[0].expr->kind == EXPR_OBJECT || s->columns[0].expr->kind == EXPR_ARRAY;
+    }
+    bool id = shown.n == 1 && slice_eq(shown.steps[0].name, SLICE_LIT("id"));
+    return shown.n == 0 || id || (query_path_of(q, s->order[0].expr, &ordered) && query_same_expr(s->columns[0].expr, s->order[0].expr));
+}
+
+/* … and does the index tell which? Then it costs no more than its entry, whether or not that is how it was found. */
+static bool skips_by_entries(exec *x) {
+    const query_select *s = x->select;
+    query_path p;
+    if (x->page->query->offset <= 0 || !x->cost.ordered || !has_one_row(x) || !query_path_of(x->page->query, s->order[0].expr, &p)) {
+        return false;
+    }
+    if (!s->where) {
+        return true;
+    }
+    query_demands all = query_demands_of(&x->runner, &x->cost.index->policy);
+    bool decided = all.whole && s->order_n == 1;
+    for (size_t i = 0; i < all.n && decided; i++) {
+        const query_demand *d = &all.list[i];
+        decided = d->exact && d->steps && index_path_of(d->steps, d->steps_n) == index_path_of(p.steps, p.n);
+    }
+    return decided;
+}
+
+/* Rows that are held while all items are read for them are those of OFFSET, too. */
+void query__enter_walk(void *context) {
+    exec *x = context;
+    if (!x->several && !x->select->distinct && x->rows_n == 0) {
+        x->windowed = x->rows_wanted > ORDERED_WINDOW;
+        x->rows_wanted = x->windowed ? ORDERED_WINDOW : x->rows_wanted;
+    }
+}
+
+/* Rows of OFFSET and the page that are still wanted, and one more. */
+static double count_wanted(const exec *x, uint64_t passed) {
+    const query_page *p = x->page;
+    double left = x->select->distinct ? -1 : query__rows_left(x), room = (double)(p->rows_max - p->rows);
+    return (double)passed + (double)query__offset_left(x) + (left >= 0 && left < room ? left : room) + 1;
+}
+
+/* The time was up: the next page begins with the item, or the entry, that this one stopped before. */
+static void stop_at(query_page *p, const query_value *values, uint64_t number) {
+    p->position.ordered = p->more = true;
+    p->position.values = (query_value *)(uintptr_t)values;
+    p->position.number = number;
+    p->position.row = UINT32_MAX;
+}
+
+/* As many rows as are held at a time. */
+static err run_window(exec *x) {
     query_page *p = x->page;
     item_cursor all = *p->cursor;
-    TRY(check_order(x));
-    x->by_count = x->select->distinct && !shows_order_value(x->select) && !shows_rid(x->select);
     uint64_t passed = x->by_count ? p->position.passed : 0;
-    double offset_left = p->query->offset > (double)p->position.skipped ? p->query->offset - (double)p->position.skipped : 0;
-    double left = x->select->distinct ? -1 : query__rows_left(x);
-    double wanted = (double)passed + offset_left + (left >= 0 && left < (double)p->rows_max ? left : (double)p->rows_max) + 1;
-    if (x->select->order_n > 16 || wanted > ORDERED_MAX) {
-        return E_QUERY_TOO_LONG;
+    double wanted = count_wanted(x, passed);
+    if (x->select->distinct && wanted > ORDERED_MAX) { /* all of them are looked at again for each page */
+        return refuse_sorting(x);
     }
-    x->rows_wanted = (size_t)wanted;
-    x->on_row = order_row;
-    TRY(query__read_items(x, &all, x->rows_wanted, p->cursor->n == 1));
-    if (x->late && (!x->stopped_values || all.n > 1)) { /* what is held may not be the first */
-        return E_QUERY_TOO_LONG;
+    x->rows_wanted = x->rows_total = wanted < (double)SIZE_MAX / 2 ? (size_t)wanted : SIZE_MAX / 2;
+    x->rows_n = 0;
+    x->windowed = false;
+    x->stopped_values = NULL;
+    err code = query__read_items(x, &all, x->rows_wanted, p->cursor->n == 1);
+    if (code == E_QUERY_TOO_LONG && x->late) {
+        return sorts_too_long(x);
+    }
+    TRY(code);
+    const query_value *stopped = x->access.stopped_values ? x->access.stopped_values : x->stopped_values;
+    uint64_t number = x->access.stopped_values ? x->access.stopped_number : x->stopped_number;
+    if (x->late && (!stopped || all.n > 1)) { /* what is held may not be the first */
+        return sorts_too_long(x);
     }
     size_t held = x->rows_n;
+    p->position.skipped += x->access.skipped;
+    query_cost_skipped(&x->cost, x->access.skipped);
     TRY(show_all_ordered(x, passed));
     p->more = x->full || (held == x->rows_wanted && !x->finished);
-    if (x->stopped_values && !x->full && !x->finished) {
-        p->position.ordered = p->more = true;
-        p->position.values = x->stopped_values;
-        p->position.number = x->stopped_number;
-        p->position.row = UINT32_MAX;
+    if (stopped && !x->full && !x->finished) {
+        stop_at(p, stopped, number);
+        x->windowed = false;
+    }
+    return OK;
+}
+
+err query__run_ordered(exec *x) {
+    query_page *p = x->page;
+    TRY(check_order(x));
+    x->by_count = x->select->distinct && !shows_order_value(x->select) && !shows_rid(x->select);
+    x->skips = skips_by_entries(x);
+    x->on_row = order_row;
+    if (x->select->order_n > 16) {
+        return E_QUERY_TOO_LONG;
+    }
+    TRY(run_window(x));
+    while (x->windowed && p->more && !x->full) {
+        query__keep_position(x);
+        arena_reset(&x->keep);
+        arena_reset(&x->ordered);
+        x->ordered_live = 0;
+        TRY(run_window(x));
     }
     p->cursor->n = p->more ? p->cursor->n : 0;
     return OK;

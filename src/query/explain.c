@@ -41,8 +41,8 @@ static slice text_of(const query_trace *t, const query_demand *d) {
 }
 
 static const char *way_name(const query_part *part) {
-    static const char *const names[] = {
-        [WAY_SCAN] = "all", [WAY_BY_NUMBER] = "index", [WAY_IN_ORDER] = "order", [WAY_COVERED] = "entries", [WAY_NEAREST] = "nearest"};
+    static const char *const names[] = {[WAY_SCAN] = "all",        [WAY_BY_NUMBER] = "index", [WAY_IN_ORDER] = "order",
+                                        [WAY_COVERED] = "entries", [WAY_NEAREST] = "nearest", [WAY_BY_KEY] = "keys"};
     return names[part->way];
 }
 
@@ -121,6 +121,9 @@ static void add_way(buf *out, const query_explained *e, const query_part *part) 
     } else if (part->way == WAY_IN_ORDER) {
         buf_addf(out, "the index %.*s is walked%s until the page is full", (int)part->order.n, part->order.p,
                  part->backward ? " backward" : "");
+    } else if (part->way == WAY_BY_KEY) {
+        buf_addf(out, "the index %.*s is walked for its values, and their items are loaded, until the page is full", (int)part->order.n,
+                 part->order.p);
     } else if (part->way == WAY_COVERED) {
         buf_add_lit(out, "the index tells all that is asked, and no item is loaded");
         if (part->used) {
@@ -340,6 +343,8 @@ static void json_part(buf *out, const query_explained *e, const query_part *part
     buf_addf(out, "{\"range\":\"%u\",\"way\":\"%s\"", part->range_id, way_name(part));
     if (part->used) {
         json_found(out, e->page->trace, part);
+    } else if (part->way == WAY_BY_KEY) {
+        json_text(out, "path", part->order);
     } else if (part->way == WAY_IN_ORDER) {
         json_text(out, "order", part->order);
         buf_addf(out, ",\"backward\":%s", part->backward ? "true" : "false");

@@ -58,7 +58,8 @@ static bool same_keys(const query_groups *g, const group *a, const query_value *
     return true;
 }
 
-static group *make_group(query_groups *g, query_runner *r, const query_value *keys, uint64_t hash) {
+/* With nothing but its keys. */
+static group *add_group(query_groups *g, const query_value *keys, uint64_t hash) {
     const query_select *s = g->select;
     group *made = arena_new(g->keep, group);
     made->hash = hash;
@@ -68,18 +69,24 @@ static group *make_group(query_groups *g, query_runner *r, const query_value *ke
     for (size_t i = 0; i < s->group_n; i++) {
         made->keys[i] = value_keep(g->keep, &keys[i]);
     }
-    for (size_t i = 0; i < s->sources_n && s->shows_rows; i++) {
-        made->slots[i] = value_keep(g->keep, &r->slots[s->first_slot + (int)i]);
-    }
-    for (size_t i = 0; i < s->aggregates_n; i++) {
-        accumulator_init(&made->accumulators[i], query_aggregate_of(s->aggregates[i]->name));
-    }
     made->chain = g->buckets[hash & (g->buckets_n - 1)];
     g->buckets[hash & (g->buckets_n - 1)] = made;
     *g->last = made;
     g->last = &made->next;
     if (++g->n > g->buckets_n * 2) {
         grow(g);
+    }
+    return made;
+}
+
+static group *make_group(query_groups *g, query_runner *r, const query_value *keys, uint64_t hash) {
+    const query_select *s = g->select;
+    group *made = add_group(g, keys, hash);
+    for (size_t i = 0; i < s->sources_n && s->shows_rows; i++) {
+        made->slots[i] = value_keep(g->keep, &r->slots[s->first_slot + (int)i]);
+    }
+    for (size_t i = 0; i < s->aggregates_n; i++) {
+        accumulator_init(&made->accumulators[i], query_aggregate_of(s->aggregates[i]->name));
     }
     return made;
 }
@@ -228,8 +235,41 @@ void query_groups_sort(query_groups *g) {
     *g->last = NULL;
 }
 
+static const group *move_group(query_groups *to, const group *each) {
+    const query_select *s = to->select;
+    group *made = add_group(to, each->keys, each->hash);
+    for (size_t i = 0; i < s->sources_n && s->shows_rows; i++) {
+        made->slots[i] = value_keep(to->keep, &each->slots[i]);
+    }
+    for (size_t i = 0; i < s->aggregates_n; i++) {
+        made->accumulators[i] = each->accumulators[i];
+        accumulator_move(&made->accumulators[i], to->keep);
+    }
+    return made;
+}
+
+query_groups *query_groups_cut(query_groups *g, size_t n, const query_value **last_out) {
+    arena *keep = g->keep;
+    query_groups_sort(g);
+    arena before = *keep;
+    *keep = arena_init_counted(before.budget);
+    query_groups *cut = query_groups_new(keep, g->select);
+    query_groups_only(cut, g->wanted, g->context);
+    for (const group *each = g->first; each && cut->n < n; each = each->next) {
+        *last_out = move_group(cut, each)->keys;
+    }
+    arena_free(&before);
+    return cut;
+}
+
 size_t query_groups_count(const query_groups *g) {
     return g->n;
+}
+
+void query_groups_count_keys(const query_groups *g, query_key_count *to) {
+    for (const group *each = g->first; each; each = each->next) {
+        query_key_count_add(to, each->keys, g->select->group_n);
+    }
 }
 
 static bool show(query_groups *g, query_runner *r, const group *each, query_row visit, void *context) {

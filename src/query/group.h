@@ -2,6 +2,7 @@
  * group, even if no row came. */
 #pragma once
 
+#include "query/distinct.h"
 #include "query/eval.h"
 
 typedef struct query_groups query_groups;
@@ -12,6 +13,7 @@ query_groups *query_groups_new(arena *keep, const query_select *s);
 /* The row that the runner's slots are set to; it stands for so many alike. False: it would need a new group, and there are `most`. */
 bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t most);
 size_t query_groups_count(const query_groups *g);
+void query_groups_count_keys(const query_groups *g, query_key_count *to);
 
 /* From now on rows of groups that are not `wanted` are passed over. */
 void query_groups_only(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context);
@@ -26,6 +28,10 @@ bool query_groups_load(query_groups *g, query_runner *r, slice list);
 
 /* From now on in the order of their values. */
 void query_groups_sort(query_groups *g);
+
+/* Only the first `n` in that order stay; returns them in place of `g`. All that is in `keep` is gone but for them. *last_out: the values of
+ * the last one. */
+query_groups *query_groups_cut(query_groups *g, size_t n, const query_value **last_out);
 
 /* Calls `visit` for each group, in the order their first rows came: query_project then gives the group's row. */
 void query_groups_each(query_groups *g, query_runner *r, query_row visit, void *context);

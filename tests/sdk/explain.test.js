@@ -62,6 +62,11 @@ suite("explain", (t) => {
     assert.equal(ordered.parts[0].way, "order");
     assert.equal(ordered.parts[0].order, "/n DESC");
     assert.ok(ordered.itemsRead < 10);
+    const keys = await explained(container, "SELECT c.n, SUM(c.third) AS sum FROM c GROUP BY c.n", { maxItemCount: 10 });
+    assert.equal(keys.parts[0].way, "keys");
+    assert.equal(keys.parts[0].path, "/n/?");
+    assert.ok(keys.rows === 10 && keys.more && keys.itemsRead <= 11);
+    assert.match(keys.words.join("\n"), /the index \/n\/\? is walked for its values/);
     const counted = await explained(container, "SELECT VALUE COUNT(1) FROM c WHERE c.third = 0");
     assert.equal(counted.parts[0].way, "entries");
     assert.equal(counted.itemsRead, 0);

@@ -1,0 +1,551 @@
+/* Groups, distinct values and OFFSET cost what they show: the work of a page, counted in items and index entries, does not grow with the
+ * container where an index has the order, and where none has it a query that would read everything again and again is refused early. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "api/sql/position.h"
+#include "item_harness.h"
+#include "query/exec.h"
+
+enum { FEW = 1500, MANY = 15000, PAGE = 100, PAGES_MAX = 20000 };
+
+#define KEY "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
+#define POLICY ",\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/*\"}],\"excludedPaths\":[{\"path\":\"/u/?\"}]}"
+
+static harness h;
+static container *c;
+
+/* x and u are numbers that no two items share, in another order than the items'; every tenth item lacks z, the others share it in pairs. */
+static unsigned x_of(unsigned i, unsigned n) {
+    return (unsigned)((uint64_t)i * 7919 % n);
+}
+
+static void open_items(const char *settings, unsigned n) {
+    log_set_level(LOG_WARN);
+    harness_open(&h);
+    clock_manual_advance(&h.clock, 1000);
+    c = harness_container(&h, settings, 400);
+    for (unsigned i = 0; i < n; i++) {
+        char body[256], z[32] = "";
+        unsigned x = x_of(i, n);
+        if (i % 10) {
+            snprintf(z, sizeof z, ",\"z\":\"%05u\"", x / 2);
+        }
+        snprintf(body, sizeof body, "{\"id\":\"%05u\",\"pk\":\"a\",\"x\":%u,\"u\":%u,\"y\":%u,\"few\":%u%s}", i, x, x, i % 7, i % 3, z);
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+}
+
+static void close_items(void) {
+    container_give(c);
+    harness_close(&h);
+}
+
+/* ---- all pages of a query ---- */
+
+typedef struct answer {
+    buf rows;
+    unsigned pages, empty;
+    uint64_t read, most_read;       /* items: of all pages, of the one with the most */
+    uint64_t entries, most_entries; /* likewise */
+    double most_ru;
+    err code;
+    char detail[400];
+} answer;
+
+typedef struct asked {
+    const char *text;
+    const char *partition; /* NULL: all ranges */
+    size_t rows_max;
+    bool scans;
+    bool hurries;  /* no page has time */
+    size_t memory; /* of a page; 0: any */
+} asked;
+
+static void add_page(answer *a, const query_page *p, const buf *out) {
+    if (a->rows.n && out->n) {
+        buf_add_byte(&a->rows, ',');
+    }
+    buf_add_slice(&a->rows, buf_view(out));
+    a->pages++;
+    a->empty += p->rows == 0;
+    a->read += p->metrics.read;
+    a->entries += p->metrics.entries;
+    a->most_read = p->metrics.read > a->most_read ? p->metrics.read : a->most_read;
+    a->most_entries = p->metrics.entries > a->most_entries ? p->metrics.entries : a->most_entries;
+    a->most_ru = p->op->charge_ru > a->most_ru ? p->op->charge_ru : a->most_ru;
+}
+
+/* As a client sends it back. */
+static query_position through_continuation(const query *q, op *o, const query_position *at) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    slice rest;
+    query_position back;
+    sql_position_write(&text, &h.arena, q, at);
+    assert_int_equal(sql_position_read(o->arena, arena_copy(&h.arena, buf_view(&text)), q, &back, &rest), OK);
+    buf_free(&text);
+    return back;
+}
+
+static answer ask(asked how) {
+    answer a = {.rows = buf_init(BUF_NO_LIMIT)};
+    op *o = harness_op(&h);
+    query q;
+    item_key key;
+    item_cursor cursor = {.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
+    query_position position = {0};
+    buf out = buf_init(BUF_NO_LIMIT);
+    if (how.partition) {
+        pkey *header = arena_new(&h.arena, pkey);
+        assert_int_equal(pkey_parse(o, slice_str(how.partition), header), OK);
+        assert_int_equal(item_check_key(o, c, header, SLICE_EMPTY, &key), OK);
+        cursor.partition = &key;
+    }
+    assert_int_equal(query_prepare(o, &h.arena, slice_str(how.text), NULL, 0, NULL, &q), OK);
+    for (bool more = true; more && a.code == OK;) {
+        assert_true(a.pages < PAGES_MAX);
+        o = harness_op(&h);
+        budget memory = budget_init(NULL, how.memory);
+        o->budget = how.memory ? &memory : NULL;
+        out.n = 0;
+        query_page p = {.items = harness_items(&h),
+                        .op = o,
+                        .container = c,
+                        .query = &q,
+                        .cursor = &cursor,
+                        .position = position,
+                        .rows_max = how.rows_max,
+                        .bytes_max = LIMIT_RESPONSE_BYTES,
+                        .until_us = how.hurries, /* long past */
+                        .scans = how.scans,
+                        .out = &out};
+        a.code = query_position_restore(&p);
+        a.code = a.code == OK ? query_run_page(&p) : a.code;
+        more = p.more;
+        add_page(&a, &p, &out);
+        o->budget = NULL;
+        assert_int_equal(memory.used, 0);
+        snprintf(a.detail, sizeof a.detail, "%.*s", (int)o->detail_n, o->detail);
+        if (a.code == OK && more) {
+            position = through_continuation(&q, o, &p.position);
+        }
+    }
+    buf_free(&out);
+    return a;
+}
+
+static void assert_same(const char *text, const answer *a, const answer *b) {
+    if (a->code != OK || b->code != OK) {
+        fail_msg("%s: %s, %s", text, err_lookup(a->code)->name, err_lookup(b->code)->name);
+    }
+    if (!slice_eq(buf_view(&a->rows), buf_view(&b->rows))) {
+        fail_msg("%s\n%.*s\nnot as\n%.*s", text, (int)(a->rows.n < 2000 ? a->rows.n : 2000), a->rows.p,
+                 (int)(b->rows.n < 2000 ? b->rows.n : 2000), b->rows.p);
+    }
+}
+
+static uint64_t count_of(const buf *rows, char mark) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        n += rows->p[i] == mark;
+    }
+    return n;
+}
+
+/* ---- in the order of an index ---- */
+
+static const struct {
+    const char *text;
+    uint64_t loads, entries; /* that a page of PAGE rows may take */
+} in_order[] = {
+    {"SELECT DISTINCT VALUE c.x FROM c", 0, 2 * PAGE},
+    {"SELECT DISTINCT c.x FROM c", 0, 2 * PAGE},
+    {"SELECT DISTINCT VALUE c.z FROM c", 0, 3 * PAGE},
+    {"SELECT DISTINCT VALUE c.x FROM c WHERE c.x > 50", 0, 2 * PAGE},
+    {"SELECT DISTINCT VALUE c.x FROM c WHERE c.y != 3", 2 * PAGE, 4 * PAGE},
+    {"SELECT DISTINCT c.x, c.y FROM c", 2 * PAGE, 4 * PAGE},
+    {"SELECT DISTINCT c.x AS a, UPPER(c.id) AS b FROM c WHERE c.few != 0", 2 * PAGE, 5 * PAGE},
+    {"SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", 0, 2 * PAGE},
+    {"SELECT c.x, SUM(c.y) AS n FROM c GROUP BY c.x", 2 * PAGE, 4 * PAGE},
+    {"SELECT c.x, c.y, MAX(c.id) AS n FROM c GROUP BY c.x, c.y", 2 * PAGE, 4 * PAGE},
+    {"SELECT c.x, COUNT(1) AS n, COUNT(t) AS m FROM c JOIN t IN (SELECT VALUE [c.id, c.y]) GROUP BY c.x", 2 * PAGE, 4 * PAGE},
+    {"SELECT [{\"item\": c.x}] AS groupByItems, {\"n\": {\"item\": SUM(c.y)}} AS payload FROM c GROUP BY c.x", 2 * PAGE, 4 * PAGE},
+    {"SELECT VALUE c.id FROM c ORDER BY c.x", 2 * PAGE, 2 * PAGE},
+};
+
+static void answer_in_order(unsigned n, double *ru) {
+    open_items(KEY POLICY "}", n);
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
+        const char *text = in_order[i].text;
+        for (int scoped = 0; scoped < 2; scoped++) {
+            const char *partition = scoped ? "[\"a\"]" : NULL;
+            answer all = ask((asked){text, partition, MANY + 1, true, false, 0}), a = ask((asked){text, partition, PAGE, false, false, 0});
+            assert_same(text, &a, &all);
+            assert_true(a.pages >= n / 2 / PAGE);
+            if (a.most_read > in_order[i].loads || a.most_entries > in_order[i].entries) {
+                fail_msg("%s: %lu items and %lu entries for a page of %u items", text, (unsigned long)a.most_read,
+                         (unsigned long)a.most_entries, n);
+            }
+            ru[i] = a.most_ru;
+            buf_free(&a.rows);
+            buf_free(&all.rows);
+        }
+    }
+    close_items();
+}
+
+static void pages_cost_what_they_show(void **state) {
+    (void)state;
+    double few[sizeof in_order / sizeof *in_order], many[sizeof in_order / sizeof *in_order];
+    answer_in_order(FEW, few);
+    answer_in_order(MANY, many);
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
+        if (few[i] != many[i]) {
+            fail_msg("%s: %.3f RU of few items, %.3f of many", in_order[i].text, few[i], many[i]);
+        }
+    }
+}
+
+/* Items that lack a lead have their group too, and few groups are not worth loading items one by one. */
+static void groups_of_few_values_are_read_in_turn(void **state) {
+    (void)state;
+    open_items(KEY POLICY "}", FEW);
+    answer a = ask((asked){"SELECT VALUE [c.few, SUM(c.y)] FROM c GROUP BY c.few", NULL, PAGE, false, false, 0});
+    assert_int_equal(a.code, OK);
+    assert_int_equal(a.pages, 1);
+    assert_int_equal(a.read, FEW);
+    assert_int_equal(count_of(&a.rows, '['), 3);
+    buf_free(&a.rows);
+    answer z = ask((asked){"SELECT c.z, COUNT(1) AS n FROM c GROUP BY c.z", NULL, 1, false, false, 0});
+    answer all = ask((asked){"SELECT c.z, COUNT(1) AS n FROM c GROUP BY c.z", NULL, MANY, true, false, 0});
+    assert_same("by z", &z, &all);
+    assert_int_equal(z.empty, 0);
+    assert_memory_equal(z.rows.p, "{\"n\":150},{\"z\":\"00000\",", 23);
+    buf_free(&z.rows);
+    buf_free(&all.rows);
+    close_items();
+}
+
+/* Many keys that begin with one of few values: as soon as a page has enough of them it reads no more than that value's items. */
+static void many_keys_of_few_values(void **state) {
+    (void)state;
+    static const char *const texts[] = {"SELECT DISTINCT c.few, c.x FROM c",
+                                        "SELECT c.few AS a, c.x AS b, COUNT(1) AS n FROM c GROUP BY c.few, c.x"};
+    open_items(KEY POLICY "}", MANY);
+    for (size_t i = 0; i < 2; i++) { /* a third is more than it pays to load: read in turn */
+        answer all = ask((asked){texts[i], NULL, MANY + 1, true, false, 0}), a = ask((asked){texts[i], NULL, 2500, false, false, 0});
+        assert_same(texts[i], &a, &all);
+        buf_free(&a.rows);
+        buf_free(&all.rows);
+    }
+    answer by_y = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, 500, false, false, 0});
+    answer all = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, MANY + 1, true, false, 0});
+    assert_same("by y", &by_y, &all);
+    assert_true(by_y.most_read < MANY / 2); /* two of seven values at most, and some before it was known */
+    buf_free(&by_y.rows);
+    buf_free(&all.rows);
+    close_items();
+}
+
+/* A value that many items have stands before those that few have: a page behind it reads no more than its own. */
+static void one_large_group_before_many_small_ones(void **state) {
+    (void)state;
+    static const char text[] = "SELECT c.g, SUM(c.y) AS s FROM c GROUP BY c.g";
+    harness_open(&h);
+    clock_manual_advance(&h.clock, 1000);
+    c = harness_container(&h, KEY "}", 400);
+    for (unsigned i = 0; i < MANY; i++) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"a\",\"y\":1,\"g\":%u}", i, i % 5 ? i : 0);
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+    answer all = ask((asked){text, NULL, MANY + 1, true, false, 0}), a = ask((asked){text, NULL, 2, false, false, 0});
+    assert_same(text, &a, &all);
+    assert_true(a.most_read < MANY / 4); /* a fifth, and some before it was known that there are so many */
+    assert_true(a.read < 4 * MANY);
+    buf_free(&a.rows);
+    buf_free(&all.rows);
+    close_items();
+}
+
+/* ---- OFFSET ---- */
+
+static void expect_rows(const char *text, bool hurries, uint64_t loads, const char *expected) {
+    answer a = ask((asked){text, "[\"a\"]", PAGE, false, hurries, 0});
+    assert_int_equal(a.code, OK);
+    buf_add_byte(&a.rows, 0);
+    assert_string_equal(a.rows.p, expected);
+    if (a.read > loads) {
+        fail_msg("%s: %lu items were loaded", text, (unsigned long)a.read);
+    }
+    assert_true(!hurries || a.empty > 0);
+    buf_free(&a.rows);
+}
+
+static void offset_is_passed_by_entries(void **state) {
+    (void)state;
+    open_items(KEY POLICY "}", MANY);
+    for (int hurries = 0; hurries < 2; hurries++) { /* in a hurry the next page goes on where this one stopped counting */
+        uint64_t loads = hurries ? 1000 : 20;
+        expect_rows("SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 14990 LIMIT 3", hurries, loads, "14990,14991,14992");
+        expect_rows("SELECT VALUE {a: c.x} FROM c ORDER BY c.x DESC OFFSET 14990 LIMIT 3", hurries, loads, "{\"a\":9},{\"a\":8},{\"a\":7}");
+        expect_rows("SELECT c.x FROM c WHERE c.x >= 100 AND c.x < 14500 ORDER BY c.x OFFSET 14000 LIMIT 2", hurries, loads,
+                    "{\"x\":14100},{\"x\":14101}");
+        expect_rows("SELECT c.z FROM c ORDER BY c.z OFFSET 1400 LIMIT 1", hurries, loads, "{}"); /* items without it come first */
+        expect_rows("SELECT VALUE c.z FROM c ORDER BY c.z DESC OFFSET 13499 LIMIT 5", hurries, 2000, "\"00000\"");
+        expect_rows("SELECT VALUE c.x FROM c WHERE c.u != 5 ORDER BY c.x OFFSET 14990 LIMIT 2", hurries, 2 * MANY, "14991,14992");
+    }
+    close_items();
+}
+
+static void offset_of_keys(void **state) {
+    (void)state;
+    open_items(KEY POLICY "}", MANY);
+    expect_rows("SELECT DISTINCT VALUE c.x FROM c OFFSET 14990 LIMIT 3", false, 0, "14990,14991,14992");
+    expect_rows("SELECT VALUE [c.x, COUNT(1)] FROM c GROUP BY c.x OFFSET 12000 LIMIT 2", false, 0, "[12000,1],[12001,1]");
+    expect_rows("SELECT VALUE [c.x, SUM(c.x)] FROM c GROUP BY c.x OFFSET 12000 LIMIT 2", false, MANY, "[12000,12000],[12001,12001]");
+    expect_rows("SELECT DISTINCT VALUE c.u FROM c OFFSET 12000 LIMIT 2", false, MANY, "12000,12001");
+    expect_rows("SELECT DISTINCT VALUE c.x FROM c OFFSET 14998 LIMIT 30", true, 0, "14998,14999");
+    close_items();
+}
+
+/* What is passed over is paid for. */
+static void offset_costs_in_proportion(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {
+        {"SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 1000 LIMIT 3", "SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 13000 LIMIT 3"},
+        {"SELECT DISTINCT VALUE c.x FROM c OFFSET 1000 LIMIT 3", "SELECT DISTINCT VALUE c.x FROM c OFFSET 13000 LIMIT 3"},
+        {"SELECT VALUE COUNT(1) FROM c GROUP BY c.x OFFSET 1000 LIMIT 3", "SELECT VALUE COUNT(1) FROM c GROUP BY c.x OFFSET 13000 LIMIT 3"},
+    };
+    open_items(KEY POLICY "}", MANY);
+    for (size_t i = 0; i < 3; i++) {
+        answer low = ask((asked){texts[i][0], "[\"a\"]", PAGE, false, false, 0}),
+               high = ask((asked){texts[i][1], "[\"a\"]", PAGE, false, false, 0});
+        assert_true(fabs(high.most_ru - low.most_ru - 12) < 0.02); /* 0.001 each */
+        buf_free(&low.rows);
+        buf_free(&high.rows);
+    }
+    close_items();
+}
+
+/* ---- without an index ---- */
+
+static void keys_without_an_index(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "SELECT DISTINCT VALUE c.u FROM c",
+        "SELECT c.u, SUM(c.y) AS s, MAX(c.id) AS m, MAKELIST(c.id) AS l, MAKESET(c.few) AS f FROM c GROUP BY c.u",
+        "SELECT DISTINCT VALUE c.x * 2 FROM c",
+        "SELECT VALUE c.u < 2000 ? undefined : c.u FROM c GROUP BY c.u", /* more keys without a row than a page has */
+    };
+    open_items(KEY POLICY "}", FEW);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        answer all = ask((asked){texts[i], NULL, MANY, true, false, 0}), a = ask((asked){texts[i], NULL, 7, false, false, 0});
+        assert_same(texts[i], &a, &all);
+        buf_free(&a.rows);
+        buf_free(&all.rows);
+    }
+    close_items();
+}
+
+/* A page holds the keys that it shows, and about as many again, however many there are. */
+static void memory_is_that_of_a_page(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "SELECT DISTINCT VALUE c.u FROM c",
+        "SELECT c.u, SUM(c.y) AS s, MAX(c.id) AS m, MAKELIST(c.id) AS l FROM c GROUP BY c.u",
+        "SELECT DISTINCT c.x, c.y FROM c",
+        "SELECT DISTINCT VALUE c.x FROM c OFFSET 14000 LIMIT 50",
+        "SELECT VALUE c.id FROM c WHERE c.y != 3 ORDER BY c.x OFFSET 12000 LIMIT 50",
+    };
+    open_items(KEY POLICY "}", MANY);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        answer all = ask((asked){texts[i], "[\"a\"]", MANY + 1, true, false, 0});
+        answer a = ask((asked){texts[i], "[\"a\"]", 500, false, false, 6 * 1024 * 1024});
+        assert_same(texts[i], &a, &all);
+        buf_free(&a.rows);
+        buf_free(&all.rows);
+    }
+    answer all = ask((asked){texts[1], NULL, MANY + 1, true, false, 6 * 1024 * 1024}); /* all of them at once are more */
+    assert_int_equal(all.code, E_MEMORY);
+    buf_free(&all.rows);
+    close_items();
+}
+
+static void too_many_pages_are_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"SELECT DISTINCT VALUE c.u FROM c", "SELECT c.u, COUNT(1) AS n FROM c GROUP BY c.u",
+                                        "SELECT DISTINCT VALUE c FROM c"};
+    open_items(KEY POLICY "}", MANY);
+    for (size_t i = 0; i < 3; i++) {
+        answer a = ask((asked){texts[i], NULL, 2, false, false, 0});
+        assert_int_equal(a.code, E_BAD_REQUEST);
+        assert_non_null(strstr(a.detail, "15000 items for each of more than"));
+        assert_non_null(strstr(a.detail, "indexed property"));
+        assert_int_equal(a.pages, 1);
+        assert_true(a.read < MANY / 2);
+        assert_true(a.most_ru > 50); /* what was done is paid for */
+        buf_free(&a.rows);
+        a = ask((asked){texts[i], NULL, 2500, false, false, 0});
+        assert_int_equal(a.code, OK);
+        assert_int_equal(a.pages, MANY / 2500);
+        buf_free(&a.rows);
+    }
+    answer top = ask((asked){"SELECT DISTINCT TOP 20 VALUE c.u FROM c", NULL, 2, false, false, 0}); /* ten pages are not too many */
+    assert_int_equal(top.code, OK);
+    buf_free(&top.rows);
+    close_items();
+}
+
+/* A client that adds rows up gets each page's own: all items are read once. */
+static void too_many_pages_come_in_parts(void **state) {
+    (void)state;
+    open_items(KEY POLICY "}", MANY);
+    answer a = ask((asked){"SELECT [{\"item\": c.u}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.u", NULL,
+                           2, false, false, 0});
+    assert_int_equal(a.code, OK);
+    assert_int_equal(a.empty, 0);
+    assert_int_equal(count_of(&a.rows, '['), MANY);
+    assert_true(a.read < 3 * MANY);
+    buf_free(&a.rows);
+    close_items();
+}
+
+static void an_order_without_an_index_says_what_helps(void **state) {
+    (void)state;
+    open_items(KEY POLICY "}", FEW);
+    answer a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag OFFSET 250000 LIMIT 10", NULL, PAGE, false, false, 0});
+    assert_int_equal(a.code, E_QUERY_TOO_LONG);
+    assert_non_null(strstr(a.detail, "add an index"));
+    assert_true(a.read <= 1);
+    buf_free(&a.rows);
+    a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag", NULL, PAGE, false, false, 0});
+    assert_int_equal(a.code, OK);
+    assert_true(a.most_ru > 15); /* all items of each page */
+    buf_free(&a.rows);
+    close_items();
+}
+
+/* ---- values that neither the index nor a continuation holds whole ---- */
+
+static void put_long(unsigned i) {
+    char body[1500], text[1000];
+    memset(text, 'k', sizeof text);
+    snprintf(text + 590, sizeof text - 590, "%03u", (i * 7) % 150);
+    static const char *const around[][2] = {{"", ""}, {"[", "]"}, {"{\"k\":", "}"}};
+    const char *const *as = around[i % 3];
+    snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"a\",\"y\":%u,\"s\":%s\"%s\"%s}", i, i % 2, as[0], text, as[1]);
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+}
+
+static void long_values(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "SELECT DISTINCT VALUE c.s FROM c",
+        "SELECT DISTINCT c.s FROM c",
+        "SELECT DISTINCT c.s, c.y FROM c",
+        "SELECT DISTINCT c.y, c.s FROM c",
+        "SELECT COUNT(1) AS n, c.s FROM c GROUP BY c.s",
+        "SELECT SUM(c.y) AS n, c.s FROM c GROUP BY c.s, c.y",
+    };
+    harness_open(&h);
+    clock_manual_advance(&h.clock, 1000);
+    c = harness_container(&h, KEY "}", 400);
+    for (unsigned i = 0; i < 500; i++) {
+        put_long(i);
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        answer all = ask((asked){texts[i], NULL, MANY, true, false, 0});
+        for (size_t rows = 1; rows < 40; rows += 6) {
+            answer a = ask((asked){texts[i], NULL, rows, false, false, 0});
+            assert_same(texts[i], &a, &all);
+            buf_free(&a.rows);
+        }
+        buf_free(&all.rows);
+    }
+    close_items();
+}
+
+/* Entries of expired items are still there: items are asked. */
+static void expired_items_are_in_no_group(void **state) {
+    (void)state;
+    open_items(KEY POLICY ",\"defaultTtl\":-1}", 300);
+    for (unsigned i = 0; i < 300; i += 2) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"id\":\"e%u\",\"pk\":\"a\",\"x\":%u,\"ttl\":5}", i, i + 1000);
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+    clock_manual_advance(&h.clock, 10 * 1000 * 1000);
+    answer a = ask((asked){"SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", "[\"a\"]", 20, false, false, 0});
+    assert_int_equal(a.code, OK);
+    assert_int_equal(count_of(&a.rows, '{'), 300);
+    buf_free(&a.rows);
+    a = ask((asked){"SELECT VALUE c.x FROM c ORDER BY c.x DESC OFFSET 298 LIMIT 9", "[\"a\"]", 20, false, false, 0});
+    assert_memory_equal(a.rows.p, "1,0", a.rows.n);
+    buf_free(&a.rows);
+    close_items();
+}
+
+/* A continuation may say anything: whatever the position is, a page is made, or it is refused. */
+static void positions_that_nobody_wrote(void **state) {
+    (void)state;
+    static const char *const texts[] = {"SELECT DISTINCT VALUE c.x FROM c", "SELECT DISTINCT c.x FROM c", "SELECT DISTINCT c.z, c.y FROM c",
+                                        "SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", "SELECT c.z, SUM(c.y) AS n FROM c GROUP BY c.z"};
+    static const char empty[5] = {5};
+    static const char row[] = "\x0c\0\0\0\x10x\0\x05\0\0\0\0"; /* {"x": 5} */
+    query_value values[] = {value_undefined(),
+                            value_null(),
+                            value_number(-1e300),
+                            value_number(700),
+                            value_string(SLICE_LIT("\0\xFF")),
+                            value_document(TYPE_ARRAY, slice_of(empty, sizeof empty)),
+                            value_document(TYPE_OBJECT, slice_of(empty, sizeof empty)),
+                            value_document(TYPE_OBJECT, slice_of(row, sizeof row - 1))};
+    open_items(KEY POLICY "}", FEW);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts * 2 * (sizeof values / sizeof *values); i++) {
+        op *o = harness_op(&h);
+        query q;
+        item_cursor cursor = {.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
+        buf out = buf_init(BUF_NO_LIMIT);
+        assert_int_equal(query_prepare(o, &h.arena, slice_str(texts[i % 5]), NULL, 0, NULL, &q), OK);
+        query_page p = {.items = harness_items(&h),
+                        .op = o,
+                        .container = c,
+                        .query = &q,
+                        .cursor = &cursor,
+                        .position = {.ordered = true, .values = &values[i / 10], .cut = i / 5 % 2, .check = 7},
+                        .rows_max = 10,
+                        .bytes_max = LIMIT_RESPONSE_BYTES,
+                        .out = &out};
+        assert_int_equal(query_run_page(&p), OK);
+        assert_true(p.rows <= 10);
+        buf_free(&out);
+    }
+    close_items();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_cost_what_they_show),
+        cmocka_unit_test(groups_of_few_values_are_read_in_turn),
+        cmocka_unit_test(many_keys_of_few_values),
+        cmocka_unit_test(one_large_group_before_many_small_ones),
+        cmocka_unit_test(offset_is_passed_by_entries),
+        cmocka_unit_test(offset_of_keys),
+        cmocka_unit_test(offset_costs_in_proportion),
+        cmocka_unit_test(keys_without_an_index),
+        cmocka_unit_test(memory_is_that_of_a_page),
+        cmocka_unit_test(too_many_pages_are_refused),
+        cmocka_unit_test(too_many_pages_come_in_parts),
+        cmocka_unit_test(an_order_without_an_index_says_what_helps),
+        cmocka_unit_test(long_values),
+        cmocka_unit_test(expired_items_are_in_no_group),
+        cmocka_unit_test(positions_that_nobody_wrote),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

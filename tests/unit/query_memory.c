@@ -119,7 +119,7 @@ static void too_much_is_refused_before_it_is_made(void **state) {
          "]})"
          " FROM c JOIN x IN c.n WHERE c.id = 'list'",
          E_MEMORY},
-        {"SELECT DISTINCT VALUE CONCAT(ToString(x), '", "0123456789", 40, "') FROM c JOIN x IN c.n", E_MEMORY},
+        {"SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE CONCAT(ToString(x), '", "0123456789", 40, "') FROM c JOIN x IN c.n)", E_MEMORY},
         {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.n ", "", 0, "WHERE [x, x, x] != [1]", OK}, /* rows give back what they take */
     };
     (void)state;

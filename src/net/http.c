@@ -181,6 +181,7 @@ static void hand_over(http_conn *h, http_exchange *x) {
     fill_request(x, adopt_bytes(&h->in, x));
     x->last = !x->framing.keep_alive || x->framing.abandon;
     x->linger = x->framing.abandon;
+    x->request.left = h->ended;
     h->handed = true;
     x->service->front->handle(&x->request);
 }
@@ -386,6 +387,9 @@ static void bytes(net_conn *c, char *p, size_t n) {
 static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
+    if (h->handed) { /* it may still read; but nearly always it has given up */
+        net__client_left(&h->exchange->request);
+    }
     send_now(h);
 }
 
@@ -413,6 +417,7 @@ static void closed(net_conn *c) {
     http_exchange *x = h->exchange;
     if (x && h->handed) {
         x->conn = NULL; /* http_reply_end frees it */
+        net__client_left(&x->request);
     } else if (x) {
         exchange_give(x);
     }

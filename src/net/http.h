@@ -17,6 +17,8 @@ enum {
     HTTP_PEER_BYTES = 64,
 };
 
+typedef struct net_work net_work; /* net/work.h */
+
 typedef struct http_request {
     http_method method;
     slice verb;                   /* as sent: "GET" */
@@ -29,7 +31,9 @@ typedef struct http_request {
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
     arena *arena;        /* its budget is the request's (net_options.request_memory_max) */
     net_loop *loop;
-    void *context; /* the handler's own, from http_front */
+    void *context;     /* the handler's own, from http_front */
+    net_work *working; /* net/work.c's: what a worker does for it */
+    bool left;         /* … the client has closed its side, or has gone */
 } http_request;
 
 /* What a front end gives net to serve a port with. It outlives the server. */

@@ -11,6 +11,7 @@
 #include "net/delay.h"
 #include "net/server.h"
 #include "net/wheel.h"
+#include "net/work.h"
 
 typedef struct net_conn net_conn;
 typedef struct http_exchange http_exchange;
@@ -41,6 +42,7 @@ typedef struct net_shared {
     net_options options;
     SSL_CTX *tls; /* NULL: plain text only */
     _Atomic unsigned connections;
+    sched *lanes[NET_LANES];
 } net_shared;
 
 struct net_loop {
@@ -116,3 +118,8 @@ void net_loop_give_out(net_loop *loop, buf *out);
 
 void net_loop_drain(net_loop *loop);         /* close what is idle, let the rest finish, then stop */
 void net_loop_check_drained(net_loop *loop); /* after a connection or an exchange ended */
+
+void net__lanes_open(net_shared *shared);
+void net__lanes_stop(net_shared *shared); /* what is done or refused by then has been posted to its loop */
+void net__lanes_close(net_shared *shared);
+void net__client_left(http_request *request); /* cancels its work */

@@ -285,6 +285,7 @@ err net_open(const net_options *options, net_server **server_out) {
         s->shared.options.connections_max = descriptors / 4 * 3;
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
+    net__lanes_open(&s->shared);
     unsigned n = loops_for(options->loops);
     s->loops = mem_zero(n * sizeof *s->loops);
     s->threads = mem_zero(n * sizeof *s->threads);
@@ -352,6 +353,7 @@ void net_stop(net_server *s) {
 
 void net_close(net_server *s) {
     stop_listening(s);
+    net__lanes_stop(&s->shared);
     for (unsigned i = 0; i < s->loops_n; i++) {
         net_loop_free(&s->loops[i]);
     }
@@ -367,6 +369,7 @@ void net_close(net_server *s) {
         next = i->next;
         free(i);
     }
+    net__lanes_close(&s->shared);
     SSL_CTX_free(s->shared.tls);
     buf_free(&s->certificate);
     free(s->threads);

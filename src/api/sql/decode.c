@@ -199,6 +199,13 @@ err sql_check_session(sql_request *q, const epk *min, const epk *max) {
     return OK;
 }
 
+/* ---- workers ---- */
+
+void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
+    uint64_t tenant = q->container ? (uint64_t)q->container->space->container + 1 : 0;
+    net_work_start(q->http, &q->op, lane, tenant, work, run, done);
+}
+
 /* ---- the committer and back ---- */
 
 static void resume_task(net_task *task) {

@@ -10,7 +10,11 @@
 #include "query/plan.h"
 #include "script/functions.h"
 
-enum { PAGE_US = 5000000, QUICK_BODY_BYTES = 4096 };
+enum {
+    PAGE_US = 5000000,
+    QUICK_BODY_BYTES = 4096,
+    SHORT_BODY_BYTES = 16 * 1024, /* the plan of a longer text takes longer than others should wait */
+};
 
 /* A long text takes tens of milliseconds to parse, and rows may take seconds to find: that is a worker's. A short text is looked at on the
  * loop, and if the index finds a few items at once, it is answered there, which saves the way to the worker and back. One that calls
@@ -119,8 +123,7 @@ static void give_scripts(running *r) {
     }
 }
 
-static void answer(net_work *work) {
-    running *r = (running *)work;
+static void answer(running *r) {
     sql_request *q = r->q;
     give_scripts(r);
     if (r->code == E_CROSS_PARTITION) {
@@ -214,7 +217,7 @@ static void functions_done(script_job *job) {
 static void answer_functions(net_task *task) {
     running *r = ((sql_request *)((char *)task - offsetof(sql_request, task)))->waiting;
     r->code = r->job.code != OK ? r->job.code : r->code;
-    answer(&r->work);
+    answer(r);
 }
 
 static err find_functions(running *r) {
@@ -238,7 +241,7 @@ static void start_functions(running *r) {
     code = code != OK ? code : script_submit(q->front->scripts, &r->job); /* from here on `r` is the script thread's */
     if (code != OK) {
         r->code = code;
-        answer(&r->work);
+        answer(r);
     }
 }
 
@@ -252,10 +255,11 @@ static void run(net_work *work) {
 
 static void after_run(net_work *work) {
     running *r = (running *)work;
+    r->code = net_work_code(work) != OK ? net_work_code(work) : r->code;
     if (r->code == OK && r->query.udfs_n) {
         start_functions(r);
     } else {
-        answer(work);
+        answer(r);
     }
 }
 
@@ -275,9 +279,9 @@ static void try_quickly(running *r) {
         r->page = (query_page){0};
         buf_clear(&r->body);
         q->op.admitted = false;
-        net_work_start(q->http->loop, &r->work, run, after_run);
+        sql_work(q, NET_PAGES, &r->work, run, after_run);
     } else {
-        answer(&r->work);
+        answer(r);
     }
 }
 
@@ -297,6 +301,7 @@ static void plan(net_work *work) {
 static void answer_plan(net_work *work) {
     running *r = (running *)work;
     sql_request *q = r->q;
+    r->code = net_work_code(work) != OK ? net_work_code(work) : r->code;
     if (r->code != OK) {
         buf_free(&r->body);
         sql_fail(q, r->code);
@@ -323,8 +328,10 @@ void sql_query(sql_request *q) {
     err code = read_request(r);
     if (code == OK && !planned && q->http->body.n <= QUICK_BODY_BYTES) {
         try_quickly(r);
+    } else if (code == OK && planned) {
+        sql_work(q, q->http->body.n <= SHORT_BODY_BYTES ? NET_SHORT : NET_PAGES, &r->work, plan, answer_plan);
     } else if (code == OK) {
-        net_work_start(q->http->loop, &r->work, planned ? plan : run, planned ? answer_plan : after_run);
+        sql_work(q, NET_PAGES, &r->work, run, after_run);
     } else {
         sql_fail(q, code);
     }

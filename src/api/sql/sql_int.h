@@ -5,6 +5,7 @@
 #include "api/sql/fields.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
+#include "net/work.h"
 #include "script/transact.h"
 
 typedef struct sql_request sql_request;
@@ -89,6 +90,11 @@ MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
 MUST_CHECK err sql_check_session(sql_request *q, const epk *min, const epk *max); /* the ranges of [min, max] have reached the token */
 const pkey *sql_header_key(const sql_request *q);                                 /* NULL if not given */
+
+/* ---- going to a worker and back ---- */
+
+/* The request's container is the tenant; without one, the account. See net_work_start. */
+void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *));
 
 /* ---- going to the committer and back ---- */
 void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* or answers: the range's share is spent */

@@ -16,6 +16,8 @@ enum {
     NEAR = 24, /* entries: to pass by so many costs as much as to seek */
     QUICK_ENTRIES = 64,
     FEW_ENTRIES = 1024,
+    ENTRIES_BETWEEN_CHECKS = 256,
+    ITEM_ENTRIES = 16,
     COMPARED_MAX = 1000, /* vectors: so many are compared one by one rather than asked of a graph */
     SHAPE_REFS = 16384
 };
@@ -89,9 +91,31 @@ typedef struct finder {
     refs probed; /* all items of `probed_of` behind `probed_after` */
     const query_demand *probed_of;
     uint64_t probed_after;
-    bool decides; /* all demands must be met: nobody asks the items afterwards */
-    refs large;   /* items that have no entries, since they would have too many */
+    bool decides;    /* all demands must be met: nobody asks the items afterwards */
+    refs large;      /* items that have no entries, since they would have too many */
+    unsigned looked; /* at so many entries since the last check */
+    err code;        /* … whose result it is */
 } finder;
+
+/* Now and then others have their turn. An item takes about as long as ITEM_ENTRIES entries. */
+static err count_work(finder *f, unsigned entries) {
+    f->looked += entries;
+    if (f->looked >= ENTRIES_BETWEEN_CHECKS && f->code == OK) {
+        f->looked = 0;
+        f->code = op_check(f->view->op);
+    }
+    return f->code;
+}
+
+/* False: there is no other, or the work ends, and close_lookup has the reason. */
+static bool next_entry(finder *f, item_lookup *l, item_entry *e) {
+    return count_work(f, 1) == OK && item_lookup_next(l, e);
+}
+
+static err close_lookup(const finder *f, item_lookup *l) {
+    err ended = item_lookup_close(l);
+    return f->code != OK ? f->code : ended;
+}
 
 static bool within(const query_demand_span *span, slice value) {
     return span->to.n == 0 || slice_cmp(value, span->to) < 0;
@@ -107,13 +131,13 @@ static err read_span(finder *f, const query_demand_span *span, uint64_t after, r
     item_entry e;
     item_lookup *l = open_span(f, span, most);
     item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
-    while (*n < most && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (*n < most && next_entry(f, l, &e) && within(span, e.value)) {
         (*n)++;
         if (found && e.number > after) {
             add_ref(found, &e);
         }
     }
-    return item_lookup_close(l);
+    return close_lookup(f, l);
 }
 
 /* *n_out: how many entries the demand has, `most` if it has that many or more. */
@@ -207,6 +231,7 @@ static size_t worth(const finder *f) {
 
 static err offer(finder *f, item_ref ref) {
     query_access *a = f->access;
+    TRY(count_work(f, ITEM_ENTRIES));
     if (a->before_load) {
         a->before_load(a->context);
     }
@@ -251,14 +276,14 @@ static err keep_with_value(finder *f, const query_demand_span *span, refs *found
                 item_lookup_seek(l, span->from, number, false);
                 begun = true;
             }
-            live = item_lookup_next(l, &e) && within(span, e.value);
+            live = next_entry(f, l, &e) && within(span, e.value);
             f->access->entries++;
         }
         if (!live || e.number != number) {
             exclude(found, i);
         }
     }
-    return item_lookup_close(l);
+    return close_lookup(f, l);
 }
 
 /* Where entries of other ranges are among those found, only the items can tell: what was excluded could not be counted. */
@@ -304,14 +329,14 @@ static err stream(finder *f, const query_demand *used) {
     size_t j = 0;
     err code = OK;
     item_lookup_seek(l, span->from, v->stretch.after + 1, false);
-    while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (code == OK && !v->stopped && next_entry(f, l, &e) && within(span, e.value)) {
         f->access->entries++;
         while (code == OK && !v->stopped && j < f->large.n && f->large.list[j].number < e.number) {
             code = offer_next(f, f->large.list[j++]);
         }
         code = code == OK && !v->stopped ? offer_next(f, (item_ref){e.number, e.segment}) : code;
     }
-    err ended = item_lookup_close(l);
+    err ended = close_lookup(f, l);
     refs none = {0};
     code = code != OK ? code : ended;
     return code == OK && !v->stopped ? offer_all(f, &none) : code;
@@ -435,11 +460,12 @@ static bool goes_on(const order_walk *w) {
 }
 
 static err walk_up(order_walk *w, item_lookup *l, const query_demand_span *span) {
+    finder *f = w->finder;
     item_entry e;
     err code = OK;
     bool resumed = w->start.n && slice_cmp(w->start, span->from) >= 0;
     item_lookup_seek(l, resumed ? w->start : span->from, resumed ? w->start_number : 0, false);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (code == OK && goes_on(w) && next_entry(f, l, &e) && within(span, e.value)) {
         code = offer_in_order(w, &e);
     }
     return code;
@@ -460,22 +486,24 @@ static void seek_down(order_walk *w, item_lookup *l, const query_demand_span *sp
 }
 
 static err walk_down(order_walk *w, item_lookup *l, const query_demand_span *span) {
+    finder *f = w->finder;
     item_entry e;
     err code = OK;
     seek_down(w, l, span);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && slice_cmp(e.value, span->from) >= 0) {
+    while (code == OK && goes_on(w) && next_entry(f, l, &e) && slice_cmp(e.value, span->from) >= 0) {
         code = offer_in_order(w, &e);
     }
     return code;
 }
 
 static err walk_spans(order_walk *w) {
-    item_lookup *l = item_lookup_open(w->finder->view, w->path);
+    const finder *f = w->finder;
+    item_lookup *l = item_lookup_open(f->view, w->path);
     err code = OK;
     for (size_t i = 0; i < w->spans_n && code == OK && goes_on(w); i++) {
         code = w->backward ? walk_down(w, l, &w->spans[w->spans_n - 1 - i]) : walk_up(w, l, &w->spans[i]);
     }
-    err ended = item_lookup_close(l);
+    err ended = close_lookup(f, l);
     return code != OK ? code : ended;
 }
 
@@ -500,7 +528,7 @@ static err lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
     w->shapes = arena_array(f->view->op->arena, uint64_t, most);
     w->shapes_n = 0;
     *whole_out = true;
-    while (code == OK && item_lookup_next(l, &e) && e.value.n == 8) {
+    while (code == OK && next_entry(f, l, &e) && e.value.n == 8) {
         uint64_t shape;
         index_path *paths;
         size_t n = 0;
@@ -517,45 +545,47 @@ static err lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
         item_lookup_seek(l, slice_of(&shape, 8), UINT64_MAX, false); /* the next one */
     }
     f->access->entries += walked;
-    err ended = item_lookup_close(l);
+    err ended = close_lookup(f, l);
     return code != OK ? code : ended;
 }
 
 /* In the direction of the walk, from the item `from` on. */
 static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
+    finder *f = w->finder;
     item_entry e;
     err code = OK;
-    item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
+    item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
     item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
-        w->finder->access->entries++;
-        code = offer(w->finder, (item_ref){e.number, e.segment});
+    while (code == OK && goes_on(w) && next_entry(f, l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
+        f->access->entries++;
+        code = offer(f, (item_ref){e.number, e.segment});
     }
-    err ended = item_lookup_close(l);
+    err ended = close_lookup(f, l);
     return code != OK ? code : ended;
 }
 
 /* The next items of each shape, in the direction of the walk from `from` on. *edge_out: up to there none is left out. */
 static err read_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t from, refs *found, uint64_t *edge_out) {
+    finder *f = w->finder;
     size_t each = SHAPE_REFS / n + 1;
-    item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
+    item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
     *edge_out = w->backward ? 0 : UINT64_MAX;
     found->n = 0;
     for (size_t i = 0; i < n; i++) {
         item_entry e;
         size_t k = 0;
         item_lookup_seek(l, slice_of(&shapes[i], 8), from, w->backward);
-        while (k < each && item_lookup_next(l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0) {
+        while (k < each && next_entry(f, l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0) {
             add_ref(found, &e);
             k++;
         }
         if (k == each && (e.number < *edge_out) != w->backward) {
             *edge_out = e.number;
         }
-        w->finder->access->entries += k;
+        f->access->entries += k;
     }
     sort_refs(found);
-    return item_lookup_close(l);
+    return close_lookup(f, l);
 }
 
 /* Some of all of them at a time, merged by number: they may be as many as there are items. */
@@ -804,16 +834,17 @@ static err walk_values(value_walk *w, index_path path, const query_demand_span *
     item_entry e;
     unsigned same = 0;
     err code = OK;
-    const item_view *v = w->finder->view;
+    finder *f = w->finder;
+    const item_view *v = f->view;
     item_lookup *l = span->point ? item_lookup_open_value(v, path, span->from, true) : item_lookup_open(v, path);
     item_lookup_seek(l, span->from, 0, false);
-    while (code == OK && !v->stopped && item_lookup_next(l, &e) && within(span, e.value)) {
+    while (code == OK && !v->stopped && next_entry(f, l, &e) && within(span, e.value)) {
         code = take_entry(w, l, &e, &same);
     }
     if (code == OK && !v->stopped) {
         give_value(w);
     }
-    err ended = item_lookup_close(l);
+    err ended = close_lookup(f, l);
     return code != OK ? code : ended;
 }
 

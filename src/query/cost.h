@@ -55,4 +55,5 @@ void query_cost_passed(query_cost *c, uint64_t n);
 void query_cost_shown(query_cost *c, uint64_t number, size_t bytes); /* of an ordered query: a row of this item is */
 void query_cost_row(query_cost *c, size_t bytes);
 void query_cost_calls(query_cost *c, uint64_t n); /* of user-defined functions, whose values were used */
+void query_cost_steps(query_cost *c, uint64_t n); /* of evaluation, by a page that ends in an error */
 void query_cost_rows(query_cost *c);              /* all were written: those beyond the items */

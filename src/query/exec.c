@@ -27,7 +27,7 @@ void query__set_item(exec *x, const item_found *found) {
 }
 
 bool query__time_is_up(const query_page *p) {
-    return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
+    return p->until_us && clock_monotonic_us(p->items->clock) - op_waited_us(p->op) >= p->until_us;
 }
 
 void query__lap(exec *x, uint64_t *to) {
@@ -46,6 +46,7 @@ bool query__may_keep(exec *x) {
 /* Each item has its own; a quick page has one budget for all. */
 static void renew_steps(exec *x) {
     if (!x->page->quick) {
+        x->steps += QUERY_ITEM_STEPS - x->runner.steps;
         query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
 }
@@ -407,17 +408,33 @@ static void keep_position(exec *x) {
     }
 }
 
-/* What the page cost and did, beside its rows. */
-static void end_page(exec *x) {
+/* What was charged since a range's share was last settled. */
+static void settle_rest(exec *x) {
     query_page *p = x->page;
-    query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
-    query_cost_rows(&x->cost);
     double ru = p->op->charge_ru - x->settled_ru;
     if (p->quick && x->entered && p->mark.segment) {
         item_settle_trial(p->items, p->op, p->container, p->cursor, &p->mark, ru);
     } else if (p->mark.segment && ru > 0) {
         item_settle_more(p->items, p->op, p->container, &p->mark, ru);
     }
+}
+
+/* No page comes of it, but it costs what it did: the items that were looked at are paid already, their evaluation is now. */
+static void end_in_error(exec *x, err code) {
+    if (x->page->quick && code == E_QUERY_TOO_LONG) {
+        x->page->op->charge_ru = x->settled_ru; /* a worker begins anew */
+    } else if (!x->page->quick && code != E_THROTTLED) {
+        query_cost_steps(&x->cost, x->steps + QUERY_ITEM_STEPS - x->runner.steps);
+        settle_rest(x);
+    }
+}
+
+/* What the page cost and did, beside its rows. */
+static void end_page(exec *x) {
+    query_page *p = x->page;
+    query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
+    query_cost_rows(&x->cost);
+    settle_rest(x);
     if (p->trace) {
         query_note_where(p->trace, &x->runner, &x->cost.index->policy);
     }
@@ -470,8 +487,8 @@ err query_run_page(query_page *p) {
     if (code == OK) {
         keep_position(&x);
         end_page(&x);
-    } else if (p->quick && code == E_QUERY_TOO_LONG) {
-        p->op->charge_ru = x.settled_ru;
+    } else {
+        end_in_error(&x, code);
     }
     query_cost_end(&x.cost);
     query__free_rows(&x);

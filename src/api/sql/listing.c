@@ -66,6 +66,7 @@ static err visit_all(sql_listing *l, bool streaming) {
             l->ends[l->waiting - 1] = l->texts.n;
         }
         TRY(add_documents(l, streaming, &full));
+        TRY(op_check(&l->q->op));
     } while (l->cut && !full);
     return OK;
 }

@@ -1,0 +1,104 @@
+"""`--only fairness`: what a client of one container waits while forty connections with a read token send heavy JOINs to another."""
+import json
+import subprocess
+import time
+import urllib.parse
+
+from common import BUILD, ask, fill, run_tool, signed_fields, tesela
+
+ATTACKERS = 40
+GOAL = 3
+HEAVY = "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a WHERE a + b < 0"  # a million pairs of each item
+VICTIM = "dbs/bench/colls/items"
+
+
+def raw(folder, name, server, verb, path, fields, body=""):
+    """A whole request in a file, for tesela-load --mode raw."""
+    lines = [f"{verb} {path} HTTP/1.1", f"Host: {server.url}", *(f"{key}: {value}" for key, value in fields.items())]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    file = folder / f"{name}.http"
+    file.write_text("\r\n".join(lines) + "\r\n\r\n" + body, newline="")
+    return file
+
+
+def make_attack(folder, server):
+    """The attackers' container, of 400 RU/s, and what one of them sends with a token that may only read it."""
+    link = "dbs/bench/colls/attack"
+    policy = {"indexingMode": "consistent", "includedPaths": [{"path": "/pk/?"}], "excludedPaths": [{"path": "/*"}]}
+    container = {"id": "attack", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "indexingPolicy": policy}
+    ask(server, "POST", "/dbs/bench/colls", "colls", "dbs/bench", container, {"x-ms-offer-throughput": "400"})
+    for i in range(20):
+        item = {"id": str(i), "pk": "x", "a": list(range(1000))}
+        ask(server, "POST", f"/{link}/docs", "docs", link, item, {"x-ms-documentdb-partitionkey": '["x"]'})
+        time.sleep(0.2)  # it may spend 400 RU a second
+    ask(server, "POST", "/dbs/bench/users", "users", "dbs/bench", {"id": "u"})
+    permission = {"id": "p", "permissionMode": "Read", "resource": link}
+    token = ask(server, "POST", "/dbs/bench/users/u/permissions", "permissions", "dbs/bench/users/u", permission)[0]["_token"]
+    fields = {
+        "authorization": urllib.parse.quote(token, safe=""),
+        "x-ms-version": "2020-07-15",
+        "content-type": "application/query+json",
+        "x-ms-documentdb-isquery": "True",
+        "x-ms-documentdb-partitionkey": '["x"]',
+    }
+    return raw(folder, "attack", server, "POST", f"/{link}/docs", fields, json.dumps({"query": HEAVY}))
+
+
+def make_victims(folder, server):
+    query = {"content-type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "True", "x-ms-documentdb-isquery": "True"}
+    item = ask(server, "GET", f"/{VICTIM}/docs", "docs", VICTIM, more={"x-ms-max-item-count": "1"})[0]["Documents"][0]
+    link = f"{VICTIM}/docs/{item['id']}"
+    key = json.dumps([item["pk"]])
+    plan = {"x-ms-cosmos-is-query-plan-request": "True", "x-ms-cosmos-supported-query-features": "Aggregate, OrderBy, Distinct, GroupBy"}
+    text = json.dumps({"query": "SELECT c.id FROM c WHERE c.id > '5' ORDER BY c.id"})
+    posted, listed = signed_fields("POST", "docs", VICTIM), signed_fields("GET", "docs", VICTIM)
+    return {
+        "point read": raw(folder, "read", server, "GET", f"/{link}", {**signed_fields("GET", "docs", link), "x-ms-documentdb-partitionkey": key}),
+        "page of 100 items": raw(folder, "page", server, "GET", f"/{VICTIM}/docs", {**listed, "x-ms-max-item-count": "100"}),
+        "query plan": raw(folder, "plan", server, "POST", f"/{VICTIM}/docs", {**posted, **query, **plan}, text),
+    }
+
+
+def victim(server, file, seconds):
+    """One connection, one request after the other."""
+    result = run_tool("tesela-load", "--url", server.url, "--mode", "raw", "--file", file, "--connections", 1, "--seconds", seconds, "--warm-up", 0.5,
+                      "--least", 20)
+    if result["errors"]:
+        server.fail(f"the victim was refused: {json.dumps(result)}")
+    return result["microseconds"]
+
+
+def attack(server, file, patient):
+    """Until it is told to stop."""
+    command = [BUILD / "bench/tesela-load", "--url", server.url, "--mode", "raw", "--file", file, "--connections", str(ATTACKERS), "--warm-up", "0"]
+    return subprocess.Popen([*command, "--seconds", "600", *(["--patient"] if patient else [])], stdout=subprocess.DEVNULL)
+
+
+def measure_fairness(report, folder, o):
+    """Alone and attacked take turns. Throttling is on, as served; the victim's share is large."""
+    with tesela(folder, "fairness") as server:
+        fill(server, 10_000)
+        victims, file = make_victims(folder, server), make_attack(folder, server)
+        seen = {name: {"alone": [], "attacked": []} for name in victims}
+        for _ in range(max(2, o.rounds // 2)):
+            for state in ("alone", "attacked"):
+                attackers = attack(server, file, o.patient) if state == "attacked" else None
+                time.sleep(2)
+                for name, request in victims.items():
+                    seen[name][state].append(victim(server, request, o.seconds))
+                if attackers:
+                    attackers.terminate()
+                    attackers.wait()
+                    time.sleep(1)
+        report.raw["fairness"] = seen
+        for name, states in seen.items():
+            add_figures(report, name, states)
+
+
+def add_figures(report, name, states):
+    middle = lambda state, which: sorted(round_[which] for round_ in states[state])[len(states[state]) // 2] / 1000
+    p50, p99 = ([middle(state, which) for state in ("alone", "attacked")] for which in ("p50", "p99"))
+    ratio = p99[1] / p99[0]
+    report.add(f"{name}, p99 beside {ATTACKERS} attackers, alone being 1", f"{ratio:.1f}", f"≤ {GOAL}", ratio <= GOAL,
+               f"p99 {p99[0]:.2f} and {p99[1]:.2f} ms, p50 {p50[0]:.2f} and {p50[1]:.2f} ms")

@@ -22,8 +22,13 @@ static void finish(net_work *work) {
     work->done(work);
 }
 
+/* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
 static void on_loop(net_task *task) {
-    finish((net_work *)((char *)task - offsetof(net_work, task)));
+    net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
+    if (work->request->loop->stopped) {
+        work->job.code = E_UNAVAILABLE;
+    }
+    finish(work);
 }
 
 static void hand_over(sched_job *job) {

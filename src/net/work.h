@@ -12,7 +12,7 @@
 typedef enum net_lane {
     NET_SHORT,  /* some milliseconds at most: plans, queries of metadata */
     NET_PAGES,  /* of feeds and queries, up to seconds, with check points */
-    NET_BODIES, /* large bodies: tens of milliseconds without a check point */
+    NET_BODIES, /* of large requests: tens of milliseconds without a check point */
     NET_ADMIN,  /* the administrator's, who has lanes of its own */
     NET_LANES
 } net_lane;
@@ -35,7 +35,7 @@ enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
 void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
 
-/* For `done`: OK, or why `run` was not called: E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED, E_UNAVAILABLE. */
+/* For `done`: OK, or why `run` was not called (E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED), or that the server stops (E_UNAVAILABLE). */
 static inline err net_work_code(const net_work *work) {
     return work->job.code;
 }

@@ -330,7 +330,9 @@ static void do_job(sched *s, worker *w) {
     s->permits++;
     w->job = NULL;
     w->granted = false;
-    grant_all(s, now);
+    w->next = s->idle;
+    s->idle = w;
+    grant_all(s, now); /* perhaps to a job on this thread */
     pthread_mutex_unlock(&s->lock);
     job->done(job);
     pthread_mutex_lock(&s->lock);
@@ -358,9 +360,6 @@ static void *run_worker(void *context) {
     pthread_mutex_lock(&s->lock);
     while (wait_for_job(s, b.worker)) {
         do_job(s, b.worker);
-        b.worker->next = s->idle;
-        s->idle = b.worker;
-        grant_all(s, now_us(s)); /* who waited for a thread has one */
     }
     end_worker(s, b.worker);
     pthread_mutex_unlock(&s->lock);

@@ -315,6 +315,10 @@ unsigned net_server_connections(const net_server *s) {
     return atomic_load_explicit(&s->shared.connections, memory_order_relaxed);
 }
 
+sched_counts net_server_work(const net_server *s, net_lane lane) {
+    return sched_counted(s->shared.lanes[lane]);
+}
+
 static void *run_loop(void *argument) {
     net_loop *loop = argument;
     char name[16];

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/op.h"
-#include "net/http.h"
+#include "net/server.h"
 #include "sched/sched.h"
 
 typedef enum net_lane {
@@ -34,6 +34,8 @@ enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
  * `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a time. */
 void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
+
+sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 
 /* For `done`: OK, or why `run` was not called (E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED), or that the server stops (E_UNAVAILABLE). */
 static inline err net_work_code(const net_work *work) {

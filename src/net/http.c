@@ -470,6 +470,17 @@ bool http_peer_is_local(const http_request *r) {
     return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
 }
 
+unsigned http_told_to_wait(http_request *r, unsigned ms) {
+    http_conn *h = ((http_exchange *)r)->conn;
+    int64_t now = r->loop->now_ms;
+    if (!h) {
+        return 0;
+    }
+    int64_t left = h->wait_until_ms - now;
+    h->wait_until_ms = now + ms;
+    return left > 0 ? (unsigned)left : 0;
+}
+
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {
     return net_peer_text(&((const http_exchange *)r)->peer, into);
 }

@@ -58,6 +58,10 @@ void http_reply_end(http_request *r);                                  /* sends;
 /* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start, then start again. */
 void http_reply_abandon(http_request *r);
 
+/* The client is told to come back after so long. Returns for how long it would have had to wait still, by what it was told with an earlier
+ * answer on the same connection; 0: it has waited, or was told nothing. */
+unsigned http_told_to_wait(http_request *r, unsigned ms);
+
 /* "127.0.0.1:5123" or "[::1]:5123", for logs. Returns `into`. */
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]);
 

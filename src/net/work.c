@@ -1,7 +1,7 @@
 #include "net/loop_int.h"
 
 enum {
-    SLICE_US = 1000,
+    SLICE_US = 500,
     STARTED_MAX = 32,
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 512,
@@ -73,6 +73,7 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
         .permits = lane == NET_BODIES  ? (processors + 1) / 2
                    : lane == NET_ADMIN ? STARTED_PER_TENANT
                                        : processors,
+        .extra = processors,
         .started_max = STARTED_MAX,
         .started_per_tenant = STARTED_PER_TENANT,
         .waiting_max = WAITING_MAX,

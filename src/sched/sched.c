@@ -25,7 +25,7 @@ struct sched_tenant {
     int64_t ran_us; /* virtual: see `least_us` */
     jobs waiting;   /* not started */
     jobs aside;     /* started, without a permit */
-    unsigned waiting_n, started;
+    unsigned waiting_n, started, running;
 };
 
 typedef struct sched_worker worker;
@@ -43,9 +43,8 @@ struct sched {
     tenant *tenants;  /* those with jobs, and those that ran more than the least */
     int64_t least_us; /* virtual run time where newcomers begin; never goes back */
     uint64_t places;
-    unsigned permits; /* not held */
-    unsigned ready;   /* jobs that want a permit */
-    unsigned started, threads;
+    unsigned ready; /* jobs that want a permit */
+    unsigned started, running, threads;
     worker *idle;
     int64_t failed_us; /* when a thread could not be made; 0: it could */
     atomic_bool stopping;
@@ -153,10 +152,15 @@ static sched_job *next_of(const sched *s, const tenant *t, int64_t now) {
     return !aside ? waiting : !waiting ? aside : aside->place < waiting->place ? aside : waiting;
 }
 
+static bool has_permit(const sched *s, const tenant *t) {
+    return s->running < s->options.permits + (t->running ? 0 : s->options.extra);
+}
+
+/* NULL: nobody wants a permit, or there is none. */
 static sched_job *next_job(const sched *s, int64_t now) {
     sched_job *best = NULL;
     for (const tenant *t = s->tenants; t; t = t->next) {
-        sched_job *job = next_of(s, t, now);
+        sched_job *job = has_permit(s, t) ? next_of(s, t, now) : NULL;
         bool before = job && best && (t->ran_us != best->of->ran_us ? t->ran_us < best->of->ran_us : job->place < best->place);
         best = job && (!best || before) ? job : best;
     }
@@ -239,7 +243,8 @@ static bool start_job(sched *s, sched_job *job) {
 }
 
 static void grant(sched *s, sched_job *job, int64_t now) {
-    s->permits--;
+    s->running++;
+    job->of->running++;
     s->ready--;
     job->since_us = now;
     job->on->granted = true;
@@ -248,11 +253,7 @@ static void grant(sched *s, sched_job *job, int64_t now) {
 
 /* With the lock, as all above: gives the permits that nobody holds. */
 static void grant_all(sched *s, int64_t now) {
-    while (s->permits) {
-        sched_job *job = next_job(s, now);
-        if (!job) {
-            return;
-        }
+    for (sched_job *job; (job = next_job(s, now));) {
         if (job->on) {
             take_first(&job->of->aside);
             s->counts.aside--;
@@ -268,17 +269,22 @@ static void pay(sched_job *job, int64_t now) {
     job->since_us = now;
 }
 
+static void give_permit(sched *s, sched_job *job) {
+    s->running--;
+    job->of->running--;
+    job->on->granted = false;
+}
+
 /* ---- a job's check points ---- */
 
 /* With the lock. */
 static void stand_aside(sched *s, sched_job *job, int64_t now) {
     worker *w = job->on;
-    w->granted = false;
+    give_permit(s, job);
     job->place = s->places++;
     append(&job->of->aside, job);
     s->counts.aside++;
     s->ready++;
-    s->permits++;
     grant_all(s, now);
     s->counts.turns += !w->granted;
     while (!w->granted) {
@@ -294,7 +300,7 @@ static err check(op_turn *turn) {
     if (now - job->since_us >= s->options.slice_us) {
         pthread_mutex_lock(&s->lock);
         pay(job, now);
-        if (s->ready) {
+        if (s->ready || s->running > s->options.permits) {
             stand_aside(s, job, now);
         }
         pthread_mutex_unlock(&s->lock);
@@ -325,11 +331,10 @@ static void do_job(sched *s, worker *w) {
     pthread_mutex_lock(&s->lock);
     int64_t now = now_us(s);
     pay(job, now);
+    give_permit(s, job);
     job->of->started--;
     s->started--;
-    s->permits++;
     w->job = NULL;
-    w->granted = false;
     w->next = s->idle;
     s->idle = w;
     grant_all(s, now); /* perhaps to a job on this thread */
@@ -437,7 +442,7 @@ sched_counts sched_counted(sched *s) {
     pthread_mutex_lock(&s->lock);
     sched_counts counts = s->counts;
     counts.threads = s->threads;
-    counts.running = s->started - counts.aside;
+    counts.running = s->running;
     pthread_mutex_unlock(&s->lock);
     return counts;
 }
@@ -447,7 +452,6 @@ sched_counts sched_counted(sched *s) {
 sched *sched_open(const sched_options *options) {
     sched *s = mem_zero(sizeof *s);
     s->options = *options;
-    s->permits = options->permits;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->ended, NULL);
     return s;

@@ -5,7 +5,8 @@
  * So work of seconds keeps nobody waiting for longer than a slice, if it has check points.
  *
  * The next job is the one of the tenant that has run least (virtual run time: a newcomer begins at the current minimum, so it owes nothing
- * and has saved nothing). Jobs of one tenant take turns. A tenant is whatever must not starve others: a container.
+ * and has saved nothing). Jobs of one tenant take turns. A tenant is whatever must not starve others: a container. One that has no running
+ * job may get an *extra* permit at once, rather than wait for the end of somebody's slice; those whose slices end next give theirs back.
  *
  * A job waits in a queue until it is started. Queues are bounded, for each tenant and over all; so are started jobs, since each has a
  * thread and holds memory. A tenant that has no started job may go past the bound over all, up to twice of it: tenants who came first
@@ -28,6 +29,7 @@ typedef struct sched sched;
 typedef struct sched_options {
     const char *name;     /* of the threads */
     unsigned permits;     /* jobs that run at the same time */
+    unsigned extra;       /* … and so many more, of tenants that run no other */
     unsigned started_max; /* jobs that run or stand aside */
     unsigned started_per_tenant;
     unsigned waiting_max; /* jobs that are not started yet */

@@ -202,6 +202,27 @@ static void jobs_of_a_tenant_take_turns(void **state) {
     sched_close(b.sched);
 }
 
+/* One permit, which is held: a tenant that runs nothing need not wait for it, the one that has it does. */
+static void an_extra_permit_is_for_others(void **state) {
+    (void)state;
+    sched_options options = roomy;
+    options.extra = 1;
+    bench b = open_bench(options);
+    task *same = make('g', 1), *other = make('b', 3);
+    hold(&b);
+    assert_int_equal(sched_submit(b.sched, &same->job), OK);
+    assert_int_equal(sched_submit(b.sched, &other->job), OK);
+    sem_wait(&other->done);
+    assert_int_equal(sched_counted(b.sched).running, 1);
+    assert_int_equal(sched_counted(b.sched).waiting, 1);
+    sem_post(&other->done);
+    wait_and_free(other);
+    let_go(&b);
+    wait_and_free(same);
+    assert_string_equal(seen_order(), "bbbg");
+    sched_close(b.sched);
+}
+
 /* Alone, nobody is interrupted. */
 static void alone_it_goes_on(void **state) {
     (void)state;
@@ -397,7 +418,8 @@ static void *submit_many(void *context) {
 static void many_threads(void **state) {
     (void)state;
     sched_options options = {.name = "test",
-                             .permits = 3,
+                             .permits = 2,
+                             .extra = 2,
                              .started_max = 6,
                              .started_per_tenant = 3,
                              .waiting_max = 40,
@@ -431,6 +453,7 @@ int main(void) {
         cmocka_unit_test(time_counts_not_turns),
         cmocka_unit_test(a_newcomer_begins_at_the_minimum),
         cmocka_unit_test(jobs_of_a_tenant_take_turns),
+        cmocka_unit_test(an_extra_permit_is_for_others),
         cmocka_unit_test(alone_it_goes_on),
         cmocka_unit_test(queues_are_bounded),
         cmocka_unit_test(started_jobs_are_bounded),

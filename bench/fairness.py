@@ -1,4 +1,5 @@
 """`--only fairness`: what a client of one container waits while forty connections with a read token send heavy JOINs to another."""
+import http.client
 import json
 import subprocess
 import time
@@ -8,7 +9,7 @@ from common import BUILD, ask, fill, run_tool, signed_fields, tesela
 
 ATTACKERS = 40
 GOAL = 3
-# 90,000 pairs for each of 200 items: a page takes the five seconds that it may, costs next to nothing, and has no rows. A larger array would end
+# 90,000 pairs for each of 120 items: a page takes the five seconds that it may, costs next to nothing, and has no rows. A larger array would end
 # in 408, which costs so much that the container's share is spent for a minute.
 HEAVY = "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a WHERE a + b < 0"
 VICTIM = "dbs/bench/colls/items"
@@ -24,19 +25,20 @@ def raw(folder, name, server, verb, path, fields, body=""):
     return file
 
 
-def make_attack(folder, server):
-    """The attackers' container, of 400 RU/s, and what one of them sends with a token that may only read it."""
-    link = "dbs/bench/colls/attack"
+def make_attack(folder, server, round_):
+    """A container of 400 RU/s, and what an attacker sends with a token that may only read it. Another for each round: when attackers leave, what
+    they had begun is charged, and then they are refused for minutes."""
+    link = f"dbs/bench/colls/attack{round_}"
     policy = {"indexingMode": "none", "automatic": False}
-    container = {"id": "attack", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "indexingPolicy": policy}
+    container = {"id": f"attack{round_}", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "indexingPolicy": policy}
     ask(server, "POST", "/dbs/bench/colls", "colls", "dbs/bench", container, {"x-ms-offer-throughput": "400"})
-    for i in range(200):
+    for i in range(120):
         item = {"id": str(i), "pk": "x", "a": list(range(300))}
         ask(server, "POST", f"/{link}/docs", "docs", link, item, {"x-ms-documentdb-partitionkey": '["x"]'})
         time.sleep(0.05)  # it may spend 400 RU a second
-    ask(server, "POST", "/dbs/bench/users", "users", "dbs/bench", {"id": "u"})
+    ask(server, "POST", "/dbs/bench/users", "users", "dbs/bench", {"id": f"u{round_}"})
     permission = {"id": "p", "permissionMode": "Read", "resource": link}
-    token = ask(server, "POST", "/dbs/bench/users/u/permissions", "permissions", "dbs/bench/users/u", permission)[0]["_token"]
+    token = ask(server, "POST", f"/dbs/bench/users/u{round_}/permissions", "permissions", f"dbs/bench/users/u{round_}", permission)[0]["_token"]
     fields = {
         "authorization": urllib.parse.quote(token, safe=""),
         "x-ms-version": "2020-07-15",
@@ -77,22 +79,33 @@ def attack(server, file, patient):
     return subprocess.Popen([*command, "--seconds", "600", *(["--patient"] if patient else [])], stdout=subprocess.DEVNULL)
 
 
+def at_work(server):
+    """How many of the attackers' queries workers have."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    return sum(int(line.split()[1]) for line in lines if line.startswith('tesela_work{lane="pages"'))
+
+
 def measure_fairness(report, folder, o):
     """Alone and attacked take turns. Throttling is on, as served; the victim's share is large."""
     with tesela(folder, "fairness") as server:
         fill(server, 10_000)
-        victims, file = make_victims(folder, server), make_attack(folder, server)
-        seen = {name: {"alone": [], "attacked": []} for name in victims}
-        for _ in range(max(2, o.rounds // 2)):
-            for state in ("alone", "attacked"):
-                attackers = attack(server, file, o.patient) if state == "attacked" else None
-                time.sleep(2)
-                for name, request in victims.items():
-                    seen[name][state].append(victim(server, request, o.seconds))
-                if attackers:
-                    attackers.terminate()
-                    attackers.wait()
-                    time.sleep(1)
+        victims = make_victims(folder, server)
+        seen = {name: {"alone": [], "attacked": [], "attackers at work": []} for name in victims}
+        for round_ in range(max(2, o.rounds // 2)):
+            file = make_attack(folder, server, round_)
+            time.sleep(1)
+            for name, request in victims.items():
+                seen[name]["alone"].append(victim(server, request, o.seconds))
+            attackers = attack(server, file, o.patient)
+            time.sleep(1)
+            for name, request in victims.items():
+                seen[name]["attacked"].append(victim(server, request, o.seconds))
+                seen[name]["attackers at work"].append(at_work(server))
+            attackers.terminate()
+            attackers.wait()
         report.raw["fairness"] = seen
         for name, states in seen.items():
             add_figures(report, name, states)
@@ -103,4 +116,4 @@ def add_figures(report, name, states):
     p50, p99 = ([middle(state, which) for state in ("alone", "attacked")] for which in ("p50", "p99"))
     ratio = p99[1] / p99[0]
     report.add(f"{name}, p99 beside {ATTACKERS} attackers, alone being 1", f"{ratio:.1f}", f"≤ {GOAL}", ratio <= GOAL,
-               f"p99 {p99[0]:.2f} and {p99[1]:.2f} ms, p50 {p50[0]:.2f} and {p50[1]:.2f} ms")
+               f"p99 {p99[0]:.2f} and {p99[1]:.2f} ms, p50 {p50[0]:.2f} and {p50[1]:.2f} ms; attackers at work: {states['attackers at work']}")

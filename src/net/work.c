@@ -6,7 +6,6 @@ enum {
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 512,
     WAITING_PER_TENANT = 64,
-    NICE = 5, /* a loop that wakes up goes first: point reads are answered there */
 };
 
 const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "admin"};
@@ -79,7 +78,6 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
         .waiting_max = WAITING_MAX,
         .waiting_per_tenant = WAITING_PER_TENANT,
         .slice_us = SLICE_US,
-        .nice = lane == NET_SHORT ? 0 : NICE,
         .clock = shared->options.clock,
     };
 }

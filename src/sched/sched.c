@@ -4,10 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -361,7 +358,6 @@ static void *run_worker(void *context) {
     sched *s = b.sched;
     free(context);
     pthread_setname_np(pthread_self(), s->options.name);
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), getpriority(PRIO_PROCESS, 0) + s->options.nice);
     pthread_mutex_lock(&s->lock);
     while (wait_for_job(s, b.worker)) {
         do_job(s, b.worker);

@@ -35,7 +35,6 @@ typedef struct sched_options {
     unsigned waiting_max; /* jobs that are not started yet */
     unsigned waiting_per_tenant;
     int64_t slice_us;
-    int nice; /* of the threads, added to the process's: 0 to 19 */
     const clock_source *clock;
 } sched_options;
 

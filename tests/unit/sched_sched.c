@@ -425,7 +425,6 @@ static void many_threads(void **state) {
                              .waiting_max = 40,
                              .waiting_per_tenant = 20,
                              .slice_us = 50,
-                             .nice = 1,
                              .clock = &clock_system};
     sched *s = sched_open(&options);
     submitter *all = mem_zero(SUBMITTERS * sizeof *all);

@@ -285,8 +285,7 @@ static void try_quickly(running *r) {
     }
 }
 
-static void plan(net_work *work) {
-    running *r = (running *)work;
+static void make_plan(running *r) {
     sql_request *q = r->q;
     unsigned supported = query_features_parse(sql_get(q, FIELD_QUERY_FEATURES));
     query_schema schema = query_schema_of(q->container->settings);
@@ -298,10 +297,8 @@ static void plan(net_work *work) {
 
 /* ---- all of it ---- */
 
-static void answer_plan(net_work *work) {
-    running *r = (running *)work;
+static void answer_plan(running *r) {
     sql_request *q = r->q;
-    r->code = net_work_code(work) != OK ? net_work_code(work) : r->code;
     if (r->code != OK) {
         buf_free(&r->body);
         sql_fail(q, r->code);
@@ -312,6 +309,16 @@ static void answer_plan(net_work *work) {
     buf_add_slice(sql_start_body(q), buf_view(&r->body));
     buf_free(&r->body);
     sql_end(q);
+}
+
+static void plan(net_work *work) {
+    make_plan((running *)work);
+}
+
+static void after_plan(net_work *work) {
+    running *r = (running *)work;
+    r->code = net_work_code(work) != OK ? net_work_code(work) : r->code;
+    answer_plan(r);
 }
 
 static err read_request(running *r) {
@@ -326,10 +333,14 @@ void sql_query(sql_request *q) {
     r->q = q;
     r->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = read_request(r);
-    if (code == OK && !planned && q->http->body.n <= QUICK_BODY_BYTES) {
+    bool quick = q->http->body.n <= QUICK_BODY_BYTES;
+    if (code == OK && quick && planned) {
+        make_plan(r);
+        answer_plan(r);
+    } else if (code == OK && quick) {
         try_quickly(r);
     } else if (code == OK && planned) {
-        sql_work(q, q->http->body.n <= SHORT_BODY_BYTES ? NET_SHORT : NET_PAGES, &r->work, plan, answer_plan);
+        sql_work(q, q->http->body.n <= SHORT_BODY_BYTES ? NET_SHORT : NET_PAGES, &r->work, plan, after_plan);
     } else if (code == OK) {
         sql_work(q, NET_PAGES, &r->work, run, after_run);
     } else {

@@ -13,6 +13,7 @@
 enum {
     PAGE_US = 5000000,
     QUICK_BODY_BYTES = 4096,
+    QUICK_ROWS = 64,              /* in an order: as many as are looked for at once (query/access.c) */
     SHORT_BODY_BYTES = 16 * 1024, /* the plan of a longer text takes longer than others should wait */
 };
 
@@ -263,6 +264,30 @@ static void after_run(net_work *work) {
     }
 }
 
+/* ---- on the loop ---- */
+
+static bool spans_ranges(const running *r) {
+    const sql_scope *scope = &r->target->scope;
+    const partition_range *first;
+    return !r->target->cursor.partition && partition_map_overlap(r->q->container->tiles->map, &scope->min, &scope->end, &first) > 1;
+}
+
+static bool wants_few(const running *r) {
+    const query *q = &r->query;
+    double most = q->top >= 0 ? q->top : q->limit >= 0 ? q->limit + (q->offset > 0 ? q->offset : 0) : (double)r->page.rows_max;
+    return most <= QUICK_ROWS || r->page.rows_max <= QUICK_ROWS;
+}
+
+/* What surely takes longer than a loop may is not begun there: a regular expression; what needs the items of several ranges; and many rows
+ * in an order, without a condition that leaves few of many items. */
+static bool is_long(const running *r) {
+    const query *q = &r->query;
+    const query_select *s = q->select;
+    bool needs_all = s->order_n || s->distinct || q->aggregates;
+    bool large = !r->target->cursor.partition && atomic_load_explicit(&r->q->range->items, memory_order_relaxed) > QUICK_ROWS;
+    return q->patterns || (needs_all && spans_ranges(r)) || (s->order_n && !s->where && large && !wants_few(r));
+}
+
 /* If it gives up, a worker begins anew. */
 static void try_quickly(running *r) {
     sql_request *q = r->q;
@@ -273,7 +298,7 @@ static void try_quickly(running *r) {
         start_functions(r);
         return;
     }
-    r->code = r->code != OK ? r->code : r->query.patterns ? E_QUERY_TOO_LONG : run_page(r);
+    r->code = r->code != OK ? r->code : is_long(r) ? E_QUERY_TOO_LONG : run_page(r);
     r->quick = false;
     if (r->code == E_QUERY_TOO_LONG) {
         r->page = (query_page){0};

@@ -9,7 +9,7 @@ from common import BUILD, ask, fill, run_tool, signed_fields, tesela
 
 ATTACKERS = 40
 GOAL = 3
-# 90,000 pairs for each of 120 items: a page takes the five seconds that it may, costs next to nothing, and has no rows. A larger array would end
+# 360,000 pairs for each of 150 items: a page takes the five seconds that it may, costs next to nothing, and has no rows. A larger array would end
 # in 408, which costs so much that the container's share is spent for a minute.
 HEAVY = "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a WHERE a + b < 0"
 VICTIM = "dbs/bench/colls/items"
@@ -32,8 +32,8 @@ def make_attack(folder, server, round_):
     policy = {"indexingMode": "none", "automatic": False}
     container = {"id": f"attack{round_}", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "indexingPolicy": policy}
     ask(server, "POST", "/dbs/bench/colls", "colls", "dbs/bench", container, {"x-ms-offer-throughput": "400"})
-    for i in range(120):
-        item = {"id": str(i), "pk": "x", "a": list(range(300))}
+    for i in range(150):
+        item = {"id": str(i), "pk": "x", "a": list(range(600))}
         ask(server, "POST", f"/{link}/docs", "docs", link, item, {"x-ms-documentdb-partitionkey": '["x"]'})
         time.sleep(0.05)  # it may spend 400 RU a second
     ask(server, "POST", "/dbs/bench/users", "users", "dbs/bench", {"id": f"u{round_}"})

@@ -5,6 +5,8 @@
  * whatever becomes of the client meanwhile: an answer to a client that has gone is thrown away there, and nobody else need care. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
 #include "net/loop.h"
@@ -33,7 +35,7 @@ typedef struct http_request {
     net_loop *loop;
     void *context;     /* the handler's own, from http_front */
     net_work *working; /* net/work.c's: what a worker does for it */
-    bool left;         /* … the client has closed its side, or has gone */
+    atomic_bool left;  /* the client has closed its side, or has gone; any thread may look */
 } http_request;
 
 /* What a front end gives net to serve a port with. It outlives the server. */

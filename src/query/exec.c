@@ -11,7 +11,7 @@ enum {
     QUICK_ITEMS = 128, /* … so many are looked at, with */
     QUICK_BYTES = 256 * 1024,
     QUICK_ITEMS_ORDERED = 32, /* … in an order: so many more than rows are wanted, and with */
-    QUICK_BUDGET = 10000,     /* … so many steps of evaluation in all: half a millisecond */
+    QUICK_BUDGET = 20000,     /* … so many steps of evaluation in all: a fifth of a millisecond */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000
 };

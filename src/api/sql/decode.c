@@ -178,15 +178,15 @@ static uint64_t add_to_hash(uint64_t hash, slice text) { /* FNV-1a */
 }
 
 /* Before the container is looked for, its name stands for it: two that collide would share their turns, nothing else. */
-static uint64_t tenant_of(const sql_request *q) {
+uint64_t sql_tenant(const sql_request *q) {
     if (q->container) {
-        return q->container->space->container;
+        return (uint64_t)q->container->space->container + 1;
     }
     return add_to_hash(add_to_hash(0xcbf29ce484222325, q->route.database), q->route.container) | (uint64_t)1 << 63;
 }
 
 void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
-    net_work_start(q->http, &q->op, lane, tenant_of(q), work, run, done);
+    net_work_start(q->http, &q->op, lane, sql_tenant(q), work, run, done);
 }
 
 /* ---- the committer and back ---- */

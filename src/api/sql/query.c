@@ -23,6 +23,7 @@ enum {
 typedef struct running {
     net_work work;
     script_job job;
+    op_turn turn; /* on a script thread: the work only asks whether the client has left */
     account_script *scripts[QUERY_UDFS_MAX];
     sql_request *q;
     sql_asked asked;
@@ -218,6 +219,7 @@ static void functions_done(script_job *job) {
 static void answer_functions(net_task *task) {
     running *r = ((sql_request *)((char *)task - offsetof(sql_request, task)))->waiting;
     r->code = r->job.code != OK ? r->job.code : r->code;
+    r->q->op.turn = NULL;
     answer(r);
 }
 
@@ -232,10 +234,17 @@ static err find_functions(running *r) {
     return OK;
 }
 
+static err check_client(op_turn *turn) {
+    const running *r = (const running *)((const char *)turn - offsetof(running, turn));
+    return atomic_load_explicit(&r->q->http->left, memory_order_relaxed) ? E_CANCELLED : OK;
+}
+
 /* The query is prepared. On the loop. */
 static void start_functions(running *r) {
     sql_request *q = r->q;
-    r->job = (script_job){.work = run_with_functions, .done = functions_done};
+    r->turn = (op_turn){.check = check_client};
+    q->op.turn = &r->turn;
+    r->job = (script_job){.tenant = sql_tenant(q), .work = run_with_functions, .done = functions_done};
     q->task = (net_task){.run = answer_functions};
     q->waiting = r;
     err code = find_functions(r);

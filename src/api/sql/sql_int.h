@@ -95,7 +95,10 @@ const pkey *sql_header_key(const sql_request *q);                               
 
 /* ---- going to a worker and back ---- */
 
-/* The request's container is the tenant; without one, the account. See net_work_start. */
+/* Who takes turns with others: the request's container, or before it is found its name. Never 0. */
+uint64_t sql_tenant(const sql_request *q);
+
+/* For that tenant: see net_work_start. */
 void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *));
 
 /* Calls the handler; if the body is large, after a worker has decoded it for sql_body. Or answers: too many wait for that. */

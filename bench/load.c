@@ -33,7 +33,7 @@ typedef struct settings {
     uint64_t items, first, requests_max; /* requests_max 0: until the time is over */
     int connections, threads;
     double seconds, warm_up;
-    bool setup, idle;
+    bool setup, idle, patient;
     uint64_t least; /* answers to wait for, though the time be over; print: requests */
     uint32_t throughput;
     uint32_t slot_ms; /* of the timeline; 0: none */
@@ -54,6 +54,7 @@ typedef struct connection {
     size_t out_n, out_sent, in_n;
     uint64_t sent_at, number;
     bool connecting, waiting; /* waiting: a request is out */
+    uint64_t resume_at;       /* a patient one waits until then; 0: it does not */
     char continuation[CONTINUATION_MAX];
 } connection;
 
@@ -177,8 +178,15 @@ static void count_answer(worker *w, const connection *c, const answer *a) {
     atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
 }
 
+static uint64_t asked_to_wait_ms(const connection *c, const answer *a) {
+    static const char field[] = "x-ms-retry-after-ms: ";
+    const char *at = set.patient && a->status == 429 ? strstr(c->in, field) : NULL;
+    return at ? strtoull(at + sizeof field - 1, NULL, 10) : 0;
+}
+
 static void finish_answer(worker *w, connection *c, const answer *a, size_t bytes) {
     bool more = has_more(a);
+    uint64_t wait_ms = asked_to_wait_ms(c, a);
     w->bytes_in += w->counting ? bytes : 0;
     w->rows += w->counting ? a->rows : 0;
     c->waiting = more;
@@ -199,8 +207,21 @@ static void finish_answer(worker *w, connection *c, const answer *a, size_t byte
     }
     if (a->close) {
         connect_again(w, c);
+    } else if (wait_ms) {
+        c->resume_at = now_ns() + wait_ms * 1000000ull;
     } else {
         send_rest(w, c);
+    }
+}
+
+static void resume_patient(worker *w, uint64_t now) {
+    for (int i = 0; set.patient && i < w->connections_n; i++) {
+        connection *c = &w->connections[i];
+        if (c->resume_at && now >= c->resume_at) {
+            c->resume_at = 0;
+            c->sent_at = now;
+            send_rest(w, c);
+        }
     }
 }
 
@@ -291,7 +312,8 @@ static void *work(void *p) {
          now = now_ns()) {
         w->counting = now >= warm;
         request_tick(&w->maker, time(NULL));
-        int n = epoll_wait(w->epoll, events, EVENTS, 100);
+        resume_patient(w, now);
+        int n = epoll_wait(w->epoll, events, EVENTS, set.patient ? 5 : 100);
         for (int i = 0; i < n; i++) {
             on_event(w, events[i].data.ptr, events[i].events);
         }
@@ -361,7 +383,7 @@ static void help(void) {
     puts("tesela-load — signed requests from many connections; one line of JSON\n"
          "\n"
          "  --url HOST:PORT       where (default localhost:8081); http only\n"
-         "  --mode MODE           read | create | upsert | load | get | idle | query | print | execute\n"
+         "  --mode MODE           read | create | upsert | load | get | idle | query | print | execute | raw\n"
          "  --items N             read and upsert: of items FIRST to FIRST+N-1; load: creates those, then stops\n"
          "  --first N             the number of the first item (default 0); create: start here\n"
          "  --connections N       (32)   --threads N (1)   --seconds S (5)   --warm-up S (1)\n"
@@ -371,6 +393,8 @@ static void help(void) {
          "  --setup               first create the database and the container; --throughput RU sets its throughput\n"
          "  --database ID         (bench)   --container ID (items)   --key BASE64 (the emulator's)\n"
          "  --path PATH           get: ask for this, with the header fields of a read\n"
+         "  --file FILE           raw: send this request as it is, again and again\n"
+         "  --patient             after a 429, wait as long as it says\n"
          "  --partition PROPERTY  items are records of 20 properties, and this one is the partition key: id | device | tenant\n"
          "  --policy JSON         setup: the container's indexing policy\n"
          "  --ask NAME            query: ask this again and again; print: print answers; see --questions\n"
@@ -392,9 +416,9 @@ static void set_mode(const char *mode) {
     static const struct {
         const char *name;
         request_kind kind;
-    } modes[] = {{"read", REQUEST_READ},   {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT},
-                 {"load", REQUEST_CREATE}, {"get", REQUEST_GET},       {"idle", REQUEST_READ},
-                 {"query", REQUEST_QUERY}, {"print", REQUEST_QUERY},   {"execute", REQUEST_EXECUTE}};
+    } modes[] = {{"read", REQUEST_READ},       {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT}, {"load", REQUEST_CREATE},
+                 {"get", REQUEST_GET},         {"idle", REQUEST_READ},     {"query", REQUEST_QUERY},   {"print", REQUEST_QUERY},
+                 {"execute", REQUEST_EXECUTE}, {"raw", REQUEST_RAW}};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, mode) == 0) {
             set.mode = modes[i].name;
@@ -452,6 +476,17 @@ static void copy_text(char *to, size_t size, const char *from) {
         fprintf(stderr, "tesela-load: too long: %s\n", from);
         exit(2);
     }
+}
+
+static void read_raw(const char *path) {
+    static char bytes[REQUEST_BYTES_MAX];
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        die(path);
+    }
+    set.maker.raw = bytes;
+    set.maker.raw_bytes = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
 }
 
 static void take_flag(int flag, char *value) {
@@ -520,6 +555,12 @@ static void take_flag(int flag, char *value) {
     case 'q':
         list_questions();
         break;
+    case 'F':
+        read_raw(value);
+        break;
+    case 'A':
+        set.patient = true;
+        break;
     case 'p':
         copy_text(m->path, sizeof m->path, value);
         break;
@@ -529,13 +570,19 @@ static void take_flag(int flag, char *value) {
 }
 
 static void parse_flags(int argc, char **argv) {
-    static const struct option flags[] = {
-        {"url", 1, 0, 'u'},         {"mode", 1, 0, 'm'},      {"items", 1, 0, 'i'},     {"first", 1, 0, 'f'},
-        {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},   {"seconds", 1, 0, 's'},   {"warm-up", 1, 0, 'w'},
-        {"size", 1, 0, 'z'},        {"bulk", 1, 0, 'b'},      {"setup", 0, 0, 'S'},     {"throughput", 1, 0, 'T'},
-        {"database", 1, 0, 'd'},    {"container", 1, 0, 'C'}, {"key", 1, 0, 'k'},       {"path", 1, 0, 'p'},
-        {"timeline", 1, 0, 'l'},    {"least", 1, 0, 'L'},     {"partition", 1, 0, 'K'}, {"policy", 1, 0, 'P'},
-        {"ask", 1, 0, 'a'},         {"questions", 0, 0, 'q'}, {"help", 0, 0, 'h'},      {0}};
+    static const struct option flags[] = {{"url", 1, 0, 'u'},         {"mode", 1, 0, 'm'},
+                                          {"items", 1, 0, 'i'},       {"first", 1, 0, 'f'},
+                                          {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},
+                                          {"seconds", 1, 0, 's'},     {"warm-up", 1, 0, 'w'},
+                                          {"size", 1, 0, 'z'},        {"bulk", 1, 0, 'b'},
+                                          {"setup", 0, 0, 'S'},       {"throughput", 1, 0, 'T'},
+                                          {"database", 1, 0, 'd'},    {"container", 1, 0, 'C'},
+                                          {"key", 1, 0, 'k'},         {"path", 1, 0, 'p'},
+                                          {"timeline", 1, 0, 'l'},    {"least", 1, 0, 'L'},
+                                          {"partition", 1, 0, 'K'},   {"policy", 1, 0, 'P'},
+                                          {"ask", 1, 0, 'a'},         {"questions", 0, 0, 'q'},
+                                          {"help", 0, 0, 'h'},        {"file", 1, 0, 'F'},
+                                          {"patient", 0, 0, 'A'},     {0}};
     static char url[] = "localhost:8081";
     set = (settings){.key = emulator_key, .items = 10000, .connections = 32, .threads = 1, .seconds = 5, .warm_up = 1};
     set.maker = (request_maker){.item_bytes = 1024, .database = "bench", .container = "items", .path = "/"};
@@ -554,8 +601,8 @@ static void parse_flags(int argc, char **argv) {
             set.kind = REQUEST_BULK;
         }
     }
-    if (set.items == 0 || (set.kind == REQUEST_QUERY && !set.maker.ask) || set.threads < 1 || set.threads > THREADS_MAX ||
-        set.connections < set.threads || set.maker.item_bytes < 400 ||
+    if (set.items == 0 || (set.kind == REQUEST_RAW && !set.maker.raw_bytes) || (set.kind == REQUEST_QUERY && !set.maker.ask) ||
+        set.threads < 1 || set.threads > THREADS_MAX || set.connections < set.threads || set.maker.item_bytes < 400 ||
         (uint64_t)set.maker.bulk * (set.maker.item_bytes + 200) > REQUEST_BYTES_MAX - 4096) {
         help();
     }

@@ -190,6 +190,9 @@ size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *
     if (kind == REQUEST_QUERY) {
         return request_make_query(m, number, "", out);
     }
+    if (kind == REQUEST_RAW) {
+        return (size_t)(add(out, m->raw, m->raw_bytes) - out);
+    }
     if (kind == REQUEST_EXECUTE) {
         return make_execute(m, number, out);
     }

@@ -17,6 +17,7 @@ typedef enum request_kind {
     REQUEST_BULK, /* POST a non-atomic batch of creates to range 0 */
     REQUEST_GET,  /* GET a path as it is, with all the fields of REQUEST_READ: for a server of static files */
     REQUEST_QUERY,
+    REQUEST_RAW,     /* `raw`, byte for byte */
     REQUEST_EXECUTE, /* run the stored procedure that `path` names, with the item as its argument */
 } request_kind;
 
@@ -25,6 +26,8 @@ typedef struct request_maker {
     char host[80], database[64], container[64], path[256];
     char policy[256];    /* the container's indexing policy, as JSON; empty: the default */
     const question *ask; /* of REQUEST_QUERY */
+    const char *raw;     /* of REQUEST_RAW */
+    size_t raw_bytes;
     data_kind kind;
     uint32_t item_bytes, bulk;
     time_t date_s;

@@ -74,6 +74,8 @@
       "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: "    \
       "http://aka.ms/cosmosdb-error-429")                                                                                                  \
     X(E_SCRIPTS_BUSY, 429, 3084, "TooManyRequests", "Too many scripts are to be run at once. Please retry this request later.")            \
+    X(E_TENANT_BUSY, 429, 3092, "TooManyRequests",                                                                                         \
+      "Too many requests of this container are waiting for a worker. Please retry this request later.")                                    \
     X(E_TOO_MANY_HEADERS, 431, 0, "RequestHeaderFieldsTooLarge", "The request's header fields are too large.")                             \
     X(E_RETRY_WITH, 449, 0, "RetryWith", "Conflicting request to resource has been attempted. Retry to avoid conflicts.")                  \
     X(E_INTERNAL, 500, 0, "InternalServerError", "An unexpected error happened. The server's log has the details.")                        \
@@ -88,6 +90,7 @@
     X(E_BUSY_MEMORY, 503, 0, "ServiceUnavailable", "The memory for requests is used up by others. Please retry this request later.")       \
     X(E_BUSY_CONNECTIONS, 503, 0, "ServiceUnavailable",                                                                                    \
       "The server has as many connections as it may have, in all or of your address. Close some, or retry later.")                         \
+    X(E_WORK_BUSY, 503, 0, "ServiceUnavailable", "Too many requests are waiting for a worker. Please retry this request later.")           \
     X(E_BUSY, 503, 0, "ServiceUnavailable", "Too many large requests are being received at once. Please retry.")
 
 typedef enum err {

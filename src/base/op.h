@@ -13,6 +13,7 @@
 typedef struct op_turn op_turn;
 struct op_turn {
     err (*check)(op_turn *turn); /* OK: go on */
+    int64_t waited_us;           /* that others had their turn, in all: it does not count as this work's time */
 };
 
 typedef struct op {
@@ -50,6 +51,13 @@ static inline void op_charge(op *o, double ru) {
 
 static inline err op_check(op *o) {
     return o->turn ? o->turn->check(o->turn) : OK;
+}
+
+/* How much later than planned the work's time is up, since others had their turn. Bounded: somebody waits for it. */
+enum { OP_WAITED_US_MAX = 10000000 };
+static inline int64_t op_waited_us(const op *o) {
+    int64_t waited = o->turn ? o->turn->waited_us : 0;
+    return waited < OP_WAITED_US_MAX ? waited : OP_WAITED_US_MAX;
 }
 
 /* Notes the sentence and returns the code, so that callers write: return op_fail(o, E_CONFLICT, "…"). A sentence too long is cut. */

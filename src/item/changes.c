@@ -76,7 +76,7 @@ void item__move_change(const item_work *w, const item_key *key, const stored_ite
 
 /* ---- reading: the entries of a partition, or those of a range's segments, merged ---- */
 
-enum { CLOCK_SLACK_S = 300, ENTRIES_PER_LOOK = 256, BEGINS_MAX = EPK_BYTES_MAX + 8, NEAR = 2 };
+enum { CLOCK_SLACK_S = 300, ENTRIES_PER_LOOK = 256, ENTRIES_PER_CHECK = 64, BEGINS_MAX = EPK_BYTES_MAX + 8, NEAR = 2 };
 
 typedef struct run {
     store_scan *scan;
@@ -109,6 +109,7 @@ typedef struct reader {
     uint64_t end;   /* the range's lsn before the snapshot */
     uint64_t last;  /* of the entries looked at, which may be another range's */
     size_t entries; /* looked at since the clock was */
+    size_t passed;  /* looked at and not loaded */
     double weight;
     bool full;
     size_t runs_n;
@@ -313,7 +314,12 @@ static err offer(reader *d, run *r, bool ask) {
 static bool is_late(reader *d, const run *r, bool loaded) {
     bool looks = d->changes->until_us && (loaded || ++d->entries >= ENTRIES_PER_LOOK) && r->next.lsn != d->last;
     d->entries = looks ? 0 : d->entries;
-    return looks && d->last && clock_monotonic_us(d->items->clock) >= d->changes->until_us;
+    return looks && d->last && clock_monotonic_us(d->items->clock) - op_waited_us(d->op) >= d->changes->until_us;
+}
+
+/* Others have their turn: after each item, and after some entries. */
+static err check(reader *d, bool loaded) {
+    return loaded || ++d->passed % ENTRIES_PER_CHECK == 0 ? op_check(d->op) : OK;
 }
 
 static err walk(reader *d) {
@@ -331,6 +337,7 @@ static err walk(reader *d) {
             return OK;
         }
         d->last = r->next.lsn;
+        TRY(check(d, loaded));
         TRY(advance(r));
     }
     d->changes->after = d->end;

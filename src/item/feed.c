@@ -13,6 +13,7 @@ enum {
     CACHED_PER_VIEW = 1000, /* a page that loads more does not take the cache over */
     PREFETCH_BYTES = 1024,
     CACHE_LINE = 64,
+    STEPS_BETWEEN_CHECKS = 32,
 };
 
 /* One segment of a range, as far as it was read. */
@@ -89,6 +90,10 @@ static bool takes_step(page *p) {
     p->full = p->steps_left == 0;
     p->steps_left -= !p->full;
     return !p->full;
+}
+
+static err check(const page *p) {
+    return p->steps_left % STEPS_BETWEEN_CHECKS == 0 ? op_check(p->op) : OK;
 }
 
 /* The visitor's last word on what it was offered. */
@@ -224,6 +229,7 @@ static err read_partition(page *p) {
         }
         if (code == OK && !p->full && takes_step(p)) {
             code = offer_place(p, &l, place, after);
+            code = code != OK ? code : check(p);
         }
     }
     if (code == OK) {
@@ -310,6 +316,7 @@ static err read_sources(page *p) {
         }
         p->cursor->stretches[0].after = s->place.number;
         TRY(advance(s));
+        TRY(check(p));
     }
     return OK;
 }

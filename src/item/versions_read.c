@@ -177,7 +177,7 @@ static bool is_late(reading *r, size_t bytes) {
         return false;
     }
     r->versions = r->bytes = 0;
-    return clock_monotonic_us(r->items->clock) >= r->changes->until_us;
+    return clock_monotonic_us(r->items->clock) - op_waited_us(r->op) >= r->changes->until_us;
 }
 
 static void charge(reading *r, size_t bytes) {
@@ -215,6 +215,7 @@ static err read_sources(reading *r) {
         }
         asked->after = s->lsn;
         late = is_late(r, s->value.n) || late;
+        TRY(op_check(r->op));
         TRY(advance(s));
     }
     asked->after = r->lsn > asked->after ? r->lsn : asked->after;

@@ -219,6 +219,7 @@ static void hand_over(http_conn *h, http_exchange *x) {
     }
     x->last = !x->framing.keep_alive || x->framing.abandon;
     x->linger = x->framing.abandon;
+    x->request.left = h->ended;
     h->handed = true;
     x->service->front->handle(&x->request);
 }
@@ -449,6 +450,9 @@ static void bytes(net_conn *c, char *p, size_t n) {
 static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
+    if (h->handed) { /* it may still read; but nearly always it has given up */
+        net__client_left(&h->exchange->request);
+    }
     send_now(h);
 }
 
@@ -503,6 +507,7 @@ static void closed(net_conn *c) {
     http_exchange *x = h->exchange;
     if (x && h->handed) {
         x->conn = NULL; /* http_reply_end frees it */
+        net__client_left(&x->request);
     } else if (x) {
         exchange_give(x);
     }
@@ -557,6 +562,17 @@ void http_trust(http_request *r) {
     if (h) {
         net_conn_trust(net_conn_of(h));
     }
+}
+
+unsigned http_told_to_wait(http_request *r, unsigned ms) {
+    http_conn *h = ((http_exchange *)r)->conn;
+    int64_t now = r->loop->now_ms;
+    if (!h) {
+        return 0;
+    }
+    int64_t left = h->wait_until_ms - now;
+    h->wait_until_ms = now + ms;
+    return left > 0 ? (unsigned)left : 0;
 }
 
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]) {

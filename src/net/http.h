@@ -5,6 +5,8 @@
  * whatever becomes of the client meanwhile: an answer to a client that has gone is thrown away there, and nobody else need care. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
 #include "net/loop.h"
@@ -16,6 +18,8 @@ enum {
     HTTP_FIELDS_MAX = 64, /* names a front end may ask for */
     HTTP_PEER_BYTES = 64,
 };
+
+typedef struct net_work net_work; /* net/work.h */
 
 typedef struct http_request {
     http_method method;
@@ -29,7 +33,9 @@ typedef struct http_request {
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
     arena *arena;        /* its budget is the request's (net_options.request_memory_max) */
     net_loop *loop;
-    void *context; /* the handler's own, from http_front */
+    void *context;     /* the handler's own, from http_front */
+    net_work *working; /* net/work.c's: what a worker does for it */
+    atomic_bool left;  /* the client has closed its side, or has gone; any thread may look */
 } http_request;
 
 /* What a front end gives net to serve a port with. It outlives the server. */
@@ -57,6 +63,10 @@ void http_trust(http_request *r);
 
 /* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start, then start again. */
 void http_reply_abandon(http_request *r);
+
+/* The client is told to come back after so long. Returns for how long it would have had to wait still, by what it was told with an earlier
+ * answer on the same connection; 0: it has waited, or was told nothing. */
+unsigned http_told_to_wait(http_request *r, unsigned ms);
 
 /* "127.0.0.1:5123" or "[::1]:5123", for logs. Returns `into`. */
 const char *http_peer(const http_request *r, char into[static HTTP_PEER_BYTES]);

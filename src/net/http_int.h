@@ -24,10 +24,11 @@ typedef struct http_conn {
     const http_service *service;
     http_exchange *exchange; /* being read, or handed to the front end; NULL: idle */
     http_input in;
-    buf *out;        /* answers that are to be sent; NULL: none */
-    net_held held;   /* if they are small */
-    size_t weighed;  /* of `in`, in the loop's input_bytes */
-    size_t progress; /* bytes of a body since its time-out was last moved */
+    buf *out;              /* answers that are to be sent; NULL: none */
+    net_held held;         /* if they are small */
+    size_t weighed;        /* of `in`, in the loop's input_bytes */
+    int64_t wait_until_ms; /* of the loop's clock: see http_told_to_wait */
+    size_t progress;       /* bytes of a body since its time-out was last moved */
     bool handed;
     bool pumping;
     bool ended;  /* the client sends no more */

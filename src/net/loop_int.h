@@ -12,6 +12,7 @@
 #include "net/guard.h"
 #include "net/server.h"
 #include "net/wheel.h"
+#include "net/work.h"
 
 typedef struct net_conn net_conn;
 typedef struct http_exchange http_exchange;
@@ -64,6 +65,7 @@ typedef struct net_shared {
     net_complaint displaced;      /* untrusted connections closed for newer ones */
     net_complaint slow;           /* clients that send or read too slowly */
     net_complaint starved;        /* requests and answers refused for want of memory */
+    sched *lanes[NET_LANES];
 } net_shared;
 
 /* What a client may still take before it is too slow, in ms: it began at began_ms to send or to read, and has moved so many bytes. */
@@ -152,3 +154,8 @@ void net_crowd_reclaim(net_loop *loop);   /* at every tick: when memory is scarc
 
 void net_loop_drain(net_loop *loop);         /* close what is idle, let the rest finish, then stop */
 void net_loop_check_drained(net_loop *loop); /* after a connection or an exchange ended */
+
+void net__lanes_open(net_shared *shared);
+void net__lanes_stop(net_shared *shared); /* what is done or refused by then has been posted to its loop */
+void net__lanes_close(net_shared *shared);
+void net__client_left(http_request *request); /* cancels its work */

@@ -325,6 +325,7 @@ err net_open(const net_options *options, net_server **server_out) {
         s->shared.options.request_memory_max = s->shared.requests.max;
     }
     s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);
+    net__lanes_open(&s->shared);
     unsigned n = loops_for(options->loops);
     s->loops = mem_zero(n * sizeof *s->loops);
     s->threads = mem_zero(n * sizeof *s->threads);
@@ -376,6 +377,10 @@ net_stats net_server_stats(const net_server *s) {
     };
 }
 
+sched_counts net_server_work(const net_server *s, net_lane lane) {
+    return sched_counted(s->shared.lanes[lane]);
+}
+
 static void *run_loop(void *argument) {
     net_loop *loop = argument;
     char name[16];
@@ -412,6 +417,7 @@ void net_stop(net_server *s) {
 
 void net_close(net_server *s) {
     stop_listening(s);
+    net__lanes_stop(&s->shared);
     for (unsigned i = 0; i < s->loops_n; i++) {
         net_loop_free(&s->loops[i]);
     }
@@ -427,6 +433,7 @@ void net_close(net_server *s) {
         next = i->next;
         free(i);
     }
+    net__lanes_close(&s->shared);
     SSL_CTX_free(s->shared.tls);
     net_peers_free(s->shared.peers);
     buf_free(&s->certificate);

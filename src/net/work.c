@@ -1,31 +1,102 @@
-#include "net/work.h"
-
-#include <assert.h>
-#include <stdlib.h>
-
 #include "net/loop_int.h"
 
-static_assert(sizeof(uv_work_t) <= sizeof(((net_work *)0)->space), "room for libuv's request");
+enum {
+    SLICE_US = 500,
+    STARTED_MAX = 32,
+    STARTED_PER_TENANT = 8,
+    WAITING_MAX = 512,
+    WAITING_PER_TENANT = 64,
+};
 
-static net_work *work_of(uv_work_t *request) {
-    return (net_work *)(void *)((char *)request - offsetof(net_work, space));
-}
+const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "admin"};
 
-static void on_worker(uv_work_t *request) {
-    net_work *work = work_of(request);
+static void on_worker(sched_job *job) {
+    net_work *work = (net_work *)job;
     work->work(work);
 }
 
-static void on_loop(uv_work_t *request, int status) {
-    (void)status;
-    net_work *work = work_of(request);
+static void finish(net_work *work) {
+    work->op->turn = NULL;
+    work->request->working = NULL;
     work->done(work);
 }
 
-void net_work_start(net_loop *loop, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
+/* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
+static void on_loop(net_task *task) {
+    net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
+    if (work->request->loop->stopped) {
+        work->job.code = E_UNAVAILABLE;
+    }
+    finish(work);
+}
+
+static void hand_over(sched_job *job) {
+    net_work *work = (net_work *)job;
+    net_post(work->request->loop, &work->task);
+}
+
+void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+                    void (*done)(net_work *)) {
+    sched *s = request->loop->shared->lanes[lane];
+    work->job = (sched_job){.tenant = tenant, .work = on_worker, .done = hand_over};
+    work->task = (net_task){.run = on_loop};
+    work->request = request;
+    work->op = o;
     work->work = run;
     work->done = done;
-    if (uv_queue_work(&loop->uv, (uv_work_t *)(void *)work->space, on_worker, on_loop) != 0) {
-        abort(); /* only with a NULL function */
+    o->turn = &work->job.turn;
+    request->working = work; /* from sched_submit on the work may be anywhere, but for what is the loop's */
+    err code = request->left ? E_CANCELLED : sched_submit(s, &work->job);
+    if (code != OK) {
+        work->job.code = code;
+        o->retry_after_ms = code == E_TENANT_BUSY || code == E_WORK_BUSY ? NET_WORK_RETRY_MS : 0;
+        finish(work);
+    }
+}
+
+void net__client_left(http_request *request) {
+    net_work *work = request->working;
+    request->left = true;
+    if (work) {
+        request->working = NULL; /* once is enough */
+        sched_cancel(&work->job);
+    }
+}
+
+/* ---- life ---- */
+
+static sched_options lane_options(const net_shared *shared, net_lane lane) {
+    unsigned processors = uv_available_parallelism();
+    return (sched_options){
+        .name = net_lane_names[lane],
+        .permits = lane == NET_BODIES  ? (processors + 1) / 2
+                   : lane == NET_ADMIN ? STARTED_PER_TENANT
+                                       : processors,
+        .extra = processors,
+        .started_max = STARTED_MAX,
+        .started_per_tenant = STARTED_PER_TENANT,
+        .waiting_max = WAITING_MAX,
+        .waiting_per_tenant = WAITING_PER_TENANT,
+        .slice_us = SLICE_US,
+        .clock = shared->options.clock,
+    };
+}
+
+void net__lanes_open(net_shared *shared) {
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        sched_options options = lane_options(shared, (net_lane)i);
+        shared->lanes[i] = sched_open(&options);
+    }
+}
+
+void net__lanes_stop(net_shared *shared) {
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        sched_stop(shared->lanes[i]);
+    }
+}
+
+void net__lanes_close(net_shared *shared) {
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        sched_close(shared->lanes[i]);
     }
 }

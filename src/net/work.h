@@ -1,16 +1,43 @@
-/* work.h — work that is too long for a loop: done by a worker thread, finished on the loop it came from.
+/* work.h — a request's work that is too long for a loop: done by a worker's thread, finished on the loop that it came from.
  *
- * For pages of feeds and queries, so that a point read never waits behind them. */
+ * Each lane is a scheduler of its own (sched/sched.h), so work of one lane never waits for that of another; within a lane the tenants,
+ * which are containers, take turns. When the client leaves, its work is cancelled: what still waits is not begun, what runs ends at its
+ * next check point with E_CANCELLED. Either way `done` is called. All calls on the loop's thread. */
 #pragma once
 
-#include "net/loop.h"
+#include "base/op.h"
+#include "net/server.h"
+#include "sched/sched.h"
 
-typedef struct net_work net_work;
+typedef enum net_lane {
+    NET_SHORT,  /* some milliseconds at most: plans, queries of metadata */
+    NET_PAGES,  /* of feeds and queries, up to seconds, with check points */
+    NET_BODIES, /* of large requests: tens of milliseconds without a check point */
+    NET_ADMIN,  /* the administrator's, who has lanes of its own */
+    NET_LANES
+} net_lane;
+
+extern const char *const net_lane_names[NET_LANES];
+
 struct net_work {
-    void (*work)(net_work *work); /* on a worker's thread */
-    void (*done)(net_work *work); /* then on the loop's */
-    uint64_t space[20];           /* libuv's */
+    sched_job job; /* first */
+    net_task task;
+    http_request *request;
+    op *op;
+    void (*work)(net_work *work);
+    void (*done)(net_work *work);
 };
 
-/* On the loop's thread. The memory is the caller's until done. */
-void net_work_start(net_loop *loop, net_work *work, void (*run)(net_work *), void (*done)(net_work *));
+enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
+
+/* `run` is called on a worker's thread, with o's turn set; then `done` on the loop's. If a queue is full, or the client has left already,
+ * `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a time. */
+void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+                    void (*done)(net_work *));
+
+sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
+
+/* For `done`: OK, or why `run` was not called (E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED), or that the server stops (E_UNAVAILABLE). */
+static inline err net_work_code(const net_work *work) {
+    return work->job.code;
+}

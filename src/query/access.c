@@ -11,6 +11,8 @@ enum {
     FIRST_PROBE = 64,
     PROBE_FACTOR = 8,
     FEW_ENTRIES = 1024,
+    ENTRIES_BETWEEN_CHECKS = 256,
+    ITEM_ENTRIES = 16,
     COMPARED_MAX = 1000, /* vectors: so many are compared one by one rather than asked of a graph */
     SHAPE_REFS = 16384
 };
@@ -71,6 +73,26 @@ static void keep_common(refs *r, const refs *other) {
 
 /* ---- entries of a demand ---- */
 
+/* Now and then others have their turn. An item takes about as long as ITEM_ENTRIES entries. */
+static err count_work(finder *f, unsigned entries) {
+    f->looked += entries;
+    if (f->looked >= ENTRIES_BETWEEN_CHECKS && f->code == OK) {
+        f->looked = 0;
+        f->code = op_check(f->view->op);
+    }
+    return f->code;
+}
+
+/* False: there is no other, or the work ends, and query__close_lookup has the reason. */
+bool query__next_entry(finder *f, item_lookup *l, item_entry *e) {
+    return count_work(f, 1) == OK && item_lookup_next(l, e);
+}
+
+err query__close_lookup(const finder *f, item_lookup *l) {
+    err ended = item_lookup_close(l);
+    return f->code != OK ? f->code : ended;
+}
+
 static item_lookup *open_span(const finder *f, const query_demand_span *span, size_t most) {
     return span->point ? item_lookup_open_value(f->view, span->path, span->from, most > FEW_ENTRIES)
                        : item_lookup_open(f->view, span->path);
@@ -81,13 +103,13 @@ err query__read_span(finder *f, const query_demand_span *span, uint64_t after, r
     item_entry e;
     item_lookup *l = open_span(f, span, most);
     item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
-    while (*n < most && item_lookup_next(l, &e) && query__within(span, e.value)) {
+    while (*n < most && query__next_entry(f, l, &e) && query__within(span, e.value)) {
         (*n)++;
         if (found && e.number > after) {
             add_ref(found, &e);
         }
     }
-    return item_lookup_close(l);
+    return query__close_lookup(f, l);
 }
 
 /* *n_out: how many entries the demand has, `most` if it has that many or more. */
@@ -181,6 +203,7 @@ static size_t worth(const finder *f) {
 
 err query__offer(finder *f, item_ref ref) {
     query_access *a = f->access;
+    TRY(count_work(f, ITEM_ENTRIES));
     if (a->before_load) {
         a->before_load(a->context);
     }
@@ -225,14 +248,14 @@ static err keep_with_value(finder *f, const query_demand_span *span, refs *found
                 item_lookup_seek(l, span->from, number, false);
                 begun = true;
             }
-            live = item_lookup_next(l, &e) && query__within(span, e.value);
+            live = query__next_entry(f, l, &e) && query__within(span, e.value);
             f->access->entries++;
         }
         if (!live || e.number != number) {
             exclude(found, i);
         }
     }
-    return item_lookup_close(l);
+    return query__close_lookup(f, l);
 }
 
 /* Where entries of other ranges are among those found, only the items can tell: what was excluded could not be counted. */
@@ -278,14 +301,14 @@ static err stream(finder *f, const query_demand *used) {
     size_t j = 0;
     err code = OK;
     item_lookup_seek(l, span->from, v->stretch.after + 1, false);
-    while (code == OK && !v->stopped && item_lookup_next(l, &e) && query__within(span, e.value)) {
+    while (code == OK && !v->stopped && query__next_entry(f, l, &e) && query__within(span, e.value)) {
         f->access->entries++;
         while (code == OK && !v->stopped && j < f->large.n && f->large.list[j].number < e.number) {
             code = offer_next(f, f->large.list[j++]);
         }
         code = code == OK && !v->stopped ? offer_next(f, (item_ref){e.number, e.segment}) : code;
     }
-    err ended = item_lookup_close(l);
+    err ended = query__close_lookup(f, l);
     refs none = {0};
     code = code != OK ? code : ended;
     return code == OK && !v->stopped ? offer_all(f, &none) : code;
@@ -463,11 +486,12 @@ static bool goes_on(const order_walk *w) {
 }
 
 static err walk_up(order_walk *w, item_lookup *l, const query_demand_span *span) {
+    finder *f = w->finder;
     item_entry e;
     err code = OK;
     bool resumed = w->start.n && slice_cmp(w->start, span->from) >= 0;
     item_lookup_seek(l, resumed ? w->start : span->from, resumed ? w->start_number : 0, false);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && query__within(span, e.value)) {
+    while (code == OK && goes_on(w) && query__next_entry(f, l, &e) && query__within(span, e.value)) {
         code = offer_in_order(w, &e);
     }
     return code;
@@ -488,22 +512,24 @@ static void seek_down(order_walk *w, item_lookup *l, const query_demand_span *sp
 }
 
 static err walk_down(order_walk *w, item_lookup *l, const query_demand_span *span) {
+    finder *f = w->finder;
     item_entry e;
     err code = OK;
     seek_down(w, l, span);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && slice_cmp(e.value, span->from) >= 0) {
+    while (code == OK && goes_on(w) && query__next_entry(f, l, &e) && slice_cmp(e.value, span->from) >= 0) {
         code = offer_in_order(w, &e);
     }
     return code;
 }
 
 static err walk_spans(order_walk *w) {
-    item_lookup *l = item_lookup_open(w->finder->view, w->path);
+    const finder *f = w->finder;
+    item_lookup *l = item_lookup_open(f->view, w->path);
     err code = OK;
     for (size_t i = 0; i < w->spans_n && code == OK && goes_on(w); i++) {
         code = w->backward ? walk_down(w, l, &w->spans[w->spans_n - 1 - i]) : walk_up(w, l, &w->spans[i]);
     }
-    err ended = item_lookup_close(l);
+    err ended = query__close_lookup(f, l);
     return code != OK ? code : ended;
 }
 
@@ -534,7 +560,7 @@ err query__lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
     w->shapes = arena_array(f->view->op->arena, uint64_t, most);
     w->shapes_n = 0;
     *whole_out = true;
-    while (code == OK && item_lookup_next(l, &e) && e.value.n == 8) {
+    while (code == OK && query__next_entry(f, l, &e) && e.value.n == 8) {
         uint64_t shape;
         index_path *paths;
         size_t n = 0;
@@ -551,45 +577,47 @@ err query__lacking_shapes(order_walk *w, size_t most, bool *whole_out) {
         item_lookup_seek(l, slice_of(&shape, 8), UINT64_MAX, false); /* the next one */
     }
     f->access->entries += walked;
-    err ended = item_lookup_close(l);
+    err ended = query__close_lookup(f, l);
     return code != OK ? code : ended;
 }
 
 /* In the direction of the walk, from the item `from` on. */
 static err walk_one_shape(order_walk *w, uint64_t shape, uint64_t from) {
+    finder *f = w->finder;
     item_entry e;
     err code = OK;
-    item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
+    item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
     item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
-    while (code == OK && goes_on(w) && item_lookup_next(l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
-        w->finder->access->entries++;
+    while (code == OK && goes_on(w) && query__next_entry(f, l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
+        f->access->entries++;
         code = offer_lacking(w, (item_ref){e.number, e.segment});
     }
-    err ended = item_lookup_close(l);
+    err ended = query__close_lookup(f, l);
     return code != OK ? code : ended;
 }
 
 /* The next items of each shape, in the direction of the walk from `from` on. *edge_out: up to there none is left out. */
 static err read_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t from, refs *found, uint64_t *edge_out) {
+    finder *f = w->finder;
     size_t each = SHAPE_REFS / n + 1;
-    item_lookup *l = item_lookup_open(w->finder->view, INDEX_PATH_SHAPES);
+    item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
     *edge_out = w->backward ? 0 : UINT64_MAX;
     found->n = 0;
     for (size_t i = 0; i < n; i++) {
         item_entry e;
         size_t k = 0;
         item_lookup_seek(l, slice_of(&shapes[i], 8), from, w->backward);
-        while (k < each && item_lookup_next(l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0) {
+        while (k < each && query__next_entry(f, l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0) {
             add_ref(found, &e);
             k++;
         }
         if (k == each && (e.number < *edge_out) != w->backward) {
             *edge_out = e.number;
         }
-        w->finder->access->entries += k;
+        f->access->entries += k;
     }
     sort_refs(found);
-    return item_lookup_close(l);
+    return query__close_lookup(f, l);
 }
 
 /* Some of all of them at a time, merged by number: they may be as many as there are items. */

@@ -26,8 +26,10 @@ typedef struct finder {
     refs probed; /* all items of `probed_of` behind `probed_after` */
     const query_demand *probed_of;
     uint64_t probed_after;
-    bool decides; /* all demands must be met: nobody asks the items afterwards */
-    refs large;   /* items that have no entries, since they would have too many */
+    bool decides;    /* all demands must be met: nobody asks the items afterwards */
+    refs large;      /* items that have no entries, since they would have too many */
+    unsigned looked; /* at so many entries since the last check */
+    err code;        /* … whose result it is */
 } finder;
 
 /* A walk through the entries of a path, or of a composite index. */
@@ -55,6 +57,8 @@ static inline bool query__within(const query_demand_span *span, slice value) {
     return span->to.n == 0 || slice_cmp(value, span->to) < 0;
 }
 
+bool query__next_entry(finder *f, item_lookup *l, item_entry *e); /* item_lookup_next; now and then others have their turn */
+err query__close_lookup(const finder *f, item_lookup *l);
 err query__offer(finder *f, item_ref ref);
 err query__find_large(finder *f);
 err query__read_span(finder *f, const query_demand_span *span, uint64_t after, refs *found, size_t most, size_t *n);

@@ -172,11 +172,11 @@ static err walk_span(key_walk *w, const query_demand_span *span) {
     err code = OK;
     item_lookup *l = open_span(w, span);
     if (seek_start(w, l, span)) {
-        while (code == OK && may_go_on(w) && item_lookup_next(l, &e) && query__within(span, e.value)) {
+        while (code == OK && may_go_on(w) && query__next_entry(w->finder, l, &e) && query__within(span, e.value)) {
             code = take_entry(w, l, &e, &same);
         }
     }
-    err ended = item_lookup_close(l);
+    err ended = query__close_lookup(w->finder, l);
     return code != OK ? code : ended;
 }
 
@@ -323,7 +323,7 @@ static err probe_span(probe *p, const query_demand_span *span) {
     size_t value_n = 0, entries = 0, same = 0;
     item_lookup *l = open_span(p->walk, span);
     bool live = seek_start(p->walk, l, span);
-    for (; live && is_undecided(p) && item_lookup_next(l, &e) && query__within(span, e.value); entries++) {
+    for (; live && is_undecided(p) && query__next_entry(p->walk->finder, l, &e) && query__within(span, e.value); entries++) {
         bool again = slice_eq(e.value, slice_of(value, value_n));
         p->loads += !again || !p->walk->once;
         p->keys += !again;
@@ -335,7 +335,7 @@ static err probe_span(probe *p, const query_demand_span *span) {
         }
     }
     p->walk->finder->access->entries += entries;
-    return item_lookup_close(l);
+    return query__close_lookup(p->walk->finder, l);
 }
 
 /* A page's keys by fewer loads than it takes to read everything instead; an item that is loaded costs as much as some that are read in

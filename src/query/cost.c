@@ -185,3 +185,7 @@ void query_cost_rows(query_cost *c) {
 void query_cost_calls(query_cost *c, uint64_t n) {
     charge(c, CHARGE_UDF_CALL * (double)n);
 }
+
+void query_cost_steps(query_cost *c, uint64_t n) {
+    charge(c, CHARGE_QUERY_STEP * (double)n);
+}

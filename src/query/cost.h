@@ -57,4 +57,5 @@ void query_cost_skipped(query_cost *c, uint64_t n);                  /* rows tha
 void query_cost_key(query_cost *c);                                  /* a distinct value that is not shown, or not yet */
 void query_cost_row(query_cost *c, size_t bytes);
 void query_cost_calls(query_cost *c, uint64_t n); /* of user-defined functions, whose values were used */
+void query_cost_steps(query_cost *c, uint64_t n); /* of evaluation, by a page that ends in an error */
 void query_cost_rows(query_cost *c);              /* all were written: those beyond the items */

@@ -10,7 +10,8 @@ enum {
     QUICK_STEPS = 256, /* entries of a small partition, of which */
     QUICK_ITEMS = 128, /* … so many are looked at, with */
     QUICK_BYTES = 256 * 1024,
-    QUICK_BUDGET = 50000, /* … so many steps of evaluation in all: half a millisecond */
+    QUICK_ITEMS_ORDERED = 32, /* … in an order: so many more than rows are wanted, and with */
+    QUICK_BUDGET = 20000,     /* … so many steps of evaluation in all: a fifth of a millisecond */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000
 };
@@ -27,7 +28,7 @@ void query__set_item(exec *x, const item_found *found) {
 }
 
 bool query__time_is_up(const query_page *p) {
-    return p->until_us && clock_monotonic_us(p->items->clock) >= p->until_us;
+    return p->until_us && clock_monotonic_us(p->items->clock) - op_waited_us(p->op) >= p->until_us;
 }
 
 void query__lap(exec *x, uint64_t *to) {
@@ -46,8 +47,15 @@ bool query__may_keep(exec *x) {
 /* Each item has its own; a quick page has one budget for all. */
 static void renew_steps(exec *x) {
     if (!x->page->quick) {
+        x->steps += QUERY_ITEM_STEPS - x->runner.steps;
         query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
+}
+
+/* Where an order is walked, a condition that lets few items through is a worker's. */
+static uint64_t quick_items(const exec *x) {
+    uint64_t ordered = x->rows_wanted + QUICK_ITEMS_ORDERED;
+    return x->select->order_n && ordered < QUICK_ITEMS ? ordered : QUICK_ITEMS;
 }
 
 /* False: no more, and this one was not looked at. The clock is asked now and then, and after an item that took long. */
@@ -56,7 +64,7 @@ bool query__may_go_on(exec *x) {
     bool asks = x->items % ITEMS_BETWEEN_CLOCKS == 0 || (x->unknown && !first) || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
     x->late = asks && query__time_is_up(x->page);
     renew_steps(x);
-    if (x->page->quick && x->items > QUICK_ITEMS) {
+    if (x->page->quick && x->items > quick_items(x)) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     return !x->late && query__may_keep(x) && x->runner.code == OK;
@@ -428,17 +436,33 @@ void query__keep_position(exec *x) {
     }
 }
 
-/* What the page cost and did, beside its rows. */
-static void end_page(exec *x) {
+/* What was charged since a range's share was last settled. */
+static void settle_rest(exec *x) {
     query_page *p = x->page;
-    query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
-    query_cost_rows(&x->cost);
     double ru = p->op->charge_ru - x->settled_ru;
     if (p->quick && x->entered && p->mark.segment) {
         item_settle_trial(p->items, p->op, p->container, p->cursor, &p->mark, ru);
     } else if (p->mark.segment && ru > 0) {
         item_settle_more(p->items, p->op, p->container, &p->mark, ru);
     }
+}
+
+/* No page comes of it, but it costs what it did: the items that were looked at are paid already, their evaluation is now. */
+static void end_in_error(exec *x, err code) {
+    if (x->page->quick && code == E_QUERY_TOO_LONG) {
+        x->page->op->charge_ru = x->settled_ru; /* a worker begins anew */
+    } else if (!x->page->quick && code != E_THROTTLED) {
+        query_cost_steps(&x->cost, x->steps + QUERY_ITEM_STEPS - x->runner.steps);
+        settle_rest(x);
+    }
+}
+
+/* What the page cost and did, beside its rows. */
+static void end_page(exec *x) {
+    query_page *p = x->page;
+    query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
+    query_cost_rows(&x->cost);
+    settle_rest(x);
     if (p->trace) {
         query_note_where(p->trace, &x->runner, &x->cost.index->policy);
     }
@@ -491,8 +515,8 @@ err query_run_page(query_page *p) {
     if (code == OK) {
         query__keep_position(&x);
         end_page(&x);
-    } else if (p->quick && code == E_QUERY_TOO_LONG) {
-        p->op->charge_ru = x.settled_ru;
+    } else {
+        end_in_error(&x, code);
     }
     query_cost_end(&x.cost);
     query__free_rows(&x);

@@ -46,6 +46,7 @@ struct exec {
     bool late;        /* its time is up */
     uint64_t items;   /* looked at */
     uint64_t scanned; /* items of ranges that are read whole, about */
+    uint64_t steps;   /* of evaluation that the items before took */
     int64_t begun_us;
     int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
     uint64_t times; /* items that the one being looked at stands for */

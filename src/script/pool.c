@@ -34,7 +34,8 @@ struct script_pool {
     pthread_cond_t all_ended;     /* for stop */
 
     script_job *first, **last;
-    uint64_t lanes[SCRIPT_THREADS_MAX]; /* of the jobs that run; 0: none */
+    uint64_t lanes[SCRIPT_THREADS_MAX];   /* of the jobs that run; 0: none */
+    uint64_t tenants[SCRIPT_THREADS_MAX]; /* likewise */
     unsigned threads, threads_idle;
 
     worker *idle, *used;
@@ -314,21 +315,39 @@ static bool lane_runs(const script_pool *pool, uint64_t lane) {
     return runs;
 }
 
-/* With the lock: the oldest that may run, or whose time is up. */
+static unsigned tenant_runs(const script_pool *pool, uint64_t tenant) {
+    unsigned n = 0;
+    for (unsigned i = 0; tenant && i < SCRIPT_THREADS_MAX; i++) {
+        n += pool->tenants[i] == tenant;
+    }
+    return n;
+}
+
+static script_job *take_out(script_pool *pool, script_job **at, err code) {
+    script_job *job = *at;
+    *at = job->next;
+    pool->last = job->next ? pool->last : at;
+    pool->counts.waiting--;
+    job->code = code;
+    return job;
+}
+
+/* With the lock: one that may run, or whose time is up. */
 static script_job *take_job(script_pool *pool) {
     int64_t now = script_now_us();
+    script_job **best = NULL;
+    unsigned fewest = pool->options.threads_max - pool->options.threads_max / 4;
     for (script_job **at = &pool->first; *at; at = &(*at)->next) {
-        script_job *job = *at;
-        bool late = now - job->submitted_us > pool->options.wait_us;
-        if (late || pool->stopping || !lane_runs(pool, job->lane)) {
-            *at = job->next;
-            pool->last = job->next ? pool->last : at;
-            pool->counts.waiting--;
-            job->code = pool->stopping ? E_UNAVAILABLE : late ? E_SCRIPTS_BUSY : OK;
-            return job;
+        if (pool->stopping || now - (*at)->submitted_us > pool->options.wait_us) {
+            return take_out(pool, at, pool->stopping ? E_UNAVAILABLE : E_SCRIPTS_BUSY);
+        }
+        unsigned runs = tenant_runs(pool, (*at)->tenant);
+        if (runs < fewest && !lane_runs(pool, (*at)->lane)) {
+            best = at;
+            fewest = runs;
         }
     }
-    return NULL;
+    return best ? take_out(pool, best, OK) : NULL;
 }
 
 /* With the lock, which is let go meanwhile. */
@@ -338,17 +357,18 @@ static void do_job(script_pool *pool, script_job *job) {
         place++;
     }
     pool->lanes[place] = job->lane ? job->lane : UINT64_MAX; /* some lane that nobody asks for */
+    pool->tenants[place] = job->tenant;
     pool->counts.running++;
     pthread_mutex_unlock(&pool->lock);
     if (job->code == OK) {
         job->work(job);
     }
     pthread_mutex_lock(&pool->lock);
-    pool->lanes[place] = 0;
+    pool->lanes[place] = pool->tenants[place] = 0;
     pool->counts.running--;
     bool more = pool->first && pool->threads_idle;
     pthread_mutex_unlock(&pool->lock);
-    if (more) { /* of the same lane, perhaps */
+    if (more) { /* of the same lane or tenant, perhaps */
         pthread_cond_signal(&pool->jobs_come);
     }
     job->done(job);
@@ -403,11 +423,21 @@ static unsigned waiting_in(const script_pool *pool, uint64_t lane) {
     return n;
 }
 
+static unsigned waiting_of(const script_pool *pool, uint64_t tenant) {
+    unsigned n = 0;
+    for (const script_job *job = tenant ? pool->first : NULL; job; job = job->next) {
+        n += job->tenant == tenant;
+    }
+    return n;
+}
+
 static err admit(const script_pool *pool, const script_job *job) {
     if (pool->stopping) {
         return E_UNAVAILABLE;
     }
-    return pool->counts.waiting >= SCRIPT_QUEUE_MAX || waiting_in(pool, job->lane) >= SCRIPT_LANE_MAX ? E_SCRIPTS_BUSY : OK;
+    bool full = pool->counts.waiting >= SCRIPT_QUEUE_MAX || waiting_in(pool, job->lane) >= SCRIPT_LANE_MAX ||
+                waiting_of(pool, job->tenant) >= SCRIPT_TENANT_MAX;
+    return full ? E_SCRIPTS_BUSY : OK;
 }
 
 err script_submit(script_pool *pool, script_job *job) {

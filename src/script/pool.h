@@ -5,7 +5,8 @@
  * demand, SCRIPT_THREADS_MAX at most, and are not libuv's: a script of 5 s holds up no query.
  *
  * Jobs of one *lane* run one after the other, in the order in which they were submitted: what scripts of one partition key value need. The
- * others do not wait for them. Of jobs that may run, the oldest goes first. Any thread. */
+ * others do not wait for them. Of jobs that may run, one of the *tenant* (the container) with the fewest running goes first, the oldest of
+ * those; and one tenant never has more than three quarters of the threads, nor more than half of the queue. Any thread. */
 #pragma once
 
 #include "script/process.h"
@@ -16,6 +17,7 @@ enum {
     SCRIPT_THREADS_MAX = 16,
     SCRIPT_QUEUE_MAX = 1024,       /* jobs that wait */
     SCRIPT_LANE_MAX = 128,         /* of them, of one lane */
+    SCRIPT_TENANT_MAX = 512,       /* … and of one tenant */
     SCRIPT_WAIT_US = 10 * 1000000, /* who has not had a turn by then gets none */
     SCRIPT_IDLE_US = 30 * 1000000,
     SCRIPT_START_US = 10 * 1000000, /* a process that is not ready by then never is */
@@ -44,6 +46,7 @@ typedef struct script_job script_job;
 struct script_job {
     script_job *next;
     uint64_t lane;                 /* 0: none */
+    uint64_t tenant;               /* 0: none */
     void (*work)(script_job *job); /* on a script thread; not called if the job is refused later on */
     void (*done)(script_job *job); /* on such a thread too, last touch: hand over */
     err code;                      /* OK, or why there was no work: E_SCRIPTS_BUSY, E_UNAVAILABLE */

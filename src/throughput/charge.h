@@ -55,7 +55,9 @@ double charge_script(long long cpu_us);
 #define CHARGE_QUERY 2.25
 #define CHARGE_ENTRY 0.001
 #define CHARGE_QUERY_ROW 0.005 /* a row beyond one for each item loaded */
-#define CHARGE_UDF_CALL 0.01   /* of a user-defined function, whose value the page used: chosen, the service's price is not known */
+#define CHARGE_QUERY_STEP                                                                                                                  \
+    0.00002                  /* of evaluation, by a page that ends in an error: chosen, about 2 RU for each millisecond of a processor */
+#define CHARGE_UDF_CALL 0.01 /* of a user-defined function, whose value the page used: chosen, the service's price is not known */
 enum { CHARGE_ENTRIES_FREE = 512 };
 
 double charge_query_weight(size_t bytes);                /* of an item loaded: 1 up to 1 KB */

@@ -132,6 +132,8 @@ static void without_containers(void **state) {
                  .uptime_s = 5.25,
                  .reshapes = 7};
     (void)state;
+    m.work[NET_PAGES].waiting = 7;
+    m.work[NET_SHORT].cancelled = 2;
     metrics_write(&out, &m);
     parse(&out);
     assert_true(value_of("tesela_databases", "") == 2);
@@ -140,6 +142,8 @@ static void without_containers(void **state) {
     assert_true(value_of("tesela_connections_refused_total", "limit=all\x01") == 5);
     assert_true(value_of("tesela_connections_refused_total", "limit=address\x01") == 6);
     assert_true(value_of("tesela_answer_waiting_bytes", "") == 0x1p33);
+    assert_true(value_of("tesela_work", "lane=pages\x01state=waiting\x01") == 7);
+    assert_true(value_of("tesela_work_cancelled_total", "lane=short\x01") == 2);
     assert_true(value_of("process_resident_memory_bytes", "") == 0x1p40);
     assert_true(value_of("process_start_time_seconds", "") == 1794746071.339);
     assert_true(value_of("tesela_uptime_seconds", "") == 5.25);

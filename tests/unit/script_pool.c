@@ -380,6 +380,36 @@ static void a_lane_is_serial_and_others_pass(void **state) {
     script_pool_close(pool);
 }
 
+/* Twenty scripts of one container that do not end: another container's need not wait for them. */
+static void a_tenant_leaves_threads_for_others(void **state) {
+    (void)state;
+    enum { N = 20 };
+    sem_t ended, other_ended;
+    job jobs[N], other;
+    sem_init(&ended, 0, 0);
+    sem_init(&other_ended, 0, 0);
+    script_pool *pool = open_pool(0);
+    for (unsigned i = 0; i < N; i++) {
+        jobs[i] = (job){.base = {.lane = 100 + i, .tenant = 1, .work = work, .done = done}, .pool = pool, .source = "hang", .ms = 60000};
+        jobs[i].ended = &ended;
+        assert_int_equal(script_submit(pool, &jobs[i].base), OK);
+    }
+    other = (job){.base = {.lane = 8, .tenant = 2, .work = work, .done = done}, .pool = pool, .source = "done {}", .ms = 10000};
+    other.ended = &other_ended;
+    assert_int_equal(script_submit(pool, &other.base), OK);
+    wait_all(&other_ended, 1);
+    assert_int_equal(other.result.code, OK);
+    while (script_pool_counts(pool).running < SCRIPT_THREADS_MAX * 3 / 4) { /* threads that are still to begin */
+        usleep(1000);
+    }
+    usleep(20000);
+    assert_int_equal(script_pool_counts(pool).running, SCRIPT_THREADS_MAX * 3 / 4);
+    script_pool_stop(pool);
+    wait_all(&ended, N);
+    script_pool_close(pool);
+    no_children_left();
+}
+
 static void the_queue_is_bounded(void **state) {
     (void)state;
     sem_t ended;
@@ -451,6 +481,7 @@ int main(void) {
         cmocka_unit_test(a_last_run_is_the_last),
         cmocka_unit_test(idle_ones_end_but_for_a_spare),
         cmocka_unit_test(a_lane_is_serial_and_others_pass),
+        cmocka_unit_test(a_tenant_leaves_threads_for_others),
         cmocka_unit_test(the_queue_is_bounded),
         cmocka_unit_test(who_waits_too_long_is_refused),
         cmocka_unit_test(a_worker_that_is_not_there_is_told),

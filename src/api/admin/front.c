@@ -133,10 +133,7 @@ static bool is_stopping(admin *a) {
     return stopping;
 }
 
-static void on_worker(net_work *work) {
-    admin_request *q = (admin_request *)work;
-    admin *a = q->admin;
-    q->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
+static void leave_work(admin *a) {
     pthread_mutex_lock(&a->lock);
     if (--a->working == 0) {
         pthread_cond_broadcast(&a->idle);
@@ -144,8 +141,19 @@ static void on_worker(net_work *work) {
     pthread_mutex_unlock(&a->lock);
 }
 
+static void on_worker(net_work *work) {
+    admin_request *q = (admin_request *)work;
+    admin *a = q->admin;
+    q->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
+    leave_work(a);
+}
+
 static void worker_done(net_work *work) {
     admin_request *q = (admin_request *)work;
+    if (net_work_code(work) != OK) {
+        q->code = net_work_code(work);
+        leave_work(q->admin);
+    }
     leave_lane(q);
     answer(q);
 }
@@ -155,7 +163,7 @@ static void start(admin_request *q) {
     pthread_mutex_lock(&a->lock);
     a->working++;
     pthread_mutex_unlock(&a->lock);
-    net_work_start(q->http->loop, &q->work, on_worker, worker_done);
+    net_work_start(q->http, &q->op, NET_ADMIN, 0, &q->work, on_worker, worker_done);
 }
 
 static void run(admin_request *q) {

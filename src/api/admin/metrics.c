@@ -139,6 +139,29 @@ static void add_net(buf *out, const net_stats *n) {
                (double)n->starved);
 }
 
+static void add_lane(buf *out, const char *name, unsigned lane, const char *state, uint64_t value) {
+    buf_addf(out, "%s{lane=\"%s\"%s%s%s}", name, net_lane_names[lane], state ? ",state=\"" : "", state ? state : "", state ? "\"" : "");
+    add_value(out, (double)value);
+}
+
+static void add_work(buf *out, const metrics *m) {
+    add_head(out, "tesela_work", "gauge",
+             "Requests that workers serve: running, set aside while others have their turn, waiting to begin.");
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        add_lane(out, "tesela_work", i, "running", m->work[i].running);
+        add_lane(out, "tesela_work", i, "aside", m->work[i].aside);
+        add_lane(out, "tesela_work", i, "waiting", m->work[i].waiting);
+    }
+    add_head(out, "tesela_work_refused_total", "counter", "Requests refused because too many waited for a worker.");
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        add_lane(out, "tesela_work_refused_total", i, NULL, m->work[i].refused);
+    }
+    add_head(out, "tesela_work_cancelled_total", "counter", "Requests whose client left while a worker had them, or before.");
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        add_lane(out, "tesela_work_cancelled_total", i, NULL, m->work[i].cancelled);
+    }
+}
+
 void metrics_write(buf *out, const metrics *m) {
     add_head(out, "tesela_build_info", "gauge", "Always 1; the version is its label.");
     buf_add_lit(out, "tesela_build_info{version=\"" TESELA_VERSION "\"} 1\n");
@@ -153,6 +176,7 @@ void metrics_write(buf *out, const metrics *m) {
     add_single(out, "tesela_key_changes_total", "counter", "How often the account's keys were changed since the start.",
                (double)m->key_changes);
     add_refused(out, m);
+    add_work(out, m);
     add_single(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.", (double)m->resident_bytes);
     add_single(out, "process_open_fds", "gauge", "Number of open file descriptors.", (double)m->open_files);
     add_single(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", m->cpu_s);
@@ -205,6 +229,9 @@ err admin_metrics(admin_request *q) {
     };
     for (unsigned i = 0; i < ATTEMPT_COUNT; i++) {
         m.refused[i] = sql_attempts_total(a->attempts, (sql_attempt)i);
+    }
+    for (unsigned i = 0; i < NET_LANES; i++) {
+        m.work[i] = net_server_work(a->server, (net_lane)i);
     }
     collect(&all, ranges, containers, &m);
     metrics_write(&q->body, &m);

@@ -4,6 +4,7 @@
 #include "account/report.h"
 #include "api/sql/attempts.h"
 #include "net/server.h"
+#include "net/work.h"
 
 typedef struct metrics_range {
     slice database, container;
@@ -27,6 +28,7 @@ typedef struct metrics {
     net_stats net;
     uint64_t refused[ATTEMPT_COUNT]; /* requests, for who sent them */
     uint64_t key_changes;
+    sched_counts work[NET_LANES];
     uint64_t resident_bytes, open_files;
     double cpu_s, started_s, uptime_s;
 } metrics;

@@ -73,7 +73,6 @@ static void answer(sql_request *q) {
 }
 
 static void written(sql_request *q) {
-    item_commit_charge(&q->commit);
     item_commit_failed(&q->commit) ? sql_fail(q, q->commit.base.code) : answer(q);
 }
 

@@ -129,8 +129,7 @@ static void latest_page(sql_changes *f) {
     f->code = item_changes_read(account_items(q->front->account), &q->op, q->container, &f->what, add_item, f, &f->mark);
 }
 
-static void make_page(net_work *work) {
-    sql_changes *f = (sql_changes *)work;
+static void make_page(sql_changes *f) {
     f->what.until_us = clock_monotonic_us(account_items(f->q->front->account)->clock) + PAGE_US;
     f->mode->make(f);
     if (f->code == OK && !buf_ok(&f->body)) {
@@ -145,8 +144,7 @@ static void add_fields(sql_changes *f) {
     sql_add_range(f->q, f->mark);
 }
 
-static void answer(net_work *work) {
-    sql_changes *f = (sql_changes *)work;
+static void answer(sql_changes *f) {
     sql_request *q = f->q;
     if (f->code != OK) {
         buf_free(&f->body);
@@ -168,6 +166,16 @@ static void answer(net_work *work) {
     }
     buf_free(&f->body);
     sql_end(q);
+}
+
+static void work(net_work *work) {
+    make_page((sql_changes *)work);
+}
+
+static void worked(net_work *work) {
+    sql_changes *f = (sql_changes *)work;
+    f->code = net_work_code(work) != OK ? net_work_code(work) : f->code;
+    answer(f);
 }
 
 /* ---- all of it ---- */
@@ -215,9 +223,9 @@ void sql_changes_list(sql_request *q) {
     if (code != OK) {
         sql_fail(q, code);
     } else if (has_nothing_new(f)) {
-        make_page(&f->work);
-        answer(&f->work);
+        make_page(f);
+        answer(f);
     } else {
-        net_work_start(q->http->loop, &f->work, make_page, answer);
+        sql_work(q, NET_PAGES, &f->work, work, worked);
     }
 }

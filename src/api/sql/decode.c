@@ -1,11 +1,9 @@
-/* What requests have in common on the way in: bodies, names, partition keys, page sizes, throughput. */
+/* What requests have in common on the way in: names, partition keys, page sizes, throughput. */
 #include <stdlib.h>
 
 #include "api/sql/access.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
-
-enum { BODY_BSON_MAX = 32 * 1024 * 1024, SCRATCH_KEPT = 1024 * 1024 };
 
 bool sql_flag(const sql_request *q, sql_field field) {
     slice value = sql_get(q, field);
@@ -15,35 +13,6 @@ bool sql_flag(const sql_request *q, sql_field field) {
 bool sql_version_at_least(const sql_request *q, const char *date) {
     slice version = sql_get(q, FIELD_VERSION);
     return version.n >= 10 && slice_cmp(slice_of(version.p, 10), slice_str(date)) >= 0;
-}
-
-err sql_body(sql_request *q, json_root root, slice *bson_out) {
-    json_root found;
-    TRY(sql_body_any(q, &found, bson_out));
-    if (found != root) {
-        return op_fail(&q->op, E_BAD_JSON, "%s The body must be %s.", err_lookup(E_BAD_JSON)->sentence,
-                       root == JSON_OBJECT ? "an object" : "an array");
-    }
-    return OK;
-}
-
-err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out) {
-    buf *scratch = &q->front->loops[net_loop_index(q->http->loop)].scratch;
-    json_options options = {.drop = item_system_properties, .drop_n = ITEM_SYSTEM_PROPERTIES};
-    json_error why = {0};
-    buf_clear(scratch);
-    scratch->max = BODY_BSON_MAX;
-    err code = json_to_bson(q->http->body, &options, scratch, root_out, &why);
-    if (code == OK) {
-        *bson_out = arena_copy(q->http->arena, buf_view(scratch));
-    } else if (code == E_BAD_JSON) {
-        op_fail(&q->op, code, "%s (%s at byte %zu of the body)", err_lookup(E_BAD_JSON)->sentence, why.reason ? why.reason : "bad JSON",
-                why.offset);
-    }
-    if (scratch->cap > SCRATCH_KEPT) {
-        buf_free(scratch);
-    }
-    return code;
 }
 
 err sql_find_database(sql_request *q) {
@@ -199,11 +168,36 @@ err sql_check_session(sql_request *q, const epk *min, const epk *max) {
     return OK;
 }
 
+/* ---- workers ---- */
+
+static uint64_t add_to_hash(uint64_t hash, slice text) { /* FNV-1a */
+    for (size_t i = 0; i < text.n; i++) {
+        hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3;
+    }
+    return hash * 0x100000001b3;
+}
+
+/* Before the container is looked for, its name stands for it: two that collide would share their turns, nothing else. */
+uint64_t sql_tenant(const sql_request *q) {
+    if (q->container) {
+        return (uint64_t)q->container->space->container + 1;
+    }
+    return add_to_hash(add_to_hash(0xcbf29ce484222325, q->route.database), q->route.container) | (uint64_t)1 << 63;
+}
+
+void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
+    net_work_start(q->http, &q->op, lane, sql_tenant(q), work, run, done);
+}
+
 /* ---- the committer and back ---- */
 
 static void resume_task(net_task *task) {
     sql_request *q = (sql_request *)((char *)task - offsetof(sql_request, task));
     q->resume(q);
+}
+
+static void items_task(net_task *task) {
+    sql_price_items((sql_request *)((char *)task - offsetof(sql_request, task)));
 }
 
 static void items_done(item_commit *commit) {
@@ -218,7 +212,7 @@ static void change_done(account_change *change) {
 
 void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
     q->resume = resume;
-    q->task = (net_task){.run = resume_task};
+    q->task = (net_task){.run = items_task};
     q->commit.items = account_items(q->front->account);
     q->commit.op = &q->op;
     q->commit.container = q->container;

@@ -153,7 +153,7 @@ static void describe(execution *x) {
         .arena = q->http->arena,
     };
     sql_script_links(q->container, q->http->arena, &x->run.self, &x->run.alt);
-    x->job = (script_job){.lane = script_lane(q->container, &x->key), .work = work, .done = done};
+    x->job = (script_job){.tenant = sql_tenant(q), .lane = script_lane(q->container, &x->key), .work = work, .done = done};
     q->task = (net_task){.run = answer};
     q->waiting = x;
 }

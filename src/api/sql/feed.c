@@ -1,7 +1,6 @@
 /* Items many at a time: the item feed (GET …/docs). A page is made by a worker, not on the loop, so that a point read never waits behind
  * it. */
 #include "api/sql/target.h"
-#include "net/work.h"
 
 enum { STEPS_MAX = 50000 };
 
@@ -53,6 +52,7 @@ static void add_continuation(feed *f) {
 static void answer(net_work *work) {
     feed *f = (feed *)work;
     sql_request *q = f->q;
+    f->code = net_work_code(work) != OK ? net_work_code(work) : f->code;
     if (f->code != OK) {
         buf_free(&f->body);
         sql_fail(q, f->code);
@@ -98,5 +98,5 @@ void sql_item_list(sql_request *q) {
     }
     feed *f = make_feed(q);
     err code = prepare_list(f);
-    code == OK ? net_work_start(q->http->loop, &f->work, make_page, answer) : sql_fail(q, code);
+    code == OK ? sql_work(q, NET_PAGES, &f->work, make_page, answer) : sql_fail(q, code);
 }

@@ -308,7 +308,7 @@ static void handle(http_request *http) {
     if (code != OK) {
         sql_fail(q, code);
     } else if (!(q->front->faults && faults_any(q->front->faults) && sql_fault(q, handler))) {
-        handler(q);
+        sql_handle_decoded(q, handler);
     }
 }
 

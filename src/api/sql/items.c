@@ -84,7 +84,6 @@ static err failure_of(sql_request *q) {
 static void written(sql_request *q) {
     item_op *item = &q->one;
     err code = failure_of(q);
-    item_commit_charge(&q->commit);
     q->range = item->range ? item->range : q->range;
     if (code != OK) {
         sql_fail(q, code);

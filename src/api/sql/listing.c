@@ -66,6 +66,7 @@ static err visit_all(sql_listing *l, bool streaming) {
             l->ends[l->waiting - 1] = l->texts.n;
         }
         TRY(add_documents(l, streaming, &full));
+        TRY(op_check(&l->q->op));
     } while (l->cut && !full);
     return OK;
 }
@@ -97,8 +98,7 @@ static void work(net_work *work) {
 
 /* ---- answering ---- */
 
-static void answer(net_work *work) {
-    sql_listing *l = (sql_listing *)work;
+static void answer(sql_listing *l) {
     sql_request *q = l->q;
     op_charge(&q->op, CHARGE_METADATA_READ);
     if (l->code != OK) {
@@ -120,6 +120,12 @@ static void answer(net_work *work) {
     sql_end(q);
 }
 
+static void worked(net_work *work) {
+    sql_listing *l = (sql_listing *)work;
+    l->code = net_work_code(work) != OK ? net_work_code(work) : l->code;
+    answer(l);
+}
+
 static err open_listing(sql_listing *l, bool query) {
     TRY(sql_page_size(l->q, &l->max));
     TRY(sql_continuation_number(l->q, &l->after));
@@ -136,11 +142,11 @@ void sql_listing_run(sql_request *q, const rid *parent, const char *name, void (
     l->body = buf_init(BUF_NO_LIMIT);
     l->code = open_listing(l, query);
     if (l->code == OK && query) {
-        net_work_start(q->http->loop, &l->work, work, answer);
+        sql_work(q, NET_SHORT, &l->work, work, worked);
         return;
     }
     if (l->code == OK) {
         visit(l);
     }
-    answer(&l->work);
+    answer(l);
 }

@@ -10,7 +10,12 @@
 #include "query/plan.h"
 #include "script/functions.h"
 
-enum { PAGE_US = 5000000, QUICK_BODY_BYTES = 4096 };
+enum {
+    PAGE_US = 5000000,
+    QUICK_BODY_BYTES = 4096,
+    QUICK_ROWS = 64,              /* in an order: as many as are looked for at once (query/access.c) */
+    SHORT_BODY_BYTES = 16 * 1024, /* the plan of a longer text takes longer than others should wait */
+};
 
 /* A long text takes tens of milliseconds to parse, and rows may take seconds to find: that is a worker's. A short text is looked at on the
  * loop, and if the index finds a few items at once, it is answered there, which saves the way to the worker and back. One that calls
@@ -18,6 +23,7 @@ enum { PAGE_US = 5000000, QUICK_BODY_BYTES = 4096 };
 typedef struct running {
     net_work work;
     script_job job;
+    op_turn turn; /* on a script thread: the work only asks whether the client has left */
     account_script *scripts[QUERY_UDFS_MAX];
     sql_request *q;
     sql_asked asked;
@@ -119,8 +125,7 @@ static void give_scripts(running *r) {
     }
 }
 
-static void answer(net_work *work) {
-    running *r = (running *)work;
+static void answer(running *r) {
     sql_request *q = r->q;
     give_scripts(r);
     if (r->code == E_CROSS_PARTITION) {
@@ -214,7 +219,8 @@ static void functions_done(script_job *job) {
 static void answer_functions(net_task *task) {
     running *r = ((sql_request *)((char *)task - offsetof(sql_request, task)))->waiting;
     r->code = r->job.code != OK ? r->job.code : r->code;
-    answer(&r->work);
+    r->q->op.turn = NULL;
+    answer(r);
 }
 
 static err find_functions(running *r) {
@@ -228,17 +234,24 @@ static err find_functions(running *r) {
     return OK;
 }
 
+static err check_client(op_turn *turn) {
+    const running *r = (const running *)((const char *)turn - offsetof(running, turn));
+    return atomic_load_explicit(&r->q->http->left, memory_order_relaxed) ? E_CANCELLED : OK;
+}
+
 /* The query is prepared. On the loop. */
 static void start_functions(running *r) {
     sql_request *q = r->q;
-    r->job = (script_job){.work = run_with_functions, .done = functions_done};
+    r->turn = (op_turn){.check = check_client};
+    q->op.turn = &r->turn;
+    r->job = (script_job){.tenant = sql_tenant(q), .work = run_with_functions, .done = functions_done};
     q->task = (net_task){.run = answer_functions};
     q->waiting = r;
     err code = find_functions(r);
     code = code != OK ? code : script_submit(q->front->scripts, &r->job); /* from here on `r` is the script thread's */
     if (code != OK) {
         r->code = code;
-        answer(&r->work);
+        answer(r);
     }
 }
 
@@ -252,11 +265,36 @@ static void run(net_work *work) {
 
 static void after_run(net_work *work) {
     running *r = (running *)work;
+    r->code = net_work_code(work) != OK ? net_work_code(work) : r->code;
     if (r->code == OK && r->query.udfs_n) {
         start_functions(r);
     } else {
-        answer(work);
+        answer(r);
     }
+}
+
+/* ---- on the loop ---- */
+
+static bool spans_ranges(const running *r) {
+    const sql_scope *scope = &r->target->scope;
+    const partition_range *first;
+    return !r->target->cursor.partition && partition_map_overlap(r->q->container->tiles->map, &scope->min, &scope->end, &first) > 1;
+}
+
+static bool wants_few(const running *r) {
+    const query *q = &r->query;
+    double most = q->top >= 0 ? q->top : q->limit >= 0 ? q->limit + (q->offset > 0 ? q->offset : 0) : (double)r->page.rows_max;
+    return most <= QUICK_ROWS || r->page.rows_max <= QUICK_ROWS;
+}
+
+/* What surely takes longer than a loop may is not begun there: a regular expression; what needs the items of several ranges; and many rows
+ * in an order, without a condition that leaves few of many items. */
+static bool is_long(const running *r) {
+    const query *q = &r->query;
+    const query_select *s = q->select;
+    bool needs_all = s->order_n || s->distinct || q->aggregates;
+    bool large = !r->target->cursor.partition && atomic_load_explicit(&r->q->range->items, memory_order_relaxed) > QUICK_ROWS;
+    return q->patterns || (needs_all && spans_ranges(r)) || (s->order_n && !s->where && large && !wants_few(r));
 }
 
 /* If it gives up, a worker begins anew. */
@@ -269,20 +307,19 @@ static void try_quickly(running *r) {
         start_functions(r);
         return;
     }
-    r->code = r->code != OK ? r->code : r->query.patterns ? E_QUERY_TOO_LONG : run_page(r);
+    r->code = r->code != OK ? r->code : is_long(r) ? E_QUERY_TOO_LONG : run_page(r);
     r->quick = false;
     if (r->code == E_QUERY_TOO_LONG) {
         r->page = (query_page){0};
         buf_clear(&r->body);
         q->op.admitted = false;
-        net_work_start(q->http->loop, &r->work, run, after_run);
+        sql_work(q, NET_PAGES, &r->work, run, after_run);
     } else {
-        answer(&r->work);
+        answer(r);
     }
 }
 
-static void plan(net_work *work) {
-    running *r = (running *)work;
+static void make_plan(running *r) {
     sql_request *q = r->q;
     unsigned supported = query_features_parse(sql_get(q, FIELD_QUERY_FEATURES));
     query_schema schema = query_schema_of(q->container->settings);
@@ -294,8 +331,7 @@ static void plan(net_work *work) {
 
 /* ---- all of it ---- */
 
-static void answer_plan(net_work *work) {
-    running *r = (running *)work;
+static void answer_plan(running *r) {
     sql_request *q = r->q;
     if (r->code != OK) {
         buf_free(&r->body);
@@ -307,6 +343,16 @@ static void answer_plan(net_work *work) {
     buf_add_slice(sql_start_body(q), buf_view(&r->body));
     buf_free(&r->body);
     sql_end(q);
+}
+
+static void plan(net_work *work) {
+    make_plan((running *)work);
+}
+
+static void after_plan(net_work *work) {
+    running *r = (running *)work;
+    r->code = net_work_code(work) != OK ? net_work_code(work) : r->code;
+    answer_plan(r);
 }
 
 static err read_request(running *r) {
@@ -321,10 +367,16 @@ void sql_query(sql_request *q) {
     r->q = q;
     r->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     err code = read_request(r);
-    if (code == OK && !planned && q->http->body.n <= QUICK_BODY_BYTES) {
+    bool quick = q->http->body.n <= QUICK_BODY_BYTES;
+    if (code == OK && quick && planned) {
+        make_plan(r);
+        answer_plan(r);
+    } else if (code == OK && quick) {
         try_quickly(r);
+    } else if (code == OK && planned) {
+        sql_work(q, q->http->body.n <= SHORT_BODY_BYTES ? NET_SHORT : NET_PAGES, &r->work, plan, after_plan);
     } else if (code == OK) {
-        net_work_start(q->http->loop, &r->work, planned ? plan : run, planned ? answer_plan : after_run);
+        sql_work(q, NET_PAGES, &r->work, run, after_run);
     } else {
         sql_fail(q, code);
     }

@@ -50,6 +50,7 @@ static err read_all(sql_request *q, query_page *p, const item_key *keys, size_t 
     for (size_t i = 0; i < n && p->metrics.read_bytes <= p->bytes_max; i++) {
         list[i].key = keys[i];
         list[i].position = container_position(q->container->tiles, &keys[i].epk);
+        TRY(op_check(&q->op));
         err code = item_read(p->items, &q->op, q->container, &keys[i], &list[i].found);
         list[i].there = code == OK;
         if (code != OK && code != E_NOT_FOUND) {

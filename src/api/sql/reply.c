@@ -4,9 +4,10 @@
 
 #include "api/sql/access.h"
 #include "api/sql/triggers.h"
+#include "net/delay.h"
 #include "throughput/charge.h"
 
-enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000 };
+enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000, HELD_BACK_MS_MAX = 250 };
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
@@ -230,7 +231,7 @@ static slice readable(arena *a, slice sentence) {
     return slice_of(copy, sentence.n);
 }
 
-void sql_fail(sql_request *q, err code) {
+static void answer_error(sql_request *q, err code) {
     const err_entry *entry = err_lookup(code);
     arena *a = q->http->arena;
     slice sentence = q->op.detail_n ? readable(a, slice_of(q->op.detail, q->op.detail_n)) : slice_str(entry->sentence);
@@ -271,6 +272,34 @@ void sql_fail(sql_request *q, err code) {
         buf_add_byte(out, '}');
     }
     sql_end(q);
+}
+
+/* ---- clients that do not wait ---- */
+
+typedef struct held_back {
+    net_delay delay; /* first */
+    sql_request *q;
+    err code;
+} held_back;
+
+static void answer_held_back(net_delay *delay) {
+    held_back *h = (held_back *)delay;
+    answer_error(h->q, h->code);
+}
+
+/* One that was told to wait and did not is refused later, not sooner: refusing costs the loop as much as a point read does. */
+void sql_fail(sql_request *q, err code) {
+    bool waits = code == E_THROTTLED || code == E_TENANT_BUSY || code == E_WORK_BUSY;
+    unsigned ms = waits ? http_told_to_wait(q->http, q->op.retry_after_ms) : 0;
+    ms = ms < HELD_BACK_MS_MAX ? ms : HELD_BACK_MS_MAX;
+    if (ms == 0) {
+        answer_error(q, code);
+        return;
+    }
+    held_back *h = arena_new(q->http->arena, held_back);
+    *h = (held_back){.q = q, .code = code};
+    q->op.retry_after_ms = q->op.retry_after_ms > ms ? q->op.retry_after_ms - ms : 1;
+    net_delay_start(q->http->loop, &h->delay, ms, answer_held_back);
 }
 
 /* ---- items and feeds ---- */

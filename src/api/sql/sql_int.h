@@ -5,10 +5,12 @@
 #include "api/sql/fields.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
+#include "net/work.h"
 #include "script/transact.h"
 
 typedef struct sql_request sql_request;
 typedef struct sql_triggers sql_triggers; /* api/sql/triggers.h */
+typedef struct sql_decoded sql_decoded;   /* api/sql/large.c */
 
 /* Per loop: memory that requests borrow while they are decoded. */
 typedef struct sql_loop {
@@ -51,6 +53,7 @@ struct sql_request {
     const container_range *range; /* of the container's tiles or the commit's, once it is known which */
     bool key_given;               /* the partition key header is there */
     pkey partition;
+    sql_decoded *decoded;   /* the body, if a worker has decoded it (large.c); NULL: it has not */
     sql_triggers *triggers; /* of a write of one item, or NULL */
 
     net_task task; /* brings the answer of a commit back to the loop */
@@ -90,8 +93,20 @@ MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
 MUST_CHECK err sql_check_session(sql_request *q, const epk *min, const epk *max); /* the ranges of [min, max] have reached the token */
 const pkey *sql_header_key(const sql_request *q);                                 /* NULL if not given */
 
+/* ---- going to a worker and back ---- */
+
+/* Who takes turns with others: the request's container, or before it is found its name. Never 0. */
+uint64_t sql_tenant(const sql_request *q);
+
+/* For that tenant: see net_work_start. */
+void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *));
+
+/* Calls the handler; if the body is large, after a worker has decoded it for sql_body. Or answers: too many wait for that. */
+void sql_handle_decoded(sql_request *q, sql_handler handler);
+
 /* ---- going to the committer and back ---- */
-void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* or answers: the range's share is spent */
+void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* resumed when charged. Or answers: the range's share is spent */
+void sql_price_items(sql_request *q);                                  /* charges what was committed, and resumes */
 void sql_change_init(sql_request *q);                                  /* names from the path, etag from the fields */
 void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q));
 

@@ -267,7 +267,7 @@ void sql_triggers_run(sql_request *q) {
     w->key = q->one.key;
     q->range = container_route(q->container->tiles, &w->key.epk);
     sql_script_links(q->container, q->http->arena, &w->self, &w->alt);
-    w->job = (script_job){.lane = script_lane(q->container, &w->key), .work = work, .done = done};
+    w->job = (script_job){.tenant = sql_tenant(q), .lane = script_lane(q->container, &w->key), .work = work, .done = done};
     q->task = (net_task){.run = resume};
     err code = script_submit(q->front->scripts, &w->job);
     if (code != OK) {

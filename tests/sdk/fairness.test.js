@@ -1,0 +1,192 @@
+// Nobody keeps others waiting: heavy queries of one container beside another's pages and plans, work of clients that left, full queues, what
+// failed work costs, and large writes beside point reads.
+
+import { readFileSync } from "node:fs";
+import { assert, suite, key, refused, sleep } from "./harness.js";
+import { binary } from "./server.js";
+
+const sanitized = /asan|tsan/.test(binary);
+const repeat = (n, f) => Array.from({ length: n }, (_, i) => f(i));
+const asQuery = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True" };
+
+// Some thirty milliseconds of evaluation for each item, so a page of them takes its five seconds.
+const heavy = { query: "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a WHERE a + b < 0" };
+
+async function fillHeavy(t, path) {
+  const items = repeat(200, (i) => ({ id: `${i}`, pk: "x", a: repeat(600, (n) => n) }));
+  for (const item of items) {
+    const made = await t.rest.post(`${path}/docs`, item, { headers: key("x") });
+    assert.equal(made.status, 201, made.text);
+  }
+}
+
+const unindexed = { indexingPolicy: { indexingMode: "none", automatic: false } };
+
+// Sends the heavy query n times, from connections of its own. stop() leaves without waiting for the answers.
+function attack(t, path, n) {
+  const clients = repeat(Math.ceil(n / 32), () => t.newRest());
+  const state = { answers: [], pending: n };
+  const end = (answer) => {
+    state.pending--;
+    if (answer) state.answers.push(answer);
+  };
+  for (let i = 0; i < n; i++) {
+    clients[i % clients.length].post(`${path}/docs`, heavy, { headers: { ...asQuery, ...key("x") } }).then(end, () => end());
+  }
+  state.stop = () => clients.forEach((client) => client.close());
+  return state;
+}
+
+// What workers of the lane have: running, set aside, waiting.
+async function workOf(t, lane) {
+  const { text } = await t.rest.get("/metrics", { sign: false });
+  const lines = text.split("\n").filter((line) => line.startsWith(`tesela_work{lane="${lane}"`));
+  assert.equal(lines.length, 3, "there are three states");
+  return lines.reduce((sum, line) => sum + Number(line.split(" ")[1]), 0);
+}
+
+async function until(what, test) {
+  const end = performance.now() + (sanitized ? 30_000 : 5_000);
+  while (!(await test())) {
+    assert.ok(performance.now() < end, `${what} did not come true`);
+    await sleep(50);
+  }
+}
+
+const milliseconds = async (promise) => {
+  const begun = performance.now();
+  const answer = await promise;
+  assert.equal(answer.status, 200, answer.text);
+  return performance.now() - begun;
+};
+
+// Processor time in milliseconds: of the process, or of its main thread, which is its first loop.
+function processorMs(t, thread = false) {
+  const { pid } = t.server.child;
+  const text = readFileSync(thread ? `/proc/${pid}/task/${pid}/stat` : `/proc/${pid}/stat`, "utf8");
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return 10 * (Number(fields[11]) + Number(fields[12]));
+}
+
+suite("fairness", (t) => {
+  const plan = { ...asQuery, "x-ms-cosmos-is-query-plan-request": "True", "x-ms-cosmos-supported-query-features": "OrderBy" };
+  const ordered = { query: "SELECT * FROM c ORDER BY c.id" };
+  let heavyPath, lightPath;
+
+  t.it("has its containers", async () => {
+    heavyPath = await t.containerPath(unindexed);
+    lightPath = await t.containerPath();
+    await fillHeavy(t, heavyPath);
+    for (let i = 0; i < 50; i++) await t.rest.post(`${lightPath}/docs`, { id: `${i}`, pk: "x" }, { headers: key("x") });
+  });
+
+  t.it("heavy queries make neither another container's pages wait nor any plan", async () => {
+    const attackers = attack(t, heavyPath, 8);
+    await sleep(300);
+    const begun = performance.now();
+    const slowest = { page: 0, plan: 0, "plan of the same container": 0 };
+    for (let i = 0; i < 8; i++) {
+      const asked = {
+        page: t.rest.get(`${lightPath}/docs`, { headers: key("x") }),
+        plan: t.rest.post(`${lightPath}/docs`, ordered, { headers: plan }),
+        "plan of the same container": t.rest.post(`${heavyPath}/docs`, ordered, { headers: plan }),
+      };
+      for (const [what, promise] of Object.entries(asked)) slowest[what] = Math.max(slowest[what], await milliseconds(promise));
+    }
+    const attacked = attackers.pending;
+    attackers.stop();
+    assert.equal(attacked, 8, `the heavy ones were still at work; it took ${performance.now() - begun} ms`);
+    for (const [what, ms] of Object.entries(slowest)) assert.ok(ms < (sanitized ? 10_000 : 1_500), `${what}: ${ms} ms`);
+  });
+
+  t.it("work of clients that left ends, begun or not", async () => {
+    await until("idle", async () => (await workOf(t, "pages")) === 0);
+    const attackers = attack(t, heavyPath, 20);
+    await until("at work", async () => (await workOf(t, "pages")) === 20);
+    attackers.stop();
+    await until("idle", async () => (await workOf(t, "pages")) === 0);
+    const before = processorMs(t);
+    await sleep(1000);
+    assert.ok(processorMs(t) - before < 300, "the processors are idle");
+    const { text } = await t.rest.get("/metrics", { sign: false });
+    assert.ok(Number(/tesela_work_cancelled_total\{lane="pages"\} (\d+)/.exec(text)[1]) >= 20, "all were cancelled");
+  });
+
+  t.it("a full queue is refused at once, with a time", async () => {
+    const attackers = attack(t, heavyPath, 90);
+    await until("refused", () => attackers.answers.length >= 18);
+    const page = await milliseconds(t.rest.get(`${lightPath}/docs`, { headers: key("x") }));
+    attackers.stop();
+    for (const answer of attackers.answers.slice(0, 18)) {
+      refused(answer, 429, { substatus: 3092, text: "waiting for a worker" });
+      assert.ok(Number(answer.headers["x-ms-retry-after-ms"]) > 0);
+    }
+    assert.ok(page < (sanitized ? 10_000 : 1_500), `another container's page: ${page} ms`);
+    await until("idle", async () => (await workOf(t, "pages")) === 0);
+  });
+});
+
+suite(
+  "the cost of failed work",
+  (t) => {
+    t.it("a query that takes too long costs what it did, and its container's share is spent", async () => {
+      const path = await t.containerPath(unindexed, { offerThroughput: 400 });
+      await t.rest.post(`${path}/docs`, { id: "1", pk: "x", a: repeat(1000, (n) => n) }, { headers: key("x") });
+      const ask = () => t.rest.post(`${path}/docs`, heavy, { headers: { ...asQuery, ...key("x") } });
+      const answers = await Promise.all(repeat(12, ask));
+      for (const answer of answers.filter(({ status }) => status !== 429)) {
+        assert.equal(answer.status, 408, answer.text);
+        assert.ok(answer.charge > 90 && answer.charge < 200, `${answer.charge} RU`);
+      }
+      const read = await t.rest.get(`${path}/docs/1`, { headers: key("x") });
+      refused(read, 429, { substatus: 3200 });
+    });
+
+    t.it("a client that was told to wait and does not is refused later, not sooner", async () => {
+      const path = await t.containerPath();
+      const fault = { status: 429, count: 5, retryAfterMs: 5000, container: path.split("/").at(-1) };
+      assert.equal((await t.rest.post("/_tesela/faults", fault, { sign: false })).status, 201);
+      const client = t.newRest(); // one connection, since it sends one request after the other
+      const read = async () => refused(await client.get(`${path}/docs/1`, { headers: key("x") }), 429, { substatus: 3200 });
+      const begun = performance.now();
+      await read();
+      const first = performance.now() - begun;
+      for (let i = 0; i < 4; i++) await read();
+      const others = performance.now() - begun - first;
+      client.close();
+      assert.ok(others >= 900, `the first refusal took ${first} ms, four more ${others} ms`);
+    });
+  },
+  { flags: ["--throttling", "on"] },
+);
+
+suite(
+  "loops and large requests",
+  (t) => {
+    t.it("large writes are decoded and priced beside the loop", async () => {
+      const path = await t.containerPath();
+      const properties = Object.fromEntries(repeat(130_000, (i) => [`p${i}`, i % 7]));
+      const bodies = repeat(6, (i) => JSON.stringify({ id: `${i}`, pk: "x", ...properties }));
+      const before = { all: processorMs(t), loop: processorMs(t, true) };
+      const answers = await Promise.all(bodies.map((body) => t.rest.post(`${path}/docs`, body, { headers: { ...key("x"), prefer: "return=minimal" } })));
+      const spent = { all: processorMs(t) - before.all, loop: processorMs(t, true) - before.loop };
+      for (const answer of answers) assert.equal(answer.status, 201, answer.text.slice(0, 300));
+      assert.ok(answers[0].charge > 1000, "every property is indexed, and paid for");
+      assert.ok(spent.loop < 0.45 * spent.all, `${spent.loop} ms of ${spent.all} on the loop`);
+    });
+
+    t.it("large requests are refused as small ones are", async () => {
+      const path = await t.containerPath();
+      const filler = "x".repeat(100_000);
+      const bad = await t.rest.post(`${path}/docs`, `{"id":"1","pk":"x","s":"${filler}",}`, { headers: key("x") });
+      refused(bad, 400, { text: "at byte 100" });
+      const list = await t.rest.post(`${path}/docs`, JSON.stringify([filler]), { headers: key("x") });
+      refused(list, 400, { text: "must be an object" });
+      const nowhere = await t.rest.post(`${path}x/docs`, { id: "1", pk: "x", s: filler }, { headers: key("x") });
+      refused(nowhere, 404, { substatus: 1003 });
+      const long = await t.rest.post(`${path}/docs`, { query: `SELECT VALUE LENGTH('${filler}')` }, { headers: { ...asQuery, ...key("x") } });
+      assert.deepEqual(long.json.Documents, [100_000]);
+    });
+  },
+  { flags: ["--threads", "1"] },
+);

@@ -22,12 +22,27 @@ enum {
 /* One that was excluded stays in its list, so that it can be counted when the page comes to it. */
 enum { SEGMENT_EXCLUDED = UINT32_MAX };
 
-static void add_ref(refs *r, const item_entry *e) {
+/* False: there is no memory for more, and the finder has the error. */
+static bool add_ref(finder *f, refs *r, const item_entry *e) {
+    budget *b = f->view->op->budget;
     if (r->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 256;
+        size_t cap = r->cap ? 2 * r->cap : 256;
+        if (b && !budget_take(b, (cap - r->cap) * sizeof *r->list)) {
+            f->code = budget_error(b);
+            return false;
+        }
+        r->cap = cap;
         r->list = mem_resize(r->list, r->cap * sizeof *r->list);
     }
     r->list[r->n++] = (item_ref){e->number, e->segment};
+    return true;
+}
+
+static void free_refs(const finder *f, refs *r) {
+    if (f->view->op->budget) {
+        budget_give(f->view->op->budget, r->cap * sizeof *r->list);
+    }
+    free(r->list);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -105,8 +120,8 @@ err query__read_span(finder *f, const query_demand_span *span, uint64_t after, r
     item_lookup_seek(l, span->from, span->point ? after + 1 : 0, false);
     while (*n < most && query__next_entry(f, l, &e) && query__within(span, e.value)) {
         (*n)++;
-        if (found && e.number > after) {
-            add_ref(found, &e);
+        if (found && e.number > after && !add_ref(f, found, &e)) {
+            break;
         }
     }
     return query__close_lookup(f, l);
@@ -158,7 +173,7 @@ static err smallest(finder *f, uint64_t after, size_t most, const query_demand *
             break;
         }
     }
-    free(found.list);
+    free_refs(f, &found);
     return code;
 }
 
@@ -277,7 +292,7 @@ static err intersect(finder *f, const query_demand *used, refs *found) {
             keep_common(found, &other);
             f->access->intersected |= 1u << i;
         }
-        free(other.list);
+        free_refs(f, &other);
         TRY(code);
     }
     return OK;
@@ -288,7 +303,7 @@ static err collect(finder *f, const query_demand *used) {
     err code = take_all(f, used, f->view->stretch.after, &found);
     code = code == OK ? intersect(f, used, &found) : code;
     code = code == OK ? offer_all(f, &found) : code;
-    free(found.list);
+    free_refs(f, &found);
     return code;
 }
 
@@ -607,8 +622,7 @@ static err read_shapes(order_walk *w, const uint64_t *shapes, size_t n, uint64_t
         item_entry e;
         size_t k = 0;
         item_lookup_seek(l, slice_of(&shapes[i], 8), from, w->backward);
-        while (k < each && query__next_entry(f, l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0) {
-            add_ref(found, &e);
+        while (k < each && query__next_entry(f, l, &e) && memcmp(e.value.p, &shapes[i], 8) == 0 && add_ref(f, found, &e)) {
             k++;
         }
         if (k == each && (e.number < *edge_out) != w->backward) {
@@ -638,7 +652,7 @@ static err walk_many_shapes(order_walk *w, const uint64_t *shapes, size_t n, uin
         more = edge != (w->backward ? 0 : UINT64_MAX);
         from = w->backward ? edge : edge + 1;
     }
-    free(found.list);
+    free_refs(w->finder, &found);
     return code;
 }
 
@@ -859,7 +873,7 @@ static err cover_count(finder *f, bool *found_out) {
     } else {
         f->access->intersected = 0;
     }
-    free(found.list);
+    free_refs(f, &found);
     f->decides = false;
     return code;
 }
@@ -1019,7 +1033,7 @@ err query_access_find(query_access *a, item_view *v, bool *found_out) {
     a->others_n = f.demands.n;
     a->in_order = a->only_undefined = a->beyond = a->by_key = false;
     err code = a->runner->code != OK ? a->runner->code : find(&f, found_out);
-    free(f.large.list);
-    free(f.probed.list);
+    free_refs(&f, &f.large);
+    free_refs(&f, &f.probed);
     return code;
 }

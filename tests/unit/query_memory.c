@@ -175,7 +175,7 @@ static void long_rows_ask_whether_to_go_on(void **state) {
     for (size_t stop_at = 0; stop_at <= 10; stop_at += 10) {
         arena memory = arena_init();
         buf out = buf_init(BUF_NO_LIMIT);
-        counted_turn turn = {.turn = {count_check}, .stop_at = stop_at};
+        counted_turn turn = {.turn = {.check = count_check}, .stop_at = stop_at};
         item_cursor cursor = {.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
         query q;
         op o;

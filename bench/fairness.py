@@ -9,7 +9,7 @@ from common import BUILD, ask, fill, run_tool, signed_fields, tesela
 
 ATTACKERS = 40
 GOAL = 3
-# 360,000 pairs for each of 150 items: a page takes the five seconds that it may, costs next to nothing, and has no rows. A larger array would end
+# 360,000 pairs for each of 150 items: a page takes the five seconds that it may, costs 13 RU, and has no rows. A larger array would end
 # in 408, which costs so much that the container's share is spent for a minute.
 HEAVY = "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a WHERE a + b < 0"
 VICTIM = "dbs/bench/colls/items"

@@ -127,8 +127,11 @@ static err read_mode(op *o, slice document, index_policy *policy) {
         return op_fail(o, E_BAD_REQUEST, "The indexing mode '%.*s' is invalid: use consistent or none.", slice_shown(mode),
                        mode.p ? mode.p : "");
     }
-    if (policy->off && doc_find_member(document, SLICE_LIT("automatic"), &automatic) && automatic.type == BSON_TYPE_BOOL &&
-        automatic.value.p[0]) {
+    bool given = index__has(document, "automatic") && doc_find_member(document, SLICE_LIT("automatic"), &automatic);
+    if (given && automatic.type != BSON_TYPE_BOOL) {
+        return op_fail(o, E_BAD_REQUEST, "The 'automatic' of an indexing policy must be true or false.");
+    }
+    if (policy->off && given && automatic.value.p[0]) {
         return op_fail(o, E_BAD_REQUEST, "Indexing mode value cannot be 'none' when automatic indexing is specified as 'true'.");
     }
     return OK;

@@ -4,8 +4,8 @@ enum {
     SLICE_US = 500,
     STARTED_MAX = 32,
     STARTED_PER_TENANT = 8,
-    WAITING_MAX = 512,
-    WAITING_PER_TENANT = 64,
+    WAITING_MAX = 2048,
+    WAITING_PER_TENANT = 256,
 };
 
 const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "admin"};

@@ -7,7 +7,7 @@
 #include "query/gather.h"
 #include "query/group.h"
 
-enum { STEPS = 4 * QUERY_ITEM_STEPS };
+enum { STEPS = 2 * QUERY_ITEM_STEPS };
 
 typedef struct over_row {
     query_value value;

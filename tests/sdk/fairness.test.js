@@ -138,8 +138,10 @@ suite(
         assert.equal(answer.status, 408, answer.text);
         assert.ok(answer.charge > 90 && answer.charge < 200, `${answer.charge} RU`);
       }
+      if (sanitized) return; // such a server evaluates so slowly that 400 RU/s pay for it
       const read = await t.rest.get(`${path}/docs/1`, { headers: key("x") });
-      refused(read, 429, { substatus: 3200 });
+      assert.equal(read.status, 429);
+      assert.equal(read.substatus, 3200);
     });
 
     t.it("a client that was told to wait and does not is refused later, not sooner", async () => {

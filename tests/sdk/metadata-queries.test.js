@@ -1,6 +1,9 @@
 // Databases, containers and offers by query.
 
 import { assert, fails, refused, suite } from "./harness.js";
+import { binary } from "./server.js";
+
+const sanitized = /asan|tsan/.test(binary);
 
 suite("metadata queries", (t) => {
   const all = async (iterator) => (await iterator.fetchAll()).resources;
@@ -105,6 +108,7 @@ suite("metadata queries", (t) => {
     const joins = ["a", "b", "d", "e", "f", "g"].map((name) => `JOIN ${name} IN c.indexingPolicy.excludedPaths`).join(" ");
     const began = Date.now();
     await fails(database.containers.query(`SELECT VALUE COUNT(1) FROM c ${joins}`).fetchAll(), 408);
-    assert.ok(Date.now() - began < 15_000);
+    const took = Date.now() - began;
+    assert.ok(took < (sanitized ? 60_000 : 15_000), `${took} ms`);
   });
 });

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum { IDLE_S = 10, THREAD_RETRY_US = 1000000, STACK_BYTES = 4 * 1024 * 1024 };
 
@@ -185,7 +186,7 @@ static bool start_thread(sched *s, worker *w) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int reason = pthread_create(&thread, &attributes, run_worker, b);
+    int reason = thread_create(&thread, &attributes, run_worker, b);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (reason != 0) {

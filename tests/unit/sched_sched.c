@@ -7,11 +7,13 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "sched/sched.h"
 
 enum { SLICE_US = 1000, LOG_MAX = 4096 };
@@ -446,6 +448,39 @@ static void many_threads(void **state) {
     free(all);
 }
 
+/* ---- without threads ---- */
+
+static int refuse_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context) {
+    (void)thread;
+    (void)attributes;
+    (void)run;
+    (void)context;
+    return EAGAIN;
+}
+
+static void without_a_thread_jobs_are_refused_not_kept(void **state) {
+    (void)state;
+    sched_options options = {.name = "test",
+                             .permits = 1,
+                             .started_max = 2,
+                             .started_per_tenant = 2,
+                             .waiting_max = 10,
+                             .waiting_per_tenant = 10,
+                             .slice_us = SLICE_US,
+                             .clock = &work_clock};
+    sched *s = sched_open(&options);
+    atomic_uint left = 1;
+    real_job job = {.left = &left, .seed = 1, .job = {.tenant = 1, .work = spin, .done = spun}};
+    thread_create = refuse_thread;
+    assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE);
+    thread_create = pthread_create;
+    assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE); /* tried again after a second */
+    atomic_fetch_add(&time_us, 2000000);
+    assert_int_equal(sched_submit(s, &job.job), OK);
+    sched_close(s);
+    assert_int_equal(atomic_load(&left), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tenants_turn_comes_round),
@@ -460,6 +495,7 @@ int main(void) {
         cmocka_unit_test(what_runs_sees_it_at_its_check_point),
         cmocka_unit_test(stopping_ends_all),
         cmocka_unit_test(many_threads),
+        cmocka_unit_test(without_a_thread_jobs_are_refused_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

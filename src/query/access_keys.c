@@ -53,6 +53,11 @@ static void set_bound(query_access *a, slice cluster) {
     a->bounded = true;
 }
 
+/* Other ranges were not read so far. */
+static bool is_beyond(const query_access *a, slice cluster) {
+    return a->bounded && slice_cmp(cluster, slice_of(a->bound, a->bound_n)) > 0;
+}
+
 static void give_told(key_walk *w) {
     slice body;
     uint32_t ts;
@@ -87,7 +92,7 @@ static void end_cluster(key_walk *w, slice cluster, slice next) {
     } else if (has_enough(w)) {
         set_bound(a, cluster);
     }
-    w->ended = a->bounded && slice_cmp(next, slice_of(a->bound, a->bound_n)) > 0;
+    w->ended = is_beyond(a, next);
 }
 
 /* Where the lead is undefined: before all values, for a key that is an object behind them. */
@@ -146,6 +151,8 @@ static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned
     slice next = slice_of(e->value.p, query_cluster_bytes(e->value));
     if (w->cluster_n ? !slice_eq(next, cluster_of(w)) : w->whole_n > 0) {
         end_cluster(w, w->cluster_n ? cluster_of(w) : slice_of(w->whole, w->whole_n), next);
+    } else if (w->in_keys && !w->cluster_n) { /* the range's first entry */
+        w->ended = is_beyond(w->finder->access, next);
     }
     return may_go_on(w) ? take_first(w, e) : OK;
 }

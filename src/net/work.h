@@ -35,6 +35,11 @@ enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
 void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
 
+/* The same for work that is owed, since the request has been carried out: it is done although the client has left or queues are full. Only
+ * a server that stops calls `done` without `run`. */
+void net_work_owe(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+                  void (*done)(net_work *));
+
 sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 
 /* For `done`: OK, or why `run` was not called (E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED), or that the server stops (E_UNAVAILABLE). */

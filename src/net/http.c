@@ -50,7 +50,7 @@ static http_exchange *exchange_take(http_conn *h) {
     x->request.tls = net_conn_is_tls(c);
     x->peer = net_conn_peer(c);
     x->timing = HTTP_UNTIMED;
-    x->last = x->linger = false;
+    x->last = x->linger = x->starved = false;
     http_framing_start(&x->framing, h->service->names, h->service->limits);
     return x;
 }
@@ -293,6 +293,12 @@ static void flush(http_conn *h) {
     x->body_at -= x->body_at ? n : 0;
     net_conn_send(net_conn_of(h), ready);
     net_loop_give_out(loop, ready);
+}
+
+void http_send_answered(http_exchange *x) {
+    if (x->conn) {
+        flush(x->conn);
+    }
 }
 
 static void time_reading(http_conn *h, http_exchange *x) {

@@ -63,7 +63,7 @@ struct http_exchange {
     bool starved; /* it is being refused, since there was no memory for its answer */
 };
 
-/* Less than a part, 1 of so many, of the memory for buffers is left. */
+/* Less than 1/part of the memory for buffers is left; part 1: none is. */
 static inline bool http_memory_is_short(net_loop *loop, size_t part) {
     budget_pool *memory = &loop->shared->buffers;
     size_t spare = part > 1 ? memory->max / part : 0;

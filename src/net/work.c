@@ -49,7 +49,7 @@ void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant
                     void (*done)(net_work *)) {
     sched *s = request->loop->shared->lanes[lane];
     prepare(request, o, tenant, work, run, done);
-    request->working = work; /* from sched_submit on the work may be anywhere, but for what is the loop's */
+    request->working = work; /* set first: once submitted, `work` is the worker's */
     err code = request->left ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;

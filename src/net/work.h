@@ -13,7 +13,7 @@ typedef enum net_lane {
     NET_SHORT,  /* some milliseconds at most: plans, queries of metadata */
     NET_PAGES,  /* of feeds and queries, up to seconds, with check points */
     NET_BODIES, /* of large requests: tens of milliseconds without a check point */
-    NET_ADMIN,  /* the administrator's, who has lanes of its own */
+    NET_ADMIN,  /* of the administration API, which admits one job of each kind (api/admin) */
     NET_LANES
 } net_lane;
 

@@ -196,7 +196,7 @@ static account_rules with_defaults(account_rules rules) {
     return rules;
 }
 
-/* Items keep their time in 32 bits (clock_ts). A clock that is so wrong would be kept with everything that is written. */
+/* Items keep their time in 32 bits (clock_ts). A clock past that range would stamp wrong times on everything that is written. */
 static err check_clock(const clock_source *clock, char *why, size_t why_n) {
     int64_t now_s = clock_wall_ms(clock) / 1000;
     if (now_s >= 0 && now_s < UINT32_MAX) {

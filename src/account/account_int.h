@@ -32,7 +32,7 @@ struct database_node {
     user_node *users, *users_by_name; /* by number: in creation order, whatever they are called by now */
     bucket **pool;                    /* throughput that its containers share: one for each physical partition that it is worth */
     size_t pool_n;
-    bucket **spare; /* of the pool before: the next one is made of them, so that changes of its size leave none behind */
+    bucket **spare; /* buckets of the previous pool; the next pool reuses them, so repeated resizing does not pile them up */
     size_t spare_n;
     UT_hash_handle by_name;
     UT_hash_handle by_number;

@@ -86,7 +86,7 @@ void account__free_pool(database_node *d) {
     d->pool_n = d->spare_n = 0;
 }
 
-/* From the spare ones as far as they go. Who drew from one two pools ago has long done so. */
+/* Reuses a spare bucket if there is one. It was retired two pools ago: no request in flight still draws from it. */
 static bucket *next_bucket(account *a, database_node *d, double rate) {
     if (d->spare_n == 0) {
         return bucket_new(rate, a->rules.burst, now_ns(a));
@@ -103,7 +103,7 @@ static void resize_pool(account *a, database_node *d, size_t n, double rate) {
     }
     bucket_hand_over(d->pool, d->pool_n, pool, n, now_ns(a));
     d->pool = mem_resize(d->pool, (d->pool_n + d->spare_n + 1) * sizeof(bucket *));
-    for (size_t i = 0; i < d->spare_n; i++) { /* those that were not needed stay spare */
+    for (size_t i = 0; i < d->spare_n; i++) { /* unused ones stay spare */
         d->pool[d->pool_n + i] = d->spare[i];
     }
     free(d->spare);

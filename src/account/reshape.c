@@ -260,7 +260,7 @@ static void note_event(reshape *r, const container_tiles *old, container_range *
     for (uint32_t i = 0; i < parts && i < 8; i++) {
         e->after[i] = made[i]->id;
     }
-    e->took_us = us_since(r, r->started_us); /* so far: if it ends here, nobody knows more */
+    e->took_us = us_since(r, r->started_us); /* up to here, in case the server ends before apply_event */
 }
 
 /* The tiles after: the ranges before and behind stay, those between are new. */
@@ -402,7 +402,7 @@ err account__reshape(account *a, const reshape_request *request) {
     err code = request->n == 1 ? split(&r) : merge(&r);
     if (code == OK) {
         const account_event *e = &r.event;
-        (void)!run_solo(&r, STORE_GROWS, apply_event); /* if it fails, the event says a little less than the truth */
+        (void)!run_solo(&r, STORE_GROWS, apply_event); /* if it fails, the stored duration is a little too short */
         log_info("account", request->n == 1 ? "a range was split" : "ranges were merged",
                  "container=%s/%s before=%u after=%u first=%u reason=%s items=%lu us=%u held_us=%u", e->database, e->container, e->before_n,
                  e->after_n, e->before[0], plan_reason_text(e->reason), (unsigned long)e->items, e->took_us, e->held_us);

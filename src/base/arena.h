@@ -39,7 +39,7 @@ enum { ARENA_UNASKED_BYTES = 16 * 1024 }; /* pieces up to this size need not be 
 void arena_reset(arena *a); /* all bytes gone; one block is kept for the next request */
 void arena_free(arena *a);
 
-/* Where an arena stands: what is allocated after it can be given back alone. */
+/* A position in an arena: arena_release frees what was allocated after it. */
 typedef struct arena_mark {
     char *at, *end;
     arena_block *blocks;
@@ -49,7 +49,7 @@ static inline arena_mark arena_marked(const arena *a) {
     return (arena_mark){a->at, a->end, a->blocks};
 }
 
-void arena_free_newer(arena *a, const arena_mark *mark); /* blocks made since */
+void arena_free_newer(arena *a, const arena_mark *mark); /* frees the blocks made since; use arena_release */
 
 /* All bytes since the mark are gone; those before it stay. Marks are released in the reverse of the order they were taken in. */
 static inline void arena_release(arena *a, arena_mark mark) {
@@ -76,7 +76,8 @@ static inline void *arena_alloc(arena *a, size_t n) {
     return arena_alloc_aligned(a, n, 16);
 }
 
-/* Before a piece whose size depends on what a client sent or stored: false when the budget has no room for it, which is then `exceeded`. */
+/* Ask before allocating a piece whose size depends on what a client sent or stored. False: the budget has no room for it, and `exceeded` is
+ * set. */
 static inline bool arena_fits(arena *a, size_t n) {
     if (!a->budget || n <= ARENA_UNASKED_BYTES) {
         return true;
@@ -84,7 +85,7 @@ static inline bool arena_fits(arena *a, size_t n) {
     if (!budget_take(a->budget, n)) {
         return false;
     }
-    budget_give(a->budget, n); /* the block takes it again at once */
+    budget_give(a->budget, n); /* arena_more takes it again when the piece is allocated */
     return true;
 }
 

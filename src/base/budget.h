@@ -26,13 +26,13 @@ typedef struct budget {
     size_t max, used;
     size_t drawn;   /* from the pool, in whole steps; it covers `used` past BUDGET_OWN */
     bool exceeded;  /* a take was refused */
-    bool starved;   /* … since the pool had too little left */
-    size_t overrun; /* how far forced takes went past the limit; tests see to it that this is little */
+    bool starved;   /* … because the pool had too little left */
+    size_t overrun; /* how far forced takes went past the limit; tests check that it stays small */
 } budget;
 
 enum {
     BUDGET_STEP = 64 * 1024,  /* what is drawn from the pool at once */
-    BUDGET_OWN = 1024 * 1024, /* what every request has without drawing on the pool: ordinary ones go on when the pool is empty */
+    BUDGET_OWN = 4 * 1024 * 1024, /* of each request, not drawn from the pool: so small requests go on when the pool is empty */
 };
 
 static inline budget budget_init(budget_pool *pool, size_t max) {
@@ -42,8 +42,9 @@ static inline budget budget_init(budget_pool *pool, size_t max) {
 bool budget_take(budget *b, size_t n);  /* false: nothing was taken, and `exceeded` is set */
 void budget_force(budget *b, size_t n); /* taken whatever the limit; past it `exceeded` is set */
 void budget_give(budget *b, size_t n);
-void budget_renew(budget *b); /* forgets that takes were refused, for whoever freed enough to try in another way */
-void budget_end(budget *b);   /* of a request: gives the pool back what was drawn. What its owner keeps for the next one stays counted */
+void budget_renew(budget *b); /* clears `exceeded`, for a caller that freed memory and tries another way */
+void budget_end(
+    budget *b); /* the request ends: returns what was drawn to the pool. `used` stays: the arena keeps a block for the next request */
 
 /* E_MEMORY or E_BUSY_MEMORY, by what was exceeded. OK: nothing was. */
 err budget_error(const budget *b);

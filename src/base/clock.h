@@ -19,7 +19,7 @@ static inline int64_t clock_monotonic_us(const clock_source *c) {
     return c->monotonic_us(c);
 }
 
-/* A time as items keep it: whole seconds in 32 bits, up to 2106-02-07T06:28:15Z. Later ones are that one. */
+/* A time as items keep it: whole seconds in 32 bits, up to 2106-02-07T06:28:15Z. Later times become that one. */
 static inline uint32_t clock_ts(int64_t s) {
     return s < 0 ? 0 : s > UINT32_MAX ? UINT32_MAX : (uint32_t)s;
 }

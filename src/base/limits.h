@@ -35,5 +35,5 @@ enum {
 
     /* queries */
     LIMIT_QUERY_BYTES = 512 * 1024,
-    LIMIT_QUERY_READS = 40 * 1000 * 1000, /* items that all pages of a GROUP BY or DISTINCT may read, if each has to read all of them */
+    LIMIT_QUERY_READS = 40 * 1000 * 1000, /* items that all pages of a GROUP BY or DISTINCT without an index may read together */
 };

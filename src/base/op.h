@@ -8,12 +8,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* What long work asks between its steps, some hundred microseconds apart: whoever runs it gives other work its turn there, and says when
- * the client has left or the time is up. */
+/* Check points of long work, some hundred microseconds apart: there the scheduler lets other work run, and tells the work to end if its
+ * client has left. */
 typedef struct op_turn op_turn;
 struct op_turn {
     err (*check)(op_turn *turn); /* OK: go on */
-    int64_t waited_us;           /* that others had their turn, in all: it does not count as this work's time */
+    int64_t waited_us;           /* in all, while other work ran; does not count against this work's time limit */
 };
 
 typedef struct op {
@@ -53,7 +53,7 @@ static inline err op_check(op *o) {
     return o->turn ? o->turn->check(o->turn) : OK;
 }
 
-/* How much later than planned the work's time is up, since others had their turn. Bounded: somebody waits for it. */
+/* By how much the work's deadline moves, because other work ran meanwhile. Bounded, since a client waits. */
 enum { OP_WAITED_US_MAX = 10000000 };
 static inline int64_t op_waited_us(const op *o) {
     int64_t waited = o->turn ? o->turn->waited_us : 0;

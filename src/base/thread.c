@@ -40,7 +40,7 @@ bool thread_can_start(unsigned n) {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     unsigned started = 0;
     n = n < PROBED_MAX ? n : PROBED_MAX;
-    pthread_mutex_lock(&lock); /* all at once are there before the first ends */
+    pthread_mutex_lock(&lock); /* no thread ends before all have started */
     while (started < n && thread_start(&threads[started], "probe", wait_for_all, &lock)) {
         started++;
     }

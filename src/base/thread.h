@@ -1,7 +1,8 @@
 /* thread.h — starting threads.
  *
- * A thread may be refused: there is a limit of processes (ulimit -u, pids.max of a container), or no memory for a stack. Whoever needs one
- * to serve starts it when it opens, and refuses to open without; whoever can do without tries again later. Any thread. */
+ * A thread may be refused: there is a limit of processes (ulimit -u, pids.max of a container), or no memory for a stack. What cannot
+ * be served without a thread starts it while the server opens, and fails to open if it is refused; what can wait tries again later. Any
+ * thread may call. */
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +12,7 @@
 /* False: it was refused. That is logged, with the reason and what to do, once every ten seconds at most. */
 bool thread_start(pthread_t *thread_out, const char *name, void *(*run)(void *), void *context);
 
-/* Whether `n` threads more can be started now: for libraries that abort if one of theirs cannot. Logs as thread_start does. */
+/* Whether `n` more threads can be started now. Asked before opening libraries that abort if one of theirs cannot. Logs as thread_start. */
 bool thread_can_start(unsigned n);
 
 /* For a person: why a server does not open. */

@@ -208,7 +208,8 @@ static err seek_time(reader *d) {
 
 typedef enum verdict { OUT, IN, ASK } verdict;
 
-/* By the head of the EPK, where that is enough: two keys may have one EPK, so where a key is asked for the item itself decides. */
+/* By the head of the EPK, if that is enough. Two keys may share an EPK: where a key or prefix is asked for, the item itself decides (ASK).
+ */
 static verdict judge(const reader *d, const run *r) {
     const item_changes *c = d->changes;
     if (c->partition) {

@@ -66,7 +66,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
     if (until <= 0) {
         return OK;
     }
-    until = until < TIME_LAST ? until : TIME_LAST - 1; /* entries of the last second are of all times behind it */
+    until = until < TIME_LAST ? until : TIME_LAST - 1; /* times past the last second are kept as the last second, so those never expire */
     layout_expiry(&from, container, tag, *swept, (item_place){0});
     layout_expiry(&to, container, tag, (uint32_t)until + 1, (item_place){0});
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);

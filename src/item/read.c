@@ -6,7 +6,7 @@
 #include "throughput/charge.h"
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s) {
-    if (c->ttl == TTL_OFF || head->ttl == TTL_NEVER || head->ts == UINT32_MAX) { /* of the last second, or any time behind it */
+    if (c->ttl == TTL_OFF || head->ttl == TTL_NEVER || head->ts == UINT32_MAX) { /* the last second stands for all later times (clock_ts) */
         return false;
     }
     int32_t ttl = head->ttl > 0 ? head->ttl : c->ttl;

@@ -64,7 +64,7 @@ static void own_deadline(net_conn *c, unsigned after_ms) {
 
 /* ---- closing ---- */
 
-/* What waits was an answer before, and counted: so it is not asked for again, only counted anew. */
+/* The bytes were counted as an answer before they were queued, so taking them again cannot be refused (budget_force). */
 static void weigh_queue(net_conn *c) {
     conn_queue *q = c->queue;
     size_t now = q->bytes.cap, before = q->weighed;
@@ -169,7 +169,7 @@ static size_t send_some(net_conn *c, const char *p, size_t n) {
 }
 
 enum {
-    QUEUE_STEAL_BYTES = 16 * 1024, /* a larger answer keeps the buffer it is in, if most of it is left */
+    QUEUE_STEAL_BYTES = 16 * 1024, /* a larger answer is queued in its own buffer, if most of it is unsent */
     QUEUE_TRIM_BYTES = 64 * 1024,
 };
 
@@ -211,7 +211,7 @@ static bool peer_reads(net_conn *c) {
            net_time_left(&c->loop->shared->options, c->queue->began_ms, taken_bytes(c), c->loop->now_ms) > 0;
 }
 
-/* The rest, in memory of its own size. */
+/* A copy of the unsent bytes, in a buffer of exactly their size. */
 static buf rest_of(const buf *b, size_t at) {
     buf rest = buf_init(b->n - at);
     buf_add(&rest, b->p + at, b->n - at);
@@ -219,7 +219,7 @@ static buf rest_of(const buf *b, size_t at) {
     return rest;
 }
 
-/* Memory that has been sent goes back once it is the greater part. */
+/* Once most of the queue is sent, the rest moves to a smaller buffer. */
 static void trim_queue(net_conn *c) {
     conn_queue *q = c->queue;
     if (q->at > QUEUE_TRIM_BYTES && q->at > q->bytes.n - q->at) {
@@ -350,7 +350,8 @@ static void tls_bytes(net_conn *c, const char *p, size_t n) {
 }
 
 static void take_bytes(net_conn *c, char *p, size_t n) {
-    bool handshake = !c->sniffed && p[0] == 0x16 && c->loop->shared->tls; /* its record; no other protocol here begins with it */
+    bool handshake =
+        !c->sniffed && p[0] == 0x16 && c->loop->shared->tls; /* TLS's first record type; no other protocol here begins with that byte */
     c->sniffed = true;
     if (c->surplus) {
         handshake ? net_conn_close(c) : c->protocol->surplus(c);

@@ -1,4 +1,4 @@
-/* Who stays when there are too many: connections that have not authenticated, and clients that read too slowly.
+/* Which connections are closed when there are too many: those that have not authenticated, and clients that are too slow.
  *
  *   accepted ── untrusted ── net_conn_trust ──► trusted: ends by itself, or after idle_timeout_ms
  *                  ├── nothing to do for untrusted_timeout_ms ──► closed
@@ -17,8 +17,8 @@
 enum {
     SURPLUS_MAX = 64,    /* connections that are told why they are refused; more are just closed */
     SURPLUS_MS = 1000,   /* how long such a one may take to send its first byte */
-    RECLAIM_MS = 2000,   /* the time to judge a client by when memory is scarce */
-    SCARCE_FACTOR = 16,  /* … and it has to be so many times as fast as otherwise */
+    RECLAIM_MS = 2000,   /* when memory is scarce, a client is judged after this time, */
+    SCARCE_FACTOR = 16,  /* … and must be this many times faster than least_rate */
     LAGGARDS_MAX = 1024, /* looked at in one tick */
     COMPLAIN_MS = 10000, /* between two log lines of a kind */
 };

@@ -50,7 +50,7 @@ static http_exchange *exchange_take(http_conn *h) {
     x->request.tls = net_conn_is_tls(c);
     x->peer = net_conn_peer(c);
     x->timing = HTTP_UNTIMED;
-    x->last = x->linger = false;
+    x->last = x->linger = x->starved = false;
     http_framing_start(&x->framing, h->service->names, h->service->limits);
     return x;
 }
@@ -147,7 +147,7 @@ static void split_absolute_url(http_request *r, slice url) {
         r->query = slice_of(url.p + parts.field_data[UF_QUERY].off, parts.field_data[UF_QUERY].len);
     }
     if (parts.field_set & 1 << UF_HOST) {
-        bool named = !(parts.field_set & 1 << UF_USERINFO); /* whoever puts a user there is up to no good (RFC 9110, 4.2.4) */
+        bool named = !(parts.field_set & 1 << UF_USERINFO); /* "user@host" in an http URL is an attack (RFC 9110, 4.2.4) */
         r->host = named ? authority_of(url, &parts) : SLICE_EMPTY;
     }
 }
@@ -193,7 +193,7 @@ static void local_address(const void *conn, uint8_t into[static 16]) {
     net_address_map(local.ipv6, local.address, into);
 }
 
-/* An absolute URL's host counts instead of the Host field, which must be as good. */
+/* The host of an absolute URL replaces the Host field; the guard must allow both. */
 static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) {
     const http_framing *f = &x->framing;
     const http_request *r = &x->request;
@@ -258,7 +258,7 @@ static bool weighs_too_much(const http_conn *h, net_loop *loop) {
            (loop->input_bytes > loop->input_bytes_max || http_memory_is_short(loop, 1));
 }
 
-/* A large request will likely have a large answer: better refused before it is carried out. */
+/* A large request will likely have a large answer: it is refused before it is carried out. */
 static bool is_unaffordable(const http_exchange *x) {
     return x->framing.used > TAKE_OVER_BYTES && http_memory_is_short(x->request.loop, 8);
 }
@@ -293,6 +293,12 @@ static void flush(http_conn *h) {
     x->body_at -= x->body_at ? n : 0;
     net_conn_send(net_conn_of(h), ready);
     net_loop_give_out(loop, ready);
+}
+
+void http_send_answered(http_exchange *x) {
+    if (x->conn) {
+        flush(x->conn);
+    }
 }
 
 static void time_reading(http_conn *h, http_exchange *x) {
@@ -450,7 +456,7 @@ static void bytes(net_conn *c, char *p, size_t n) {
 static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
-    if (h->handed) { /* it may still read; but nearly always it has given up */
+    if (h->handed) { /* a half-closed client could still read, but nearly always it has given up */
         net__client_left(&h->exchange->request);
     }
     send_now(h);

@@ -57,15 +57,15 @@ void http_reply_field(http_request *r, const char *name, slice value); /* line b
 buf *http_reply_body(http_request *r);                                 /* ends the fields; append the body here */
 void http_reply_end(http_request *r);                                  /* sends; r is gone. Without memory for the answer: `refuse` */
 
-/* The request has proved who sent it, by a signature or a token: its connection may stay idle for long, and is not among those that are
- * closed first when there are too many. Once per connection is enough; a request without a proof takes nothing away. */
+/* The request was authenticated, by a signature or a token: its connection is trusted from now on. It may stay idle for longer, and is not
+ * closed when there are too many. */
 void http_trust(http_request *r);
 
 /* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start, then start again. */
 void http_reply_abandon(http_request *r);
 
-/* The client is told to come back after so long. Returns for how long it would have had to wait still, by what it was told with an earlier
- * answer on the same connection; 0: it has waited, or was told nothing. */
+/* Notes that this answer tells the client to retry after `ms`. Returns how many ms are left of the wait that an earlier answer on the same
+ * connection told it; 0: none. */
 unsigned http_told_to_wait(http_request *r, unsigned ms);
 
 /* "127.0.0.1:5123" or "[::1]:5123", for logs. Returns `into`. */

@@ -60,9 +60,10 @@ struct http_exchange {
     unsigned status;
     bool last; /* the connection closes after the answer */
     bool linger;
+    bool starved; /* it is being refused, since there was no memory for its answer */
 };
 
-/* Less than a part, 1 of so many, of the memory for buffers is left. */
+/* Less than 1/part of the memory for buffers is left; part 1: none is. */
 static inline bool http_memory_is_short(net_loop *loop, size_t part) {
     budget_pool *memory = &loop->shared->buffers;
     size_t spare = part > 1 ? memory->max / part : 0;
@@ -70,6 +71,8 @@ static inline bool http_memory_is_short(net_loop *loop, size_t part) {
 }
 
 err http_starved(net_loop *loop); /* counts a request or an answer refused for want of memory: E_BUSY_MEMORY */
+
+void http_send_answered(http_exchange *x); /* sends the connection's answers that are whole. The exchange's own has not begun */
 
 /* The answer is written (reply.c): the exchange goes back, the connection goes on. */
 void http_answered(http_exchange *x);

@@ -70,7 +70,7 @@ random_source *net_loop_random(net_loop *loop) {
     return &loop->random;
 }
 
-/* A small answer is never refused, above all no error's: its memory is counted, not asked for. */
+/* The first bytes of an answer are forced: small answers, error messages among them, are never refused. */
 static void make_room(net_loop *loop, buf *out) {
     *out = buf_init(NET_REPLY_BYTES_MAX);
     buf_reserve(out, NET_OUT_LEAST_BYTES);
@@ -81,7 +81,7 @@ static void make_room(net_loop *loop, buf *out) {
 buf *net_loop_take_out(net_loop *loop) {
     buf *out = loop->outs_n ? loop->outs[--loop->outs_n] : mem_zero(sizeof *out);
     loop->outs_bytes -= out->cap;
-    if (!out->cap) { /* a new one, or its memory became a queue's */
+    if (!out->cap) { /* it is new, or a queue took its memory */
         make_room(loop, out);
     }
     return out;

@@ -39,13 +39,13 @@ typedef struct net_held {
     void (*send)(struct net_held *held);
 } net_held;
 
-/* Something that is counted and, once in a while, logged. */
+/* An event that is counted, and logged now and then. */
 typedef struct net_complaint {
     _Atomic int64_t said_ms;
     _Atomic uint64_t total, told;
 } net_complaint;
 
-/* Counts it; 0: say nothing now; else how often it happened since it was last said. Any thread. */
+/* Counts the event. 0: do not log now; otherwise how often it happened since it was last logged. Any thread. */
 unsigned net_complain(net_complaint *c, int64_t now_ms);
 
 /* What all loops share. Written before they run, but for what is atomic and whether the guard is on. */
@@ -68,7 +68,7 @@ typedef struct net_shared {
     sched *lanes[NET_LANES];
 } net_shared;
 
-/* What a client may still take before it is too slow, in ms: it began at began_ms to send or to read, and has moved so many bytes. */
+/* How many ms are left until a client is too slow, if it began to send or read at began_ms and has moved `bytes` since. */
 static inline unsigned net_time_left(const net_options *o, int64_t began_ms, int64_t bytes, int64_t now_ms) {
     int64_t left = o->least_rate ? began_ms + o->body_timeout_ms + bytes * 1000 / o->least_rate - now_ms : o->body_timeout_ms;
     return left < 0 ? 0 : left < o->body_timeout_ms ? (unsigned)left : o->body_timeout_ms;

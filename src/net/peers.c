@@ -78,7 +78,7 @@ static void remove_slot(net_peers *p, size_t hole) {
     p->slots[hole].connections = 0;
     for (size_t at = (hole + 1) & p->mask; p->slots[at].connections; at = (at + 1) & p->mask) {
         size_t from_home = (at - home(p, p->slots[at].network)) & p->mask;
-        if (from_home >= ((at - hole) & p->mask)) { /* the hole lies on its way: it could not be found across it */
+        if (from_home >= ((at - hole) & p->mask)) { /* the hole is between its home and here: a look-up would stop there */
             p->slots[hole] = p->slots[at];
             p->slots[at].connections = 0;
             hole = at;

@@ -1,6 +1,6 @@
-/* peers.h — how many connections each address has. IPv6 is counted by network (/64): an address of one's own costs nothing there.
+/* peers.h — how many connections each address has. IPv6 is counted by network (/64), since a client has all addresses of its network.
  *
- * Any thread. Memory is that of twice as many addresses as there may be connections, made once. */
+ * Any thread. The table is allocated once, with twice as many slots as there may be connections. */
 #pragma once
 
 #include "net/loop_int.h"

@@ -144,12 +144,26 @@ static void fail_oversized(http_exchange *x) {
     http_reply_body(&x->request);
 }
 
+/* Earlier answers may fill the buffer: they are sent first, so that the refusal has one of its own, which is large enough for it. */
+static void refuse_starved(http_exchange *x) {
+    http_reply_abandon(&x->request);
+    if (!x->starved) {
+        x->starved = true;
+        http_send_answered(x);
+        x->service->front->refuse(&x->request, http_starved(x->request.loop));
+        return;
+    }
+    if (x->conn) { /* a front end whose refusals are larger than that; nothing else can be said */
+        net_conn_close(net_conn_of(x->conn));
+    }
+    http_answered(x);
+}
+
 void http_reply_end(http_request *r) {
     http_exchange *x = exchange_of(r);
     http_reply_body(r);
     if (!buf_ok(x->out) && was_starved(r->loop)) {
-        http_reply_abandon(r);
-        x->service->front->refuse(r, http_starved(r->loop));
+        refuse_starved(x);
         return;
     }
     if (!buf_ok(x->out)) {

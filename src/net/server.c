@@ -94,7 +94,7 @@ static void pause_accepting(net_server *s, int reason) {
     uv_timer_start(&s->accept_pause, accept_again, ACCEPT_PAUSE_MS, 0);
 }
 
-/* Loops close what is too much, but they may be busy: what is under way to them is bounded here. */
+/* Loops close surplus connections, but may be busy: this bounds those that are on their way to a loop. */
 static bool is_flooded(net_server *s) {
     unsigned most = s->shared.options.connections_max + ACCEPTS_PER_TURN;
     if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) < most) {
@@ -116,7 +116,7 @@ static void tell_crowded(net_server *s, const net_peer *peer) {
     }
 }
 
-/* Counts it, as a connection or as one too many; false: it cannot be had at all. */
+/* Counts the connection, perhaps as surplus. False: it is closed at once. */
 static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
     if (is_flooded(s)) {
         return false;
@@ -130,7 +130,7 @@ static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
     return true;
 }
 
-/* In turn; when somebody has to make room, the loop where there are most to do so. */
+/* Round robin; if a connection must be closed for the new one, the loop with the most untrusted connections. */
 static net_loop *choose_loop(net_server *s) {
     net_loop *chosen = &s->loops[s->next_loop];
     s->next_loop = (s->next_loop + 1) % s->loops_n;
@@ -151,7 +151,7 @@ static void deal(net_server *s, listener *l, int fd, const struct sockaddr_stora
         return;
     }
     int on = 1;
-    unsigned unread_ms = 3 * s->shared.options.body_timeout_ms; /* an answer that the kernel has taken whole is the kernel's to give up */
+    unsigned unread_ms = 3 * s->shared.options.body_timeout_ms; /* bounds how long the kernel keeps an answer that nobody reads */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof unread_ms);
     net_conn_deal(choose_loop(s), fd, &peer, surplus, l->protocol, l->context);
@@ -321,7 +321,7 @@ err net_open(const net_options *options, net_server **server_out) {
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
     s->shared.requests.max = s->shared.buffers.max = options->memory_max / 2;
-    if (s->shared.options.request_memory_max > s->shared.requests.max) { /* or it would wait for memory that never comes */
+    if (s->shared.options.request_memory_max > s->shared.requests.max) { /* or it would be told to retry, for ever */
         s->shared.options.request_memory_max = s->shared.requests.max;
     }
     s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);

@@ -16,10 +16,10 @@ typedef struct net_options {
     unsigned
         connections_max; /* over all loops; the unauthenticated make room for newer ones. Cut to three quarters of the file descriptors */
     unsigned per_address_max;      /* of one IPv4 address or IPv6 network (/64); 0: no limit */
-    bool spare_loopback;           /* … which is not for clients on the same machine */
+    bool spare_loopback;           /* … but none for clients on the same machine */
     unsigned header_timeout_ms;    /* from the first byte of a request to the end of its fields */
     unsigned body_timeout_ms;      /* without 4 KB of progress, reading a body or writing an answer */
-    unsigned least_rate;           /* bytes per second that a body comes, or an answer is read, after body_timeout_ms; 0: any */
+    unsigned least_rate;           /* bytes per second at which a body must come and an answer be read, after body_timeout_ms; 0: any */
     unsigned idle_timeout_ms;      /* keep-alive, once http_trust was called */
     unsigned untrusted_timeout_ms; /* before: from connecting to the end of a request's fields, and between requests */
     unsigned drain_timeout_ms;     /* at stop, for what is in flight */
@@ -48,7 +48,7 @@ slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emula
 MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why,
                           size_t why_n);
 
-/* Refuses what a web page may have sent (guard.h) with E_WRONG_HOST, on every port and path; or does so no more. Any thread. */
+/* Turns the guard on or off (guard.h): while on, requests that a web page may have sent are refused with E_WRONG_HOST. Any thread. */
 void net_guard_turn(net_server *server, bool on);
 
 net_loop *net_server_loop(net_server *server, unsigned index);
@@ -58,8 +58,8 @@ unsigned net_server_connections(const net_server *server);
 /* What happened since the start, and what is now. Any thread. */
 typedef struct net_stats {
     unsigned connections, authenticated;
-    uint64_t refused_full;    /* connections refused since there were connections_max */
-    uint64_t refused_address; /* … since their address had per_address_max */
+    uint64_t refused_full;    /* connections refused because there were connections_max */
+    uint64_t refused_address; /* … because their address had per_address_max */
     uint64_t displaced;       /* unauthenticated connections closed for newer ones */
     uint64_t slow_clients;    /* ended: they sent a body or read an answer too slowly */
     uint64_t starved;         /* requests and answers refused for want of memory */

@@ -24,7 +24,7 @@ static void finish(net_work *work) {
 /* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
 static void on_loop(net_task *task) {
     net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
-    if (work->request->loop->stopped) {
+    if (work->request->loop->stopped && !work->job.owed) {
         work->job.code = E_UNAVAILABLE;
     }
     finish(work);
@@ -35,9 +35,7 @@ static void hand_over(sched_job *job) {
     net_post(work->request->loop, &work->task);
 }
 
-void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
-                    void (*done)(net_work *)) {
-    sched *s = request->loop->shared->lanes[lane];
+static void prepare(http_request *request, op *o, uint64_t tenant, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
     work->job = (sched_job){.tenant = tenant, .work = on_worker, .done = hand_over};
     work->task = (net_task){.run = on_loop};
     work->request = request;
@@ -45,11 +43,28 @@ void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant
     work->work = run;
     work->done = done;
     o->turn = &work->job.turn;
-    request->working = work; /* from sched_submit on the work may be anywhere, but for what is the loop's */
+}
+
+void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+                    void (*done)(net_work *)) {
+    sched *s = request->loop->shared->lanes[lane];
+    prepare(request, o, tenant, work, run, done);
+    request->working = work; /* set first: once submitted, `work` is the worker's */
     err code = request->left ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;
         o->retry_after_ms = code == E_TENANT_BUSY || code == E_WORK_BUSY ? NET_WORK_RETRY_MS : 0;
+        finish(work);
+    }
+}
+
+void net_work_owe(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+                  void (*done)(net_work *)) {
+    prepare(request, o, tenant, work, run, done);
+    work->job.owed = true; /* and not `working`, so nobody cancels it */
+    err code = sched_submit(request->loop->shared->lanes[lane], &work->job);
+    if (code != OK) {
+        work->job.code = code;
         finish(work);
     }
 }

@@ -13,7 +13,7 @@ typedef enum net_lane {
     NET_SHORT,  /* some milliseconds at most: plans, queries of metadata */
     NET_PAGES,  /* of feeds and queries, up to seconds, with check points */
     NET_BODIES, /* of large requests: tens of milliseconds without a check point */
-    NET_ADMIN,  /* the administrator's, who has lanes of its own */
+    NET_ADMIN,  /* of the administration API, which admits one job of each kind (api/admin) */
     NET_LANES
 } net_lane;
 
@@ -34,6 +34,11 @@ enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
  * `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a time. */
 void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
+
+/* The same for work that is owed, since the request has been carried out: it is done although the client has left or queues are full. Only
+ * a server that stops calls `done` without `run`. */
+void net_work_owe(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+                  void (*done)(net_work *));
 
 sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 

@@ -45,24 +45,24 @@ struct query_access {
     bool (*may_skip)(void *context);   /* asked before each; false: no more */
     const query_value *stopped_values; /* out, if it was false: the next page begins behind these values and this number; or NULL */
     uint64_t stopped_number;
-    void (*on_walk)(void *context); /* told before an order is walked */
+    void (*on_walk)(void *context); /* called before an order is walked */
 
     /* Groups and distinct values: in the order of their keys, behind `key`, at least `keys_wanted` of each range that has so many. */
     query_lead lead;
     const query_value *key; /* its first value; NULL: from the beginning */
-    bool key_cut;           /* it is not known in full: keys alike come again, and are not counted */
+    bool key_cut;           /* only its beginning is known: keys that begin alike come again, and are not counted */
     size_t keys_wanted;
-    bool keys_walked;                   /* more are there than wanted: that need not be found out */
+    bool keys_walked;                   /* it is already known that there are more keys than wanted */
     size_t (*keys_held)(void *context); /* how many the visitor has seen */
-    bool by_key;                        /* out: the last range was read so */
-    bool bounded;                       /* out: not all keys are known, but those up to this value, which all ranges were read to: */
+    bool by_key;                        /* out: the last range was read in the order of keys */
+    bool bounded;                       /* out: all ranges were read up to this value, and only keys up to it are complete: */
     char bound[INDEX_VALUE_BYTES_MAX];  /* … how its spelling begins, see query_lead_spell */
     size_t bound_n;                     /* 0: none is known */
 
     /* for the visitor */
     bool in_order;                      /* no item that is still to come stands before this one in the order asked for */
     bool only_undefined;                /* of this item, rows whose first order value, or lead, is undefined are meant, no others */
-    bool only_empty;                    /* of this item, a row without any member is meant, and no other */
+    bool only_empty;                    /* of this item, only a row without any member counts */
     bool beyond;                        /* set by the visitor: in this order nothing more is wanted */
     uint64_t matched;                   /* counted by the visitor: rows that belong to the page, or behind it */
     void (*before_load)(void *context); /* each item that is loaded is announced; NULL: to nobody */

@@ -1,4 +1,5 @@
-/* Items by the entries of one path: told by them, without being loaded, or loaded in their order.
+/* Items in the order of one path's index entries. Where entries tell all that is asked, items are not loaded (query__cover_path); otherwise
+ * they are (query__in_key_order).
  *
  * Entries come in the order of values, but for those whose values the index does not tell whole: all long strings that begin alike, all
  * arrays, all objects. Such entries are a *cluster*, and so are those of one value. The keys of groups and distinct values that begin with
@@ -35,7 +36,7 @@ static slice cluster_of(const key_walk *w) {
     return slice_of(w->value, w->cluster_n);
 }
 
-/* Large numbers that the index does not tell apart are equal. */
+/* Numbers are one key even if not whole: those that share a spelling compare as equal. */
 static bool is_one_key(slice spelled) {
     index_value v;
     return index_value_read(spelled, &v) && (v.whole || v.type == INDEX_NUMBER);
@@ -53,6 +54,11 @@ static void set_bound(query_access *a, slice cluster) {
     a->bounded = true;
 }
 
+/* Other ranges were not read so far. */
+static bool is_beyond(const query_access *a, slice cluster) {
+    return a->bounded && slice_cmp(cluster, slice_of(a->bound, a->bound_n)) > 0;
+}
+
 static void give_told(key_walk *w) {
     slice body;
     uint32_t ts;
@@ -65,7 +71,7 @@ static void give_told(key_walk *w) {
     }
 }
 
-/* A key more than wanted says that another page follows; where each entry has a row, the next entry says so. */
+/* One key more than wanted tells that another page follows. Where each entry surely has a row, the next entry tells it. */
 static bool has_enough(const key_walk *w) {
     const query_access *a = w->finder->access;
     const query_select *s = a->runner->query->select;
@@ -87,10 +93,10 @@ static void end_cluster(key_walk *w, slice cluster, slice next) {
     } else if (has_enough(w)) {
         set_bound(a, cluster);
     }
-    w->ended = a->bounded && slice_cmp(next, slice_of(a->bound, a->bound_n)) > 0;
+    w->ended = is_beyond(a, next);
 }
 
-/* Where the lead is undefined: before all values, for a key that is an object behind them. */
+/* Keys without the lead come before all values; if keys are objects, behind them (ends_lacking). */
 static bool begins_lacking(const key_walk *w) {
     const query_access *a = w->finder->access;
     bool again = a->key && !a->lead.alone && !a->lead.member.n && !value_is_defined(a->key);
@@ -146,6 +152,8 @@ static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned
     slice next = slice_of(e->value.p, query_cluster_bytes(e->value));
     if (w->cluster_n ? !slice_eq(next, cluster_of(w)) : w->whole_n > 0) {
         end_cluster(w, w->cluster_n ? cluster_of(w) : slice_of(w->whole, w->whole_n), next);
+    } else if (w->in_keys && !w->cluster_n) { /* the range's first entry */
+        w->ended = is_beyond(w->finder->access, next);
     }
     return may_go_on(w) ? take_first(w, e) : OK;
 }
@@ -310,7 +318,7 @@ typedef struct probe {
     size_t keys;
 } probe;
 
-/* Keys of several values are at least as many as the values of the first; if it is known that they are more, one value will do. */
+/* There are at least as many keys as values of the lead. If it is known that there are more, one value is enough. */
 static bool is_undecided(const probe *p) {
     const query_access *a = p->walk->finder->access;
     bool many = !a->lead.alone && (a->keys_walked || a->key);

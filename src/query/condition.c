@@ -23,7 +23,7 @@ static err check(const item_condition *base, op *o, const item_head *head, slice
     r->context.keep = o->arena;
     query_value value = value_of_item(&item);
     query_each_row(r, c->query.select, &value, found_row, &found);
-    err code = r->code != OK ? r->code : found ? OK : E_PRECONDITION;
+    err code = !query_may_keep(r) ? r->code : found ? OK : E_PRECONDITION;
     arena_free(&row);
     return code;
 }

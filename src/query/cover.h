@@ -31,7 +31,7 @@ query_lead query_lead_of(const query *q);
 /* The value in a key, which has a member for each column that is defined. */
 query_value query_lead_value(const query_lead *l, const query_value *key);
 
-/* How all spellings begin that may stand in the place of this key's value; they are not told apart by the index. */
+/* The common beginning of all spellings that the index does not tell apart from this key's value. */
 void query_lead_spell(const query_lead *l, const query_value *key, buf *out);
 
 /* The key of this spelled value; false: it is not told whole, or is not all of the key. */
@@ -40,7 +40,7 @@ bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *k
 /* The value of a spelling and how many bytes that takes; false: it is not told whole. Text is copied. */
 bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out);
 
-/* The length of what a spelled value has in common with all that the index does not tell apart from it. */
+/* The length of that common beginning, of a spelled value. */
 size_t query_cluster_bytes(slice spelled);
 
 /* The document that has this spelled value at the path; an empty value: has nothing there. `ts` is set if the path is _ts. False: the entry

@@ -15,7 +15,7 @@ typedef struct query_distinct {
 /* Was it never seen? Then it is kept. False also when there is no memory for it: the budget of `keep` is exceeded then. */
 bool query_distinct_add(query_distinct *d, const query_value *v);
 
-/* Only the `n` least values stay, in their order. All that is in `keep` is gone but for them. */
+/* Keeps the `n` smallest values, sorted, and frees everything else in `keep`. */
 void query_distinct_cut(query_distinct *d, size_t n);
 
 /* How many different keys there were. Two that hash alike, in 64 bits, count as one. */

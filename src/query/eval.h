@@ -47,7 +47,7 @@ query_value query_made(query_runner *r, query_value document);
 /* Are there steps and memory left, and does whoever runs the query let it go on? If not, the runner has the error. */
 bool query_check(query_runner *r);
 
-/* The same between expressions and rows: nearly free, as most of them are not asked. */
+/* The same, for each expression and row: nearly free, since query_check is called only every QUERY_CHECK_STEPS. */
 static inline bool query_may_step(query_runner *r) {
     return (r->steps > r->check_at && !r->budget->exceeded) || query_check(r);
 }

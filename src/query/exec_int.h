@@ -135,4 +135,4 @@ err query__run_distinct(exec *x);
 void query__free_rows(exec *x);
 err query__run_ranked(exec *x);
 err query__run_ordered(exec *x);
-void query__enter_walk(void *exec); /* rows come in order: it need not hold all that the page and OFFSET want */
+void query__enter_walk(void *exec); /* rows come in order: they are held one window at a time */

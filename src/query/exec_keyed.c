@@ -16,8 +16,8 @@
 enum {
     PARTS_BYTES_MAX = 1024 * 1024, /* held by a page of parts, which is shown whole */
     KEYS_WINDOW = 5000,            /* keys that are read at a time, if they are read in order */
-    KEYS_SPARE = 256,              /* held beyond twice those that are wanted, before they are cut */
-    SWITCH_BEFORE = 8              /* … of the items were read: then it pays to read them in the order of keys instead */
+    KEYS_SPARE = 256,              /* keys are cut when more than twice those wanted and these are held */
+    SWITCH_BEFORE = 8              /* before 1/8 of the items were read, switching to the order of keys pays */
 };
 
 typedef struct keyed keyed;
@@ -49,9 +49,9 @@ struct keyed {
     item_cursor cursor;      /* moved along by the page, if it reads items */
     bool moved;              /* the position was, by what was shown */
     bool whole;              /* each page reads all items, or the first keys in order: only keys for this page need to be held */
-    query_key_count seen;    /* once not all of them are held */
-    size_t checked;          /* keys that had been seen when check_keys last looked */
-    uint64_t looked;         /* items, before these keys */
+    query_key_count seen;    /* counts keys once some were cut */
+    size_t checked;          /* how many keys there were at the last check_keys */
+    uint64_t looked;         /* items that were looked at before start_keys */
     size_t wanted;           /* keys: those that the page has room for, and OFFSET's */
     const query_value *edge; /* keys beyond this one are not held; NULL: all are */
     bool switches;           /* reading items in turn was given up, to read them in the order of keys */
@@ -268,7 +268,7 @@ static bool takes_key(keyed *k, const query_value *key) {
     return compare_keys(key, k->edge, k->after.n) <= 0;
 }
 
-/* Drops the keys that this page cannot show, once there are as many of them as of those that it can. */
+/* Drops keys that this page cannot show, once they are about as many as those that it can. */
 static void cut_keys(keyed *k) {
     exec *x = k->exec;
     if (k->begun.cut || x->gather || k->gathered->held(x) <= 2 * k->wanted + KEYS_SPARE) {

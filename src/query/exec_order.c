@@ -24,7 +24,7 @@ static err sorts_too_long(const exec *x) {
                          "narrower.");
 }
 
-/* At once, where all items would have to be read and too many of them held. */
+/* Refused at once: all items would have to be read, and too many rows held. */
 static err refuse_sorting(const exec *x) {
     return x->page->quick
                ? E_QUERY_TOO_LONG
@@ -123,7 +123,7 @@ void query__free_rows(exec *x) {
 
 static void hold_row(exec *x, const query_value *values) {
     ordered_row row = {.place = x->found->place, .row = x->row};
-    if (x->rows_n == 0 && x->access.skipped) { /* nobody holds those */
+    if (x->rows_n == 0 && x->access.skipped) { /* skipped rows are not held */
         x->rows_wanted = x->rows_total - x->access.skipped < x->rows_wanted ? x->rows_total - x->access.skipped : x->rows_wanted;
     }
     if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.way == WAY_SCAN)) {
@@ -379,7 +379,7 @@ static bool has_one_row(const exec *x) {
     return shown.n == 0 || id || (query_path_of(q, s->order[0].expr, &ordered) && query_same_expr(s->columns[0].expr, s->order[0].expr));
 }
 
-/* … and does the index tell which? Then it costs no more than its entry, whether or not that is how it was found. */
+/* … and does the index tell which items those are? Then a skipped row costs what its entry does, however it was found. */
 static bool skips_by_entries(exec *x) {
     const query_select *s = x->select;
     query_path p;
@@ -398,7 +398,7 @@ static bool skips_by_entries(exec *x) {
     return decided;
 }
 
-/* Rows that are held while all items are read for them are those of OFFSET, too. */
+/* A walk in order brings the rows one window at a time; a sort must hold those of OFFSET and the page together. */
 void query__enter_walk(void *context) {
     exec *x = context;
     if (!x->several && !x->select->distinct && x->rows_n == 0) {

@@ -29,8 +29,8 @@ bool query_groups_load(query_groups *g, query_runner *r, slice list);
 /* From now on in the order of their values. */
 void query_groups_sort(query_groups *g);
 
-/* Only the first `n` in that order stay; returns them in place of `g`. All that is in `keep` is gone but for them. *last_out: the values of
- * the last one. */
+/* Keeps the first `n` in that order, and frees everything else in `keep`, `g` included. Returns the new groups; *last_out: the last one's
+ * values. */
 query_groups *query_groups_cut(query_groups *g, size_t n, const query_value **last_out);
 
 /* Calls `visit` for each group, in the order their first rows came: query_project then gives the group's row. */

@@ -370,13 +370,14 @@ static void *run_worker(void *context) {
 
 /* ---- jobs ---- */
 
-static err admit(const sched *s, const tenant *t) {
+static err find_room(const sched *s, const tenant *t) {
     unsigned most = t->waiting_n ? s->options.waiting_max : 2 * s->options.waiting_max;
-    return atomic_load(&s->stopping)                       ? E_UNAVAILABLE
-           : t->waiting_n >= s->options.waiting_per_tenant ? E_TENANT_BUSY
-           : s->counts.waiting >= most                     ? E_WORK_BUSY
-           : s->threads == 0 && !has_thread(s, now_us(s))  ? E_UNAVAILABLE
-                                                           : OK;
+    return t->waiting_n >= s->options.waiting_per_tenant ? E_TENANT_BUSY : s->counts.waiting >= most ? E_WORK_BUSY : OK;
+}
+
+static err admit(const sched *s, const tenant *t, const sched_job *job) {
+    bool ends = atomic_load(&s->stopping) || (s->threads == 0 && !has_thread(s, now_us(s)));
+    return ends ? E_UNAVAILABLE : job->owed ? OK : find_room(s, t);
 }
 
 static void enqueue(sched *s, tenant *t, sched_job *job) {
@@ -411,7 +412,7 @@ static bool dequeue(sched *s, sched_job *job, err code) {
 err sched_submit(sched *s, sched_job *job) {
     pthread_mutex_lock(&s->lock);
     tenant *t = find_tenant(s, job->tenant);
-    err code = admit(s, t);
+    err code = admit(s, t, job);
     if (code == OK) {
         enqueue(s, t, job);
     }

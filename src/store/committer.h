@@ -5,8 +5,7 @@
  * transactions serial without locks.
  *
  * The order of effects in a group:
- *   1. apply of each commit that the disk has room for, in the order submitted; one that fails has its changes cut out of the batch and
- * disturbs nobody
+ *   1. apply of each commit that the disk has room for, in the order submitted; the changes of one that fails are cut out of the batch
  *   2. before of each hook (range states are added to the batch)
  *   3. the batch is written and synced: all of it or nothing
  *   4. after of each hook (new states become visible, or are forgotten when the write failed)

@@ -134,7 +134,7 @@ uint64_t store__plain_bytes(rocks *r, int family, slice from, slice to); /* abou
 
 int64_t store__now_us(void); /* monotonic */
 
-/* The free bytes of the disk, and how many are the least that is left to it. */
+/* The free bytes of the disk, and its floor (rocks_space.c). */
 bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out);
 bool store__space_is_low(const char *path); /* before RocksDB is opened: it must not compact by itself */
 

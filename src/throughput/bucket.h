@@ -53,7 +53,8 @@ typedef struct bucket {
 /* Counted; starts with a second's credit. */
 bucket *bucket_new(double rate, bool burst, int64_t now_ns);
 bucket *bucket_take(bucket *b);
-void bucket_reset(bucket *b, double rate, bool burst, int64_t now_ns); /* as a new one; who still looks at it does no harm */
+void bucket_reset(bucket *b, double rate, bool burst,
+                  int64_t now_ns); /* back to the state of a new one; requests may still draw from it meanwhile */
 void bucket_give(bucket *b);
 
 /* 0: admitted. Otherwise how many nanoseconds to wait before asking again. */

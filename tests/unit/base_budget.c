@@ -28,23 +28,23 @@ static void a_take_past_the_limit_is_refused(void **state) {
 static void the_pool_bounds_the_sum(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
-    budget one = budget_init(&pool, 8 * MB), two = budget_init(&pool, 8 * MB);
-    assert_true(budget_take(&one, 7 * MB));
-    assert_false(budget_take(&two, 7 * MB));
+    budget one = budget_init(&pool, BUDGET_OWN + 8 * MB), two = one;
+    assert_true(budget_take(&one, BUDGET_OWN + 7 * MB));
+    assert_false(budget_take(&two, BUDGET_OWN + 7 * MB));
     assert_int_equal(budget_error(&two), E_BUSY_MEMORY);
     budget_end(&one);
-    two.exceeded = two.starved = false;
-    assert_true(budget_take(&two, 7 * MB));
+    budget_renew(&two);
+    assert_true(budget_take(&two, BUDGET_OWN + 7 * MB));
     budget_end(&two);
     assert_int_equal(pool.used, 0);
 }
 
-/* However full the pool is, a request's first megabyte is its own. */
+/* However full the pool is, a request's first megabytes are its own. */
 static void ordinary_requests_do_not_need_the_pool(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
-    budget large = budget_init(&pool, 20 * MB), ordinary = budget_init(&pool, 20 * MB);
-    assert_true(budget_take(&large, 11 * MB));
+    budget large = budget_init(&pool, 20 * MB), ordinary = large;
+    assert_true(budget_take(&large, BUDGET_OWN + 10 * MB));
     assert_true(budget_take(&ordinary, BUDGET_OWN));
     assert_false(budget_take(&ordinary, 1));
     budget_end(&large);

@@ -1,6 +1,8 @@
 /* Too many clients, and slow ones: who is let in, who is ended, and how much memory they hold. */
 #include "net_harness.h"
 
+#include "net/loop_int.h"
+
 #define GET "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"
 #define GOT "GET /echo? host=h a= b= body="
 #define TRUST "GET /trust HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -268,6 +270,36 @@ static void answers_that_wait_are_bounded(void **state) {
     harness_close(h);
 }
 
+/* Answers to requests that come together share a buffer. When it is full and there is no memory for a larger one, there is a refusal, once,
+ * and the answers before it are sent. */
+static void answers_that_share_a_buffer_are_refused_one_by_one(void **state) {
+    (void)state;
+    enum { REQUESTS = 100 };
+    net_options o = little_memory();
+    o.loops = 1;
+    o.least_rate = 0;
+    harness *h = start(&o);
+    client unread = asking(h, 3), c = client_open(h);
+    AWAIT(net_server_stats(h->server).waiting_bytes > 2 << 20); /* more than the loop has of its own */
+    atomic_fetch_add(&net_server_loop(h->server, 0)->shared->buffers.used, MEMORY);
+    buf requests = buf_init(BUF_NO_LIMIT);
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        buf_add_lit(&requests, "GET /bytes?1000 HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    assert_true(client_try_send(&c, requests.p, requests.n));
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        response r = client_response(&c, false);
+        assert_true(r.status == 200 ? r.body.n == 1000 : r.status == 503);
+        buf_free(&r.body);
+    }
+    atomic_fetch_sub(&net_server_loop(h->server, 0)->shared->buffers.used, MEMORY);
+    assert_true(net_server_stats(h->server).starved > 0);
+    buf_free(&requests);
+    client_close(&c);
+    client_close(&unread);
+    harness_close(h);
+}
+
 static void large_requests_are_refused_before_they_are_carried_out(void **state) {
     (void)state;
     enum { CLIENTS = 60 };
@@ -353,6 +385,7 @@ int main(void) {
         cmocka_unit_test(a_reader_has_a_least_rate),
         cmocka_unit_test(an_answer_that_only_the_kernel_holds_is_given_up),
         cmocka_unit_test(answers_that_wait_are_bounded),
+        cmocka_unit_test(answers_that_share_a_buffer_are_refused_one_by_one),
         cmocka_unit_test(large_requests_are_refused_before_they_are_carried_out),
         cmocka_unit_test(scarce_memory_ends_the_slowest_readers),
         cmocka_unit_test(scarce_memory_ends_the_slowest_bodies),

@@ -273,6 +273,47 @@ static void one_large_group_before_many_small_ones(void **state) {
     close_items();
 }
 
+/* ---- several ranges ---- */
+
+static void put_group(const char *pk, unsigned a, unsigned b, bool shown) {
+    static unsigned id;
+    char body[128];
+    snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"%s\",\"a\":%u,\"b\":%u%s}", id++, pk, a, b, shown ? ",\"m\":1" : "");
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+}
+
+/* One partition has small keys, of which the first have no row; another has many keys behind them, all of one value. A page that passes
+ * over keys without a row never goes further than the keys that all ranges were read to. */
+static void expect_all_groups(const char *small, const char *large) {
+    static const char text[] = "SELECT VALUE MAX(c.m) + c.a FROM c GROUP BY c.a, c.b";
+    harness_open(&h);
+    clock_manual_advance(&h.clock, 1000);
+    c = harness_container(&h, KEY "}", 30000);
+    for (unsigned a = 0; a < 10; a++) {
+        put_group(small, a, a, a > 6);
+    }
+    for (unsigned b = 0; b < 6; b++) {
+        put_group(large, 9, 10 + b, true);
+    }
+    put_group(large, 10, 0, true);
+    answer all = ask((asked){text, NULL, MANY, true, false, 0}), a = ask((asked){text, NULL, 2, false, false, 0});
+    assert_int_equal(count_of(&all.rows, ','), 9);
+    assert_same(text, &a, &all);
+    buf_free(&a.rows);
+    buf_free(&all.rows);
+    close_items();
+}
+
+static void ranges_are_read_to_one_key(void **state) {
+    (void)state;
+    static const char *const pks[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t j = 0; j < 4; j++) {
+            expect_all_groups(pks[i], pks[j]);
+        }
+    }
+}
+
 /* ---- OFFSET ---- */
 
 static void expect_rows(const char *text, bool hurries, uint64_t loads, const char *expected) {
@@ -535,6 +576,7 @@ int main(void) {
         cmocka_unit_test(groups_of_few_values_are_read_in_turn),
         cmocka_unit_test(many_keys_of_few_values),
         cmocka_unit_test(one_large_group_before_many_small_ones),
+        cmocka_unit_test(ranges_are_read_to_one_key),
         cmocka_unit_test(offset_is_passed_by_entries),
         cmocka_unit_test(offset_of_keys),
         cmocka_unit_test(offset_costs_in_proportion),

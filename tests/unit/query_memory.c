@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "doc/json.h"
 #include "item_harness.h"
+#include "query/condition.h"
 #include "query/exec.h"
 
 enum { MB = 1024 * 1024, MEMORY_MAX = 24 * MB, OVERRUN_MAX = MB / 4, BIG_BYTES = 1900 * 1000, ELEMENTS = 100 * 1000 };
@@ -157,6 +159,29 @@ static void an_empty_pool_refuses_large_queries_only(void **state) {
     arena_free(&a);
 }
 
+/* A patch whose condition could not be evaluated for want of memory is not decided by what is missing. */
+static void a_condition_needs_its_memory(void **state) {
+    (void)state;
+    budget_pool pool = {.max = 0};
+    budget b = budget_init(&pool, MEMORY_MAX);
+    arena a = arena_init(), memory = arena_init_counted(&b);
+    slice json = text_of(&a, "{\"id\":\"1\",\"s\":\"[", "1", ELEMENTS, "]\"}");
+    buf body = buf_init(BUF_NO_LIMIT);
+    json_root root;
+    item_head head = {0};
+    const item_condition *condition;
+    op o;
+    op_init(&o, &memory, harness_now_s(&h));
+    assert_int_equal(json_to_bson(json, NULL, &body, &root, NULL), OK);
+    assert_int_equal(query_condition_read(&o, c, SLICE_LIT("FROM c WHERE NOT IS_DEFINED(StringToArray(c.s))"), &condition), OK);
+    assert_int_equal(condition->check(condition, &o, &head, buf_view(&body)), E_BUSY_MEMORY);
+    buf_free(&body);
+    arena_free(&memory);
+    arena_free(&a);
+    budget_end(&b);
+    assert_int_equal(pool.used, 0);
+}
+
 /* ---- turns ---- */
 
 typedef struct counted_turn {
@@ -194,9 +219,8 @@ static void long_rows_ask_whether_to_go_on(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(too_much_is_refused_before_it_is_made),
-        cmocka_unit_test(a_long_text_is_counted),
-        cmocka_unit_test(an_empty_pool_refuses_large_queries_only),
+        cmocka_unit_test(too_much_is_refused_before_it_is_made),    cmocka_unit_test(a_long_text_is_counted),
+        cmocka_unit_test(an_empty_pool_refuses_large_queries_only), cmocka_unit_test(a_condition_needs_its_memory),
         cmocka_unit_test(long_rows_ask_whether_to_go_on),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

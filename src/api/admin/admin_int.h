@@ -33,6 +33,7 @@ struct admin_request {
     const admin_endpoint *endpoint;
     sql_key key;    /* that it was signed with; SQL_KEY_COUNT: none was asked for */
     bool read_only; /* by its key */
+    bool begun;     /* a worker has run it */
     op op;
     err code;
     unsigned status;

@@ -144,14 +144,15 @@ static void leave_work(admin *a) {
 static void on_worker(net_work *work) {
     admin_request *q = (admin_request *)work;
     admin *a = q->admin;
+    q->begun = true;
     q->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
     leave_work(a);
 }
 
 static void worker_done(net_work *work) {
     admin_request *q = (admin_request *)work;
-    if (net_work_code(work) != OK) {
-        q->code = net_work_code(work);
+    q->code = net_work_code(work) != OK ? net_work_code(work) : q->code;
+    if (!q->begun) {
         leave_work(q->admin);
     }
     leave_lane(q);

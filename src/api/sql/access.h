@@ -27,7 +27,8 @@ MUST_CHECK err sql_access_check(sql_request *q, bool reads);
 /* A POST that is a query, of a feed that knows queries. */
 bool sql_access_is_query(const sql_request *q);
 
-/* The request may learn what the container holds as a whole, which names other partition keys: it has no token, or one for all of it. */
+/* Whether the request may see statistics of the whole container, which name other partition keys: it was signed with a key, or its token is
+ * for the whole container. */
 bool sql_access_sees_all(const sql_request *q);
 
 /* The container that was found is the one that the request's token is for, or there is no token. */

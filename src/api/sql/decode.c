@@ -177,7 +177,7 @@ static uint64_t add_to_hash(uint64_t hash, slice text) { /* FNV-1a */
     return hash * 0x100000001b3;
 }
 
-/* Before the container is looked for, its name stands for it: two that collide would share their turns, nothing else. */
+/* Before the container is found, a hash of its name is the tenant. Two containers whose names collide share their turns, nothing else. */
 uint64_t sql_tenant(const sql_request *q) {
     if (q->container) {
         return (uint64_t)q->container->space->container + 1;

@@ -87,7 +87,7 @@ static bool has_well_known(const sql_key_ring *ring, sql_key *key_out) {
     return sql_key_ring_find(ring, slice_str(sql_key_emulator), key_out);
 }
 
-/* As make_ring; and none of them is the emulator's where that is refused. */
+/* Like make_ring, but fails if a key is the emulator's and that is not allowed. */
 static sql_key_ring *make_good_ring(const sql_keys *k, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
     sql_key_ring *ring = make_ring(texts, why);
     sql_key known;

@@ -25,13 +25,14 @@ bool sql_key_parse(slice name, sql_key *key_out); /* in any case, dashes are pas
 typedef struct sql_keys_options {
     const char *given[SQL_KEY_COUNT]; /* base64; NULL: not set. Without the first, the emulator's */
     const char *file;                 /* instead: the keys in their order, one a line, "-" for none */
-    bool exposed;                     /* other machines reach the server: the emulator's key is refused, of whatever kind, … */
-    bool allow_well_known;            /* … unless this is set; then it is warned of whenever keys are read */
+    bool exposed;                     /* other machines reach the server: the emulator's key is refused, for any of the four, … */
+    bool allow_well_known;            /* … unless this is set; then each reading of the keys logs a warning */
 } sql_keys_options;
 
 /* NULL, and why: no base64, the same key twice, no such file, the emulator's key on a server that is exposed. */
 sql_keys *sql_keys_open(const sql_keys_options *options, char why[static SQL_KEYS_WHY_BYTES]);
-/* The server whose loops ask for the ring: before net_run. While the emulator's key is one of them, it guards against web pages. */
+/* Before net_run: sets the server whose loops use the ring, and turns its guard (net/guard.h) on while the emulator's key is in the ring.
+ */
 void sql_keys_serve(sql_keys *keys, net_server *server);
 void sql_keys_close(sql_keys *keys); /* after net_close */
 

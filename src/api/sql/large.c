@@ -112,8 +112,7 @@ static void price(net_work *work) {
 
 static void answer(net_work *work) {
     sql_request *q = ((pricing *)work)->q;
-    if (net_work_code(work) != OK) { /* it was written, and is paid for, whether or not a worker has time */
-        q->op.retry_after_ms = 0;
+    if (net_work_code(work) != OK) { /* the server stops; what was written is paid for all the same */
         price(work);
     }
     q->resume(q);
@@ -127,5 +126,5 @@ void sql_price_items(sql_request *q) {
     }
     pricing *p = arena_new(q->http->arena, pricing);
     p->q = q;
-    sql_work(q, NET_BODIES, &p->work, price, answer);
+    net_work_owe(q->http, &q->op, NET_BODIES, sql_tenant(q), &p->work, price, answer);
 }

@@ -13,8 +13,8 @@
 enum {
     PAGE_US = 5000000,
     QUICK_BODY_BYTES = 4096,
-    QUICK_ROWS = 64,              /* in an order: as many as are looked for at once (query/access.c) */
-    SHORT_BODY_BYTES = 16 * 1024, /* the plan of a longer text takes longer than others should wait */
+    QUICK_ROWS = 64,              /* of an ordered query; about as many as the index is asked for at once (query/access.c) */
+    SHORT_BODY_BYTES = 16 * 1024, /* plans of longer texts take too long for the short lane */
 };
 
 /* A long text takes tens of milliseconds to parse, and rows may take seconds to find: that is a worker's. A short text is looked at on the
@@ -287,8 +287,8 @@ static bool wants_few(const running *r) {
     return most <= QUICK_ROWS || r->page.rows_max <= QUICK_ROWS;
 }
 
-/* What surely takes longer than a loop may is not begun there: a regular expression; what needs the items of several ranges; and many rows
- * in an order, without a condition that leaves few of many items. */
+/* Queries that surely take too long for a loop: regular expressions; orders, groups and DISTINCT over several ranges; many rows in an order
+ * without a WHERE. */
 static bool is_long(const running *r) {
     const query *q = &r->query;
     const query_select *s = q->select;

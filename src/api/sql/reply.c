@@ -287,7 +287,7 @@ static void answer_held_back(net_delay *delay) {
     answer_error(h->q, h->code);
 }
 
-/* One that was told to wait and did not is refused later, not sooner: refusing costs the loop as much as a point read does. */
+/* If the client was told to wait and did not, its next refusal is delayed: a refusal costs the loop as much as a point read does. */
 void sql_fail(sql_request *q, err code) {
     bool waits = code == E_THROTTLED || code == E_TENANT_BUSY || code == E_WORK_BUSY;
     unsigned ms = waits ? http_told_to_wait(q->http, q->op.retry_after_ms) : 0;

@@ -95,13 +95,14 @@ const pkey *sql_header_key(const sql_request *q);                               
 
 /* ---- going to a worker and back ---- */
 
-/* Who takes turns with others: the request's container, or before it is found its name. Never 0. */
+/* The scheduler's tenant: the request's container, or a hash of its name while it has not been found. Never 0. */
 uint64_t sql_tenant(const sql_request *q);
 
-/* For that tenant: see net_work_start. */
+/* net_work_start for that tenant. */
 void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *));
 
-/* Calls the handler; if the body is large, after a worker has decoded it for sql_body. Or answers: too many wait for that. */
+/* Calls the handler; if the body is large, after a worker has decoded it for sql_body. If too many bodies wait, it answers with an error
+ * instead. */
 void sql_handle_decoded(sql_request *q, sql_handler handler);
 
 /* ---- going to the committer and back ---- */

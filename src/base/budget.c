@@ -1,12 +1,12 @@
 #include "base/budget.h"
 
-static size_t past_own(size_t used) {
-    return used > BUDGET_OWN ? used - BUDGET_OWN : 0;
+static size_t past_own(const budget *b, size_t used) {
+    return used > b->own ? used - b->own : 0;
 }
 
 /* Draws what covers `n` more bytes; `forced`: also past the pool's limit. */
 static bool draw(budget *b, size_t n, bool forced) {
-    size_t need = past_own(b->used + n);
+    size_t need = past_own(b, b->used + n);
     if (!b->pool || need <= b->drawn) {
         return true;
     }
@@ -49,7 +49,7 @@ void budget_force(budget *b, size_t n) {
 
 void budget_give(budget *b, size_t n) {
     b->used = b->used > n ? b->used - n : 0;
-    size_t need = past_own(b->used), spare = b->drawn > need ? b->drawn - need : 0;
+    size_t need = past_own(b, b->used), spare = b->drawn > need ? b->drawn - need : 0;
     if (b->pool && spare >= 16 * (size_t)BUDGET_STEP) { /* a large value was freed: others may want it */
         size_t back = spare / BUDGET_STEP * BUDGET_STEP;
         b->drawn -= back;

@@ -24,27 +24,28 @@ typedef struct budget_pool {
 typedef struct budget {
     budget_pool *pool; /* NULL: none is shared */
     size_t max, used;
-    size_t drawn;   /* from the pool, in whole steps; it covers `used` past BUDGET_OWN */
+    size_t own;     /* not drawn from the pool: so small requests go on when the pool is empty */
+    size_t drawn;   /* from the pool, in whole steps; it covers `used` past `own` */
     bool exceeded;  /* a take was refused */
     bool starved;   /* … because the pool had too little left */
     size_t overrun; /* how far forced takes went past the limit; tests check that it stays small */
 } budget;
 
-enum {
-    BUDGET_STEP = 64 * 1024,  /* what is drawn from the pool at once */
-    BUDGET_OWN = 4 * 1024 * 1024, /* of each request, not drawn from the pool: so small requests go on when the pool is empty */
-};
+enum { BUDGET_STEP = 64 * 1024 }; /* what is drawn from the pool at once */
 
 static inline budget budget_init(budget_pool *pool, size_t max) {
     return (budget){.pool = pool, .max = max};
+}
+
+static inline budget budget_init_own(budget_pool *pool, size_t max, size_t own) {
+    return (budget){.pool = pool, .max = max, .own = own};
 }
 
 bool budget_take(budget *b, size_t n);  /* false: nothing was taken, and `exceeded` is set */
 void budget_force(budget *b, size_t n); /* taken whatever the limit; past it `exceeded` is set */
 void budget_give(budget *b, size_t n);
 void budget_renew(budget *b); /* clears `exceeded`, for a caller that freed memory and tries another way */
-void budget_end(
-    budget *b); /* the request ends: returns what was drawn to the pool. `used` stays: the arena keeps a block for the next request */
+void budget_end(budget *b);   /* of a request: returns what was drawn to the pool. `used` stays, for the block that the arena keeps */
 
 /* E_MEMORY or E_BUSY_MEMORY, by what was exceeded. OK: nothing was. */
 err budget_error(const budget *b);

@@ -19,6 +19,7 @@ enum {
     WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; past it the connection is not read */
     TAKE_OVER_BYTES = 16 * 1024, /* a larger request keeps the memory it was collected in */
     HOLD_BYTES = 16 * 1024,      /* answers that wait for the end of the turn */
+    OWN_BYTES = 4 * 1024 * 1024, /* of a request's memory, not drawn from the pool: a page of an answer */
 };
 
 /* ---- exchanges ---- */
@@ -26,7 +27,7 @@ enum {
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
     x->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
-    x->budget = budget_init(&loop->shared->requests, loop->shared->options.request_memory_max);
+    x->budget = budget_init_own(&loop->shared->requests, loop->shared->options.request_memory_max, OWN_BYTES);
     x->arena = arena_init_counted(&x->budget);
     x->request.arena = &x->arena;
     x->request.loop = loop;

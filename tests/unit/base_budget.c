@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-enum { MB = 1024 * 1024 };
+enum { MB = 1024 * 1024, OWN = 4 * MB };
 
 static void a_take_past_the_limit_is_refused(void **state) {
     (void)state;
@@ -28,13 +28,13 @@ static void a_take_past_the_limit_is_refused(void **state) {
 static void the_pool_bounds_the_sum(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
-    budget one = budget_init(&pool, BUDGET_OWN + 8 * MB), two = one;
-    assert_true(budget_take(&one, BUDGET_OWN + 7 * MB));
-    assert_false(budget_take(&two, BUDGET_OWN + 7 * MB));
+    budget one = budget_init_own(&pool, OWN + 8 * MB, OWN), two = one;
+    assert_true(budget_take(&one, OWN + 7 * MB));
+    assert_false(budget_take(&two, OWN + 7 * MB));
     assert_int_equal(budget_error(&two), E_BUSY_MEMORY);
     budget_end(&one);
     budget_renew(&two);
-    assert_true(budget_take(&two, BUDGET_OWN + 7 * MB));
+    assert_true(budget_take(&two, OWN + 7 * MB));
     budget_end(&two);
     assert_int_equal(pool.used, 0);
 }
@@ -43,9 +43,9 @@ static void the_pool_bounds_the_sum(void **state) {
 static void ordinary_requests_do_not_need_the_pool(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
-    budget large = budget_init(&pool, 20 * MB), ordinary = large;
-    assert_true(budget_take(&large, BUDGET_OWN + 10 * MB));
-    assert_true(budget_take(&ordinary, BUDGET_OWN));
+    budget large = budget_init_own(&pool, 20 * MB, OWN), ordinary = large;
+    assert_true(budget_take(&large, OWN + 10 * MB));
+    assert_true(budget_take(&ordinary, OWN));
     assert_false(budget_take(&ordinary, 1));
     budget_end(&large);
     assert_int_equal(pool.used, 0);

@@ -51,7 +51,7 @@ static int tear_down(void **state) {
 
 /* Runs the query's first page within the budget. */
 static err run(slice text, budget_pool *pool, size_t *rows_out) {
-    budget b = budget_init(pool, MEMORY_MAX);
+    budget b = budget_init_own(pool, MEMORY_MAX, MB);
     arena memory = arena_init_counted(&b);
     buf out = buf_init_counted(BUF_NO_LIMIT, &b);
     item_cursor cursor = {.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
@@ -163,7 +163,7 @@ static void an_empty_pool_refuses_large_queries_only(void **state) {
 static void a_condition_needs_its_memory(void **state) {
     (void)state;
     budget_pool pool = {.max = 0};
-    budget b = budget_init(&pool, MEMORY_MAX);
+    budget b = budget_init_own(&pool, MEMORY_MAX, MB);
     arena a = arena_init(), memory = arena_init_counted(&b);
     slice json = text_of(&a, "{\"id\":\"1\",\"s\":\"[", "1", ELEMENTS, "]\"}");
     buf body = buf_init(BUF_NO_LIMIT);

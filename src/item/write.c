@@ -324,7 +324,7 @@ static store_use use_of(const item_commit *c) {
 err item_commit_submit(item_commit *c) {
     assert(c->n > 0);
     TRY(admit(c));
-    c->base = (commit){.use = use_of(c), .apply = apply_all, .done = all_done};
+    c->base = (commit){.queue = &c->container->space->commits, .use = use_of(c), .apply = apply_all, .done = all_done};
     committer_submit(c->items->committer, &c->base);
     return OK;
 }
@@ -349,7 +349,7 @@ static void reserve_done(commit *base) {
 }
 
 void item_reserve_submit(const items *s, item_reserve *r) {
-    r->base = (commit){.use = STORE_READS, .apply = apply_reserve, .done = reserve_done};
+    r->base = (commit){.queue = &r->container->space->commits, .use = STORE_READS, .apply = apply_reserve, .done = reserve_done};
     committer_submit(s->committer, &r->base);
 }
 

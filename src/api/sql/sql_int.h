@@ -95,7 +95,13 @@ const pkey *sql_header_key(const sql_request *q);                               
 
 /* ---- going to a worker and back ---- */
 
-/* Who takes turns with others: the request's container, or before it is found its name. Never 0. */
+/* Nobody waits for the answer: what was not begun need not be. Any thread. */
+static inline bool sql_client_left(const sql_request *q) {
+    return atomic_load_explicit(&q->http->left, memory_order_relaxed);
+}
+
+/* Who takes turns with others: the container that the request names, or else the database; what is not there has one turn in all. Never 0.
+ */
 uint64_t sql_tenant(const sql_request *q);
 
 /* For that tenant: see net_work_start. */

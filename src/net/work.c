@@ -6,9 +6,10 @@ enum {
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 512,
     WAITING_PER_TENANT = 64,
+    WAITING_ALL = 1 << 30,
 };
 
-const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "admin"};
+const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "answers", "admin"};
 
 static void on_worker(sched_job *job) {
     net_work *work = (net_work *)job;
@@ -45,8 +46,9 @@ void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant
     work->work = run;
     work->done = done;
     o->turn = &work->job.turn;
-    request->working = work; /* from sched_submit on the work may be anywhere, but for what is the loop's */
-    err code = request->left ? E_CANCELLED : sched_submit(s, &work->job);
+    bool cancels = lane != NET_ANSWERS;
+    request->working = cancels ? work : NULL; /* from sched_submit on the work may be anywhere, but for what is the loop's */
+    err code = cancels && request->left ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;
         o->retry_after_ms = code == E_TENANT_BUSY || code == E_WORK_BUSY ? NET_WORK_RETRY_MS : 0;
@@ -69,14 +71,14 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
     unsigned processors = uv_available_parallelism();
     return (sched_options){
         .name = net_lane_names[lane],
-        .permits = lane == NET_BODIES  ? (processors + 1) / 2
-                   : lane == NET_ADMIN ? STARTED_PER_TENANT
-                                       : processors,
+        .permits = lane == NET_BODIES || lane == NET_ANSWERS ? (processors + 1) / 2
+                   : lane == NET_ADMIN                       ? STARTED_PER_TENANT
+                                                             : processors,
         .extra = processors,
         .started_max = STARTED_MAX,
         .started_per_tenant = STARTED_PER_TENANT,
-        .waiting_max = WAITING_MAX,
-        .waiting_per_tenant = WAITING_PER_TENANT,
+        .waiting_max = lane == NET_ANSWERS ? WAITING_ALL : WAITING_MAX,
+        .waiting_per_tenant = lane == NET_ANSWERS ? WAITING_ALL : WAITING_PER_TENANT,
         .slice_us = SLICE_US,
         .clock = shared->options.clock,
     };

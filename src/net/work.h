@@ -2,7 +2,7 @@
  *
  * Each lane is a scheduler of its own (sched/sched.h), so work of one lane never waits for that of another; within a lane the tenants,
  * which are containers, take turns. When the client leaves, its work is cancelled: what still waits is not begun, what runs ends at its
- * next check point with E_CANCELLED. Either way `done` is called. All calls on the loop's thread. */
+ * next check point with E_CANCELLED. Either way `done` is called. Work of NET_ANSWERS is not cancelled. All calls on the loop's thread. */
 #pragma once
 
 #include "base/op.h"
@@ -10,10 +10,11 @@
 #include "sched/sched.h"
 
 typedef enum net_lane {
-    NET_SHORT,  /* some milliseconds at most: plans, queries of metadata */
-    NET_PAGES,  /* of feeds and queries, up to seconds, with check points */
-    NET_BODIES, /* of large requests: tens of milliseconds without a check point */
-    NET_ADMIN,  /* the administrator's, who has lanes of its own */
+    NET_SHORT,   /* some milliseconds at most: plans, queries of metadata */
+    NET_PAGES,   /* of feeds and queries, up to seconds, with check points */
+    NET_BODIES,  /* of large requests: tens of milliseconds without a check point */
+    NET_ANSWERS, /* of large writes: as long as bodies. They were carried out, so they are neither refused nor cancelled */
+    NET_ADMIN,   /* the administrator's, who has lanes of its own */
     NET_LANES
 } net_lane;
 

@@ -107,13 +107,16 @@ static bool is_large(const item_commit *c) {
 }
 
 static void price(net_work *work) {
-    item_commit_charge(&((pricing *)work)->q->commit);
+    sql_request *q = ((pricing *)work)->q;
+    item_commit_charge(&q->commit);
+    if (q->write) {
+        q->write(q);
+    }
 }
 
 static void answer(net_work *work) {
     sql_request *q = ((pricing *)work)->q;
-    if (net_work_code(work) != OK) { /* it was written, and is paid for, whether or not a worker has time */
-        q->op.retry_after_ms = 0;
+    if (net_work_code(work) != OK) { /* the server stops, or has no thread; it was written, and is paid for */
         price(work);
     }
     q->resume(q);
@@ -127,5 +130,5 @@ void sql_price_items(sql_request *q) {
     }
     pricing *p = arena_new(q->http->arena, pricing);
     p->q = q;
-    sql_work(q, NET_BODIES, &p->work, price, answer);
+    sql_work(q, NET_ANSWERS, &p->work, price, answer);
 }

@@ -53,8 +53,10 @@ struct sql_request {
     const container_range *range; /* of the container's tiles or the commit's, once it is known which */
     bool key_given;               /* the partition key header is there */
     pkey partition;
-    sql_decoded *decoded;   /* the body, if a worker has decoded it (large.c); NULL: it has not */
-    sql_triggers *triggers; /* of a write of one item, or NULL */
+    sql_decoded *decoded;          /* the body, if a worker has decoded it (large.c); NULL: it has not */
+    sql_triggers *triggers;        /* of a write of one item, or NULL */
+    void (*write)(sql_request *q); /* writes a large commit's answer into `written`, on a worker; NULL: it is written on the loop */
+    buf written;
 
     net_task task; /* brings the answer of a commit back to the loop */
     void (*resume)(sql_request *q);

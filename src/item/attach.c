@@ -269,7 +269,10 @@ static void is_done(commit *base) {
 
 err attach_submit(attach_write *a) {
     TRY(item__admit(a->items, a->op, container_route(a->container->tiles, &a->item.epk)));
-    a->base = (commit){.use = a->kind == ATTACH_DELETE ? STORE_FREES : STORE_GROWS, .apply = apply, .done = is_done};
+    a->base = (commit){.queue = &a->container->space->commits,
+                       .use = a->kind == ATTACH_DELETE ? STORE_FREES : STORE_GROWS,
+                       .apply = apply,
+                       .done = is_done};
     committer_submit(a->items->committer, &a->base);
     return OK;
 }

@@ -117,6 +117,7 @@ typedef struct container_space {
     _Atomic int64_t merges_after_us; /* monotonic: what was split by command is not merged again at once */
     pthread_mutex_t lock;            /* of `newest`, for all but the committer's thread */
     container_tiles *newest;
+    commit_queue commits; /* of its items: they take turns with those of other containers */
 
     /* the index: the committer's to change, under the lock */
     _Atomic(container_index *) index;    /* that queries use */

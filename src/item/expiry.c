@@ -206,7 +206,10 @@ static void sweep_done(commit *base) {
 void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight) {
     sweep *made = mem_zero(sizeof *made);
     *made = (sweep){
-        .base = {.use = item_versions_kept(c) ? STORE_GROWS : STORE_FREES, .apply = sweep_apply, .done = sweep_done},
+        .base = {.queue = &c->space->commits,
+                 .use = item_versions_kept(c) ? STORE_GROWS : STORE_FREES,
+                 .apply = sweep_apply,
+                 .done = sweep_done},
         .items = s,
         .container = container_take(c),
         .cost_left = cost_max,

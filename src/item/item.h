@@ -163,6 +163,7 @@ typedef struct item_op {
     /* how it went */
     op op; /* charge and sentence of this one; its arena is the request's */
     err code;
+    bool undone;  /* it was carried out, and taken back since another one of its batch failed */
     bool created; /* an upsert that inserted */
     bool before_there;
     item_head before; /* the item before the write */

@@ -161,6 +161,6 @@ static void move_done(commit *base) {
 }
 
 void item_move_submit(item_move *m) {
-    m->base = (commit){.apply = move_apply, .done = move_done};
+    m->base = (commit){.queue = &m->container->space->commits, .apply = move_apply, .done = move_done};
     committer_submit(m->items->committer, &m->base);
 }

@@ -303,7 +303,7 @@ static void step_done(commit *base) {
 }
 
 void item_index_step_submit(item_index_step *step) {
-    step->base = (commit){.apply = step_apply, .done = step_done, .solo = step->switches};
+    step->base = (commit){.queue = &step->container->space->commits, .apply = step_apply, .done = step_done, .solo = step->switches};
     committer_submit(step->items->committer, &step->base);
 }
 

@@ -330,7 +330,7 @@ bool item_trim_due(const container *c, int64_t now_s) {
 
 void item_trim(const items *s, container *c, atomic_uint *in_flight) {
     trim *t = mem_zero(sizeof *t);
-    t->base = (commit){.use = STORE_FREES, .apply = trim_apply, .done = trim_done};
+    t->base = (commit){.queue = &c->space->commits, .use = STORE_FREES, .apply = trim_apply, .done = trim_done};
     t->items = s;
     t->container = container_take(c);
     t->in_flight = in_flight;

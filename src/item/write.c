@@ -224,6 +224,7 @@ static void fail_others(item_commit *c, size_t failed) {
     for (size_t i = 0; i < c->n; i++) {
         if (i != failed) {
             c->ops[i].code = E_FAILED_DEPENDENCY;
+            c->ops[i].undone = i < failed;
         }
     }
 }
@@ -324,7 +325,7 @@ static store_use use_of(const item_commit *c) {
 err item_commit_submit(item_commit *c) {
     assert(c->n > 0);
     TRY(admit(c));
-    c->base = (commit){.use = use_of(c), .apply = apply_all, .done = all_done};
+    c->base = (commit){.queue = &c->container->space->commits, .use = use_of(c), .apply = apply_all, .done = all_done};
     committer_submit(c->items->committer, &c->base);
     return OK;
 }
@@ -349,22 +350,22 @@ static void reserve_done(commit *base) {
 }
 
 void item_reserve_submit(const items *s, item_reserve *r) {
-    r->base = (commit){.use = STORE_READS, .apply = apply_reserve, .done = reserve_done};
+    r->base = (commit){.queue = &r->container->space->commits, .use = STORE_READS, .apply = apply_reserve, .done = reserve_done};
     committer_submit(s->committer, &r->base);
 }
 
 /* ---- after the commit, on the caller's thread ---- */
 
-double item_price(const item_op *op, const index_policy *index) {
+/* A patch that fails has looked at all of the item, and may have made it anew. */
+static double price_failed(const item_op *op) {
+    double read = op->kind == ITEM_PATCH && op->before_there ? charge_read(op->before_body.n) : 0;
+    return read > CHARGE_FAILED ? read : CHARGE_FAILED;
+}
+
+static double price_done(const item_op *op, const index_policy *index) {
     index_policy none = {.off = true};
     const index_policy *now = op->not_indexed ? &none : index;
     const index_policy *then = op->before.flags & ITEM_NOT_INDEXED ? &none : index;
-    if (op->code == E_FAILED_DEPENDENCY) {
-        return 0;
-    }
-    if (op->code != OK) {
-        return CHARGE_FAILED;
-    }
     switch (op->kind) {
     case ITEM_READ:
         return charge_read(op->result.n);
@@ -376,6 +377,13 @@ double item_price(const item_op *op, const index_policy *index) {
         return op->created ? charge_create(op->result.n, index_terms(now, op->result))
                            : charge_replace(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result));
     }
+}
+
+double item_price(const item_op *op, const index_policy *index) {
+    if (op->code == OK || op->undone) {
+        return price_done(op, index);
+    }
+    return op->code == E_FAILED_DEPENDENCY ? 0 : price_failed(op);
 }
 
 bool item_commit_failed(const item_commit *c) {

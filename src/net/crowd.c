@@ -18,7 +18,8 @@ enum {
     SURPLUS_MAX = 64,    /* connections that are told why they are refused; more are just closed */
     SURPLUS_MS = 1000,   /* how long such a one may take to send its first byte */
     RECLAIM_MS = 2000,   /* when memory is scarce, a client is judged after this time, */
-    SCARCE_FACTOR = 16,  /* … and must be this many times faster than least_rate */
+    SCARCE_FACTOR = 16,  /* … must be this many times faster than least_rate, */
+    SCARCE_S = 10,       /* … and fast enough to move what it holds within so many seconds */
     LAGGARDS_MAX = 1024, /* looked at in one tick */
     COMPLAIN_MS = 10000, /* between two log lines of a kind */
 };
@@ -170,6 +171,12 @@ static int by_rate(const void *a, const void *b) {
 
 typedef bool (*progress_of)(net_conn *c, net_progress *progress_out);
 
+/* The more it holds, the faster it has to be: a few large answers would keep all others waiting for memory. */
+static int64_t least_rate(const net_conn *c, size_t held_bytes) {
+    int64_t for_all = (int64_t)c->loop->shared->options.least_rate * SCARCE_FACTOR, for_held = (int64_t)held_bytes / SCARCE_S;
+    return for_held > for_all ? for_held : for_all;
+}
+
 static bool lags(net_conn *c, progress_of progress, laggard *out) {
     net_progress p;
     if (c->phase == CLOSED || !progress(c, &p)) {
@@ -177,7 +184,7 @@ static bool lags(net_conn *c, progress_of progress, laggard *out) {
     }
     int64_t ms = c->loop->now_ms - p.began_ms;
     *out = (laggard){c, p.moved_bytes * 1000 / (ms > 0 ? ms : 1), p.held_bytes};
-    return ms >= RECLAIM_MS && out->rate < (int64_t)c->loop->shared->options.least_rate * SCARCE_FACTOR;
+    return ms >= RECLAIM_MS && out->rate < least_rate(c, p.held_bytes);
 }
 
 /* Ends clients, the slowest first, until they have given back as much as is wanted. */

@@ -6,9 +6,10 @@ enum {
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 2048,
     WAITING_PER_TENANT = 256,
+    WAITING_ALL = 1 << 30,
 };
 
-const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "admin"};
+const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "answers", "admin"};
 
 static void on_worker(sched_job *job) {
     net_work *work = (net_work *)job;
@@ -24,7 +25,7 @@ static void finish(net_work *work) {
 /* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
 static void on_loop(net_task *task) {
     net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
-    if (work->request->loop->stopped && !work->job.owed) {
+    if (work->request->loop->stopped && !work->kept) {
         work->job.code = E_UNAVAILABLE;
     }
     finish(work);
@@ -49,22 +50,12 @@ void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant
                     void (*done)(net_work *)) {
     sched *s = request->loop->shared->lanes[lane];
     prepare(request, o, tenant, work, run, done);
-    request->working = work; /* set first: once submitted, `work` is the worker's */
-    err code = request->left ? E_CANCELLED : sched_submit(s, &work->job);
+    work->kept = lane == NET_ANSWERS;
+    request->working = work->kept ? NULL : work; /* set first: once submitted, `work` is the worker's */
+    err code = request->left && !work->kept ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;
         o->retry_after_ms = code == E_TENANT_BUSY || code == E_WORK_BUSY ? NET_WORK_RETRY_MS : 0;
-        finish(work);
-    }
-}
-
-void net_work_owe(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
-                  void (*done)(net_work *)) {
-    prepare(request, o, tenant, work, run, done);
-    work->job.owed = true; /* and not `working`, so nobody cancels it */
-    err code = sched_submit(request->loop->shared->lanes[lane], &work->job);
-    if (code != OK) {
-        work->job.code = code;
         finish(work);
     }
 }
@@ -84,14 +75,14 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
     unsigned processors = uv_available_parallelism();
     return (sched_options){
         .name = net_lane_names[lane],
-        .permits = lane == NET_BODIES  ? (processors + 1) / 2
-                   : lane == NET_ADMIN ? STARTED_PER_TENANT
-                                       : processors,
+        .permits = lane == NET_BODIES || lane == NET_ANSWERS ? (processors + 1) / 2
+                   : lane == NET_ADMIN                       ? STARTED_PER_TENANT
+                                                             : processors,
         .extra = processors,
         .started_max = STARTED_MAX,
         .started_per_tenant = STARTED_PER_TENANT,
-        .waiting_max = WAITING_MAX,
-        .waiting_per_tenant = WAITING_PER_TENANT,
+        .waiting_max = lane == NET_ANSWERS ? WAITING_ALL : WAITING_MAX,
+        .waiting_per_tenant = lane == NET_ANSWERS ? WAITING_ALL : WAITING_PER_TENANT,
         .slice_us = SLICE_US,
         .clock = shared->options.clock,
     };

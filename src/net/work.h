@@ -2,7 +2,7 @@
  *
  * Each lane is a scheduler of its own (sched/sched.h), so work of one lane never waits for that of another; within a lane the tenants,
  * which are containers, take turns. When the client leaves, its work is cancelled: what still waits is not begun, what runs ends at its
- * next check point with E_CANCELLED. Either way `done` is called. All calls on the loop's thread. */
+ * next check point with E_CANCELLED. Either way `done` is called. Work of NET_ANSWERS is not cancelled. All calls on the loop's thread. */
 #pragma once
 
 #include "base/op.h"
@@ -10,10 +10,11 @@
 #include "sched/sched.h"
 
 typedef enum net_lane {
-    NET_SHORT,  /* some milliseconds at most: plans, queries of metadata */
-    NET_PAGES,  /* of feeds and queries, up to seconds, with check points */
-    NET_BODIES, /* of large requests: tens of milliseconds without a check point */
-    NET_ADMIN,  /* of the administration API, which admits one job of each kind (api/admin) */
+    NET_SHORT,   /* some milliseconds at most: plans, queries of metadata */
+    NET_PAGES,   /* of feeds and queries, up to seconds, with check points */
+    NET_BODIES,  /* of large requests: tens of milliseconds without a check point */
+    NET_ANSWERS, /* of large writes: as long as bodies. They were carried out, so they are neither refused nor cancelled */
+    NET_ADMIN,   /* of the administration API, which admits one job of each kind (api/admin) */
     NET_LANES
 } net_lane;
 
@@ -24,21 +25,18 @@ struct net_work {
     net_task task;
     http_request *request;
     op *op;
+    bool kept; /* of NET_ANSWERS: it counts though the client has left or the server stops */
     void (*work)(net_work *work);
     void (*done)(net_work *work);
 };
 
 enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
 
-/* `run` is called on a worker's thread, with o's turn set; then `done` on the loop's. If a queue is full, or the client has left already,
- * `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a time. */
+/* `run` is called on a worker's thread, with o's turn set; then `done` on the loop's. If a queue is full, or the client has left already
+ * (but for NET_ANSWERS), `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a
+ * time. */
 void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
-
-/* The same for work that is owed, since the request has been carried out: it is done although the client has left or queues are full. Only
- * a server that stops calls `done` without `run`. */
-void net_work_owe(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
-                  void (*done)(net_work *));
 
 sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 

@@ -375,9 +375,9 @@ static err find_room(const sched *s, const tenant *t) {
     return t->waiting_n >= s->options.waiting_per_tenant ? E_TENANT_BUSY : s->counts.waiting >= most ? E_WORK_BUSY : OK;
 }
 
-static err admit(const sched *s, const tenant *t, const sched_job *job) {
+static err admit(const sched *s, const tenant *t) {
     bool ends = atomic_load(&s->stopping) || (s->threads == 0 && !has_thread(s, now_us(s)));
-    return ends ? E_UNAVAILABLE : job->owed ? OK : find_room(s, t);
+    return ends ? E_UNAVAILABLE : find_room(s, t);
 }
 
 static void enqueue(sched *s, tenant *t, sched_job *job) {
@@ -412,7 +412,7 @@ static bool dequeue(sched *s, sched_job *job, err code) {
 err sched_submit(sched *s, sched_job *job) {
     pthread_mutex_lock(&s->lock);
     tenant *t = find_tenant(s, job->tenant);
-    err code = admit(s, t, job);
+    err code = admit(s, t);
     if (code == OK) {
         enqueue(s, t, job);
     }

@@ -42,7 +42,6 @@ typedef struct sched_job sched_job;
 struct sched_job {
     op_turn turn; /* first. The job's op points to it; only the job's own thread may ask it */
     uint64_t tenant;
-    bool owed; /* it must be done, since what it belongs to is done already: no queue is too full for it. For few and short jobs */
     void (*work)(sched_job *job); /* on a worker's thread */
     void (*done)(sched_job *job); /* last touch, on any thread: hands over */
     err code;                     /* OK: the work was done. E_CANCELLED, E_UNAVAILABLE: it was not begun */

@@ -1,20 +1,32 @@
 #include "store/committer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
-enum { GROUP_BYTES_MAX = 8 * 1024 * 1024 };
+enum {
+    GROUP_BYTES_MAX = 8 * 1024 * 1024,
+    GROUP_US = 5000, /* while others wait, a group takes no more than fits: those in it wait for its end */
+    TURN_US = 1000,  /* what a queue may take in one round */
+};
 
 struct committer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    commit *first;
+    commit *first; /* submitted, and not in a queue yet */
     commit **last;
     bool waiting, stopping;
+    atomic_bool more; /* `first` is not NULL */
+
+    /* the thread's own */
+    commit_queue others;  /* of commits that name none */
+    commit_queue *before; /* in the ring of queues with commits, before the one whose turn it is. NULL: none has any */
+    uint64_t quiet;       /* how often none had */
     commit_group group;
 };
 
@@ -63,34 +75,104 @@ static void apply_one(commit_group *group, commit *c) {
     }
 }
 
-/* Applies commits from the list until the group is full or the next one wants to be alone. Returns the first not taken. */
-static commit *fill_group(commit_group *group, commit *list) {
-    size_t taken = 0;
-    group->batch.use = STORE_READS;
-    while (list && group->batch.bytes_held < GROUP_BYTES_MAX && !(list->solo && taken)) {
-        apply_one(group, list);
-        bool alone = list->solo;
-        list = list->next;
-        taken++;
-        if (alone) {
-            break;
-        }
+/* ---- queues ---- */
+
+/* At the end of the round. What it took too much is forgotten once nobody had anything to commit. */
+static void enter_ring(committer *c, commit_queue *q) {
+    q->last = &q->first;
+    if (q->quiet != c->quiet || q->credit_us > 0) {
+        q->credit_us = TURN_US;
+        q->quiet = c->quiet;
     }
-    return list;
+    q->next = c->before ? c->before->next : q;
+    if (c->before) {
+        c->before->next = q;
+    }
+    c->before = q;
 }
 
-static void run_list(commit_group *group, commit *list) {
-    while (list) {
-        commit *rest = fill_group(group, list);
-        err code = write_group(group);
-        end_hooks(group, code);
-        for (commit *next; list != rest; list = next) {
-            next = list->next;
-            list->code = list->code == OK ? code : list->code;
-            list->done(list);
+static void enqueue(committer *c, commit *list) {
+    for (commit *next; list; list = next) {
+        commit_queue *q = list->queue ? list->queue : &c->others;
+        next = list->next;
+        if (!q->next) {
+            enter_ring(c, q);
         }
-        store_batch_clear(&group->batch);
+        list->next = NULL;
+        *q->last = list;
+        q->last = &list->next;
     }
+}
+
+static void leave_ring(committer *c) {
+    commit_queue *q = c->before->next;
+    c->before->next = q->next;
+    if (q == c->before) {
+        c->before = NULL;
+        c->quiet++;
+    }
+    q->next = NULL;
+}
+
+/* Whose turn it is. Who took too much waits for rounds of the others; one that is alone waits for nobody. */
+static commit_queue *next_queue(committer *c) {
+    while (c->before && c->before->next->credit_us <= 0) {
+        c->before = c->before->next;
+        c->before->credit_us = c->before->next == c->before ? TURN_US : c->before->credit_us + TURN_US;
+    }
+    return c->before ? c->before->next : NULL;
+}
+
+static commit *take_first(committer *c, commit_queue *q) {
+    commit *taken = q->first;
+    q->first = taken->next;
+    if (!q->first) {
+        leave_ring(c);
+    }
+    return taken;
+}
+
+/* ---- groups ---- */
+
+static bool others_wait(committer *c) {
+    return c->before != c->before->next || atomic_load_explicit(&c->more, memory_order_relaxed);
+}
+
+static bool is_full(committer *c, const commit_queue *next, int64_t took_us) {
+    return c->group.batch.bytes_held >= GROUP_BYTES_MAX || next->first->solo || (took_us + next->took_us > GROUP_US && others_wait(c));
+}
+
+/* Applies commits until the group is full or the next one wants to be alone. Returns those that it took. */
+static commit *fill_group(committer *c) {
+    commit *taken = NULL, **last = &taken;
+    int64_t begun = clock_monotonic_us(&clock_system), now = begun;
+    bool alone = false;
+    c->group.batch.use = STORE_READS;
+    for (commit_queue *q; !alone && (q = next_queue(c)) && !(taken && is_full(c, q, now - begun));) {
+        commit *one = take_first(c, q);
+        apply_one(&c->group, one);
+        int64_t before = now;
+        now = clock_monotonic_us(&clock_system);
+        q->took_us = now - before;
+        q->credit_us -= q->took_us;
+        alone = one->solo;
+        one->next = NULL;
+        *last = one;
+        last = &one->next;
+    }
+    return taken;
+}
+
+static void run_group(committer *c) {
+    commit *list = fill_group(c);
+    err code = write_group(&c->group);
+    end_hooks(&c->group, code);
+    for (commit *next; list; list = next) {
+        next = list->next;
+        list->code = list->code == OK ? code : list->code;
+        list->done(list);
+    }
+    store_batch_clear(&c->group.batch);
 }
 
 static void *run(void *context) {
@@ -98,11 +180,13 @@ static void *run(void *context) {
     pthread_mutex_lock(&c->lock);
     for (;;) {
         commit *list = c->first;
-        if (list) {
+        if (list || c->before) {
             c->first = NULL;
             c->last = &c->first;
+            atomic_store_explicit(&c->more, false, memory_order_relaxed);
             pthread_mutex_unlock(&c->lock);
-            run_list(&c->group, list);
+            enqueue(c, list);
+            run_group(c);
             pthread_mutex_lock(&c->lock);
         } else if (c->stopping) {
             break;
@@ -143,6 +227,7 @@ void committer_submit(committer *c, commit *commit) {
     pthread_mutex_lock(&c->lock);
     *c->last = commit;
     c->last = &commit->next;
+    atomic_store_explicit(&c->more, true, memory_order_relaxed);
     bool wake = c->waiting;
     pthread_mutex_unlock(&c->lock);
     if (wake) {

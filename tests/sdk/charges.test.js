@@ -104,6 +104,34 @@ suite("charges", (t) => {
     }
   });
 
+  t.it("of a batch that fails are those of what was done before, and taken back", async () => {
+    const path = await t.containerPath();
+    const wide = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`p${i}`, i]));
+    const operations = Array.from({ length: 10 }, (_, i) => ({ operationType: "Upsert", resourceBody: { id: `${i}`, pk: "a", ...wide } }));
+    const failing = { operationType: "Delete", id: "nothing" };
+    const done = await t.rest.post(`${path}/docs`, operations, { headers: batched });
+    const undone = await t.rest.post(`${path}/docs`, [...operations, failing], { headers: batched });
+    const first = await t.rest.post(`${path}/docs`, [failing, ...operations], { headers: batched });
+    assert.deepEqual([done.status, undone.status, first.status], [200, 207, 207]);
+    const replaced = await t.rest.post(`${path}/docs`, operations, { headers: batched });
+    assert.ok(Math.abs(undone.charge - replaced.charge - 1) < 0.02, `${undone.charge}, without the one that failed ${replaced.charge}`);
+    assert.ok(Math.abs(undone.charge - undone.json.reduce((sum, one) => sum + one.requestCharge, 0)) < 0.1);
+    assert.equal(first.charge, 1, "nothing was done before it failed");
+  });
+
+  t.it("of a patch that fails are those of reading the item", async () => {
+    const path = await t.containerPath();
+    await create(path, { id: "1", pk: "a", s: "x".repeat(500_000) });
+    await create(path, item("2"));
+    const read = await t.rest.get(`${path}/docs/1`, { headers: key("a") });
+    const patch = (id, operations, condition) => t.rest.patch(`${path}/docs/${id}`, { operations, condition }, { headers: key("a") });
+    const set = { op: "set", path: "/a", value: 1 };
+    const failed = [await patch("1", [set], "from c where c.s = 'y'"), await patch("1", [set, { op: "remove", path: "/none" }])];
+    assert.deepEqual(failed.map((answer) => answer.status), [412, 400]);
+    for (const answer of failed) assert.ok(Math.abs(answer.charge - read.charge) < 0.02, `${answer.charge}, ${read.charge} to read`);
+    assert.equal((await patch("2", [set], "from c where c.n = -1")).charge, 1);
+  });
+
   // ---- queries ----
 
   const asked = async (path, text, headers = {}) => {

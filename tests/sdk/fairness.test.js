@@ -2,8 +2,9 @@
 // failed work costs, and large writes beside point reads.
 
 import { readFileSync } from "node:fs";
+import http from "node:http";
 import { assert, suite, key, refused, sleep } from "./harness.js";
-import { binary } from "./server.js";
+import { binary, emulatorKey, sign, signed } from "./server.js";
 
 const sanitized = /asan|tsan/.test(binary);
 const repeat = (n, f) => Array.from({ length: n }, (_, i) => f(i));
@@ -177,6 +178,18 @@ suite(
       assert.ok(spent.loop < 0.45 * spent.all, `${spent.loop} ms of ${spent.all} on the loop`);
     });
 
+    t.it("answers of batches are written beside the loop, up to a length", async () => {
+      const path = await t.containerPath();
+      await t.rest.post(`${path}/docs`, { id: "1", pk: "x", s: "\u0001".repeat(340_000) }, { headers: key("x") }); // two megabytes as text
+      const headers = { ...key("x"), "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True" };
+      const read = (n) => t.rest.post(`${path}/docs`, repeat(n, () => ({ operationType: "Read", id: "1" })), { headers });
+      const before = { all: processorMs(t), loop: processorMs(t, true) };
+      for (let i = 0; i < 10; i++) assert.equal((await read(10)).json[9].resourceBody.s.length, 340_000);
+      const spent = { all: processorMs(t) - before.all, loop: processorMs(t, true) - before.loop };
+      assert.ok(spent.loop < 0.6 * spent.all, `${spent.loop} ms of ${spent.all} on the loop`);
+      refused(await read(40), 413);
+    });
+
     t.it("large requests are refused as small ones are", async () => {
       const path = await t.containerPath();
       const filler = "x".repeat(100_000);
@@ -192,3 +205,48 @@ suite(
   },
   { flags: ["--threads", "1"] },
 );
+
+suite("names that lead nowhere", (t) => {
+  // All but the last byte is sent, so that the rest can come at once.
+  function hold(path, body) {
+    const date = new Date().toUTCString(), { type, link } = signed(path);
+    const headers = { ...key("x"), "x-ms-version": "2020-07-15", "x-ms-date": date, authorization: sign(emulatorKey, "POST", type, link, date), "content-length": body.length };
+    const request = http.request({ host: "localhost", port: t.server.port, method: "POST", path, headers, agent: false });
+    const status = new Promise((done, fail) => request.on("error", fail).on("response", (answer) => answer.resume().on("end", () => done(answer.statusCode))));
+    const sent = new Promise((done) => request.write(body.subarray(0, -1), done));
+    return { status, sent, end: () => request.end(body.subarray(-1)) };
+  }
+
+  t.it("have no turns of their own: large bodies for many of them wait in one queue", async () => {
+    const body = Buffer.from(`{"id":"1","pk":"x","n":[${"[],".repeat(100_000)}1]}`);
+    const path = await t.containerPath();
+    const held = repeat(120, (i) => hold(i % 2 ? `${path}-${i}/docs` : `/dbs/none-${i}/colls/c/docs`, body));
+    await Promise.all(held.map((one) => one.sent));
+    held.forEach((one) => one.end());
+    const statuses = await Promise.all(held.map((one) => one.status));
+    assert.ok(statuses.every((status) => status === 404 || status === 429), String(statuses));
+    assert.ok(statuses.includes(429), "one queue takes 64");
+  });
+});
+
+suite("scripts of clients that left", (t) => {
+  t.it("are not begun", async () => {
+    const path = await t.containerPath();
+    const make = (id, body) => t.rest.post(`${path}/sprocs`, { id, body });
+    await make("long", "function () { const end = Date.now() + 1500; while (Date.now() < end); }");
+    await make("write", "function (id) { const c = getContext().getCollection(); c.upsertDocument(c.getSelfLink(), { id, pk: 'x' }); }");
+    const run = (rest, id, ...values) => rest.post(`${path}/sprocs/${id}`, values, { headers: key("x") });
+    assert.equal((await run(t.rest, "write", "before")).status, 200);
+    const long = run(t.rest, "long"); // those of one partition key run one after the other
+    await sleep(200);
+    const leaving = t.newRest();
+    const left = run(leaving, "write", "left").catch(() => undefined);
+    await sleep(300);
+    leaving.close();
+    await left;
+    assert.equal((await long).status, 200);
+    assert.equal((await run(t.rest, "write", "after")).status, 200);
+    const read = (id) => t.rest.get(`${path}/docs/${id}`, { headers: key("x") });
+    assert.deepEqual([(await read("before")).status, (await read("left")).status, (await read("after")).status], [200, 404, 200]);
+  });
+});

@@ -271,29 +271,6 @@ static void queues_are_bounded(void **state) {
     sched_close(b.sched);
 }
 
-/* What is owed is taken, though neither its tenant's queue nor the one of all has a place left. */
-static void what_is_owed_is_never_refused(void **state) {
-    (void)state;
-    bench b =
-        open_bench((sched_options){.permits = 1, .started_max = 8, .started_per_tenant = 8, .waiting_max = 1, .waiting_per_tenant = 1});
-    task *first = make('a', 1), *surplus = make('a', 1), *owed = make('a', 1);
-    hold(&b);
-    assert_int_equal(sched_submit(b.sched, &first->job), OK);
-    assert_int_equal(sched_submit(b.sched, &surplus->job), E_TENANT_BUSY);
-    owed->job.owed = true;
-    assert_int_equal(sched_submit(b.sched, &owed->job), OK);
-    let_go(&b);
-    sem_wait(&owed->done);
-    assert_int_equal(owed->job.code, OK);
-    assert_true(owed->worked);
-    sem_post(&owed->done);
-    sem_post(&surplus->done);
-    wait_and_free(first);
-    wait_and_free(surplus);
-    wait_and_free(owed);
-    sched_close(b.sched);
-}
-
 /* Two are started at most: of one tenant the third waits until one is done. Another tenant is started all the same. */
 static void started_jobs_are_bounded(void **state) {
     (void)state;
@@ -513,7 +490,6 @@ int main(void) {
         cmocka_unit_test(an_extra_permit_is_for_others),
         cmocka_unit_test(alone_it_goes_on),
         cmocka_unit_test(queues_are_bounded),
-        cmocka_unit_test(what_is_owed_is_never_refused),
         cmocka_unit_test(started_jobs_are_bounded),
         cmocka_unit_test(what_waits_is_not_begun_when_cancelled),
         cmocka_unit_test(what_runs_sees_it_at_its_check_point),

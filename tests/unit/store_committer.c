@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -267,6 +268,65 @@ static void a_failed_read_fails_only_its_commit(void **state) {
     store_close(s);
 }
 
+/* ---- turns ---- */
+
+/* Takes long enough to be more than a turn, and notes its place among those done. */
+typedef struct slow {
+    commit base;
+    unsigned us, place;
+} slow;
+
+static unsigned places;
+
+static err slow_apply(commit *base, commit_group *group) {
+    (void)group;
+    struct timespec pause = {.tv_nsec = ((slow *)base)->us * 1000L};
+    while (nanosleep(&pause, &pause) != 0) {
+    }
+    return OK;
+}
+
+static void slow_done(commit *base) {
+    ((slow *)base)->place = places++;
+}
+
+static slow make_slow(commit_queue *queue, unsigned us) {
+    return (slow){.base = {.apply = slow_apply, .done = slow_done, .queue = queue, .use = STORE_READS}, .us = us};
+}
+
+/* Fifty that take long wait before one of another queue and before some short ones: those wait for one of them each, at most. */
+static void a_queue_waits_for_its_own_commits(void **state) {
+    (void)state;
+    enum { LONG = 50, SHORT = 5 };
+    static slow many[LONG], few[SHORT];
+    commit_queue busy = {0}, calm = {0};
+    store *s = store_open_memory();
+    committer *c = committer_open(s);
+    gate g;
+    places = 0;
+    gate_close(&g, c);
+    for (int i = 0; i < LONG; i++) {
+        many[i] = make_slow(&busy, 6000);
+        committer_submit(c, &many[i].base);
+    }
+    for (int i = 0; i < SHORT; i++) {
+        few[i] = make_slow(&calm, 0);
+        committer_submit(c, &few[i].base);
+    }
+    gate_open(&g);
+    committer_close(c);
+    for (unsigned i = 0; i < LONG; i++) {
+        assert_true(i == 0 || many[i].place > many[i - 1].place);
+    }
+    for (unsigned i = 0; i < SHORT; i++) {
+        assert_true(i == 0 || few[i].place > few[i - 1].place);
+        assert_true(few[i].place <= 2 * (i + 1));
+    }
+    assert_null(busy.next);
+    assert_null(calm.next);
+    store_close(s);
+}
+
 /* ---- many threads ---- */
 
 enum { THREADS = 8, EACH = 400 };
@@ -275,6 +335,7 @@ typedef struct submitter {
     pthread_t thread;
     committer *committer;
     unsigned number;
+    commit_queue queue;
     uint64_t last; /* of the shared counter, as this thread saw it */
     atomic_uint *done_count;
 } submitter;
@@ -286,6 +347,7 @@ static void *submit_many(void *context) {
     for (unsigned i = 0; i < EACH; i++) {
         adder shared = make_adder("shared", 1, s->done_count, NULL), mine = make_adder(own, 1, s->done_count, NULL);
         mine.base.solo = i % 50 == 0;
+        mine.base.queue = i % 3 ? &s->queue : NULL;
         shared.fails = i % 10 == 9;
         err code = add_and_wait(s->committer, &shared);
         if (code != (shared.fails ? E_CONFLICT : OK) || (code == OK && shared.after <= s->last)) {
@@ -325,6 +387,7 @@ int main(void) {
         cmocka_unit_test(a_failed_write_fails_the_group_and_leaves_nothing),
         cmocka_unit_test(a_failed_read_fails_only_its_commit),
         cmocka_unit_test(what_frees_does_not_fail_with_what_grows),
+        cmocka_unit_test(a_queue_waits_for_its_own_commits),
         cmocka_unit_test(many_threads_lose_no_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 #include "api/sql/triggers.h"
 #include "throughput/charge.h"
 
+enum { ANSWER_BYTES_MAX = 32 * 1024 * 1024 };
+
 static err read_target(sql_request *q) {
     uint32_t range;
     TRY(sql_find_container(q));
@@ -52,8 +54,28 @@ static void write_result(buf *out, const container *c, const item_op *item, bool
     buf_add_byte(out, '}');
 }
 
+static void write_results(sql_request *q, buf *out) {
+    bool minimal = sql_wants_minimal(q);
+    buf_add_byte(out, '[');
+    for (size_t i = 0; i < q->commit.n && buf_ok(out); i++) {
+        if (i) {
+            buf_add_byte(out, ',');
+        }
+        write_result(out, q->container, &q->commit.ops[i], minimal);
+    }
+    buf_add_byte(out, ']');
+}
+
+/* Items that fit as stored may be several times as long as text. */
+static void write_on_worker(sql_request *q) {
+    q->written = buf_init_counted(ANSWER_BYTES_MAX, q->op.budget);
+    if (!item_commit_failed(&q->commit)) {
+        write_results(q, &q->written);
+    }
+}
+
 static void answer(sql_request *q) {
-    bool all_ok = true, minimal = slice_eq_nocase(sql_get(q, FIELD_PREFER), SLICE_LIT("return=minimal"));
+    bool all_ok = true;
     for (size_t i = 0; i < q->commit.n; i++) {
         all_ok = all_ok && q->commit.ops[i].code == OK;
     }
@@ -61,19 +83,28 @@ static void answer(sql_request *q) {
     sql_start(q, all_ok ? 200 : 207);
     sql_add_range(q, item_mark_of(container_route(tiles, &q->commit.ops[0].key.epk)));
     buf *out = sql_start_body(q);
-    buf_add_byte(out, '[');
-    for (size_t i = 0; i < q->commit.n; i++) {
-        if (i) {
-            buf_add_byte(out, ',');
-        }
-        write_result(out, q->container, &q->commit.ops[i], minimal);
+    if (q->written.n) {
+        buf_add_slice(out, buf_view(&q->written));
+        buf_free(&q->written);
+    } else {
+        write_results(q, out);
     }
-    buf_add_byte(out, ']');
     sql_end(q);
 }
 
+static err failure_of(const sql_request *q) {
+    err memory = q->op.budget ? budget_error(q->op.budget) : OK;
+    return item_commit_failed(&q->commit) ? q->commit.base.code : buf_ok(&q->written) ? OK : memory != OK ? memory : E_TOO_LARGE;
+}
+
 static void written(sql_request *q) {
-    item_commit_failed(&q->commit) ? sql_fail(q, q->commit.base.code) : answer(q);
+    err code = failure_of(q);
+    if (code == OK) {
+        answer(q);
+    } else {
+        buf_free(&q->written);
+        sql_fail(q, code);
+    }
 }
 
 /* A batch with an operation that cannot be right is not tried at all. */
@@ -117,6 +148,7 @@ void sql_item_batch(sql_request *q) {
         op_charge(&q->op, CHARGE_FAILED);
         answer(q);
     } else {
+        q->write = write_on_worker;
         sql_submit_items(q, written);
     }
 }

@@ -170,19 +170,39 @@ err sql_check_session(sql_request *q, const epk *min, const epk *max) {
 
 /* ---- workers ---- */
 
-static uint64_t add_to_hash(uint64_t hash, slice text) { /* FNV-1a */
-    for (size_t i = 0; i < text.n; i++) {
-        hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3;
-    }
-    return hash * 0x100000001b3;
+/* Beside the containers, which have their numbers. */
+static const uint64_t tenant_nowhere = (uint64_t)1 << 63, tenant_databases = (uint64_t)1 << 62;
+
+static uint64_t tenant_of(const container *c) {
+    return (uint64_t)c->space->container + 1;
 }
 
-/* Before the container is found, a hash of its name is the tenant. Two containers whose names collide share their turns, nothing else. */
-uint64_t sql_tenant(const sql_request *q) {
-    if (q->container) {
-        return (uint64_t)q->container->space->container + 1;
+static uint64_t tenant_of_database(const sql_request *q) {
+    database *d;
+    if (account_database(q->front->account, q->route.database, q->route.database_by_rid, &d) != OK) {
+        return tenant_nowhere;
     }
-    return add_to_hash(add_to_hash(0xcbf29ce484222325, q->route.database), q->route.container) | (uint64_t)1 << 63;
+    uint64_t tenant = tenant_databases | d->number;
+    database_give(d);
+    return tenant;
+}
+
+/* Names are looked up: one that leads nowhere has no turn of its own, or else who makes up names has as many turns as names. */
+uint64_t sql_tenant(const sql_request *q) {
+    const sql_route *r = &q->route;
+    container *c;
+    if (q->container) {
+        return tenant_of(q->container);
+    }
+    if (!r->container.n) {
+        return r->database.n ? tenant_of_database(q) : tenant_nowhere;
+    }
+    if (account_container(q->front->account, r->database, r->database_by_rid, r->container, r->container_by_rid, &c) != OK) {
+        return tenant_nowhere;
+    }
+    uint64_t tenant = tenant_of(c);
+    container_give(c);
+    return tenant;
 }
 
 void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {

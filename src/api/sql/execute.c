@@ -77,7 +77,7 @@ static err run_once(void *context, script_attempt *a) {
 static void work(script_job *job) {
     execution *x = (execution *)job;
     sql_request *q = x->q;
-    x->code = script_transact(q->front->scripts, &x->scope, &q->op, run_once, x, &x->mark);
+    x->code = sql_client_left(q) ? E_CANCELLED : script_transact(q->front->scripts, &x->scope, &q->op, run_once, x, &x->mark);
 }
 
 static void done(script_job *job) {

@@ -107,12 +107,16 @@ static bool is_large(const item_commit *c) {
 }
 
 static void price(net_work *work) {
-    item_commit_charge(&((pricing *)work)->q->commit);
+    sql_request *q = ((pricing *)work)->q;
+    item_commit_charge(&q->commit);
+    if (q->write) {
+        q->write(q);
+    }
 }
 
 static void answer(net_work *work) {
     sql_request *q = ((pricing *)work)->q;
-    if (net_work_code(work) != OK) { /* the server stops; what was written is paid for all the same */
+    if (net_work_code(work) != OK) { /* the server stops, or has no thread; it was written, and is paid for */
         price(work);
     }
     q->resume(q);
@@ -126,5 +130,5 @@ void sql_price_items(sql_request *q) {
     }
     pricing *p = arena_new(q->http->arena, pricing);
     p->q = q;
-    net_work_owe(q->http, &q->op, NET_BODIES, sql_tenant(q), &p->work, price, answer);
+    sql_work(q, NET_ANSWERS, &p->work, price, answer);
 }

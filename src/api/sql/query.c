@@ -202,6 +202,10 @@ static void run_with_functions(script_job *job) {
     running *r = (running *)((char *)job - offsetof(running, job));
     script_function list[QUERY_UDFS_MAX];
     script_functions functions;
+    if (sql_client_left(r->q)) {
+        r->code = E_CANCELLED;
+        return;
+    }
     for (size_t i = 0; i < r->query.udfs_n; i++) {
         list[i] = (script_function){r->scripts[i]->id, r->scripts[i]->body};
     }
@@ -236,7 +240,7 @@ static err find_functions(running *r) {
 
 static err check_client(op_turn *turn) {
     const running *r = (const running *)((const char *)turn - offsetof(running, turn));
-    return atomic_load_explicit(&r->q->http->left, memory_order_relaxed) ? E_CANCELLED : OK;
+    return sql_client_left(r->q) ? E_CANCELLED : OK;
 }
 
 /* The query is prepared. On the loop. */

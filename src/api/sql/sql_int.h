@@ -53,8 +53,10 @@ struct sql_request {
     const container_range *range; /* of the container's tiles or the commit's, once it is known which */
     bool key_given;               /* the partition key header is there */
     pkey partition;
-    sql_decoded *decoded;   /* the body, if a worker has decoded it (large.c); NULL: it has not */
-    sql_triggers *triggers; /* of a write of one item, or NULL */
+    sql_decoded *decoded;          /* the body, if a worker has decoded it (large.c); NULL: it has not */
+    sql_triggers *triggers;        /* of a write of one item, or NULL */
+    void (*write)(sql_request *q); /* writes a large commit's answer into `written`, on a worker; NULL: it is written on the loop */
+    buf written;
 
     net_task task; /* brings the answer of a commit back to the loop */
     void (*resume)(sql_request *q);
@@ -95,7 +97,13 @@ const pkey *sql_header_key(const sql_request *q);                               
 
 /* ---- going to a worker and back ---- */
 
-/* The scheduler's tenant: the request's container, or a hash of its name while it has not been found. Never 0. */
+/* Nobody waits for the answer: what was not begun need not be. Any thread. */
+static inline bool sql_client_left(const sql_request *q) {
+    return atomic_load_explicit(&q->http->left, memory_order_relaxed);
+}
+
+/* Who takes turns with others: the container that the request names, or else the database; what is not there has one turn in all. Never 0.
+ */
 uint64_t sql_tenant(const sql_request *q);
 
 /* net_work_start for that tenant. */

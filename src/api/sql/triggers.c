@@ -221,7 +221,7 @@ static void work(script_job *job) {
     sql_triggers *w = (sql_triggers *)job;
     sql_request *q = w->q;
     script_scope scope = sql_script_scope(q, &w->key);
-    w->code = script_transact(q->front->scripts, &scope, &q->op, attempt, w, &w->mark);
+    w->code = sql_client_left(q) ? E_CANCELLED : script_transact(q->front->scripts, &scope, &q->op, attempt, w, &w->mark);
 }
 
 static void done(script_job *job) {

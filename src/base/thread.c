@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -49,4 +51,22 @@ bool thread_can_start(unsigned n) {
         pthread_join(threads[i], NULL);
     }
     return started == n;
+}
+
+/* The kernel's struct sched_attr as it was first (its header and the C library's contradict each other). Of ordinary threads `runtime` is
+ * the length of a slice. */
+typedef struct kernel_attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} kernel_attributes;
+
+void thread_ask_slices(unsigned slice_us) {
+    kernel_attributes attributes = {.size = sizeof attributes};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0) {
+        attributes.runtime = (uint64_t)slice_us * 1000;
+        (void)!syscall(SYS_sched_setattr, 0, &attributes, 0);
+    }
 }

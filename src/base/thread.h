@@ -15,6 +15,11 @@ bool thread_start(pthread_t *thread_out, const char *name, void *(*run)(void *),
 /* Whether `n` more threads can be started now. Asked before opening libraries that abort if one of theirs cannot. Logs as thread_start. */
 bool thread_can_start(unsigned n);
 
+/* Asks the kernel for time slices of this length, at least 100 µs. The shorter a thread's slices, the sooner it runs when it wakes while
+ * others are busy: for threads that wait for events and do little at a time. Kernels before 6.12 do not know of it; then nothing changes.
+ */
+void thread_ask_slices(unsigned slice_us);
+
 /* For a person: why a server does not open. */
 #define THREAD_REFUSED "the system refuses to start more threads: raise the limit of processes (ulimit -u, or pids.max of the container)"
 

@@ -36,6 +36,7 @@ const net_options net_defaults = {
 
 enum {
     LOOPS_MAX = 64,
+    LOOP_SLICE_US = 100,      /* of the kernel: a loop runs before the workers when an event comes */
     ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
     ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
     CERTIFICATE_BYTES = 65536 /* of a PEM file kept for clients */
@@ -386,6 +387,7 @@ static void *run_loop(void *argument) {
     char name[16];
     snprintf(name, sizeof name, "net-%u", loop->index);
     pthread_setname_np(pthread_self(), name);
+    thread_ask_slices(LOOP_SLICE_US);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     return NULL;
 }
@@ -405,6 +407,7 @@ static void start_threads(net_server *s) {
 
 void net_run(net_server *s) {
     start_threads(s);
+    thread_ask_slices(LOOP_SLICE_US);
     uv_run(&s->loops[0].uv, UV_RUN_DEFAULT);
     for (unsigned i = 1; i < s->loops_n; i++) {
         pthread_join(s->threads[i], NULL);

@@ -24,9 +24,9 @@ typedef struct query_runner {
 } query_runner;
 
 /* What one item may take, however its rows multiply: about a third of a second. The operation's budget bounds the memory of rows, and of
- * what rows leave behind: groups, distinct values, rows in order. After QUERY_CHECK_STEPS, a fraction of a millisecond, op_check is asked.
+ * what rows leave behind: groups, distinct values, rows in order. After QUERY_CHECK_STEPS, some 100 µs, op_check is asked.
  */
-enum { QUERY_ITEM_STEPS = 5000000, QUERY_CHECK_STEPS = 20000 };
+enum { QUERY_ITEM_STEPS = 5000000, QUERY_CHECK_STEPS = 2000 };
 
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms);
 

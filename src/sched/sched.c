@@ -10,7 +10,12 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
-enum { IDLE_S = 10, THREAD_RETRY_US = 1000000, STACK_BYTES = 4 * 1024 * 1024 };
+enum {
+    IDLE_S = 10,
+    THREAD_RETRY_US = 1000000,
+    STACK_BYTES = 4 * 1024 * 1024,
+    CROWDED_PART = 8 /* of a slice, when extra permits are held */
+};
 
 typedef struct jobs {
     sched_job *first, *last;
@@ -46,6 +51,7 @@ struct sched {
     worker *idle;
     int64_t failed_us; /* when a thread could not be made; 0: it could */
     atomic_bool stopping;
+    atomic_bool crowded; /* extra permits are held: the next job at a check point gives its own back */
     sched_counts counts;
 };
 
@@ -240,8 +246,13 @@ static bool start_job(sched *s, sched_job *job) {
     return true;
 }
 
+static void count_running(sched *s, int more) {
+    s->running += (unsigned)more;
+    atomic_store_explicit(&s->crowded, s->running > s->options.permits, memory_order_relaxed);
+}
+
 static void grant(sched *s, sched_job *job, int64_t now) {
-    s->running++;
+    count_running(s, 1);
     job->of->running++;
     s->ready--;
     job->since_us = now;
@@ -268,7 +279,7 @@ static void pay(sched_job *job, int64_t now) {
 }
 
 static void give_permit(sched *s, sched_job *job) {
-    s->running--;
+    count_running(s, -1);
     job->of->running--;
     job->on->granted = false;
 }
@@ -295,7 +306,8 @@ static err check(op_turn *turn) {
     sched_job *job = (sched_job *)turn;
     sched *s = job->sched;
     int64_t now = now_us(s);
-    if (now - job->since_us >= s->options.slice_us) {
+    bool crowded = atomic_load_explicit(&s->crowded, memory_order_relaxed);
+    if (now - job->since_us >= s->options.slice_us / (crowded ? CROWDED_PART : 1)) {
         pthread_mutex_lock(&s->lock);
         pay(job, now);
         if (s->ready || s->running > s->options.permits) {

@@ -271,7 +271,8 @@ static bool takes_key(keyed *k, const query_value *key) {
 /* Drops keys that this page cannot show, once they are about as many as those that it can. */
 static void cut_keys(keyed *k) {
     exec *x = k->exec;
-    if (k->begun.cut || x->gather || k->gathered->held(x) <= 2 * k->wanted + KEYS_SPARE) {
+    size_t held = k->gathered->held(x);
+    if (k->begun.cut || x->gather || held <= KEYS_SPARE || (held - KEYS_SPARE) / 2 <= k->wanted) {
         return;
     }
     if (!k->edge) {

@@ -18,8 +18,11 @@ static void decode(sql_request *q, buf *scratch, sql_decoded *d) {
     json_options options = {.drop = item_system_properties, .drop_n = ITEM_SYSTEM_PROPERTIES};
     *d = (sql_decoded){0};
     d->code = json_to_bson(q->http->body, &options, scratch, &d->root, &d->why);
-    if (d->code == OK) {
+    if (d->code == OK && arena_fits(q->http->arena, scratch->n)) {
         d->bson = arena_copy(q->http->arena, buf_view(scratch));
+    }
+    if (q->op.budget && q->op.budget->exceeded) {
+        d->code = budget_error(q->op.budget);
     }
 }
 
@@ -68,7 +71,7 @@ typedef struct decoding {
 
 static void decode_on_worker(net_work *work) {
     decoding *d = (decoding *)work;
-    buf scratch = buf_init(BODY_BSON_MAX);
+    buf scratch = buf_init_counted(BODY_BSON_MAX, d->q->op.budget);
     decode(d->q, &scratch, &d->decoded);
     buf_free(&scratch);
 }

@@ -6,6 +6,7 @@ enum {
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 2048,
     WAITING_PER_TENANT = 256,
+    BODIES_PER_TENANT = 64, /* they hold up to 4 MB each while they wait */
     WAITING_ALL = 1 << 30,
 };
 
@@ -82,7 +83,9 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
         .started_max = STARTED_MAX,
         .started_per_tenant = STARTED_PER_TENANT,
         .waiting_max = lane == NET_ANSWERS ? WAITING_ALL : WAITING_MAX,
-        .waiting_per_tenant = lane == NET_ANSWERS ? WAITING_ALL : WAITING_PER_TENANT,
+        .waiting_per_tenant = lane == NET_ANSWERS  ? WAITING_ALL
+                              : lane == NET_BODIES ? BODIES_PER_TENANT
+                                                   : WAITING_PER_TENANT,
         .slice_us = SLICE_US,
         .clock = shared->options.clock,
     };

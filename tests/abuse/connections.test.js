@@ -198,7 +198,7 @@ describe("clients that do not read their answers", () => {
       return (await metric(server, "tesela_memory_refused_total")) > 0;
     });
     assert.ok((await metric(server, "tesela_answer_waiting_bytes")) < 1.2 * memory);
-    const slack = (sanitized ? 10 : 3) * memory; // workers' pages, and what the allocator keeps
+    const slack = (sanitized ? 10 : 5) * memory; // workers' pages, and what the allocator keeps
     assert.ok(most - before < 2 * memory + slack, `${Math.round((most - before) / 2 ** 20)} MB more than before`);
     await until("slow readers are ended", async () => (await metric(server, "tesela_slow_clients_total")) > 1);
     await until("a page", async () => (await rest.get(path)).status === 200);
@@ -209,12 +209,14 @@ describe("clients that do not read their answers", () => {
   it("or read the largest ones slowly, leave memory for others", patient, async () => {
     const reads = JSON.stringify(Array.from({ length: 15 }, (_, i) => ({ operationType: "Read", id: `${i % 4}` })));
     const batch = { "x-ms-documentdb-partitionkey": '["a"]', "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True", "Content-Length": reads.length };
+    const before = await metric(server, "tesela_memory_refused_total");
     const readers = Array.from({ length: 6 }, () => new Socket(server, { paused: true }).write(signedRequest(path, batch, "POST") + reads));
     sockets.push(...readers);
     const timer = setInterval(() => readers.forEach(({ socket }) => socket.read(20_000) ?? socket.read()), 100); // 14 MB in 70 s
     const write = async () => (await rest.post(path, { id: "w", pk: "a", s: "x".repeat(30_000) }, { headers: { "x-ms-documentdb-partitionkey": '["a"]', "x-ms-documentdb-is-upsert": "True" } })).status;
     try {
-      await until("a write is refused", async () => (await write()) === 503);
+      const refusals = () => metric(server, "tesela_memory_refused_total");
+      await until("memory is scarce", async () => (await write()) === 503 || (await refusals()) > before);
       await until("a write goes through", async () => (await write()) < 300);
     } finally {
       clearInterval(timer);

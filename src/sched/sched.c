@@ -141,7 +141,7 @@ static void wake_tenant(sched *s, tenant *t) {
     }
 }
 
-/* ---- who is next ---- */
+/* ---- choosing the next job ---- */
 
 static bool has_thread(const sched *s, int64_t now) {
     bool fails = s->failed_us && now - s->failed_us < THREAD_RETRY_US;

@@ -117,8 +117,15 @@ container *container_new(void); /* refs 1, an arena of its own */
 
 /* ---- changes ---- */
 
-/* Sends a change to the committer: `apply` checks and writes records, `publish` changes the tables once they are on disk. */
-void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+/* How a change is made: `apply` checks and writes records; `publish` changes the tables once they are on disk, under the write lock. */
+struct account_verb {
+    store_use use;
+    err (*apply)(account_change *change, commit_group *group);
+    void (*ended)(account_change *change, err code); /* NULL, or called before `publish`, also if the write failed */
+    void (*publish)(account_change *change);
+};
+
+void account__submit(account_change *change, const account_verb *verb); /* to the committer */
 
 /* ---- scripts ---- */
 void account__free_scripts(container_node *c);

@@ -226,7 +226,7 @@ static void items_done(item_commit *commit) {
 }
 
 static void change_done(account_change *change) {
-    sql_request *q = (sql_request *)((char *)change - offsetof(sql_request, change));
+    sql_request *q = change->context;
     net_post(q->http->loop, &q->task);
 }
 
@@ -243,21 +243,19 @@ void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
     }
 }
 
-void sql_change_init(sql_request *q) {
-    q->change = (account_change){
+account_change *sql_begin_change(sql_request *q, size_t bytes) {
+    q->change = arena_zero(q->http->arena, bytes);
+    *q->change = (account_change){
         .account = q->front->account,
         .op = &q->op,
-        .database = q->route.database,
-        .database_by_rid = q->route.database_by_rid,
-        .container = q->route.container,
-        .container_by_rid = q->route.container_by_rid,
         .if_match = sql_get(q, FIELD_IF_MATCH),
         .done = change_done,
+        .context = q,
     };
+    return q->change;
 }
 
-void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q)) {
+void sql_await_change(sql_request *q, void (*resume)(sql_request *q)) {
     q->resume = resume;
     q->task = (net_task){.run = resume_task};
-    submit(&q->change);
 }

@@ -6,7 +6,8 @@
  * STORE_META, beside what item/layout.h lists (numbers big-endian, values BSON):
  *   'A'                        → the account: next numbers, never used twice
  *   'D' · database u32         → a database
- *   'C' · database · container → a container: settings, partition map, where each range's items are
+ *   'C' · database · container → a container: settings, partition map, where each range's items are; who made it, if not the SQL API, and
+ *                                what that front end remembers of it
  *   'O' · offer u32            → an offer
  *   'U' · database · user      → a user
  *   'P' · database · user · permission u32 → a permission: account/users.h
@@ -144,20 +145,38 @@ typedef struct container_creation {
     slice settings;            /* BSON of its properties */
     bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
     throughput_setting throughput;
+    slice api;  /* whose front end makes it, in small letters; empty: "sql" */
+    slice memo; /* BSON that the front end wants to remember of it, up to LIMIT_MEMO_BYTES; empty: nothing */
 
     container *container_out;
     offer offer_out; /* if offer_made */
     bool offer_made;
 } container_creation;
 
+/* Settings, memo or both, at once. What is not given stays: an ALTER TABLE changes the memo alone, a createIndex the memo and the indexing
+ * policy. A front end that computes the new memo from the old one says which version it read: E_PRECONDITION if that is not the newest. */
 typedef struct container_replacement {
     account_change base;
     account_name database, container;
-    slice settings; /* as in a creation; the partition key may be left out */
+    slice settings;    /* as in a creation; the partition key may be left out. Empty: as they are */
+    const slice *memo; /* NULL: as it is */
+    uint64_t expected; /* container->version; 0: any */
+    slice api;         /* E_FORBIDDEN if another API made the container; empty: any */
 
     container *container_out;
     index_change index; /* account/'s own */
 } container_replacement;
+
+/* Another name in the same database: data, number, rid and memo stay. E_CONFLICT: the name is taken. */
+typedef struct container_renaming {
+    account_change base;
+    account_name database, container;
+    slice id;
+    bool replaces; /* a container that has the name is deleted by the same change */
+
+    container *container_out;
+    void *replaced; /* account/'s own */
+} container_renaming;
 
 typedef struct container_deletion {
     account_change base;
@@ -177,6 +196,7 @@ void account_create_database(database_creation *create);
 void account_delete_database(database_deletion *remove);
 void account_create_container(container_creation *create);
 void account_replace_container(container_replacement *replace);
+void account_rename_container(container_renaming *renaming);
 void account_delete_container(container_deletion *remove);
 void account_replace_offer(offer_replacement *replace);
 

@@ -109,8 +109,9 @@ void account__note_sweeps(account *a, container_node *node); /* after its contai
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
-void account__swap_container(account *a, container_node *node, container *c); /* takes the reference over */
-container_node *account__node_of(account *a, const container *c);             /* NULL: deleted */
+void account__swap_container(account *a, container_node *node, container *c);   /* takes the reference over */
+void account__rename_container(account *a, container_node *node, container *c); /* likewise, under another name; listed where it was */
+container_node *account__node_of(account *a, const container *c);               /* NULL: deleted */
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
 container *container_new(void); /* refs 1, an arena of its own */

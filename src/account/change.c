@@ -213,11 +213,14 @@ static void make_space(account *a, container *c, uint32_t n) {
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
 }
 
-static err read_settings(account_change *change, slice properties, settings_rules rules, container **container_out) {
+/* Another container, or another version of one, with what is kept for its front end. */
+static err read_settings(account_change *change, slice properties, settings_rules rules, slice api, slice memo, container **container_out) {
     container *c = container_new();
     op inner;
     op_init(&inner, &c->arena, change->op->now_s);
     err code = settings_read(&inner, properties, rules, c);
+    code = code != OK ? code : settings_set_api(&inner, api, c);
+    code = code != OK ? code : settings_set_memo(&inner, memo, c);
     if (code != OK) {
         if (inner.detail_n) {
             op_fail(change->op, code, "%s", inner.detail);
@@ -279,7 +282,7 @@ static err apply_create_container(account_change *change, commit_group *group) {
     if (!d) {
         return account__missing(change->op, E_OWNER_NOT_FOUND);
     }
-    TRY(read_settings(change, create->settings, (settings_rules){create->hierarchical_allowed}, &c));
+    TRY(read_settings(change, create->settings, (settings_rules){create->hierarchical_allowed}, create->api, create->memo, &c));
     err code = check_new(create, d, c);
     if (code != OK) {
         container_give(c);
@@ -319,7 +322,7 @@ void account_create_container(container_creation *create) {
     account__submit(&create->base, &verb);
 }
 
-/* ---- replace and delete container ---- */
+/* ---- replace, rename and delete container ---- */
 
 static err find_container(account_change *change, const account_name *database, const account_name *name, container_node **node_out) {
     account *a = change->account;
@@ -404,15 +407,27 @@ static void start_rules(commit_group *group, const container *before, const cont
     }
 }
 
+static err check_replacement(const container_replacement *replace, const container *before) {
+    if (replace->api.n && !slice_eq(replace->api, before->api)) {
+        return op_fail(replace->base.op, E_FORBIDDEN, "The container was made by the %.*s API: change it there.", slice_shown(before->api),
+                       before->api.p);
+    }
+    if (replace->expected && replace->expected != before->version) {
+        return E_PRECONDITION;
+    }
+    return check_key_named(replace->base.op, replace->settings, before);
+}
+
 static err apply_replace_container(account_change *change, commit_group *group) {
     container_replacement *replace = (container_replacement *)change;
     container_node *node;
     container *c;
     TRY(find_container(change, &replace->database, &replace->container, &node));
     container *before = node->container;
-    TRY(check_key_named(change->op, replace->settings, before));
-    slice settings = with_key_of(change->op->arena, replace->settings, before);
-    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, &c));
+    TRY(check_replacement(replace, before));
+    slice settings = replace->settings.n ? with_key_of(change->op->arena, replace->settings, before) : before->settings;
+    slice memo = replace->memo ? *replace->memo : before->memo;
+    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, before->api, memo, &c));
     err code = settings_check_replace(change->op, before, c);
     if (code != OK) {
         container_give(c);
@@ -448,6 +463,54 @@ void account_replace_container(container_replacement *replace) {
     replace->container_out = NULL;
     replace->index = (index_change){0};
     account__submit(&replace->base, &verb);
+}
+
+/* What has the name already; E_CONFLICT unless it may be replaced. */
+static err find_replaced(const container_renaming *renaming, const container_node *node, container_node **there_out) {
+    op *o = renaming->base.op;
+    *there_out = account__find_container(renaming->base.account, node->database, renaming->id, false);
+    if (*there_out == node) {
+        return op_fail(o, E_BAD_REQUEST, "The container has this name already.");
+    }
+    return !*there_out || renaming->replaces ? OK
+                                             : op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+}
+
+static err apply_rename_container(account_change *change, commit_group *group) {
+    container_renaming *renaming = (container_renaming *)change;
+    container_node *node, *there;
+    container *c;
+    TRY(find_container(change, &renaming->database, &renaming->container, &node));
+    TRY(settings_check_name(change->op, renaming->id));
+    TRY(find_replaced(renaming, node, &there));
+    const container *before = node->container;
+    slice settings = settings_renamed(change->op->arena, before->settings, renaming->id);
+    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, before->api, before->memo, &c));
+    follow(change->account, c, before);
+    renaming->container_out = c;
+    renaming->replaced = there;
+    change->made = node;
+    if (there) {
+        delete_container_records(change->account, group, there);
+    }
+    account__put_container(&group->batch, node->database->database->number, c);
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_rename_container(account_change *change) {
+    container_renaming *renaming = (container_renaming *)change;
+    if (renaming->replaced) {
+        bury_container(change->account, renaming->replaced);
+    }
+    account__rename_container(change->account, change->made, container_take(renaming->container_out));
+}
+
+void account_rename_container(container_renaming *renaming) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_rename_container, .publish = publish_rename_container};
+    renaming->container_out = NULL;
+    renaming->replaced = NULL;
+    account__submit(&renaming->base, &verb);
 }
 
 static err apply_delete_container(account_change *change, commit_group *group) {

@@ -110,6 +110,7 @@ void sql_container_replace(sql_request *q) {
     container_replacement *replace = sql_new_change(q, container_replacement);
     replace->database = sql_database_name(q);
     replace->container = sql_container_name(q);
+    replace->api = SLICE_LIT("sql");
     err code = read_settings(q, &replace->settings);
     if (code != OK) {
         sql_fail(q, code);

@@ -28,6 +28,18 @@ static err check_intended(sql_request *q) {
     return OK;
 }
 
+/* Containers of other APIs are read here like any. Their items have other keys and other rules, which the SQL API does not know: it does
+ * not write them. */
+static err check_api(sql_request *q) {
+    slice api = q->container->api;
+    bool reads = q->http->method == VERB_GET || q->http->method == VERB_HEAD || sql_is_query(q);
+    if (reads || slice_eq(api, SLICE_LIT("sql"))) {
+        return OK;
+    }
+    return op_fail(&q->op, E_FORBIDDEN, "The container was made by the %.*s API: the SQL API reads its items; write them there.",
+                   slice_shown(api), api.p);
+}
+
 err sql_find_container(sql_request *q) {
     const sql_route *route = &q->route;
     err code = account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid,
@@ -41,6 +53,7 @@ err sql_find_container(sql_request *q) {
                                                  : "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
     }
     TRY(sql_access_check_container(q));
+    TRY(check_api(q));
     return check_intended(q);
 }
 

@@ -1,8 +1,9 @@
 /* sql_int.h — within api/sql: one request on its way, and how it is answered. */
 #pragma once
 
-#include "account/users.h"
+#include "access/reach.h"
 #include "api/sql/fields.h"
+#include "api/sql/route.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
 #include "net/work.h"
@@ -20,8 +21,8 @@ typedef struct sql_loop {
 struct sql_front {
     http_front http;
     account *account;
-    const sql_keys *keys;
-    sql_attempts *attempts;
+    const access_keys *keys;
+    access_attempts *attempts;
     sql_consistency consistency;
     uint32_t token_seconds_min;
     net_server *server;
@@ -39,8 +40,7 @@ struct sql_request {
     sql_front *front;
     op op;
     sql_route route;
-    sql_key key;       /* that it is signed with; SQL_KEY_COUNT: with none, it came with … */
-    permission *shown; /* a resource token of this permission; a reference */
+    access_reach reach; /* what its sender may do; ended with the request */
     char activity[37];
     uint16_t substatus; /* of the error, in place of its own; 0: that */
     uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */
@@ -99,7 +99,7 @@ const pkey *sql_header_key(const sql_request *q);                               
 
 /* Nobody waits for the answer: what was not begun need not be. Any thread. */
 static inline bool sql_client_left(const sql_request *q) {
-    return atomic_load_explicit(&q->http->left, memory_order_relaxed);
+    return atomic_load_explicit(&q->http->client.left, memory_order_relaxed);
 }
 
 /* Who takes turns with others: the container that the request names, or else the database; what is not there has one turn in all. Never 0.

@@ -63,7 +63,7 @@ static void answer(sql_request *q, unsigned status) {
     sql_add_etag(q, c->version, (uint32_t)c->ts);
     sql_add_range(q, item_mark_of(c->tiles->ranges[0]));
     sql_add_usage(q, c->tiles->ranges, c->tiles->map->n);
-    buf_addf(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: %u\r\n", atomic_load(&c->space->index_progress));
+    buf_addf(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: %u\r\n", container_space_progress(c->space));
     buf_add_lit(sql_fields(q), "x-ms-cosmos-max-content-length: 2097152\r\n"
                                "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");
     write_container(sql_start_body(q), c, sql_flag(q, FIELD_STATISTICS) && sql_access_sees_all(q));

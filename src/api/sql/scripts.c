@@ -69,7 +69,7 @@ static void made(sql_request *q) {
 
 void sql_script_create(sql_request *q) {
     err code = begin(q);
-    script_pool_warm(q->front->scripts); /* it will be used */
+    script_pool_warm(q->front->core.scripts); /* it will be used */
     code == OK ? sql_submit_change(q, account_create_script, made) : sql_fail(q, code);
 }
 

@@ -110,6 +110,9 @@ struct account_change {
     bool database_by_rid, container_by_rid;
     slice settings;            /* BSON of a container's properties */
     bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
+    slice rows;                /* of a new container, BSON; empty: as the SQL API has them. A replace keeps them:
+                                *   {"typed": true,                                      partition keys of any BSON type (partition/key.h)
+                                *    "key": [{"path": "/a", "order": "descending"}, …]}  the row key (item/row.h); else the text of `id` */
     throughput_setting throughput;
     const uint8_t *lanes; /* percentages of throughput buckets 1 to 5; NULL: as they are */
     rid offer_rid;

@@ -274,7 +274,7 @@ static err apply_create_container(commit *base, commit_group *group) {
     if (!d) {
         return account__missing(change->op, E_OWNER_NOT_FOUND);
     }
-    TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed}, &c));
+    TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed, change->rows}, &c));
     err code = check_new(change, d, c);
     if (code != OK) {
         container_give(c);
@@ -379,7 +379,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
     TRY(find_container(change, &node));
     container *before = node->container;
     TRY(check_key_named(change, before));
-    TRY(read_settings(change, with_key_of(change, change->settings, before), (settings_rules){.hierarchical_allowed = true}, &c));
+    TRY(read_settings(change, with_key_of(change, change->settings, before), (settings_rules){true, settings_rows(before->settings)}, &c));
     err code = settings_check_replace(change->op, before, c);
     if (code != OK) {
         container_give(c);

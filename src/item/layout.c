@@ -26,7 +26,7 @@ static void add64(layout_key *k, uint64_t value) {
 }
 
 static void add_key(layout_key *k, const pkey *key) {
-    char space[3 * LIMIT_KEY_BYTES * 2 + 64];
+    char space[LIMIT_KEY_LEVELS * LIMIT_KEY_BYTES * 2 + 64]; /* more than a typed key has */
     buf encoded = {.p = space, .cap = sizeof space, .max = sizeof space};
     pkey_encode(&encoded, key);
     assert(buf_ok(&encoded));

@@ -19,7 +19,7 @@ enum {
 };
 
 static_assert(V1_NUMBER_BYTES + 1 + V1_TEXT_BYTES + 1 <= EPK_BYTES_MAX, "a V1 key fits");
-static_assert(V2_BYTES * LIMIT_KEY_LEVELS + 1 <= EPK_BYTES_MAX, "a MultiHash prefix's end fits");
+static_assert(V2_BYTES * LIMIT_KEY_COMPONENTS + 1 <= EPK_BYTES_MAX, "a MultiHash prefix's end fits");
 
 static void add_byte(epk *e, unsigned byte) {
     assert(e->n < EPK_BYTES_MAX);
@@ -36,8 +36,18 @@ epk epk_max(void) {
 
 /* ---- what is hashed ---- */
 
-/* Type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). */
+/* Type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). A typed value that
+ * the SQL API knows too is hashed as that; all others as 09 and what doc/order.h spells, which equal values have in common. */
 static void add_hashed(buf *out, const pkey_value *value, char terminator) {
+    pkey_value plain;
+    if (value->type == PKEY_TYPED) {
+        if (pkey_plain(value, &plain)) {
+            add_hashed(out, &plain, terminator);
+        } else {
+            pkey_encode(out, &(pkey){.n = 1, .values = {*value}});
+        }
+        return;
+    }
     buf_add_byte(out, (char)value->type);
     if (value->type == PKEY_NUMBER) {
         uint64_t bits = 0;

@@ -7,6 +7,9 @@
  *   V2         the 128-bit hash of all components, most significant byte first, its top two bits cleared: 16 bytes
  *   MultiHash  the V2 of each component alone, one after the other: 16 bytes a level
  *
+ * Typed keys (key.h) are hashed by V2 or MultiHash too. Their components that have a value of the SQL API's types are hashed as those, so a
+ * string or a double lies at the same place in either kind of container; the others by a rule of ours (epk.c).
+ *
  * Pure functions, any thread; nothing is allocated. */
 #pragma once
 

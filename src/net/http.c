@@ -30,7 +30,7 @@ static http_exchange *exchange_make(net_loop *loop) {
     x->budget = budget_init_own(&loop->shared->requests, loop->shared->options.request_memory_max, OWN_BYTES);
     x->arena = arena_init_counted(&x->budget);
     x->request.arena = &x->arena;
-    x->request.loop = loop;
+    x->request.client.loop = loop;
     return x;
 }
 
@@ -64,7 +64,7 @@ static void exchange_free(http_exchange *x) {
 }
 
 static void exchange_give(http_exchange *x) {
-    net_loop *loop = x->request.loop;
+    net_loop *loop = x->request.client.loop;
     for (unsigned i = 0; i < x->framing.found_n; i++) {
         x->request.field[x->framing.found[i].field] = SLICE_EMPTY;
     }
@@ -111,7 +111,7 @@ static const char *adopt_bytes(http_input *in, http_exchange *x) {
     size_t n = f->body.at + f->body.n;
     if (n > TAKE_OVER_BYTES && in->own.n && in->p == in->own.p) {
         http_input_take(in, f->used, &x->bytes);
-        x->bytes.budget = &x->request.loop->memory;
+        x->bytes.budget = &x->request.client.loop->memory;
         budget_force(x->bytes.budget, x->bytes.cap);
         return x->bytes.p;
     }
@@ -220,7 +220,7 @@ static void hand_over(http_conn *h, http_exchange *x) {
     }
     x->last = !x->framing.keep_alive || x->framing.abandon;
     x->linger = x->framing.abandon;
-    x->request.left = h->ended;
+    x->request.client.left = h->ended;
     h->handed = true;
     x->service->front->handle(&x->request);
 }
@@ -261,7 +261,7 @@ static bool weighs_too_much(const http_conn *h, net_loop *loop) {
 
 /* A large request will likely have a large answer: it is refused before it is carried out. */
 static bool is_unaffordable(const http_exchange *x) {
-    return x->framing.used > TAKE_OVER_BYTES && http_memory_is_short(x->request.loop, 8);
+    return x->framing.used > TAKE_OVER_BYTES && http_memory_is_short(x->request.client.loop, 8);
 }
 
 /* ---- the pump ---- */
@@ -381,7 +381,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        is_unaffordable(x) ? refuse(h, x, http_starved(x->request.loop)) : hand_over(h, x);
+        is_unaffordable(x) ? refuse(h, x, http_starved(x->request.client.loop)) : hand_over(h, x);
         break;
     case HTTP_REFUSED:
         refuse(h, x, x->framing.refusal);
@@ -458,7 +458,7 @@ static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
     if (h->handed) { /* a half-closed client could still read, but nearly always it has given up */
-        net__client_left(&h->exchange->request);
+        net__client_left(&h->exchange->request.client);
     }
     send_now(h);
 }
@@ -514,7 +514,7 @@ static void closed(net_conn *c) {
     http_exchange *x = h->exchange;
     if (x && h->handed) {
         x->conn = NULL; /* http_reply_end frees it */
-        net__client_left(&x->request);
+        net__client_left(&x->request.client);
     } else if (x) {
         exchange_give(x);
     }
@@ -573,7 +573,7 @@ void http_trust(http_request *r) {
 
 unsigned http_told_to_wait(http_request *r, unsigned ms) {
     http_conn *h = ((http_exchange *)r)->conn;
-    int64_t now = r->loop->now_ms;
+    int64_t now = r->client.loop->now_ms;
     if (!h) {
         return 0;
     }

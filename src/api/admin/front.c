@@ -102,7 +102,7 @@ static void leave_lane(admin_request *q) {
     pthread_mutex_unlock(&a->lock);
     if (next) {
         next->task = (net_task){.run = run_task};
-        net_post(next->http->loop, &next->task);
+        net_post(next->http->client.loop, &next->task);
     }
 }
 
@@ -164,7 +164,7 @@ static void start(admin_request *q) {
     pthread_mutex_lock(&a->lock);
     a->working++;
     pthread_mutex_unlock(&a->lock);
-    net_work_start(q->http, &q->op, NET_ADMIN, 0, &q->work, on_worker, worker_done);
+    net_work_start(&q->http->client, &q->op, NET_ADMIN, 0, &q->work, on_worker, worker_done);
 }
 
 static void run(admin_request *q) {
@@ -257,7 +257,7 @@ bool admin_handle(void *context, http_request *http) {
     q->http = http;
     q->status = 200;
     q->body = buf_init(BUF_NO_LIMIT);
-    op_init(&q->op, http->arena, net_loop_wall_ms(http->loop) / 1000);
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     err code = prepare(q);
     code == OK ? run(q) : fail(q, code);
     return true;

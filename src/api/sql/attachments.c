@@ -221,7 +221,7 @@ static void written(net_task *task) {
 
 static void is_done(attach_write *w) {
     attaching *a = (attaching *)w;
-    net_post(a->q->http->loop, &a->task);
+    net_post(a->q->http->client.loop, &a->task);
 }
 
 static err prepare(sql_request *q, attach_write *w) {

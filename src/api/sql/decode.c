@@ -206,7 +206,7 @@ uint64_t sql_tenant(const sql_request *q) {
 }
 
 void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
-    net_work_start(q->http, &q->op, lane, sql_tenant(q), work, run, done);
+    net_work_start(&q->http->client, &q->op, lane, sql_tenant(q), work, run, done);
 }
 
 /* ---- the committer and back ---- */
@@ -222,12 +222,12 @@ static void items_task(net_task *task) {
 
 static void items_done(item_commit *commit) {
     sql_request *q = (sql_request *)((char *)commit - offsetof(sql_request, commit));
-    net_post(q->http->loop, &q->task);
+    net_post(q->http->client.loop, &q->task);
 }
 
 static void change_done(account_change *change) {
     sql_request *q = (sql_request *)((char *)change - offsetof(sql_request, change));
-    net_post(q->http->loop, &q->task);
+    net_post(q->http->client.loop, &q->task);
 }
 
 void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {

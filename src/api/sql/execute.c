@@ -82,7 +82,7 @@ static void work(script_job *job) {
 
 static void done(script_job *job) {
     execution *x = (execution *)job;
-    net_post(x->q->http->loop, &x->q->task);
+    net_post(x->q->http->client.loop, &x->q->task);
 }
 
 /* ---- answering ---- */

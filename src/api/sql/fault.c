@@ -83,6 +83,6 @@ bool sql_fault(sql_request *q, sql_handler handler) {
     }
     delayed *late = arena_new(q->http->arena, delayed);
     *late = (delayed){.q = q, .handler = handler, .code = hit.code};
-    net_delay_start(q->http->loop, &late->delay, hit.delay_ms, resume);
+    net_delay_start(q->http->client.loop, &late->delay, hit.delay_ms, resume);
     return true;
 }

@@ -250,7 +250,7 @@ static void make_activity(sql_request *q) {
         return;
     }
     static const char digits[] = "0123456789abcdef";
-    uint64_t bits[2] = {random_u64(net_loop_random(q->http->loop)), random_u64(net_loop_random(q->http->loop))};
+    uint64_t bits[2] = {random_u64(net_loop_random(q->http->client.loop)), random_u64(net_loop_random(q->http->client.loop))};
     for (unsigned i = 0, d = 0; i < UUID_TEXT; i++) {
         if (is_dash(i)) {
             q->activity[i] = '-';
@@ -268,10 +268,10 @@ static sql_request *make_request(http_request *http) {
     memset(q, 0, offsetof(sql_request, task)); /* what follows is filled by those who use it */
     q->http = http;
     q->front = http->context;
-    q->started_us = clock_monotonic_us(net_loop_clock(http->loop));
+    q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
     q->commit.n = 0;
     q->commit.tiles = NULL;
-    op_init(&q->op, http->arena, net_loop_wall_ms(http->loop) / 1000);
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     q->op.arrived_us = q->started_us;
     make_activity(q);
     return q;

@@ -217,7 +217,7 @@ static void run_with_functions(script_job *job) {
 
 static void functions_done(script_job *job) {
     running *r = (running *)((char *)job - offsetof(running, job));
-    net_post(r->q->http->loop, &r->q->task);
+    net_post(r->q->http->client.loop, &r->q->task);
 }
 
 static void answer_functions(net_task *task) {

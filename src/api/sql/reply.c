@@ -54,7 +54,7 @@ void sql_start(sql_request *q, unsigned status) {
     buf_add_lit(out, "\r\nx-ms-request-charge: ");
     sql_write_charge(out, q->op.charge_ru);
     buf_add_lit(out, "\r\nx-ms-request-duration-ms: ");
-    int64_t us = clock_monotonic_us(net_loop_clock(q->http->loop)) - q->started_us;
+    int64_t us = clock_monotonic_us(net_loop_clock(q->http->client.loop)) - q->started_us;
     buf_add_u64(out, (uint64_t)us / 1000);
     buf_add_byte(out, '.');
     buf_add_byte(out, (char)('0' + us / 100 % 10));
@@ -299,7 +299,7 @@ void sql_fail(sql_request *q, err code) {
     held_back *h = arena_new(q->http->arena, held_back);
     *h = (held_back){.q = q, .code = code};
     q->op.retry_after_ms = q->op.retry_after_ms > ms ? q->op.retry_after_ms - ms : 1;
-    net_delay_start(q->http->loop, &h->delay, ms, answer_held_back);
+    net_delay_start(q->http->client.loop, &h->delay, ms, answer_held_back);
 }
 
 /* ---- items and feeds ---- */

@@ -99,7 +99,7 @@ const pkey *sql_header_key(const sql_request *q);                               
 
 /* Nobody waits for the answer: what was not begun need not be. Any thread. */
 static inline bool sql_client_left(const sql_request *q) {
-    return atomic_load_explicit(&q->http->left, memory_order_relaxed);
+    return atomic_load_explicit(&q->http->client.left, memory_order_relaxed);
 }
 
 /* Who takes turns with others: the container that the request names, or else the database; what is not there has one turn in all. Never 0.

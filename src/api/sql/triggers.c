@@ -226,7 +226,7 @@ static void work(script_job *job) {
 
 static void done(script_job *job) {
     sql_triggers *w = (sql_triggers *)job;
-    net_post(w->q->http->loop, &w->q->task);
+    net_post(w->q->http->client.loop, &w->q->task);
 }
 
 /* ---- on the loop ---- */

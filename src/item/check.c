@@ -6,8 +6,9 @@ static err read_row(op *o, const container *c, item_op *item) {
     TRY(row_of(o, o->arena, &c->row, item->body, &row));
     TRY(c->row.n == 0 ? row_check_id(o, row) : OK);
     if (item->kind == ITEM_REPLACE && !slice_eq(row, item->key.row)) {
-        return c->row.n ? op_fail(o, E_BAD_REQUEST, "The item has another row key than the one addressed: a row key cannot be changed. "
-                                                    "Create another item and delete this one.")
+        return c->row.n ? op_fail(o, E_BAD_REQUEST,
+                                  "The item has another row key than the one addressed: a row key cannot be changed. "
+                                  "Create another item and delete this one.")
                         : op_fail(o, E_BAD_REQUEST,
                                   "The id in the item, '%.*s', is not the one addressed, '%.*s': an item's id cannot be changed. Create "
                                   "another item and delete this one.",

@@ -69,8 +69,8 @@ void item_give(item_found *found);
  * admitted. E_THROTTLED. */
 MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n);
 
-/* The row key of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or it is
- * another partition's. Costs nothing. */
+/* The row key of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or
+ * it is another partition's. Costs nothing. */
 MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out);
 
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
@@ -191,8 +191,8 @@ struct item_commit {
     container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
 };
 
-/* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key and
- * op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
+/* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
+ * and op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
 MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
 
 /* Written by us into every item that goes out through the SQL API, and left out of every one that comes in. */

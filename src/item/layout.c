@@ -50,6 +50,11 @@ void layout_item(layout_key *k, item_place place) {
     add64(k, place.number);
 }
 
+void layout_partitions(layout_key *k, uint32_t container, const epk *e) {
+    start(k, container, LAYOUT_PARTITION);
+    add(k, e->bytes, e->n);
+}
+
 void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id) {
     start_partition(k, container, e, LAYOUT_PRIMARY);
     add_key(k, key);

@@ -40,9 +40,10 @@ static err add_path(op *o, const row_definition *definition, size_t i, slice bod
                        slice_shown(path->text), path->text.p);
     }
     row_add(out, definition, i, &value);
-    return buf_ok(out) ? OK
-                       : op_fail(o, E_BAD_REQUEST, "The item's row key is longer than %d bytes, or nested too deeply. Choose a shorter one.",
-                                 LIMIT_ROW_BYTES);
+    return buf_ok(out)
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "The item's row key is longer than %d bytes, or nested too deeply. Choose a shorter one.",
+                         LIMIT_ROW_BYTES);
 }
 
 err row_of(op *o, arena *a, const row_definition *definition, slice body, slice *row_out) {

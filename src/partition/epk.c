@@ -219,6 +219,40 @@ void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *m
     add_byte(max_out, 0xFF);
 }
 
+/* A V1 number: type, eight bits, groups of seven until one says that it is the last. */
+static size_t skip_number_v1(slice bytes, size_t at) {
+    at += 2;
+    while (at < bytes.n && bytes.p[at] & 1) {
+        at++;
+    }
+    return at + 1;
+}
+
+/* A number, and behind it a number, a type byte or a text. A text ends with its zero byte, or after the most that counts. */
+static size_t length_v1(slice bytes) {
+    size_t at = skip_number_v1(bytes, 0);
+    if (at >= bytes.n || bytes.p[at] < PKEY_NUMBER) {
+        return at + 1;
+    }
+    if (bytes.p[at] == PKEY_NUMBER) {
+        return skip_number_v1(bytes, at);
+    }
+    size_t most = at + 1 + V1_TEXT_BYTES + 1;
+    for (at++; at < most; at++) {
+        if (at >= bytes.n || bytes.p[at] == 0) {
+            return at + 1;
+        }
+    }
+    return most;
+}
+
+size_t epk_length(const pkey_definition *definition, slice bytes) {
+    if (definition->kind == PKEY_HASH && definition->version == 1) {
+        return definition->n ? length_v1(bytes) : 0;
+    }
+    return definition->kind == PKEY_MULTI_HASH ? (size_t)definition->n * V2_BYTES : definition->n ? V2_BYTES : 0;
+}
+
 /* ---- text ---- */
 
 void epk_write(buf *out, const epk *e) {

@@ -39,6 +39,9 @@ void epk_of(const pkey_definition *definition, const pkey *key, epk *epk_out);
 /* All keys that begin with this one: [epk, epk ++ FF). A whole key's range holds that key alone. */
 void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *min_out, epk *max_out);
 
+/* How many of the bytes are the EPK of a whole key that they begin with; more than there are: it is not whole. */
+size_t epk_length(const pkey_definition *definition, slice bytes);
+
 /* The hashes themselves, whatever a definition says. */
 void epk_hash_v1(const pkey_value *value, epk *epk_out);
 void epk_hash_v2(const pkey_value *values, size_t n, epk *epk_out);

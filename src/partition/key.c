@@ -104,9 +104,9 @@ bool pkey_plain(const pkey_value *typed, pkey_value *plain_out) {
 }
 
 static pkey_value make_typed(arena *a, const pkey_value *plain) {
-    static const uint8_t types[] = {[PKEY_UNDEFINED] = BSON_TYPE_UNDEFINED, [PKEY_NULL] = BSON_TYPE_NULL,
-                                    [PKEY_FALSE] = BSON_TYPE_BOOL,          [PKEY_TRUE] = BSON_TYPE_BOOL,
-                                    [PKEY_NUMBER] = BSON_TYPE_DOUBLE,       [PKEY_STRING] = BSON_TYPE_UTF8};
+    static const uint8_t types[] = {
+        [PKEY_UNDEFINED] = BSON_TYPE_UNDEFINED, [PKEY_NULL] = BSON_TYPE_NULL,     [PKEY_FALSE] = BSON_TYPE_BOOL,
+        [PKEY_TRUE] = BSON_TYPE_BOOL,           [PKEY_NUMBER] = BSON_TYPE_DOUBLE, [PKEY_STRING] = BSON_TYPE_UTF8};
     static const slice flags[] = {[PKEY_FALSE] = {"\0", 1}, [PKEY_TRUE] = {"\1", 1}};
     if (plain->type == PKEY_TYPED) {
         return *plain;
@@ -343,9 +343,10 @@ static err check_typed_size(op *o, const pkey *key) {
     char room[LIMIT_TYPED_KEY_BYTES];
     buf encoded = {.p = room, .cap = sizeof room, .max = sizeof room};
     pkey_encode(&encoded, key);
-    return buf_ok(&encoded) ? OK
-                            : op_fail(o, E_BAD_REQUEST, "The partition key is longer than %d bytes, or nested too deeply. Choose a shorter one.",
-                                      LIMIT_TYPED_KEY_BYTES);
+    return buf_ok(&encoded)
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "The partition key is longer than %d bytes, or nested too deeply. Choose a shorter one.",
+                         LIMIT_TYPED_KEY_BYTES);
 }
 
 err pkey_check_size(op *o, const pkey *key) {

@@ -22,8 +22,8 @@ typedef enum pkey_kind { PKEY_HASH, PKEY_MULTI_HASH } pkey_kind;
 typedef struct pkey_definition {
     pkey_kind kind;
     uint8_t version; /* 1 or 2; MultiHash is always 2 */
-    uint8_t n;       /* Hash: 1, or more if typed; MultiHash: 1 to LIMIT_KEY_LEVELS; 0: a fixed container, whose items all have the empty key */
-    bool typed;      /* values of any BSON type; then the version is 2 */
+    uint8_t n;  /* Hash: 1, or more if typed; MultiHash: 1 to LIMIT_KEY_LEVELS; 0: a fixed container, whose items all have the empty key */
+    bool typed; /* values of any BSON type; then the version is 2 */
     doc_path paths[LIMIT_KEY_COMPONENTS];
 } pkey_definition;
 
@@ -78,9 +78,9 @@ void pkey_write(buf *out, const pkey *key);
  * undefined. E_BAD_REQUEST: an array, or of a key that is not typed an object or another type that the SQL API does not know. */
 MUST_CHECK err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey *key_out);
 
-/* E_BAD_REQUEST: a typed key over LIMIT_TYPED_KEY_BYTES as encoded; a string over LIMIT_KEY_BYTES, whatever the version: V1 hashes only the first 100 characters, but the service takes longer
- * keys in V1 containers, which is what SDKs make by default. E_KEY_COMPONENTS is pkey_check_whole's: fewer (or more) components than
- * paths, where an operation needs the whole key. */
+/* E_BAD_REQUEST: a typed key over LIMIT_TYPED_KEY_BYTES as encoded; a string over LIMIT_KEY_BYTES, whatever the version: V1 hashes only the
+ * first 100 characters, but the service takes longer keys in V1 containers, which is what SDKs make by default. E_KEY_COMPONENTS is
+ * pkey_check_whole's: fewer (or more) components than paths, where an operation needs the whole key. */
 MUST_CHECK err pkey_check_size(op *o, const pkey *key);
 MUST_CHECK err pkey_check_whole(op *o, const pkey_definition *definition, const pkey *key);
 

@@ -133,6 +133,21 @@ static inline err harness_create_container(harness *h, const char *database, con
     return code;
 }
 
+/* One with rows of its own kind (account_change): `rows` is JSON. */
+static inline err harness_create_rows(harness *h, const char *database, const char *properties, const char *rows,
+                                      container **container_out) {
+    waited_change c = {.base = {.database = slice_str(database),
+                                .settings = harness_bson(h, properties),
+                                .hierarchical_allowed = true,
+                                .rows = harness_bson(h, rows)}};
+    err code = harness_change(h, &c, account_create_container);
+    *container_out = code == OK ? c.base.container_out : NULL;
+    if (code != OK && c.base.container_out) {
+        container_give(c.base.container_out);
+    }
+    return code;
+}
+
 static inline err harness_replace_container(harness *h, const char *database, const char *name, const char *properties) {
     waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name), .settings = harness_bson(h, properties)}};
     err code = harness_change(h, &c, account_replace_container);
@@ -194,6 +209,16 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
         o->patch = p;
     }
     return item_check_key(&o->op, c, header, o->key.row, &o->key);
+}
+
+/* A create, upsert or replace of a body in BSON, which is copied; or, with the key that it has, a delete. */
+static inline err harness_prepare_bson(harness *h, const container *c, item_op *o, item_kind kind, const bson_t *body) {
+    *o = (item_op){.kind = kind == ITEM_DELETE ? ITEM_UPSERT : kind};
+    op_init(&o->op, &h->arena, harness_now_s(h));
+    o->body = arena_copy(&h->arena, slice_of(bson_get_data(body), body->len));
+    TRY(item_check_body(&o->op, c, NULL, o));
+    o->kind = kind;
+    return OK;
 }
 
 typedef struct waited_commit {

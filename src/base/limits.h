@@ -20,7 +20,9 @@ enum {
     LIMIT_TYPED_KEY_BYTES = 4096, /* of a typed key, as encoded */
     LIMIT_ROW_BYTES = 2048,       /* of a row key that is not an id, as spelled */
     LIMIT_ROW_PATHS = 16,
-    LIMIT_NAME_BYTES = 255, /* databases and containers */
+    LIMIT_NAME_BYTES = 255,        /* databases and containers */
+    LIMIT_API_BYTES = 16,          /* the name of an API */
+    LIMIT_MEMO_BYTES = 128 * 1024, /* what a front end keeps with a container */
     LIMIT_BATCH_OPERATIONS = 100,
     LIMIT_BATCH_RESULT_BYTES = 16 * 1024 * 1024, /* of all operations' items, as stored */
     LIMIT_PATCH_OPERATIONS = 10,

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "query/notes.h"
+#include "query/order.h"
 
 enum {
     STEPS = 20000,
@@ -128,7 +129,7 @@ static void stop_before(exec *x, const item_found *found) {
     query__set_item(x, found);
     x->stopped_values = arena_array(&x->keep, query_value, x->select->order_n); /* undefined */
     query_each_row(&x->runner, &all, &x->item_value, take_stop_values, x);
-    if (x->access.only_undefined) {
+    if (x->access.turn.only_undefined) {
         x->stopped_values[0] = value_undefined();
     }
     x->stopped_number = x->select->order[0].descending ? found->place.number + 1 : found->place.number - 1;
@@ -139,14 +140,14 @@ bool query__visit_item(void *context, const item_found *found) {
     query_page *p = x->page;
     size_t rows = p->rows;
     query__lap(x, &p->metrics.load_us);
-    if (query_nearest_was_seen(&x->access.graph, found->place.number)) {
+    if (find_nearest_was_seen(&x->access.report.graph, found->place.number)) {
         return true;
     }
     if (p->quick && p->metrics.read_bytes + found->body.n > QUICK_BYTES) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     if (!query__may_go_on(x)) {
-        if (x->late && x->access.in_order && !x->by_count) {
+        if (x->late && x->access.turn.in_order && !x->by_count) {
             stop_before(x, found);
         }
         return false;
@@ -162,12 +163,12 @@ bool query__visit_item(void *context, const item_found *found) {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
     query__lap(x, NULL);
-    bool for_later = x->access.beyond || (x->full && p->rows == rows);
+    bool for_later = x->access.turn.beyond || (x->full && p->rows == rows);
     if (x->runner.code == OK && !for_later) {
         query__charge_calls(x, taken);
         count_item(x, found);
     }
-    if (x->full || x->finished || x->access.beyond || x->runner.code != OK) {
+    if (x->full || x->finished || x->access.turn.beyond || x->runner.code != OK) {
         return false;
     }
     if (p->position.number == x->item.number) {
@@ -259,13 +260,14 @@ static bool stream_row(void *context) {
 }
 
 /* No item, but what its index entry tells, or just how many there are. */
-static bool visit_value(void *context, slice body, uint32_t ts, uint64_t times, bool decided) {
+static bool visit_value(void *context, slice spelled, uint64_t times, bool decided) {
     exec *x = context;
-    item_found found = {.body = body, .head = {.ts = ts}};
+    item_found found = {0};
     if (!query__may_go_on(x)) {
         return false;
     }
     arena_reset(&x->row_arena);
+    query_cover_item(&x->row_arena, &x->access.asked.cover, spelled, &found.body, &found.head.ts);
     query__set_item(x, &found);
     x->times = times;
     x->matched = decided;
@@ -287,49 +289,51 @@ static void before_load(void *context) {
 }
 
 static void note_part(exec *x, const item_view *v, uint64_t entries) {
-    const query_access *a = &x->access;
+    const find_access *a = &x->access;
     query_part *part = x->part;
     part->asked = true;
     part->items = v->items_n;
-    part->way = a->way;
-    part->used = a->used;
-    part->demands = a->others;
-    part->demands_n = a->others_n;
-    part->intersected = a->intersected;
-    part->backward = a->composite && a->backward; /* of one path, the order itself says so */
-    part->too_many = a->too_many;
-    part->vector = a->nearest.meant ? a->nearest.vector->path.text : SLICE_EMPTY;
-    part->graph = a->graph;
+    part->way = a->report.way;
+    part->used = a->report.used;
+    part->demands = a->report.others;
+    part->demands_n = a->report.others_n;
+    part->intersected = a->report.intersected;
+    part->backward = a->report.composite && a->report.backward; /* of one path, the order itself says so */
+    part->too_many = a->report.too_many;
+    part->vector = a->report.nearest.meant ? a->report.nearest.vector->path.text : SLICE_EMPTY;
+    part->graph = a->report.graph;
     part->small = v->partition && !v->local;
     part->entries += entries;
     arena *to = x->page->op->arena;
-    part->order = a->way == WAY_IN_ORDER ? query_note_order(to, x->page->query, a->composite)
-                  : a->way == WAY_BY_KEY ? query_note_path(to, a->lead.path.steps, a->lead.path.n, "/?")
-                                         : SLICE_EMPTY;
+    part->order = a->report.way == WAY_IN_ORDER ? query_note_order(to, x->page->query, a->report.composite)
+                  : a->report.way == WAY_BY_KEY ? query_note_path(to, x->lead.by.path.steps, x->lead.by.path.n, "/?")
+                                                : SLICE_EMPTY;
 }
 
-static err find_items(void *context, item_view *v, bool *found_out) {
+static err find_in_range(void *context, item_view *v, bool *found_out) {
     exec *x = context;
-    query_access *a = &x->access;
-    uint64_t entries = a->entries, passed = a->passed;
+    find_access *a = &x->access;
+    uint64_t entries = a->report.entries, passed = a->report.passed;
     x->several = x->several || x->cursor->n > 1;
-    a->skips = a->skips && !x->several;
+    a->asked.skips = a->asked.skips && !x->several;
     enter_part(x, v->range->id);
     query__lap(x, NULL);
     x->view = v;
     query_cost_search(&x->cost, v->stretch.after ? 0 : v->items_n, (double)x->rows_wanted);
-    err code = query_access_find(a, v, found_out);
+    find_demands demands = query_demands_of(&x->runner, &v->index->policy);
+    find_nearest nearest = query_nearest_of(&x->runner, &v->index->policy);
+    err code = x->runner.code != OK ? x->runner.code : find_items(a, v, &demands, &nearest, found_out);
     x->scanned += *found_out || v->stretch.after ? 0 : v->items_n;
     if (code == OK && *found_out && !v->stopped && !query__release(x)) {
-        v->stopped = !a->beyond;
-        a->beyond = false;
+        v->stopped = !a->turn.beyond;
+        a->turn.beyond = false;
     }
     x->view = NULL;
-    query_cost_passed(&x->cost, a->passed - passed);
+    query_cost_passed(&x->cost, a->report.passed - passed);
     query__lap(x, &x->page->metrics.index_us);
-    x->page->metrics.entries += a->entries - entries;
+    x->page->metrics.entries += a->report.entries - entries;
     if (x->part) {
-        note_part(x, v, a->entries - entries);
+        note_part(x, v, a->report.entries - entries);
     }
     return code;
 }
@@ -338,34 +342,72 @@ static bool may_go_on_with_value(void *context) {
     return query__may_go_on(context);
 }
 
+/* The row that an ordered walk begins behind. */
+static find_start start_of(const exec *x) {
+    const query_position *at = &x->page->position;
+    arena *to = x->page->op->arena;
+    if (!at->ordered || x->by_count || x->select->order_n == 0) {
+        return (find_start){0};
+    }
+    find_spelled *values = arena_array(to, find_spelled, x->select->order_n);
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        char space[INDEX_VALUE_BYTES_MAX];
+        buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+        values[i].whole = query_spell(&b, &at->values[i]);
+        values[i].undefined = !value_is_defined(&at->values[i]);
+        values[i].bytes = arena_copy(to, buf_view(&b));
+    }
+    return (find_start){true, values, at->number};
+}
+
+/* The key that keys are read behind. */
+static find_keys key_of(const exec *x) {
+    find_keys key = {.given = x->key != NULL, .cut = x->key_cut, .wanted = x->keys_wanted, .many = x->keys_walked};
+    if (key.given && x->lead.by.given) {
+        char space[INDEX_VALUE_BYTES_MAX];
+        buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+        query_lead_spell(&x->lead, x->key, &b);
+        key.spelled = arena_copy(x->page->op->arena, buf_view(&b));
+        key.defined = value_is_defined(x->key);
+    }
+    return key;
+}
+
+/* What the index is asked for. `wanted` rows will do. */
+static void ask_index(exec *x, size_t wanted) {
+    const query_page *p = x->page;
+    const find_visitor visitor = {.context = x,
+                                  .before_load = p->timed ? before_load : NULL,
+                                  .on_walk = x->select->order_n ? query__enter_walk : NULL,
+                                  .may_skip = may_go_on_with_value,
+                                  .keys_held = x->keys_held,
+                                  .on_value = visit_value};
+    find_access_init(&x->access, &(find_asked){.wanted = wanted}, &visitor);
+    find_asked *a = &x->access.asked;
+    a->conditional = x->select->where != NULL;
+    a->given = p->position.passed;
+    a->quick = p->quick;
+    a->order = query_order_of(p->op->arena, p->query);
+    a->start = start_of(x);
+    if (p->position.stage == STAGE_WHOLE) {
+        a->cover = query_cover_of(p->query);
+    }
+    a->lead = x->lead.by;
+    a->key = key_of(x);
+    a->skips = x->skips && !x->several;
+    a->skips_lacking = !x->select->value;
+    a->skip = query__offset_left(x);
+}
+
 /* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
-    x->access = (query_access){.runner = &x->runner,
-                               .wanted = wanted,
-                               .given = p->position.passed,
-                               .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
-                               .quick = p->quick,
-                               .cover = p->position.stage == STAGE_WHOLE ? query_cover_of(p->query) : (query_cover){0},
-                               .skips = x->skips && !x->several,
-                               .skips_lacking = !x->select->value,
-                               .skip = query__offset_left(x),
-                               .may_skip = may_go_on_with_value,
-                               .on_walk = x->select->order_n ? query__enter_walk : NULL,
-                               .lead = x->lead,
-                               .key = x->key,
-                               .key_cut = x->key_cut,
-                               .keys_walked = x->keys_walked,
-                               .keys_wanted = x->keys_wanted,
-                               .keys_held = x->keys_held,
-                               .on_value = visit_value,
-                               .before_load = p->timed ? before_load : NULL,
-                               .context = x};
+    ask_index(x, wanted);
     x->cursor = cursor;
     item_visit visit = query__calls_functions(x) ? query__hold_item : query__visit_item;
     cursor->leave = query__calls_functions(x) ? query__release : NULL;
-    cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_items;
+    cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_in_range;
     cursor->unpriced = true;
     cursor->trial = p->quick;
     cursor->any_entered = false;

@@ -6,7 +6,6 @@
  * many rows were given. What groups have come to when a page's time is up goes with its continuation, if it is small. */
 #pragma once
 
-#include "query/access.h"
 #include "query/cost.h"
 
 typedef struct query_udfs query_udfs; /* query/udf.h */
@@ -64,16 +63,16 @@ typedef struct query_part {
     uint64_t items; /* it has about so many; 0: not known */
     bool asked;     /* the index was: otherwise there is none, it is just being replaced, or the query needs every item */
     bool small;     /* a partition that has no entries of its own, and is read whole */
-    query_way way;
-    const query_demand *used; /* WAY_BY_NUMBER, WAY_COVERED */
-    const query_demand *demands;
+    find_way way;
+    const find_demand *used; /* WAY_BY_NUMBER, WAY_COVERED */
+    const find_demand *demands;
     size_t demands_n;
     uint32_t intersected; /* of the demands, as bits */
     slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC"; WAY_BY_KEY: "/a/?" */
     bool backward;
     bool too_many; /* WAY_SCAN: every condition has too many entries */
     slice vector;  /* the path whose graph was meant to be asked; empty: none */
-    query_graph_use graph;
+    find_graph_use graph;
     uint64_t entries;
     query_done done;
 } query_part;

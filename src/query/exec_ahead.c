@@ -135,29 +135,29 @@ bool query__hold_item(void *context, const item_found *found) {
         x->held_after = *cursor_after(x);
     }
     held_item *h = hold(x, found);
-    h->passed = x->access.passed;
-    h->in_order = x->access.in_order;
-    h->only_undefined = x->access.only_undefined;
+    h->passed = x->access.report.passed;
+    h->in_order = x->access.turn.in_order;
+    h->only_undefined = x->access.turn.only_undefined;
     return x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX ? true : query__release(x);
 }
 
 /* Back to where it stood before the item that it stopped at. */
 static void go_back(exec *x, size_t i) {
     *cursor_after(x) = i ? x->held[i - 1].found.place.number : x->held_after;
-    x->access.passed = x->held[i].passed;
+    x->access.report.passed = x->held[i].passed;
 }
 
 bool query__release(void *context) {
     exec *x = context;
-    query_access *a = &x->access;
-    bool in_order = a->in_order, only_undefined = a->only_undefined, goes_on = true;
+    find_access *a = &x->access;
+    bool in_order = a->turn.in_order, only_undefined = a->turn.only_undefined, goes_on = true;
     if (x->held_n) {
         look_ahead(x, evaluate_row, NULL);
         query__lap(x, NULL);
     }
     for (size_t i = 0; i < x->held_n && goes_on; i++) {
-        a->in_order = x->held[i].in_order;
-        a->only_undefined = x->held[i].only_undefined;
+        a->turn.in_order = x->held[i].in_order;
+        a->turn.only_undefined = x->held[i].only_undefined;
         enter(x, i);
         goes_on = query__visit_item(x, &x->held[i].found);
         if (!goes_on) {
@@ -165,8 +165,8 @@ bool query__release(void *context) {
         }
     }
     query__forget(x);
-    a->in_order = in_order;
-    a->only_undefined = only_undefined;
+    a->turn.in_order = in_order;
+    a->turn.only_undefined = only_undefined;
     return goes_on;
 }
 

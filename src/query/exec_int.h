@@ -24,9 +24,9 @@ typedef struct ordered_row {
 typedef struct held_item {
     item_found found; /* its body is a copy in the calls' memory; none: it is not there any more */
     query_item item;
-    uint64_t passed;               /* query_access's when it came */
+    uint64_t passed;               /* find_access's when it came */
     uint64_t random;               /* the runner's, so that RAND gives the same ahead and in earnest */
-    bool in_order, only_undefined; /* query_access's */
+    bool in_order, only_undefined; /* find_access's */
     bool known;                    /* no value is missing */
 } held_item;
 
@@ -54,7 +54,7 @@ struct exec {
     bool matched; /* the item had a row */
     const item_found *found;
 
-    query_access access;
+    find_access access;
     query_lead lead;        /* of keys, if they are read in their order */
     const query_value *key; /* … behind this one's first value; NULL: from the beginning */
     size_t keys_wanted;

@@ -2,7 +2,7 @@
  *
  * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
  * given: wherever its items are by then. Where the index has the path that keys begin with, a page reads as many keys as it has room for,
- * in their order (access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
+ * in their order (find/access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
  * items were read, what is known so far goes into the continuation, or, to a client that adds rows up, is shown as a part of them
  * (query_stage). */
 #include "query/exec_int.h"
@@ -84,14 +84,14 @@ static bool may_show(exec *x) {
 
 /* All of its items were seen. */
 static bool is_known(const exec *x, const query_value *key) {
-    const query_access *a = &x->access;
+    const find_access *a = &x->access;
     char space[INDEX_VALUE_BYTES_MAX];
     buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-    if (!x->lead.given || !a->bounded) {
+    if (!x->lead.by.given || !a->reached.bounded) {
         return true;
     }
     query_lead_spell(&x->lead, key, &b);
-    return slice_cmp(buf_view(&b), slice_of(a->bound, a->bound_n)) <= 0;
+    return slice_cmp(buf_view(&b), slice_of(a->reached.bound, a->reached.bound_n)) <= 0;
 }
 
 static void move_behind(keyed *k, const query_value *key) {
@@ -107,7 +107,7 @@ static bool give_keyed(keyed *k, const query_value *row, const query_value *key)
     exec *x = k->exec;
     uint64_t skipped = x->page->position.skipped;
     bool go_on = !value_is_defined(row) || query__give_row(x, row);
-    if (x->lead.given && x->page->position.skipped > skipped) {
+    if (x->lead.by.given && x->page->position.skipped > skipped) {
         query_cost_key(&x->cost);
     }
     if (!x->full) {
@@ -155,7 +155,7 @@ static err begin_again(keyed *k) {
 
 /* Were items read by number, each range's to its end, so that the cursor says which were? */
 static bool is_read_in_turn(const exec *x) {
-    return x->access.way != WAY_COVERED && x->access.way != WAY_BY_KEY && !x->access.bounded;
+    return x->access.report.way != WAY_COVERED && x->access.report.way != WAY_BY_KEY && !x->access.reached.bounded;
 }
 
 /* The time was up before all was read. */
@@ -252,7 +252,8 @@ static void check_pages(keyed *k) {
 /* There are more keys than the page has room for, and they begin with an indexed path: the index finds the page's own sooner. */
 static bool switches(const keyed *k) {
     const exec *x = k->exec;
-    return x->lead.given && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted && x->items * SWITCH_BEFORE < x->scanned;
+    return x->lead.by.given && !x->keys_walked && x->access.report.way == WAY_SCAN && k->checked > k->wanted &&
+           x->items * SWITCH_BEFORE < x->scanned;
 }
 
 /* Whether a key must be held. Those that earlier pages gave need not be; if the last of them was cut for the continuation, all are held, to
@@ -343,7 +344,7 @@ static err read_a_part(keyed *k) {
     }
     k->gathered->start(x);
     x->runner.code = OK;
-    x->full = x->lead.given = false;
+    x->full = x->lead.by.given = false;
     start_clock(x);
     k->cursor = *p->cursor;
     p->position.stage = STAGE_PARTS;
@@ -442,7 +443,7 @@ static bool move_to_bound(keyed *k) {
     exec *x = k->exec;
     arena *a = x->page->op->arena;
     query_value *key = arena_array(a, query_value, 1);
-    if (!query_lead_key(a, &x->lead, slice_of(x->access.bound, x->access.bound_n), key)) {
+    if (!query_lead_key(a, &x->lead, slice_of(x->access.reached.bound, x->access.reached.bound_n), key)) {
         return false;
     }
     move_behind(k, key);
@@ -471,8 +472,8 @@ static err show_window(keyed *k, bool late, bool *ended_out) {
 /* False: what was read is all there is, or nothing of it is known whole. */
 static bool is_window(const keyed *k, err code) {
     const exec *x = k->exec;
-    return code == OK && (x->access.bounded || (k->edge && !x->late)) &&
-           (!x->late || (x->access.by_key && k->cursor.n == 1 && x->access.bound_n));
+    return code == OK && (x->access.reached.bounded || (k->edge && !x->late)) &&
+           (!x->late || (x->access.reached.by_key && k->cursor.n == 1 && x->access.reached.bound_n));
 }
 
 static err run_windows(keyed *k) {
@@ -507,8 +508,8 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
         return E_BAD_CONTINUATION;
     }
     x->lead = k.begun.stage == STAGE_WHOLE && may_carry(x) ? query_lead_of(p->query) : (query_lead){0};
-    x->lead.given = x->lead.given && index_policy_covers(&x->cost.index->policy, x->lead.path.steps, x->lead.path.n);
-    if (x->lead.given) {
+    x->lead.by.given = x->lead.by.given && index_policy_covers(&x->cost.index->policy, x->lead.by.path.steps, x->lead.by.path.n);
+    if (x->lead.by.given) {
         return run_windows(&k);
     }
     start_keys(&k, keys_wanted(x));
@@ -519,7 +520,7 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
 
 /* Of items that may or may not lack the lead, those that do are asked for alone; the others come by their entries. */
 static bool has_meant_lead(exec *x, const query_value *key) {
-    if (!x->access.only_undefined || !x->lead.given) {
+    if (!x->access.turn.only_undefined || !x->lead.by.given) {
         return true;
     }
     query_value v = key ? query_lead_value(&x->lead, key) : query_eval(&x->runner, x->select->group[0]);
@@ -538,7 +539,7 @@ static bool group_row(void *context) {
         return false;
     }
     x->grouped = x->item.number;
-    x->access.matched++;
+    x->access.turn.matched++;
     if (x->keyed) {
         check_keys(x->keyed);
     }
@@ -627,7 +628,7 @@ bool query__is_new(exec *x, const query_value *v) {
 
 static bool is_meant(exec *x, const query_value *row) {
     enum { EMPTY_DOCUMENT = 5 };
-    if (x->access.only_empty && row->bytes.n > EMPTY_DOCUMENT) {
+    if (x->access.turn.only_empty && row->bytes.n > EMPTY_DOCUMENT) {
         return false;
     }
     return has_meant_lead(x, row);
@@ -637,8 +638,8 @@ static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
-        x->access.matched++;
-        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.given) {
+        x->access.turn.matched++;
+        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.by.given) {
             query_cost_key(&x->cost);
         }
         check_keys(x->keyed);

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "query/order.h"
 
 enum {
     ORDERED_MAX = 200000,
@@ -123,17 +124,18 @@ void query__free_rows(exec *x) {
 
 static void hold_row(exec *x, const query_value *values) {
     ordered_row row = {.place = x->found->place, .row = x->row};
-    if (x->rows_n == 0 && x->access.skipped) { /* skipped rows are not held */
-        x->rows_wanted = x->rows_total - x->access.skipped < x->rows_wanted ? x->rows_total - x->access.skipped : x->rows_wanted;
+    if (x->rows_n == 0 && x->access.reached.skipped) { /* skipped rows are not held */
+        x->rows_wanted =
+            x->rows_total - x->access.reached.skipped < x->rows_wanted ? x->rows_total - x->access.reached.skipped : x->rows_wanted;
     }
-    if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.way == WAY_SCAN)) {
+    if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.report.way == WAY_SCAN)) {
         x->runner.code = refuse_sorting(x);
         return;
     }
     if (x->rows_n == x->rows_wanted) {
         ordered_row *top = &x->rows[0];
         if (compare_rows(x->select, values, row.place.number, row.row, top->values, top->place.number, top->row) >= 0) {
-            x->access.beyond = x->access.in_order;
+            x->access.turn.beyond = x->access.turn.in_order;
             return;
         }
         row.values = top->values;
@@ -148,7 +150,7 @@ static void hold_row(exec *x, const query_value *values) {
     }
     row.values = arena_array(&x->keep, query_value, x->select->order_n);
     keep_values(x, values, row.values);
-    if (x->access.in_order && x->found->body.n <= KEPT_BODY_BYTES) {
+    if (x->access.turn.in_order && x->found->body.n <= KEPT_BODY_BYTES) {
         row.body = arena_copy(&x->keep, x->found->body);
         row.head = x->found->head;
     }
@@ -184,9 +186,9 @@ static bool order_row(void *context) {
     uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
     bool after = x->by_count || !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
     bool defined = value_is_defined(&values[0]);
-    bool meant = x->cost.nearest.indexed ? defined : !x->access.only_undefined || !defined;
+    bool meant = x->cost.nearest.indexed ? defined : !x->access.turn.only_undefined || !defined;
     if (after && meant && x->runner.code == OK) {
-        x->access.matched++;
+        x->access.turn.matched++;
         hold_row(x, values);
     }
     x->row++;
@@ -368,7 +370,7 @@ static err check_order(const exec *x) {
 static bool has_one_row(const exec *x) {
     const query *q = x->page->query;
     const query_select *s = x->select;
-    query_path shown, ordered;
+    find_path shown, ordered;
     if (s->sources_n != 1 || s->sources[0].kind != SOURCE_ROOT || s->distinct || q->udfs_n) {
         return false;
     }
@@ -382,17 +384,17 @@ static bool has_one_row(const exec *x) {
 /* … and does the index tell which items those are? Then a skipped row costs what its entry does, however it was found. */
 static bool skips_by_entries(exec *x) {
     const query_select *s = x->select;
-    query_path p;
+    find_path p;
     if (x->page->query->offset <= 0 || !x->cost.ordered || !has_one_row(x) || !query_path_of(x->page->query, s->order[0].expr, &p)) {
         return false;
     }
     if (!s->where) {
         return true;
     }
-    query_demands all = query_demands_of(&x->runner, &x->cost.index->policy);
+    find_demands all = query_demands_of(&x->runner, &x->cost.index->policy);
     bool decided = all.whole && s->order_n == 1;
     for (size_t i = 0; i < all.n && decided; i++) {
-        const query_demand *d = &all.list[i];
+        const find_demand *d = &all.list[i];
         decided = d->exact && d->steps && index_path_of(d->steps, d->steps_n) == index_path_of(p.steps, p.n);
     }
     return decided;
@@ -422,6 +424,16 @@ static void stop_at(query_page *p, const query_value *values, uint64_t number) {
     p->position.row = UINT32_MAX;
 }
 
+/* Those of the entry that the index stopped before. */
+static const query_value *values_reached(exec *x) {
+    query_value *values = arena_array(&x->keep, query_value, x->select->order_n); /* undefined */
+    size_t n;
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        query_value_spelled(&x->keep, x->access.reached.stopped_values[i].bytes, &values[i], &n);
+    }
+    return values;
+}
+
 /* As many rows as are held at a time. */
 static err run_window(exec *x) {
     query_page *p = x->page;
@@ -440,14 +452,14 @@ static err run_window(exec *x) {
         return sorts_too_long(x);
     }
     TRY(code);
-    const query_value *stopped = x->access.stopped_values ? x->access.stopped_values : x->stopped_values;
-    uint64_t number = x->access.stopped_values ? x->access.stopped_number : x->stopped_number;
+    const query_value *stopped = x->access.reached.stopped_values ? values_reached(x) : x->stopped_values;
+    uint64_t number = x->access.reached.stopped_values ? x->access.reached.stopped_number : x->stopped_number;
     if (x->late && (!stopped || all.n > 1)) { /* what is held may not be the first */
         return sorts_too_long(x);
     }
     size_t held = x->rows_n;
-    p->position.skipped += x->access.skipped;
-    query_cost_skipped(&x->cost, x->access.skipped);
+    p->position.skipped += x->access.reached.skipped;
+    query_cost_skipped(&x->cost, x->access.reached.skipped);
     TRY(show_all_ordered(x, passed));
     p->more = x->full || (held == x->rows_wanted && !x->finished);
     if (stopped && !x->full && !x->finished) {

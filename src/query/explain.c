@@ -31,9 +31,9 @@ static void add_ms(buf *out, uint64_t us) {
 }
 
 /* A condition as it is shown elsewhere; one that is not listed has no text. */
-static slice text_of(const query_trace *t, const query_demand *d) {
+static slice text_of(const query_trace *t, const find_demand *d) {
     for (size_t i = 0; d && i < t->where_n; i++) {
-        if (t->where[i].expr == d->expr) {
+        if (t->where[i].expr == d->condition) {
             return t->where[i].text;
         }
     }

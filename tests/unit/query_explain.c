@@ -196,7 +196,7 @@ static void words_of_the_index(void **state) {
     told t;
     (void)state;
     open_told(&t, excluded, "SELECT * FROM c WHERE c.city = 'Lima' AND c.n > 3 AND UPPER(c.s) = 'X'");
-    query_demands demands = query_demands_of(&t.runner, &t.policy);
+    find_demands demands = query_demands_of(&t.runner, &t.policy);
     query_part parts[] = {{.range_id = 3,
                            .asked = true,
                            .items = 12345,

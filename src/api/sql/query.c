@@ -13,7 +13,7 @@
 enum {
     PAGE_US = 5000000,
     QUICK_BODY_BYTES = 4096,
-    QUICK_ROWS = 64,              /* of an ordered query; about as many as the index is asked for at once (query/access.c) */
+    QUICK_ROWS = 64,              /* of an ordered query; about as many as the index is asked for at once (find/access.c) */
     SHORT_BODY_BYTES = 16 * 1024, /* plans of longer texts take too long for the short lane */
 };
 

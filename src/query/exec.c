@@ -21,7 +21,7 @@ enum {
 
 void query__set_item(exec *x, const item_found *found) {
     x->item = (query_item){.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
-    memcpy(x->item.container_rid, x->page->container->rid, sizeof x->item.container_rid);
+    memcpy(x->item.container_rid, x->page->ask.container->rid, sizeof x->item.container_rid);
     x->item_value = value_of_item(&x->item);
     x->row = 0;
     x->times = 1;
@@ -29,12 +29,12 @@ void query__set_item(exec *x, const item_found *found) {
 }
 
 bool query__time_is_up(const query_page *p) {
-    return p->until_us && clock_monotonic_us(p->items->clock) - op_waited_us(p->op) >= p->until_us;
+    return p->ask.until_us && clock_monotonic_us(p->ask.items->clock) - op_waited_us(p->ask.op) >= p->ask.until_us;
 }
 
 void query__lap(exec *x, uint64_t *to) {
-    if (x->page->timed) {
-        int64_t now = clock_monotonic_us(x->page->items->clock);
+    if (x->page->ask.timed) {
+        int64_t now = clock_monotonic_us(x->page->ask.items->clock);
         *(to ? to : &(uint64_t){0}) += (uint64_t)(now - x->lap_us);
         x->lap_us = now;
     }
@@ -47,7 +47,7 @@ bool query__may_keep(exec *x) {
 
 /* Each item has its own; a quick page has one budget for all. */
 static void renew_steps(exec *x) {
-    if (!x->page->quick) {
+    if (!x->page->ask.quick) {
         x->steps += QUERY_ITEM_STEPS - x->runner.steps;
         query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
@@ -65,7 +65,7 @@ bool query__may_go_on(exec *x) {
     bool asks = x->items % ITEMS_BETWEEN_CLOCKS == 0 || (x->unknown && !first) || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
     x->late = asks && query__time_is_up(x->page);
     renew_steps(x);
-    if (x->page->quick && x->items > quick_items(x)) {
+    if (x->page->ask.quick && x->items > quick_items(x)) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     return !x->late && query__may_keep(x) && x->runner.code == OK;
@@ -87,13 +87,13 @@ static bool matched_row(void *context) {
 
 /* Which range is being read, for those who ask. */
 static void enter_part(exec *x, uint32_t range_id) {
-    query_trace *t = x->page->trace;
+    query_trace *t = x->page->ask.trace;
     if (!t || (x->part && x->part->range_id == range_id)) {
         return;
     }
     if (t->n == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 8;
-        query_part *more = arena_array(x->page->op->arena, query_part, t->cap);
+        query_part *more = arena_array(x->page->ask.op->arena, query_part, t->cap);
         for (size_t i = 0; i < t->n; i++) {
             more[i] = t->parts[i];
         }
@@ -105,7 +105,7 @@ static void enter_part(exec *x, uint32_t range_id) {
 }
 
 static void count_item(exec *x, const item_found *found) {
-    query_metrics *m = &x->page->metrics;
+    query_metrics *m = &x->page->told.metrics;
     m->read++;
     m->read_bytes += found->body.n;
     m->matched += x->matched;
@@ -138,12 +138,12 @@ static void stop_before(exec *x, const item_found *found) {
 bool query__visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
-    size_t rows = p->rows;
-    query__lap(x, &p->metrics.load_us);
+    size_t rows = p->told.rows;
+    query__lap(x, &p->told.metrics.load_us);
     if (find_nearest_was_seen(&x->access.report.graph, found->place.number)) {
         return true;
     }
-    if (p->quick && p->metrics.read_bytes + found->body.n > QUICK_BYTES) {
+    if (p->ask.quick && p->told.metrics.read_bytes + found->body.n > QUICK_BYTES) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     if (!query__may_go_on(x)) {
@@ -163,7 +163,7 @@ bool query__visit_item(void *context, const item_found *found) {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
     query__lap(x, NULL);
-    bool for_later = x->access.turn.beyond || (x->full && p->rows == rows);
+    bool for_later = x->access.turn.beyond || (x->full && p->told.rows == rows);
     if (x->runner.code == OK && !for_later) {
         query__charge_calls(x, taken);
         count_item(x, found);
@@ -180,49 +180,49 @@ bool query__visit_item(void *context, const item_found *found) {
 /* ---- a row's way out ---- */
 
 double query__rows_left(const exec *x) {
-    const query *q = x->page->query;
+    const query *q = x->page->ask.query;
     double most = q->top >= 0 && (q->limit < 0 || q->top < q->limit) ? q->top : q->limit;
     double left = most - (double)x->page->position.given;
     return most < 0 ? -1 : left > 0 ? left : 0;
 }
 
 uint64_t query__offset_left(const exec *x) {
-    double skipped = (double)x->page->position.skipped, offset = x->page->query->offset;
+    double skipped = (double)x->page->position.skipped, offset = x->page->ask.query->offset;
     return offset > skipped ? (uint64_t)(offset - skipped) : 0;
 }
 
 /* False: not in this page. */
 static bool write_row(exec *x, const query_value *v) {
     query_page *p = x->page;
-    size_t before = p->out->n;
-    if (p->rows == p->rows_max) {
+    size_t before = p->ask.out->n;
+    if (p->told.rows == p->ask.rows_max) {
         return false;
     }
-    if (p->rows) {
-        buf_add_byte(p->out, ',');
+    if (p->told.rows) {
+        buf_add_byte(p->ask.out, ',');
     }
     query__lap(x, NULL);
-    value_write(p->out, v);
-    query__lap(x, &p->metrics.write_us);
-    if (!buf_ok(p->out)) {
-        p->out->n = before;
+    value_write(p->ask.out, v);
+    query__lap(x, &p->told.metrics.write_us);
+    if (!buf_ok(p->ask.out)) {
+        p->ask.out->n = before;
         query_made(&x->runner, value_undefined());
         return false;
     }
-    if (p->rows && p->out->n > p->bytes_max) {
-        p->out->n = before;
+    if (p->told.rows && p->ask.out->n > p->ask.bytes_max) {
+        p->ask.out->n = before;
         return false;
     }
-    p->rows++;
-    p->metrics.rows_bytes += p->out->n - before;
-    query_cost_row(&x->cost, p->out->n - before);
+    p->told.rows++;
+    p->told.metrics.rows_bytes += p->ask.out->n - before;
+    query_cost_row(&x->cost, p->ask.out->n - before);
     return true;
 }
 
 /* OFFSET, TOP and LIMIT, then the page. False: stop. */
 bool query__give_row(exec *x, const query_value *v) {
     query_position *at = &x->page->position;
-    if (x->page->query->offset > 0 && (double)at->skipped < x->page->query->offset) {
+    if (x->page->ask.query->offset > 0 && (double)at->skipped < x->page->ask.query->offset) {
         at->skipped++;
         return true;
     }
@@ -278,14 +278,14 @@ static bool visit_value(void *context, slice spelled, uint64_t times, bool decid
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
-    x->page->metrics.matched += x->matched ? times : 0;
+    x->page->told.metrics.matched += x->matched ? times : 0;
     query_cost_told(&x->cost, &x->item_value, times, x->matched);
     return !x->full && !x->finished && x->runner.code == OK;
 }
 
 static void before_load(void *context) {
     exec *x = context;
-    query__lap(x, &x->page->metrics.index_us);
+    query__lap(x, &x->page->told.metrics.index_us);
 }
 
 static void note_part(exec *x, const item_view *v, uint64_t entries) {
@@ -304,8 +304,8 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->graph = a->report.graph;
     part->small = v->partition && !v->local;
     part->entries += entries;
-    arena *to = x->page->op->arena;
-    part->order = a->report.way == WAY_IN_ORDER ? query_note_order(to, x->page->query, a->report.composite)
+    arena *to = x->page->ask.op->arena;
+    part->order = a->report.way == WAY_IN_ORDER ? query_note_order(to, x->page->ask.query, a->report.composite)
                   : a->report.way == WAY_BY_KEY ? query_note_path(to, x->lead.by.path.steps, x->lead.by.path.n, "/?")
                                                 : SLICE_EMPTY;
 }
@@ -330,8 +330,8 @@ static err find_in_range(void *context, item_view *v, bool *found_out) {
     }
     x->view = NULL;
     query_cost_passed(&x->cost, a->report.passed - passed);
-    query__lap(x, &x->page->metrics.index_us);
-    x->page->metrics.entries += a->report.entries - entries;
+    query__lap(x, &x->page->told.metrics.index_us);
+    x->page->told.metrics.entries += a->report.entries - entries;
     if (x->part) {
         note_part(x, v, a->report.entries - entries);
     }
@@ -345,7 +345,7 @@ static bool may_go_on_with_value(void *context) {
 /* The row that an ordered walk begins behind. */
 static find_start start_of(const exec *x) {
     const query_position *at = &x->page->position;
-    arena *to = x->page->op->arena;
+    arena *to = x->page->ask.op->arena;
     if (!at->ordered || x->by_count || x->select->order_n == 0) {
         return (find_start){0};
     }
@@ -367,7 +367,7 @@ static find_keys key_of(const exec *x) {
         char space[INDEX_VALUE_BYTES_MAX];
         buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
         query_lead_spell(&x->lead, x->key, &b);
-        key.spelled = arena_copy(x->page->op->arena, buf_view(&b));
+        key.spelled = arena_copy(x->page->ask.op->arena, buf_view(&b));
         key.defined = value_is_defined(x->key);
     }
     return key;
@@ -377,7 +377,7 @@ static find_keys key_of(const exec *x) {
 static void ask_index(exec *x, size_t wanted) {
     const query_page *p = x->page;
     const find_visitor visitor = {.context = x,
-                                  .before_load = p->timed ? before_load : NULL,
+                                  .before_load = p->ask.timed ? before_load : NULL,
                                   .on_walk = x->select->order_n ? query__enter_walk : NULL,
                                   .may_skip = may_go_on_with_value,
                                   .keys_held = x->keys_held,
@@ -386,11 +386,11 @@ static void ask_index(exec *x, size_t wanted) {
     find_asked *a = &x->access.asked;
     a->conditional = x->select->where != NULL;
     a->given = p->position.passed;
-    a->quick = p->quick;
-    a->order = query_order_of(p->op->arena, p->query);
+    a->quick = p->ask.quick;
+    a->order = query_order_of(p->ask.op->arena, p->ask.query);
     a->start = start_of(x);
     if (p->position.stage == STAGE_WHOLE) {
-        a->cover = query_cover_of(p->query);
+        a->cover = query_cover_of(p->ask.query);
     }
     a->lead = x->lead.by;
     a->key = key_of(x);
@@ -405,20 +405,21 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     err code = OK;
     ask_index(x, wanted);
     x->cursor = cursor;
-    item_visit visit = query__calls_functions(x) ? query__hold_item : query__visit_item;
-    cursor->leave = query__calls_functions(x) ? query__release : NULL;
-    cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_in_range;
-    cursor->unpriced = true;
-    cursor->trial = p->quick;
-    cursor->any_entered = false;
-    cursor->entry_charge = x->entered ? 0 : query_cost_base(&x->cost);
+    item_reader *reader = &x->reader;
+    bool calls = query__calls_functions(x);
+    item_reader_init(reader, calls ? query__hold_item : query__visit_item, x, p->ask.quick ? QUICK_STEPS : STEPS);
+    reader->leave = calls ? query__release : NULL;
+    reader->find = x->gather || x->select->order_by_rank || p->ask.scans ? NULL : find_in_range;
+    reader->unpriced = true;
+    reader->trial = p->ask.quick;
+    reader->entry_charge = x->entered ? 0 : query_cost_base(&x->cost);
     x->entered = true;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
-        code = item_feed(p->items, p->op, p->container, cursor, p->quick ? QUICK_STEPS : STEPS, visit, x, &p->mark);
+        code = item_feed_by(p->ask.items, p->ask.op, p->ask.container, cursor, reader, &p->told.mark);
         query__forget(x);
-        p->op->admitted = true;
-        x->settled_ru = p->quick ? x->settled_ru : p->op->charge_ru;
-        code = code == OK && p->quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
+        p->ask.op->admitted = true;
+        x->settled_ru = p->ask.quick ? x->settled_ru : p->ask.op->charge_ru;
+        code = code == OK && p->ask.quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
     }
     code = code != OK ? code : x->runner.code;
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
@@ -449,18 +450,18 @@ static err run_gathered(exec *x) {
     x->seen_before = p->position.given + p->position.skipped;
     x->on_row = gathered_row;
     TRY(query__read_all(x));
-    p->more = x->full;
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    p->told.more = x->full;
+    p->cursor->n = p->told.more ? p->cursor->n : 0;
     return OK;
 }
 
 static err run_streaming(exec *x) {
     x->on_row = stream_row;
-    TRY(query__read_items(x, x->page->cursor, x->page->rows_max, true));
+    TRY(query__read_items(x, x->page->cursor, x->page->ask.rows_max, true));
     if (x->finished) {
         x->page->cursor->n = 0;
     }
-    x->page->more = x->page->cursor->n > 0;
+    x->page->told.more = x->page->cursor->n > 0;
     return OK;
 }
 
@@ -469,10 +470,10 @@ static err run_streaming(exec *x) {
 void query__keep_position(exec *x) {
     query_position *at = &x->page->position;
     if (at->ordered) {
-        size_t n = query_position_values(x->page->query);
-        query_value *values = arena_array(x->page->op->arena, query_value, n + 1);
+        size_t n = query_position_values(x->page->ask.query);
+        query_value *values = arena_array(x->page->ask.op->arena, query_value, n + 1);
         for (size_t i = 0; i < n; i++) {
-            values[i] = value_keep(x->page->op->arena, &at->values[i]);
+            values[i] = value_keep(x->page->ask.op->arena, &at->values[i]);
         }
         at->values = values;
     }
@@ -481,19 +482,19 @@ void query__keep_position(exec *x) {
 /* What was charged since a range's share was last settled. */
 static void settle_rest(exec *x) {
     query_page *p = x->page;
-    double ru = p->op->charge_ru - x->settled_ru;
-    if (p->quick && x->entered && p->mark.segment) {
-        item_settle_trial(p->items, p->op, p->container, p->cursor, &p->mark, ru);
-    } else if (p->mark.segment && ru > 0) {
-        item_settle_more(p->items, p->op, p->container, &p->mark, ru);
+    double ru = p->ask.op->charge_ru - x->settled_ru;
+    if (p->ask.quick && x->entered && p->told.mark.segment) {
+        item_settle_trial(p->ask.items, p->ask.op, p->ask.container, p->cursor, &p->told.mark, ru);
+    } else if (p->told.mark.segment && ru > 0) {
+        item_settle_more(p->ask.items, p->ask.op, p->ask.container, &p->told.mark, ru);
     }
 }
 
 /* No page comes of it, but it costs what it did: the items that were looked at are paid already, their evaluation is now. */
 static void end_in_error(exec *x, err code) {
-    if (x->page->quick && code == E_QUERY_TOO_LONG) {
-        x->page->op->charge_ru = x->settled_ru; /* a worker begins anew */
-    } else if (!x->page->quick && code != E_THROTTLED) {
+    if (x->page->ask.quick && code == E_QUERY_TOO_LONG) {
+        x->page->ask.op->charge_ru = x->settled_ru; /* a worker begins anew */
+    } else if (!x->page->ask.quick && code != E_THROTTLED) {
         query_cost_steps(&x->cost, x->steps + QUERY_ITEM_STEPS - x->runner.steps);
         settle_rest(x);
     }
@@ -505,23 +506,23 @@ static void end_page(exec *x) {
     query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     query_cost_rows(&x->cost);
     settle_rest(x);
-    if (p->trace) {
-        query_note_where(p->trace, &x->runner, &x->cost.index->policy);
+    if (p->ask.trace) {
+        query_note_where(p->ask.trace, &x->runner, &x->cost.index->policy);
     }
-    if (p->notes_indexes) {
+    if (p->ask.notes_indexes) {
         query_note_indexes(p, &x->runner, &x->cost.index->policy);
     }
-    p->metrics.rows = p->rows;
-    p->metrics.calls = x->calls.taken;
-    p->metrics.calls_us = x->calls.took_us;
-    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - x->begun_us);
+    p->told.metrics.rows = p->told.rows;
+    p->told.metrics.calls = x->calls.taken;
+    p->told.metrics.calls_us = x->calls.took_us;
+    p->told.metrics.took_us = (uint64_t)(clock_monotonic_us(p->ask.items->clock) - x->begun_us);
 }
 
 /* Without FROM there is one row, and no item. */
 static err run_without_items(exec *x) {
     x->page->cursor->n = 0;
-    op_charge(x->page->op, query_cost_base(&x->cost));
-    if (x->page->query->aggregates) {
+    op_charge(x->page->ask.op, query_cost_base(&x->cost));
+    if (x->page->ask.query->aggregates) {
         return query__run_groups(x);
     }
     query_each_row(&x->runner, x->select, NULL, stream_row, x);
@@ -529,30 +530,36 @@ static err run_without_items(exec *x) {
     return x->runner.code;
 }
 
+void query_page_init(query_page *p, const items *items, op *o, container *c, const query *q, item_cursor *cursor, buf *out) {
+    *p = (query_page){.cursor = cursor};
+    p->ask = (query_ask){
+        .items = items, .op = o, .container = c, .query = q, .rows_max = SIZE_MAX / 2, .bytes_max = LIMIT_RESPONSE_BYTES, .out = out};
+}
+
 err query_run_page(query_page *p) {
-    if (p->quick &&
-        (p->query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
+    if (p->ask.quick &&
+        (p->ask.query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
         return E_QUERY_TOO_LONG;
     }
-    arena counted = arena_init_counted(p->op->budget);
-    exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = counted, .keep = counted, .ordered = counted};
-    x.begun_us = x.lap_us = clock_monotonic_us(p->items->clock);
-    query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
-    query_calls_init(&x.calls, p->udfs, p->items->clock, p->until_us, p->op->budget);
-    x.runner.calls = p->udfs ? &x.calls : NULL;
+    arena counted = arena_init_counted(p->ask.op->budget);
+    exec x = {.page = p, .select = p->ask.query->select, .times = 1, .row_arena = counted, .keep = counted, .ordered = counted};
+    x.begun_us = x.lap_us = clock_monotonic_us(p->ask.items->clock);
+    query_runner_init(&x.runner, p->ask.query, p->ask.op, &x.row_arena, clock_wall_ms(p->ask.items->clock));
+    query_calls_init(&x.calls, p->ask.udfs, p->ask.items->clock, p->ask.until_us, p->ask.op->budget);
+    x.runner.calls = p->ask.udfs ? &x.calls : NULL;
     x.distinct.keep = &x.keep;
-    x.settled_ru = p->op->charge_ru;
+    x.settled_ru = p->ask.op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
-    x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
-    query_renew_steps(&x.runner, p->quick ? QUICK_BUDGET : QUERY_ITEM_STEPS);
-    query_cost_begin(&x.cost, &x.runner, p->container, p->cursor->partition != NULL);
-    err code = x.select->sources_n == 0  ? run_without_items(&x)
-               : p->query->aggregates    ? query__run_groups(&x)
-               : x.select->order_by_rank ? query__run_ranked(&x)
-               : x.select->order_n       ? query__run_ordered(&x)
-               : x.select->distinct      ? query__run_distinct(&x)
-               : x.gather                ? run_gathered(&x)
-                                         : run_streaming(&x);
+    x.runner.context.keep = p->ask.op->arena; /* as long-lived as the tree, which holds what is prepared */
+    query_renew_steps(&x.runner, p->ask.quick ? QUICK_BUDGET : QUERY_ITEM_STEPS);
+    query_cost_begin(&x.cost, &x.runner, p->ask.container, p->cursor->partition != NULL);
+    err code = x.select->sources_n == 0   ? run_without_items(&x)
+               : p->ask.query->aggregates ? query__run_groups(&x)
+               : x.select->order_by_rank  ? query__run_ranked(&x)
+               : x.select->order_n        ? query__run_ordered(&x)
+               : x.select->distinct       ? query__run_distinct(&x)
+               : x.gather                 ? run_gathered(&x)
+                                          : run_streaming(&x);
     code = code == OK && !query_may_keep(&x.runner) ? x.runner.code : code;
     if (code == OK) {
         query__keep_position(&x);

@@ -97,34 +97,54 @@ typedef struct query_trace {
 
 enum { QUERY_WHERE_SHOWN = 50 };
 
-typedef struct query_page {
+/* ---- a page ---- */
+
+/* What is asked, and how it is to be answered. */
+typedef struct query_ask {
     const items *items;
     op *op;
     container *container;
     const query *query;
-    item_cursor *cursor;
-    query_position position;
     size_t rows_max, bytes_max;
-    int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
+    int64_t until_us; /* monotonic: then the page ends with what it has, if it can; 0: it has time */
     query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
     bool quick;       /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
-    bool timed;       /* measure what is in metrics, which costs two looks at the clock for each item */
-    bool notes_indexes; /* fill index_notes */
-    bool scans;         /* look at all items, as if there were no index: for comparison */
-    query_trace *trace; /* filled; NULL: not wanted */
+    bool scans;       /* look at all items, as if there were no index: for comparison */
 
-    buf *out; /* rows as JSON, with commas between */
+    /* where rows go: the one or the other */
+    buf *out; /* as JSON, with commas between */
+
+    /* what is to be told beside them */
+    bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
+    bool notes_indexes; /* fill indexes */
+    query_trace *trace; /* filled; NULL: not wanted */
+} query_ask;
+
+/* What came of it, beside the rows. */
+typedef struct query_told {
     size_t rows;
     bool more;
-    query_metrics metrics;
-    query_index_note *index_notes;
-    size_t index_notes_n;
     item_mark mark;
+    query_metrics metrics;
+    query_index_note *indexes;
+    size_t indexes_n;
+} query_told;
+
+typedef struct query_page {
+    query_ask ask;           /* in */
+    item_cursor *cursor;     /* in and out: with the position, where the page begins, and then where the next one does */
+    query_position position; /* of a query that begins: zero */
+    query_told told;         /* out */
 } query_page;
+
+/* The first page of a query, or, with a position, one that goes on: all of an answer's rows, as JSON, by the index, without a time limit.
+ * The caller sets what else it wants of `ask`. */
+void query_page_init(query_page *p, const items *items, op *o, container *c, const query *q, item_cursor *cursor, buf *out);
 
 enum { QUERY_CARRIED_BYTES_MAX = 6 * 1024 }; /* in base64 it is a header field that every client takes */
 
 /* How many values the position of such a query has. */
 size_t query_position_values(const query *q);
 
+/* After an error the cursor and the position are not where they were: keep copies to begin again. */
 MUST_CHECK err query_run_page(query_page *p);

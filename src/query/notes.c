@@ -111,13 +111,13 @@ static bool same_specs(const query_index_note *a, const query_index_note *b) {
 
 static void add_note(noting *t, query_index_note note) {
     query_page *p = t->page;
-    for (size_t i = 0; i < p->index_notes_n; i++) {
-        if (same_specs(&p->index_notes[i], &note)) {
+    for (size_t i = 0; i < p->told.indexes_n; i++) {
+        if (same_specs(&p->told.indexes[i], &note)) {
             return;
         }
     }
-    if (p->index_notes_n < NOTES_MAX) {
-        p->index_notes[p->index_notes_n++] = note;
+    if (p->told.indexes_n < NOTES_MAX) {
+        p->told.indexes[p->told.indexes_n++] = note;
     }
 }
 
@@ -148,7 +148,7 @@ static void note_demand(noting *t, const find_demand *d) {
 }
 
 static void note_order(noting *t) {
-    const query *q = t->page->query;
+    const query *q = t->page->ask.query;
     bool backward;
     find_path p;
     if (t->select->order_n == 1 && query_path_of(q, t->select->order[0].expr, &p)) {
@@ -238,12 +238,12 @@ static void note_composite(noting *t, const find_demands *all) {
     const query_select *s = t->select;
     take_demands(t, c, all, is_equality, PARTS_MAX);
     c->equalities = c->n;
-    bool ordered = s->order_n == 1 && !s->order_by_rank && query_path_of(t->page->query, s->order[0].expr, &p) && p.single;
+    bool ordered = s->order_n == 1 && !s->order_by_rank && query_path_of(t->page->ask.query, s->order[0].expr, &p) && p.single;
     if (!ordered || c->n == 0) {
         take_demands(t, c, all, is_range, 1);
     }
     if (ordered) {
-        add_part(c, index_path_of(p.steps, p.n), order_part(t->arena, t->page->query, &s->order[0]));
+        add_part(c, index_path_of(p.steps, p.n), order_part(t->arena, t->page->ask.query, &s->order[0]));
     }
     if (c->n < 2) {
         return;
@@ -261,10 +261,10 @@ static void note_composite(noting *t, const find_demands *all) {
 }
 
 void query_note_indexes(query_page *p, query_runner *r, const index_policy *policy) {
-    noting t = {p, r, p->query->select, policy, p->op->arena};
+    noting t = {p, r, p->ask.query->select, policy, p->ask.op->arena};
     find_demands all = query_demands_of(r, &everything);
-    p->index_notes = arena_array(t.arena, query_index_note, NOTES_MAX);
-    p->index_notes_n = 0;
+    p->told.indexes = arena_array(t.arena, query_index_note, NOTES_MAX);
+    p->told.indexes_n = 0;
     for (size_t i = 0; i < all.n; i++) {
         note_demand(&t, &all.list[i]);
     }

@@ -28,11 +28,15 @@ typedef struct running {
     sql_request *q;
     sql_asked asked;
     query query;
+    query_udfs *functions; /* NULL: it has none */
     sql_target *target;
+    size_t rows_max;
     query_page page;
-    uint64_t compile_us; /* taken by reading and binding the text */
-    buf body;            /* rows, or a plan */
-    bool quick;
+    query_position begun;      /* where the page began, … */
+    item_cursor *begun_cursor; /* … so that a worker can begin it again */
+    uint64_t compile_us;       /* taken by reading and binding the text */
+    buf body;                  /* rows, or a plan */
+    bool prepared;
     err code;
 } running;
 
@@ -103,7 +107,7 @@ static err check_gateway(running *r, bool pinned) {
 static void add_continuation(running *r) {
     buf text = buf_init(BUF_NO_LIMIT);
     sql_position_write(&text, r->q->http->arena, &r->query, &r->page.position);
-    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->page.rows);
+    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->page.told.rows);
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
 }
@@ -113,7 +117,7 @@ static void add_shape(running *r) {
     buf *out = sql_fields(r->q);
     bool down = r->query.select->order_n && r->query.select->order[0].descending;
     buf_add_lit(out, "x-ms-item-count: ");
-    buf_add_u64(out, r->page.rows);
+    buf_add_u64(out, r->page.told.rows);
     buf_add_lit(out, "\r\nx-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":");
     down ? buf_add_lit(out, "true}\r\n") : buf_add_lit(out, "false}\r\n");
 }
@@ -140,17 +144,17 @@ static void answer(running *r) {
     }
     rid in = sql_container_rid(q->container);
     sql_start(q, 200);
-    sql_add_range(q, r->page.mark);
+    sql_add_range(q, r->page.told.mark);
     add_shape(r);
     sql_add_query_metrics(q, &r->page, r->compile_us);
     sql_add_index_utilization(q, &r->page);
-    if (r->page.more) {
+    if (r->page.told.more) {
         add_continuation(r);
     }
     buf *out = sql_start_body(q);
     sql_feed_open(out, &in, "Documents");
     buf_add_slice(out, buf_view(&r->body));
-    sql_feed_close(out, r->page.rows);
+    sql_feed_close(out, r->page.told.rows);
     buf_free(&r->body);
     sql_end(q);
 }
@@ -167,31 +171,35 @@ static err prepare(running *r) {
     bool part = sql_has(q, FIELD_RANGE_ID) || sql_has(q, FIELD_START_EPK); /* as SDKs ask for one of a plan's ranges */
     TRY((part ? query_prepare_part : query_prepare)(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema, &r->query));
     r->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
-    TRY(sql_page_size(q, &r->page.rows_max));
-    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &r->query, &r->page.position, &continuation));
+    TRY(sql_page_size(q, &r->rows_max));
+    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &r->query, &r->begun, &continuation));
     bool pinned = finds_partition(r);
     TRY(check_gateway(r, pinned));
     TRY(sql_target_read(q, continuation, &r->target));
-    TRY(sql_position_claim(&r->page.position, &r->target->scope.min));
-    r->page.mark = item_mark_of(q->range);
+    TRY(sql_position_claim(&r->begun, &r->target->scope.min));
+    r->prepared = true;
     return OK;
 }
 
-static err run_page(running *r) {
+/* `quick`: where it begins is kept, since a worker may have to begin it again. */
+static err run_page(running *r, bool quick) {
     sql_request *q = r->q;
     query_page *p = &r->page;
-    p->items = account_items(q->front->account);
-    p->op = &q->op;
-    p->container = q->container;
-    p->query = &r->query;
-    p->cursor = &r->target->cursor;
-    p->bytes_max = LIMIT_RESPONSE_BYTES;
-    p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
-    p->out = &r->body;
-    p->quick = r->quick;
-    p->timed = sql_flag(q, FIELD_QUERY_METRICS);
-    p->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
+    query_page_init(p, account_items(q->front->account), &q->op, q->container, &r->query, &r->target->cursor, &r->body);
+    p->position = r->begun;
+    p->told.mark = item_mark_of(q->range);
+    p->ask.rows_max = r->rows_max;
+    p->ask.until_us = clock_monotonic_us(p->ask.items->clock) + PAGE_US;
+    p->ask.udfs = r->functions;
+    p->ask.quick = quick;
+    p->ask.timed = sql_flag(q, FIELD_QUERY_METRICS);
+    p->ask.notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
     TRY(query_position_restore(p));
+    if (quick) {
+        r->begun = p->position;
+        r->begun_cursor = arena_alloc(q->http->arena, sizeof *r->begun_cursor);
+        item_cursor_copy(r->begun_cursor, p->cursor);
+    }
     err code;
     return !sql_has(q, FIELD_CONTINUATION) && sql_read_many(q, r->target, p, &code) ? code : query_run_page(p);
 }
@@ -210,8 +218,8 @@ static void run_with_functions(script_job *job) {
         list[i] = (script_function){r->scripts[i]->id, r->scripts[i]->body};
     }
     script_functions_init(&functions, r->q->front->scripts, r->q->op.budget, list, r->query.udfs_n);
-    r->page.udfs = &functions.base;
-    r->code = run_page(r);
+    r->functions = &functions.base;
+    r->code = run_page(r, false);
     script_functions_end(&functions);
 }
 
@@ -263,8 +271,8 @@ static void start_functions(running *r) {
 
 static void run(net_work *work) {
     running *r = (running *)work;
-    r->code = prepare(r);
-    r->code = r->code != OK || r->query.udfs_n ? r->code : run_page(r);
+    r->code = r->prepared ? OK : prepare(r);
+    r->code = r->code != OK || r->query.udfs_n ? r->code : run_page(r, false);
 }
 
 static void after_run(net_work *work) {
@@ -287,8 +295,8 @@ static bool spans_ranges(const running *r) {
 
 static bool wants_few(const running *r) {
     const query *q = &r->query;
-    double most = q->top >= 0 ? q->top : q->limit >= 0 ? q->limit + (q->offset > 0 ? q->offset : 0) : (double)r->page.rows_max;
-    return most <= QUICK_ROWS || r->page.rows_max <= QUICK_ROWS;
+    double most = q->top >= 0 ? q->top : q->limit >= 0 ? q->limit + (q->offset > 0 ? q->offset : 0) : (double)r->rows_max;
+    return most <= QUICK_ROWS || r->rows_max <= QUICK_ROWS;
 }
 
 /* Queries that surely take too long for a loop: regular expressions; orders, groups and DISTINCT over several ranges; many rows in an order
@@ -301,20 +309,19 @@ static bool is_long(const running *r) {
     return q->patterns || (needs_all && spans_ranges(r)) || (s->order_n && !s->where && large && !wants_few(r));
 }
 
-/* If it gives up, a worker begins anew. */
+/* If it gives up, a worker begins the page anew, with the query as it was bound here. */
 static void try_quickly(running *r) {
     sql_request *q = r->q;
-    r->quick = true;
     r->code = prepare(r);
     if (r->code == OK && r->query.udfs_n) {
-        r->quick = false;
         start_functions(r);
         return;
     }
-    r->code = r->code != OK ? r->code : is_long(r) ? E_QUERY_TOO_LONG : run_page(r);
-    r->quick = false;
-    if (r->code == E_QUERY_TOO_LONG) {
-        r->page = (query_page){0};
+    r->code = r->code != OK ? r->code : is_long(r) ? E_QUERY_TOO_LONG : run_page(r, true);
+    if (r->code == E_QUERY_TOO_LONG && r->prepared) {
+        if (r->begun_cursor) {
+            item_cursor_copy(&r->target->cursor, r->begun_cursor);
+        }
         buf_clear(&r->body);
         q->op.admitted = false;
         sql_work(q, NET_PAGES, &r->work, run, after_run);

@@ -46,19 +46,19 @@ static int by_place(const void *a, const void *b) {
 }
 
 static err read_all(sql_request *q, query_page *p, const item_key *keys, size_t n, named *list) {
-    TRY(item_admit_many(p->items, &q->op, q->container, keys, n));
-    for (size_t i = 0; i < n && p->metrics.read_bytes <= p->bytes_max; i++) {
+    TRY(item_admit_many(p->ask.items, &q->op, q->container, keys, n));
+    for (size_t i = 0; i < n && p->told.metrics.read_bytes <= p->ask.bytes_max; i++) {
         list[i].key = keys[i];
         list[i].position = container_position(q->container->tiles, &keys[i].epk);
         TRY(op_check(&q->op));
-        err code = item_read(p->items, &q->op, q->container, &keys[i], &list[i].found);
+        err code = item_read(p->ask.items, &q->op, q->container, &keys[i], &list[i].found);
         list[i].there = code == OK;
         if (code != OK && code != E_NOT_FOUND) {
             return code;
         }
-        p->metrics.read += list[i].there;
-        p->metrics.matched += list[i].there;
-        p->metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
+        p->told.metrics.read += list[i].there;
+        p->told.metrics.matched += list[i].there;
+        p->told.metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
     }
     return OK;
 }
@@ -70,23 +70,23 @@ static void write_all(sql_request *q, query_page *p, named *list, size_t n) {
         if (again) {
             continue;
         }
-        if (p->rows++) {
-            buf_add_byte(p->out, ',');
+        if (p->told.rows++) {
+            buf_add_byte(p->ask.out, ',');
         }
-        sql_write_item(p->out, q->container, list[i].found.body, &list[i].found.head);
+        sql_write_item(p->ask.out, q->container, list[i].found.body, &list[i].found.head);
     }
-    p->metrics.rows = p->rows;
-    p->metrics.rows_bytes = p->out->n;
+    p->told.metrics.rows = p->told.rows;
+    p->told.metrics.rows_bytes = p->ask.out->n;
 }
 
 /* What does not fit one page is for the engine, which has continuations. */
 static bool fits(const query_page *p) {
-    return p->metrics.read_bytes <= p->bytes_max && p->out->n <= p->bytes_max && p->rows <= p->rows_max;
+    return p->told.metrics.read_bytes <= p->ask.bytes_max && p->ask.out->n <= p->ask.bytes_max && p->told.rows <= p->ask.rows_max;
 }
 
 bool sql_read_many(sql_request *q, const sql_target *t, query_page *p, err *code_out) {
     size_t n;
-    const query_point *points = query_points(q->http->arena, p->query, &q->container->key, &n);
+    const query_point *points = query_points(q->http->arena, p->ask.query, &q->container->key, &n);
     item_key *keys = points && n >= 2 ? arena_array(q->http->arena, item_key, n) : NULL;
     if (!keys || !take_keys(q, t, points, n, keys, &n) || n == 0) {
         q->op.detail_n = 0;
@@ -103,9 +103,9 @@ bool sql_read_many(sql_request *q, const sql_target *t, query_page *p, err *code
         }
     }
     if (*code_out == OK && !fits(p)) {
-        p->out->n = 0;
-        p->rows = 0;
-        p->metrics = (query_metrics){0};
+        p->ask.out->n = 0;
+        p->told.rows = 0;
+        p->told.metrics = (query_metrics){0};
         return false;
     }
     return true;

@@ -1,7 +1,7 @@
 /* Permissions of a user. Whoever reads one gets a fresh resource token with it. */
+#include "access/token.h"
 #include "account/scripts.h"
 #include "api/sql/listing.h"
-#include "api/sql/token.h"
 #include "throughput/charge.h"
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MAX = 24 * 3600 };
@@ -9,7 +9,7 @@ enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MAX = 24 * 3600 };
 /* What tokens are made with: taken from the key ring on the loop, used there or by a worker. */
 typedef struct maker {
     sql_listing *listing;
-    unsigned char key[SQL_TOKEN_KEY_BYTES];
+    unsigned char key[ACCESS_TOKEN_KEY_BYTES];
     int64_t from_s, until_s;
 } maker;
 
@@ -21,13 +21,13 @@ static err make_maker(sql_request *q, maker *m) {
                        (unsigned long)least, TOKEN_SECONDS_MAX);
     }
     *m = (maker){.from_s = q->op.now_s, .until_s = q->op.now_s + (int64_t)seconds};
-    return sql_auth_token_key(sql_keys_ring(q->front->keys), m->key) ? OK : E_INTERNAL;
+    return access_token_key(access_keys_ring(q->front->keys), m->key) ? OK : E_INTERNAL;
 }
 
 static void write_permission(buf *out, const permission *p, const maker *m) {
     char etag[ITEM_ETAG_BYTES + 1];
     rid database = rid_database_of(&p->rid), of = rid_parent(&p->rid);
-    sql_token token = {.permission = p->rid, .version = p->version, .from_s = m->from_s, .until_s = m->until_s};
+    access_token token = {.permission = p->rid, .version = p->version, .from_s = m->from_s, .until_s = m->until_s};
     item_etag(etag, p->version, (uint32_t)p->ts);
     buf_add_lit(out, "{\"id\":");
     json_add_string(out, p->id);
@@ -50,7 +50,7 @@ static void write_permission(buf *out, const permission *p, const maker *m) {
     buf_add_lit(out, "/\",\"_etag\":");
     json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
     buf_addf(out, ",\"_ts\":%ld,\"_token\":\"", (long)p->ts);
-    sql_token_write(out, m->key, &token); /* nothing in it needs escaping */
+    access_token_write(out, m->key, &token); /* nothing in it needs escaping */
     buf_add_lit(out, "\"}");
 }
 

@@ -171,7 +171,7 @@ void sql_end(sql_request *q) {
     sql_triggers_give(q->triggers);
     database_give(q->database);
     user_give(q->user);
-    permission_give(q->shown);
+    access_reach_end(&q->reach);
     if (q->container) {
         container_give(q->container);
     }

@@ -1,8 +1,9 @@
 /* sql_int.h — within api/sql: one request on its way, and how it is answered. */
 #pragma once
 
-#include "account/users.h"
+#include "access/reach.h"
 #include "api/sql/fields.h"
+#include "api/sql/route.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
 #include "net/work.h"
@@ -20,8 +21,8 @@ typedef struct sql_loop {
 struct sql_front {
     http_front http;
     account *account;
-    const sql_keys *keys;
-    sql_attempts *attempts;
+    const access_keys *keys;
+    access_attempts *attempts;
     sql_consistency consistency;
     uint32_t token_seconds_min;
     net_server *server;
@@ -39,8 +40,7 @@ struct sql_request {
     sql_front *front;
     op op;
     sql_route route;
-    sql_key key;       /* that it is signed with; SQL_KEY_COUNT: with none, it came with … */
-    permission *shown; /* a resource token of this permission; a reference */
+    access_reach reach; /* what its sender may do; ended with the request */
     char activity[37];
     uint16_t substatus; /* of the error, in place of its own; 0: that */
     uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */

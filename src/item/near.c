@@ -2,8 +2,8 @@
 
 enum { NEAR = 8 }; /* steps that are cheaper than a get */
 
-void item__near_open(item_near *n, const items *s, const store_snapshot *at) {
-    *n = (item_near){.items = s, .at = at};
+void item__near_open(item_near *n, const home *h, const store_snapshot *at) {
+    *n = (item_near){.home = h, .at = at};
 }
 
 static err close_scan(item_near *n) {
@@ -39,7 +39,7 @@ static err seek(item_near *n, item_place place, bool backward) {
         layout_segment(&from, place.segment);
         to = from;
         layout_after(&to);
-        n->scan = store_scan_open(n->items->store, STORE_ITEMS, n->at, layout_view(&from), layout_view(&to), backward);
+        n->scan = store_scan_open(n->home->store, STORE_ITEMS, n->at, layout_view(&from), layout_view(&to), backward);
         n->segment = place.segment;
     }
     n->backward = backward;
@@ -74,7 +74,7 @@ static err is_near(item_near *n, item_place place, bool *near_out) {
 
 /* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
 static bool take_cached(const item_near *n, item_found *found) {
-    found->cached = n->lsn ? item_cache_take_place(n->items->cache, found->place) : NULL;
+    found->cached = n->lsn ? item_cache_take_place(n->home->cache, found->place) : NULL;
     if (found->cached && layout_head_read(cached_item_value(found->cached), &found->head, &found->body) && found->head.lsn <= n->lsn) {
         return true;
     }
@@ -93,7 +93,7 @@ err item__near_load(item_near *n, item_found *found) {
         return OK;
     } else {
         layout_item(&k, found->place);
-        TRY(store_get(n->items->store, STORE_ITEMS, n->at, layout_view(&k), &found->value));
+        TRY(store_get(n->home->store, STORE_ITEMS, n->at, layout_view(&k), &found->value));
         value = found->value.bytes;
     }
     if (!layout_head_read(value, &found->head, &found->body)) {

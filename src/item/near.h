@@ -7,7 +7,7 @@
 #include "item/item.h"
 
 typedef struct item_near {
-    const items *items;
+    const home *home;
     const store_snapshot *at;
     uint64_t lsn; /* the snapshot has all writes of the items' range up to here: then the cache is asked too; 0: not known */
 
@@ -21,7 +21,7 @@ typedef struct item_near {
     item_place last; /* that was asked for */
 } item_near;
 
-void item__near_open(item_near *n, const items *s, const store_snapshot *at);
+void item__near_open(item_near *n, const home *h, const store_snapshot *at);
 MUST_CHECK err item__near_close(item_near *n);
 
 /* The item at found->place. Its body lives until the next one is asked for; give it back before. E_NOT_FOUND: there is none. */

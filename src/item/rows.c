@@ -222,7 +222,7 @@ static err walk(page *p) {
     if (slice_cmp(low, high) >= 0) {
         return OK;
     }
-    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, low, high, p->ask->backward);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, low, high, p->ask->backward);
     while (code == OK && takes_more(p) && store_scan_next(scan, &key, &value)) {
         p->steps_left--;
         code = visit_entry(p, scan, key, value);
@@ -279,6 +279,22 @@ static void settle(page *p, double before) {
     p->any = true;
 }
 
+/* The range's lsn is read before the snapshot is taken, which has all that was written up to it. */
+static err read_at_once(page *p) {
+    const home *h = p->range->home;
+    const item_moment *moment = p->ask->moment;
+    uint64_t lsn = moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
+    p->at = moment ? item_moment_at(moment, h) : store_snapshot_take(h->store);
+    item__near_open(&p->near, h, p->at);
+    p->near.lsn = lsn;
+    err code = walk(p);
+    err ended = item__near_close(&p->near);
+    if (!moment) {
+        store_snapshot_give(h->store, p->at);
+    }
+    return code != OK ? code : ended;
+}
+
 static err read_range(page *p) {
     double before = p->op->charge_ru;
     find_range(p);
@@ -288,7 +304,7 @@ static err read_range(page *p) {
         return OK;
     }
     TRY(code);
-    code = walk(p);
+    code = read_at_once(p);
     settle(p, before);
     if (code == OK && !p->full && p->ask->backward) {
         layout_copy(&p->left->high, &p->inner->low);
@@ -299,32 +315,6 @@ static err read_range(page *p) {
 }
 
 /* ---- the page ---- */
-
-/* The cache is asked about rows of one range only, whose lsn is known from before the snapshot. */
-static void begin(page *p) {
-    uint64_t lsn = 0;
-    if (p->ask->moment) {
-        p->tiles = container_tiles_take(p->ask->moment->tiles);
-        p->at = p->ask->moment->at;
-    } else {
-        p->tiles = container_space_newest(p->container->space);
-        if (p->ask->partition) {
-            lsn = atomic_load_explicit(&container_route(p->tiles, &p->ask->partition->epk)->lsn, memory_order_acquire);
-        }
-        p->at = store_snapshot_take(p->items->store);
-    }
-    item__near_open(&p->near, p->items, p->at);
-    p->near.lsn = lsn;
-}
-
-static err end(page *p, err code) {
-    err ended = item__near_close(&p->near);
-    if (!p->ask->moment) {
-        store_snapshot_give(p->items->store, p->at);
-    }
-    container_tiles_give(p->tiles);
-    return code != OK ? code : ended;
-}
 
 err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask, item_rows_cursor *cursor, item_visit visit, void *context,
                    item_rows_page *page_out) {
@@ -343,12 +333,12 @@ err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask
     assert(!ask->moment || !ask->moment->overlay);
     ask->partition ? set_partition(p) : set_space(p);
     TRY(resume(p));
-    begin(p);
+    p->tiles = ask->moment ? container_tiles_take(ask->moment->tiles) : container_space_newest(c->space);
     err code = OK;
     do { /* an empty scope is asked for too: it is admitted and charged as a page without rows */
         code = read_range(p);
     } while (code == OK && !p->full && !nothing_left(p));
-    code = end(p, code);
+    container_tiles_give(p->tiles);
     if (code == OK) {
         keep_place(p);
     }

@@ -17,6 +17,8 @@ typedef struct stored_item {
 typedef struct item_work {
     const items *items;
     commit_group *group;
+    item_commit *commit; /* a request's, and its operation that is applied now; otherwise NULL */
+    item_op *op;
     container *container;
     const container_tiles *tiles; /* the newest */
     container_range *range;

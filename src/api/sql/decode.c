@@ -236,6 +236,7 @@ void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
     q->commit.items = account_items(q->front->account);
     q->commit.op = &q->op;
     q->commit.container = q->container;
+    q->commit.prepares = true;
     q->commit.done = items_done;
     err code = item_commit_submit(&q->commit);
     if (code != OK) {

@@ -1,5 +1,6 @@
 /* Large bodies, kept off the loops: decoding one and counting its index terms takes tens of milliseconds, in which other clients of the
- * loop would wait. A body is decoded by a worker before its handler is called; a write is priced by a worker before it is answered. */
+ * loop would wait. A body is decoded by a worker before its handler is called; a write is priced by a worker before it is answered. Long
+ * edits are kept off the committer likewise. */
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 
@@ -94,12 +95,31 @@ void sql_handle_decoded(sql_request *q, sql_handler handler) {
     sql_work(q, NET_BODIES, &d->work, decode_on_worker, go_on);
 }
 
-/* ---- writes, priced by a worker ---- */
+/* ---- writes, prepared and priced by a worker ---- */
 
-typedef struct pricing {
+typedef struct writing {
     net_work work; /* first */
     sql_request *q;
-} pricing;
+} writing;
+
+static void start_work(sql_request *q, void (*run)(net_work *), void (*done)(net_work *)) {
+    writing *w = arena_new(q->http->arena, writing);
+    w->q = q;
+    sql_work(q, NET_ANSWERS, &w->work, run, done);
+}
+
+static void prepare(net_work *work) {
+    item_commit_prepare(&((writing *)work)->q->commit);
+}
+
+static void submit_again(net_work *work) {
+    sql_request *q = ((writing *)work)->q;
+    q->commit.prepares = net_work_code(work) == OK; /* the server stops, or has no thread: the committer does all of it */
+    err code = item_commit_submit(&q->commit);
+    if (code != OK) {
+        sql_fail(q, code);
+    }
+}
 
 static bool is_large(const item_commit *c) {
     size_t bytes = 0;
@@ -110,7 +130,7 @@ static bool is_large(const item_commit *c) {
 }
 
 static void price(net_work *work) {
-    sql_request *q = ((pricing *)work)->q;
+    sql_request *q = ((writing *)work)->q;
     item_commit_charge(&q->commit);
     if (q->write) {
         q->write(q);
@@ -118,7 +138,7 @@ static void price(net_work *work) {
 }
 
 static void answer(net_work *work) {
-    sql_request *q = ((pricing *)work)->q;
+    sql_request *q = ((writing *)work)->q;
     if (net_work_code(work) != OK) { /* the server stops, or has no thread; it was written, and is paid for */
         price(work);
     }
@@ -126,12 +146,12 @@ static void answer(net_work *work) {
 }
 
 void sql_price_items(sql_request *q) {
-    if (!is_large(&q->commit)) {
+    if (item_commit_is_long(&q->commit)) {
+        start_work(q, prepare, submit_again);
+    } else if (is_large(&q->commit)) {
+        start_work(q, price, answer);
+    } else {
         item_commit_charge(&q->commit);
         q->resume(q);
-        return;
     }
-    pricing *p = arena_new(q->http->arena, pricing);
-    p->q = q;
-    sql_work(q, NET_ANSWERS, &p->work, price, answer);
 }

@@ -112,6 +112,7 @@ err item__read_now(const items *s, const container *c, const item_key *key, int6
     TRY(find(s, c, key, found_out));
     if (item_expired(c, &found_out->head, now_s)) {
         item_give(found_out);
+        *found_out = (item_found){0};
         return E_NOT_FOUND;
     }
     return OK;

@@ -213,10 +213,10 @@ void item_commit_give(item_commit *c) {
     for (size_t i = 0; i < c->n; i++) {
         store_give(&c->ops[i].pin);
     }
-    while (c->past_n) {
-        container_tiles_give(c->past[--c->past_n]);
-    }
     if (c->tiles) {
+        while (c->past_n) {
+            container_tiles_give(c->past[--c->past_n]);
+        }
         container_tiles_give(c->tiles);
         c->tiles = NULL;
     }

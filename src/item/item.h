@@ -246,7 +246,7 @@ bool item_commit_failed(const item_commit *c);
  * returned and added to the request's. */
 double item_commit_charge(item_commit *c);
 
-/* Gives the pins and the tiles back. Harmless if nothing was submitted, or twice. */
+/* Gives the pins and the tiles back. Harmless twice, and if nothing was submitted: then only `n` and `tiles` are looked at. */
 void item_commit_give(item_commit *c);
 
 /* ---- reading many ----

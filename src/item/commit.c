@@ -25,13 +25,9 @@ static void all_done(commit *base) {
     c->done(c);
 }
 
-static container_range *first_range(const item_commit *c) {
-    return container_route(c->container->tiles, &c->ops[0].key.epk);
-}
-
 /* Bulk may be about several ranges: each must have something left of its share. */
 static err admit(const item_commit *c) {
-    container_range *range = first_range(c);
+    container_range *range = item__first_range(c);
     TRY(item__admit(c->items, c->op, range));
     for (size_t i = 1; i < c->n && !c->atomic; i++) {
         container_range *next = container_route(c->container->tiles, &c->ops[i].key.epk);
@@ -95,8 +91,10 @@ err item_commit_submit(item_commit *c) {
         begin_again(c);
     }
     c->began = c->from;
-    c->base = (commit){.queue = &c->container->space->commits, .use = use_of(c), .apply = item__commit_apply, .done = all_done};
-    committer_submit(c->items->committer, &c->base);
+    home *home = item__first_range(c)->home;
+    c->base = (commit){
+        .queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = item__commit_apply, .done = all_done};
+    committer_submit(home->committer, &c->base);
     return OK;
 }
 
@@ -129,7 +127,7 @@ static void run_outside(const item_commit *c, item_op *op, item_edit_input *in, 
 /* Should the item not be readable, the committer finds out. */
 static void prepare_one(item_commit *c, item_op *op) {
     item_found found;
-    err code = item__read_now(c->items, c->container, &op->key, clock_wall_ms(c->items->clock) / 1000, &found);
+    err code = item__read_now(c->container, &op->key, clock_wall_ms(c->items->clock) / 1000, &found);
     item_edit_input in = {.container = c->container, .key = &op->key, .there = code == OK, .head = found.head, .body = found.body};
     op->prepared = NULL;
     if ((code == OK || code == E_NOT_FOUND) && (op->is_long || item__edit_is_long(op, &in))) {
@@ -202,7 +200,7 @@ double item_commit_charge(item_commit *c) {
         op_charge(&op->op, ru);
         sum += ru;
         if (ru > 0) {
-            item__settle(c->items, c->op, op->range ? op->range : first_range(c), &op->key, ru, op->code != OK);
+            item__settle(c->items, c->op, op->range ? op->range : item__first_range(c), &op->key, ru, op->code != OK);
         }
     }
     op_charge(c->op, sum);

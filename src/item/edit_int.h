@@ -22,10 +22,15 @@ static inline bool item__is_judged(const item_op *op) {
     return op->conditions_n > 0 || op->kind == ITEM_EDIT;
 }
 
+/* By the tiles that the request came with. */
+static inline container_range *item__first_range(const item_commit *c) {
+    return container_route(c->container->tiles, &c->ops[0].key.epk);
+}
+
 MUST_CHECK err item__commit_apply(commit *base, commit_group *group); /* committer's thread */
 
 /* Whether an earlier operation of the commit, among those that are decided together with this one, writes the same item. */
 bool item__written_before(const item_commit *c, size_t i);
 
 /* The item of a key as it is now; expired ones are not there. E_NOT_FOUND. On OK give it back. Neither admitted nor charged. */
-MUST_CHECK err item__read_now(const items *s, const container *c, const item_key *key, int64_t now_s, item_found *found_out);
+MUST_CHECK err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out);

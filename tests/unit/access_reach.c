@@ -1,0 +1,4 @@
+int main(void);
+int main(void) {
+    return 0;
+}

@@ -361,6 +361,26 @@ static void unknown_users_take_the_same_way(void **state) {
     access_keys_close(keys);
 }
 
+/* When the ring is made, also by a timer of a loop (access_keys_tick): so it must not take long. */
+static void secrets_of_a_key_take_milliseconds(void **state) {
+    (void)state;
+    static const char *const names[] = {"SHA-256", "SHA-1", "MongoDB's SHA-1"};
+    for (access_scram_kind kind = 0; kind < ACCESS_SCRAM_COUNT; kind++) {
+        access_scram_setup setup = {.user = "user", .kinds = 1u << kind, .salt_n = 16, .iterations = ACCESS_SCRAM_ITERATIONS};
+        access_scram_secrets *secrets = access_scram_secrets_new(&setup);
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < 10; i++) {
+            int64_t begin = clock_monotonic_us(&clock_system);
+            access_scram_secrets_add(secrets, ACCESS_KEY_PRIMARY, slice_str(access_key_emulator));
+            int64_t took = clock_monotonic_us(&clock_system) - begin;
+            least = took < least ? took : least;
+        }
+        print_message("secrets of a key for %s: %ld us\n", names[kind], (long)least);
+        assert_true(least < 500000);
+        access_scram_secrets_free(secrets);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -372,6 +392,7 @@ int main(void) {
         TEST(final_messages),
         TEST(a_proof_cannot_be_sent_again_or_changed),
         TEST(unknown_users_take_the_same_way),
+        TEST(secrets_of_a_key_take_milliseconds),
     };
     return cmocka_run_group_tests_name("access/scram", tests, NULL, NULL);
 }

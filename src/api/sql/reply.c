@@ -192,8 +192,8 @@ void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts) {
 
 void sql_deleted(sql_request *q) {
     op_charge(&q->op, CHARGE_METADATA_DELETE);
-    if (q->change.base.code != OK) {
-        sql_fail(q, q->change.base.code);
+    if (sql_change_code(q) != OK) {
+        sql_fail(q, sql_change_code(q));
         return;
     }
     sql_start(q, 204);

@@ -12,14 +12,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const char account_name[] = "user", password[] = "cHJpbWFyeQ==";
+static const char own_name[] = "user", password[] = "cHJpbWFyeQ==";
 enum { ITERATIONS = 2, HASH = 32 };
 
 static const access_ring *the_ring(void) {
     static access_ring *ring;
     if (!ring) {
         access_scram_setup setup = {
-            .user = account_name, .kinds = 1 << ACCESS_SCRAM_SHA_256, .salt = "salt", .salt_n = 4, .iterations = ITERATIONS};
+            .user = own_name, .kinds = 1 << ACCESS_SCRAM_SHA_256, .salt = "salt", .salt_n = 4, .iterations = ITERATIONS};
         access_scram_secrets *secrets = access_scram_secrets_new(&setup);
         ring = access_ring_new();
         bool set = access_ring_set(ring, ACCESS_KEY_PRIMARY, slice_str(password));

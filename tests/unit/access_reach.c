@@ -87,18 +87,13 @@ static pkey key_of(const char *json) {
     return key;
 }
 
-static err change(user_asked *asked, void (*submit)(account_change *)) {
-    waited_change w = {.base = {.database = SLICE_LIT("d"), .user = asked}};
-    err code = harness_change(&h, &w, submit);
-    user_give(asked->user_out);
-    return code;
-}
-
 /* The user is the permission's own. */
 static slice token_for(const char *id, grant g) {
-    user_asked u = {.id = slice_str(id)}, p = {.user = slice_str(id), .id = slice_str(id), .grant = g};
-    assert_int_equal(change(&u, account_create_user), OK);
-    assert_int_equal(change(&p, account_create_permission), OK);
+    user_creation u = {.database = harness_name("d"), .id = slice_str(id)};
+    permission_creation p = {.database = harness_name("d"), .user = harness_name(id), .id = slice_str(id), .grant = g};
+    assert_int_equal(harness_change(&h, &u, account_create_user), OK);
+    assert_int_equal(harness_change(&h, &p, account_create_permission), OK);
+    user_give(u.user_out);
     unsigned char key[ACCESS_TOKEN_KEY_BYTES];
     assert_true(access_token_key(access_keys_ring(keys), key));
     access_token t = {p.permission_out->rid, p.permission_out->version, harness_now_s(&h), harness_now_s(&h) + 3600};
@@ -193,16 +188,25 @@ static void a_token_for_an_item_reaches_no_container(void **state) {
 
 /* ---- what ends a reach ---- */
 
+static err replace_permission(const char *id) {
+    permission_replacement p = {.database = harness_name("d"),
+                                .user = harness_name(id),
+                                .permission = harness_name(id),
+                                .id = slice_str(id),
+                                .grant = grant_of(c, PERMISSION_READ)};
+    err code = harness_change(&h, &p, account_replace_permission);
+    permission_give(p.permission_out);
+    return code;
+}
+
 static void permissions_end_what_they_opened(void **state) {
     (void)state;
     slice text = token_for("p", grant_of(c, PERMISSION_ALL)), signature;
     access_reach r = reach_of(text), again;
-    user_asked asked = {.user = SLICE_LIT("p"), .permission = SLICE_LIT("p"), .id = SLICE_LIT("p"), .grant = grant_of(c, PERMISSION_READ)};
     h.plan.write_in = 1; /* a change that the store refuses ends nothing */
-    assert_int_equal(change(&asked, account_replace_permission), E_STORE_IO);
+    assert_int_equal(replace_permission("p"), E_STORE_IO);
     assert_int_equal(holds(&r), OK);
-    assert_int_equal(change(&asked, account_replace_permission), OK);
-    permission_give(asked.permission_out);
+    assert_int_equal(replace_permission("p"), OK);
     assert_int_equal(holds(&r), E_FORBIDDEN);
     assert_true(access_token_cut(text, &signature));
     assert_int_equal(access_reach_of_token(harness_op(&h), access_keys_ring(keys), h.account, signature, &again), E_FORBIDDEN);
@@ -210,8 +214,8 @@ static void permissions_end_what_they_opened(void **state) {
     access_reach_end(&r);
 
     r = reach_of(token_for("q", grant_of(c, PERMISSION_ALL)));
-    user_asked gone = {.user = SLICE_LIT("q")};
-    assert_int_equal(change(&gone, account_delete_user), OK);
+    user_deletion gone = {.database = harness_name("d"), .user = harness_name("q")};
+    assert_int_equal(harness_change(&h, &gone, account_delete_user), OK);
     assert_int_equal(holds(&r), E_FORBIDDEN);
     access_reach_end(&r);
 }

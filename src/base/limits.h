@@ -10,6 +10,9 @@ enum {
     LIMIT_REQUEST_BYTES = 2 * 1024 * 1024,  /* the service's "request size" */
     LIMIT_RESPONSE_BYTES = 4 * 1024 * 1024, /* a page stops before it */
 
+    LIMIT_SASL_BYTES = 1024,    /* one message of a SASL exchange */
+    LIMIT_SAS_BYTES = 8 * 1024, /* parameters of a shared access signature together */
+
     /* items */
     LIMIT_ITEM_BYTES = 2 * 1024 * 1024, /* as UTF-8 JSON */
     LIMIT_JSON_DEPTH = 128,

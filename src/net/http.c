@@ -458,7 +458,7 @@ static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
     if (h->handed) { /* a half-closed client could still read, but nearly always it has given up */
-        net__client_left(&h->exchange->request);
+        net__client_left(&h->exchange->request.net);
     }
     send_now(h);
 }
@@ -514,7 +514,7 @@ static void closed(net_conn *c) {
     http_exchange *x = h->exchange;
     if (x && h->handed) {
         x->conn = NULL; /* http_reply_end frees it */
-        net__client_left(&x->request);
+        net__client_left(&x->request.net);
     } else if (x) {
         exchange_give(x);
     }

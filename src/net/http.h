@@ -5,11 +5,8 @@
  * whatever becomes of the client meanwhile: an answer to a client that has gone is thrown away there, and nobody else need care. */
 #pragma once
 
-#include <stdatomic.h>
-
-#include "base/arena.h"
 #include "base/buf.h"
-#include "net/loop.h"
+#include "net/request.h"
 
 /* The tag differs from the name because http_parser.h has an enum of that tag. */
 typedef enum http_verb { VERB_GET, VERB_POST, VERB_PUT, VERB_PATCH, VERB_DELETE, VERB_HEAD, VERB_OPTIONS, VERB_OTHER } http_method;
@@ -19,9 +16,8 @@ enum {
     HTTP_PEER_BYTES = 64,
 };
 
-typedef struct net_work net_work; /* net/work.h */
-
 typedef struct http_request {
+    NET_REQUEST;
     http_method method;
     slice verb;                   /* as sent: "GET" */
     slice path;                   /* raw, percent-encoded, up to '?'; visible ASCII only */
@@ -31,11 +27,7 @@ typedef struct http_request {
     slice body;
     bool tls;
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
-    arena *arena;        /* its budget is the request's (net_options.request_memory_max) */
-    net_loop *loop;
-    void *context;     /* the handler's own, from http_front */
-    net_work *working; /* net/work.c's: what a worker does for it */
-    atomic_bool left;  /* the client has closed its side, or has gone; any thread may look */
+    void *context;       /* the handler's own, from http_front */
 } http_request;
 
 /* What a front end gives net to serve a port with. It outlives the server. */

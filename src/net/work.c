@@ -37,7 +37,7 @@ static void hand_over(sched_job *job) {
     net_post(work->request->loop, &work->task);
 }
 
-static void prepare(http_request *request, op *o, uint64_t tenant, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
+static void prepare(net_request *request, op *o, uint64_t tenant, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
     work->job = (sched_job){.tenant = tenant, .work = on_worker, .done = hand_over};
     work->task = (net_task){.run = on_loop};
     work->request = request;
@@ -47,7 +47,7 @@ static void prepare(http_request *request, op *o, uint64_t tenant, net_work *wor
     o->turn = &work->job.turn;
 }
 
-void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+void net_work_start(net_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *)) {
     sched *s = request->loop->shared->lanes[lane];
     prepare(request, o, tenant, work, run, done);
@@ -61,7 +61,7 @@ void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant
     }
 }
 
-void net__client_left(http_request *request) {
+void net__client_left(net_request *request) {
     net_work *work = request->working;
     request->left = true;
     if (work) {

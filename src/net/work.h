@@ -23,7 +23,7 @@ extern const char *const net_lane_names[NET_LANES];
 struct net_work {
     sched_job job; /* first */
     net_task task;
-    http_request *request;
+    net_request *request;
     op *op;
     bool kept; /* of NET_ANSWERS: it counts though the client has left or the server stops */
     void (*work)(net_work *work);
@@ -35,7 +35,7 @@ enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
 /* `run` is called on a worker's thread, with o's turn set; then `done` on the loop's. If a queue is full, or the client has left already
  * (but for NET_ANSWERS), `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a
  * time. */
-void net_work_start(http_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+void net_work_start(net_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
 
 sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */

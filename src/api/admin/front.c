@@ -164,7 +164,7 @@ static void start(admin_request *q) {
     pthread_mutex_lock(&a->lock);
     a->working++;
     pthread_mutex_unlock(&a->lock);
-    net_work_start(q->http, &q->op, NET_ADMIN, 0, &q->work, on_worker, worker_done);
+    net_work_start(&q->http->net, &q->op, NET_ADMIN, 0, &q->work, on_worker, worker_done);
 }
 
 static void run(admin_request *q) {

@@ -206,7 +206,7 @@ uint64_t sql_tenant(const sql_request *q) {
 }
 
 void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
-    net_work_start(q->http, &q->op, lane, sql_tenant(q), work, run, done);
+    net_work_start(&q->http->net, &q->op, lane, sql_tenant(q), work, run, done);
 }
 
 /* ---- the committer and back ---- */

@@ -120,23 +120,6 @@ static void patch_length(http_exchange *x) {
     } while (n);
 }
 
-err http_starved(net_loop *loop) {
-    net_shared *shared = loop->shared;
-    unsigned times = net_complain(&shared->starved, loop->now_ms);
-    if (times) {
-        log_warn("net", "requests refused for want of memory", "max_bytes=%zu waiting_bytes=%zu refused=%u", shared->buffers.max,
-                 atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed), times);
-    }
-    return E_BUSY_MEMORY;
-}
-
-/* An answer was cut off: for want of memory, or by the limit of answers? */
-static bool was_starved(net_loop *loop) {
-    bool starved = loop->memory.starved;
-    loop->memory.starved = loop->memory.exceeded = false;
-    return starved;
-}
-
 static void fail_oversized(http_exchange *x) {
     log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", x->service->front->name, NET_REPLY_BYTES_MAX);
     http_reply_abandon(&x->request);
@@ -150,7 +133,7 @@ static void refuse_starved(http_exchange *x) {
     if (!x->starved) {
         x->starved = true;
         http_send_answered(x);
-        x->service->front->refuse(&x->request, http_starved(x->request.loop));
+        x->service->front->refuse(&x->request, net_starved(x->request.loop));
         return;
     }
     if (x->conn) { /* a front end whose refusals are larger than that; nothing else can be said */
@@ -162,7 +145,7 @@ static void refuse_starved(http_exchange *x) {
 void http_reply_end(http_request *r) {
     http_exchange *x = exchange_of(r);
     http_reply_body(r);
-    if (!buf_ok(x->out) && was_starved(r->loop)) {
+    if (!buf_ok(x->out) && net_answer_starved(r->loop)) {
         refuse_starved(x);
         return;
     }

@@ -361,11 +361,22 @@ static uint64_t total(const net_complaint *c) {
     return atomic_load_explicit(&c->total, memory_order_relaxed);
 }
 
+static unsigned requests_live(const net_server *s) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < s->loops_n; i++) {
+        n += atomic_load_explicit(&s->loops[i].requests_live, memory_order_relaxed);
+    }
+    return n;
+}
+
 net_stats net_server_stats(const net_server *s) {
     const net_shared *shared = &s->shared;
     return (net_stats){
         .connections = net_server_connections(s),
         .authenticated = atomic_load_explicit(&shared->trusted, memory_order_relaxed),
+        .requests = requests_live(s),
+        .drain_requests = atomic_load_explicit(&shared->drain_requests, memory_order_relaxed),
+        .drain_unanswered = atomic_load_explicit(&shared->drain_unanswered, memory_order_relaxed),
         .refused_full = total(&shared->full),
         .refused_address = total(&shared->crowded),
         .displaced = total(&shared->displaced),
@@ -412,6 +423,7 @@ void net_run(net_server *s) {
     for (unsigned i = 1; i < s->loops_n; i++) {
         pthread_join(s->threads[i], NULL);
     }
+    log_info("net", "drained", "requests=%u unanswered=%u", s->shared.drain_requests, s->shared.drain_unanswered);
 }
 
 void net_stop(net_server *s) {

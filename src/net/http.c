@@ -14,17 +14,18 @@
 #include "net/http_int.h"
 
 enum {
-    EXCHANGES_KEPT = 64,       /* per loop, with their arena's block */
-    FLUSH_BYTES = 64 * 1024,   /* answers that wait for the end of the pump */
-    WAITING_BYTES = 64 * 1024, /* input kept while the front end works; past it the connection is not read */
-    HOLD_BYTES = 16 * 1024,    /* answers that wait for the end of the turn */
+    EXCHANGES_KEPT = 64,         /* per loop, with their arena's block */
+    FLUSH_BYTES = 64 * 1024,     /* answers that wait for the end of the pump */
+    WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; past it the connection is not read */
+    HOLD_BYTES = 16 * 1024,      /* answers that wait for the end of the turn */
+    OWN_BYTES = 4 * 1024 * 1024, /* of a request's memory, not drawn from the pool: a page of an answer */
 };
 
 /* ---- exchanges ---- */
 
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
-    net_serving_init(&x->serving, &x->request.net, loop);
+    net_serving_init(&x->serving, &x->request.net, loop, OWN_BYTES);
     return x;
 }
 

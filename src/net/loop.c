@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "net/conn.h"
+#include "net/frames_int.h"
 #include "net/http_int.h"
 
 enum { HOLD_US = 250 };
@@ -255,6 +256,7 @@ void net_loop_free(net_loop *loop) {
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
     http_free_exchanges(loop);
+    frames__free_stock(loop);
     while (loop->outs_n) {
         buf *out = loop->outs[--loop->outs_n];
         buf_free(out);

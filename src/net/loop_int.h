@@ -108,6 +108,8 @@ struct net_loop {
 
     http_exchange *exchanges; /* free ones */
     unsigned exchanges_free;
+    struct frames_exchange *frames; /* free ones */
+    unsigned frames_free;
     _Atomic unsigned requests_live; /* of all protocols: being read, served or answered. Other threads may look */
     budget memory;                  /* of the loop's buffers: input, answers, what waits to be sent */
     size_t input_bytes;             /* of requests still coming in, over all connections */

@@ -2,13 +2,11 @@
 
 #include "base/log.h"
 
-enum { OWN_BYTES = 4 * 1024 * 1024 }; /* of a request's memory, not drawn from the pool: a page of an answer */
-
 /* ---- memory ---- */
 
-void net_serving_init(net_serving *s, net_request *request, net_loop *loop) {
+void net_serving_init(net_serving *s, net_request *request, net_loop *loop, size_t own_bytes) {
     s->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
-    s->budget = budget_init_own(&loop->shared->requests, loop->shared->options.request_memory_max, OWN_BYTES);
+    s->budget = budget_init_own(&loop->shared->requests, loop->shared->options.request_memory_max, own_bytes);
     s->arena = arena_init_counted(&s->budget);
     request->arena = &s->arena;
     request->loop = loop;

@@ -43,10 +43,18 @@ void net_tls_prepare(void);
 MUST_CHECK err net_tls(net_server *server, const char *data_dir, const char *cert_path, const char *key_path, char *why, size_t why_n);
 slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emulator.pem; empty without TLS; lives as long as the server */
 
-/* Listens. `host` "localhost" means both loopback families; port 0 picks a free one (the same for both families). `why` explains a
- * failure in words that tell what to do ("port 8081 is in use…"). */
+/* Listens with HTTP; frames.h has the same for other protocols. `host` "localhost" means both loopback families; port 0 picks a free one
+ * (the same for both families). `why` explains a failure in words that tell what to do ("port 8081 is in use…"). */
 MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why,
                           size_t why_n);
+
+/* The ports that listen, in the order in which they were asked for: `name` is the front end's. */
+typedef struct net_port {
+    const char *name;
+    uint16_t port;
+} net_port;
+unsigned net_server_ports(const net_server *server);
+net_port net_server_port(const net_server *server, unsigned index);
 
 /* Turns the guard on or off (guard.h): while on, requests that a web page may have sent are refused with E_WRONG_HOST. Any thread. */
 void net_guard_turn(net_server *server, bool on);

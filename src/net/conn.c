@@ -1,6 +1,7 @@
 #include "net/conn_int.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -20,6 +21,11 @@ void *net_conn_state(net_conn *c) {
 
 net_conn *net_conn_of(void *state) {
     return CONN_OF(state, state);
+}
+
+void net_conn_switch(net_conn *c, const net_protocol *protocol) {
+    assert(protocol->state_bytes <= c->protocol->state_bytes);
+    c->protocol = protocol;
 }
 
 net_loop *net_conn_loop(const net_conn *c) {

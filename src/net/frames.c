@@ -3,7 +3,7 @@
  *   bytes ── step ──► handed over: in flight ── frames_end ──► answer joins `out` ──► sent when the turn ends
  *               └──► refused: the connection ends after the last answer
  *
- * `frames__pump` is the only place that parses: it runs when bytes come, when a request ends, and when stuck bytes have gone. Each request
+ * `pump` is the only place that parses: it runs when bytes come, when a request ends, and when stuck bytes have gone. Each request
  * has a buffer of its own for its answer, so that several may be written at a time. The first answer's buffer becomes the connection's;
  * further ones are appended, or sent on their own if they are large.
  *
@@ -135,7 +135,7 @@ static void wake_waiting(frames_conn *f) {
 
 /* Adds a whole answer to what is to be sent; the buffer is ours from here. */
 static void join(frames_conn *f, buf *answer) {
-    if (!f->net || !net_conn_is_open(f->net)) {
+    if (!f->net || !net_conn_is_open(f->net) || f->mute) {
         net_loop_give_out(f->loop, answer);
         return;
     }
@@ -212,7 +212,7 @@ static void settle(frames_conn *f) {
     } else if (!net_conn_is_stuck(c)) { /* else `drained` comes, or the deadline of stalled writes */
         net_conn_read(c, true);
         if (f->in.n || f->collected.n) {
-            net_reading_time(&f->reading, c, f->frame_n > 0);
+            net_reading_time(&f->reading, c, f->frame_n || f->collected.n);
         } else if (f->live_n) {
             net_conn_no_deadline(c);
         } else {
@@ -248,7 +248,7 @@ static bool can_parse(const frames_conn *f) {
     return !f->last && f->in.n && net_conn_is_open(f->net) && !net_conn_is_stuck(f->net) && !is_full(f);
 }
 
-void frames__pump(frames_conn *f) {
+static void pump(frames_conn *f) {
     f->pumping = true;
     while (can_parse(f) && f->codec->step(f)) {
         if (f->out && f->out->n >= JOIN_BYTES) {
@@ -406,7 +406,7 @@ void frames_end(frames_request *r) {
     if (!f->net && f->live_n == 0) {
         conn_free(f);
     } else if (f->net && !f->pumping) {
-        frames__pump(f);
+        pump(f);
     }
     net_loop_check_drained(loop);
 }
@@ -441,24 +441,28 @@ frames_request *frames_begin(frames_conn *f) {
 
 /* ---- as a protocol ---- */
 
-frames_conn *frames__open(net_conn *c, const frames_front *front, const frames_codec *codec, const net_input *head) {
+frames_conn *frames__make(net_conn *c, const frames_front *front, const frames_codec *codec) {
     frames_conn *f = mem_zero(sizeof *f + front->state_bytes);
     f->net = c;
     f->loop = net_conn_loop(c);
     f->front = front;
     f->codec = codec;
     f->peer = net_conn_peer(c);
-    f->in = head ? *head : (net_input){.own = buf_init(BUF_NO_LIMIT)}; /* bounded by the limits of a frame and by WAITING_BYTES */
+    f->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the limits of a frame and by WAITING_BYTES */
     f->collected = buf_init(BUF_NO_LIMIT);
     *(frames_conn **)net_conn_state(c) = f;
-    if (front->opened) {
-        front->opened(f);
-    }
     return f;
 }
 
+void frames__start(frames_conn *f) {
+    if (f->front->opened) {
+        f->front->opened(f);
+    }
+    pump(f);
+}
+
 static void opened(net_conn *c, void *context) {
-    frames__open(c, context, &length_prefixed, NULL);
+    frames__start(frames__make(c, context, &length_prefixed));
 }
 
 static void bytes(net_conn *c, char *p, size_t n) {
@@ -468,7 +472,7 @@ static void bytes(net_conn *c, char *p, size_t n) {
     }
     f->reading.progress += n;
     net_input_give(&f->in, p, n);
-    frames__pump(f);
+    pump(f);
 }
 
 static void clients_left(frames_conn *f) {
@@ -476,6 +480,11 @@ static void clients_left(frames_conn *f) {
         net__client_left(&x->request.net);
     }
     wake_waiting(f);
+}
+
+void frames__leave(frames_conn *f) {
+    f->last = f->linger = f->mute = true;
+    clients_left(f);
 }
 
 static void ended(net_conn *c) {
@@ -488,7 +497,7 @@ static void ended(net_conn *c) {
 static void drained(net_conn *c) {
     frames_conn *f = conn_of(c);
     f->reading.timing = NET_UNTIMED; /* its deadline gave way to that of the stalled write */
-    frames__pump(f);
+    pump(f);
 }
 
 static void timed_out(net_conn *c) {
@@ -532,7 +541,7 @@ static void stopping(net_conn *c) {
     frames_conn *f = conn_of(c);
     f->stopped = true;
     f->linger |= f->live_n > 0;
-    frames__pump(f);
+    pump(f);
 }
 
 static void closed(net_conn *c) {

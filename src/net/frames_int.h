@@ -41,19 +41,21 @@ struct frames_conn {
     bool ended;   /* the client sends no more */
     bool last;    /* nothing more is parsed; it closes once all in flight is answered */
     bool linger;  /* and the client may not have stopped sending */
+    bool mute;    /* answers are thrown away */
     bool stopped; /* the server stops: what comes from now on is thrown away */
     max_align_t state[];
 };
 
-/* Makes the connection's object and lets `c` speak it. `head`: the rest of the input of the protocol spoken before. */
-frames_conn *frames__open(net_conn *c, const frames_front *front, const frames_codec *codec, const net_input *head);
+/* The connection's object, which `c` has as its state from now on; then its life begins. */
+frames_conn *frames__make(net_conn *c, const frames_front *front, const frames_codec *codec);
+void frames__start(frames_conn *f);
 
 typedef struct frames_exchange frames_exchange;
 frames_exchange *frames__take(frames_conn *f);
 net_serving *frames__serving(frames_exchange *x);
 void frames__hand_over(frames_exchange *x, slice frame, bool text);
 void frames__refuse(frames_conn *f, slice head, err code); /* the connection ends with it */
-void frames__pump(frames_conn *f);
+void frames__leave(frames_conn *f);                        /* the client takes no more answers: the connection ends */
 
 enum { FRAMES_CONTROL_BYTES = 256 };
 buf *frames__control(frames_conn *f); /* to append up to FRAMES_CONTROL_BYTES that are no answer */

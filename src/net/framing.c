@@ -193,6 +193,7 @@ static void record_own(http_framing *f, own_field own) {
         break;
     case OWN_UPGRADE:
         f->upgrade_h2c = slice_eq_nocase(value, SLICE_LIT("h2c"));
+        f->upgrade_websocket = slice_eq_nocase(value, SLICE_LIT("websocket"));
         break;
     case OWN_TRANSFER_ENCODING:
         if (f->chunked || !slice_eq_nocase(value, SLICE_LIT("chunked"))) {
@@ -310,11 +311,14 @@ static void check_head(http_framing *f) {
     slice url = bytes_of(f, f->url);
     unsigned flags = f->parser.flags;
     bool upgrade = (flags & F_UPGRADE) && (flags & F_CONNECTION_UPGRADE);
+    f->websocket = upgrade && f->upgrade_websocket;
     if (f->parser.method == HTTP_CONNECT) {
         refuse(f, E_METHOD);
     } else if (url.n > f->limits->url_bytes || !url_is_visible(url.p, url.n)) {
         refuse(f, E_BAD_REQUEST);
-    } else if ((upgrade && !f->upgrade_h2c) || (!f->http10 && !f->host_seen)) { /* a server may ignore h2c, and Java clients offer it */
+    } else if (upgrade && !f->upgrade_websocket && !f->upgrade_h2c) { /* a server may ignore h2c, and Java clients offer it */
+        refuse(f, E_BAD_REQUEST);
+    } else if (!f->http10 && !f->host_seen) {
         refuse(f, E_BAD_REQUEST);
     } else if (f->chunked && (f->http10 || (flags & F_CONTENTLENGTH))) {
         refuse(f, E_BAD_REQUEST);

@@ -62,6 +62,7 @@ typedef struct http_framing {
     bool origin_seen; /* `origin` is there, be it empty */
     bool keep_alive;
     bool http10;
+    bool websocket; /* it asks to be upgraded to one */
     bool body_too_large;
     bool abandon; /* too much is still to come: answer, then close */
     http_found found[HTTP_FOUND_MAX];
@@ -74,6 +75,7 @@ typedef struct http_framing {
     bool value_open;
     bool host_seen;
     bool upgrade_h2c;
+    bool upgrade_websocket;
     uint8_t chunk_state;
     uint8_t chunk_digits;
     uint32_t fields;

@@ -8,6 +8,7 @@
  *
  * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
  * pump go out in one write. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -46,6 +47,7 @@ static http_exchange *exchange_take(http_conn *h) {
     x->request.tls = net_conn_is_tls(c);
     x->peer = net_conn_peer(c);
     h->reading.timing = NET_UNTIMED;
+    x->to = NULL;
     x->last = x->linger = x->starved = false;
     http_framing_start(&x->framing, h->service->names, h->service->limits);
     return x;
@@ -184,6 +186,10 @@ static void hand_over(http_conn *h, http_exchange *x) {
     fill_request(x, bytes);
     if (!is_welcome(h, x, bytes)) {
         refuse(h, x, E_WRONG_HOST);
+        return;
+    }
+    if (f->websocket && !x->service->front->websockets) {
+        refuse(h, x, E_BAD_REQUEST);
         return;
     }
     x->last = !f->keep_alive || f->abandon;
@@ -329,6 +335,36 @@ static void send_held(net_held *held) {
     send_now((http_conn *)((char *)held - offsetof(http_conn, held)));
 }
 
+/* The connection goes on with another protocol, whose state takes the place of ours. */
+static void switch_protocol(http_conn *h) {
+    net_conn *c = net_conn_of(h);
+    net_loop *loop = net_conn_loop(c);
+    http_switch *to = h->to;
+    h->to = NULL;
+    flush(h);
+    if (!net_conn_is_open(c)) {
+        free(to);
+        return;
+    }
+    net_input in = h->in;
+    bool has_ended = h->ended;
+    net_loop_forget(loop, &h->held);
+    net_input_weigh_to(&in, loop, 0);
+    net_conn_switch(c, to->protocol);
+    to->begin(to, c);
+    if (in.n) {
+        to->protocol->bytes(c, in.p, in.n);
+    }
+    if (has_ended && net_conn_is_open(c)) {
+        to->protocol->ended(c);
+    }
+    if (loop->draining && net_conn_is_open(c)) {
+        to->protocol->stopping(c);
+    }
+    net_input_free(&in);
+    free(to);
+}
+
 static void pump_end(http_conn *h) {
     net_loop *loop = net_conn_loop(net_conn_of(h));
     net_input_keep(&h->in);
@@ -338,7 +374,9 @@ static void pump_end(http_conn *h) {
         refuse(h, h->exchange, E_BUSY);
     }
     h->pumping = false;
-    if (h->out && h->out->n <= HOLD_BYTES) {
+    if (h->to) {
+        switch_protocol(h);
+    } else if (h->out && h->out->n <= HOLD_BYTES) {
         h->held.send = send_held;
         net_loop_hold(loop, &h->held);
     } else {
@@ -358,8 +396,11 @@ void http_answered(http_exchange *x) {
     if (h) {
         h->exchange = NULL;
         h->handed = false;
-        h->last = x->last;
+        h->last = x->last || x->to;
         h->linger = x->linger;
+        h->to = x->to;
+    } else {
+        free(x->to);
     }
     exchange_give(x);
     if (h && !h->pumping) {
@@ -446,6 +487,7 @@ static void closed(net_conn *c) {
     }
     net_loop_forget(net_conn_loop(c), &h->held);
     free_input(h);
+    free(h->to);
 }
 
 const net_protocol http_protocol = {
@@ -464,11 +506,24 @@ const net_protocol http_protocol = {
 };
 
 http_service *http_service_new(const http_front *front) {
+    static const char *const websocket_names[] = {"sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol"};
+    const char *names[HTTP_FIELDS_MAX + HTTP_WEBSOCKET_NAMES];
+    size_t n = front->fields_n;
+    assert(n <= HTTP_FIELDS_MAX);
+    memcpy(names, front->fields, n * sizeof *names);
+    if (front->websockets) {
+        memcpy(names + n, websocket_names, sizeof websocket_names);
+        n += HTTP_WEBSOCKET_NAMES;
+    }
     http_service *service = mem_zero(sizeof *service);
     service->front = front;
     service->limits = &http_limits_default;
-    service->names = http_names_new(front->fields, front->fields_n);
+    service->names = http_names_new(names, n);
     return service;
+}
+
+slice http_websocket_field(const http_request *r, http_websocket_name name) {
+    return r->field[((const http_exchange *)r)->service->front->fields_n + name];
 }
 
 void http_service_free(http_service *service) {

@@ -16,6 +16,26 @@ typedef struct http_service {
 http_service *http_service_new(const http_front *front);
 void http_service_free(http_service *service);
 
+/* Another protocol that a connection goes on with. From malloc; freed by http.c after `begin`, or if that is never called. */
+typedef struct http_switch http_switch;
+struct http_switch {
+    const net_protocol *protocol;
+    void (*begin)(http_switch *to, net_conn *c); /* instead of the protocol's `opened` */
+};
+
+/* Starts the answer 101, instead of http_reply_start; the protocol gets what follows the request once the answer is ended. `to` is taken.
+ */
+void http_switch_start(http_request *r, http_switch *to);
+
+/* Fields that are asked for if the front end takes WebSockets: behind its own. */
+typedef enum http_websocket_name {
+    HTTP_WEBSOCKET_KEY,
+    HTTP_WEBSOCKET_VERSION,
+    HTTP_WEBSOCKET_PROTOCOL,
+    HTTP_WEBSOCKET_NAMES
+} http_websocket_name;
+slice http_websocket_field(const http_request *r, http_websocket_name name);
+
 extern const net_protocol http_protocol; /* its context: an http_service */
 
 void http_free_exchanges(net_loop *loop); /* those that no request uses */
@@ -27,6 +47,7 @@ typedef struct http_conn {
     net_input in;
     buf *out;              /* answers that are to be sent; NULL: none */
     net_held held;         /* if they are small */
+    http_switch *to;       /* the protocol to go on with, once the last answer is sent; NULL: none */
     int64_t wait_until_ms; /* of the loop's clock: see http_told_to_wait */
     net_reading reading;   /* of the exchange that is being read */
     bool handed;
@@ -51,7 +72,8 @@ struct http_exchange {
     size_t length_at; /* of the Content-Length's ten places; 0: none */
     size_t body_at;   /* 0: still in the fields */
     unsigned status;
-    bool last; /* the connection closes after the answer */
+    http_switch *to; /* of an answer 101 */
+    bool last;       /* the connection closes after the answer */
     bool linger;
     bool starved; /* it is being refused, since there was no memory for its answer */
 };

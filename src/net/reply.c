@@ -1,6 +1,7 @@
 /* Writing an answer: head, fields and body into one buffer, the length patched in at the end. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -51,15 +52,26 @@ static buf *output(http_exchange *x) {
     return h->out;
 }
 
-void http_reply_start(http_request *r, unsigned status) {
-    http_exchange *x = exchange_of(r);
-    assert(!x->out && status >= 200 && status <= 599);
+static void start(http_exchange *x, unsigned status) {
     x->out = output(x);
     x->reply_at = x->out->n;
     x->status = status;
     x->body_at = 0;
-    buf_add_slice(x->out, reply_head(r->loop, status));
+    buf_add_slice(x->out, reply_head(x->request.loop, status));
     x->length_at = status_has_body(status) ? x->out->n - 2 - LENGTH_PLACES : 0;
+}
+
+void http_switch_start(http_request *r, http_switch *to) {
+    http_exchange *x = exchange_of(r);
+    assert(!x->out && !x->to);
+    start(x, 101);
+    x->to = to;
+}
+
+void http_reply_start(http_request *r, unsigned status) {
+    http_exchange *x = exchange_of(r);
+    assert(!x->out && status >= 200 && status <= 599);
+    start(x, status);
     x->last |= r->loop->draining;
     if (x->last) {
         buf_add_lit(x->out, "Connection: close\r\n");
@@ -109,6 +121,8 @@ void http_reply_abandon(http_request *r) {
         }
         x->out = NULL;
     }
+    free(x->to);
+    x->to = NULL;
 }
 
 static void patch_length(http_exchange *x) {

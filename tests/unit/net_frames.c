@@ -559,8 +559,8 @@ static void an_answer_has_a_largest_size(void **state) {
 static void time_outs(void **state) {
     (void)state;
     net_options o = harness_options();
-    o.header_timeout_ms = o.body_timeout_ms = o.untrusted_timeout_ms = 200;
-    o.idle_timeout_ms = 400;
+    o.header_timeout_ms = o.body_timeout_ms = o.untrusted_timeout_ms = 600;
+    o.idle_timeout_ms = 1000;
     echo *e = echo_open(&o, false);
     client silent = frames_client(e), torn = frames_client(e), slow = trusted_client(e), idle = trusted_client(e), busy = frames_client(e);
     client_try_send(&torn, "\20\0\0", 3);

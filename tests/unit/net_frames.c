@@ -646,8 +646,15 @@ static void answers_that_wait_are_bounded(void **state) {
     AWAIT(net_server_stats(e->h->server).starved > 0);
     net_stats stats = net_server_stats(e->h->server);
     assert_true(stats.waiting_bytes > MEMORY / 4 && stats.buffer_bytes < MEMORY + (8 << 20));
-    client late = slow_client(e, 1);
-    expect_reply(&late, 0, '!', "E_BUSY_MEMORY");
+    client late = slow_client(e, 0);
+    char verb = 'b';
+    for (int64_t until = now_ms() + 20000; verb == 'b';) { /* until no other's refused answer has left room */
+        assert_true(now_ms() < until);
+        send_number(&late, 1, 'b', 4000000);
+        reply r = next_reply(&late);
+        verb = r.verb;
+        assert_true(verb == 'b' || strcmp(r.text, "E_BUSY_MEMORY") == 0);
+    }
     send_frame(&late, 2, 'e', SLICE_LIT("small ones go on"));
     expect_reply(&late, 2, 'e', "small ones go on");
     for (unsigned i = 0; i < CLIENTS; i++) {

@@ -402,12 +402,14 @@ static void subprotocols_are_named(void **state) {
     response r = client_response(&c, true);
     assert_int_equal(r.status, 101);
     assert_string_equal(field_of(&r, "Sec-WebSocket-Protocol"), "graph");
+    buf_free(&r.body);
     client_close(&c);
     c = client_open(s->h);
     client_send(&c, HANDSHAKE("/", "Sec-WebSocket-Protocol: graphs, Graph\r\n"));
     r = client_response(&c, true);
     assert_int_equal(r.status, 101);
     assert_null(field_of(&r, "Sec-WebSocket-Protocol"));
+    buf_free(&r.body);
     client_close(&c);
     sockets_close(s);
 }

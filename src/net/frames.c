@@ -54,12 +54,14 @@ frames_exchange *frames__take(frames_conn *f) {
         loop->frames_free--;
     } else {
         x = mem_zero(sizeof *x);
-        net_serving_init(&x->serving, &x->request.net, loop, OWN_BYTES);
+        net_serving_init(&x->serving, loop, OWN_BYTES);
+        x->request.arena = &x->serving.arena;
+        x->request.client.loop = loop;
     }
     net_serving_begin(loop);
     x->request.conn = f;
     x->request.context = f->front->context;
-    x->request.left = f->ended;
+    x->request.client.left = f->ended;
     x->request.text = false;
     x->request.frame = SLICE_EMPTY;
     x->weight = 0;
@@ -332,7 +334,7 @@ static const frames_codec length_prefixed = {.step = step, .refuse = refuse_in_f
 buf *frames_out(frames_request *r) {
     frames_exchange *x = exchange_of(r);
     if (!x->out) {
-        x->out = net_loop_take_out(r->loop);
+        x->out = net_loop_take_out(r->client.loop);
         if (r->conn->codec->begin) {
             r->conn->codec->begin(x->out);
         }
@@ -343,7 +345,7 @@ buf *frames_out(frames_request *r) {
 void frames_abandon(frames_request *r) {
     frames_exchange *x = exchange_of(r);
     if (x->out) {
-        net_loop_give_out(r->loop, x->out);
+        net_loop_give_out(r->client.loop, x->out);
         x->out = NULL;
     }
 }
@@ -421,7 +423,7 @@ void frames_flush(frames_request *r, void (*go_on)(frames_request *r)) {
     }
     x->go_on = go_on;
     x->task = (net_task){.run = run_go_on};
-    if (!f->net || r->left) {
+    if (!f->net || r->client.left) {
         net_post(f->loop, &x->task);
         return;
     }
@@ -477,7 +479,7 @@ static void bytes(net_conn *c, char *p, size_t n) {
 
 static void clients_left(frames_conn *f) {
     for (frames_exchange *x = f->live; x; x = x->next) {
-        net__client_left(&x->request.net);
+        net__client_left(&x->request.client);
     }
     wake_waiting(f);
 }

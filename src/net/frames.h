@@ -15,14 +15,14 @@
 #pragma once
 
 #include "base/buf.h"
-#include "net/request.h"
 #include "net/server.h"
 
 typedef struct frames_conn frames_conn;
 typedef struct frames_front frames_front;
 
 typedef struct frames_request {
-    NET_REQUEST;
+    arena *arena; /* its budget is the request's (net_options.request_memory_max) */
+    net_client client;
     slice frame; /* header and body; of a WebSocket, the message */
     bool text;   /* of a WebSocket: the message is text, in UTF-8; so will the answer be, unless this is changed */
     frames_conn *conn;
@@ -69,8 +69,9 @@ buf *frames_out(frames_request *r);
 void frames_abandon(frames_request *r); /* forgets what was appended since the request came or since frames_flush */
 void frames_end(frames_request *r);     /* sends; r is gone */
 
-/* Sends what was appended; the request goes on when `go_on` is called, from the loop, once the client has taken it, or has left: r->left.
- * So a long answer is made only as fast as it is read. If what was appended had no room, `refuse` is called, and `go_on` never is. */
+/* Sends what was appended; the request goes on when `go_on` is called, from the loop, once the client has taken it, or has left:
+ * r->client.left. So a long answer is made only as fast as it is read. If what was appended had no room, `refuse` is called, and `go_on`
+ * never is. */
 void frames_flush(frames_request *r, void (*go_on)(frames_request *r));
 
 /* A request of our own, to send what no client asked for (events). It has no frame, and is ended like others. NULL: the connection closes.

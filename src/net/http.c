@@ -26,7 +26,9 @@ enum {
 
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
-    net_serving_init(&x->serving, &x->request.net, loop, OWN_BYTES);
+    net_serving_init(&x->serving, loop, OWN_BYTES);
+    x->request.arena = &x->serving.arena;
+    x->request.client.loop = loop;
     return x;
 }
 
@@ -54,7 +56,7 @@ static http_exchange *exchange_take(http_conn *h) {
 }
 
 static void exchange_give(http_exchange *x) {
-    net_loop *loop = x->request.loop;
+    net_loop *loop = x->request.client.loop;
     for (unsigned i = 0; i < x->framing.found_n; i++) {
         x->request.field[x->framing.found[i].field] = SLICE_EMPTY;
     }
@@ -182,7 +184,7 @@ static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) 
 
 static void hand_over(http_conn *h, http_exchange *x) {
     const http_framing *f = &x->framing;
-    const char *bytes = net_serving_adopt(&x->serving, x->request.loop, &h->in, f->body.at + f->body.n, f->used);
+    const char *bytes = net_serving_adopt(&x->serving, x->request.client.loop, &h->in, f->body.at + f->body.n, f->used);
     fill_request(x, bytes);
     if (!is_welcome(h, x, bytes)) {
         refuse(h, x, E_WRONG_HOST);
@@ -194,7 +196,7 @@ static void hand_over(http_conn *h, http_exchange *x) {
     }
     x->last = !f->keep_alive || f->abandon;
     x->linger = f->abandon;
-    x->request.left = h->ended;
+    x->request.client.left = h->ended;
     h->handed = true;
     x->service->front->handle(&x->request);
 }
@@ -314,7 +316,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        net_is_unaffordable(x->request.loop, x->framing.used) ? refuse(h, x, net_starved(x->request.loop)) : hand_over(h, x);
+        net_is_unaffordable(x->request.client.loop, x->framing.used) ? refuse(h, x, net_starved(x->request.client.loop)) : hand_over(h, x);
         break;
     case HTTP_REFUSED:
         refuse(h, x, x->framing.refusal);
@@ -427,7 +429,7 @@ static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
     if (h->handed) { /* a half-closed client could still read, but nearly always it has given up */
-        net__client_left(&h->exchange->request.net);
+        net__client_left(&h->exchange->request.client);
     }
     send_now(h);
 }
@@ -478,7 +480,7 @@ static void closed(net_conn *c) {
     http_exchange *x = h->exchange;
     if (x && h->handed) {
         x->conn = NULL; /* http_reply_end frees it */
-        net__client_left(&x->request.net);
+        net__client_left(&x->request.client);
     } else if (x) {
         exchange_give(x);
     }
@@ -551,7 +553,7 @@ void http_trust(http_request *r) {
 
 unsigned http_told_to_wait(http_request *r, unsigned ms) {
     http_conn *h = ((http_exchange *)r)->conn;
-    int64_t now = r->loop->now_ms;
+    int64_t now = r->client.loop->now_ms;
     if (!h) {
         return 0;
     }

@@ -5,8 +5,9 @@
  * whatever becomes of the client meanwhile: an answer to a client that has gone is thrown away there, and nobody else need care. */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
-#include "net/request.h"
+#include "net/work.h"
 
 /* The tag differs from the name because http_parser.h has an enum of that tag. */
 typedef enum http_verb { VERB_GET, VERB_POST, VERB_PUT, VERB_PATCH, VERB_DELETE, VERB_HEAD, VERB_OPTIONS, VERB_OTHER } http_method;
@@ -17,7 +18,6 @@ enum {
 };
 
 typedef struct http_request {
-    NET_REQUEST;
     http_method method;
     slice verb;                   /* as sent: "GET" */
     slice path;                   /* raw, percent-encoded, up to '?'; visible ASCII only */
@@ -27,7 +27,9 @@ typedef struct http_request {
     slice body;
     bool tls;
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
-    void *context;       /* the handler's own, from http_front */
+    arena *arena;        /* its budget is the request's (net_options.request_memory_max) */
+    net_client client;
+    void *context; /* the handler's own, from http_front */
 } http_request;
 
 /* What a front end gives net to serve a port with. It outlives the server. */

@@ -44,10 +44,10 @@ static slice reply_head(net_loop *loop, unsigned status) {
 static buf *output(http_exchange *x) {
     http_conn *h = x->conn;
     if (!h) {
-        return net_loop_take_out(x->request.loop);
+        return net_loop_take_out(x->request.client.loop);
     }
     if (!h->out) {
-        h->out = net_loop_take_out(x->request.loop);
+        h->out = net_loop_take_out(x->request.client.loop);
     }
     return h->out;
 }
@@ -57,7 +57,7 @@ static void start(http_exchange *x, unsigned status) {
     x->reply_at = x->out->n;
     x->status = status;
     x->body_at = 0;
-    buf_add_slice(x->out, reply_head(x->request.loop, status));
+    buf_add_slice(x->out, reply_head(x->request.client.loop, status));
     x->length_at = status_has_body(status) ? x->out->n - 2 - LENGTH_PLACES : 0;
 }
 
@@ -72,7 +72,7 @@ void http_reply_start(http_request *r, unsigned status) {
     http_exchange *x = exchange_of(r);
     assert(!x->out && status >= 200 && status <= 599);
     start(x, status);
-    x->last |= r->loop->draining;
+    x->last |= r->client.loop->draining;
     if (x->last) {
         buf_add_lit(x->out, "Connection: close\r\n");
     } else if (x->framing.http10) {
@@ -117,7 +117,7 @@ void http_reply_abandon(http_request *r) {
         x->out->n = x->reply_at;
         x->out->overflow = false;
         if (!x->conn) {
-            net_loop_give_out(r->loop, x->out);
+            net_loop_give_out(r->client.loop, x->out);
         }
         x->out = NULL;
     }
@@ -147,7 +147,7 @@ static void refuse_starved(http_exchange *x) {
     if (!x->starved) {
         x->starved = true;
         http_send_answered(x);
-        x->service->front->refuse(&x->request, net_starved(x->request.loop));
+        x->service->front->refuse(&x->request, net_starved(x->request.client.loop));
         return;
     }
     if (x->conn) { /* a front end whose refusals are larger than that; nothing else can be said */
@@ -159,7 +159,7 @@ static void refuse_starved(http_exchange *x) {
 void http_reply_end(http_request *r) {
     http_exchange *x = exchange_of(r);
     http_reply_body(r);
-    if (!buf_ok(x->out) && net_answer_starved(r->loop)) {
+    if (!buf_ok(x->out) && net_answer_starved(r->client.loop)) {
         refuse_starved(x);
         return;
     }
@@ -173,7 +173,7 @@ void http_reply_end(http_request *r) {
         x->out->n = x->body_at;
     }
     if (!x->conn) {
-        net_loop_give_out(r->loop, x->out);
+        net_loop_give_out(r->client.loop, x->out);
     }
     x->out = NULL;
     http_answered(x);

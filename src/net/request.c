@@ -4,12 +4,10 @@
 
 /* ---- memory ---- */
 
-void net_serving_init(net_serving *s, net_request *request, net_loop *loop, size_t own_bytes) {
+void net_serving_init(net_serving *s, net_loop *loop, size_t own_bytes) {
     s->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
     s->budget = budget_init_own(&loop->shared->requests, loop->shared->options.request_memory_max, own_bytes);
     s->arena = arena_init_counted(&s->budget);
-    request->arena = &s->arena;
-    request->loop = loop;
 }
 
 void net_serving_free(net_serving *s) {

@@ -4,7 +4,6 @@
 
 #include "net/conn.h"
 #include "net/input.h"
-#include "net/request.h"
 
 /* ---- memory ---- */
 
@@ -17,7 +16,7 @@ typedef struct net_serving {
 
 enum { NET_TAKE_OVER_BYTES = 16 * 1024 }; /* a larger request keeps the memory it was collected in */
 
-void net_serving_init(net_serving *s, net_request *request, net_loop *loop, size_t own_bytes); /* budget.h has `own` */
+void net_serving_init(net_serving *s, net_loop *loop, size_t own_bytes); /* budget.h has `own` */
 void net_serving_free(net_serving *s);
 
 /* From the first byte to the end of the answer a request counts in the loop's requests_live. */

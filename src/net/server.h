@@ -80,6 +80,7 @@ typedef struct net_stats {
     uint64_t memory_max;       /* of both, half for each */
 } net_stats;
 net_stats net_server_stats(const net_server *server);
+sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 
 /* Runs until net_stop (any thread, signal-safe), then drains and returns: listening ends, idle connections close, requests in flight of all
  * protocols are answered, up to drain_timeout_ms, each connection closes after its last answer. The log says how many there were. */

@@ -19,14 +19,14 @@ static void on_worker(sched_job *job) {
 
 static void finish(net_work *work) {
     work->op->turn = NULL;
-    work->request->working = NULL;
+    work->client->working = NULL;
     work->done(work);
 }
 
 /* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
 static void on_loop(net_task *task) {
     net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
-    if (work->request->loop->stopped && !work->kept) {
+    if (work->client->loop->stopped && !work->kept) {
         work->job.code = E_UNAVAILABLE;
     }
     finish(work);
@@ -34,26 +34,26 @@ static void on_loop(net_task *task) {
 
 static void hand_over(sched_job *job) {
     net_work *work = (net_work *)job;
-    net_post(work->request->loop, &work->task);
+    net_post(work->client->loop, &work->task);
 }
 
-static void prepare(net_request *request, op *o, uint64_t tenant, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
+static void prepare(net_client *client, op *o, uint64_t tenant, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
     work->job = (sched_job){.tenant = tenant, .work = on_worker, .done = hand_over};
     work->task = (net_task){.run = on_loop};
-    work->request = request;
+    work->client = client;
     work->op = o;
     work->work = run;
     work->done = done;
     o->turn = &work->job.turn;
 }
 
-void net_work_start(net_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+void net_work_start(net_client *client, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *)) {
-    sched *s = request->loop->shared->lanes[lane];
-    prepare(request, o, tenant, work, run, done);
+    sched *s = client->loop->shared->lanes[lane];
+    prepare(client, o, tenant, work, run, done);
     work->kept = lane == NET_ANSWERS;
-    request->working = work->kept ? NULL : work; /* set first: once submitted, `work` is the worker's */
-    err code = request->left && !work->kept ? E_CANCELLED : sched_submit(s, &work->job);
+    client->working = work->kept ? NULL : work; /* set first: once submitted, `work` is the worker's */
+    err code = client->left && !work->kept ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;
         o->retry_after_ms = code == E_TENANT_BUSY || code == E_WORK_BUSY ? NET_WORK_RETRY_MS : 0;
@@ -61,11 +61,11 @@ void net_work_start(net_request *request, op *o, net_lane lane, uint64_t tenant,
     }
 }
 
-void net__client_left(net_request *request) {
-    net_work *work = request->working;
-    request->left = true;
+void net__client_left(net_client *client) {
+    net_work *work = client->working;
+    client->left = true;
     if (work) {
-        request->working = NULL; /* once is enough */
+        client->working = NULL; /* once is enough */
         sched_cancel(&work->job);
     }
 }

@@ -5,8 +5,10 @@
  * next check point with E_CANCELLED. Either way `done` is called. Work of NET_ANSWERS is not cancelled. All calls on the loop's thread. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/op.h"
-#include "net/server.h"
+#include "net/loop.h"
 #include "sched/sched.h"
 
 typedef enum net_lane {
@@ -20,10 +22,19 @@ typedef enum net_lane {
 
 extern const char *const net_lane_names[NET_LANES];
 
+typedef struct net_work net_work;
+
+/* Whoever waits for an answer: a part of each protocol's request. */
+typedef struct net_client {
+    net_loop *loop;
+    atomic_bool left;  /* it has closed its side, or has gone; any thread may look */
+    net_work *working; /* work.c's: what a worker does for it */
+} net_client;
+
 struct net_work {
     sched_job job; /* first */
     net_task task;
-    net_request *request;
+    net_client *client;
     op *op;
     bool kept; /* of NET_ANSWERS: it counts though the client has left or the server stops */
     void (*work)(net_work *work);
@@ -33,12 +44,10 @@ struct net_work {
 enum { NET_WORK_RETRY_MS = 500 }; /* what a refused client is told to wait */
 
 /* `run` is called on a worker's thread, with o's turn set; then `done` on the loop's. If a queue is full, or the client has left already
- * (but for NET_ANSWERS), `done` is called at once, without `run`. The memory is the caller's until `done`. A request has one work at a
+ * (but for NET_ANSWERS), `done` is called at once, without `run`. The memory is the caller's until `done`. A client has one work at a
  * time. */
-void net_work_start(net_request *request, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
+void net_work_start(net_client *client, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
-
-sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 
 /* For `done`: OK, or why `run` was not called (E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED), or that the server stops (E_UNAVAILABLE). */
 static inline err net_work_code(const net_work *work) {

@@ -86,64 +86,71 @@ static inline slice harness_bson(harness *h, const char *json) {
 
 /* ---- changes of the account ---- */
 
-typedef struct waited_change {
-    account_change base;
-    waiter waiter;
-} waited_change;
-
 static inline void change_is_done(account_change *change) {
-    sem_post(&((waited_change *)change)->waiter.done);
+    sem_post(&((waiter *)change->context)->done);
 }
 
-static inline err harness_change(harness *h, waited_change *c, void (*submit)(account_change *)) {
-    c->base.account = h->account;
-    c->base.op = harness_op(h);
-    c->base.done = change_is_done;
-    waiter_init(&c->waiter);
-    submit(&c->base);
-    waiter_wait(&c->waiter);
-    return c->base.base.code;
+static inline void harness_change_begin(harness *h, account_change *change) {
+    waiter *w = arena_new(&h->arena, waiter);
+    waiter_init(w);
+    change->account = h->account;
+    change->op = harness_op(h);
+    change->done = change_is_done;
+    change->context = w;
+}
+
+static inline err harness_change_wait(account_change *change) {
+    waiter_wait(change->context);
+    return change->commit.code;
+}
+
+/* Submits a change, waits for it, and returns its code. `submit` is the account_… function of the change's struct. */
+#define harness_change(h, change, submit) (harness_change_begin((h), &(change)->base), submit(change), harness_change_wait(&(change)->base))
+
+static inline account_name harness_name(const char *text) {
+    return (account_name){.text = slice_str(text)};
 }
 
 static inline err harness_create_database(harness *h, const char *name, throughput_setting throughput) {
-    waited_change c = {.base = {.database = slice_str(name), .throughput = throughput}};
+    database_creation c = {.id = slice_str(name), .throughput = throughput};
     err code = harness_change(h, &c, account_create_database);
-    database_give(c.base.database_out);
+    database_give(c.database_out);
     return code;
 }
 
 static inline err harness_delete_database(harness *h, const char *name) {
-    waited_change c = {.base = {.database = slice_str(name)}};
+    database_deletion c = {.database = harness_name(name)};
     return harness_change(h, &c, account_delete_database);
 }
 
 /* The container is the caller's to give back; NULL unless OK. */
 static inline err harness_create_container(harness *h, const char *database, const char *properties, uint32_t throughput,
                                            container **container_out) {
-    waited_change c = {.base = {.database = slice_str(database),
-                                .settings = harness_bson(h, properties),
-                                .hierarchical_allowed = true,
-                                .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}}};
+    container_creation c = {.database = harness_name(database),
+                            .settings = harness_bson(h, properties),
+                            .hierarchical_allowed = true,
+                            .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}};
     err code = harness_change(h, &c, account_create_container);
-    if (code != OK && c.base.container_out) {
-        container_give(c.base.container_out);
-        c.base.container_out = NULL;
+    if (code != OK && c.container_out) {
+        container_give(c.container_out);
+        c.container_out = NULL;
     }
-    *container_out = c.base.container_out;
+    *container_out = c.container_out;
     return code;
 }
 
 static inline err harness_replace_container(harness *h, const char *database, const char *name, const char *properties) {
-    waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name), .settings = harness_bson(h, properties)}};
+    container_replacement c = {
+        .database = harness_name(database), .container = harness_name(name), .settings = harness_bson(h, properties)};
     err code = harness_change(h, &c, account_replace_container);
-    if (c.base.container_out) {
-        container_give(c.base.container_out);
+    if (c.container_out) {
+        container_give(c.container_out);
     }
     return code;
 }
 
 static inline err harness_delete_container(harness *h, const char *database, const char *name) {
-    waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name)}};
+    container_deletion c = {.database = harness_name(database), .container = harness_name(name)};
     return harness_change(h, &c, account_delete_container);
 }
 
@@ -256,6 +263,11 @@ static inline const char *harness_read(harness *h, const container *c, const cha
     return result;
 }
 
+/* The container's part in the home of its first range. */
+static inline container_part *harness_part(const container *c) {
+    return container_part_of(c->space, c->space->newest->ranges[0]->home);
+}
+
 /* Of the newest tiles. */
 static inline uint64_t harness_count(const container *c) {
     uint64_t n = 0;
@@ -355,13 +367,36 @@ static inline void step_is_done(item_index_step *step) {
 }
 
 /* A step of building an index, or the one that puts it to use. *ended_out: nothing is left to build. */
-static inline err harness_build(harness *h, container *c, unsigned cost_max, bool switches, bool *ended_out) {
-    waited_step w = {.base = {.items = harness_items(h), .container = c, .cost_max = cost_max, .switches = switches, .done = step_is_done}};
+static inline err harness_build_part(harness *h, container *c, home *home, unsigned cost_max, bool switches, bool *ended_out) {
+    waited_step w = {
+        .base = {
+            .items = harness_items(h), .home = home, .container = c, .cost_max = cost_max, .switches = switches, .done = step_is_done}};
     waiter_init(&w.waiter);
     item_index_step_submit(&w.base);
     waiter_wait(&w.waiter);
     *ended_out = w.base.ended;
     return w.base.base.code;
+}
+
+/* The same in every home of the container. */
+static inline err harness_build(harness *h, container *c, unsigned cost_max, bool switches, bool *ended_out) {
+    *ended_out = true;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        bool ended = true;
+        if (c->space->parts[i].home) {
+            TRY(harness_build_part(h, c, c->space->parts[i].home, cost_max, switches, &ended));
+        }
+        *ended_out = *ended_out && ended;
+    }
+    return OK;
+}
+
+static inline bool harness_builds(const container *c) {
+    bool builds = false;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        builds = builds || c->space->parts[i].building;
+    }
+    return builds;
 }
 
 /* All that is left of it. */
@@ -370,7 +405,7 @@ static inline void harness_build_all(harness *h, container *c) {
     while (!ended) {
         assert_int_equal(harness_build(h, c, 64, false, &ended), OK);
     }
-    if (c->space->building) {
+    if (harness_builds(c)) {
         assert_int_equal(harness_build(h, c, 64, true, &ended), OK);
     }
 }
@@ -411,7 +446,7 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     assert_true(leads_to(h, &k, place, 12));
     layout_order(&k, c->space->container, &key.epk, place.number);
     assert_true(leads_to(h, &k, place, 4));
-    if (c->ttl != TTL_OFF && !c->space->ttl_backfill && item__expiry_key(c, place, head, &k)) {
+    if (c->ttl != TTL_OFF && !harness_part(c)->ttl_backfill && item__expiry_key(c, place, head, &k)) {
         assert_true(store_holds(h, &k));
     }
     return n + c->unique_keys_n;
@@ -509,7 +544,7 @@ static inline bool item_is_there(harness *h, slice place_bytes) {
 
 /* Of the ranges that have items in a segment, all but one are leaving it. */
 static inline void check_sources(const container_tiles *tiles) {
-    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(tiles, NULL, segment, &segment); segment++) {
         size_t users = 0, stay = 0;
         for (size_t i = 0; i < tiles->map->n; i++) {
             for (size_t j = 0; j < tiles->sources[i].n; j++) {
@@ -642,11 +677,11 @@ static inline void harness_check(harness *h, const container *c) {
     check_sums *sums = arena_array(&h->arena, check_sums, tiles->map->n);
     check_sources(tiles);
     check_records(h, c);
-    terms_check(h->store, h->account, c);
+    terms_check(h->account, c);
     if (item_versions_kept(c)) {
         check_versions(h, c);
     }
-    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(tiles, NULL, segment, &segment); segment++) {
         check_segment(h, c, segment, sums);
     }
     expected += check_attachments(h, c, sums);

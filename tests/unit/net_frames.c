@@ -71,7 +71,7 @@ static void run_job(net_task *task) {
 
 static void *post_later(void *argument) {
     echo_job *j = argument;
-    net_post(j->request->loop, &j->task);
+    net_post(j->request->client.loop, &j->task);
     return NULL;
 }
 
@@ -90,7 +90,7 @@ typedef struct echo_work {
 } echo_work;
 
 static void wait_for_leave(net_work *work) {
-    while (!((echo_work *)work)->request->left) {
+    while (!((echo_work *)work)->request->client.left) {
         usleep(1000);
     }
 }
@@ -104,7 +104,7 @@ static void has_left(net_work *work) {
 static void work_until_left(frames_request *r) {
     echo_work *w = arena_new(r->arena, echo_work);
     w->request = r;
-    net_work_start(&r->net, &w->op, NET_SHORT, 1, &w->work, wait_for_leave, has_left);
+    net_work_start(&r->client, &w->op, NET_SHORT, 1, &w->work, wait_for_leave, has_left);
 }
 
 static void add_bytes(frames_request *r, uint32_t n) {
@@ -124,8 +124,8 @@ enum { PARTS = 40, PART_BYTES = 200000 };
 static void next_part(frames_request *r) {
     echo *e = r->context;
     echo_conn *state = frames_state(r->conn);
-    if (r->left || ++state->frames > PARTS) {
-        e->left += r->left;
+    if (r->client.left || ++state->frames > PARTS) {
+        e->left += r->client.left;
         frames_end(r);
         return;
     }
@@ -255,7 +255,7 @@ static void release_held(echo *e, bool backwards) {
         frames_request *r = e->held[backwards ? e->held_n - 1 - i : i];
         echo_job *j = arena_new(r->arena, echo_job);
         *j = (echo_job){.task.run = run_job, .request = r};
-        net_post(r->loop, &j->task);
+        net_post(r->client.loop, &j->task);
     }
     e->held_n = 0;
     pthread_mutex_unlock(&e->lock);
@@ -804,7 +804,7 @@ static void frames_may_be_sent_unasked(void **state) {
     send_frame(&c, 1, 'h', SLICE_LIT("held"));
     AWAIT(held(e) == 1);
     echo_job j = {.task.run = push, .request = e->held[0]};
-    net_post(e->held[0]->loop, &j.task);
+    net_post(e->held[0]->client.loop, &j.task);
     expect_reply(&c, 0, 'v', "event");
     release_held(e, false);
     expect_reply(&c, 1, 'h', "held");

@@ -191,7 +191,7 @@ static void release(sockets *s) {
         job *j = mem_zero(sizeof *j);
         j->request = (http_request *)(void *)s->held[i];
         j->task.run = run_release;
-        net_post(s->held[i]->loop, &j->task);
+        net_post(s->held[i]->client.loop, &j->task);
     }
     s->held_n = 0;
     pthread_mutex_unlock(&s->lock);
@@ -595,9 +595,9 @@ static void answers_after_the_close_are_thrown_away(void **state) {
     client c = socket_client(s);
     send_text(&c, "hold");
     AWAIT(held(s) == 1);
-    assert_false(s->held[0]->left);
+    assert_false(s->held[0]->client.left);
     send_frame(&c, FIN | CLOSE, SLICE_LIT("\x03\xe8"));
-    AWAIT(s->held[0]->left);
+    AWAIT(s->held[0]->client.left);
     release(s);
     expect_close(&c, 1000);
     client_close(&c);

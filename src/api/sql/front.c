@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/sql/access.h"
+#include "api/sql/auth.h"
 #include "base/memory.h"
 
 enum { UUID_TEXT = 36 };
@@ -207,11 +208,23 @@ static err check_size(const sql_request *q) {
 static err authenticate(sql_request *q) {
     err code = sql_access_authenticate(q);
     if (code != OK) {
-        sql_attempts_note(q->front->attempts, q->http, code);
+        uint8_t address[16];
+        http_peer_address(q->http, address);
+        access_attempts_note(q->front->attempts, address, code);
     } else {
         http_trust(q->http);
     }
     return code;
+}
+
+slice sql_authorization_of(const http_request *request) {
+    return request->field[FIELD_AUTHORIZATION];
+}
+
+err sql_check_beside(op *o, const access_ring *ring, const http_request *request, access_key *key_out) {
+    static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
+    sql_auth_request what = {request->verb, &nothing, request->field[FIELD_X_MS_DATE], request->field[FIELD_DATE]};
+    return sql_auth_check(o, ring, &what, sql_authorization_of(request), key_out);
 }
 
 static err find_handler(sql_request *q, sql_handler *handler_out) {
@@ -250,7 +263,7 @@ static void make_activity(sql_request *q) {
         return;
     }
     static const char digits[] = "0123456789abcdef";
-    uint64_t bits[2] = {random_u64(net_loop_random(q->http->loop)), random_u64(net_loop_random(q->http->loop))};
+    uint64_t bits[2] = {random_u64(net_loop_random(q->http->client.loop)), random_u64(net_loop_random(q->http->client.loop))};
     for (unsigned i = 0, d = 0; i < UUID_TEXT; i++) {
         if (is_dash(i)) {
             q->activity[i] = '-';
@@ -265,13 +278,13 @@ static void make_activity(sql_request *q) {
 
 static sql_request *make_request(http_request *http) {
     sql_request *q = arena_alloc(http->arena, sizeof *q);
-    memset(q, 0, offsetof(sql_request, task)); /* what follows is filled by those who use it */
+    memset(q, 0, offsetof(sql_request, read)); /* what follows is filled by those who use it */
     q->http = http;
     q->front = http->context;
-    q->started_us = clock_monotonic_us(net_loop_clock(http->loop));
-    q->commit.n = 0;
-    q->commit.tiles = NULL;
-    op_init(&q->op, http->arena, net_loop_wall_ms(http->loop) / 1000);
+    q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
+    q->commit.commit.n = 0;
+    q->commit.commit.tiles = NULL;
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     q->op.arrived_us = q->started_us;
     make_activity(q);
     return q;
@@ -307,7 +320,7 @@ static void handle(http_request *http) {
     err code = find_handler(q, &handler);
     if (code != OK) {
         sql_fail(q, code);
-    } else if (!(q->front->faults && faults_any(q->front->faults) && sql_fault(q, handler))) {
+    } else {
         sql_handle_decoded(q, handler);
     }
 }
@@ -324,13 +337,12 @@ sql_front *sql_open(const sql_options *options) {
     *front = (sql_front){
         .http = {.name = "sql", .fields = field_names, .fields_n = FIELD_COUNT, .handle = handle, .refuse = refuse},
         .account = options->account,
+        .core = {.account = options->account, .scripts = options->scripts, .faults = options->faults},
         .keys = options->keys,
         .attempts = options->attempts,
         .consistency = options->consistency,
         .token_seconds_min = options->token_seconds_min ? options->token_seconds_min : 600,
         .server = options->server,
-        .faults = options->faults,
-        .scripts = options->scripts,
         .beside = options->beside,
         .beside_context = options->beside_context,
         .loops = mem_zero(loops * sizeof(sql_loop)),

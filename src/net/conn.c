@@ -1,6 +1,7 @@
 #include "net/conn_int.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -20,6 +21,11 @@ void *net_conn_state(net_conn *c) {
 
 net_conn *net_conn_of(void *state) {
     return CONN_OF(state, state);
+}
+
+void net_conn_switch(net_conn *c, const net_protocol *protocol) {
+    assert(protocol->state_bytes <= c->protocol->state_bytes);
+    c->protocol = protocol;
 }
 
 net_loop *net_conn_loop(const net_conn *c) {
@@ -349,10 +355,22 @@ static void tls_bytes(net_conn *c, const char *p, size_t n) {
     }
 }
 
+/* True: it is known whether they are TLS's (*tls_out) or the protocol's own. Otherwise they are kept until more have come, for as long as
+ * the deadline of a new connection lets them. */
+static bool sniff(net_conn *c, const char *p, size_t n, bool *tls_out) {
+    net_tls_guess guess = c->loop->shared->tls ? net_tls_guess_of(p, n) : NET_TLS_NO;
+    *tls_out = guess == NET_TLS_YES;
+    c->sniffed = guess != NET_TLS_UNSURE;
+    c->hello_n = c->sniffed ? 0 : (uint8_t)n;
+    memcpy(c->hello, p, c->hello_n);
+    return c->sniffed;
+}
+
 static void take_bytes(net_conn *c, char *p, size_t n) {
-    bool handshake =
-        !c->sniffed && p[0] == 0x16 && c->loop->shared->tls; /* TLS's first record type; no other protocol here begins with that byte */
-    c->sniffed = true;
+    bool handshake = false;
+    if (!c->sniffed && !sniff(c, p, n, &handshake)) {
+        return;
+    }
     if (c->surplus) {
         handshake ? net_conn_close(c) : c->protocol->surplus(c);
         return;
@@ -368,7 +386,8 @@ static void take_bytes(net_conn *c, char *p, size_t n) {
 }
 
 static void on_readable(net_conn *c) {
-    ssize_t n = recv(c->fd, c->loop->read_bytes, NET_READ_BYTES, 0);
+    size_t kept = c->hello_n;
+    ssize_t n = recv(c->fd, c->loop->read_bytes + kept, NET_READ_BYTES - kept, 0);
     if (n < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
             net_conn_close(c);
@@ -380,7 +399,10 @@ static void on_readable(net_conn *c) {
     } else if (n == 0) {
         input_ended(c);
     } else if (c->phase == OPEN) {
-        take_bytes(c, c->loop->read_bytes, (size_t)n);
+        if (kept) {
+            memcpy(c->loop->read_bytes, c->hello, kept);
+        }
+        take_bytes(c, c->loop->read_bytes, kept + (size_t)n);
     }
 }
 
@@ -402,7 +424,7 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
 
 void net_conn_expired(net_deadline *deadline) {
     net_conn *c = CONN_OF(deadline, deadline);
-    bool handshaking = c->tls && !net_tls_ready(c->tls);
+    bool handshaking = c->tls ? !net_tls_ready(c->tls) : c->hello_n > 0;
     if (c->queue && peer_reads(c)) {
         time_queue(c);
     } else if (c->queue) {
@@ -418,7 +440,8 @@ void net_conn_stopping(net_conn *c) {
     if (c->phase == OPEN && wants_bytes(c)) {
         on_readable(c); /* a request may be here that the loop has not seen: it is still answered */
     }
-    if (c->phase == LINGERING || (c->phase == OPEN && c->tls && !net_tls_ready(c->tls))) {
+    bool handshaking = c->tls ? !net_tls_ready(c->tls) : c->hello_n > 0;
+    if (c->phase == LINGERING || (c->phase == OPEN && handshaking)) {
         net_conn_close(c);
     } else if (c->phase == OPEN) {
         c->protocol->stopping(c);

@@ -37,6 +37,9 @@ typedef struct net_protocol {
 /* Hands an accepted socket to a loop. Any thread; the connection has been counted in net_shared, as one too many if `surplus`. */
 void net_conn_deal(net_loop *loop, int fd, const net_peer *peer, bool surplus, const net_protocol *protocol, void *context);
 
+/* From now on it speaks another protocol, whose state is not larger. The caller has ended the old one, and begins the new one. */
+void net_conn_switch(net_conn *c, const net_protocol *protocol);
+
 void *net_conn_state(net_conn *c);
 net_conn *net_conn_of(void *state); /* the other way */
 net_loop *net_conn_loop(const net_conn *c);

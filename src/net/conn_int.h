@@ -37,7 +37,9 @@ struct net_conn {
     net_peer peer;
     uint8_t phase; /* conn_phase */
     uint8_t watching;
-    bool sniffed; /* the first byte has been seen */
+    uint8_t hello_n;                 /* of `hello` */
+    char hello[NET_TLS_HELLO_BYTES]; /* the first bytes, while they may be TLS's or another protocol's */
+    bool sniffed;                    /* it is known which */
     bool reading;
     bool ended;
     bool linger;

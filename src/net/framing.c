@@ -122,56 +122,6 @@ void http_names_free(http_names *names) {
     free(names);
 }
 
-/* ---- input ---- */
-
-void http_input_give(http_input *in, char *p, size_t n) {
-    if (in->own.n == 0) {
-        in->p = p;
-        in->n = n;
-        return;
-    }
-    buf_add(&in->own, p, n);
-    in->p = in->own.p;
-    in->n = in->own.n;
-}
-
-void http_input_skip(http_input *in, size_t n) {
-    assert(n <= in->n);
-    in->p += n;
-    in->n -= n;
-}
-
-void http_input_take(http_input *in, size_t n, buf *taken_out) {
-    assert(in->p == in->own.p && n <= in->n);
-    *taken_out = in->own;
-    in->own = buf_init(taken_out->max);
-    buf_add(&in->own, in->p + n, in->n - n);
-    in->p = in->own.p;
-    in->n = in->own.n;
-}
-
-void http_input_keep(http_input *in) {
-    if (in->n == 0) {
-        http_input_free(in);
-        return;
-    }
-    if (in->own.n) { /* it lies in `own` */
-        if (in->p != in->own.p) {
-            memmove(in->own.p, in->p, in->n);
-        }
-        in->own.n = in->n;
-    } else {
-        buf_add(&in->own, in->p, in->n);
-    }
-    in->p = in->own.p;
-}
-
-void http_input_free(http_input *in) {
-    buf_free(&in->own);
-    in->p = NULL;
-    in->n = 0;
-}
-
 /* ---- the head ---- */
 
 static void refuse(http_framing *f, err code) { /* the first reason counts */
@@ -243,6 +193,7 @@ static void record_own(http_framing *f, own_field own) {
         break;
     case OWN_UPGRADE:
         f->upgrade_h2c = slice_eq_nocase(value, SLICE_LIT("h2c"));
+        f->upgrade_websocket = slice_eq_nocase(value, SLICE_LIT("websocket"));
         break;
     case OWN_TRANSFER_ENCODING:
         if (f->chunked || !slice_eq_nocase(value, SLICE_LIT("chunked"))) {
@@ -360,11 +311,14 @@ static void check_head(http_framing *f) {
     slice url = bytes_of(f, f->url);
     unsigned flags = f->parser.flags;
     bool upgrade = (flags & F_UPGRADE) && (flags & F_CONNECTION_UPGRADE);
+    f->websocket = upgrade && f->upgrade_websocket;
     if (f->parser.method == HTTP_CONNECT) {
         refuse(f, E_METHOD);
     } else if (url.n > f->limits->url_bytes || !url_is_visible(url.p, url.n)) {
         refuse(f, E_BAD_REQUEST);
-    } else if ((upgrade && !f->upgrade_h2c) || (!f->http10 && !f->host_seen)) { /* a server may ignore h2c, and Java clients offer it */
+    } else if (upgrade && !f->upgrade_websocket && !f->upgrade_h2c) { /* a server may ignore h2c, and Java clients offer it */
+        refuse(f, E_BAD_REQUEST);
+    } else if (!f->http10 && !f->host_seen) {
         refuse(f, E_BAD_REQUEST);
     } else if (f->chunked && (f->http10 || (flags & F_CONTENTLENGTH))) {
         refuse(f, E_BAD_REQUEST);
@@ -410,7 +364,7 @@ static const http_parser_settings head_settings = {
     .on_headers_complete = on_head,
 };
 
-static http_step read_head(http_framing *f, const http_input *in) {
+static http_step read_head(http_framing *f, const net_input *in) {
     size_t end = in->n < f->limits->head_bytes ? in->n : f->limits->head_bytes;
     if (end == f->parsed) {
         return HTTP_MORE; /* no bytes would mean the end of the stream to the parser */
@@ -441,7 +395,7 @@ static http_step whole(http_framing *f, size_t used) {
     return HTTP_WHOLE;
 }
 
-static http_step plain_body(http_framing *f, http_input *in) {
+static http_step plain_body(http_framing *f, net_input *in) {
     size_t have = in->n - f->head_n;
     if (!f->body_too_large) {
         f->body.n = (uint32_t)f->left;
@@ -552,7 +506,7 @@ static void chunk_data(http_framing *f, const char *p, size_t n) {
     }
 }
 
-static http_step chunked_body(http_framing *f, http_input *in) {
+static http_step chunked_body(http_framing *f, net_input *in) {
     size_t at = f->parsed;
     while (at < in->n) {
         if (f->chunk_state == CHUNK_DATA) {
@@ -587,7 +541,7 @@ void http_framing_start(http_framing *f, const http_names *names, const http_lim
     http_parser_init(&f->parser, HTTP_REQUEST);
 }
 
-http_step http_framing_next(http_framing *f, http_input *in) {
+http_step http_framing_next(http_framing *f, net_input *in) {
     f->base = in->p;
     if (!f->head_whole) {
         http_step step = read_head(f, in);

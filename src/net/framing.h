@@ -11,6 +11,7 @@
 #include <http_parser.h>
 
 #include "net/http.h"
+#include "net/input.h"
 
 typedef struct http_limits {
     uint32_t head_bytes;
@@ -26,21 +27,6 @@ extern const http_limits http_limits_default;
 typedef struct http_names http_names;
 http_names *http_names_new(const char *const *fields, size_t fields_n);
 void http_names_free(http_names *names);
-
-/* ---- bytes not used up yet ---- */
-
-/* p, n: what is there now, a request's first byte first. It lies in memory lent for a call, or in `own` between calls. */
-typedef struct http_input {
-    char *p;
-    size_t n;
-    buf own;
-} http_input;
-
-void http_input_give(http_input *in, char *p, size_t n); /* after what is kept; n may be 0 */
-void http_input_skip(http_input *in, size_t n);
-void http_input_take(http_input *in, size_t n, buf *taken_out); /* skips n; `own`, in which they lie from its start, goes to taken_out */
-void http_input_keep(http_input *in);                           /* before the lent memory goes; nothing left frees `own` */
-void http_input_free(http_input *in);
 
 /* ---- one request ---- */
 
@@ -76,6 +62,7 @@ typedef struct http_framing {
     bool origin_seen; /* `origin` is there, be it empty */
     bool keep_alive;
     bool http10;
+    bool websocket; /* it asks to be upgraded to one */
     bool body_too_large;
     bool abandon; /* too much is still to come: answer, then close */
     http_found found[HTTP_FOUND_MAX];
@@ -88,6 +75,7 @@ typedef struct http_framing {
     bool value_open;
     bool host_seen;
     bool upgrade_h2c;
+    bool upgrade_websocket;
     uint8_t chunk_state;
     uint8_t chunk_digits;
     uint32_t fields;
@@ -107,4 +95,4 @@ typedef struct http_framing {
 void http_framing_start(http_framing *f, const http_names *names, const http_limits *limits);
 
 /* The request begins at in->p. After HTTP_WHOLE skip `used` bytes; after HTTP_REFUSED the rest of the input means nothing. */
-http_step http_framing_next(http_framing *f, http_input *in);
+http_step http_framing_next(http_framing *f, net_input *in);

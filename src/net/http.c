@@ -8,6 +8,7 @@
  *
  * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
  * pump go out in one write. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -17,7 +18,6 @@ enum {
     EXCHANGES_KEPT = 64,         /* per loop, with their arena's block */
     FLUSH_BYTES = 64 * 1024,     /* answers that wait for the end of the pump */
     WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; past it the connection is not read */
-    TAKE_OVER_BYTES = 16 * 1024, /* a larger request keeps the memory it was collected in */
     HOLD_BYTES = 16 * 1024,      /* answers that wait for the end of the turn */
     OWN_BYTES = 4 * 1024 * 1024, /* of a request's memory, not drawn from the pool: a page of an answer */
 };
@@ -26,10 +26,8 @@ enum {
 
 static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
-    x->bytes = buf_init_counted(BUF_NO_LIMIT, &loop->memory);
-    x->budget = budget_init_own(&loop->shared->requests, loop->shared->options.request_memory_max, OWN_BYTES);
-    x->arena = arena_init_counted(&x->budget);
-    x->request.arena = &x->arena;
+    net_serving_init(&x->serving, loop, OWN_BYTES);
+    x->request.arena = &x->serving.arena;
     x->request.client.loop = loop;
     return x;
 }
@@ -44,23 +42,17 @@ static http_exchange *exchange_take(http_conn *h) {
     } else {
         x = exchange_make(loop);
     }
-    loop->exchanges_live++;
+    net_serving_begin(loop);
     x->conn = h;
     x->service = h->service;
     x->request.context = h->service->front->context;
     x->request.tls = net_conn_is_tls(c);
     x->peer = net_conn_peer(c);
-    x->timing = HTTP_UNTIMED;
+    h->reading.timing = NET_UNTIMED;
+    x->to = NULL;
     x->last = x->linger = x->starved = false;
     http_framing_start(&x->framing, h->service->names, h->service->limits);
     return x;
-}
-
-static void exchange_free(http_exchange *x) {
-    arena_free(&x->arena);
-    budget_end(&x->budget);
-    buf_free(&x->bytes);
-    free(x);
 }
 
 static void exchange_give(http_exchange *x) {
@@ -68,19 +60,14 @@ static void exchange_give(http_exchange *x) {
     for (unsigned i = 0; i < x->framing.found_n; i++) {
         x->request.field[x->framing.found[i].field] = SLICE_EMPTY;
     }
-    if (x->bytes.p) {
-        buf_free(&x->bytes);
-    }
-    loop->exchanges_live--;
-    if (loop->exchanges_free < EXCHANGES_KEPT) {
-        arena_reset(&x->arena);
-        budget_renew(&x->budget);
-        budget_end(&x->budget);
+    bool reuse = loop->exchanges_free < EXCHANGES_KEPT;
+    net_serving_end(&x->serving, loop, reuse);
+    if (reuse) {
         x->next = loop->exchanges;
         loop->exchanges = x;
         loop->exchanges_free++;
     } else {
-        exchange_free(x);
+        free(x);
     }
     net_loop_check_drained(loop);
 }
@@ -89,7 +76,8 @@ void http_free_exchanges(net_loop *loop) {
     while (loop->exchanges) {
         http_exchange *x = loop->exchanges;
         loop->exchanges = x->next;
-        exchange_free(x);
+        net_serving_free(&x->serving);
+        free(x);
     }
 }
 
@@ -102,23 +90,6 @@ static http_method method_of(unsigned method) {
         [HTTP_DELETE] = VERB_DELETE + 1, [HTTP_HEAD] = VERB_HEAD + 1, [HTTP_OPTIONS] = VERB_OPTIONS + 1,
     };
     return method < sizeof known && known[method] ? (http_method)(known[method] - 1) : VERB_OTHER;
-}
-
-/* A request's bytes live until its answer ends, but reads reuse the loop's buffer: they are copied, or, if many and already collected in
- * memory of the connection's own, taken over. */
-static const char *adopt_bytes(http_input *in, http_exchange *x) {
-    const http_framing *f = &x->framing;
-    size_t n = f->body.at + f->body.n;
-    if (n > TAKE_OVER_BYTES && in->own.n && in->p == in->own.p) {
-        http_input_take(in, f->used, &x->bytes);
-        x->bytes.budget = &x->request.client.loop->memory;
-        budget_force(x->bytes.budget, x->bytes.cap);
-        return x->bytes.p;
-    }
-    char *copy = arena_alloc_aligned(&x->arena, n, 1);
-    memcpy(copy, in->p, n);
-    http_input_skip(in, f->used);
-    return copy;
 }
 
 /* Between "//" and the path: "host:port", an IPv6 host in its brackets. */
@@ -182,7 +153,7 @@ static void fill_request(http_exchange *x, const char *bytes) {
     for (unsigned i = 0; i < f->found_n; i++) {
         slice *field = &r->field[f->found[i].field];
         slice value = slice_of(bytes + f->found[i].value.at, f->found[i].value.n);
-        *field = field->p ? joined(&x->arena, *field, value) : value;
+        *field = field->p ? joined(x->request.arena, *field, value) : value;
     }
     split_url(r, slice_of(bytes + f->url.at, f->url.n));
 }
@@ -212,14 +183,19 @@ static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) 
 }
 
 static void hand_over(http_conn *h, http_exchange *x) {
-    const char *bytes = adopt_bytes(&h->in, x);
+    const http_framing *f = &x->framing;
+    const char *bytes = net_serving_adopt(&x->serving, x->request.client.loop, &h->in, f->body.at + f->body.n, f->used);
     fill_request(x, bytes);
     if (!is_welcome(h, x, bytes)) {
         refuse(h, x, E_WRONG_HOST);
         return;
     }
-    x->last = !x->framing.keep_alive || x->framing.abandon;
-    x->linger = x->framing.abandon;
+    if (f->websocket && !x->service->front->websockets) {
+        refuse(h, x, E_BAD_REQUEST);
+        return;
+    }
+    x->last = !f->keep_alive || f->abandon;
+    x->linger = f->abandon;
     x->request.client.left = h->ended;
     h->handed = true;
     x->service->front->handle(&x->request);
@@ -237,31 +213,13 @@ static void refuse(http_conn *h, http_exchange *x, err code) {
 
 /* ---- bounds ---- */
 
-/* Nobody has been asked yet whether these bytes are welcome, so all connections together may keep only so many. */
-static void weigh_input(http_conn *h) {
-    net_loop *loop = net_conn_loop(net_conn_of(h));
-    size_t now = h->in.own.cap, before = h->weighed;
-    if (now == before) {
-        return;
-    }
-    now > before ? budget_force(&loop->memory, now - before) : budget_give(&loop->memory, before - now);
-    loop->input_bytes += now - before;
-    h->weighed = now;
-}
-
 static void free_input(http_conn *h) {
-    http_input_free(&h->in);
-    weigh_input(h);
+    net_input_free(&h->in);
+    net_input_weigh(&h->in, net_conn_loop(net_conn_of(h)));
 }
 
 static bool weighs_too_much(const http_conn *h, net_loop *loop) {
-    return h->weighed > NET_INPUT_BYTES_SPARED && h->exchange && !h->handed &&
-           (loop->input_bytes > loop->input_bytes_max || http_memory_is_short(loop, 1));
-}
-
-/* A large request will likely have a large answer: it is refused before it is carried out. */
-static bool is_unaffordable(const http_exchange *x) {
-    return x->framing.used > TAKE_OVER_BYTES && http_memory_is_short(x->request.client.loop, 8);
+    return h->exchange && !h->handed && net_input_weighs_too_much(&h->in, loop);
 }
 
 /* ---- the pump ---- */
@@ -302,28 +260,6 @@ void http_send_answered(http_exchange *x) {
     }
 }
 
-static void time_reading(http_conn *h, http_exchange *x) {
-    net_conn *c = net_conn_of(h);
-    const net_loop *loop = net_conn_loop(c);
-    const net_options *options = &loop->shared->options;
-    if (x->framing.head_whole) {
-        if (x->timing != HTTP_TIMING_BODY) {
-            x->timing = HTTP_TIMING_BODY;
-            x->body_began_ms = loop->now_ms;
-            x->body_bytes = 0;
-            h->progress = NET_PROGRESS_BYTES;
-        }
-        if (h->progress >= NET_PROGRESS_BYTES) {
-            x->body_bytes += (int64_t)h->progress;
-            h->progress = 0;
-            net_conn_deadline(c, net_time_left(options, x->body_began_ms, x->body_bytes, loop->now_ms));
-        }
-    } else if (x->timing != HTTP_TIMING_HEAD) {
-        x->timing = HTTP_TIMING_HEAD;
-        net_conn_deadline(c, net_conn_is_trusted(c) ? options->header_timeout_ms : options->untrusted_timeout_ms);
-    }
-}
-
 /* What the connection waits for next, and for how long. */
 static void settle(http_conn *h) {
     net_conn *c = net_conn_of(h);
@@ -341,10 +277,9 @@ static void settle(http_conn *h) {
     } else {
         net_conn_read(c, true);
         if (h->exchange) {
-            time_reading(h, h->exchange);
+            net_reading_time(&h->reading, c, h->exchange->framing.head_whole);
         } else {
-            const net_options *options = &loop->shared->options;
-            net_conn_deadline(c, net_conn_is_trusted(c) ? options->idle_timeout_ms : options->untrusted_timeout_ms);
+            net_reading_idle(c, loop->shared->options.idle_timeout_ms);
         }
     }
 }
@@ -357,7 +292,7 @@ static bool can_parse(http_conn *h) {
 /* A request may be preceded by empty lines (RFC 9112, 2.2); they are not the beginning of anything. */
 static bool request_begins(http_conn *h) {
     while (h->in.n && !h->exchange && (h->in.p[0] == '\r' || h->in.p[0] == '\n')) {
-        http_input_skip(&h->in, 1);
+        net_input_skip(&h->in, 1);
     }
     return h->in.n > 0;
 }
@@ -381,7 +316,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        is_unaffordable(x) ? refuse(h, x, http_starved(x->request.client.loop)) : hand_over(h, x);
+        net_is_unaffordable(x->request.client.loop, x->framing.used) ? refuse(h, x, net_starved(x->request.client.loop)) : hand_over(h, x);
         break;
     case HTTP_REFUSED:
         refuse(h, x, x->framing.refusal);
@@ -402,17 +337,50 @@ static void send_held(net_held *held) {
     send_now((http_conn *)((char *)held - offsetof(http_conn, held)));
 }
 
+/* The connection goes on with another protocol, whose state takes the place of ours. */
+static void switch_protocol(http_conn *h) {
+    net_conn *c = net_conn_of(h);
+    net_loop *loop = net_conn_loop(c);
+    http_switch *to = h->to;
+    h->to = NULL;
+    flush(h);
+    if (!net_conn_is_open(c)) {
+        free(to);
+        return;
+    }
+    net_input in = h->in;
+    bool has_ended = h->ended;
+    net_loop_forget(loop, &h->held);
+    net_input_weigh_to(&in, loop, 0);
+    net_conn_switch(c, to->protocol);
+    to->begin(to, c);
+    if (in.n) {
+        to->protocol->bytes(c, in.p, in.n);
+    }
+    if (has_ended && net_conn_is_open(c)) {
+        to->protocol->ended(c);
+    }
+    if (loop->draining && net_conn_is_open(c)) {
+        to->protocol->stopping(c);
+    }
+    net_input_free(&in);
+    free(to);
+}
+
 static void pump_end(http_conn *h) {
-    http_input_keep(&h->in);
-    weigh_input(h);
-    if (weighs_too_much(h, net_conn_loop(net_conn_of(h)))) {
-        http_starved(net_conn_loop(net_conn_of(h)));
+    net_loop *loop = net_conn_loop(net_conn_of(h));
+    net_input_keep(&h->in);
+    net_input_weigh(&h->in, loop);
+    if (weighs_too_much(h, loop)) {
+        net_starved(loop);
         refuse(h, h->exchange, E_BUSY);
     }
     h->pumping = false;
-    if (h->out && h->out->n <= HOLD_BYTES) {
+    if (h->to) {
+        switch_protocol(h);
+    } else if (h->out && h->out->n <= HOLD_BYTES) {
         h->held.send = send_held;
-        net_loop_hold(net_conn_loop(net_conn_of(h)), &h->held);
+        net_loop_hold(loop, &h->held);
     } else {
         send_now(h);
     }
@@ -430,8 +398,11 @@ void http_answered(http_exchange *x) {
     if (h) {
         h->exchange = NULL;
         h->handed = false;
-        h->last = x->last;
+        h->last = x->last || x->to;
         h->linger = x->linger;
+        h->to = x->to;
+    } else {
+        free(x->to);
     }
     exchange_give(x);
     if (h && !h->pumping) {
@@ -449,8 +420,8 @@ static void opened(net_conn *c, void *context) {
 
 static void bytes(net_conn *c, char *p, size_t n) {
     http_conn *h = net_conn_state(c);
-    h->progress += n;
-    http_input_give(&h->in, p, n);
+    h->reading.progress += n;
+    net_input_give(&h->in, p, n);
     pump(h);
 }
 
@@ -473,7 +444,7 @@ static void timed_out(net_conn *c) {
         net_conn_finish(c, false);
         return;
     }
-    if (h->exchange->timing == HTTP_TIMING_BODY) {
+    if (h->reading.timing == NET_TIMING_BODY) {
         net_crowd_note_slow(net_conn_loop(c));
     }
     h->pumping = true;
@@ -483,12 +454,7 @@ static void timed_out(net_conn *c) {
 
 static bool receiving(net_conn *c, net_progress *progress_out) {
     const http_conn *h = net_conn_state(c);
-    const http_exchange *x = h->exchange;
-    if (!x || h->handed || x->timing != HTTP_TIMING_BODY || h->weighed <= NET_INPUT_BYTES_SPARED) {
-        return false;
-    }
-    *progress_out = (net_progress){x->body_began_ms, x->body_bytes + (int64_t)h->progress, h->weighed};
-    return true;
+    return h->exchange && !h->handed && net_reading_progress(&h->reading, &h->in, progress_out);
 }
 
 static bool busy(net_conn *c) {
@@ -523,6 +489,7 @@ static void closed(net_conn *c) {
     }
     net_loop_forget(net_conn_loop(c), &h->held);
     free_input(h);
+    free(h->to);
 }
 
 const net_protocol http_protocol = {
@@ -541,11 +508,24 @@ const net_protocol http_protocol = {
 };
 
 http_service *http_service_new(const http_front *front) {
+    static const char *const websocket_names[] = {"sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol"};
+    const char *names[HTTP_FIELDS_MAX + HTTP_WEBSOCKET_NAMES];
+    size_t n = front->fields_n;
+    assert(n <= HTTP_FIELDS_MAX);
+    memcpy(names, front->fields, n * sizeof *names);
+    if (front->websockets) {
+        memcpy(names + n, websocket_names, sizeof websocket_names);
+        n += HTTP_WEBSOCKET_NAMES;
+    }
     http_service *service = mem_zero(sizeof *service);
     service->front = front;
     service->limits = &http_limits_default;
-    service->names = http_names_new(front->fields, front->fields_n);
+    service->names = http_names_new(names, n);
     return service;
+}
+
+slice http_websocket_field(const http_request *r, http_websocket_name name) {
+    return r->field[((const http_exchange *)r)->service->front->fields_n + name];
 }
 
 void http_service_free(http_service *service) {

@@ -37,6 +37,7 @@ typedef struct http_front {
     const char *name;          /* for logs */
     const char *const *fields; /* lower-case field names; field[i] answers fields[i] */
     size_t fields_n;
+    bool websockets; /* `handle` is given requests that ask for a WebSocket (websocket.h); otherwise they are refused with E_BAD_REQUEST */
     void (*handle)(http_request *request);
     /* Writes an answer for what never became a request (malformed, too large, timed out): the protocol's own form. Same rules as
      * handle, but only context, arena, loop and tls are there; path, host and body are empty. The connection closes afterwards. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "net/conn.h"
+#include "net/frames_int.h"
 #include "net/http_int.h"
 
 enum { HOLD_US = 250 };
@@ -164,7 +165,7 @@ static int64_t tick_for(const net_options *o) {
 }
 
 void net_loop_check_drained(net_loop *loop) {
-    if (loop->draining && !loop->stopped && !loop->conns && !loop->exchanges_live) {
+    if (loop->draining && !loop->stopped && !loop->conns && !loop->requests_live) {
         loop->stopped = true;
         uv_stop(&loop->uv);
     }
@@ -177,7 +178,8 @@ static void on_drain_timeout(uv_timer_t *timer) {
         net_conn_close(c);
         cut++;
     }
-    log_warn("net", "drain time-out", "loop=%u connections=%u unanswered=%u", loop->index, cut, loop->exchanges_live);
+    log_warn("net", "drain time-out", "loop=%u connections=%u unanswered=%u", loop->index, cut, loop->requests_live);
+    atomic_fetch_add(&loop->shared->drain_unanswered, loop->requests_live);
     loop->stopped = true;
     uv_stop(&loop->uv);
 }
@@ -193,6 +195,7 @@ void net_loop_drain(net_loop *loop) {
         next = net_conn_next(c); /* closing is never immediate: `c` stays in the list, and so does its successor */
         net_conn_stopping(c);
     }
+    atomic_fetch_add(&loop->shared->drain_requests, loop->requests_live);
     net_loop_check_drained(loop);
 }
 
@@ -253,6 +256,7 @@ void net_loop_free(net_loop *loop) {
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
     http_free_exchanges(loop);
+    frames__free_stock(loop);
     while (loop->outs_n) {
         buf *out = loop->outs[--loop->outs_n];
         buf_free(out);

@@ -59,12 +59,13 @@ typedef struct net_shared {
     _Atomic unsigned connections; /* without those that are surplus */
     _Atomic unsigned trusted;     /* of them */
     _Atomic unsigned surplus;
-    _Atomic size_t waiting_bytes; /* that clients have not taken yet */
-    net_complaint full;           /* connections refused: as many as there may be; */
-    net_complaint crowded;        /* … as many as one address may have */
-    net_complaint displaced;      /* untrusted connections closed for newer ones */
-    net_complaint slow;           /* clients that send or read too slowly */
-    net_complaint starved;        /* requests and answers refused for want of memory */
+    _Atomic size_t waiting_bytes;                      /* that clients have not taken yet */
+    net_complaint full;                                /* connections refused: as many as there may be; */
+    net_complaint crowded;                             /* … as many as one address may have */
+    net_complaint displaced;                           /* untrusted connections closed for newer ones */
+    net_complaint slow;                                /* clients that send or read too slowly */
+    net_complaint starved;                             /* requests and answers refused for want of memory */
+    _Atomic unsigned drain_requests, drain_unanswered; /* see net_stats */
     sched *lanes[NET_LANES];
 } net_shared;
 
@@ -107,9 +108,11 @@ struct net_loop {
 
     http_exchange *exchanges; /* free ones */
     unsigned exchanges_free;
-    unsigned exchanges_live;
-    budget memory;      /* of the loop's buffers: input, answers, what waits to be sent */
-    size_t input_bytes; /* of requests still coming in, over all connections */
+    struct frames_exchange *frames; /* free ones */
+    unsigned frames_free;
+    _Atomic unsigned requests_live; /* of all protocols: being read, served or answered. Other threads may look */
+    budget memory;                  /* of the loop's buffers: input, answers, what waits to be sent */
+    size_t input_bytes;             /* of requests still coming in, over all connections */
     size_t input_bytes_max;
     struct {
         int64_t second;

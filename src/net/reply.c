@@ -1,6 +1,7 @@
 /* Writing an answer: head, fields and body into one buffer, the length patched in at the end. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -51,15 +52,26 @@ static buf *output(http_exchange *x) {
     return h->out;
 }
 
-void http_reply_start(http_request *r, unsigned status) {
-    http_exchange *x = exchange_of(r);
-    assert(!x->out && status >= 200 && status <= 599);
+static void start(http_exchange *x, unsigned status) {
     x->out = output(x);
     x->reply_at = x->out->n;
     x->status = status;
     x->body_at = 0;
-    buf_add_slice(x->out, reply_head(r->client.loop, status));
+    buf_add_slice(x->out, reply_head(x->request.client.loop, status));
     x->length_at = status_has_body(status) ? x->out->n - 2 - LENGTH_PLACES : 0;
+}
+
+void http_switch_start(http_request *r, http_switch *to) {
+    http_exchange *x = exchange_of(r);
+    assert(!x->out && !x->to);
+    start(x, 101);
+    x->to = to;
+}
+
+void http_reply_start(http_request *r, unsigned status) {
+    http_exchange *x = exchange_of(r);
+    assert(!x->out && status >= 200 && status <= 599);
+    start(x, status);
     x->last |= r->client.loop->draining;
     if (x->last) {
         buf_add_lit(x->out, "Connection: close\r\n");
@@ -109,6 +121,8 @@ void http_reply_abandon(http_request *r) {
         }
         x->out = NULL;
     }
+    free(x->to);
+    x->to = NULL;
 }
 
 static void patch_length(http_exchange *x) {
@@ -118,23 +132,6 @@ static void patch_length(http_exchange *x) {
         *--at = (char)('0' + n % 10);
         n /= 10;
     } while (n);
-}
-
-err http_starved(net_loop *loop) {
-    net_shared *shared = loop->shared;
-    unsigned times = net_complain(&shared->starved, loop->now_ms);
-    if (times) {
-        log_warn("net", "requests refused for want of memory", "max_bytes=%zu waiting_bytes=%zu refused=%u", shared->buffers.max,
-                 atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed), times);
-    }
-    return E_BUSY_MEMORY;
-}
-
-/* An answer was cut off: for want of memory, or by the limit of answers? */
-static bool was_starved(net_loop *loop) {
-    bool starved = loop->memory.starved;
-    loop->memory.starved = loop->memory.exceeded = false;
-    return starved;
 }
 
 static void fail_oversized(http_exchange *x) {
@@ -150,7 +147,7 @@ static void refuse_starved(http_exchange *x) {
     if (!x->starved) {
         x->starved = true;
         http_send_answered(x);
-        x->service->front->refuse(&x->request, http_starved(x->request.client.loop));
+        x->service->front->refuse(&x->request, net_starved(x->request.client.loop));
         return;
     }
     if (x->conn) { /* a front end whose refusals are larger than that; nothing else can be said */
@@ -162,7 +159,7 @@ static void refuse_starved(http_exchange *x) {
 void http_reply_end(http_request *r) {
     http_exchange *x = exchange_of(r);
     http_reply_body(r);
-    if (!buf_ok(x->out) && was_starved(r->client.loop)) {
+    if (!buf_ok(x->out) && net_answer_starved(r->client.loop)) {
         refuse_starved(x);
         return;
     }

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "net/conn_int.h"
+#include "net/frames_int.h"
 #include "net/http_int.h"
 #include "net/listen.h"
 #include "net/tls.h"
@@ -36,6 +37,7 @@ const net_options net_defaults = {
 
 enum {
     LOOPS_MAX = 64,
+    PORTS_MAX = 16,
     LOOP_SLICE_US = 100,      /* of the kernel: a loop runs before the workers when an event comes */
     ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
     ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
@@ -70,6 +72,8 @@ struct net_server {
     uv_timer_t accept_pause;
     net_complaint paused;
     http_service *services;
+    net_port ports[PORTS_MAX];
+    unsigned ports_n;
     buf certificate;
 };
 
@@ -202,19 +206,44 @@ static void add_listener(net_server *s, int fd, const net_protocol *protocol, vo
     uv_poll_start(&l->poll, UV_READABLE, on_incoming);
 }
 
+static void add_port(net_server *s, const char *name, const char *host, const net_sockets *sockets, const net_protocol *protocol,
+                     void *context) {
+    assert(s->ports_n < PORTS_MAX);
+    s->ports[s->ports_n++] = (net_port){name, sockets->port};
+    for (unsigned i = 0; i < sockets->n; i++) {
+        add_listener(s, sockets->fd[i], protocol, context);
+        net_guard_listens(&s->shared.guard, sockets->fd[i]);
+    }
+    log_info("net", "listening", "front=%s host=%s port=%u tls=%s", name, host, sockets->port, s->shared.tls ? "auto" : "off");
+}
+
 err net_listen(net_server *s, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why, size_t why_n) {
     net_sockets sockets;
     TRY(net_listen_sockets(host, port, &sockets, why, why_n));
     http_service *service = http_service_new(front);
     service->next = s->services;
     s->services = service;
-    for (unsigned i = 0; i < sockets.n; i++) {
-        add_listener(s, sockets.fd[i], &http_protocol, service);
-        net_guard_listens(&s->shared.guard, sockets.fd[i]);
-    }
+    add_port(s, front->name, host, &sockets, &http_protocol, service);
     *port_out = sockets.port;
-    log_info("net", "listening", "front=%s host=%s port=%u tls=%s", front->name, host, sockets.port, s->shared.tls ? "auto" : "off");
     return OK;
+}
+
+err net_listen_frames(net_server *s, const char *host, uint16_t port, const frames_front *front, uint16_t *port_out, char *why,
+                      size_t why_n) {
+    assert(front->length && front->header_bytes > 0 && front->header_bytes <= FRAMES_HEADER_MAX);
+    net_sockets sockets;
+    TRY(net_listen_sockets(host, port, &sockets, why, why_n));
+    add_port(s, front->name, host, &sockets, &frames_protocol, (void *)(uintptr_t)front); /* given back as const */
+    *port_out = sockets.port;
+    return OK;
+}
+
+unsigned net_server_ports(const net_server *s) {
+    return s->ports_n;
+}
+
+net_port net_server_port(const net_server *s, unsigned index) {
+    return s->ports[index];
 }
 
 void net_guard_turn(net_server *s, bool on) {
@@ -361,11 +390,22 @@ static uint64_t total(const net_complaint *c) {
     return atomic_load_explicit(&c->total, memory_order_relaxed);
 }
 
+static unsigned requests_live(const net_server *s) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < s->loops_n; i++) {
+        n += atomic_load_explicit(&s->loops[i].requests_live, memory_order_relaxed);
+    }
+    return n;
+}
+
 net_stats net_server_stats(const net_server *s) {
     const net_shared *shared = &s->shared;
     return (net_stats){
         .connections = net_server_connections(s),
         .authenticated = atomic_load_explicit(&shared->trusted, memory_order_relaxed),
+        .requests = requests_live(s),
+        .drain_requests = atomic_load_explicit(&shared->drain_requests, memory_order_relaxed),
+        .drain_unanswered = atomic_load_explicit(&shared->drain_unanswered, memory_order_relaxed),
         .refused_full = total(&shared->full),
         .refused_address = total(&shared->crowded),
         .displaced = total(&shared->displaced),
@@ -412,6 +452,7 @@ void net_run(net_server *s) {
     for (unsigned i = 1; i < s->loops_n; i++) {
         pthread_join(s->threads[i], NULL);
     }
+    log_info("net", "drained", "requests=%u unanswered=%u", s->shared.drain_requests, s->shared.drain_unanswered);
 }
 
 void net_stop(net_server *s) {

@@ -1,7 +1,7 @@
 /* server.h — loops and listening ports.
  *
- * Loop 0, on the thread that calls net_run, accepts and deals connections to the loops in turn. The first byte of a connection tells
- * TLS (0x16) from plain text, so both are served on one port.
+ * Loop 0, on the thread that calls net_run, accepts and deals connections to the loops in turn. The first bytes of a connection tell
+ * whether it is TLS, so that and plain text are served on one port, whatever the protocol.
  *
  * Order of life: net_open, then net_tls and net_listen as needed, net_run (returns after net_stop and the drain), net_close. All from
  * one thread but net_stop. Nobody may net_post once net_close is called. */
@@ -43,10 +43,18 @@ void net_tls_prepare(void);
 MUST_CHECK err net_tls(net_server *server, const char *data_dir, const char *cert_path, const char *key_path, char *why, size_t why_n);
 slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emulator.pem; empty without TLS; lives as long as the server */
 
-/* Listens. `host` "localhost" means both loopback families; port 0 picks a free one (the same for both families). `why` explains a
- * failure in words that tell what to do ("port 8081 is in use…"). */
+/* Listens with HTTP; frames.h has the same for other protocols. `host` "localhost" means both loopback families; port 0 picks a free one
+ * (the same for both families). `why` explains a failure in words that tell what to do ("port 8081 is in use…"). */
 MUST_CHECK err net_listen(net_server *server, const char *host, uint16_t port, const http_front *front, uint16_t *port_out, char *why,
                           size_t why_n);
+
+/* The ports that listen, in the order in which they were asked for: `name` is the front end's. */
+typedef struct net_port {
+    const char *name;
+    uint16_t port;
+} net_port;
+unsigned net_server_ports(const net_server *server);
+net_port net_server_port(const net_server *server, unsigned index);
 
 /* Turns the guard on or off (guard.h): while on, requests that a web page may have sent are refused with E_WRONG_HOST. Any thread. */
 void net_guard_turn(net_server *server, bool on);
@@ -58,21 +66,24 @@ unsigned net_server_connections(const net_server *server);
 /* What happened since the start, and what is now. Any thread. */
 typedef struct net_stats {
     unsigned connections, authenticated;
-    uint64_t refused_full;    /* connections refused because there were connections_max */
-    uint64_t refused_address; /* … because their address had per_address_max */
-    uint64_t displaced;       /* unauthenticated connections closed for newer ones */
-    uint64_t slow_clients;    /* ended: they sent a body or read an answer too slowly */
-    uint64_t starved;         /* requests and answers refused for want of memory */
-    uint64_t waiting_bytes;   /* of answers that clients have not taken yet */
-    uint64_t request_bytes;   /* of requests that are being served */
-    uint64_t buffer_bytes;    /* of requests being read, answers being written, and those that wait */
-    uint64_t memory_max;      /* of both, half for each */
+    unsigned requests;         /* of all protocols: being read, served or answered */
+    unsigned drain_requests;   /* that were under way when the server was stopped: it waits for them, */
+    unsigned drain_unanswered; /* … and these were cut off by drain_timeout_ms */
+    uint64_t refused_full;     /* connections refused because there were connections_max */
+    uint64_t refused_address;  /* … because their address had per_address_max */
+    uint64_t displaced;        /* unauthenticated connections closed for newer ones */
+    uint64_t slow_clients;     /* ended: they sent a body or read an answer too slowly */
+    uint64_t starved;          /* requests and answers refused for want of memory */
+    uint64_t waiting_bytes;    /* of answers that clients have not taken yet */
+    uint64_t request_bytes;    /* of requests that are being served */
+    uint64_t buffer_bytes;     /* of requests being read, answers being written, and those that wait */
+    uint64_t memory_max;       /* of both, half for each */
 } net_stats;
 net_stats net_server_stats(const net_server *server);
 sched_counts net_server_work(const net_server *server, net_lane lane); /* any thread */
 
-/* Runs until net_stop (any thread, signal-safe), then drains and returns: listening ends, idle connections close, requests in flight are
- * answered with "Connection: close", up to drain_timeout_ms. */
+/* Runs until net_stop (any thread, signal-safe), then drains and returns: listening ends, idle connections close, requests in flight of all
+ * protocols are answered, up to drain_timeout_ms, each connection closes after its last answer. The log says how many there were. */
 void net_run(net_server *server);
 void net_stop(net_server *server);
 void net_close(net_server *server); /* runs what was posted too late, closes what is still open, frees all */

@@ -61,6 +61,54 @@ static void make_bio_method(void) {
     BIO_meth_set_create(bio_method, bio_create);
 }
 
+/* ---- TLS or another protocol ---- */
+
+enum {
+    RECORD_BYTES_MAX = 16384 + 256,
+    HELLO_BYTES_MIN = 41,          /* version, random, no session, one cipher, one compression */
+    HELLO_BYTES_MAX = 0x10000 * 2, /* OpenSSL takes no longer one */
+};
+
+/*  0     1..2        3..4      5           6..8      9..10
+ *  16    03 00..04   length    01          length    03 00..03
+ *  type  version     record    ClientHello message   version */
+static bool hello_goes_on(const unsigned char *p, size_t i) {
+    switch (i) {
+    case 0:
+        return p[0] == 0x16;
+    case 1:
+    case 9:
+        return p[i] == 3;
+    case 2:
+    case 10:
+        return p[i] <= 4;
+    case 4: {
+        unsigned n = (unsigned)p[3] << 8 | p[4];
+        return n >= NET_TLS_HELLO_BYTES - 5 && n <= RECORD_BYTES_MAX;
+    }
+    case 5:
+        return p[5] == 1;
+    case 8: {
+        unsigned n = (unsigned)p[6] << 16 | (unsigned)p[7] << 8 | p[8];
+        return n >= HELLO_BYTES_MIN && n <= HELLO_BYTES_MAX;
+    }
+    default:
+        return true;
+    }
+}
+
+net_tls_guess net_tls_guess_of(const char *p, size_t n) {
+    for (size_t i = 0; i < NET_TLS_HELLO_BYTES; i++) {
+        if (i == n) {
+            return NET_TLS_UNSURE;
+        }
+        if (!hello_goes_on((const unsigned char *)p, i)) {
+            return NET_TLS_NO;
+        }
+    }
+    return NET_TLS_YES;
+}
+
 /* ---- sessions ---- */
 
 net_tls_session *net_tls_new(SSL_CTX *context, net_loop *loop) {

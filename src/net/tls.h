@@ -12,6 +12,14 @@ MUST_CHECK err net_tls_context(const char *cert_path, const char *key_path, cons
 /* Makes cert_path and key_path unless a matching pair is there that lasts another 30 days. */
 MUST_CHECK err net_tls_make_certificate(const char *cert_path, const char *key_path, int64_t now_s, char *why, size_t why_n);
 
+/* Whether the first bytes of a connection begin a TLS handshake. Another protocol's may look like it at first: a MongoDB message of 278
+ * bytes begins with 16 01, one of 66,326 with 16 03 01. Eleven bytes tell: a handshake record, of a length that it can have, with a
+ * ClientHello in it whose length and version are possible too (RFC 8446, 4.1.2 and 5.1). */
+typedef enum net_tls_guess { NET_TLS_NO, NET_TLS_UNSURE, NET_TLS_YES } net_tls_guess;
+enum { NET_TLS_HELLO_BYTES = 11 };
+
+net_tls_guess net_tls_guess_of(const char *p, size_t n); /* UNSURE: of fewer than NET_TLS_HELLO_BYTES only */
+
 typedef struct net_tls_session net_tls_session;
 
 net_tls_session *net_tls_new(SSL_CTX *context, net_loop *loop);

@@ -24,7 +24,7 @@ static void log_span(buf *log, const char *base, http_span s, size_t n) {
     buf_add_byte(log, '|');
 }
 
-static void log_request(buf *log, const http_framing *f, const http_input *in) {
+static void log_request(buf *log, const http_framing *f, const net_input *in) {
     check(f->used <= in->n, "used more than there is");
     check(f->body.n <= f->limits->body_bytes, "body past its limit");
     check(f->found_n <= HTTP_FOUND_MAX && f->fields <= f->limits->fields, "fields past their limit");
@@ -44,7 +44,7 @@ static void log_request(buf *log, const http_framing *f, const http_input *in) {
 
 typedef struct client {
     http_framing framing;
-    http_input in;
+    net_input in;
     const http_limits *limits;
     http_names *names;
     buf log;
@@ -55,7 +55,7 @@ typedef struct client {
 /* As net/http.c pumps, without a connection. False: bytes are missing, or all is over. */
 static bool step(client *c) {
     while (c->in.n && !c->reading && (c->in.p[0] == '\r' || c->in.p[0] == '\n')) {
-        http_input_skip(&c->in, 1);
+        net_input_skip(&c->in, 1);
     }
     if (c->in.n == 0 || c->over) {
         return false;
@@ -74,10 +74,10 @@ static bool step(client *c) {
         c->over = c->framing.abandon;
         if (c->framing.used % 2 && c->in.own.n && c->in.p == c->in.own.p) { /* both ways to go on behind it */
             buf taken;
-            http_input_take(&c->in, c->framing.used, &taken);
+            net_input_take(&c->in, c->framing.used, &taken);
             buf_free(&taken);
         } else {
-            http_input_skip(&c->in, c->framing.used);
+            net_input_skip(&c->in, c->framing.used);
         }
         c->reading = false;
         return true;
@@ -92,10 +92,10 @@ static void feed(client *c, const uint8_t *data, size_t n) {
     char *lent = malloc(n ? n : 1); /* exactly as large as it is, and gone afterwards: so that the sanitizer sees every step outside */
     check(lent != NULL, "memory");
     memcpy(lent, data, n);
-    http_input_give(&c->in, lent, n);
+    net_input_give(&c->in, lent, n);
     while (step(c)) {
     }
-    http_input_keep(&c->in);
+    net_input_keep(&c->in);
     free(lent);
     check(c->over || c->in.own.n <= (size_t)c->limits->head_bytes + c->limits->body_bytes + n, "kept more than a request");
 }
@@ -109,7 +109,7 @@ static buf run(const uint8_t *data, size_t n, http_names *names, const http_limi
         data += k;
         n -= k;
     }
-    http_input_free(&c.in);
+    net_input_free(&c.in);
     return c.log;
 }
 

@@ -241,6 +241,21 @@ static void expect_starved(client *c) {
     buf_free(&r.body);
 }
 
+/* Another's answer that was refused may have left room for a few more. */
+static void expect_starved_soon(client *c) {
+    for (int64_t until = now_ms() + 20000;;) {
+        client_send(c, LARGE);
+        response r = client_response(c, false);
+        bool starved = r.status == 503 && strcmp(field_of(&r, "X-Error"), "E_BUSY_MEMORY") == 0;
+        assert_true(starved || r.status == 200);
+        buf_free(&r.body);
+        if (starved) {
+            return;
+        }
+        assert_true(now_ms() < until);
+    }
+}
+
 /* Clients that do not read: what waits for them is bounded, the others' small answers go on, and all of it comes back. */
 static void answers_that_wait_are_bounded(void **state) {
     (void)state;
@@ -257,8 +272,8 @@ static void answers_that_wait_are_bounded(void **state) {
     assert_true(stats.waiting_bytes > MEMORY / 4 && stats.waiting_bytes < MEMORY + (8 << 20));
     assert_true(stats.buffer_bytes < MEMORY + (8 << 20));
     expect_alive(h);
-    client late = asking(h, 1);
-    expect_starved(&late);
+    client late = asking(h, 0);
+    expect_starved_soon(&late);
     client_send(&late, GET); /* the connection is still good */
     expect_response(&late, 200, GOT);
     close_all(c, CLIENTS);

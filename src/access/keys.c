@@ -70,7 +70,7 @@ static access_ring *make_ring(const key_texts *texts, char why[static ACCESS_KEY
     for (access_key key = ACCESS_KEY_PRIMARY; good && key < ACCESS_KEY_COUNT; key++) {
         slice text = slice_str(texts->text[key]);
         access_key other;
-        if (text.n && access_ring_find(ring, text, &other)) {
+        if (text.n && access_ring_signs_alike(ring, text, &other)) {
             snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key is the same as the %s key", access_key_names[key], access_key_names[other]);
             good = false;
         } else if (text.n && !access_ring_set(ring, key, text)) {
@@ -87,7 +87,7 @@ static access_ring *make_ring(const key_texts *texts, char why[static ACCESS_KEY
 }
 
 static bool has_well_known(const access_ring *ring, access_key *key_out) {
-    return access_ring_find(ring, slice_str(access_key_emulator), key_out);
+    return access_ring_signs_alike(ring, slice_str(access_key_emulator), key_out);
 }
 
 /* Keys whose text is the same as in the ring before are not derived again. */

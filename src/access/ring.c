@@ -20,9 +20,10 @@ enum { KEY_BYTES_MAX = 256, SIGNATURE_TEXT = 44 };
 
 typedef struct keyed_hash {
     bool present;
-    uint64_t serial;  /* of this value */
-    SHA256_CTX inner; /* has taken in key ^ 36… */
-    SHA256_CTX outer; /* has taken in key ^ 5C… */
+    uint64_t serial;                            /* of this value */
+    unsigned char digest[SHA256_DIGEST_LENGTH]; /* of the key itself: HMAC takes some different keys for the same */
+    SHA256_CTX inner;                           /* has taken in key ^ 36… */
+    SHA256_CTX outer;                           /* has taken in key ^ 5C… */
 } keyed_hash;
 
 struct access_ring {
@@ -63,6 +64,7 @@ static bool start_key(keyed_hash *hash, slice base64) {
         memcpy(block, room, bytes.n);
     }
     if (good) {
+        SHA256((const unsigned char *)room, bytes.n, hash->digest);
         start_hash(&hash->inner, block, 0x36);
         start_hash(&hash->outer, block, 0x5C);
         hash->present = true;
@@ -82,7 +84,7 @@ void access_ring_follow(access_ring *ring, const access_ring *before) {
     for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
         keyed_hash *own = &ring->keys[key];
         const keyed_hash *old = &before->keys[key];
-        if (own->present && old->present && CRYPTO_memcmp(own->inner.h, old->inner.h, sizeof own->inner.h) == 0) {
+        if (own->present && old->present && CRYPTO_memcmp(own->digest, old->digest, sizeof own->digest) == 0) {
             own->serial = old->serial;
         }
     }
@@ -100,18 +102,27 @@ uint64_t access_ring_serial(const access_ring *ring, access_key key) {
     return ring->keys[key].present ? ring->keys[key].serial : 0;
 }
 
-/* What two keys leave in the hash is the same only if they are. All are compared, whichever matches. */
-bool access_ring_find(const access_ring *ring, slice base64, access_key *key_out) {
+/* All are compared, whichever matches. */
+static bool find(const access_ring *ring, slice base64, bool alike, access_key *key_out) {
     keyed_hash given = {0};
     bool good = start_key(&given, base64);
     *key_out = ACCESS_KEY_COUNT;
     for (access_key key = ACCESS_KEY_COUNT; good && key-- > ACCESS_KEY_PRIMARY;) {
         const keyed_hash *own = &ring->keys[key];
-        int differs = CRYPTO_memcmp(given.inner.h, own->inner.h, sizeof own->inner.h);
+        int differs = alike ? CRYPTO_memcmp(given.inner.h, own->inner.h, sizeof own->inner.h)
+                            : CRYPTO_memcmp(given.digest, own->digest, sizeof own->digest);
         *key_out = own->present && !differs ? key : *key_out;
     }
     OPENSSL_cleanse(&given, sizeof given);
     return *key_out != ACCESS_KEY_COUNT;
+}
+
+bool access_ring_find(const access_ring *ring, slice base64, access_key *key_out) {
+    return find(ring, base64, false, key_out);
+}
+
+bool access_ring_signs_alike(const access_ring *ring, slice base64, access_key *key_out) {
+    return find(ring, base64, true, key_out);
 }
 
 static void hash_with_key(const keyed_hash *key, slice text, unsigned char out[SHA256_DIGEST_LENGTH]) {

@@ -45,6 +45,10 @@ const access_scram_secrets *access_ring_scram(const access_ring *ring);
 
 bool access_ring_find(const access_ring *ring, slice base64, access_key *key_out); /* in constant time; false: none of them */
 
+/* The same for keys with which signatures come out the same: HMAC passes over zero bytes at the end of a key, and takes a long key for its
+ * hash. */
+bool access_ring_signs_alike(const access_ring *ring, slice base64, access_key *key_out);
+
 /* ---- signatures: HMAC-SHA256 under a key, over whatever text a protocol composes ---- */
 
 enum { ACCESS_MAC_BYTES = 32 };

@@ -168,7 +168,8 @@ static int by_container_number(const container_node *a, const container_node *b)
 void account__rename_container(account *a, container_node *node, container *c) {
     HASH_DELETE(by_name, node->database->containers, node);
     account__swap_container(a, node, c);
-    HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, c->id.p, c->id.n, node, by_container_number);
+    char *key = (char *)(uintptr_t)c->id.p; /* the macro wants it without const */
+    HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, key, c->id.n, node, by_container_number);
 }
 
 container_node *account__node_of(account *a, const container *c) {

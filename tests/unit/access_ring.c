@@ -63,6 +63,22 @@ static void what_is_signed_is_verified(void **state) {
     access_ring_free(ring);
 }
 
+/* "primary" with a zero byte after it; the hash of a long key. */
+static void keys_that_sign_alike_are_not_the_same(void **state) {
+    (void)state;
+    static const char long_key[] = "bG9uZ2VyIHRoYW4gYSBibG9jayBvZiBTSEEtMjU2LCB3aGljaCBpcyBzaXh0eS1mb3VyIGJ5dGVzLCBieSBhIGdvb2QgZGVhbA==";
+    static const char its_hash[] = "yY7oImL+1Oec4laKThD1MKDOlNMXT4LTv85sEy9BU6o=";
+    access_ring *ring = ring_of("cHJpbWFyeQ==", long_key, NULL);
+    access_key key;
+    assert_true(access_ring_find(ring, SLICE_LIT("cHJpbWFyeQ=="), &key) && key == ACCESS_KEY_PRIMARY);
+    assert_false(access_ring_find(ring, SLICE_LIT("cHJpbWFyeQA="), &key));
+    assert_true(access_ring_signs_alike(ring, SLICE_LIT("cHJpbWFyeQA="), &key) && key == ACCESS_KEY_PRIMARY);
+    assert_true(access_ring_find(ring, slice_str(long_key), &key) && key == ACCESS_KEY_SECONDARY);
+    assert_false(access_ring_find(ring, slice_str(its_hash), &key));
+    assert_true(access_ring_signs_alike(ring, slice_str(its_hash), &key) && key == ACCESS_KEY_SECONDARY);
+    access_ring_free(ring);
+}
+
 static void serials_follow_the_value_of_a_key(void **state) {
     (void)state;
     access_ring *first = ring_of("cHJpbWFyeQ==", "c2Vjb25kYXJ5", NULL);
@@ -87,6 +103,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signatures_of_the_table_sdk_are_accepted),
         cmocka_unit_test(what_is_signed_is_verified),
+        cmocka_unit_test(keys_that_sign_alike_are_not_the_same),
         cmocka_unit_test(serials_follow_the_value_of_a_key),
     };
     return cmocka_run_group_tests_name("access/ring", tests, NULL, NULL);

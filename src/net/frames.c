@@ -218,7 +218,8 @@ static void settle(frames_conn *f) {
         } else if (f->live_n) {
             net_conn_no_deadline(c);
         } else {
-            net_reading_idle(c, f->front->idle_timeout_ms ? f->front->idle_timeout_ms : f->loop->shared->options.idle_timeout_ms);
+            const net_options *options = &f->loop->shared->options;
+            net_reading_idle(c, options, f->front->idle_timeout_ms ? f->front->idle_timeout_ms : options->idle_timeout_ms);
         }
     }
 }

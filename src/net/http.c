@@ -279,7 +279,7 @@ static void settle(http_conn *h) {
         if (h->exchange) {
             net_reading_time(&h->reading, c, h->exchange->framing.head_whole);
         } else {
-            net_reading_idle(c, loop->shared->options.idle_timeout_ms);
+            net_reading_idle(c, &loop->shared->options, loop->shared->options.idle_timeout_ms);
         }
     }
 }

@@ -436,7 +436,7 @@ void frames_flush(frames_request *r, void (*go_on)(frames_request *r)) {
 }
 
 frames_request *frames_begin(frames_conn *f) {
-    if (!f->net || !net_conn_is_open(f->net) || f->last || f->ended || f->stopped) {
+    if (!f->net || !net_conn_is_open(f->net) || net_conn_is_stuck(f->net) || f->last || f->ended || f->stopped) {
         return NULL;
     }
     return &frames__take(f)->request;

@@ -218,7 +218,8 @@ static void settle(frames_conn *f) {
         } else if (f->live_n) {
             net_conn_no_deadline(c);
         } else {
-            net_reading_idle(c, f->front->idle_timeout_ms ? f->front->idle_timeout_ms : f->loop->shared->options.idle_timeout_ms);
+            const net_options *options = &f->loop->shared->options;
+            net_reading_idle(c, options, f->front->idle_timeout_ms ? f->front->idle_timeout_ms : options->idle_timeout_ms);
         }
     }
 }
@@ -435,7 +436,7 @@ void frames_flush(frames_request *r, void (*go_on)(frames_request *r)) {
 }
 
 frames_request *frames_begin(frames_conn *f) {
-    if (!f->net || !net_conn_is_open(f->net) || f->last || f->ended || f->stopped) {
+    if (!f->net || !net_conn_is_open(f->net) || net_conn_is_stuck(f->net) || f->last || f->ended || f->stopped) {
         return NULL;
     }
     return &frames__take(f)->request;

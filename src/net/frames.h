@@ -74,8 +74,8 @@ void frames_end(frames_request *r);     /* sends; r is gone */
  * never is. */
 void frames_flush(frames_request *r, void (*go_on)(frames_request *r));
 
-/* A request of our own, to send what no client asked for (events). It has no frame, and is ended like others. NULL: the connection closes.
- * It counts in flight, but is not refused. */
+/* A request of our own, to send what no client asked for (events). It has no frame, counts in flight, and is ended like others. NULL: the
+ * connection closes, or the client does not read, and then nothing more is made for it. */
 frames_request *frames_begin(frames_conn *conn);
 
 /* ---- the connection ---- */

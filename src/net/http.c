@@ -279,7 +279,7 @@ static void settle(http_conn *h) {
         if (h->exchange) {
             net_reading_time(&h->reading, c, h->exchange->framing.head_whole);
         } else {
-            net_reading_idle(c, loop->shared->options.idle_timeout_ms);
+            net_reading_idle(c, &loop->shared->options, loop->shared->options.idle_timeout_ms);
         }
     }
 }
@@ -512,7 +512,9 @@ http_service *http_service_new(const http_front *front) {
     const char *names[HTTP_FIELDS_MAX + HTTP_WEBSOCKET_NAMES];
     size_t n = front->fields_n;
     assert(n <= HTTP_FIELDS_MAX);
-    memcpy(names, front->fields, n * sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = front->fields[i];
+    }
     if (front->websockets) {
         memcpy(names + n, websocket_names, sizeof websocket_names);
         n += HTTP_WEBSOCKET_NAMES;

@@ -63,10 +63,6 @@ void net_input_weigh_to(net_input *in, net_loop *loop, size_t bytes) {
     in->weighed = bytes;
 }
 
-void net_input_weigh(net_input *in, net_loop *loop) {
-    net_input_weigh_to(in, loop, in->own.cap);
-}
-
 bool net_input_weighs_too_much(const net_input *in, net_loop *loop) {
     return in->weighed > NET_INPUT_BYTES_SPARED && (loop->input_bytes > loop->input_bytes_max || net_memory_is_short(loop, 1));
 }

@@ -23,6 +23,10 @@ void net_input_free(net_input *in);
 
 /* Counts what is kept, after each of the calls above that may have changed it. Nobody has been asked yet whether these bytes are welcome,
  * so all connections together may keep only so many. */
-void net_input_weigh(net_input *in, net_loop *loop);
 void net_input_weigh_to(net_input *in, net_loop *loop, size_t bytes); /* if more is kept than lies in `own` */
-bool net_input_weighs_too_much(const net_input *in, net_loop *loop);  /* all keep too much, and this one is not among the small */
+static inline void net_input_weigh(net_input *in, net_loop *loop) {
+    if (in->own.cap != in->weighed) {
+        net_input_weigh_to(in, loop, in->own.cap);
+    }
+}
+bool net_input_weighs_too_much(const net_input *in, net_loop *loop); /* all keep too much, and this one is not among the small */

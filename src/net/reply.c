@@ -52,7 +52,7 @@ static buf *output(http_exchange *x) {
     return h->out;
 }
 
-static void start(http_exchange *x, unsigned status) {
+static inline void start(http_exchange *x, unsigned status) {
     x->out = output(x);
     x->reply_at = x->out->n;
     x->status = status;

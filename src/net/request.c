@@ -103,10 +103,6 @@ void net_reading_time(net_reading *r, net_conn *c, bool head_whole) {
     }
 }
 
-void net_reading_idle(net_conn *c, unsigned idle_timeout_ms) {
-    net_conn_deadline(c, net_conn_is_trusted(c) ? idle_timeout_ms : net_conn_loop(c)->shared->options.untrusted_timeout_ms);
-}
-
 bool net_reading_progress(const net_reading *r, const net_input *in, net_progress *progress_out) {
     if (r->timing != NET_TIMING_BODY || in->weighed <= NET_INPUT_BYTES_SPARED) {
         return false;

@@ -62,6 +62,9 @@ typedef struct net_reading {
 
 /* Sets the connection's deadline for what is still to come. `head_whole`: the head is there, so the rest must come at least_rate. */
 void net_reading_time(net_reading *r, net_conn *c, bool head_whole);
-void net_reading_idle(net_conn *c, unsigned idle_timeout_ms); /* … for the next request's first byte */
+static inline void net_reading_idle(net_conn *c, const net_options *options,
+                                    unsigned idle_timeout_ms) { /* … for the next request's first byte */
+    net_conn_deadline(c, net_conn_is_trusted(c) ? idle_timeout_ms : options->untrusted_timeout_ms);
+}
 bool net_reading_progress(const net_reading *r, const net_input *in,
                           net_progress *progress_out); /* false: it is small, or its head is missing */

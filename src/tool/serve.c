@@ -18,6 +18,7 @@
 #include "net/guard.h"
 #include "tool/machine.h"
 #include "tool/options.h"
+#include "tool/ready.h"
 
 enum { TICK_MS = 20, WHY_BYTES = 1024 };
 
@@ -126,8 +127,11 @@ static const tool_option options[] = {
 
 enum { OPTIONS = sizeof options / sizeof *options };
 
+/* One port for each protocol. */
+typedef enum port_of { PORT_SQL, PORT_MONGO, PORT_CASSANDRA, PORT_GREMLIN, PORT_TABLE, PORTS } port_of;
+
 typedef struct settings {
-    int sql_port;
+    int ports[PORTS]; /* below 0: off */
     account_rules rules;
     uint64_t threads, cache, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds, request_memory,
         memory_for_requests, index_tail, token_seconds_min;
@@ -146,7 +150,6 @@ typedef struct server {
     script_pool *scripts;
     admin *admin;
     sql_front *sql;
-    uint16_t sql_port;
 } server;
 
 static server *running; /* for the signal handlers */
@@ -257,6 +260,24 @@ static bool read_limits(settings *s) {
            tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) && read_net(s);
 }
 
+static bool read_ports(settings *s) {
+    const struct {
+        const char *flag, *given;
+    } ports[PORTS] = {
+        [PORT_SQL] = {"sql-port", given.sql_port},
+        [PORT_MONGO] = {"mongo-port", given.mongo_port},
+        [PORT_CASSANDRA] = {"cassandra-port", given.cassandra_port},
+        [PORT_GREMLIN] = {"gremlin-port", given.gremlin_port},
+        [PORT_TABLE] = {"table-port", given.table_port},
+    };
+    for (unsigned i = 0; i < PORTS; i++) {
+        if (!tool_read_port(ports[i].flag, ports[i].given, &s->ports[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_settings(settings *s) {
     log_level level;
     if (log_level_parse(given.log_level, &level) != 0) {
@@ -276,10 +297,7 @@ static bool read_settings(settings *s) {
     if (given.allow_host && !net_guard_list_good(slice_str(given.allow_host))) {
         return fail("--allow-host must be names or addresses without ports, with commas between, not '%s'", given.allow_host);
     }
-    int unused;
-    return tool_read_port("sql-port", given.sql_port, &s->sql_port) && tool_read_port("mongo-port", given.mongo_port, &unused) &&
-           tool_read_port("cassandra-port", given.cassandra_port, &unused) && tool_read_port("gremlin-port", given.gremlin_port, &unused) &&
-           tool_read_port("table-port", given.table_port, &unused) && read_limits(s) && read_keys(s);
+    return read_ports(s) && read_limits(s) && read_keys(s);
 }
 
 /* ---- starting and stopping ---- */
@@ -367,6 +385,12 @@ static net_options net_options_of(const settings *s) {
     return no;
 }
 
+static bool listen_http(server *s, port_of which, const http_front *front, char *why) {
+    int port = s->settings.ports[which];
+    uint16_t chosen;
+    return port < 0 || net_listen(s->net, given.host, (uint16_t)port, front, &chosen, why, WHY_BYTES) == OK;
+}
+
 static bool open_net(server *s, char *why) {
     net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
@@ -397,8 +421,7 @@ static bool open_net(server *s, char *why) {
         .beside_context = s->admin,
     };
     s->sql = sql_open(&options_sql);
-    return s->settings.sql_port < 0 ||
-           net_listen(s->net, given.host, (uint16_t)s->settings.sql_port, sql_http(s->sql), &s->sql_port, why, WHY_BYTES) == OK;
+    return listen_http(s, PORT_SQL, sql_http(s->sql), why);
 }
 
 static void *prepare_tls(void *unused) {
@@ -425,16 +448,13 @@ static void tick(void *context) {
 }
 
 static void say_ready(const server *s) {
-    const char *host = strcmp(given.host, "localhost") == 0 ? "127.0.0.1" : given.host;
-    bool v6 = strchr(host, ':') != NULL;
-    printf("{\"ready\":true");
-    if (s->settings.sql_port >= 0) {
-        printf(",\"sql\":\"%s%s%s:%u\"", v6 ? "[" : "", host, v6 ? "]" : "", s->sql_port);
-    }
-    printf(",\"pid\":%d}\n", (int)getpid());
+    buf line = buf_init(BUF_NO_LIMIT);
+    tool_ready_line(&line, given.host, s->net, (int)getpid());
+    fwrite(line.p, 1, line.n, stdout);
     fflush(stdout);
-    log_info("serve", "ready", "version=" TESELA_VERSION " host=%s sql_port=%u data=%s durability=%s", given.host, s->sql_port, given.data,
-             given.durability);
+    buf_free(&line);
+    log_info("serve", "ready", "version=" TESELA_VERSION " host=%s ports=%u data=%s durability=%s", given.host, net_server_ports(s->net),
+             given.data, given.durability);
 }
 
 /* In this order: splits by hand and scripts end; what the committer still has is written and its answers posted; the connections send them;

@@ -22,7 +22,7 @@ typedef struct echo {
     pthread_mutex_t lock;
     frames_request *held[1024];
     unsigned held_n;
-    _Atomic unsigned handled, opened, closed, left, parts;
+    _Atomic unsigned handled, opened, closed, left, parts, pushed, refused_push;
     atomic_bool released; /* nothing more is held */
 } echo;
 
@@ -790,7 +790,10 @@ static void a_connection_too_many_is_told(void **state) {
 
 static void push(net_task *task) {
     echo_job *j = (echo_job *)task;
+    echo *e = j->request->context;
     frames_request *r = frames_begin(j->request->conn);
+    e->refused_push += !r;
+    e->pushed += r != NULL;
     if (r) {
         add_frame(frames_out(r), 0, 'v', SLICE_LIT("event"));
         frames_end(r);
@@ -809,6 +812,18 @@ static void frames_may_be_sent_unasked(void **state) {
     release_held(e, false);
     expect_reply(&c, 1, 'h', "held");
     client_close(&c);
+    client slow = slow_client(e, 0);
+    send_frame(&slow, 1, 'h', SLICE_LIT("held"));
+    AWAIT(held(e) == 1);
+    send_number(&slow, 2, 'b', 8000000); /* nothing is made for those who do not read */
+    AWAIT(net_server_stats(e->h->server).waiting_bytes > 0);
+    j = (echo_job){.task.run = push, .request = e->held[0]};
+    unsigned before = e->pushed;
+    net_post(e->held[0]->client.loop, &j.task);
+    AWAIT(e->refused_push == 1);
+    assert_int_equal(e->pushed, before);
+    release_held(e, false);
+    client_close(&slow);
     echo_close(e);
 }
 

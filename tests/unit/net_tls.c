@@ -5,6 +5,8 @@
 
 #include "net_harness.h"
 
+#include "net/tls.h"
+
 static char folder[64];
 static SSL_CTX *trusting; /* a client that trusts the server's certificate and nothing else */
 
@@ -299,6 +301,57 @@ static void given_files_are_used_or_complained_about(void **state) {
     harness_close(h);
 }
 
+/* ---- TLS or another protocol ---- */
+
+/* What OpenSSL's clients send first, for each version that we take. */
+static buf hello_of(int version) {
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_min_proto_version(context, version);
+    SSL_CTX_set_max_proto_version(context, version);
+    SSL *ssl = SSL_new(context);
+    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, in, out);
+    SSL_connect(ssl);
+    buf hello = buf_init(BUF_NO_LIMIT);
+    char *p;
+    long n = BIO_get_mem_data(out, &p);
+    buf_add(&hello, p, (size_t)n);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    return hello;
+}
+
+static void first_bytes_tell_tls(void **state) {
+    (void)state;
+    for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+        buf hello = hello_of(version);
+        assert_true(hello.n > NET_TLS_HELLO_BYTES);
+        for (size_t n = 0; n < NET_TLS_HELLO_BYTES; n++) {
+            assert_int_equal(net_tls_guess_of(hello.p, n), NET_TLS_UNSURE);
+        }
+        assert_int_equal(net_tls_guess_of(hello.p, NET_TLS_HELLO_BYTES), NET_TLS_YES);
+        assert_int_equal(net_tls_guess_of(hello.p, hello.n), NET_TLS_YES);
+        buf_free(&hello);
+    }
+    assert_int_equal(net_tls_guess_of("GET / HTTP/1.1", 14), NET_TLS_NO);
+    assert_int_equal(net_tls_guess_of("\x04\x00\x00\x00\x05", 5), NET_TLS_NO); /* CQL's OPTIONS */
+}
+
+/* A MongoDB message begins with its length, the request's number and zeros (it answers nothing), all little-endian: none is taken for TLS,
+ * whatever its length and number. */
+static void no_mongo_message_is_taken_for_tls(void **state) {
+    (void)state;
+    static const uint32_t numbers[] = {0, 1, 0x0100, 0x01ff, 0x40010006, 0x2a0100ff, 0x2a01ff00, UINT32_MAX};
+    for (uint32_t length = 0x16; length <= 48000000; length += 0x100) { /* the first byte is 16 (hexadecimal) */
+        for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+            char bytes[16] = {0};
+            memcpy(bytes, &length, 4);
+            memcpy(bytes + 4, &numbers[i], 4);
+            assert_int_equal(net_tls_guess_of(bytes, sizeof bytes), NET_TLS_NO);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_tls_beside_plain_text),
@@ -312,6 +365,8 @@ int main(void) {
         cmocka_unit_test(dribbled_handshakes_end),
         cmocka_unit_test(the_certificate_is_kept_and_renewed),
         cmocka_unit_test(given_files_are_used_or_complained_about),
+        cmocka_unit_test(first_bytes_tell_tls),
+        cmocka_unit_test(no_mongo_message_is_taken_for_tls),
     };
     return cmocka_run_group_tests_name("net/tls", tests, setup, teardown);
 }

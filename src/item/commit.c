@@ -101,7 +101,7 @@ err item_commit_submit(item_commit *c) {
 /* ---- long edits and conditions, outside ---- */
 
 static bool same_item(const item_key *a, const item_key *b) {
-    return slice_eq(a->id, b->id) && epk_cmp(&a->epk, &b->epk) == 0 && pkey_equal(&a->partition, &b->partition);
+    return slice_eq(a->row, b->row) && epk_cmp(&a->epk, &b->epk) == 0 && pkey_equal(&a->partition, &b->partition);
 }
 
 bool item__written_before(const item_commit *c, size_t i) {

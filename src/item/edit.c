@@ -115,7 +115,7 @@ bool item__edit_is_long(const item_op *op, item_edit_input *in) {
 
 /* The edited body must still be the same item. */
 static err check_edited(op *o, const item_edit_kind *kind, const item_edit_input *in, slice body, int32_t *ttl_out) {
-    item_op whole = {.kind = ITEM_REPLACE, .key.id = in->key->id, .body = body};
+    item_op whole = {.kind = ITEM_REPLACE, .key.row = in->key->row, .body = body};
     if (body.n > LIMIT_EDITED_BYTES) {
         return E_TOO_LARGE;
     }

@@ -42,7 +42,7 @@ static inline void sample_without(bson_t *made, const item_edit_input *in, slice
     bson_iter_t it, other;
     bson_init(made);
     if (!in->there) {
-        bson_append_utf8(made, "id", -1, in->key->id.p, (int)in->key->id.n);
+        bson_append_utf8(made, "id", -1, in->key->row.p, (int)in->key->row.n);
         bson_append_utf8(made, "pk", -1, in->key->partition.values[0].text.p, (int)in->key->partition.values[0].text.n);
         return;
     }

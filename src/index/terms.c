@@ -17,6 +17,7 @@ struct walk {
     index_list *list;
     uint64_t *hashes;
     size_t n, cap;
+    size_t scalars; /* that the paths include */
     arena *scratch;
 };
 
@@ -25,8 +26,10 @@ static void walk_document(walk *w, const index_node *node, bool included, index_
 static void walk_value(walk *w, const index_node *node, bool included, index_path path, bool in_array, const doc_element *e) {
     included = node && node->subtree != RULE_NONE ? node->subtree == RULE_INCLUDE : included;
     bool wanted = node && node->scalar != RULE_NONE ? node->scalar == RULE_INCLUDE : included;
+    bool container = doc_is_container(e->type);
+    w->scalars += wanted && !container;
     wanted = wanted || (node && node->always && w->always);
-    if (!doc_is_container(e->type)) {
+    if (!container) {
         if (wanted) {
             w->found(w, path, e, in_array);
         }
@@ -62,15 +65,18 @@ static void walk_all(walk *w, const index_policy *policy, slice document) {
 
 /* ---- counting ---- */
 
-static void count_one(walk *w, index_path path, const doc_element *e, bool in_array) {
-    (void)path, (void)e, (void)in_array;
-    w->n++;
+static void count_nothing(walk *w, index_path path, const doc_element *e, bool in_array) {
+    (void)w, (void)path, (void)e, (void)in_array;
+}
+
+static size_t charged(const index_policy *policy, const walk *w) {
+    return policy->off ? 0 : TERMS_OF_ITEM + TERMS_PER_SCALAR * (w->scalars + policy->composites_n);
 }
 
 size_t index_terms(const index_policy *policy, slice document) {
-    walk w = {.found = count_one};
+    walk w = {.found = count_nothing};
     walk_all(&w, policy, document);
-    return policy->off ? 0 : TERMS_OF_ITEM + TERMS_PER_SCALAR * (w.n + policy->composites_n);
+    return charged(policy, &w);
 }
 
 static void add_hash(walk *w, uint64_t hash) {
@@ -179,8 +185,7 @@ static void list_one(walk *w, index_path path, const doc_element *e, bool in_arr
     }
 }
 
-static void list_composite(index_list *l, const index_composite *c, slice document, uint32_t ts) {
-    index__begin_term(l, c->id);
+static void spell_composite(index_list *l, const index_composite *c, slice document, uint32_t ts) {
     for (size_t i = 0; i < c->n; i++) {
         doc_element e;
         size_t from = l->bytes.n;
@@ -195,15 +200,60 @@ static void list_composite(index_list *l, const index_composite *c, slice docume
             index_spell_downward(&l->bytes, from);
         }
     }
-    index__end_term(l);
+}
+
+static index_path path_of_ts(void) {
+    return index_path_member(INDEX_PATH_ROOT, SLICE_LIT("_ts"));
+}
+
+static void list_composites(index_list *l, const index_policy *policy, slice document, uint32_t ts) {
+    for (size_t i = 0; i < policy->composites_n; i++) {
+        index__begin_term(l, policy->composites[i].id);
+        spell_composite(l, &policy->composites[i], document, ts);
+        index__end_term(l);
+    }
 }
 
 static void list_ts(index_list *l, uint32_t ts) {
-    index_path path = index_path_member(INDEX_PATH_ROOT, SLICE_LIT("_ts"));
-    index__begin_term(l, path);
+    l->ts_at = l->n;
+    index__begin_term(l, path_of_ts());
     index_spell_number(&l->bytes, ts);
     index__end_term(l);
-    add_to_shape(l, path);
+    add_to_shape(l, path_of_ts());
+}
+
+static bool has_ts(const index_composite *c) {
+    bool has = false;
+    for (size_t i = 0; i < c->n; i++) {
+        has = has || c->parts[i].ts;
+    }
+    return has;
+}
+
+/* The bytes of before stay behind unused. */
+static void begin_term_again(index_list *l, size_t i, index_path path) {
+    l->terms[i].at = l->bytes.n;
+    buf_add_be64(&l->bytes, path);
+}
+
+static void end_term_again(index_list *l, size_t i) {
+    l->terms[i].n = l->bytes.n - l->terms[i].at;
+}
+
+void index_list_set_ts(index_list *l, const index_policy *policy, slice document, uint32_t ts) {
+    if (policy->off || l->large) {
+        return;
+    }
+    begin_term_again(l, l->ts_at, path_of_ts());
+    index_spell_number(&l->bytes, ts);
+    end_term_again(l, l->ts_at);
+    for (size_t i = 0; i < policy->composites_n; i++) {
+        if (has_ts(&policy->composites[i])) {
+            begin_term_again(l, l->ts_at + 1 + i, policy->composites[i].id);
+            spell_composite(l, &policy->composites[i], document, ts);
+            end_term_again(l, l->ts_at + 1 + i);
+        }
+    }
 }
 
 void index_list_add_shape(index_list *l, bool known) {
@@ -220,15 +270,15 @@ void index_list_make(index_list *l, const index_policy *policy, slice document, 
     l->bytes.n = l->n = l->paths_n = 0;
     l->shape = 0;
     l->large = false;
+    l->charged = 0;
     if (policy->off) {
         return;
     }
     walk_all(&w, policy, document);
+    l->charged = charged(policy, &w);
     if (!l->large) {
         list_ts(l, ts);
-        for (size_t i = 0; i < policy->composites_n; i++) {
-            list_composite(l, &policy->composites[i], document, ts);
-        }
+        list_composites(l, policy, document, ts);
         index__list_shapes(l, policy, document);
         index__list_words(l, policy, document);
     }
@@ -255,6 +305,56 @@ void index_list_sort(index_list *l) {
         }
     }
     l->n = n;
+}
+
+/* ---- keeping ---- */
+
+const index_kept *index_list_keep(arena *a, const index_list *l) {
+    size_t terms = l->n * sizeof *l->terms, paths = l->paths_n * sizeof *l->paths;
+    if (!arena_fits(a, l->bytes.n + terms + paths)) {
+        return NULL;
+    }
+    index_kept *kept = arena_new(a, index_kept);
+    *kept = (index_kept){
+        .bytes = arena_copy(a, buf_view(&l->bytes)),
+        .terms = (const void *)arena_copy(a, slice_of((const char *)l->terms, terms)).p,
+        .paths = (const void *)arena_copy(a, slice_of((const char *)l->paths, paths)).p,
+        .n = l->n,
+        .paths_n = l->paths_n,
+        .shape = l->shape,
+        .large = l->large,
+        .charged = l->charged,
+        .ts_at = l->ts_at,
+    };
+    return kept;
+}
+
+static void *with_room(void *p, size_t *cap, size_t n, size_t each) {
+    if (*cap < n) {
+        p = mem_resize(p, n * each);
+        *cap = n;
+    }
+    return p;
+}
+
+void index_list_restore(index_list *l, const index_kept *kept) {
+    l->bytes.max = BUF_NO_LIMIT;
+    l->bytes.n = 0;
+    buf_add_slice(&l->bytes, kept->bytes);
+    l->terms = with_room(l->terms, &l->cap, kept->n, sizeof *l->terms);
+    l->paths = with_room(l->paths, &l->paths_cap, kept->paths_n, sizeof *l->paths);
+    if (kept->n) {
+        memcpy(l->terms, kept->terms, kept->n * sizeof *l->terms);
+    }
+    if (kept->paths_n) {
+        memcpy(l->paths, kept->paths, kept->paths_n * sizeof *l->paths);
+    }
+    l->n = kept->n;
+    l->paths_n = kept->paths_n;
+    l->shape = kept->shape;
+    l->large = kept->large;
+    l->charged = kept->charged;
+    l->ts_at = kept->ts_at;
 }
 
 void index_list_free(index_list *l) {

@@ -33,13 +33,31 @@ typedef struct index_list {
     size_t paths_n, paths_cap;
     uint64_t shape;
     arena scratch;
-    bool large; /* more than INDEX_TERMS_MAX: none are listed */
+    bool large;     /* more than INDEX_TERMS_MAX: none are listed */
+    size_t charged; /* what index_terms says of the document, by the same walk */
+    size_t ts_at;   /* the term of _ts; those of composites follow it */
 } index_list;
 
 void index_list_free(index_list *l);
 
 /* `ts` is the item's _ts. A policy that is off leaves the list empty. */
 void index_list_make(index_list *l, const index_policy *policy, slice document, uint32_t ts);
+
+/* The same list for another _ts: policy and document are those it was made of. Before the shape is added. */
+void index_list_set_ts(index_list *l, const index_policy *policy, slice document, uint32_t ts);
+
+/* A list as it was made, in an arena: made on one thread, used on another. */
+typedef struct index_kept {
+    slice bytes;
+    const index_term *terms;
+    const index_path *paths;
+    size_t n, paths_n;
+    uint64_t shape;
+    bool large;
+    size_t charged, ts_at;
+} index_kept;
+const index_kept *index_list_keep(arena *a, const index_list *l); /* NULL: the arena's budget has no room for it */
+void index_list_restore(index_list *l, const index_kept *kept);
 
 /* The term by which the item is found among those of its shape (`known`), of no known shape, or among the large ones. */
 void index_list_add_shape(index_list *l, bool known);

@@ -38,31 +38,6 @@ void database_give(database *d) {
     }
 }
 
-container *container_new(void) {
-    arena a = arena_init_small();
-    container *c = arena_new(&a, container);
-    c->refs = 1;
-    c->arena = a;
-    return c;
-}
-
-container *account__with_tiles(account *a, const container *before, container_tiles *tiles) {
-    container *c = container_new();
-    op o;
-    (void)a;
-    op_init(&o, &c->arena, 0);
-    err code = settings_read(&o, before->settings, (settings_rules){.hierarchical_allowed = true}, c);
-    assert(code == OK); /* they were read before */
-    c->space = before->space;
-    atomic_fetch_add(&c->space->refs, 1);
-    c->tiles = tiles;
-    memcpy(c->rid, before->rid, sizeof c->rid);
-    c->database_id = arena_copy(&c->arena, before->database_id);
-    c->ts = before->ts;
-    c->version = before->version;
-    return c;
-}
-
 /* ---- tables ---- */
 
 database_node *account__find_database(account *a, slice name, bool by_rid) {

@@ -113,7 +113,6 @@ void account__swap_container(account *a, container_node *node, container *c); /*
 container_node *account__node_of(account *a, const container *c);             /* NULL: deleted */
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
-container *container_new(void); /* refs 1, an arena of its own */
 
 /* ---- changes ---- */
 
@@ -185,9 +184,6 @@ MUST_CHECK err account__reshape(account *a, const reshape_request *request);
 
 /* The same tiles without the sources that ranges have left for good; waits. */
 MUST_CHECK err account__forget_sources(account *a, container *c, uint32_t range_id);
-
-/* Another version of a container with these tiles (their reference is taken over). */
-container *account__with_tiles(account *a, const container *before, container_tiles *tiles);
 
 /* Fills the tables from the store. */
 MUST_CHECK err account__load(account *a);

@@ -26,6 +26,7 @@ static void describe(const container *c, const container_tiles *tiles, plan_rang
             .bytes = container_range_stored(tiles->ranges[i]),
             .partitions = partitions_of(tiles->ranges[i]),
             .width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min),
+            .home = tiles->ranges[i]->home->number,
         };
     }
 }

@@ -196,10 +196,10 @@ void account_delete_database(account_change *change) {
 static void make_space(account *a, container *c, uint32_t n) {
     uint32_t number = a->numbers.container++;
     partition_map *map = partition_map_new(&c->key, n);
-    container_range **ranges = arena_array(&c->arena, container_range *, n);
-    range_sources *sources = arena_array(&c->arena, range_sources, n);
+    container_range **ranges = arena_array(&c->memory->arena, container_range *, n);
+    range_sources *sources = arena_array(&c->memory->arena, range_sources, n);
     for (uint32_t i = 0; i < n; i++) {
-        range_source *own = arena_new(&c->arena, range_source);
+        range_source *own = arena_new(&c->memory->arena, range_source);
         own->segment = a->numbers.segment++;
         ranges[i] = container_range_new(number, &map->ranges[i], own->segment, a->homes[0]);
         sources[i] = (range_sources){own, 1};
@@ -207,14 +207,14 @@ static void make_space(account *a, container *c, uint32_t n) {
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
     c->space = container_space_new(number, a->items.homes_n, tiles);
     c->tiles = container_tiles_take(tiles);
-    item_index_new(c, settings_indexing_policy(&c->arena, c));
+    item_index_new(c, settings_indexing_policy(&c->memory->arena, c));
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
 }
 
 static err read_settings(account_change *change, slice properties, settings_rules rules, container **container_out) {
     container *c = container_new();
     op inner;
-    op_init(&inner, &c->arena, change->op->now_s);
+    op_init(&inner, &c->memory->arena, change->op->now_s);
     err code = settings_read(&inner, properties, rules, c);
     if (code != OK) {
         if (inner.detail_n) {
@@ -285,7 +285,7 @@ static err apply_create_container(commit *base, commit_group *group) {
     make_space(a, c, ranges_at_first(change, d, t, c));
     rid r = rid_container(d->database->rid, c->space->container);
     memcpy(c->rid, r.bytes, sizeof c->rid);
-    c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
+    c->database_id = arena_copy(&c->memory->arena, slice_str(d->database->id));
     c->ts = now_s(a);
     c->version = a->numbers.version++;
     change->container_out = c;
@@ -390,7 +390,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
     c->tiles = container_tiles_take(before->tiles);
     atomic_fetch_add(&c->space->refs, 1);
     memcpy(c->rid, before->rid, sizeof c->rid);
-    c->database_id = arena_copy(&c->arena, before->database_id);
+    c->database_id = arena_copy(&c->memory->arena, before->database_id);
     c->ts = now_s(a);
     c->version = a->numbers.version++;
     change->container_out = c;
@@ -404,7 +404,7 @@ static err apply_replace_container(commit *base, commit_group *group) {
     } else if (before->version_minutes && c->version_minutes == 0) {
         item_versions_drop(&group->batch, c);
     }
-    item_index_change(group, c, a->homes[0], settings_indexing_policy(&c->arena, c), &change->index);
+    item_index_change(group, c, a->homes[0], settings_indexing_policy(&c->memory->arena, c), &change->index);
     commit_link(group, &change->hook);
     return OK;
 }

@@ -304,12 +304,12 @@ static err load_tiles(account *a, container *c, uint32_t number, slice record, c
     if (doc_find_key(record, SLICE_LIT("sources"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
         bson_iter_binary(&it, &subtype, &n, &bytes);
     }
-    range_sources *sources = arena_array(&c->arena, range_sources, map->n);
-    if (!read_sources(&c->arena, slice_of(bytes, n), sources, map->n)) {
+    range_sources *sources = arena_array(&c->memory->arena, range_sources, map->n);
+    if (!read_sources(&c->memory->arena, slice_of(bytes, n), sources, map->n)) {
         partition_map_free(map);
         return E_STORE_CORRUPT;
     }
-    container_range **ranges = arena_array(&c->arena, container_range *, map->n);
+    container_range **ranges = arena_array(&c->memory->arena, container_range *, map->n);
     for (size_t i = 0; i < map->n; i++) {
         ranges[i] = container_range_new(number, &map->ranges[i], sources[i].list[sources[i].n - 1].segment, a->homes[0]);
     }
@@ -333,7 +333,7 @@ static err load_space(account *a, container *c, slice key, slice record) {
     c->space = container_space_new(number, a->items.homes_n, tiles);
     c->tiles = container_tiles_take(tiles);
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
-    TRY(item_index_load(c, settings_indexing_policy(&c->arena, c)));
+    TRY(item_index_load(c, settings_indexing_policy(&c->memory->arena, c)));
     layout_backfill(&k, number);
     err code = store_get(a->homes[0]->store, STORE_META, NULL, layout_view(&k), &value);
     if (code != OK && code != E_NOT_FOUND) {
@@ -357,8 +357,8 @@ static err load_container(account *a, slice key, slice record) {
     }
     container *c = container_new();
     op o;
-    op_init(&o, &c->arena, 0);
-    c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
+    op_init(&o, &c->memory->arena, 0);
+    c->database_id = arena_copy(&c->memory->arena, slice_str(d->database->id));
     c->ts = number_in(record, "ts");
     c->version = (uint64_t)number_in(record, "version");
     rid r = rid_container(d->database->rid, key_number(key, 1));

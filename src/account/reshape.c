@@ -322,7 +322,7 @@ static void reshape_after(commit_hook *hook, err code) {
 
 /* Writes the container's record with these tiles; they are seen by all once it is on disk. */
 static void put_tiles(reshape *r, commit_group *group, const container_node *node, container_tiles *tiles) {
-    r->made = account__with_tiles(r->account, node->container, tiles);
+    r->made = container_with_tiles(node->container, tiles);
     account__put_container(&group->batch, node->database->database->number, r->made);
     r->hook = (commit_hook){.before = reshape_before, .after = reshape_after};
     commit_link(group, &r->hook);

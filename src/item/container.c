@@ -7,20 +7,42 @@
 #include "item/nearest.h"
 #include "item/sizes.h"
 
+container *container_new(void) {
+    container *c = mem_zero(sizeof *c);
+    c->refs = 1;
+    c->memory = mem_zero(sizeof *c->memory);
+    *c->memory = (container_memory){.refs = 1, .arena = arena_init_small()};
+    return c;
+}
+
+container *container_with_tiles(const container *before, container_tiles *tiles) {
+    container *c = mem_alloc(sizeof *c);
+    *c = *before;
+    c->refs = 1;
+    c->tiles = tiles;
+    atomic_fetch_add_explicit(&c->memory->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->space->refs, 1, memory_order_relaxed);
+    return c;
+}
+
 container *container_take(container *c) {
     atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
     return c;
 }
 
 void container_give(container *c) {
-    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) {
-        if (c->space) { /* else it was never finished */
-            container_tiles_give(c->tiles);
-            container_space_give(c->space);
-        }
-        arena a = c->arena; /* the container itself lives in it */
-        arena_free(&a);
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) {
+        return;
     }
+    if (c->space) { /* else it was never finished */
+        container_tiles_give(c->tiles);
+        container_space_give(c->space);
+    }
+    if (atomic_fetch_sub_explicit(&c->memory->refs, 1, memory_order_acq_rel) == 1) {
+        arena_free(&c->memory->arena);
+        free(c->memory);
+    }
+    free(c);
 }
 
 /* ---- ranges ---- */

@@ -159,11 +159,17 @@ typedef struct unique_key {
 
 enum { TTL_OFF = 0, TTL_NEVER = -1 };
 
+/* What a container's settings lie in: shared by its versions that differ in their tiles only. */
+typedef struct container_memory {
+    atomic_uint refs;
+    arena arena;
+} container_memory;
+
 typedef struct container {
     atomic_uint refs;
-    arena arena; /* of everything below */
     container_space *space;
     container_tiles *tiles;
+    container_memory *memory; /* of everything below */
 
     slice id;
     slice database_id;
@@ -180,6 +186,8 @@ typedef struct container {
     uint32_t version_minutes; /* that every version is kept; 0: no log of them */
 } container;
 
+container *container_new(void); /* with memory of its own, and no space yet */
+container *container_with_tiles(const container *before, container_tiles *tiles); /* the same settings; takes the tiles over */
 container *container_take(container *c);
 void container_give(container *c);
 

@@ -11,7 +11,11 @@
  *   'U' · database · user      → a user
  *   'P' · database · user · permission u32 → a permission: account/users.h
  *   'E' · number u64           → an event: a split, a merge
- *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h */
+ *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h
+ *   'X' · container u32        → a deleted container whose bytes in other homes are to go
+ *
+ * All of that is in the first home's store. With several stores each has a record 'H' (which one it is), and those but the first
+ *   'T' · container u32        → the tiles after the last split or merge there; newer than the container's record if that was not written */
 #pragma once
 
 #include "account/offer.h"
@@ -38,8 +42,14 @@ typedef struct account_rules {
     bool serverless;           /* no throughput is provisioned: each physical partition gives 5,000 RU/s */
 } account_rules;
 
+/* Where the ranges of a new container go. */
+typedef enum account_placement { ACCOUNT_FIRST, ACCOUNT_ROUND_ROBIN } account_placement;
+
 typedef struct account_options {
-    store *store;
+    store *store;         /* holds the metadata, and ranges */
+    store *const *others; /* further stores for ranges, the same ones in the same order each time; more may be added at the end */
+    size_t others_n;      /* below HOMES_MAX */
+    account_placement placement;
     const clock_source *clock;
     size_t item_cache_bytes;
     size_t vector_bytes; /* that graphs of vectors may take; 0: there are none */
@@ -128,9 +138,13 @@ struct account_change {
     account_script *script_out;
     bool script_made; /* by an upsert: it was not there before */
 
-    void (*publish)(account_change *change); /* account's own */
+    /* account's own */
+    void (*publish)(account_change *change);
     void *made;
     index_change index;
+    container *wanted;    /* of a replace over several homes: the container as it is to be … */
+    uint64_t wanted_from; /* … and the version that it takes the place of */
+    bool wide;            /* it is counted as being of several homes */
     void (*done)(account_change *change); /* committer's thread: hand over */
 };
 

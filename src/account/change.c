@@ -4,11 +4,14 @@
 
 #include "account/account_int.h"
 #include "account/settings.h"
+#include "account/wide.h"
 #include "item/versions.h"
 
 static int64_t now_s(const account *a) {
     return clock_wall_ms(a->items.clock) / 1000;
 }
+
+static void replace_further(account_change *change);
 
 static void change_before(commit_hook *hook, commit_group *group) {
     account_change *change = (account_change *)((char *)hook - offsetof(account_change, hook));
@@ -28,9 +31,26 @@ static void change_after(commit_hook *hook, err code) {
     }
 }
 
+static void end_change(account_change *change) {
+    account *a = change->account;
+    bool wide = change->wide;
+    if (change->wanted) {
+        container_give(change->wanted);
+        change->wanted = NULL;
+    }
+    change->done(change);
+    if (wide) {
+        atomic_fetch_sub(&a->wide, 1);
+    }
+}
+
 static void change_done(commit *base) {
     account_change *change = (account_change *)base;
-    change->done(change);
+    if (change->wanted && base->code == OK) {
+        replace_further(change);
+    } else {
+        end_change(change);
+    }
 }
 
 void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
@@ -44,6 +64,9 @@ void account__submit(account_change *change, store_use use, err (*apply)(commit 
     change->script_made = false;
     change->offer_made = false;
     change->index = (index_change){0};
+    change->wanted = NULL;
+    change->wide = change->account->items.homes_n > 1;
+    atomic_fetch_add(&change->account->wide, change->wide);
     committer_submit(change->account->homes[0]->committer, &change->base);
 }
 
@@ -132,7 +155,13 @@ static void delete_container_records(account *a, commit_group *group, const cont
     const container *c = node->container;
     account__delete_container_record(&group->batch, database, c->space->container);
     account__delete_script_records(&group->batch, node);
-    account__delete_bytes(&group->batch, c, a->homes[0]);
+    container_tiles *tiles = container_space_newest(c->space);
+    deleted_container deleted = {.number = c->space->container, .tiles = tiles, .versions = item_versions_kept(c)};
+    account__delete_bytes(&group->batch, a->homes[0], &deleted);
+    if (account__is_wide(c)) {
+        account__put_deleted(&group->batch, c->space->container, tiles);
+    }
+    container_tiles_give(tiles);
     offer_node *o = account__find_offer(a, database, c->space->container);
     if (o) {
         account__delete_offer_record(&group->batch, o->offer.number);
@@ -146,7 +175,12 @@ static void bury_container(account *a, container_node *node) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         tiles->ranges[i]->gone = true;
     }
-    account__reclaim_bytes(node->container, a->homes[0]);
+    if (node->container->space->parts[0].home) {
+        account__reclaim_bytes(node->container, a->homes[0]);
+    }
+    if (account__is_wide(node->container)) {
+        account__delete_elsewhere(a, node->container);
+    }
     account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
     account__remove_container(a, node);
 }
@@ -193,6 +227,11 @@ void account_delete_database(account_change *change) {
 
 /* ---- create container ---- */
 
+/* Where a new range goes. */
+static home *place(const account *a, uint32_t container, uint32_t range) {
+    return a->homes[a->placement == ACCOUNT_ROUND_ROBIN ? (container + range) % a->items.homes_n : 0];
+}
+
 static void make_space(account *a, container *c, uint32_t n) {
     uint32_t number = a->numbers.container++;
     partition_map *map = partition_map_new(&c->key, n);
@@ -201,14 +240,14 @@ static void make_space(account *a, container *c, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         range_source *own = arena_new(&c->memory->arena, range_source);
         own->segment = a->numbers.segment++;
-        ranges[i] = container_range_new(number, &map->ranges[i], own->segment, a->homes[0]);
+        ranges[i] = container_range_new(number, &map->ranges[i], own->segment, place(a, number, i));
         sources[i] = (range_sources){own, 1};
     }
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
     c->space = container_space_new(number, a->items.homes_n, tiles);
     c->tiles = container_tiles_take(tiles);
     item_index_new(c, settings_indexing_policy(&c->memory->arena, c));
-    container_space_set_rules(c->space, c->ttl, c->version_minutes);
+    account__set_rules(c, NULL);
 }
 
 static err read_settings(account_change *change, slice properties, settings_rules rules, container **container_out) {
@@ -362,23 +401,9 @@ static err check_key_named(account_change *change, const container *before) {
     return same && n == before->key.n ? OK : op_fail(change->op, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
 }
 
-/* Turned on, a ttl holds for the items of before too: they get their expiry entries in the background (item/expiry.c). */
-static void start_backfill(commit_group *group, container_space *space) {
-    layout_key k;
-    char bytes[12];
-    layout_backfill(&k, space->container);
-    layout_place_write(bytes, (item_place){0});
-    store_put(&group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
-    space->parts[0].ttl_backfill = true;
-}
-
-static err apply_replace_container(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
-    account *a = change->account;
-    container_node *node;
+/* The container as it is to be, but for its version. */
+static err make_replaced(account_change *change, container *before, container **container_out) {
     container *c;
-    TRY(find_container(change, &node));
-    container *before = node->container;
     TRY(check_key_named(change, before));
     TRY(read_settings(change, with_key_of(change, change->settings, before), (settings_rules){.hierarchical_allowed = true}, &c));
     err code = settings_check_replace(change->op, before, c);
@@ -387,31 +412,89 @@ static err apply_replace_container(commit *base, commit_group *group) {
         return code;
     }
     c->space = before->space;
-    c->tiles = container_tiles_take(before->tiles);
+    c->tiles = container_space_newest(c->space);
     atomic_fetch_add(&c->space->refs, 1);
     memcpy(c->rid, before->rid, sizeof c->rid);
     c->database_id = arena_copy(&c->memory->arena, before->database_id);
-    c->ts = now_s(a);
+    c->ts = now_s(change->account);
+    *container_out = c;
+    return OK;
+}
+
+/* What the first home has of the container is changed with the record. */
+static void replace_first_part(account_change *change, commit_group *group, const container *before, container *c) {
+    const home *home = change->account->homes[0];
+    container_part *part = container_part_of(c->space, home);
+    if (!part->home) {
+        return;
+    }
+    if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
+        item_backfill_start(group, c->space->container);
+        part->ttl_backfill = true;
+    }
+    if (before->version_minutes == 0 && c->version_minutes) {
+        item_versions_start(group, c, home);
+    } else if (before->version_minutes && c->version_minutes == 0) {
+        item_versions_drop(&group->batch, c->space->container);
+    }
+    item_index_change(group, c, home, settings_indexing_policy(&c->memory->arena, c), &change->index);
+}
+
+/* Over several homes it comes here twice: once to see what is wanted, which the others are then made ready for, and once to write it. If
+ * somebody else has replaced the container in between, it begins anew. */
+static err apply_replace_container(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    account *a = change->account;
+    container_node *node;
+    container *c;
+    TRY(find_container(change, &node));
+    container *before = node->container;
+    TRY(make_replaced(change, before, &c));
+    if (account__is_wide(before) && (!change->wanted || change->wanted_from != before->version)) {
+        if (change->wanted) {
+            container_give(change->wanted);
+        }
+        change->wanted = c;
+        change->wanted_from = before->version;
+        return OK;
+    }
     c->version = a->numbers.version++;
     change->container_out = c;
     change->made = node;
     account__put_container(&group->batch, node->database->database->number, c);
-    if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
-        start_backfill(group, c->space);
-    }
-    if (before->version_minutes == 0 && c->version_minutes) {
-        item_versions_start(group, c, a->homes[0]);
-    } else if (before->version_minutes && c->version_minutes == 0) {
-        item_versions_drop(&group->batch, c);
-    }
-    item_index_change(group, c, a->homes[0], settings_indexing_policy(&c->memory->arena, c), &change->index);
+    replace_first_part(change, group, before, c);
     commit_link(group, &change->hook);
     return OK;
 }
 
+static void is_ready(void *context, err code) {
+    account_change *change = context;
+    if (code == OK) {
+        committer_submit(change->account->homes[0]->committer, &change->base);
+    } else {
+        change->base.code = code;
+        end_change(change);
+    }
+}
+
+/* The record is written: what another home could not do is done later, by the balancer. */
+static void has_spread(void *context, err code) {
+    (void)code;
+    end_change(context);
+}
+
+static void replace_further(account_change *change) {
+    if (change->container_out) {
+        account__spread_settings(change->account, change->container_out, has_spread, change);
+    } else {
+        account__prepare_settings(change, change->wanted, is_ready);
+    }
+}
+
 static void publish_replace_container(account_change *change) {
     const container_node *node = change->made;
-    if (node->container->version_minutes && change->container_out->version_minutes == 0) {
+    bool here = node->container->space->parts[0].home != NULL;
+    if (here && node->container->version_minutes && change->container_out->version_minutes == 0) {
         item_versions_reclaim(change->container_out, change->account->homes[0]);
     }
     account__swap_container(change->account, change->made, container_take(change->container_out));
@@ -452,7 +535,7 @@ static bool is_fixed(account *a, const offer *o) {
 
 static err check_offer(account_change *change, const offer *o) {
     account *a = change->account;
-    offer_state state = account__offer_state(a, o);
+    offer_state state = account_offer_state(a, o); /* locked: another home may be changing its ranges */
     offer wanted = *o;
     if (state.pending) {
         return E_OFFER_BUSY;

@@ -61,7 +61,7 @@ static void draw_from_pool(const container_node *node, const container_tiles *ti
     partition_map_free(slices);
 }
 
-void account__divide(account *a, container_node *node) {
+void account__divide(account *a, const container_node *node) {
     const container_tiles *tiles = node->container->space->newest;
     provision p = account__provision(a, node);
     if (p.shared && node->database->pool_n) {

@@ -177,6 +177,7 @@ typedef struct item_op {
 
 /* One request's operations, decided and written together. `done` runs on the committer's thread and must hand over. */
 typedef struct item_commit item_commit;
+typedef struct item_commit_parts item_commit_parts; /* item/divide.h */
 struct item_commit {
     commit base;
     const items *items;
@@ -189,7 +190,8 @@ struct item_commit {
     int64_t range_id;      /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
     void (*done)(item_commit *c);
 
-    container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
+    container_tiles *tiles;   /* the newest when it was applied; NULL: it was not */
+    item_commit_parts *parts; /* of a request over several homes */
 };
 
 /* Checks a body for create, upsert and replace: id, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key and
@@ -338,6 +340,9 @@ struct item_move {
 void item_move_submit(item_move *m);
 
 /* ---- expiry ---- */
+
+/* A ttl was turned on: items of before get their expiry entries in the background. Within a solo commit; then part->ttl_backfill is set. */
+void item_backfill_start(commit_group *group, uint32_t container);
 
 /* Removes expired items of a container by a commit of its own that waits its turn like any other, and brings the ttl backfill on by a step.
  * `cost_max` bounds the work: an item costs 1, and 1 more for each 4 KB. `in_flight` is counted down when it has ended. */

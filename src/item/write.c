@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "doc/json.h"
 #include "item/admit.h"
+#include "item/divide.h"
 #include "item/stored.h"
 #include "item/versions.h"
 #include "throughput/charge.h"
@@ -326,13 +327,22 @@ static store_use use_of(const item_commit *c) {
     return use;
 }
 
-err item_commit_submit(item_commit *c) {
-    assert(c->n > 0);
-    TRY(admit(c));
+void item__submit_here(item_commit *c) {
     home *home = first_range(c)->home;
     c->base =
         (commit){.queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = apply_all, .done = all_done};
     committer_submit(home->committer, &c->base);
+}
+
+err item_commit_submit(item_commit *c) {
+    assert(c->n > 0);
+    c->parts = NULL;
+    TRY(admit(c));
+    if (item__is_divided(c)) {
+        item__divide(c);
+    } else {
+        item__submit_here(c);
+    }
     return OK;
 }
 
@@ -431,4 +441,5 @@ void item_commit_give(item_commit *c) {
         container_tiles_give(c->tiles);
         c->tiles = NULL;
     }
+    item__divided_give(c);
 }

@@ -434,12 +434,13 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     size_t n = 2;
     assert_int_equal(head->number, place.number);
     assert_int_equal(item__key_of(c, body, &key), OK);
+    const container_part *part = container_part_of(c->space, container_route(c->space->newest, &key.epk)->home);
     assert_true(is_source(c->space->newest, container_position(c->space->newest, &key.epk), place.segment));
     layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
     assert_true(leads_to(h, &k, place, 12));
     layout_order(&k, c->space->container, &key.epk, place.number);
     assert_true(leads_to(h, &k, place, 4));
-    if (c->ttl != TTL_OFF && !harness_part(c)->ttl_backfill && item__expiry_key(c, place, head, &k)) {
+    if (c->ttl != TTL_OFF && !part->ttl_backfill && item__expiry_key(c, part, place, head, &k)) {
         assert_true(store_holds(h, &k));
     }
     return n + c->unique_keys_n;

@@ -284,6 +284,7 @@ static sql_request *make_request(http_request *http) {
     q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
     q->commit.n = 0;
     q->commit.tiles = NULL;
+    q->commit.parts = NULL;
     op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     q->op.arrived_us = q->started_us;
     make_activity(q);

@@ -15,7 +15,8 @@
  *   'X' · container u32        → a deleted container whose bytes in other homes are to go
  *
  * All of that is in the first home's store. With several stores each has a record 'H' (which one it is), and those but the first
- *   'T' · container u32        → the tiles after the last split or merge there; newer than the container's record if that was not written */
+ *   'T' · container u32        → the tiles after the last split or merge there; newer than the container's record if that was not written
+ */
 #pragma once
 
 #include "account/offer.h"
@@ -142,9 +143,9 @@ struct account_change {
     void (*publish)(account_change *change);
     void *made;
     index_change index;
-    container *wanted;    /* of a replace over several homes: the container as it is to be … */
-    uint64_t wanted_from; /* … and the version that it takes the place of */
-    bool wide;            /* it is counted as being of several homes */
+    container *wanted;                    /* of a replace over several homes: the container as it is to be … */
+    uint64_t wanted_from;                 /* … and the version that it takes the place of */
+    bool wide;                            /* it is counted as being of several homes */
     void (*done)(account_change *change); /* committer's thread: hand over */
 };
 

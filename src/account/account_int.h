@@ -92,7 +92,7 @@ struct account {
     account_numbers numbers; /* the committer's */
     _Atomic uint64_t lsn;    /* of the newest change that all can see */
     atomic_uint sweeps_in_flight;
-    atomic_uint wide; /* changes under way that are of several homes (account/wide.h) */
+    atomic_uint wide;           /* changes under way that are of several homes (account/wide.h) */
     unsigned char swept_rid[8]; /* the container swept last */
     balancer balancer;
     pthread_mutex_t events_lock;
@@ -114,7 +114,7 @@ void account__remove_offer(account *a, offer_node *node);
 void account__swap_container(account *a, container_node *node, container *c); /* takes the reference over */
 /* The newest settings rule a home: its committer's thread. NULL: all of them, of a container that nobody uses yet. */
 void account__set_rules(const container *c, const home *home);
-container_node *account__node_of(account *a, const container *c);             /* NULL: deleted */
+container_node *account__node_of(account *a, const container *c); /* NULL: deleted */
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
 

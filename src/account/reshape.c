@@ -11,8 +11,8 @@
  * later (item/move.c). The new ranges go on with the old one's LSN, the higher one of a merge, so that session tokens and change positions
  * stay valid. A crash leaves the old map or the new one; the rest is in memory only.
  *
- * All of it happens in the home of the ranges, which is one: neither splits nor merges leave it. In the first home the container's record is
- * part of the batch. In another one the new tiles stand in a record of their own there, in the batch that has the counts, and hold from
+ * All of it happens in the home of the ranges, which is one: neither splits nor merges leave it. In the first home the container's record
+ * is part of the batch. In another one the new tiles stand in a record of their own there, in the batch that has the counts, and hold from
  * then on; the container's record is written next. Until it is, the tiles with the highest epoch count (account/records.c). */
 #include <semaphore.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ typedef struct reshape {
     const store_snapshot *at;
     range_watch *watch;
 
-    size_t first; /* position in the newest tiles, while a commit runs */
+    size_t first;           /* position in the newest tiles, while a commit runs */
     uint32_t segment;       /* of the first new range; the others follow */
     container_tiles *tiles; /* the new ones */
     container *made;

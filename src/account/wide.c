@@ -117,12 +117,8 @@ static void prepared(wide_part *p, err code) {
 static const wide_verb preparing = {STORE_GROWS, prepare, prepared};
 
 void account__prepare_settings(account_change *change, container *before, wide_done done) {
-    run(&(wide){.account = change->account,
-                .container = before,
-                .verb = &preparing,
-                .wanted = change->wanted,
-                .done = done,
-                .context = change});
+    run(&(wide){
+        .account = change->account, .container = before, .verb = &preparing, .wanted = change->wanted, .done = done, .context = change});
 }
 
 /* ---- after it was written ---- */

@@ -50,8 +50,8 @@ typedef struct container_range {
     bool in_log;            /* its home's log has counts of it */
     uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
-    uint32_t log_opened;    /* its part's log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
-    atomic_bool gone;       /* it was split, merged or deleted */
+    uint32_t log_opened; /* its part's log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
+    atomic_bool gone;    /* it was split, merged or deleted */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
@@ -186,7 +186,7 @@ typedef struct container {
     uint32_t version_minutes; /* that every version is kept; 0: no log of them */
 } container;
 
-container *container_new(void); /* with memory of its own, and no space yet */
+container *container_new(void);                                                   /* with memory of its own, and no space yet */
 container *container_with_tiles(const container *before, container_tiles *tiles); /* the same settings; takes the tiles over */
 container *container_take(container *c);
 void container_give(container *c);
@@ -216,12 +216,12 @@ void container_space_give(container_space *space);
 void container_space_set(container_space *space, const home *home, container_tiles *tiles);
 container_tiles *container_space_newest(container_space *space); /* any thread: a reference */
 container_index *container_space_index(container_space *space);  /* any thread: a reference to that of the first range */
-uint32_t container_space_progress(const container_space *space);                               /* of the index in all its homes, per cent */
+uint32_t container_space_progress(const container_space *space); /* of the index in all its homes, per cent */
 
 static inline container_part *container_part_of(container_space *space, const home *home) {
     return &space->parts[home->number];
 }
-container_index *container_part_index(container_space *space, container_part *part); /* any thread: a reference */
+container_index *container_part_index(container_space *space, container_part *part);        /* any thread: a reference */
 void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* the part's committer */
 container_index *container_part_goal(container_space *space, container_part *part); /* the same of the one being built, if there is one */
 /* The part's committer: takes over. */

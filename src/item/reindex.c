@@ -76,8 +76,9 @@ static err load_part(container *c, container_part *part, slice policy) {
     TRY(code);
     bool read = read_state(value.bytes, &now);
     if (read) {
-        container_part_set_index(c->space, part, container_index_new(now.generation, now.policy, &c->key),
-                                 now.building ? container_index_new(now.building, now.building_policy.n ? now.building_policy : policy, &c->key) : NULL);
+        container_part_set_index(
+            c->space, part, container_index_new(now.generation, now.policy, &c->key),
+            now.building ? container_index_new(now.building, now.building_policy.n ? now.building_policy : policy, &c->key) : NULL);
     }
     store_give(&value);
     return read ? OK : E_STORE_CORRUPT;
@@ -173,7 +174,6 @@ bool item_index_follows(const container *c, container_part *part) {
     container_index_give(goal);
     return same;
 }
-
 
 void item_index_change(commit_group *group, container *c, const home *home, slice policy, index_change *change_out) {
     uint32_t number = c->space->container;

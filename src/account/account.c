@@ -143,6 +143,17 @@ void account__swap_container(account *a, container_node *node, container *c) {
     container_give(before);
 }
 
+static int by_container_number(const container_node *a, const container_node *b) {
+    uint32_t x = a->container->space->container, y = b->container->space->container;
+    return (x > y) - (x < y);
+}
+
+void account__rename_container(account *a, container_node *node, container *c) {
+    HASH_DELETE(by_name, node->database->containers, node);
+    account__swap_container(a, node, c);
+    HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, c->id.p, c->id.n, node, by_container_number);
+}
+
 container_node *account__node_of(account *a, const container *c) {
     container_node *node = NULL;
     HASH_FIND(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);

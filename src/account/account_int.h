@@ -111,7 +111,8 @@ void account__note_sweeps(account *a, container_node *node); /* after its contai
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
-void account__swap_container(account *a, container_node *node, container *c); /* takes the reference over */
+void account__swap_container(account *a, container_node *node, container *c);   /* takes the reference over */
+void account__rename_container(account *a, container_node *node, container *c); /* likewise, under another name; listed where it was */
 /* The newest settings rule a home: its committer's thread. NULL: all of them, of a container that nobody uses yet. */
 void account__set_rules(const container *c, const home *home);
 container_node *account__node_of(account *a, const container *c); /* NULL: deleted */
@@ -120,8 +121,16 @@ database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, 
 
 /* ---- changes ---- */
 
-/* Sends a change to the committer: `apply` checks and writes records, `publish` changes the tables once they are on disk. */
-void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+/* How a change is made: `apply` checks and writes records; `publish` changes the tables once they are on disk, under the write lock. */
+struct account_verb {
+    store_use use;
+    err (*apply)(account_change *change, commit_group *group);
+    void (*ended)(account_change *change, err code); /* NULL, or called before `publish`, also if the write failed */
+    void (*publish)(account_change *change);
+    bool (*goes_on)(account_change *change); /* NULL, or called after the commit: true: the change is not done yet, and sees to its end */
+};
+
+void account__submit(account_change *change, const account_verb *verb); /* to the committer */
 
 /* ---- scripts ---- */
 void account__free_scripts(container_node *c);

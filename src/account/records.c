@@ -97,6 +97,17 @@ static void append_tiles(bson_t *r, const container_tiles *tiles) {
     buf_free(&lists);
 }
 
+/* What the SQL API makes has neither: a record without them is as older servers wrote it. */
+static void add_memo(bson_t *record, const container *c) {
+    bson_t memo;
+    if (!slice_eq(c->api, SLICE_LIT("sql"))) {
+        bson_append_utf8(record, "api", -1, c->api.p, (int)c->api.n);
+    }
+    if (c->memo.n && bson_init_static(&memo, (const uint8_t *)c->memo.p, c->memo.n)) {
+        bson_append_document(record, "memo", -1, &memo);
+    }
+}
+
 void account__put_container(store_batch *batch, uint32_t database, const container *c) {
     bson_t r = BSON_INITIALIZER, settings;
     bson_append_int64(&r, "ts", -1, c->ts);
@@ -105,6 +116,7 @@ void account__put_container(store_batch *batch, uint32_t database, const contain
         bson_append_document(&r, "settings", -1, &settings);
     }
     append_tiles(&r, c->tiles);
+    add_memo(&r, c);
     put_record(batch, key_of('C', 2, database, c->space->container), &r);
 }
 
@@ -442,6 +454,15 @@ static err load_space(account *a, container *c, slice key, slice record) {
     return OK;
 }
 
+static err load_memo(op *o, container *c, slice record) {
+    bson_iter_t it;
+    slice memo = SLICE_EMPTY;
+    document_in(record, "memo", &memo);
+    TRY(settings_set_memo(o, memo, c));
+    bool named = doc_find_key(record, SLICE_LIT("api"), &it) && BSON_ITER_HOLDS_UTF8(&it);
+    return settings_set_api(o, named ? doc_text(&it) : SLICE_EMPTY, c);
+}
+
 static err load_container(account *a, slice key, slice record) {
     slice properties;
     database_node *d = NULL;
@@ -461,7 +482,8 @@ static err load_container(account *a, slice key, slice record) {
     c->version = (uint64_t)number_in(record, "version");
     rid r = rid_container(d->database->rid, key_number(key, 1));
     memcpy(c->rid, r.bytes, sizeof c->rid);
-    err code = settings_read(&o, properties, (settings_rules){.hierarchical_allowed = true}, c);
+    err code = settings_read(&o, properties, (settings_rules){true, settings_rows(properties)}, c);
+    code = code != OK ? code : load_memo(&o, c, record);
     if (code == OK) {
         code = load_space(a, c, key, record);
     }

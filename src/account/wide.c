@@ -29,7 +29,6 @@ struct wide {
     account *account;
     container *container;
     const wide_verb *verb;
-    const container *wanted; /* settings that are to come */
     wide_done done;
     void *context;
     _Atomic err code;
@@ -93,7 +92,7 @@ static void run(const wide *asked) {
 /* ---- before the record is written: what a home must know of its past ---- */
 
 static bool starts_ttl(const wide_part *p) {
-    return p->part->ttl == TTL_OFF && p->of->wanted->ttl != TTL_OFF;
+    return p->part->ttl == TTL_OFF && p->of->container->ttl != TTL_OFF;
 }
 
 static err prepare(wide_part *p, commit_group *group) {
@@ -102,7 +101,7 @@ static err prepare(wide_part *p, commit_group *group) {
     if (starts_ttl(p)) {
         item_backfill_start(group, c->space->container);
     }
-    if (p->of->wanted->version_minutes && p->part->version_minutes == 0) {
+    if (p->of->container->version_minutes && p->part->version_minutes == 0) {
         item_versions_start(group, c, p->part->home);
     }
     return OK;
@@ -116,9 +115,8 @@ static void prepared(wide_part *p, err code) {
 
 static const wide_verb preparing = {STORE_GROWS, prepare, prepared};
 
-void account__prepare_settings(account_change *change, container *before, wide_done done) {
-    run(&(wide){
-        .account = change->account, .container = before, .verb = &preparing, .wanted = change->wanted, .done = done, .context = change});
+void account__prepare_settings(account *a, container *wanted, wide_done done, void *context) {
+    run(&(wide){.account = a, .container = wanted, .verb = &preparing, .done = done, .context = context});
 }
 
 /* ---- after it was written ---- */

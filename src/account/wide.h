@@ -9,10 +9,10 @@
 
 bool account__is_wide(const container *c); /* it has ranges in other homes than the first */
 
-/* A replace of settings: before the record is written (change->wanted has what it will say), and after it. `done` is called on a
- * committer's thread, with the first error or OK. */
+/* A replace of settings: before the record is written (`wanted` is the container as it will be), and after it. `done` is called on a
+ * committer's thread, with an error of one of the homes or OK. */
 typedef void (*wide_done)(void *context, err code);
-void account__prepare_settings(account_change *change, container *before, wide_done done);
+void account__prepare_settings(account *a, container *wanted, wide_done done, void *context);
 void account__spread_settings(account *a, container *c, wide_done done, void *context);
 
 /* Whether a part of the container has heard of its settings; if not, they are spread again, and waited for. */

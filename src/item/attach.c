@@ -305,6 +305,10 @@ void attach_write_charge(attach_write *a) {
     item__settle(a->items, a->op, range, &a->item, ru, a->base.code != OK);
 }
 
+item_mark attach_write_mark(const attach_write *w) {
+    return (item_mark){w->range->id, w->range->segment, w->now.lsn};
+}
+
 void attach_write_give(attach_write *a) {
     if (a->tiles) {
         container_tiles_give(a->tiles);

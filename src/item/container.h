@@ -14,6 +14,7 @@
 
 #include "index/terms.h"
 #include "item/home.h"
+#include "item/row.h"
 #include "partition/map.h"
 #include "store/committer.h"
 #include "throughput/bucket.h"
@@ -175,10 +176,13 @@ typedef struct container {
     slice database_id;
     unsigned char rid[8];
     slice settings; /* the resource's JSON properties as BSON, without the system's */
+    slice api;      /* that made it: "sql", "mongo", … */
+    slice memo;     /* BSON that the front end of that API keeps with it, or empty: schema, indexes; nobody else reads it */
     int64_t ts;
     uint64_t version; /* for the etag */
 
     pkey_definition key; /* n 0: a fixed container */
+    row_definition row;
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;

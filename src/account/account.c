@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "account/settings.h"
 #include "base/memory.h"
@@ -36,33 +37,6 @@ void database_give(database *d) {
         free(d->id);
         free(d);
     }
-}
-
-container *container_new(void) {
-    arena a = arena_init_small();
-    container *c = arena_new(&a, container);
-    c->refs = 1;
-    c->arena = a;
-    return c;
-}
-
-container *account__with_tiles(account *a, const container *before, container_tiles *tiles) {
-    container *c = container_new();
-    op o;
-    (void)a;
-    op_init(&o, &c->arena, 0);
-    err code = settings_read(&o, before->settings, (settings_rules){true, settings_rows(before->settings)}, c);
-    assert(code == OK); /* they were read before */
-    c->space = before->space;
-    atomic_fetch_add(&c->space->refs, 1);
-    c->tiles = tiles;
-    memcpy(c->rid, before->rid, sizeof c->rid);
-    c->database_id = arena_copy(&c->arena, before->database_id);
-    c->api = arena_copy(&c->arena, before->api);
-    c->memo = arena_copy(&c->arena, before->memo);
-    c->ts = before->ts;
-    c->version = before->version;
-    return c;
 }
 
 /* ---- tables ---- */
@@ -149,13 +123,22 @@ void account__remove_offer(account *a, offer_node *node) {
     }
 }
 
+void account__set_rules(const container *c, const home *home) {
+    atomic_store(&c->space->version_minutes, c->version_minutes);
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        if (!home || i == home->number) {
+            container_part_set_rules(&c->space->parts[i], c->ttl, c->version_minutes);
+        }
+    }
+}
+
 void account__swap_container(account *a, container_node *node, container *c) {
     container *before = node->container;
     /* The tables' keys point into the container: the new one takes the old one's place in the same order. */
     node->container = c;
     node->by_name.key = c->id.p;
     node->by_rid.key = c->rid;
-    container_space_set_rules(c->space, c->ttl, c->version_minutes);
+    account__set_rules(c, a->homes[0]);
     account__note_sweeps(a, node);
     container_give(before);
 }
@@ -222,35 +205,57 @@ static err check_clock(const clock_source *clock, char *why, size_t why_n) {
     return E_UNAVAILABLE;
 }
 
-err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
-    account *a = mem_zero(sizeof *a);
-    a->rules = with_defaults(options->rules);
-    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1, 1, 1};
-    pthread_rwlock_init(&a->lock, NULL);
-    pthread_mutex_init(&a->events_lock, NULL);
-    account__init_balancer(&a->balancer);
-    a->homes[0] = home_open(0, options->store, options->item_cache_bytes);
+static void open_homes(account *a, const account_options *options) {
+    size_t n = 1 + options->others_n, cache_bytes = options->item_cache_bytes / n;
+    for (size_t i = 0; i < n; i++) {
+        a->homes[i] = home_open((uint32_t)i, i ? options->others[i - 1] : options->store, cache_bytes);
+    }
     a->items = (items){
         .homes = a->homes,
-        .homes_n = 1,
+        .homes_n = n,
         .clock = options->clock,
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
     a->items.nearest = options->vector_bytes ? item_nearest_open(&a->items, options->vector_bytes, options->background) : NULL;
-    err code = check_clock(options->clock, why, why_n);
-    if (code != OK) {
-        account_close(a);
-        *account_out = NULL;
+}
+
+static bool has_committers(const account *a) {
+    bool all = true;
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        all = all && a->homes[i]->committer;
+    }
+    return all;
+}
+
+static err load(account *a, const account_options *options, char *why, size_t why_n) {
+    TRY(check_clock(options->clock, why, why_n));
+    err code = account__check_homes(a, why, why_n);
+    if (code != OK && *why) {
         return code;
     }
-    code = account__load(a);
+    code = code != OK ? code : account__load(a);
     a->lsn = a->numbers.version - 1;
     if (code != OK) {
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
-    } else if (!a->homes[0]->committer || (options->background && !account__start_balancer(a))) {
+    } else if (!has_committers(a) || (options->background && !account__start_balancer(a))) {
         snprintf(why, why_n, THREAD_REFUSED);
         code = E_UNAVAILABLE;
     }
+    return code;
+}
+
+err account_open(const account_options *options, account **account_out, char *why, size_t why_n) {
+    account *a = mem_zero(sizeof *a);
+    assert(options->others_n < HOMES_MAX);
+    a->rules = with_defaults(options->rules);
+    a->placement = options->placement;
+    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1, 1, 1};
+    pthread_rwlock_init(&a->lock, NULL);
+    pthread_mutex_init(&a->events_lock, NULL);
+    account__init_balancer(&a->balancer);
+    open_homes(a, options);
+    *why = 0;
+    err code = load(a, options, why, why_n);
     if (code != OK) {
         account_close(a);
         a = NULL;
@@ -259,11 +264,19 @@ err account_open(const account_options *options, account **account_out, char *wh
     return code;
 }
 
+/* A change of several homes goes from committer to committer: none is closed before all such changes are through. */
+static void wait_for_wide(account *a) {
+    while (atomic_load(&a->wide)) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
 void account_stop(account *a) {
     account__stop_balancer(a);
     if (a->items.nearest) {
         item_nearest_stop(a->items.nearest);
     }
+    wait_for_wide(a);
     for (size_t i = 0; i < a->items.homes_n; i++) {
         home_stop(a->homes[i]);
     }

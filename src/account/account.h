@@ -12,7 +12,12 @@
  *   'U' · database · user      → a user
  *   'P' · database · user · permission u32 → a permission: account/users.h
  *   'E' · number u64           → an event: a split, a merge
- *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h */
+ *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h
+ *   'X' · container u32        → a deleted container whose bytes in other homes are to go
+ *
+ * All of that is in the first home's store. With several stores each has a record 'H' (which one it is), and those but the first
+ *   'T' · container u32        → the tiles after the last split or merge there; newer than the container's record if that was not written
+ */
 #pragma once
 
 #include "account/offer.h"
@@ -38,8 +43,14 @@ typedef struct account_rules {
     bool serverless;           /* no throughput is provisioned: each physical partition gives 5,000 RU/s */
 } account_rules;
 
+/* Where the ranges of a new container go. */
+typedef enum account_placement { ACCOUNT_FIRST, ACCOUNT_ROUND_ROBIN } account_placement;
+
 typedef struct account_options {
-    store *store;
+    store *store;         /* holds the metadata, and ranges */
+    store *const *others; /* further stores for ranges, the same ones in the same order each time; more may be added at the end */
+    size_t others_n;      /* below HOMES_MAX */
+    account_placement placement;
     const clock_source *clock;
     size_t item_cache_bytes;
     size_t vector_bytes; /* that graphs of vectors may take; 0: there are none */
@@ -114,8 +125,9 @@ struct account_change {
     void (*done)(account_change *change); /* committer's thread: hand over */
     void *context;                        /* the caller's */
 
-    const account_verb *verb; /* these two are account/'s own */
+    const account_verb *verb; /* these three are account/'s own */
     void *made;
+    bool wide; /* it is counted as one that may be of several homes */
 };
 
 /* A resource that is there, as a client names it. */
@@ -167,7 +179,9 @@ typedef struct container_replacement {
     slice api;         /* E_FORBIDDEN if another API made the container; empty: any */
 
     container *container_out;
-    index_change index; /* account/'s own */
+    index_change index;   /* these three are account/'s own */
+    container *wanted;    /* over several homes: the container as it is to be … */
+    uint64_t wanted_from; /* … and the version that it takes the place of */
 } container_replacement;
 
 /* Another name in the same database: data, number, rid and memo stay. E_CONFLICT: the name is taken. */

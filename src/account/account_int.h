@@ -83,6 +83,7 @@ struct account {
     items items;
     home *homes[HOMES_MAX]; /* items.homes; the first has STORE_META's records */
     account_rules rules;
+    account_placement placement;
     pthread_rwlock_t lock;
     database_node *databases_by_name, *databases_by_number;
     container_node *containers_by_rid;
@@ -91,6 +92,7 @@ struct account {
     account_numbers numbers; /* the committer's */
     _Atomic uint64_t lsn;    /* of the newest change that all can see */
     atomic_uint sweeps_in_flight;
+    atomic_uint wide;           /* changes under way that are of several homes (account/wide.h) */
     unsigned char swept_rid[8]; /* the container swept last */
     balancer balancer;
     pthread_mutex_t events_lock;
@@ -111,10 +113,11 @@ void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
 void account__swap_container(account *a, container_node *node, container *c);   /* takes the reference over */
 void account__rename_container(account *a, container_node *node, container *c); /* likewise, under another name; listed where it was */
-container_node *account__node_of(account *a, const container *c);               /* NULL: deleted */
+/* The newest settings rule a home: its committer's thread. NULL: all of them, of a container that nobody uses yet. */
+void account__set_rules(const container *c, const home *home);
+container_node *account__node_of(account *a, const container *c); /* NULL: deleted */
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
-container *container_new(void); /* refs 1, an arena of its own */
 
 /* ---- changes ---- */
 
@@ -124,6 +127,7 @@ struct account_verb {
     err (*apply)(account_change *change, commit_group *group);
     void (*ended)(account_change *change, err code); /* NULL, or called before `publish`, also if the write failed */
     void (*publish)(account_change *change);
+    bool (*goes_on)(account_change *change); /* NULL, or called after the commit: true: the change is not done yet, and sees to its end */
 };
 
 void account__submit(account_change *change, const account_verb *verb); /* to the committer */
@@ -137,6 +141,9 @@ MUST_CHECK err account__load_script(account *a, slice key, slice record);
 void account__put_numbers(store_batch *batch, const account_numbers *numbers);
 void account__put_database(store_batch *batch, const database *d);
 void account__put_container(store_batch *batch, uint32_t database, const container *c);
+void account__put_tiles(store_batch *batch, uint32_t container, const container_tiles *tiles);   /* in the home of what was reshaped */
+void account__put_deleted(store_batch *batch, uint32_t container, const container_tiles *tiles); /* its bytes in other homes are to go */
+void account__delete_deleted(store_batch *batch, uint32_t container);
 void account__put_offer(store_batch *batch, const offer *o);
 void account__delete_database_record(store_batch *batch, uint32_t database);
 void account__delete_container_record(store_batch *batch, uint32_t database, uint32_t container);
@@ -170,7 +177,7 @@ provision account__provision(account *a, const container_node *node);
 uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed);
 
 /* Gives all ranges their buckets and rates, equal shares. After a change of offers or tiles, on the committer's thread or at start. */
-void account__divide(account *a, container_node *node);
+void account__divide(account *a, const container_node *node);
 void account__divide_database(account *a, database_node *d); /* its pool, and all containers that share it */
 void account__free_pool(database_node *d);
 offer_state account__offer_state(account *a, const offer *o);
@@ -191,15 +198,23 @@ typedef struct reshape_request {
 } reshape_request;
 MUST_CHECK err account__reshape(account *a, const reshape_request *request);
 
+/* The container's record gets the newest tiles, if it does not have them yet; waits. The balancer's turn must be held. */
+MUST_CHECK err account__record_tiles(account *a, container *c);
+
 /* The same tiles without the sources that ranges have left for good; waits. */
 MUST_CHECK err account__forget_sources(account *a, container *c, uint32_t range_id);
 
-/* Another version of a container with these tiles (their reference is taken over). */
-container *account__with_tiles(account *a, const container *before, container_tiles *tiles);
+/* That each store is the one it was last time. E_UNAVAILABLE with a sentence: it is not. */
+MUST_CHECK err account__check_homes(account *a, char *why, size_t why_n);
 
 /* Fills the tables from the store. */
 MUST_CHECK err account__load(account *a);
 
 /* Deletes a container's bytes in one home: ranges of keys in the batch, then, once written, their space. */
-void account__delete_bytes(store_batch *batch, const container *c, const home *home);
+typedef struct deleted_container {
+    uint32_t number;
+    const container_tiles *tiles;
+    bool versions; /* it may have a log of them */
+} deleted_container;
+void account__delete_bytes(store_batch *batch, const home *home, const deleted_container *c);
 void account__reclaim_bytes(const container *c, const home *home);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "account/account_int.h"
+#include "account/wide.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "throughput/shares.h"
@@ -26,6 +26,7 @@ static void describe(const container *c, const container_tiles *tiles, plan_rang
             .bytes = container_range_stored(tiles->ranges[i]),
             .partitions = partitions_of(tiles->ranges[i]),
             .width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min),
+            .home = tiles->ranges[i]->home->number,
         };
     }
 }
@@ -71,6 +72,15 @@ static const container_range *leaving_range(const container_tiles *tiles) {
     return NULL;
 }
 
+/* Another home was not told of the newest settings, or the record not of another home's newest ranges: a store failed. */
+static bool is_behind(const container *c) {
+    bool behind = atomic_load_explicit(&c->space->tiles_unrecorded, memory_order_relaxed);
+    for (size_t i = 1; i < c->space->parts_n && !behind; i++) {
+        behind = !account__follows_settings(c, &c->space->parts[i]);
+    }
+    return behind;
+}
+
 static bool is_building(const container *c) {
     bool builds = false;
     for (size_t i = 0; i < c->space->parts_n; i++) {
@@ -108,7 +118,7 @@ static size_t find_work(account *a, container **list) {
     for (size_t left = HASH_CNT(by_rid, a->containers_by_rid); left > 0 && n < WORK_MAX; left--) {
         node = next_of(a, node);
         container *c = node->container;
-        if (leaving_range(c->tiles) || is_building(c) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
+        if (leaving_range(c->tiles) || is_building(c) || is_behind(c) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
             list[n++] = container_take(c);
             memcpy(a->balancer.last_rid, c->rid, sizeof c->rid);
         }
@@ -143,7 +153,19 @@ static bool take_step(account *a, container *c) {
     return go_on;
 }
 
+/* What fails is tried again in the next round. */
+static void catch_up(account *a, container *c) {
+    (void)!account__record_tiles(a, c);
+    for (size_t i = 1; i < c->space->parts_n; i++) {
+        if (!account__follows_settings(c, &c->space->parts[i])) {
+            (void)!account__follow_settings(a, c);
+            return;
+        }
+    }
+}
+
 static void reshape_all(account *a, container *c) {
+    catch_up(a, c);
     for (int i = 0; i < STEPS_MAX && !is_stopping(&a->balancer) && take_step(a, c); i++) {
     }
 }

@@ -4,6 +4,7 @@
 
 #include "account/account_int.h"
 #include "account/settings.h"
+#include "account/wide.h"
 #include "item/versions.h"
 
 static int64_t now_s(const account *a) {
@@ -33,9 +34,20 @@ static err change_apply(commit *base, commit_group *group) {
     return change->verb->apply(change, group);
 }
 
+static void end_change(account_change *change) {
+    account *a = change->account;
+    bool wide = change->wide;
+    change->done(change);
+    if (wide) {
+        atomic_fetch_sub(&a->wide, 1);
+    }
+}
+
 static void change_done(commit *base) {
     account_change *change = (account_change *)base;
-    change->done(change);
+    if (!change->verb->goes_on || !change->verb->goes_on(change)) {
+        end_change(change);
+    }
 }
 
 void account__submit(account_change *change, const account_verb *verb) {
@@ -43,6 +55,8 @@ void account__submit(account_change *change, const account_verb *verb) {
     change->hook = (commit_hook){.before = change_before, .after = change_after};
     change->verb = verb;
     change->made = NULL;
+    change->wide = change->account->items.homes_n > 1;
+    atomic_fetch_add(&change->account->wide, change->wide);
     committer_submit(change->account->homes[0]->committer, &change->commit);
 }
 
@@ -134,7 +148,13 @@ static void delete_container_records(account *a, commit_group *group, const cont
     const container *c = node->container;
     account__delete_container_record(&group->batch, database, c->space->container);
     account__delete_script_records(&group->batch, node);
-    account__delete_bytes(&group->batch, c, a->homes[0]);
+    container_tiles *tiles = container_space_newest(c->space);
+    deleted_container deleted = {.number = c->space->container, .tiles = tiles, .versions = item_versions_kept(c)};
+    account__delete_bytes(&group->batch, a->homes[0], &deleted);
+    if (account__is_wide(c)) {
+        account__put_deleted(&group->batch, c->space->container, tiles);
+    }
+    container_tiles_give(tiles);
     offer_node *o = account__find_offer(a, database, c->space->container);
     if (o) {
         account__delete_offer_record(&group->batch, o->offer.number);
@@ -148,7 +168,12 @@ static void bury_container(account *a, container_node *node) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         tiles->ranges[i]->gone = true;
     }
-    account__reclaim_bytes(node->container, a->homes[0]);
+    if (node->container->space->parts[0].home) {
+        account__reclaim_bytes(node->container, a->homes[0]);
+    }
+    if (account__is_wide(node->container)) {
+        account__delete_elsewhere(a, node->container);
+    }
     account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
     account__remove_container(a, node);
 }
@@ -196,29 +221,34 @@ void account_delete_database(database_deletion *remove) {
 
 /* ---- create container ---- */
 
+/* Where a new range goes. */
+static home *place(const account *a, uint32_t container, uint32_t range) {
+    return a->homes[a->placement == ACCOUNT_ROUND_ROBIN ? (container + range) % a->items.homes_n : 0];
+}
+
 static void make_space(account *a, container *c, uint32_t n) {
     uint32_t number = a->numbers.container++;
     partition_map *map = partition_map_new(&c->key, n);
-    container_range **ranges = arena_array(&c->arena, container_range *, n);
-    range_sources *sources = arena_array(&c->arena, range_sources, n);
+    container_range **ranges = arena_array(&c->memory->arena, container_range *, n);
+    range_sources *sources = arena_array(&c->memory->arena, range_sources, n);
     for (uint32_t i = 0; i < n; i++) {
-        range_source *own = arena_new(&c->arena, range_source);
+        range_source *own = arena_new(&c->memory->arena, range_source);
         own->segment = a->numbers.segment++;
-        ranges[i] = container_range_new(number, &map->ranges[i], own->segment, a->homes[0]);
+        ranges[i] = container_range_new(number, &map->ranges[i], own->segment, place(a, number, i));
         sources[i] = (range_sources){own, 1};
     }
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
     c->space = container_space_new(number, a->items.homes_n, tiles);
     c->tiles = container_tiles_take(tiles);
-    item_index_new(c, settings_indexing_policy(&c->arena, c));
-    container_space_set_rules(c->space, c->ttl, c->version_minutes);
+    item_index_new(c, settings_indexing_policy(&c->memory->arena, c));
+    account__set_rules(c, NULL);
 }
 
 /* Another container, or another version of one, with what is kept for its front end. */
 static err read_settings(account_change *change, slice properties, settings_rules rules, slice api, slice memo, container **container_out) {
     container *c = container_new();
     op inner;
-    op_init(&inner, &c->arena, change->op->now_s);
+    op_init(&inner, &c->memory->arena, change->op->now_s);
     err code = settings_read(&inner, properties, rules, c);
     code = code != OK ? code : settings_set_api(&inner, api, c);
     code = code != OK ? code : settings_set_memo(&inner, memo, c);
@@ -294,7 +324,7 @@ static err apply_create_container(account_change *change, commit_group *group) {
     make_space(a, c, ranges_at_first(a, d, t, c));
     rid r = rid_container(d->database->rid, c->space->container);
     memcpy(c->rid, r.bytes, sizeof c->rid);
-    c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
+    c->database_id = arena_copy(&c->memory->arena, slice_str(d->database->id));
     c->ts = now_s(a);
     c->version = a->numbers.version++;
     create->container_out = c;
@@ -376,37 +406,34 @@ static err check_key_named(op *o, slice properties, const container *before) {
     return same && n == before->key.n ? OK : op_fail(o, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
 }
 
-/* Turned on, a ttl holds for the items of before too: they get their expiry entries in the background (item/expiry.c). */
-static void start_backfill(commit_group *group, container_space *space) {
-    layout_key k;
-    char bytes[12];
-    layout_backfill(&k, space->container);
-    layout_place_write(bytes, (item_place){0});
-    store_put(&group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
-    space->parts[0].ttl_backfill = true;
-}
-
 /* Another version of a container: what its settings do not say stays. */
 static void follow(account *a, container *c, const container *before) {
     c->space = before->space;
-    c->tiles = container_tiles_take(before->tiles);
+    c->tiles = container_space_newest(c->space);
     atomic_fetch_add(&c->space->refs, 1);
     memcpy(c->rid, before->rid, sizeof c->rid);
-    c->database_id = arena_copy(&c->arena, before->database_id);
+    c->database_id = arena_copy(&c->memory->arena, before->database_id);
     c->ts = now_s(a);
     c->version = a->numbers.version++;
 }
 
-/* What another ttl and another change feed policy need. */
-static void start_rules(account *a, commit_group *group, const container *before, const container *c) {
+/* What another ttl, change feed policy and indexing policy need in the first home, whose part is changed with the record. */
+static void replace_first_part(container_replacement *replace, commit_group *group, const container *before, container *c) {
+    const home *home = replace->base.account->homes[0];
+    container_part *part = container_part_of(c->space, home);
+    if (!part->home) {
+        return;
+    }
     if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
-        start_backfill(group, c->space);
+        item_backfill_start(group, c->space->container);
+        part->ttl_backfill = true;
     }
     if (before->version_minutes == 0 && c->version_minutes) {
-        item_versions_start(group, c, a->homes[0]);
+        item_versions_start(group, c, home);
     } else if (before->version_minutes && c->version_minutes == 0) {
-        item_versions_drop(&group->batch, c);
+        item_versions_drop(&group->batch, c->space->container);
     }
+    item_index_change(group, c, home, settings_indexing_policy(&c->memory->arena, c), &replace->index);
 }
 
 static err check_replacement(const container_replacement *replace, const container *before) {
@@ -420,12 +447,10 @@ static err check_replacement(const container_replacement *replace, const contain
     return check_key_named(replace->base.op, replace->settings, before);
 }
 
-static err apply_replace_container(account_change *change, commit_group *group) {
-    container_replacement *replace = (container_replacement *)change;
-    container_node *node;
+/* The container as it is to be. */
+static err make_replaced(container_replacement *replace, const container *before, container **container_out) {
+    account_change *change = &replace->base;
     container *c;
-    TRY(find_container(change, &replace->database, &replace->container, &node));
-    container *before = node->container;
     TRY(check_replacement(replace, before));
     slice settings = replace->settings.n ? with_key_of(change->op->arena, replace->settings, before) : before->settings;
     slice memo = replace->memo ? *replace->memo : before->memo;
@@ -436,11 +461,35 @@ static err apply_replace_container(account_change *change, commit_group *group) 
         return code;
     }
     follow(change->account, c, before);
+    *container_out = c;
+    return OK;
+}
+
+static void set_wanted(container_replacement *replace, container *c, uint64_t from) {
+    if (replace->wanted) {
+        container_give(replace->wanted);
+    }
+    replace->wanted = c;
+    replace->wanted_from = from;
+}
+
+/* Over several homes it comes here twice: once to see what is wanted, which the others are then made ready for, and once to write it. If
+ * somebody else has replaced the container in between, it begins anew. */
+static err apply_replace_container(account_change *change, commit_group *group) {
+    container_replacement *replace = (container_replacement *)change;
+    container_node *node;
+    container *c;
+    TRY(find_container(change, &replace->database, &replace->container, &node));
+    const container *before = node->container;
+    TRY(make_replaced(replace, before, &c));
+    if (account__is_wide(before) && (!replace->wanted || replace->wanted_from != before->version)) {
+        set_wanted(replace, c, before->version);
+        return OK;
+    }
     replace->container_out = c;
     change->made = node;
     account__put_container(&group->batch, node->database->database->number, c);
-    start_rules(change->account, group, before, c);
-    item_index_change(group, c, change->account->homes[0], settings_indexing_policy(&c->arena, c), &replace->index);
+    replace_first_part(replace, group, before, c);
     commit_link(group, &change->hook);
     return OK;
 }
@@ -450,10 +499,49 @@ static void end_replace_container(account_change *change, err code) {
     item_index_changed(replace->container_out, &replace->index, code);
 }
 
+static void is_ready(void *context, err code) {
+    container_replacement *replace = context;
+    account_change *change = &replace->base;
+    if (code == OK) {
+        committer_submit(change->account->homes[0]->committer, &change->commit);
+    } else {
+        change->commit.code = code;
+        set_wanted(replace, NULL, 0);
+        end_change(change);
+    }
+}
+
+/* The record is written: what another home could not do is done later, by the balancer. */
+static void has_spread(void *context, err code) {
+    (void)code;
+    end_change(context);
+}
+
+static bool replace_further(account_change *change) {
+    container_replacement *replace = (container_replacement *)change;
+    if (!replace->wanted) {
+        return false;
+    }
+    bool written = replace->container_out != NULL;
+    if (change->commit.code != OK || written) {
+        set_wanted(replace, NULL, 0);
+    }
+    if (change->commit.code != OK) {
+        return false;
+    }
+    if (written) {
+        account__spread_settings(change->account, replace->container_out, has_spread, change);
+    } else {
+        account__prepare_settings(change->account, replace->wanted, is_ready, replace);
+    }
+    return true;
+}
+
 static void publish_replace_container(account_change *change) {
     const container_replacement *replace = (container_replacement *)change;
     const container_node *node = change->made;
-    if (node->container->version_minutes && replace->container_out->version_minutes == 0) {
+    bool here = node->container->space->parts[0].home != NULL;
+    if (here && node->container->version_minutes && replace->container_out->version_minutes == 0) {
         item_versions_reclaim(replace->container_out, change->account->homes[0]);
     }
     account__swap_container(change->account, change->made, container_take(replace->container_out));
@@ -461,8 +549,14 @@ static void publish_replace_container(account_change *change) {
 
 void account_replace_container(container_replacement *replace) {
     static const account_verb verb = {
-        .use = STORE_GROWS, .apply = apply_replace_container, .ended = end_replace_container, .publish = publish_replace_container};
+        .use = STORE_GROWS,
+        .apply = apply_replace_container,
+        .ended = end_replace_container,
+        .publish = publish_replace_container,
+        .goes_on = replace_further,
+    };
     replace->container_out = NULL;
+    replace->wanted = NULL;
     replace->index = (index_change){0};
     account__submit(&replace->base, &verb);
 }
@@ -547,7 +641,7 @@ static bool is_fixed(account *a, const offer *o) {
 
 static err check_offer(const offer_replacement *replace, const offer *o) {
     account *a = replace->base.account;
-    offer_state state = account__offer_state(a, o);
+    offer_state state = account_offer_state(a, o); /* locked: another home may be changing its ranges */
     offer wanted = *o;
     if (state.pending) {
         return E_OFFER_BUSY;

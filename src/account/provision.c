@@ -17,8 +17,7 @@ uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed)
     if (t.kind == THROUGHPUT_NONE || fixed) {
         return 1;
     }
-    uint32_t n = (t.value + a->rules.range_throughput - 1) / a->rules.range_throughput;
-    return n < 1 ? 1 : n > PARTITION_RANGES_MAX ? PARTITION_RANGES_MAX : n;
+    return plan_ranges_for(t.value, a->rules.range_throughput, PARTITION_RANGES_MAX);
 }
 
 provision account__provision(account *a, const container_node *node) {
@@ -62,7 +61,7 @@ static void draw_from_pool(const container_node *node, const container_tiles *ti
     partition_map_free(slices);
 }
 
-void account__divide(account *a, container_node *node) {
+void account__divide(account *a, const container_node *node) {
     const container_tiles *tiles = node->container->space->newest;
     provision p = account__provision(a, node);
     if (p.shared && node->database->pool_n) {

@@ -1,10 +1,12 @@
 /* Databases, containers and offers as BSON in STORE_META, and back. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "account/account_int.h"
 #include "account/settings.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "item/versions.h"
 
 typedef struct record_key {
@@ -67,6 +69,34 @@ static void write_sources(buf *out, const container_tiles *tiles) {
     }
 }
 
+/* The number of each range's home, u8. False: all are in the first one, which need not be said. */
+static bool write_homes(buf *out, const container_tiles *tiles) {
+    bool any = false;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        any = any || tiles->ranges[i]->home->number;
+        buf_add_byte(out, (char)tiles->ranges[i]->home->number);
+    }
+    return any;
+}
+
+static void append_tiles(bson_t *r, const container_tiles *tiles) {
+    bson_t map_document;
+    buf map = buf_init(BUF_NO_LIMIT), lists = buf_init(BUF_NO_LIMIT);
+    partition_map_write(tiles->map, &map);
+    if (bson_init_static(&map_document, (const uint8_t *)map.p, map.n)) {
+        bson_append_document(r, "map", -1, &map_document);
+    }
+    write_sources(&lists, tiles);
+    bson_append_binary(r, "sources", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)lists.p, (uint32_t)lists.n);
+    buf_clear(&lists);
+    if (write_homes(&lists, tiles)) {
+        bson_append_binary(r, "homes", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)lists.p, (uint32_t)lists.n);
+        bson_append_int64(r, "epoch", -1, (int64_t)tiles->epoch);
+    }
+    buf_free(&map);
+    buf_free(&lists);
+}
+
 /* What the SQL API makes has neither: a record without them is as older servers wrote it. */
 static void add_memo(bson_t *record, const container *c) {
     bson_t memo;
@@ -79,23 +109,31 @@ static void add_memo(bson_t *record, const container *c) {
 }
 
 void account__put_container(store_batch *batch, uint32_t database, const container *c) {
-    bson_t r = BSON_INITIALIZER, settings, map_document;
-    buf map = buf_init(BUF_NO_LIMIT), sources = buf_init(BUF_NO_LIMIT);
-    write_sources(&sources, c->tiles);
-    partition_map_write(c->tiles->map, &map);
+    bson_t r = BSON_INITIALIZER, settings;
     bson_append_int64(&r, "ts", -1, c->ts);
     bson_append_int64(&r, "version", -1, (int64_t)c->version);
     if (bson_init_static(&settings, (const uint8_t *)c->settings.p, c->settings.n)) {
         bson_append_document(&r, "settings", -1, &settings);
     }
-    if (bson_init_static(&map_document, (const uint8_t *)map.p, map.n)) {
-        bson_append_document(&r, "map", -1, &map_document);
-    }
-    bson_append_binary(&r, "sources", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)sources.p, (uint32_t)sources.n);
+    append_tiles(&r, c->tiles);
     add_memo(&r, c);
     put_record(batch, key_of('C', 2, database, c->space->container), &r);
-    buf_free(&map);
-    buf_free(&sources);
+}
+
+void account__put_tiles(store_batch *batch, uint32_t container, const container_tiles *tiles) {
+    bson_t r = BSON_INITIALIZER;
+    append_tiles(&r, tiles);
+    put_record(batch, key_of('T', 1, container, 0), &r);
+}
+
+void account__put_deleted(store_batch *batch, uint32_t container, const container_tiles *tiles) {
+    bson_t r = BSON_INITIALIZER;
+    append_tiles(&r, tiles);
+    put_record(batch, key_of('X', 1, container, 0), &r);
+}
+
+void account__delete_deleted(store_batch *batch, uint32_t container) {
+    delete_record(batch, key_of('X', 1, container, 0));
 }
 
 void account__put_offer(store_batch *batch, const offer *o) {
@@ -155,33 +193,35 @@ void account__delete_range_records(store_batch *batch, uint32_t container, uint3
     store_delete(batch, STORE_META, layout_view(&k));
 }
 
-void account__delete_bytes(store_batch *batch, const container *c, const home *home) {
+void account__delete_bytes(store_batch *batch, const home *home, const deleted_container *c) {
     key_run run;
-    const container_tiles *tiles = c->space->newest;
-    run_of_container(&run, c->space->container);
+    run_of_container(&run, c->number);
     store_delete_range(batch, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
-    for (uint32_t segment = 0; container_tiles_segment(tiles, home, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(c->tiles, home, segment, &segment); segment++) {
         run_of_segment(&run, segment);
         store_delete_range(batch, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
         run_of_terms(&run, 'g', segment);
         store_delete_range(batch, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
     }
     for (const char *tag = "ld"; *tag; tag++) {
-        run_of_terms(&run, *tag, c->space->container);
+        run_of_terms(&run, *tag, c->number);
         store_delete_range(batch, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
     }
-    if (item_versions_kept(c)) {
-        item_versions_drop(batch, c);
+    if (c->versions) {
+        item_versions_drop(batch, c->number);
     }
-    for (size_t i = 0; i < tiles->map->n; i++) {
-        if (tiles->ranges[i]->home == home) {
-            account__delete_range_records(batch, c->space->container, tiles->ranges[i]->id);
+    for (size_t i = 0; i < c->tiles->map->n; i++) {
+        if (c->tiles->ranges[i]->home == home) {
+            account__delete_range_records(batch, c->number, c->tiles->ranges[i]->id);
         }
     }
-    layout_backfill(&run.from, c->space->container);
+    layout_backfill(&run.from, c->number);
     store_delete(batch, STORE_META, layout_view(&run.from));
-    layout_index_state(&run.from, c->space->container);
+    layout_index_state(&run.from, c->number);
     store_delete(batch, STORE_META, layout_view(&run.from));
+    if (home->number) {
+        delete_record(batch, key_of('T', 1, c->number, 0));
+    }
 }
 
 void account__reclaim_bytes(const container *c, const home *home) {
@@ -189,7 +229,8 @@ void account__reclaim_bytes(const container *c, const home *home) {
     store *store = home->store;
     run_of_container(&run, c->space->container);
     store_reclaim(store, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
-    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, home, segment, &segment); segment++) {
+    const container_tiles *tiles = container_part_of(c->space, home)->tiles;
+    for (uint32_t segment = 0; container_tiles_segment(tiles, home, segment, &segment); segment++) {
         run_of_segment(&run, segment);
         store_reclaim(store, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
         run_of_terms(&run, 'g', segment);
@@ -303,31 +344,80 @@ static bool read_sources(arena *a, slice rest, range_sources *sources, size_t ra
     return rest.n == 0;
 }
 
-static err load_tiles(account *a, container *c, uint32_t number, slice record, container_tiles **tiles_out) {
-    slice map_document;
+static slice binary_in(slice record, const char *name) {
     bson_iter_t it;
     const uint8_t *bytes = NULL;
     uint32_t n = 0;
-    bson_subtype_t subtype;
+    if (doc_find_key(record, slice_str(name), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
+        bson_iter_binary(&it, NULL, &n, &bytes);
+    }
+    return slice_of(bytes, n);
+}
+
+/* Of each range; NULL: there is no such home. A record that names none is of a time when there was but one. */
+static home *home_in(account *a, slice homes, size_t range) {
+    unsigned char number = range < homes.n ? (unsigned char)homes.p[range] : 0;
+    return (homes.n == 0 || range < homes.n) && number < a->items.homes_n ? a->homes[number] : NULL;
+}
+
+/* What append_tiles wrote. */
+static err read_tiles(account *a, arena *scratch, uint32_t number, slice record, container_tiles **tiles_out) {
+    slice map_document, homes = binary_in(record, "homes");
     partition_map *map = document_in(record, "map", &map_document) ? partition_map_read(map_document) : NULL;
     if (!map) {
         return E_STORE_CORRUPT;
     }
-    if (doc_find_key(record, SLICE_LIT("sources"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
-        bson_iter_binary(&it, &subtype, &n, &bytes);
+    range_sources *sources = arena_array(scratch, range_sources, map->n);
+    container_range **ranges = arena_array(scratch, container_range *, map->n);
+    bool good = read_sources(scratch, binary_in(record, "sources"), sources, map->n);
+    for (size_t i = 0; i < map->n && good; i++) {
+        good = home_in(a, homes, i) != NULL;
     }
-    range_sources *sources = arena_array(&c->arena, range_sources, map->n);
-    if (!read_sources(&c->arena, slice_of(bytes, n), sources, map->n)) {
+    if (!good) {
         partition_map_free(map);
         return E_STORE_CORRUPT;
     }
-    container_range **ranges = arena_array(&c->arena, container_range *, map->n);
     for (size_t i = 0; i < map->n; i++) {
-        ranges[i] = container_range_new(number, &map->ranges[i], sources[i].list[sources[i].n - 1].segment, a->homes[0]);
+        ranges[i] = container_range_new(number, &map->ranges[i], sources[i].list[sources[i].n - 1].segment, home_in(a, homes, i));
     }
     *tiles_out = container_tiles_new(map, ranges, sources);
-    for (size_t i = 0; i < map->n; i++) {
-        err code = load_counts(ranges[i]);
+    (*tiles_out)->epoch = (uint64_t)number_in(record, "epoch");
+    return OK;
+}
+
+/* The newest tiles: those of the container's record, or what a home wrote when it split or merged its ranges, if the record does not have
+ * that yet. */
+static err newest_tiles(account *a, arena *scratch, uint32_t number, slice record, container_tiles **tiles_out) {
+    record_key k = key_of('T', 1, number, 0);
+    TRY(read_tiles(a, scratch, number, record, tiles_out));
+    err code = OK;
+    for (size_t i = 1; i < a->items.homes_n && code == OK; i++) {
+        store_value value;
+        container_tiles *other = NULL;
+        code = store_get(a->homes[i]->store, STORE_META, NULL, view(&k), &value);
+        if (code == E_NOT_FOUND) {
+            code = OK;
+            continue;
+        }
+        if (code == OK && (uint64_t)number_in(value.bytes, "epoch") > (*tiles_out)->epoch) {
+            code = read_tiles(a, scratch, number, value.bytes, &other);
+        }
+        store_give(&value);
+        if (other) {
+            container_tiles_give(*tiles_out);
+            *tiles_out = other;
+        }
+    }
+    if (code != OK) {
+        container_tiles_give(*tiles_out);
+    }
+    return code;
+}
+
+static err load_tiles(account *a, container *c, uint32_t number, slice record, container_tiles **tiles_out) {
+    TRY(newest_tiles(a, &c->memory->arena, number, record, tiles_out));
+    for (size_t i = 0; i < (*tiles_out)->map->n; i++) {
+        err code = load_counts((*tiles_out)->ranges[i]);
         if (code != OK) {
             container_tiles_give(*tiles_out);
             return code;
@@ -336,23 +426,31 @@ static err load_tiles(account *a, container *c, uint32_t number, slice record, c
     return OK;
 }
 
-static err load_space(account *a, container *c, slice key, slice record) {
-    container_tiles *tiles;
+static err load_backfill(const container *c, container_part *part) {
     layout_key k;
     store_value value;
-    uint32_t number = key_number(key, 1);
-    TRY(load_tiles(a, c, number, record, &tiles));
-    c->space = container_space_new(number, a->items.homes_n, tiles);
-    c->tiles = container_tiles_take(tiles);
-    container_space_set_rules(c->space, c->ttl, c->version_minutes);
-    TRY(item_index_load(c, settings_indexing_policy(&c->arena, c)));
-    layout_backfill(&k, number);
-    err code = store_get(a->homes[0]->store, STORE_META, NULL, layout_view(&k), &value);
+    layout_backfill(&k, c->space->container);
+    err code = store_get(part->home->store, STORE_META, NULL, layout_view(&k), &value);
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }
-    c->space->parts[0].ttl_backfill = code == OK;
+    part->ttl_backfill = code == OK;
     store_give(&value);
+    return OK;
+}
+
+static err load_space(account *a, container *c, slice key, slice record) {
+    container_tiles *tiles;
+    uint32_t number = key_number(key, 1);
+    TRY(load_tiles(a, c, number, record, &tiles));
+    c->space = container_space_new(number, a->items.homes_n, tiles);
+    c->space->tiles_unrecorded = tiles->epoch != (uint64_t)number_in(record, "epoch");
+    c->tiles = container_tiles_take(tiles);
+    account__set_rules(c, NULL);
+    TRY(item_index_load(c, settings_indexing_policy(&c->memory->arena, c)));
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        TRY(c->space->parts[i].home ? load_backfill(c, &c->space->parts[i]) : OK);
+    }
     return OK;
 }
 
@@ -378,8 +476,8 @@ static err load_container(account *a, slice key, slice record) {
     }
     container *c = container_new();
     op o;
-    op_init(&o, &c->arena, 0);
-    c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
+    op_init(&o, &c->memory->arena, 0);
+    c->database_id = arena_copy(&c->memory->arena, slice_str(d->database->id));
     c->ts = number_in(record, "ts");
     c->version = (uint64_t)number_in(record, "version");
     rid r = rid_container(d->database->rid, key_number(key, 1));
@@ -439,6 +537,102 @@ static err load_all(account *a, char tag, err (*load)(account *, slice key, slic
     return code != OK ? code : ended;
 }
 
+/* ---- which store is which ---- */
+
+/* 'H' → the account's secret, the store's number, how many stores there were. An account of one store has none. */
+typedef struct home_record {
+    bool there;
+    int64_t account, number, homes;
+} home_record;
+
+static err read_home(const home *h, home_record *record_out) {
+    store_value value;
+    record_key k = key_of('H', 0, 0, 0);
+    *record_out = (home_record){0};
+    err code = store_get(h->store, STORE_META, NULL, view(&k), &value);
+    if (code != OK) {
+        return code == E_NOT_FOUND ? OK : code;
+    }
+    *record_out = (home_record){true, number_in(value.bytes, "account"), number_in(value.bytes, "number"), number_in(value.bytes, "homes")};
+    store_give(&value);
+    return OK;
+}
+
+static err write_home(const home *h, const home_record *record) {
+    bson_t r = BSON_INITIALIZER;
+    store_batch batch;
+    store_batch_init(&batch);
+    bson_append_int64(&r, "account", -1, record->account);
+    bson_append_int64(&r, "number", -1, record->number);
+    bson_append_int64(&r, "homes", -1, record->homes);
+    put_record(&batch, key_of('H', 0, 0, 0), &r);
+    err code = store_write(h->store, &batch);
+    store_batch_free(&batch);
+    return code;
+}
+
+static err check_home(account *a, size_t i, const home_record *first, char *why, size_t why_n) {
+    home_record now, wanted = {true, first->account, (int64_t)i, (int64_t)a->items.homes_n};
+    TRY(read_home(a->homes[i], &now));
+    if (now.there && (now.account != first->account || now.number != (int64_t)i)) {
+        snprintf(why, why_n, "store %zu was store %lld of %s account; give the stores in the order of before", i, (long long)now.number,
+                 now.account == first->account ? "this" : "another");
+        return E_UNAVAILABLE;
+    }
+    return now.there && now.homes == wanted.homes ? OK : write_home(a->homes[i], &wanted);
+}
+
+err account__check_homes(account *a, char *why, size_t why_n) {
+    home_record first;
+    TRY(read_home(a->homes[0], &first));
+    if (first.there && first.homes > (int64_t)a->items.homes_n) {
+        snprintf(why, why_n, "the account has %lld stores, and %zu were given; give all of them", (long long)first.homes, a->items.homes_n);
+        return E_UNAVAILABLE;
+    }
+    if (a->items.homes_n == 1) {
+        return OK;
+    }
+    if (!first.there) {
+        random_source system;
+        random_seed_system(&system);
+        first.account = (int64_t)random_u64(&system);
+    }
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        TRY(check_home(a, i, &first, why, why_n));
+    }
+    return OK;
+}
+
+/* ---- what a crash left of deleted containers ---- */
+
+static err finish_deletion(account *a, slice key, slice record) {
+    arena scratch = arena_init();
+    deleted_container c = {.number = key_number(key, 0), .versions = true};
+    container_tiles *tiles = NULL;
+    err code = key.n == 5 ? newest_tiles(a, &scratch, c.number, record, &tiles) : E_STORE_CORRUPT;
+    c.tiles = tiles;
+    for (size_t i = a->items.homes_n; i-- > 0 && code == OK;) { /* the first one last: it has the record of what is to be done */
+        store_batch batch;
+        store_batch_init(&batch);
+        batch.use = STORE_DROPS;
+        if (i > 0) {
+            account__delete_bytes(&batch, a->homes[i], &c);
+        } else {
+            account__delete_deleted(&batch, c.number);
+        }
+        code = store_write(a->homes[i]->store, &batch);
+        store_batch_free(&batch);
+    }
+    if (code != OK) { /* nobody sees it; the next start tries again */
+        log_warn("account", "a deleted container's items still take space", "container=%u code=%s", c.number, err_lookup(code)->name);
+    }
+    if (tiles) {
+        container_tiles_give(tiles);
+    }
+    arena_free(&scratch);
+    return OK;
+}
+
 /* ---- counts ---- */
 
 typedef struct numbered {
@@ -471,7 +665,10 @@ static err load_counts_log(account *a) {
         all.list[all.n++] = (numbered){node->container->space->container, node->container};
     }
     qsort(all.list, all.n, sizeof *all.list, by_number_order);
-    err code = counts_log_load(a->homes[0]->counts, a->homes[0]->store, find_range, &all);
+    err code = OK;
+    for (size_t i = 0; i < a->items.homes_n && code == OK; i++) {
+        code = counts_log_load(a->homes[i]->counts, a->homes[i]->store, find_range, &all);
+    }
     free(all.list);
     return code;
 }
@@ -489,6 +686,7 @@ err account__load(account *a) {
     TRY(load_all(a, 'U', account__load_user));
     TRY(load_all(a, 'P', account__load_permission));
     TRY(load_all(a, 'E', account__load_event));
+    TRY(load_all(a, 'X', finish_deletion));
     for (database_node *d = a->databases_by_number; d; d = d->by_number.next) {
         account__divide_database(a, d);
         for (container_node *c = d->containers; c; c = c->by_name.next) {

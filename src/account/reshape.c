@@ -9,7 +9,11 @@
  *
  * No item is touched. The new ranges read their items where they are, in the old range's segments, and the smaller ones move theirs out
  * later (item/move.c). The new ranges go on with the old one's LSN, the higher one of a merge, so that session tokens and change positions
- * stay valid. A crash leaves the old map or the new one; the rest is in memory only. */
+ * stay valid. A crash leaves the old map or the new one; the rest is in memory only.
+ *
+ * All of it happens in the home of the ranges, which is one: neither splits nor merges leave it. In the first home the container's record
+ * is part of the batch. In another one the new tiles stand in a record of their own there, in the batch that has the counts, and hold from
+ * then on; the container's record is written next. Until it is, the tiles with the highest epoch count (account/records.c). */
 #include <semaphore.h>
 #include <stdlib.h>
 
@@ -24,6 +28,7 @@ typedef struct reshape {
     sem_t done;
     account *account;
     const reshape_request *request;
+    home *home; /* of the ranges */
     arena *arena;
     int64_t started_us, held_from_us;
 
@@ -32,8 +37,9 @@ typedef struct reshape {
     const store_snapshot *at;
     range_watch *watch;
 
-    size_t first; /* position in the newest tiles, while a commit runs */
-    container_tiles *tiles;
+    size_t first;           /* position in the newest tiles, while a commit runs */
+    uint32_t segment;       /* of the first new range; the others follow */
+    container_tiles *tiles; /* the new ones */
     container *made;
     account_event event;
 } reshape;
@@ -42,10 +48,10 @@ static void is_done(commit *base) {
     sem_post(&((reshape *)base)->done);
 }
 
-static err run_solo(reshape *r, store_use use, err (*apply)(commit *, commit_group *)) {
+static err run_solo(reshape *r, const home *home, store_use use, err (*apply)(commit *, commit_group *)) {
     r->base = (commit){.solo = true, .use = use, .apply = apply, .done = is_done};
     sem_init(&r->done, 0, 0);
-    committer_submit(r->account->homes[0]->committer, &r->base);
+    committer_submit(home->committer, &r->base);
     while (sem_wait(&r->done) != 0) {
     }
     sem_destroy(&r->done);
@@ -63,7 +69,26 @@ static err find_ranges(const reshape_request *q, const container_tiles *tiles, s
         return E_RANGE_GONE;
     }
     *first_out = (size_t)(first - tiles->map->ranges);
+    for (size_t i = 1; i < q->n; i++) {
+        if (tiles->ranges[*first_out + i]->home != tiles->ranges[*first_out]->home) {
+            return E_BAD_REQUEST;
+        }
+    }
     return OK;
+}
+
+static err find_home(reshape *r) {
+    container_tiles *tiles = container_space_newest(r->request->container->space);
+    size_t first;
+    err code = find_ranges(r->request, tiles, &first);
+    r->home = code == OK ? tiles->ranges[first]->home : NULL;
+    container_tiles_give(tiles);
+    return code;
+}
+
+/* The newest tiles as the ranges' home knows them: nobody else changes those of its ranges. */
+static container_tiles *newest_here(const reshape *r) {
+    return container_part_of(r->request->container->space, r->home)->tiles;
 }
 
 /* ---- 1: where to cut ---- */
@@ -88,7 +113,7 @@ static err choose_cuts(reshape *r) {
         uint32_t n = 0;
         r->pieces = (size_pieces){.container = q->container->space->container, .from = range->min, .to = range->max, .n = q->parts};
         uint64_t total = atomic_load(&tiles->ranges[first]->bytes);
-        code = total ? item_sizes_cut(tiles->ranges[first]->home->store, &q->container->key, &r->pieces, total, cuts, &n) : OK;
+        code = total ? item_sizes_cut(r->home->store, &q->container->key, &r->pieces, total, cuts, &n) : OK;
         if (code == OK && n == 0 && q->reason != PLAN_STORAGE) {
             n = cut_blindly(&q->container->key, &range->min, &range->max, q->parts, cuts);
         }
@@ -103,7 +128,7 @@ static err choose_cuts(reshape *r) {
 
 static err apply_watch(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
-    container_tiles *tiles = r->request->container->space->newest;
+    container_tiles *tiles = newest_here(r);
     TRY(find_ranges(r->request, tiles, &r->first));
     r->watch = tiles->ranges[r->first]->watch = range_watch_new(&r->pieces);
     r->at = store_snapshot_take(group->store);
@@ -112,7 +137,7 @@ static err apply_watch(commit *base, commit_group *group) {
 
 static err apply_unwatch(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
-    container_tiles *tiles = r->request->container->space->newest;
+    container_tiles *tiles = newest_here(r);
     (void)group;
     for (size_t i = 0; i < tiles->map->n; i++) {
         if (tiles->ranges[i]->watch == r->watch) {
@@ -124,9 +149,9 @@ static err apply_unwatch(commit *base, commit_group *group) {
 
 static err weigh_pieces(reshape *r) {
     r->sums = arena_array(r->arena, size_sum, r->pieces.n);
-    TRY(run_solo(r, STORE_READS, apply_watch));
-    err code = item_sizes_sum(r->account->homes[0]->store, r->at, &r->pieces, r->sums);
-    store_snapshot_give(r->account->homes[0]->store, r->at);
+    TRY(run_solo(r, r->home, STORE_READS, apply_watch));
+    err code = item_sizes_sum(r->home->store, r->at, &r->pieces, r->sums);
+    store_snapshot_give(r->home->store, r->at);
     return code;
 }
 
@@ -229,7 +254,7 @@ static bucket **buckets_of(reshape *r, container_range *const *ranges, size_t n)
 
 static void hand_over_credit(reshape *r, const container_tiles *old) {
     size_t before_n = r->request->n, after_n = r->event.after_n;
-    bucket **before = buckets_of(r, &old->ranges[r->first], before_n), **after = buckets_of(r, &r->made->tiles->ranges[r->first], after_n);
+    bucket **before = buckets_of(r, &old->ranges[r->first], before_n), **after = buckets_of(r, &r->tiles->ranges[r->first], after_n);
     bucket_hand_over(before, before_n, after, after_n, clock_monotonic_us(r->account->items.clock) * 1000);
 }
 
@@ -247,7 +272,6 @@ static uint32_t us_since(const reshape *r, int64_t since_us) {
 static void note_event(reshape *r, const container_tiles *old, container_range *const *made, uint32_t parts) {
     account_event *e = &r->event;
     const container *c = r->request->container;
-    e->number = r->account->events_next;
     e->ts_ms = clock_wall_ms(r->account->items.clock);
     e->reason = r->request->reason;
     memcpy(e->database, c->database_id.p, c->database_id.n);
@@ -266,15 +290,14 @@ static void note_event(reshape *r, const container_tiles *old, container_range *
 /* The tiles after: the ranges before and behind stay, those between are new. */
 static container_tiles *build_tiles(reshape *r, const container_tiles *old, partition_map *map, const range_counts *counts,
                                     uint32_t parts) {
-    account *a = r->account;
     size_t behind = r->first + r->request->n;
     uint32_t keeper = largest(counts, parts);
     container_range **ranges = arena_array(r->arena, container_range *, map->n);
     range_sources *sources = arena_array(r->arena, range_sources, map->n);
     for (size_t i = 0; i < map->n; i++) {
         if (i >= r->first && i < r->first + parts) {
-            uint32_t part = (uint32_t)(i - r->first), segment = a->numbers.segment++;
-            ranges[i] = container_range_new(r->request->container->space->container, &map->ranges[i], segment, old->ranges[r->first]->home);
+            uint32_t part = (uint32_t)(i - r->first), segment = r->segment + part;
+            ranges[i] = container_range_new(r->request->container->space->container, &map->ranges[i], segment, r->home);
             container_range_restore(ranges[i], &counts[part]);
             sources[i] = new_sources(r, old, counts[part].items, part != keeper, segment);
         } else {
@@ -283,48 +306,100 @@ static container_tiles *build_tiles(reshape *r, const container_tiles *old, part
             sources[i] = old->sources[from];
         }
     }
-    return container_tiles_new(map, ranges, sources);
+    container_tiles *tiles = container_tiles_new(map, ranges, sources);
+    tiles->epoch = old->epoch + 1;
+    return tiles;
 }
 
-static void reshape_before(commit_hook *hook, commit_group *group) {
+/* ---- the new tiles take the place of the old ---- */
+
+static void numbers_before(commit_hook *hook, commit_group *group) {
     reshape *r = (reshape *)((char *)hook - offsetof(reshape, hook));
     account__put_numbers(&group->batch, &r->account->numbers);
 }
 
-static void reshape_after(commit_hook *hook, err code) {
-    reshape *r = (reshape *)((char *)hook - offsetof(reshape, hook));
+/* Under the account's lock, on the committer's thread of the ranges' home. */
+static void publish_tiles(reshape *r, const container_node *node) {
     account *a = r->account;
-    if (code != OK) {
-        return;
-    }
-    container_space *space = r->made->space;
+    container_space *space = r->request->container->space;
     container_tiles *old = container_tiles_take(space->newest);
     for (size_t i = r->first; r->event.after_n && i < r->first + r->request->n; i++) {
         old->ranges[i]->gone = true;
         old->ranges[i]->watch = NULL;
     }
-    pthread_rwlock_wrlock(&a->lock);
-    container_space_set(space, a->homes[0], container_tiles_take(r->made->tiles));
-    container_node *node = account__node_of(a, r->made);
-    account__swap_container(a, node, container_take(r->made));
-    account__divide(a, node);
-    if (r->event.after_n && !account__provision(a, node).shared) {
+    container_space_set(space, r->home, container_tiles_take(r->tiles));
+    if (node) { /* else it was deleted meanwhile */
+        account__divide(a, node);
+    }
+    if (node && r->event.after_n && !account__provision(a, node).shared) {
         hand_over_credit(r, old);
     }
-    pthread_rwlock_unlock(&a->lock);
     container_tiles_give(old);
+}
+
+static void add_event(reshape *r) {
     if (r->event.after_n) {
         r->event.held_us = us_since(r, r->held_from_us);
         r->event.took_us = us_since(r, r->started_us);
-        account__add_event(a, &r->event);
+        account__add_event(r->account, &r->event);
     }
 }
 
-/* Writes the container's record with these tiles; they are seen by all once it is on disk. */
-static void put_tiles(reshape *r, commit_group *group, const container_node *node, container_tiles *tiles) {
-    r->made = account__with_tiles(r->account, node->container, tiles);
+static void record_after(commit_hook *hook, err code) {
+    reshape *r = (reshape *)((char *)hook - offsetof(reshape, hook));
+    account *a = r->account;
+    if (code != OK) {
+        return;
+    }
+    pthread_rwlock_wrlock(&a->lock);
+    container_node *node = account__node_of(a, r->made);
+    if (r->home && r->home->number == 0) {
+        publish_tiles(r, node);
+    }
+    account__swap_container(a, node, container_take(r->made));
+    pthread_rwlock_unlock(&a->lock);
+    atomic_store(&r->made->space->tiles_unrecorded, false);
+    add_event(r);
+}
+
+/* The container's record with the new tiles, and the event: a commit of the first home. */
+static void put_record(reshape *r, commit_group *group, const container_node *node) {
+    r->made = container_with_tiles(node->container, container_tiles_take(r->tiles));
     account__put_container(&group->batch, node->database->database->number, r->made);
-    r->hook = (commit_hook){.before = reshape_before, .after = reshape_after};
+    if (r->event.after_n) {
+        r->event.number = r->account->events_next;
+        account__put_event(&group->batch, &r->event);
+    }
+    r->hook = (commit_hook){.before = numbers_before, .after = record_after};
+    commit_link(group, &r->hook);
+}
+
+static void elsewhere_before(commit_hook *hook, commit_group *group) {
+    (void)hook;
+    (void)group;
+}
+
+static void elsewhere_after(commit_hook *hook, err code) {
+    reshape *r = (reshape *)((char *)hook - offsetof(reshape, hook));
+    account *a = r->account;
+    if (code != OK) {
+        return;
+    }
+    atomic_store(&r->request->container->space->tiles_unrecorded, true);
+    pthread_rwlock_wrlock(&a->lock);
+    publish_tiles(r, account__node_of(a, r->request->container));
+    pthread_rwlock_unlock(&a->lock);
+}
+
+/* Writes the new tiles; they are seen by all once that is on disk. */
+static void put_tiles(reshape *r, commit_group *group) {
+    const container *c = r->request->container;
+    if (r->home->number == 0) {
+        put_record(r, group, account__node_of(r->account, c));
+        return;
+    }
+    account__put_tiles(&group->batch, c->space->container, r->tiles);
+    r->hook = (commit_hook){.before = elsewhere_before, .after = elsewhere_after};
     commit_link(group, &r->hook);
 }
 
@@ -335,14 +410,22 @@ static bool is_outdated(const reshape *r, const container_tiles *old) {
     if (q->reason != PLAN_SCALE_DOWN || a->rules.serverless) {
         return false;
     }
-    double total = account__provision(a, account__node_of(a, q->container)).total;
+    pthread_rwlock_rdlock(&a->lock); /* the thread may be another home's */
+    const container_node *node = account__node_of(a, q->container);
+    double total = node ? account__provision(a, node).total : 0;
+    pthread_rwlock_unlock(&a->lock);
     return total > (double)a->rules.range_throughput * (double)(old->map->n - q->n + 1);
+}
+
+static void take_segments(reshape *r) {
+    r->segment = r->account->numbers.segment;
+    r->account->numbers.segment += r->pieces.n;
 }
 
 static err apply_map(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
     const reshape_request *q = r->request;
-    const container_tiles *old = q->container->space->newest;
+    const container_tiles *old = q->container->space->newest; /* all that change it wait for each other (the balancer's turn) */
     uint32_t parts = r->pieces.n;
     r->held_from_us = clock_monotonic_us(r->account->items.clock);
     TRY(find_ranges(q, old, &r->first));
@@ -355,17 +438,53 @@ static err apply_map(commit *base, commit_group *group) {
     if (!map) {
         return E_BAD_REQUEST; /* too many ranges, or ids */
     }
-    container_tiles *tiles = build_tiles(r, old, map, counts, parts);
+    if (r->home->number == 0) {
+        take_segments(r);
+    }
+    r->tiles = build_tiles(r, old, map, counts, parts);
     for (size_t i = 0; i < parts; i++) {
-        put_counts(&group->batch, tiles->ranges[r->first + i]);
+        put_counts(&group->batch, r->tiles->ranges[r->first + i]);
     }
     for (size_t i = r->first; i < r->first + q->n; i++) {
         account__delete_range_records(&group->batch, q->container->space->container, old->ranges[i]->id);
     }
-    note_event(r, old, &tiles->ranges[r->first], parts);
-    account__put_event(&group->batch, &r->event);
-    put_tiles(r, group, account__node_of(r->account, q->container), tiles);
+    note_event(r, old, &r->tiles->ranges[r->first], parts);
+    put_tiles(r, group);
     return OK;
+}
+
+/* What the other steps are for in another home than the first: numbers of segments before, the container's record after. */
+static err apply_segments(commit *base, commit_group *group) {
+    reshape *r = (reshape *)base;
+    take_segments(r);
+    account__put_numbers(&group->batch, &r->account->numbers);
+    return OK;
+}
+
+static err apply_record(commit *base, commit_group *group) {
+    reshape *r = (reshape *)base;
+    const container_node *node = account__node_of(r->account, r->request->container);
+    if (node) {
+        put_record(r, group, node);
+    }
+    return OK;
+}
+
+/* The tiles hold already: a record that cannot be written now is written later. False: it was not. */
+static bool record_tiles(reshape *r) {
+    err code = r->home->number ? run_solo(r, r->account->homes[0], STORE_GROWS, apply_record) : OK;
+    if (code != OK) {
+        log_warn("account", "a container's record does not know its newest ranges yet", "container=%u code=%s",
+                 r->request->container->space->container, err_lookup(code)->name);
+    }
+    return code == OK;
+}
+
+static err reshape_here(reshape *r) {
+    if (r->home->number) {
+        TRY(run_solo(r, r->account->homes[0], STORE_GROWS, apply_segments));
+    }
+    return run_solo(r, r->home, STORE_GROWS, apply_map);
 }
 
 /* The event was written with the map; how long that took is known only now. */
@@ -382,9 +501,9 @@ static err split(reshape *r) {
         return E_BAD_REQUEST;
     }
     err code = weigh_pieces(r);
-    code = code != OK ? code : run_solo(r, STORE_GROWS, apply_map);
+    code = code != OK ? code : reshape_here(r);
     if (r->watch) {
-        err unwatched = run_solo(r, STORE_READS, apply_unwatch);
+        err unwatched = run_solo(r, r->home, STORE_READS, apply_unwatch);
         range_watch_free(r->watch);
         code = code != OK ? code : unwatched;
     }
@@ -393,24 +512,47 @@ static err split(reshape *r) {
 
 static err merge(reshape *r) {
     r->pieces = (size_pieces){.n = 1};
-    return run_solo(r, STORE_GROWS, apply_map);
+    return reshape_here(r);
+}
+
+static void end(reshape *r) {
+    if (r->made) {
+        container_give(r->made);
+    }
+    if (r->tiles) {
+        container_tiles_give(r->tiles);
+    }
+    arena_free(r->arena);
 }
 
 err account__reshape(account *a, const reshape_request *request) {
     arena scratch = arena_init();
     reshape r = {.account = a, .request = request, .arena = &scratch, .started_us = clock_monotonic_us(a->items.clock)};
-    err code = request->n == 1 ? split(&r) : merge(&r);
+    err code = account__record_tiles(a, request->container);
+    code = code != OK ? code : find_home(&r);
+    code = code != OK ? code : request->n == 1 ? split(&r) : merge(&r);
     if (code == OK) {
         const account_event *e = &r.event;
-        (void)!run_solo(&r, STORE_GROWS, apply_event); /* if it fails, the stored duration is a little too short */
+        if (record_tiles(&r)) {
+            (void)!run_solo(&r, a->homes[0], STORE_GROWS, apply_event); /* if it fails, the stored duration is a little too short */
+        }
         log_info("account", request->n == 1 ? "a range was split" : "ranges were merged",
                  "container=%s/%s before=%u after=%u first=%u reason=%s items=%lu us=%u held_us=%u", e->database, e->container, e->before_n,
                  e->after_n, e->before[0], plan_reason_text(e->reason), (unsigned long)e->items, e->took_us, e->held_us);
     }
-    if (r.made) {
-        container_give(r.made);
+    end(&r);
+    return code;
+}
+
+err account__record_tiles(account *a, container *c) {
+    if (!atomic_load(&c->space->tiles_unrecorded)) {
+        return OK;
     }
-    arena_free(&scratch);
+    arena scratch = arena_init();
+    reshape_request request = {.container = c};
+    reshape r = {.account = a, .request = &request, .arena = &scratch, .tiles = container_space_newest(c->space)};
+    err code = run_solo(&r, a->homes[0], STORE_GROWS, apply_record);
+    end(&r);
     return code;
 }
 
@@ -440,7 +582,9 @@ static err apply_forget(commit *base, commit_group *group) {
     layout_key k;
     layout_move(&k, r->request->container->space->container, r->request->first_id);
     store_delete(&group->batch, STORE_META, layout_view(&k));
-    put_tiles(r, group, account__node_of(r->account, r->request->container), container_tiles_new(map, ranges, sources));
+    r->tiles = container_tiles_new(map, ranges, sources);
+    r->tiles->epoch = old->epoch + 1;
+    put_tiles(r, group);
     return OK;
 }
 
@@ -448,11 +592,13 @@ err account__forget_sources(account *a, container *c, uint32_t range_id) {
     arena scratch = arena_init();
     reshape_request request = {.container = c, .first_id = range_id, .n = 1};
     reshape r = {.account = a, .request = &request, .arena = &scratch};
-    err code = run_solo(&r, STORE_GROWS, apply_forget);
-    if (r.made) {
-        container_give(r.made);
+    err code = account__record_tiles(a, c);
+    code = code != OK ? code : find_home(&r);
+    code = code != OK ? code : run_solo(&r, r.home, STORE_GROWS, apply_forget);
+    if (code == OK) {
+        (void)record_tiles(&r);
     }
-    arena_free(&scratch);
+    end(&r);
     return code;
 }
 
@@ -489,6 +635,8 @@ static err check_neighbours(account *a, op *o, container *c, uint32_t first_id, 
     err code = OK;
     if (!first || !second) {
         code = E_RANGE_GONE;
+    } else if (tiles->ranges[first - tiles->map->ranges]->home != tiles->ranges[second - tiles->map->ranges]->home) {
+        code = op_fail(o, E_BAD_REQUEST, "The two ranges are in different stores. Only ranges of one store can be merged.");
     } else if (second != first + 1) {
         code = op_fail(o, E_BAD_REQUEST, "Only neighbours can be merged: the second range must begin where the first ends.");
     } else {

@@ -305,7 +305,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
 
 err settings_set_api(op *o, slice api, container *c) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    c->api = arena_copy(&c->arena, api.n ? api : SLICE_LIT("sql"));
+    c->api = arena_copy(&c->memory->arena, api.n ? api : SLICE_LIT("sql"));
     bool good = api.n <= LIMIT_API_BYTES;
     for (size_t i = 0; good && i < api.n; i++) {
         good = api.p[i] && strchr(allowed, api.p[i]);
@@ -322,7 +322,7 @@ err settings_set_memo(op *o, slice memo, container *c) {
     if (memo.n && (!bson_init_static(&document, (const uint8_t *)memo.p, memo.n) || !bson_validate(&document, BSON_VALIDATE_NONE, NULL))) {
         return op_fail(o, E_BAD_REQUEST, "The description of the container is no BSON document.");
     }
-    c->memo = arena_copy(&c->arena, memo);
+    c->memo = arena_copy(&c->memory->arena, memo);
     return OK;
 }
 

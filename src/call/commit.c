@@ -9,8 +9,7 @@ void call_commit_init(call_commit *c, const call_core *core, net_client *client,
     c->atomic = c->stops_at_failure = false;
     c->range_id = -1;
     c->write = NULL;
-    c->commit.n = 0;
-    c->commit.tiles = NULL;
+    item_commit_init(&c->commit);
 }
 
 void call_commit_give(call_commit *c) {

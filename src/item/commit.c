@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "item/admit.h"
+#include "item/divide.h"
 #include "item/edit_int.h"
 #include "item/versions.h"
 #include "throughput/charge.h"
@@ -80,13 +81,7 @@ static void begin_again(item_commit *c) {
     c->again = false;
 }
 
-err item_commit_submit(item_commit *c) {
-    assert(c->n > 0);
-    if (!c->admitted) {
-        TRY(admit(c));
-        TRY(make_ready(c));
-        c->admitted = true;
-    }
+void item__submit_here(item_commit *c) {
     if (c->again) {
         begin_again(c);
     }
@@ -95,6 +90,24 @@ err item_commit_submit(item_commit *c) {
     c->base = (commit){
         .queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = item__commit_apply, .done = all_done};
     committer_submit(home->committer, &c->base);
+}
+
+err item_commit_submit(item_commit *c) {
+    assert(c->n > 0);
+    if (c->parts) {
+        item__divide_again(c);
+        return OK;
+    }
+    if (!c->admitted) {
+        TRY(admit(c));
+        TRY(make_ready(c));
+        c->admitted = true;
+    }
+    if (item__is_divided(c)) {
+        item__divide(c);
+    } else {
+        item__submit_here(c);
+    }
     return OK;
 }
 
@@ -137,6 +150,10 @@ static void prepare_one(item_commit *c, item_op *op) {
 }
 
 void item_commit_prepare(item_commit *c) {
+    if (c->parts) {
+        item__divided_prepare(c);
+        return;
+    }
     c->attempts++;
     for (size_t i = c->from; i < c->n; i++) {
         item_op *op = &c->ops[i];
@@ -217,5 +234,8 @@ void item_commit_give(item_commit *c) {
         }
         container_tiles_give(c->tiles);
         c->tiles = NULL;
+    }
+    if (c->parts) {
+        item__divided_give(c);
     }
 }

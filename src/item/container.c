@@ -7,20 +7,42 @@
 #include "item/nearest.h"
 #include "item/sizes.h"
 
+container *container_new(void) {
+    container *c = mem_zero(sizeof *c);
+    c->refs = 1;
+    c->memory = mem_zero(sizeof *c->memory);
+    *c->memory = (container_memory){.refs = 1, .arena = arena_init_small()};
+    return c;
+}
+
+container *container_with_tiles(const container *before, container_tiles *tiles) {
+    container *c = mem_alloc(sizeof *c);
+    *c = *before;
+    c->refs = 1;
+    c->tiles = tiles;
+    atomic_fetch_add_explicit(&c->memory->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->space->refs, 1, memory_order_relaxed);
+    return c;
+}
+
 container *container_take(container *c) {
     atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
     return c;
 }
 
 void container_give(container *c) {
-    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) {
-        if (c->space) { /* else it was never finished */
-            container_tiles_give(c->tiles);
-            container_space_give(c->space);
-        }
-        arena a = c->arena; /* the container itself lives in it */
-        arena_free(&a);
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) {
+        return;
     }
+    if (c->space) { /* else it was never finished */
+        container_tiles_give(c->tiles);
+        container_space_give(c->space);
+    }
+    if (atomic_fetch_sub_explicit(&c->memory->refs, 1, memory_order_acq_rel) == 1) {
+        arena_free(&c->memory->arena);
+        free(c->memory);
+    }
+    free(c);
 }
 
 /* ---- ranges ---- */
@@ -250,10 +272,11 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
     space->refs = 1;
     space->container = number;
     space->newest = tiles;
-    space->log_epoch = 1;
+    space->epoch = tiles->epoch;
     space->parts_n = homes_n;
     for (size_t i = 0; i < homes_n; i++) {
         space->parts[i].index_progress = 100;
+        space->parts[i].log_epoch = 1;
     }
     for (size_t i = 0; i < tiles->map->n; i++) {
         container_part *part = container_part_of(space, tiles->ranges[i]->home);
@@ -311,15 +334,14 @@ container_index *container_space_index(container_space *space) {
     return container_part_index(space, part);
 }
 
-void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes) {
-    space->ttl = ttl;
-    if (version_minutes != atomic_load(&space->version_minutes)) {
-        for (size_t i = 0; i < space->parts_n; i++) {
-            atomic_store(&space->parts[i].trim_due_s, 0);
-        }
-        atomic_fetch_add(&space->log_epoch, 1);
+void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes) {
+    part->ttl = ttl;
+    if (version_minutes != atomic_load(&part->version_minutes)) {
+        part->log_epoch++;
+        part->trim_from = 0;
+        atomic_store(&part->trim_due_s, 0);
     }
-    atomic_store(&space->version_minutes, version_minutes);
+    atomic_store(&part->version_minutes, version_minutes);
 }
 
 uint32_t container_space_progress(const container_space *space) {
@@ -334,6 +356,13 @@ uint32_t container_space_progress(const container_space *space) {
 container_index *container_part_index(container_space *space, container_part *part) {
     pthread_mutex_lock(&space->lock);
     container_index *index = container_index_take(part->index);
+    pthread_mutex_unlock(&space->lock);
+    return index;
+}
+
+container_index *container_part_goal(container_space *space, container_part *part) {
+    pthread_mutex_lock(&space->lock);
+    container_index *index = container_index_take(part->building ? part->building : part->index);
     pthread_mutex_unlock(&space->lock);
     return index;
 }

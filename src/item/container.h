@@ -51,8 +51,8 @@ typedef struct container_range {
     bool in_log;            /* its home's log has counts of it */
     uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
-    uint32_t log_opened;    /* space.log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
-    atomic_bool gone;       /* it was split, merged or deleted */
+    uint32_t log_opened; /* its part's log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
+    atomic_bool gone;    /* it was split, merged or deleted */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
@@ -126,12 +126,14 @@ typedef struct container_part {
     int attachments; /* whether any item has had some (item/attach.h) */
 
     /* expiry */
+    int32_t ttl;                       /* by the newest settings that this home has heard of */
     uint32_t swept_own, swept_default; /* no entry before these times is left */
     atomic_bool ttl_backfill;          /* the ttl was turned on: items of before still need their entries */
 
     /* the log of versions */
-    uint32_t trim_from;  /* the segment that the next trim begins with */
-    uint32_t trim_epoch; /* space.log_epoch that trim_from belongs to */
+    _Atomic uint32_t version_minutes; /* how long they are kept, by those settings; 0: no log */
+    uint32_t log_epoch;               /* counts how often that was changed, from 1 */
+    uint32_t trim_from;               /* the segment that the next trim begins with */
     _Atomic int64_t trim_due_s;
 } container_part;
 
@@ -143,11 +145,9 @@ typedef struct container_space {
     _Atomic int64_t merges_after_us; /* monotonic: what was split by command is not merged again at once */
     pthread_mutex_t lock;            /* of `newest` and the parts' indexes */
     container_tiles *newest;
+    atomic_bool tiles_unrecorded; /* the newest tiles are in the store of what was reshaped, and not in the container's record yet */
 
-    /* by the newest settings */
-    _Atomic int32_t ttl;
-    _Atomic uint32_t version_minutes; /* how long versions are kept; 0: no log */
-    _Atomic uint32_t log_epoch;       /* counts how often that was changed, from 1 */
+    _Atomic uint32_t version_minutes; /* how long versions are kept, by the newest settings; 0: no log */
 
     size_t parts_n;
     container_part parts[]; /* by the homes' numbers */
@@ -160,11 +160,17 @@ typedef struct unique_key {
 
 enum { TTL_OFF = 0, TTL_NEVER = -1 };
 
+/* What a container's settings lie in: shared by its versions that differ in their tiles only. */
+typedef struct container_memory {
+    atomic_uint refs;
+    arena arena;
+} container_memory;
+
 typedef struct container {
     atomic_uint refs;
-    arena arena; /* of everything below */
     container_space *space;
     container_tiles *tiles;
+    container_memory *memory; /* of everything below */
 
     slice id;
     slice database_id;
@@ -184,6 +190,8 @@ typedef struct container {
     uint32_t version_minutes; /* that every version is kept; 0: no log of them */
 } container;
 
+container *container_new(void);                                                   /* with memory of its own, and no space yet */
+container *container_with_tiles(const container *before, container_tiles *tiles); /* the same settings; takes the tiles over */
 container *container_take(container *c);
 void container_give(container *c);
 
@@ -212,13 +220,14 @@ void container_space_give(container_space *space);
 void container_space_set(container_space *space, const home *home, container_tiles *tiles);
 container_tiles *container_space_newest(container_space *space); /* any thread: a reference */
 container_index *container_space_index(container_space *space);  /* any thread: a reference to that of the first range */
-void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes); /* of the newest settings */
-uint32_t container_space_progress(const container_space *space);                               /* of the index in all its homes, per cent */
+uint32_t container_space_progress(const container_space *space); /* of the index in all its homes, per cent */
 
 static inline container_part *container_part_of(container_space *space, const home *home) {
     return &space->parts[home->number];
 }
-container_index *container_part_index(container_space *space, container_part *part); /* any thread: a reference */
+container_index *container_part_index(container_space *space, container_part *part);        /* any thread: a reference */
+void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* the part's committer */
+container_index *container_part_goal(container_space *space, container_part *part); /* the same of the one being built, if there is one */
 /* The part's committer: takes over. */
 void container_part_set_index(container_space *space, container_part *part, container_index *index, container_index *building);
 

@@ -110,7 +110,7 @@ static err backfill_segment(item_work *w, item_place *place, bool *ended_out) {
         }
         n++;
         bytes += value.n;
-        if (layout_head_read(value, &head, &body) && item__expiry_key(w->container, *place, &head, &entry)) {
+        if (layout_head_read(value, &head, &body) && item__expiry_key(w->container, w->part, *place, &head, &entry)) {
             store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
         }
     }
@@ -152,16 +152,23 @@ static err backfill_step(item_work *w, bool *ttl_backfill) {
     return OK;
 }
 
+void item_backfill_start(commit_group *group, uint32_t container) {
+    layout_key k;
+    char bytes[12];
+    layout_backfill(&k, container);
+    layout_place_write(bytes, (item_place){0});
+    store_put(&group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
+}
+
 /* ---- the commit ---- */
 
 static err run_sweep(sweep *s, item_work *w) {
-    const container_space *space = s->container->space;
     if (s->ttl_backfill) {
         s->swept_own = s->swept_default = 0;
         TRY(backfill_step(w, &s->ttl_backfill));
     }
     TRY(sweep_list(w, LAYOUT_TTL_OWN, w->now_s, &s->swept_own, &s->cost_left));
-    return space->ttl > 0 ? sweep_list(w, LAYOUT_TTL_DEFAULT, w->now_s - space->ttl, &s->swept_default, &s->cost_left) : OK;
+    return w->part->ttl > 0 ? sweep_list(w, LAYOUT_TTL_DEFAULT, w->now_s - w->part->ttl, &s->swept_default, &s->cost_left) : OK;
 }
 
 /* A sweep that the store stops in the middle keeps what it has done: each item is removed whole, and the next sweep takes up there. */
@@ -183,7 +190,7 @@ static err sweep_apply(commit *base, commit_group *group) {
     s->swept_own = part->swept_own;
     s->swept_default = part->swept_default;
     s->ttl_backfill = part->ttl_backfill;
-    if (!space->deleted && space->ttl == s->container->ttl && space->ttl != TTL_OFF) { /* else: other settings by now, next time */
+    if (!space->deleted && part->ttl == s->container->ttl && part->ttl != TTL_OFF) { /* else: other settings by now, next time */
         err code = run_sweep(s, &w);
         if (code != OK) {
             log_warn("item", "sweep stopped early", "container=%u code=%s", space->container, err_lookup(code)->name);

@@ -186,6 +186,7 @@ typedef struct item_op {
  * The life of a commit: item_commit_submit; `done`; if item_commit_is_long, item_commit_prepare on a thread that may take its time, and
  * submit again; then item_commit_charge, and item_commit_give when the results are no longer needed. */
 typedef struct item_commit item_commit;
+typedef struct item_commit_parts item_commit_parts; /* item/divide.h */
 struct item_commit {
     commit base;
     const items *items;
@@ -199,7 +200,8 @@ struct item_commit {
     int64_t range_id;      /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
     void (*done)(item_commit *c);
 
-    container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
+    container_tiles *tiles;   /* the newest when it was applied; NULL: it was not */
+    item_commit_parts *parts; /* of a request over several homes */
 
     /* item/'s own */
     bool admitted;                              /* its ranges had something left of their shares */
@@ -210,6 +212,13 @@ struct item_commit {
     container_tiles *past[LIMIT_EDIT_ATTEMPTS]; /* that earlier operations were applied with */
     size_t past_n;
 };
+
+/* Nothing was submitted: item_commit_give does nothing. */
+static inline void item_commit_init(item_commit *c) {
+    c->n = 0;
+    c->tiles = NULL;
+    c->parts = NULL;
+}
 
 /* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
  * and op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
@@ -389,6 +398,9 @@ struct item_move {
 void item_move_submit(item_move *m);
 
 /* ---- expiry ---- */
+
+/* A ttl was turned on: items of before get their expiry entries in the background. Within a solo commit; then part->ttl_backfill is set. */
+void item_backfill_start(commit_group *group, uint32_t container);
 
 /* Removes expired items of a container by a commit of its own that waits its turn like any other, and brings the ttl backfill on by a step.
  * `cost_max` bounds the work: an item costs 1, and 1 more for each 4 KB. `in_flight` is counted down when it has ended. */

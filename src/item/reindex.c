@@ -1,5 +1,6 @@
-/* The state, 'I' in STORE_META: generation u8 · generation being built u8, or 0 · where the build is (segment, number) · items built u64 ·
- * the policy of the first as BSON. Without one the index is of generation 1 and the container's own policy. */
+/* The state, 'I' in STORE_META of each home: generation u8 · generation being built u8, or 0 · where the build is (segment, number) · items
+ * built u64 · the policy of the first as BSON · in a home that does not hold the container's record: that of the other, if there is one.
+ * Without a state the index is of generation 1 and the container's own policy. */
 #include "item/reindex.h"
 
 #include <endian.h>
@@ -14,18 +15,20 @@ typedef struct state {
     item_place place;
     uint64_t built;
     slice policy;
+    slice building_policy; /* empty: the container's own */
 } state;
 
 static void put_state(store_batch *batch, uint32_t container, const state *s) {
     layout_key k;
     uint64_t built = htobe64(s->built);
     layout_index_state(&k, container);
-    char *p = store_put_space(batch, STORE_META, layout_view(&k), STATE_BYTES + s->policy.n);
+    char *p = store_put_space(batch, STORE_META, layout_view(&k), STATE_BYTES + s->policy.n + s->building_policy.n);
     p[0] = (char)s->generation;
     p[1] = (char)s->building;
     layout_place_write(p + 2, s->place);
     memcpy(p + 14, &built, sizeof built);
     memcpy(p + STATE_BYTES, s->policy.p ? s->policy.p : "", s->policy.n);
+    memcpy(p + STATE_BYTES + s->policy.n, s->building_policy.p ? s->building_policy.p : "", s->building_policy.n);
 }
 
 static bool read_state(slice value, state *s) {
@@ -37,7 +40,12 @@ static bool read_state(slice value, state *s) {
     s->building = (uint8_t)value.p[1];
     memcpy(&built, value.p + 14, sizeof built);
     s->built = be64toh(built);
-    s->policy = slice_skip(value, STATE_BYTES);
+    slice policies = slice_skip(value, STATE_BYTES);
+    uint32_t first = 0;
+    memcpy(&first, policies.p, policies.n < sizeof first ? 0 : sizeof first); /* a BSON document begins with its length */
+    first = le32toh(first);
+    s->policy = first && first < policies.n ? slice_of(policies.p, first) : policies;
+    s->building_policy = slice_skip(policies, s->policy.n);
     return true;
 }
 
@@ -68,8 +76,9 @@ static err load_part(container *c, container_part *part, slice policy) {
     TRY(code);
     bool read = read_state(value.bytes, &now);
     if (read) {
-        container_part_set_index(c->space, part, container_index_new(now.generation, now.policy, &c->key),
-                                 now.building ? container_index_new(now.building, policy, &c->key) : NULL);
+        container_part_set_index(
+            c->space, part, container_index_new(now.generation, now.policy, &c->key),
+            now.building ? container_index_new(now.building, now.building_policy.n ? now.building_policy : policy, &c->key) : NULL);
     }
     store_give(&value);
     return read ? OK : E_STORE_CORRUPT;
@@ -143,6 +152,29 @@ static uint8_t free_generation(uint8_t a, uint8_t b) {
 
 /* ---- a change of settings ---- */
 
+err item_index_pin(commit_group *group, const container *c, const home *home) {
+    layout_key k;
+    store_value value;
+    bool of_group;
+    const container_index *index = container_part_of(c->space, home)->index;
+    layout_index_state(&k, c->space->container);
+    err code = commit_get(group, STORE_META, layout_view(&k), &value, &of_group);
+    if (code == OK) {
+        store_give(&value);
+    } else if (code == E_NOT_FOUND) {
+        put_state(&group->batch, c->space->container, &(state){.generation = index->generation, .policy = index->settings});
+        code = OK;
+    }
+    return code;
+}
+
+bool item_index_follows(const container *c, container_part *part) {
+    container_index *goal = container_part_goal(c->space, part);
+    bool same = index_policy_same(&goal->policy, &c->index);
+    container_index_give(goal);
+    return same;
+}
+
 void item_index_change(commit_group *group, container *c, const home *home, slice policy, index_change *change_out) {
     uint32_t number = c->space->container;
     container_part *part = container_part_of(c->space, home);
@@ -169,7 +201,8 @@ void item_index_change(commit_group *group, container *c, const home *home, slic
     }
     state now = {.generation = change_out->index->generation,
                  .building = change_out->building ? change_out->building->generation : 0,
-                 .policy = change_out->index->settings};
+                 .policy = change_out->index->settings,
+                 .building_policy = home->number && change_out->building ? change_out->building->settings : SLICE_EMPTY};
     put_state(&group->batch, number, &now);
     part->index_switching = true;
 }
@@ -267,6 +300,7 @@ static err load_state(commit_group *group, uint32_t container, arena *a, state *
     TRY(commit_get(group, STORE_META, layout_view(&k), &value, &of_group));
     bool read = read_state(value.bytes, now);
     now->policy = arena_copy(a, now->policy);
+    now->building_policy = arena_copy(a, now->building_policy);
     store_give(&value);
     return read ? OK : E_STORE_CORRUPT;
 }

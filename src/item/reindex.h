@@ -21,6 +21,10 @@ typedef struct index_change {
     bool any;
 } index_change;
 
+/* Before the container's record gets another policy: a home that does not hold the record writes down which one its index is of. */
+MUST_CHECK err item_index_pin(commit_group *group, const container *c, const home *home);
+bool item_index_follows(const container *c, container_part *part); /* it has, or is building, an index of the container's policy */
+
 /* `policy` is the new one, as settings hold it. */
 void item_index_change(commit_group *group, container *c, const home *home, slice policy, index_change *change_out);
 void item_index_changed(container *c, index_change *change, err code); /* after the commit, on the committer's thread */

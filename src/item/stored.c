@@ -58,9 +58,9 @@ err item__key_of(const container *c, arena *a, slice body, item_key *key_out) {
 /* ---- expiry entries: only while the container has a ttl; the sweep checks each, so one left over does no harm ----
  * The newest settings decide, not those that the request came with: an item must have its entry when the ttl was turned on meanwhile. */
 
-bool item__expiry_key(const container *c, item_place place, const item_head *head, layout_key *k) {
+bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k) {
     uint32_t container = c->space->container;
-    if (c->space->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
+    if (part->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
         return false;
     }
     if (head->ttl > 0) {
@@ -151,14 +151,14 @@ static void put_value(const item_work *w, item_place place, const item_head *hea
 
 static void put_expiry(const item_work *w, item_place place, const item_head *head) {
     layout_key k;
-    if (item__expiry_key(w->container, place, head, &k)) {
+    if (item__expiry_key(w->container, w->part, place, head, &k)) {
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), SLICE_EMPTY);
     }
 }
 
 static void remove_expiry(const item_work *w, item_place place, const item_head *head) {
     layout_key k;
-    if (item__expiry_key(w->container, place, head, &k)) {
+    if (item__expiry_key(w->container, w->part, place, head, &k)) {
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
     }
 }

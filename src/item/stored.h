@@ -67,4 +67,4 @@ MUST_CHECK err item__log_put(item_work *w, const item_key *key, const item_head 
 MUST_CHECK err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn);
 
 /* The expiry entry that an item of this head has; false if none. */
-bool item__expiry_key(const container *c, item_place place, const item_head *head, layout_key *k);
+bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k);

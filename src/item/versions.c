@@ -28,7 +28,7 @@ static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
     store_value value;
     bool of_group;
     container_range *range = w->range;
-    uint32_t epoch = atomic_load(&w->container->space->log_epoch);
+    uint32_t epoch = w->part->log_epoch;
     if (range->log_opened == epoch) {
         return OK;
     }
@@ -61,7 +61,7 @@ static err put_version(item_work *w, const item_key *key, const log_entry *entry
 }
 
 err item__log_put(item_work *w, const item_key *key, const item_head *head, slice body, const stored_item *before) {
-    if (!item_versions_kept(w->container)) {
+    if (w->part->version_minutes == 0) {
         return OK;
     }
     log_entry entry = {
@@ -74,7 +74,7 @@ err item__log_put(item_work *w, const item_key *key, const item_head *head, slic
 }
 
 err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn) {
-    if (!item_versions_kept(w->container)) {
+    if (w->part->version_minutes == 0) {
         return OK;
     }
     log_entry entry = {
@@ -106,9 +106,9 @@ void item_versions_start(commit_group *group, const container *c, const home *ho
     }
 }
 
-void item_versions_drop(store_batch *batch, const container *c) {
+void item_versions_drop(store_batch *batch, uint32_t container) {
     layout_key from, to;
-    layout_container(&from, c->space->container);
+    layout_container(&from, container);
     to = from;
     layout_after(&to);
     store_delete_range(batch, STORE_VERSIONS, layout_view(&from), layout_view(&to));
@@ -159,7 +159,7 @@ typedef struct trim {
     trimmed dropped[TRIM_HEADS];
     size_t dropped_n;
     /* what becomes of the part's fields of these names once the group is written */
-    uint32_t trim_from, trim_epoch;
+    uint32_t trim_from;
     int64_t trim_due_s;
 } trim;
 
@@ -301,10 +301,9 @@ static err trim_apply(commit *base, commit_group *group) {
     trim *t = (trim *)base;
     const container_space *space = t->container->space;
     const container_part *part = part_of(t);
-    uint32_t minutes = atomic_load(&space->version_minutes);
+    uint32_t minutes = atomic_load(&part->version_minutes);
     t->cutoff_s = t->now_s - (int64_t)minutes * 60;
-    t->trim_epoch = atomic_load(&space->log_epoch);
-    t->trim_from = part->trim_epoch == t->trim_epoch ? part->trim_from : 0;
+    t->trim_from = part->trim_from;
     t->trim_due_s = atomic_load(&part->trim_due_s);
     if (space->deleted || minutes == 0) {
         return OK;
@@ -321,7 +320,6 @@ static void trim_done(commit *base) {
     container_part *part = part_of(t);
     if (base->code == OK) {
         part->trim_from = t->trim_from;
-        part->trim_epoch = t->trim_epoch;
         atomic_store(&part->trim_due_s, t->trim_due_s);
     } else {
         atomic_store(&part->trim_due_s, t->now_s + 1);

@@ -131,7 +131,7 @@ static err look_at_heads(reading *r, const store_snapshot *at, bool opens) {
     if (r->container->space->deleted) {
         return E_OWNER_NOT_FOUND;
     }
-    if (!item_versions_kept(r->container)) {
+    if (container_part_of(r->container->space, r->range->home)->version_minutes == 0) {
         return not_kept(r);
     }
     TRY(look_at_own(r, at, &h, &alone));

@@ -43,9 +43,13 @@ static plan_step split_for_storage(const plan_limits *limits, const plan_range *
 
 /* ---- throughput ---- */
 
+uint32_t plan_ranges_for(double throughput, double range_most, uint32_t ranges_max) {
+    double wanted = throughput > 0 ? ceil(throughput / range_most - rounding) : 1;
+    return (uint32_t)fmax(fmin(wanted, ranges_max), 1);
+}
+
 static size_t ranges_wanted(const plan_limits *limits) {
-    double wanted = limits->throughput > 0 ? ceil(limits->throughput / limits->range_most - rounding) : 1;
-    return (size_t)fmax(fmin(wanted, limits->ranges_max), 1);
+    return plan_ranges_for(limits->throughput, limits->range_most, limits->ranges_max);
 }
 
 /* Which ranges to cut first: those where a cut leaves data on both sides, then those without data, where none is left behind. */
@@ -123,7 +127,8 @@ static run lightest_pair(const plan_range *ranges, size_t n, double bytes_most) 
     run best = {0};
     for (size_t i = 0; i + 1 < n; i++) {
         run pair = with(with((run){.first = i}, ranges, i), ranges, i + 1);
-        if (pair.bytes <= bytes_most && (best.n == 0 || lighter(pair, best))) {
+        bool together = ranges[i].home == ranges[i + 1].home && pair.bytes <= bytes_most;
+        if (together && (best.n == 0 || lighter(pair, best))) {
             best = pair;
         }
     }
@@ -132,9 +137,10 @@ static run lightest_pair(const plan_range *ranges, size_t n, double bytes_most) 
 
 /* Takes in neighbours, the lighter side first, up to what a range will hold on average in the end: one change for clients, not several. */
 static run grown(run r, const plan_range *ranges, size_t n, size_t n_most, double bytes_most, double width_most) {
+    uint32_t home = ranges[r.first].home;
     while (r.n < n_most) {
-        run left = r.first > 0 ? with(r, ranges, r.first - 1) : r;
-        run right = r.first + r.n < n ? with(r, ranges, r.first + r.n) : r;
+        run left = r.first > 0 && ranges[r.first - 1].home == home ? with(r, ranges, r.first - 1) : r;
+        run right = r.first + r.n < n && ranges[r.first + r.n].home == home ? with(r, ranges, r.first + r.n) : r;
         run next = left.n == r.n || (right.n > r.n && !lighter(left, right)) ? right : left;
         if (next.n == r.n || next.bytes > bytes_most || next.width > width_most) {
             return r;

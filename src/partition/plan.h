@@ -21,6 +21,7 @@ typedef struct plan_range {
     uint64_t bytes;      /* data and index */
     uint64_t partitions; /* logical partitions (those that share an EPK, which V1 allows, count as one); 0: empty */
     double width;        /* part of the hash space, 0 to 1 */
+    uint32_t home;       /* the store it is in: only ranges of one store are merged */
 } plan_range;
 
 typedef struct plan_limits {
@@ -42,6 +43,9 @@ typedef struct plan_step {
     size_t first, n;
     uint32_t parts;
 } plan_step;
+
+/* N = ceil(T / t): how many ranges it takes to give this throughput; 1 at least, `ranges_max` at most. */
+uint32_t plan_ranges_for(double throughput, double range_most, uint32_t ranges_max);
 
 /* The most pressing thing to do, or reason PLAN_NOTHING. Throughput asks for as many parts of one range as it takes (its part of the
  * ranges missing, so that after one step of each chosen range n = ceil(T / t)). O(n). */

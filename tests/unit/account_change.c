@@ -477,7 +477,7 @@ static void write_meta(const char *key, size_t key_n, slice value) {
 static bool opens(void) {
     account *a = NULL;
     char why[256] = "";
-    account_options options = {.store = h.store, .clock = &h.clock.source, .item_cache_bytes = 1 << 20, .rules = h.rules};
+    account_options options = harness_options(&h);
     err code = account_open(&options, &a, why, sizeof why);
     if (code == OK) {
         account_close(a);

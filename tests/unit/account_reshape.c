@@ -202,10 +202,10 @@ static void evenly_without_data(const char *properties) {
     assert_int_equal(harness_change(&h, &less, account_replace_offer), OK);
     account_balance(h.account, 0);
     renew();
-    assert_int_equal(ranges(), 1);
+    assert_int_equal(ranges(), harness_homes()); /* ranges of two stores are not merged */
     account_event newest;
     assert_int_equal(account_events(h.account, &newest, 1), 1);
-    assert_int_equal(newest.before_n, 12);
+    assert_int_equal(newest.before_n, 12 / harness_homes());
     stop();
 }
 
@@ -227,17 +227,22 @@ static void an_event_counts_its_write(void **state) {
     for (int i = 0; i < 20; i++) {
         put(i, i, 10);
     }
-    quick = h.store->ops;
+    quick = h.homes[0]->ops;
     slow = *quick;
     slow.write = write_slowly;
+    size_t writes = range_at(0)->home->number ? 3 : 1; /* in another home than the first: segments, ranges, the container's record */
     for (int merges = 0; merges < 2; merges++) {
-        h.store->ops = &slow;
+        for (size_t i = 0; i < h.homes_n; i++) {
+            h.homes[i]->ops = &slow;
+        }
         assert_int_equal(merges ? merge(0) : split(range_at(0)->id, 2), OK);
-        h.store->ops = quick;
+        for (size_t i = 0; i < h.homes_n; i++) {
+            h.homes[i]->ops = quick;
+        }
         for (int again = 0; again < 2; again++) {
             assert_int_equal(account_events(h.account, &event, 1), 1);
             assert_int_equal(event.after_n, merges ? 1 : 2);
-            assert_int_equal(event.took_us, 7000);
+            assert_int_equal(event.took_us, 7000 * writes);
             restart();
         }
     }
@@ -603,13 +608,15 @@ static void a_reshape_that_failed_after_the_fact_is_whole(void **state) {
             fail_in(FAIL_WRITE, in);
             err code = do_it(what);
             fired = h.plan.fired;
-            bool told = fired && what != DO_MOVE && in == 1; /* the second write is of how long the first one took */
+            bool first = range_at(0)->home->number == 0;
+            bool told = fired && what != DO_MOVE && in <= (first ? 1 : 2); /* the last write is of how long it took */
+            bool begun = first || in > 1 || !told;                         /* elsewhere segments are numbered first */
             assert_int_equal(code, told ? E_STORE_IO : OK);
             assert_int_equal(ranges(), code == OK ? ranges_after(what) : before);
             fail_in(0, 0);
             h.plan.torn = h.plan.sticky = false;
             restart();
-            assert_int_equal(ranges(), ranges_after(what));
+            assert_int_equal(ranges(), begun ? ranges_after(what) : before);
             harness_check(&h, c);
             assert_int_equal(strlen(harness_feed(&h, c, NULL, 100, 1000)), strlen(feed));
             put(3, 77, 10);

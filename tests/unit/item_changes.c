@@ -58,6 +58,11 @@ static void split(size_t i) {
     renew();
 }
 
+/* Ranges of two homes stay two. */
+static bool may_merge(size_t i) {
+    return tiles()->ranges[i]->home == tiles()->ranges[i + 1]->home;
+}
+
 static void merge(size_t i) {
     assert_int_equal(account_merge(h.account, harness_op(&h), c, tiles()->ranges[i]->id, tiles()->ranges[i + 1]->id), OK);
     renew();
@@ -345,6 +350,10 @@ static void a_merge_has_lsns_twice(void **state) {
     (void)state;
     start(KEY "}", 2000);
     assert_int_equal(tiles()->map->n, 2);
+    if (!may_merge(0)) {
+        stop();
+        skip();
+    }
     int n[2] = {0}, version = 0;
     for (int i = 0; n[0] < 6 || n[1] < 6; i++) {
         size_t r = range_of(i % KEYS);
@@ -672,7 +681,7 @@ static void change_surroundings(life *l) {
         }
         break;
     case 2:
-        if (i + 1 < tiles()->map->n) {
+        if (i + 1 < tiles()->map->n && may_merge(i)) {
             merge(i);
         }
         break;

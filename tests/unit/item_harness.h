@@ -1,20 +1,25 @@
 /* item_harness.h — for tests of items and of the account: an account on a store in memory that can be told to fail, a clock that stands
- * still, requests in JSON that are waited for, and a check that everything in the store fits together. */
+ * still, requests in JSON that are waited for, and a check that everything in the store fits together. With TESELA_HOMES=2 in the
+ * environment the account has two such stores, with ranges in both; `harness.store` then shows them as one. */
 #pragma once
 
 #include <stdlib.h>
 
 #include "account/account.h"
 #include "account/account_int.h"
+#include "account/wide.h"
 #include "base/memory.h"
 #include "doc/json.h"
 #include "item/stored.h"
 #include "item/versions.h"
 #include "store_harness.h"
+#include "store_joined.h"
 #include "terms_check.h"
 
 typedef struct harness {
-    store *store;
+    store *store; /* all that there is */
+    store *homes[JOINED];
+    size_t homes_n;
     store_fault_plan plan;
     clock_manual clock;
     account *account;
@@ -26,21 +31,46 @@ typedef struct harness {
 
 enum { HARNESS_START_S = 1800000000 };
 
+static inline account_options harness_options(harness *h) {
+    return (account_options){
+        .store = h->homes[0],
+        .others = h->homes + 1,
+        .others_n = h->homes_n - 1,
+        .placement = ACCOUNT_ROUND_ROBIN,
+        .clock = &h->clock.source,
+        .item_cache_bytes = h->uncached ? 0 : 1 << 20,
+        .vector_bytes = h->vector_bytes,
+        .rules = h->rules,
+    };
+}
+
 static inline void harness_open_account(harness *h) {
     char why[256] = "";
-    size_t cache = h->uncached ? 0 : 1 << 20;
-    account_options options = {
-        .store = h->store, .clock = &h->clock.source, .item_cache_bytes = cache, .vector_bytes = h->vector_bytes, .rules = h->rules};
+    account_options options = harness_options(h);
     if (account_open(&options, &h->account, why, sizeof why) != OK) {
         fail_msg("account does not open: %s", why);
     }
 }
 
-static inline void harness_open_on(harness *h, store *inner) {
+static inline size_t harness_homes(void) {
+    const char *wanted = getenv("TESELA_HOMES");
+    return wanted && strcmp(wanted, "2") == 0 ? 2 : 1;
+}
+
+static inline void harness_open_homes(harness *h, store *inner, store *second) {
     *h = (harness){.arena = arena_init(), .plan = {.code = E_STORE_IO}, .rules = {.range_throughput = 1000, .unlimited = true}};
     clock_manual_init(&h->clock, (int64_t)HARNESS_START_S * 1000);
-    h->store = store_open_fault(inner, &h->plan);
+    h->homes_n = second ? 2 : 1;
+    h->store = h->homes[0] = store_open_fault(inner, &h->plan);
+    if (second) {
+        h->homes[1] = store_open_fault(second, &h->plan);
+        h->store = store_open_joined(h->homes[0], h->homes[1]);
+    }
     harness_open_account(h);
+}
+
+static inline void harness_open_on(harness *h, store *inner) {
+    harness_open_homes(h, inner, harness_homes() > 1 ? store_open_memory() : NULL);
 }
 
 static inline void harness_open(harness *h) {
@@ -100,7 +130,11 @@ static inline void harness_change_begin(harness *h, account_change *change) {
 }
 
 static inline err harness_change_wait(account_change *change) {
+    account *a = change->account;
     waiter_wait(change->context);
+    while (atomic_load(&a->wide)) { /* what a change leaves to other homes */
+        usleep(100);
+    }
     return change->commit.code;
 }
 
@@ -436,9 +470,19 @@ static inline bool harness_builds(const container *c) {
     return builds;
 }
 
+/* Homes that were not told of the newest settings, since a store failed, are told, as the balancer does it. */
+static inline void harness_catch_up(harness *h, container *c) {
+    for (size_t i = 1; i < c->space->parts_n; i++) {
+        if (!account__follows_settings(c, &c->space->parts[i])) {
+            assert_int_equal(account__follow_settings(h->account, c), OK);
+        }
+    }
+}
+
 /* All that is left of it. */
 static inline void harness_build_all(harness *h, container *c) {
     bool ended = false;
+    harness_catch_up(h, c);
     while (!ended) {
         assert_int_equal(harness_build(h, c, 64, false, &ended), OK);
     }
@@ -478,12 +522,13 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     size_t n = 2;
     assert_int_equal(head->number, place.number);
     assert_int_equal(item__key_of(c, &h->arena, body, &key), OK);
+    const container_part *part = container_part_of(c->space, container_route(c->space->newest, &key.epk)->home);
     assert_true(is_source(c->space->newest, container_position(c->space->newest, &key.epk), place.segment));
     layout_primary(&k, c->space->container, &key.epk, &key.partition, key.row);
     assert_true(leads_to(h, &k, place, 12));
     layout_order(&k, c->space->container, &key.epk, place.number);
     assert_true(leads_to(h, &k, place, 4));
-    if (c->ttl != TTL_OFF && !harness_part(c)->ttl_backfill && item__expiry_key(c, place, head, &k)) {
+    if (c->ttl != TTL_OFF && !part->ttl_backfill && item__expiry_key(c, part, place, head, &k)) {
         assert_true(store_holds(h, &k));
     }
     return n + c->unique_keys_n;
@@ -547,12 +592,12 @@ static inline size_t check_attachments(harness *h, const container *c, check_sum
 }
 
 /* What a range counts is what is there, in memory and on disk; so is what its partitions count. Returns the entries there must be. */
-static inline size_t check_range(harness *h, const container *c, size_t i, const check_sums *found) {
+static inline size_t check_range(const container *c, size_t i, const check_sums *found) {
     const container_tiles *tiles = c->space->newest;
     const container_range *range = tiles->ranges[i];
     size_sum sizes;
     size_pieces whole = {.container = range->container, .from = tiles->map->ranges[i].min, .to = tiles->map->ranges[i].max, .n = 1};
-    assert_int_equal(item_sizes_sum(h->store, NULL, &whole, &sizes), OK);
+    assert_int_equal(item_sizes_sum(range->home->store, NULL, &whole, &sizes), OK);
     assert_int_equal(atomic_load(&range->items), found->sums.items);
     assert_int_equal(atomic_load(&range->bytes), found->sums.bytes);
     assert_int_equal(sizes.items, found->sums.items);
@@ -723,7 +768,7 @@ static inline void harness_check(harness *h, const container *c) {
     }
     expected += check_attachments(h, c, sums);
     for (size_t i = 0; i < tiles->map->n; i++) {
-        expected += check_range(h, c, i, &sums[i]);
+        expected += check_range(c, i, &sums[i]);
         counted += atomic_load(&tiles->ranges[i]->index_bytes);
     }
     layout_container(&from, c->space->container);

@@ -252,7 +252,7 @@ static void change_tiles(random_source *r) {
     if (what == 0 && n < 5) {
         err code = account_split(h.account, harness_op(&h), c, tiles->ranges[i]->id, 2);
         assert_true(code == OK || code == E_BAD_REQUEST);
-    } else if (what == 1 && i + 1 < n) {
+    } else if (what == 1 && i + 1 < n && tiles->ranges[i]->home == tiles->ranges[i + 1]->home) {
         assert_int_equal(account_merge(h.account, harness_op(&h), c, tiles->ranges[i]->id, tiles->ranges[i + 1]->id), OK);
     } else {
         harness_move(&h, c, 1 + (unsigned)random_below(r, 30));
@@ -307,7 +307,7 @@ static void do_something(random_source *r, size_t *policy) {
     case 6:
     case 7:
         assert_int_equal(harness_build(&h, c, 1 + (unsigned)random_below(r, 25), false, &ended), OK);
-        if (ended && harness_part(c)->building) {
+        if (ended && harness_builds(c)) {
             assert_int_equal(harness_build(&h, c, 1, true, &ended), OK);
         }
         break;

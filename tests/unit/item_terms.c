@@ -179,7 +179,7 @@ static void move_and_write(uint32_t range, const char *partition, int id) {
     waiter_init(&w.waiter);
     assert_int_equal(sem_init(&b->go_on, 0, 0), 0);
     b->base = (commit){.apply = wait_for_it, .done = nothing};
-    committer_submit(harness_items(&h)->homes[0]->committer, &b->base); /* while it waits, the next two are gathered */
+    committer_submit(harness_part(c)->home->committer, &b->base); /* while it waits, the next two are gathered */
     item_move_submit(&m.base);
     assert_int_equal(item_commit_submit(&w.base), OK);
     sem_post(&b->go_on);
@@ -491,7 +491,7 @@ static void probe_submit(probe *p, bool solo) {
     *p = (probe){.base = {.use = STORE_READS, .solo = solo, .apply = probe_apply, .done = probe_done}};
     sem_init(&p->entered, 0, 0);
     sem_init(&p->open, 0, solo ? 0 : 1);
-    committer_submit(harness_items(&h)->homes[0]->committer, &p->base);
+    committer_submit(harness_part(c)->home->committer, &p->base);
 }
 
 static void a_shape_that_is_made_again_counts_once(void **state) {

@@ -594,7 +594,7 @@ static void change_tiles(void) {
         }
         break;
     case 1:
-        if (i + 1 < n) {
+        if (i + 1 < n && tiles->ranges[i]->home == tiles->ranges[i + 1]->home) {
             assert_int_equal(account_merge(h.account, harness_op(&h), c, tiles->ranges[i]->id, tiles->ranges[i + 1]->id), OK);
         }
         break;

@@ -283,8 +283,8 @@ static sql_request *make_request(http_request *http) {
     q->http = http;
     q->front = http->context;
     q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
-    q->commit.commit.n = 0;
-    q->commit.commit.tiles = NULL;
+    item_commit_init(&q->commit.commit);
+    q->commit.commit.parts = NULL;
     op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     q->op.arrived_us = q->started_us;
     make_activity(q);

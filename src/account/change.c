@@ -5,6 +5,7 @@
 #include "account/account_int.h"
 #include "account/settings.h"
 #include "item/versions.h"
+#include "item/waiters.h"
 
 static int64_t now_s(const account *a) {
     return clock_wall_ms(a->items.clock) / 1000;
@@ -148,6 +149,7 @@ static void bury_container(account *a, container_node *node) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         tiles->ranges[i]->gone = true;
     }
+    waiters_wake_all(node->container->space);
     account__reclaim_bytes(a->items.store, node->container);
     account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
     account__remove_container(a, node);

@@ -6,6 +6,7 @@
 #include "item/counts.h"
 #include "item/nearest.h"
 #include "item/sizes.h"
+#include "item/waiters.h"
 
 container *container_take(container *c) {
     atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
@@ -50,6 +51,7 @@ static void range_after(commit_hook *hook, err code) {
     if (range->watch) {
         range_watch_end(range->watch, code);
     }
+    bool advanced = code == OK && range->pending.lsn != range->written.lsn;
     if (code == OK) {
         range->written = range->pending;
         publish(range);
@@ -60,6 +62,7 @@ static void range_after(commit_hook *hook, err code) {
         }
     }
     range->late = false;
+    waiters_published(range, advanced);
 }
 
 container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment) {
@@ -70,6 +73,8 @@ container_range *container_range_new(uint32_t container, const partition_range *
     made->id = range->id;
     made->rid_prefix = range->rid_prefix;
     made->segment = segment;
+    made->first = waiters_first(&range->min);
+    made->last = waiters_last(&range->max);
     made->pending.number_next = made->written.number_next = 1;
     made->bucket = bucket_new(0, false, 0);
     meter_init(&made->meter);
@@ -89,6 +94,7 @@ void container_range_give(container_range *range) {
         bucket_give(range->past_buckets[i]);
     }
     free(range->past_buckets);
+    free(range->touched);
     bucket_give(range->bucket);
     meter_free(&range->meter);
     hotkeys *hot = atomic_load(&range->hotkeys);
@@ -238,6 +244,12 @@ void container_index_give(container_index *index) {
     }
 }
 
+static void belong(container_space *space, const container_tiles *tiles) {
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        tiles->ranges[i]->space = space;
+    }
+}
+
 container_space *container_space_new(uint32_t number, container_tiles *tiles, container_index *index) {
     container_space *space = mem_zero(sizeof *space);
     space->index = index;
@@ -246,6 +258,7 @@ container_space *container_space_new(uint32_t number, container_tiles *tiles, co
     space->container = number;
     space->newest = tiles;
     pthread_mutex_init(&space->lock, NULL);
+    belong(space, tiles);
     return space;
 }
 
@@ -254,6 +267,7 @@ void container_space_give(container_space *space) {
         container_tiles_give(space->newest);
         container_index_give(space->index);
         container_index_give(space->building);
+        waiters_free(atomic_load(&space->waiters));
         pthread_mutex_destroy(&space->lock);
         free(space);
     }
@@ -261,6 +275,7 @@ void container_space_give(container_space *space) {
 
 void container_space_set(container_space *space, container_tiles *tiles) {
     tiles->epoch = space->newest->epoch + 1;
+    belong(space, tiles);
     pthread_mutex_lock(&space->lock);
     container_tiles *before = space->newest;
     space->newest = tiles;
@@ -288,11 +303,15 @@ void container_space_set_rules(container_space *space, int32_t ttl, uint32_t ver
     for (size_t i = 0; version_minutes == 0 && i < space->newest->map->n; i++) {
         space->newest->ranges[i]->log_open = false;
     }
-    if (version_minutes != atomic_load(&space->version_minutes)) {
+    bool changed = version_minutes != atomic_load(&space->version_minutes);
+    if (changed) {
         space->trim_from = 0;
         atomic_store(&space->trim_due_s, 0);
     }
     atomic_store(&space->version_minutes, version_minutes);
+    if (changed) {
+        waiters_wake_all(space); /* followers of versions are told */
+    }
 }
 
 void container_space_set_index(container_space *space, container_index *index, container_index *building) {

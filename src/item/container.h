@@ -29,6 +29,7 @@ typedef struct range_counts {
     uint64_t partitions;  /* logical ones */
 } range_counts;
 
+typedef unsigned __int128 hash_place;   /* the first sixteen bytes of an EPK: item/waiters.h */
 typedef struct range_watch range_watch; /* item/sizes.h */
 typedef struct counts_log counts_log;   /* item/counts.h */
 typedef struct range_graph range_graph; /* item/nearest.h */
@@ -52,6 +53,12 @@ typedef struct container_range {
     uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
     bool log_open;          /* the log of versions has a head for it (item/versions.h) */
+    uint64_t *touched;      /* hashes of the keys that the group writes, if followers wait for some (item/waiters.h) */
+    uint32_t touched_n;
+    bool touched_unknown; /* it writes others too */
+
+    struct container_space *space; /* that it is of; not counted: whoever commits to the range holds it */
+    hash_place first, last;        /* of its keys */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
@@ -124,6 +131,8 @@ typedef struct container_space {
     _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
     atomic_bool index_switching;         /* what is on disk may be of the one or the other */
     _Atomic uint32_t index_progress;     /* per cent */
+
+    _Atomic(struct change_waiters *) waiters; /* for its changes (item/waiters.h); NULL: nobody ever followed it */
 
     int attachments; /* whether any item has had some (item/attach.h): the committer's */
 

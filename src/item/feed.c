@@ -30,9 +30,8 @@ typedef struct page {
     op *op;
     container *container;
     item_cursor *cursor;
+    item_reader *reader;
     size_t steps_left;
-    item_visit visit;
-    void *context;
     container_tiles *tiles;
     const store_snapshot *at; /* of a page that reads from more than one place */
     bool full;                /* the visitor or the steps ended it */
@@ -76,11 +75,11 @@ static bool offer(page *p, item_found *found, bool filter) {
     if (item_expired(p->container, &found->head, p->op->now_s) || (filter && !is_meant(p, found->body))) {
         return true;
     }
-    if (!p->visit(p->context, found)) {
+    if (!p->reader->visit(p->reader->context, found)) {
         p->full = true;
         return false;
     }
-    if (!p->cursor->unpriced) {
+    if (!p->reader->unpriced) {
         op_charge(p->op, read_price(p, found->body.n));
     }
     return true;
@@ -98,7 +97,7 @@ static err check(const page *p) {
 
 /* The visitor's last word on what it was offered. */
 static void leave(page *p) {
-    if (p->cursor->leave && !p->cursor->leave(p->context)) {
+    if (p->reader->leave && !p->reader->leave(p->reader->context)) {
         p->full = true;
     }
 }
@@ -106,8 +105,9 @@ static void leave(page *p) {
 /* ---- one item, by its place ---- */
 
 typedef struct loader {
-    const items *items;
+    const home *home;
     const container *container;
+    arena *arena;
     const store_snapshot *at;
     uint64_t lsn;     /* the snapshot has all writes of the range up to here; 0: not known */
     unsigned *loaded; /* counts the items that were not in the cache */
@@ -116,7 +116,7 @@ typedef struct loader {
 static err get_place(const loader *l, const store_snapshot *at, item_found *found) {
     layout_key k;
     layout_item(&k, found->place);
-    TRY(store_get(l->items->store, STORE_ITEMS, at, layout_view(&k), &found->value));
+    TRY(store_get(l->home->store, STORE_ITEMS, at, layout_view(&k), &found->value));
     if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
         item_give(found);
         return E_STORE_CORRUPT;
@@ -126,7 +126,7 @@ static err get_place(const loader *l, const store_snapshot *at, item_found *foun
 
 /* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
 static bool take_cached(const loader *l, item_found *found) {
-    found->cached = l->lsn ? item_cache_take_place(l->items->cache, found->place) : NULL;
+    found->cached = l->lsn ? item_cache_take_place(l->home->cache, found->place) : NULL;
     if (found->cached && layout_head_read(cached_item_value(found->cached), &found->head, &found->body) && found->head.lsn <= l->lsn) {
         return true;
     }
@@ -140,13 +140,13 @@ static void keep_in_cache(const loader *l, const item_found *found) {
     item_key key;
     cache_ticket ticket;
     item_found now = {.place = found->place};
-    if (item__key_of(l->container, found->body, &key) != OK) {
+    if (item__key_of(l->container, l->arena, found->body, &key) != OK) {
         return;
     }
-    layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.id);
-    now.cached = item_cache_take(l->items->cache, layout_view(&k), &ticket);
+    layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.row);
+    now.cached = item_cache_take(l->home->cache, layout_view(&k), &ticket);
     if (!now.cached && get_place(l, NULL, &now) == OK) {
-        item_cache_add(l->items->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
+        item_cache_add(l->home->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
     }
     item_give(&now);
 }
@@ -214,12 +214,12 @@ static err read_partition(page *p) {
     const epk *e = &p->cursor->partition->epk;
     uint64_t *after = &p->cursor->stretches[0].after;
     unsigned loaded = 0;
-    loader l = {.items = p->items, .container = p->container, .loaded = &loaded};
+    loader l = {.home = p->range->home, .container = p->container, .arena = p->op->arena, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(p->items->store);
+    p->at = l.at = p->cursor->moment ? item_moment_at(p->cursor->moment, l.home) : store_snapshot_take(l.home->store);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
-    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     err code = OK;
     const item_overlay *overlay = p->cursor->moment ? p->cursor->moment->overlay : NULL;
     while (code == OK && !p->full && store_scan_next(scan, &key, &value)) {
@@ -240,7 +240,7 @@ static err read_partition(page *p) {
     }
     err ended = store_scan_close(scan);
     if (!p->cursor->moment) {
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
     }
     p->at = NULL;
     p->cursor->n = p->full ? 1 : 0;
@@ -266,7 +266,7 @@ static err open_sources(page *p, const range_sources *sources) {
     err code = OK;
     p->sources = arena_array(p->op->arena, source, sources->n);
     p->sources_n = sources->n;
-    p->at = sources->n > 1 ? store_snapshot_take(p->items->store) : NULL;
+    p->at = sources->n > 1 ? store_snapshot_take(p->range->home->store) : NULL;
     for (size_t i = 0; i < sources->n; i++) {
         layout_key from, to;
         source *s = &p->sources[i];
@@ -274,7 +274,7 @@ static err open_sources(page *p, const range_sources *sources) {
         layout_segment(&to, sources->list[i].segment);
         layout_after(&to);
         *s = (source){.shared = sources->list[i].shared};
-        s->scan = store_scan_open(p->items->store, STORE_ITEMS, p->at, layout_view(&from), layout_view(&to), false);
+        s->scan = store_scan_open(p->range->home->store, STORE_ITEMS, p->at, layout_view(&from), layout_view(&to), false);
         code = code != OK ? code : advance(s);
     }
     return code;
@@ -288,7 +288,7 @@ static err close_sources(page *p) {
     }
     p->sources_n = 0;
     if (p->at) {
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
         p->at = NULL;
     }
     return code;
@@ -338,7 +338,7 @@ static err size_partition(page *p, item_view *v) {
     to = from;
     layout_after(&to);
     layout_size(&own, p->container->space->container, &v->partition->epk, &v->partition->partition);
-    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     while (n < 2 && store_scan_next(scan, &entry, &value)) {
         if (layout_size_read(entry, value, &e, &key, &size) && epk_cmp(&e, &v->partition->epk) == 0) {
             bool meant = slice_eq(entry, layout_view(&own));
@@ -353,17 +353,17 @@ static err size_partition(page *p, item_view *v) {
 
 /* The cursor's own moment; its index may have been replaced since. */
 static err enter_moment(page *p, item_view *v, bool *entered_out) {
-    const container_space *space = p->container->space;
-    const item_moment *m = p->cursor->moment;
+    const container_part *part = container_part_of(p->container->space, p->range->home);
+    const moment_part *m = &p->cursor->moment->parts[p->range->home->number];
     v->index = m->index ? container_index_take(m->index) : NULL;
     p->at = m->at;
-    *entered_out = m->index && !space->index_switching && space->index == m->index && !m->index->policy.off;
+    *entered_out = m->index && !part->index_switching && part->index == m->index && !m->index->policy.off;
     return OK;
 }
 
 /* A snapshot, and the tiles and the index that were the newest when it was taken. False: the index is just being replaced. */
 static err enter_view(page *p, item_view *v, bool *entered_out) {
-    container_space *space = p->container->space;
+    container_part *part;
     if (p->cursor->moment) {
         return enter_moment(p, v, entered_out);
     }
@@ -371,23 +371,24 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
         if (!p->cursor->partition && !enter_range(p)) {
             return E_BAD_CONTINUATION;
         }
-        v->index = container_space_index(space);
+        part = container_part_of(p->container->space, p->range->home);
+        v->index = container_part_index(p->container->space, part);
         v->lsn = atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-        p->at = store_snapshot_take(p->items->store);
+        p->at = store_snapshot_take(p->range->home->store);
         if (is_newest(p)) {
             break;
         }
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
         container_index_give(v->index);
         renew_tiles(p);
     }
-    *entered_out = !space->index_switching && space->index == v->index && !v->index->policy.off;
+    *entered_out = !part->index_switching && part->index == v->index && !v->index->policy.off;
     return OK;
 }
 
 static void leave_view(page *p, item_view *v) {
     if (!p->cursor->moment) {
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
     }
     if (v->index) {
         container_index_give(v->index);
@@ -417,8 +418,8 @@ static err find_items(page *p, bool *found_out) {
                    .container = p->container,
                    .partition = p->cursor->partition,
                    .prefix = p->cursor->prefix,
-                   .visit = p->visit,
-                   .context = p->context};
+                   .visit = p->reader->visit,
+                   .context = p->reader->context};
     err code = enter_view(p, &v, found_out);
     TRY(code);
     if (*found_out) {
@@ -426,7 +427,7 @@ static err find_items(page *p, bool *found_out) {
         code = v.partition ? size_partition(p, &v) : OK;
     }
     if (code == OK && *found_out) {
-        code = p->cursor->find(p->context, &v, found_out);
+        code = p->reader->find(p->reader->context, &v, found_out);
     }
     leave_view(p, &v);
     if (code != OK || !*found_out) {
@@ -453,7 +454,7 @@ static err found_items(item_view *v, const item_found *found, bool ask_partition
 
 static err load_and_offer(item_view *v, item_ref ref, bool ask_partition) {
     err code = E_NOT_FOUND;
-    loader l = {v->items, v->container, v->at, v->lsn, &v->loaded};
+    loader l = {v->range->home, v->container, v->op->arena, v->at, v->lsn, &v->loaded};
     item_found found = {.range = v->range};
     for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
         uint32_t segment = v->sources->list[i].segment;
@@ -555,11 +556,11 @@ static void end_found(page *p) {
 
 static void settle(page *p, double before) {
     double ru = p->op->charge_ru - before;
-    if (ru < CHARGE_FEED_MIN && !p->any && !p->cursor->unpriced) {
+    if (ru < CHARGE_FEED_MIN && !p->any && !p->reader->unpriced) {
         op_charge(p->op, CHARGE_FEED_MIN - ru);
         ru = CHARGE_FEED_MIN;
     }
-    if (!p->cursor->trial) {
+    if (!p->reader->trial) {
         item__settle(p->items, p->op, p->range, p->cursor->partition, ru, false);
     }
     *p->mark = item_mark_of(p->range);
@@ -567,12 +568,12 @@ static void settle(page *p, double before) {
 }
 
 static void charge_entry(page *p) {
-    item_cursor *c = p->cursor;
-    if (!c->any_entered || c->entered != p->range->id) {
-        op_charge(p->op, c->entry_charge);
+    item_reader *r = p->reader;
+    if (!r->any_entered || r->entered != p->range->id) {
+        op_charge(p->op, r->entry_charge);
     }
-    c->any_entered = true;
-    c->entered = p->range->id;
+    r->any_entered = true;
+    r->entered = p->range->id;
 }
 
 /* What one range has of the page. */
@@ -589,7 +590,7 @@ static err read_range(page *p) {
     charge_entry(p);
     bool found = false;
     bool written = p->cursor->moment && p->cursor->moment->overlay;
-    code = p->cursor->find && !written ? find_items(p, &found) : OK;
+    code = p->reader->find && !written ? find_items(p, &found) : OK;
     if (code == OK && found) {
         end_found(p);
     } else if (code == OK) {
@@ -599,15 +600,42 @@ static err read_range(page *p) {
     return code;
 }
 
+void item_cursor_init(item_cursor *c, const epk *min, const epk *max) {
+    c->moment = NULL;
+    c->partition = NULL;
+    c->prefix = NULL;
+    c->n = 1;
+    c->stretches[0] = (item_stretch){.min = *min, .max = *max};
+}
+
+void item_cursor_init_partition(item_cursor *c, const item_key *partition) {
+    epk none = {0};
+    item_cursor_init(c, &none, &none);
+    c->partition = partition;
+}
+
+void item_cursor_copy(item_cursor *to, const item_cursor *from) {
+    memcpy(to, from, offsetof(item_cursor, stretches) + from->n * sizeof *from->stretches);
+}
+
+void item_reader_init(item_reader *r, item_visit visit, void *context, size_t steps_max) {
+    *r = (item_reader){.visit = visit, .context = context, .steps_max = steps_max};
+}
+
 err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t steps_max, item_visit visit, void *context,
               item_mark *mark_out) {
+    item_reader reader;
+    item_reader_init(&reader, visit, context, steps_max);
+    return item_feed_by(s, o, c, cursor, &reader, mark_out);
+}
+
+err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_reader *reader, item_mark *mark_out) {
     page p = {.items = s,
               .op = o,
               .container = c,
               .cursor = cursor,
-              .steps_left = steps_max,
-              .visit = visit,
-              .context = context,
+              .reader = reader,
+              .steps_left = reader->steps_max,
               .tiles = cursor->moment ? container_tiles_take(cursor->moment->tiles) : container_space_newest(c->space),
               .mark = mark_out};
     err code = OK;
@@ -616,7 +644,7 @@ err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t s
         if (cursor->stretches[0].after == UINT64_MAX) { /* as a client may send it: nothing is behind that */
             drop_first(cursor);
         } else {
-            code = cursor->trial && p.any ? E_QUERY_TOO_LONG : read_range(&p);
+            code = reader->trial && p.any ? E_QUERY_TOO_LONG : read_range(&p);
         }
     }
     container_tiles_give(p.tiles);

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "item/nearest.h"
 #include "item/versions.h"
+#include "item/waiters.h"
 
 enum { SWEEP_COST = 500, IDLE_PASSED = 64 };
 
@@ -124,7 +125,9 @@ void account__remove_offer(account *a, offer_node *node) {
 }
 
 void account__set_rules(const container *c, const home *home) {
-    atomic_store(&c->space->version_minutes, c->version_minutes);
+    if (atomic_exchange(&c->space->version_minutes, c->version_minutes) != c->version_minutes) {
+        waiters_wake_all(c->space); /* followers of versions are told */
+    }
     for (size_t i = 0; i < c->space->parts_n; i++) {
         if (!home || i == home->number) {
             container_part_set_rules(&c->space->parts[i], c->ttl, c->version_minutes);

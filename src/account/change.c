@@ -6,6 +6,7 @@
 #include "account/settings.h"
 #include "account/wide.h"
 #include "item/versions.h"
+#include "item/waiters.h"
 
 static int64_t now_s(const account *a) {
     return clock_wall_ms(a->items.clock) / 1000;
@@ -168,6 +169,7 @@ static void bury_container(account *a, container_node *node) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         tiles->ranges[i]->gone = true;
     }
+    waiters_wake_all(node->container->space);
     if (node->container->space->parts[0].home) {
         account__reclaim_bytes(node->container, a->homes[0]);
     }

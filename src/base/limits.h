@@ -43,6 +43,7 @@ enum {
     LIMIT_UNIQUE_KEYS = 10,
     LIMIT_UNIQUE_PATHS = 16,
     LIMIT_VERSION_MINUTES = 30 * 24 * 60, /* that the change feed keeps every version */
+    LIMIT_FOLLOW_STRETCHES = 8192,        /* of the hash space that a follower of changes stands in: a range has one or more */
     LIMIT_INDEX_PATHS = 1500,
     LIMIT_PATH_DEPTH = 32, /* steps of a property path */
     LIMIT_PAGE_ITEMS_DEFAULT = 1000,

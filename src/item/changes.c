@@ -13,6 +13,7 @@
 
 #include "item/admit.h"
 #include "item/view.h"
+#include "item/waiters.h"
 #include "throughput/charge.h"
 
 /* ---- writing ---- */
@@ -42,6 +43,7 @@ static void begin_local(const item_work *w, const item_key *key, layout_key *k) 
 
 void item__put_change(const item_work *w, const item_key *key, item_place place, const item_head *head, const stored_item *before) {
     layout_key k;
+    waiters_touch(w->range, &key->epk);
     if (before->there) {
         item__remove_change(w, key, before);
     }
@@ -56,6 +58,7 @@ void item__put_change(const item_work *w, const item_key *key, item_place place,
 
 void item__remove_change(const item_work *w, const item_key *key, const stored_item *stored) {
     layout_key k;
+    waiters_touch(w->range, &key->epk);
     layout_change change = change_of(key, &stored->head, stored->place.number);
     layout_changes(&k, stored->place.segment);
     delete_from(w, &k, &change);

@@ -6,6 +6,7 @@
 #include "item/counts.h"
 #include "item/nearest.h"
 #include "item/sizes.h"
+#include "item/waiters.h"
 
 container *container_new(void) {
     container *c = mem_zero(sizeof *c);
@@ -72,6 +73,7 @@ static void range_after(commit_hook *hook, err code) {
     if (range->watch) {
         range_watch_end(range->watch, code);
     }
+    bool advanced = code == OK && range->pending.lsn != range->written.lsn;
     if (code == OK) {
         range->written = range->pending;
         publish(range);
@@ -82,6 +84,7 @@ static void range_after(commit_hook *hook, err code) {
         }
     }
     range->late = false;
+    waiters_published(range, advanced);
 }
 
 container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment, home *home) {
@@ -93,6 +96,8 @@ container_range *container_range_new(uint32_t container, const partition_range *
     made->id = range->id;
     made->rid_prefix = range->rid_prefix;
     made->segment = segment;
+    made->first = waiters_first(&range->min);
+    made->last = waiters_last(&range->max);
     made->pending.number_next = made->written.number_next = 1;
     made->bucket = bucket_new(0, false, 0);
     meter_init(&made->meter);
@@ -112,6 +117,7 @@ void container_range_give(container_range *range) {
         bucket_give(range->past_buckets[i]);
     }
     free(range->past_buckets);
+    free(range->touched);
     bucket_give(range->bucket);
     meter_free(&range->meter);
     hotkeys *hot = atomic_load(&range->hotkeys);
@@ -267,6 +273,15 @@ void container_index_give(container_index *index) {
     }
 }
 
+/* A range that is made knows its space before any commit writes it. */
+static void belong(container_space *space, const container_tiles *tiles) {
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        if (!tiles->ranges[i]->space) {
+            tiles->ranges[i]->space = space;
+        }
+    }
+}
+
 container_space *container_space_new(uint32_t number, size_t homes_n, container_tiles *tiles) {
     container_space *space = mem_zero(sizeof *space + homes_n * sizeof *space->parts);
     space->refs = 1;
@@ -286,6 +301,7 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
         }
     }
     pthread_mutex_init(&space->lock, NULL);
+    belong(space, tiles);
     return space;
 }
 
@@ -302,6 +318,7 @@ void container_space_give(container_space *space) {
         container_index_give(part->building);
     }
     container_tiles_give(space->newest);
+    waiters_free(atomic_load(&space->waiters));
     pthread_mutex_destroy(&space->lock);
     free(space);
 }
@@ -309,6 +326,7 @@ void container_space_give(container_space *space) {
 void container_space_set(container_space *space, const home *home, container_tiles *tiles) {
     container_part *part = container_part_of(space, home);
     tiles->epoch = space->newest->epoch + 1;
+    belong(space, tiles);
     container_tiles_give(part->tiles);
     part->tiles = container_tiles_take(tiles);
     pthread_mutex_lock(&space->lock);

@@ -31,6 +31,7 @@ typedef struct range_counts {
     uint64_t partitions;  /* logical ones */
 } range_counts;
 
+typedef unsigned __int128 hash_place;   /* the first sixteen bytes of an EPK: item/waiters.h */
 typedef struct range_watch range_watch; /* item/sizes.h */
 typedef struct range_graph range_graph; /* item/nearest.h */
 
@@ -53,6 +54,12 @@ typedef struct container_range {
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
     uint32_t log_opened; /* its part's log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
     atomic_bool gone;    /* it was split, merged or deleted */
+    uint64_t *touched;      /* hashes of the keys that the group writes, if followers wait for some (item/waiters.h) */
+    uint32_t touched_n;
+    bool touched_unknown; /* it writes others too */
+
+    struct container_space *space; /* that it is of; not counted: whoever commits to the range holds it */
+    hash_place first, last;        /* of its keys */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
@@ -148,6 +155,8 @@ typedef struct container_space {
     atomic_bool tiles_unrecorded; /* the newest tiles are in the store of what was reshaped, and not in the container's record yet */
 
     _Atomic uint32_t version_minutes; /* how long versions are kept, by the newest settings; 0: no log */
+
+    _Atomic(struct change_waiters *) waiters; /* for its changes (item/waiters.h); NULL: nobody ever followed it */
 
     size_t parts_n;
     container_part parts[]; /* by the homes' numbers */

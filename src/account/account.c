@@ -51,13 +51,15 @@ container *account__with_tiles(account *a, const container *before, container_ti
     op o;
     (void)a;
     op_init(&o, &c->arena, 0);
-    err code = settings_read(&o, before->settings, (settings_rules){.hierarchical_allowed = true}, c);
+    err code = settings_read(&o, before->settings, (settings_rules){true, settings_rows(before->settings)}, c);
     assert(code == OK); /* they were read before */
     c->space = before->space;
     atomic_fetch_add(&c->space->refs, 1);
     c->tiles = tiles;
     memcpy(c->rid, before->rid, sizeof c->rid);
     c->database_id = arena_copy(&c->arena, before->database_id);
+    c->api = arena_copy(&c->arena, before->api);
+    c->memo = arena_copy(&c->arena, before->memo);
     c->ts = before->ts;
     c->version = before->version;
     return c;
@@ -158,6 +160,17 @@ void account__swap_container(account *a, container_node *node, container *c) {
     container_give(before);
 }
 
+static int by_container_number(const container_node *a, const container_node *b) {
+    uint32_t x = a->container->space->container, y = b->container->space->container;
+    return (x > y) - (x < y);
+}
+
+void account__rename_container(account *a, container_node *node, container *c) {
+    HASH_DELETE(by_name, node->database->containers, node);
+    account__swap_container(a, node, c);
+    HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, c->id.p, c->id.n, node, by_container_number);
+}
+
 container_node *account__node_of(account *a, const container *c) {
     container_node *node = NULL;
     HASH_FIND(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);
@@ -215,13 +228,10 @@ err account_open(const account_options *options, account **account_out, char *wh
     pthread_rwlock_init(&a->lock, NULL);
     pthread_mutex_init(&a->events_lock, NULL);
     account__init_balancer(&a->balancer);
-    counts_log_open(&a->counts);
+    a->homes[0] = home_open(0, options->store, options->item_cache_bytes);
     a->items = (items){
-        .store = options->store,
-        .committer = committer_open(options->store),
-        .cache = item_cache_open(options->item_cache_bytes),
-        .counts = &a->counts,
-        .lists = item_lists_new(),
+        .homes = a->homes,
+        .homes_n = 1,
         .clock = options->clock,
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
@@ -236,7 +246,7 @@ err account_open(const account_options *options, account **account_out, char *wh
     a->lsn = a->numbers.version - 1;
     if (code != OK) {
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
-    } else if (!a->items.committer || (options->background && !account__start_balancer(a))) {
+    } else if (!a->homes[0]->committer || (options->background && !account__start_balancer(a))) {
         snprintf(why, why_n, THREAD_REFUSED);
         code = E_UNAVAILABLE;
     }
@@ -253,9 +263,8 @@ void account_stop(account *a) {
     if (a->items.nearest) {
         item_nearest_stop(a->items.nearest);
     }
-    if (a->items.committer) {
-        committer_close(a->items.committer);
-        a->items.committer = NULL;
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        home_stop(a->homes[i]);
     }
 }
 
@@ -269,9 +278,9 @@ void account_close(account *a) {
     HASH_ITER(by_number, a->offers, offer_each, offer_next) {
         account__remove_offer(a, offer_each);
     }
-    item_cache_close(a->items.cache);
-    item_lists_free(a->items.lists);
-    counts_log_close(&a->counts);
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        home_close(a->homes[i]);
+    }
     if (a->items.nearest) { /* no range is left that has a graph */
         item_nearest_close(a->items.nearest);
     }
@@ -399,7 +408,7 @@ static container *next_to_sweep(account *a, int64_t now_s) {
 /* One container's sweep at a time, taking up where the last tick left: each gets its turn however many there are, and no request waits
  * behind more than one. */
 void account_tick(account *a) {
-    if (!a->items.committer || atomic_load(&a->sweeps_in_flight)) {
+    if (!a->homes[0]->committer || atomic_load(&a->sweeps_in_flight)) {
         return;
     }
     int64_t now_s = clock_wall_ms(a->items.clock) / 1000;

@@ -18,17 +18,9 @@ typedef struct item_limits {
     uint64_t fixed_bytes;     /* of a container without a partition key */
 } item_limits;
 
-/* What the committer lists index terms with (item/terms.c). */
-typedef struct item_lists item_lists;
-item_lists *item_lists_new(void);
-void item_lists_free(item_lists *lists);
-
 struct items {
-    store *store;
-    committer *committer;
-    item_cache *cache;
-    counts_log *counts;
-    item_lists *lists;
+    home *const *homes; /* the stores that ranges are in; the first one has the metadata too */
+    size_t homes_n;
     struct item_nearest *nearest; /* graphs of vectors (item/nearest.h); NULL: there are none */
     const clock_source *clock;
     item_limits limits;
@@ -47,7 +39,7 @@ static inline item_mark item_mark_of(const container_range *range) {
 typedef struct item_key {
     pkey partition;
     epk epk;
-    slice id;
+    slice row; /* the row key (item/row.h): of a container of the SQL API, the id */
 } item_key;
 
 /* ---- reading ---- */
@@ -69,9 +61,9 @@ void item_give(item_found *found);
  * admitted. E_THROTTLED. */
 MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n);
 
-/* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or it is
- * another partition's. Costs nothing. */
-MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out);
+/* The row key of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or
+ * it is another partition's. Costs nothing. */
+MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out);
 
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
@@ -89,16 +81,25 @@ struct item_overlay {
     bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* of those that it made, in order */
 };
 
-/* A container as it is at one moment, to be read from while writes go on. The index is NULL where it cannot be used. */
+/* What one home of a container has at a moment. */
+typedef struct moment_part {
+    const store_snapshot *at; /* NULL: no range of the container is there */
+    container_index *index;   /* NULL: it cannot be used */
+} moment_part;
+
+/* A container as it is at one moment, to be read from while writes go on. Of several homes each is seen at a time of its own; what was
+ * written to one logical partition is seen whole or not at all. */
 typedef struct item_moment {
-    const store_snapshot *at;
     container_tiles *tiles;
-    container_index *index;
-    const item_overlay *overlay; /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
+    moment_part parts[HOMES_MAX]; /* by the homes' numbers */
+    const item_overlay *overlay;  /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
 } item_moment;
 
 void item_moment_take(const items *s, container *c, item_moment *moment_out);
 void item_moment_give(const items *s, item_moment *moment);
+static inline const store_snapshot *item_moment_at(const item_moment *moment, const home *home) {
+    return moment->parts[home->number].at;
+}
 
 /* The item of a key as it was then, expired or not. E_NOT_FOUND. On OK give it back. Costs nothing and is not admitted. */
 MUST_CHECK err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
@@ -191,10 +192,9 @@ struct item_commit {
     container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
 };
 
-/* Checks a body for create, upsert and replace: id, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key and
- * op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
+/* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
+ * and op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
 MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
-MUST_CHECK err item_check_id(op *o, slice id);
 
 /* Written by us into every item that goes out through the SQL API, and left out of every one that comes in. */
 enum { ITEM_SYSTEM_PROPERTIES = 6 };
@@ -202,7 +202,7 @@ extern const slice item_system_properties[ITEM_SYSTEM_PROPERTIES];
 slice item_without_system(arena *a, slice body); /* the same bytes if there is none in it */
 
 /* The key of an item addressed from outside: whole, within limits, hashed. */
-MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out);
+MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out);
 
 /* E_THROTTLED: the share of a range is spent; nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);
@@ -324,6 +324,7 @@ struct item_reserve {
     container *container; /* the caller's reference is held until done */
     const item_key *key;
     uint32_t n;
+    home *home; /* of the key's range */
     uint64_t first;
     void (*done)(item_reserve *r);
 };
@@ -331,7 +332,7 @@ void item_reserve_submit(const items *s, item_reserve *r);
 
 /* The key that an item's values of the container's unique key `index` have in the store, and the item that held it then. E_NOT_FOUND. */
 void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k);
-MUST_CHECK err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, slice unique_key,
+MUST_CHECK err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, const item_key *key, slice unique_key,
                                        item_found *found_out);
 
 /* What the range of a key gives, in RU/s; 0: no limit. */
@@ -351,6 +352,7 @@ struct item_move {
     container *container; /* the caller's reference is held until done */
     uint32_t range_id;
     unsigned cost_max;
+    home *home; /* the range's */
     bool ended;
     uint64_t moved;
     void (*done)(item_move *m);

@@ -16,9 +16,11 @@ typedef struct stored_item {
 /* What a write works on. */
 typedef struct item_work {
     const items *items;
+    home *home; /* whose committer works */
     commit_group *group;
     container *container;
-    const container_tiles *tiles; /* the newest */
+    container_part *part;         /* of the container in that home */
+    const container_tiles *tiles; /* the newest, as far as that home is concerned */
     container_range *range;
     size_sum size; /* of the logical partition, loaded before its items are changed */
     arena *arena;  /* for bytes that outlive the group */
@@ -29,8 +31,8 @@ typedef struct item_work {
 MUST_CHECK err item__load(const item_work *w, const item_key *key, stored_item *stored_out);
 MUST_CHECK err item__load_place(const item_work *w, item_place place, stored_item *stored_out);
 
-/* The key that an item has by its body. */
-MUST_CHECK err item__key_of(const container *c, slice body, item_key *key_out);
+/* The key that an item has by its body. It points into the body, or lives in `a`. */
+MUST_CHECK err item__key_of(const container *c, arena *a, slice body, item_key *key_out);
 
 /* Sets w->range and w->size to those of a key: to be called before the first change of its partition. */
 MUST_CHECK err item__enter(item_work *w, const item_key *key);

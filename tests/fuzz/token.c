@@ -22,14 +22,15 @@ static permission *the_permission(world *w) {
     if (!p) {
         rid container = {.n = 8};
         memcpy(container.bytes, w->c->rid, 8);
-        user_asked u = {.id = SLICE_LIT("u")};
-        user_asked g = {.user = SLICE_LIT("u"), .id = SLICE_LIT("p"), .grant = {.kind = RID_CONTAINER, .container = container}};
-        waited_change made = {.base = {.database = SLICE_LIT("d"), .user = &u}},
-                      granted = {.base = {.database = SLICE_LIT("d"), .user = &g}};
+        user_creation made = {.database = harness_name("d"), .id = SLICE_LIT("u")};
+        permission_creation granted = {.database = harness_name("d"),
+                                       .user = harness_name("u"),
+                                       .id = SLICE_LIT("p"),
+                                       .grant = {.kind = RID_CONTAINER, .container = container}};
         assert_int_equal(harness_change(&w->h, &made, account_create_user), OK);
         assert_int_equal(harness_change(&w->h, &granted, account_create_permission), OK);
-        user_give(u.user_out);
-        p = g.permission_out;
+        user_give(made.user_out);
+        p = granted.permission_out;
     }
     return p;
 }

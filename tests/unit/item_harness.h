@@ -86,64 +86,87 @@ static inline slice harness_bson(harness *h, const char *json) {
 
 /* ---- changes of the account ---- */
 
-typedef struct waited_change {
-    account_change base;
-    waiter waiter;
-} waited_change;
-
 static inline void change_is_done(account_change *change) {
-    sem_post(&((waited_change *)change)->waiter.done);
+    sem_post(&((waiter *)change->context)->done);
 }
 
-static inline err harness_change(harness *h, waited_change *c, void (*submit)(account_change *)) {
-    c->base.account = h->account;
-    c->base.op = harness_op(h);
-    c->base.done = change_is_done;
-    waiter_init(&c->waiter);
-    submit(&c->base);
-    waiter_wait(&c->waiter);
-    return c->base.base.code;
+static inline void harness_change_begin(harness *h, account_change *change) {
+    waiter *w = arena_new(&h->arena, waiter);
+    waiter_init(w);
+    change->account = h->account;
+    change->op = harness_op(h);
+    change->done = change_is_done;
+    change->context = w;
+}
+
+static inline err harness_change_wait(account_change *change) {
+    waiter_wait(change->context);
+    return change->commit.code;
+}
+
+/* Submits a change, waits for it, and returns its code. `submit` is the account_… function of the change's struct. */
+#define harness_change(h, change, submit) (harness_change_begin((h), &(change)->base), submit(change), harness_change_wait(&(change)->base))
+
+static inline account_name harness_name(const char *text) {
+    return (account_name){.text = slice_str(text)};
 }
 
 static inline err harness_create_database(harness *h, const char *name, throughput_setting throughput) {
-    waited_change c = {.base = {.database = slice_str(name), .throughput = throughput}};
+    database_creation c = {.id = slice_str(name), .throughput = throughput};
     err code = harness_change(h, &c, account_create_database);
-    database_give(c.base.database_out);
+    database_give(c.database_out);
     return code;
 }
 
 static inline err harness_delete_database(harness *h, const char *name) {
-    waited_change c = {.base = {.database = slice_str(name)}};
+    database_deletion c = {.database = harness_name(name)};
     return harness_change(h, &c, account_delete_database);
 }
 
 /* The container is the caller's to give back; NULL unless OK. */
 static inline err harness_create_container(harness *h, const char *database, const char *properties, uint32_t throughput,
                                            container **container_out) {
-    waited_change c = {.base = {.database = slice_str(database),
-                                .settings = harness_bson(h, properties),
-                                .hierarchical_allowed = true,
-                                .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}}};
+    container_creation c = {.database = harness_name(database),
+                            .settings = harness_bson(h, properties),
+                            .hierarchical_allowed = true,
+                            .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}};
     err code = harness_change(h, &c, account_create_container);
-    if (code != OK && c.base.container_out) {
-        container_give(c.base.container_out);
-        c.base.container_out = NULL;
+    if (code != OK && c.container_out) {
+        container_give(c.container_out);
+        c.container_out = NULL;
     }
-    *container_out = c.base.container_out;
+    *container_out = c.container_out;
+    return code;
+}
+
+/* One with rows of its own kind (container_creation): `rows` is JSON. */
+static inline err harness_create_rows(harness *h, const char *database, const char *properties, const char *rows,
+                                      container **container_out) {
+    container_creation c = {.database = harness_name(database),
+                            .settings = harness_bson(h, properties),
+                            .hierarchical_allowed = true,
+                            .rows = harness_bson(h, rows)};
+    err code = harness_change(h, &c, account_create_container);
+    if (code != OK && c.container_out) {
+        container_give(c.container_out);
+        c.container_out = NULL;
+    }
+    *container_out = c.container_out;
     return code;
 }
 
 static inline err harness_replace_container(harness *h, const char *database, const char *name, const char *properties) {
-    waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name), .settings = harness_bson(h, properties)}};
+    container_replacement c = {
+        .database = harness_name(database), .container = harness_name(name), .settings = harness_bson(h, properties)};
     err code = harness_change(h, &c, account_replace_container);
-    if (c.base.container_out) {
-        container_give(c.base.container_out);
+    if (c.container_out) {
+        container_give(c.container_out);
     }
     return code;
 }
 
 static inline err harness_delete_container(harness *h, const char *database, const char *name) {
-    waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name)}};
+    container_deletion c = {.database = harness_name(database), .container = harness_name(name)};
     return harness_change(h, &c, account_delete_container);
 }
 
@@ -179,7 +202,7 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
     pkey *header = NULL;
     *o = (item_op){.kind = kind};
     op_init(&o->op, &h->arena, harness_now_s(h));
-    o->key.id = id ? arena_copy(&h->arena, slice_str(id)) : SLICE_EMPTY;
+    o->key.row = id ? arena_copy(&h->arena, slice_str(id)) : SLICE_EMPTY;
     if (key) {
         header = arena_new(&h->arena, pkey);
         TRY(pkey_parse(&o->op, arena_copy(&h->arena, slice_str(key)), header));
@@ -193,7 +216,17 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
         TRY(patch_parse(&o->op, harness_bson(h, text), p));
         o->patch = p;
     }
-    return item_check_key(&o->op, c, header, o->key.id, &o->key);
+    return item_check_key(&o->op, c, header, o->key.row, &o->key);
+}
+
+/* A create, upsert or replace of a body in BSON, which is copied; or, with the key that it has, a delete. */
+static inline err harness_prepare_bson(harness *h, const container *c, item_op *o, item_kind kind, const bson_t *body) {
+    *o = (item_op){.kind = kind == ITEM_DELETE ? ITEM_UPSERT : kind};
+    op_init(&o->op, &h->arena, harness_now_s(h));
+    o->body = arena_copy(&h->arena, slice_of(bson_get_data(body), body->len));
+    TRY(item_check_body(&o->op, c, NULL, o));
+    o->kind = kind;
+    return OK;
 }
 
 typedef struct waited_commit {
@@ -254,6 +287,11 @@ static inline const char *harness_read(harness *h, const container *c, const cha
     buf_free(&text);
     item_give(&found);
     return result;
+}
+
+/* The container's part in the home of its first range. */
+static inline container_part *harness_part(const container *c) {
+    return container_part_of(c->space, c->space->newest->ranges[0]->home);
 }
 
 /* Of the newest tiles. */
@@ -355,13 +393,36 @@ static inline void step_is_done(item_index_step *step) {
 }
 
 /* A step of building an index, or the one that puts it to use. *ended_out: nothing is left to build. */
-static inline err harness_build(harness *h, container *c, unsigned cost_max, bool switches, bool *ended_out) {
-    waited_step w = {.base = {.items = harness_items(h), .container = c, .cost_max = cost_max, .switches = switches, .done = step_is_done}};
+static inline err harness_build_part(harness *h, container *c, home *home, unsigned cost_max, bool switches, bool *ended_out) {
+    waited_step w = {
+        .base = {
+            .items = harness_items(h), .home = home, .container = c, .cost_max = cost_max, .switches = switches, .done = step_is_done}};
     waiter_init(&w.waiter);
     item_index_step_submit(&w.base);
     waiter_wait(&w.waiter);
     *ended_out = w.base.ended;
     return w.base.base.code;
+}
+
+/* The same in every home of the container. */
+static inline err harness_build(harness *h, container *c, unsigned cost_max, bool switches, bool *ended_out) {
+    *ended_out = true;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        bool ended = true;
+        if (c->space->parts[i].home) {
+            TRY(harness_build_part(h, c, c->space->parts[i].home, cost_max, switches, &ended));
+        }
+        *ended_out = *ended_out && ended;
+    }
+    return OK;
+}
+
+static inline bool harness_builds(const container *c) {
+    bool builds = false;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        builds = builds || c->space->parts[i].building;
+    }
+    return builds;
 }
 
 /* All that is left of it. */
@@ -370,7 +431,7 @@ static inline void harness_build_all(harness *h, container *c) {
     while (!ended) {
         assert_int_equal(harness_build(h, c, 64, false, &ended), OK);
     }
-    if (c->space->building) {
+    if (harness_builds(c)) {
         assert_int_equal(harness_build(h, c, 64, true, &ended), OK);
     }
 }
@@ -405,13 +466,13 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     item_key key;
     size_t n = 2;
     assert_int_equal(head->number, place.number);
-    assert_int_equal(item__key_of(c, body, &key), OK);
+    assert_int_equal(item__key_of(c, &h->arena, body, &key), OK);
     assert_true(is_source(c->space->newest, container_position(c->space->newest, &key.epk), place.segment));
-    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
+    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.row);
     assert_true(leads_to(h, &k, place, 12));
     layout_order(&k, c->space->container, &key.epk, place.number);
     assert_true(leads_to(h, &k, place, 4));
-    if (c->ttl != TTL_OFF && !c->space->ttl_backfill && item__expiry_key(c, place, head, &k)) {
+    if (c->ttl != TTL_OFF && !harness_part(c)->ttl_backfill && item__expiry_key(c, place, head, &k)) {
         assert_true(store_holds(h, &k));
     }
     return n + c->unique_keys_n;
@@ -437,7 +498,7 @@ static inline void check_segment(harness *h, const container *c, uint32_t segmen
     store_scan *scan = store_scan_open(h->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
         assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
-        assert_int_equal(item__key_of(c, body, &of), OK);
+        assert_int_equal(item__key_of(c, &h->arena, body, &of), OK);
         size_t i = container_position(tiles, &of.epk);
         sums[i].entries += check_entries(h, c, place, &head, body);
         assert_true(head.lsn <= atomic_load(&tiles->ranges[i]->lsn));
@@ -509,7 +570,7 @@ static inline bool item_is_there(harness *h, slice place_bytes) {
 
 /* Of the ranges that have items in a segment, all but one are leaving it. */
 static inline void check_sources(const container_tiles *tiles) {
-    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(tiles, NULL, segment, &segment); segment++) {
         size_t users = 0, stay = 0;
         for (size_t i = 0; i < tiles->map->n; i++) {
             for (size_t j = 0; j < tiles->sources[i].n; j++) {
@@ -565,8 +626,8 @@ typedef struct checked_version {
 static inline slice version_key(harness *h, const container *c, slice body) {
     layout_key k;
     item_key key;
-    assert_int_equal(item__key_of(c, body, &key), OK);
-    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
+    assert_int_equal(item__key_of(c, &h->arena, body, &key), OK);
+    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.row);
     return arena_copy(&h->arena, layout_view(&k));
 }
 
@@ -642,11 +703,11 @@ static inline void harness_check(harness *h, const container *c) {
     check_sums *sums = arena_array(&h->arena, check_sums, tiles->map->n);
     check_sources(tiles);
     check_records(h, c);
-    terms_check(h->store, h->account, c);
+    terms_check(h->account, c);
     if (item_versions_kept(c)) {
         check_versions(h, c);
     }
-    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(tiles, NULL, segment, &segment); segment++) {
         check_segment(h, c, segment, sums);
     }
     expected += check_attachments(h, c, sums);

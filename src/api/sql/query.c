@@ -147,13 +147,13 @@ static err prepare(call_query *call) {
     TRY((part ? query_prepare_part : query_prepare)(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema,
                                                     &call->query));
     r->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
-    TRY(sql_page_size(q, &call->page.ask.rows_max));
-    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &call->query, &call->page.position, &continuation));
+    TRY(sql_page_size(q, &call->rows_max));
+    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &call->query, &call->position, &continuation));
     bool pinned = finds_partition(r);
     TRY(check_gateway(r, pinned));
     TRY(sql_target_read(q, continuation, &r->target));
-    call->page.cursor = &r->target->cursor;
-    return sql_position_claim(&call->page.position, &r->target->scope.min);
+    call->cursor = &r->target->cursor;
+    return sql_position_claim(&call->position, &r->target->scope.min);
 }
 
 static void run(running *r) {
@@ -162,9 +162,9 @@ static void run(running *r) {
     call->is_short = q->http->body.n <= QUICK_BODY_BYTES;
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
     call->prepare = prepare;
-    call->page.ask.out = &r->body;
-    call->page.ask.timed = sql_flag(q, FIELD_QUERY_METRICS);
-    call->page.ask.notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
+    call->out = &r->body;
+    call->timed = sql_flag(q, FIELD_QUERY_METRICS);
+    call->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
     sql_call_init(q, &call->call, answer);
     err code = sql_seen(q, &call->call);
     code == OK ? call_query_submit(call) : sql_fail(q, code);

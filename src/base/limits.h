@@ -57,4 +57,12 @@ enum {
     /* queries */
     LIMIT_QUERY_BYTES = 512 * 1024,
     LIMIT_QUERY_READS = 40 * 1000 * 1000, /* items that all pages of a GROUP BY or DISTINCT without an index may read together */
+
+    /* finds: conditions as BSON (query/find.h) */
+    LIMIT_FIND_BYTES = 2 * 1024 * 1024,
+    LIMIT_FIND_DEPTH = 32,
+    LIMIT_FIND_CONDITIONS = 10000,
+    LIMIT_FIND_ORDER = 16,
+    LIMIT_FIND_ROWS = 100000, /* of a page, unless the caller wants fewer */
+    LIMIT_FIND_CONTINUATION_BYTES = 32 * 1024,
 };

@@ -158,3 +158,13 @@ bool doc_find_member_counted(slice bson, slice key, doc_element *e, uint64_t *pa
     }
     return false;
 }
+
+bool doc_is_sound(slice bson, unsigned depth_max) {
+    doc_walk w;
+    doc_element e;
+    bool good = doc_walk_init(&w, bson) && (size_t)doc_load_i32(bson.p) == bson.n;
+    while (good && doc_walk_next(&w, &e)) {
+        good = !doc_is_container(e.type) || (depth_max > 0 && doc_is_sound(e.value, depth_max - 1));
+    }
+    return good && !w.corrupt;
+}

@@ -27,6 +27,9 @@ bool doc_walk_init(doc_walk *w, slice bson);
 /* False at the end and when corrupt. */
 bool doc_walk_next(doc_walk *w, doc_element *element_out);
 
+/* Whether all of the slice is a document, whose parts are documents too, at most so deep. For bytes from outside, before they are used. */
+bool doc_is_sound(slice bson, unsigned depth_max);
+
 /* The first element of this key, in a whole document; `passed` counts those before it. */
 bool doc_find_member_counted(slice bson, slice key, doc_element *element_out, uint64_t *passed);
 

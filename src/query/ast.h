@@ -36,7 +36,8 @@ typedef enum query_kind {
     EXPR_ARRAY_OF,    /* ARRAY(SELECT …) */
     EXPR_ALL,         /* ALL(SELECT …), FIRST(SELECT …), LAST(SELECT …) */
     EXPR_FIRST,
-    EXPR_LAST
+    EXPR_LAST,
+    EXPR_FILTER /* never from the parser: a registered filter (query/filter.h), asked of the item */
 } query_kind;
 
 typedef enum query_operator {
@@ -79,8 +80,9 @@ struct query_expr {
     query_value value;  /* EXPR_LITERAL */
     query_expr **items; /* operands in the order they are written; EXPR_MEMBER and EXPR_INDEX: items[0] is the inner one */
     size_t items_n;
-    const slice *names;   /* EXPR_OBJECT: of the items */
-    query_select *select; /* subqueries */
+    const slice *names;                /* EXPR_OBJECT: of the items */
+    query_select *select;              /* subqueries */
+    const struct query_filter *filter; /* EXPR_FILTER */
 
     /* filled by binding (query/bind.h) */
     int slot;       /* EXPR_NAME: which source; EXPR_PARAMETER: which parameter, -1: undefined; UDF: which function */

@@ -311,6 +311,8 @@ err query__bind_expr(binder *b, query_expr *e) {
     case EXPR_FIRST:
     case EXPR_LAST:
         return b->in_aggregate ? nested_aggregate(b, b->in_aggregate) : bind_select(b, e->select);
+    case EXPR_FILTER:
+        return OK;
     default:
         return bind_items(b, e);
     }
@@ -592,6 +594,12 @@ err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters
 err query_prepare_part(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n, const query_schema *schema,
                        query *query_out) {
     return prepare(o, a, text, parameters, parameters_n, schema, QUERY_UDFS_REWRITTEN_MAX, query_out);
+}
+
+err query__bind_tree(op *o, arena *a, query_ast *ast, query *query_out) {
+    *query_out = (query){.ast = ast};
+    TRY(bind(o, a, 0, query_out));
+    return a->budget ? budget_error(a->budget) : OK;
 }
 
 err query_prepare_condition(op *o, arena *a, slice text, query *query_out) {

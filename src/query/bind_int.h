@@ -26,6 +26,9 @@ static inline query_span query__at(const binder *b, query_span span) {
 
 err query__bind_expr(binder *b, query_expr *e);
 
+/* Of a tree that was made without a text (find.c): no computed properties, no parameters. */
+err query__bind_tree(op *o, arena *a, query_ast *ast, query *query_out);
+
 /* ---- bind_order.c ---- */
 
 err query__bind_order(binder *b, query_select *s);

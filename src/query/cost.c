@@ -1,5 +1,6 @@
 #include "query/cost.h"
 
+#include "query/order.h"
 #include "throughput/charge.h"
 
 void query_cost_end(query_cost *c) {
@@ -59,14 +60,19 @@ static bool index_excludes(query_cost *c, const query_value *item) {
 /* ---- a page ---- */
 
 /* An order that cannot be walked, of distances, scores, or what is not indexed, needs all items. */
-static bool has_order(const query *q, const index_policy *policy) {
+static bool has_order(arena *a, const query *q, const index_policy *policy) {
     const query_select *s = q->select;
     find_path p;
     bool paths = s->order_n && !s->order_by_rank && !q->aggregates;
     for (size_t i = 0; i < s->order_n && paths; i++) {
         paths = query_path_of(q, s->order[i].expr, &p);
     }
-    return paths && (s->order_n > 1 || index_policy_covers(policy, p.steps, p.n));
+    if (!paths || s->order_n == 1) {
+        return paths && index_policy_covers(policy, p.steps, p.n);
+    }
+    bool backward;
+    find_order order = query_order_of(a, q);
+    return find_composite_for(&order, policy, &backward) != NULL;
 }
 
 /* As find/cover.c finds it out, but for what depends on how things are stored just now. */
@@ -96,7 +102,7 @@ void query_cost_begin(query_cost *c, query_runner *r, const container *container
     c->factor = r->op->strong ? CHARGE_STRONG_READ_FACTOR : 1;
     c->index = container_space_index(container->space);
     c->nearest = query_nearest_of(r, &c->index->policy);
-    c->ordered = has_order(r->query, &c->index->policy);
+    c->ordered = has_order(r->op->arena, r->query, &c->index->policy);
     c->done = &c->unasked;
     c->covered = is_covered(c);
 }

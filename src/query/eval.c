@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "query/aggregate.h"
+#include "query/filter.h"
 #include "query/like.h"
 #include "query/udf.h"
 
@@ -409,6 +410,29 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
     }
 }
 
+/* ---- filters ---- */
+
+static query_value eval_filter(query_runner *r, const query_expr *e) {
+    const query_filter *f = e->filter;
+    const query_item *item = r->item ? r->item->item : NULL;
+    bool passes = false;
+    if (!item) {
+        return value_undefined();
+    }
+    query_filter_input in = {.body = item->body,
+                             .number = item->number,
+                             .version = item->version,
+                             .ts = item->ts,
+                             .argument = f->argument,
+                             .ready = f->ready,
+                             .arena = r->context.arena};
+    err code = f->kind->passes(r->op, &in, &r->steps, &passes);
+    if (code != OK) {
+        return fail(r, code);
+    }
+    return query_may_step(r) ? value_bool(passes) : value_undefined();
+}
+
 /* ---- all of them ---- */
 
 query_value query_eval(query_runner *r, const query_expr *e) {
@@ -452,6 +476,8 @@ query_value query_eval(query_runner *r, const query_expr *e) {
         return eval_array(r, e);
     case EXPR_OBJECT:
         return eval_object(r, e);
+    case EXPR_FILTER:
+        return eval_filter(r, e);
     default:
         return eval_subquery(r, e);
     }

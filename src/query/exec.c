@@ -219,6 +219,20 @@ static bool write_row(exec *x, const query_value *v) {
     return true;
 }
 
+static bool sink_row(exec *x) {
+    query_page *p = x->page;
+    query_metrics *m = &p->told.metrics;
+    const query_found row = {.container = p->ask.container, .head = x->found->head, .body = x->found->body};
+    bool fits = p->told.rows < p->ask.rows_max && (p->told.rows == 0 || m->rows_bytes + row.body.n <= p->ask.bytes_max);
+    if (!fits || !p->ask.sink(p->ask.sink_context, &row)) {
+        return false;
+    }
+    p->told.rows++;
+    m->rows_bytes += row.body.n;
+    query_cost_row(&x->cost, row.body.n);
+    return true;
+}
+
 /* OFFSET, TOP and LIMIT, then the page. False: stop. */
 bool query__give_row(exec *x, const query_value *v) {
     query_position *at = &x->page->position;
@@ -230,7 +244,7 @@ bool query__give_row(exec *x, const query_value *v) {
         x->finished = true;
         return false;
     }
-    if (!write_row(x, v)) {
+    if (!(x->page->ask.sink ? sink_row(x) : write_row(x, v))) {
         x->full = true;
         return false;
     }
@@ -427,7 +441,8 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
 
 /* Rows that are known once all items are read. */
 err query__read_all(exec *x) {
-    item_cursor all = *x->page->cursor;
+    item_cursor all;
+    item_cursor_copy(&all, x->page->cursor);
     TRY(query__read_items(x, &all, SIZE_MAX, false));
     if (x->gather) {
         query_gather_each(x->gather, &x->runner, may_go_on_with_value, x->on_row, x);

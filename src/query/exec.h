@@ -99,6 +99,16 @@ enum { QUERY_WHERE_SHOWN = 50 };
 
 /* ---- a page ---- */
 
+/* An item as a row: until the sink returns. */
+typedef struct query_found {
+    const container *container;
+    item_head head;
+    slice body; /* BSON */
+} query_found;
+
+/* Takes a row; false: no more, and this one was not taken. */
+typedef bool (*query_sink)(void *context, const query_found *row);
+
 /* What is asked, and how it is to be answered. */
 typedef struct query_ask {
     const items *items;
@@ -110,9 +120,12 @@ typedef struct query_ask {
     query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
     bool quick;       /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
     bool scans;       /* look at all items, as if there were no index: for comparison */
+    bool sorts;       /* an order that no index has is sorted; otherwise it is refused, as the service does */
 
     /* where rows go: the one or the other */
-    buf *out; /* as JSON, with commas between */
+    buf *out;        /* as JSON, with commas between */
+    query_sink sink; /* as items: rows are whole items */
+    void *sink_context;
 
     /* what is to be told beside them */
     bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */

@@ -297,7 +297,8 @@ static bool count_row(void *context) {
 static err count_items(exec *x) {
     const query_select *select = x->select;
     query_select all = *select;
-    item_cursor cursor = *x->page->cursor;
+    item_cursor cursor;
+    item_cursor_copy(&cursor, x->page->cursor);
     all.where = NULL;
     x->select = &all;
     x->on_row = count_row;
@@ -344,7 +345,8 @@ static void drop_given(exec *x) {
 
 err query__run_ranked(exec *x) {
     query_page *p = x->page;
-    item_cursor all = *p->cursor;
+    item_cursor all;
+    item_cursor_copy(&all, p->cursor);
     x->rank = query_rank_new(&x->keep, x->select);
     TRY(count_items(x));
     x->on_row = rank_row;
@@ -360,6 +362,9 @@ err query__run_ranked(exec *x) {
 /* ---- ORDER BY, all of it ---- */
 
 static err check_order(const exec *x) {
+    if (x->page->ask.sorts) {
+        return OK;
+    }
     container_index *index = container_space_index(x->page->ask.container->space);
     err code = query_check_order(x->page->ask.op, x->page->ask.query, &index->policy);
     container_index_give(index);
@@ -438,7 +443,8 @@ static const query_value *values_reached(exec *x) {
 /* As many rows as are held at a time. */
 static err run_window(exec *x) {
     query_page *p = x->page;
-    item_cursor all = *p->cursor;
+    item_cursor all;
+    item_cursor_copy(&all, p->cursor);
     uint64_t passed = x->by_count ? p->position.passed : 0;
     double wanted = count_wanted(x, passed);
     if (x->select->distinct && wanted > ORDERED_MAX) { /* all of them are looked at again for each page */

@@ -346,6 +346,8 @@ static slice why_kind(query_runner *r, const index_policy *policy, const query_e
         return SLICE_LIT("the pattern has no fixed beginning: the index knows how strings begin, not what is in them");
     case EXPR_IN:
         return SLICE_LIT("its list is no list of constants, or longer than the index is asked for");
+    case EXPR_FILTER:
+        return SLICE_LIT("it is a filter of its own: only the item can be asked");
     case EXPR_LITERAL:
     case EXPR_PARAMETER:
         return SLICE_LIT("it does not look at the item at all");

@@ -1,5 +1,6 @@
 #include "query/position.h"
 
+#include "base/limits.h"
 #include "partition/hash.h"
 #include "query/udf.h"
 
@@ -144,4 +145,116 @@ err query_position_restore(query_page *p) {
     }
     at->cut = 0;
     return OK;
+}
+
+/* ---- as BSON: reading, of bytes that may be anything ---- */
+
+static uint64_t number_of(slice bson, const char *name) {
+    bson_iter_t it;
+    return doc_find_key(bson, slice_str(name), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
+}
+
+/* Counts are never negative, nor so large that they wrap around when rows are added. */
+static bool read_count(slice bson, const char *name, uint64_t *count_out) {
+    *count_out = number_of(bson, name);
+    return *count_out < INT64_MAX / 2;
+}
+
+static bool read_values(arena *a, slice bson, size_t wanted, query_position *at) {
+    bson_iter_t it, each;
+    size_t n = 0;
+    if (!doc_find_key(bson, SLICE_LIT("o"), &it)) {
+        return true;
+    }
+    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &each)) {
+        return false;
+    }
+    at->ordered = true;
+    at->values = arena_array(a, query_value, wanted + 1);
+    while (n < wanted && bson_iter_next(&each)) {
+        at->values[n++] = value_of_exact(&each);
+    }
+    at->cut = (uint32_t)number_of(bson, "c");
+    at->check = number_of(bson, "h");
+    return n == wanted && wanted > 0;
+}
+
+/* What groups have come to is looked at where it is used. */
+static bool read_carried(slice bson, query_position *at) {
+    bson_iter_t it;
+    const uint8_t *from;
+    uint32_t n;
+    uint64_t stage = number_of(bson, "t");
+    if (stage > STAGE_PARTS) {
+        return false;
+    }
+    at->stage = (query_stage)stage;
+    if (stage && doc_find_key(bson, SLICE_LIT("m"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
+        bson_iter_binary(&it, NULL, &n, &from);
+        at->carried_from = slice_of(from, n);
+    }
+    if (stage && doc_find_key(bson, SLICE_LIT("a"), &it)) {
+        query_value list = value_of_iter(&it);
+        at->carried = list.type == TYPE_ARRAY ? list.bytes : SLICE_EMPTY;
+        return list.type == TYPE_ARRAY;
+    }
+    return true;
+}
+
+bool query_position_parse(arena *a, slice bson, size_t values, query_position *at) {
+    *at = (query_position){0};
+    if (!doc_is_sound(bson, LIMIT_JSON_DEPTH)) {
+        return false;
+    }
+    at->number = number_of(bson, "n");
+    return read_count(bson, "i", &at->rows_of_item) && read_count(bson, "s", &at->skipped) && read_count(bson, "g", &at->given) &&
+           read_count(bson, "p", &at->passed) && read_count(bson, "r", &at->row) && read_values(a, bson, values, at) &&
+           read_carried(bson, at);
+}
+
+/* ---- as BSON: writing ---- */
+
+static void write_values(bson_t *document, arena *a, size_t n, query_position at) {
+    bson_t list;
+    query_position_cut(a, n, &at);
+    bson_append_int64(document, "r", 1, (int64_t)at.row);
+    if (at.cut) {
+        bson_append_int64(document, "c", 1, at.cut);
+        bson_append_int64(document, "h", 1, (int64_t)at.check);
+    }
+    bson_append_array_begin(document, "o", 1, &list);
+    for (size_t i = 0; i < n; i++) {
+        value_append_exact(&list, i, &at.values[i]);
+    }
+    bson_append_array_end(document, &list);
+}
+
+static void write_carried(bson_t *document, const query_position *at) {
+    bson_t list;
+    bson_append_int32(document, "t", 1, (int32_t)at->stage);
+    bson_append_binary(document, "m", 1, BSON_SUBTYPE_BINARY, (const uint8_t *)(at->carried_from.n ? at->carried_from.p : ""),
+                       (uint32_t)at->carried_from.n);
+    if (at->carried.n && bson_init_static(&list, (const uint8_t *)at->carried.p, at->carried.n)) {
+        bson_append_array(document, "a", 1, &list);
+    }
+}
+
+bool query_position_is_begun(const query_position *at) {
+    return at->rows_of_item || at->skipped || at->given || at->ordered || at->stage;
+}
+
+void query_position_append(bson_t *document, arena *a, size_t values, const query_position *at) {
+    bson_append_int64(document, "i", 1, (int64_t)at->rows_of_item);
+    bson_append_int64(document, "s", 1, (int64_t)at->skipped);
+    bson_append_int64(document, "g", 1, (int64_t)at->given);
+    bson_append_int64(document, "p", 1, (int64_t)at->passed);
+    if (at->ordered || at->rows_of_item) {
+        bson_append_int64(document, "n", 1, (int64_t)at->number);
+    }
+    if (at->ordered) {
+        write_values(document, a, values, *at);
+    }
+    if (at->stage) {
+        write_carried(document, at);
+    }
 }

@@ -4,6 +4,7 @@
 
 #include "doc/json.h"
 #include "doc/number.h"
+#include "query/filter.h"
 #include "query/lex.h"
 #include "query/parse.h"
 
@@ -66,9 +67,16 @@ static void print_literal(printer *p, const query_expr *e) {
     case TYPE_STRING:
         json_add_string(p->out, e->value.bytes);
         break;
-    default:
+    case TYPE_UNDEFINED:
         add(p, "undefined");
+        break;
+    default:
+        value_write(p->out, &e->value);
     }
+}
+
+static void print_filter(printer *p, const query_expr *e) {
+    buf_addf(p->out, "filter(\"%s\")", e->filter->kind->name);
 }
 
 static void print_name(printer *p, const query_expr *e) {
@@ -261,6 +269,7 @@ static void print_expr(printer *p, const query_expr *e) {
         [EXPR_ALL] = print_subquery,
         [EXPR_FIRST] = print_subquery,
         [EXPR_LAST] = print_subquery,
+        [EXPR_FILTER] = print_filter,
     };
     printers[e->kind](p, e);
 }

@@ -411,7 +411,7 @@ static bool tells_all(const order_walk *w, slice value) {
             }
             part.p = space;
         }
-        if (!index_value_read(part, &v) || !v.whole) {
+        if (!index_value_read(part, &v) || !v.placed) {
             return false;
         }
         value = slice_skip(value, v.n);

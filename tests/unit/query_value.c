@@ -418,7 +418,8 @@ static void extended_types_are_objects(void **state) {
     assert_json(&text, "\"0123456789abcdef01234567\"");
     query_value same = value("{\"$oid\":\"0123456789abcdef01234567\"}");
     assert_true(value_equal(&id, &same));
-    assert_int_equal(value_hash(&id, 9), value_hash(&same, 9));
+    assert_false(value_same(&id, &same));
+    assert_true(value_compare(&id, &same) > 0);
     assert_false(value_equal(&id, &date));
 
     query_value array = value_array(&memory, (query_value[]){id, date}, 2);

@@ -58,6 +58,8 @@ container *account__with_tiles(account *a, const container *before, container_ti
     c->tiles = tiles;
     memcpy(c->rid, before->rid, sizeof c->rid);
     c->database_id = arena_copy(&c->arena, before->database_id);
+    c->api = arena_copy(&c->arena, before->api);
+    c->memo = arena_copy(&c->arena, before->memo);
     c->ts = before->ts;
     c->version = before->version;
     return c;
@@ -156,6 +158,17 @@ void account__swap_container(account *a, container_node *node, container *c) {
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
     account__note_sweeps(a, node);
     container_give(before);
+}
+
+static int by_container_number(const container_node *a, const container_node *b) {
+    uint32_t x = a->container->space->container, y = b->container->space->container;
+    return (x > y) - (x < y);
+}
+
+void account__rename_container(account *a, container_node *node, container *c) {
+    HASH_DELETE(by_name, node->database->containers, node);
+    account__swap_container(a, node, c);
+    HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, c->id.p, c->id.n, node, by_container_number);
 }
 
 container_node *account__node_of(account *a, const container *c) {

@@ -6,7 +6,8 @@
  * STORE_META, beside what item/layout.h lists (numbers big-endian, values BSON):
  *   'A'                        → the account: next numbers, never used twice
  *   'D' · database u32         → a database
- *   'C' · database · container → a container: settings, partition map, where each range's items are
+ *   'C' · database · container → a container: settings, partition map, where each range's items are; who made it, if not the SQL API, and
+ *                                what that front end remembers of it
  *   'O' · offer u32            → an offer
  *   'U' · database · user      → a user
  *   'P' · database · user · permission u32 → a permission: account/users.h
@@ -23,7 +24,6 @@
 typedef struct account account;
 typedef struct account_script account_script; /* account/scripts.h */
 typedef enum account_script_kind { ACCOUNT_FUNCTION, ACCOUNT_TRIGGER, ACCOUNT_PROCEDURE, ACCOUNT_SCRIPT_KINDS } account_script_kind;
-typedef struct user_asked user_asked; /* account/users.h */
 
 /* What partitions may hold and give, and what happens by itself. Zero limits are the service's. */
 typedef struct account_rules {
@@ -98,48 +98,107 @@ const account_rules *account_get_rules(const account *a);
 
 /* ---- changing ---- */
 
+/* Each change of a resource is a struct of its own: what it takes, and below that what it gives. The caller fills in what it takes, leaves
+ * the rest zero, and submits the struct once; the struct and the bytes that it points to are the caller's until `done`. What is given is a
+ * reference of the caller's, also after an error, or NULL. */
+
+/* What all changes have. */
 typedef struct account_change account_change;
+typedef struct account_verb account_verb; /* account/'s own */
 struct account_change {
-    commit base;
+    commit commit; /* commit.code is how it went */
     commit_hook hook;
     account *account;
-    op *op; /* sentence of an error; arena for what the change makes */
-
-    /* what is asked */
-    slice database, container; /* names */
-    bool database_by_rid, container_by_rid;
-    slice settings;            /* BSON of a container's properties */
-    bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
-    throughput_setting throughput;
-    const uint8_t *lanes; /* percentages of throughput buckets 1 to 5; NULL: as they are */
-    rid offer_rid;
-    slice if_match;
-    account_script_kind script_kind;
-    slice script; /* its name */
-    bool script_by_rid;
-    bool upsert;
-    user_asked *user; /* of a change of users or permissions: the rest of what is asked, and how it went */
-
-    /* how it went: references of the caller's */
-    database *database_out;
-    container *container_out;
-    offer offer_out;
-    bool offer_made;
-    account_script *script_out;
-    bool script_made; /* by an upsert: it was not there before */
-
-    void (*publish)(account_change *change); /* account's own */
-    void *made;
-    index_change index;
+    op *op;                               /* sentence of an error; arena for what the change makes */
+    slice if_match;                       /* etag that what is changed must have; empty: any */
     void (*done)(account_change *change); /* committer's thread: hand over */
+    void *context;                        /* the caller's */
+
+    const account_verb *verb; /* these two are account/'s own */
+    void *made;
 };
 
-void account_create_database(account_change *change);
-void account_delete_database(account_change *change);
-void account_create_container(account_change *change);
-void account_replace_container(account_change *change);
-void account_delete_container(account_change *change);
-void account_replace_offer(account_change *change);
+/* A resource that is there, as a client names it. */
+typedef struct account_name {
+    slice text;
+    bool by_rid; /* the text looks like a rid: it is tried as one first, then as a name */
+} account_name;
+
+typedef struct database_creation {
+    account_change base;
+    slice id;
+    throughput_setting throughput; /* that its containers share */
+
+    database *database_out;
+    offer offer_out; /* if offer_made */
+    bool offer_made;
+} database_creation;
+
+typedef struct database_deletion {
+    account_change base;
+    account_name database;
+} database_deletion;
+
+typedef struct container_creation {
+    account_change base;
+    account_name database;
+    slice settings;            /* BSON of its properties */
+    bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
+    throughput_setting throughput;
+    slice api;  /* whose front end makes it, in small letters; empty: "sql" */
+    slice memo; /* BSON that the front end wants to remember of it, up to LIMIT_MEMO_BYTES; empty: nothing */
+
+    container *container_out;
+    offer offer_out; /* if offer_made */
+    bool offer_made;
+} container_creation;
+
+/* Settings, memo or both, at once. What is not given stays: an ALTER TABLE changes the memo alone, a createIndex the memo and the indexing
+ * policy. A front end that computes the new memo from the old one says which version it read: E_PRECONDITION if that is not the newest. */
+typedef struct container_replacement {
+    account_change base;
+    account_name database, container;
+    slice settings;    /* as in a creation; the partition key may be left out. Empty: as they are */
+    const slice *memo; /* NULL: as it is */
+    uint64_t expected; /* container->version; 0: any */
+    slice api;         /* E_FORBIDDEN if another API made the container; empty: any */
+
+    container *container_out;
+    index_change index; /* account/'s own */
+} container_replacement;
+
+/* Another name in the same database: data, number, rid and memo stay. E_CONFLICT: the name is taken. */
+typedef struct container_renaming {
+    account_change base;
+    account_name database, container;
+    slice id;
+    bool replaces; /* a container that has the name is deleted by the same change */
+
+    container *container_out;
+    void *replaced; /* account/'s own */
+} container_renaming;
+
+typedef struct container_deletion {
+    account_change base;
+    account_name database, container;
+} container_deletion;
+
+typedef struct offer_replacement {
+    account_change base;
+    rid offer;
+    throughput_setting throughput;
+    const uint8_t *lanes; /* percentages of throughput buckets 1 to 5; NULL: as they are */
+
+    offer offer_out;
+} offer_replacement;
+
+void account_create_database(database_creation *create);
+void account_delete_database(database_deletion *remove);
+void account_create_container(container_creation *create);
+void account_replace_container(container_replacement *replace);
+void account_rename_container(container_renaming *renaming);
+void account_delete_container(container_deletion *remove);
+void account_replace_offer(offer_replacement *replace);
 
 /* ---- splits and merges ----
  *

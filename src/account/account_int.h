@@ -109,16 +109,24 @@ void account__note_sweeps(account *a, container_node *node); /* after its contai
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
-void account__swap_container(account *a, container_node *node, container *c); /* takes the reference over */
-container_node *account__node_of(account *a, const container *c);             /* NULL: deleted */
+void account__swap_container(account *a, container_node *node, container *c);   /* takes the reference over */
+void account__rename_container(account *a, container_node *node, container *c); /* likewise, under another name; listed where it was */
+container_node *account__node_of(account *a, const container *c);               /* NULL: deleted */
 
 database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
 container *container_new(void); /* refs 1, an arena of its own */
 
 /* ---- changes ---- */
 
-/* Sends a change to the committer: `apply` checks and writes records, `publish` changes the tables once they are on disk. */
-void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *));
+/* How a change is made: `apply` checks and writes records; `publish` changes the tables once they are on disk, under the write lock. */
+struct account_verb {
+    store_use use;
+    err (*apply)(account_change *change, commit_group *group);
+    void (*ended)(account_change *change, err code); /* NULL, or called before `publish`, also if the write failed */
+    void (*publish)(account_change *change);
+};
+
+void account__submit(account_change *change, const account_verb *verb); /* to the committer */
 
 /* ---- scripts ---- */
 void account__free_scripts(container_node *c);

@@ -276,13 +276,8 @@ static bool find_outgrown(account *a, offer *offer_out, uint32_t *value_out) {
     return found;
 }
 
-typedef struct waited_change {
-    account_change base;
-    sem_t done;
-} waited_change;
-
 static void change_is_done(account_change *change) {
-    sem_post(&((waited_change *)change)->done);
+    sem_post(change->context);
 }
 
 static void raise_outgrown(account *a) {
@@ -294,13 +289,15 @@ static void raise_outgrown(account *a) {
     arena scratch = arena_init();
     op operation;
     op_init(&operation, &scratch, clock_wall_ms(a->items.clock) / 1000);
-    waited_change w = {
-        .base = {.account = a, .op = &operation, .offer_rid = o.rid, .throughput = {THROUGHPUT_AUTOSCALE, value}, .done = change_is_done}};
-    sem_init(&w.done, 0, 0);
-    account_replace_offer(&w.base);
-    while (sem_wait(&w.done) != 0) {
+    sem_t done;
+    sem_init(&done, 0, 0);
+    offer_replacement replace = {.base = {.account = a, .op = &operation, .done = change_is_done, .context = &done},
+                                 .offer = o.rid,
+                                 .throughput = {THROUGHPUT_AUTOSCALE, value}};
+    account_replace_offer(&replace);
+    while (sem_wait(&done) != 0) {
     }
-    sem_destroy(&w.done);
+    sem_destroy(&done);
     arena_free(&scratch);
 }
 

@@ -17,15 +17,20 @@ static void change_before(commit_hook *hook, commit_group *group) {
 
 static void change_after(commit_hook *hook, err code) {
     account_change *change = (account_change *)((char *)hook - offsetof(account_change, hook));
-    if (change->container_out) {
-        item_index_changed(change->container_out, &change->index, code);
+    if (change->verb->ended) {
+        change->verb->ended(change, code);
     }
     if (code == OK) {
         pthread_rwlock_wrlock(&change->account->lock);
-        change->publish(change);
+        change->verb->publish(change);
         pthread_rwlock_unlock(&change->account->lock);
         atomic_store_explicit(&change->account->lsn, change->account->numbers.version - 1, memory_order_relaxed);
     }
+}
+
+static err change_apply(commit *base, commit_group *group) {
+    account_change *change = (account_change *)base;
+    return change->verb->apply(change, group);
 }
 
 static void change_done(commit *base) {
@@ -33,18 +38,12 @@ static void change_done(commit *base) {
     change->done(change);
 }
 
-void account__submit(account_change *change, store_use use, err (*apply)(commit *, commit_group *), void (*publish)(account_change *)) {
-    change->base = (commit){.solo = true, .use = use, .apply = apply, .done = change_done};
+void account__submit(account_change *change, const account_verb *verb) {
+    change->commit = (commit){.solo = true, .use = verb->use, .apply = change_apply, .done = change_done};
     change->hook = (commit_hook){.before = change_before, .after = change_after};
-    change->publish = publish;
+    change->verb = verb;
     change->made = NULL;
-    change->database_out = NULL;
-    change->container_out = NULL;
-    change->script_out = NULL;
-    change->script_made = false;
-    change->offer_made = false;
-    change->index = (index_change){0};
-    committer_submit(change->account->items.committer, &change->base);
+    committer_submit(change->account->items.committer, &change->commit);
 }
 
 /* An offer's rid has room for 24 bits: after so many, numbers of offers that are gone come round again. */
@@ -59,11 +58,9 @@ static uint32_t free_offer_number(account *a) {
     }
 }
 
-static void make_offer(account_change *change, commit_group *group, uint32_t database, uint32_t container, rid resource,
-                       throughput_setting t) {
-    account *a = change->account;
+static offer make_offer(account *a, commit_group *group, uint32_t database, uint32_t container, rid resource, throughput_setting t) {
     uint32_t number = free_offer_number(a);
-    change->offer_out = (offer){
+    offer made = {
         .number = number,
         .rid = rid_offer(number),
         .database = database,
@@ -74,51 +71,56 @@ static void make_offer(account_change *change, commit_group *group, uint32_t dat
         .ts = now_s(a),
         .version = a->numbers.version++,
     };
-    change->offer_made = true;
-    account__put_offer(&group->batch, &change->offer_out);
+    account__put_offer(&group->batch, &made);
+    return made;
 }
 
 /* ---- create database ---- */
 
-static err check_serverless(const account_change *change) {
-    if (change->account->rules.serverless && change->throughput.kind != THROUGHPUT_NONE) {
+static err check_serverless(const account_change *change, throughput_setting throughput) {
+    if (change->account->rules.serverless && throughput.kind != THROUGHPUT_NONE) {
         return op_fail(change->op, E_BAD_REQUEST,
                        "Setting offer throughput or autopilot on container is not supported for serverless accounts.");
     }
     return OK;
 }
 
-static err apply_create_database(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
+static err apply_create_database(account_change *change, commit_group *group) {
+    database_creation *create = (database_creation *)change;
     account *a = change->account;
-    TRY(settings_check_name(change->op, change->database));
-    TRY(check_serverless(change));
-    TRY(throughput_check(change->op, change->throughput, false));
-    if (account__find_database(a, change->database, false)) {
+    TRY(settings_check_name(change->op, create->id));
+    TRY(check_serverless(change, create->throughput));
+    TRY(throughput_check(change->op, create->throughput, false));
+    if (account__find_database(a, create->id, false)) {
         return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
-    bool shares = change->throughput.kind != THROUGHPUT_NONE;
-    database *d = database_new(a->numbers.database++, change->database, now_s(a), a->numbers.version++, shares);
-    change->database_out = d;
+    bool shares = create->throughput.kind != THROUGHPUT_NONE;
+    database *d = database_new(a->numbers.database++, create->id, now_s(a), a->numbers.version++, shares);
+    create->database_out = d;
     account__put_database(&group->batch, d);
     if (shares) {
-        make_offer(change, group, d->number, 0, d->rid, change->throughput);
+        create->offer_out = make_offer(a, group, d->number, 0, d->rid, create->throughput);
+        create->offer_made = true;
     }
     commit_link(group, &change->hook);
     return OK;
 }
 
 static void publish_create_database(account_change *change) {
-    atomic_fetch_add(&change->database_out->refs, 1); /* one for the table, one for the caller */
-    account__add_database(change->account, change->database_out);
-    if (change->offer_made) {
-        account__add_offer(change->account, &change->offer_out);
-        account__divide_database(change->account, account__find_database(change->account, slice_str(change->database_out->id), false));
+    database_creation *create = (database_creation *)change;
+    atomic_fetch_add(&create->database_out->refs, 1); /* one for the table, one for the caller */
+    account__add_database(change->account, create->database_out);
+    if (create->offer_made) {
+        account__add_offer(change->account, &create->offer_out);
+        account__divide_database(change->account, account__find_database(change->account, slice_str(create->database_out->id), false));
     }
 }
 
-void account_create_database(account_change *change) {
-    account__submit(change, STORE_GROWS, apply_create_database, publish_create_database);
+void account_create_database(database_creation *create) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_create_database, .publish = publish_create_database};
+    create->database_out = NULL;
+    create->offer_made = false;
+    account__submit(&create->base, &verb);
 }
 
 /* ---- delete database ---- */
@@ -151,10 +153,10 @@ static void bury_container(account *a, container_node *node) {
     account__remove_container(a, node);
 }
 
-static err apply_delete_database(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
+static err apply_delete_database(account_change *change, commit_group *group) {
+    const account_name *name = &((database_deletion *)change)->database;
     account *a = change->account;
-    database_node *d = account__find_database(a, change->database, change->database_by_rid);
+    database_node *d = account__find_database(a, name->text, name->by_rid);
     if (!d) {
         return account__missing(change->op, E_NOT_FOUND);
     }
@@ -187,8 +189,9 @@ static void publish_delete_database(account_change *change) {
     account__remove_database(a, d);
 }
 
-void account_delete_database(account_change *change) {
-    account__submit(change, STORE_DROPS, apply_delete_database, publish_delete_database);
+void account_delete_database(database_deletion *remove) {
+    static const account_verb verb = {.use = STORE_DROPS, .apply = apply_delete_database, .publish = publish_delete_database};
+    account__submit(&remove->base, &verb);
 }
 
 /* ---- create container ---- */
@@ -210,11 +213,14 @@ static void make_space(account *a, container *c, uint32_t n) {
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
 }
 
-static err read_settings(account_change *change, slice properties, settings_rules rules, container **container_out) {
+/* Another container, or another version of one, with what is kept for its front end. */
+static err read_settings(account_change *change, slice properties, settings_rules rules, slice api, slice memo, container **container_out) {
     container *c = container_new();
     op inner;
     op_init(&inner, &c->arena, change->op->now_s);
     err code = settings_read(&inner, properties, rules, c);
+    code = code != OK ? code : settings_set_api(&inner, api, c);
+    code = code != OK ? code : settings_set_memo(&inner, memo, c);
     if (code != OK) {
         if (inner.detail_n) {
             op_fail(change->op, code, "%s", inner.detail);
@@ -227,17 +233,17 @@ static err read_settings(account_change *change, slice properties, settings_rule
 }
 
 /* A container given no throughput shares its database's, or else has the least there is. */
-static throughput_setting throughput_for(const account_change *change, const database *d) {
-    if (change->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput && !change->account->rules.serverless) {
+static throughput_setting throughput_for(const container_creation *create, const database *d) {
+    if (create->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput && !create->base.account->rules.serverless) {
         return (throughput_setting){THROUGHPUT_MANUAL, THROUGHPUT_MIN};
     }
-    return change->throughput;
+    return create->throughput;
 }
 
 /* How many ranges a new container starts with: by its own throughput, or by that which it shares. */
-static uint32_t ranges_at_first(const account_change *change, const database_node *d, throughput_setting t, const container *c) {
-    offer_node *shared = t.kind == THROUGHPUT_NONE ? account__find_offer(change->account, d->database->number, 0) : NULL;
-    return account__ranges_for(change->account, shared ? shared->offer.throughput : t, c->key.n == 0);
+static uint32_t ranges_at_first(account *a, const database_node *d, throughput_setting t, const container *c) {
+    offer_node *shared = t.kind == THROUGHPUT_NONE ? account__find_offer(a, d->database->number, 0) : NULL;
+    return account__ranges_for(a, shared ? shared->offer.throughput : t, c->key.n == 0);
 }
 
 static unsigned count_sharing(account *a, const database_node *d) {
@@ -248,73 +254,80 @@ static unsigned count_sharing(account *a, const database_node *d) {
     return n;
 }
 
-static err check_new(account_change *change, database_node *d, const container *c) {
-    TRY(check_serverless(change));
-    TRY(throughput_check(change->op, change->throughput, c->key.n == 0));
-    if (account__find_container(change->account, d, c->id, false)) {
-        return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+static err check_new(const container_creation *create, database_node *d, const container *c) {
+    account *a = create->base.account;
+    op *o = create->base.op;
+    bool shares = d->database->shares_throughput && create->throughput.kind == THROUGHPUT_NONE;
+    TRY(check_serverless(&create->base, create->throughput));
+    TRY(throughput_check(o, create->throughput, c->key.n == 0));
+    if (account__find_container(a, d, c->id, false)) {
+        return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
-    if (c->key.n == 0 && change->throughput.kind == THROUGHPUT_NONE && d->database->shares_throughput) {
-        return op_fail(change->op, E_BAD_REQUEST, "A container that shares its database's throughput must have a partition key.");
+    if (c->key.n == 0 && shares) {
+        return op_fail(o, E_BAD_REQUEST, "A container that shares its database's throughput must have a partition key.");
     }
-    if (d->database->shares_throughput && change->throughput.kind == THROUGHPUT_NONE &&
-        count_sharing(change->account, d) >= SHARED_CONTAINERS_MAX) {
-        return op_fail(change->op, E_SHARED_CONTAINERS,
+    if (shares && count_sharing(a, d) >= SHARED_CONTAINERS_MAX) {
+        return op_fail(o, E_SHARED_CONTAINERS,
                        "The database already has %d containers sharing its throughput. Give the new one throughput of its own.",
                        SHARED_CONTAINERS_MAX);
     }
     return OK;
 }
 
-static err apply_create_container(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
+static err apply_create_container(account_change *change, commit_group *group) {
+    container_creation *create = (container_creation *)change;
     account *a = change->account;
-    database_node *d = account__find_database(a, change->database, change->database_by_rid);
+    database_node *d = account__find_database(a, create->database.text, create->database.by_rid);
     container *c;
     if (!d) {
         return account__missing(change->op, E_OWNER_NOT_FOUND);
     }
-    TRY(read_settings(change, change->settings, (settings_rules){change->hierarchical_allowed}, &c));
-    err code = check_new(change, d, c);
+    TRY(read_settings(change, create->settings, (settings_rules){create->hierarchical_allowed}, create->api, create->memo, &c));
+    err code = check_new(create, d, c);
     if (code != OK) {
         container_give(c);
         return code;
     }
-    throughput_setting t = throughput_for(change, d->database);
-    make_space(a, c, ranges_at_first(change, d, t, c));
+    throughput_setting t = throughput_for(create, d->database);
+    make_space(a, c, ranges_at_first(a, d, t, c));
     rid r = rid_container(d->database->rid, c->space->container);
     memcpy(c->rid, r.bytes, sizeof c->rid);
     c->database_id = arena_copy(&c->arena, slice_str(d->database->id));
     c->ts = now_s(a);
     c->version = a->numbers.version++;
-    change->container_out = c;
+    create->container_out = c;
     change->made = d;
     account__put_container(&group->batch, d->database->number, c);
     if (t.kind != THROUGHPUT_NONE) {
-        make_offer(change, group, d->database->number, c->space->container, r, t);
+        create->offer_out = make_offer(a, group, d->database->number, c->space->container, r, t);
+        create->offer_made = true;
     }
     commit_link(group, &change->hook);
     return OK;
 }
 
 static void publish_create_container(account_change *change) {
-    account__add_container(change->account, change->made, container_take(change->container_out));
-    if (change->offer_made) {
-        account__add_offer(change->account, &change->offer_out);
+    const container_creation *create = (container_creation *)change;
+    account__add_container(change->account, change->made, container_take(create->container_out));
+    if (create->offer_made) {
+        account__add_offer(change->account, &create->offer_out);
     }
-    account__divide(change->account, account__node_of(change->account, change->container_out));
+    account__divide(change->account, account__node_of(change->account, create->container_out));
 }
 
-void account_create_container(account_change *change) {
-    account__submit(change, STORE_GROWS, apply_create_container, publish_create_container);
+void account_create_container(container_creation *create) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_create_container, .publish = publish_create_container};
+    create->container_out = NULL;
+    create->offer_made = false;
+    account__submit(&create->base, &verb);
 }
 
-/* ---- replace and delete container ---- */
+/* ---- replace, rename and delete container ---- */
 
-static err find_container(account_change *change, container_node **node_out) {
+static err find_container(account_change *change, const account_name *database, const account_name *name, container_node **node_out) {
     account *a = change->account;
-    database_node *d = account__find_database(a, change->database, change->database_by_rid);
-    *node_out = d ? account__find_container(a, d, change->container, change->container_by_rid) : NULL;
+    database_node *d = account__find_database(a, database->text, database->by_rid);
+    *node_out = d ? account__find_container(a, d, name->text, name->by_rid) : NULL;
     if (!*node_out) {
         return account__missing(change->op, d ? E_NOT_FOUND : E_OWNER_NOT_FOUND);
     }
@@ -323,7 +336,7 @@ static err find_container(account_change *change, container_node **node_out) {
 }
 
 /* The properties with the partition key of before, which a replace may leave out or name without its version. */
-static slice with_key_of(account_change *change, slice properties, const container *before) {
+static slice with_key_of(arena *into, slice properties, const container *before) {
     bson_t merged = BSON_INITIALIZER;
     bson_iter_t it;
     if (bson_iter_init_from_data(&it, (const uint8_t *)properties.p, properties.n)) {
@@ -336,15 +349,15 @@ static slice with_key_of(account_change *change, slice properties, const contain
     if (doc_find_key(before->settings, SLICE_LIT("partitionKey"), &it)) {
         bson_append_iter(&merged, "partitionKey", -1, &it);
     }
-    slice result = arena_copy(change->op->arena, slice_of(bson_get_data(&merged), merged.len));
+    slice result = arena_copy(into, slice_of(bson_get_data(&merged), merged.len));
     bson_destroy(&merged);
     return result;
 }
 
 /* If the client names a key at all, it must be the container's. */
-static err check_key_named(account_change *change, const container *before) {
+static err check_key_named(op *o, slice properties, const container *before) {
     bson_iter_t it, inner, kind, each;
-    if (!doc_find_key(change->settings, SLICE_LIT("partitionKey"), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
+    if (!doc_find_key(properties, SLICE_LIT("partitionKey"), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
         return OK;
     }
     size_t n = 0;
@@ -358,7 +371,7 @@ static err check_key_named(account_change *change, const container *before) {
         same = n < before->key.n && BSON_ITER_HOLDS_UTF8(&each) && slice_eq(doc_text(&each), before->key.paths[n].text);
         n++;
     }
-    return same && n == before->key.n ? OK : op_fail(change->op, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
+    return same && n == before->key.n ? OK : op_fail(o, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
 }
 
 /* Turned on, a ttl holds for the items of before too: they get their expiry entries in the background (item/expiry.c). */
@@ -371,20 +384,8 @@ static void start_backfill(commit_group *group, container_space *space) {
     space->ttl_backfill = true;
 }
 
-static err apply_replace_container(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
-    account *a = change->account;
-    container_node *node;
-    container *c;
-    TRY(find_container(change, &node));
-    container *before = node->container;
-    TRY(check_key_named(change, before));
-    TRY(read_settings(change, with_key_of(change, change->settings, before), (settings_rules){.hierarchical_allowed = true}, &c));
-    err code = settings_check_replace(change->op, before, c);
-    if (code != OK) {
-        container_give(c);
-        return code;
-    }
+/* Another version of a container: what its settings do not say stays. */
+static void follow(account *a, container *c, const container *before) {
     c->space = before->space;
     c->tiles = container_tiles_take(before->tiles);
     atomic_fetch_add(&c->space->refs, 1);
@@ -392,9 +393,10 @@ static err apply_replace_container(commit *base, commit_group *group) {
     c->database_id = arena_copy(&c->arena, before->database_id);
     c->ts = now_s(a);
     c->version = a->numbers.version++;
-    change->container_out = c;
-    change->made = node;
-    account__put_container(&group->batch, node->database->database->number, c);
+}
+
+/* What another ttl and another change feed policy need. */
+static void start_rules(commit_group *group, const container *before, const container *c) {
     if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
         start_backfill(group, c->space);
     }
@@ -403,27 +405,118 @@ static err apply_replace_container(commit *base, commit_group *group) {
     } else if (before->version_minutes && c->version_minutes == 0) {
         item_versions_drop(&group->batch, c);
     }
-    item_index_change(group, c, settings_indexing_policy(&c->arena, c), &change->index);
+}
+
+static err check_replacement(const container_replacement *replace, const container *before) {
+    if (replace->api.n && !slice_eq(replace->api, before->api)) {
+        return op_fail(replace->base.op, E_FORBIDDEN, "The container was made by the %.*s API: change it there.", slice_shown(before->api),
+                       before->api.p);
+    }
+    if (replace->expected && replace->expected != before->version) {
+        return E_PRECONDITION;
+    }
+    return check_key_named(replace->base.op, replace->settings, before);
+}
+
+static err apply_replace_container(account_change *change, commit_group *group) {
+    container_replacement *replace = (container_replacement *)change;
+    container_node *node;
+    container *c;
+    TRY(find_container(change, &replace->database, &replace->container, &node));
+    container *before = node->container;
+    TRY(check_replacement(replace, before));
+    slice settings = replace->settings.n ? with_key_of(change->op->arena, replace->settings, before) : before->settings;
+    slice memo = replace->memo ? *replace->memo : before->memo;
+    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, before->api, memo, &c));
+    err code = settings_check_replace(change->op, before, c);
+    if (code != OK) {
+        container_give(c);
+        return code;
+    }
+    follow(change->account, c, before);
+    replace->container_out = c;
+    change->made = node;
+    account__put_container(&group->batch, node->database->database->number, c);
+    start_rules(group, before, c);
+    item_index_change(group, c, settings_indexing_policy(&c->arena, c), &replace->index);
     commit_link(group, &change->hook);
     return OK;
 }
 
+static void end_replace_container(account_change *change, err code) {
+    container_replacement *replace = (container_replacement *)change;
+    item_index_changed(replace->container_out, &replace->index, code);
+}
+
 static void publish_replace_container(account_change *change) {
+    const container_replacement *replace = (container_replacement *)change;
     const container_node *node = change->made;
-    if (node->container->version_minutes && change->container_out->version_minutes == 0) {
-        item_versions_reclaim(change->account->items.store, change->container_out);
+    if (node->container->version_minutes && replace->container_out->version_minutes == 0) {
+        item_versions_reclaim(change->account->items.store, replace->container_out);
     }
-    account__swap_container(change->account, change->made, container_take(change->container_out));
+    account__swap_container(change->account, change->made, container_take(replace->container_out));
 }
 
-void account_replace_container(account_change *change) {
-    account__submit(change, STORE_GROWS, apply_replace_container, publish_replace_container);
+void account_replace_container(container_replacement *replace) {
+    static const account_verb verb = {
+        .use = STORE_GROWS, .apply = apply_replace_container, .ended = end_replace_container, .publish = publish_replace_container};
+    replace->container_out = NULL;
+    replace->index = (index_change){0};
+    account__submit(&replace->base, &verb);
 }
 
-static err apply_delete_container(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
+/* What has the name already; E_CONFLICT unless it may be replaced. */
+static err find_replaced(const container_renaming *renaming, const container_node *node, container_node **there_out) {
+    op *o = renaming->base.op;
+    *there_out = account__find_container(renaming->base.account, node->database, renaming->id, false);
+    if (*there_out == node) {
+        return op_fail(o, E_BAD_REQUEST, "The container has this name already.");
+    }
+    return !*there_out || renaming->replaces ? OK
+                                             : op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+}
+
+static err apply_rename_container(account_change *change, commit_group *group) {
+    container_renaming *renaming = (container_renaming *)change;
+    container_node *node, *there;
+    container *c;
+    TRY(find_container(change, &renaming->database, &renaming->container, &node));
+    TRY(settings_check_name(change->op, renaming->id));
+    TRY(find_replaced(renaming, node, &there));
+    const container *before = node->container;
+    slice settings = settings_renamed(change->op->arena, before->settings, renaming->id);
+    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, before->api, before->memo, &c));
+    follow(change->account, c, before);
+    renaming->container_out = c;
+    renaming->replaced = there;
+    change->made = node;
+    if (there) {
+        delete_container_records(change->account, group, there);
+    }
+    account__put_container(&group->batch, node->database->database->number, c);
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_rename_container(account_change *change) {
+    container_renaming *renaming = (container_renaming *)change;
+    if (renaming->replaced) {
+        bury_container(change->account, renaming->replaced);
+    }
+    account__rename_container(change->account, change->made, container_take(renaming->container_out));
+}
+
+void account_rename_container(container_renaming *renaming) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_rename_container, .publish = publish_rename_container};
+    renaming->container_out = NULL;
+    renaming->replaced = NULL;
+    account__submit(&renaming->base, &verb);
+}
+
+static err apply_delete_container(account_change *change, commit_group *group) {
+    const container_deletion *remove = (container_deletion *)change;
     container_node *node;
-    TRY(find_container(change, &node));
+    TRY(find_container(change, &remove->database, &remove->container, &node));
     delete_container_records(change->account, group, node);
     change->account->numbers.version++;
     change->made = node;
@@ -435,8 +528,9 @@ static void publish_delete_container(account_change *change) {
     bury_container(change->account, change->made);
 }
 
-void account_delete_container(account_change *change) {
-    account__submit(change, STORE_DROPS, apply_delete_container, publish_delete_container);
+void account_delete_container(container_deletion *remove) {
+    static const account_verb verb = {.use = STORE_DROPS, .apply = apply_delete_container, .publish = publish_delete_container};
+    account__submit(&remove->base, &verb);
 }
 
 /* ---- replace offer ---- */
@@ -449,28 +543,28 @@ static bool is_fixed(account *a, const offer *o) {
     return node && node->container->key.n == 0;
 }
 
-static err check_offer(account_change *change, const offer *o) {
-    account *a = change->account;
+static err check_offer(const offer_replacement *replace, const offer *o) {
+    account *a = replace->base.account;
     offer_state state = account__offer_state(a, o);
     offer wanted = *o;
     if (state.pending) {
         return E_OFFER_BUSY;
     }
-    TRY(throughput_check(change->op, change->throughput, is_fixed(a, o)));
-    wanted.throughput = change->throughput;
+    TRY(throughput_check(replace->base.op, replace->throughput, is_fixed(a, o)));
+    wanted.throughput = replace->throughput;
     uint32_t least = throughput_minimum(&wanted, state.storage, state.containers);
-    if (change->throughput.value < least) {
-        return op_fail(change->op, E_BAD_REQUEST,
+    if (replace->throughput.value < least) {
+        return op_fail(replace->base.op, E_BAD_REQUEST,
                        "The offer should have valid throughput values between %u and %d inclusive in increments of %d.", least,
-                       THROUGHPUT_MAX, change->throughput.kind == THROUGHPUT_AUTOSCALE ? AUTOSCALE_STEP : THROUGHPUT_STEP);
+                       THROUGHPUT_MAX, replace->throughput.kind == THROUGHPUT_AUTOSCALE ? AUTOSCALE_STEP : THROUGHPUT_STEP);
     }
     return OK;
 }
 
-static err apply_replace_offer(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
+static err apply_replace_offer(account_change *change, commit_group *group) {
+    offer_replacement *replace = (offer_replacement *)change;
     account *a = change->account;
-    uint32_t number = (uint32_t)rid_number(&change->offer_rid);
+    uint32_t number = (uint32_t)rid_number(&replace->offer);
     offer_node *node = NULL;
     HASH_FIND(by_number, a->offers, &number, sizeof number, node);
     if (!node) {
@@ -479,16 +573,16 @@ static err apply_replace_offer(commit *base, commit_group *group) {
     if (!account__etag_matches(change->if_match, node->offer.version, node->offer.ts)) {
         return E_PRECONDITION;
     }
-    TRY(check_offer(change, &node->offer));
+    TRY(check_offer(replace, &node->offer));
     offer o = node->offer;
-    o.throughput = change->throughput;
+    o.throughput = replace->throughput;
     o.highest = o.throughput.value > o.highest ? o.throughput.value : o.highest;
-    if (change->lanes) {
-        memcpy(o.lanes, change->lanes, sizeof o.lanes);
+    if (replace->lanes) {
+        memcpy(o.lanes, replace->lanes, sizeof o.lanes);
     }
     o.ts = now_s(a);
     o.version = a->numbers.version++;
-    change->offer_out = o;
+    replace->offer_out = o;
     change->made = node;
     account__put_offer(&group->batch, &o);
     commit_link(group, &change->hook);
@@ -501,7 +595,7 @@ static void publish_replace_offer(account_change *change) {
     offer_node *node = change->made;
     database_node *d = NULL;
     container_node *c = NULL;
-    node->offer = change->offer_out;
+    node->offer = ((offer_replacement *)change)->offer_out;
     if (node->offer.container) {
         HASH_FIND(by_rid, a->containers_by_rid, node->offer.resource.bytes, 8, c);
         account__divide(a, c);
@@ -512,6 +606,7 @@ static void publish_replace_offer(account_change *change) {
     account_wake(a);
 }
 
-void account_replace_offer(account_change *change) {
-    account__submit(change, STORE_GROWS, apply_replace_offer, publish_replace_offer);
+void account_replace_offer(offer_replacement *replace) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_replace_offer, .publish = publish_replace_offer};
+    account__submit(&replace->base, &verb);
 }

@@ -67,6 +67,17 @@ static void write_sources(buf *out, const container_tiles *tiles) {
     }
 }
 
+/* What the SQL API makes has neither: a record without them is as older servers wrote it. */
+static void add_memo(bson_t *record, const container *c) {
+    bson_t memo;
+    if (!slice_eq(c->api, SLICE_LIT("sql"))) {
+        bson_append_utf8(record, "api", -1, c->api.p, (int)c->api.n);
+    }
+    if (c->memo.n && bson_init_static(&memo, (const uint8_t *)c->memo.p, c->memo.n)) {
+        bson_append_document(record, "memo", -1, &memo);
+    }
+}
+
 void account__put_container(store_batch *batch, uint32_t database, const container *c) {
     bson_t r = BSON_INITIALIZER, settings, map_document;
     buf map = buf_init(BUF_NO_LIMIT), sources = buf_init(BUF_NO_LIMIT);
@@ -81,6 +92,7 @@ void account__put_container(store_batch *batch, uint32_t database, const contain
         bson_append_document(&r, "map", -1, &map_document);
     }
     bson_append_binary(&r, "sources", -1, BSON_SUBTYPE_BINARY, (const uint8_t *)sources.p, (uint32_t)sources.n);
+    add_memo(&r, c);
     put_record(batch, key_of('C', 2, database, c->space->container), &r);
     buf_free(&map);
     buf_free(&sources);
@@ -341,6 +353,15 @@ static err load_space(account *a, container *c, slice key, slice record) {
     return OK;
 }
 
+static err load_memo(op *o, container *c, slice record) {
+    bson_iter_t it;
+    slice memo = SLICE_EMPTY;
+    document_in(record, "memo", &memo);
+    TRY(settings_set_memo(o, memo, c));
+    bool named = doc_find_key(record, SLICE_LIT("api"), &it) && BSON_ITER_HOLDS_UTF8(&it);
+    return settings_set_api(o, named ? doc_text(&it) : SLICE_EMPTY, c);
+}
+
 static err load_container(account *a, slice key, slice record) {
     slice properties;
     database_node *d = NULL;
@@ -361,6 +382,7 @@ static err load_container(account *a, slice key, slice record) {
     rid r = rid_container(d->database->rid, key_number(key, 1));
     memcpy(c->rid, r.bytes, sizeof c->rid);
     err code = settings_read(&o, properties, (settings_rules){.hierarchical_allowed = true}, c);
+    code = code != OK ? code : load_memo(&o, c, record);
     if (code == OK) {
         code = load_space(a, c, key, record);
     }

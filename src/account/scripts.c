@@ -310,15 +310,14 @@ static err read_settings(op *o, account_script_kind kind, slice given, slice *se
 
 /* ---- changes ---- */
 
-static err find_container(account_change *change, container_node **node_out) {
-    account *a = change->account;
-    database_node *d = account__find_database(a, change->database, change->database_by_rid);
-    *node_out = d ? account__find_container(a, d, change->container, change->container_by_rid) : NULL;
+static err find_container(account *a, const account_name *database, const account_name *name, container_node **node_out) {
+    database_node *d = account__find_database(a, database->text, database->by_rid);
+    *node_out = d ? account__find_container(a, d, name->text, name->by_rid) : NULL;
     return *node_out ? OK : E_OWNER_NOT_FOUND;
 }
 
-static err taken(account_change *change) {
-    return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+static err taken(op *o) {
+    return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
 }
 
 static err check_room(op *o, const container_node *in, account_script_kind kind) {
@@ -331,58 +330,22 @@ static err check_room(op *o, const container_node *in, account_script_kind kind)
 }
 
 /* Another version of what is there, or the first one. */
-static void make(account_change *change, commit_group *group, container_node *in, uint32_t number, slice settings) {
+static account_script *make(account_change *change, commit_group *group, container_node *in, account_script_kind kind, uint32_t number,
+                            slice settings) {
     account *a = change->account;
     rid container = {.n = sizeof in->container->rid};
     memcpy(container.bytes, in->container->rid, sizeof in->container->rid);
-    account_script *s = script_new(change->script_kind, container, number, settings);
+    account_script *s = script_new(kind, container, number, settings);
     s->ts = clock_wall_ms(a->items.clock) / 1000;
     s->version = a->numbers.version++;
-    change->script_out = s;
     change->made = in;
     put_record(&group->batch, s);
     commit_link(group, &change->hook);
+    return s;
 }
 
 static err check_etag(const account_change *change, const account_script *s) {
-    return change->if_match.n == 0 || item_etag_matches(change->if_match, s->version, (uint32_t)s->ts) ? OK : E_PRECONDITION;
-}
-
-static err apply_create(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
-    container_node *in;
-    slice settings;
-    TRY(read_settings(change->op, change->script_kind, change->settings, &settings));
-    TRY(find_container(change, &in));
-    script_node *there = find(in, change->script_kind, text_in(settings, "id"), false);
-    if (there && !change->upsert) {
-        return taken(change);
-    }
-    TRY(there ? check_etag(change, there->script) : check_room(change->op, in, change->script_kind));
-    change->script_made = !there;
-    make(change, group, in, there ? there->script->number : change->account->numbers.script++, settings);
-    return OK;
-}
-
-static err find_script(account_change *change, container_node **in_out, script_node **node_out) {
-    TRY(find_container(change, in_out));
-    *node_out = find(*in_out, change->script_kind, change->script, change->script_by_rid);
-    return *node_out ? check_etag(change, (*node_out)->script) : E_NOT_FOUND;
-}
-
-static err apply_replace(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
-    container_node *in;
-    script_node *there;
-    slice settings;
-    TRY(read_settings(change->op, change->script_kind, change->settings, &settings));
-    TRY(find_script(change, &in, &there));
-    script_node *named = find(in, change->script_kind, text_in(settings, "id"), false);
-    if (named && named != there) {
-        return taken(change);
-    }
-    make(change, group, in, there->script->number, settings);
-    return OK;
+    return account__etag_matches(change->if_match, s->version, s->ts) ? OK : E_PRECONDITION;
 }
 
 /* Changes are solo: nothing has changed the tables since `apply` looked. */
@@ -394,37 +357,92 @@ static script_node *find_number(const container_node *c, const account_script *s
     return node;
 }
 
-static void publish_made(account_change *change) {
-    account_script *s = account_script_take(change->script_out);
-    script_node *there = find_number(change->made, s);
-    there ? swap(change->made, there, s) : add_last(change->made, s);
+static void publish_version(container_node *in, account_script *s) {
+    script_node *there = find_number(in, s);
+    account_script_take(s);
+    there ? swap(in, there, s) : add_last(in, s);
 }
 
-void account_create_script(account_change *change) {
-    account__submit(change, STORE_GROWS, apply_create, publish_made);
+static err apply_create(account_change *change, commit_group *group) {
+    script_creation *create = (script_creation *)change;
+    container_node *in;
+    slice settings;
+    TRY(read_settings(change->op, create->kind, create->settings, &settings));
+    TRY(find_container(change->account, &create->database, &create->container, &in));
+    script_node *there = find(in, create->kind, text_in(settings, "id"), false);
+    if (there && !create->upsert) {
+        return taken(change->op);
+    }
+    TRY(there ? check_etag(change, there->script) : check_room(change->op, in, create->kind));
+    uint32_t number = there ? there->script->number : change->account->numbers.script++;
+    create->created = !there;
+    create->script_out = make(change, group, in, create->kind, number, settings);
+    return OK;
 }
 
-void account_replace_script(account_change *change) {
-    account__submit(change, STORE_GROWS, apply_replace, publish_made);
+static void publish_create(account_change *change) {
+    publish_version(change->made, ((script_creation *)change)->script_out);
 }
 
-static err apply_delete(commit *base, commit_group *group) {
-    account_change *change = (account_change *)base;
+void account_create_script(script_creation *create) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_create, .publish = publish_create};
+    create->script_out = NULL;
+    create->created = false;
+    account__submit(&create->base, &verb);
+}
+
+static err find_script(const account_change *change, const container_node *in, account_script_kind kind, const account_name *name,
+                       script_node **node_out) {
+    *node_out = find(in, kind, name->text, name->by_rid);
+    return *node_out ? check_etag(change, (*node_out)->script) : E_NOT_FOUND;
+}
+
+static err apply_replace(account_change *change, commit_group *group) {
+    script_replacement *replace = (script_replacement *)change;
     container_node *in;
     script_node *there;
-    TRY(find_script(change, &in, &there));
+    slice settings;
+    TRY(read_settings(change->op, replace->kind, replace->settings, &settings));
+    TRY(find_container(change->account, &replace->database, &replace->container, &in));
+    TRY(find_script(change, in, replace->kind, &replace->script, &there));
+    script_node *named = find(in, replace->kind, text_in(settings, "id"), false);
+    if (named && named != there) {
+        return taken(change->op);
+    }
+    replace->script_out = make(change, group, in, replace->kind, there->script->number, settings);
+    return OK;
+}
+
+static void publish_replace(account_change *change) {
+    publish_version(change->made, ((script_replacement *)change)->script_out);
+}
+
+void account_replace_script(script_replacement *replace) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_replace, .publish = publish_replace};
+    replace->script_out = NULL;
+    account__submit(&replace->base, &verb);
+}
+
+static err apply_delete(account_change *change, commit_group *group) {
+    script_deletion *remove = (script_deletion *)change;
+    container_node *in;
+    script_node *there;
+    TRY(find_container(change->account, &remove->database, &remove->container, &in));
+    TRY(find_script(change, in, remove->kind, &remove->script, &there));
     delete_record(&group->batch, there->script);
     change->account->numbers.version++;
-    change->script_out = account_script_take(there->script);
+    remove->script_out = account_script_take(there->script);
     change->made = in;
     commit_link(group, &change->hook);
     return OK;
 }
 
 static void publish_delete(account_change *change) {
-    drop(change->made, find_number(change->made, change->script_out));
+    drop(change->made, find_number(change->made, ((script_deletion *)change)->script_out));
 }
 
-void account_delete_script(account_change *change) {
-    account__submit(change, STORE_FREES, apply_delete, publish_delete);
+void account_delete_script(script_deletion *remove) {
+    static const account_verb verb = {.use = STORE_FREES, .apply = apply_delete, .publish = publish_delete};
+    remove->script_out = NULL;
+    account__submit(&remove->base, &verb);
 }

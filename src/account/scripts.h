@@ -45,9 +45,36 @@ void account_each_script(account *a, const container *c, account_script_kind kin
 
 bool account_has_scripts(const account *a); /* any, of any container */
 
-/* Changes. They take names of database and container, script_kind, for all but creation script and script_by_rid, and properties in
- * `settings`; script_out is how it went, a reference of the caller's, also after an error (or NULL). With `upsert` a creation replaces what
- * is there; script_made tells. */
-void account_create_script(account_change *change);
-void account_replace_script(account_change *change);
-void account_delete_script(account_change *change);
+/* ---- changing: as in account.h ---- */
+
+typedef struct script_creation {
+    account_change base;
+    account_name database, container;
+    account_script_kind kind;
+    slice settings; /* BSON: its id, its body, and of a trigger when it runs */
+    bool upsert;    /* replaces what is there; base.if_match is for that one */
+
+    account_script *script_out;
+    bool created; /* it was not there before */
+} script_creation;
+
+typedef struct script_replacement {
+    account_change base;
+    account_name database, container, script;
+    account_script_kind kind;
+    slice settings;
+
+    account_script *script_out;
+} script_replacement;
+
+typedef struct script_deletion {
+    account_change base;
+    account_name database, container, script;
+    account_script_kind kind;
+
+    account_script *script_out; /* that it deleted */
+} script_deletion;
+
+void account_create_script(script_creation *create);
+void account_replace_script(script_replacement *replace);
+void account_delete_script(script_deletion *remove);

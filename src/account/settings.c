@@ -272,6 +272,47 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     return OK;
 }
 
+/* ---- what a front end keeps ---- */
+
+err settings_set_api(op *o, slice api, container *c) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    c->api = arena_copy(&c->arena, api.n ? api : SLICE_LIT("sql"));
+    bool good = api.n <= LIMIT_API_BYTES;
+    for (size_t i = 0; good && i < api.n; i++) {
+        good = api.p[i] && strchr(allowed, api.p[i]);
+    }
+    return good ? OK : op_fail(o, E_BAD_REQUEST, "An API's name has up to %d small letters and digits.", LIMIT_API_BYTES);
+}
+
+err settings_set_memo(op *o, slice memo, container *c) {
+    bson_t document;
+    if (memo.n > LIMIT_MEMO_BYTES) {
+        return op_fail(o, E_TOO_LARGE, "The description of the container has %zu bytes; it may have %d. Use fewer or shorter names.",
+                       memo.n, LIMIT_MEMO_BYTES);
+    }
+    if (memo.n && (!bson_init_static(&document, (const uint8_t *)memo.p, memo.n) || !bson_validate(&document, BSON_VALIDATE_NONE, NULL))) {
+        return op_fail(o, E_BAD_REQUEST, "The description of the container is no BSON document.");
+    }
+    c->memo = arena_copy(&c->arena, memo);
+    return OK;
+}
+
+slice settings_renamed(arena *a, slice settings, slice id) {
+    bson_t renamed = BSON_INITIALIZER;
+    bson_iter_t it;
+    bson_append_utf8(&renamed, "id", -1, id.p, (int)id.n);
+    if (bson_iter_init_from_data(&it, (const uint8_t *)settings.p, settings.n)) {
+        while (bson_iter_next(&it)) {
+            if (strcmp(bson_iter_key(&it), "id") != 0) {
+                bson_append_iter(&renamed, bson_iter_key(&it), -1, &it);
+            }
+        }
+    }
+    slice result = arena_copy(a, slice_of(bson_get_data(&renamed), renamed.len));
+    bson_destroy(&renamed);
+    return result;
+}
+
 /* ---- replacing ---- */
 
 static bool same_paths(const doc_path *a, size_t a_n, const doc_path *b, size_t b_n) {

@@ -14,6 +14,14 @@ MUST_CHECK err settings_read(op *o, slice properties, settings_rules rules, cont
 /* The indexing policy of a container's settings, as index_policy_parse wants it. In the arena. */
 slice settings_indexing_policy(arena *a, const container *c);
 
+/* What is kept for a front end: a name of an API in small letters and digits (empty: the SQL API's), and a BSON document or nothing. Both
+ * are copied to the container's arena. E_BAD_REQUEST; E_TOO_LARGE. */
+MUST_CHECK err settings_set_api(op *o, slice api, container *c);
+MUST_CHECK err settings_set_memo(op *o, slice memo, container *c);
+
+/* The settings of a container under another name, in the arena. */
+slice settings_renamed(arena *a, slice settings, slice id);
+
 /* What a replace may not change: key, unique keys, vectors. */
 MUST_CHECK err settings_check_replace(op *o, const container *before, const container *after);
 

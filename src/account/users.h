@@ -61,26 +61,61 @@ void permission_give(permission *p);
 void account_each_user(account *a, const database *d, uint32_t after, bool (*visit)(void *, const user *), void *context);
 void account_each_permission(account *a, const user *u, uint32_t after, bool (*visit)(void *, const permission *), void *context);
 
-/* ---- changing: account_change.user points to one of these. With change->upsert a creation replaces what is there. ---- */
+/* ---- changing: as in account.h. With `upsert` a creation replaces what is there; base.if_match is for that one. ---- */
 
-struct user_asked {
-    slice user, permission; /* names of what is there: the user to change, or the owner of the permission to change */
-    bool user_by_rid, permission_by_rid;
-    slice id;    /* the name it gets: create, replace */
-    grant grant; /* of a permission; its bytes are the caller's until done */
+typedef struct user_creation {
+    account_change base;
+    account_name database;
+    slice id;
+    bool upsert;
 
-    /* how it went: a reference of the caller's, whatever the code */
     user *user_out;
-    permission *permission_out;
-    bool created; /* by create, or by an upsert that found nothing */
-};
+    bool created; /* it was not there before */
+} user_creation;
 
-void account_create_user(account_change *change);
-void account_replace_user(account_change *change);
-void account_delete_user(account_change *change); /* and its permissions */
+typedef struct user_replacement {
+    account_change base;
+    account_name database, user;
+    slice id; /* the name it gets */
+
+    user *user_out;
+} user_replacement;
+
+typedef struct user_deletion { /* and of its permissions */
+    account_change base;
+    account_name database, user;
+} user_deletion;
 
 /* E_NOT_FOUND: the container that the grant is for is not there any more. E_CONFLICT: the name is taken, or the user has another permission
- * for the same resource. */
-void account_create_permission(account_change *change);
-void account_replace_permission(account_change *change);
-void account_delete_permission(account_change *change);
+ * for the same resource. The grant's bytes are the caller's until done. */
+typedef struct permission_creation {
+    account_change base;
+    account_name database, user;
+    slice id;
+    grant grant;
+    bool upsert;
+
+    permission *permission_out;
+    bool created;
+} permission_creation;
+
+typedef struct permission_replacement {
+    account_change base;
+    account_name database, user, permission;
+    slice id; /* the name it gets */
+    grant grant;
+
+    permission *permission_out;
+} permission_replacement;
+
+typedef struct permission_deletion {
+    account_change base;
+    account_name database, user, permission;
+} permission_deletion;
+
+void account_create_user(user_creation *create);
+void account_replace_user(user_replacement *replace);
+void account_delete_user(user_deletion *remove);
+void account_create_permission(permission_creation *create);
+void account_replace_permission(permission_replacement *replace);
+void account_delete_permission(permission_deletion *remove);

@@ -14,9 +14,11 @@ enum {
     LIMIT_ITEM_BYTES = 2 * 1024 * 1024, /* as UTF-8 JSON */
     LIMIT_JSON_DEPTH = 128,
     LIMIT_ID_BYTES = 1023,
-    LIMIT_KEY_BYTES = 2048, /* a partition key value */
-    LIMIT_KEY_LEVELS = 3,   /* paths of a hierarchical key */
-    LIMIT_NAME_BYTES = 255, /* databases and containers */
+    LIMIT_KEY_BYTES = 2048,        /* a partition key value */
+    LIMIT_KEY_LEVELS = 3,          /* paths of a hierarchical key */
+    LIMIT_NAME_BYTES = 255,        /* databases and containers */
+    LIMIT_API_BYTES = 16,          /* the name of an API */
+    LIMIT_MEMO_BYTES = 128 * 1024, /* what a front end keeps with a container */
     LIMIT_BATCH_OPERATIONS = 100,
     LIMIT_BATCH_RESULT_BYTES = 16 * 1024 * 1024, /* of all operations' items, as stored */
     LIMIT_PATCH_OPERATIONS = 10,

@@ -155,6 +155,8 @@ typedef struct container {
     slice database_id;
     unsigned char rid[8];
     slice settings; /* the resource's JSON properties as BSON, without the system's */
+    slice api;      /* that made it: "sql", "mongo", … */
+    slice memo;     /* BSON that the front end of that API keeps with it, or empty: schema, indexes; nobody else reads it */
     int64_t ts;
     uint64_t version; /* for the etag */
 

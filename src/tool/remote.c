@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/sql/auth.h"
+#include "access/ring.h"
 #include "doc/json.h"
 #include "doc/path.h"
 #include "tool/text.h"
@@ -50,9 +50,9 @@ static bool read_endpoint(remote *r, const char *endpoint) {
 }
 
 bool remote_open(remote *r, const remote_given *given) {
-    sql_key_ring *ring = sql_key_ring_new();
-    bool good_key = !given->key || sql_key_ring_set(ring, SQL_KEY_PRIMARY, slice_str(given->key));
-    sql_key_ring_free(ring);
+    access_ring *ring = access_ring_new();
+    bool good_key = !given->key || access_ring_set(ring, ACCESS_KEY_PRIMARY, slice_str(given->key));
+    access_ring_free(ring);
     *r = (remote){.key = given->key};
     if (!good_key) {
         fprintf(stderr, "tesela: --key is not a base64 text.\n");
@@ -112,17 +112,18 @@ static void add_signature(buf *out, const remote *r, const char *verb) {
     time_t now = time(NULL);
     struct tm utc;
     buf text = buf_init(BUF_NO_LIMIT), signature = buf_init(BUF_NO_LIMIT);
-    sql_key_ring *ring = sql_key_ring_new();
+    access_ring *ring = access_ring_new();
     gmtime_r(&now, &utc);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc);
     buf_addf(&text, "%s\n\n\n%s\n\n", verb, date);
     for (size_t i = 0; i < text.n; i++) {
         text.p[i] = (char)(text.p[i] >= 'A' && text.p[i] <= 'Z' ? text.p[i] | 0x20 : text.p[i]);
     }
-    if (sql_key_ring_set(ring, SQL_KEY_PRIMARY, slice_str(r->key)) && sql_auth_sign(ring, SQL_KEY_PRIMARY, buf_view(&text), &signature)) {
+    if (access_ring_set(ring, ACCESS_KEY_PRIMARY, slice_str(r->key)) &&
+        access_ring_sign(ring, ACCESS_KEY_PRIMARY, buf_view(&text), &signature)) {
         buf_addf(out, "x-ms-date: %s\r\nAuthorization: type=master&ver=1.0&sig=%.*s\r\n", date, (int)signature.n, signature.p);
     }
-    sql_key_ring_free(ring);
+    access_ring_free(ring);
     buf_free(&text);
     buf_free(&signature);
 }

@@ -133,7 +133,7 @@ typedef struct settings {
         memory_for_requests, index_tail, token_seconds_min;
     bool sync, spare_loopback;
     sql_consistency consistency;
-    sql_keys *keys;
+    access_keys *keys;
 } settings;
 
 typedef struct server {
@@ -142,7 +142,7 @@ typedef struct server {
     account *account;
     net_server *net;
     faults *faults;
-    sql_attempts *attempts;
+    access_attempts *attempts;
     script_pool *scripts;
     admin *admin;
     sql_front *sql;
@@ -189,19 +189,19 @@ static bool is_loopback(const char *host) {
 }
 
 static bool read_keys(settings *s) {
-    sql_keys_options options_keys = {
+    access_keys_options options_keys = {
         .given = {given.key, given.secondary_key, given.read_only_key, given.secondary_read_only_key},
         .file = given.key_file,
         .exposed = !is_loopback(given.host),
         .allow_well_known = given.allow_well_known_key != NULL,
     };
-    char why[SQL_KEYS_WHY_BYTES] = "";
+    char why[ACCESS_KEYS_WHY_BYTES] = "";
     if (!given.key && !given.key_file && options_keys.exposed && !options_keys.allow_well_known) {
         return fail("listening on %s needs a key of your own (--key-file, or TESELA_KEY): the emulator's is known to everyone. "
                     "--allow-well-known-key takes it all the same",
                     given.host);
     }
-    s->keys = sql_keys_open(&options_keys, why);
+    s->keys = access_keys_open(&options_keys, why);
     return s->keys ? true : fail("%s", why);
 }
 
@@ -291,7 +291,7 @@ static void on_signal(int number) {
 
 static void on_hangup(int number) {
     (void)number;
-    sql_keys_reload_soon(running->settings.keys);
+    access_keys_reload_soon(running->settings.keys);
 }
 
 /* A server with a key file is no child of a terminal that may hang up: the signal asks it to read the file again. */
@@ -340,6 +340,8 @@ static void open_admin(server *s) {
         .server = s->net,
         .scripts = s->scripts,
         .local = is_loopback(given.host),
+        .authorization = sql_authorization_of,
+        .check_signature = sql_check_beside,
     };
     s->admin = admin_open(&options_admin);
 }
@@ -375,12 +377,12 @@ static bool open_net(server *s, char *why) {
         return false;
     }
     s->faults = faults_new();
-    s->attempts = sql_attempts_new(&clock_system);
+    s->attempts = access_attempts_new(&clock_system);
     s->scripts = script_pool_open(&(script_options){.program = given.script_worker});
     if (account_has_scripts(s->account)) {
         script_pool_warm(s->scripts);
     }
-    sql_keys_serve(s->settings.keys, s->net);
+    access_keys_serve(s->settings.keys, s->net);
     open_admin(s);
     sql_options options_sql = {
         .account = s->account,
@@ -418,8 +420,8 @@ static bool open_all(server *s, char *why) {
 static void tick(void *context) {
     server *s = context;
     account_tick(s->account);
-    sql_keys_tick(s->settings.keys);
-    sql_attempts_tick(s->attempts);
+    access_keys_tick(s->settings.keys);
+    access_attempts_tick(s->attempts);
 }
 
 static void say_ready(const server *s) {
@@ -457,7 +459,7 @@ static void close_all(server *s) {
         admin_close(s->admin);
     }
     faults_free(s->faults);
-    sql_attempts_free(s->attempts);
+    access_attempts_free(s->attempts);
     if (s->scripts) {
         script_pool_close(s->scripts);
     }
@@ -467,7 +469,7 @@ static void close_all(server *s) {
     if (s->store) {
         store_close(s->store);
     }
-    sql_keys_close(s->settings.keys);
+    access_keys_close(s->settings.keys);
 }
 
 static int run(server *s) {
@@ -494,7 +496,7 @@ int tool_serve(int argc, char **argv) {
         return 0;
     }
     if (!read_settings(&s.settings)) {
-        sql_keys_close(s.settings.keys);
+        access_keys_close(s.settings.keys);
         return 2;
     }
     int status = run(&s);

@@ -41,6 +41,7 @@ static top_row row_of(slice document, size_t position) {
     return (top_row){
         .database = text_in(document, "database"),
         .container = text_in(document, "container"),
+        .api = text_in(document, "api"),
         .range = text_in(document, "id"),
         .hottest = hottest_in(document),
         .normalized = number_in(document, "normalizedPercent"),
@@ -297,15 +298,23 @@ static void add_bar(buf *out, const top_screen *screen, double percent, size_t w
     buf_addf(out, " %5.1f%%", percent);
 }
 
+/* With the API that made it, unless that is the SQL API: "shop/orders (mongo)". */
+static void add_container_name(buf *name, const top_row *row) {
+    buf_add_slice(name, row->database);
+    buf_add_byte(name, '/');
+    buf_add_slice(name, row->container);
+    if (row->api.n && !slice_eq(row->api, SLICE_LIT("sql"))) {
+        buf_addf(name, " (%.*s)", slice_shown(row->api), row->api.p);
+    }
+}
+
 static void add_name(buf *out, const top_row *row, size_t width) {
     buf name = buf_init(BUF_NO_LIMIT);
     if (row->range.n) {
         buf_add_lit(&name, "  ");
         buf_add_slice(&name, row->range);
     } else {
-        buf_add_slice(&name, row->database);
-        buf_add_byte(&name, '/');
-        buf_add_slice(&name, row->container);
+        add_container_name(&name, row);
     }
     text_add_left(out, buf_view(&name), width);
     buf_free(&name);
@@ -431,9 +440,7 @@ void top_write_table(buf *out, const top_rows *rows) {
     for (size_t i = 0; i < rows->n; i++) {
         const top_row *row = &rows->list[i];
         buf_clear(&name);
-        buf_add_slice(&name, row->database);
-        buf_add_byte(&name, '/');
-        buf_add_slice(&name, row->container);
+        add_container_name(&name, row);
         text_add_left(out, buf_view(&name), 40);
         buf_add_byte(out, ' ');
         text_add_right(out, row->range.n ? row->range : SLICE_LIT("all"), 6);

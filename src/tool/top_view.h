@@ -17,6 +17,7 @@ typedef enum top_order {
 /* A container, or one of its ranges. Texts point into the answer that the rows were read from. */
 typedef struct top_row {
     slice database, container;
+    slice api;   /* that made the container; empty in a range's row */
     slice range; /* empty: the container as a whole */
     slice hottest;
     double normalized, ru, share, throttled, requests, items, bytes, latency_us, latency_max_us;

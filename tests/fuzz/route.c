@@ -30,26 +30,26 @@ static void check_route(const sql_route *r, slice path) {
     assert(!r->database_by_rid || r->link_rid.p);
 }
 
-static sql_key_ring *ring_of_all(void) {
-    static sql_key_ring *ring;
+static access_ring *ring_of_all(void) {
+    static access_ring *ring;
     if (!ring) {
-        ring = sql_key_ring_new();
-        bool good = sql_key_ring_set(ring, SQL_KEY_PRIMARY, slice_str(sql_key_emulator)) &&
-                    sql_key_ring_set(ring, SQL_KEY_SECONDARY_READ_ONLY, SLICE_LIT("cmVhZGVy"));
+        ring = access_ring_new();
+        bool good = access_ring_set(ring, ACCESS_KEY_PRIMARY, slice_str(access_key_emulator)) &&
+                    access_ring_set(ring, ACCESS_KEY_SECONDARY_READ_ONLY, SLICE_LIT("cmVhZGVy"));
         assert(good);
     }
     return ring;
 }
 
 /* A signature that was accepted is that of the text, and no longer is when the link changes. */
-static void check_accepted(op *o, sql_auth_request *request) {
+static void check_accepted(op *o, sql_auth_request *request, slice field) {
     sql_route other = *request->route;
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     other.link = SLICE_LIT("dbs/another");
     other.link_rid = SLICE_EMPTY;
     request->route = &other;
-    err code = sql_auth_check(o, ring_of_all(), request, &key);
-    assert(code == E_UNAUTHORIZED && key == SQL_KEY_COUNT);
+    err code = sql_auth_check(o, ring_of_all(), request, field, &key);
+    assert(code == E_UNAUTHORIZED && key == ACCESS_KEY_COUNT);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
@@ -64,14 +64,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     slice x_ms_date = next_line(&input);
     sql_route route;
     if (sql_route_parse(&a, path, &route) == OK) {
-        sql_key key = SQL_KEY_COUNT;
-        sql_auth_request request = {
-            .verb = verb, .route = &route, .authorization = authorization, .x_ms_date = x_ms_date, .date = next_line(&input)};
+        access_key key = ACCESS_KEY_COUNT;
+        sql_auth_request request = {.verb = verb, .route = &route, .x_ms_date = x_ms_date, .date = next_line(&input)};
         check_route(&route, path);
-        err code = sql_auth_check(&o, ring_of_all(), &request, &key);
-        assert((code == OK) == (key < SQL_KEY_COUNT));
+        err code = sql_auth_check(&o, ring_of_all(), &request, authorization, &key);
+        assert((code == OK) == (key < ACCESS_KEY_COUNT));
         if (code == OK && !slice_eq(route.link, SLICE_LIT("dbs/another"))) {
-            check_accepted(&o, &request);
+            check_accepted(&o, &request, authorization);
         }
     }
     arena_free(&a);

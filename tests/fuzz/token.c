@@ -5,8 +5,8 @@
  * what is read is written and read again as it was; and a permission is found only under its own rid and version. */
 #include <openssl/hmac.h>
 
+#include "access/token.h"
 #include "account/users.h"
-#include "api/sql/token.h"
 #include "base/base64.h"
 #include "world.h"
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 enum { NOW = 1800000000, PAYLOAD = 49 };
 
-static const unsigned char key[SQL_TOKEN_KEY_BYTES] = "a key that the fuzzer has not ..";
+static const unsigned char key[ACCESS_TOKEN_KEY_BYTES] = "a key that the fuzzer has not ..";
 
 /* One permission, which no input changes. */
 static permission *the_permission(world *w) {
@@ -22,19 +22,20 @@ static permission *the_permission(world *w) {
     if (!p) {
         rid container = {.n = 8};
         memcpy(container.bytes, w->c->rid, 8);
-        user_asked u = {.id = SLICE_LIT("u")};
-        user_asked g = {.user = SLICE_LIT("u"), .id = SLICE_LIT("p"), .grant = {.kind = RID_CONTAINER, .container = container}};
-        waited_change made = {.base = {.database = SLICE_LIT("d"), .user = &u}},
-                      granted = {.base = {.database = SLICE_LIT("d"), .user = &g}};
+        user_creation made = {.database = harness_name("d"), .id = SLICE_LIT("u")};
+        permission_creation granted = {.database = harness_name("d"),
+                                       .user = harness_name("u"),
+                                       .id = SLICE_LIT("p"),
+                                       .grant = {.kind = RID_CONTAINER, .container = container}};
         assert_int_equal(harness_change(&w->h, &made, account_create_user), OK);
         assert_int_equal(harness_change(&w->h, &granted, account_create_permission), OK);
-        user_give(u.user_out);
-        p = g.permission_out;
+        user_give(made.user_out);
+        p = granted.permission_out;
     }
     return p;
 }
 
-static void check_permission(world *w, const sql_token *t) {
+static void check_permission(world *w, const access_token *t) {
     const permission *own = the_permission(w);
     permission *found = account_permission_valid(w->h.account, &t->permission, t->version);
     assert_true((found == own) == (rid_equal(&t->permission, &own->rid) && t->version == own->version));
@@ -42,13 +43,13 @@ static void check_permission(world *w, const sql_token *t) {
     permission_give(found);
 }
 
-static void check_again(op *o, const sql_token *t) {
+static void check_again(op *o, const access_token *t) {
     buf text = buf_init(BUF_NO_LIMIT);
     slice signature;
-    sql_token again;
-    sql_token_write(&text, key, t);
-    assert_true(text.n <= SQL_TOKEN_TEXT_MAX && sql_auth_is_token(o->arena, buf_view(&text), &signature));
-    assert_int_equal(sql_token_read(o, key, signature, &again), OK);
+    access_token again;
+    access_token_write(&text, key, t);
+    assert_true(text.n <= ACCESS_TOKEN_TEXT_MAX && access_token_cut(buf_view(&text), &signature));
+    assert_int_equal(access_token_read(o, key, signature, &again), OK);
     assert_true(rid_equal(&t->permission, &again.permission) && t->version == again.version);
     assert_true(t->from_s == again.from_s && t->until_s == again.until_s && o->now_s < t->until_s);
     buf_free(&text);
@@ -80,13 +81,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     op o;
     op_init(&o, &a, NOW + (int8_t)data[1] * 100);
     slice rest = slice_of(data + 2, n - 2), signature = SLICE_EMPTY;
-    sql_token t;
+    access_token t;
     bool ours = data[0] & 1;
     if (ours) {
         signature = sign(&o, rest);
     }
-    if (ours || sql_auth_is_token(&a, rest, &signature)) {
-        err code = sql_token_read(&o, key, signature, &t);
+    if (ours || access_token_cut(rest, &signature)) {
+        err code = access_token_read(&o, key, signature, &t);
         assert_true(code != OK || ours);
         assert_true(code == OK || t.permission.n == 0);
         if (code == OK) {

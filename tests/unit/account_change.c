@@ -110,7 +110,7 @@ static void names_that_are_refused(void **state) {
     assert_int_equal(harness_create_database(&h, longest, none), E_BAD_REQUEST);
     longest[LIMIT_NAME_BYTES] = 0;
     assert_int_equal(harness_create_database(&h, longest, none), OK);
-    waited_change c = {.base = {.database = slice_of("a\0b", 3)}};
+    database_creation c = {.id = slice_of("a\0b", 3)};
     assert_int_equal(harness_change(&h, &c, account_create_database), E_BAD_REQUEST);
     assert_int_equal(harness_create_database(&h, "d", none), OK);
     container *made;
@@ -350,7 +350,7 @@ static void by_rid(void **state) {
 /* ---- offers ---- */
 
 static err replace_offer(uint32_t number, throughput_setting t) {
-    waited_change c = {.base = {.offer_rid = rid_offer(number), .throughput = t}};
+    offer_replacement c = {.offer = rid_offer(number), .throughput = t};
     return harness_change(&h, &c, account_replace_offer);
 }
 
@@ -400,9 +400,10 @@ static void changes_with_a_wrong_etag_are_refused(void **state) {
     (void)state;
     assert_int_equal(harness_create_database(&h, "d", none), OK);
     container *c = make("d", "{\"id\":\"c\"," KEY "}", 400);
-    waited_change change = {.base = {.database = SLICE_LIT("d"), .container = SLICE_LIT("c"), .if_match = SLICE_LIT("\"0\"")}};
+    container_deletion change = {.base = {.if_match = SLICE_LIT("\"0\"")}, .database = harness_name("d"), .container = harness_name("c")};
+    database_deletion whole = {.base = {.if_match = SLICE_LIT("\"0\"")}, .database = harness_name("d")};
     assert_int_equal(harness_change(&h, &change, account_delete_container), E_PRECONDITION);
-    assert_int_equal(harness_change(&h, &change, account_delete_database), E_PRECONDITION);
+    assert_int_equal(harness_change(&h, &whole, account_delete_database), E_PRECONDITION);
     char etag[ITEM_ETAG_BYTES + 1];
     item_etag(etag, c->version, (uint32_t)c->ts);
     change.base.if_match = slice_str(etag);

@@ -41,38 +41,63 @@ static void restart(void) {
 /* The change's sentence, or NULL; the script that it made, if wanted, is the caller's. */
 static const char *sentence;
 
-static err change(waited_change *w, void (*submit)(account_change *), account_script **script_out) {
-    err code = harness_change(&h, w, submit);
-    sentence = w->base.op->detail_n ? w->base.op->detail : NULL;
+static void note(const account_change *change, account_script *made, account_script **script_out) {
+    sentence = change->op->detail_n ? change->op->detail : NULL;
     if (script_out) {
-        *script_out = w->base.script_out;
+        *script_out = made;
     } else {
-        account_script_give(w->base.script_out);
+        account_script_give(made);
     }
+}
+
+static script_creation creation(account_script_kind kind, const char *properties) {
+    return (script_creation){
+        .database = harness_name("d"), .container = harness_name("c"), .kind = kind, .settings = harness_bson(&h, properties)};
+}
+
+static err run_creation(script_creation *c, account_script **script_out) {
+    err code = harness_change(&h, c, account_create_script);
+    note(&c->base, c->script_out, script_out);
     return code;
 }
 
-static waited_change about(account_script_kind kind, const char *name, const char *properties) {
-    return (waited_change){.base = {.database = SLICE_LIT("d"),
-                                    .container = SLICE_LIT("c"),
-                                    .script_kind = kind,
-                                    .script = name ? slice_str(name) : SLICE_EMPTY,
-                                    .settings = properties ? harness_bson(&h, properties) : SLICE_EMPTY}};
+static script_replacement replacement(account_script_kind kind, const char *name, const char *properties) {
+    return (script_replacement){.database = harness_name("d"),
+                                .container = harness_name("c"),
+                                .script = harness_name(name),
+                                .kind = kind,
+                                .settings = harness_bson(&h, properties)};
+}
+
+static err run_replacement(script_replacement *c) {
+    err code = harness_change(&h, c, account_replace_script);
+    note(&c->base, c->script_out, NULL);
+    return code;
+}
+
+static script_deletion deletion(account_script_kind kind, const char *name) {
+    return (script_deletion){.database = harness_name("d"), .container = harness_name("c"), .script = harness_name(name), .kind = kind};
+}
+
+static err run_deletion(script_deletion *c) {
+    err code = harness_change(&h, c, account_delete_script);
+    note(&c->base, c->script_out, NULL);
+    return code;
 }
 
 static err create(account_script_kind kind, const char *properties) {
-    waited_change w = about(kind, NULL, properties);
-    return change(&w, account_create_script, NULL);
+    script_creation c = creation(kind, properties);
+    return run_creation(&c, NULL);
 }
 
 static err replace(account_script_kind kind, const char *name, const char *properties) {
-    waited_change w = about(kind, name, properties);
-    return change(&w, account_replace_script, NULL);
+    script_replacement c = replacement(kind, name, properties);
+    return run_replacement(&c);
 }
 
 static err remove_script(account_script_kind kind, const char *name) {
-    waited_change w = about(kind, name, NULL);
-    return change(&w, account_delete_script, NULL);
+    script_deletion c = deletion(kind, name);
+    return run_deletion(&c);
 }
 
 static account_script *found(account_script_kind kind, const char *name) {
@@ -158,15 +183,15 @@ static void replacing(void **state) {
 static void upserting(void **state) {
     (void)state;
     account_script *s;
-    waited_change w = about(ACCOUNT_TRIGGER, NULL, "{\"id\":\"t\",\"body\":\"1\",\"triggerType\":\"Pre\",\"triggerOperation\":\"All\"}");
-    w.base.upsert = true;
-    assert_int_equal(change(&w, account_create_script, &s), OK);
-    assert_true(w.base.script_made && !s->post && s->operation == TRIGGER_ALL);
+    script_creation w = creation(ACCOUNT_TRIGGER, "{\"id\":\"t\",\"body\":\"1\",\"triggerType\":\"Pre\",\"triggerOperation\":\"All\"}");
+    w.upsert = true;
+    assert_int_equal(run_creation(&w, &s), OK);
+    assert_true(w.created && !s->post && s->operation == TRIGGER_ALL);
     account_script_give(s);
-    w = about(ACCOUNT_TRIGGER, NULL, "{\"id\":\"t\",\"body\":\"2\",\"triggerType\":\"post\",\"triggerOperation\":\"replace\"}");
-    w.base.upsert = true;
-    assert_int_equal(change(&w, account_create_script, &s), OK);
-    assert_true(!w.base.script_made && s->post && s->operation == TRIGGER_REPLACE);
+    w = creation(ACCOUNT_TRIGGER, "{\"id\":\"t\",\"body\":\"2\",\"triggerType\":\"post\",\"triggerOperation\":\"replace\"}");
+    w.upsert = true;
+    assert_int_equal(run_creation(&w, &s), OK);
+    assert_true(!w.created && s->post && s->operation == TRIGGER_REPLACE);
     account_script_give(s);
     assert_string_equal(listing(ACCOUNT_TRIGGER, 0), "t=2 ");
     restart();
@@ -183,16 +208,16 @@ static void etags(void **state) {
     item_etag(etag, s->version, (uint32_t)s->ts);
     account_script_give(s);
     assert_int_equal(replace(ACCOUNT_PROCEDURE, "a", "{\"id\":\"a\",\"body\":\"2\"}"), OK);
-    waited_change w = about(ACCOUNT_PROCEDURE, "a", "{\"id\":\"a\",\"body\":\"3\"}");
+    script_replacement r = replacement(ACCOUNT_PROCEDURE, "a", "{\"id\":\"a\",\"body\":\"3\"}");
+    r.base.if_match = slice_of(etag, ITEM_ETAG_BYTES);
+    assert_int_equal(run_replacement(&r), E_PRECONDITION);
+    script_deletion w = deletion(ACCOUNT_PROCEDURE, "a");
     w.base.if_match = slice_of(etag, ITEM_ETAG_BYTES);
-    assert_int_equal(change(&w, account_replace_script, NULL), E_PRECONDITION);
-    w = about(ACCOUNT_PROCEDURE, "a", NULL);
-    w.base.if_match = slice_of(etag, ITEM_ETAG_BYTES);
-    assert_int_equal(change(&w, account_delete_script, NULL), E_PRECONDITION);
+    assert_int_equal(run_deletion(&w), E_PRECONDITION);
     s = found(ACCOUNT_PROCEDURE, "a");
     item_etag(etag, s->version, (uint32_t)s->ts);
     account_script_give(s);
-    assert_int_equal(change(&w, account_delete_script, NULL), OK);
+    assert_int_equal(run_deletion(&w), OK);
 }
 
 static void by_rid(void **state) {
@@ -246,9 +271,9 @@ static void refused(void **state) {
             fail_msg("%s: %s", wrong[i].properties, sentence);
         }
     }
-    waited_change w = about(ACCOUNT_PROCEDURE, NULL, "{\"id\":\"a\",\"body\":\"1\"}");
-    w.base.container = SLICE_LIT("nobody");
-    assert_int_equal(change(&w, account_create_script, NULL), E_OWNER_NOT_FOUND);
+    script_creation w = creation(ACCOUNT_PROCEDURE, "{\"id\":\"a\",\"body\":\"1\"}");
+    w.container = harness_name("nobody");
+    assert_int_equal(run_creation(&w, NULL), E_OWNER_NOT_FOUND);
     buf after = dump_store(h.store, NULL);
     assert_true(slice_eq(buf_view(&before), buf_view(&after)));
     buf_free(&before);
@@ -291,9 +316,9 @@ static void go_with_their_container(void **state) {
         assert_int_equal(harness_create_database(&h, "e", (throughput_setting){0}), OK);
         assert_int_equal(harness_create_container(&h, "e", "{\"id\":\"c\"," KEY "}", 400, &other), OK);
         for (account_script_kind kind = 0; kind < ACCOUNT_SCRIPT_KINDS; kind++) {
-            waited_change w = about(kind, NULL, "{\"id\":\"x\",\"body\":\"1\",\"triggerType\":\"Pre\",\"triggerOperation\":\"All\"}");
-            w.base.database = SLICE_LIT("e");
-            assert_int_equal(change(&w, account_create_script, NULL), OK);
+            script_creation w = creation(kind, "{\"id\":\"x\",\"body\":\"1\",\"triggerType\":\"Pre\",\"triggerOperation\":\"All\"}");
+            w.database = harness_name("e");
+            assert_int_equal(run_creation(&w, NULL), OK);
         }
         if (!whole) {
             assert_int_equal(harness_delete_container(&h, "e", "c"), OK);
@@ -335,9 +360,9 @@ static void many(void **state) {
         container_give(made);
         for (int j = 0; j < LIMIT_PROCEDURES; j++) {
             snprintf(properties, sizeof properties, "{\"id\":\"p%d\",\"body\":\"%s\"}", j, body);
-            waited_change w = about(ACCOUNT_PROCEDURE, NULL, properties);
-            w.base.container = slice_str(name);
-            assert_int_equal(change(&w, account_create_script, NULL), OK);
+            script_creation w = creation(ACCOUNT_PROCEDURE, properties);
+            w.container = harness_name(name);
+            assert_int_equal(run_creation(&w, NULL), OK);
         }
     }
     int64_t start = clock_monotonic_us(&clock_system);

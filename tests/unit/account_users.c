@@ -39,27 +39,23 @@ static int tear_down(void **state) {
 
 /* ---- changes that are waited for ---- */
 
-static err run(user_asked *asked, bool upsert, void (*submit)(account_change *)) {
-    waited_change c = {.base = {.database = SLICE_LIT("d"), .upsert = upsert, .user = asked}};
-    err code = harness_change(&h, &c, submit);
-    user_give(asked->user_out);
-    permission_give(asked->permission_out);
+static err create_user(const char *id) {
+    user_creation c = {.database = harness_name("d"), .id = slice_str(id)};
+    err code = harness_change(&h, &c, account_create_user);
+    user_give(c.user_out);
     return code;
 }
 
-static err create_user(const char *id) {
-    user_asked asked = {.id = slice_str(id)};
-    return run(&asked, false, account_create_user);
-}
-
 static err rename_user(const char *id, const char *to) {
-    user_asked asked = {.user = slice_str(id), .id = slice_str(to)};
-    return run(&asked, false, account_replace_user);
+    user_replacement c = {.database = harness_name("d"), .user = harness_name(id), .id = slice_str(to)};
+    err code = harness_change(&h, &c, account_replace_user);
+    user_give(c.user_out);
+    return code;
 }
 
 static err delete_user(const char *id) {
-    user_asked asked = {.user = slice_str(id)};
-    return run(&asked, false, account_delete_user);
+    user_deletion c = {.database = harness_name("d"), .user = harness_name(id)};
+    return harness_change(&h, &c, account_delete_user);
 }
 
 static grant for_key(const char *text) {
@@ -75,18 +71,23 @@ static grant for_key(const char *text) {
 }
 
 static err grant_to(const char *user, const char *id, grant g, bool upsert) {
-    user_asked asked = {.user = slice_str(user), .id = slice_str(id), .grant = g};
-    return run(&asked, upsert, account_create_permission);
+    permission_creation c = {.database = harness_name("d"), .user = harness_name(user), .id = slice_str(id), .grant = g, .upsert = upsert};
+    err code = harness_change(&h, &c, account_create_permission);
+    permission_give(c.permission_out);
+    return code;
 }
 
 static err regrant(const char *user, const char *id, const char *to, grant g) {
-    user_asked asked = {.user = slice_str(user), .permission = slice_str(id), .id = slice_str(to), .grant = g};
-    return run(&asked, false, account_replace_permission);
+    permission_replacement c = {
+        .database = harness_name("d"), .user = harness_name(user), .permission = harness_name(id), .id = slice_str(to), .grant = g};
+    err code = harness_change(&h, &c, account_replace_permission);
+    permission_give(c.permission_out);
+    return code;
 }
 
 static err take_back(const char *user, const char *id) {
-    user_asked asked = {.user = slice_str(user), .permission = slice_str(id)};
-    return run(&asked, false, account_delete_permission);
+    permission_deletion c = {.database = harness_name("d"), .user = harness_name(user), .permission = harness_name(id)};
+    return harness_change(&h, &c, account_delete_permission);
 }
 
 /* ---- what others see ---- */

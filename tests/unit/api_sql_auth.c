@@ -9,13 +9,14 @@
 #include <cmocka.h>
 
 #include "api/sql/auth.h"
+#include "base/date.h"
 
 static arena memory;
 static op o;
-static sql_key_ring *ring;
+static access_ring *ring;
 
-static const char *const keys[SQL_KEY_COUNT] = {
-    sql_key_emulator,
+static const char *const keys[ACCESS_KEY_COUNT] = {
+    access_key_emulator,
     "dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/t4bQtVNw==",
     "cmVhZGVyIG9uZQ==",
     "cmVhZGVyIHR3bw==",
@@ -25,16 +26,16 @@ static int setup(void **state) {
     (void)state;
     memory = arena_init();
     op_init(&o, &memory, 0);
-    ring = sql_key_ring_new();
-    for (sql_key key = 0; key < SQL_KEY_COUNT; key++) {
-        assert_true(sql_key_ring_set(ring, key, slice_str(keys[key])));
+    ring = access_ring_new();
+    for (access_key key = 0; key < ACCESS_KEY_COUNT; key++) {
+        assert_true(access_ring_set(ring, key, slice_str(keys[key])));
     }
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    sql_key_ring_free(ring);
+    access_ring_free(ring);
     arena_free(&memory);
     return 0;
 }
@@ -43,13 +44,12 @@ static slice or_none(const char *s) {
     return s ? slice_str(s) : SLICE_EMPTY;
 }
 
-static err check(const char *verb, const char *path, const char *x_ms_date, const char *date, slice authorization, sql_key *key_out) {
+static err check(const char *verb, const char *path, const char *x_ms_date, const char *date, slice authorization, access_key *key_out) {
     sql_route route;
     assert_int_equal(sql_route_parse(&memory, slice_str(path), &route), OK);
-    sql_auth_request request = {
-        .verb = slice_str(verb), .route = &route, .authorization = authorization, .x_ms_date = or_none(x_ms_date), .date = or_none(date)};
+    sql_auth_request request = {.verb = slice_str(verb), .route = &route, .x_ms_date = or_none(x_ms_date), .date = or_none(date)};
     o.detail_n = 0;
-    return sql_auth_check(&o, ring, &request, key_out);
+    return sql_auth_check(&o, ring, &request, authorization, key_out);
 }
 
 static void expect_detail(const char *part) {
@@ -105,13 +105,13 @@ static void the_sdks_own_signatures_are_accepted(void **state) {
     (void)state;
     o.now_s = sdk_now;
     for (size_t i = 0; i < sizeof sdk_requests / sizeof sdk_requests[0]; i++) {
-        sql_key key = SQL_KEY_COUNT;
+        access_key key = ACCESS_KEY_COUNT;
         err code = check(sdk_requests[i].verb, sdk_requests[i].path, sdk_date, NULL, slice_str(sdk_requests[i].authorization), &key);
         if (code != OK) {
             print_message("%s %s\n", sdk_requests[i].verb, sdk_requests[i].path);
         }
         assert_int_equal(code, OK);
-        assert_int_equal(key, SQL_KEY_PRIMARY);
+        assert_int_equal(key, ACCESS_KEY_PRIMARY);
     }
 }
 
@@ -121,7 +121,7 @@ static void none_of_them_serves_another_request(void **state) {
     size_t n = sizeof sdk_requests / sizeof sdk_requests[0];
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++) {
-            sql_key key = SQL_KEY_COUNT;
+            access_key key = ACCESS_KEY_COUNT;
             err code = check(sdk_requests[i].verb, sdk_requests[i].path, sdk_date, NULL, slice_str(sdk_requests[j].authorization), &key);
             bool same = strcmp(sdk_requests[i].authorization, sdk_requests[j].authorization) == 0;
             assert_int_equal(code, same ? OK : E_UNAUTHORIZED);
@@ -137,10 +137,10 @@ static const char example_token[] = "type%3dmaster%26ver%3d1.0%26sig%3dc09PEVJrg
 
 static void the_documented_example_is_accepted(void **state) {
     (void)state;
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     o.now_s = example_now;
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, slice_str(example_token), &key), OK);
-    assert_int_equal(key, SQL_KEY_SECONDARY);
+    assert_int_equal(key, ACCESS_KEY_SECONDARY);
     assert_int_equal(check("get", "dbs/ToDoList/", "thu, 27 apr 2017 00:51:12 gmt", "ignored", slice_str(example_token), &key), OK);
     slice plain = SLICE_LIT("type=master&ver=1.0&sig=c09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu+c+c=");
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, plain, &key), OK);
@@ -148,10 +148,10 @@ static void the_documented_example_is_accepted(void **state) {
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, twice, &key), OK);
 }
 
-static slice token_for(sql_key key, const char *text) {
+static slice token_for(access_key key, const char *text) {
     buf out = buf_init(BUF_NO_LIMIT);
     buf_add_lit(&out, "type=master&ver=1.0&sig=");
-    assert_true(sql_auth_sign(ring, key, slice_str(text), &out));
+    assert_true(access_ring_sign(ring, key, slice_str(text), &out));
     slice token = arena_copy(&memory, buf_view(&out));
     buf_free(&out);
     return token;
@@ -160,20 +160,20 @@ static slice token_for(sql_key key, const char *text) {
 static void the_matching_key_is_told(void **state) {
     (void)state;
     o.now_s = example_now;
-    for (sql_key k = 0; k < SQL_KEY_COUNT; k++) {
-        sql_key key = SQL_KEY_COUNT;
+    for (access_key k = 0; k < ACCESS_KEY_COUNT; k++) {
+        access_key key = ACCESS_KEY_COUNT;
         slice token = token_for(k, "get\ndbs\ndbs/ToDoList\nthu, 27 apr 2017 00:51:12 gmt\n\n");
         assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, token, &key), OK);
         assert_int_equal(key, k);
-        assert_int_equal(sql_key_is_read_only(key), k >= SQL_KEY_PRIMARY_READ_ONLY);
+        assert_int_equal(access_key_is_read_only(key), k >= ACCESS_KEY_PRIMARY_READ_ONLY);
     }
 }
 
 static void a_date_field_alone_goes_to_the_fifth_line(void **state) {
     (void)state;
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     o.now_s = example_now;
-    slice token = token_for(SQL_KEY_PRIMARY, "get\ndbs\ndbs/ToDoList\n\nthu, 27 apr 2017 00:51:12 gmt\n");
+    slice token = token_for(ACCESS_KEY_PRIMARY, "get\ndbs\ndbs/ToDoList\n\nthu, 27 apr 2017 00:51:12 gmt\n");
     assert_int_equal(check("GET", "/dbs/ToDoList", NULL, example_date, token, &key), OK);
     assert_int_equal(check("GET", "/dbs/ToDoList", "", example_date, token, &key), OK);
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, example_date, token, &key), E_UNAUTHORIZED);
@@ -194,11 +194,11 @@ static void ids_may_be_signed_in_lower_case(void **state) {
     };
     o.now_s = example_now;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sql_key key = SQL_KEY_COUNT;
-        assert_int_equal(check("GET", cases[i].path, example_date, NULL, token_for(SQL_KEY_PRIMARY, cases[i].text), &key), OK);
+        access_key key = ACCESS_KEY_COUNT;
+        assert_int_equal(check("GET", cases[i].path, example_date, NULL, token_for(ACCESS_KEY_PRIMARY, cases[i].text), &key), OK);
     }
-    sql_key key = SQL_KEY_COUNT;
-    slice token = token_for(SQL_KEY_PRIMARY, "get\ndbs\ndbs/todolist\nthu, 27 apr 2017 00:51:12 gmt\n\n");
+    access_key key = ACCESS_KEY_COUNT;
+    slice token = token_for(ACCESS_KEY_PRIMARY, "get\ndbs\ndbs/todolist\nthu, 27 apr 2017 00:51:12 gmt\n\n");
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, token, &key), E_UNAUTHORIZED); /* names keep their case */
 }
 
@@ -206,11 +206,11 @@ static void ids_may_be_signed_in_lower_case(void **state) {
 
 static void a_wrong_signature_is_shown_what_should_have_been_signed(void **state) {
     (void)state;
-    sql_key key = SQL_KEY_PRIMARY;
+    access_key key = ACCESS_KEY_PRIMARY;
     o.now_s = example_now;
-    slice token = token_for(SQL_KEY_PRIMARY, "something else");
+    slice token = token_for(ACCESS_KEY_PRIMARY, "something else");
     assert_int_equal(check("GET", "/dbs/d%20d/colls/C/docs", example_date, NULL, token, &key), E_UNAUTHORIZED);
-    assert_int_equal(key, SQL_KEY_COUNT);
+    assert_int_equal(key, ACCESS_KEY_COUNT);
     expect_detail(
         "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built "
         "as per the protocol. For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: "
@@ -227,7 +227,7 @@ static void signatures_of_no_shape_are_wrong_signatures(void **state) {
                                              "c09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu+c+c=AAAA"};
     o.now_s = example_now;
     for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
-        sql_key key = SQL_KEY_COUNT;
+        access_key key = ACCESS_KEY_COUNT;
         slice token = arena_printf(&memory, "type=master&ver=1.0&sig=%s", signatures[i]);
         assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, token, &key), E_UNAUTHORIZED);
         expect_detail("Server used the following payload");
@@ -237,19 +237,19 @@ static void signatures_of_no_shape_are_wrong_signatures(void **state) {
 static void a_long_link_is_cut_between_characters(void **state) {
     (void)state;
     char path[2000] = "/dbs/";
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     for (int i = 0; i < 300; i++) {
         strcat(path, "\xE6\x97\xA5");
     }
     o.now_s = example_now;
-    assert_int_equal(check("GET", path, example_date, NULL, token_for(SQL_KEY_PRIMARY, "x"), &key), E_UNAUTHORIZED);
+    assert_int_equal(check("GET", path, example_date, NULL, token_for(ACCESS_KEY_PRIMARY, "x"), &key), E_UNAUTHORIZED);
     assert_true(o.detail_n < sizeof o.detail - 1);
     assert_memory_equal(o.detail + o.detail_n - 4, "\xE6\x97\xA5'", 4);
 }
 
 static void a_missing_token(void **state) {
     (void)state;
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     assert_int_equal(check("GET", "/dbs", example_date, NULL, SLICE_EMPTY, &key), E_NO_AUTHORIZATION);
     assert_int_equal(check("GET", "/dbs", example_date, NULL, SLICE_LIT(""), &key), E_NO_AUTHORIZATION);
 }
@@ -276,11 +276,11 @@ static void tokens_of_bad_format(void **state) {
     };
     o.now_s = example_now;
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
-        sql_key key = SQL_KEY_COUNT;
+        access_key key = ACCESS_KEY_COUNT;
         assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, slice_str(tokens[i]), &key), E_BAD_AUTHORIZATION);
     }
     static char huge[20000];
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     memset(huge, 'a', sizeof huge);
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, slice_of(huge, sizeof huge), &key), E_BAD_AUTHORIZATION);
 }
@@ -289,14 +289,35 @@ static void other_kinds_of_tokens_are_named(void **state) {
     (void)state;
     static const char *const types[] = {"resource", "aad", "sas"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        sql_key key = SQL_KEY_COUNT;
+        access_key key = ACCESS_KEY_COUNT;
         slice token = arena_printf(&memory, "type=%s&ver=1.0&sig=abc;def", types[i]);
         assert_int_equal(check("GET", "/dbs", example_date, NULL, token, &key), E_UNAUTHORIZED);
         expect_detail(types[i]);
         expect_detail("not accepted here");
     }
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     assert_int_equal(check("GET", "/dbs", example_date, NULL, SLICE_LIT("type=system&ver=1.0&sig=abc;def"), &key), E_BAD_AUTHORIZATION);
+}
+
+static void resource_tokens_are_told_from_other_authorizations(void **state) {
+    (void)state;
+    static const char *const others[] = {"",
+                                         "type=master&ver=1.0&sig=x",
+                                         "type=resource",
+                                         "type=resource&ver=2.0&sig=x",
+                                         "type=resource&ver=1",
+                                         "ver=1&type=resource&sig=x",
+                                         "type=resources&ver=1&sig=x",
+                                         "type=resource&ver=1&sig=",
+                                         "%"};
+    sql_authorization authorization;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        err code = sql_auth_read(&o, slice_str(others[i]), &authorization);
+        assert_int_equal(code == OK, i == 1);
+        assert_false(authorization.is_token);
+    }
+    assert_int_equal(sql_auth_read(&o, SLICE_LIT("type%3Dresource%26ver%3D1.0%26sig%3Da%3Bb"), &authorization), OK);
+    assert_true(authorization.is_token && slice_eq(authorization.signature, SLICE_LIT("a;b")));
 }
 
 static void tokens_live_for_fifteen_minutes(void **state) {
@@ -306,7 +327,7 @@ static void tokens_live_for_fifteen_minutes(void **state) {
         err code;
     } cases[] = {{0, OK}, {899, OK}, {900, OK}, {901, E_UNAUTHORIZED}, {-900, OK}, {-901, E_UNAUTHORIZED}, {86400, E_UNAUTHORIZED}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sql_key key = SQL_KEY_COUNT;
+        access_key key = ACCESS_KEY_COUNT;
         o.now_s = example_now + cases[i].seconds;
         assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, slice_str(example_token), &key), cases[i].code);
     }
@@ -334,7 +355,7 @@ static void dates_are_required_and_read_strictly(void **state) {
                                       "Thu; 27 Apr 2017 00:51:12 GMT",
                                       "Thu, -7 Apr 2017 00:51:12 GMT",
                                       "x"};
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     o.now_s = example_now;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(check("GET", "/dbs/ToDoList", bad[i], NULL, slice_str(example_token), &key), E_UNAUTHORIZED);
@@ -353,47 +374,47 @@ static void every_day_is_read_as_the_calendar_has_it(void **state) {
         int64_t seconds = 0;
         gmtime_r(&t, &parts);
         strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
-        assert_true(sql_date_parse(slice_str(text), &seconds));
+        assert_true(date_parse_http(slice_str(text), &seconds));
         assert_int_equal(seconds, t);
     }
     int64_t seconds = 0;
-    assert_true(sql_date_parse(SLICE_LIT("Thu, 29 Feb 2024 23:59:59 GMT"), &seconds));
-    assert_true(sql_date_parse(SLICE_LIT("Tue, 29 Feb 2000 23:59:59 GMT"), &seconds));
-    assert_false(sql_date_parse(SLICE_LIT("Wed, 29 Feb 2023 23:59:59 GMT"), &seconds));
-    assert_false(sql_date_parse(SLICE_LIT("Mon, 29 Feb 2100 23:59:59 GMT"), &seconds));
+    assert_true(date_parse_http(SLICE_LIT("Thu, 29 Feb 2024 23:59:59 GMT"), &seconds));
+    assert_true(date_parse_http(SLICE_LIT("Tue, 29 Feb 2000 23:59:59 GMT"), &seconds));
+    assert_false(date_parse_http(SLICE_LIT("Wed, 29 Feb 2023 23:59:59 GMT"), &seconds));
+    assert_false(date_parse_http(SLICE_LIT("Mon, 29 Feb 2100 23:59:59 GMT"), &seconds));
 }
 
 static void keys_must_be_base64(void **state) {
     (void)state;
-    sql_key_ring *empty = sql_key_ring_new();
+    access_ring *empty = access_ring_new();
     char *long_key = arena_zero(&memory, 500);
     memset(long_key, 'A', 400);
-    assert_false(sql_key_ring_set(empty, SQL_KEY_PRIMARY, SLICE_LIT("")));
-    assert_false(sql_key_ring_set(empty, SQL_KEY_PRIMARY, SLICE_LIT("not base64!")));
-    assert_false(sql_key_ring_set(empty, SQL_KEY_PRIMARY, slice_str(long_key)));
+    assert_false(access_ring_set(empty, ACCESS_KEY_PRIMARY, SLICE_LIT("")));
+    assert_false(access_ring_set(empty, ACCESS_KEY_PRIMARY, SLICE_LIT("not base64!")));
+    assert_false(access_ring_set(empty, ACCESS_KEY_PRIMARY, slice_str(long_key)));
     buf out = buf_init(BUF_NO_LIMIT);
-    assert_false(sql_auth_sign(empty, SQL_KEY_PRIMARY, SLICE_LIT("x"), &out));
-    sql_key_ring_free(empty);
-    sql_key_ring_free(NULL);
+    assert_false(access_ring_sign(empty, ACCESS_KEY_PRIMARY, SLICE_LIT("x"), &out));
+    access_ring_free(empty);
+    access_ring_free(NULL);
     buf_free(&out);
 }
 
 static void a_key_itself_is_found_in_the_ring(void **state) {
     (void)state;
-    sql_key found;
-    for (sql_key key = 0; key < SQL_KEY_COUNT; key++) {
-        assert_true(sql_key_ring_find(ring, slice_str(keys[key]), &found));
+    access_key found;
+    for (access_key key = 0; key < ACCESS_KEY_COUNT; key++) {
+        assert_true(access_ring_find(ring, slice_str(keys[key]), &found));
         assert_int_equal(found, key);
     }
     static const char *const others[] = {"", "not base64!", "cmVhZGVyIG9uZ", "cmVhZGVyIG9uZT==", "cmVhZGVyIHR3bwE=", "AAAA", "cmVhZGVy"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_false(sql_key_ring_find(ring, slice_str(others[i]), &found));
-        assert_int_equal(found, SQL_KEY_COUNT);
+        assert_false(access_ring_find(ring, slice_str(others[i]), &found));
+        assert_int_equal(found, ACCESS_KEY_COUNT);
     }
-    sql_key_ring *empty = sql_key_ring_new();
-    assert_false(sql_key_ring_find(empty, slice_str(keys[0]), &found));
-    assert_false(sql_key_ring_find(empty, SLICE_LIT("AA=="), &found));
-    sql_key_ring_free(empty);
+    access_ring *empty = access_ring_new();
+    assert_false(access_ring_find(empty, slice_str(keys[0]), &found));
+    assert_false(access_ring_find(empty, SLICE_LIT("AA=="), &found));
+    access_ring_free(empty);
 }
 
 /* RFC 4231, test case 6: a key longer than a block is hashed first. */
@@ -405,8 +426,8 @@ static void long_keys_are_hashed_first(void **state) {
         buf_add_lit(&text, "qqqq"); /* AA AA AA */
     }
     buf_add_lit(&text, "qqo="); /* 131 bytes in all */
-    assert_true(sql_key_ring_set(ring, SQL_KEY_PRIMARY, buf_view(&text)));
-    assert_true(sql_auth_sign(ring, SQL_KEY_PRIMARY, SLICE_LIT("Test Using Larger Than Block-Size Key - Hash Key First"), &out));
+    assert_true(access_ring_set(ring, ACCESS_KEY_PRIMARY, buf_view(&text)));
+    assert_true(access_ring_sign(ring, ACCESS_KEY_PRIMARY, SLICE_LIT("Test Using Larger Than Block-Size Key - Hash Key First"), &out));
     assert_true(slice_eq(buf_view(&out), SLICE_LIT("YOQxWR7gtn8Niiaqy/W3f44LxiE3KMUUBUYEDw7jf1Q=")));
     buf_free(&text);
     buf_free(&out);
@@ -418,7 +439,7 @@ static void a_check_is_quick(void **state) {
     enum { ROUNDS = 20000 };
     struct timespec from;
     struct timespec to;
-    sql_key key = SQL_KEY_COUNT;
+    access_key key = ACCESS_KEY_COUNT;
     slice token = slice_str(sdk_requests[0].authorization);
     const char *path = sdk_requests[0].path;
     const char *verb = sdk_requests[0].verb;
@@ -431,12 +452,12 @@ static void a_check_is_quick(void **state) {
     }
     o.now_s = sdk_now;
     sql_route route;
-    sql_auth_request request = {.verb = slice_str(verb), .route = &route, .authorization = token, .x_ms_date = slice_str(sdk_date)};
+    sql_auth_request request = {.verb = slice_str(verb), .route = &route, .x_ms_date = slice_str(sdk_date)};
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < ROUNDS; i++) {
         arena_reset(&memory);
         assert_int_equal(sql_route_parse(&memory, slice_str(path), &route), OK);
-        assert_int_equal(sql_auth_check(&o, ring, &request, &key), OK);
+        assert_int_equal(sql_auth_check(&o, ring, &request, token, &key), OK);
     }
     clock_gettime(CLOCK_MONOTONIC, &to);
     double ns = ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / ROUNDS;
@@ -460,6 +481,7 @@ int main(void) {
         TEST(a_missing_token),
         TEST(tokens_of_bad_format),
         TEST(other_kinds_of_tokens_are_named),
+        TEST(resource_tokens_are_told_from_other_authorizations),
         TEST(tokens_live_for_fifteen_minutes),
         TEST(dates_are_required_and_read_strictly),
         TEST(every_day_is_read_as_the_calendar_has_it),

@@ -94,64 +94,71 @@ static inline slice harness_bson(harness *h, const char *json) {
 
 /* ---- changes of the account ---- */
 
-typedef struct waited_change {
-    account_change base;
-    waiter waiter;
-} waited_change;
-
 static inline void change_is_done(account_change *change) {
-    sem_post(&((waited_change *)change)->waiter.done);
+    sem_post(&((waiter *)change->context)->done);
 }
 
-static inline err harness_change(harness *h, waited_change *c, void (*submit)(account_change *)) {
-    c->base.account = h->account;
-    c->base.op = harness_op(h);
-    c->base.done = change_is_done;
-    waiter_init(&c->waiter);
-    submit(&c->base);
-    waiter_wait(&c->waiter);
-    return c->base.base.code;
+static inline void harness_change_begin(harness *h, account_change *change) {
+    waiter *w = arena_new(&h->arena, waiter);
+    waiter_init(w);
+    change->account = h->account;
+    change->op = harness_op(h);
+    change->done = change_is_done;
+    change->context = w;
+}
+
+static inline err harness_change_wait(account_change *change) {
+    waiter_wait(change->context);
+    return change->commit.code;
+}
+
+/* Submits a change, waits for it, and returns its code. `submit` is the account_… function of the change's struct. */
+#define harness_change(h, change, submit) (harness_change_begin((h), &(change)->base), submit(change), harness_change_wait(&(change)->base))
+
+static inline account_name harness_name(const char *text) {
+    return (account_name){.text = slice_str(text)};
 }
 
 static inline err harness_create_database(harness *h, const char *name, throughput_setting throughput) {
-    waited_change c = {.base = {.database = slice_str(name), .throughput = throughput}};
+    database_creation c = {.id = slice_str(name), .throughput = throughput};
     err code = harness_change(h, &c, account_create_database);
-    database_give(c.base.database_out);
+    database_give(c.database_out);
     return code;
 }
 
 static inline err harness_delete_database(harness *h, const char *name) {
-    waited_change c = {.base = {.database = slice_str(name)}};
+    database_deletion c = {.database = harness_name(name)};
     return harness_change(h, &c, account_delete_database);
 }
 
 /* The container is the caller's to give back; NULL unless OK. */
 static inline err harness_create_container(harness *h, const char *database, const char *properties, uint32_t throughput,
                                            container **container_out) {
-    waited_change c = {.base = {.database = slice_str(database),
-                                .settings = harness_bson(h, properties),
-                                .hierarchical_allowed = true,
-                                .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}}};
+    container_creation c = {.database = harness_name(database),
+                            .settings = harness_bson(h, properties),
+                            .hierarchical_allowed = true,
+                            .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}};
     err code = harness_change(h, &c, account_create_container);
-    if (code != OK && c.base.container_out) {
-        container_give(c.base.container_out);
-        c.base.container_out = NULL;
+    if (code != OK && c.container_out) {
+        container_give(c.container_out);
+        c.container_out = NULL;
     }
-    *container_out = c.base.container_out;
+    *container_out = c.container_out;
     return code;
 }
 
 static inline err harness_replace_container(harness *h, const char *database, const char *name, const char *properties) {
-    waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name), .settings = harness_bson(h, properties)}};
+    container_replacement c = {
+        .database = harness_name(database), .container = harness_name(name), .settings = harness_bson(h, properties)};
     err code = harness_change(h, &c, account_replace_container);
-    if (c.base.container_out) {
-        container_give(c.base.container_out);
+    if (c.container_out) {
+        container_give(c.container_out);
     }
     return code;
 }
 
 static inline err harness_delete_container(harness *h, const char *database, const char *name) {
-    waited_change c = {.base = {.database = slice_str(database), .container = slice_str(name)}};
+    container_deletion c = {.database = harness_name(database), .container = harness_name(name)};
     return harness_change(h, &c, account_delete_container);
 }
 

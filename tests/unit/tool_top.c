@@ -17,7 +17,7 @@ static const char answer[] =
     "00,"
     "\"ruPerSecond\":1500.50,\"normalizedPercent\":95.5,\"requestsPerSecond\":150,\"throttledPerSecond\":12,\"latencyAverageUs\":850,"
     "\"latencyMaxUs\":12345},"
-    "{\"database\":\"shop\",\"container\":\"\\u001b[31mevil\",\"ranges\":1,\"items\":1,\"bytes\":9000,\"indexBytes\":0,"
+    "{\"database\":\"shop\",\"container\":\"\\u001b[31mevil\",\"api\":\"mongo\",\"ranges\":1,\"items\":1,\"bytes\":9000,\"indexBytes\":0,"
     "\"shareRuPerSecond\":null,"
     "\"ruPerSecond\":0.00,\"normalizedPercent\":0.0,\"requestsPerSecond\":0,\"throttledPerSecond\":0,\"latencyAverageUs\":0,"
     "\"latencyMaxUs\":0}],"
@@ -192,6 +192,7 @@ static void the_table_is_plain(void **state) {
     assert_false(holds(&out, "\x1b"));
     assert_true(holds(&out, "shop/orders                                   1    95.5      955.00     1000.00       12       95"));
     assert_true(holds(&out, "[\"hot\"]\n"));
+    assert_true(holds(&out, "evil (mongo) "));
     assert_true(holds(&out, "shop/orders                                 all    95.5"));
     buf_free(&out);
     free_rows(&rows);

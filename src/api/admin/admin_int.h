@@ -3,7 +3,6 @@
 
 #include "account/report.h"
 #include "api/admin/admin.h"
-#include "api/sql/fields.h"
 #include "doc/path.h"
 #include "item/hot.h"
 #include "net/work.h"
@@ -31,7 +30,7 @@ struct admin_request {
     admin *admin;
     http_request *http;
     const admin_endpoint *endpoint;
-    sql_key key;    /* that it was signed with; SQL_KEY_COUNT: none was asked for */
+    access_key key; /* that it was signed with; ACCESS_KEY_COUNT: none was asked for */
     bool read_only; /* by its key */
     bool begun;     /* a worker has run it */
     op op;
@@ -56,11 +55,13 @@ typedef struct unfinished {
 struct admin {
     account *account;
     faults *faults;
-    sql_keys *keys;
-    sql_attempts *attempts;
+    access_keys *keys;
+    access_attempts *attempts;
     net_server *server;
     script_pool *scripts;
     bool local;
+    slice (*authorization)(const http_request *request); /* as in admin_options */
+    err (*check_signature)(op *o, const access_ring *ring, const http_request *request, access_key *key_out);
     int64_t started_ms;
 
     pthread_mutex_t lock;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/admin/admin_int.h"
+#include "base/percent.h"
 #include "doc/json.h"
 
 enum { BODY_BYTES_MAX = 64 * 1024, BSON_BYTES_MAX = 256 * 1024, BODY_DEPTH = 16 };
@@ -16,7 +17,7 @@ static err decode(admin_request *q, slice raw, slice *value_out) {
     for (char *plus = text; (plus = strchr(plus, '+'));) {
         *plus = ' ';
     }
-    if (!sql_percent_decode(slice_of(text, raw.n), decoded, &n) || !bson_utf8_validate(decoded, n, false)) {
+    if (!percent_decode(slice_of(text, raw.n), decoded, &n) || !bson_utf8_validate(decoded, n, false)) {
         return op_fail(&q->op, E_BAD_REQUEST, "The query of the URL must be UTF-8, percent-encoded.");
     }
     *value_out = slice_of(decoded, n);

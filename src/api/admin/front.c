@@ -182,35 +182,30 @@ static void run(admin_request *q) {
 
 /* ---- who may ---- */
 
-static err check_bearer(admin_request *q, slice token, sql_key *key_out) {
-    if (!sql_key_ring_find(sql_keys_ring(q->admin->keys), slice_trim(token), key_out)) {
+static err check_bearer(admin_request *q, slice token, access_key *key_out) {
+    if (!access_ring_find(access_keys_ring(q->admin->keys), slice_trim(token), key_out)) {
         return op_fail(&q->op, E_UNAUTHORIZED, "This is none of the account's keys.");
     }
     return OK;
 }
 
-static err check_signature(admin_request *q, slice authorization, sql_key *key_out) {
-    static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
-    sql_auth_request request = {q->http->verb, &nothing, authorization, q->http->field[FIELD_X_MS_DATE], q->http->field[FIELD_DATE]};
-    return sql_auth_check(&q->op, sql_keys_ring(q->admin->keys), &request, key_out);
-}
-
 /* Only as long as the key that everybody knows is one of them; then web pages are kept out below (net/guard.h). */
 static bool is_open(const admin *a) {
-    sql_key unused;
-    return a->local && sql_key_ring_find(sql_keys_ring(a->keys), slice_str(sql_key_emulator), &unused);
+    access_key unused;
+    return a->local && access_ring_find(access_keys_ring(a->keys), slice_str(access_key_emulator), &unused);
 }
 
 static err authenticate(admin_request *q) {
-    slice authorization = q->http->field[FIELD_AUTHORIZATION];
+    slice authorization = q->admin->authorization(q->http);
     slice scheme = slice_of(authorization.p, authorization.n < 7 ? authorization.n : 7);
-    q->key = SQL_KEY_COUNT;
+    q->key = ACCESS_KEY_COUNT;
     if (authorization.n == 0 && is_open(q->admin)) {
         return OK;
     }
-    TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer ")) ? check_bearer(q, slice_skip(authorization, 7), &q->key)
-                                                      : check_signature(q, authorization, &q->key));
-    q->read_only = sql_key_is_read_only(q->key);
+    TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer "))
+            ? check_bearer(q, slice_skip(authorization, 7), &q->key)
+            : q->admin->check_signature(&q->op, access_keys_ring(q->admin->keys), q->http, &q->key));
+    q->read_only = access_key_is_read_only(q->key);
     return OK;
 }
 
@@ -238,7 +233,9 @@ static err find_endpoint(admin_request *q) {
 static err prepare(admin_request *q) {
     err code = authenticate(q);
     if (code != OK) {
-        sql_attempts_note(q->admin->attempts, q->http, code);
+        uint8_t address[16];
+        http_peer_address(q->http, address);
+        access_attempts_note(q->admin->attempts, address, code);
         return code;
     }
     http_trust(q->http);
@@ -274,6 +271,8 @@ admin *admin_open(const admin_options *options) {
     a->server = options->server;
     a->scripts = options->scripts;
     a->local = options->local;
+    a->authorization = options->authorization;
+    a->check_signature = options->check_signature;
     a->started_ms = clock_wall_ms(account_items(a->account)->clock);
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->idle, NULL);

@@ -1,4 +1,4 @@
-/* GET /_tesela/keys, POST /_tesela/keys/regenerate, POST /_tesela/keys/reload: the account's keys (api/sql/keys.h).
+/* GET /_tesela/keys, POST /_tesela/keys/regenerate, POST /_tesela/keys/reload: the account's keys (access/keys.h).
  *
  * Values are told to whoever signs with the primary key and asks for them, and then only where nobody listens: over TLS, or on the same
  * machine. */
@@ -7,10 +7,10 @@
 #include "api/admin/admin_int.h"
 #include "doc/json.h"
 
-static const char *const sources[] = {[SQL_KEYS_WELL_KNOWN] = "well-known", [SQL_KEYS_GIVEN] = "flags", [SQL_KEYS_FILE] = "file"};
+static const char *const sources[] = {[ACCESS_KEYS_WELL_KNOWN] = "well-known", [ACCESS_KEYS_GIVEN] = "flags", [ACCESS_KEYS_FILE] = "file"};
 
 static err check_shown(admin_request *q) {
-    if (q->key != SQL_KEY_PRIMARY) {
+    if (q->key != ACCESS_KEY_PRIMARY) {
         return op_fail(&q->op, E_FORBIDDEN, "Key values are shown to the primary key alone: sign with it.");
     }
     if (!q->http->tls && !http_peer_is_local(q->http)) {
@@ -19,10 +19,10 @@ static err check_shown(admin_request *q) {
     return OK;
 }
 
-static void add_key(admin_request *q, sql_key key, bool shown) {
-    char text[SQL_KEY_TEXT_BYTES];
-    bool set = sql_keys_text(q->admin->keys, key, text);
-    buf_addf(&q->body, "{\"kind\":\"%s\",\"set\":%s", sql_key_names[key], set ? "true" : "false");
+static void add_key(admin_request *q, access_key key, bool shown) {
+    char text[ACCESS_KEY_TEXT_BYTES];
+    bool set = access_keys_text(q->admin->keys, key, text);
+    buf_addf(&q->body, "{\"kind\":\"%s\",\"set\":%s", access_key_names[key], set ? "true" : "false");
     if (shown && set) {
         admin_add_text(&q->body, "key", slice_str(text));
     }
@@ -31,12 +31,12 @@ static void add_key(admin_request *q, sql_key key, bool shown) {
 }
 
 static void write_keys(admin_request *q, bool shown) {
-    sql_keys *keys = q->admin->keys;
-    buf_addf(&q->body, "{\"source\":\"%s\"", sources[sql_keys_source(keys)]);
-    admin_add(&q->body, "changes", sql_keys_changes(keys));
+    access_keys *keys = q->admin->keys;
+    buf_addf(&q->body, "{\"source\":\"%s\"", sources[access_keys_source(keys)]);
+    admin_add(&q->body, "changes", access_keys_changes(keys));
     buf_add_lit(&q->body, ",\"keys\":[");
-    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
-        buf_add(&q->body, ",", key != SQL_KEY_PRIMARY);
+    for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
+        buf_add(&q->body, ",", key != ACCESS_KEY_PRIMARY);
         add_key(q, key, shown);
     }
     buf_add_lit(&q->body, "]}\n");
@@ -67,18 +67,18 @@ static err read_flag(admin_request *q, slice body, const char *name, bool *flag_
 
 err admin_keys_regenerate(admin_request *q) {
     static const char *const names[] = {"kind", "show"};
-    char why[SQL_KEYS_WHY_BYTES];
+    char why[ACCESS_KEYS_WHY_BYTES];
     slice body, kind;
-    sql_key key;
+    access_key key;
     bool shown = false;
     TRY(admin_body(q, names, 2, &body));
     TRY(admin_text(q, body, "kind", &kind));
     TRY(read_flag(q, body, "show", &shown));
-    if (!sql_key_parse(kind, &key)) {
+    if (!access_key_parse(kind, &key)) {
         return op_fail(&q->op, E_BAD_REQUEST, "'kind' must be primary, secondary, primaryReadonly or secondaryReadonly.");
     }
     TRY(shown ? check_shown(q) : OK);
-    if (!sql_keys_regenerate(q->admin->keys, key, why)) {
+    if (!access_keys_regenerate(q->admin->keys, key, why)) {
         return refuse(q, why);
     }
     add_key(q, key, shown);
@@ -87,8 +87,8 @@ err admin_keys_regenerate(admin_request *q) {
 }
 
 err admin_keys_reload(admin_request *q) {
-    char why[SQL_KEYS_WHY_BYTES];
-    if (!sql_keys_reload(q->admin->keys, why)) {
+    char why[ACCESS_KEYS_WHY_BYTES];
+    if (!access_keys_reload(q->admin->keys, why)) {
         return refuse(q, why);
     }
     write_keys(q, false);

@@ -108,7 +108,7 @@ static void add_refused(buf *out, const metrics *m) {
     add_head(out, "tesela_unauthorized_requests_total", "counter",
              "Requests refused with 401, by what was wrong with their authorization.");
     for (unsigned i = 0; i < ATTEMPT_COUNT; i++) {
-        buf_addf(out, "tesela_unauthorized_requests_total{authorization=\"%s\"}", sql_attempt_names[i]);
+        buf_addf(out, "tesela_unauthorized_requests_total{authorization=\"%s\"}", access_attempt_names[i]);
         add_value(out, (double)m->refused[i]);
     }
 }
@@ -220,7 +220,7 @@ err admin_metrics(admin_request *q) {
         .net = net_server_stats(a->server),
         .faults_injected = faults_hits(a->faults),
         .reshapes = account_events(a->account, &newest, 1) ? newest.number + 1 : 0,
-        .key_changes = sql_keys_changes(a->keys),
+        .key_changes = access_keys_changes(a->keys),
         .resident_bytes = process.resident_bytes,
         .open_files = process.open_files,
         .cpu_s = process.cpu_s,
@@ -228,7 +228,7 @@ err admin_metrics(admin_request *q) {
         .uptime_s = (double)(clock_wall_ms(account_items(a->account)->clock) - a->started_ms) / 1000,
     };
     for (unsigned i = 0; i < ATTEMPT_COUNT; i++) {
-        m.refused[i] = sql_attempts_total(a->attempts, (sql_attempt)i);
+        m.refused[i] = access_attempts_total(a->attempts, (access_attempt)i);
     }
     for (unsigned i = 0; i < NET_LANES; i++) {
         m.work[i] = net_server_work(a->server, (net_lane)i);

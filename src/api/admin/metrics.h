@@ -1,8 +1,8 @@
 /* metrics.h — the Prometheus text format, version 0.0.4: pure, so that it can be tested without a server. */
 #pragma once
 
+#include "access/attempts.h"
 #include "account/report.h"
-#include "api/sql/attempts.h"
 #include "net/server.h"
 #include "net/work.h"
 

@@ -81,9 +81,16 @@ static void add_numbers(buf *out, const report_range *r) {
     admin_add(out, "latencyMaxUs", r->last.latency_max_us);
 }
 
-static void add_container(buf *out, const report_container *c) {
+/* `whole`: with what the front end of its API remembers of it. */
+static void add_container(buf *out, const report_container *c, bool whole) {
     report_range sum = report_sum(c->container->tiles);
     add_names(out, c->container);
+    admin_add_text(out, "api", c->container->api);
+    admin_add(out, "memoBytes", c->container->memo.n);
+    if (whole && c->container->memo.n) {
+        buf_add_lit(out, ",\"memo\":");
+        json_from_bson(out, c->container->memo);
+    }
     buf_add_lit(out, ",\"partitionKey\":[");
     for (size_t i = 0; i < c->container->key.n; i++) {
         buf_add(out, ",", i > 0);
@@ -149,6 +156,7 @@ typedef struct page {
     uint64_t skip, limit;
     uint64_t seen, written; /* ranges */
     uint64_t containers;
+    bool whole; /* one container is asked for: everything is told of it */
     buf ranges; /* the second list, written beside the first */
 } page;
 
@@ -165,7 +173,7 @@ static void add_page(admin_request *q, const report_container *c, page *p) {
         }
         if (!listed) {
             buf_add(&q->body, ",", p->containers++ > 0);
-            add_container(&q->body, c);
+            add_container(&q->body, c, p->whole);
             listed = true;
         }
         buf_add(&p->ranges, ",", p->written++ > 0);
@@ -184,6 +192,7 @@ err admin_ranges(admin_request *q) {
     if (account_report(q->admin->account, database, container, &found) != OK) {
         return op_fail(&q->op, E_NOT_FOUND, "There is no such database or container.");
     }
+    p.whole = database.n && container.n;
     buf_addf(&q->body, "{\"now\":%ld,\"containers\":[", (long)now_ms(q));
     for (size_t i = 0; i < found.n; i++) {
         add_page(q, &found.list[i], &p);

@@ -1,8 +1,9 @@
 #include "api/sql/access.h"
 
+#include <assert.h>
+
 #include "account/scripts.h"
-#include "account/users.h"
-#include "api/sql/token.h"
+#include "api/sql/auth.h"
 
 /* ---- the table ---- */
 
@@ -90,32 +91,18 @@ bool sql_access_is_query(const sql_request *q) {
 
 /* ---- who it is ---- */
 
-static err insufficient(sql_request *q) {
-    q->op.detail_n = 0;
-    return op_fail(&q->op, E_FORBIDDEN,
-                   "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another "
-                   "authorization header.");
-}
-
-static err read_token(sql_request *q, slice signature) {
-    unsigned char key[SQL_TOKEN_KEY_BYTES];
-    sql_token token;
-    if (!sql_auth_token_key(sql_keys_ring(q->front->keys), key)) {
-        return E_UNAUTHORIZED;
-    }
-    TRY(sql_token_read(&q->op, key, signature, &token));
-    q->key = SQL_KEY_COUNT;
-    q->shown = account_permission_valid(q->front->account, &token.permission, token.version);
-    return q->shown ? OK : insufficient(q);
-}
-
 err sql_access_authenticate(sql_request *q) {
-    slice signature, authorization = sql_get(q, FIELD_AUTHORIZATION);
-    if (sql_auth_is_token(q->http->arena, authorization, &signature)) {
-        return read_token(q, signature);
+    const access_ring *ring = access_keys_ring(q->front->keys);
+    sql_auth_request request = {q->http->verb, &q->route, sql_get(q, FIELD_X_MS_DATE), sql_get(q, FIELD_DATE)};
+    sql_authorization authorization;
+    access_key key;
+    TRY(sql_auth_read(&q->op, sql_get(q, FIELD_AUTHORIZATION), &authorization));
+    if (authorization.is_token) {
+        return access_reach_of_token(&q->op, ring, q->front->account, authorization.signature, &q->reach);
     }
-    sql_auth_request request = {q->http->verb, &q->route, authorization, sql_get(q, FIELD_X_MS_DATE), sql_get(q, FIELD_DATE)};
-    return sql_auth_check(&q->op, sql_keys_ring(q->front->keys), &request, &q->key);
+    TRY(sql_auth_verify(&q->op, ring, &request, authorization.signature, &key));
+    access_reach_of_key(&q->reach, ring, key);
+    return OK;
 }
 
 /* ---- what it is for ---- */
@@ -124,11 +111,7 @@ err sql_access_authenticate(sql_request *q) {
 static bool names_key(sql_request *q, const pkey *granted) {
     pkey key;
     slice header = sql_get(q, FIELD_PARTITION_KEY);
-    if (!header.p || pkey_parse(&q->op, header, &key) != OK || key.n < granted->n) {
-        return false;
-    }
-    key.n = granted->n;
-    return pkey_equal(&key, granted);
+    return header.p && pkey_parse(&q->op, header, &key) == OK && access_key_is_below(&key, granted);
 }
 
 /* The item that the path names, by its number. One named by rid is named by its id from here on: no one of that name is taken for it. */
@@ -251,10 +234,6 @@ static bool reaches(sql_request *q, container *c, const grant *g, reach wanted) 
     }
 }
 
-static bool is_granted(const container *c, const grant *g) {
-    return memcmp(c->rid, g->container.bytes, sizeof c->rid) == 0;
-}
-
 /* The container that the path names; of the account none: the grant's own. */
 static err find_container(sql_request *q, const rule *r, container **container_out) {
     const sql_route *route = &q->route;
@@ -264,7 +243,7 @@ static err find_container(sql_request *q, const rule *r, container **container_o
         return account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid,
                                  container_out);
     }
-    const rid *container = &q->shown->grant.container;
+    const rid *container = &q->reach.permission->grant.container;
     rid database = rid_database_of(container);
     rid_write(&text, &database);
     size_t cut = text.n;
@@ -274,34 +253,35 @@ static err find_container(sql_request *q, const rule *r, container **container_o
 }
 
 static bool token_allows(sql_request *q, const rule *r) {
-    const grant *g = &q->shown->grant;
+    const grant *g = &q->reach.permission->grant;
     bool plan = q->route.kind == SQL_ITEMS && sql_access_is_query(q) && sql_flag(q, FIELD_IS_QUERY_PLAN);
     reach wanted = plan ? REACH_PLAN : r->reach == REACH_NOTHING ? REACH_PLACE : r->reach;
     container *c;
     if (find_container(q, r, &c) != OK) {
         return false;
     }
-    bool allowed = is_granted(c, g) && reaches(q, c, g, wanted);
+    bool allowed = access_is_for(q->reach.permission, c) && reaches(q, c, g, wanted);
     container_give(c);
     return allowed;
 }
 
 static err check_token(sql_request *q, bool reads) {
     const rule *r = find_rule(q);
-    bool allowed = r && (reads || q->shown->grant.mode == PERMISSION_ALL) && !(r->queries_only && !reads) && token_allows(q, r);
+    bool allowed = r && (reads || q->reach.permission->grant.mode == PERMISSION_ALL) && !(r->queries_only && !reads) && token_allows(q, r);
     q->op.detail_n = 0; /* what was wrong with a key on the way is no news for the bearer */
-    return allowed ? OK : insufficient(q);
+    return allowed ? OK : access_refuse(&q->op);
 }
 
 /* ---- all of it ---- */
 
 err sql_access_check(sql_request *q, bool reads) {
+    assert(q->reach.proof != ACCESS_NOBODY);
     reads = reads || sql_access_is_query(q);
-    if (q->shown) {
+    if (q->reach.permission) {
         return check_token(q, reads);
     }
     bool gives_tokens = q->route.kind == SQL_PERMISSIONS || q->route.kind == SQL_PERMISSION;
-    if (sql_key_is_read_only(q->key) && (!reads || gives_tokens)) {
+    if (access_key_is_read_only(q->reach.key) && (!reads || gives_tokens)) {
         return op_fail(&q->op, E_FORBIDDEN,
                        "The operation %.*s%s is not permitted with a read-only key: use the primary or the secondary key.",
                        (int)q->http->verb.n, q->http->verb.p, gives_tokens ? " of permissions" : "");
@@ -310,9 +290,9 @@ err sql_access_check(sql_request *q, bool reads) {
 }
 
 bool sql_access_sees_all(const sql_request *q) {
-    return !q->shown || (q->shown->grant.kind == RID_CONTAINER && q->shown->grant.key.n == 0);
+    return !q->reach.permission || (q->reach.permission->grant.kind == RID_CONTAINER && q->reach.permission->grant.key.n == 0);
 }
 
 err sql_access_check_container(sql_request *q) {
-    return !q->shown || is_granted(q->container, &q->shown->grant) ? OK : insufficient(q);
+    return !q->reach.permission || access_is_for(q->reach.permission, q->container) ? OK : access_refuse(&q->op);
 }

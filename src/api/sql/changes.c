@@ -1,7 +1,7 @@
 /* The change feed: what a request asks for, pages made by a worker, and how they are answered. */
 #include "api/sql/changes.h"
 
-#include "api/sql/auth.h"
+#include "base/date.h"
 
 enum { PAGE_US = 5000000 };
 
@@ -22,7 +22,7 @@ static err read_start(sql_changes *f) {
         return op_fail(&q->op, E_BAD_REQUEST, "If-None-Match must be * or the etag of an earlier page of the change feed, not %.*s.",
                        slice_shown(place), place.p);
     }
-    if (since.n && !sql_date_parse(since, &f->what.since_s)) {
+    if (since.n && !date_parse_http(since, &f->what.since_s)) {
         return op_fail(&q->op, E_BAD_REQUEST, "If-Modified-Since must be a date in RFC 1123 form, not %.*s.", slice_shown(since), since.p);
     }
     f->from_beginning = !place.n && !since.n;

@@ -72,39 +72,60 @@ static void answer(sql_request *q, unsigned status) {
 
 /* ---- create, replace, delete ---- */
 
-static void made(sql_request *q) {
+static void made(sql_request *q, container *c) {
     op_charge(&q->op, CHARGE_METADATA_WRITE);
-    q->container = q->change.container_out;
-    if (q->change.base.code != OK) {
-        sql_fail(q, q->change.base.code);
-        return;
-    }
-    answer(q, q->http->method == VERB_POST ? 201 : 200);
+    q->container = c;
+    sql_change_code(q) == OK ? answer(q, q->http->method == VERB_POST ? 201 : 200) : sql_fail(q, sql_change_code(q));
+}
+
+static void created(sql_request *q) {
+    made(q, ((container_creation *)q->change)->container_out);
+}
+
+static void replaced(sql_request *q) {
+    made(q, ((container_replacement *)q->change)->container_out);
 }
 
 /* What the account does not know is checked here: computed properties are queries. */
-static err read_settings(sql_request *q) {
-    TRY(sql_body(q, JSON_OBJECT, &q->change.settings));
-    return query_schema_check(&q->op, q->change.settings);
+static err read_settings(sql_request *q, slice *settings_out) {
+    TRY(sql_body(q, JSON_OBJECT, settings_out));
+    return query_schema_check(&q->op, *settings_out);
 }
 
 void sql_container_create(sql_request *q) {
-    sql_change_init(q);
-    q->change.hierarchical_allowed = sql_version_at_least(q, "2020-07-15");
-    err code = read_settings(q);
-    code = code != OK ? code : sql_throughput(q, &q->change.throughput);
-    code == OK ? sql_submit_change(q, account_create_container, made) : sql_fail(q, code);
+    container_creation *create = sql_new_change(q, container_creation);
+    create->database = sql_database_name(q);
+    create->hierarchical_allowed = sql_version_at_least(q, "2020-07-15");
+    err code = read_settings(q, &create->settings);
+    code = code != OK ? code : sql_throughput(q, &create->throughput);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, created);
+    account_create_container(create);
 }
 
 void sql_container_replace(sql_request *q) {
-    sql_change_init(q);
-    err code = read_settings(q);
-    code == OK ? sql_submit_change(q, account_replace_container, made) : sql_fail(q, code);
+    container_replacement *replace = sql_new_change(q, container_replacement);
+    replace->database = sql_database_name(q);
+    replace->container = sql_container_name(q);
+    replace->api = SLICE_LIT("sql");
+    err code = read_settings(q, &replace->settings);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, replaced);
+    account_replace_container(replace);
 }
 
 void sql_container_delete(sql_request *q) {
-    sql_change_init(q);
-    sql_submit_change(q, account_delete_container, sql_deleted);
+    container_deletion *remove = sql_new_change(q, container_deletion);
+    remove->database = sql_database_name(q);
+    remove->container = sql_container_name(q);
+    sql_await_change(q, sql_deleted);
+    account_delete_container(remove);
 }
 
 /* ---- read, list ---- */

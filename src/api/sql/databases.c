@@ -29,35 +29,37 @@ static void answer(sql_request *q, unsigned status, const database *d) {
 /* ---- create ---- */
 
 static void created(sql_request *q) {
+    database *d = ((database_creation *)q->change)->database_out;
     op_charge(&q->op, CHARGE_METADATA_WRITE);
-    if (q->change.base.code != OK) {
-        database_give(q->change.database_out);
-        sql_fail(q, q->change.base.code);
+    if (sql_change_code(q) != OK) {
+        database_give(d);
+        sql_fail(q, sql_change_code(q));
         return;
     }
-    q->database = q->change.database_out;
+    q->database = d;
     answer(q, 201, q->database);
 }
 
-static err read_create(sql_request *q) {
+static err read_create(sql_request *q, database_creation *create) {
     slice body;
     bson_iter_t it;
     TRY(sql_body(q, JSON_OBJECT, &body));
     if (!doc_find_key(body, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
         return op_fail(&q->op, E_BAD_REQUEST, "The input content is invalid because the required properties - 'id; ' - are missing");
     }
-    sql_change_init(q);
-    q->change.database = doc_text(&it);
-    return sql_throughput(q, &q->change.throughput);
+    create->id = doc_text(&it);
+    return sql_throughput(q, &create->throughput);
 }
 
 void sql_database_create(sql_request *q) {
-    err code = read_create(q);
+    database_creation *create = sql_new_change(q, database_creation);
+    err code = read_create(q, create);
     if (code != OK) {
         sql_fail(q, code);
         return;
     }
-    sql_submit_change(q, account_create_database, created);
+    sql_await_change(q, created);
+    account_create_database(create);
 }
 
 /* ---- list, by query or not ---- */
@@ -98,6 +100,8 @@ void sql_database_read(sql_request *q) {
 }
 
 void sql_database_delete(sql_request *q) {
-    sql_change_init(q);
-    sql_submit_change(q, account_delete_database, sql_deleted);
+    database_deletion *remove = sql_new_change(q, database_deletion);
+    remove->database = sql_database_name(q);
+    sql_await_change(q, sql_deleted);
+    account_delete_database(remove);
 }

@@ -28,6 +28,18 @@ static err check_intended(sql_request *q) {
     return OK;
 }
 
+/* Containers of other APIs are read here like any. Their items have other keys and other rules, which the SQL API does not know: it does
+ * not write them. */
+static err check_api(sql_request *q) {
+    slice api = q->container->api;
+    bool reads = q->http->method == VERB_GET || q->http->method == VERB_HEAD || sql_is_query(q);
+    if (reads || slice_eq(api, SLICE_LIT("sql"))) {
+        return OK;
+    }
+    return op_fail(&q->op, E_FORBIDDEN, "The container was made by the %.*s API: the SQL API reads its items; write them there.",
+                   slice_shown(api), api.p);
+}
+
 err sql_find_container(sql_request *q) {
     const sql_route *route = &q->route;
     err code = account_container(q->front->account, route->database, route->database_by_rid, route->container, route->container_by_rid,
@@ -41,6 +53,7 @@ err sql_find_container(sql_request *q) {
                                                  : "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
     }
     TRY(sql_access_check_container(q));
+    TRY(check_api(q));
     return check_intended(q);
 }
 
@@ -226,7 +239,7 @@ static void items_done(item_commit *commit) {
 }
 
 static void change_done(account_change *change) {
-    sql_request *q = (sql_request *)((char *)change - offsetof(sql_request, change));
+    sql_request *q = change->context;
     net_post(q->http->client.loop, &q->task);
 }
 
@@ -243,21 +256,19 @@ void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
     }
 }
 
-void sql_change_init(sql_request *q) {
-    q->change = (account_change){
+account_change *sql_begin_change(sql_request *q, size_t bytes) {
+    q->change = arena_zero(q->http->arena, bytes);
+    *q->change = (account_change){
         .account = q->front->account,
         .op = &q->op,
-        .database = q->route.database,
-        .database_by_rid = q->route.database_by_rid,
-        .container = q->route.container,
-        .container_by_rid = q->route.container_by_rid,
         .if_match = sql_get(q, FIELD_IF_MATCH),
         .done = change_done,
+        .context = q,
     };
+    return q->change;
 }
 
-void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q)) {
+void sql_await_change(sql_request *q, void (*resume)(sql_request *q)) {
     q->resume = resume;
     q->task = (net_task){.run = resume_task};
-    submit(&q->change);
 }

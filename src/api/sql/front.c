@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/sql/access.h"
+#include "api/sql/auth.h"
 #include "base/memory.h"
 
 enum { UUID_TEXT = 36 };
@@ -207,11 +208,23 @@ static err check_size(const sql_request *q) {
 static err authenticate(sql_request *q) {
     err code = sql_access_authenticate(q);
     if (code != OK) {
-        sql_attempts_note(q->front->attempts, q->http, code);
+        uint8_t address[16];
+        http_peer_address(q->http, address);
+        access_attempts_note(q->front->attempts, address, code);
     } else {
         http_trust(q->http);
     }
     return code;
+}
+
+slice sql_authorization_of(const http_request *request) {
+    return request->field[FIELD_AUTHORIZATION];
+}
+
+err sql_check_beside(op *o, const access_ring *ring, const http_request *request, access_key *key_out) {
+    static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
+    sql_auth_request what = {request->verb, &nothing, request->field[FIELD_X_MS_DATE], request->field[FIELD_DATE]};
+    return sql_auth_check(o, ring, &what, sql_authorization_of(request), key_out);
 }
 
 static err find_handler(sql_request *q, sql_handler *handler_out) {

@@ -187,7 +187,7 @@ static bool read_lane(slice bucket, uint8_t *lanes) {
 }
 
 /* content.throughputBuckets: [{"id": 1, "maxThroughputPercentage": 20}, …]; not there: they stay as they are. */
-static err read_lanes(sql_request *q, slice body) {
+static err read_lanes(sql_request *q, slice body, const uint8_t **lanes_out) {
     doc_path path = {.steps = (slice[]){SLICE_LIT("content"), SLICE_LIT("throughputBuckets")}, .steps_n = 2};
     bson_iter_t it, each;
     if (!doc_find(body, &path, &it) || BSON_ITER_HOLDS_NULL(&it)) {
@@ -203,7 +203,7 @@ static err read_lanes(sql_request *q, slice body) {
         }
         good = n && read_lane(slice_of(p, n), lanes);
     }
-    q->change.lanes = lanes;
+    *lanes_out = lanes;
     return good ? OK
                 : op_fail(&q->op, E_BAD_REQUEST,
                           "throughputBuckets must be at most five of {\"id\": 1 to 5, \"maxThroughputPercentage\": 1 to 100}.");
@@ -211,15 +211,20 @@ static err read_lanes(sql_request *q, slice body) {
 
 static void replaced(sql_request *q) {
     op_charge(&q->op, CHARGE_METADATA_WRITE);
-    q->change.base.code == OK ? answer(q, &q->change.offer_out) : sql_fail(q, q->change.base.code);
+    sql_change_code(q) == OK ? answer(q, &((offer_replacement *)q->change)->offer_out) : sql_fail(q, sql_change_code(q));
 }
 
 void sql_offer_replace(sql_request *q) {
     slice body;
-    sql_change_init(q);
-    err code = find_rid(q, &q->change.offer_rid);
+    offer_replacement *replace = sql_new_change(q, offer_replacement);
+    err code = find_rid(q, &replace->offer);
     code = code != OK ? code : sql_body(q, JSON_OBJECT, &body);
-    code = code != OK ? code : read_setting(q, body, &q->change.throughput);
-    code = code != OK ? code : read_lanes(q, body);
-    code == OK ? sql_submit_change(q, account_replace_offer, replaced) : sql_fail(q, code);
+    code = code != OK ? code : read_setting(q, body, &replace->throughput);
+    code = code != OK ? code : read_lanes(q, body, &replace->lanes);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, replaced);
+    account_replace_offer(replace);
 }

@@ -1,7 +1,7 @@
 /* Permissions of a user. Whoever reads one gets a fresh resource token with it. */
+#include "access/token.h"
 #include "account/scripts.h"
 #include "api/sql/listing.h"
-#include "api/sql/token.h"
 #include "throughput/charge.h"
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MAX = 24 * 3600 };
@@ -9,7 +9,7 @@ enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MAX = 24 * 3600 };
 /* What tokens are made with: taken from the key ring on the loop, used there or by a worker. */
 typedef struct maker {
     sql_listing *listing;
-    unsigned char key[SQL_TOKEN_KEY_BYTES];
+    unsigned char key[ACCESS_TOKEN_KEY_BYTES];
     int64_t from_s, until_s;
 } maker;
 
@@ -21,13 +21,13 @@ static err make_maker(sql_request *q, maker *m) {
                        (unsigned long)least, TOKEN_SECONDS_MAX);
     }
     *m = (maker){.from_s = q->op.now_s, .until_s = q->op.now_s + (int64_t)seconds};
-    return sql_auth_token_key(sql_keys_ring(q->front->keys), m->key) ? OK : E_INTERNAL;
+    return access_token_key(access_keys_ring(q->front->keys), m->key) ? OK : E_INTERNAL;
 }
 
 static void write_permission(buf *out, const permission *p, const maker *m) {
     char etag[ITEM_ETAG_BYTES + 1];
     rid database = rid_database_of(&p->rid), of = rid_parent(&p->rid);
-    sql_token token = {.permission = p->rid, .version = p->version, .from_s = m->from_s, .until_s = m->until_s};
+    access_token token = {.permission = p->rid, .version = p->version, .from_s = m->from_s, .until_s = m->until_s};
     item_etag(etag, p->version, (uint32_t)p->ts);
     buf_add_lit(out, "{\"id\":");
     json_add_string(out, p->id);
@@ -50,7 +50,7 @@ static void write_permission(buf *out, const permission *p, const maker *m) {
     buf_add_lit(out, "/\",\"_etag\":");
     json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
     buf_addf(out, ",\"_ts\":%ld,\"_token\":\"", (long)p->ts);
-    sql_token_write(out, m->key, &token); /* nothing in it needs escaping */
+    access_token_write(out, m->key, &token); /* nothing in it needs escaping */
     buf_add_lit(out, "\"}");
 }
 
@@ -232,63 +232,81 @@ static err check_database(sql_request *q, const grant *g) {
 
 /* ---- create, replace, delete ---- */
 
-static void begin(sql_request *q) {
+static account_name owner_name(const sql_request *q) {
     const sql_route *r = &q->route;
-    user_asked *asked = arena_new(q->http->arena, user_asked);
     bool feed = r->kind == SQL_PERMISSIONS;
-    sql_change_init(q);
-    asked->user = feed ? r->child : r->owner;
-    asked->user_by_rid = feed ? r->child_by_rid : r->owner_by_rid;
-    asked->permission = r->child;
-    asked->permission_by_rid = r->child_by_rid;
-    q->change.user = asked;
-    q->change.upsert = sql_flag(q, FIELD_IS_UPSERT);
+    return feed ? sql_child_name(q) : (account_name){r->owner, r->owner_by_rid};
 }
 
-static err read_permission(sql_request *q) {
+static err read_permission(sql_request *q, slice *id_out, grant *g) {
     slice body;
-    user_asked *asked = q->change.user;
-    grant *g = &asked->grant;
     maker m;
     TRY(make_maker(q, &m)); /* before anything is changed: its expiry may be wrong */
     TRY(sql_body(q, JSON_OBJECT, &body));
-    asked->id = text_in(body, "id");
+    slice id = text_in(body, "id");
     g->word = text_in(body, "permissionMode");
     g->link = text_in(body, "resource");
-    if (!asked->id.p || !g->word.p || !g->link.p) {
+    if (!id.p || !g->word.p || !g->link.p) {
         return op_fail(&q->op, E_BAD_REQUEST, "The input content is invalid because the required properties - '%s%s%s' - are missing",
-                       asked->id.p ? "" : "id; ", g->word.p ? "" : "permissionMode; ", g->link.p ? "" : "resource; ");
+                       id.p ? "" : "id; ", g->word.p ? "" : "permissionMode; ", g->link.p ? "" : "resource; ");
     }
+    *id_out = id;
     TRY(read_mode(q, g));
     TRY(read_key(q, body, g));
     TRY(find_resource(q, g));
     return check_database(q, g);
 }
 
-static void made(sql_request *q) {
-    permission *p = q->change.user->permission_out; /* the rest goes with the request */
+static void made(sql_request *q, permission *p, bool created) {
     op_charge(&q->op, CHARGE_METADATA_WRITE);
-    q->change.base.code == OK ? answer(q, q->change.user->created ? 201 : 200, p) : sql_fail(q, q->change.base.code);
+    sql_change_code(q) == OK ? answer(q, created ? 201 : 200, p) : sql_fail(q, sql_change_code(q));
     permission_give(p);
 }
 
-static void change(sql_request *q, void (*submit)(account_change *)) {
-    begin(q);
-    err code = read_permission(q);
-    code == OK ? sql_submit_change(q, submit, made) : sql_fail(q, code);
+static void created(sql_request *q) {
+    const permission_creation *create = (permission_creation *)q->change;
+    made(q, create->permission_out, create->created);
 }
 
 void sql_permission_create(sql_request *q) {
-    change(q, account_create_permission);
+    permission_creation *create = sql_new_change(q, permission_creation);
+    create->database = sql_database_name(q);
+    create->user = owner_name(q);
+    create->upsert = sql_flag(q, FIELD_IS_UPSERT);
+    err code = read_permission(q, &create->id, &create->grant);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, created);
+    account_create_permission(create);
+}
+
+static void replaced(sql_request *q) {
+    made(q, ((permission_replacement *)q->change)->permission_out, false);
 }
 
 void sql_permission_replace(sql_request *q) {
-    change(q, account_replace_permission);
+    permission_replacement *replace = sql_new_change(q, permission_replacement);
+    replace->database = sql_database_name(q);
+    replace->user = owner_name(q);
+    replace->permission = sql_child_name(q);
+    err code = read_permission(q, &replace->id, &replace->grant);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, replaced);
+    account_replace_permission(replace);
 }
 
 void sql_permission_delete(sql_request *q) {
-    begin(q);
-    sql_submit_change(q, account_delete_permission, sql_deleted);
+    permission_deletion *remove = sql_new_change(q, permission_deletion);
+    remove->database = sql_database_name(q);
+    remove->user = owner_name(q);
+    remove->permission = sql_child_name(q);
+    sql_await_change(q, sql_deleted);
+    account_delete_permission(remove);
 }
 
 /* ---- read, list ---- */

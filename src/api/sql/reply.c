@@ -171,7 +171,7 @@ void sql_end(sql_request *q) {
     sql_triggers_give(q->triggers);
     database_give(q->database);
     user_give(q->user);
-    permission_give(q->shown);
+    access_reach_end(&q->reach);
     if (q->container) {
         container_give(q->container);
     }
@@ -192,8 +192,8 @@ void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts) {
 
 void sql_deleted(sql_request *q) {
     op_charge(&q->op, CHARGE_METADATA_DELETE);
-    if (q->change.base.code != OK) {
-        sql_fail(q, q->change.base.code);
+    if (sql_change_code(q) != OK) {
+        sql_fail(q, sql_change_code(q));
         return;
     }
     sql_start(q, 204);

@@ -2,6 +2,8 @@
 
 #include <bson/bson.h>
 
+#include "base/percent.h"
+
 /* What may follow what. A row is a word that may come below a resource, the feed that it is alone, and the resource that it is with a
  * name. */
 typedef struct rule {
@@ -50,37 +52,6 @@ static slice next_segment(slice *path) {
     slice segment = slice_of(path->p, end ? (size_t)(end - path->p) : path->n);
     *path = slice_skip(*path, segment.n);
     return segment;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool sql_percent_decode(slice raw, char *to, size_t *n_out) {
-    char *at = to;
-    *n_out = 0;
-    while (raw.n) {
-        const char *escape = memchr(raw.p, '%', raw.n);
-        size_t plain = escape ? (size_t)(escape - raw.p) : raw.n;
-        memcpy(at, raw.p, plain);
-        at += plain;
-        raw = slice_skip(raw, plain);
-        if (raw.n) {
-            int high = raw.n > 2 ? hex_digit(raw.p[1]) : -1;
-            int low = raw.n > 2 ? hex_digit(raw.p[2]) : -1;
-            if (high < 0 || low < 0) {
-                return false;
-            }
-            *at++ = (char)(high << 4 | low);
-            raw = slice_skip(raw, 3);
-        }
-    }
-    *n_out = (size_t)(at - to);
-    return true;
 }
 
 static bool is_utf8(slice s) {
@@ -156,7 +127,7 @@ static bool take_name(walk *w, const rule *row, slice raw, sql_route *r) {
     }
     add_text(w, row->word);
     add_text(w, SLICE_LIT("/"));
-    if (!sql_percent_decode(raw, w->text + w->n, &n)) {
+    if (!percent_decode(raw, w->text + w->n, &n)) {
         return false;
     }
     w->last = slice_of(w->text + w->n, n);

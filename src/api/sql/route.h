@@ -69,6 +69,3 @@ typedef struct sql_route {
 
 /* Bytes live in `a`. E_BAD_URL: no such path, a bad escape, a name that is not UTF-8. */
 MUST_CHECK err sql_route_parse(arena *a, slice path, sql_route *route_out);
-
-/* Writes the decoded bytes, never more than raw.n of them. '+' stays. False: a '%' without two hex digits. */
-bool sql_percent_decode(slice raw, char *to, size_t *n_out);

@@ -48,39 +48,66 @@ static void answer(sql_request *q, unsigned status, const account_script *s) {
 
 /* ---- create, replace, delete ---- */
 
-static err begin(sql_request *q) {
-    TRY(sql_find_container(q));
-    sql_change_init(q);
-    q->change.script_kind = kind_of(q);
-    q->change.script = q->route.child;
-    q->change.script_by_rid = q->route.child_by_rid;
-    q->change.upsert = sql_flag(q, FIELD_IS_UPSERT);
-    return q->http->method == VERB_DELETE ? OK : sql_body(q, JSON_OBJECT, &q->change.settings);
-}
-
-static void made(sql_request *q) {
-    account_script *s = q->change.script_out;
-    bool created = q->http->method == VERB_POST && q->change.script_made;
-    err code = q->change.base.code;
+static void answer_made(sql_request *q, account_script *s, bool created) {
+    err code = sql_change_code(q);
     op_charge(&q->op, code != OK ? CHARGE_FAILED : created ? charge_create(s->settings.n, 0) : charge_replace(s->settings.n, 0));
     code == OK ? answer(q, created ? 201 : 200, s) : sql_fail(q, code);
     account_script_give(s);
 }
 
+static void created(sql_request *q) {
+    const script_creation *create = (script_creation *)q->change;
+    answer_made(q, create->script_out, create->created);
+}
+
+static err begin_create(sql_request *q, script_creation *create) {
+    TRY(sql_find_container(q));
+    create->database = sql_database_name(q);
+    create->container = sql_container_name(q);
+    create->kind = kind_of(q);
+    create->upsert = sql_flag(q, FIELD_IS_UPSERT);
+    return sql_body(q, JSON_OBJECT, &create->settings);
+}
+
 void sql_script_create(sql_request *q) {
-    err code = begin(q);
+    script_creation *create = sql_new_change(q, script_creation);
+    err code = begin_create(q, create);
     script_pool_warm(q->front->scripts); /* it will be used */
-    code == OK ? sql_submit_change(q, account_create_script, made) : sql_fail(q, code);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, created);
+    account_create_script(create);
+}
+
+static void replaced(sql_request *q) {
+    answer_made(q, ((script_replacement *)q->change)->script_out, false);
+}
+
+static err begin_replace(sql_request *q, script_replacement *replace) {
+    TRY(sql_find_container(q));
+    replace->database = sql_database_name(q);
+    replace->container = sql_container_name(q);
+    replace->script = sql_child_name(q);
+    replace->kind = kind_of(q);
+    return sql_body(q, JSON_OBJECT, &replace->settings);
 }
 
 void sql_script_replace(sql_request *q) {
-    err code = begin(q);
-    code == OK ? sql_submit_change(q, account_replace_script, made) : sql_fail(q, code);
+    script_replacement *replace = sql_new_change(q, script_replacement);
+    err code = begin_replace(q, replace);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, replaced);
+    account_replace_script(replace);
 }
 
 static void deleted(sql_request *q) {
-    account_script *s = q->change.script_out;
-    err code = q->change.base.code;
+    account_script *s = ((script_deletion *)q->change)->script_out;
+    err code = sql_change_code(q);
     op_charge(&q->op, code != OK ? CHARGE_FAILED : charge_delete(s->settings.n, 0));
     account_script_give(s);
     if (code != OK) {
@@ -94,8 +121,18 @@ static void deleted(sql_request *q) {
 }
 
 void sql_script_delete(sql_request *q) {
-    err code = begin(q);
-    code == OK ? sql_submit_change(q, account_delete_script, deleted) : sql_fail(q, code);
+    script_deletion *remove = sql_new_change(q, script_deletion);
+    err code = sql_find_container(q);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    remove->database = sql_database_name(q);
+    remove->container = sql_container_name(q);
+    remove->script = sql_child_name(q);
+    remove->kind = kind_of(q);
+    sql_await_change(q, deleted);
+    account_delete_script(remove);
 }
 
 /* ---- read, list ---- */

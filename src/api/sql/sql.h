@@ -3,10 +3,10 @@
  * It decodes requests, checks signatures, calls the core and encodes answers. It touches no store, knows no layout, computes no charge. */
 #pragma once
 
+#include "access/attempts.h"
+#include "access/keys.h"
 #include "account/account.h"
 #include "account/faults.h"
-#include "api/sql/attempts.h"
-#include "api/sql/keys.h"
 #include "net/server.h"
 #include "script/pool.h"
 
@@ -27,8 +27,8 @@ bool sql_consistency_parse(slice word, sql_consistency *level_out);
 
 typedef struct sql_options {
     account *account;
-    const sql_keys *keys;   /* outlives the front */
-    sql_attempts *attempts; /* likewise */
+    const access_keys *keys;   /* outlives the front */
+    access_attempts *attempts; /* likewise */
     sql_consistency consistency;
     uint32_t token_seconds_min; /* the shortest life that a resource token may be asked for; 0: the service's */
     net_server *server;
@@ -40,6 +40,10 @@ typedef struct sql_options {
     bool (*beside)(void *context, http_request *request);
     void *beside_context;
 } sql_options;
+
+/* For those beside: checks the signature of a request that names no resource (type and link are empty), and takes no resource tokens. */
+MUST_CHECK err sql_check_beside(op *o, const access_ring *ring, const http_request *request, access_key *key_out);
+slice sql_authorization_of(const http_request *request); /* the field; p NULL: none */
 
 sql_front *sql_open(const sql_options *options);
 const http_front *sql_http(const sql_front *front); /* what net_listen takes */

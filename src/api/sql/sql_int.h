@@ -1,8 +1,9 @@
 /* sql_int.h — within api/sql: one request on its way, and how it is answered. */
 #pragma once
 
-#include "account/users.h"
+#include "access/reach.h"
 #include "api/sql/fields.h"
+#include "api/sql/route.h"
 #include "api/sql/sql.h"
 #include "doc/json.h"
 #include "net/work.h"
@@ -20,8 +21,8 @@ typedef struct sql_loop {
 struct sql_front {
     http_front http;
     account *account;
-    const sql_keys *keys;
-    sql_attempts *attempts;
+    const access_keys *keys;
+    access_attempts *attempts;
     sql_consistency consistency;
     uint32_t token_seconds_min;
     net_server *server;
@@ -39,8 +40,7 @@ struct sql_request {
     sql_front *front;
     op op;
     sql_route route;
-    sql_key key;       /* that it is signed with; SQL_KEY_COUNT: with none, it came with … */
-    permission *shown; /* a resource token of this permission; a reference */
+    access_reach reach; /* what its sender may do; ended with the request */
     char activity[37];
     uint16_t substatus; /* of the error, in place of its own; 0: that */
     uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */
@@ -61,7 +61,7 @@ struct sql_request {
     net_task task; /* brings the answer of a commit back to the loop */
     void (*resume)(sql_request *q);
     item_commit commit;
-    account_change change;
+    account_change *change; /* of a resource; in the arena. NULL: none was begun */
     item_op one;
     void *waiting; /* a handler's own, while it waits for an answer from elsewhere */
 };
@@ -116,8 +116,24 @@ void sql_handle_decoded(sql_request *q, sql_handler handler);
 /* ---- going to the committer and back ---- */
 void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* resumed when charged. Or answers: the range's share is spent */
 void sql_price_items(sql_request *q);                                  /* charges what was committed, and resumes */
-void sql_change_init(sql_request *q);                                  /* names from the path, etag from the fields */
-void sql_submit_change(sql_request *q, void (*submit)(account_change *), void (*resume)(sql_request *q));
+
+/* A change of a resource: the struct of its verb (account/account.h), zero but for the account, the operation and the etag from the fields.
+ * It becomes q->change. Then sql_await_change, and account_…(change). */
+#define sql_new_change(q, type) ((type *)sql_begin_change((q), sizeof(type)))
+account_change *sql_begin_change(sql_request *q, size_t bytes);
+void sql_await_change(sql_request *q, void (*resume)(sql_request *q));
+static inline err sql_change_code(const sql_request *q) { /* once resumed */
+    return q->change->commit.code;
+}
+static inline account_name sql_database_name(const sql_request *q) { /* as the path has it */
+    return (account_name){q->route.database, q->route.database_by_rid};
+}
+static inline account_name sql_container_name(const sql_request *q) {
+    return (account_name){q->route.container, q->route.container_by_rid};
+}
+static inline account_name sql_child_name(const sql_request *q) {
+    return (account_name){q->route.child, q->route.child_by_rid};
+}
 
 /* A fault on purpose hits the request: true, and it is answered or will be handled later. Before anything else of an item request. */
 bool sql_fault(sql_request *q, sql_handler handler);

@@ -111,7 +111,7 @@ err sql_triggers_find(sql_request *q, item_kind kind) {
     if (!pre.n && !post.n) {
         return OK;
     }
-    if (q->shown && q->shown->grant.kind != RID_CONTAINER) { /* they reach the item's whole partition */
+    if (q->reach.permission && q->reach.permission->grant.kind != RID_CONTAINER) { /* they reach the item's whole partition */
         return op_fail(&q->op, E_FORBIDDEN, "A permission for a single item does not run triggers.");
     }
     q->triggers = arena_new(q->http->arena, sql_triggers);

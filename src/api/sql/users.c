@@ -31,50 +31,64 @@ static void answer(sql_request *q, unsigned status) {
 
 /* ---- create, replace, delete ---- */
 
-static void begin(sql_request *q) {
-    user_asked *asked = arena_new(q->http->arena, user_asked);
-    sql_change_init(q);
-    asked->user = q->route.child;
-    asked->user_by_rid = q->route.child_by_rid;
-    q->change.user = asked;
-    q->change.upsert = sql_flag(q, FIELD_IS_UPSERT);
-}
-
-static err read_id(sql_request *q) {
+static err read_id(sql_request *q, slice *id_out) {
     slice body;
     bson_iter_t it;
     TRY(sql_body(q, JSON_OBJECT, &body));
     if (!doc_find_key(body, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
         return op_fail(&q->op, E_BAD_REQUEST, "The input content is invalid because the required properties - 'id; ' - are missing");
     }
-    q->change.user->id = doc_text(&it);
+    *id_out = doc_text(&it);
     return OK;
 }
 
-static void made(sql_request *q) {
-    const user_asked *asked = q->change.user;
+static void made(sql_request *q, user *u, bool created) {
     op_charge(&q->op, CHARGE_METADATA_WRITE);
-    q->user = asked->user_out;
-    q->change.base.code == OK ? answer(q, asked->created ? 201 : 200) : sql_fail(q, q->change.base.code);
+    q->user = u;
+    sql_change_code(q) == OK ? answer(q, created ? 201 : 200) : sql_fail(q, sql_change_code(q));
 }
 
-static void change(sql_request *q, void (*submit)(account_change *)) {
-    begin(q);
-    err code = read_id(q);
-    code == OK ? sql_submit_change(q, submit, made) : sql_fail(q, code);
+static void created(sql_request *q) {
+    const user_creation *create = (user_creation *)q->change;
+    made(q, create->user_out, create->created);
 }
 
 void sql_user_create(sql_request *q) {
-    change(q, account_create_user);
+    user_creation *create = sql_new_change(q, user_creation);
+    create->database = sql_database_name(q);
+    create->upsert = sql_flag(q, FIELD_IS_UPSERT);
+    err code = read_id(q, &create->id);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, created);
+    account_create_user(create);
+}
+
+static void replaced(sql_request *q) {
+    made(q, ((user_replacement *)q->change)->user_out, false);
 }
 
 void sql_user_replace(sql_request *q) {
-    change(q, account_replace_user);
+    user_replacement *replace = sql_new_change(q, user_replacement);
+    replace->database = sql_database_name(q);
+    replace->user = sql_child_name(q);
+    err code = read_id(q, &replace->id);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_await_change(q, replaced);
+    account_replace_user(replace);
 }
 
 void sql_user_delete(sql_request *q) {
-    begin(q);
-    sql_submit_change(q, account_delete_user, sql_deleted);
+    user_deletion *remove = sql_new_change(q, user_deletion);
+    remove->database = sql_database_name(q);
+    remove->user = sql_child_name(q);
+    sql_await_change(q, sql_deleted);
+    account_delete_user(remove);
 }
 
 /* ---- read, list ---- */

@@ -1,10 +1,12 @@
-#include "api/sql/attempts.h"
+#include "access/attempts.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -20,7 +22,7 @@ typedef struct seen {
     uint64_t counts[ATTEMPT_COUNT];
 } seen;
 
-struct sql_attempts {
+struct access_attempts {
     const clock_source *clock;
     uint64_t seed; /* so that nobody can choose addresses of one set */
     atomic_uint_fast64_t totals[ATTEMPT_COUNT];
@@ -30,16 +32,16 @@ struct sql_attempts {
     seen others;
 };
 
-const char *const sql_attempt_names[ATTEMPT_COUNT] = {"missing", "malformed", "wrong"};
+const char *const access_attempt_names[ATTEMPT_COUNT] = {"missing", "malformed", "wrong"};
 
-static bool kind_of(err code, sql_attempt *kind_out) {
+static bool kind_of(err code, access_attempt *kind_out) {
     *kind_out = code == E_NO_AUTHORIZATION ? ATTEMPT_MISSING : code == E_BAD_AUTHORIZATION ? ATTEMPT_MALFORMED : ATTEMPT_WRONG;
-    return err_lookup(code)->http_status == 401;
+    return code == E_NO_AUTHORIZATION || code == E_BAD_AUTHORIZATION || code == E_UNAUTHORIZED;
 }
 
 /* ---- telling ---- */
 
-static void address_text(const seen *s, const sql_attempts *a, char text[static INET6_ADDRSTRLEN + 4]) {
+static void address_text(const seen *s, const access_attempts *a, char text[static INET6_ADDRSTRLEN + 4]) {
     struct in6_addr address;
     memcpy(address.s6_addr, s->address, 16);
     if (s == &a->others) {
@@ -53,7 +55,7 @@ static void address_text(const seen *s, const sql_attempts *a, char text[static 
     }
 }
 
-static void tell(const sql_attempts *a, const seen *s, int64_t now_s) {
+static void tell(const access_attempts *a, const seen *s, int64_t now_s) {
     char text[INET6_ADDRSTRLEN + 4];
     address_text(s, a, text);
     uint64_t missing = s->counts[ATTEMPT_MISSING], malformed = s->counts[ATTEMPT_MALFORMED], wrong = s->counts[ATTEMPT_WRONG];
@@ -72,7 +74,7 @@ static void begin_again(seen *s, int64_t now_s) {
 }
 
 /* An address that was quiet for a whole interval makes room for another. */
-static void end_interval(const sql_attempts *a, seen *s, int64_t now_s) {
+static void end_interval(const access_attempts *a, seen *s, int64_t now_s) {
     if (s->used && now_s - s->since_s >= ATTEMPTS_INTERVAL_S) {
         s->used = counted(s);
         if (s->used) {
@@ -84,7 +86,7 @@ static void end_interval(const sql_attempts *a, seen *s, int64_t now_s) {
 
 /* ---- counting ---- */
 
-static uint64_t mix(const sql_attempts *a, const uint8_t address[static 16]) {
+static uint64_t mix(const access_attempts *a, const uint8_t address[static 16]) {
     uint64_t halves[2];
     memcpy(halves, address, sizeof halves);
     uint64_t h = (a->seed ^ halves[0]) * 0x9E3779B97F4A7C15u;
@@ -93,7 +95,7 @@ static uint64_t mix(const sql_attempts *a, const uint8_t address[static 16]) {
 }
 
 /* The address's entry, a free one, or the one for all others. */
-static seen *find(sql_attempts *a, const uint8_t address[static 16]) {
+static seen *find(access_attempts *a, const uint8_t address[static 16]) {
     seen *set = a->addresses[mix(a, address) % SETS], *unused = NULL;
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].used && memcmp(set[i].address, address, 16) == 0) {
@@ -113,8 +115,8 @@ static void network_of(const uint8_t address[static 16], uint8_t network[static 
     }
 }
 
-void sql_attempts_note_address(sql_attempts *a, const uint8_t address[static 16], err code) {
-    sql_attempt kind;
+void access_attempts_note(access_attempts *a, const uint8_t address[static 16], err code) {
+    access_attempt kind;
     uint8_t network[16];
     if (!kind_of(code, &kind)) {
         return;
@@ -137,26 +139,20 @@ void sql_attempts_note_address(sql_attempts *a, const uint8_t address[static 16]
     pthread_mutex_unlock(&a->lock);
 }
 
-void sql_attempts_note(sql_attempts *a, const http_request *request, err code) {
-    uint8_t address[16];
-    http_peer_address(request, address);
-    sql_attempts_note_address(a, address, code);
-}
-
-uint64_t sql_attempts_total(const sql_attempts *a, sql_attempt kind) {
+uint64_t access_attempts_total(const access_attempts *a, access_attempt kind) {
     return atomic_load_explicit(&a->totals[kind], memory_order_relaxed);
 }
 
 /* ---- life ---- */
 
-static void for_each(sql_attempts *a, int64_t now_s, void (*each)(const sql_attempts *, seen *, int64_t)) {
+static void for_each(access_attempts *a, int64_t now_s, void (*each)(const access_attempts *, seen *, int64_t)) {
     for (unsigned i = 0; i < SETS * WAYS; i++) {
         each(a, &a->addresses[i / WAYS][i % WAYS], now_s);
     }
     each(a, &a->others, now_s);
 }
 
-void sql_attempts_tick(sql_attempts *a) {
+void access_attempts_tick(access_attempts *a) {
     int64_t now_s = clock_wall_ms(a->clock) / 1000;
     if (now_s == a->ticked_s) {
         return;
@@ -167,14 +163,14 @@ void sql_attempts_tick(sql_attempts *a) {
     pthread_mutex_unlock(&a->lock);
 }
 
-static void tell_last(const sql_attempts *a, seen *s, int64_t now_s) {
+static void tell_last(const access_attempts *a, seen *s, int64_t now_s) {
     if (s->used && counted(s)) {
         tell(a, s, now_s);
     }
 }
 
-sql_attempts *sql_attempts_new(const clock_source *clock) {
-    sql_attempts *a = mem_zero(sizeof *a);
+access_attempts *access_attempts_new(const clock_source *clock) {
+    access_attempts *a = mem_zero(sizeof *a);
     random_source system;
     random_seed_system(&system);
     a->clock = clock;
@@ -183,7 +179,7 @@ sql_attempts *sql_attempts_new(const clock_source *clock) {
     return a;
 }
 
-void sql_attempts_free(sql_attempts *a) {
+void access_attempts_free(access_attempts *a) {
     if (a) {
         for_each(a, clock_wall_ms(a->clock) / 1000, tell_last);
         pthread_mutex_destroy(&a->lock);

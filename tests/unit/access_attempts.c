@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/sql/attempts.h"
+#include "access/attempts.h"
 
 static clock_manual now;
 static int kept_stderr, log_fd;
@@ -51,17 +51,17 @@ static size_t lines_with(const char *word) {
     return found;
 }
 
-static void note(sql_attempts *a, const char *address, err code) {
+static void note(access_attempts *a, const char *address, err code) {
     uint8_t bytes[16];
     char mapped[64];
     snprintf(mapped, sizeof mapped, "%s%s", strchr(address, ':') ? "" : "::ffff:", address);
     assert_int_equal(inet_pton(AF_INET6, mapped, bytes), 1);
-    sql_attempts_note_address(a, bytes, code);
+    access_attempts_note(a, bytes, code);
 }
 
 static void an_address_is_told_once_and_then_counted(void **state) {
     (void)state;
-    sql_attempts *a = sql_attempts_new(&now.source);
+    access_attempts *a = access_attempts_new(&now.source);
     for (int i = 0; i < 1000; i++) {
         note(a, "192.0.2.7", i % 10 == 0 ? E_NO_AUTHORIZATION : i % 10 == 1 ? E_BAD_AUTHORIZATION : E_UNAUTHORIZED);
     }
@@ -70,29 +70,29 @@ static void an_address_is_told_once_and_then_counted(void **state) {
     assert_int_equal(lines_with("address=192.0.2.7 count=1 missing=1 malformed=0 wrong=0 seconds=0"), 1);
     assert_int_equal(lines_with("address="), 2);
     clock_manual_advance(&now, (ATTEMPTS_INTERVAL_S - 1) * 1000);
-    sql_attempts_tick(a);
+    access_attempts_tick(a);
     assert_int_equal(lines_with("address="), 2);
     clock_manual_advance(&now, 1000);
-    sql_attempts_tick(a);
-    sql_attempts_tick(a);
+    access_attempts_tick(a);
+    access_attempts_tick(a);
     assert_int_equal(lines_with("address=192.0.2.7 count=999 missing=99 malformed=100 wrong=800 seconds=60"), 1);
     assert_int_equal(lines_with("address="), 3);
-    assert_int_equal(sql_attempts_total(a, ATTEMPT_MISSING), 100);
-    assert_int_equal(sql_attempts_total(a, ATTEMPT_MALFORMED), 100);
-    assert_int_equal(sql_attempts_total(a, ATTEMPT_WRONG), 801);
+    assert_int_equal(access_attempts_total(a, ATTEMPT_MISSING), 100);
+    assert_int_equal(access_attempts_total(a, ATTEMPT_MALFORMED), 100);
+    assert_int_equal(access_attempts_total(a, ATTEMPT_WRONG), 801);
 
     clock_manual_advance(&now, ATTEMPTS_INTERVAL_S * 1000); /* quiet for a while, it is new again */
-    sql_attempts_tick(a);
+    access_attempts_tick(a);
     note(a, "192.0.2.7", E_UNAUTHORIZED);
     note(a, "192.0.2.7", E_UNAUTHORIZED);
     assert_int_equal(lines_with("address="), 4);
-    sql_attempts_free(a); /* what was counted is told at the end */
+    access_attempts_free(a); /* what was counted is told at the end */
     assert_int_equal(lines_with("address="), 5);
 }
 
 static void a_network_is_one_address(void **state) {
     (void)state;
-    sql_attempts *a = sql_attempts_new(&now.source);
+    access_attempts *a = access_attempts_new(&now.source);
     note(a, "2001:db8:1:2:3:4:5:6", E_UNAUTHORIZED);
     note(a, "2001:db8:1:2:ffff::1", E_UNAUTHORIZED);
     note(a, "2001:db8:1:3::1", E_UNAUTHORIZED);
@@ -100,13 +100,13 @@ static void a_network_is_one_address(void **state) {
     assert_int_equal(lines_with("address=2001:db8:1:2::/64 "), 1);
     assert_int_equal(lines_with("address=2001:db8:1:3::/64 "), 1);
     assert_int_equal(lines_with("address=::1 "), 1);
-    sql_attempts_free(a);
+    access_attempts_free(a);
 }
 
 static void a_flood_from_everywhere_is_quiet(void **state) {
     (void)state;
     enum { ADDRESSES = 20000 };
-    sql_attempts *a = sql_attempts_new(&now.source);
+    access_attempts *a = access_attempts_new(&now.source);
     for (unsigned i = 0; i < ADDRESSES; i++) {
         char address[32];
         snprintf(address, sizeof address, "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
@@ -116,10 +116,10 @@ static void a_flood_from_everywhere_is_quiet(void **state) {
     assert_in_range(told, 2, ATTEMPTS_ADDRESSES + 1);
     assert_int_equal(lines_with("address=others"), 1);
     clock_manual_advance(&now, ATTEMPTS_INTERVAL_S * 1000);
-    sql_attempts_tick(a);
+    access_attempts_tick(a);
     assert_int_equal(lines_with("address="), told + 1); /* the others, with their count */
-    assert_int_equal(sql_attempts_total(a, ATTEMPT_WRONG), ADDRESSES);
-    sql_attempts_free(a);
+    assert_int_equal(access_attempts_total(a, ATTEMPT_WRONG), ADDRESSES);
+    access_attempts_free(a);
 }
 
 static void *note_many(void *attempts) {
@@ -131,7 +131,7 @@ static void *note_many(void *attempts) {
 
 static void threads_lose_none(void **state) {
     (void)state;
-    sql_attempts *a = sql_attempts_new(&now.source);
+    access_attempts *a = access_attempts_new(&now.source);
     pthread_t threads[4];
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, note_many, a), 0);
@@ -139,7 +139,7 @@ static void threads_lose_none(void **state) {
     for (unsigned i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
     }
-    sql_attempts_free(a);
+    access_attempts_free(a);
     assert_int_equal(lines_with("count=1 "), 2);
     assert_int_equal(lines_with("count=9999 "), 2);
 }
@@ -151,5 +151,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_flood_from_everywhere_is_quiet, take_log, give_log),
         cmocka_unit_test_setup_teardown(threads_lose_none, take_log, give_log),
     };
-    return cmocka_run_group_tests_name("api_sql_attempts", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("access_attempts", tests, NULL, NULL);
 }

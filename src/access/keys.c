@@ -1,4 +1,4 @@
-#include "api/sql/keys.h"
+#include "access/keys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,25 +20,25 @@ enum { FILE_BYTES_MAX = 4096, NEW_KEY_BYTES = 64, SHORT_KEY_CHARS = 40 /* 30 byt
 
 /* One state of the four keys. An empty text: not set. */
 typedef struct key_texts {
-    char text[SQL_KEY_COUNT][SQL_KEY_TEXT_BYTES];
+    char text[ACCESS_KEY_COUNT][ACCESS_KEY_TEXT_BYTES];
 } key_texts;
 
-struct sql_keys {
-    _Atomic(sql_key_ring *) ring;
+struct access_keys {
+    _Atomic(access_ring *) ring;
     _Atomic uint64_t changes;
     atomic_bool asked; /* to read the file again */
     net_server *server;
-    bool exposed, allow_well_known; /* as in sql_keys_options */
-    sql_key_source source;
+    bool exposed, allow_well_known; /* as in access_keys_options */
+    access_key_source source;
     char *file;
 
     pthread_mutex_t lock; /* of the texts; and one change at a time */
     key_texts texts;
 };
 
-const char *const sql_key_names[SQL_KEY_COUNT] = {"primary", "secondary", "primaryReadonly", "secondaryReadonly"};
+const char *const access_key_names[ACCESS_KEY_COUNT] = {"primary", "secondary", "primaryReadonly", "secondaryReadonly"};
 
-bool sql_key_parse(slice name, sql_key *key_out) {
+bool access_key_parse(slice name, access_key *key_out) {
     char plain[32];
     size_t n = 0;
     for (size_t i = 0; i < name.n && n < sizeof plain; i++) {
@@ -46,8 +46,8 @@ bool sql_key_parse(slice name, sql_key *key_out) {
             plain[n++] = name.p[i];
         }
     }
-    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
-        if (slice_eq_nocase(slice_of(plain, n), slice_str(sql_key_names[key]))) {
+    for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
+        if (slice_eq_nocase(slice_of(plain, n), slice_str(access_key_names[key]))) {
             *key_out = key;
             return true;
         }
@@ -58,70 +58,70 @@ bool sql_key_parse(slice name, sql_key *key_out) {
 /* ---- rings ---- */
 
 /* NULL, and why, unless all texts are keys, and no two the same: a reader's key that is also the writer's would be taken for that. */
-static sql_key_ring *make_ring(const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
-    sql_key_ring *ring = sql_key_ring_new();
-    bool good = texts->text[SQL_KEY_PRIMARY][0] != '\0';
+static access_ring *make_ring(const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    access_ring *ring = access_ring_new();
+    bool good = texts->text[ACCESS_KEY_PRIMARY][0] != '\0';
     if (!good) {
-        snprintf(why, SQL_KEYS_WHY_BYTES, "there must be a primary key");
+        snprintf(why, ACCESS_KEYS_WHY_BYTES, "there must be a primary key");
     }
-    for (sql_key key = SQL_KEY_PRIMARY; good && key < SQL_KEY_COUNT; key++) {
+    for (access_key key = ACCESS_KEY_PRIMARY; good && key < ACCESS_KEY_COUNT; key++) {
         slice text = slice_str(texts->text[key]);
-        sql_key other;
-        if (text.n && sql_key_ring_find(ring, text, &other)) {
-            snprintf(why, SQL_KEYS_WHY_BYTES, "the %s key is the same as the %s key", sql_key_names[key], sql_key_names[other]);
+        access_key other;
+        if (text.n && access_ring_find(ring, text, &other)) {
+            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key is the same as the %s key", access_key_names[key], access_key_names[other]);
             good = false;
-        } else if (text.n && !sql_key_ring_set(ring, key, text)) {
-            snprintf(why, SQL_KEYS_WHY_BYTES, "the %s key is not a base64 text. 'openssl rand -base64 64' makes a good one",
-                     sql_key_names[key]);
+        } else if (text.n && !access_ring_set(ring, key, text)) {
+            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key is not a base64 text. 'openssl rand -base64 64' makes a good one",
+                     access_key_names[key]);
             good = false;
         }
     }
     if (!good) {
-        sql_key_ring_free(ring);
+        access_ring_free(ring);
         return NULL;
     }
     return ring;
 }
 
-static bool has_well_known(const sql_key_ring *ring, sql_key *key_out) {
-    return sql_key_ring_find(ring, slice_str(sql_key_emulator), key_out);
+static bool has_well_known(const access_ring *ring, access_key *key_out) {
+    return access_ring_find(ring, slice_str(access_key_emulator), key_out);
 }
 
 /* Like make_ring, but fails if a key is the emulator's and that is not allowed. */
-static sql_key_ring *make_good_ring(const sql_keys *k, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
-    sql_key_ring *ring = make_ring(texts, why);
-    sql_key known;
+static access_ring *make_good_ring(const access_keys *k, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    access_ring *ring = make_ring(texts, why);
+    access_key known;
     if (!ring || !k->exposed || k->allow_well_known || !has_well_known(ring, &known)) {
         return ring;
     }
     snprintf(
-        why, SQL_KEYS_WHY_BYTES,
+        why, ACCESS_KEYS_WHY_BYTES,
         "the %s key is the emulator's, which everybody knows, and other machines can reach this server. 'openssl rand -base64 64' makes "
         "a good one; --allow-well-known-key takes this one all the same",
-        sql_key_names[known]);
-    sql_key_ring_free(ring);
+        access_key_names[known]);
+    access_ring_free(ring);
     return NULL;
 }
 
-static void warn_of_well_known(const sql_keys *k, const sql_key_ring *ring) {
-    sql_key known;
+static void warn_of_well_known(const access_keys *k, const access_ring *ring) {
+    access_key known;
     if (k->exposed && has_well_known(ring, &known)) {
         log_warn("keys", "the emulator's key is taken from other machines: whoever reaches the port may use it", "kind=%s",
-                 sql_key_names[known]);
+                 access_key_names[known]);
     }
 }
 
-static void guard_pages(const sql_keys *k, bool on) {
+static void guard_pages(const access_keys *k, bool on) {
     if (k->server) {
         net_guard_turn(k->server, on);
     }
 }
 
 static void warn_of_short_keys(const key_texts *texts) {
-    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+    for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
         size_t n = strlen(texts->text[key]);
         if (n && n < SHORT_KEY_CHARS) {
-            log_warn("keys", "a key is short enough to be guessed", "kind=%s bytes=%zu", sql_key_names[key], n * 3 / 4);
+            log_warn("keys", "a key is short enough to be guessed", "kind=%s bytes=%zu", access_key_names[key], n * 3 / 4);
         }
     }
 }
@@ -134,7 +134,7 @@ typedef struct passing {
     retired *of;
 } passing;
 struct retired {
-    sql_key_ring *ring;
+    access_ring *ring;
     atomic_uint left;
     passing loops[];
 };
@@ -142,15 +142,15 @@ struct retired {
 static void loop_has_passed(net_task *task) {
     retired *r = ((passing *)task)->of;
     if (atomic_fetch_sub(&r->left, 1) == 1) {
-        sql_key_ring_free(r->ring);
+        access_ring_free(r->ring);
         free(r);
     }
 }
 
-static void retire(sql_keys *k, sql_key_ring *ring) {
+static void retire(access_keys *k, access_ring *ring) {
     unsigned n = k->server ? net_server_loops(k->server) : 0;
     if (n == 0) {
-        sql_key_ring_free(ring);
+        access_ring_free(ring);
         return;
     }
     retired *r = mem_zero(sizeof *r + n * sizeof r->loops[0]);
@@ -166,13 +166,13 @@ static void retire(sql_keys *k, sql_key_ring *ring) {
 }
 
 /* Under the lock. */
-static void publish(sql_keys *k, sql_key_ring *ring, const key_texts *texts) {
+static void publish(access_keys *k, access_ring *ring, const key_texts *texts) {
     char changed[64] = "";
     size_t n = 0;
-    sql_key unused;
-    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+    access_key unused;
+    for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
         if (strcmp(texts->text[key], k->texts.text[key]) != 0) {
-            n += (size_t)snprintf(changed + n, sizeof changed - n, "%s%s", n ? "," : "", sql_key_names[key]);
+            n += (size_t)snprintf(changed + n, sizeof changed - n, "%s%s", n ? "," : "", access_key_names[key]);
         }
     }
     k->texts = *texts;
@@ -189,23 +189,23 @@ static void publish(sql_keys *k, sql_key_ring *ring, const key_texts *texts) {
     log_info("keys", n ? "keys changed" : "keys read again, none changed", n ? "kinds=%s" : "%s", changed);
 }
 
-const sql_key_ring *sql_keys_ring(const sql_keys *k) {
+const access_ring *access_keys_ring(const access_keys *k) {
     return atomic_load_explicit(&k->ring, memory_order_acquire);
 }
 
 /* ---- the file ---- */
 
-static bool refuse_file(char why[static SQL_KEYS_WHY_BYTES], const char *path, const char *reason) {
-    snprintf(why, SQL_KEYS_WHY_BYTES, "the key file %.300s %s", path, reason);
+static bool refuse_file(char why[static ACCESS_KEYS_WHY_BYTES], const char *path, const char *reason) {
+    snprintf(why, ACCESS_KEYS_WHY_BYTES, "the key file %.300s %s", path, reason);
     return false;
 }
 
-static bool fail_file(char why[static SQL_KEYS_WHY_BYTES], const char *path, const char *doing) {
-    snprintf(why, SQL_KEYS_WHY_BYTES, "cannot %s the key file %.300s: %s", doing, path, strerror(errno));
+static bool fail_file(char why[static ACCESS_KEYS_WHY_BYTES], const char *path, const char *doing) {
+    snprintf(why, ACCESS_KEYS_WHY_BYTES, "cannot %s the key file %.300s: %s", doing, path, strerror(errno));
     return false;
 }
 
-static bool parse_file(const char *path, slice content, key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+static bool parse_file(const char *path, slice content, key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     unsigned n = 0;
     while (content.n) {
         const char *end = memchr(content.p, '\n', content.n);
@@ -215,7 +215,7 @@ static bool parse_file(const char *path, slice content, key_texts *texts, char w
         if (line.n == 0) {
             continue;
         }
-        if (n == SQL_KEY_COUNT || line.n >= SQL_KEY_TEXT_BYTES || memchr(line.p, '\0', line.n)) {
+        if (n == ACCESS_KEY_COUNT || line.n >= ACCESS_KEY_TEXT_BYTES || memchr(line.p, '\0', line.n)) {
             return refuse_file(why, path, "must hold one to four base64 keys, one a line");
         }
         if (!slice_eq(line, SLICE_LIT("-"))) {
@@ -227,7 +227,7 @@ static bool parse_file(const char *path, slice content, key_texts *texts, char w
 }
 
 /* At the start anything can be read, a pipe among it. Later it must be a file, which nobody has to wait for. */
-static int open_file(const char *path, bool at_start, char why[static SQL_KEYS_WHY_BYTES]) {
+static int open_file(const char *path, bool at_start, char why[static ACCESS_KEYS_WHY_BYTES]) {
     struct stat is;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (at_start ? 0 : O_NONBLOCK));
     if (fd < 0 || fstat(fd, &is) != 0) {
@@ -246,7 +246,7 @@ static int open_file(const char *path, bool at_start, char why[static SQL_KEYS_W
     return -1;
 }
 
-static bool read_file(const char *path, bool at_start, key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+static bool read_file(const char *path, bool at_start, key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     char content[FILE_BYTES_MAX];
     size_t n = 0;
     ssize_t got = 0;
@@ -266,7 +266,7 @@ static bool read_file(const char *path, bool at_start, key_texts *texts, char wh
 }
 
 static void write_lines(buf *out, const key_texts *texts) {
-    unsigned n = SQL_KEY_COUNT;
+    unsigned n = ACCESS_KEY_COUNT;
     while (n && !texts->text[n - 1][0]) {
         n--;
     }
@@ -287,8 +287,8 @@ static bool sync_folder(const char *path) {
 }
 
 /* Beside the file, synced, then renamed over it: whoever reads it finds the old keys or the new ones. `path` is no link. */
-static bool replace_file(const char *path, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
-    char beside[PATH_BYTES], room[SQL_KEY_COUNT * SQL_KEY_TEXT_BYTES + 1];
+static bool replace_file(const char *path, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    char beside[PATH_BYTES], room[ACCESS_KEY_COUNT * ACCESS_KEY_TEXT_BYTES + 1];
     buf lines = {.p = room, .cap = sizeof room, .max = sizeof room};
     if ((size_t)snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= sizeof beside) {
         errno = ENAMETOOLONG;
@@ -314,18 +314,18 @@ static bool replace_file(const char *path, const key_texts *texts, char why[stat
 /* ---- changing ---- */
 
 /* If the path is a link, what it leads to is replaced, not the link. */
-static bool replace_target(const char *path, const key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
+static bool replace_target(const char *path, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     char *target = realpath(path, NULL);
     bool good = target ? replace_file(target, texts, why) : fail_file(why, path, "write");
     free(target);
     return good;
 }
 
-static bool make_key(char text[static SQL_KEY_TEXT_BYTES], char why[static SQL_KEYS_WHY_BYTES]) {
+static bool make_key(char text[static ACCESS_KEY_TEXT_BYTES], char why[static ACCESS_KEYS_WHY_BYTES]) {
     unsigned char bytes[NEW_KEY_BYTES];
-    buf out = {.p = text, .cap = SQL_KEY_TEXT_BYTES, .max = SQL_KEY_TEXT_BYTES};
+    buf out = {.p = text, .cap = ACCESS_KEY_TEXT_BYTES, .max = ACCESS_KEY_TEXT_BYTES};
     if (RAND_priv_bytes(bytes, sizeof bytes) != 1) {
-        snprintf(why, SQL_KEYS_WHY_BYTES, "the system has no randomness to make a key of");
+        snprintf(why, ACCESS_KEYS_WHY_BYTES, "the system has no randomness to make a key of");
         return false;
     }
     base64_encode(&out, slice_of(bytes, sizeof bytes));
@@ -334,28 +334,29 @@ static bool make_key(char text[static SQL_KEY_TEXT_BYTES], char why[static SQL_K
     return true;
 }
 
-static bool refuse_source(const sql_keys *k, char why[static SQL_KEYS_WHY_BYTES]) {
+static bool refuse_source(const access_keys *k, char why[static ACCESS_KEYS_WHY_BYTES]) {
     snprintf(
-        why, SQL_KEYS_WHY_BYTES,
+        why, ACCESS_KEYS_WHY_BYTES,
         "%s: they stay as they are until a restart. Start it with --key-file FILE (the keys one a line, mode 0600) to change keys while "
         "it runs",
-        k->source == SQL_KEYS_GIVEN ? "The keys were given as flags or environment variables"
-                                    : "The server's keys are the emulator's, which everybody knows");
+        k->source == ACCESS_KEYS_GIVEN ? "The keys were given as flags or environment variables"
+                                       : "The server's keys are the emulator's, which everybody knows");
     return false;
 }
 
-/* The file as it is now, with a new key unless `key` is SQL_KEY_COUNT. It is on the disk before it counts. */
-static bool change(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+/* The file as it is now, with a new key unless `key` is ACCESS_KEY_COUNT. It is on the disk before it counts. */
+static bool change(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     key_texts texts = {0};
-    bool makes = key != SQL_KEY_COUNT;
-    sql_key_ring *ring = NULL;
+    bool makes = key != ACCESS_KEY_COUNT;
+    access_ring *ring = NULL;
     bool good = read_file(k->file, false, &texts, why) && (!makes || make_key(texts.text[key], why));
     ring = good ? make_good_ring(k, &texts, why) : NULL;
     if (ring && makes && !replace_target(k->file, &texts, why)) {
-        sql_key_ring_free(ring);
+        access_ring_free(ring);
         ring = NULL;
     }
     if (ring) {
+        access_ring_follow(ring, atomic_load(&k->ring));
         publish(k, ring, &texts);
         warn_of_short_keys(&texts);
     }
@@ -364,95 +365,95 @@ static bool change(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]
 }
 
 /* Under the lock. */
-static bool change_or_say(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+static bool change_or_say(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     why[0] = '\0';
-    bool good = k->source == SQL_KEYS_FILE ? change(k, key, why) : refuse_source(k, why);
+    bool good = k->source == ACCESS_KEYS_FILE ? change(k, key, why) : refuse_source(k, why);
     if (!good) {
         log_warn("keys", "keys stay as they are", "reason=\"%s\"", why);
     }
     return good;
 }
 
-static bool change_locked(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+static bool change_locked(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     pthread_mutex_lock(&k->lock);
     bool good = change_or_say(k, key, why);
     pthread_mutex_unlock(&k->lock);
     return good;
 }
 
-bool sql_keys_reload(sql_keys *k, char why[static SQL_KEYS_WHY_BYTES]) {
-    return change_locked(k, SQL_KEY_COUNT, why);
+bool access_keys_reload(access_keys *k, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    return change_locked(k, ACCESS_KEY_COUNT, why);
 }
 
-void sql_keys_reload_soon(sql_keys *k) {
+void access_keys_reload_soon(access_keys *k) {
     atomic_store(&k->asked, true);
 }
 
-void sql_keys_tick(sql_keys *k) {
-    char why[SQL_KEYS_WHY_BYTES];
+void access_keys_tick(access_keys *k) {
+    char why[ACCESS_KEYS_WHY_BYTES];
     if (!atomic_load_explicit(&k->asked, memory_order_relaxed) || pthread_mutex_trylock(&k->lock) != 0) {
         return;
     }
     atomic_store(&k->asked, false);
-    (void)change_or_say(k, SQL_KEY_COUNT, why);
+    (void)change_or_say(k, ACCESS_KEY_COUNT, why);
     pthread_mutex_unlock(&k->lock);
 }
 
-bool sql_keys_regenerate(sql_keys *k, sql_key key, char why[static SQL_KEYS_WHY_BYTES]) {
+bool access_keys_regenerate(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     return change_locked(k, key, why);
 }
 
 /* ---- telling ---- */
 
-sql_key_source sql_keys_source(const sql_keys *k) {
+access_key_source access_keys_source(const access_keys *k) {
     return k->source;
 }
 
-const char *sql_keys_file(const sql_keys *k) {
+const char *access_keys_file(const access_keys *k) {
     return k->file;
 }
 
-uint64_t sql_keys_changes(const sql_keys *k) {
+uint64_t access_keys_changes(const access_keys *k) {
     return atomic_load_explicit(&k->changes, memory_order_relaxed);
 }
 
-bool sql_keys_text(sql_keys *k, sql_key key, char text_out[static SQL_KEY_TEXT_BYTES]) {
+bool access_keys_text(access_keys *k, access_key key, char text_out[static ACCESS_KEY_TEXT_BYTES]) {
     pthread_mutex_lock(&k->lock);
-    memcpy(text_out, k->texts.text[key], SQL_KEY_TEXT_BYTES);
+    memcpy(text_out, k->texts.text[key], ACCESS_KEY_TEXT_BYTES);
     pthread_mutex_unlock(&k->lock);
     return text_out[0] != '\0';
 }
 
 /* ---- life ---- */
 
-static bool read_given(const sql_keys_options *options, key_texts *texts, char why[static SQL_KEYS_WHY_BYTES]) {
-    for (sql_key key = SQL_KEY_PRIMARY; key < SQL_KEY_COUNT; key++) {
+static bool read_given(const access_keys_options *options, key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
         const char *text = options->given[key];
-        if (text && strlen(text) >= SQL_KEY_TEXT_BYTES) {
-            snprintf(why, SQL_KEYS_WHY_BYTES, "the %s key is too long: 256 bytes are the most", sql_key_names[key]);
+        if (text && strlen(text) >= ACCESS_KEY_TEXT_BYTES) {
+            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key is too long: 256 bytes are the most", access_key_names[key]);
             return false;
         }
         memcpy(texts->text[key], text ? text : "", text ? strlen(text) : 0);
     }
-    if (!options->given[SQL_KEY_PRIMARY]) {
-        memcpy(texts->text[SQL_KEY_PRIMARY], sql_key_emulator, strlen(sql_key_emulator));
+    if (!options->given[ACCESS_KEY_PRIMARY]) {
+        memcpy(texts->text[ACCESS_KEY_PRIMARY], access_key_emulator, strlen(access_key_emulator));
     }
     return true;
 }
 
-sql_keys *sql_keys_open(const sql_keys_options *options, char why[static SQL_KEYS_WHY_BYTES]) {
-    sql_keys *k = mem_zero(sizeof *k);
+access_keys *access_keys_open(const access_keys_options *options, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    access_keys *k = mem_zero(sizeof *k);
     bool good = options->file ? read_file(options->file, true, &k->texts, why) : read_given(options, &k->texts, why);
     k->exposed = options->exposed;
     k->allow_well_known = options->allow_well_known;
-    sql_key_ring *ring = good ? make_good_ring(k, &k->texts, why) : NULL;
+    access_ring *ring = good ? make_good_ring(k, &k->texts, why) : NULL;
     if (!ring) {
         OPENSSL_cleanse(k, sizeof *k);
         free(k);
         return NULL;
     }
     atomic_init(&k->ring, ring);
-    k->source = options->file ? SQL_KEYS_FILE : options->given[SQL_KEY_PRIMARY] ? SQL_KEYS_GIVEN : SQL_KEYS_WELL_KNOWN;
+    k->source = options->file ? ACCESS_KEYS_FILE : options->given[ACCESS_KEY_PRIMARY] ? ACCESS_KEYS_GIVEN : ACCESS_KEYS_WELL_KNOWN;
     k->file = options->file ? mem_text(options->file, strlen(options->file)) : NULL;
     pthread_mutex_init(&k->lock, NULL);
     warn_of_short_keys(&k->texts);
@@ -460,18 +461,18 @@ sql_keys *sql_keys_open(const sql_keys_options *options, char why[static SQL_KEY
     return k;
 }
 
-void sql_keys_serve(sql_keys *k, net_server *server) {
-    sql_key unused;
+void access_keys_serve(access_keys *k, net_server *server) {
+    access_key unused;
     k->server = server;
-    guard_pages(k, has_well_known(sql_keys_ring(k), &unused));
+    guard_pages(k, has_well_known(access_keys_ring(k), &unused));
 }
 
-void sql_keys_close(sql_keys *k) {
+void access_keys_close(access_keys *k) {
     if (!k) {
         return;
     }
     pthread_mutex_destroy(&k->lock);
-    sql_key_ring_free(atomic_load(&k->ring));
+    access_ring_free(atomic_load(&k->ring));
     free(k->file);
     OPENSSL_cleanse(k, sizeof *k);
     free(k);

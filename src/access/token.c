@@ -1,10 +1,11 @@
-#include "api/sql/token.h"
+#include "access/token.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
 #include "base/base64.h"
+#include "base/date.h"
 
 enum {
     FORMAT = 1,
@@ -15,11 +16,13 @@ enum {
     AT_RANDOM = 41,
     PAYLOAD_BYTES = 49,
     PERMISSION_BYTES = AT_VERSION - AT_PERMISSION,
-    MAC_BYTES = SQL_MAC_BYTES,
+    MAC_BYTES = ACCESS_MAC_BYTES,
     MAC_TEXT = 44,
     PAYLOAD_TEXT = 68,
     CLOCK_BACK_S = 15 * 60, /* a token may be from a little later than now: clocks are set */
 };
+
+#define PREFIX "type=resource&ver=1&sig="
 
 static void put_number(unsigned char *at, uint64_t value) {
     value = htobe64(value);
@@ -32,7 +35,7 @@ static uint64_t get_number(const unsigned char *at) {
     return be64toh(value);
 }
 
-void sql_token_write(buf *out, const unsigned char key[SQL_TOKEN_KEY_BYTES], const sql_token *token) {
+void access_token_write(buf *out, const unsigned char key[ACCESS_TOKEN_KEY_BYTES], const access_token *token) {
     unsigned char payload[PAYLOAD_BYTES] = {FORMAT};
     unsigned char mac[MAC_BYTES];
     assert(token->permission.n == PERMISSION_BYTES);
@@ -42,12 +45,18 @@ void sql_token_write(buf *out, const unsigned char key[SQL_TOKEN_KEY_BYTES], con
     put_number(payload + AT_UNTIL, (uint64_t)token->until_s);
     int random = RAND_bytes(payload + AT_RANDOM, PAYLOAD_BYTES - AT_RANDOM);
     assert(random == 1);
-    sql_auth_mac(key, slice_of(payload, sizeof payload), mac);
-    buf_add_lit(out, "type=resource&ver=1&sig=");
+    access_mac(key, slice_of(payload, sizeof payload), mac);
+    buf_add_lit(out, PREFIX);
     base64_encode(out, slice_of(mac, sizeof mac));
     buf_add_byte(out, ';');
     base64_encode(out, slice_of(payload, sizeof payload));
     buf_add_byte(out, ';');
+}
+
+bool access_token_cut(slice text, slice *signature_out) {
+    slice prefix = SLICE_LIT(PREFIX);
+    *signature_out = slice_skip(text, prefix.n);
+    return slice_starts(text, prefix);
 }
 
 static bool decode(slice text, unsigned char *to, size_t n) {
@@ -63,7 +72,7 @@ static bool split(slice text, unsigned char mac[MAC_BYTES], unsigned char payloa
            decode(slice_of(text.p + MAC_TEXT + 1, PAYLOAD_TEXT), payload, PAYLOAD_BYTES);
 }
 
-static err check_times(op *o, const sql_token *t) {
+static err check_times(op *o, const access_token *t) {
     char from[40], until[40], now[40];
     if (o->now_s < t->until_s && t->from_s <= o->now_s + CLOCK_BACK_S) {
         return OK;
@@ -71,20 +80,20 @@ static err check_times(op *o, const sql_token *t) {
     return op_fail(o, E_FORBIDDEN,
                    "The authorization token is not valid at the current time. Please create another token and retry (token start time: %s, "
                    "token expiry time: %s, current server time: %s).",
-                   sql_date_text(t->from_s, from), sql_date_text(t->until_s, until), sql_date_text(o->now_s, now));
+                   date_http(t->from_s, from), date_http(t->until_s, until), date_http(o->now_s, now));
 }
 
-err sql_token_read(op *o, const unsigned char key[SQL_TOKEN_KEY_BYTES], slice signature, sql_token *token_out) {
+err access_token_read(op *o, const unsigned char key[ACCESS_TOKEN_KEY_BYTES], slice signature, access_token *token_out) {
     unsigned char mac[MAC_BYTES], expected[MAC_BYTES], payload[PAYLOAD_BYTES];
-    *token_out = (sql_token){0};
+    *token_out = (access_token){0};
     if (!split(signature, mac, payload)) {
         return E_BAD_AUTHORIZATION;
     }
-    sql_auth_mac(key, slice_of(payload, sizeof payload), expected);
+    access_mac(key, slice_of(payload, sizeof payload), expected);
     if (CRYPTO_memcmp(mac, expected, sizeof mac) != 0 || payload[0] != FORMAT) {
         return E_UNAUTHORIZED;
     }
-    sql_token t = {
+    access_token t = {
         .permission = {.n = PERMISSION_BYTES},
         .version = get_number(payload + AT_VERSION),
         .from_s = (int64_t)get_number(payload + AT_FROM),

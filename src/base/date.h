@@ -1,0 +1,10 @@
+/* date.h — dates and times as protocols write them, always in UTC; seconds since 1970. Pure functions. */
+#pragma once
+
+#include "base/slice.h"
+
+enum { DATE_TEXT_BYTES = 40 };
+
+/* "Thu, 27 Apr 2017 00:51:12 GMT", in any case, and nothing else. */
+bool date_parse_http(slice text, int64_t *seconds_out);
+const char *date_http(int64_t seconds, char room[DATE_TEXT_BYTES]);

@@ -1,0 +1,7 @@
+/* percent.h — percent-encoding, RFC 3986 section 2.1. */
+#pragma once
+
+#include "base/slice.h"
+
+/* Writes the decoded bytes, never more than raw.n of them. '+' stays. False: a '%' without two hex digits. */
+bool percent_decode(slice raw, char *to, size_t *n_out);

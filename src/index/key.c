@@ -219,6 +219,18 @@ void index_spell_downward(buf *out, size_t from) {
     }
 }
 
+/* Numbers are spelled as the nearest double, which keeps their order. */
+bool index_spell_among(buf *out, index_type type, const doc_element *number) {
+    bool exact;
+    if (type == INDEX_DECIMAL) {
+        spell_ordered(out, INDEX_DECIMAL, number);
+        return true;
+    }
+    double nearest = doc_order_nearest(number, &exact);
+    index_spell_number(out, nearest);
+    return exact && fabs(nearest) < INDEX_NUMBER_EXACT;
+}
+
 /* ---- reading ---- */
 
 /* Up to the zero that is not an escaped one. */

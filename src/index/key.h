@@ -82,6 +82,10 @@ void index_spell_downward(buf *out, size_t from); /* inverts what was added sinc
  * the values equal to it, and no others, so that its entries are a point. */
 bool index_spell_sought(buf *out, const doc_element *e);
 
+/* The place of a number, of any of BSON's four types, among those of INDEX_NUMBER or of INDEX_DECIMAL: for whoever takes both types for
+ * one. What is less than it is spelled no higher, what is greater no lower, what is equal alike. True: nothing else is spelled alike. */
+bool index_spell_among(buf *out, index_type type, const doc_element *number);
+
 /* A spelled value taken apart. */
 typedef struct index_value {
     index_type type;

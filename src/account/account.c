@@ -228,13 +228,10 @@ err account_open(const account_options *options, account **account_out, char *wh
     pthread_rwlock_init(&a->lock, NULL);
     pthread_mutex_init(&a->events_lock, NULL);
     account__init_balancer(&a->balancer);
-    counts_log_open(&a->counts);
+    a->homes[0] = home_open(0, options->store, options->item_cache_bytes);
     a->items = (items){
-        .store = options->store,
-        .committer = committer_open(options->store),
-        .cache = item_cache_open(options->item_cache_bytes),
-        .counts = &a->counts,
-        .lists = item_lists_new(),
+        .homes = a->homes,
+        .homes_n = 1,
         .clock = options->clock,
         .limits = {a->rules.partition_bytes, a->rules.fixed_bytes},
     };
@@ -249,7 +246,7 @@ err account_open(const account_options *options, account **account_out, char *wh
     a->lsn = a->numbers.version - 1;
     if (code != OK) {
         snprintf(why, why_n, "the databases and containers in the data folder cannot be read: %s", err_lookup(code)->sentence);
-    } else if (!a->items.committer || (options->background && !account__start_balancer(a))) {
+    } else if (!a->homes[0]->committer || (options->background && !account__start_balancer(a))) {
         snprintf(why, why_n, THREAD_REFUSED);
         code = E_UNAVAILABLE;
     }
@@ -266,9 +263,8 @@ void account_stop(account *a) {
     if (a->items.nearest) {
         item_nearest_stop(a->items.nearest);
     }
-    if (a->items.committer) {
-        committer_close(a->items.committer);
-        a->items.committer = NULL;
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        home_stop(a->homes[i]);
     }
 }
 
@@ -282,9 +278,9 @@ void account_close(account *a) {
     HASH_ITER(by_number, a->offers, offer_each, offer_next) {
         account__remove_offer(a, offer_each);
     }
-    item_cache_close(a->items.cache);
-    item_lists_free(a->items.lists);
-    counts_log_close(&a->counts);
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        home_close(a->homes[i]);
+    }
     if (a->items.nearest) { /* no range is left that has a graph */
         item_nearest_close(a->items.nearest);
     }
@@ -412,7 +408,7 @@ static container *next_to_sweep(account *a, int64_t now_s) {
 /* One container's sweep at a time, taking up where the last tick left: each gets its turn however many there are, and no request waits
  * behind more than one. */
 void account_tick(account *a) {
-    if (!a->items.committer || atomic_load(&a->sweeps_in_flight)) {
+    if (!a->homes[0]->committer || atomic_load(&a->sweeps_in_flight)) {
         return;
     }
     int64_t now_s = clock_wall_ms(a->items.clock) / 1000;

@@ -81,7 +81,7 @@ typedef struct balancer {
 
 struct account {
     items items;
-    counts_log counts;
+    home *homes[HOMES_MAX]; /* items.homes; the first has STORE_META's records */
     account_rules rules;
     pthread_rwlock_t lock;
     database_node *databases_by_name, *databases_by_number;
@@ -200,6 +200,6 @@ container *account__with_tiles(account *a, const container *before, container_ti
 /* Fills the tables from the store. */
 MUST_CHECK err account__load(account *a);
 
-/* Deletes a container's bytes: ranges of keys in the batch, then, once written, their space. */
-void account__delete_bytes(store_batch *batch, const container *c);
-void account__reclaim_bytes(store *store, const container *c);
+/* Deletes a container's bytes in one home: ranges of keys in the batch, then, once written, their space. */
+void account__delete_bytes(store_batch *batch, const container *c, const home *home);
+void account__reclaim_bytes(const container *c, const home *home);

@@ -71,6 +71,14 @@ static const container_range *leaving_range(const container_tiles *tiles) {
     return NULL;
 }
 
+static bool is_building(const container *c) {
+    bool builds = false;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        builds = builds || atomic_load_explicit(&c->space->parts[i].building, memory_order_relaxed);
+    }
+    return builds;
+}
+
 /* ---- the list of what is to be done ---- */
 
 /* Serverless containers grow with their ranges: throughput never asks for more. */
@@ -100,7 +108,7 @@ static size_t find_work(account *a, container **list) {
     for (size_t left = HASH_CNT(by_rid, a->containers_by_rid); left > 0 && n < WORK_MAX; left--) {
         node = next_of(a, node);
         container *c = node->container;
-        if (leaving_range(c->tiles) || atomic_load(&c->space->building) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
+        if (leaving_range(c->tiles) || is_building(c) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
             list[n++] = container_take(c);
             memcpy(a->balancer.last_rid, c->rid, sizeof c->rid);
         }
@@ -189,8 +197,9 @@ static void step_is_done(item_index_step *step) {
     sem_post(&((waited_step *)step)->done);
 }
 
-static err index_some(account *a, container *c, bool switches, bool *ended_out) {
-    waited_step w = {.base = {.items = &a->items, .container = c, .cost_max = INDEX_COST, .switches = switches, .done = step_is_done}};
+static err index_some(account *a, container *c, home *home, bool switches, bool *ended_out) {
+    waited_step w = {
+        .base = {.items = &a->items, .home = home, .container = c, .cost_max = INDEX_COST, .switches = switches, .done = step_is_done}};
     sem_init(&w.done, 0, 0);
     item_index_step_submit(&w.base);
     while (sem_wait(&w.done) != 0) {
@@ -201,16 +210,24 @@ static err index_some(account *a, container *c, bool switches, bool *ended_out) 
 }
 
 /* False: there is nothing (more) to build, or it cannot be done now. */
-static bool build_step(account *a, container *c) {
+static bool build_part(account *a, container *c, const container_part *part) {
     bool ended = false;
-    if (!atomic_load(&c->space->building)) {
+    if (!atomic_load(&part->building)) {
         return false;
     }
-    err code = index_some(a, c, false, &ended);
+    err code = index_some(a, c, part->home, false, &ended);
     if (code == OK && ended) {
-        code = index_some(a, c, true, &ended);
+        code = index_some(a, c, part->home, true, &ended);
     }
     return code == OK;
+}
+
+static bool build_step(account *a, container *c) {
+    bool go_on = false;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        go_on = build_part(a, c, &c->space->parts[i]) || go_on;
+    }
+    return go_on;
 }
 
 static void pause_ms(unsigned ms) {

@@ -43,7 +43,7 @@ void account__submit(account_change *change, const account_verb *verb) {
     change->hook = (commit_hook){.before = change_before, .after = change_after};
     change->verb = verb;
     change->made = NULL;
-    committer_submit(change->account->items.committer, &change->commit);
+    committer_submit(change->account->homes[0]->committer, &change->commit);
 }
 
 /* An offer's rid has room for 24 bits: after so many, numbers of offers that are gone come round again. */
@@ -134,7 +134,7 @@ static void delete_container_records(account *a, commit_group *group, const cont
     const container *c = node->container;
     account__delete_container_record(&group->batch, database, c->space->container);
     account__delete_script_records(&group->batch, node);
-    account__delete_bytes(&group->batch, c);
+    account__delete_bytes(&group->batch, c, a->homes[0]);
     offer_node *o = account__find_offer(a, database, c->space->container);
     if (o) {
         account__delete_offer_record(&group->batch, o->offer.number);
@@ -148,7 +148,7 @@ static void bury_container(account *a, container_node *node) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         tiles->ranges[i]->gone = true;
     }
-    account__reclaim_bytes(a->items.store, node->container);
+    account__reclaim_bytes(node->container, a->homes[0]);
     account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
     account__remove_container(a, node);
 }
@@ -204,12 +204,13 @@ static void make_space(account *a, container *c, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         range_source *own = arena_new(&c->arena, range_source);
         own->segment = a->numbers.segment++;
-        ranges[i] = container_range_new(number, &map->ranges[i], own->segment);
+        ranges[i] = container_range_new(number, &map->ranges[i], own->segment, a->homes[0]);
         sources[i] = (range_sources){own, 1};
     }
     container_tiles *tiles = container_tiles_new(map, ranges, sources);
-    c->space = container_space_new(number, tiles, container_index_new(1, settings_indexing_policy(&c->arena, c), &c->key));
+    c->space = container_space_new(number, a->items.homes_n, tiles);
     c->tiles = container_tiles_take(tiles);
+    item_index_new(c, settings_indexing_policy(&c->arena, c));
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
 }
 
@@ -381,7 +382,7 @@ static void start_backfill(commit_group *group, container_space *space) {
     layout_backfill(&k, space->container);
     layout_place_write(bytes, (item_place){0});
     store_put(&group->batch, STORE_META, layout_view(&k), slice_of(bytes, 12));
-    space->ttl_backfill = true;
+    space->parts[0].ttl_backfill = true;
 }
 
 /* Another version of a container: what its settings do not say stays. */
@@ -396,12 +397,12 @@ static void follow(account *a, container *c, const container *before) {
 }
 
 /* What another ttl and another change feed policy need. */
-static void start_rules(commit_group *group, const container *before, const container *c) {
+static void start_rules(account *a, commit_group *group, const container *before, const container *c) {
     if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
         start_backfill(group, c->space);
     }
     if (before->version_minutes == 0 && c->version_minutes) {
-        item_versions_start(group, c);
+        item_versions_start(group, c, a->homes[0]);
     } else if (before->version_minutes && c->version_minutes == 0) {
         item_versions_drop(&group->batch, c);
     }
@@ -437,8 +438,8 @@ static err apply_replace_container(account_change *change, commit_group *group) 
     replace->container_out = c;
     change->made = node;
     account__put_container(&group->batch, node->database->database->number, c);
-    start_rules(group, before, c);
-    item_index_change(group, c, settings_indexing_policy(&c->arena, c), &replace->index);
+    start_rules(change->account, group, before, c);
+    item_index_change(group, c, change->account->homes[0], settings_indexing_policy(&c->arena, c), &replace->index);
     commit_link(group, &change->hook);
     return OK;
 }
@@ -452,7 +453,7 @@ static void publish_replace_container(account_change *change) {
     const container_replacement *replace = (container_replacement *)change;
     const container_node *node = change->made;
     if (node->container->version_minutes && replace->container_out->version_minutes == 0) {
-        item_versions_reclaim(change->account->items.store, replace->container_out);
+        item_versions_reclaim(replace->container_out, change->account->homes[0]);
     }
     account__swap_container(change->account, change->made, container_take(replace->container_out));
 }

@@ -155,12 +155,12 @@ void account__delete_range_records(store_batch *batch, uint32_t container, uint3
     store_delete(batch, STORE_META, layout_view(&k));
 }
 
-void account__delete_bytes(store_batch *batch, const container *c) {
+void account__delete_bytes(store_batch *batch, const container *c, const home *home) {
     key_run run;
     const container_tiles *tiles = c->space->newest;
     run_of_container(&run, c->space->container);
     store_delete_range(batch, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
-    for (uint32_t segment = 0; container_tiles_segment(tiles, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(tiles, home, segment, &segment); segment++) {
         run_of_segment(&run, segment);
         store_delete_range(batch, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
         run_of_terms(&run, 'g', segment);
@@ -174,7 +174,9 @@ void account__delete_bytes(store_batch *batch, const container *c) {
         item_versions_drop(batch, c);
     }
     for (size_t i = 0; i < tiles->map->n; i++) {
-        account__delete_range_records(batch, c->space->container, tiles->ranges[i]->id);
+        if (tiles->ranges[i]->home == home) {
+            account__delete_range_records(batch, c->space->container, tiles->ranges[i]->id);
+        }
     }
     layout_backfill(&run.from, c->space->container);
     store_delete(batch, STORE_META, layout_view(&run.from));
@@ -182,18 +184,19 @@ void account__delete_bytes(store_batch *batch, const container *c) {
     store_delete(batch, STORE_META, layout_view(&run.from));
 }
 
-void account__reclaim_bytes(store *store, const container *c) {
+void account__reclaim_bytes(const container *c, const home *home) {
     key_run run;
+    store *store = home->store;
     run_of_container(&run, c->space->container);
     store_reclaim(store, STORE_INDEX, layout_view(&run.from), layout_view(&run.to));
-    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, home, segment, &segment); segment++) {
         run_of_segment(&run, segment);
         store_reclaim(store, STORE_ITEMS, layout_view(&run.from), layout_view(&run.to));
         run_of_terms(&run, 'g', segment);
         store_reclaim(store, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
     }
     if (item_versions_kept(c)) {
-        item_versions_reclaim(store, c);
+        item_versions_reclaim(c, home);
     }
     run_of_terms(&run, 'l', c->space->container);
     store_reclaim(store, STORE_TERMS, layout_view(&run.from), layout_view(&run.to));
@@ -256,12 +259,12 @@ static bool document_in(slice record, const char *name, slice *document_out) {
     return true;
 }
 
-static err load_counts(account *a, container_range *range) {
+static err load_counts(container_range *range) {
     layout_key k;
     store_value value;
     range_counts counts;
     layout_range(&k, range->container, range->id);
-    err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
+    err code = store_get(range->home->store, STORE_META, NULL, layout_view(&k), &value);
     if (code == E_NOT_FOUND) {
         return OK; /* nothing was written there yet */
     }
@@ -320,11 +323,11 @@ static err load_tiles(account *a, container *c, uint32_t number, slice record, c
     }
     container_range **ranges = arena_array(&c->arena, container_range *, map->n);
     for (size_t i = 0; i < map->n; i++) {
-        ranges[i] = container_range_new(number, &map->ranges[i], sources[i].list[sources[i].n - 1].segment);
+        ranges[i] = container_range_new(number, &map->ranges[i], sources[i].list[sources[i].n - 1].segment, a->homes[0]);
     }
     *tiles_out = container_tiles_new(map, ranges, sources);
     for (size_t i = 0; i < map->n; i++) {
-        err code = load_counts(a, ranges[i]);
+        err code = load_counts(ranges[i]);
         if (code != OK) {
             container_tiles_give(*tiles_out);
             return code;
@@ -339,16 +342,16 @@ static err load_space(account *a, container *c, slice key, slice record) {
     store_value value;
     uint32_t number = key_number(key, 1);
     TRY(load_tiles(a, c, number, record, &tiles));
-    c->space = container_space_new(number, tiles, NULL);
+    c->space = container_space_new(number, a->items.homes_n, tiles);
     c->tiles = container_tiles_take(tiles);
     container_space_set_rules(c->space, c->ttl, c->version_minutes);
-    TRY(item_index_load(&a->items, c, settings_indexing_policy(&c->arena, c)));
+    TRY(item_index_load(c, settings_indexing_policy(&c->arena, c)));
     layout_backfill(&k, number);
-    err code = store_get(a->items.store, STORE_META, NULL, layout_view(&k), &value);
+    err code = store_get(a->homes[0]->store, STORE_META, NULL, layout_view(&k), &value);
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }
-    c->space->ttl_backfill = code == OK;
+    c->space->parts[0].ttl_backfill = code == OK;
     store_give(&value);
     return OK;
 }
@@ -428,7 +431,7 @@ static err load_all(account *a, char tag, err (*load)(account *, slice key, slic
     char from[1] = {tag}, to[1] = {(char)(tag + 1)};
     slice key, value;
     err code = OK;
-    store_scan *scan = store_scan_open(a->items.store, STORE_META, NULL, slice_of(from, 1), slice_of(to, 1), false);
+    store_scan *scan = store_scan_open(a->homes[0]->store, STORE_META, NULL, slice_of(from, 1), slice_of(to, 1), false);
     while (code == OK && store_scan_next(scan, &key, &value)) {
         code = load(a, key, value);
     }
@@ -468,7 +471,7 @@ static err load_counts_log(account *a) {
         all.list[all.n++] = (numbered){node->container->space->container, node->container};
     }
     qsort(all.list, all.n, sizeof *all.list, by_number_order);
-    err code = counts_log_load(&a->counts, a->items.store, find_range, &all);
+    err code = counts_log_load(a->homes[0]->counts, a->homes[0]->store, find_range, &all);
     free(all.list);
     return code;
 }
@@ -480,7 +483,7 @@ err account__load(account *a) {
     TRY(load_all(a, 'S', account__load_script));
     TRY(load_counts_log(a));
     for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
-        TRY(item_index_progress(&a->items, node->container));
+        TRY(item_index_progress(node->container));
     }
     TRY(load_all(a, 'O', load_offer));
     TRY(load_all(a, 'U', account__load_user));

@@ -45,7 +45,7 @@ static void is_done(commit *base) {
 static err run_solo(reshape *r, store_use use, err (*apply)(commit *, commit_group *)) {
     r->base = (commit){.solo = true, .use = use, .apply = apply, .done = is_done};
     sem_init(&r->done, 0, 0);
-    committer_submit(r->account->items.committer, &r->base);
+    committer_submit(r->account->homes[0]->committer, &r->base);
     while (sem_wait(&r->done) != 0) {
     }
     sem_destroy(&r->done);
@@ -88,7 +88,7 @@ static err choose_cuts(reshape *r) {
         uint32_t n = 0;
         r->pieces = (size_pieces){.container = q->container->space->container, .from = range->min, .to = range->max, .n = q->parts};
         uint64_t total = atomic_load(&tiles->ranges[first]->bytes);
-        code = total ? item_sizes_cut(r->account->items.store, &q->container->key, &r->pieces, total, cuts, &n) : OK;
+        code = total ? item_sizes_cut(tiles->ranges[first]->home->store, &q->container->key, &r->pieces, total, cuts, &n) : OK;
         if (code == OK && n == 0 && q->reason != PLAN_STORAGE) {
             n = cut_blindly(&q->container->key, &range->min, &range->max, q->parts, cuts);
         }
@@ -125,8 +125,8 @@ static err apply_unwatch(commit *base, commit_group *group) {
 static err weigh_pieces(reshape *r) {
     r->sums = arena_array(r->arena, size_sum, r->pieces.n);
     TRY(run_solo(r, STORE_READS, apply_watch));
-    err code = item_sizes_sum(r->account->items.store, r->at, &r->pieces, r->sums);
-    store_snapshot_give(r->account->items.store, r->at);
+    err code = item_sizes_sum(r->account->homes[0]->store, r->at, &r->pieces, r->sums);
+    store_snapshot_give(r->account->homes[0]->store, r->at);
     return code;
 }
 
@@ -274,7 +274,7 @@ static container_tiles *build_tiles(reshape *r, const container_tiles *old, part
     for (size_t i = 0; i < map->n; i++) {
         if (i >= r->first && i < r->first + parts) {
             uint32_t part = (uint32_t)(i - r->first), segment = a->numbers.segment++;
-            ranges[i] = container_range_new(r->request->container->space->container, &map->ranges[i], segment);
+            ranges[i] = container_range_new(r->request->container->space->container, &map->ranges[i], segment, old->ranges[r->first]->home);
             container_range_restore(ranges[i], &counts[part]);
             sources[i] = new_sources(r, old, counts[part].items, part != keeper, segment);
         } else {
@@ -304,7 +304,7 @@ static void reshape_after(commit_hook *hook, err code) {
         old->ranges[i]->watch = NULL;
     }
     pthread_rwlock_wrlock(&a->lock);
-    container_space_set(space, container_tiles_take(r->made->tiles));
+    container_space_set(space, a->homes[0], container_tiles_take(r->made->tiles));
     container_node *node = account__node_of(a, r->made);
     account__swap_container(a, node, container_take(r->made));
     account__divide(a, node);

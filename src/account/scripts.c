@@ -209,7 +209,7 @@ void account__delete_script_records(store_batch *batch, const container_node *c)
 
 bool account_has_scripts(const account *a) {
     slice key, value;
-    store_scan *scan = store_scan_open(account_items(a)->store, STORE_META, NULL, SLICE_LIT("S"), SLICE_LIT("T"), false);
+    store_scan *scan = store_scan_open(a->homes[0]->store, STORE_META, NULL, SLICE_LIT("S"), SLICE_LIT("T"), false);
     bool any = store_scan_next(scan, &key, &value);
     return store_scan_close(scan) == OK && any;
 }

@@ -92,7 +92,7 @@ err attach_open(const items *s, op *o, const container *c, const item_key *item,
     list_out->range = found.range;
     item_give(&found);
     layout_attachments(&k, c->space->container, &item->epk, list_out->item_number);
-    code = store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &list_out->value);
+    code = store_get(list_out->range->home->store, STORE_INDEX, NULL, layout_view(&k), &list_out->value);
     if (code != OK) {
         return code == E_NOT_FOUND ? OK : code;
     }
@@ -192,8 +192,8 @@ static err put_records(item_work *w, const attach_write *a, const rewrite *r, sl
     TRY(item__check_room(w, a->op, before, r->out.n));
     store_put(&w->group->batch, STORE_INDEX, key, buf_view(&r->out));
     item__count_bytes(w, &a->item, (int64_t)r->out.n - (int64_t)before);
-    w->container->space->attachments = ATTACHMENTS_SOME;
-    counts_log_link(w->items->counts, w->group, w->range);
+    w->part->attachments = ATTACHMENTS_SOME;
+    counts_log_link(w->group, w->range);
     return OK;
 }
 
@@ -239,13 +239,21 @@ static err change_item(item_work *w, attach_write *a) {
     return code;
 }
 
+static home *home_of(const attach_write *a) {
+    return container_route(a->container->tiles, &a->item.epk)->home;
+}
+
 static err apply(commit *base, commit_group *group) {
     attach_write *a = (attach_write *)base;
-    a->tiles = container_tiles_take(a->container->space->newest);
+    home *home = home_of(a);
+    container_part *part = container_part_of(a->container->space, home);
+    a->tiles = container_tiles_take(part->tiles);
     item_work w = {
         .items = a->items,
+        .home = home,
         .group = group,
         .container = a->container,
+        .part = part,
         .tiles = a->tiles,
         .arena = a->op->arena,
         .now_s = clock_wall_ms(a->items->clock) / 1000,
@@ -269,11 +277,12 @@ static void is_done(commit *base) {
 
 err attach_submit(attach_write *a) {
     TRY(item__admit(a->items, a->op, container_route(a->container->tiles, &a->item.epk)));
-    a->base = (commit){.queue = &a->container->space->commits,
+    home *home = home_of(a);
+    a->base = (commit){.queue = &container_part_of(a->container->space, home)->commits,
                        .use = a->kind == ATTACH_DELETE ? STORE_FREES : STORE_GROWS,
                        .apply = apply,
                        .done = is_done};
-    committer_submit(a->items->committer, &a->base);
+    committer_submit(home->committer, &a->base);
     return OK;
 }
 
@@ -296,6 +305,10 @@ void attach_write_charge(attach_write *a) {
     item__settle(a->items, a->op, range, &a->item, ru, a->base.code != OK);
 }
 
+item_mark attach_write_mark(const attach_write *w) {
+    return (item_mark){w->range->id, w->range->segment, w->now.lsn};
+}
+
 void attach_write_give(attach_write *a) {
     if (a->tiles) {
         container_tiles_give(a->tiles);
@@ -316,7 +329,7 @@ static err look_for_any(item_work *w) {
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
     bool any = store_scan_next(scan, &key, &value);
     TRY(store_scan_close(scan));
-    space->attachments = any ? ATTACHMENTS_SOME : ATTACHMENTS_NONE;
+    w->part->attachments = any ? ATTACHMENTS_SOME : ATTACHMENTS_NONE;
     return OK;
 }
 
@@ -324,10 +337,10 @@ err item__remove_attachments(item_work *w, const item_key *key, uint64_t number)
     layout_key k;
     store_value value;
     bool unused;
-    if (w->container->space->attachments == ATTACHMENTS_UNKNOWN) {
+    if (w->part->attachments == ATTACHMENTS_UNKNOWN) {
         TRY(look_for_any(w));
     }
-    if (w->container->space->attachments == ATTACHMENTS_NONE) {
+    if (w->part->attachments == ATTACHMENTS_NONE) {
         return OK;
     }
     layout_attachments(&k, w->container->space->container, &key->epk, number);

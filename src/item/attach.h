@@ -62,4 +62,5 @@ struct attach_write {
 MUST_CHECK err
 attach_submit(attach_write *w);            /* E_THROTTLED: nothing was submitted. E_OWNER_NOT_FOUND, E_NOT_FOUND, E_CONFLICT … in done */
 void attach_write_charge(attach_write *w); /* after done, on the caller's own thread */
+item_mark attach_write_mark(const attach_write *w); /* of its range, after it */
 void attach_write_give(attach_write *w);

@@ -11,7 +11,6 @@
 
 #include "item/layout.h"
 
-typedef struct item_cache item_cache;
 typedef struct cached_item cached_item; /* a counted item */
 
 typedef struct cache_ticket { /* a miss, for item_cache_add */

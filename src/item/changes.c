@@ -127,7 +127,7 @@ static void open_run(const reader *d, run *r, layout_key *k) {
     memcpy(r->begins, k->bytes, k->n);
     r->begins_n = k->n;
     layout_after(k);
-    r->scan = store_scan_open(d->items->store, STORE_TERMS, d->at, slice_of(r->begins, r->begins_n), layout_view(k), false);
+    r->scan = store_scan_open(d->range->home->store, STORE_TERMS, d->at, slice_of(r->begins, r->begins_n), layout_view(k), false);
 }
 
 static bool is_local(const reader *d) {
@@ -238,7 +238,7 @@ static void seek_items(const reader *d, run *r, uint64_t number) {
     } else {
         layout_segment(&to, r->segment);
         layout_after(&to);
-        r->items = store_scan_open(d->items->store, STORE_ITEMS, d->at, layout_view(&from), layout_view(&to), false);
+        r->items = store_scan_open(d->range->home->store, STORE_ITEMS, d->at, layout_view(&from), layout_view(&to), false);
     }
     step(r);
 }
@@ -265,7 +265,7 @@ static err get(const reader *d, const run *r, item_found *found) {
         if (r->segment == 0 || r->segment == segment) {
             found->place = (item_place){segment, r->next.number};
             layout_item(&k, found->place);
-            code = store_get(d->items->store, STORE_ITEMS, d->at, layout_view(&k), &found->value);
+            code = store_get(d->range->home->store, STORE_ITEMS, d->at, layout_view(&k), &found->value);
         }
     }
     if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
@@ -371,11 +371,11 @@ static err enter(reader *d) {
         if (d->changes->from_now || d->changes->after >= d->end) { /* nothing to read, and nothing is said of what comes later */
             return OK;
         }
-        d->at = store_snapshot_take(d->items->store);
+        d->at = store_snapshot_take(d->range->home->store);
         if (atomic_load(&space->epoch) == d->tiles->epoch) {
             return OK;
         }
-        store_snapshot_give(d->items->store, d->at);
+        store_snapshot_give(d->range->home->store, d->at);
         d->at = NULL;
         container_tiles_give(d->tiles);
     }
@@ -410,7 +410,7 @@ err item_changes_read(const items *s, op *o, container *c, item_changes *changes
     mark_out->lsn = mark_out->lsn > d.end ? d.end : mark_out->lsn;
     changes->more = d.full;
     if (d.at) {
-        store_snapshot_give(s->store, d.at);
+        store_snapshot_give(d.range->home->store, d.at);
     }
     container_tiles_give(d.tiles);
     return code;

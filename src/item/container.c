@@ -31,7 +31,7 @@ static container_range *range_of_hook(commit_hook *hook) {
 
 static void range_before(commit_hook *hook, commit_group *group) {
     container_range *range = range_of_hook(hook);
-    counts_log_add(range->log, range);
+    counts_log_add(range->home->counts, range);
     if (range->watch) {
         range_watch_count(range->watch, group);
     }
@@ -62,10 +62,11 @@ static void range_after(commit_hook *hook, err code) {
     range->late = false;
 }
 
-container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment) {
+container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment, home *home) {
     container_range *made = mem_zero(sizeof *made);
     made->hook = (commit_hook){.before = range_before, .after = range_after};
     made->refs = 1;
+    made->home = home;
     made->container = container;
     made->id = range->id;
     made->rid_prefix = range->rid_prefix;
@@ -120,6 +121,7 @@ void container_range_set_bucket(container_range *range, bucket *b) {
 
 typedef struct segment_use {
     uint32_t segment;
+    home *home;
     range_source *source;
 } segment_use;
 
@@ -149,13 +151,15 @@ static void copy_sources(container_tiles *tiles, const range_sources *sources) {
         tiles->sources[i] = (range_sources){list + at, sources[i].n};
         for (size_t j = 0; j < sources[i].n; j++, at++) {
             list[at] = sources[i].list[j];
-            uses[at] = (segment_use){list[at].segment, &list[at]};
+            uses[at] = (segment_use){list[at].segment, tiles->ranges[i]->home, &list[at]};
         }
     }
     mark_shared(uses, total);
     tiles->segments = arena_array(&tiles->arena, uint32_t, total);
+    tiles->segment_homes = arena_array(&tiles->arena, home *, total);
     for (size_t i = 0; i < total; i++) {
         if (i == 0 || uses[i].segment != uses[i - 1].segment) {
+            tiles->segment_homes[tiles->segments_n] = uses[i].home;
             tiles->segments[tiles->segments_n++] = uses[i].segment;
         }
     }
@@ -191,7 +195,7 @@ void container_tiles_give(container_tiles *tiles) {
     free(tiles);
 }
 
-bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uint32_t *segment_out) {
+bool container_tiles_segment(const container_tiles *tiles, const home *home, uint32_t segment, uint32_t *segment_out) {
     size_t low = 0, high = tiles->segments_n;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -200,6 +204,9 @@ bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uin
         } else {
             high = middle;
         }
+    }
+    while (home && low < tiles->segments_n && tiles->segment_homes[low] != home) {
+        low++;
     }
     if (low == tiles->segments_n) {
         return false;
@@ -238,29 +245,49 @@ void container_index_give(container_index *index) {
     }
 }
 
-container_space *container_space_new(uint32_t number, container_tiles *tiles, container_index *index) {
-    container_space *space = mem_zero(sizeof *space);
-    space->index = index;
-    space->index_progress = 100;
+container_space *container_space_new(uint32_t number, size_t homes_n, container_tiles *tiles) {
+    container_space *space = mem_zero(sizeof *space + homes_n * sizeof *space->parts);
     space->refs = 1;
     space->container = number;
     space->newest = tiles;
+    space->log_epoch = 1;
+    space->parts_n = homes_n;
+    for (size_t i = 0; i < homes_n; i++) {
+        space->parts[i].index_progress = 100;
+    }
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        container_part *part = container_part_of(space, tiles->ranges[i]->home);
+        if (!part->home) {
+            part->home = tiles->ranges[i]->home;
+            part->tiles = container_tiles_take(tiles);
+        }
+    }
     pthread_mutex_init(&space->lock, NULL);
     return space;
 }
 
 void container_space_give(container_space *space) {
-    if (atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) == 1) {
-        container_tiles_give(space->newest);
-        container_index_give(space->index);
-        container_index_give(space->building);
-        pthread_mutex_destroy(&space->lock);
-        free(space);
+    if (atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) != 1) {
+        return;
     }
+    for (size_t i = 0; i < space->parts_n; i++) {
+        container_part *part = &space->parts[i];
+        if (part->tiles) {
+            container_tiles_give(part->tiles);
+        }
+        container_index_give(part->index);
+        container_index_give(part->building);
+    }
+    container_tiles_give(space->newest);
+    pthread_mutex_destroy(&space->lock);
+    free(space);
 }
 
-void container_space_set(container_space *space, container_tiles *tiles) {
+void container_space_set(container_space *space, const home *home, container_tiles *tiles) {
+    container_part *part = container_part_of(space, home);
     tiles->epoch = space->newest->epoch + 1;
+    container_tiles_give(part->tiles);
+    part->tiles = container_tiles_take(tiles);
     pthread_mutex_lock(&space->lock);
     container_tiles *before = space->newest;
     space->newest = tiles;
@@ -277,29 +304,45 @@ container_tiles *container_space_newest(container_space *space) {
 }
 
 container_index *container_space_index(container_space *space) {
-    pthread_mutex_lock(&space->lock);
-    container_index *index = container_index_take(space->index);
-    pthread_mutex_unlock(&space->lock);
-    return index;
+    container_part *part = space->parts;
+    while (!part->home) { /* a container has a range, and so a part, somewhere */
+        part++;
+    }
+    return container_part_index(space, part);
 }
 
 void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes) {
     space->ttl = ttl;
-    for (size_t i = 0; version_minutes == 0 && i < space->newest->map->n; i++) {
-        space->newest->ranges[i]->log_open = false;
-    }
     if (version_minutes != atomic_load(&space->version_minutes)) {
-        space->trim_from = 0;
-        atomic_store(&space->trim_due_s, 0);
+        for (size_t i = 0; i < space->parts_n; i++) {
+            atomic_store(&space->parts[i].trim_due_s, 0);
+        }
+        atomic_fetch_add(&space->log_epoch, 1);
     }
     atomic_store(&space->version_minutes, version_minutes);
 }
 
-void container_space_set_index(container_space *space, container_index *index, container_index *building) {
-    container_index *before = space->index, *other = space->building;
+uint32_t container_space_progress(const container_space *space) {
+    uint32_t least = 100;
+    for (size_t i = 0; i < space->parts_n; i++) {
+        uint32_t progress = atomic_load(&space->parts[i].index_progress);
+        least = progress < least ? progress : least;
+    }
+    return least;
+}
+
+container_index *container_part_index(container_space *space, container_part *part) {
     pthread_mutex_lock(&space->lock);
-    space->index = index;
-    space->building = building;
+    container_index *index = container_index_take(part->index);
+    pthread_mutex_unlock(&space->lock);
+    return index;
+}
+
+void container_part_set_index(container_space *space, container_part *part, container_index *index, container_index *building) {
+    container_index *before = part->index, *other = part->building;
+    pthread_mutex_lock(&space->lock);
+    part->index = index;
+    part->building = building;
     pthread_mutex_unlock(&space->lock);
     if (before != index && before != building) {
         container_index_give(before);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "index/terms.h"
+#include "item/home.h"
 #include "partition/map.h"
 #include "store/committer.h"
 #include "throughput/bucket.h"
@@ -30,28 +31,27 @@ typedef struct range_counts {
 } range_counts;
 
 typedef struct range_watch range_watch; /* item/sizes.h */
-typedef struct counts_log counts_log;   /* item/counts.h */
 typedef struct range_graph range_graph; /* item/nearest.h */
 
 /* A physical partition: a range of the hash space, and the segment that its new items are stored under. Shared by all tiles it is in. */
 typedef struct container_range {
     commit_hook hook; /* counts are written with every group that touches the range; link it by counts_log_link */
+    home *home;       /* where its items are, for life */
     atomic_uint refs;
     uint32_t container;
     uint32_t id;
     uint32_t rid_prefix;
     uint32_t segment;
 
-    /* the committer's */
+    /* the committer's of its home */
     range_counts pending;   /* with this group's changes */
     range_counts written;   /* as on disk */
     range_watch *watch;     /* while a split of the range is prepared */
-    counts_log *log;        /* where its counts go */
-    bool in_log;            /* it has counts there */
-    bool gone;              /* it was split, merged or deleted */
+    bool in_log;            /* its home's log has counts of it */
     uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
-    bool log_open;          /* the log of versions has a head for it (item/versions.h) */
+    uint32_t log_opened;    /* space.log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
+    atomic_bool gone;       /* it was split, merged or deleted */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
     _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
@@ -83,6 +83,7 @@ typedef struct container_tiles {
     container_range **ranges; /* ranges[i] is map->ranges[i] */
     range_sources *sources;   /* sources[i] is of ranges[i] */
     uint32_t *segments;       /* that any range has items in, each once, in order */
+    home **segment_homes;     /* segment_homes[i] is where segments[i] is */
     size_t segments_n;
     arena arena; /* of the lists */
 } container_tiles;
@@ -109,33 +110,46 @@ typedef struct container_index {
     uint32_t shapes_container;
 } container_index;
 
+/* What a container keeps in one home. Its committer's to change. */
+typedef struct container_part {
+    home *home;             /* NULL: the container has no range there */
+    commit_queue commits;   /* of its items: they take turns with those of other containers */
+    container_tiles *tiles; /* the newest, as far as ranges of this home are concerned: changed on its committer's thread only */
+
+    /* the index: changed under the space's lock */
+    _Atomic(container_index *) index;    /* that queries use */
+    _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
+    atomic_bool index_switching;         /* what is on disk may be of the one or the other */
+    _Atomic uint32_t index_progress;     /* per cent */
+
+    int attachments; /* whether any item has had some (item/attach.h) */
+
+    /* expiry */
+    uint32_t swept_own, swept_default; /* no entry before these times is left */
+    atomic_bool ttl_backfill;          /* the ttl was turned on: items of before still need their entries */
+
+    /* the log of versions */
+    uint32_t trim_from;  /* the segment that the next trim begins with */
+    uint32_t trim_epoch; /* space.log_epoch that trim_from belongs to */
+    _Atomic int64_t trim_due_s;
+} container_part;
+
 typedef struct container_space {
     atomic_uint refs;
     uint32_t container; /* the number that begins all its keys; never used again */
     atomic_bool deleted;
     _Atomic uint64_t epoch;          /* of the newest tiles */
     _Atomic int64_t merges_after_us; /* monotonic: what was split by command is not merged again at once */
-    pthread_mutex_t lock;            /* of `newest`, for all but the committer's thread */
+    pthread_mutex_t lock;            /* of `newest` and the parts' indexes */
     container_tiles *newest;
-    commit_queue commits; /* of its items: they take turns with those of other containers */
 
-    /* the index: the committer's to change, under the lock */
-    _Atomic(container_index *) index;    /* that queries use */
-    _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
-    atomic_bool index_switching;         /* what is on disk may be of the one or the other */
-    _Atomic uint32_t index_progress;     /* per cent */
+    /* by the newest settings */
+    _Atomic int32_t ttl;
+    _Atomic uint32_t version_minutes; /* how long versions are kept; 0: no log */
+    _Atomic uint32_t log_epoch;       /* counts how often that was changed, from 1 */
 
-    int attachments; /* whether any item has had some (item/attach.h): the committer's */
-
-    /* expiry: the committer's, but for the flag */
-    int32_t ttl;                       /* of the newest settings */
-    uint32_t swept_own, swept_default; /* no entry before these times is left */
-    atomic_bool ttl_backfill;          /* the ttl was turned on: items of before still need their entries */
-
-    /* the log of versions: the committer's to change */
-    _Atomic uint32_t version_minutes; /* how long they are kept, by the newest settings; 0: no log */
-    uint32_t trim_from;               /* the segment that the next trim begins with */
-    _Atomic int64_t trim_due_s;
+    size_t parts_n;
+    container_part parts[]; /* by the homes' numbers */
 } container_space;
 
 typedef struct unique_key {
@@ -174,7 +188,7 @@ void container_give(container *c);
 /* ---- tiles ---- */
 
 /* A range that is not in use yet; its counts are zero, its numbers start at 1. */
-container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment);
+container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment, home *home);
 container_range *container_range_take(container_range *range);
 void container_range_give(container_range *range);
 void container_range_restore(container_range *range, const range_counts *counts); /* from disk, at start, or by a split */
@@ -189,15 +203,22 @@ container_index *container_index_new(uint8_t generation, slice policy, const pke
 container_index *container_index_take(container_index *index);
 void container_index_give(container_index *index);
 
-/* The space takes tiles and index over. */
-container_space *container_space_new(uint32_t number, container_tiles *tiles, container_index *index);
+/* The space takes the tiles over. It has a part for each of `homes_n` homes; those that have ranges get an index of this policy. */
+container_space *container_space_new(uint32_t number, size_t homes_n, container_tiles *tiles);
 void container_space_give(container_space *space);
-void container_space_set(container_space *space, container_tiles *tiles); /* committer's thread: takes them over, as the newest */
-container_tiles *container_space_newest(container_space *space);          /* any thread: a reference */
-container_index *container_space_index(container_space *space);           /* any thread: a reference */
-/* Committer's, of the newest settings. */
-void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes);
-void container_space_set_index(container_space *space, container_index *index, container_index *building); /* committer's: takes over */
+/* The committer's thread of the home whose ranges are others now: takes the tiles over, as the newest. */
+void container_space_set(container_space *space, const home *home, container_tiles *tiles);
+container_tiles *container_space_newest(container_space *space); /* any thread: a reference */
+container_index *container_space_index(container_space *space);  /* any thread: a reference to that of the first range */
+void container_space_set_rules(container_space *space, int32_t ttl, uint32_t version_minutes); /* of the newest settings */
+uint32_t container_space_progress(const container_space *space);                               /* of the index in all its homes, per cent */
+
+static inline container_part *container_part_of(container_space *space, const home *home) {
+    return &space->parts[home->number];
+}
+container_index *container_part_index(container_space *space, container_part *part); /* any thread: a reference */
+/* The part's committer: takes over. */
+void container_part_set_index(container_space *space, container_part *part, container_index *index, container_index *building);
 
 static inline size_t container_position(const container_tiles *tiles, const epk *e) {
     return (size_t)(partition_map_find(tiles->map, e) - tiles->map->ranges);
@@ -207,8 +228,8 @@ static inline container_range *container_route(const container_tiles *tiles, con
     return tiles->ranges[container_position(tiles, e)];
 }
 
-/* The next segment that the tiles have items in, from `segment` on; false: no more. */
-bool container_tiles_segment(const container_tiles *tiles, uint32_t segment, uint32_t *segment_out);
+/* The next segment of this home that the tiles have items in, from `segment` on; false: no more. `home` NULL: of any. */
+bool container_tiles_segment(const container_tiles *tiles, const home *home, uint32_t segment, uint32_t *segment_out);
 
 /* Data and index together. */
 static inline uint64_t container_range_stored(const container_range *range) {

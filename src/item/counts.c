@@ -81,8 +81,8 @@ static void touch(counts_log *log, container_range *range) {
     log->touched[log->touched_n++] = container_range_take(range);
 }
 
-void counts_log_link(counts_log *log, commit_group *group, container_range *range) {
-    range->log = log;
+void counts_log_link(commit_group *group, container_range *range) {
+    counts_log *log = range->home->counts;
     touch(log, range);
     commit_link(group, &log->hook);
     commit_link(group, &range->hook);

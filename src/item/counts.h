@@ -7,7 +7,7 @@
 
 #include "item/container.h"
 
-typedef struct counts_log {
+struct counts_log {
     commit_hook hook;          /* linked before the ranges' own, so that it runs after them */
     uint64_t gathered;         /* groups before this one are in the ranges' own entries */
     uint64_t next;             /* number of the next group entry */
@@ -15,7 +15,7 @@ typedef struct counts_log {
     buf pending;               /* this group's entry */
     container_range **touched; /* since they were gathered; references */
     size_t touched_n, touched_cap;
-} counts_log;
+};
 
 void counts_log_open(counts_log *log);
 void counts_log_close(counts_log *log);
@@ -24,7 +24,7 @@ void counts_log_close(counts_log *log);
 void counts_log_add(counts_log *log, const container_range *range);
 
 /* Within apply: the group changes this range's counts. */
-void counts_log_link(counts_log *log, commit_group *group, container_range *range);
+void counts_log_link(commit_group *group, container_range *range);
 
 /* At start, for each group since the note, in order: calls `find` for the ranges in it and restores what it gives (NULL: gone, passed
  * over). */

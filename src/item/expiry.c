@@ -16,10 +16,11 @@ static const int64_t TIME_LAST = UINT32_MAX;
 typedef struct sweep {
     commit base;
     const items *items;
+    home *home;
     container *container;
     unsigned cost_left;
     atomic_uint *in_flight;
-    /* what becomes of the space's fields of these names once the group is written */
+    /* what becomes of the part's fields of these names once the group is written */
     uint32_t swept_own, swept_default;
     bool ttl_backfill;
 } sweep;
@@ -51,7 +52,7 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
     if (code == OK && expired) {
-        counts_log_link(w->items->counts, w->group, w->range);
+        counts_log_link(w->group, w->range);
     }
     store_give(&stored.pin);
     return code;
@@ -133,7 +134,7 @@ static err backfill_step(item_work *w, bool *ttl_backfill) {
     bool placed = layout_place_read(value.bytes, &place);
     store_give(&value);
     uint32_t segment;
-    if (!placed || !container_tiles_segment(w->tiles, place.segment, &segment)) {
+    if (!placed || !container_tiles_segment(w->tiles, w->home, place.segment, &segment)) {
         store_delete(&w->group->batch, STORE_META, layout_view(&k));
         *ttl_backfill = false;
         return OK;
@@ -166,19 +167,22 @@ static err run_sweep(sweep *s, item_work *w) {
 /* A sweep that the store stops in the middle keeps what it has done: each item is removed whole, and the next sweep takes up there. */
 static err sweep_apply(commit *base, commit_group *group) {
     sweep *s = (sweep *)base;
-    const container_space *space = s->container->space;
+    container_space *space = s->container->space;
+    container_part *part = container_part_of(space, s->home);
     arena scratch = arena_init();
     item_work w = {
         .items = s->items,
+        .home = s->home,
         .group = group,
         .container = s->container,
-        .tiles = space->newest,
+        .part = part,
+        .tiles = part->tiles,
         .arena = &scratch,
         .now_s = clock_wall_ms(s->items->clock) / 1000,
     };
-    s->swept_own = space->swept_own;
-    s->swept_default = space->swept_default;
-    s->ttl_backfill = space->ttl_backfill;
+    s->swept_own = part->swept_own;
+    s->swept_default = part->swept_default;
+    s->ttl_backfill = part->ttl_backfill;
     if (!space->deleted && space->ttl == s->container->ttl && space->ttl != TTL_OFF) { /* else: other settings by now, next time */
         err code = run_sweep(s, &w);
         if (code != OK) {
@@ -191,11 +195,11 @@ static err sweep_apply(commit *base, commit_group *group) {
 
 static void sweep_done(commit *base) {
     sweep *s = (sweep *)base;
-    container_space *space = s->container->space;
+    container_part *part = container_part_of(s->container->space, s->home);
     if (base->code == OK) {
-        space->swept_own = s->swept_own;
-        space->swept_default = s->swept_default;
-        space->ttl_backfill = s->ttl_backfill;
+        part->swept_own = s->swept_own;
+        part->swept_default = s->swept_default;
+        part->ttl_backfill = s->ttl_backfill;
     }
     atomic_uint *in_flight = s->in_flight;
     container_give(s->container);
@@ -203,18 +207,27 @@ static void sweep_done(commit *base) {
     atomic_fetch_sub(in_flight, 1);
 }
 
-void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight) {
+static void sweep_part(const items *s, container *c, container_part *part, unsigned cost_max, atomic_uint *in_flight) {
     sweep *made = mem_zero(sizeof *made);
     *made = (sweep){
-        .base = {.queue = &c->space->commits,
+        .base = {.queue = &part->commits,
                  .use = item_versions_kept(c) ? STORE_GROWS : STORE_FREES,
                  .apply = sweep_apply,
                  .done = sweep_done},
         .items = s,
+        .home = part->home,
         .container = container_take(c),
         .cost_left = cost_max,
         .in_flight = in_flight,
     };
     atomic_fetch_add(in_flight, 1);
-    committer_submit(s->committer, &made->base);
+    committer_submit(part->home->committer, &made->base);
+}
+
+void item_sweep(const items *s, container *c, unsigned cost_max, atomic_uint *in_flight) {
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        if (c->space->parts[i].home) {
+            sweep_part(s, c, &c->space->parts[i], cost_max, in_flight);
+        }
+    }
 }

@@ -106,7 +106,7 @@ static void leave(page *p) {
 /* ---- one item, by its place ---- */
 
 typedef struct loader {
-    const items *items;
+    const home *home;
     const container *container;
     const store_snapshot *at;
     uint64_t lsn;     /* the snapshot has all writes of the range up to here; 0: not known */
@@ -116,7 +116,7 @@ typedef struct loader {
 static err get_place(const loader *l, const store_snapshot *at, item_found *found) {
     layout_key k;
     layout_item(&k, found->place);
-    TRY(store_get(l->items->store, STORE_ITEMS, at, layout_view(&k), &found->value));
+    TRY(store_get(l->home->store, STORE_ITEMS, at, layout_view(&k), &found->value));
     if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
         item_give(found);
         return E_STORE_CORRUPT;
@@ -126,7 +126,7 @@ static err get_place(const loader *l, const store_snapshot *at, item_found *foun
 
 /* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
 static bool take_cached(const loader *l, item_found *found) {
-    found->cached = l->lsn ? item_cache_take_place(l->items->cache, found->place) : NULL;
+    found->cached = l->lsn ? item_cache_take_place(l->home->cache, found->place) : NULL;
     if (found->cached && layout_head_read(cached_item_value(found->cached), &found->head, &found->body) && found->head.lsn <= l->lsn) {
         return true;
     }
@@ -144,9 +144,9 @@ static void keep_in_cache(const loader *l, const item_found *found) {
         return;
     }
     layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.id);
-    now.cached = item_cache_take(l->items->cache, layout_view(&k), &ticket);
+    now.cached = item_cache_take(l->home->cache, layout_view(&k), &ticket);
     if (!now.cached && get_place(l, NULL, &now) == OK) {
-        item_cache_add(l->items->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
+        item_cache_add(l->home->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
     }
     item_give(&now);
 }
@@ -214,12 +214,12 @@ static err read_partition(page *p) {
     const epk *e = &p->cursor->partition->epk;
     uint64_t *after = &p->cursor->stretches[0].after;
     unsigned loaded = 0;
-    loader l = {.items = p->items, .container = p->container, .loaded = &loaded};
+    loader l = {.home = p->range->home, .container = p->container, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(p->items->store);
+    p->at = l.at = p->cursor->moment ? item_moment_at(p->cursor->moment, l.home) : store_snapshot_take(l.home->store);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
-    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     err code = OK;
     const item_overlay *overlay = p->cursor->moment ? p->cursor->moment->overlay : NULL;
     while (code == OK && !p->full && store_scan_next(scan, &key, &value)) {
@@ -240,7 +240,7 @@ static err read_partition(page *p) {
     }
     err ended = store_scan_close(scan);
     if (!p->cursor->moment) {
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
     }
     p->at = NULL;
     p->cursor->n = p->full ? 1 : 0;
@@ -266,7 +266,7 @@ static err open_sources(page *p, const range_sources *sources) {
     err code = OK;
     p->sources = arena_array(p->op->arena, source, sources->n);
     p->sources_n = sources->n;
-    p->at = sources->n > 1 ? store_snapshot_take(p->items->store) : NULL;
+    p->at = sources->n > 1 ? store_snapshot_take(p->range->home->store) : NULL;
     for (size_t i = 0; i < sources->n; i++) {
         layout_key from, to;
         source *s = &p->sources[i];
@@ -274,7 +274,7 @@ static err open_sources(page *p, const range_sources *sources) {
         layout_segment(&to, sources->list[i].segment);
         layout_after(&to);
         *s = (source){.shared = sources->list[i].shared};
-        s->scan = store_scan_open(p->items->store, STORE_ITEMS, p->at, layout_view(&from), layout_view(&to), false);
+        s->scan = store_scan_open(p->range->home->store, STORE_ITEMS, p->at, layout_view(&from), layout_view(&to), false);
         code = code != OK ? code : advance(s);
     }
     return code;
@@ -288,7 +288,7 @@ static err close_sources(page *p) {
     }
     p->sources_n = 0;
     if (p->at) {
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
         p->at = NULL;
     }
     return code;
@@ -338,7 +338,7 @@ static err size_partition(page *p, item_view *v) {
     to = from;
     layout_after(&to);
     layout_size(&own, p->container->space->container, &v->partition->epk, &v->partition->partition);
-    store_scan *scan = store_scan_open(p->items->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
     while (n < 2 && store_scan_next(scan, &entry, &value)) {
         if (layout_size_read(entry, value, &e, &key, &size) && epk_cmp(&e, &v->partition->epk) == 0) {
             bool meant = slice_eq(entry, layout_view(&own));
@@ -353,17 +353,17 @@ static err size_partition(page *p, item_view *v) {
 
 /* The cursor's own moment; its index may have been replaced since. */
 static err enter_moment(page *p, item_view *v, bool *entered_out) {
-    const container_space *space = p->container->space;
-    const item_moment *m = p->cursor->moment;
+    const container_part *part = container_part_of(p->container->space, p->range->home);
+    const moment_part *m = &p->cursor->moment->parts[p->range->home->number];
     v->index = m->index ? container_index_take(m->index) : NULL;
     p->at = m->at;
-    *entered_out = m->index && !space->index_switching && space->index == m->index && !m->index->policy.off;
+    *entered_out = m->index && !part->index_switching && part->index == m->index && !m->index->policy.off;
     return OK;
 }
 
 /* A snapshot, and the tiles and the index that were the newest when it was taken. False: the index is just being replaced. */
 static err enter_view(page *p, item_view *v, bool *entered_out) {
-    container_space *space = p->container->space;
+    container_part *part;
     if (p->cursor->moment) {
         return enter_moment(p, v, entered_out);
     }
@@ -371,23 +371,24 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
         if (!p->cursor->partition && !enter_range(p)) {
             return E_BAD_CONTINUATION;
         }
-        v->index = container_space_index(space);
+        part = container_part_of(p->container->space, p->range->home);
+        v->index = container_part_index(p->container->space, part);
         v->lsn = atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-        p->at = store_snapshot_take(p->items->store);
+        p->at = store_snapshot_take(p->range->home->store);
         if (is_newest(p)) {
             break;
         }
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
         container_index_give(v->index);
         renew_tiles(p);
     }
-    *entered_out = !space->index_switching && space->index == v->index && !v->index->policy.off;
+    *entered_out = !part->index_switching && part->index == v->index && !v->index->policy.off;
     return OK;
 }
 
 static void leave_view(page *p, item_view *v) {
     if (!p->cursor->moment) {
-        store_snapshot_give(p->items->store, p->at);
+        store_snapshot_give(p->range->home->store, p->at);
     }
     if (v->index) {
         container_index_give(v->index);
@@ -453,7 +454,7 @@ static err found_items(item_view *v, const item_found *found, bool ask_partition
 
 static err load_and_offer(item_view *v, item_ref ref, bool ask_partition) {
     err code = E_NOT_FOUND;
-    loader l = {v->items, v->container, v->at, v->lsn, &v->loaded};
+    loader l = {v->range->home, v->container, v->at, v->lsn, &v->loaded};
     item_found found = {.range = v->range};
     for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
         uint32_t segment = v->sources->list[i].segment;

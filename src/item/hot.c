@@ -105,7 +105,7 @@ err item_hot_seed(const items *s, const container_tiles *tiles, size_t position,
         *seeding = (hot_seeding){.begun = true, .next = range->min};
     }
     size_pieces pieces = {.container = tiles->ranges[position]->container, .from = seeding->next, .to = range->max, .n = 1};
-    TRY(item_sizes_each(s->store, NULL, &pieces, seed_one, &seeder));
+    TRY(item_sizes_each(tiles->ranges[position]->home->store, NULL, &pieces, seed_one, &seeder));
     if (!seeder.stopped) {
         hotkeys_seed_end(seeder.hot);
         *ended_out = true;
@@ -115,7 +115,7 @@ err item_hot_seed(const items *s, const container_tiles *tiles, size_t position,
 
 /* ---- looking up ---- */
 
-static err look_up(const items *s, const container *c, hot_size *found) {
+static err look_up(const container *c, const container_range *range, hot_size *found) {
     layout_key k;
     store_value value;
     pkey key;
@@ -130,7 +130,7 @@ static err look_up(const items *s, const container *c, hot_size *found) {
     if (found->exact) {
         epk_of(&c->key, &key, &e);
         layout_size(&k, c->space->container, &e, &key);
-        code = store_get(s->store, STORE_INDEX, NULL, layout_view(&k), &value);
+        code = store_get(range->home->store, STORE_INDEX, NULL, layout_view(&k), &value);
         if (code == OK) {
             code = layout_size_read(layout_view(&k), value.bytes, &e, &unused, &found->size) ? OK : E_STORE_CORRUPT;
             store_give(&value);
@@ -151,7 +151,8 @@ static size_t text_of_hotkey(const void *key, char *into, size_t max) {
 }
 
 /* *changed_out: the sketch was wrong about some, and has been told. */
-static err look_up_top(const items *s, const container *c, hotkeys *hot, hot_size *top, size_t *n_out, bool *changed_out) {
+static err look_up_top(const container *c, container_range *range, hot_size *top, size_t *n_out, bool *changed_out) {
+    hotkeys *hot = item_hotkeys(range);
     hotkey keys[HOTKEYS_TOP];
     size_t n = hotkeys_top_by_size(hot, keys);
     *changed_out = false;
@@ -159,7 +160,7 @@ static err look_up_top(const items *s, const container *c, hotkeys *hot, hot_siz
     for (size_t i = 0; i < n; i++) {
         hot_size *found = &top[*n_out];
         found->key = keys[i];
-        TRY(look_up(s, c, found));
+        TRY(look_up(c, range, found));
         if (found->size.bytes != (uint64_t)keys[i].value) {
             hotkeys_size(hot, keys[i].hash, found->size.bytes, text_of_hotkey, &keys[i]);
             *changed_out = true;
@@ -184,8 +185,9 @@ static void sort(hot_size *top, size_t n) {
 err item_hot_sizes(const items *s, const container *c, container_range *range, hot_size top[HOTKEYS_TOP], size_t *n_out) {
     bool changed = true;
     *n_out = 0;
+    (void)s;
     for (int i = 0; i < ROUNDS_MAX && changed; i++) {
-        TRY(look_up_top(s, c, item_hotkeys(range), top, n_out, &changed));
+        TRY(look_up_top(c, range, top, n_out, &changed));
     }
     sort(top, *n_out);
     return OK;

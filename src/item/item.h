@@ -18,17 +18,9 @@ typedef struct item_limits {
     uint64_t fixed_bytes;     /* of a container without a partition key */
 } item_limits;
 
-/* What the committer lists index terms with (item/terms.c). */
-typedef struct item_lists item_lists;
-item_lists *item_lists_new(void);
-void item_lists_free(item_lists *lists);
-
 struct items {
-    store *store;
-    committer *committer;
-    item_cache *cache;
-    counts_log *counts;
-    item_lists *lists;
+    home *const *homes; /* the stores that ranges are in; the first one has the metadata too */
+    size_t homes_n;
     struct item_nearest *nearest; /* graphs of vectors (item/nearest.h); NULL: there are none */
     const clock_source *clock;
     item_limits limits;
@@ -89,16 +81,25 @@ struct item_overlay {
     bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* of those that it made, in order */
 };
 
-/* A container as it is at one moment, to be read from while writes go on. The index is NULL where it cannot be used. */
+/* What one home of a container has at a moment. */
+typedef struct moment_part {
+    const store_snapshot *at; /* NULL: no range of the container is there */
+    container_index *index;   /* NULL: it cannot be used */
+} moment_part;
+
+/* A container as it is at one moment, to be read from while writes go on. Of several homes each is seen at a time of its own; what was
+ * written to one logical partition is seen whole or not at all. */
 typedef struct item_moment {
-    const store_snapshot *at;
     container_tiles *tiles;
-    container_index *index;
-    const item_overlay *overlay; /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
+    moment_part parts[HOMES_MAX]; /* by the homes' numbers */
+    const item_overlay *overlay;  /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
 } item_moment;
 
 void item_moment_take(const items *s, container *c, item_moment *moment_out);
 void item_moment_give(const items *s, item_moment *moment);
+static inline const store_snapshot *item_moment_at(const item_moment *moment, const home *home) {
+    return moment->parts[home->number].at;
+}
 
 /* The item of a key as it was then, expired or not. E_NOT_FOUND. On OK give it back. Costs nothing and is not admitted. */
 MUST_CHECK err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
@@ -301,6 +302,7 @@ struct item_reserve {
     container *container; /* the caller's reference is held until done */
     const item_key *key;
     uint32_t n;
+    home *home; /* of the key's range */
     uint64_t first;
     void (*done)(item_reserve *r);
 };
@@ -308,7 +310,7 @@ void item_reserve_submit(const items *s, item_reserve *r);
 
 /* The key that an item's values of the container's unique key `index` have in the store, and the item that held it then. E_NOT_FOUND. */
 void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k);
-MUST_CHECK err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, slice unique_key,
+MUST_CHECK err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, const item_key *key, slice unique_key,
                                        item_found *found_out);
 
 /* What the range of a key gives, in RU/s; 0: no limit. */
@@ -328,6 +330,7 @@ struct item_move {
     container *container; /* the caller's reference is held until done */
     uint32_t range_id;
     unsigned cost_max;
+    home *home; /* the range's */
     bool ended;
     uint64_t moved;
     void (*done)(item_move *m);

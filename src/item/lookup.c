@@ -56,8 +56,8 @@ static void open_run(const item_view *v, index_path path, const slice *value, bo
     }
     memcpy(to.bytes, k.bytes, to.n = k.n);
     layout_after(&to);
-    r->scan = value ? store_stem_open(v->items->store, v->at, layout_view(&k), layout_view(&to), many)
-                    : store_scan_open(v->items->store, STORE_TERMS, v->at, layout_view(&k), layout_view(&to), false);
+    r->scan = value ? store_stem_open(v->range->home->store, v->at, layout_view(&k), layout_view(&to), many)
+                    : store_scan_open(v->range->home->store, STORE_TERMS, v->at, layout_view(&k), layout_view(&to), false);
 }
 
 static item_lookup *open_runs(const item_view *v, index_path path, const slice *value, bool many) {
@@ -153,7 +153,8 @@ static err find_out_large(const item_view *v) {
     bool any = false;
     for (size_t i = 0; i < v->tiles->map->n && !any; i++) {
         const range_sources *sources = &v->tiles->sources[i];
-        for (size_t j = 0; j < sources->n && !any; j++) {
+        bool here = v->tiles->ranges[i]->home == v->range->home; /* an index is of one home */
+        for (size_t j = 0; j < sources->n && !any && here; j++) {
             TRY(has_large(v, sources->list[j].segment, &any));
         }
     }
@@ -173,7 +174,7 @@ err item_view_shape(const item_view *v, uint64_t shape, index_path **paths_out, 
     layout_key k;
     store_value value;
     layout_shape(&k, v->container->space->container, v->index->generation, shape);
-    TRY(store_get(v->items->store, STORE_TERMS, v->at, layout_view(&k), &value));
+    TRY(store_get(v->range->home->store, STORE_TERMS, v->at, layout_view(&k), &value));
     size_t n = value.bytes.n / sizeof **paths_out;
     index_path *paths = arena_array(v->op->arena, index_path, n + 1);
     for (size_t i = 0; i < n; i++) {

@@ -124,7 +124,8 @@ static err run(mover *m) {
 /* A range that is gone by now has nothing to move. */
 static err move_apply(commit *base, commit_group *group) {
     item_move *move = (item_move *)base;
-    const container_tiles *tiles = move->container->space->newest;
+    container_part *part = container_part_of(move->container->space, move->home);
+    const container_tiles *tiles = part->tiles;
     const partition_range *range = partition_map_by_id(tiles->map, move->range_id);
     move->moved = 0;
     move->ended = move->container->space->deleted || !range;
@@ -135,8 +136,10 @@ static err move_apply(commit *base, commit_group *group) {
     arena scratch = arena_init();
     mover m = {
         .work = {.items = move->items,
+                 .home = move->home,
                  .group = group,
                  .container = move->container,
+                 .part = part,
                  .tiles = tiles,
                  .range = tiles->ranges[i],
                  .arena = &scratch},
@@ -160,7 +163,17 @@ static void move_done(commit *base) {
     m->done(m);
 }
 
+/* Where the range is; of one that is gone, any home can tell that. */
+static home *home_of(const item_move *m) {
+    container_tiles *tiles = container_space_newest(m->container->space);
+    const partition_range *range = partition_map_by_id(tiles->map, m->range_id);
+    home *found = tiles->ranges[range ? (size_t)(range - tiles->map->ranges) : 0]->home;
+    container_tiles_give(tiles);
+    return found;
+}
+
 void item_move_submit(item_move *m) {
-    m->base = (commit){.queue = &m->container->space->commits, .apply = move_apply, .done = move_done};
-    committer_submit(m->items->committer, &m->base);
+    m->home = home_of(m);
+    m->base = (commit){.queue = &container_part_of(m->container->space, m->home)->commits, .apply = move_apply, .done = move_done};
+    committer_submit(m->home->committer, &m->base);
 }

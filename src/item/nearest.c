@@ -446,7 +446,7 @@ static err changes_since(const item_view *v, uint64_t after, uint64_t *numbers, 
         to = from;
         layout_after(&to);
         layout_add_change(&from, begins, &change);
-        store_scan *scan = store_scan_open(v->items->store, STORE_TERMS, v->at, layout_view(&from), layout_view(&to), false);
+        store_scan *scan = store_scan_open(v->range->home->store, STORE_TERMS, v->at, layout_view(&from), layout_view(&to), false);
         bool good = true;
         while (*n <= NEAREST_OTHERS_MAX && good && store_scan_next(scan, &key, &unused)) {
             good = layout_change_read(key, begins, &change);

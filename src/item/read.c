@@ -51,25 +51,25 @@ static err read_head(item_found *found, slice value) {
 /* The keys that lead to an item: the primary one, and the one by its number. */
 typedef enum lead { BY_KEY, BY_NUMBER } lead;
 
-static err find_place(const items *s, const store_snapshot *at, slice key, lead by, item_place *place_out) {
+static err find_place(const home *h, const store_snapshot *at, slice key, lead by, item_place *place_out) {
     store_value value;
-    TRY(store_get(s->store, STORE_INDEX, at, key, &value));
+    TRY(store_get(h->store, STORE_INDEX, at, key, &value));
     bool placed = by == BY_KEY ? layout_place_read(value.bytes, place_out) : layout_order_read(key, value.bytes, place_out);
     store_give(&value);
     return placed ? OK : E_STORE_CORRUPT;
 }
 
 /* Between the two lookups the item may be moved, or deleted and even made again at another place: then the first is asked anew. */
-static err find_stored(const items *s, slice key, lead by, item_found *found) {
+static err find_stored(const home *h, slice key, lead by, item_found *found) {
     layout_key k;
     item_place before = {0};
     for (;;) {
-        TRY(find_place(s, NULL, key, by, &found->place));
+        TRY(find_place(h, NULL, key, by, &found->place));
         if (found->place.segment == before.segment && found->place.number == before.number) {
             return E_STORE_CORRUPT; /* the same place again: the key leads nowhere */
         }
         layout_item(&k, found->place);
-        err code = store_get(s->store, STORE_ITEMS, NULL, layout_view(&k), &found->value);
+        err code = store_get(h->store, STORE_ITEMS, NULL, layout_view(&k), &found->value);
         if (code != E_NOT_FOUND) {
             return code != OK ? code : read_head(found, found->value.bytes);
         }
@@ -77,17 +77,17 @@ static err find_stored(const items *s, slice key, lead by, item_found *found) {
     }
 }
 
-static err find(const items *s, const container *c, const item_key *key, item_found *found) {
+static err find(const home *h, const container *c, const item_key *key, item_found *found) {
     layout_key k;
     cache_ticket ticket;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
-    found->cached = item_cache_take(s->cache, layout_view(&k), &ticket);
+    found->cached = item_cache_take(h->cache, layout_view(&k), &ticket);
     if (found->cached) {
         found->place = cached_item_place(found->cached);
         return read_head(found, cached_item_value(found->cached));
     }
-    TRY(find_stored(s, layout_view(&k), BY_KEY, found));
-    item_cache_add(s->cache, &ticket, layout_view(&k), found->value.bytes, found->place);
+    TRY(find_stored(h, layout_view(&k), BY_KEY, found));
+    item_cache_add(h->cache, &ticket, layout_view(&k), found->value.bytes, found->place);
     return OK;
 }
 
@@ -95,7 +95,7 @@ err item_read(const items *s, op *o, const container *c, const item_key *key, it
     container_range *range = container_route(c->tiles, &key->epk);
     *found_out = (item_found){.range = range};
     TRY(item__admit(s, o, range));
-    err code = find(s, c, key, found_out);
+    err code = find(range->home, c, key, found_out);
     if (code == OK && item_expired(c, &found_out->head, o->now_s)) {
         item_give(found_out);
         code = E_NOT_FOUND;
@@ -124,7 +124,8 @@ err item_id_of(const items *s, op *o, const container *c, const item_key *key, u
     item_found found = {0};
     bson_iter_t it;
     layout_order(&k, c->space->container, &key->epk, number);
-    TRY(find_stored(s, layout_view(&k), BY_NUMBER, &found));
+    (void)s;
+    TRY(find_stored(container_route(c->tiles, &key->epk)->home, layout_view(&k), BY_NUMBER, &found));
     bool meant = item_is_meant(o, c, &(item_scope){.partition = key}, found.body);
     bool has_id = doc_find_key(found.body, SLICE_LIT("id"), &it);
     *id_out = has_id && meant ? arena_copy(o->arena, doc_text(&it)) : SLICE_EMPTY;
@@ -136,34 +137,49 @@ err item_number_of(const items *s, const container *c, const item_key *key, uint
     layout_key k;
     item_place place;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
-    TRY(find_place(s, NULL, layout_view(&k), BY_KEY, &place));
+    (void)s;
+    TRY(find_place(container_route(c->tiles, &key->epk)->home, NULL, layout_view(&k), BY_KEY, &place));
     *number_out = place.number;
     return OK;
 }
 
-static err read_at(const items *s, const store_snapshot *at, item_place place, item_found *found_out) {
+static err read_at(const home *h, const store_snapshot *at, item_place place, item_found *found_out) {
     layout_key k;
     *found_out = (item_found){.place = place};
     layout_item(&k, place);
-    TRY(store_get(s->store, STORE_ITEMS, at, layout_view(&k), &found_out->value));
+    TRY(store_get(h->store, STORE_ITEMS, at, layout_view(&k), &found_out->value));
     return read_head(found_out, found_out->value.bytes);
+}
+
+static const store_snapshot *snapshot_of(const item_moment *moment, const home *h) {
+    return moment ? item_moment_at(moment, h) : NULL;
+}
+
+/* Where a segment is. One that the newest tiles do not have any more is as good as empty, and may be looked for anywhere. */
+static const home *home_of_segment(const items *s, const container_tiles *tiles, uint32_t segment) {
+    size_t i = 0;
+    while (s->homes_n > 1 && i < tiles->segments_n && tiles->segments[i] != segment) {
+        i++;
+    }
+    return s->homes_n > 1 && i < tiles->segments_n ? tiles->segment_homes[i] : s->homes[0];
 }
 
 /* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it. */
 err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
-    const store_snapshot *at = moment ? moment->at : NULL;
     item_written written;
     if (moment && moment->overlay && moment->overlay->find(moment->overlay, place.number, &written)) {
         *found_out = (item_found){.head = written.head, .body = written.body, .place = place};
         return written.body.n ? OK : E_NOT_FOUND;
     }
-    err code = read_at(s, at, place, found_out);
+    const home *h = home_of_segment(s, moment ? moment->tiles : c->tiles, place.segment);
+    err code = read_at(h, snapshot_of(moment, h), place, found_out);
     if (code != E_NOT_FOUND) {
         return code;
     }
     container_tiles *tiles = moment ? container_tiles_take(moment->tiles) : container_space_newest(c->space);
     for (size_t i = 0; i < tiles->segments_n && code == E_NOT_FOUND; i++) {
-        code = read_at(s, at, (item_place){tiles->segments[i], place.number}, found_out);
+        h = tiles->segment_homes[i];
+        code = read_at(h, snapshot_of(moment, h), (item_place){tiles->segments[i], place.number}, found_out);
     }
     container_tiles_give(tiles);
     return code;
@@ -171,18 +187,27 @@ err item_again(const items *s, const container *c, const item_moment *moment, it
 
 /* ---- as it was ---- */
 
-/* Tiles and snapshot must fit together: if the tiles are still the newest once the snapshot is taken, they are of then (item/feed.c). */
+static void take_part(container_space *space, container_part *part, moment_part *taken_out) {
+    container_index *index = container_part_index(space, part);
+    taken_out->at = store_snapshot_take(part->home->store);
+    bool usable = !part->index_switching && part->index == index;
+    taken_out->index = usable ? index : NULL;
+    if (!usable) {
+        container_index_give(index);
+    }
+}
+
+/* Tiles and snapshots must fit together: if the tiles are still the newest once the snapshots are taken, they are of then (item/feed.c). */
 void item_moment_take(const items *s, container *c, item_moment *moment_out) {
+    container_space *space = c->space;
     for (;;) {
-        container_tiles *tiles = container_space_newest(c->space);
-        container_index *index = container_space_index(c->space);
-        const store_snapshot *at = store_snapshot_take(s->store);
-        bool usable = !c->space->index_switching && c->space->index == index;
-        *moment_out = (item_moment){.at = at, .tiles = tiles, .index = usable ? index : NULL};
-        if (!usable) {
-            container_index_give(index);
+        *moment_out = (item_moment){.tiles = container_space_newest(space)};
+        for (size_t i = 0; i < space->parts_n; i++) {
+            if (space->parts[i].home) {
+                take_part(space, &space->parts[i], &moment_out->parts[i]);
+            }
         }
-        if (atomic_load(&c->space->epoch) == tiles->epoch) {
+        if (atomic_load(&space->epoch) == moment_out->tiles->epoch) {
             return;
         }
         item_moment_give(s, moment_out);
@@ -190,19 +215,24 @@ void item_moment_take(const items *s, container *c, item_moment *moment_out) {
 }
 
 void item_moment_give(const items *s, item_moment *moment) {
-    store_snapshot_give(s->store, moment->at);
-    container_tiles_give(moment->tiles);
-    if (moment->index) {
-        container_index_give(moment->index);
+    for (size_t i = 0; i < s->homes_n; i++) {
+        if (moment->parts[i].at) {
+            store_snapshot_give(s->homes[i]->store, moment->parts[i].at);
+        }
+        if (moment->parts[i].index) {
+            container_index_give(moment->parts[i].index);
+        }
     }
+    container_tiles_give(moment->tiles);
     *moment = (item_moment){0};
 }
 
-static err read_then(const items *s, const container *c, const item_moment *moment, slice key, lead by, item_found *found_out) {
+static err read_then(const container *c, const item_moment *moment, const epk *e, slice key, lead by, item_found *found_out) {
     item_place place;
+    const home *h = container_route(moment->tiles, e)->home;
     *found_out = (item_found){0};
-    TRY(find_place(s, moment->at, key, by, &place));
-    err code = read_at(s, moment->at, place, found_out);
+    TRY(find_place(h, item_moment_at(moment, h), key, by, &place));
+    err code = read_at(h, item_moment_at(moment, h), place, found_out);
     if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped whatever snapshots there are */
         return c->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
@@ -211,15 +241,17 @@ static err read_then(const items *s, const container *c, const item_moment *mome
 
 err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
     layout_key k;
+    (void)s;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
-    return read_then(s, c, moment, layout_view(&k), BY_KEY, found_out);
+    return read_then(c, moment, &key->epk, layout_view(&k), BY_KEY, found_out);
 }
 
 err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
                           item_found *found_out) {
     layout_key k;
+    (void)s;
     layout_order(&k, c->space->container, &key->epk, number);
-    TRY(read_then(s, c, moment, layout_view(&k), BY_NUMBER, found_out));
+    TRY(read_then(c, moment, &key->epk, layout_view(&k), BY_NUMBER, found_out));
     if (!item_is_meant(o, c, &(item_scope){.partition = key}, found_out->body)) {
         item_give(found_out);
         return E_NOT_FOUND;
@@ -227,6 +259,8 @@ err item_read_number_then(const items *s, op *o, const container *c, const item_
     return OK;
 }
 
-err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {
-    return read_then(s, c, moment, unique_key, BY_KEY, found_out); /* it leads to a place, as a primary key does */
+err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, const item_key *key, slice unique_key,
+                            item_found *found_out) {
+    (void)s;
+    return read_then(c, moment, &key->epk, unique_key, BY_KEY, found_out); /* it leads to a place, as a primary key does */
 }

@@ -41,54 +41,76 @@ static bool read_state(slice value, state *s) {
     return true;
 }
 
-static uint64_t items_in(const container_tiles *tiles) {
+static uint64_t items_in(const container_part *part) {
     uint64_t n = 0;
-    for (size_t i = 0; i < tiles->map->n; i++) {
-        n += atomic_load(&tiles->ranges[i]->items);
+    for (size_t i = 0; i < part->tiles->map->n; i++) {
+        const container_range *range = part->tiles->ranges[i];
+        n += range->home == part->home ? atomic_load(&range->items) : 0;
     }
     return n;
 }
 
-static void note_progress(container_space *space, const container_tiles *tiles, uint64_t built) {
-    uint64_t all = items_in(tiles), part = all ? built * 100 / all : 99;
-    space->index_progress = (uint32_t)(part < 99 ? part : 99);
+static void note_progress(container_part *part, uint64_t built) {
+    uint64_t all = items_in(part), percent = all ? built * 100 / all : 99;
+    part->index_progress = (uint32_t)(percent < 99 ? percent : 99);
 }
 
-err item_index_load(const items *s, container *c, slice policy) {
+static err load_part(container *c, container_part *part, slice policy) {
     layout_key k;
     store_value value;
     state now = {0};
     layout_index_state(&k, c->space->container);
-    err code = store_get(s->store, STORE_META, NULL, layout_view(&k), &value);
+    err code = store_get(part->home->store, STORE_META, NULL, layout_view(&k), &value);
     if (code == E_NOT_FOUND) {
-        container_space_set_index(c->space, container_index_new(1, policy, &c->key), NULL);
+        container_part_set_index(c->space, part, container_index_new(1, policy, &c->key), NULL);
         return OK;
     }
     TRY(code);
     bool read = read_state(value.bytes, &now);
     if (read) {
-        container_space_set_index(c->space, container_index_new(now.generation, now.policy, &c->key),
-                                  now.building ? container_index_new(now.building, policy, &c->key) : NULL);
+        container_part_set_index(c->space, part, container_index_new(now.generation, now.policy, &c->key),
+                                 now.building ? container_index_new(now.building, policy, &c->key) : NULL);
     }
     store_give(&value);
     return read ? OK : E_STORE_CORRUPT;
 }
 
-err item_index_progress(const items *s, container *c) {
+err item_index_load(container *c, slice policy) {
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        container_part *part = &c->space->parts[i];
+        TRY(part->home ? load_part(c, part, policy) : OK);
+    }
+    return OK;
+}
+
+void item_index_new(container *c, slice policy) {
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        container_part *part = &c->space->parts[i];
+        if (part->home) {
+            container_part_set_index(c->space, part, container_index_new(1, policy, &c->key), NULL);
+        }
+    }
+}
+
+static err load_progress(const container *c, container_part *part) {
     layout_key k;
     store_value value;
     state now;
-    if (!c->space->building) {
-        return OK;
-    }
     layout_index_state(&k, c->space->container);
-    TRY(store_get(s->store, STORE_META, NULL, layout_view(&k), &value));
+    TRY(store_get(part->home->store, STORE_META, NULL, layout_view(&k), &value));
     bool read = read_state(value.bytes, &now);
     store_give(&value);
     if (read) {
-        note_progress(c->space, c->space->newest, now.built);
+        note_progress(part, now.built);
     }
     return read ? OK : E_STORE_CORRUPT;
+}
+
+err item_index_progress(container *c) {
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        TRY(c->space->parts[i].building ? load_progress(c, &c->space->parts[i]) : OK);
+    }
+    return OK;
 }
 
 /* ---- generations ---- */
@@ -99,15 +121,15 @@ static void delete_run(store_batch *batch, layout_key *from) {
     store_delete_range(batch, STORE_TERMS, layout_view(from), layout_view(&to));
 }
 
-static void delete_generation(store_batch *batch, const container_space *space, uint8_t generation) {
+static void delete_generation(store_batch *batch, uint32_t container, const container_part *part, uint8_t generation) {
     layout_key k;
-    for (size_t i = 0; i < space->newest->segments_n; i++) {
-        layout_terms(&k, space->newest->segments[i], generation);
+    for (uint32_t segment = 0; container_tiles_segment(part->tiles, part->home, segment, &segment); segment++) {
+        layout_terms(&k, segment, generation);
         delete_run(batch, &k);
     }
-    layout_local_terms(&k, space->container, generation, NULL);
+    layout_local_terms(&k, container, generation, NULL);
     delete_run(batch, &k);
-    layout_shapes(&k, space->container, generation);
+    layout_shapes(&k, container, generation);
     delete_run(batch, &k);
 }
 
@@ -121,53 +143,54 @@ static uint8_t free_generation(uint8_t a, uint8_t b) {
 
 /* ---- a change of settings ---- */
 
-void item_index_change(commit_group *group, container *c, slice policy, index_change *change_out) {
-    container_space *space = c->space;
-    container_index *index = space->index, *building = space->building;
-    *change_out = (index_change){index, building, false};
+void item_index_change(commit_group *group, container *c, const home *home, slice policy, index_change *change_out) {
+    uint32_t number = c->space->container;
+    container_part *part = container_part_of(c->space, home);
+    container_index *index = part->index, *building = part->building;
+    *change_out = (index_change){part, index, building, false};
     container_index *wanted = container_index_new(free_generation(index->generation, building ? building->generation : 0), policy, &c->key);
     if (index_policy_same(&(building ? building : index)->policy, &wanted->policy)) {
         container_index_give(wanted);
         return;
     }
     if (building) {
-        delete_generation(&group->batch, space, building->generation);
+        delete_generation(&group->batch, number, part, building->generation);
     }
     bool back = index_policy_same(&index->policy, &wanted->policy);
-    bool at_once = !back && (wanted->policy.off || items_in(space->newest) == 0);
+    bool at_once = !back && (wanted->policy.off || items_in(part) == 0);
     if (back) {
         container_index_give(wanted);
-        *change_out = (index_change){index, NULL, true};
+        *change_out = (index_change){part, index, NULL, true};
     } else if (at_once) {
-        delete_generation(&group->batch, space, index->generation);
-        *change_out = (index_change){wanted, NULL, true};
+        delete_generation(&group->batch, number, part, index->generation);
+        *change_out = (index_change){part, wanted, NULL, true};
     } else {
-        *change_out = (index_change){index, wanted, true};
+        *change_out = (index_change){part, index, wanted, true};
     }
     state now = {.generation = change_out->index->generation,
                  .building = change_out->building ? change_out->building->generation : 0,
                  .policy = change_out->index->settings};
-    put_state(&group->batch, space->container, &now);
-    space->index_switching = true;
+    put_state(&group->batch, number, &now);
+    part->index_switching = true;
 }
 
 void item_index_changed(container *c, index_change *change, err code) {
-    container_space *space = c->space;
+    container_part *part = change->part;
     if (!change->any) {
         return;
     }
     if (code == OK) {
-        container_space_set_index(space, change->index, change->building);
-        space->index_progress = change->building ? 0 : 100;
+        container_part_set_index(c->space, part, change->index, change->building);
+        part->index_progress = change->building ? 0 : 100;
     } else {
-        if (change->index != space->index) {
+        if (change->index != part->index) {
             container_index_give(change->index);
         }
-        if (change->building && change->building != space->building) {
+        if (change->building && change->building != part->building) {
             container_index_give(change->building);
         }
     }
-    space->index_switching = false;
+    part->index_switching = false;
     change->any = false;
 }
 
@@ -224,7 +247,7 @@ static err build_some(build *b, bool *ended_out) {
     *ended_out = false;
     while (b->cost_left > 0 && !*ended_out) {
         bool of_segment;
-        if (!container_tiles_segment(b->work.tiles, b->state.place.segment, &segment)) {
+        if (!container_tiles_segment(b->work.tiles, b->work.home, b->state.place.segment, &segment)) {
             *ended_out = true;
             return OK;
         }
@@ -250,31 +273,35 @@ static err load_state(commit_group *group, uint32_t container, arena *a, state *
 
 static err run_step(item_index_step *step, commit_group *group, arena *scratch) {
     container_space *space = step->container->space;
+    container_part *part = container_part_of(space, step->home);
     build b = {
         .work = {.items = step->items,
+                 .home = step->home,
                  .group = group,
                  .container = step->container,
-                 .tiles = space->newest,
+                 .part = part,
+                 .tiles = part->tiles,
                  .arena = scratch,
                  .now_s = clock_wall_ms(step->items->clock) / 1000},
-        .index = space->building,
+        .index = part->building,
         .cost_left = step->cost_max,
     };
     TRY(load_state(group, space->container, scratch, &b.state));
     TRY(build_some(&b, &step->ended));
     put_state(&group->batch, space->container, &b.state);
-    note_progress(space, space->newest, b.state.built);
+    note_progress(part, b.state.built);
     return OK;
 }
 
 /* Alone in its group: what comes before has kept both generations, what comes after keeps the new one only. */
 static err run_switch(item_index_step *step, commit_group *group) {
     container_space *space = step->container->space;
-    container_index *made = space->building;
-    delete_generation(&group->batch, space, space->index->generation);
+    container_part *part = container_part_of(space, step->home);
+    container_index *made = part->building;
+    delete_generation(&group->batch, space->container, part, ((container_index *)part->index)->generation);
     put_state(&group->batch, space->container, &(state){.generation = made->generation, .policy = made->settings});
-    step->change = (index_change){made, NULL, true};
-    space->index_switching = true;
+    step->change = (index_change){part, made, NULL, true};
+    part->index_switching = true;
     return OK;
 }
 
@@ -283,7 +310,7 @@ static err step_apply(commit *base, commit_group *group) {
     arena scratch = arena_init();
     step->ended = false;
     step->change = (index_change){0};
-    if (step->container->space->deleted || !step->container->space->building) {
+    if (step->container->space->deleted || !container_part_of(step->container->space, step->home)->building) {
         step->ended = true;
         return OK;
     }
@@ -303,21 +330,28 @@ static void step_done(commit *base) {
 }
 
 void item_index_step_submit(item_index_step *step) {
-    step->base = (commit){.queue = &step->container->space->commits, .apply = step_apply, .done = step_done, .solo = step->switches};
-    committer_submit(step->items->committer, &step->base);
+    step->base = (commit){.queue = &container_part_of(step->container->space, step->home)->commits,
+                          .apply = step_apply,
+                          .done = step_done,
+                          .solo = step->switches};
+    committer_submit(step->home->committer, &step->base);
 }
 
-uint64_t item_index_bytes(const items *s, const container *c) {
+static uint64_t bytes_of(const home *h, char tag, uint32_t of) {
     layout_key from, to;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < c->tiles->segments_n; i++) {
-        layout_all_terms(&from, 'g', c->tiles->segments[i]);
-        to = from;
-        layout_after(&to);
-        bytes += store_bytes(s->store, STORE_TERMS, layout_view(&from), layout_view(&to));
-    }
-    layout_all_terms(&from, 'l', c->space->container);
+    layout_all_terms(&from, tag, of);
     to = from;
     layout_after(&to);
-    return bytes + store_bytes(s->store, STORE_TERMS, layout_view(&from), layout_view(&to));
+    return store_bytes(h->store, STORE_TERMS, layout_view(&from), layout_view(&to));
+}
+
+uint64_t item_index_bytes(const container *c) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->tiles->segments_n; i++) {
+        bytes += bytes_of(c->tiles->segment_homes[i], 'g', c->tiles->segments[i]);
+    }
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        bytes += c->space->parts[i].home ? bytes_of(c->space->parts[i].home, 'l', c->space->container) : 0;
+    }
+    return bytes;
 }

@@ -8,18 +8,21 @@
 #include "item/item.h"
 
 /* At start: sets the space's index as the store knows it. `settings` of the container are the newest. */
-MUST_CHECK err item_index_load(const items *s, container *c, slice policy);
-MUST_CHECK err item_index_progress(const items *s, container *c); /* once it is known how many items there are */
+MUST_CHECK err item_index_load(container *c, slice policy);
+MUST_CHECK err item_index_progress(container *c); /* once it is known how many items there are */
+
+void item_index_new(container *c, slice policy); /* of a container that is being made: generation 1 in all its homes */
 
 /* ---- a change of settings: within a solo commit ---- */
 
 typedef struct index_change {
-    container_index *index, *building; /* what the space's become once the commit is written */
+    container_part *part;
+    container_index *index, *building; /* what the part's become once the commit is written */
     bool any;
 } index_change;
 
 /* `policy` is the new one, as settings hold it. */
-void item_index_change(commit_group *group, container *c, slice policy, index_change *change_out);
+void item_index_change(commit_group *group, container *c, const home *home, slice policy, index_change *change_out);
 void item_index_changed(container *c, index_change *change, err code); /* after the commit, on the committer's thread */
 
 /* ---- building ---- */
@@ -28,6 +31,7 @@ typedef struct item_index_step item_index_step;
 struct item_index_step {
     commit base;
     const items *items;
+    home *home;           /* the part of the container that is there */
     container *container; /* the caller's reference is held until done */
     unsigned cost_max;    /* items, and one more for each 4 KB */
     bool switches;        /* this commit is the last one */
@@ -38,4 +42,4 @@ struct item_index_step {
 void item_index_step_submit(item_index_step *step);
 
 /* Bytes that the index takes on disk, about. */
-uint64_t item_index_bytes(const items *s, const container *c);
+uint64_t item_index_bytes(const container *c);

@@ -129,7 +129,7 @@ void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
 /* The primary key of an item that is written; whoever has it cached hears of it. */
 static void primary_key(const item_work *w, const item_key *key, item_place place, layout_key *k) {
     layout_primary(k, w->container->space->container, &key->epk, &key->partition, key->id);
-    item_cache_written(w->items->cache, w->group, layout_view(k), place);
+    item_cache_written(w->home->cache, w->group, layout_view(k), place);
 }
 
 /* The entries that only a new item, or one in a new place, needs. Their bytes. */

@@ -16,9 +16,11 @@ typedef struct stored_item {
 /* What a write works on. */
 typedef struct item_work {
     const items *items;
+    home *home; /* whose committer works */
     commit_group *group;
     container *container;
-    const container_tiles *tiles; /* the newest */
+    container_part *part;         /* of the container in that home */
+    const container_tiles *tiles; /* the newest, as far as that home is concerned */
     container_range *range;
     size_sum size; /* of the logical partition, loaded before its items are changed */
     arena *arena;  /* for bytes that outlive the group */

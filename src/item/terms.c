@@ -286,7 +286,7 @@ static err load_now(const item_work *w, const item_key *key, item_place place, s
 static err localize(item_work *w, const item_key *key, item_place place) {
     layout_key k;
     stored_item stored;
-    container_index *both[] = {w->container->space->index, w->container->space->building};
+    container_index *both[] = {w->part->index, w->part->building};
     item_key own;
     err code = load_now(w, key, place, &stored);
     if (code == E_NOT_FOUND) { /* deleted by this group */
@@ -298,7 +298,7 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may have one EPK */
     for (size_t i = 0; code == OK && ours && i < 2; i++) {
         if (both[i]) {
-            index_list *l = &w->items->lists->before;
+            index_list *l = &w->home->lists->before;
             code = list_terms(w, both[i], l, &stored.head, stored.body, true);
             begin_local(w, both[i], key, &k);
             put_all(w, &k, l, place.number);
@@ -342,7 +342,7 @@ static uint64_t next_number(const item_work *w) {
 }
 
 static bool wants_local(const item_work *w) {
-    return w->container->key.n && w->size.items >= LOCAL_FROM && w->size.local != LOCAL_ALL && !w->container->space->index->policy.off;
+    return w->container->key.n && w->size.items >= LOCAL_FROM && w->size.local != LOCAL_ALL && !w->part->index->policy.off;
 }
 
 /* ---- writing ---- */
@@ -350,7 +350,7 @@ static bool wants_local(const item_work *w) {
 static err put_in(item_work *w, container_index *index, const item_key *key, item_place place, const item_head *head, slice body,
                   const stored_item *before) {
     layout_key k;
-    index_list *now = &w->items->lists->now, *old = &w->items->lists->before;
+    index_list *now = &w->home->lists->now, *old = &w->home->lists->before;
     TRY(list_terms(w, index, now, head, body, true));
     old->n = 0;
     if (before->there) {
@@ -368,19 +368,19 @@ static err put_in(item_work *w, container_index *index, const item_key *key, ite
 }
 
 err item__put_terms(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
-    const container_space *space = w->container->space;
+    const container_part *part = w->part;
     if (wants_local(w) && w->size.local_from && !w->range->late) {
         TRY(grow_local(w, key));
     } else if (wants_local(w) && !w->size.local_from && !before->there) {
         w->size.local_from = w->range->late ? next_number(w) : place.number;
     }
-    TRY(put_in(w, space->index, key, place, head, body, before));
-    return space->building ? put_in(w, space->building, key, place, head, body, before) : OK;
+    TRY(put_in(w, part->index, key, place, head, body, before));
+    return part->building ? put_in(w, part->building, key, place, head, body, before) : OK;
 }
 
 static err remove_from(item_work *w, container_index *index, const item_key *key, const stored_item *stored) {
     layout_key k;
-    index_list *l = &w->items->lists->before;
+    index_list *l = &w->home->lists->before;
     TRY(list_terms(w, index, l, &stored->head, stored->body, false));
     layout_terms(&k, stored->place.segment, index->generation);
     delete_all(w, &k, l, stored->place.number);
@@ -392,14 +392,14 @@ static err remove_from(item_work *w, container_index *index, const item_key *key
 }
 
 err item__remove_terms(item_work *w, const item_key *key, const stored_item *stored) {
-    const container_space *space = w->container->space;
-    TRY(remove_from(w, space->index, key, stored));
-    return space->building ? remove_from(w, space->building, key, stored) : OK;
+    const container_part *part = w->part;
+    TRY(remove_from(w, part->index, key, stored));
+    return part->building ? remove_from(w, part->building, key, stored) : OK;
 }
 
 static err move_in(const item_work *w, container_index *index, const stored_item *stored, uint32_t segment) {
     layout_key k;
-    index_list *l = &w->items->lists->before;
+    index_list *l = &w->home->lists->before;
     TRY(list_terms(w, index, l, &stored->head, stored->body, true));
     layout_terms(&k, stored->place.segment, index->generation);
     delete_all(w, &k, l, stored->place.number);
@@ -409,9 +409,9 @@ static err move_in(const item_work *w, container_index *index, const stored_item
 }
 
 err item__move_terms(item_work *w, const stored_item *stored, uint32_t segment) {
-    const container_space *space = w->container->space;
-    TRY(move_in(w, space->index, stored, segment));
-    return space->building ? move_in(w, space->building, stored, segment) : OK;
+    const container_part *part = w->part;
+    TRY(move_in(w, part->index, stored, segment));
+    return part->building ? move_in(w, part->building, stored, segment) : OK;
 }
 
 err item__build_terms(item_work *w, container_index *index, const item_key *key, const stored_item *stored) {

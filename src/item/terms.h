@@ -8,6 +8,10 @@
 
 #include "item/stored.h"
 
+/* What a home's committer lists terms with. */
+item_lists *item_lists_new(void);
+void item_lists_free(item_lists *lists);
+
 enum { LOCAL_FROM = 128, LOCAL_STEP = 8 };
 #define LOCAL_ALL UINT64_MAX
 

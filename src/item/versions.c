@@ -28,14 +28,15 @@ static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
     store_value value;
     bool of_group;
     container_range *range = w->range;
-    if (range->log_open) {
+    uint32_t epoch = atomic_load(&w->container->space->log_epoch);
+    if (range->log_opened == epoch) {
         return OK;
     }
     layout_log_head(&k, range->container, range->segment);
     err code = commit_get(w->group, STORE_VERSIONS, layout_view(&k), &value, &of_group);
     if (code == OK) {
         store_give(&value);
-        range->log_open = !of_group;
+        range->log_opened = of_group ? 0 : epoch;
         return OK;
     }
     if (code == E_NOT_FOUND) {
@@ -93,9 +94,12 @@ typedef struct trimmed {
     uint64_t to; /* versions up to this lsn were dropped */
 } trimmed;
 
-void item_versions_start(commit_group *group, const container *c) {
-    const container_tiles *tiles = c->space->newest;
+void item_versions_start(commit_group *group, const container *c, const home *home) {
+    const container_tiles *tiles = container_part_of(c->space, home)->tiles;
     for (size_t i = 0; i < tiles->map->n; i++) {
+        if (tiles->ranges[i]->home != home) {
+            continue;
+        }
         uint64_t lsn = tiles->ranges[i]->written.lsn;
         log_head head = head_of(&tiles->map->ranges[i], lsn, lsn);
         put_head(&group->batch, c->space->container, tiles->ranges[i]->segment, &head);
@@ -128,34 +132,40 @@ static void reclaim_runs(store *store, const container *c, const trimmed *writte
     }
 }
 
-void item_versions_reclaim(store *store, const container *c) {
-    const container_tiles *tiles = c->space->newest;
-    size_t n = tiles->map->n;
-    if (n > RECLAIMED_RANGES_MAX) { /* compaction comes by in its own time */
-        return;
-    }
+void item_versions_reclaim(const container *c, const home *home) {
+    const container_tiles *tiles = container_part_of(c->space, home)->tiles;
     trimmed written_to[RECLAIMED_RANGES_MAX];
-    for (size_t i = 0; i < n; i++) {
-        written_to[i] = (trimmed){tiles->ranges[i]->segment, tiles->ranges[i]->written.lsn};
+    size_t n = 0;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        if (tiles->ranges[i]->home == home && n == RECLAIMED_RANGES_MAX) { /* compaction comes by in its own time */
+            return;
+        }
+        if (tiles->ranges[i]->home == home) {
+            written_to[n++] = (trimmed){tiles->ranges[i]->segment, tiles->ranges[i]->written.lsn};
+        }
     }
     qsort(written_to, n, sizeof *written_to, by_segment);
-    reclaim_runs(store, c, written_to, n);
+    reclaim_runs(home->store, c, written_to, n);
 }
 
 /* ---- retention ---- */
 
 typedef struct trim {
     commit base;
-    const items *items;
+    home *home;
     container *container;
     atomic_uint *in_flight;
     int64_t now_s, cutoff_s; /* what is older goes */
     trimmed dropped[TRIM_HEADS];
     size_t dropped_n;
-    /* what becomes of the space's fields of these names once the group is written */
-    uint32_t trim_from;
+    /* what becomes of the part's fields of these names once the group is written */
+    uint32_t trim_from, trim_epoch;
     int64_t trim_due_s;
 } trim;
+
+static container_part *part_of(const trim *t) {
+    return container_part_of(t->container->space, t->home);
+}
 
 static void version_run(const trim *t, uint32_t segment, uint64_t last, layout_key *from, layout_key *to) {
     uint32_t container = t->container->space->container;
@@ -217,7 +227,7 @@ static err last_too_old(const trim *t, commit_group *group, uint32_t segment, ui
 
 /* Nobody needs the head of a segment that is empty when whoever it would refuse is refused by the ranges of today too. */
 static err is_superseded(const trim *t, commit_group *group, const log_head *head, bool *superseded_out) {
-    const container_tiles *tiles = t->container->space->newest;
+    const container_tiles *tiles = part_of(t)->tiles;
     size_t i = container_position(tiles, &head->min), left = COVERING_MAX;
     *superseded_out = true;
     for (; *superseded_out && i < tiles->map->n && epk_cmp(&tiles->map->ranges[i].min, &head->max) < 0; i++) {
@@ -239,7 +249,7 @@ static err is_superseded(const trim *t, commit_group *group, const log_head *hea
 
 static err trim_segment(trim *t, commit_group *group, uint32_t segment, log_head *head) {
     const container_space *space = t->container->space;
-    bool written_to = container_route(space->newest, &head->min)->segment == segment, empty, superseded = false;
+    bool written_to = container_route(part_of(t)->tiles, &head->min)->segment == segment, empty, superseded = false;
     uint64_t last;
     TRY(last_too_old(t, group, segment, &last, &empty));
     if (last) {
@@ -290,10 +300,12 @@ static err trim_some(trim *t, commit_group *group) {
 static err trim_apply(commit *base, commit_group *group) {
     trim *t = (trim *)base;
     const container_space *space = t->container->space;
+    const container_part *part = part_of(t);
     uint32_t minutes = atomic_load(&space->version_minutes);
     t->cutoff_s = t->now_s - (int64_t)minutes * 60;
-    t->trim_from = space->trim_from;
-    t->trim_due_s = atomic_load(&space->trim_due_s);
+    t->trim_epoch = atomic_load(&space->log_epoch);
+    t->trim_from = part->trim_epoch == t->trim_epoch ? part->trim_from : 0;
+    t->trim_due_s = atomic_load(&part->trim_due_s);
     if (space->deleted || minutes == 0) {
         return OK;
     }
@@ -306,17 +318,18 @@ static err trim_apply(commit *base, commit_group *group) {
 
 static void trim_done(commit *base) {
     trim *t = (trim *)base;
-    container_space *space = t->container->space;
+    container_part *part = part_of(t);
     if (base->code == OK) {
-        space->trim_from = t->trim_from;
-        atomic_store(&space->trim_due_s, t->trim_due_s);
+        part->trim_from = t->trim_from;
+        part->trim_epoch = t->trim_epoch;
+        atomic_store(&part->trim_due_s, t->trim_due_s);
     } else {
-        atomic_store(&space->trim_due_s, t->now_s + 1);
+        atomic_store(&part->trim_due_s, t->now_s + 1);
     }
     for (size_t i = 0; base->code == OK && i < t->dropped_n; i++) {
         layout_key from, to;
         version_run(t, t->dropped[i].segment, t->dropped[i].to, &from, &to);
-        store_reclaim(t->items->store, STORE_VERSIONS, layout_view(&from), layout_view(&to));
+        store_reclaim(t->home->store, STORE_VERSIONS, layout_view(&from), layout_view(&to));
     }
     atomic_uint *in_flight = t->in_flight;
     container_give(t->container);
@@ -324,17 +337,34 @@ static void trim_done(commit *base) {
     atomic_fetch_sub(in_flight, 1);
 }
 
+static bool part_is_due(const container_part *part, int64_t now_s) {
+    return part->home && now_s >= atomic_load_explicit(&part->trim_due_s, memory_order_relaxed);
+}
+
 bool item_trim_due(const container *c, int64_t now_s) {
-    return item_versions_kept(c) && now_s >= atomic_load_explicit(&c->space->trim_due_s, memory_order_relaxed);
+    bool due = false;
+    for (size_t i = 0; i < c->space->parts_n && !due; i++) {
+        due = part_is_due(&c->space->parts[i], now_s);
+    }
+    return due && item_versions_kept(c);
+}
+
+static void trim_part(container *c, container_part *part, int64_t now_s, atomic_uint *in_flight) {
+    trim *t = mem_zero(sizeof *t);
+    t->base = (commit){.queue = &part->commits, .use = STORE_FREES, .apply = trim_apply, .done = trim_done};
+    t->home = part->home;
+    t->container = container_take(c);
+    t->in_flight = in_flight;
+    t->now_s = now_s;
+    atomic_fetch_add(in_flight, 1);
+    committer_submit(part->home->committer, &t->base);
 }
 
 void item_trim(const items *s, container *c, atomic_uint *in_flight) {
-    trim *t = mem_zero(sizeof *t);
-    t->base = (commit){.queue = &c->space->commits, .use = STORE_FREES, .apply = trim_apply, .done = trim_done};
-    t->items = s;
-    t->container = container_take(c);
-    t->in_flight = in_flight;
-    t->now_s = clock_wall_ms(s->clock) / 1000;
-    atomic_fetch_add(in_flight, 1);
-    committer_submit(s->committer, &t->base);
+    int64_t now_s = clock_wall_ms(s->clock) / 1000;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        if (c->space->parts[i].home) {
+            trim_part(c, &c->space->parts[i], now_s, in_flight);
+        }
+    }
 }

@@ -35,9 +35,9 @@ MUST_CHECK err item_versions_read(const items *s, op *o, container *c, item_chan
 
 /* ---- turning on and off; committer's thread, in a commit of its own ---- */
 
-void item_versions_start(commit_group *group, const container *c); /* from here on */
+void item_versions_start(commit_group *group, const container *c, const home *home); /* of its ranges there, from here on */
 void item_versions_drop(store_batch *batch, const container *c);
-void item_versions_reclaim(store *store, const container *c); /* after it was dropped and written so, before it may start again */
+void item_versions_reclaim(const container *c, const home *home); /* after it was dropped and written so, before it may start again */
 
 /* ---- retention ---- */
 

@@ -59,7 +59,7 @@ static void add_source(reading *r, uint32_t segment) {
     layout_version(&from, container, segment, r->after + 1);
     layout_version(&to, container, segment + 1, 0);
     *s = (source){.next = r->sources};
-    s->scan = store_scan_open(r->items->store, STORE_VERSIONS, r->at, layout_view(&from), layout_view(&to), false);
+    s->scan = store_scan_open(r->range->home->store, STORE_VERSIONS, r->at, layout_view(&from), layout_view(&to), false);
     r->sources = s;
 }
 
@@ -75,7 +75,7 @@ static err look_at_own(reading *r, const store_snapshot *at, heads *h, bool *alo
     log_head head;
     *alone_out = r->after >= r->lsn; /* if it has none, nothing was written since the range came to be */
     layout_log_head(&k, r->container->space->container, r->range->segment);
-    err code = store_get(r->items->store, STORE_VERSIONS, at, layout_view(&k), &value);
+    err code = store_get(r->range->home->store, STORE_VERSIONS, at, layout_view(&k), &value);
     if (code == E_NOT_FOUND) {
         return OK;
     }
@@ -110,7 +110,7 @@ static err look_at_all(reading *r, const store_snapshot *at, heads *h) {
     layout_log_heads(&from, r->container->space->container);
     to = from;
     layout_after(&to);
-    store_scan *scan = store_scan_open(r->items->store, STORE_VERSIONS, at, layout_view(&from), layout_view(&to), false);
+    store_scan *scan = store_scan_open(r->range->home->store, STORE_VERSIONS, at, layout_view(&from), layout_view(&to), false);
     while (code == OK && store_scan_next(scan, &key, &value)) {
         if (!layout_log_head_segment(key, &segment) || !layout_log_head_read(value, &head)) {
             code = E_STORE_CORRUPT;
@@ -259,11 +259,11 @@ static err enter(reading *r) {
             return E_RANGE_GONE;
         }
         r->lsn = atomic_load_explicit(&r->range->lsn, memory_order_acquire);
-        r->at = store_snapshot_take(r->items->store);
+        r->at = store_snapshot_take(r->range->home->store);
         if (atomic_load(&space->epoch) == r->tiles->epoch) {
             return OK;
         }
-        store_snapshot_give(r->items->store, r->at);
+        store_snapshot_give(r->range->home->store, r->at);
         r->at = NULL;
         container_tiles_give(r->tiles);
     }
@@ -297,7 +297,7 @@ err item_versions_read(const items *s, op *o, container *c, item_changes *change
     *mark_out = item_mark_of(r.range);
     mark_out->lsn = mark_out->lsn > r.lsn ? r.lsn : mark_out->lsn;
     if (r.at) {
-        store_snapshot_give(s->store, r.at);
+        store_snapshot_give(r.range->home->store, r.at);
     }
     container_tiles_give(r.tiles);
     return code;

@@ -56,8 +56,8 @@ MUST_CHECK err item_lookup_close(item_lookup *l);
 /* The paths that items of a shape have; E_NOT_FOUND: not known. In the operation's arena. */
 MUST_CHECK err item_view_shape(const item_view *v, uint64_t shape, index_path **paths_out, size_t *n_out);
 
-/* Whether the container has items that have no entries, since they would have too many (INDEX_PATH_LARGE). Found out once, of all ranges.
- */
+/* Whether the container has items that have no entries, since they would have too many (INDEX_PATH_LARGE). Found out once, of all ranges
+ * of the home. */
 MUST_CHECK err item_view_any_large(const item_view *v, bool *any_out);
 
 /* ---- items ---- */

@@ -205,17 +205,17 @@ static err check_budget(item_work *w, const item_op *op) {
 /* One operation, or nothing of it. */
 static err apply_or_leave(item_work *w, item_op *op) {
     store_mark mark = store_batch_mark(&w->group->batch);
-    size_t cache_mark = item_cache_mark(w->items->cache);
+    size_t cache_mark = item_cache_mark(w->home->cache);
     container_range *range = container_route(w->tiles, &op->key.epk);
     range_counts counts = range->pending;
     op->code = apply_one(w, op);
     op->code = op->code != OK ? op->code : check_budget(w, op);
     if (op->code != OK) {
         store_batch_cut(&w->group->batch, mark);
-        item_cache_cut(w->items->cache, cache_mark);
+        item_cache_cut(w->home->cache, cache_mark);
         range->pending = counts;
     } else if (op->kind != ITEM_READ) {
-        counts_log_link(w->items->counts, w->group, range);
+        counts_log_link(w->group, range);
     }
     return op->code;
 }
@@ -258,13 +258,21 @@ static void apply_each(item_work *w, item_commit *c) {
     }
 }
 
+static container_range *first_range(const item_commit *c) {
+    return container_route(c->container->tiles, &c->ops[0].key.epk);
+}
+
 static err apply_all(commit *base, commit_group *group) {
     item_commit *c = (item_commit *)base;
-    c->tiles = container_tiles_take(c->container->space->newest);
+    home *home = first_range(c)->home; /* a range's home is that of all its ancestors: old tiles tell it as well */
+    container_part *part = container_part_of(c->container->space, home);
+    c->tiles = container_tiles_take(part->tiles);
     item_work w = {
         .items = c->items,
+        .home = home,
         .group = group,
         .container = c->container,
+        .part = part,
         .tiles = c->tiles,
         .now_s = clock_wall_ms(c->items->clock) / 1000,
     };
@@ -275,12 +283,12 @@ static err apply_all(commit *base, commit_group *group) {
     }
     container_range *range = container_route(c->tiles, &c->ops[0].key.epk); /* one key, one range */
     range_counts counts = range->pending;
-    size_t cache_mark = item_cache_mark(c->items->cache);
+    size_t cache_mark = item_cache_mark(home->cache);
     for (size_t i = 0; i < c->n; i++) {
         err code = apply_or_leave(&w, &c->ops[i]);
         if (code != OK) {
             range->pending = counts;
-            item_cache_cut(c->items->cache, cache_mark);
+            item_cache_cut(home->cache, cache_mark);
             fail_others(c, i);
             return code; /* the committer cuts the changes */
         }
@@ -291,10 +299,6 @@ static err apply_all(commit *base, commit_group *group) {
 static void all_done(commit *base) {
     item_commit *c = (item_commit *)base;
     c->done(c);
-}
-
-static container_range *first_range(const item_commit *c) {
-    return container_route(c->container->tiles, &c->ops[0].key.epk);
 }
 
 /* Bulk may be about several ranges: each must have something left of its share. */
@@ -325,8 +329,10 @@ static store_use use_of(const item_commit *c) {
 err item_commit_submit(item_commit *c) {
     assert(c->n > 0);
     TRY(admit(c));
-    c->base = (commit){.queue = &c->container->space->commits, .use = use_of(c), .apply = apply_all, .done = all_done};
-    committer_submit(c->items->committer, &c->base);
+    home *home = first_range(c)->home;
+    c->base =
+        (commit){.queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = apply_all, .done = all_done};
+    committer_submit(home->committer, &c->base);
     return OK;
 }
 
@@ -338,7 +344,7 @@ static err apply_reserve(commit *base, commit_group *group) {
     if (r->container->space->deleted) {
         return E_OWNER_NOT_FOUND;
     }
-    container_range *range = container_route(r->container->space->newest, &r->key->epk);
+    container_range *range = container_route(container_part_of(r->container->space, r->home)->tiles, &r->key->epk);
     r->first = give_numbers(range, r->n);
     range->reserved_next = range->pending.number_next;
     return OK;
@@ -350,8 +356,13 @@ static void reserve_done(commit *base) {
 }
 
 void item_reserve_submit(const items *s, item_reserve *r) {
-    r->base = (commit){.queue = &r->container->space->commits, .use = STORE_READS, .apply = apply_reserve, .done = reserve_done};
-    committer_submit(s->committer, &r->base);
+    (void)s;
+    r->home = container_route(r->container->tiles, &r->key->epk)->home;
+    r->base = (commit){.queue = &container_part_of(r->container->space, r->home)->commits,
+                       .use = STORE_READS,
+                       .apply = apply_reserve,
+                       .done = reserve_done};
+    committer_submit(r->home->committer, &r->base);
 }
 
 /* ---- after the commit, on the caller's thread ---- */

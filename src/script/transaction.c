@@ -309,7 +309,7 @@ static err held_by_other(script_transaction *t, const entry *e, slice key, bool 
     item_found found;
     doc_element id;
     *held_out = false;
-    err code = item_unique_holder_then(t->scope.items, t->scope.container, &t->moment, key, &found);
+    err code = item_unique_holder_then(t->scope.items, t->scope.container, &t->moment, t->scope.key, key, &found);
     if (code != OK) {
         return code == E_NOT_FOUND ? OK : code;
     }

@@ -176,7 +176,7 @@ static void a_memo_is_changed_alone_or_with_the_settings(void **state) {
     assert_string_equal(listing(), "m cassandra {\"v\":1} ");
     container *after = harness_found(&h, "d", "m");
     assert_true(slice_eq(c->settings, after->settings) && after->space == c->space && after->ttl == 60);
-    assert_null(after->space->building); /* nothing is indexed anew */
+    assert_null(harness_part(after)->building); /* nothing is indexed anew */
     container_give(after);
     assert_int_equal(replace("m", "{\"id\":\"m\"," KEY ",\"defaultTtl\":70}", &two, 0), OK);
     after = harness_found(&h, "d", "m");

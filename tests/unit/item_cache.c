@@ -134,7 +134,7 @@ static void what_is_old_is_not_taken_in(void **state) {
     item_op o;
     layout_key k;
     cache_ticket ticket;
-    item_cache *cache = harness_items(&h)->cache;
+    item_cache *cache = harness_items(&h)->homes[0]->cache;
     assert_int_equal(harness_one(&h, c, &o, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}"), OK);
     layout_primary(&k, c->space->container, &o.key.epk, &o.key.partition, o.key.id);
     const cached_item *old = item_cache_take(cache, layout_view(&k), &ticket);
@@ -303,8 +303,8 @@ static void read_while_writing(size_t cache_bytes) {
     random_seed(&random, 77);
     harness_open(&s.h);
     if (!cache_bytes) {
-        item_cache_close(s.h.account->items.cache);
-        s.h.account->items.cache = item_cache_open(0);
+        item_cache_close(s.h.account->items.homes[0]->cache);
+        s.h.account->items.homes[0]->cache = item_cache_open(0);
     }
     s.c = harness_container(&s.h, KEY, 400);
     for (unsigned i = 0; i < ITEMS; i++) {

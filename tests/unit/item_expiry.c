@@ -280,7 +280,7 @@ static void what_was_swept_is_not_looked_at_again(void **state) {
         pass(40);
         sweep(100);
     }
-    assert_true(c->space->swept_own > HARNESS_START_S && c->space->swept_default > HARNESS_START_S);
+    assert_true(harness_part(c)->swept_own > HARNESS_START_S && harness_part(c)->swept_default > HARNESS_START_S);
     pass(1000);
     sweep(100);
     assert_int_equal(harness_count(c), 0);
@@ -303,7 +303,7 @@ static void fill(int n) {
 
 static unsigned sweep_until_filled(void) {
     unsigned sweeps = 0;
-    while (c->space->ttl_backfill) {
+    while (harness_part(c)->ttl_backfill) {
         sweep(10);
         assert_true(++sweeps < 100);
     }
@@ -318,7 +318,7 @@ static void turned_on_it_holds_for_all(void **state) {
     pass(60);
     assert_int_equal(hints(), 0);
     replace("{" KEY ",\"defaultTtl\":1000}");
-    assert_true(c->space->ttl_backfill);
+    assert_true(harness_part(c)->ttl_backfill);
     unsigned sweeps = sweep_until_filled();
     assert_in_range(sweeps, 4, 10); /* 500 items at a time, three ranges, one more to see the end */
     for (int i = 0; i < 30; i++) {
@@ -340,17 +340,17 @@ static void the_backfill_goes_on_after_a_restart(void **state) {
     fill(1200);
     replace("{" KEY ",\"defaultTtl\":1000}");
     sweep(10);
-    assert_true(c->space->ttl_backfill);
+    assert_true(harness_part(c)->ttl_backfill);
     container_give(c);
     harness_restart(&h);
     c = harness_found(&h, "d", "c");
-    assert_true(c->space->ttl_backfill);
+    assert_true(harness_part(c)->ttl_backfill);
     sweep_until_filled();
     assert_int_equal(hints(), 1200 - 120);
     container_give(c);
     harness_restart(&h);
     c = harness_found(&h, "d", "c");
-    assert_false(c->space->ttl_backfill);
+    assert_false(harness_part(c)->ttl_backfill);
     pass(1000);
     sweep(2000);
     assert_int_equal(harness_count(c), 120);

@@ -84,7 +84,7 @@ static bool build(unsigned cost) {
 static void put_to_use(void) {
     bool ended;
     assert_int_equal(harness_build(&h, c, 1, true, &ended), OK);
-    assert_null(c->space->building);
+    assert_null(harness_part(c)->building);
     harness_check(&h, c);
 }
 
@@ -94,14 +94,14 @@ static void a_policy_is_changed_while_writes_go_on(void **state) {
     (void)state;
     start(0);
     fill();
-    size_t before = terms_check(h.store, h.account, c);
+    size_t before = terms_check(h.account, c);
     assert_int_equal(set_policy(1), OK);
-    assert_non_null(c->space->building);
-    assert_int_equal(c->space->index_progress, 0);
+    assert_non_null(harness_part(c)->building);
+    assert_int_equal(harness_part(c)->index_progress, 0);
     uint32_t progress = 0;
     for (int i = 0; !build(10); i++) {
-        assert_true(c->space->index_progress >= progress && c->space->index_progress < 100);
-        progress = c->space->index_progress;
+        assert_true(harness_part(c)->index_progress >= progress && harness_part(c)->index_progress < 100);
+        progress = harness_part(c)->index_progress;
         assert_int_equal(put(i, 1000), OK);             /* built already */
         assert_int_equal(put(ITEMS - 1 - i, 1000), OK); /* not yet */
         assert_int_equal(put(ITEMS + i, 7), OK);        /* new */
@@ -110,9 +110,9 @@ static void a_policy_is_changed_while_writes_go_on(void **state) {
     }
     assert_true(progress > 50);
     put_to_use();
-    assert_int_equal(c->space->index_progress, 100);
-    assert_true(c->space->index->policy.composites_n == 1);
-    assert_true(terms_check(h.store, h.account, c) > before / 2);
+    assert_int_equal(harness_part(c)->index_progress, 100);
+    assert_true(((container_index *)harness_part(c)->index)->policy.composites_n == 1);
+    assert_true(terms_check(h.account, c) > before / 2);
     stop();
 }
 
@@ -120,24 +120,25 @@ static void back_in_the_middle(void **state) {
     (void)state;
     start(0);
     fill();
-    uint8_t generation = c->space->index->generation;
+    uint8_t generation = ((container_index *)harness_part(c)->index)->generation;
     assert_int_equal(set_policy(2), OK);
     assert_false(build(40));
     assert_int_equal(set_policy(0), OK); /* what was built is given up */
-    assert_null(c->space->building);
-    assert_int_equal(c->space->index->generation, generation);
+    assert_null(harness_part(c)->building);
+    assert_int_equal(((container_index *)harness_part(c)->index)->generation, generation);
     harness_check(&h, c);
     assert_int_equal(set_policy(2), OK);
     assert_false(build(40));
-    uint8_t given_up = c->space->building->generation;
+    uint8_t given_up = ((container_index *)harness_part(c)->building)->generation;
     assert_int_equal(set_policy(3), OK); /* a third one */
-    assert_true(c->space->building->generation != given_up && c->space->building->generation != generation);
+    assert_true(((container_index *)harness_part(c)->building)->generation != given_up &&
+                ((container_index *)harness_part(c)->building)->generation != generation);
     harness_check(&h, c);
     assert_int_equal(set_policy(3), OK); /* nothing new: it goes on */
     while (!build(50)) {
     }
     put_to_use();
-    assert_null(c->space->index->policy.composites);
+    assert_null(((container_index *)harness_part(c)->index)->policy.composites);
     stop();
 }
 
@@ -146,23 +147,23 @@ static void none_and_back(void **state) {
     start(0);
     fill();
     assert_int_equal(set_policy(OFF), OK); /* at once: there is nothing to build */
-    assert_null(c->space->building);
-    assert_int_equal(terms_check(h.store, h.account, c), 0);
+    assert_null(harness_part(c)->building);
+    assert_int_equal(terms_check(h.account, c), 0);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(put(i, 500), OK);
         assert_int_equal(take_away(20 + i), OK);
     }
     assert_int_equal(set_policy(0), OK);
-    assert_non_null(c->space->building);
-    assert_true(c->space->index->policy.off); /* until all is built, nothing is found by it */
+    assert_non_null(harness_part(c)->building);
+    assert_true(((container_index *)harness_part(c)->index)->policy.off); /* until all is built, nothing is found by it */
     assert_false(build(30));
     assert_int_equal(set_policy(OFF), OK);
-    assert_int_equal(terms_check(h.store, h.account, c), 0);
+    assert_int_equal(terms_check(h.account, c), 0);
     assert_int_equal(set_policy(0), OK);
     while (!build(50)) {
     }
     put_to_use();
-    assert_false(c->space->index->policy.off);
+    assert_false(((container_index *)harness_part(c)->index)->policy.off);
     stop();
 }
 
@@ -170,8 +171,8 @@ static void of_an_empty_container_at_once(void **state) {
     (void)state;
     start(0);
     assert_int_equal(set_policy(1), OK);
-    assert_null(c->space->building);
-    assert_true(c->space->index->policy.composites_n == 1);
+    assert_null(harness_part(c)->building);
+    assert_true(((container_index *)harness_part(c)->index)->policy.composites_n == 1);
     fill();
     stop();
 }
@@ -182,22 +183,22 @@ static void restarted_in_the_middle(void **state) {
     fill();
     assert_int_equal(set_policy(3), OK);
     assert_false(build(60));
-    uint32_t progress = c->space->index_progress;
+    uint32_t progress = harness_part(c)->index_progress;
     assert_true(progress > 20);
     restart();
     harness_check(&h, c);
-    assert_non_null(c->space->building);
-    assert_int_equal(c->space->index_progress, progress);
+    assert_non_null(harness_part(c)->building);
+    assert_int_equal(harness_part(c)->index_progress, progress);
     assert_int_equal(put(3, 3000), OK);
     assert_int_equal(put(120, 3000), OK);
     while (!build(20)) {
     }
     restart(); /* all is built, and not in use */
-    assert_non_null(c->space->building);
+    assert_non_null(harness_part(c)->building);
     assert_true(build(20));
     put_to_use();
     restart();
-    assert_null(c->space->building);
+    assert_null(harness_part(c)->building);
     stop();
 }
 
@@ -306,7 +307,7 @@ static void do_something(random_source *r, size_t *policy) {
     case 6:
     case 7:
         assert_int_equal(harness_build(&h, c, 1 + (unsigned)random_below(r, 25), false, &ended), OK);
-        if (ended && c->space->building) {
+        if (ended && harness_part(c)->building) {
             assert_int_equal(harness_build(&h, c, 1, true, &ended), OK);
         }
         break;
@@ -328,7 +329,7 @@ static void random_lives(void **state) {
         }
         harness_build_all(&h, c);
         container_index *wanted = container_index_new(1, settings_indexing_policy(&h.arena, c), &c->key);
-        assert_true(index_policy_same(&wanted->policy, &c->space->index->policy));
+        assert_true(index_policy_same(&wanted->policy, &((container_index *)harness_part(c)->index)->policy));
         container_index_give(wanted);
         stop();
     }

@@ -58,7 +58,7 @@ static item_key key_of(const char *partition) {
 
 static uint64_t local_of(const char *partition) {
     item_key key = key_of(partition);
-    terms_expected x = {.store = h.store, .container = c};
+    terms_expected x = {.store = h.store, .container = c, .part = harness_part(c)};
     return terms_size(&x, &key).local;
 }
 
@@ -179,7 +179,7 @@ static void move_and_write(uint32_t range, const char *partition, int id) {
     waiter_init(&w.waiter);
     assert_int_equal(sem_init(&b->go_on, 0, 0), 0);
     b->base = (commit){.apply = wait_for_it, .done = nothing};
-    committer_submit(harness_items(&h)->committer, &b->base); /* while it waits, the next two are gathered */
+    committer_submit(harness_items(&h)->homes[0]->committer, &b->base); /* while it waits, the next two are gathered */
     item_move_submit(&m.base);
     assert_int_equal(item_commit_submit(&w.base), OK);
     sem_post(&b->go_on);
@@ -292,8 +292,8 @@ static void put_shape_of(int id, int shape) {
 }
 
 static size_t shapes(void) {
-    terms_expected x = {.store = h.store, .container = c};
-    return terms_shapes(&x, c->space->index->generation);
+    terms_expected x = {.store = h.store, .container = c, .part = harness_part(c)};
+    return terms_shapes(&x, ((container_index *)harness_part(c)->index)->generation);
 }
 
 static void more_shapes_than_are_known(void **state) {
@@ -419,11 +419,11 @@ static void find_names(uint64_t target, char names[LISTS][16]) {
 
 /* How many items the index finds without the path /x. */
 static size_t without_x(void) {
-    terms_expected x = {.store = h.store, .container = c};
+    terms_expected x = {.store = h.store, .container = c, .part = harness_part(c)};
     slice key, value;
     size_t n = 0;
     layout_key from, to;
-    layout_shapes(&from, c->space->container, c->space->index->generation);
+    layout_shapes(&from, c->space->container, ((container_index *)harness_part(c)->index)->generation);
     to = from;
     layout_after(&to);
     index_path path = index_path_member(INDEX_PATH_ROOT, SLICE_LIT("x"));
@@ -477,7 +477,7 @@ static err probe_apply(commit *base, commit_group *group) {
     sem_post(&p->entered);
     while (sem_wait(&p->open) != 0) {
     }
-    p->made = c->space->index->shapes_made_n;
+    p->made = ((container_index *)harness_part(c)->index)->shapes_made_n;
     return OK;
 }
 
@@ -489,7 +489,7 @@ static void probe_submit(probe *p, bool solo) {
     *p = (probe){.base = {.use = STORE_READS, .solo = solo, .apply = probe_apply, .done = probe_done}};
     sem_init(&p->entered, 0, 0);
     sem_init(&p->open, 0, solo ? 0 : 1);
-    committer_submit(harness_items(&h)->committer, &p->base);
+    committer_submit(harness_items(&h)->homes[0]->committer, &p->base);
 }
 
 static void a_shape_that_is_made_again_counts_once(void **state) {

@@ -622,7 +622,7 @@ static void a_number_given_back_leads_to_one_item_only(void **state) {
     prepare(&good[0], ITEM_CREATE, NULL, "{\"id\":\"made\",\"pk\":\"a\"}");
     sem_init(&b.reached, 0, 0);
     sem_init(&b.open, 0, 0);
-    committer_submit(harness_items(&the->h)->committer, &b.base);
+    committer_submit(harness_items(&the->h)->homes[0]->committer, &b.base);
     sem_wait(&b.reached);
     submit(&first, failing, 2);
     submit(&second, good, 1);

@@ -663,7 +663,7 @@ static void change_tiles(void) {
 
 static void build_a_little(void) {
     bool ended;
-    if (c->space->building) {
+    if (harness_part(c)->building) {
         assert_int_equal(harness_build(&h, c, 50, false, &ended), OK);
         if (ended) {
             assert_int_equal(harness_build(&h, c, 50, true, &ended), OK);

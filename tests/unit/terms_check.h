@@ -20,7 +20,8 @@ typedef struct terms_entry {
 typedef struct terms_expected {
     store *store;
     const container *container;
-    item_place built; /* by an index that is being built */
+    const container_part *part; /* in the home that is looked at */
+    item_place built;           /* by an index that is being built */
     buf bytes;
     terms_entry *list;
     size_t n, cap;
@@ -153,7 +154,7 @@ static inline bool terms_built(const terms_expected *x, item_place place) {
 }
 
 static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
-    const container_space *space = x->container->space;
+    const container_part *part = x->part;
     layout_key from, to;
     slice key, value, body;
     item_place place;
@@ -165,9 +166,9 @@ static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
     while (store_scan_next(scan, &key, &value)) {
         assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
         terms_of_change(x, place, &head, body);
-        terms_of_item(x, space->index, place, &head, body, true);
-        if (space->building) {
-            terms_of_item(x, space->building, place, &head, body, terms_built(x, place));
+        terms_of_item(x, part->index, place, &head, body, true);
+        if (part->building) {
+            terms_of_item(x, part->building, place, &head, body, terms_built(x, place));
         }
     }
     assert_int_equal(store_scan_close(scan), OK);
@@ -177,25 +178,26 @@ static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
 
 /* Generation, generation being built, where the build is, as item/reindex.c writes them; without a record there was no other policy. */
 static inline void terms_state(terms_expected *x) {
-    const container_space *space = x->container->space;
+    const container_part *part = x->part;
+    const container_index *index = part->index, *building = part->building;
     layout_key k;
     store_value value;
-    layout_index_state(&k, space->container);
+    layout_index_state(&k, x->container->space->container);
     err code = store_get(x->store, STORE_META, NULL, layout_view(&k), &value);
-    assert_false(space->index_switching);
+    assert_false(part->index_switching);
     if (code == E_NOT_FOUND) {
-        assert_int_equal(space->index->generation, 1);
-        assert_null(space->building);
-        assert_int_equal(space->index_progress, 100);
+        assert_int_equal(index->generation, 1);
+        assert_null(building);
+        assert_int_equal(part->index_progress, 100);
         return;
     }
     assert_int_equal(code, OK);
     assert_true(value.bytes.n >= 22);
-    assert_int_equal(value.bytes.p[0], space->index->generation);
-    assert_int_equal(value.bytes.p[1], space->building ? space->building->generation : 0);
+    assert_int_equal(value.bytes.p[0], index->generation);
+    assert_int_equal(value.bytes.p[1], building ? building->generation : 0);
     assert_true(layout_place_read(slice_of(value.bytes.p + 2, 12), &x->built));
-    assert_true(slice_eq(slice_skip(value.bytes, 22), space->index->settings));
-    assert_true(space->building ? space->index_progress < 100 : space->index_progress == 100);
+    assert_true(slice_eq(slice_skip(value.bytes, 22), index->settings));
+    assert_true(building ? part->index_progress < 100 : part->index_progress == 100);
     store_give(&value);
 }
 
@@ -238,7 +240,7 @@ static inline uint32_t terms_number(slice key) {
 
 static inline bool terms_segment_of(const container *c, uint32_t segment) {
     uint32_t found;
-    return container_tiles_segment(c->space->newest, segment, &found) && found == segment;
+    return container_tiles_segment(c->space->newest, NULL, segment, &found) && found == segment;
 }
 
 /* Entries of other containers are theirs; of none that there is, nobody's. */
@@ -253,11 +255,11 @@ static inline bool terms_of_other(const account *a, const container *c, char tag
 }
 
 /* A shape may outlive its items, as long as its generation is in use. */
-static inline bool terms_of_shape(const container *c, slice key) {
-    const container_space *space = c->space;
+static inline bool terms_of_shape(const terms_expected *x, slice key) {
+    const container_index *index = x->part->index, *building = x->part->building;
     uint8_t generation = (uint8_t)key.p[5];
-    return key.p[0] == 'd' && terms_number(key) == space->container &&
-           (generation == space->index->generation || (space->building && generation == space->building->generation));
+    return key.p[0] == 'd' && terms_number(key) == x->container->space->container &&
+           (generation == index->generation || (building && generation == building->generation));
 }
 
 static inline void terms_compare(terms_expected *x, const account *a) {
@@ -270,7 +272,7 @@ static inline void terms_compare(terms_expected *x, const account *a) {
     store_scan *scan = store_scan_open(x->store, STORE_TERMS, NULL, SLICE_EMPTY, SLICE_EMPTY, false);
     while (store_scan_next(scan, &key, &value)) {
         bool met = terms_meet(x, &next, key);
-        if (!met && !terms_of_shape(x->container, key) && !terms_of_other(a, x->container, key.p[0], terms_number(key))) {
+        if (!met && !terms_of_shape(x, key) && !terms_of_other(a, x->container, key.p[0], terms_number(key))) {
             fail_msg("an index entry is left over: %s", terms_hex(key, text));
         }
         assert_true(!met || value.n == 0);
@@ -279,11 +281,10 @@ static inline void terms_compare(terms_expected *x, const account *a) {
     terms_meet(x, &next, SLICE_EMPTY);
 }
 
-/* Returns how many entries of the index were compared. */
-static inline size_t terms_check(store *s, const account *a, const container *c) {
-    terms_expected x = {.store = s, .container = c, .bytes = buf_init(BUF_NO_LIMIT)};
+static inline size_t terms_check_part(const account *a, const container *c, const container_part *part) {
+    terms_expected x = {.store = part->home->store, .container = c, .part = part, .bytes = buf_init(BUF_NO_LIMIT)};
     terms_state(&x);
-    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, segment, &segment); segment++) {
+    for (uint32_t segment = 0; container_tiles_segment(c->space->newest, part->home, segment, &segment); segment++) {
         terms_of_segment(&x, segment);
     }
     terms_compare(&x, a);
@@ -291,5 +292,14 @@ static inline size_t terms_check(store *s, const account *a, const container *c)
     index_list_free(&x.terms);
     buf_free(&x.bytes);
     free(x.list);
+    return n;
+}
+
+/* In every home of the container. Returns how many entries of the index were compared. */
+static inline size_t terms_check(const account *a, const container *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->space->parts_n; i++) {
+        n += c->space->parts[i].home ? terms_check_part(a, c, &c->space->parts[i]) : 0;
+    }
     return n;
 }

@@ -7,7 +7,7 @@
 /* A write on its way to the committer and back. */
 typedef struct attaching {
     attach_write write; /* first */
-    net_task task;
+    call call;
     sql_request *q;
 } attaching;
 
@@ -25,6 +25,19 @@ static err id_of_rid(sql_request *q, const item_key *key, const rid *r, slice *i
     return code == E_NOT_FOUND ? OK : code; /* then it may be a name that looks like one */
 }
 
+/* Attachments are read where they are asked for. */
+static err check_session(sql_request *q, const epk *at) {
+    call asked;
+    sql_call_init(q, &asked, NULL);
+    TRY(sql_seen(q, &asked));
+    for (size_t i = 0; i < asked.seen_n; i++) {
+        if (!range_has_reached(q->container, &asked.seen[i], at, at)) {
+            return E_SESSION_NOT_AVAILABLE;
+        }
+    }
+    return OK;
+}
+
 static err find_owner(sql_request *q, item_key *key_out) {
     bool one = q->route.kind == SQL_ATTACHMENT;
     slice id = one ? q->route.owner : q->route.child;
@@ -32,8 +45,9 @@ static err find_owner(sql_request *q, item_key *key_out) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), id, key_out));
-    q->range = container_route(q->container->tiles, &key_out->epk);
-    TRY(sql_check_session(q, &key_out->epk, &key_out->epk));
+    q->mark = range_mark_at(q->container, &key_out->epk);
+    q->marked = true;
+    TRY(check_session(q, &key_out->epk));
     if (by_rid) {
         TRY(id_of_rid(q, key_out, one ? &q->route.owner_rid : &q->route.child_rid, &id));
         key_out->id = id;
@@ -107,7 +121,7 @@ static void answer_one(sql_request *q, attach_list *list, const attachment *a) {
     attach_charge(items_of(q), &q->op, list, a->body.n);
     sql_start(q, same ? 304 : 200);
     sql_add_etag(q, a->lsn, a->ts);
-    sql_add_range(q, item_mark_of(list->range));
+    sql_add_range(q, q->mark);
     buf *out = sql_start_body(q);
     if (!same) {
         write_one(out, q->container, list->item_number, a);
@@ -175,7 +189,7 @@ void sql_attachment_list(sql_request *q) {
     size_t n = add_page(&page, q->container, &list, after, max, &last);
     attach_charge(items_of(q), &q->op, &list, page.n);
     sql_start(q, 200);
-    sql_add_range(q, item_mark_of(list.range));
+    sql_add_range(q, q->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", n);
     if (last) {
         sql_add_continuation_number(q, last);
@@ -197,7 +211,7 @@ static void answer_write(sql_request *q, attach_write *w) {
     if (!deleted) {
         sql_add_etag(q, w->now.lsn, w->now.ts);
     }
-    sql_add_range(q, (item_mark){w->range->id, w->range->segment, w->now.lsn});
+    sql_add_range(q, attach_write_mark(w));
     buf *out = sql_start_body(q);
     if (!deleted) {
         write_one(out, q->container, w->item_number, &w->now);
@@ -206,10 +220,10 @@ static void answer_write(sql_request *q, attach_write *w) {
     sql_end(q);
 }
 
-static void written(net_task *task) {
-    attaching *a = (attaching *)((char *)task - offsetof(attaching, task));
+static void written(call *c) {
+    attaching *a = (attaching *)((char *)c - offsetof(attaching, call));
     sql_request *q = a->q;
-    err code = a->write.base.code;
+    err code = c->code;
     attach_write_charge(&a->write);
     if (code == OK) {
         answer_write(q, &a->write);
@@ -220,8 +234,7 @@ static void written(net_task *task) {
 }
 
 static void is_done(attach_write *w) {
-    attaching *a = (attaching *)w;
-    net_post(a->q->http->client.loop, &a->task);
+    call_complete(&((attaching *)w)->call, w->base.code);
 }
 
 static err prepare(sql_request *q, attach_write *w) {
@@ -240,10 +253,10 @@ static void submit(sql_request *q, attach_kind kind) {
     attaching *a = arena_new(q->http->arena, attaching);
     *a = (attaching){
         .write = {.items = items_of(q), .op = &q->op, .kind = kind, .if_match = sql_get(q, FIELD_IF_MATCH), .done = is_done},
-        .task = {.run = written},
         .q = q,
     };
     err code = prepare(q, &a->write);
+    sql_call_init(q, &a->call, written);
     if (code == OK) {
         a->write.container = q->container;
         code = attach_submit(&a->write);
@@ -281,7 +294,7 @@ void sql_conflict_list(sql_request *q) {
     rid in = sql_container_rid(q->container);
     op_charge(&q->op, CHARGE_FEED_MIN);
     sql_start(q, 200);
-    sql_add_range(q, item_mark_of(q->container->tiles->ranges[0]));
+    sql_add_range(q, range_mark_first(q->container));
     buf_add_lit(sql_fields(q), "x-ms-item-count: 0\r\n");
     buf *out = sql_start_body(q);
     sql_feed_open(out, &in, "Conflicts");

@@ -6,15 +6,15 @@
 
 enum { ANSWER_BYTES_MAX = 32 * 1024 * 1024 };
 
+static void written(call *c);
+
 static err read_target(sql_request *q) {
     uint32_t range;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    q->commit = (item_commit){
-        .atomic = sql_flag(q, FIELD_BATCH_ATOMIC),
-        .stops_at_failure = sql_has(q, FIELD_BATCH_CONTINUE) && !sql_flag(q, FIELD_BATCH_CONTINUE),
-        .range_id = -1,
-    };
+    call_commit_init(&q->commit, &q->front->core, &q->http->client, &q->op, q->container, written);
+    q->commit.atomic = sql_flag(q, FIELD_BATCH_ATOMIC);
+    q->commit.stops_at_failure = sql_has(q, FIELD_BATCH_CONTINUE) && !sql_flag(q, FIELD_BATCH_CONTINUE);
     if (q->commit.atomic) {
         if (!q->key_given && q->container->key.n) {
             return op_fail(&q->op, E_BAD_REQUEST, "PartitionKey value must be supplied for this operation.");
@@ -29,6 +29,10 @@ static err read_target(sql_request *q) {
 }
 
 /* ---- answering ---- */
+
+static sql_request *request_of(call *c) {
+    return (sql_request *)((char *)c - offsetof(sql_request, commit));
+}
 
 static void write_result(buf *out, const container *c, const item_op *item, bool minimal) {
     const err_entry *entry = err_lookup(item->code);
@@ -67,11 +71,10 @@ static void write_results(sql_request *q, buf *out) {
 }
 
 /* Items that fit as stored may be several times as long as text. */
-static void write_on_worker(sql_request *q) {
+static void write_answer(call *c) {
+    sql_request *q = request_of(c);
     q->written = buf_init_counted(ANSWER_BYTES_MAX, q->op.budget);
-    if (!item_commit_failed(&q->commit)) {
-        write_results(q, &q->written);
-    }
+    write_results(q, &q->written);
 }
 
 static void answer(sql_request *q) {
@@ -79,9 +82,8 @@ static void answer(sql_request *q) {
     for (size_t i = 0; i < q->commit.n; i++) {
         all_ok = all_ok && q->commit.ops[i].code == OK;
     }
-    const container_tiles *tiles = q->commit.tiles ? q->commit.tiles : q->container->tiles;
     sql_start(q, all_ok ? 200 : 207);
-    sql_add_range(q, item_mark_of(container_route(tiles, &q->commit.ops[0].key.epk)));
+    sql_add_range(q, q->marked ? q->mark : range_mark_at(q->container, &q->commit.ops[0].key.epk));
     buf *out = sql_start_body(q);
     if (q->written.n) {
         buf_add_slice(out, buf_view(&q->written));
@@ -94,11 +96,13 @@ static void answer(sql_request *q) {
 
 static err failure_of(const sql_request *q) {
     err memory = q->op.budget ? budget_error(q->op.budget) : OK;
-    return item_commit_failed(&q->commit) ? q->commit.base.code : buf_ok(&q->written) ? OK : memory != OK ? memory : E_TOO_LARGE;
+    return q->commit.call.code != OK ? q->commit.call.code : buf_ok(&q->written) ? OK : memory != OK ? memory : E_TOO_LARGE;
 }
 
-static void written(sql_request *q) {
+static void written(call *c) {
+    sql_request *q = request_of(c);
     err code = failure_of(q);
+    sql_call_done(q, c);
     if (code == OK) {
         answer(q);
     } else {
@@ -148,7 +152,7 @@ void sql_item_batch(sql_request *q) {
         op_charge(&q->op, CHARGE_FAILED);
         answer(q);
     } else {
-        q->write = write_on_worker;
-        sql_submit_items(q, written);
+        q->commit.write = write_answer;
+        call_commit_submit(&q->commit);
     }
 }

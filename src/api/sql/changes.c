@@ -3,8 +3,6 @@
 
 #include "base/date.h"
 
-enum { PAGE_US = 5000000 };
-
 /* ---- where to begin ---- */
 
 static bool read_lsn(slice text, uint64_t *lsn_out) {
@@ -17,12 +15,12 @@ static bool read_lsn(slice text, uint64_t *lsn_out) {
 static err read_start(sql_changes *f) {
     sql_request *q = f->q;
     slice place = sql_get(q, FIELD_IF_NONE_MATCH), since = sql_get(q, FIELD_IF_MODIFIED_SINCE);
-    f->what.from_now = slice_eq(place, SLICE_LIT("*"));
-    if (place.n && !f->what.from_now && !read_lsn(place, &f->what.after)) {
+    f->call.what.from_now = slice_eq(place, SLICE_LIT("*"));
+    if (place.n && !f->call.what.from_now && !read_lsn(place, &f->call.what.after)) {
         return op_fail(&q->op, E_BAD_REQUEST, "If-None-Match must be * or the etag of an earlier page of the change feed, not %.*s.",
                        slice_shown(place), place.p);
     }
-    if (since.n && !date_parse_http(since, &f->what.since_s)) {
+    if (since.n && !date_parse_http(since, &f->call.what.since_s)) {
         return op_fail(&q->op, E_BAD_REQUEST, "If-Modified-Since must be a date in RFC 1123 form, not %.*s.", slice_shown(since), since.p);
     }
     f->from_beginning = !place.n && !since.n;
@@ -35,20 +33,20 @@ static err scope_key(sql_changes *f) {
     const container *c = f->q->container;
     const pkey *key = &f->q->partition;
     if (c->key.kind == PKEY_MULTI_HASH && key->n < c->key.n) {
-        epk_prefix_range(&c->key, key, &f->what.min, &f->what.max);
-        f->what.prefix = key;
+        epk_prefix_range(&c->key, key, &f->call.what.min, &f->call.what.max);
+        f->call.what.prefix = key;
         return OK;
     }
     TRY(item_check_key(&f->q->op, c, key, SLICE_EMPTY, &f->key));
-    f->what.partition = &f->key;
-    f->what.min = f->what.max = f->key.epk;
+    f->call.what.partition = &f->key;
+    f->call.what.min = f->call.what.max = f->key.epk;
     return OK;
 }
 
 static err scope_epk(sql_changes *f) {
     sql_request *q = f->q;
     slice from = sql_get(q, FIELD_START_EPK), to = sql_get(q, FIELD_END_EPK);
-    if (!epk_parse(from, &f->what.min) || !epk_parse(to, &f->what.max) || epk_cmp(&f->what.min, &f->what.max) >= 0) {
+    if (!epk_parse(from, &f->call.what.min) || !epk_parse(to, &f->call.what.max) || epk_cmp(&f->call.what.min, &f->call.what.max) >= 0) {
         return op_fail(&q->op, E_BAD_REQUEST, "x-ms-start-epk and x-ms-end-epk must be hexadecimal, the first below the second.");
     }
     return OK;
@@ -58,29 +56,30 @@ static err scope_epk(sql_changes *f) {
 static err check_range(sql_changes *f) {
     sql_request *q = f->q;
     uint32_t id;
+    range_info named;
     TRY(sql_range_id(q, &id));
-    const partition_range *range = partition_map_by_id(q->container->tiles->map, id);
-    if (!range) {
+    if (!range_info_by_id(q->container, id, &named)) {
         return E_RANGE_GONE;
     }
+    const partition_range *range = &named.range;
     if (!q->key_given && !sql_has(q, FIELD_START_EPK)) {
-        f->what.min = range->min;
-        f->what.max = range->max;
+        f->call.what.min = range->min;
+        f->call.what.max = range->max;
     }
-    bool below = f->what.partition ? epk_cmp(&f->what.max, &range->max) < 0 : epk_cmp(&f->what.max, &range->max) <= 0;
-    return epk_cmp(&range->min, &f->what.min) <= 0 && below ? OK : E_RANGE_GONE;
+    bool below = f->call.what.partition ? epk_cmp(&f->call.what.max, &range->max) < 0 : epk_cmp(&f->call.what.max, &range->max) <= 0;
+    return epk_cmp(&range->min, &f->call.what.min) <= 0 && below ? OK : E_RANGE_GONE;
 }
 
 static bool is_of_one_range(const sql_changes *f) {
-    const partition_range *first;
-    return f->what.partition || partition_map_overlap(f->q->container->tiles->map, &f->what.min, &f->what.max, &first) <= 1;
+    const item_changes *what = &f->call.what;
+    return what->partition || !range_is_divided(f->q->container, &what->min, &what->max);
 }
 
 static err read_scope(sql_changes *f) {
     sql_request *q = f->q;
     bool by_epk = sql_has(q, FIELD_START_EPK) || sql_has(q, FIELD_END_EPK);
-    f->what.min = epk_min();
-    f->what.max = epk_max();
+    f->call.what.min = epk_min();
+    f->call.what.max = epk_max();
     if (q->key_given && by_epk) {
         return op_fail(&q->op, E_BAD_REQUEST, "A change feed is about a partition key or about x-ms-start-epk and x-ms-end-epk, not both.");
     }
@@ -93,8 +92,7 @@ static err read_scope(sql_changes *f) {
             "PartitionKey value must be supplied for this operation. A change feed reads one physical partition at a time: name a "
             "partition key, or a range by x-ms-documentdb-partitionkeyrangeid.");
     }
-    q->range = container_route(q->container->tiles, &f->what.min);
-    return sql_check_session(q, &f->what.min, &f->what.max);
+    return OK;
 }
 
 /* ---- a page, on a worker ---- */
@@ -124,34 +122,29 @@ static bool add_item(void *context, const item_found *found) {
     return true;
 }
 
-static void latest_page(sql_changes *f) {
-    sql_request *q = f->q;
-    f->code = item_changes_read(account_items(q->front->account), &q->op, q->container, &f->what, add_item, f, &f->mark);
-}
-
-static void make_page(sql_changes *f) {
-    f->what.until_us = clock_monotonic_us(account_items(f->q->front->account)->clock) + PAGE_US;
-    f->mode->make(f);
-    if (f->code == OK && !buf_ok(&f->body)) {
-        f->code = budget_error(f->q->op.budget);
-    }
+static err latest_begin(sql_changes *f) {
+    f->call.item = add_item;
+    return OK;
 }
 
 /* ---- answering ---- */
 
 static void add_fields(sql_changes *f) {
-    buf_addf(sql_fields(f->q), "etag: \"%lu\"\r\n", (unsigned long)f->what.after);
-    sql_add_range(f->q, f->mark);
+    buf_addf(sql_fields(f->q), "etag: \"%lu\"\r\n", (unsigned long)f->call.what.after);
+    sql_add_range(f->q, f->q->mark);
 }
 
-static void answer(sql_changes *f) {
+static void answer(call *c) {
+    sql_changes *f = (sql_changes *)c;
     sql_request *q = f->q;
-    if (f->code != OK) {
+    err code = c->code == OK && !buf_ok(&f->body) ? budget_error(q->op.budget) : c->code;
+    sql_call_done(q, c);
+    if (code != OK) {
         buf_free(&f->body);
-        sql_fail(q, f->code);
+        sql_fail(q, code);
         return;
     }
-    bool any = f->count || f->what.more;
+    bool any = f->count || f->call.what.more;
     sql_start(q, any ? 200 : 304);
     add_fields(f);
     if (any) {
@@ -168,35 +161,18 @@ static void answer(sql_changes *f) {
     sql_end(q);
 }
 
-static void work(net_work *work) {
-    make_page((sql_changes *)work);
-}
-
-static void worked(net_work *work) {
-    sql_changes *f = (sql_changes *)work;
-    f->code = net_work_code(work) != OK ? net_work_code(work) : f->code;
-    answer(f);
-}
-
 /* ---- all of it ---- */
 
-static err from_anywhere(sql_changes *f) {
-    (void)f;
-    return OK;
-}
-
-static const sql_changes_mode modes[] = {
-    {SLICE_LIT("Incremental feed"), from_anywhere, latest_page},
-    {SLICE_LIT("Full-Fidelity Feed"), sql_versions_check, sql_versions_page},
-};
-
-static const sql_changes_mode *find_mode(const sql_request *q) {
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (slice_eq_nocase(sql_get(q, FIELD_A_IM), modes[i].name)) {
-            return &modes[i];
-        }
+/* Whether it may begin there, and who takes what changed. */
+static err begin_mode(sql_changes *f) {
+    slice mode = sql_get(f->q, FIELD_A_IM);
+    if (slice_eq_nocase(mode, SLICE_LIT("Incremental feed"))) {
+        return latest_begin(f);
     }
-    return NULL;
+    if (slice_eq_nocase(mode, SLICE_LIT("Full-Fidelity Feed"))) {
+        return sql_versions_begin(f);
+    }
+    return op_fail(&f->q->op, E_BAD_REQUEST, "A-IM must be Incremental feed or Full-Fidelity Feed.");
 }
 
 static err prepare(sql_changes *f) {
@@ -204,28 +180,18 @@ static err prepare(sql_changes *f) {
     TRY(sql_page_size(q, &f->max));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
+    sql_call_init(q, &f->call.call, answer);
+    f->call.context = f;
     TRY(read_start(f));
-    TRY(f->mode->check(f));
-    return read_scope(f);
-}
-
-/* Readers who have seen all ask again and again: that is answered on the loop. What is written meanwhile is little. */
-static bool has_nothing_new(const sql_changes *f) {
-    return f->what.from_now || f->what.after >= item_mark_of(f->q->range).lsn;
+    TRY(begin_mode(f));
+    TRY(read_scope(f));
+    return sql_seen(q, &f->call.call);
 }
 
 void sql_changes_list(sql_request *q) {
     sql_changes *f = arena_new(q->http->arena, sql_changes);
     f->q = q;
-    f->mode = find_mode(q);
     f->body = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
-    err code = f->mode ? prepare(f) : op_fail(&q->op, E_BAD_REQUEST, "A-IM must be Incremental feed or Full-Fidelity Feed.");
-    if (code != OK) {
-        sql_fail(q, code);
-    } else if (has_nothing_new(f)) {
-        make_page(f);
-        answer(f);
-    } else {
-        sql_work(q, NET_PAGES, &f->work, work, worked);
-    }
+    err code = prepare(f);
+    code == OK ? call_changes_submit(&f->call) : sql_fail(q, code);
 }

@@ -1,4 +1,4 @@
-/* changes.h — within api/sql: the frame of the change feed, GET …/docs with A-IM. A mode fills it.
+/* changes.h — within api/sql: the frame of the change feed, GET …/docs with A-IM. A mode gives the sink.
  *
  *   A-IM                Incremental feed (changes.c: each item's latest version), Full-Fidelity Feed (versions.c: every version and delete)
  *   If-None-Match       "43": after that lsn; *: from now on; without: from the beginning
@@ -9,34 +9,20 @@
 #pragma once
 
 #include "api/sql/sql_int.h"
-#include "net/work.h"
 
-typedef struct sql_changes sql_changes;
-
-typedef struct sql_changes_mode {
-    slice name;
-    err (*check)(sql_changes *f); /* may it begin there? */
-    void (*make)(sql_changes *f); /* a page, on a worker; on the loop if nothing is new */
-} sql_changes_mode;
-
-struct sql_changes {
-    net_work work;
+typedef struct sql_changes {
+    call_changes call; /* first: scope, place, time as asked, and then where the page ended */
     sql_request *q;
-    const sql_changes_mode *mode;
-    item_key key;        /* of one partition: what.partition points here */
-    item_changes what;   /* scope, place, time: as asked, and then where the page ended */
+    item_key key;        /* of one partition: call.what.partition points here */
     bool from_beginning; /* neither a place nor a time is named */
     size_t max;          /* items of a page */
     size_t count;        /* in the page so far */
     uint64_t last;       /* the lsn of the last of them */
     buf body;            /* of them: JSON, with commas between */
-    item_mark mark;
-    err code;
-};
+} sql_changes;
 
 /* A page has room for one more of this size? What has the lsn of the one before it always is taken. */
 bool sql_changes_fits(const sql_changes *f, uint64_t lsn, size_t bytes);
 
 /* Every version and delete. */
-MUST_CHECK err sql_versions_check(sql_changes *f);
-void sql_versions_page(sql_changes *f);
+MUST_CHECK err sql_versions_begin(sql_changes *f);

@@ -4,10 +4,9 @@
 #include "throughput/charge.h"
 
 /* The largest partition keys that a range knows of. */
-static void write_keys(buf *out, container_range *range) {
+static void write_keys(buf *out, const container *c, size_t position) {
     hotkey top[HOTKEYS_TOP];
-    hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
-    size_t n = hot ? hotkeys_top_by_size(hot, top) : 0;
+    size_t n = range_largest_keys(c, position, top);
     for (size_t i = 0, written = 0; i < n; i++) {
         if (top[i].text_n < HOTKEY_TEXT_MAX) { /* longer ones are cut, and no JSON any more */
             buf_addf(out, "%s{\"partitionKey\":%.*s,\"sizeInKB\":%lu}", written++ ? "," : "", (int)top[i].text_n, top[i].text,
@@ -18,16 +17,13 @@ static void write_keys(buf *out, container_range *range) {
 
 /* As SDKs read it when they ask for partition statistics. */
 static void write_statistics(buf *out, const container *c) {
-    for (size_t i = 0; i < c->tiles->map->n; i++) {
-        container_range *range = c->tiles->ranges[i];
-        uint64_t bytes = atomic_load_explicit(&range->bytes, memory_order_relaxed);
-        uint64_t index_bytes = atomic_load_explicit(&range->index_bytes, memory_order_relaxed);
+    range_info info;
+    for (size_t i = 0; range_info_at(c, i, &info); i++) {
         buf_addf(out,
                  "%s{\"id\":\"%u\",\"sizeInKB\":%lu,\"documentCount\":%lu,\"sampledDistinctPartitionKeyCount\":%lu,\"partitionKeys\":[",
-                 i ? "," : "", range->id, (unsigned long)(bytes + index_bytes) / 1024,
-                 (unsigned long)atomic_load_explicit(&range->items, memory_order_relaxed),
-                 (unsigned long)atomic_load_explicit(&range->partitions, memory_order_relaxed));
-        write_keys(out, range);
+                 i ? "," : "", info.range.id, (unsigned long)(info.usage.bytes + info.usage.index_bytes) / 1024,
+                 (unsigned long)info.usage.items, (unsigned long)info.partitions);
+        write_keys(out, c, i);
         buf_add_lit(out, "]}");
     }
 }
@@ -61,9 +57,9 @@ static void answer(sql_request *q, unsigned status) {
     const container *c = q->container;
     sql_start(q, status);
     sql_add_etag(q, c->version, (uint32_t)c->ts);
-    sql_add_range(q, item_mark_of(c->tiles->ranges[0]));
-    sql_add_usage(q, c->tiles->ranges, c->tiles->map->n);
-    buf_addf(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: %u\r\n", atomic_load(&c->space->index_progress));
+    sql_add_range(q, range_mark_first(c));
+    sql_add_usage(q, range_usage_of_all(c));
+    buf_addf(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: %u\r\n", container_space_progress(c->space));
     buf_add_lit(sql_fields(q), "x-ms-cosmos-max-content-length: 2097152\r\n"
                                "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");
     write_container(sql_start_body(q), c, sql_flag(q, FIELD_STATISTICS) && sql_access_sees_all(q));

@@ -157,15 +157,14 @@ static bool token_part(slice part, uint64_t *range_out, uint64_t *lsn_out) {
     return slice_to_u64(next ? slice_of(lsn.p, (size_t)(next - lsn.p)) : lsn, lsn_out);
 }
 
-/* Tokens of ranges that are gone hold no one up: their children went on with their LSN. */
-static bool is_behind(const container_tiles *tiles, uint64_t id, uint64_t lsn, const epk *min, const epk *max) {
-    const partition_range *range = id <= UINT32_MAX ? partition_map_by_id(tiles->map, (uint32_t)id) : NULL;
-    bool asked = range && epk_cmp(&range->min, max) <= 0 && epk_cmp(min, &range->max) < 0;
-    return asked && lsn > atomic_load_explicit(&tiles->ranges[range - tiles->map->ranges]->lsn, memory_order_acquire);
-}
-
-err sql_check_session(sql_request *q, const epk *min, const epk *max) {
+err sql_seen(sql_request *q, call *c) {
     slice token = sql_get(q, FIELD_SESSION_TOKEN);
+    size_t max = 1;
+    for (size_t i = 0; i < token.n; i++) {
+        max += token.p[i] == ',';
+    }
+    item_mark *seen = token.n ? arena_array(q->http->arena, item_mark, max) : NULL;
+    c->seen = seen;
     while (token.n) {
         const char *comma = memchr(token.p, ',', token.n);
         slice part = slice_of(token.p, comma ? (size_t)(comma - token.p) : token.n);
@@ -174,101 +173,71 @@ err sql_check_session(sql_request *q, const epk *min, const epk *max) {
         if (!token_part(part, &id, &lsn)) {
             return op_fail(&q->op, E_BAD_REQUEST, "The session token provided '%.*s' is invalid.", slice_shown(part), part.p);
         }
-        if (is_behind(q->container->tiles, id, lsn, min, max)) {
-            return E_SESSION_NOT_AVAILABLE;
+        if (id <= UINT32_MAX) { /* there are no others */
+            seen[c->seen_n++] = (item_mark){.range_id = (uint32_t)id, .lsn = lsn};
         }
     }
     return OK;
 }
 
-/* ---- workers ---- */
-
-/* Beside the containers, which have their numbers. */
-static const uint64_t tenant_nowhere = (uint64_t)1 << 63, tenant_databases = (uint64_t)1 << 62;
-
-static uint64_t tenant_of(const container *c) {
-    return (uint64_t)c->space->container + 1;
-}
+/* ---- asking the core ---- */
 
 static uint64_t tenant_of_database(const sql_request *q) {
     database *d;
     if (account_database(q->front->account, q->route.database, q->route.database_by_rid, &d) != OK) {
-        return tenant_nowhere;
+        return call_tenant_of_none();
     }
-    uint64_t tenant = tenant_databases | d->number;
+    uint64_t tenant = call_tenant_of_database(d);
     database_give(d);
     return tenant;
 }
 
 /* Names are looked up: one that leads nowhere has no turn of its own, or else who makes up names has as many turns as names. */
-uint64_t sql_tenant(const sql_request *q) {
+static uint64_t tenant_of_path(const sql_request *q) {
     const sql_route *r = &q->route;
     container *c;
-    if (q->container) {
-        return tenant_of(q->container);
-    }
     if (!r->container.n) {
-        return r->database.n ? tenant_of_database(q) : tenant_nowhere;
+        return r->database.n ? tenant_of_database(q) : call_tenant_of_none();
     }
     if (account_container(q->front->account, r->database, r->database_by_rid, r->container, r->container_by_rid, &c) != OK) {
-        return tenant_nowhere;
+        return call_tenant_of_none();
     }
-    uint64_t tenant = tenant_of(c);
+    uint64_t tenant = call_tenant_of_container(c);
     container_give(c);
     return tenant;
 }
 
-void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {
-    net_work_start(&q->http->client, &q->op, lane, sql_tenant(q), work, run, done);
-}
-
-/* ---- the committer and back ---- */
-
-static void resume_task(net_task *task) {
-    sql_request *q = (sql_request *)((char *)task - offsetof(sql_request, task));
-    q->resume(q);
-}
-
-static void items_task(net_task *task) {
-    sql_price_items((sql_request *)((char *)task - offsetof(sql_request, task)));
-}
-
-static void items_done(item_commit *commit) {
-    sql_request *q = (sql_request *)((char *)commit - offsetof(sql_request, commit));
-    net_post(q->http->client.loop, &q->task);
-}
-
-static void change_done(account_change *change) {
-    sql_request *q = change->context;
-    net_post(q->http->client.loop, &q->task);
-}
-
-void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)) {
-    q->resume = resume;
-    q->task = (net_task){.run = items_task};
-    q->commit.items = account_items(q->front->account);
-    q->commit.op = &q->op;
-    q->commit.container = q->container;
-    q->commit.done = items_done;
-    err code = item_commit_submit(&q->commit);
-    if (code != OK) {
-        sql_fail(q, code);
+void sql_call_init(sql_request *q, call *c, call_step done) {
+    call_init(c, &q->front->core, &q->http->client, &q->op, q->container, done);
+    if (!q->container) {
+        c->tenant = tenant_of_path(q);
     }
+}
+
+void sql_call_done(sql_request *q, const call *c) {
+    if (c->marked) {
+        q->mark = c->mark;
+        q->marked = true;
+    }
+    q->fault = c->fault;
+    q->substatus = c->substatus;
+}
+
+/* ---- changes of resources ---- */
+
+static void changed(call *c) {
+    sql_request *q = (sql_request *)((char *)c - offsetof(sql_request, changing));
+    q->resume(q);
 }
 
 account_change *sql_begin_change(sql_request *q, size_t bytes) {
     q->change = arena_zero(q->http->arena, bytes);
-    *q->change = (account_change){
-        .account = q->front->account,
-        .op = &q->op,
-        .if_match = sql_get(q, FIELD_IF_MATCH),
-        .done = change_done,
-        .context = q,
-    };
+    q->change->if_match = sql_get(q, FIELD_IF_MATCH);
+    call_init(&q->changing, &q->front->core, &q->http->client, &q->op, NULL, changed);
+    call_await_change(&q->changing, q->change);
     return q->change;
 }
 
 void sql_await_change(sql_request *q, void (*resume)(sql_request *q)) {
     q->resume = resume;
-    q->task = (net_task){.run = resume_task};
 }

@@ -3,19 +3,14 @@
 #include "api/sql/continuation.h"
 #include "api/sql/position.h"
 #include "api/sql/sql_int.h"
-#include "script/transact.h"
 
 enum { LOG_FIELD_BYTES = 8 * 1024 }; /* Node.js takes 16 KB of fields in all */
 
 typedef struct execution {
-    script_job job;
+    call_transact call; /* first */
     sql_request *q;
     account_script *script;
-    item_key key;
-    script_scope scope;
     script_run run;
-    item_mark mark;
-    err code;
 } execution;
 
 /* ---- where lists and queries of a script go on ---- */
@@ -42,47 +37,13 @@ static void write_token(buf *out, arena *a, const container *c, const query *que
     sql_continuation_write(out, &scope, cursor, rows);
 }
 
-static const script_tokens tokens = {read_token, write_token};
-
-/* ---- what a script works on ---- */
-
-static err find_function(void *context, arena *a, slice id, slice *body_out) {
-    sql_request *q = context;
-    account_script *s;
-    TRY(account_find_script(q->front->account, q->container, ACCOUNT_FUNCTION, id, false, &s));
-    *body_out = arena_copy(a, s->body);
-    account_script_give(s);
-    return OK;
-}
-
-script_scope sql_script_scope(sql_request *q, const item_key *key) {
-    return (script_scope){
-        .items = account_items(q->front->account),
-        .container = q->container,
-        .key = key,
-        .tokens = &tokens,
-        .function = find_function,
-        .context = q,
-        .pool = q->front->scripts,
-    };
-}
+const script_tokens sql_script_tokens = {read_token, write_token};
 
 /* ---- on a script thread ---- */
 
-static err run_once(void *context, script_attempt *a) {
-    execution *x = context;
+static err run_once(call_transact *call, script_attempt *a) {
+    execution *x = (execution *)call;
     return script_attempt_run(a, &x->run);
-}
-
-static void work(script_job *job) {
-    execution *x = (execution *)job;
-    sql_request *q = x->q;
-    x->code = sql_client_left(q) ? E_CANCELLED : script_transact(q->front->scripts, &x->scope, &q->op, run_once, x, &x->mark);
-}
-
-static void done(script_job *job) {
-    execution *x = (execution *)job;
-    net_post(x->q->http->client.loop, &x->q->task);
 }
 
 /* ---- answering ---- */
@@ -107,18 +68,19 @@ void sql_add_script_log(sql_request *q, slice log) {
     buf_add_lit(out, "\r\n");
 }
 
-static void answer(net_task *task) {
-    execution *x = (execution *)((sql_request *)((char *)task - offsetof(sql_request, task)))->waiting;
+static void answer(call *c) {
+    execution *x = (execution *)c;
     sql_request *q = x->q;
     account_script_give(x->script);
-    err code = x->job.code != OK ? x->job.code : x->code;
-    if (code != OK) {
-        q->substatus = code == E_SCRIPT_FAILED && x->run.number > 0 && x->run.number < 65535 ? (uint16_t)x->run.number : 0;
-        sql_fail(q, code);
+    sql_call_done(q, c);
+    if (c->code != OK) {
+        bool numbered = c->code == E_SCRIPT_FAILED && x->run.number > 0 && x->run.number < 65535;
+        q->substatus = numbered ? (uint16_t)x->run.number : q->substatus;
+        sql_fail(q, c->code);
         return;
     }
     sql_start(q, 200);
-    sql_add_range(q, x->mark);
+    sql_add_range(q, q->mark);
     if (x->run.logging) {
         sql_add_script_log(q, x->run.log);
     }
@@ -143,7 +105,8 @@ void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_
 
 static void describe(execution *x) {
     sql_request *q = x->q;
-    x->scope = sql_script_scope(q, &x->key);
+    x->call.tokens = &sql_script_tokens;
+    x->call.attempt = run_once;
     x->run = (script_run){
         .kind = "sproc",
         .id = x->script->id,
@@ -153,9 +116,6 @@ static void describe(execution *x) {
         .arena = q->http->arena,
     };
     sql_script_links(q->container, q->http->arena, &x->run.self, &x->run.alt);
-    x->job = (script_job){.tenant = sql_tenant(q), .lane = script_lane(q->container, &x->key), .work = work, .done = done};
-    q->task = (net_task){.run = answer};
-    q->waiting = x;
 }
 
 static err prepare(execution *x) {
@@ -163,15 +123,15 @@ static err prepare(execution *x) {
     slice arguments;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &x->key));
-    q->range = container_route(q->container->tiles, &x->key.epk);
-    TRY(sql_check_session(q, &x->key.epk, &x->key.epk));
+    sql_call_init(q, &x->call.call, answer);
+    TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &x->call.key));
+    TRY(sql_seen(q, &x->call.call));
     if (slice_trim(q->http->body).n) {
         TRY(sql_body(q, JSON_ARRAY, &arguments)); /* as it is: the engine reads the text itself */
     }
     TRY(account_find_script(q->front->account, q->container, ACCOUNT_PROCEDURE, q->route.child, q->route.child_by_rid, &x->script));
     describe(x);
-    return script_submit(q->front->scripts, &x->job);
+    return OK;
 }
 
 void sql_script_execute(sql_request *q) {
@@ -181,5 +141,7 @@ void sql_script_execute(sql_request *q) {
     if (code != OK) {
         account_script_give(x->script);
         sql_fail(q, code);
+        return;
     }
+    call_transact_submit(&x->call);
 }

@@ -2,17 +2,13 @@
  * it. */
 #include "api/sql/target.h"
 
-enum { STEPS_MAX = 50000 };
-
 typedef struct feed {
-    net_work work;
+    call_rows rows; /* first */
     sql_request *q;
     size_t max;
     buf body;
     size_t count;
-    err code;
     sql_target *target;
-    item_mark mark;
 } feed;
 
 /* ---- making the page, on a worker ---- */
@@ -29,17 +25,6 @@ static bool add_item(void *context, const item_found *found) {
     return buf_ok(&f->body);
 }
 
-static void make_page(net_work *work) {
-    feed *f = (feed *)work;
-    sql_request *q = f->q;
-    if (f->target->cursor.n) {
-        f->code = item_feed(account_items(q->front->account), &q->op, q->container, &f->target->cursor, STEPS_MAX, add_item, f, &f->mark);
-    }
-    if (f->code == OK && !buf_ok(&f->body)) {
-        f->code = budget_error(q->op.budget);
-    }
-}
-
 /* ---- answering ---- */
 
 static void add_continuation(feed *f) {
@@ -49,18 +34,19 @@ static void add_continuation(feed *f) {
     buf_free(&text);
 }
 
-static void answer(net_work *work) {
-    feed *f = (feed *)work;
+static void answer(call *c) {
+    feed *f = (feed *)c;
     sql_request *q = f->q;
-    f->code = net_work_code(work) != OK ? net_work_code(work) : f->code;
-    if (f->code != OK) {
+    err code = c->code == OK && !buf_ok(&f->body) ? budget_error(q->op.budget) : c->code;
+    sql_call_done(q, c);
+    if (code != OK) {
         buf_free(&f->body);
-        sql_fail(q, f->code);
+        sql_fail(q, code);
         return;
     }
     rid in = sql_container_rid(q->container);
     sql_start(q, 200);
-    sql_add_range(q, f->mark);
+    sql_add_range(q, q->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", f->count);
     buf_add_lit(sql_fields(q), "x-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":false}\r\n");
     if (f->target->cursor.n) {
@@ -87,8 +73,11 @@ static err prepare_list(feed *f) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(sql_target_read(q, sql_get(q, FIELD_CONTINUATION), &f->target));
-    f->mark = item_mark_of(q->range);
-    return OK;
+    sql_call_init(q, &f->rows.call, answer);
+    f->rows.cursor = &f->target->cursor;
+    f->rows.sink = add_item;
+    f->rows.context = f;
+    return sql_seen(q, &f->rows.call);
 }
 
 void sql_item_list(sql_request *q) {
@@ -98,5 +87,5 @@ void sql_item_list(sql_request *q) {
     }
     feed *f = make_feed(q);
     err code = prepare_list(f);
-    code == OK ? sql_work(q, NET_PAGES, &f->work, make_page, answer) : sql_fail(q, code);
+    code == OK ? call_rows_submit(&f->rows) : sql_fail(q, code);
 }

@@ -278,12 +278,12 @@ static void make_activity(sql_request *q) {
 
 static sql_request *make_request(http_request *http) {
     sql_request *q = arena_alloc(http->arena, sizeof *q);
-    memset(q, 0, offsetof(sql_request, task)); /* what follows is filled by those who use it */
+    memset(q, 0, offsetof(sql_request, read)); /* what follows is filled by those who use it */
     q->http = http;
     q->front = http->context;
     q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
-    q->commit.n = 0;
-    q->commit.tiles = NULL;
+    q->commit.commit.n = 0;
+    q->commit.commit.tiles = NULL;
     op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     q->op.arrived_us = q->started_us;
     make_activity(q);
@@ -320,7 +320,7 @@ static void handle(http_request *http) {
     err code = find_handler(q, &handler);
     if (code != OK) {
         sql_fail(q, code);
-    } else if (!(q->front->faults && faults_any(q->front->faults) && sql_fault(q, handler))) {
+    } else {
         sql_handle_decoded(q, handler);
     }
 }
@@ -337,13 +337,12 @@ sql_front *sql_open(const sql_options *options) {
     *front = (sql_front){
         .http = {.name = "sql", .fields = field_names, .fields_n = FIELD_COUNT, .handle = handle, .refuse = refuse},
         .account = options->account,
+        .core = {.account = options->account, .scripts = options->scripts, .faults = options->faults},
         .keys = options->keys,
         .attempts = options->attempts,
         .consistency = options->consistency,
         .token_seconds_min = options->token_seconds_min ? options->token_seconds_min : 600,
         .server = options->server,
-        .faults = options->faults,
-        .scripts = options->scripts,
         .beside = options->beside,
         .beside_context = options->beside_context,
         .loops = mem_zero(loops * sizeof(sql_loop)),

@@ -17,16 +17,6 @@ static err read_directive(sql_request *q, item_op *item) {
 
 /* ---- read ---- */
 
-static err find_item(sql_request *q, item_found *found) {
-    item_key key;
-    TRY(sql_find_container(q));
-    TRY(sql_partition_key(q));
-    TRY(item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &key));
-    q->range = container_route(q->container->tiles, &key.epk);
-    TRY(sql_check_session(q, &key.epk, &key.epk));
-    return item_read(account_items(q->front->account), &q->op, q->container, &key, found);
-}
-
 /* An item addressed by rid has no partition key in its address; its number does not lead to it, so the key header must be there. */
 static err resolve_rid(sql_request *q) {
     if (!q->route.child_by_rid) {
@@ -44,47 +34,65 @@ static err resolve_rid(sql_request *q) {
     return code == E_NOT_FOUND ? OK : code; /* then it may be a name that looks like one */
 }
 
-void sql_item_read(sql_request *q) {
-    item_found found = {0};
-    err code = resolve_rid(q);
-    code = code != OK ? code : find_item(q, &found);
-    if (code != OK) {
-        sql_fail(q, code);
-        return;
-    }
+static void answer_found(sql_request *q, const item_found *found) {
     slice known = sql_get(q, FIELD_IF_NONE_MATCH);
-    bool same = known.n && item_etag_matches(known, item_version(&found.head), found.head.ts);
+    bool same = known.n && item_etag_matches(known, item_version(&found->head), found->head.ts);
     sql_start(q, same ? 304 : 200);
-    sql_add_etag(q, item_version(&found.head), found.head.ts);
-    sql_add_range(q, item_mark_of(found.range));
+    sql_add_etag(q, item_version(&found->head), found->head.ts);
+    sql_add_range(q, q->mark);
     buf *fields = sql_fields(q);
     buf_add_lit(fields, "x-ms-item-lsn: ");
-    buf_add_u64(fields, found.head.lsn);
+    buf_add_u64(fields, found->head.lsn);
     buf_add_lit(fields, "\r\nx-ms-cosmos-item-llsn: ");
-    buf_add_u64(fields, found.head.lsn);
+    buf_add_u64(fields, found->head.lsn);
     buf_add_lit(fields, "\r\n");
     buf *out = sql_start_body(q);
     if (!same) {
-        sql_write_item(out, q->container, found.body, &found.head);
+        sql_write_item(out, q->container, found->body, &found->head);
     }
-    item_give(&found);
+}
+
+static void was_read(call *c) {
+    sql_request *q = (sql_request *)((char *)c - offsetof(sql_request, read));
+    sql_call_done(q, c);
+    if (c->code != OK) {
+        sql_fail(q, c->code);
+        return;
+    }
+    answer_found(q, &q->read.found);
+    call_read_give(&q->read);
     sql_end(q);
+}
+
+static err prepare_read(sql_request *q) {
+    TRY(resolve_rid(q));
+    TRY(sql_find_container(q));
+    TRY(sql_partition_key(q));
+    sql_call_init(q, &q->read.call, was_read);
+    TRY(sql_seen(q, &q->read.call));
+    return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->read.key);
+}
+
+void sql_item_read(sql_request *q) {
+    err code = prepare_read(q);
+    code == OK ? call_read_submit(&q->read) : sql_fail(q, code);
 }
 
 /* ---- write ---- */
 
 static err failure_of(sql_request *q) {
-    err code = q->commit.base.code != OK ? q->commit.base.code : q->one.code;
+    err code = q->commit.call.code != OK ? q->commit.call.code : q->one.code;
     if (code != OK && q->one.op.detail_n) {
         op_fail(&q->op, code, "%s", q->one.op.detail);
     }
     return code;
 }
 
-static void written(sql_request *q) {
+static void written(call *c) {
+    sql_request *q = (sql_request *)((char *)c - offsetof(sql_request, commit));
     item_op *item = &q->one;
     err code = failure_of(q);
-    q->range = item->range ? item->range : q->range;
+    sql_call_done(q, c);
     if (code != OK) {
         sql_fail(q, code);
         return;
@@ -93,8 +101,8 @@ static void written(sql_request *q) {
     if (item->kind != ITEM_DELETE) {
         sql_add_etag(q, item_version(&item->after), item->after.ts);
     }
-    sql_add_range(q, (item_mark){item->range->id, item->range->segment, item->after.lsn});
-    sql_add_usage(q, &item->range, 1);
+    sql_add_range(q, item_op_mark(item));
+    sql_add_usage(q, item_op_usage(item));
     buf *out = sql_start_body(q);
     if (item->kind != ITEM_DELETE && !sql_wants_minimal(q)) {
         sql_write_item(out, q->container, item->result, &item->after);
@@ -107,9 +115,11 @@ static void submit_one(sql_request *q) {
         sql_triggers_run(q);
         return;
     }
-    q->range = container_route(q->container->tiles, &q->one.key.epk);
-    q->commit = (item_commit){.ops = &q->one, .n = 1, .atomic = true, .range_id = -1};
-    sql_submit_items(q, written);
+    call_commit_init(&q->commit, &q->front->core, &q->http->client, &q->op, q->container, written);
+    q->commit.ops = &q->one;
+    q->commit.n = 1;
+    q->commit.atomic = true;
+    call_commit_submit(&q->commit);
 }
 
 static void start_one(sql_request *q, item_kind kind) {

@@ -1,5 +1,5 @@
-/* Large bodies, kept off the loops: decoding one and counting its index terms takes tens of milliseconds, in which other clients of the
- * loop would wait. A body is decoded by a worker before its handler is called; a write is priced by a worker before it is answered. */
+/* Bodies. Decoding a large one takes tens of milliseconds, in which other clients of the loop would wait: a worker does it before the
+ * handler is called. */
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 
@@ -63,24 +63,23 @@ err sql_body(sql_request *q, json_root root, slice *bson_out) {
 /* ---- decoded by a worker ---- */
 
 typedef struct decoding {
-    net_work work; /* first */
+    call call; /* first */
     sql_request *q;
     sql_handler handler;
     sql_decoded decoded;
 } decoding;
 
-static void decode_on_worker(net_work *work) {
-    decoding *d = (decoding *)work;
+static void decode_on_worker(call *c) {
+    decoding *d = (decoding *)c;
     buf scratch = buf_init_counted(BODY_BSON_MAX, d->q->op.budget);
     decode(d->q, &scratch, &d->decoded);
     buf_free(&scratch);
 }
 
-static void go_on(net_work *work) {
-    decoding *d = (decoding *)work;
-    sql_request *q = d->q;
-    q->decoded = &d->decoded;
-    net_work_code(work) == OK ? d->handler(q) : sql_fail(q, net_work_code(work));
+static void go_on(call *c) {
+    decoding *d = (decoding *)c;
+    d->q->decoded = &d->decoded;
+    c->code == OK ? d->handler(d->q) : sql_fail(d->q, c->code);
 }
 
 void sql_handle_decoded(sql_request *q, sql_handler handler) {
@@ -91,47 +90,6 @@ void sql_handle_decoded(sql_request *q, sql_handler handler) {
     decoding *d = arena_new(q->http->arena, decoding);
     d->q = q;
     d->handler = handler;
-    sql_work(q, NET_BODIES, &d->work, decode_on_worker, go_on);
-}
-
-/* ---- writes, priced by a worker ---- */
-
-typedef struct pricing {
-    net_work work; /* first */
-    sql_request *q;
-} pricing;
-
-static bool is_large(const item_commit *c) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        bytes += c->ops[i].result.n + c->ops[i].before_body.n;
-    }
-    return bytes > LARGE_BYTES;
-}
-
-static void price(net_work *work) {
-    sql_request *q = ((pricing *)work)->q;
-    item_commit_charge(&q->commit);
-    if (q->write) {
-        q->write(q);
-    }
-}
-
-static void answer(net_work *work) {
-    sql_request *q = ((pricing *)work)->q;
-    if (net_work_code(work) != OK) { /* the server stops, or has no thread; it was written, and is paid for */
-        price(work);
-    }
-    q->resume(q);
-}
-
-void sql_price_items(sql_request *q) {
-    if (!is_large(&q->commit)) {
-        item_commit_charge(&q->commit);
-        q->resume(q);
-        return;
-    }
-    pricing *p = arena_new(q->http->arena, pricing);
-    p->q = q;
-    sql_work(q, NET_ANSWERS, &p->work, price, answer);
+    sql_call_init(q, &d->call, go_on);
+    call_work(&d->call, NET_BODIES, decode_on_worker);
 }

@@ -88,8 +88,8 @@ static err run_query(sql_listing *l) {
     return OK;
 }
 
-static void work(net_work *work) {
-    sql_listing *l = (sql_listing *)work;
+static void work(call *c) {
+    sql_listing *l = (sql_listing *)c;
     l->texts = buf_init(BUF_NO_LIMIT);
     l->code = run_query(l);
     buf_free(&l->texts);
@@ -120,9 +120,9 @@ static void answer(sql_listing *l) {
     sql_end(q);
 }
 
-static void worked(net_work *work) {
-    sql_listing *l = (sql_listing *)work;
-    l->code = net_work_code(work) != OK ? net_work_code(work) : l->code;
+static void worked(call *c) {
+    sql_listing *l = (sql_listing *)c;
+    l->code = c->code != OK ? c->code : l->code;
     answer(l);
 }
 
@@ -142,7 +142,8 @@ void sql_listing_run(sql_request *q, const rid *parent, const char *name, void (
     l->body = buf_init(BUF_NO_LIMIT);
     l->code = open_listing(l, query);
     if (l->code == OK && query) {
-        sql_work(q, NET_SHORT, &l->work, work, worked);
+        sql_call_init(q, &l->call, worked);
+        call_work(&l->call, NET_SHORT, work);
         return;
     }
     if (l->code == OK) {

@@ -6,12 +6,11 @@
 
 #include "account/rid.h"
 #include "api/sql/asked.h"
-#include "net/work.h"
 #include "query/over.h"
 
 typedef struct sql_listing sql_listing;
 struct sql_listing {
-    net_work work;
+    call call; /* first */
     sql_request *q;
     void (*visit)(sql_listing *l); /* sql_listing_add for every resource with a number greater than `after`, until it returns NULL */
     rid parent;

@@ -1,21 +1,32 @@
 /* GET …/pkranges and …/pkranges/{id}: the physical partitions, as SDKs read them to route requests. */
 #include "api/sql/sql_int.h"
 
-static double rate_of(const container_range *range) {
-    return atomic_load_explicit(&container_range_bucket(range)->rate, memory_order_relaxed);
-}
-
-static double rate_of_all(const container_tiles *tiles) {
+static double rate_of_all(const container *c) {
+    range_info info;
     double all = 0;
-    for (size_t i = 0; i < tiles->map->n; i++) {
-        all += rate_of(tiles->ranges[i]);
+    for (size_t i = 0; range_info_at(c, i, &info); i++) {
+        all += info.rate;
     }
     return all;
 }
 
-/* `all`: what the ranges together may spend; 0: no limit. */
-static void write_range(buf *out, const container *c, size_t i, double all) {
-    const partition_range *range = &c->tiles->map->ranges[i];
+static size_t count_of_all(const container *c) {
+    range_info info;
+    size_t n = 0;
+    while (range_info_at(c, n, &info)) {
+        n++;
+    }
+    return n;
+}
+
+/* What the range may spend of what all may. */
+static double fraction_of(const container *c, const range_info *info) {
+    double all = rate_of_all(c);
+    return all > 0 ? info->rate / all : 1.0 / (double)count_of_all(c);
+}
+
+static void write_range(buf *out, const container *c, const range_info *info, double fraction) {
+    const partition_range *range = &info->range;
     rid in = sql_container_rid(c), database = rid_database_of(&in), r = rid_child(in, RID_PKRANGE, (uint64_t)range->id + 1);
     char etag[ITEM_ETAG_BYTES + 1];
     item_etag(etag, c->version, (uint32_t)c->ts);
@@ -34,18 +45,17 @@ static void write_range(buf *out, const container *c, size_t i, double all) {
     buf_add_lit(out, "/pkranges/");
     rid_write(out, &r);
     buf_add_lit(out, "/\",\"throughputFraction\":");
-    json_add_double(out, all > 0 ? rate_of(c->tiles->ranges[i]) / all : 1.0 / (double)c->tiles->map->n);
+    json_add_double(out, fraction);
     buf_addf(out, ",\"status\":\"%s\",\"parents\":[", partition_status_text(range->status));
     for (uint32_t p = 0; p < range->parents_n; p++) {
         buf_addf(out, "%s\"%u\"", p ? "," : "", range->parents[p]);
     }
-    buf_addf(out, "],\"ownedArchivalPKRangeIds\":[],\"_ts\":%ld,\"lsn\":%lu}", (long)c->ts,
-             (unsigned long)atomic_load_explicit(&c->tiles->ranges[i]->lsn, memory_order_relaxed));
+    buf_addf(out, "],\"ownedArchivalPKRangeIds\":[],\"_ts\":%ld,\"lsn\":%lu}", (long)c->ts, (unsigned long)info->mark.lsn);
 }
 
 /* The map's version: readers who have it get 304 (If-None-Match with A-IM, as the .NET and Java SDKs poll it). */
 static slice map_etag(sql_request *q) {
-    return arena_printf(q->http->arena, "\"%u\"", q->container->tiles->map->next_id);
+    return arena_printf(q->http->arena, "\"%u\"", range_next_id(q->container));
 }
 
 static void answer_same(sql_request *q) {
@@ -63,19 +73,20 @@ static uint32_t known_before(const sql_request *q) {
     uint64_t number = 0;
     bool quoted = etag.n > 2 && etag.p[0] == '"' && etag.p[etag.n - 1] == '"';
     bool known = sql_has(q, FIELD_A_IM) && quoted && slice_to_u64(slice_of(etag.p + 1, etag.n - 2), &number) &&
-                 number <= q->container->tiles->map->next_id;
+                 number <= range_next_id(q->container);
     return known ? (uint32_t)number : 0;
 }
 
 static size_t write_ranges(buf *out, const container *c, uint32_t from_id) {
-    size_t n = 0;
-    double all = rate_of_all(c->tiles);
-    for (size_t i = 0; i < c->tiles->map->n; i++) {
-        if (c->tiles->map->ranges[i].id >= from_id) {
+    range_info info;
+    size_t n = 0, count = count_of_all(c);
+    double all = rate_of_all(c);
+    for (size_t i = 0; range_info_at(c, i, &info); i++) {
+        if (info.range.id >= from_id) {
             if (n++) {
                 buf_add_byte(out, ',');
             }
-            write_range(out, c, i, all);
+            write_range(out, c, &info, all > 0 ? info.rate / all : 1.0 / (double)count);
         }
     }
     return n;
@@ -89,7 +100,7 @@ void sql_range_list(sql_request *q) {
         return;
     }
     uint32_t known = known_before(q);
-    if (known == q->container->tiles->map->next_id) {
+    if (known == range_next_id(q->container)) {
         answer_same(q);
         return;
     }
@@ -111,19 +122,16 @@ void sql_range_list(sql_request *q) {
 
 void sql_range_read(sql_request *q) {
     uint64_t id;
-    const partition_range *range = NULL;
+    range_info info;
     err code = sql_find_container(q);
-    if (code == OK && slice_to_u64(q->route.child, &id) && id <= UINT32_MAX) {
-        range = partition_map_by_id(q->container->tiles->map, (uint32_t)id);
-    }
-    if (code != OK || !range) {
+    bool is_number = slice_to_u64(q->route.child, &id) && id <= UINT32_MAX;
+    if (code != OK || !is_number || !range_info_by_id(q->container, (uint32_t)id, &info)) {
         sql_fail(q, code != OK ? code : E_NOT_FOUND);
         return;
     }
     sql_start(q, 200);
     sql_field_text(q, "etag", map_etag(q));
     sql_add_container_paths(q, q->container);
-    const container_tiles *tiles = q->container->tiles;
-    write_range(sql_start_body(q), q->container, (size_t)(range - tiles->map->ranges), rate_of_all(tiles));
+    write_range(sql_start_body(q), q->container, &info, fraction_of(q->container, &info));
     sql_end(q);
 }

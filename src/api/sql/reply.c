@@ -136,29 +136,23 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
 }
 
 /* In KB. A container's quota is that of a physical partition, as on the service, or a fixed container's. */
-void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n) {
+void sql_add_usage(sql_request *q, range_usage usage) {
     if (!sql_access_sees_all(q)) {
         return;
     }
     buf *out = sql_fields(q);
     const account_rules *rules = account_get_rules(q->front->account);
-    uint64_t items = 0, bytes = 0, index_bytes = 0;
     uint64_t quota = (q->container->key.n ? rules->range_bytes : rules->fixed_bytes) / 1024;
-    for (size_t i = 0; i < n; i++) {
-        items += atomic_load_explicit(&ranges[i]->items, memory_order_relaxed);
-        bytes += atomic_load_explicit(&ranges[i]->bytes, memory_order_relaxed);
-        index_bytes += atomic_load_explicit(&ranges[i]->index_bytes, memory_order_relaxed);
-    }
     buf_add_lit(out, "x-ms-resource-quota: documentSize=10240;documentsSize=");
     buf_add_u64(out, quota);
     buf_add_lit(out, ";documentsCount=-1;collectionSize=");
     buf_add_u64(out, quota);
     buf_add_lit(out, ";\r\nx-ms-resource-usage: documentSize=0;documentsSize=");
-    buf_add_u64(out, bytes / 1024);
+    buf_add_u64(out, usage.bytes / 1024);
     buf_add_lit(out, ";documentsCount=");
-    buf_add_u64(out, items);
+    buf_add_u64(out, usage.items);
     buf_add_lit(out, ";collectionSize=");
-    buf_add_u64(out, (bytes + index_bytes) / 1024);
+    buf_add_u64(out, (usage.bytes + usage.index_bytes) / 1024);
     buf_add_lit(out, ";\r\n");
 }
 
@@ -167,7 +161,7 @@ buf *sql_start_body(sql_request *q) {
 }
 
 void sql_end(sql_request *q) {
-    item_commit_give(&q->commit);
+    call_commit_give(&q->commit);
     sql_triggers_give(q->triggers);
     database_give(q->database);
     user_give(q->user);
@@ -179,7 +173,7 @@ void sql_end(sql_request *q) {
 }
 
 void sql_add_place(sql_request *q) {
-    q->container ? sql_add_range(q, item_mark_of(q->container->tiles->ranges[0])) : sql_add_account(q);
+    q->container ? sql_add_range(q, range_mark_first(q->container)) : sql_add_account(q);
 }
 
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts) {
@@ -208,7 +202,7 @@ void sql_deleted(sql_request *q) {
 static void add_session(sql_request *q, const err_entry *entry) {
     const container *c = q->container;
     if (c && c->space) {
-        sql_add_range(q, item_mark_of(q->range ? q->range : c->tiles->ranges[0]));
+        sql_add_range(q, q->marked ? q->mark : range_mark_first(c));
     } else if (entry->http_status != 401) {
         sql_add_account(q);
     }

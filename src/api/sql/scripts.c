@@ -72,7 +72,7 @@ static err begin_create(sql_request *q, script_creation *create) {
 void sql_script_create(sql_request *q) {
     script_creation *create = sql_new_change(q, script_creation);
     err code = begin_create(q, create);
-    script_pool_warm(q->front->scripts); /* it will be used */
+    script_pool_warm(q->front->core.scripts); /* it will be used */
     if (code != OK) {
         sql_fail(q, code);
         return;

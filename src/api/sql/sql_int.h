@@ -5,9 +5,8 @@
 #include "api/sql/fields.h"
 #include "api/sql/route.h"
 #include "api/sql/sql.h"
+#include "call/call.h"
 #include "doc/json.h"
-#include "net/work.h"
-#include "script/transact.h"
 
 typedef struct sql_request sql_request;
 typedef struct sql_triggers sql_triggers; /* api/sql/triggers.h */
@@ -21,13 +20,12 @@ typedef struct sql_loop {
 struct sql_front {
     http_front http;
     account *account;
+    call_core core;
     const access_keys *keys;
     access_attempts *attempts;
     sql_consistency consistency;
     uint32_t token_seconds_min;
     net_server *server;
-    faults *faults;
-    script_pool *scripts;
     bool (*beside)(void *context, http_request *request);
     void *beside_context;
     sql_loop *loops;
@@ -49,21 +47,22 @@ struct sql_request {
     database *database; /* references, given back when the request ends */
     container *container;
     user *user;
-    void *tokens;                 /* of a list of permissions: what their tokens are made with */
-    const container_range *range; /* of the container's tiles or the commit's, once it is known which */
-    bool key_given;               /* the partition key header is there */
+    void *tokens;   /* of a list of permissions: what their tokens are made with */
+    item_mark mark; /* of the range that the request is about */
+    bool marked;    /* … once it is known which */
+    bool key_given; /* the partition key header is there */
     pkey partition;
-    sql_decoded *decoded;          /* the body, if a worker has decoded it (large.c); NULL: it has not */
-    sql_triggers *triggers;        /* of a write of one item, or NULL */
-    void (*write)(sql_request *q); /* writes a large commit's answer into `written`, on a worker; NULL: it is written on the loop */
-    buf written;
+    sql_decoded *decoded;   /* the body, if a worker has decoded it (large.c); NULL: it has not */
+    sql_triggers *triggers; /* of a write of one item, or NULL */
+    buf written;            /* the answer of a batch, if a worker has written it */
 
-    net_task task; /* brings the answer of a commit back to the loop */
-    void (*resume)(sql_request *q);
-    item_commit commit;
-    account_change *change; /* of a resource; in the arena. NULL: none was begun */
+    /* filled by those who use them */
+    call_read read;
+    call_commit commit;
     item_op one;
-    void *waiting; /* a handler's own, while it waits for an answer from elsewhere */
+    call changing;                  /* of a resource, … */
+    account_change *change;         /* … by this; in the arena */
+    void (*resume)(sql_request *q); /* after it */
 };
 
 typedef void (*sql_handler)(sql_request *q);
@@ -92,30 +91,20 @@ MUST_CHECK err sql_partition_key(sql_request *q);                               
 MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* of the range that the request names */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
-MUST_CHECK err sql_check_session(sql_request *q, const epk *min, const epk *max); /* the ranges of [min, max] have reached the token */
-const pkey *sql_header_key(const sql_request *q);                                 /* NULL if not given */
+MUST_CHECK err sql_seen(sql_request *q, call *c); /* what the session token says that the client has seen */
+const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 
-/* ---- going to a worker and back ---- */
+/* ---- asking the core ---- */
 
-/* Nobody waits for the answer: what was not begun need not be. Any thread. */
-static inline bool sql_client_left(const sql_request *q) {
-    return atomic_load_explicit(&q->http->client.left, memory_order_relaxed);
-}
+/* call_init for the request and its container, if that is found. */
+void sql_call_init(sql_request *q, call *c, call_step done);
 
-/* Who takes turns with others: the container that the request names, or else the database; what is not there has one turn in all. Never 0.
- */
-uint64_t sql_tenant(const sql_request *q);
-
-/* net_work_start for that tenant. */
-void sql_work(sql_request *q, net_lane lane, net_work *work, void (*run)(net_work *), void (*done)(net_work *));
+/* After a call: what the answer tells of it (mark, fault). */
+void sql_call_done(sql_request *q, const call *c);
 
 /* Calls the handler; if the body is large, after a worker has decoded it for sql_body. If too many bodies wait, it answers with an error
  * instead. */
 void sql_handle_decoded(sql_request *q, sql_handler handler);
-
-/* ---- going to the committer and back ---- */
-void sql_submit_items(sql_request *q, void (*resume)(sql_request *q)); /* resumed when charged. Or answers: the range's share is spent */
-void sql_price_items(sql_request *q);                                  /* charges what was committed, and resumes */
 
 /* A change of a resource: the struct of its verb (account/account.h), zero but for the account, the operation and the etag from the fields.
  * It becomes q->change. Then sql_await_change, and account_…(change). */
@@ -135,9 +124,6 @@ static inline account_name sql_child_name(const sql_request *q) {
     return (account_name){q->route.child, q->route.child_by_rid};
 }
 
-/* A fault on purpose hits the request: true, and it is answered or will be handled later. Before anything else of an item request. */
-bool sql_fault(sql_request *q, sql_handler handler);
-
 /* ---- answering: each ends the request ---- */
 void sql_fail(sql_request *q, err code);
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts);
@@ -151,7 +137,7 @@ void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
 void sql_add_place(sql_request *q);   /* the session token of the request's container, if it is about one, or else the account's */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
-void sql_add_usage(sql_request *q, container_range *const *ranges, size_t n); /* nothing for a token that is for a part of the container */
+void sql_add_usage(sql_request *q, range_usage usage); /* nothing for a token that is for a part of the container */
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
 
@@ -168,7 +154,7 @@ MUST_CHECK err sql_continuation_number(sql_request *q, uint32_t *after_out);
 void sql_add_continuation_number(sql_request *q, uint32_t last);
 
 /* ---- scripts ---- */
-script_scope sql_script_scope(sql_request *q, const item_key *key); /* the key's partition of the request's container */
+extern const script_tokens sql_script_tokens; /* where lists and queries of a script go on */
 void sql_add_script_log(sql_request *q, slice log);
 void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out); /* of the collection, as scripts are told */
 

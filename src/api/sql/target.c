@@ -8,12 +8,12 @@ static void narrow(sql_target *t, const epk *min, const epk *end) {
 
 static err scope_range(sql_request *q, sql_target *t) {
     uint32_t id;
+    range_info named;
     TRY(sql_range_id(q, &id));
-    const partition_range *range = partition_map_by_id(q->container->tiles->map, id);
-    if (!range) {
+    if (!range_info_by_id(q->container, id, &named)) {
         return E_RANGE_GONE;
     }
-    narrow(t, &range->min, &range->max);
+    narrow(t, &named.range.min, &named.range.max);
     t->scope.plain = true;
     return OK;
 }
@@ -65,7 +65,5 @@ static sql_target *make_target(sql_request *q) {
 err sql_target_read(sql_request *q, slice continuation, sql_target **target_out) {
     sql_target *t = *target_out = make_target(q);
     TRY(read_scope(q, t));
-    TRY(sql_continuation_read(continuation, &t->scope, &t->cursor));
-    q->range = container_route(q->container->tiles, &t->scope.min);
-    return sql_check_session(q, &t->scope.min, &t->scope.end);
+    return sql_continuation_read(continuation, &t->scope, &t->cursor);
 }

@@ -10,6 +10,6 @@ typedef struct sql_target {
     item_cursor cursor;
 } sql_target;
 
-/* From the request's fields and a continuation; its container and partition key were found. Sets q->range. The target is the request's.
- * E_RANGE_GONE, E_BAD_REQUEST, E_BAD_CONTINUATION, E_SESSION_NOT_AVAILABLE. */
+/* From the request's fields and a continuation; its container and partition key were found. The target is the request's.
+ * E_RANGE_GONE, E_BAD_REQUEST, E_BAD_CONTINUATION. */
 MUST_CHECK err sql_target_read(sql_request *q, slice continuation, sql_target **target_out);

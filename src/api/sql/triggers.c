@@ -3,18 +3,14 @@
 #include "account/scripts.h"
 #include "account/users.h"
 #include "api/sql/itembody.h"
-#include "script/transact.h"
 
 struct sql_triggers {
-    script_job job;
+    call_transact call; /* first */
     sql_request *q;
     account_script *pre, *post;
-    item_key key; /* the partition */
     slice self, alt;
 
     /* how it went, in the request's arena */
-    err code;
-    item_mark mark;
     item_op done;
     slice body; /* JSON that a post-trigger has set, instead of the item */
     buf log;
@@ -191,8 +187,8 @@ static slice written_item(sql_triggers *w, const item_op *item) {
     return made;
 }
 
-static err attempt(void *context, script_attempt *a) {
-    sql_triggers *w = context;
+static err attempt(call_transact *call, script_attempt *a) {
+    sql_triggers *w = (sql_triggers *)call;
     sql_request *q = w->q;
     item_op item = q->one;
     slice request = item.kind == ITEM_DELETE ? SLICE_EMPTY : q->http->body, set;
@@ -206,7 +202,7 @@ static err attempt(void *context, script_attempt *a) {
         }
     }
     if (item.kind != ITEM_DELETE) {
-        TRY(item_check_body(&q->op, q->container, q->container->key.n ? &w->key.partition : NULL, &item));
+        TRY(item_check_body(&q->op, q->container, q->container->key.n ? &w->call.key.partition : NULL, &item));
     }
     TRY(script_transaction_write(a->transaction, &item));
     if (w->post) {
@@ -217,35 +213,29 @@ static err attempt(void *context, script_attempt *a) {
     return OK;
 }
 
-static void work(script_job *job) {
-    sql_triggers *w = (sql_triggers *)job;
-    sql_request *q = w->q;
-    script_scope scope = sql_script_scope(q, &w->key);
-    w->code = sql_client_left(q) ? E_CANCELLED : script_transact(q->front->scripts, &scope, &q->op, attempt, w, &w->mark);
-}
-
-static void done(script_job *job) {
-    sql_triggers *w = (sql_triggers *)job;
-    net_post(w->q->http->client.loop, &w->q->task);
-}
-
 /* ---- on the loop ---- */
 
-static void answer(sql_request *q) {
-    sql_triggers *w = q->triggers;
+static range_usage usage_of_partition(const sql_triggers *w) {
+    const container *c = w->q->container;
+    range_info info;
+    return range_info_at(c, range_position(c, &w->call.key.epk), &info) ? info.usage : (range_usage){0};
+}
+
+static void answer(call *c) {
+    sql_triggers *w = (sql_triggers *)c;
+    sql_request *q = w->q;
     const item_op *item = &w->done;
-    err code = w->job.code != OK ? w->job.code : w->code;
-    if (code != OK) {
-        sql_fail(q, code);
+    sql_call_done(q, c);
+    if (c->code != OK) {
+        sql_fail(q, c->code);
         return;
     }
-    container_range *range = container_route(q->container->tiles, &w->key.epk);
     sql_start(q, sql_item_status(item));
     if (item->kind != ITEM_DELETE) {
         sql_add_etag(q, item_version(&item->after), item->after.ts);
     }
-    sql_add_range(q, w->mark);
-    sql_add_usage(q, &range, 1);
+    sql_add_range(q, q->mark);
+    sql_add_usage(q, usage_of_partition(w));
     if (sql_flag(q, FIELD_SCRIPT_LOGGING)) {
         sql_add_script_log(q, buf_view(&w->log));
     }
@@ -258,19 +248,12 @@ static void answer(sql_request *q) {
     sql_end(q);
 }
 
-static void resume(net_task *task) {
-    answer((sql_request *)((char *)task - offsetof(sql_request, task)));
-}
-
 void sql_triggers_run(sql_request *q) {
     sql_triggers *w = q->triggers;
-    w->key = q->one.key;
-    q->range = container_route(q->container->tiles, &w->key.epk);
     sql_script_links(q->container, q->http->arena, &w->self, &w->alt);
-    w->job = (script_job){.tenant = sql_tenant(q), .lane = script_lane(q->container, &w->key), .work = work, .done = done};
-    q->task = (net_task){.run = resume};
-    err code = script_submit(q->front->scripts, &w->job);
-    if (code != OK) {
-        sql_fail(q, code);
-    }
+    sql_call_init(q, &w->call.call, answer);
+    w->call.key = q->one.key;
+    w->call.tokens = &sql_script_tokens;
+    w->call.attempt = attempt;
+    call_transact_submit(&w->call);
 }

@@ -92,14 +92,10 @@ static bool add_version(void *context, const logged_version *v) {
     return true;
 }
 
-err sql_versions_check(sql_changes *f) {
+err sql_versions_begin(sql_changes *f) {
     if (sql_get(f->q, FIELD_IF_NONE_MATCH).n == 0) {
         return op_fail(&f->q->op, E_BAD_REQUEST, "FullFidelity Change Feed must have valid If-None-Match header.");
     }
+    f->call.version = add_version;
     return OK;
-}
-
-void sql_versions_page(sql_changes *f) {
-    sql_request *q = f->q;
-    f->code = item_versions_read(account_items(q->front->account), &q->op, q->container, &f->what, add_version, f, &f->mark);
 }

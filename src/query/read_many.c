@@ -1,7 +1,8 @@
-#include "api/sql/readmany.h"
+#include "query/read_many.h"
 
 #include <stdlib.h>
 
+#include "item/range_info.h"
 #include "query/ranges.h"
 
 typedef struct named {
@@ -11,24 +12,30 @@ typedef struct named {
     item_found found;
 } named;
 
-static bool in_scope(const sql_target *t, const item_key *key) {
-    if (t->cursor.partition) {
-        return pkey_equal(&t->key.partition, &key->partition);
+static bool in_stretches(const item_cursor *cursor, const epk *e) {
+    bool found = false;
+    for (size_t i = 0; i < cursor->n && !found; i++) {
+        found = epk_cmp(&cursor->stretches[i].min, e) <= 0 && epk_cmp(e, &cursor->stretches[i].max) < 0;
     }
-    const pkey *prefix = t->cursor.prefix;
-    return epk_cmp(&t->scope.min, &key->epk) <= 0 && epk_cmp(&key->epk, &t->scope.end) < 0 &&
-           (!prefix || pkey_starts(&key->partition, prefix));
+    return found;
+}
+
+static bool in_scope(const item_cursor *cursor, const item_key *key) {
+    if (cursor->partition) {
+        return pkey_equal(&cursor->partition->partition, &key->partition);
+    }
+    return in_stretches(cursor, &key->epk) && (!cursor->prefix || pkey_starts(&key->partition, cursor->prefix));
 }
 
 /* Those that the request is about. False: one is no key at all. */
-static bool take_keys(sql_request *q, const sql_target *t, const query_point *points, size_t n, item_key *keys, size_t *n_out) {
+static bool take_keys(const query_page *p, const query_point *points, size_t n, item_key *keys, size_t *n_out) {
     *n_out = 0;
     for (size_t i = 0; i < n; i++) {
         item_key *key = &keys[*n_out];
-        if (item_check_key(&q->op, q->container, &points[i].key, points[i].id, key) != OK) {
+        if (item_check_key(p->op, p->container, &points[i].key, points[i].id, key) != OK) {
             return false;
         }
-        *n_out += in_scope(t, key);
+        *n_out += in_scope(p->cursor, key);
     }
     return true;
 }
@@ -45,13 +52,13 @@ static int by_place(const void *a, const void *b) {
     return x->found.head.number < y->found.head.number ? -1 : x->found.head.number > y->found.head.number;
 }
 
-static err read_all(sql_request *q, query_page *p, const item_key *keys, size_t n, named *list) {
-    TRY(item_admit_many(p->items, &q->op, q->container, keys, n));
+static err read_all(query_page *p, const item_key *keys, size_t n, named *list) {
+    TRY(item_admit_many(p->items, p->op, p->container, keys, n));
     for (size_t i = 0; i < n && p->metrics.read_bytes <= p->bytes_max; i++) {
         list[i].key = keys[i];
-        list[i].position = container_position(q->container->tiles, &keys[i].epk);
-        TRY(op_check(&q->op));
-        err code = item_read(p->items, &q->op, q->container, &keys[i], &list[i].found);
+        list[i].position = range_position(p->container, &keys[i].epk);
+        TRY(op_check(p->op));
+        err code = item_read(p->items, p->op, p->container, &keys[i], &list[i].found);
         list[i].there = code == OK;
         if (code != OK && code != E_NOT_FOUND) {
             return code;
@@ -63,7 +70,14 @@ static err read_all(sql_request *q, query_page *p, const item_key *keys, size_t 
     return OK;
 }
 
-static void write_all(sql_request *q, query_page *p, named *list, size_t n) {
+static void write_row(query_page *p, const item_found *found) {
+    query_item item = {.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
+    memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
+    query_value row = value_of_item(&item);
+    value_write(p->out, &row);
+}
+
+static void write_all(query_page *p, named *list, size_t n) {
     qsort(list, n, sizeof *list, by_place);
     for (size_t i = 0; i < n && list[i].there; i++) {
         bool again = i && by_place(&list[i - 1], &list[i]) == 0;
@@ -73,7 +87,7 @@ static void write_all(sql_request *q, query_page *p, named *list, size_t n) {
         if (p->rows++) {
             buf_add_byte(p->out, ',');
         }
-        sql_write_item(p->out, q->container, list[i].found.body, &list[i].found.head);
+        write_row(p, &list[i].found);
     }
     p->metrics.rows = p->rows;
     p->metrics.rows_bytes = p->out->n;
@@ -84,18 +98,18 @@ static bool fits(const query_page *p) {
     return p->metrics.read_bytes <= p->bytes_max && p->out->n <= p->bytes_max && p->rows <= p->rows_max;
 }
 
-bool sql_read_many(sql_request *q, const sql_target *t, query_page *p, err *code_out) {
+bool query_read_many(query_page *p, err *code_out) {
     size_t n;
-    const query_point *points = query_points(q->http->arena, p->query, &q->container->key, &n);
-    item_key *keys = points && n >= 2 ? arena_array(q->http->arena, item_key, n) : NULL;
-    if (!keys || !take_keys(q, t, points, n, keys, &n) || n == 0) {
-        q->op.detail_n = 0;
+    const query_point *points = query_points(p->op->arena, p->query, &p->container->key, &n);
+    item_key *keys = points && n >= 2 ? arena_array(p->op->arena, item_key, n) : NULL;
+    if (!keys || !take_keys(p, points, n, keys, &n) || n == 0) {
+        p->op->detail_n = 0;
         return false;
     }
-    named *list = arena_array(q->http->arena, named, n);
-    *code_out = read_all(q, p, keys, n, list);
+    named *list = arena_array(p->op->arena, named, n);
+    *code_out = read_all(p, keys, n, list);
     if (*code_out == OK) {
-        write_all(q, p, list, n);
+        write_all(p, list, n);
     }
     for (size_t i = 0; i < n; i++) {
         if (list[i].there) {

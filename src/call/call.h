@@ -1,0 +1,186 @@
+/* call.h — how a front end asks the core: one way in, one way back.
+ *
+ * A call is a struct of the front end's own memory, usually in the request's arena. The front end initialises it, fills in what is asked,
+ * and submits it once. It completes once: `done` runs on the loop of the client that asks, at once when it can (before the submitting
+ * function returns), otherwise later. On its way a call may wait for a turn, run on a worker or on a script thread, or be decided by the
+ * committer; the front end sees none of that. Whatever the kind, `code` tells how it went, the operation's `detail` says why not, its
+ * `charge_ru` what it cost, and `mark` where the range stands that it was about.
+ *
+ *   call_read      one item by its key
+ *   call_commit    writes, decided together
+ *   call_rows      items in pages, in creation order: of one partition, of a part of the hash space, or of all
+ *   call_query     a page of a query of the SQL language
+ *   call_changes   a page of what has changed
+ *   call_transact  scripts and their writes over one partition, all or nothing
+ *   call_await_change  a change of a database, container, offer, script, user or permission
+ *   call_work      the front end's own long work, on a worker
+ *
+ * Calls about items share what comes before the work: faults on purpose (account/faults.h) hit them here, and what the client has already
+ * seen (`seen`) is checked. A front end never sees ranges, tiles or the store: what it may tell of them are values (item/range_info.h). */
+#pragma once
+
+#include "account/account.h"
+#include "account/faults.h"
+#include "item/range_info.h"
+#include "item/versions.h"
+#include "net/delay.h"
+#include "net/work.h"
+#include "query/exec.h"
+#include "script/transact.h"
+
+/* What calls are carried out with: one of a server. It outlives them. */
+typedef struct call_core {
+    account *account;
+    script_pool *scripts;
+    faults *faults; /* NULL: there are none, ever */
+} call_core;
+
+typedef struct call call;
+typedef void (*call_step)(call *c);
+
+struct call {
+    /* who asks: call_init's */
+    const call_core *core;
+    net_client *client;
+    op *op; /* class, time, memory; charge and sentence */
+    call_step done;
+
+    /* what it is about */
+    container *container;  /* the caller's reference is held until done; NULL: none */
+    uint64_t tenant;       /* who takes turns with others; 0: the container */
+    const item_mark *seen; /* what the client has seen: E_SESSION_NOT_AVAILABLE if a range that is asked is behind it */
+    size_t seen_n;
+
+    /* how it went */
+    err code;
+    item_mark mark;
+    bool marked;        /* `mark` is known */
+    uint32_t fault;     /* the id of the fault that `code` comes from; 0: it is real */
+    uint16_t substatus; /* that the fault asks for in place of the error's own; 0: that */
+
+    /* the layer's own */
+    call_step run, then;
+    net_work work;
+    net_task task;
+    net_delay delay;
+    script_job job;
+    op_turn turn;
+};
+
+void call_init(call *c, const call_core *core, net_client *client, op *o, container *container, call_step done);
+
+/* Who takes turns with others: what the work is about, or nothing that is there. */
+uint64_t call_tenant_of_container(const container *c);
+uint64_t call_tenant_of_database(const database *d);
+uint64_t call_tenant_of_none(void);
+
+/* Nobody waits for the answer any more: what was not begun need not be. Any thread. */
+static inline bool call_client_left(const call *c) {
+    return atomic_load_explicit(&c->client->left, memory_order_relaxed);
+}
+
+/* Runs `run` on a worker of a lane, and then completes. It sets `code` if it fails. Other codes: E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED,
+ * E_UNAVAILABLE; then `run` was not called. */
+void call_work(call *c, net_lane lane, call_step run);
+
+/* For a front end that hands something over by itself: completes the call on its loop, from any thread. The last touch. */
+void call_complete(call *c, err code);
+
+/* ---- reading one item ---- */
+
+typedef struct call_read {
+    call call; /* first */
+    item_key key;
+
+    item_found found; /* OK: give it back by call_read_give */
+} call_read;
+
+void call_read_submit(call_read *r); /* E_NOT_FOUND, E_THROTTLED, E_SESSION_NOT_AVAILABLE */
+void call_read_give(call_read *r);
+
+/* ---- writing ---- */
+
+typedef struct call_commit call_commit;
+struct call_commit {
+    call call; /* first */
+    item_op *ops;
+    size_t n;
+    bool atomic;           /* all or nothing, of one partition; otherwise each by itself */
+    bool stops_at_failure; /* if not atomic: what follows a failure is not tried */
+    int64_t range_id;      /* -1, or the range that the client thinks it talks to: E_RANGE_GONE if it is not there */
+    call_step write;       /* NULL, or called on a worker before `done`, if the items are large: to write the answer there */
+
+    item_commit commit; /* the layer's own */
+};
+
+/* As call_init; nothing is asked yet. */
+void call_commit_init(call_commit *c, const call_core *core, net_client *client, op *o, container *container, call_step done);
+
+/* When it is done, `code` is OK or tells why the request failed as a whole; each operation has a code of its own. Charged. */
+void call_commit_submit(call_commit *c);
+void call_commit_give(call_commit *c); /* what results point to. Harmless twice, or if nothing was submitted */
+
+/* ---- reading many ---- */
+
+typedef struct call_rows {
+    call call;           /* first */
+    item_cursor *cursor; /* what is asked; moved along */
+    size_t steps_max;    /* items looked at; 0: as many as a page may */
+    item_visit sink;     /* on a worker: false ends the page before the item */
+    void *context;
+} call_rows;
+
+void call_rows_submit(call_rows *r);
+
+/* ---- queries ---- */
+
+typedef struct call_query call_query;
+struct call_query {
+    call call;     /* first */
+    query query;   /* from `prepare` */
+    bool is_short; /* the text may be read on the loop, and the index be asked there for a few rows */
+    bool is_first; /* no page came before: items that the text names one by one are read just so */
+
+    /* Reads the text and what the page is about: fills `query` and the page's cursor, position and rows_max. Once, on the loop or on a
+     * worker. */
+    err (*prepare)(call_query *c);
+    query_page page; /* items, op, container and query are the layer's; `out` is the caller's */
+
+    account_script *functions[QUERY_UDFS_MAX]; /* the layer's own */
+};
+
+void call_query_submit(call_query *c);
+
+/* ---- changes ---- */
+
+typedef struct call_changes {
+    call call;         /* first */
+    item_changes what; /* from where on, and then where the page ended; until_us is the layer's */
+
+    /* The sink, on a worker: of each item's latest version, or, if `version` is set, of every version and delete. */
+    item_visit item;
+    bool (*version)(void *context, const logged_version *v);
+    void *context;
+} call_changes;
+
+void call_changes_submit(call_changes *c);
+
+/* ---- scripts ---- */
+
+typedef struct call_transact call_transact;
+struct call_transact {
+    call call;    /* first */
+    item_key key; /* the partition; its id is not looked at */
+    const script_tokens *tokens;
+
+    /* One attempt, on a script thread; it may be made several times (script/transact.h). */
+    err (*attempt)(call_transact *c, script_attempt *a);
+};
+
+void call_transact_submit(call_transact *c); /* E_RETRY_WITH, E_SCRIPTS_BUSY, E_THROTTLED, and what the attempt answers */
+
+/* ---- resources ---- */
+
+/* The call completes when the change that is submitted next (account_create_database, …) was decided: with its code. The change's account,
+ * operation, `done` and `context` are set here. */
+void call_await_change(call *c, account_change *change);

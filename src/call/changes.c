@@ -1,0 +1,28 @@
+#include "call/call_int.h"
+
+enum { PAGE_US = 5000000 };
+
+static void page(call *c) {
+    call_changes *f = (call_changes *)c;
+    const items *s = call__items(c);
+    f->what.until_us = clock_monotonic_us(s->clock) + PAGE_US;
+    c->code = f->version ? item_versions_read(s, c->op, c->container, &f->what, f->version, f->context, &c->mark)
+                         : item_changes_read(s, c->op, c->container, &f->what, f->item, f->context, &c->mark);
+}
+
+/* Readers who have seen all ask again and again: that is answered on the loop. What is written meanwhile is little. */
+static void go(call *c) {
+    const item_changes *what = &((call_changes *)c)->what;
+    if (what->from_now || what->after >= c->mark.lsn) {
+        page(c);
+        c->done(c);
+    } else {
+        call_work(c, NET_PAGES, page);
+    }
+}
+
+void call_changes_submit(call_changes *f) {
+    const item_changes *what = &f->what;
+    const epk *end = what->partition ? &what->min : &what->max;
+    call__enter(&f->call, &what->min, end, call__one_range(&f->call, &what->min, end), false, go);
+}

@@ -1,0 +1,102 @@
+#include "call/call_int.h"
+
+enum { LARGE_BYTES = 64 * 1024 }; /* pricing so much takes tens of milliseconds, in which other clients of the loop would wait */
+
+void call_commit_init(call_commit *c, const call_core *core, net_client *client, op *o, container *container, call_step done) {
+    call_init(&c->call, core, client, o, container, done);
+    c->ops = NULL;
+    c->n = 0;
+    c->atomic = c->stops_at_failure = false;
+    c->range_id = -1;
+    c->write = NULL;
+    c->commit.n = 0;
+    c->commit.tiles = NULL;
+}
+
+void call_commit_give(call_commit *c) {
+    item_commit_give(&c->commit);
+}
+
+/* ---- after the commit ---- */
+
+static bool is_large(const call_commit *w) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        bytes += w->ops[i].result.n + w->ops[i].before_body.n;
+    }
+    return bytes > LARGE_BYTES;
+}
+
+static void price(call *c) {
+    call_commit *w = (call_commit *)c;
+    item_commit_charge(&w->commit);
+    c->code = item_commit_failed(&w->commit) ? w->commit.base.code : OK;
+    if (w->commit.tiles) {
+        c->mark = item_mark_of(container_route(w->commit.tiles, &w->ops[0].key.epk));
+    }
+}
+
+static void price_and_end(call *c) {
+    price(c);
+    c->done(c);
+}
+
+static void on_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    const call_commit *w = (const call_commit *)c;
+    price(c);
+    if (w->write && c->code == OK) {
+        w->write(c);
+    }
+}
+
+/* What was written is paid for and answered, also if the server stops or has no thread. */
+static void back_from_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    net_work_code(work) == OK ? c->done(c) : price_and_end(c);
+}
+
+static void committed(call *c) {
+    if (is_large((call_commit *)c)) {
+        net_work_start(c->client, c->op, NET_ANSWERS, call_tenant_of_container(c->container), &c->work, on_worker, back_from_worker);
+    } else {
+        price_and_end(c);
+    }
+}
+
+static void leave_committer(item_commit *commit) {
+    call_commit *w = (call_commit *)((char *)commit - offsetof(call_commit, commit));
+    call__return(&w->call, committed);
+}
+
+/* ---- submitting ---- */
+
+static void go(call *c) {
+    call_commit *w = (call_commit *)c;
+    w->commit = (item_commit){
+        .items = call__items(c),
+        .op = c->op,
+        .container = c->container,
+        .ops = w->ops,
+        .n = w->n,
+        .atomic = w->atomic,
+        .stops_at_failure = w->stops_at_failure,
+        .range_id = w->range_id,
+        .done = leave_committer,
+    };
+    err code = item_commit_submit(&w->commit);
+    if (code != OK) {
+        call__end(c, code);
+    }
+}
+
+/* Faults of one range: by the range that is named, or by the key that all have in common. */
+static int64_t fault_range(const call_commit *w) {
+    bool one = w->atomic || w->n == 1;
+    return w->range_id >= 0 ? w->range_id : one ? (int64_t)range_mark_at(w->call.container, &w->ops[0].key.epk).range_id : -1;
+}
+
+void call_commit_submit(call_commit *w) {
+    const epk *at = &w->ops[0].key.epk;
+    call__enter(&w->call, at, at, fault_range(w), true, go);
+}

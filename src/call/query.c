@@ -1,0 +1,187 @@
+/* A page of a query. Rows may take seconds to find: that is a worker's. A short text is looked at on the loop first, and if the index finds
+ * a few items at once, it is answered there, which saves the way to the worker and back. A query that calls user-defined functions runs on
+ * a script thread: a function that does not end holds up no other query. */
+#include "account/scripts.h"
+#include "call/call_int.h"
+#include "query/position.h"
+#include "query/read_many.h"
+#include "script/functions.h"
+
+enum {
+    PAGE_US = 5000000,
+    QUICK_ROWS = 64, /* of an ordered query; about as many as the index is asked for at once (query/access.c) */
+};
+
+static call_query *of(call *c) {
+    return (call_query *)c;
+}
+
+/* ---- a page ---- */
+
+static err run_page(call_query *q, bool quick) {
+    call *c = &q->call;
+    query_page *p = &q->page;
+    err code;
+    p->items = call__items(c);
+    p->op = c->op;
+    p->container = c->container;
+    p->query = &q->query;
+    p->mark = c->mark;
+    p->bytes_max = LIMIT_RESPONSE_BYTES;
+    p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
+    p->quick = quick;
+    TRY(query_position_restore(p));
+    code = q->is_first && query_read_many(p, &code) ? code : query_run_page(p);
+    c->mark = p->mark;
+    return code;
+}
+
+static void page(call *c) {
+    c->code = run_page(of(c), false);
+}
+
+static void end(call *c) {
+    call_query *q = of(c);
+    for (size_t i = 0; i < QUERY_UDFS_MAX && q->functions[i]; i++) {
+        account_script_give(q->functions[i]);
+        q->functions[i] = NULL;
+    }
+    c->done(c);
+}
+
+/* ---- with user-defined functions ---- */
+
+static err find_functions(call_query *q) {
+    call *c = &q->call;
+    for (unsigned i = 0; i < q->query.udfs_n; i++) {
+        err code = account_find_script(c->core->account, c->container, ACCOUNT_FUNCTION, q->query.udfs[i], false, &q->functions[i]);
+        if (code != OK) {
+            return code == E_NOT_FOUND ? query_udf_unknown(c->op, &q->query, i) : code;
+        }
+    }
+    return OK;
+}
+
+static void page_with_functions(call *c) {
+    call_query *q = of(c);
+    script_function list[QUERY_UDFS_MAX];
+    script_functions functions;
+    for (size_t i = 0; i < q->query.udfs_n; i++) {
+        list[i] = (script_function){q->functions[i]->id, q->functions[i]->body};
+    }
+    script_functions_init(&functions, c->core->scripts, c->op->budget, list, q->query.udfs_n);
+    q->page.udfs = &functions.base;
+    c->code = run_page(q, false);
+    script_functions_end(&functions);
+}
+
+/* ---- on the loop ---- */
+
+static bool wants_few(const call_query *q) {
+    const query *asked = &q->query;
+    double limit = asked->limit + (asked->offset > 0 ? asked->offset : 0);
+    double most = asked->top >= 0 ? asked->top : asked->limit >= 0 ? limit : (double)q->page.rows_max;
+    return most <= QUICK_ROWS || q->page.rows_max <= QUICK_ROWS;
+}
+
+static bool is_large(const call_query *q) {
+    const container *c = q->call.container;
+    const item_cursor *cursor = q->page.cursor;
+    range_info info;
+    return !cursor->partition && cursor->n && range_info_at(c, range_position(c, &cursor->stretches[0].min), &info) &&
+           info.usage.items > QUICK_ROWS;
+}
+
+static bool spans_ranges(const call_query *q) {
+    epk min, end;
+    call__bounds(q->page.cursor, &min, &end);
+    return range_is_divided(q->call.container, &min, &end);
+}
+
+/* Queries that surely take too long for a loop: regular expressions; orders, groups and DISTINCT over several ranges; many rows in an order
+ * without a WHERE. */
+static bool is_long(const call_query *q) {
+    const query_select *s = q->query.select;
+    bool needs_all = s->order_n || s->distinct || q->query.aggregates;
+    return q->query.patterns || (needs_all && spans_ranges(q)) || (s->order_n && !s->where && is_large(q) && !wants_few(q));
+}
+
+/* Where a page began, for a worker to begin there again. Most of a cursor is room for stretches, of which few are ever used. */
+typedef struct beginning {
+    query_page page;
+    item_cursor *cursor;
+} beginning;
+
+static size_t bytes_of(const item_cursor *cursor) {
+    return offsetof(item_cursor, stretches) + cursor->n * sizeof cursor->stretches[0];
+}
+
+static beginning keep(call_query *q) {
+    beginning b = {.page = q->page, .cursor = arena_alloc(q->call.op->arena, sizeof *b.cursor)};
+    memcpy(b.cursor, q->page.cursor, bytes_of(q->page.cursor));
+    return b;
+}
+
+static void begin_again(call_query *q, const beginning *b) {
+    memcpy(b->page.cursor, b->cursor, bytes_of(b->cursor));
+    q->page = b->page;
+    buf_clear(q->page.out);
+    q->call.op->admitted = false;
+}
+
+/* False: a worker has to do it. */
+static bool try_quickly(call_query *q) {
+    if (!q->is_short || is_long(q)) {
+        return false;
+    }
+    beginning b = keep(q);
+    q->call.code = run_page(q, true);
+    if (q->call.code == E_QUERY_TOO_LONG) {
+        q->call.code = OK;
+        begin_again(q, &b);
+        return false;
+    }
+    return true;
+}
+
+static void go(call *c) {
+    call_query *q = of(c);
+    if (q->query.udfs_n) {
+        err code = find_functions(q);
+        c->code = code;
+        code == OK ? call__on_script_thread(c, 0, page_with_functions, end) : end(c);
+        return;
+    }
+    if (try_quickly(q)) {
+        c->done(c);
+    } else {
+        call_work(c, NET_PAGES, page);
+    }
+}
+
+static void enter(call *c) {
+    epk min, end_of;
+    call_query *q = of(c);
+    if (c->code != OK) {
+        c->done(c);
+        return;
+    }
+    call__bounds(q->page.cursor, &min, &end_of);
+    call__enter(c, &min, &end_of, call__one_range(c, &min, &end_of), false, go);
+}
+
+/* On a worker. */
+static void read_text(call *c) {
+    c->code = of(c)->prepare(of(c));
+}
+
+void call_query_submit(call_query *q) {
+    call *c = &q->call;
+    memset(q->functions, 0, sizeof q->functions);
+    if (!q->is_short) {
+        call__on_worker(c, NET_PAGES, read_text, enter);
+        return;
+    }
+    c->code = q->prepare(q);
+    enter(c);
+}

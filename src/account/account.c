@@ -51,7 +51,7 @@ container *account__with_tiles(account *a, const container *before, container_ti
     op o;
     (void)a;
     op_init(&o, &c->arena, 0);
-    err code = settings_read(&o, before->settings, (settings_rules){.hierarchical_allowed = true}, c);
+    err code = settings_read(&o, before->settings, (settings_rules){true, settings_rows(before->settings)}, c);
     assert(code == OK); /* they were read before */
     c->space = before->space;
     atomic_fetch_add(&c->space->refs, 1);

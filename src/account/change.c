@@ -283,7 +283,8 @@ static err apply_create_container(account_change *change, commit_group *group) {
     if (!d) {
         return account__missing(change->op, E_OWNER_NOT_FOUND);
     }
-    TRY(read_settings(change, create->settings, (settings_rules){create->hierarchical_allowed}, create->api, create->memo, &c));
+    TRY(read_settings(change, create->settings, (settings_rules){create->hierarchical_allowed, create->rows}, create->api, create->memo,
+                      &c));
     err code = check_new(create, d, c);
     if (code != OK) {
         container_give(c);
@@ -428,7 +429,7 @@ static err apply_replace_container(account_change *change, commit_group *group) 
     TRY(check_replacement(replace, before));
     slice settings = replace->settings.n ? with_key_of(change->op->arena, replace->settings, before) : before->settings;
     slice memo = replace->memo ? *replace->memo : before->memo;
-    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, before->api, memo, &c));
+    TRY(read_settings(change, settings, (settings_rules){true, settings_rows(before->settings)}, before->api, memo, &c));
     err code = settings_check_replace(change->op, before, c);
     if (code != OK) {
         container_give(c);
@@ -486,7 +487,7 @@ static err apply_rename_container(account_change *change, commit_group *group) {
     TRY(find_replaced(renaming, node, &there));
     const container *before = node->container;
     slice settings = settings_renamed(change->op->arena, before->settings, renaming->id);
-    TRY(read_settings(change, settings, (settings_rules){.hierarchical_allowed = true}, before->api, before->memo, &c));
+    TRY(read_settings(change, settings, (settings_rules){true, settings_rows(before->settings)}, before->api, before->memo, &c));
     follow(change->account, c, before);
     renaming->container_out = c;
     renaming->replaced = there;

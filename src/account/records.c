@@ -384,7 +384,7 @@ static err load_container(account *a, slice key, slice record) {
     c->version = (uint64_t)number_in(record, "version");
     rid r = rid_container(d->database->rid, key_number(key, 1));
     memcpy(c->rid, r.bytes, sizeof c->rid);
-    err code = settings_read(&o, properties, (settings_rules){.hierarchical_allowed = true}, c);
+    err code = settings_read(&o, properties, (settings_rules){true, settings_rows(properties)}, c);
     code = code != OK ? code : load_memo(&o, c, record);
     if (code == OK) {
         code = load_space(a, c, key, record);

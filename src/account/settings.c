@@ -49,27 +49,32 @@ static err read_kind(op *o, slice bson, settings_rules rules, pkey_definition *k
 
 static err read_key_paths(op *o, const bson_iter_t *list, pkey_definition *key) {
     bson_iter_t each;
+    unsigned most = key->typed && key->kind == PKEY_HASH ? LIMIT_KEY_COMPONENTS : LIMIT_KEY_LEVELS;
     if (!BSON_ITER_HOLDS_ARRAY(list) || !bson_iter_recurse(list, &each)) {
         return op_fail(o, E_BAD_REQUEST, "The partition key definition's 'paths' must be an array.");
     }
     while (bson_iter_next(&each)) {
-        if (!BSON_ITER_HOLDS_UTF8(&each) || key->n == LIMIT_KEY_LEVELS) {
-            return op_fail(o, E_BAD_REQUEST, "The partition key definition has more than %d paths, or one that is not a string.",
-                           LIMIT_KEY_LEVELS);
+        if (!BSON_ITER_HOLDS_UTF8(&each) || key->n == most) {
+            return op_fail(o, E_BAD_REQUEST, "The partition key definition has more than %u paths, or one that is not a string.", most);
         }
         TRY(doc_path_parse(o->arena, arena_copy(o->arena, doc_text(&each)), &key->paths[key->n]));
         key->n++;
     }
-    if (key->n == 0 || (key->kind == PKEY_HASH && key->n > 1)) {
+    if (key->n == 0 || (key->kind == PKEY_HASH && key->n > 1 && !key->typed)) {
         return op_fail(o, E_BAD_REQUEST, "Too many partition key paths (%u): 'Hash' takes one, 'MultiHash' up to %d.", key->n,
                        LIMIT_KEY_LEVELS);
     }
     return OK;
 }
 
+static bool flag_in(slice bson, const char *name) {
+    bson_iter_t it;
+    return bson.n && doc_find_key(bson, slice_str(name), &it) && BSON_ITER_HOLDS_BOOL(&it) && bson_iter_bool(&it);
+}
+
 static err read_partition_key(op *o, slice properties, settings_rules rules, container *c) {
     bson_iter_t it, paths;
-    c->key = (pkey_definition){.kind = PKEY_HASH, .version = 2};
+    c->key = (pkey_definition){.kind = PKEY_HASH, .version = 2, .typed = flag_in(rules.rows, "typed")};
     if (!doc_find_key(properties, SLICE_LIT("partitionKey"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
         return OK;
     }
@@ -81,10 +86,25 @@ static err read_partition_key(op *o, slice properties, settings_rules rules, con
     bson_iter_document(&it, &n, &p);
     slice definition = slice_of(p, n);
     TRY(read_kind(o, definition, rules, &c->key));
+    if (c->key.typed && c->key.version != 2) {
+        return op_fail(o, E_BAD_REQUEST, "Typed partition keys need version 2 of the partition key definition.");
+    }
     if (!doc_find_key(definition, SLICE_LIT("paths"), &paths)) {
         return op_fail(o, E_BAD_REQUEST, "The partition key definition has no 'paths'.");
     }
     return read_key_paths(o, &paths, &c->key);
+}
+
+/* ---- rows ---- */
+
+static err read_rows(op *o, slice rows, container *c) {
+    doc_element key;
+    c->row = (row_definition){0};
+    if (rows.n == 0 || !doc_find_member(rows, SLICE_LIT("key"), &key)) {
+        return OK;
+    }
+    return key.type == BSON_TYPE_ARRAY ? row_definition_read(o, key.value, &c->row)
+                                       : op_fail(o, E_BAD_REQUEST, "The row key definition must be an array.");
 }
 
 /* ---- ttl, unique keys ---- */
@@ -235,7 +255,11 @@ static void add_defaults(bson_t *settings, slice properties) {
     }
 }
 
-static void make_canonical(op *o, slice properties, container *c) {
+slice settings_rows(slice settings) {
+    return member_document(settings, "rows");
+}
+
+static void make_canonical(op *o, slice properties, slice rows, container *c) {
     bson_t settings = BSON_INITIALIZER;
     bson_append_utf8(&settings, "id", -1, c->id.p, (int)c->id.n);
     index_policy_canonical(&settings, member_document(properties, "indexingPolicy"), &c->index);
@@ -245,6 +269,10 @@ static void make_canonical(op *o, slice properties, container *c) {
     copy_member(&settings, properties, "defaultTtl");
     copy_member(&settings, properties, "uniqueKeyPolicy");
     add_defaults(&settings, properties);
+    bson_t inner;
+    if (rows.n && bson_init_static(&inner, (const uint8_t *)rows.p, rows.n)) {
+        bson_append_document(&settings, "rows", -1, &inner);
+    }
     c->settings = arena_copy(o->arena, slice_of(bson_get_data(&settings), settings.len));
     bson_destroy(&settings);
 }
@@ -261,6 +289,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     c->id = arena_copy(o->arena, doc_text(&it));
     TRY(settings_check_name(o, c->id));
     TRY(read_partition_key(o, properties, rules, c));
+    TRY(read_rows(o, rules.rows, c));
     TRY(read_ttl(o, properties, c));
     TRY(read_change_feed(o, properties, c));
     TRY(read_unique_keys(o, properties, c));
@@ -268,7 +297,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
         return op_fail(o, E_BAD_REQUEST, "The indexing policy must be an object.");
     }
     TRY(index_policy_parse(o, index_policy_source(o->arena, properties), c->key.paths, c->key.n, &c->index));
-    make_canonical(o, properties, c);
+    make_canonical(o, properties, rules.rows, c);
     return OK;
 }
 
@@ -330,6 +359,9 @@ err settings_check_replace(op *o, const container *before, const container *afte
     if (before->key.kind != after->key.kind || before->key.version != after->key.version ||
         !same_paths(before->key.paths, before->key.n, after->key.paths, after->key.n)) {
         return op_fail(o, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
+    }
+    if (before->key.typed != after->key.typed || !row_definition_same(&before->row, &after->row)) {
+        return op_fail(o, E_BAD_REQUEST, "A container's row key cannot be changed.");
     }
     bool same = before->unique_keys_n == after->unique_keys_n;
     for (size_t i = 0; same && i < before->unique_keys_n; i++) {

@@ -7,9 +7,13 @@
  * E_BAD_REQUEST with the service's sentence. */
 typedef struct settings_rules {
     bool hierarchical_allowed; /* MultiHash keys: the client's API version knows them */
+    slice rows;                /* how its rows are told apart and kept (container_creation); empty: as the SQL API's */
 } settings_rules;
 
 MUST_CHECK err settings_read(op *o, slice properties, settings_rules rules, container *c);
+
+/* The rows of settings that were read before, for rules. */
+slice settings_rows(slice settings);
 
 /* The indexing policy of a container's settings, as index_policy_parse wants it. In the arena. */
 slice settings_indexing_policy(arena *a, const container *c);
@@ -22,7 +26,7 @@ MUST_CHECK err settings_set_memo(op *o, slice memo, container *c);
 /* The settings of a container under another name, in the arena. */
 slice settings_renamed(arena *a, slice settings, slice id);
 
-/* What a replace may not change: key, unique keys, vectors. */
+/* What a replace may not change: key, rows, unique keys, vectors. */
 MUST_CHECK err settings_check_replace(op *o, const container *before, const container *after);
 
 /* Names of databases and containers. */

@@ -405,7 +405,7 @@ err account__load_user(account *a, slice key, slice record) {
 static bool read_grant(arena *a, slice record, grant *g) {
     size_t used, keys = (size_t)number_in(record, "keys");
     slice container = bytes_in(record, "container"), key = bytes_in(record, "key");
-    if (container.n != 8 || keys > LIMIT_KEY_LEVELS) {
+    if (container.n != 8 || keys > LIMIT_KEY_COMPONENTS) {
         return false;
     }
     *g = (grant){

@@ -14,8 +14,12 @@ enum {
     LIMIT_ITEM_BYTES = 2 * 1024 * 1024, /* as UTF-8 JSON */
     LIMIT_JSON_DEPTH = 128,
     LIMIT_ID_BYTES = 1023,
-    LIMIT_KEY_BYTES = 2048,        /* a partition key value */
-    LIMIT_KEY_LEVELS = 3,          /* paths of a hierarchical key */
+    LIMIT_KEY_BYTES = 2048,       /* a partition key value */
+    LIMIT_KEY_LEVELS = 3,         /* paths of a hierarchical key */
+    LIMIT_KEY_COMPONENTS = 8,     /* of a composite key, which other APIs have */
+    LIMIT_TYPED_KEY_BYTES = 4096, /* of a typed key, as encoded */
+    LIMIT_ROW_BYTES = 2048,       /* of a row key that is not an id, as spelled */
+    LIMIT_ROW_PATHS = 16,
     LIMIT_NAME_BYTES = 255,        /* databases and containers */
     LIMIT_API_BYTES = 16,          /* the name of an API */
     LIMIT_MEMO_BYTES = 128 * 1024, /* what a front end keeps with a container */

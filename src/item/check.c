@@ -1,36 +1,20 @@
-/* What an item must be before it is written: id, partition key, ttl. */
+/* What an item must be before it is written: row key, partition key, ttl. */
 #include "item/item.h"
 
-err item_check_id(op *o, slice id) {
-    if (id.n == 0 || id.n > LIMIT_ID_BYTES) {
-        return op_fail(o, E_BAD_REQUEST,
-                       "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
-                       slice_shown(id), id.p ? id.p : "", LIMIT_ID_BYTES + 1);
+static err read_row(op *o, const container *c, item_op *item) {
+    slice row;
+    TRY(row_of(o, o->arena, &c->row, item->body, &row));
+    TRY(c->row.n == 0 ? row_check_id(o, row) : OK);
+    if (item->kind == ITEM_REPLACE && !slice_eq(row, item->key.row)) {
+        return c->row.n ? op_fail(o, E_BAD_REQUEST,
+                                  "The item has another row key than the one addressed: a row key cannot be changed. "
+                                  "Create another item and delete this one.")
+                        : op_fail(o, E_BAD_REQUEST,
+                                  "The id in the item, '%.*s', is not the one addressed, '%.*s': an item's id cannot be changed. Create "
+                                  "another item and delete this one.",
+                                  slice_shown(row), row.p, slice_shown(item->key.row), item->key.row.p);
     }
-    if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n)) { /* some SDKs refuse more, the service does not */
-        return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/' or '\\'.", slice_shown(id), id.p);
-    }
-    return OK;
-}
-
-static err read_id(op *o, item_op *item) {
-    bson_iter_t it;
-    if (!doc_find_key(item->body, SLICE_LIT("id"), &it)) {
-        return op_fail(o, E_BAD_REQUEST, "The input content is invalid because the required properties - 'id; ' - are missing");
-    }
-    if (!BSON_ITER_HOLDS_UTF8(&it)) {
-        return op_fail(o, E_BAD_REQUEST, "The input content is invalid because the property 'id' is not a string");
-    }
-    slice id = doc_text(&it);
-    TRY(item_check_id(o, id));
-    if (item->kind == ITEM_REPLACE && !slice_eq(id, item->key.id)) {
-        return op_fail(
-            o, E_BAD_REQUEST,
-            "The id in the item, '%.*s', is not the one addressed, '%.*s': an item's id cannot be changed. Create another item and "
-            "delete this one.",
-            slice_shown(id), id.p, slice_shown(item->key.id), item->key.id.p);
-    }
-    item->key.id = id;
+    item->key.row = row;
     return OK;
 }
 
@@ -77,20 +61,18 @@ static err read_partition(op *o, const container *c, const pkey *header_key, ite
 }
 
 err item_check_body(op *o, const container *c, const pkey *header_key, item_op *item) {
-    TRY(read_id(o, item));
-    item->key.partition = (pkey){0};
+    TRY(read_row(o, c, item));
+    item->key.partition.n = 0;
     TRY(read_partition(o, c, header_key, item));
     TRY(read_ttl(o, item));
     epk_of(&c->key, &item->key.partition, &item->key.epk);
     return OK;
 }
 
-err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out) {
-    key_out->partition = (pkey){0};
-    key_out->id = id;
-    if (id.n > LIMIT_ID_BYTES) { /* longer than any item's, and than a store key may be */
-        return item_check_id(o, id);
-    }
+err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out) {
+    key_out->partition.n = 0;
+    key_out->row = row;
+    TRY(row_check_length(o, &c->row, row));
     if (c->key.n == 0) {
         TRY(check_fixed(o, header_key));
     } else {
@@ -98,8 +80,12 @@ err item_check_key(op *o, const container *c, const pkey *header_key, slice id, 
             return op_fail(o, E_BAD_REQUEST, "PartitionKey value must be supplied for this operation.");
         }
         TRY(pkey_check_whole(o, &c->key, header_key));
-        TRY(pkey_check_size(o, header_key));
-        key_out->partition = *header_key;
+        if (c->key.typed) {
+            pkey_make_typed(o->arena, header_key, &key_out->partition);
+        } else {
+            pkey_copy(&key_out->partition, header_key);
+        }
+        TRY(pkey_check_size(o, &key_out->partition));
     }
     epk_of(&c->key, &key_out->partition, &key_out->epk);
     return OK;

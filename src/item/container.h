@@ -14,6 +14,7 @@
 
 #include "index/terms.h"
 #include "item/home.h"
+#include "item/row.h"
 #include "partition/map.h"
 #include "store/committer.h"
 #include "throughput/bucket.h"
@@ -175,6 +176,7 @@ typedef struct container {
     uint64_t version; /* for the etag */
 
     pkey_definition key; /* n 0: a fixed container */
+    row_definition row;
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;

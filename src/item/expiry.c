@@ -42,7 +42,7 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
     }
     TRY(code);
     bool expired = item_expired(w->container, &stored.head, w->now_s);
-    code = expired ? item__key_of(w->container, stored.body, &key) : OK;
+    code = expired ? item__key_of(w->container, w->arena, stored.body, &key) : OK;
     code = code == OK && expired ? item__enter(w, &key) : code;
     store_mark mark = store_batch_mark(&w->group->batch);
     code = code == OK && expired ? item__remove(w, &key, &stored, true) : code;

@@ -108,6 +108,7 @@ static void leave(page *p) {
 typedef struct loader {
     const home *home;
     const container *container;
+    arena *arena;
     const store_snapshot *at;
     uint64_t lsn;     /* the snapshot has all writes of the range up to here; 0: not known */
     unsigned *loaded; /* counts the items that were not in the cache */
@@ -140,10 +141,10 @@ static void keep_in_cache(const loader *l, const item_found *found) {
     item_key key;
     cache_ticket ticket;
     item_found now = {.place = found->place};
-    if (item__key_of(l->container, found->body, &key) != OK) {
+    if (item__key_of(l->container, l->arena, found->body, &key) != OK) {
         return;
     }
-    layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.id);
+    layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.row);
     now.cached = item_cache_take(l->home->cache, layout_view(&k), &ticket);
     if (!now.cached && get_place(l, NULL, &now) == OK) {
         item_cache_add(l->home->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
@@ -214,7 +215,7 @@ static err read_partition(page *p) {
     const epk *e = &p->cursor->partition->epk;
     uint64_t *after = &p->cursor->stretches[0].after;
     unsigned loaded = 0;
-    loader l = {.home = p->range->home, .container = p->container, .loaded = &loaded};
+    loader l = {.home = p->range->home, .container = p->container, .arena = p->op->arena, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
     p->at = l.at = p->cursor->moment ? item_moment_at(p->cursor->moment, l.home) : store_snapshot_take(l.home->store);
     layout_order(&from, number, e, *after + 1);
@@ -454,7 +455,7 @@ static err found_items(item_view *v, const item_found *found, bool ask_partition
 
 static err load_and_offer(item_view *v, item_ref ref, bool ask_partition) {
     err code = E_NOT_FOUND;
-    loader l = {v->range->home, v->container, v->at, v->lsn, &v->loaded};
+    loader l = {v->range->home, v->container, v->op->arena, v->at, v->lsn, &v->loaded};
     item_found found = {.range = v->range};
     for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
         uint32_t segment = v->sources->list[i].segment;

@@ -76,7 +76,7 @@ static size_t text_of_entry(const void *key, char *into, size_t max) {
     arena scratch = arena_init();
     pkey whole = {0};
     size_t used = 0, n = 0;
-    for (size_t levels = 1; levels <= LIMIT_KEY_LEVELS && used < encoded->n; levels++) {
+    for (size_t levels = 1; levels <= LIMIT_KEY_COMPONENTS && used < encoded->n; levels++) {
         if (!pkey_decode(&scratch, *encoded, levels, &whole, &used)) {
             break;
         }

@@ -39,7 +39,7 @@ static inline item_mark item_mark_of(const container_range *range) {
 typedef struct item_key {
     pkey partition;
     epk epk;
-    slice id;
+    slice row; /* the row key (item/row.h): of a container of the SQL API, the id */
 } item_key;
 
 /* ---- reading ---- */
@@ -61,9 +61,9 @@ void item_give(item_found *found);
  * admitted. E_THROTTLED. */
 MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n);
 
-/* The id of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or it is
- * another partition's. Costs nothing. */
-MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out);
+/* The row key of the item with this number in the key's logical partition, copied to the operation's arena. E_NOT_FOUND: there is none, or
+ * it is another partition's. Costs nothing. */
+MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out);
 
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
@@ -192,10 +192,9 @@ struct item_commit {
     container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
 };
 
-/* Checks a body for create, upsert and replace: id, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key and
- * op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
+/* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
+ * and op->ttl. E_BAD_REQUEST and friends with the service's sentence. */
 MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
-MUST_CHECK err item_check_id(op *o, slice id);
 
 /* Written by us into every item that goes out through the SQL API, and left out of every one that comes in. */
 enum { ITEM_SYSTEM_PROPERTIES = 6 };
@@ -203,7 +202,7 @@ extern const slice item_system_properties[ITEM_SYSTEM_PROPERTIES];
 slice item_without_system(arena *a, slice body); /* the same bytes if there is none in it */
 
 /* The key of an item addressed from outside: whole, within limits, hashed. */
-MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice id, item_key *key_out);
+MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out);
 
 /* E_THROTTLED: the share of a range is spent; nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);

@@ -26,7 +26,7 @@ static void add64(layout_key *k, uint64_t value) {
 }
 
 static void add_key(layout_key *k, const pkey *key) {
-    char space[3 * LIMIT_KEY_BYTES * 2 + 64];
+    char space[LIMIT_KEY_LEVELS * LIMIT_KEY_BYTES * 2 + 64]; /* more than a typed key has */
     buf encoded = {.p = space, .cap = sizeof space, .max = sizeof space};
     pkey_encode(&encoded, key);
     assert(buf_ok(&encoded));
@@ -48,6 +48,11 @@ static void start_partition(layout_key *k, uint32_t container, const epk *e, lay
 void layout_item(layout_key *k, item_place place) {
     layout_segment(k, place.segment);
     add64(k, place.number);
+}
+
+void layout_partitions(layout_key *k, uint32_t container, const epk *e) {
+    start(k, container, LAYOUT_PARTITION);
+    add(k, e->bytes, e->n);
 }
 
 void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id) {

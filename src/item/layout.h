@@ -74,6 +74,11 @@ static inline slice layout_view(const layout_key *k) {
     return slice_of(k->bytes, k->n);
 }
 
+static inline void layout_copy(layout_key *to, const layout_key *from) { /* what there is of it, not all that there could be */
+    to->n = from->n;
+    memcpy(to->bytes, from->bytes, from->n);
+}
+
 typedef enum layout_tag {
     LAYOUT_PARTITION = 'p',
     LAYOUT_PRIMARY = 'k',
@@ -89,6 +94,8 @@ typedef enum layout_tag {
 
 void layout_item(layout_key *k, item_place place);
 void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id);
+void layout_partitions(layout_key *k, uint32_t container,
+                       const epk *e); /* what entries of logical partitions from this EPK on begin with */
 void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t number);
 void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values);
 void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place);

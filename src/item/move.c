@@ -52,7 +52,7 @@ static err visit(mover *m, slice value) {
     item_head head;
     slice body;
     item_key key;
-    if (!layout_head_read(value, &head, &body) || item__key_of(m->work.container, body, &key) != OK) {
+    if (!layout_head_read(value, &head, &body) || item__key_of(m->work.container, m->work.arena, body, &key) != OK) {
         log_error("item", "a damaged item is not moved", "segment=%u number=%lu", m->place.segment, (unsigned long)m->place.number);
         return OK;
     }

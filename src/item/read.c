@@ -80,7 +80,7 @@ static err find_stored(const home *h, slice key, lead by, item_found *found) {
 static err find(const home *h, const container *c, const item_key *key, item_found *found) {
     layout_key k;
     cache_ticket ticket;
-    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
+    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
     found->cached = item_cache_take(h->cache, layout_view(&k), &ticket);
     if (found->cached) {
         found->place = cached_item_place(found->cached);
@@ -119,24 +119,24 @@ err item_admit_many(const items *s, op *o, const container *c, const item_key *k
     return OK;
 }
 
-err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *id_out) {
+err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out) {
     layout_key k;
+    slice row;
     item_found found = {0};
-    bson_iter_t it;
     layout_order(&k, c->space->container, &key->epk, number);
     (void)s;
     TRY(find_stored(container_route(c->tiles, &key->epk)->home, layout_view(&k), BY_NUMBER, &found));
     bool meant = item_is_meant(o, c, &(item_scope){.partition = key}, found.body);
-    bool has_id = doc_find_key(found.body, SLICE_LIT("id"), &it);
-    *id_out = has_id && meant ? arena_copy(o->arena, doc_text(&it)) : SLICE_EMPTY;
+    bool has_row = row_of(o, o->arena, &c->row, found.body, &row) == OK;
+    *row_out = has_row && meant ? arena_copy(o->arena, row) : SLICE_EMPTY;
     item_give(&found);
-    return !meant ? E_NOT_FOUND : has_id ? OK : E_STORE_CORRUPT;
+    return !meant ? E_NOT_FOUND : has_row ? OK : E_STORE_CORRUPT;
 }
 
 err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out) {
     layout_key k;
     item_place place;
-    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
+    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
     (void)s;
     TRY(find_place(container_route(c->tiles, &key->epk)->home, NULL, layout_view(&k), BY_KEY, &place));
     *number_out = place.number;
@@ -242,7 +242,7 @@ static err read_then(const container *c, const item_moment *moment, const epk *e
 err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
     layout_key k;
     (void)s;
-    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->id);
+    layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
     return read_then(c, moment, &key->epk, layout_view(&k), BY_KEY, found_out);
 }
 

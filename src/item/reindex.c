@@ -212,7 +212,7 @@ static err build_one(build *b) {
         return OK;
     }
     TRY(code);
-    code = item__key_of(b->work.container, stored.body, &key);
+    code = item__key_of(b->work.container, b->work.arena, stored.body, &key);
     code = code == OK ? item__enter(&b->work, &key) : code;
     code = code == OK ? item__build_terms(&b->work, b->index, &key, &stored) : code;
     size_t cost = 1 + stored.body.n / COST_BYTES;

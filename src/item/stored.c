@@ -27,7 +27,7 @@ err item__load(const item_work *w, const item_key *key, stored_item *stored_out)
     bool of_group;
     item_place place;
     *stored_out = (stored_item){0};
-    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->id);
+    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->row);
     err code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
     if (code == E_NOT_FOUND) {
         return OK;
@@ -42,14 +42,12 @@ err item__load(const item_work *w, const item_key *key, stored_item *stored_out)
     return code == E_NOT_FOUND ? E_STORE_CORRUPT : code; /* a primary key that leads nowhere */
 }
 
-err item__key_of(const container *c, slice body, item_key *key_out) {
-    bson_iter_t it;
+err item__key_of(const container *c, arena *a, slice body, item_key *key_out) {
     op unused = {0};
-    key_out->partition = (pkey){0};
-    if (!doc_find_key(body, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
+    key_out->partition.n = 0;
+    if (row_of(&unused, a, &c->row, body, &key_out->row) != OK) {
         return E_STORE_CORRUPT;
     }
-    key_out->id = doc_text(&it);
     if (c->key.n) {
         TRY(pkey_extract(&unused, body, &c->key, &key_out->partition));
     }
@@ -128,7 +126,7 @@ void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
 
 /* The primary key of an item that is written; whoever has it cached hears of it. */
 static void primary_key(const item_work *w, const item_key *key, item_place place, layout_key *k) {
-    layout_primary(k, w->container->space->container, &key->epk, &key->partition, key->id);
+    layout_primary(k, w->container->space->container, &key->epk, &key->partition, key->row);
     item_cache_written(w->home->cache, w->group, layout_view(k), place);
 }
 
@@ -214,7 +212,7 @@ err item__move(item_work *w, const item_key *key, const stored_item *stored, uin
     layout_item(&k, stored->place);
     store_delete(&w->group->batch, STORE_ITEMS, layout_view(&k));
     put_value(w, place, &stored->head, stored->body);
-    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->id);
+    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->row);
     put_leads(w, key, place, layout_view(&k));
     item__unique_put(w, key, stored->body, place);
     remove_expiry(w, stored->place, &stored->head);

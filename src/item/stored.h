@@ -31,8 +31,8 @@ typedef struct item_work {
 MUST_CHECK err item__load(const item_work *w, const item_key *key, stored_item *stored_out);
 MUST_CHECK err item__load_place(const item_work *w, item_place place, stored_item *stored_out);
 
-/* The key that an item has by its body. */
-MUST_CHECK err item__key_of(const container *c, slice body, item_key *key_out);
+/* The key that an item has by its body. It points into the body, or lives in `a`. */
+MUST_CHECK err item__key_of(const container *c, arena *a, slice body, item_key *key_out);
 
 /* Sets w->range and w->size to those of a key: to be called before the first change of its partition. */
 MUST_CHECK err item__enter(item_work *w, const item_key *key);

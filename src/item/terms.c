@@ -294,7 +294,7 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     }
     TRY(code);
     place = stored.place;
-    code = item__key_of(w->container, stored.body, &own);
+    code = item__key_of(w->container, w->arena, stored.body, &own);
     bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may have one EPK */
     for (size_t i = 0; code == OK && ours && i < 2; i++) {
         if (both[i]) {

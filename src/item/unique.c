@@ -66,7 +66,7 @@ static err meet_holder(item_work *w, item_place place) {
         store_give(&holder.pin);
         return E_UNIQUE_KEY;
     }
-    code = item__key_of(w->container, holder.body, &holder_key);
+    code = item__key_of(w->container, w->arena, holder.body, &holder_key);
     if (code == OK) {
         code = item__remove(w, &holder_key, &holder, true);
     }

@@ -100,7 +100,7 @@ static err apply_delete(item_work *w, item_op *op, const stored_item *now) {
 
 /* The patched body must still be the same item. */
 static err check_patched(item_work *w, item_op *op, slice body) {
-    item_op whole = {.kind = ITEM_REPLACE, .key.id = op->key.id, .body = body};
+    item_op whole = {.kind = ITEM_REPLACE, .key.row = op->key.row, .body = body};
     err code = item_check_body(&op->op, w->container, w->container->key.n ? &op->key.partition : NULL, &whole);
     if (code == E_KEY_MISMATCH) {
         return op_fail(&op->op, E_BAD_REQUEST, "A patch cannot change the item's partition key.");

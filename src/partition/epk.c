@@ -19,7 +19,7 @@ enum {
 };
 
 static_assert(V1_NUMBER_BYTES + 1 + V1_TEXT_BYTES + 1 <= EPK_BYTES_MAX, "a V1 key fits");
-static_assert(V2_BYTES * LIMIT_KEY_LEVELS + 1 <= EPK_BYTES_MAX, "a MultiHash prefix's end fits");
+static_assert(V2_BYTES * LIMIT_KEY_COMPONENTS + 1 <= EPK_BYTES_MAX, "a MultiHash prefix's end fits");
 
 static void add_byte(epk *e, unsigned byte) {
     assert(e->n < EPK_BYTES_MAX);
@@ -36,8 +36,18 @@ epk epk_max(void) {
 
 /* ---- what is hashed ---- */
 
-/* Type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). */
+/* Type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). A typed value that
+ * the SQL API knows too is hashed as that; all others as 09 and what doc/order.h spells, which equal values have in common. */
 static void add_hashed(buf *out, const pkey_value *value, char terminator) {
+    pkey_value plain;
+    if (value->type == PKEY_TYPED) {
+        if (pkey_plain(value, &plain)) {
+            add_hashed(out, &plain, terminator);
+        } else {
+            pkey_encode(out, &(pkey){.n = 1, .values = {*value}});
+        }
+        return;
+    }
     buf_add_byte(out, (char)value->type);
     if (value->type == PKEY_NUMBER) {
         uint64_t bits = 0;
@@ -207,6 +217,40 @@ void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *m
     epk_of(definition, key, min_out);
     *max_out = *min_out;
     add_byte(max_out, 0xFF);
+}
+
+/* A V1 number: type, eight bits, groups of seven until one says that it is the last. */
+static size_t skip_number_v1(slice bytes, size_t at) {
+    at += 2;
+    while (at < bytes.n && bytes.p[at] & 1) {
+        at++;
+    }
+    return at + 1;
+}
+
+/* A number, and behind it a number, a type byte or a text. A text ends with its zero byte, or after the most that counts. */
+static size_t length_v1(slice bytes) {
+    size_t at = skip_number_v1(bytes, 0);
+    if (at >= bytes.n || bytes.p[at] < PKEY_NUMBER) {
+        return at + 1;
+    }
+    if (bytes.p[at] == PKEY_NUMBER) {
+        return skip_number_v1(bytes, at);
+    }
+    size_t most = at + 1 + V1_TEXT_BYTES + 1;
+    for (at++; at < most; at++) {
+        if (at >= bytes.n || bytes.p[at] == 0) {
+            return at + 1;
+        }
+    }
+    return most;
+}
+
+size_t epk_length(const pkey_definition *definition, slice bytes) {
+    if (definition->kind == PKEY_HASH && definition->version == 1) {
+        return definition->n ? length_v1(bytes) : 0;
+    }
+    return definition->kind == PKEY_MULTI_HASH ? (size_t)definition->n * V2_BYTES : definition->n ? V2_BYTES : 0;
 }
 
 /* ---- text ---- */

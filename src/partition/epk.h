@@ -7,6 +7,9 @@
  *   V2         the 128-bit hash of all components, most significant byte first, its top two bits cleared: 16 bytes
  *   MultiHash  the V2 of each component alone, one after the other: 16 bytes a level
  *
+ * Typed keys (key.h) are hashed by V2 or MultiHash too. Their components that have a value of the SQL API's types are hashed as those, so a
+ * string or a double lies at the same place in either kind of container; the others by a rule of ours (epk.c).
+ *
  * Pure functions, any thread; nothing is allocated. */
 #pragma once
 
@@ -35,6 +38,9 @@ void epk_of(const pkey_definition *definition, const pkey *key, epk *epk_out);
 
 /* All keys that begin with this one: [epk, epk ++ FF). A whole key's range holds that key alone. */
 void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *min_out, epk *max_out);
+
+/* How many of the bytes are the EPK of a whole key that they begin with; more than there are: it is not whole. */
+size_t epk_length(const pkey_definition *definition, slice bytes);
 
 /* The hashes themselves, whatever a definition says. */
 void epk_hash_v1(const pkey_value *value, epk *epk_out);

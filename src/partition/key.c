@@ -44,6 +44,101 @@ static bool value_of(const bson_iter_t *iter, pkey_value *value_out) {
     }
 }
 
+/* ---- typed values ---- */
+
+static doc_element element_of(const pkey_value *typed) {
+    return (doc_element){.type = (bson_type_t)typed->bson, .value = typed->text};
+}
+
+static bool plain_double(double number, pkey_value *plain_out) {
+    *plain_out = number_value(number == 0 ? 0 : number); /* -0 is 0 */
+    return !isnan(number);
+}
+
+static bool plain_integer(int64_t number, pkey_value *plain_out) {
+    double nearest = (double)number;
+    *plain_out = number_value(nearest);
+    return nearest < 0x1p63 && (int64_t)nearest == number;
+}
+
+/* Reading its spelling gives the narrowest type that has the value. */
+static bool plain_decimal(const pkey_value *typed, pkey_value *plain_out) {
+    char spelled_room[DOC_ORDER_NUMBER_BYTES], value_room[16];
+    buf spelled = {.p = spelled_room, .cap = sizeof spelled_room, .max = sizeof spelled_room};
+    buf value = {.p = value_room, .cap = sizeof value_room, .max = sizeof value_room};
+    bson_type_t type = BSON_TYPE_EOD;
+    size_t used;
+    doc_element e = element_of(typed);
+    doc_order_spell(&spelled, &e, false);
+    bool read = buf_ok(&spelled) && doc_order_read(buf_view(&spelled), false, &value, &type, &used);
+    pkey_value narrow = {.type = PKEY_TYPED, .bson = (uint8_t)type, .text = buf_view(&value)};
+    return read && type != BSON_TYPE_DECIMAL128 && pkey_plain(&narrow, plain_out);
+}
+
+bool pkey_plain(const pkey_value *typed, pkey_value *plain_out) {
+    doc_element e = element_of(typed);
+    *plain_out = (pkey_value){0};
+    switch (e.type) {
+    case BSON_TYPE_UNDEFINED:
+        return true;
+    case BSON_TYPE_NULL:
+        plain_out->type = PKEY_NULL;
+        return true;
+    case BSON_TYPE_BOOL:
+        plain_out->type = e.value.p[0] ? PKEY_TRUE : PKEY_FALSE;
+        return true;
+    case BSON_TYPE_UTF8:
+        *plain_out = (pkey_value){.type = PKEY_STRING, .text = doc_element_text(&e)};
+        return true;
+    case BSON_TYPE_INT32:
+        return plain_integer(doc_load_i32(e.value.p), plain_out);
+    case BSON_TYPE_INT64:
+        return plain_integer(doc_load_i64(e.value.p), plain_out);
+    case BSON_TYPE_DOUBLE:
+        return plain_double(doc_load_double(e.value.p), plain_out);
+    case BSON_TYPE_DECIMAL128:
+        return plain_decimal(typed, plain_out);
+    default:
+        return false;
+    }
+}
+
+static pkey_value make_typed(arena *a, const pkey_value *plain) {
+    static const uint8_t types[] = {
+        [PKEY_UNDEFINED] = BSON_TYPE_UNDEFINED, [PKEY_NULL] = BSON_TYPE_NULL,     [PKEY_FALSE] = BSON_TYPE_BOOL,
+        [PKEY_TRUE] = BSON_TYPE_BOOL,           [PKEY_NUMBER] = BSON_TYPE_DOUBLE, [PKEY_STRING] = BSON_TYPE_UTF8};
+    static const slice flags[] = {[PKEY_FALSE] = {"\0", 1}, [PKEY_TRUE] = {"\1", 1}};
+    if (plain->type == PKEY_TYPED) {
+        return *plain;
+    }
+    pkey_value typed = {.type = PKEY_TYPED, .bson = types[plain->type]};
+    if (plain->type == PKEY_NUMBER) {
+        uint64_t bits = 0;
+        memcpy(&bits, &plain->number, sizeof bits);
+        char *bytes = arena_alloc_aligned(a, sizeof bits, 1);
+        doc_store_i64(bytes, (int64_t)bits);
+        typed.text = slice_of(bytes, sizeof bits);
+    } else if (plain->type == PKEY_STRING) {
+        char *bytes = arena_alloc_aligned(a, plain->text.n + 5, 1);
+        doc_store_i32(bytes, (int32_t)plain->text.n + 1);
+        memcpy(bytes + 4, plain->text.p ? plain->text.p : "", plain->text.n);
+        bytes[4 + plain->text.n] = 0;
+        typed.text = slice_of(bytes, plain->text.n + 5);
+    } else if (plain->type == PKEY_FALSE || plain->type == PKEY_TRUE) {
+        typed.text = flags[plain->type];
+    }
+    return typed;
+}
+
+void pkey_make_typed(arena *a, const pkey *key, pkey *typed_out) {
+    typed_out->n = key->n;
+    for (size_t i = 0; i < key->n; i++) {
+        typed_out->values[i] = make_typed(a, &key->values[i]);
+    }
+}
+
+/* ---- JSON text, further ---- */
+
 static bool is_empty_object(const bson_iter_t *iter) {
     bson_iter_t child;
     return BSON_ITER_HOLDS_DOCUMENT(iter) && bson_iter_recurse(iter, &child) && !bson_iter_next(&child);
@@ -80,7 +175,8 @@ static bool read_plain_string(slice header, pkey *key_out) {
             return false;
         }
     }
-    *key_out = (pkey){.n = 1, .values = {{.type = PKEY_STRING, .text = text}}};
+    key_out->n = 1;
+    key_out->values[0] = (pkey_value){.type = PKEY_STRING, .text = text};
     return true;
 }
 
@@ -95,12 +191,12 @@ static bool read_json(arena *a, slice header, pkey *key_out) {
 }
 
 err pkey_parse(op *o, slice header, pkey *key_out) {
-    *key_out = (pkey){0};
+    key_out->n = 0;
     if (read_plain_string(header, key_out)) {
         return OK;
     }
     if (header.n > LIMIT_HEADER_BYTES || !read_json(o->arena, header, key_out)) {
-        *key_out = (pkey){0};
+        key_out->n = 0;
         return refuse(o, header);
     }
     return OK;
@@ -148,9 +244,37 @@ static void write_string(buf *out, slice text) {
     buf_add_byte(out, '"');
 }
 
+/* As relaxed Extended JSON, which an array of one value is written in; only strings in it can have more than ASCII. */
+static void write_typed(buf *out, const pkey_value *value) {
+    buf bson = buf_init(BUF_NO_LIMIT), json = buf_init(BUF_NO_LIMIT);
+    char length[4];
+    doc_store_i32(length, (int32_t)(sizeof length + 3 + value->text.n + 1));
+    buf_add(&bson, length, sizeof length);
+    buf_add_byte(&bson, (char)value->bson);
+    buf_add(&bson, "0", 2);
+    buf_add_slice(&bson, value->text);
+    buf_add_byte(&bson, 0);
+    json_from_bson_array(&json, buf_view(&bson));
+    slice text = json.n > 2 ? slice_of(json.p + 1, json.n - 2) : SLICE_LIT("null");
+    for (size_t at = 0; at < text.n;) {
+        if ((unsigned char)text.p[at] < 0x80) {
+            buf_add_byte(out, text.p[at++]);
+        } else {
+            write_code_point(out, next_code_point(text, &at));
+        }
+    }
+    buf_free(&json);
+    buf_free(&bson);
+}
+
 static void write_value(buf *out, const pkey_value *value) {
     static const char *const words[] = {[PKEY_UNDEFINED] = "{}", [PKEY_NULL] = "null", [PKEY_FALSE] = "false", [PKEY_TRUE] = "true"};
-    if (value->type == PKEY_NUMBER && value->number == 0 && signbit(value->number)) {
+    pkey_value plain;
+    if (value->type == PKEY_TYPED && pkey_plain(value, &plain)) {
+        write_value(out, &plain);
+    } else if (value->type == PKEY_TYPED) {
+        write_typed(out, value);
+    } else if (value->type == PKEY_NUMBER && value->number == 0 && signbit(value->number)) {
         buf_add_lit(out, "-0.0"); /* JavaScript would write 0, which is another key */
     } else if (value->type == PKEY_NUMBER) {
         json_add_double(out, value->number);
@@ -181,14 +305,32 @@ static err refuse_component(op *o, const doc_path *path) {
                    n, path->text.p);
 }
 
+static err extract_typed(op *o, slice document, const pkey_definition *definition, pkey *key_out) {
+    static const doc_element nothing = {.type = BSON_TYPE_UNDEFINED};
+    for (size_t i = 0; i < definition->n; i++) {
+        doc_element e;
+        bool there = doc_find_element(document, &definition->paths[i], &e);
+        if (there && e.type == BSON_TYPE_ARRAY) {
+            key_out->n = 0;
+            return op_fail(o, E_BAD_REQUEST, "The value at '%.*s' is an array, which cannot be a partition key.",
+                           slice_shown(definition->paths[i].text), definition->paths[i].text.p);
+        }
+        key_out->values[i] = pkey_typed_value(there ? &e : &nothing);
+    }
+    return OK;
+}
+
 err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey *key_out) {
-    *key_out = (pkey){.n = definition->n};
+    key_out->n = definition->n;
+    if (definition->typed) {
+        return extract_typed(o, document, definition, key_out);
+    }
     for (size_t i = 0; i < definition->n; i++) {
         bson_iter_t iter;
         if (!doc_find(document, &definition->paths[i], &iter)) {
             key_out->values[i] = (pkey_value){.type = PKEY_UNDEFINED};
         } else if (!value_of(&iter, &key_out->values[i])) {
-            *key_out = (pkey){0};
+            key_out->n = 0;
             return refuse_component(o, &definition->paths[i]);
         }
     }
@@ -197,7 +339,20 @@ err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey 
 
 /* ---- rules ---- */
 
+static err check_typed_size(op *o, const pkey *key) {
+    char room[LIMIT_TYPED_KEY_BYTES];
+    buf encoded = {.p = room, .cap = sizeof room, .max = sizeof room};
+    pkey_encode(&encoded, key);
+    return buf_ok(&encoded)
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "The partition key is longer than %d bytes, or nested too deeply. Choose a shorter one.",
+                         LIMIT_TYPED_KEY_BYTES);
+}
+
 err pkey_check_size(op *o, const pkey *key) {
+    if (key->n && key->values[0].type == PKEY_TYPED) {
+        return check_typed_size(o, key);
+    }
     for (size_t i = 0; i < key->n; i++) {
         if (key->values[i].type == PKEY_STRING && key->values[i].text.n > LIMIT_KEY_BYTES) {
             return op_fail(o, E_BAD_REQUEST, "Partition key value must be at most %d bytes long; this one has %zu.", LIMIT_KEY_BYTES,
@@ -224,7 +379,21 @@ static uint64_t bits_of(double number) {
     return bits;
 }
 
+static bool value_equal(const pkey_value *a, const pkey_value *b);
+
+static bool typed_equal(const pkey_value *a, const pkey_value *b) {
+    pkey_value plain;
+    if (a->type == PKEY_TYPED && b->type == PKEY_TYPED) {
+        doc_element x = element_of(a), y = element_of(b);
+        return doc_order_compare(&x, &y) == 0;
+    }
+    return a->type == PKEY_TYPED ? pkey_plain(a, &plain) && value_equal(&plain, b) : pkey_plain(b, &plain) && value_equal(a, &plain);
+}
+
 static bool value_equal(const pkey_value *a, const pkey_value *b) {
+    if (a->type == PKEY_TYPED || b->type == PKEY_TYPED) {
+        return typed_equal(a, b);
+    }
     if (a->type != b->type) {
         return false;
     }
@@ -272,6 +441,9 @@ static void encode_value(buf *out, const pkey_value *value) {
         buf_add_be64(out, bits & sign_bit ? ~bits : bits ^ sign_bit);
     } else if (value->type == PKEY_STRING) {
         encode_text(out, value->text);
+    } else if (value->type == PKEY_TYPED) {
+        doc_element e = element_of(value);
+        doc_order_spell(out, &e, false);
     }
 }
 
@@ -333,6 +505,18 @@ static bool decode_text(arena *a, slice *bytes, pkey_value *value_out) {
     return true;
 }
 
+static bool decode_typed(arena *a, slice *bytes, pkey_value *value_out) {
+    buf value = buf_init(BUF_NO_LIMIT);
+    bson_type_t type = BSON_TYPE_EOD;
+    size_t used = 0;
+    bool read = doc_order_read(*bytes, false, &value, &type, &used);
+    value_out->bson = (uint8_t)type;
+    value_out->text = arena_copy(a, buf_view(&value));
+    buf_free(&value);
+    *bytes = slice_skip(*bytes, used);
+    return read;
+}
+
 static bool decode_value(arena *a, slice *bytes, pkey_value *value_out) {
     if (bytes->n == 0) {
         return false;
@@ -349,6 +533,8 @@ static bool decode_value(arena *a, slice *bytes, pkey_value *value_out) {
         return decode_number(bytes, value_out);
     case PKEY_STRING:
         return decode_text(a, bytes, value_out);
+    case PKEY_TYPED:
+        return decode_typed(a, bytes, value_out);
     default:
         return false;
     }
@@ -359,7 +545,7 @@ bool pkey_decode(arena *a, slice bytes, size_t n, pkey *key_out, size_t *used_ou
     *key_out = (pkey){.n = n};
     *used_out = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i == LIMIT_KEY_LEVELS || !decode_value(a, &left, &key_out->values[i])) {
+        if (i == LIMIT_KEY_COMPONENTS || !decode_value(a, &left, &key_out->values[i])) {
             *key_out = (pkey){0};
             return false;
         }

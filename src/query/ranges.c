@@ -85,9 +85,9 @@ static bool to_key(const query_value *v, pkey_value *out) {
 /* ---- demands on single components: a table of allowed values for each path of the key ---- */
 
 typedef struct demand {
-    bool given[LIMIT_KEY_LEVELS];
-    pkey_value *values[LIMIT_KEY_LEVELS];
-    size_t n[LIMIT_KEY_LEVELS];
+    bool given[LIMIT_KEY_COMPONENTS];
+    pkey_value *values[LIMIT_KEY_COMPONENTS];
+    size_t n[LIMIT_KEY_COMPONENTS];
 } demand;
 
 static void demand_constants(finder *f, demand *d, int path, const query_value *list, size_t n) {
@@ -266,7 +266,7 @@ static bool is_id(const finder *f, const query_expr *e) {
     return item_path(f, e, names) == 1 && slice_eq(names[0], SLICE_LIT("id"));
 }
 
-enum { ID_SEEN = 1u << LIMIT_KEY_LEVELS }; /* beside a bit for each component */
+enum { ID_SEEN = 1u << LIMIT_KEY_COMPONENTS }; /* beside a bit for each component */
 
 /* A component of the key, or the id, or, if that is the key, both. */
 static bool name_part(const finder *f, const query_expr *path, const query_value *v, query_point *point, unsigned *seen) {

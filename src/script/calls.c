@@ -106,7 +106,7 @@ static err linked_id(const request *r, slice *id_out) {
     }
     *id_out = rest;
     if (rest.n > LIMIT_ID_BYTES) {
-        return item_check_id(r->op, rest);
+        return row_check_id(r->op, rest);
     }
     if (rid_parse(rest, &item) != RID_DOCUMENT) {
         return OK;
@@ -226,7 +226,7 @@ static err write_document(request *r, item_kind kind) {
     item->kind = kind;
     TRY(read_options(r, item));
     if (kind == ITEM_REPLACE || kind == ITEM_DELETE) {
-        TRY(linked_id(r, &item->key.id));
+        TRY(linked_id(r, &item->key.row));
     } else {
         TRY(check_link(r));
     }

@@ -161,7 +161,7 @@ static entry *find_entry(script_transaction *t, slice id) {
 /* As the snapshot has it; what has expired is not there. */
 static err find_then(script_transaction *t, slice id, script_item *item_out, item_found *found) {
     item_key key = *t->scope.key;
-    key.id = id;
+    key.row = id;
     *item_out = (script_item){0};
     err code = item_read_then(t->scope.items, t->scope.container, &t->moment, &key, found);
     if (code == E_NOT_FOUND) {
@@ -188,7 +188,7 @@ err script__find(script_transaction *t, slice id, script_item *item_out, item_fo
 
 err script__find_number(script_transaction *t, uint64_t number, slice *id_out) {
     item_found found;
-    doc_element id;
+    slice row;
     for (const entry *e = t->entries; e; e = e->next_all) {
         if (e->now.there && e->now.head.number == number) {
             *id_out = e->id;
@@ -196,10 +196,10 @@ err script__find_number(script_transaction *t, uint64_t number, slice *id_out) {
         }
     }
     TRY(item_read_number_then(t->scope.items, &t->op, t->scope.container, &t->moment, t->scope.key, number, &found));
-    bool has_id = doc_find_member(found.body, SLICE_LIT("id"), &id) && id.type == BSON_TYPE_UTF8;
-    *id_out = has_id ? arena_copy(&t->call_arena, doc_element_text(&id)) : SLICE_EMPTY;
+    err code = row_of(&t->op, &t->call_arena, &t->scope.container->row, found.body, &row);
+    *id_out = arena_copy(&t->call_arena, row);
     item_give(&found);
-    return has_id ? OK : E_STORE_CORRUPT;
+    return code == OK ? OK : E_STORE_CORRUPT;
 }
 
 /* ---- what queries and lists see of it ---- */
@@ -307,18 +307,18 @@ static bool claimed_by_other(script_transaction *t, const entry *e, slice key) {
 /* Of the snapshot, by an item that the transaction has not written: that one's values are claimed, if it still has any. */
 static err held_by_other(script_transaction *t, const entry *e, slice key, bool *held_out) {
     item_found found;
-    doc_element id;
+    slice row;
     *held_out = false;
     err code = item_unique_holder_then(t->scope.items, t->scope.container, &t->moment, t->scope.key, key, &found);
     if (code != OK) {
         return code == E_NOT_FOUND ? OK : code;
     }
-    bool has_id = doc_find_member(found.body, SLICE_LIT("id"), &id) && id.type == BSON_TYPE_UTF8;
-    const entry *holder = has_id ? find_entry(t, doc_element_text(&id)) : NULL;
+    bool has_row = row_of(&t->op, &t->call_arena, &t->scope.container->row, found.body, &row) == OK;
+    const entry *holder = has_row ? find_entry(t, row) : NULL;
     bool own = holder && (holder == e || holder->written);
-    *held_out = has_id && !own && !item_expired(t->scope.container, &found.head, t->op.now_s);
+    *held_out = has_row && !own && !item_expired(t->scope.container, &found.head, t->op.now_s);
     item_give(&found);
-    return has_id ? OK : E_STORE_CORRUPT;
+    return has_row ? OK : E_STORE_CORRUPT;
 }
 
 static err check_unique(script_transaction *t, const entry *e, slice body) {
@@ -452,13 +452,13 @@ static err write_item(script_transaction *t, item_op *op) {
     entry *e;
     item_preset preset;
     script_item then;
-    TRY(enter(t, op->key.id, &e));
+    TRY(enter(t, op->key.row, &e));
     bool first = !e->written;
     TRY(check_op(op, &e->now));
     TRY(op->kind == ITEM_DELETE ? OK : check_unique(t, e, op->body));
     TRY(decide(t, op, &e->now, &preset, &then));
     op->key = *t->scope.key;
-    op->key.id = e->id;
+    op->key.row = e->id;
     keep(t, op, &preset, first ? &e->expected : NULL);
     e->written = true;
     e->now = then;

@@ -20,7 +20,7 @@ static void check_results(world *w, const item_op *ops, size_t n) {
     for (size_t i = 0; i < n; i++) {
         bool last = ops[i].code == OK;
         for (size_t j = i + 1; j < n && last; j++) {
-            bool same = slice_eq(ops[i].key.id, ops[j].key.id) && epk_cmp(&ops[i].key.epk, &ops[j].key.epk) == 0;
+            bool same = slice_eq(ops[i].key.row, ops[j].key.row) && epk_cmp(&ops[i].key.epk, &ops[j].key.epk) == 0;
             last = !(same && ops[j].code == OK && ops[j].kind != ITEM_READ);
         }
         if (last && ops[i].kind == ITEM_DELETE) {

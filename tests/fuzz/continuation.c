@@ -47,7 +47,7 @@ static bool see(void *context, const item_found *found) {
         return false;
     }
     p->left--;
-    assert_int_equal(item__key_of(p->w->c, found->body, &key), OK);
+    assert_int_equal(item__key_of(p->w->c, NULL, found->body, &key), OK);
     if (p->partition) {
         assert_true(pkey_equal(&key.partition, &p->partition->partition));
     } else {

@@ -31,7 +31,7 @@ static bool prepare(world *w, item_op *o, item_kind kind, slice text) {
     if (!bson_of(&w->h, text, JSON_OBJECT, &o->body) || item_check_body(&o->op, w->c, NULL, o) != OK) {
         return false;
     }
-    assert_true(doc_find_key(o->body, SLICE_LIT("id"), &it) && slice_eq(doc_text(&it), o->key.id));
+    assert_true(doc_find_key(o->body, SLICE_LIT("id"), &it) && slice_eq(doc_text(&it), o->key.row));
     o->kind = kind;
     return true;
 }

@@ -85,7 +85,7 @@ static void read_point(arena *a, const container *c, int item) {
         slice id;
         check_found(found.body, item, life, writes);
         code = item_id_of(account_items(h.account), &o, c, &key, found.head.number, &id);
-        must(code == OK ? slice_eq(id, key.id) : code == E_NOT_FOUND, "another number", item);
+        must(code == OK ? slice_eq(id, key.row) : code == E_NOT_FOUND, "another number", item);
         must(code == OK || number_in(found.body, "life") < atomic_load(&sent[item].life), "an acknowledged number is gone", item);
         item_give(&found);
     } else {
@@ -162,11 +162,11 @@ static void write_one(random_source *r, arena *a, container *c, int item, known 
     pkey partition = key_of(a, item);
     item_op o = {.kind = removes ? ITEM_DELETE : there && random_below(r, 2) ? ITEM_REPLACE : ITEM_UPSERT};
     op_init(&o.op, a, HARNESS_START_S);
-    o.key.id = arena_printf(a, "%d", item);
+    o.key.row = arena_printf(a, "%d", item);
     k->writes++;
     k->life += removes || !there;
     o.body = removes ? SLICE_EMPTY : body_of(a, r, item, k);
-    err code = removes ? item_check_key(&o.op, c, &partition, o.key.id, &o.key) : item_check_body(&o.op, c, NULL, &o);
+    err code = removes ? item_check_key(&o.op, c, &partition, o.key.row, &o.key) : item_check_body(&o.op, c, NULL, &o);
     must(code == OK, "prepare", item);
     atomic_store(&sent[item].life, k->life);
     atomic_store(&sent[item].writes, k->writes);

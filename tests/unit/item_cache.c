@@ -136,7 +136,7 @@ static void what_is_old_is_not_taken_in(void **state) {
     cache_ticket ticket;
     item_cache *cache = harness_items(&h)->homes[0]->cache;
     assert_int_equal(harness_one(&h, c, &o, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}"), OK);
-    layout_primary(&k, c->space->container, &o.key.epk, &o.key.partition, o.key.id);
+    layout_primary(&k, c->space->container, &o.key.epk, &o.key.partition, o.key.row);
     const cached_item *old = item_cache_take(cache, layout_view(&k), &ticket);
     assert_non_null(old); /* writing puts it in */
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":2}"), OK);

@@ -147,6 +147,22 @@ static inline err harness_create_container(harness *h, const char *database, con
     return code;
 }
 
+/* One with rows of its own kind (container_creation): `rows` is JSON. */
+static inline err harness_create_rows(harness *h, const char *database, const char *properties, const char *rows,
+                                      container **container_out) {
+    container_creation c = {.database = harness_name(database),
+                            .settings = harness_bson(h, properties),
+                            .hierarchical_allowed = true,
+                            .rows = harness_bson(h, rows)};
+    err code = harness_change(h, &c, account_create_container);
+    if (code != OK && c.container_out) {
+        container_give(c.container_out);
+        c.container_out = NULL;
+    }
+    *container_out = c.container_out;
+    return code;
+}
+
 static inline err harness_replace_container(harness *h, const char *database, const char *name, const char *properties) {
     container_replacement c = {
         .database = harness_name(database), .container = harness_name(name), .settings = harness_bson(h, properties)};
@@ -194,7 +210,7 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
     pkey *header = NULL;
     *o = (item_op){.kind = kind};
     op_init(&o->op, &h->arena, harness_now_s(h));
-    o->key.id = id ? arena_copy(&h->arena, slice_str(id)) : SLICE_EMPTY;
+    o->key.row = id ? arena_copy(&h->arena, slice_str(id)) : SLICE_EMPTY;
     if (key) {
         header = arena_new(&h->arena, pkey);
         TRY(pkey_parse(&o->op, arena_copy(&h->arena, slice_str(key)), header));
@@ -208,7 +224,17 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
         TRY(patch_parse(&o->op, harness_bson(h, text), p));
         o->patch = p;
     }
-    return item_check_key(&o->op, c, header, o->key.id, &o->key);
+    return item_check_key(&o->op, c, header, o->key.row, &o->key);
+}
+
+/* A create, upsert or replace of a body in BSON, which is copied; or, with the key that it has, a delete. */
+static inline err harness_prepare_bson(harness *h, const container *c, item_op *o, item_kind kind, const bson_t *body) {
+    *o = (item_op){.kind = kind == ITEM_DELETE ? ITEM_UPSERT : kind};
+    op_init(&o->op, &h->arena, harness_now_s(h));
+    o->body = arena_copy(&h->arena, slice_of(bson_get_data(body), body->len));
+    TRY(item_check_body(&o->op, c, NULL, o));
+    o->kind = kind;
+    return OK;
 }
 
 typedef struct waited_commit {
@@ -448,9 +474,9 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     item_key key;
     size_t n = 2;
     assert_int_equal(head->number, place.number);
-    assert_int_equal(item__key_of(c, body, &key), OK);
+    assert_int_equal(item__key_of(c, &h->arena, body, &key), OK);
     assert_true(is_source(c->space->newest, container_position(c->space->newest, &key.epk), place.segment));
-    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
+    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.row);
     assert_true(leads_to(h, &k, place, 12));
     layout_order(&k, c->space->container, &key.epk, place.number);
     assert_true(leads_to(h, &k, place, 4));
@@ -480,7 +506,7 @@ static inline void check_segment(harness *h, const container *c, uint32_t segmen
     store_scan *scan = store_scan_open(h->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
         assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
-        assert_int_equal(item__key_of(c, body, &of), OK);
+        assert_int_equal(item__key_of(c, &h->arena, body, &of), OK);
         size_t i = container_position(tiles, &of.epk);
         sums[i].entries += check_entries(h, c, place, &head, body);
         assert_true(head.lsn <= atomic_load(&tiles->ranges[i]->lsn));
@@ -608,8 +634,8 @@ typedef struct checked_version {
 static inline slice version_key(harness *h, const container *c, slice body) {
     layout_key k;
     item_key key;
-    assert_int_equal(item__key_of(c, body, &key), OK);
-    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.id);
+    assert_int_equal(item__key_of(c, &h->arena, body, &key), OK);
+    layout_primary(&k, c->space->container, &key.epk, &key.partition, key.row);
     return arena_copy(&h->arena, layout_view(&k));
 }
 

@@ -100,8 +100,8 @@ static bool see(void *context, const logged_version *v) {
     r->page_n++;
     r->got++;
     seen++;
-    assert_int_equal(item__key_of(c, v->body, &key), OK);
-    unsigned k = (unsigned)(key.partition.values[0].text.p[0] - 'a'), id = (unsigned)(key.id.p[0] - '0');
+    assert_int_equal(item__key_of(c, &h.arena, v->body, &key), OK);
+    unsigned k = (unsigned)(key.partition.values[0].text.p[0] - 'a'), id = (unsigned)(key.row.p[0] - '0');
     size_t i = k * IDS + id;
     assert_true(i < ITEMS && (!r->of_one || k == r->key));
     assert_true(r->next[i] < lives[i].n);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "partition/epk.h"
 #include "partition/key.h"
 
 static arena memory;
@@ -380,7 +381,134 @@ static void bytes_that_are_no_encoding_are_refused(void **state) {
     }
     pkey key;
     size_t used = 0;
-    assert_false(pkey_decode(&memory, SLICE_LIT("\1\1\1\1"), LIMIT_KEY_LEVELS + 1, &key, &used));
+    assert_false(pkey_decode(&memory, SLICE_LIT("\1\1\1\1\1\1\1\1\1"), LIMIT_KEY_COMPONENTS + 1, &key, &used));
+}
+
+/* ---- typed keys ---- */
+
+static const pkey_definition typed = {.kind = PKEY_HASH, .version = 2, .n = 1, .typed = true};
+
+/* The value of {"x": …} as a typed key; its bytes live in `memory`. */
+static pkey typed_key(bson_t *document) {
+    doc_element e;
+    slice bytes = arena_copy(&memory, slice_of(bson_get_data(document), document->len));
+    bson_destroy(document);
+    assert_true(doc_find_member(bytes, SLICE_LIT("x"), &e));
+    return (pkey){.n = 1, .values = {pkey_typed_value(&e)}};
+}
+
+static bson_t *typed_document(int i) {
+    bson_oid_t oid;
+    bson_decimal128_t decimal;
+    bson_oid_init_from_string(&oid, "0102030405060708090a0b0c");
+    bson_decimal128_from_string("0.1", &decimal);
+    switch (i) {
+    case 0:
+        return BCON_NEW("x", BCON_NULL);
+    case 1:
+        return BCON_NEW("x", BCON_BOOL(true));
+    case 2:
+        return BCON_NEW("x", BCON_INT64(INT64_MIN));
+    case 3:
+        return BCON_NEW("x", BCON_INT32(-7));
+    case 4:
+        return BCON_NEW("x", BCON_DECIMAL128(&decimal));
+    case 5:
+        return BCON_NEW("x", BCON_DOUBLE(0.1)); /* a little more than that */
+    case 6:
+        return BCON_NEW("x", BCON_DOUBLE(0x1p53));
+    case 7:
+        return BCON_NEW("x", BCON_INT64(((int64_t)1 << 53) + 1));
+    case 8:
+        return BCON_NEW("x", BCON_INT64(((int64_t)1 << 53) + 2));
+    case 9:
+        return BCON_NEW("x", BCON_INT64(INT64_MAX));
+    case 10:
+        return BCON_NEW("x", BCON_DOUBLE(0x1p63));
+    case 11:
+        return BCON_NEW("x", "text");
+    case 12:
+        return BCON_NEW("x", "{", "y", BCON_INT32(1), "}");
+    case 13:
+        return BCON_NEW("x", BCON_BIN(BSON_SUBTYPE_UUID, (const uint8_t *)"0123456789abcdef", 16));
+    case 14:
+        return BCON_NEW("x", BCON_OID(&oid));
+    case 15:
+        return BCON_NEW("x", BCON_DATE_TIME(5));
+    default:
+        return BCON_NEW("x", BCON_TIMESTAMP(5, 6));
+    }
+}
+enum { TYPED = 17 };
+
+static void typed_keys_sort_by_value_and_come_back(void **state) {
+    (void)state;
+    for (int i = 0; i < TYPED; i++) {
+        pkey key = typed_key(typed_document(i)), again;
+        size_t used = 0;
+        buf bytes = encoded(&key);
+        assert_true(pkey_decode(&memory, buf_view(&bytes), 1, &again, &used));
+        assert_int_equal(used, bytes.n);
+        assert_true(pkey_equal(&key, &again));
+        for (int j = 0; j < TYPED; j++) {
+            pkey other = typed_key(typed_document(j));
+            buf others = encoded(&other);
+            epk a, b;
+            int order = slice_cmp(buf_view(&bytes), buf_view(&others));
+            assert_true(i < j ? order < 0 : i > j ? order > 0 : order == 0);
+            assert_int_equal(pkey_equal(&key, &other), i == j);
+            epk_of(&typed, &key, &a);
+            epk_of(&typed, &other, &b);
+            assert_int_equal(epk_cmp(&a, &b) == 0, i == j);
+            buf_free(&others);
+        }
+        buf_free(&bytes);
+    }
+}
+
+/* … and numbers of one value are one key, wherever they come from. */
+static void typed_keys_of_known_types_lie_where_plain_ones_do(void **state) {
+    (void)state;
+    static const char *const headers[] = {"[null]", "[true]", "[0.5]", "[-7]", "[\"text\"]", "[{}]", "[0]"};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        pkey plain, made;
+        epk a, b;
+        op o;
+        op_init(&o, &memory, 0);
+        assert_int_equal(pkey_parse(&o, slice_str(headers[i]), &plain), OK);
+        pkey_make_typed(&memory, &plain, &made);
+        assert_int_equal(made.values[0].type, PKEY_TYPED);
+        epk_of(&typed, &plain, &a);
+        epk_of(&typed, &made, &b);
+        assert_int_equal(epk_cmp(&a, &b), 0);
+        assert_true(pkey_equal(&plain, &made) && pkey_equal(&made, &plain));
+        buf text = buf_init(BUF_NO_LIMIT);
+        pkey_write(&text, &made);
+        assert_true(slice_eq(buf_view(&text), slice_str(headers[i])));
+        buf_free(&text);
+    }
+    bson_decimal128_t decimal;
+    bson_decimal128_from_string("-7.0", &decimal);
+    pkey seven = typed_key(BCON_NEW("x", BCON_DECIMAL128(&decimal))), other = typed_key(BCON_NEW("x", BCON_INT64(-7)));
+    epk a, b;
+    epk_of(&typed, &seven, &a);
+    epk_of(&typed, &other, &b);
+    assert_true(pkey_equal(&seven, &other) && epk_cmp(&a, &b) == 0);
+}
+
+static void typed_keys_are_shown_as_extended_json(void **state) {
+    (void)state;
+    static const struct {
+        int i;
+        const char *text;
+    } shown[] = {{7, "[9007199254740993]"}, {12, "[{\"y\":1}]"}, {14, "[{\"$oid\":\"0102030405060708090a0b0c\"}]"}};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        pkey key = typed_key(typed_document(shown[i].i));
+        buf text = buf_init(BUF_NO_LIMIT);
+        pkey_write(&text, &key);
+        assert_string_equal(arena_text(&memory, buf_view(&text)), shown[i].text);
+        buf_free(&text);
+    }
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -406,6 +534,9 @@ int main(void) {
         TEST(a_prefix_of_a_key_is_a_prefix_of_its_bytes),
         TEST(random_keys_come_back_from_their_bytes),
         TEST(bytes_that_are_no_encoding_are_refused),
+        TEST(typed_keys_sort_by_value_and_come_back),
+        TEST(typed_keys_of_known_types_lie_where_plain_ones_do),
+        TEST(typed_keys_are_shown_as_extended_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,7 @@ typedef struct terms_expected {
     size_t changes_n; /* of them */
     index_list terms;
     layout_key key;
+    arena arena;
 } terms_expected;
 
 static inline slice terms_key(const terms_expected *x, size_t i) {
@@ -119,7 +120,7 @@ static inline void terms_of_item(terms_expected *x, container_index *index, item
     index_list_make(&x->terms, &index->policy, body, head->ts);
     index_list_add_shape(&x->terms, x->terms.large || terms_known(x, index, required));
     index_list_sort(&x->terms);
-    assert_int_equal(item__key_of(x->container, body, &key), OK);
+    assert_int_equal(item__key_of(x->container, &x->arena, body, &key), OK);
     bool local = terms_local(x, &key, place.number);
     for (size_t i = 0; i < x->terms.n; i++) {
         layout_terms(&x->key, place.segment, index->generation);
@@ -136,7 +137,7 @@ static inline void terms_of_item(terms_expected *x, container_index *index, item
 /* Every item is in the order of changes. */
 static inline void terms_of_change(terms_expected *x, item_place place, const item_head *head, slice body) {
     item_key key;
-    assert_int_equal(item__key_of(x->container, body, &key), OK);
+    assert_int_equal(item__key_of(x->container, &x->arena, body, &key), OK);
     layout_change change = {head->lsn, head->ts, layout_epk_head(&key.epk), place.number};
     layout_changes(&x->key, place.segment);
     layout_add_change(&x->key, x->key.n, &change);
@@ -282,7 +283,7 @@ static inline void terms_compare(terms_expected *x, const account *a) {
 }
 
 static inline size_t terms_check_part(const account *a, const container *c, const container_part *part) {
-    terms_expected x = {.store = part->home->store, .container = c, .part = part, .bytes = buf_init(BUF_NO_LIMIT)};
+    terms_expected x = {.store = part->home->store, .container = c, .part = part, .bytes = buf_init(BUF_NO_LIMIT), .arena = arena_init()};
     terms_state(&x);
     for (uint32_t segment = 0; container_tiles_segment(c->space->newest, part->home, segment, &segment); segment++) {
         terms_of_segment(&x, segment);
@@ -292,6 +293,7 @@ static inline size_t terms_check_part(const account *a, const container *c, cons
     index_list_free(&x.terms);
     buf_free(&x.bytes);
     free(x.list);
+    arena_free(&x.arena);
     return n;
 }
 

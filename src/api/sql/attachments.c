@@ -50,7 +50,7 @@ static err find_owner(sql_request *q, item_key *key_out) {
     TRY(check_session(q, &key_out->epk));
     if (by_rid) {
         TRY(id_of_rid(q, key_out, one ? &q->route.owner_rid : &q->route.child_rid, &id));
-        key_out->id = id;
+        key_out->row = id;
     }
     return OK;
 }
@@ -81,7 +81,7 @@ static err read_body(sql_request *q, attach_write *w) {
     TRY(check_text(q, w->body, "media"));
     bool found = doc_find_key(w->body, SLICE_LIT("id"), &it);
     w->id = found ? doc_text(&it) : SLICE_EMPTY;
-    return item_check_id(&q->op, w->id);
+    return row_check_id(&q->op, w->id);
 }
 
 /* ---- answering ---- */

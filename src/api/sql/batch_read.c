@@ -68,7 +68,7 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
     }
     item->if_match = text_of(operation, "ifMatch");
     item->if_none_match = text_of(operation, "ifNoneMatch");
-    item->key.id = text_of(operation, "id");
+    item->key.row = text_of(operation, "id");
     TRY(read_key(target, operation, item, own, &key));
     if (item->kind == ITEM_CREATE || item->kind == ITEM_UPSERT || item->kind == ITEM_REPLACE) {
         if (!resource_of(operation, false, &item->body)) {
@@ -77,8 +77,8 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
         item->body = item_without_system(item->op.arena, item->body);
         return item_check_body(&item->op, target->container, key, item);
     }
-    TRY(item_check_key(&item->op, target->container, key, item->key.id, &item->key));
-    TRY(item_check_id(&item->op, item->key.id));
+    TRY(item_check_key(&item->op, target->container, key, item->key.row, &item->key));
+    TRY(row_check_id(&item->op, item->key.row));
     return item->kind == ITEM_PATCH ? read_patch(&item->op, target->container, operation, item) : OK;
 }
 

@@ -134,7 +134,7 @@ static err prepare_body(sql_request *q) {
     TRY(sql_body(q, JSON_OBJECT, &q->one.body));
     TRY(sql_triggers_find(q, q->one.kind));
     if (q->triggers && q->key_given) { /* the body is checked when they have seen it */
-        return item_check_key(&q->op, q->container, sql_header_key(q), q->one.key.id, &q->one.key);
+        return item_check_key(&q->op, q->container, sql_header_key(q), q->one.key.row, &q->one.key);
     }
     return item_check_body(&q->op, q->container, sql_header_key(q), &q->one);
 }
@@ -158,7 +158,7 @@ void sql_item_post(sql_request *q) {
 void sql_item_replace(sql_request *q) {
     err code = resolve_rid(q);
     start_one(q, ITEM_REPLACE);
-    q->one.key.id = q->route.child;
+    q->one.key.row = q->route.child;
     code = code != OK ? code : prepare_body(q);
     code == OK ? submit_one(q) : sql_fail(q, code);
 }

@@ -1,0 +1,369 @@
+#include "item/rows.h"
+
+#include <assert.h>
+
+#include "item/admit.h"
+#include "item/near.h"
+#include "throughput/charge.h"
+
+enum {
+    STEPS_MAX = 1000 * 1000,
+    STEPS_BETWEEN_CHECKS = 32,
+    PASSED_BEFORE_SEEK = 4, /* entries that are no primary keys, one after the other */
+    CURSOR_VERSION = 1,
+    STEM_BYTES = 5 /* container and tag */
+};
+
+/* [low, high). Keys are large: they are kept apart, and not cleared. */
+typedef struct bounds {
+    layout_key low, high;
+} bounds;
+
+typedef struct page {
+    const items *items;
+    op *op;
+    container *container;
+    const item_rows_ask *ask;
+    item_rows_cursor *cursor;
+    item_rows_page *out;
+    item_visit visit;
+    void *context;
+    size_t steps_left;
+    bool full; /* the visitor, the rows or the steps ended it */
+    bool any;  /* a range was read */
+    container_tiles *tiles;
+    const store_snapshot *at;
+    container_range *range;
+    const home *home; /* that `at` and `near` are of; NULL: none yet */
+    item_near near;
+    bounds *left;     /* of primary keys: what is left to be read */
+    bounds *inner;    /* … and what one range has of it */
+    layout_key *last; /* the last entry looked at */
+    bool moved;       /* … there is one */
+    slice prefix;     /* of encoded partition keys; empty: any */
+    size_t passed;
+} page;
+
+item_rows_ask item_rows_ask_partition(const item_key *partition) {
+    return (item_rows_ask){.partition = partition, .steps_max = STEPS_MAX};
+}
+
+item_rows_ask item_rows_ask_space(epk min, epk max) {
+    return (item_rows_ask){.min = min, .max = max, .steps_max = STEPS_MAX};
+}
+
+/* ---- what is meant ---- */
+
+static void add_bytes(layout_key *k, slice bytes) {
+    assert(bytes.n <= sizeof k->bytes - k->n);
+    memcpy(k->bytes + k->n, bytes.p ? bytes.p : "", bytes.n);
+    k->n += bytes.n;
+}
+
+static void set_partition(page *p) {
+    const item_key *key = p->ask->partition;
+    const item_row_bound *from = &p->ask->from, *to = &p->ask->to;
+    layout_primary(&p->left->low, p->container->space->container, &key->epk, &key->partition, SLICE_EMPTY);
+    layout_copy(&p->left->high, &p->left->low);
+    add_bytes(&p->left->low, from->given ? from->prefix : SLICE_EMPTY);
+    add_bytes(&p->left->high, to->given ? to->prefix : SLICE_EMPTY);
+    if (from->given && from->exclusive) {
+        layout_after(&p->left->low);
+    }
+    if (!to->given || !to->exclusive) {
+        layout_after(&p->left->high);
+    }
+}
+
+static void set_space(page *p) {
+    uint32_t container = p->container->space->container;
+    layout_partitions(&p->left->low, container, &p->ask->min);
+    layout_partitions(&p->left->high, container, &p->ask->max);
+    if (p->ask->prefix) {
+        buf encoded = buf_init(BUF_NO_LIMIT);
+        pkey_encode(&encoded, p->ask->prefix);
+        p->prefix = arena_copy(p->op->arena, buf_view(&encoded));
+        buf_free(&encoded);
+    }
+}
+
+static slice place_of(const item_rows_cursor *c) {
+    return slice_skip(c->place, 1);
+}
+
+/* Forward the next key is the one after the cursor's, which is that key and a zero byte. */
+static err resume(page *p) {
+    layout_key at;
+    if (p->cursor->place.n == 0) {
+        return OK;
+    }
+    slice place = place_of(p->cursor);
+    if (p->cursor->place.p[0] != CURSOR_VERSION || place.n + STEM_BYTES + 1 > sizeof at.bytes) {
+        return E_BAD_CONTINUATION;
+    }
+    at.n = STEM_BYTES;
+    memcpy(at.bytes, p->left->low.bytes, STEM_BYTES);
+    add_bytes(&at, place);
+    if (slice_cmp(layout_view(&at), layout_view(&p->left->low)) < 0 || slice_cmp(layout_view(&at), layout_view(&p->left->high)) >= 0) {
+        return E_BAD_CONTINUATION;
+    }
+    if (!p->ask->backward) {
+        add_bytes(&at, SLICE_LIT("\0"));
+    }
+    layout_copy(p->ask->backward ? &p->left->high : &p->left->low, &at);
+    return OK;
+}
+
+static bool nothing_left(const page *p) {
+    return slice_cmp(layout_view(&p->left->low), layout_view(&p->left->high)) >= 0;
+}
+
+static void keep_place(page *p) {
+    p->cursor->ended = nothing_left(p);
+    if (p->cursor->ended || !p->moved) {
+        p->cursor->place = p->cursor->ended ? SLICE_EMPTY : p->cursor->place;
+        return;
+    }
+    size_t n = p->last->n - STEM_BYTES;
+    char *bytes = arena_alloc_aligned(p->op->arena, 1 + n, 1);
+    bytes[0] = CURSOR_VERSION;
+    memcpy(bytes + 1, p->last->bytes + STEM_BYTES, n);
+    p->cursor->place = slice_of(bytes, 1 + n);
+}
+
+/* ---- one row ---- */
+
+static err load(page *p, slice value, item_found *found) {
+    if (!layout_place_read(value, &found->place)) {
+        return E_STORE_CORRUPT;
+    }
+    err code = item__near_load(&p->near, found);
+    if (code == E_NOT_FOUND) { /* dropping a deleted container's files does not wait for snapshots */
+        return p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
+    }
+    return code;
+}
+
+/* p->full: the visitor did not take it. */
+static err offer(page *p, slice value) {
+    item_found found = {.range = p->range};
+    TRY(load(p, value, &found));
+    if (!item_expired(p->container, &found.head, p->op->now_s)) {
+        p->full = !p->visit(p->context, &found);
+        p->out->rows += !p->full;
+        if (!p->full && !p->ask->unpriced) {
+            op_charge(p->op, charge_read(found.body.n) * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+        }
+    }
+    item_give(&found);
+    return OK;
+}
+
+/* ---- one range ---- */
+
+/* A primary key has an EPK, its tag, and the partition key. False: another entry, or a row that is not meant. */
+static bool is_row(page *p, slice key, size_t *epk_n_out) {
+    slice tail = slice_skip(key, STEM_BYTES);
+    size_t n = epk_length(&p->container->key, tail);
+    *epk_n_out = n;
+    if (n >= tail.n || tail.p[n] != LAYOUT_PRIMARY) {
+        return false;
+    }
+    slice partition = slice_skip(tail, n + 1);
+    return partition.n >= p->prefix.n && memcmp(partition.p, p->prefix.p ? p->prefix.p : "", p->prefix.n) == 0;
+}
+
+/* Entries of other kinds lie behind the primary keys of their EPK: past a few of them the scan is moved to where rows may be again. */
+static void pass(page *p, store_scan *scan, slice key, size_t epk_n) {
+    layout_key to;
+    to.n = STEM_BYTES + epk_n;
+    if (++p->passed < PASSED_BEFORE_SEEK || to.n >= key.n) {
+        return;
+    }
+    memcpy(to.bytes, key.p, to.n);
+    to.bytes[to.n++] = (char)(p->ask->backward ? LAYOUT_PRIMARY : LAYOUT_UNIQUE) + 1;
+    bool onward = p->ask->backward ? slice_cmp(layout_view(&to), key) < 0 : slice_cmp(layout_view(&to), key) > 0;
+    if (onward) {
+        store_scan_seek(scan, layout_view(&to), p->ask->backward);
+    }
+    p->passed = 0;
+}
+
+/* A seek moves the key: it is kept before. */
+static void keep_last(page *p, slice key) {
+    p->last->n = 0;
+    add_bytes(p->last, key);
+    p->moved = true;
+}
+
+static err visit_entry(page *p, store_scan *scan, slice key, slice value) {
+    size_t epk_n = 0;
+    if (!p->ask->partition && !is_row(p, key, &epk_n)) {
+        keep_last(p, key);
+        pass(p, scan, layout_view(p->last), epk_n);
+        return OK;
+    }
+    p->passed = 0;
+    TRY(offer(p, value));
+    if (!p->full) {
+        keep_last(p, key);
+    }
+    return OK;
+}
+
+static bool takes_more(page *p) {
+    p->full = p->full || p->steps_left == 0 || (p->ask->rows_max && p->out->rows == p->ask->rows_max);
+    return !p->full;
+}
+
+/* Entries of [low, high) that belong to one range. */
+static err walk(page *p) {
+    slice key, value, low = layout_view(&p->inner->low), high = layout_view(&p->inner->high);
+    err code = OK;
+    if (slice_cmp(low, high) >= 0) {
+        return OK;
+    }
+    store_scan *scan = store_scan_open(p->home->store, STORE_INDEX, p->at, low, high, p->ask->backward);
+    while (code == OK && takes_more(p) && store_scan_next(scan, &key, &value)) {
+        p->steps_left--;
+        code = visit_entry(p, scan, key, value);
+        if (code == OK && p->steps_left % STEPS_BETWEEN_CHECKS == 0) {
+            code = op_check(p->op);
+        }
+    }
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
+}
+
+/* The position of the range that has the next entry. */
+static size_t next_range(const page *p) {
+    const layout_key *at = p->ask->backward ? &p->left->high : &p->left->low;
+    layout_key min;
+    epk e = {.n = (uint8_t)(at->n - STEM_BYTES < EPK_BYTES_MAX ? at->n - STEM_BYTES : EPK_BYTES_MAX)};
+    memcpy(e.bytes, at->bytes + STEM_BYTES, e.n);
+    size_t i = container_position(p->tiles, &e);
+    layout_partitions(&min, p->container->space->container, &p->tiles->map->ranges[i].min);
+    bool empty = p->ask->backward && slice_cmp(layout_view(&min), layout_view(at)) >= 0; /* nothing of it lies below */
+    return i - (empty && i > 0);
+}
+
+static void keep_inner(page *p, const partition_range *range) {
+    layout_key bound;
+    layout_partitions(&bound, p->container->space->container, &range->min);
+    if (slice_cmp(layout_view(&bound), layout_view(&p->inner->low)) > 0) {
+        layout_copy(&p->inner->low, &bound);
+    }
+    layout_partitions(&bound, p->container->space->container, &range->max);
+    if (slice_cmp(layout_view(&bound), layout_view(&p->inner->high)) < 0) {
+        layout_copy(&p->inner->high, &bound);
+    }
+}
+
+static void find_range(page *p) {
+    size_t i = p->ask->partition ? container_position(p->tiles, &p->ask->partition->epk) : next_range(p);
+    layout_copy(&p->inner->low, &p->left->low);
+    layout_copy(&p->inner->high, &p->left->high);
+    if (!p->ask->partition) {
+        keep_inner(p, &p->tiles->map->ranges[i]);
+    }
+    p->range = p->tiles->ranges[i];
+}
+
+static void settle(page *p, double before) {
+    double ru = p->op->charge_ru - before;
+    if (ru < CHARGE_FEED_MIN && !p->any && !p->ask->unpriced) {
+        op_charge(p->op, CHARGE_FEED_MIN - ru);
+        ru = CHARGE_FEED_MIN;
+    }
+    item__settle(p->items, p->op, p->range, p->ask->partition, ru, false);
+    p->out->mark = item_mark_of(p->range);
+    p->any = true;
+}
+
+static err leave_home(page *p) {
+    if (!p->home) {
+        return OK;
+    }
+    err ended = item__near_close(&p->near);
+    if (!p->ask->moment) {
+        store_snapshot_give(p->home->store, p->at);
+    }
+    p->home = NULL;
+    return ended;
+}
+
+/* Ranges of one home are read at one snapshot. The cache is asked about rows of one range only, whose lsn is known from before it. */
+static err enter_home(page *p) {
+    const home *h = p->range->home;
+    if (p->home == h) {
+        return OK;
+    }
+    TRY(leave_home(p));
+    uint64_t lsn = p->ask->partition && !p->ask->moment ? atomic_load_explicit(&p->range->lsn, memory_order_acquire) : 0;
+    p->at = p->ask->moment ? item_moment_at(p->ask->moment, h) : store_snapshot_take(h->store);
+    p->home = h;
+    item__near_open(&p->near, h, p->at);
+    p->near.lsn = lsn;
+    return OK;
+}
+
+static err read_range(page *p) {
+    double before = p->op->charge_ru;
+    find_range(p);
+    TRY(enter_home(p));
+    err code = item__admit(p->items, p->op, p->range);
+    if (code == E_THROTTLED && p->any) { /* what was read is the page */
+        p->full = true;
+        return OK;
+    }
+    TRY(code);
+    code = walk(p);
+    settle(p, before);
+    if (code == OK && !p->full && p->ask->backward) {
+        layout_copy(&p->left->high, &p->inner->low);
+    } else if (code == OK && !p->full) {
+        layout_copy(&p->left->low, &p->inner->high);
+    }
+    return code;
+}
+
+/* ---- the page ---- */
+
+static void begin(page *p) {
+    p->tiles = p->ask->moment ? container_tiles_take(p->ask->moment->tiles) : container_space_newest(p->container->space);
+}
+
+static err end(page *p, err code) {
+    err ended = leave_home(p);
+    container_tiles_give(p->tiles);
+    return code != OK ? code : ended;
+}
+
+err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask, item_rows_cursor *cursor, item_visit visit, void *context,
+                   item_rows_page *page_out) {
+    bounds left, inner;
+    layout_key last;
+    page whole = {.items = s, .op = o, .container = c, .ask = ask, .cursor = cursor, .out = page_out, .visit = visit, .context = context};
+    page *p = &whole;
+    p->left = &left;
+    p->inner = &inner;
+    p->last = &last;
+    p->steps_left = ask->steps_max;
+    *page_out = (item_rows_page){0};
+    if (cursor->ended) {
+        return OK;
+    }
+    assert(!ask->moment || !ask->moment->overlay);
+    ask->partition ? set_partition(p) : set_space(p);
+    TRY(resume(p));
+    begin(p);
+    err code = OK;
+    do { /* an empty scope is asked for too: it is admitted and charged as a page without rows */
+        code = read_range(p);
+    } while (code == OK && !p->full && !nothing_left(p));
+    code = end(p, code);
+    if (code == OK) {
+        keep_place(p);
+    }
+    return code;
+}

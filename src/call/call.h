@@ -136,17 +136,23 @@ void call_rows_submit(call_rows *r);
 
 typedef struct call_query call_query;
 struct call_query {
-    call call;     /* first */
-    query query;   /* from `prepare` */
-    bool is_short; /* the text may be read on the loop, and the index be asked there for a few rows */
-    bool is_first; /* no page came before: items that the text names one by one are read just so */
+    call call;                 /* first */
+    bool is_short;             /* the text may be read on the loop, and the index be asked there for a few rows */
+    bool is_first;             /* no page came before: items that the text names one by one are read just so */
+    bool timed, notes_indexes; /* query_ask's */
+    buf *out;                  /* rows as JSON, with commas between */
 
-    /* Reads the text and what the page is about: fills `query` and the page's cursor, position and rows_max. Once, on the loop or on a
-     * worker. */
+    /* Reads the text and what the page is about: fills in what follows. Once, on the loop or on a worker. */
     err (*prepare)(call_query *c);
-    query_page page; /* items, op, container and query are the layer's; `out` is the caller's */
+    query query;
+    item_cursor *cursor; /* moved along */
+    query_position position;
+    size_t rows_max;
+
+    query_page page; /* how it went */
 
     account_script *functions[QUERY_UDFS_MAX]; /* the layer's own */
+    query_udfs *udfs;
 };
 
 void call_query_submit(call_query *c);

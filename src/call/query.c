@@ -21,18 +21,21 @@ static call_query *of(call *c) {
 static err run_page(call_query *q, bool quick) {
     call *c = &q->call;
     query_page *p = &q->page;
+    const items *items = call__items(c);
     err code;
-    p->items = call__items(c);
-    p->op = c->op;
-    p->container = c->container;
-    p->query = &q->query;
-    p->mark = c->mark;
-    p->bytes_max = LIMIT_RESPONSE_BYTES;
-    p->until_us = clock_monotonic_us(p->items->clock) + PAGE_US;
-    p->quick = quick;
+    query_page_init(p, items, c->op, c->container, &q->query, q->cursor, q->out);
+    p->position = q->position;
+    p->told.mark = c->mark;
+    p->ask.rows_max = q->rows_max;
+    p->ask.until_us = clock_monotonic_us(items->clock) + PAGE_US;
+    p->ask.udfs = q->udfs;
+    p->ask.quick = quick;
+    p->ask.timed = q->timed;
+    p->ask.notes_indexes = q->notes_indexes;
     TRY(query_position_restore(p));
+    q->position = p->position;
     code = q->is_first && query_read_many(p, &code) ? code : query_run_page(p);
-    c->mark = p->mark;
+    c->mark = p->told.mark;
     return code;
 }
 
@@ -70,7 +73,7 @@ static void page_with_functions(call *c) {
         list[i] = (script_function){q->functions[i]->id, q->functions[i]->body};
     }
     script_functions_init(&functions, c->core->scripts, c->op->budget, list, q->query.udfs_n);
-    q->page.udfs = &functions.base;
+    q->udfs = &functions.base;
     c->code = run_page(q, false);
     script_functions_end(&functions);
 }
@@ -80,13 +83,13 @@ static void page_with_functions(call *c) {
 static bool wants_few(const call_query *q) {
     const query *asked = &q->query;
     double limit = asked->limit + (asked->offset > 0 ? asked->offset : 0);
-    double most = asked->top >= 0 ? asked->top : asked->limit >= 0 ? limit : (double)q->page.rows_max;
-    return most <= QUICK_ROWS || q->page.rows_max <= QUICK_ROWS;
+    double most = asked->top >= 0 ? asked->top : asked->limit >= 0 ? limit : (double)q->rows_max;
+    return most <= QUICK_ROWS || q->rows_max <= QUICK_ROWS;
 }
 
 static bool is_large(const call_query *q) {
     const container *c = q->call.container;
-    const item_cursor *cursor = q->page.cursor;
+    const item_cursor *cursor = q->cursor;
     range_info info;
     return !cursor->partition && cursor->n && range_info_at(c, range_position(c, &cursor->stretches[0].min), &info) &&
            info.usage.items > QUICK_ROWS;
@@ -94,7 +97,7 @@ static bool is_large(const call_query *q) {
 
 static bool spans_ranges(const call_query *q) {
     epk min, end;
-    call__bounds(q->page.cursor, &min, &end);
+    call__bounds(q->cursor, &min, &end);
     return range_is_divided(q->call.container, &min, &end);
 }
 
@@ -106,42 +109,22 @@ static bool is_long(const call_query *q) {
     return q->query.patterns || (needs_all && spans_ranges(q)) || (s->order_n && !s->where && is_large(q) && !wants_few(q));
 }
 
-/* Where a page began, for a worker to begin there again. Most of a cursor is room for stretches, of which few are ever used. */
-typedef struct beginning {
-    query_page page;
-    item_cursor *cursor;
-} beginning;
-
-static size_t bytes_of(const item_cursor *cursor) {
-    return offsetof(item_cursor, stretches) + cursor->n * sizeof cursor->stretches[0];
-}
-
-static beginning keep(call_query *q) {
-    beginning b = {.page = q->page, .cursor = arena_alloc(q->call.op->arena, sizeof *b.cursor)};
-    memcpy(b.cursor, q->page.cursor, bytes_of(q->page.cursor));
-    return b;
-}
-
-static void begin_again(call_query *q, const beginning *b) {
-    memcpy(b->page.cursor, b->cursor, bytes_of(b->cursor));
-    q->page = b->page;
-    buf_clear(q->page.out);
-    q->call.op->admitted = false;
-}
-
-/* False: a worker has to do it. */
+/* If it gives up, a worker begins the page again, with the query as it was bound here. False: it did. */
 static bool try_quickly(call_query *q) {
     if (!q->is_short || is_long(q)) {
         return false;
     }
-    beginning b = keep(q);
+    item_cursor *begun = arena_alloc(q->call.op->arena, sizeof *begun);
+    item_cursor_copy(begun, q->cursor);
     q->call.code = run_page(q, true);
-    if (q->call.code == E_QUERY_TOO_LONG) {
-        q->call.code = OK;
-        begin_again(q, &b);
-        return false;
+    if (q->call.code != E_QUERY_TOO_LONG) {
+        return true;
     }
-    return true;
+    q->call.code = OK;
+    q->call.op->admitted = false;
+    item_cursor_copy(q->cursor, begun);
+    buf_clear(q->out);
+    return false;
 }
 
 static void go(call *c) {
@@ -166,7 +149,7 @@ static void enter(call *c) {
         c->done(c);
         return;
     }
-    call__bounds(q->page.cursor, &min, &end_of);
+    call__bounds(q->cursor, &min, &end_of);
     call__enter(c, &min, &end_of, call__one_range(c, &min, &end_of), false, go);
 }
 
@@ -178,6 +161,7 @@ static void read_text(call *c) {
 void call_query_submit(call_query *q) {
     call *c = &q->call;
     memset(q->functions, 0, sizeof q->functions);
+    q->udfs = NULL;
     if (!q->is_short) {
         call__on_worker(c, NET_PAGES, read_text, enter);
         return;

@@ -1,7 +1,9 @@
 #include "index/key.h"
 
 #include <endian.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "doc/order.h"
 
@@ -364,13 +366,41 @@ static bool make_regex(const index_value *v, buf *value) {
     return buf_ok(value);
 }
 
+/* As few digits as the spelling has: at most 34, so that the text of a double is exact. */
+static bool make_decimal(slice spelled, buf *value, bson_type_t *type_out) {
+    char space[INDEX_VALUE_BYTES_MAX], text[64], bytes[16];
+    buf number = {.p = bytes, .cap = sizeof bytes, .max = sizeof bytes};
+    size_t n;
+    bson_decimal128_t decimal;
+    if (!doc_order_read(ordered(spelled, DOC_BRACKET_NUMBER, space), false, &number, type_out, &n)) {
+        return false;
+    }
+    if (*type_out != BSON_TYPE_DECIMAL128) {
+        if (*type_out == BSON_TYPE_DOUBLE) {
+            snprintf(text, sizeof text, "%.33e", doc_load_double(bytes));
+        } else {
+            snprintf(text, sizeof text, "%" PRId64, *type_out == BSON_TYPE_INT32 ? doc_load_i32(bytes) : doc_load_i64(bytes));
+        }
+        if (!bson_decimal128_from_string(text, &decimal)) {
+            return false;
+        }
+        doc_store_i64(bytes, (int64_t)decimal.low);
+        doc_store_i64(bytes + 8, (int64_t)decimal.high);
+        *type_out = BSON_TYPE_DECIMAL128;
+    }
+    buf_add(value, bytes, sizeof bytes);
+    return buf_ok(value);
+}
+
 bool index_value_typed(slice spelled, const index_value *v, buf *value, bson_type_t *type_out) {
     char space[INDEX_VALUE_BYTES_MAX];
     size_t n;
-    if (!v->whole) {
+    if (!v->placed) {
         return false;
     }
     switch (v->type) {
+    case INDEX_DECIMAL:
+        return make_decimal(spelled, value, type_out);
     case INDEX_MIN_KEY:
     case INDEX_MAX_KEY:
         *type_out = v->type == INDEX_MIN_KEY ? BSON_TYPE_MINKEY : BSON_TYPE_MAXKEY;

@@ -100,8 +100,8 @@ typedef struct index_value {
 bool index_value_read(slice spelled, index_value *value_out); /* false: not one */
 void index_unescape(buf *out, slice text);
 
-/* The BSON type and bytes (appended to `value`) of a whole spelled value of a type that JSON has not. False: it is of another type, or not
- * whole. */
+/* The BSON type and bytes (appended to `value`) of a spelled value of a type that JSON has not, if it is placed: of a Decimal128, which is
+ * not whole, those of one that is equal to it. False: it is of another type, or not placed. */
 bool index_value_typed(slice spelled, const index_value *v, buf *value, bson_type_t *type_out);
 
 /* Whole numbers from here on are not told apart by a double. */

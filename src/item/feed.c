@@ -30,9 +30,8 @@ typedef struct page {
     op *op;
     container *container;
     item_cursor *cursor;
+    item_reader *reader;
     size_t steps_left;
-    item_visit visit;
-    void *context;
     container_tiles *tiles;
     const store_snapshot *at; /* of a page that reads from more than one place */
     bool full;                /* the visitor or the steps ended it */
@@ -76,11 +75,11 @@ static bool offer(page *p, item_found *found, bool filter) {
     if (item_expired(p->container, &found->head, p->op->now_s) || (filter && !is_meant(p, found->body))) {
         return true;
     }
-    if (!p->visit(p->context, found)) {
+    if (!p->reader->visit(p->reader->context, found)) {
         p->full = true;
         return false;
     }
-    if (!p->cursor->unpriced) {
+    if (!p->reader->unpriced) {
         op_charge(p->op, read_price(p, found->body.n));
     }
     return true;
@@ -98,7 +97,7 @@ static err check(const page *p) {
 
 /* The visitor's last word on what it was offered. */
 static void leave(page *p) {
-    if (p->cursor->leave && !p->cursor->leave(p->context)) {
+    if (p->reader->leave && !p->reader->leave(p->reader->context)) {
         p->full = true;
     }
 }
@@ -419,8 +418,8 @@ static err find_items(page *p, bool *found_out) {
                    .container = p->container,
                    .partition = p->cursor->partition,
                    .prefix = p->cursor->prefix,
-                   .visit = p->visit,
-                   .context = p->context};
+                   .visit = p->reader->visit,
+                   .context = p->reader->context};
     err code = enter_view(p, &v, found_out);
     TRY(code);
     if (*found_out) {
@@ -428,7 +427,7 @@ static err find_items(page *p, bool *found_out) {
         code = v.partition ? size_partition(p, &v) : OK;
     }
     if (code == OK && *found_out) {
-        code = p->cursor->find(p->context, &v, found_out);
+        code = p->reader->find(p->reader->context, &v, found_out);
     }
     leave_view(p, &v);
     if (code != OK || !*found_out) {
@@ -557,11 +556,11 @@ static void end_found(page *p) {
 
 static void settle(page *p, double before) {
     double ru = p->op->charge_ru - before;
-    if (ru < CHARGE_FEED_MIN && !p->any && !p->cursor->unpriced) {
+    if (ru < CHARGE_FEED_MIN && !p->any && !p->reader->unpriced) {
         op_charge(p->op, CHARGE_FEED_MIN - ru);
         ru = CHARGE_FEED_MIN;
     }
-    if (!p->cursor->trial) {
+    if (!p->reader->trial) {
         item__settle(p->items, p->op, p->range, p->cursor->partition, ru, false);
     }
     *p->mark = item_mark_of(p->range);
@@ -569,12 +568,12 @@ static void settle(page *p, double before) {
 }
 
 static void charge_entry(page *p) {
-    item_cursor *c = p->cursor;
-    if (!c->any_entered || c->entered != p->range->id) {
-        op_charge(p->op, c->entry_charge);
+    item_reader *r = p->reader;
+    if (!r->any_entered || r->entered != p->range->id) {
+        op_charge(p->op, r->entry_charge);
     }
-    c->any_entered = true;
-    c->entered = p->range->id;
+    r->any_entered = true;
+    r->entered = p->range->id;
 }
 
 /* What one range has of the page. */
@@ -591,7 +590,7 @@ static err read_range(page *p) {
     charge_entry(p);
     bool found = false;
     bool written = p->cursor->moment && p->cursor->moment->overlay;
-    code = p->cursor->find && !written ? find_items(p, &found) : OK;
+    code = p->reader->find && !written ? find_items(p, &found) : OK;
     if (code == OK && found) {
         end_found(p);
     } else if (code == OK) {
@@ -601,15 +600,42 @@ static err read_range(page *p) {
     return code;
 }
 
+void item_cursor_init(item_cursor *c, const epk *min, const epk *max) {
+    c->moment = NULL;
+    c->partition = NULL;
+    c->prefix = NULL;
+    c->n = 1;
+    c->stretches[0] = (item_stretch){.min = *min, .max = *max};
+}
+
+void item_cursor_init_partition(item_cursor *c, const item_key *partition) {
+    epk none = {0};
+    item_cursor_init(c, &none, &none);
+    c->partition = partition;
+}
+
+void item_cursor_copy(item_cursor *to, const item_cursor *from) {
+    memcpy(to, from, offsetof(item_cursor, stretches) + from->n * sizeof *from->stretches);
+}
+
+void item_reader_init(item_reader *r, item_visit visit, void *context, size_t steps_max) {
+    *r = (item_reader){.visit = visit, .context = context, .steps_max = steps_max};
+}
+
 err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t steps_max, item_visit visit, void *context,
               item_mark *mark_out) {
+    item_reader reader;
+    item_reader_init(&reader, visit, context, steps_max);
+    return item_feed_by(s, o, c, cursor, &reader, mark_out);
+}
+
+err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_reader *reader, item_mark *mark_out) {
     page p = {.items = s,
               .op = o,
               .container = c,
               .cursor = cursor,
-              .steps_left = steps_max,
-              .visit = visit,
-              .context = context,
+              .reader = reader,
+              .steps_left = reader->steps_max,
               .tiles = cursor->moment ? container_tiles_take(cursor->moment->tiles) : container_space_newest(c->space),
               .mark = mark_out};
     err code = OK;
@@ -618,7 +644,7 @@ err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t s
         if (cursor->stretches[0].after == UINT64_MAX) { /* as a client may send it: nothing is behind that */
             drop_first(cursor);
         } else {
-            code = cursor->trial && p.any ? E_QUERY_TOO_LONG : read_range(&p);
+            code = reader->trial && p.any ? E_QUERY_TOO_LONG : read_range(&p);
         }
     }
     container_tiles_give(p.tiles);

@@ -232,28 +232,22 @@ typedef struct item_stretch {
 
 enum { ITEM_STRETCHES_MAX = 32 };
 
-typedef struct item_view item_view; /* item/view.h */
-
-/* Finds the items of a view by the index. *found_out false: it cannot, all are read. Otherwise it moves the view's stretch.after along, and
- * when v->stopped is not set the range is done with. */
-typedef err (*item_find)(void *context, item_view *v, bool *found_out);
-
+/* Which items a feed reads, and where it stands. */
 typedef struct item_cursor {
+    /* which: set once */
     const item_moment *moment; /* of one partition: as it was then. NULL: now */
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     const pkey *prefix;        /* only items whose keys start so, whatever else hashes to the same place; NULL: all of the stretches */
-    size_t n;                  /* 0: all was read */
-    bool unpriced;             /* the visitor adds the charge itself, and nothing may cost nothing */
-    bool trial;                /* of one range at most (else E_QUERY_TOO_LONG), and nothing is taken from its share: it may be done again */
-    item_find find;            /* NULL: all items are read; its context is the visitor's */
-    bool (*leave)(
-        void *context);  /* NULL, or called when a range was read, before the cursor moves on: a visitor that held items back sees
-                            to them. False: it stopped at one of them, and has set the first stretch's `after` to stand before it */
-    double entry_charge; /* taken with each range that the feed comes to */
-    uint32_t entered;    /* the range it was last taken with, if `any_entered` */
-    bool any_entered;
+
+    /* where: moved along by the feed */
+    size_t n; /* 0: all was read */
     item_stretch stretches[ITEM_STRETCHES_MAX];
 } item_cursor;
+
+/* From the beginning: all items now of [min, max); of one logical partition. The caller may set moment and prefix. */
+void item_cursor_init(item_cursor *c, const epk *min, const epk *max);
+void item_cursor_init_partition(item_cursor *c, const item_key *partition);
+void item_cursor_copy(item_cursor *to, const item_cursor *from); /* without the room that is not in use */
 
 /* Called for each item; false ends the page (the item counts as not seen). */
 typedef bool (*item_visit)(void *context, const item_found *found);
@@ -262,6 +256,35 @@ typedef bool (*item_visit)(void *context, const item_found *found);
  * a page's time is bounded. E_THROTTLED only if nothing was read: a share that is spent later on ends the page. */
 MUST_CHECK err item_feed(const items *s, op *o, container *c, item_cursor *cursor, size_t steps_max, item_visit visit, void *context,
                          item_mark *mark_out);
+
+typedef struct item_view item_view; /* item/view.h */
+
+/* Finds the items of a view by the index. *found_out false: it cannot, all are read. Otherwise it moves the view's stretch.after along, and
+ * when v->stopped is not set the range is done with. */
+typedef err (*item_find)(void *context, item_view *v, bool *found_out);
+
+/* Who reads a feed, and how. */
+typedef struct item_reader {
+    item_visit visit;
+    void *context;  /* of all callbacks */
+    item_find find; /* NULL: all items are read */
+    bool (*leave)(
+        void *context);  /* NULL, or called when a range was read, before the cursor moves on: a visitor that held items back sees to
+                            them. False: it stopped at one of them, and has set the first stretch's `after` to stand before it */
+    size_t steps_max;    /* entries that are looked at by one call */
+    bool unpriced;       /* the visitor adds the charge itself; a zero charge is allowed */
+    bool trial;          /* of one range at most (else E_QUERY_TOO_LONG), and nothing is taken from its share: it may be done again */
+    double entry_charge; /* taken with each range that the feed comes to */
+
+    /* kept from one call to the next */
+    uint32_t entered; /* the range that the charge was last taken with, if `any_entered` */
+    bool any_entered;
+} item_reader;
+
+void item_reader_init(item_reader *r, item_visit visit, void *context, size_t steps_max);
+
+/* item_feed with all that a reader can say. */
+MUST_CHECK err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_reader *reader, item_mark *mark_out);
 
 /* A trial that was good: what it cost, from the share of its range. */
 void item_settle_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru);

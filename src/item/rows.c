@@ -34,7 +34,6 @@ typedef struct page {
     container_tiles *tiles;
     const store_snapshot *at;
     container_range *range;
-    const home *home; /* that `at` and `near` are of; NULL: none yet */
     item_near near;
     bounds *left;     /* of primary keys: what is left to be read */
     bounds *inner;    /* … and what one range has of it */
@@ -223,7 +222,7 @@ static err walk(page *p) {
     if (slice_cmp(low, high) >= 0) {
         return OK;
     }
-    store_scan *scan = store_scan_open(p->home->store, STORE_INDEX, p->at, low, high, p->ask->backward);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, low, high, p->ask->backward);
     while (code == OK && takes_more(p) && store_scan_next(scan, &key, &value)) {
         p->steps_left--;
         code = visit_entry(p, scan, key, value);
@@ -280,44 +279,32 @@ static void settle(page *p, double before) {
     p->any = true;
 }
 
-static err leave_home(page *p) {
-    if (!p->home) {
-        return OK;
-    }
-    err ended = item__near_close(&p->near);
-    if (!p->ask->moment) {
-        store_snapshot_give(p->home->store, p->at);
-    }
-    p->home = NULL;
-    return ended;
-}
-
-/* Ranges of one home are read at one snapshot. The cache is asked about rows of one range only, whose lsn is known from before it. */
-static err enter_home(page *p) {
+/* The range's lsn is read before the snapshot is taken, which has all that was written up to it. */
+static err read_at_once(page *p) {
     const home *h = p->range->home;
-    if (p->home == h) {
-        return OK;
-    }
-    TRY(leave_home(p));
-    uint64_t lsn = p->ask->partition && !p->ask->moment ? atomic_load_explicit(&p->range->lsn, memory_order_acquire) : 0;
-    p->at = p->ask->moment ? item_moment_at(p->ask->moment, h) : store_snapshot_take(h->store);
-    p->home = h;
+    const item_moment *moment = p->ask->moment;
+    uint64_t lsn = moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
+    p->at = moment ? item_moment_at(moment, h) : store_snapshot_take(h->store);
     item__near_open(&p->near, h, p->at);
     p->near.lsn = lsn;
-    return OK;
+    err code = walk(p);
+    err ended = item__near_close(&p->near);
+    if (!moment) {
+        store_snapshot_give(h->store, p->at);
+    }
+    return code != OK ? code : ended;
 }
 
 static err read_range(page *p) {
     double before = p->op->charge_ru;
     find_range(p);
-    TRY(enter_home(p));
     err code = item__admit(p->items, p->op, p->range);
     if (code == E_THROTTLED && p->any) { /* what was read is the page */
         p->full = true;
         return OK;
     }
     TRY(code);
-    code = walk(p);
+    code = read_at_once(p);
     settle(p, before);
     if (code == OK && !p->full && p->ask->backward) {
         layout_copy(&p->left->high, &p->inner->low);
@@ -328,16 +315,6 @@ static err read_range(page *p) {
 }
 
 /* ---- the page ---- */
-
-static void begin(page *p) {
-    p->tiles = p->ask->moment ? container_tiles_take(p->ask->moment->tiles) : container_space_newest(p->container->space);
-}
-
-static err end(page *p, err code) {
-    err ended = leave_home(p);
-    container_tiles_give(p->tiles);
-    return code != OK ? code : ended;
-}
 
 err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask, item_rows_cursor *cursor, item_visit visit, void *context,
                    item_rows_page *page_out) {
@@ -356,12 +333,12 @@ err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask
     assert(!ask->moment || !ask->moment->overlay);
     ask->partition ? set_partition(p) : set_space(p);
     TRY(resume(p));
-    begin(p);
+    p->tiles = ask->moment ? container_tiles_take(ask->moment->tiles) : container_space_newest(c->space);
     err code = OK;
     do { /* an empty scope is asked for too: it is admitted and charged as a page without rows */
         code = read_range(p);
     } while (code == OK && !p->full && !nothing_left(p));
-    code = end(p, code);
+    container_tiles_give(p->tiles);
     if (code == OK) {
         keep_place(p);
     }

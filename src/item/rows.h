@@ -1,7 +1,7 @@
 /* rows.h — rows in key order: of one logical partition by row key, or of a part of the hash space by (hash, partition key, row key).
  *
  * The order is that of the primary keys, which name neither a range nor a segment: a reader that stands at one of them goes on from there
- * whatever was split, merged or moved meanwhile. A page sees the store as it is when the page begins. Expired rows are not seen.
+ * whatever was split, merged or moved meanwhile. What a page has of one range is of one moment. Expired rows are not seen.
  *
  * A page is asked for (item_rows_ask, which is not changed), continued (item_rows_cursor, which is bytes and may travel to a client and
  * back) and answered (a visitor for each row, item_rows_page for the rest). Any thread. */

@@ -21,20 +21,20 @@ static bool found_row(void *context) {
     return false;
 }
 
-static bool fulfils(query_cost *c, const query_demand *d, const query_value *item) {
+static bool fulfils(query_cost *c, const find_demand *d, const query_value *item) {
     bool found = false;
     const query_source *first = &c->select->sources[0];
     if (c->select->sources_n == 1 && first->kind == SOURCE_ROOT && (!first->from || first->from->kind == EXPR_NAME)) { /* set already */
-        query_value v = query_eval(c->runner, d->expr);
+        query_value v = query_eval(c->runner, d->condition);
         return value_is_true(&v);
     }
     query_select asked = *c->select;
-    asked.where = (query_expr *)(uintptr_t)d->expr;
+    asked.where = (query_expr *)(uintptr_t)d->condition;
     query_each_row(c->runner, &asked, item, found_row, &found);
     return found;
 }
 
-static const query_demands *know_demands(query_cost *c) {
+static const find_demands *know_demands(query_cost *c) {
     if (!c->indexed) {
         c->demands = query_demands_of(c->runner, &c->index->policy);
         c->indexed = true;
@@ -61,7 +61,7 @@ static bool index_excludes(query_cost *c, const query_value *item) {
 /* An order that cannot be walked, of distances, scores, or what is not indexed, needs all items. */
 static bool has_order(const query *q, const index_policy *policy) {
     const query_select *s = q->select;
-    query_path p;
+    find_path p;
     bool paths = s->order_n && !s->order_by_rank && !q->aggregates;
     for (size_t i = 0; i < s->order_n && paths; i++) {
         paths = query_path_of(q, s->order[i].expr, &p);
@@ -69,11 +69,11 @@ static bool has_order(const query *q, const index_policy *policy) {
     return paths && (s->order_n > 1 || index_policy_covers(policy, p.steps, p.n));
 }
 
-/* As access.c finds it out, but for what depends on how things are stored just now. */
+/* As find/cover.c finds it out, but for what depends on how things are stored just now. */
 static bool is_covered(query_cost *c) {
     const query *q = c->runner->query;
     const index_policy *policy = &c->index->policy;
-    query_cover cover = query_cover_of(q);
+    find_cover cover = query_cover_of(q);
     c->multiplicity = cover.multiplicity;
     if (!cover.possible || policy->off || (cover.counts && !q->select->where)) {
         return cover.possible && !policy->off;
@@ -81,7 +81,7 @@ static bool is_covered(query_cost *c) {
     if (cover.path_given && index_policy_covers(policy, cover.path.steps, cover.path.n)) {
         return cover.multiplicity || q->select->distinct;
     }
-    const query_demands *all = know_demands(c);
+    const find_demands *all = know_demands(c);
     bool exact = cover.counts && all->n && all->whole;
     for (size_t i = 0; i < all->n && exact; i++) {
         exact = all->list[i].exact;

@@ -26,10 +26,10 @@ typedef struct query_cost {
     query_runner *runner;
     const query_select *select;
     container_index *index; /* whose policy the demands are by */
-    query_demands demands;
+    find_demands demands;
     bool indexed; /* demands are known */
     bool ordered; /* items cost when they are shown */
-    query_nearest nearest;
+    find_nearest nearest;
     bool searched;              /* the range was, and paid for: those that are looked at cost nothing, those that are shown do */
     bool partition;             /* of one alone */
     bool covered, multiplicity; /* entries could tell all; how many matters */

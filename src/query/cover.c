@@ -6,10 +6,10 @@ typedef struct asks {
     const query *query;
     bool beyond; /* more than one path, or what is no path */
     bool any;
-    query_path path;
+    find_path path;
 } asks;
 
-static bool same_path(const query_path *a, const query_path *b) {
+static bool same_path(const find_path *a, const find_path *b) {
     bool same = a->n == b->n;
     for (size_t i = 0; same && i < a->n; i++) {
         same = a->steps[i].element == b->steps[i].element && slice_eq(a->steps[i].name, b->steps[i].name);
@@ -18,7 +18,7 @@ static bool same_path(const query_path *a, const query_path *b) {
 }
 
 static void ask_path(asks *a, const query_expr *e) {
-    query_path p;
+    find_path p;
     if (!query_path_of(a->query, e, &p) || !p.single || p.n == 0 || (a->any && !same_path(&p, &a->path))) {
         a->beyond = true;
         return;
@@ -64,19 +64,19 @@ static bool order_matters(const query_select *s) {
     return false;
 }
 
-query_cover query_cover_of(const query *q) {
+find_cover query_cover_of(const query *q) {
     const query_select *s = q->select;
     asks rows = {.query = q};
     if ((!q->aggregates && !s->distinct) || s->star || s->order_n || s->order_by_rank || s->sources_n != 1 ||
         s->sources[0].kind != SOURCE_ROOT || order_matters(s)) {
-        return (query_cover){0};
+        return (find_cover){0};
     }
     ask_rows(&rows, s);
     asks all = rows;
     if (s->where) {
         ask(&all, s->where);
     }
-    query_cover c = {.counts = !rows.beyond && !rows.any, .multiplicity = q->aggregates};
+    find_cover c = {.counts = !rows.beyond && !rows.any, .multiplicity = q->aggregates, .distinct = s->distinct};
     c.path_given = !all.beyond && all.any;
     c.path = all.path;
     c.possible = !all.beyond || c.counts;
@@ -99,12 +99,12 @@ static const query_column *first_column(const query_select *s) {
 static const query_expr *lead_expr(const query *q, query_lead *l) {
     const query_select *s = q->select;
     if (q->aggregates) {
-        l->alone = s->group_n == 1;
+        l->by.alone = s->group_n == 1;
         return s->group_n ? s->group[0] : NULL;
     }
     const query_column *first = s->distinct && !s->star ? first_column(s) : NULL;
-    l->alone = s->columns_n == 1;
-    l->only_defined = s->value;
+    l->by.alone = s->columns_n == 1;
+    l->by.only_defined = s->value;
     l->member = first && !s->value ? first->alias : SLICE_EMPTY;
     return first ? first->expr : NULL;
 }
@@ -116,7 +116,10 @@ query_lead query_lead_of(const query *q) {
     bool possible = !s->order_n && !s->order_by_rank && s->sources_n && s->sources[0].kind == SOURCE_ROOT && !q->udfs_n;
     const query_expr *e = possible ? lead_expr(q, &l) : NULL;
     bool named = l.member.n || q->aggregates || s->value;
-    l.given = e && named && query_path_of(q, e, &l.path) && l.path.single && l.path.n > 0;
+    l.by.given = e && named && query_path_of(q, e, &l.by.path) && l.by.path.single && l.by.path.n > 0;
+    l.by.once = l.by.alone && !q->aggregates;
+    l.by.in_objects = l.member.n > 0;
+    l.by.sure = !s->where && (!s->value || s->distinct);
     return l;
 }
 
@@ -154,11 +157,6 @@ void query_lead_spell(const query_lead *l, const query_value *key, buf *out) {
     }
 }
 
-size_t query_cluster_bytes(slice spelled) {
-    index_value v;
-    return index_value_read(spelled, &v) ? v.told : spelled.n;
-}
-
 static bool typed_value(arena *a, slice spelled, const index_value *v, query_value *value_out) {
     buf value = buf_init(INDEX_VALUE_BYTES_MAX);
     bson_type_t type;
@@ -172,7 +170,7 @@ static bool typed_value(arena *a, slice spelled, const index_value *v, query_val
 
 bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out) {
     index_value v;
-    bool told = index_value_read(spelled, &v) && v.whole;
+    bool told = index_value_read(spelled, &v) && v.placed;
     *n_out = told ? v.n : 0;
     switch (told ? v.type : INDEX_TYPE_END) {
     case INDEX_UNDEFINED:
@@ -196,7 +194,7 @@ bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t
         break;
     }
     default:
-        return told && typed_value(a, spelled, &v, value_out);
+        return told && typed_value(a, spelled, &v, value_out) && v.whole;
     }
     return true;
 }
@@ -204,7 +202,7 @@ bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t
 bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out) {
     query_value v;
     size_t n;
-    if (!l->alone || !query_value_spelled(a, spelled, &v, &n)) {
+    if (!l->by.alone || !query_value_spelled(a, spelled, &v, &n)) {
         return false;
     }
     *key_out = l->member.n ? value_object(a, &l->member, &v, 1) : v;
@@ -245,7 +243,7 @@ static bool append_value(bson_t *to, slice name, slice spelled, const index_valu
     }
 }
 
-static bool append_path(bson_t *to, const query_cover *c, size_t i, slice spelled, const index_value *v, arena *a) {
+static bool append_path(bson_t *to, const find_cover *c, size_t i, slice spelled, const index_value *v, arena *a) {
     slice name = c->path.steps[i].name;
     if (i + 1 == c->path.n) {
         return append_value(to, name, spelled, v, a);
@@ -257,7 +255,7 @@ static bool append_path(bson_t *to, const query_cover *c, size_t i, slice spelle
     return added;
 }
 
-bool query_cover_item(arena *a, const query_cover *c, slice spelled, slice *body_out, uint32_t *ts_out) {
+bool query_cover_item(arena *a, const find_cover *c, slice spelled, slice *body_out, uint32_t *ts_out) {
     index_value v;
     bson_t document = BSON_INITIALIZER;
     bool told = true;

@@ -4,26 +4,16 @@
  * What such a query is given in place of an item is a document with that one property, and how many items it stands for. */
 #pragma once
 
+#include "find/access.h"
 #include "query/demand.h"
 
-typedef struct query_cover {
-    bool possible;     /* it groups, aggregates or asks for distinct values, and the order in which rows come does not matter to it */
-    bool path_given;   /* all that it asks of an item is this path; otherwise nothing, or (see `counts`) */
-    bool counts;       /* only its WHERE asks anything of an item: whoever knows how many pass can say the rest */
-    bool multiplicity; /* how many items have a value matters */
-    query_path path;
-} query_cover;
-
-query_cover query_cover_of(const query *q);
+find_cover query_cover_of(const query *q);
 
 /* What the keys of groups, or distinct values, begin with: a path of the item. Keys are ordered by its values first, so whoever walks its
  * index entries comes to the keys in their order. */
 typedef struct query_lead {
-    bool given;
-    query_path path;
-    bool alone;        /* a key is this value and nothing more */
-    bool only_defined; /* items without it have no key */
-    slice member;      /* a key is an object, and this member of it is the value; empty: the key's first value */
+    find_lead by;
+    slice member; /* if keys are objects: this member of them is the value */
 } query_lead;
 
 query_lead query_lead_of(const query *q);
@@ -37,12 +27,10 @@ void query_lead_spell(const query_lead *l, const query_value *key, buf *out);
 /* The key of this spelled value; false: it is not told whole, or is not all of the key. */
 bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out);
 
-/* The value of a spelling and how many bytes that takes; false: it is not told whole. Text is copied. */
+/* The value of a spelling and how many bytes that takes; false: it is not told whole (of a Decimal128 one that is equal comes out all the
+ * same). Text is copied. */
 bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out);
-
-/* The length of that common beginning, of a spelled value. */
-size_t query_cluster_bytes(slice spelled);
 
 /* The document that has this spelled value at the path; an empty value: has nothing there. `ts` is set if the path is _ts. False: the entry
  * does not tell the value, ask the item. */
-bool query_cover_item(arena *a, const query_cover *c, slice spelled, slice *body_out, uint32_t *ts_out);
+bool query_cover_item(arena *a, const find_cover *c, slice spelled, slice *body_out, uint32_t *ts_out);

@@ -10,7 +10,7 @@ typedef query__demand_reader reader;
 
 /* ---- paths ---- */
 
-static bool add_step(query_path *p, slice name, bool element) {
+static bool add_step(find_path *p, slice name, bool element) {
     if (p->n == LIMIT_PATH_DEPTH) {
         return false;
     }
@@ -28,7 +28,7 @@ static const query_source *source_of(const query_select *s, int slot) {
     return NULL;
 }
 
-static bool path_within(const query_select *s, const query_expr *e, query_path *p) {
+static bool path_within(const query_select *s, const query_expr *e, find_path *p) {
     if (e->kind == EXPR_MEMBER && !e->computed) {
         return path_within(s, e->items[0], p) && add_step(p, e->name, false);
     }
@@ -50,13 +50,13 @@ static bool path_within(const query_select *s, const query_expr *e, query_path *
     return source->kind == SOURCE_ROOT || add_step(p, SLICE_EMPTY, true);
 }
 
-bool query__demand_path(const query_select *s, const query_expr *e, query_path *path_out) {
+bool query__demand_path(const query_select *s, const query_expr *e, find_path *path_out) {
     path_out->n = 0;
     path_out->single = true;
     return path_within(s, e, path_out);
 }
 
-bool query_path_of(const query *q, const query_expr *e, query_path *path_out) {
+bool query_path_of(const query *q, const query_expr *e, find_path *path_out) {
     return query__demand_path(q->select, e, path_out);
 }
 
@@ -124,18 +124,6 @@ static slice spelled(reader *r, const query_value *v, bool *whole_out) {
     return arena_copy(r->arena, buf_view(&b));
 }
 
-slice query_spelled_beyond(arena *a, slice s) {
-    char *p = arena_alloc(a, s.n + 1);
-    memcpy(p, s.p, s.n);
-    while (s.n && (unsigned char)p[s.n - 1] == 0xFF) {
-        s.n--;
-    }
-    if (s.n) {
-        p[s.n - 1]++;
-    }
-    return slice_of(p, s.n);
-}
-
 static slice type_start(reader *r, unsigned type) {
     char byte = (char)type;
     return arena_copy(r->arena, slice_of(&byte, 1));
@@ -144,37 +132,37 @@ static slice type_start(reader *r, unsigned type) {
 /* ---- demands on one path ---- */
 
 /* A path, if the policy has it. */
-static bool indexed_path(reader *r, const query_select *s, const query_expr *e, query_path *p) {
+static bool indexed_path(reader *r, const query_select *s, const query_expr *e, find_path *p) {
     return query__demand_path(s, e, p) && index_policy_covers(r->policy, p->steps, p->n);
 }
 
-static void start(reader *r, query_demand *c, const query_expr *e, const query_path *p, size_t spans) {
+static void start(reader *r, find_demand *c, const query_expr *e, const find_path *p, size_t spans) {
     index_step *steps = arena_array(r->arena, index_step, p->n + 1);
     memcpy(steps, p->steps, p->n * sizeof *steps);
-    *c = (query_demand){
-        .spans = arena_array(r->arena, query_demand_span, 2 * spans + 1), .exact = p->single, .expr = e, .steps = steps, .steps_n = p->n};
+    *c = (find_demand){
+        .spans = arena_array(r->arena, find_span, 2 * spans + 1), .exact = p->single, .condition = e, .steps = steps, .steps_n = p->n};
 }
 
-static void add_span(query_demand *c, slice from, slice to, bool point) {
-    c->spans[c->n++] = (query_demand_span){index_path_of(c->steps, c->steps_n), from, to, point};
+static void add_span(find_demand *c, slice from, slice to, bool point) {
+    c->spans[c->n++] = (find_span){index_path_of(c->steps, c->steps_n), from, to, point};
 }
 
 /* An object equals a value of a type that JSON has not if that is seen so: {"$oid":"…"} is an ObjectId, too. */
-static void add_typed(reader *r, query_demand *c, const query_value *object) {
+static void add_typed(reader *r, find_demand *c, const query_value *object) {
     bool whole;
     query_value typed;
     c->exact = false;
     add_span(c, type_start(r, INDEX_OBJECT), type_start(r, INDEX_OBJECT + 1), false);
     if (value_typed(r->arena, object, &typed)) {
         slice from = spelled(r, &typed, &whole);
-        add_span(c, from, query_spelled_beyond(r->arena, from), whole);
+        add_span(c, from, find_beyond(r->arena, from), whole);
     } else if (value_may_be_typed(object)) {
         add_span(c, type_start(r, INDEX_OBJECT + 1), type_start(r, INDEX_TYPE_END), false);
     }
 }
 
 /* undefined equals nothing. */
-static void add_point(reader *r, query_demand *c, const query_value *v) {
+static void add_point(reader *r, find_demand *c, const query_value *v) {
     bool whole;
     if (v->type == TYPE_UNDEFINED) {
         return;
@@ -185,11 +173,11 @@ static void add_point(reader *r, query_demand *c, const query_value *v) {
     }
     slice from = spelled(r, v, &whole);
     c->exact = c->exact && whole;
-    add_span(c, from, query_spelled_beyond(r->arena, from), whole);
+    add_span(c, from, find_beyond(r->arena, from), whole);
 }
 
-static bool read_equal(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_equal(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value v;
     for (int side = 0; side < 2; side++) {
         if (indexed_path(r, s, e->items[side], &p) && query__demand_constant(r, e->items[1 - side], &v)) {
@@ -201,8 +189,8 @@ static bool read_equal(reader *r, const query_select *s, const query_expr *e, qu
     return false;
 }
 
-static bool read_in(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_in(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     if (e->negated || e->items_n > DEMAND_SPANS_MAX || !indexed_path(r, s, e->items[0], &p)) {
         return false;
     }
@@ -229,16 +217,16 @@ static bool bound(reader *r, const query_value *v, query_operator op, slice *fro
     unsigned type = (unsigned char)at.p[0];
     bool up = op == OP_GREATER || op == OP_GREATER_EQUAL, inclusive = op == OP_LESS_EQUAL || op == OP_GREATER_EQUAL;
     *exact = whole;
-    *from = !up ? type_start(r, type) : inclusive || !whole ? at : query_spelled_beyond(r->arena, at);
-    *to = up ? type_start(r, type + 1) : inclusive || !whole ? query_spelled_beyond(r->arena, at) : at;
+    *from = !up ? type_start(r, type) : inclusive || !whole ? at : find_beyond(r->arena, at);
+    *to = up ? type_start(r, type + 1) : inclusive || !whole ? find_beyond(r->arena, at) : at;
     return true;
 }
 
 static const query_operator turned[] = {
     [OP_LESS] = OP_GREATER, [OP_LESS_EQUAL] = OP_GREATER_EQUAL, [OP_GREATER] = OP_LESS, [OP_GREATER_EQUAL] = OP_LESS_EQUAL};
 
-static bool read_comparison(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_comparison(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value v;
     slice from, to;
     bool exact;
@@ -259,8 +247,8 @@ static bool read_comparison(reader *r, const query_select *s, const query_expr *
     return false;
 }
 
-static bool read_between(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_between(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value low, high;
     slice from, to, unused;
     bool exact_low, exact_high;
@@ -280,17 +268,17 @@ static bool read_between(reader *r, const query_select *s, const query_expr *e, 
 
 /* ---- beginnings ---- */
 
-static void add_prefix(reader *r, query_demand *c, slice text) {
+static void add_prefix(reader *r, find_demand *c, slice text) {
     char space[INDEX_VALUE_BYTES_MAX];
     buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
     index_spell_prefix(&b, text);
     slice from = arena_copy(r->arena, buf_view(&b));
     c->exact = c->exact && text.n <= INDEX_STRING_BYTES;
-    add_span(c, from, query_spelled_beyond(r->arena, from), false);
+    add_span(c, from, find_beyond(r->arena, from), false);
 }
 
-static bool read_like(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_like(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value pattern, escape = value_string(SLICE_EMPTY);
     bool whole;
     if (e->negated || !indexed_path(r, s, e->items[0], &p) || !query__demand_constant(r, e->items[1], &pattern) ||
@@ -316,14 +304,14 @@ static bool is_named(const query_expr *e, const char *name) {
 }
 
 /* f(path, text[, ignoring case]): with letters as they are. */
-static bool text_test(reader *r, const query_select *s, const query_expr *e, query_path *p, query_value *text) {
+static bool text_test(reader *r, const query_select *s, const query_expr *e, find_path *p, query_value *text) {
     query_value ignore_case = value_bool(false);
     return indexed_path(r, s, e->items[0], p) && query__demand_constant(r, e->items[1], text) && text->type == TYPE_STRING &&
            (e->items_n <= 2 || query__demand_constant(r, e->items[2], &ignore_case)) && ignore_case.type == TYPE_BOOL && !ignore_case.truth;
 }
 
-static bool read_starts_with(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_starts_with(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value text;
     if (!text_test(r, s, e, &p, &text)) {
         return false;
@@ -333,8 +321,8 @@ static bool read_starts_with(reader *r, const query_select *s, const query_expr 
     return true;
 }
 
-static bool read_string_equals(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_string_equals(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value text;
     if (!text_test(r, s, e, &p, &text)) {
         return false;
@@ -344,8 +332,8 @@ static bool read_string_equals(reader *r, const query_select *s, const query_exp
     return true;
 }
 
-static bool read_array_contains(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_array_contains(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value v;
     if (!query__demand_path(s, e->items[0], &p) || !add_step(&p, SLICE_EMPTY, true) || !index_policy_covers(r->policy, p.steps, p.n) ||
         !query__demand_constant(r, e->items[1], &v) || v.type == TYPE_ARRAY || v.type == TYPE_OBJECT) {
@@ -367,8 +355,8 @@ static const type_test type_tests[] = {
     {"IS_OBJECT", INDEX_OBJECT, INDEX_TYPE_END}, {"IS_PRIMITIVE", INDEX_NULL, INDEX_ARRAY},
 };
 
-static bool read_type_test(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_type_test(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     for (size_t i = 0; i < sizeof type_tests / sizeof *type_tests; i++) {
         if (is_named(e, type_tests[i].name) && indexed_path(r, s, e->items[0], &p)) {
             start(r, c, e, &p, 1);
@@ -379,7 +367,7 @@ static bool read_type_test(reader *r, const query_select *s, const query_expr *e
     return false;
 }
 
-static bool read_call(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+static bool read_call(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     if (e->udf || !e->function || e->items_n == 0) {
         return false;
     }
@@ -400,16 +388,16 @@ static bool read_call(reader *r, const query_select *s, const query_expr *e, que
 
 /* ---- parts of WHERE ---- */
 
-static bool read_part(reader *r, const query_select *s, const query_expr *e, query_demand *c);
+static bool read_part(reader *r, const query_select *s, const query_expr *e, find_demand *c);
 
 /* A OR B: the spans of both. An item may fulfil both: whoever counts must mind numbers seen twice. */
-static bool read_or(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_demand a, b;
+static bool read_or(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_demand a, b;
     if (!read_part(r, s, e->items[0], &a) || !read_part(r, s, e->items[1], &b) || a.n + b.n > DEMAND_SPANS_MAX) {
         return false;
     }
-    *c = (query_demand){
-        .spans = arena_array(r->arena, query_demand_span, a.n + b.n + 1), .n = a.n + b.n, .exact = a.exact && b.exact, .expr = e};
+    *c = (find_demand){
+        .spans = arena_array(r->arena, find_span, a.n + b.n + 1), .n = a.n + b.n, .exact = a.exact && b.exact, .condition = e};
     memcpy(c->spans, a.spans, a.n * sizeof *a.spans);
     memcpy(c->spans + a.n, b.spans, b.n * sizeof *b.spans);
     if (a.steps && b.steps && index_path_of(a.steps, a.steps_n) == index_path_of(b.steps, b.steps_n)) {
@@ -420,25 +408,25 @@ static bool read_or(reader *r, const query_select *s, const query_expr *e, query
 }
 
 /* A AND B within an OR: either alone is a demand, if a looser one. */
-static bool read_either(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+static bool read_either(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     bool read = read_part(r, s, e->items[0], c) || read_part(r, s, e->items[1], c);
     c->exact = false;
     return read;
 }
 
 /* An element that fulfils the subquery's WHERE must be there. */
-static bool read_exists(reader *r, const query_expr *e, query_demand *c) {
+static bool read_exists(reader *r, const query_expr *e, find_demand *c) {
     const query_select *inner = e->select;
     if (!inner->where || inner->aggregates_n || inner->group_n || inner->sources_n == 0 || !read_part(r, inner, inner->where, c)) {
         return false;
     }
     c->exact = false;
-    c->expr = e; /* what is inside is about elements, and means nothing out here */
+    c->condition = e; /* what is inside is about elements, and means nothing out here */
     return true;
 }
 
-static bool read_path_alone(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
-    query_path p;
+static bool read_path_alone(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
     query_value yes = value_bool(true);
     if (!indexed_path(r, s, e, &p)) {
         return false;
@@ -448,7 +436,7 @@ static bool read_path_alone(reader *r, const query_select *s, const query_expr *
     return true;
 }
 
-static bool read_binary(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+static bool read_binary(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     switch (e->op) {
     case OP_EQUAL:
         return read_equal(r, s, e, c);
@@ -466,7 +454,7 @@ static bool read_binary(reader *r, const query_select *s, const query_expr *e, q
     }
 }
 
-static bool read_part(reader *r, const query_select *s, const query_expr *e, query_demand *c) {
+static bool read_part(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     switch (e->kind) {
     case EXPR_BINARY:
         return read_binary(r, s, e, c);
@@ -488,27 +476,27 @@ static bool read_part(reader *r, const query_select *s, const query_expr *e, que
     }
 }
 
-static void read_all(reader *r, const query_expr *e, query_demands *all) {
+static void read_all(reader *r, const query_expr *e, find_demands *all) {
     if (e->kind == EXPR_BINARY && e->op == OP_AND) {
         read_all(r, e->items[0], all);
         read_all(r, e->items[1], all);
-    } else if (all->n < DEMANDS_MAX && read_part(r, r->query->select, e, &all->list[all->n])) {
+    } else if (all->n < FIND_DEMANDS_MAX && read_part(r, r->query->select, e, &all->list[all->n])) {
         all->n++;
-        all->n += query__demand_more_words(r, r->query->select, e, all->list + all->n, DEMANDS_MAX - all->n);
+        all->n += query__demand_more_words(r, r->query->select, e, all->list + all->n, FIND_DEMANDS_MAX - all->n);
     } else {
         all->whole = false;
     }
 }
 
-query_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition) {
+find_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition) {
     reader reading = {.runner = r, .query = r->query, .policy = policy, .arena = r->op->arena, .steps = SHAPE_STEPS};
-    query_demands all = {.list = arena_array(r->op->arena, query_demand, DEMANDS_MAX), .whole = true};
+    find_demands all = {.list = arena_array(r->op->arena, find_demand, FIND_DEMANDS_MAX), .whole = true};
     if (condition) {
         read_all(&reading, condition, &all);
     }
     return all;
 }
 
-query_demands query_demands_of(query_runner *r, const index_policy *policy) {
+find_demands query_demands_of(query_runner *r, const index_policy *policy) {
     return query_demands_in(r, policy, r->query->select->where);
 }

@@ -21,20 +21,20 @@ static slice spelled(arena *a, index_cell cell) {
     return arena_copy(a, buf_view(&b));
 }
 
-static void add_cells(reader *r, index_path path, const geo_shape *shape, double angle, query_demand *c) {
+static void add_cells(reader *r, index_path path, const geo_shape *shape, double angle, find_demand *c) {
     index_cell_span near[INDEX_CELL_SPANS_MAX];
     size_t n = index_cells_near(shape, angle, &r->steps, near);
-    c->spans = arena_array(r->arena, query_demand_span, n + 1);
+    c->spans = arena_array(r->arena, find_span, n + 1);
     for (size_t i = 0; i < n; i++) {
-        c->spans[i] = (query_demand_span){index_path_mixed(path, INDEX_OF_CELLS), spelled(r->arena, near[i].first),
-                                          spelled(r->arena, near[i].last + 1), near[i].first == near[i].last};
+        c->spans[i] = (find_span){index_path_mixed(path, INDEX_OF_CELLS), spelled(r->arena, near[i].first),
+                                  spelled(r->arena, near[i].last + 1), near[i].first == near[i].last};
     }
     c->n = n;
 }
 
 /* One argument of a call is an indexed path, the other a constant shape. */
-static bool read_shapes(reader *r, const query_select *s, const query_expr *call, double angle, const query_expr *whole, query_demand *c) {
-    query_path p;
+static bool read_shapes(reader *r, const query_select *s, const query_expr *call, double angle, const query_expr *whole, find_demand *c) {
+    find_path p;
     query_value v;
     geo_shape shape;
     slice reason;
@@ -42,7 +42,7 @@ static bool read_shapes(reader *r, const query_select *s, const query_expr *call
         if (query__demand_path(s, call->items[side], &p) && index_policy_has_shapes(r->policy, p.steps, p.n) &&
             query__demand_constant(r, call->items[1 - side], &v) && v.type == TYPE_OBJECT && !v.extended &&
             geojson_read(r->arena, v.bytes, &shape, &reason)) {
-            *c = (query_demand){.expr = whole};
+            *c = (find_demand){.condition = whole};
             add_cells(r, index_path_of(p.steps, p.n), &shape, angle, c);
             return true;
         }
@@ -50,12 +50,12 @@ static bool read_shapes(reader *r, const query_select *s, const query_expr *call
     return false;
 }
 
-bool query__demand_shapes(reader *r, const query_select *s, const query_expr *call, query_demand *c) {
+bool query__demand_shapes(reader *r, const query_select *s, const query_expr *call, find_demand *c) {
     return (is_named(call, "ST_WITHIN") || is_named(call, "ST_INTERSECTS")) && read_shapes(r, s, call, 0, call, c);
 }
 
 bool query__demand_distance(reader *r, const query_select *s, const query_expr *call, const query_expr *most, const query_expr *whole,
-                            query_demand *c) {
+                            find_demand *c) {
     query_value v;
     return is_named(call, "ST_DISTANCE") && query__demand_constant(r, most, &v) && v.type == TYPE_NUMBER && isfinite(v.number) &&
            read_shapes(r, s, call, geo_angle_of(v.number), whole, c);
@@ -84,7 +84,7 @@ static bool read_phrases(reader *r, const query_expr *call, wanted *w) {
 
 /* What a call looks for, if the index has the words of its text, in the language that the call reads it in. */
 static bool read_wanted(reader *r, const query_select *s, const query_expr *call, wanted *w) {
-    query_path p;
+    find_path p;
     bool any = is_named(call, "FullTextContainsAny") || is_named(call, "FULLTEXT_CONTAINS_ANY");
     if (!any && !is_named(call, "FullTextContains") && !is_named(call, "FULLTEXT_CONTAINS") && !is_named(call, "FullTextContainsAll") &&
         !is_named(call, "FULLTEXT_CONTAINS_ALL")) {
@@ -105,14 +105,14 @@ static slice longest(const search_phrase *p) {
     return best;
 }
 
-static void add_word(reader *r, const wanted *w, slice word, query_demand *c) {
+static void add_word(reader *r, const wanted *w, slice word, find_demand *c) {
     char space[INDEX_VALUE_BYTES_MAX + 1];
     buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
     index_spell_string(&b, word);
     slice from = arena_copy(r->arena, buf_view(&b));
     buf_add_byte(&b, 0);
     slice to = arena_copy(r->arena, buf_view(&b));
-    c->spans[c->n++] = (query_demand_span){w->text->id, from, to, true};
+    c->spans[c->n++] = (find_span){w->text->id, from, to, true};
 }
 
 /* Keeps the longest words, which are rarest, the longest first. */
@@ -141,8 +141,8 @@ static size_t needed(const wanted *w, slice *words, size_t most, bool *never_out
     return n;
 }
 
-static bool read_any(reader *r, const wanted *w, query_demand *c) {
-    c->spans = arena_array(r->arena, query_demand_span, w->n + 1);
+static bool read_any(reader *r, const wanted *w, find_demand *c) {
+    c->spans = arena_array(r->arena, find_span, w->n + 1);
     for (size_t i = 0; i < w->n; i++) {
         if (w->phrases[i].terms_n && w->phrases[i].distance) {
             return false;
@@ -156,26 +156,26 @@ static bool read_any(reader *r, const wanted *w, query_demand *c) {
 
 enum { WORDS_MAX = 8 };
 
-bool query__demand_words(reader *r, const query_select *s, const query_expr *call, query_demand *c) {
+bool query__demand_words(reader *r, const query_select *s, const query_expr *call, find_demand *c) {
     wanted w;
     slice words[WORDS_MAX] = {0};
     bool never;
     if (!read_wanted(r, s, call, &w)) {
         return false;
     }
-    *c = (query_demand){.expr = call};
+    *c = (find_demand){.condition = call};
     if (w.any) {
         return read_any(r, &w, c);
     }
     size_t n = needed(&w, words, WORDS_MAX, &never);
-    c->spans = arena_array(r->arena, query_demand_span, 2);
+    c->spans = arena_array(r->arena, find_span, 2);
     if (!never && n) {
         add_word(r, &w, words[0], c);
     }
     return never || n;
 }
 
-size_t query__demand_more_words(reader *r, const query_select *s, const query_expr *call, query_demand *list, size_t room) {
+size_t query__demand_more_words(reader *r, const query_select *s, const query_expr *call, find_demand *list, size_t room) {
     wanted w;
     slice words[WORDS_MAX] = {0};
     bool never;
@@ -185,7 +185,7 @@ size_t query__demand_more_words(reader *r, const query_select *s, const query_ex
     }
     size_t n = needed(&w, words, WORDS_MAX, &never);
     for (size_t i = 1; i < n && !never && made < room; i++) {
-        list[made] = (query_demand){.spans = arena_array(r->arena, query_demand_span, 2), .expr = call};
+        list[made] = (find_demand){.spans = arena_array(r->arena, find_span, 2), .condition = call};
         add_word(r, &w, words[i], &list[made++]);
     }
     return made;

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "query/notes.h"
+#include "query/order.h"
 
 enum {
     STEPS = 20000,
@@ -20,7 +21,7 @@ enum {
 
 void query__set_item(exec *x, const item_found *found) {
     x->item = (query_item){.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
-    memcpy(x->item.container_rid, x->page->container->rid, sizeof x->item.container_rid);
+    memcpy(x->item.container_rid, x->page->ask.container->rid, sizeof x->item.container_rid);
     x->item_value = value_of_item(&x->item);
     x->row = 0;
     x->times = 1;
@@ -28,12 +29,12 @@ void query__set_item(exec *x, const item_found *found) {
 }
 
 bool query__time_is_up(const query_page *p) {
-    return p->until_us && clock_monotonic_us(p->items->clock) - op_waited_us(p->op) >= p->until_us;
+    return p->ask.until_us && clock_monotonic_us(p->ask.items->clock) - op_waited_us(p->ask.op) >= p->ask.until_us;
 }
 
 void query__lap(exec *x, uint64_t *to) {
-    if (x->page->timed) {
-        int64_t now = clock_monotonic_us(x->page->items->clock);
+    if (x->page->ask.timed) {
+        int64_t now = clock_monotonic_us(x->page->ask.items->clock);
         *(to ? to : &(uint64_t){0}) += (uint64_t)(now - x->lap_us);
         x->lap_us = now;
     }
@@ -46,7 +47,7 @@ bool query__may_keep(exec *x) {
 
 /* Each item has its own; a quick page has one budget for all. */
 static void renew_steps(exec *x) {
-    if (!x->page->quick) {
+    if (!x->page->ask.quick) {
         x->steps += QUERY_ITEM_STEPS - x->runner.steps;
         query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
@@ -64,7 +65,7 @@ bool query__may_go_on(exec *x) {
     bool asks = x->items % ITEMS_BETWEEN_CLOCKS == 0 || (x->unknown && !first) || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
     x->late = asks && query__time_is_up(x->page);
     renew_steps(x);
-    if (x->page->quick && x->items > quick_items(x)) {
+    if (x->page->ask.quick && x->items > quick_items(x)) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     return !x->late && query__may_keep(x) && x->runner.code == OK;
@@ -86,13 +87,13 @@ static bool matched_row(void *context) {
 
 /* Which range is being read, for those who ask. */
 static void enter_part(exec *x, uint32_t range_id) {
-    query_trace *t = x->page->trace;
+    query_trace *t = x->page->ask.trace;
     if (!t || (x->part && x->part->range_id == range_id)) {
         return;
     }
     if (t->n == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 8;
-        query_part *more = arena_array(x->page->op->arena, query_part, t->cap);
+        query_part *more = arena_array(x->page->ask.op->arena, query_part, t->cap);
         for (size_t i = 0; i < t->n; i++) {
             more[i] = t->parts[i];
         }
@@ -104,7 +105,7 @@ static void enter_part(exec *x, uint32_t range_id) {
 }
 
 static void count_item(exec *x, const item_found *found) {
-    query_metrics *m = &x->page->metrics;
+    query_metrics *m = &x->page->told.metrics;
     m->read++;
     m->read_bytes += found->body.n;
     m->matched += x->matched;
@@ -128,7 +129,7 @@ static void stop_before(exec *x, const item_found *found) {
     query__set_item(x, found);
     x->stopped_values = arena_array(&x->keep, query_value, x->select->order_n); /* undefined */
     query_each_row(&x->runner, &all, &x->item_value, take_stop_values, x);
-    if (x->access.only_undefined) {
+    if (x->access.turn.only_undefined) {
         x->stopped_values[0] = value_undefined();
     }
     x->stopped_number = x->select->order[0].descending ? found->place.number + 1 : found->place.number - 1;
@@ -137,16 +138,16 @@ static void stop_before(exec *x, const item_found *found) {
 bool query__visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
-    size_t rows = p->rows;
-    query__lap(x, &p->metrics.load_us);
-    if (query_nearest_was_seen(&x->access.graph, found->place.number)) {
+    size_t rows = p->told.rows;
+    query__lap(x, &p->told.metrics.load_us);
+    if (find_nearest_was_seen(&x->access.report.graph, found->place.number)) {
         return true;
     }
-    if (p->quick && p->metrics.read_bytes + found->body.n > QUICK_BYTES) {
+    if (p->ask.quick && p->told.metrics.read_bytes + found->body.n > QUICK_BYTES) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     if (!query__may_go_on(x)) {
-        if (x->late && x->access.in_order && !x->by_count) {
+        if (x->late && x->access.turn.in_order && !x->by_count) {
             stop_before(x, found);
         }
         return false;
@@ -162,12 +163,12 @@ bool query__visit_item(void *context, const item_found *found) {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
     query__lap(x, NULL);
-    bool for_later = x->access.beyond || (x->full && p->rows == rows);
+    bool for_later = x->access.turn.beyond || (x->full && p->told.rows == rows);
     if (x->runner.code == OK && !for_later) {
         query__charge_calls(x, taken);
         count_item(x, found);
     }
-    if (x->full || x->finished || x->access.beyond || x->runner.code != OK) {
+    if (x->full || x->finished || x->access.turn.beyond || x->runner.code != OK) {
         return false;
     }
     if (p->position.number == x->item.number) {
@@ -179,49 +180,49 @@ bool query__visit_item(void *context, const item_found *found) {
 /* ---- a row's way out ---- */
 
 double query__rows_left(const exec *x) {
-    const query *q = x->page->query;
+    const query *q = x->page->ask.query;
     double most = q->top >= 0 && (q->limit < 0 || q->top < q->limit) ? q->top : q->limit;
     double left = most - (double)x->page->position.given;
     return most < 0 ? -1 : left > 0 ? left : 0;
 }
 
 uint64_t query__offset_left(const exec *x) {
-    double skipped = (double)x->page->position.skipped, offset = x->page->query->offset;
+    double skipped = (double)x->page->position.skipped, offset = x->page->ask.query->offset;
     return offset > skipped ? (uint64_t)(offset - skipped) : 0;
 }
 
 /* False: not in this page. */
 static bool write_row(exec *x, const query_value *v) {
     query_page *p = x->page;
-    size_t before = p->out->n;
-    if (p->rows == p->rows_max) {
+    size_t before = p->ask.out->n;
+    if (p->told.rows == p->ask.rows_max) {
         return false;
     }
-    if (p->rows) {
-        buf_add_byte(p->out, ',');
+    if (p->told.rows) {
+        buf_add_byte(p->ask.out, ',');
     }
     query__lap(x, NULL);
-    value_write(p->out, v);
-    query__lap(x, &p->metrics.write_us);
-    if (!buf_ok(p->out)) {
-        p->out->n = before;
+    value_write(p->ask.out, v);
+    query__lap(x, &p->told.metrics.write_us);
+    if (!buf_ok(p->ask.out)) {
+        p->ask.out->n = before;
         query_made(&x->runner, value_undefined());
         return false;
     }
-    if (p->rows && p->out->n > p->bytes_max) {
-        p->out->n = before;
+    if (p->told.rows && p->ask.out->n > p->ask.bytes_max) {
+        p->ask.out->n = before;
         return false;
     }
-    p->rows++;
-    p->metrics.rows_bytes += p->out->n - before;
-    query_cost_row(&x->cost, p->out->n - before);
+    p->told.rows++;
+    p->told.metrics.rows_bytes += p->ask.out->n - before;
+    query_cost_row(&x->cost, p->ask.out->n - before);
     return true;
 }
 
 /* OFFSET, TOP and LIMIT, then the page. False: stop. */
 bool query__give_row(exec *x, const query_value *v) {
     query_position *at = &x->page->position;
-    if (x->page->query->offset > 0 && (double)at->skipped < x->page->query->offset) {
+    if (x->page->ask.query->offset > 0 && (double)at->skipped < x->page->ask.query->offset) {
         at->skipped++;
         return true;
     }
@@ -259,13 +260,14 @@ static bool stream_row(void *context) {
 }
 
 /* No item, but what its index entry tells, or just how many there are. */
-static bool visit_value(void *context, slice body, uint32_t ts, uint64_t times, bool decided) {
+static bool visit_value(void *context, slice spelled, uint64_t times, bool decided) {
     exec *x = context;
-    item_found found = {.body = body, .head = {.ts = ts}};
+    item_found found = {0};
     if (!query__may_go_on(x)) {
         return false;
     }
     arena_reset(&x->row_arena);
+    query_cover_item(&x->row_arena, &x->access.asked.cover, spelled, &found.body, &found.head.ts);
     query__set_item(x, &found);
     x->times = times;
     x->matched = decided;
@@ -276,60 +278,62 @@ static bool visit_value(void *context, slice body, uint32_t ts, uint64_t times, 
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
-    x->page->metrics.matched += x->matched ? times : 0;
+    x->page->told.metrics.matched += x->matched ? times : 0;
     query_cost_told(&x->cost, &x->item_value, times, x->matched);
     return !x->full && !x->finished && x->runner.code == OK;
 }
 
 static void before_load(void *context) {
     exec *x = context;
-    query__lap(x, &x->page->metrics.index_us);
+    query__lap(x, &x->page->told.metrics.index_us);
 }
 
 static void note_part(exec *x, const item_view *v, uint64_t entries) {
-    const query_access *a = &x->access;
+    const find_access *a = &x->access;
     query_part *part = x->part;
     part->asked = true;
     part->items = v->items_n;
-    part->way = a->way;
-    part->used = a->used;
-    part->demands = a->others;
-    part->demands_n = a->others_n;
-    part->intersected = a->intersected;
-    part->backward = a->composite && a->backward; /* of one path, the order itself says so */
-    part->too_many = a->too_many;
-    part->vector = a->nearest.meant ? a->nearest.vector->path.text : SLICE_EMPTY;
-    part->graph = a->graph;
+    part->way = a->report.way;
+    part->used = a->report.used;
+    part->demands = a->report.others;
+    part->demands_n = a->report.others_n;
+    part->intersected = a->report.intersected;
+    part->backward = a->report.composite && a->report.backward; /* of one path, the order itself says so */
+    part->too_many = a->report.too_many;
+    part->vector = a->report.nearest.meant ? a->report.nearest.vector->path.text : SLICE_EMPTY;
+    part->graph = a->report.graph;
     part->small = v->partition && !v->local;
     part->entries += entries;
-    arena *to = x->page->op->arena;
-    part->order = a->way == WAY_IN_ORDER ? query_note_order(to, x->page->query, a->composite)
-                  : a->way == WAY_BY_KEY ? query_note_path(to, a->lead.path.steps, a->lead.path.n, "/?")
-                                         : SLICE_EMPTY;
+    arena *to = x->page->ask.op->arena;
+    part->order = a->report.way == WAY_IN_ORDER ? query_note_order(to, x->page->ask.query, a->report.composite)
+                  : a->report.way == WAY_BY_KEY ? query_note_path(to, x->lead.by.path.steps, x->lead.by.path.n, "/?")
+                                                : SLICE_EMPTY;
 }
 
-static err find_items(void *context, item_view *v, bool *found_out) {
+static err find_in_range(void *context, item_view *v, bool *found_out) {
     exec *x = context;
-    query_access *a = &x->access;
-    uint64_t entries = a->entries, passed = a->passed;
+    find_access *a = &x->access;
+    uint64_t entries = a->report.entries, passed = a->report.passed;
     x->several = x->several || x->cursor->n > 1;
-    a->skips = a->skips && !x->several;
+    a->asked.skips = a->asked.skips && !x->several;
     enter_part(x, v->range->id);
     query__lap(x, NULL);
     x->view = v;
     query_cost_search(&x->cost, v->stretch.after ? 0 : v->items_n, (double)x->rows_wanted);
-    err code = query_access_find(a, v, found_out);
+    find_demands demands = query_demands_of(&x->runner, &v->index->policy);
+    find_nearest nearest = query_nearest_of(&x->runner, &v->index->policy);
+    err code = x->runner.code != OK ? x->runner.code : find_items(a, v, &demands, &nearest, found_out);
     x->scanned += *found_out || v->stretch.after ? 0 : v->items_n;
     if (code == OK && *found_out && !v->stopped && !query__release(x)) {
-        v->stopped = !a->beyond;
-        a->beyond = false;
+        v->stopped = !a->turn.beyond;
+        a->turn.beyond = false;
     }
     x->view = NULL;
-    query_cost_passed(&x->cost, a->passed - passed);
-    query__lap(x, &x->page->metrics.index_us);
-    x->page->metrics.entries += a->entries - entries;
+    query_cost_passed(&x->cost, a->report.passed - passed);
+    query__lap(x, &x->page->told.metrics.index_us);
+    x->page->told.metrics.entries += a->report.entries - entries;
     if (x->part) {
-        note_part(x, v, a->entries - entries);
+        note_part(x, v, a->report.entries - entries);
     }
     return code;
 }
@@ -338,45 +342,84 @@ static bool may_go_on_with_value(void *context) {
     return query__may_go_on(context);
 }
 
+/* The row that an ordered walk begins behind. */
+static find_start start_of(const exec *x) {
+    const query_position *at = &x->page->position;
+    arena *to = x->page->ask.op->arena;
+    if (!at->ordered || x->by_count || x->select->order_n == 0) {
+        return (find_start){0};
+    }
+    find_spelled *values = arena_array(to, find_spelled, x->select->order_n);
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        char space[INDEX_VALUE_BYTES_MAX];
+        buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+        values[i].whole = query_spell(&b, &at->values[i]);
+        values[i].undefined = !value_is_defined(&at->values[i]);
+        values[i].bytes = arena_copy(to, buf_view(&b));
+    }
+    return (find_start){true, values, at->number};
+}
+
+/* The key that keys are read behind. */
+static find_keys key_of(const exec *x) {
+    find_keys key = {.given = x->key != NULL, .cut = x->key_cut, .wanted = x->keys_wanted, .many = x->keys_walked};
+    if (key.given && x->lead.by.given) {
+        char space[INDEX_VALUE_BYTES_MAX];
+        buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+        query_lead_spell(&x->lead, x->key, &b);
+        key.spelled = arena_copy(x->page->ask.op->arena, buf_view(&b));
+        key.defined = value_is_defined(x->key);
+    }
+    return key;
+}
+
+/* What the index is asked for. `wanted` rows will do. */
+static void ask_index(exec *x, size_t wanted) {
+    const query_page *p = x->page;
+    const find_visitor visitor = {.context = x,
+                                  .before_load = p->ask.timed ? before_load : NULL,
+                                  .on_walk = x->select->order_n ? query__enter_walk : NULL,
+                                  .may_skip = may_go_on_with_value,
+                                  .keys_held = x->keys_held,
+                                  .on_value = visit_value};
+    find_access_init(&x->access, &(find_asked){.wanted = wanted}, &visitor);
+    find_asked *a = &x->access.asked;
+    a->conditional = x->select->where != NULL;
+    a->given = p->position.passed;
+    a->quick = p->ask.quick;
+    a->order = query_order_of(p->ask.op->arena, p->ask.query);
+    a->start = start_of(x);
+    if (p->position.stage == STAGE_WHOLE) {
+        a->cover = query_cover_of(p->ask.query);
+    }
+    a->lead = x->lead.by;
+    a->key = key_of(x);
+    a->skips = x->skips && !x->several;
+    a->skips_lacking = !x->select->value;
+    a->skip = query__offset_left(x);
+}
+
 /* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
-    x->access = (query_access){.runner = &x->runner,
-                               .wanted = wanted,
-                               .given = p->position.passed,
-                               .start = {p->position.ordered && !x->by_count, p->position.values, p->position.number},
-                               .quick = p->quick,
-                               .cover = p->position.stage == STAGE_WHOLE ? query_cover_of(p->query) : (query_cover){0},
-                               .skips = x->skips && !x->several,
-                               .skips_lacking = !x->select->value,
-                               .skip = query__offset_left(x),
-                               .may_skip = may_go_on_with_value,
-                               .on_walk = x->select->order_n ? query__enter_walk : NULL,
-                               .lead = x->lead,
-                               .key = x->key,
-                               .key_cut = x->key_cut,
-                               .keys_walked = x->keys_walked,
-                               .keys_wanted = x->keys_wanted,
-                               .keys_held = x->keys_held,
-                               .on_value = visit_value,
-                               .before_load = p->timed ? before_load : NULL,
-                               .context = x};
+    ask_index(x, wanted);
     x->cursor = cursor;
-    item_visit visit = query__calls_functions(x) ? query__hold_item : query__visit_item;
-    cursor->leave = query__calls_functions(x) ? query__release : NULL;
-    cursor->find = x->gather || x->select->order_by_rank || p->scans ? NULL : find_items;
-    cursor->unpriced = true;
-    cursor->trial = p->quick;
-    cursor->any_entered = false;
-    cursor->entry_charge = x->entered ? 0 : query_cost_base(&x->cost);
+    item_reader *reader = &x->reader;
+    bool calls = query__calls_functions(x);
+    item_reader_init(reader, calls ? query__hold_item : query__visit_item, x, p->ask.quick ? QUICK_STEPS : STEPS);
+    reader->leave = calls ? query__release : NULL;
+    reader->find = x->gather || x->select->order_by_rank || p->ask.scans ? NULL : find_in_range;
+    reader->unpriced = true;
+    reader->trial = p->ask.quick;
+    reader->entry_charge = x->entered ? 0 : query_cost_base(&x->cost);
     x->entered = true;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
-        code = item_feed(p->items, p->op, p->container, cursor, p->quick ? QUICK_STEPS : STEPS, visit, x, &p->mark);
+        code = item_feed_by(p->ask.items, p->ask.op, p->ask.container, cursor, reader, &p->told.mark);
         query__forget(x);
-        p->op->admitted = true;
-        x->settled_ru = p->quick ? x->settled_ru : p->op->charge_ru;
-        code = code == OK && p->quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
+        p->ask.op->admitted = true;
+        x->settled_ru = p->ask.quick ? x->settled_ru : p->ask.op->charge_ru;
+        code = code == OK && p->ask.quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
     }
     code = code != OK ? code : x->runner.code;
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
@@ -407,18 +450,18 @@ static err run_gathered(exec *x) {
     x->seen_before = p->position.given + p->position.skipped;
     x->on_row = gathered_row;
     TRY(query__read_all(x));
-    p->more = x->full;
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    p->told.more = x->full;
+    p->cursor->n = p->told.more ? p->cursor->n : 0;
     return OK;
 }
 
 static err run_streaming(exec *x) {
     x->on_row = stream_row;
-    TRY(query__read_items(x, x->page->cursor, x->page->rows_max, true));
+    TRY(query__read_items(x, x->page->cursor, x->page->ask.rows_max, true));
     if (x->finished) {
         x->page->cursor->n = 0;
     }
-    x->page->more = x->page->cursor->n > 0;
+    x->page->told.more = x->page->cursor->n > 0;
     return OK;
 }
 
@@ -427,10 +470,10 @@ static err run_streaming(exec *x) {
 void query__keep_position(exec *x) {
     query_position *at = &x->page->position;
     if (at->ordered) {
-        size_t n = query_position_values(x->page->query);
-        query_value *values = arena_array(x->page->op->arena, query_value, n + 1);
+        size_t n = query_position_values(x->page->ask.query);
+        query_value *values = arena_array(x->page->ask.op->arena, query_value, n + 1);
         for (size_t i = 0; i < n; i++) {
-            values[i] = value_keep(x->page->op->arena, &at->values[i]);
+            values[i] = value_keep(x->page->ask.op->arena, &at->values[i]);
         }
         at->values = values;
     }
@@ -439,19 +482,19 @@ void query__keep_position(exec *x) {
 /* What was charged since a range's share was last settled. */
 static void settle_rest(exec *x) {
     query_page *p = x->page;
-    double ru = p->op->charge_ru - x->settled_ru;
-    if (p->quick && x->entered && p->mark.segment) {
-        item_settle_trial(p->items, p->op, p->container, p->cursor, &p->mark, ru);
-    } else if (p->mark.segment && ru > 0) {
-        item_settle_more(p->items, p->op, p->container, &p->mark, ru);
+    double ru = p->ask.op->charge_ru - x->settled_ru;
+    if (p->ask.quick && x->entered && p->told.mark.segment) {
+        item_settle_trial(p->ask.items, p->ask.op, p->ask.container, p->cursor, &p->told.mark, ru);
+    } else if (p->told.mark.segment && ru > 0) {
+        item_settle_more(p->ask.items, p->ask.op, p->ask.container, &p->told.mark, ru);
     }
 }
 
 /* No page comes of it, but it costs what it did: the items that were looked at are paid already, their evaluation is now. */
 static void end_in_error(exec *x, err code) {
-    if (x->page->quick && code == E_QUERY_TOO_LONG) {
-        x->page->op->charge_ru = x->settled_ru; /* a worker begins anew */
-    } else if (!x->page->quick && code != E_THROTTLED) {
+    if (x->page->ask.quick && code == E_QUERY_TOO_LONG) {
+        x->page->ask.op->charge_ru = x->settled_ru; /* a worker begins anew */
+    } else if (!x->page->ask.quick && code != E_THROTTLED) {
         query_cost_steps(&x->cost, x->steps + QUERY_ITEM_STEPS - x->runner.steps);
         settle_rest(x);
     }
@@ -463,23 +506,23 @@ static void end_page(exec *x) {
     query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     query_cost_rows(&x->cost);
     settle_rest(x);
-    if (p->trace) {
-        query_note_where(p->trace, &x->runner, &x->cost.index->policy);
+    if (p->ask.trace) {
+        query_note_where(p->ask.trace, &x->runner, &x->cost.index->policy);
     }
-    if (p->notes_indexes) {
+    if (p->ask.notes_indexes) {
         query_note_indexes(p, &x->runner, &x->cost.index->policy);
     }
-    p->metrics.rows = p->rows;
-    p->metrics.calls = x->calls.taken;
-    p->metrics.calls_us = x->calls.took_us;
-    p->metrics.took_us = (uint64_t)(clock_monotonic_us(p->items->clock) - x->begun_us);
+    p->told.metrics.rows = p->told.rows;
+    p->told.metrics.calls = x->calls.taken;
+    p->told.metrics.calls_us = x->calls.took_us;
+    p->told.metrics.took_us = (uint64_t)(clock_monotonic_us(p->ask.items->clock) - x->begun_us);
 }
 
 /* Without FROM there is one row, and no item. */
 static err run_without_items(exec *x) {
     x->page->cursor->n = 0;
-    op_charge(x->page->op, query_cost_base(&x->cost));
-    if (x->page->query->aggregates) {
+    op_charge(x->page->ask.op, query_cost_base(&x->cost));
+    if (x->page->ask.query->aggregates) {
         return query__run_groups(x);
     }
     query_each_row(&x->runner, x->select, NULL, stream_row, x);
@@ -487,30 +530,36 @@ static err run_without_items(exec *x) {
     return x->runner.code;
 }
 
+void query_page_init(query_page *p, const items *items, op *o, container *c, const query *q, item_cursor *cursor, buf *out) {
+    *p = (query_page){.cursor = cursor};
+    p->ask = (query_ask){
+        .items = items, .op = o, .container = c, .query = q, .rows_max = SIZE_MAX / 2, .bytes_max = LIMIT_RESPONSE_BYTES, .out = out};
+}
+
 err query_run_page(query_page *p) {
-    if (p->quick &&
-        (p->query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
+    if (p->ask.quick &&
+        (p->ask.query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
         return E_QUERY_TOO_LONG;
     }
-    arena counted = arena_init_counted(p->op->budget);
-    exec x = {.page = p, .select = p->query->select, .times = 1, .row_arena = counted, .keep = counted, .ordered = counted};
-    x.begun_us = x.lap_us = clock_monotonic_us(p->items->clock);
-    query_runner_init(&x.runner, p->query, p->op, &x.row_arena, clock_wall_ms(p->items->clock));
-    query_calls_init(&x.calls, p->udfs, p->items->clock, p->until_us, p->op->budget);
-    x.runner.calls = p->udfs ? &x.calls : NULL;
+    arena counted = arena_init_counted(p->ask.op->budget);
+    exec x = {.page = p, .select = p->ask.query->select, .times = 1, .row_arena = counted, .keep = counted, .ordered = counted};
+    x.begun_us = x.lap_us = clock_monotonic_us(p->ask.items->clock);
+    query_runner_init(&x.runner, p->ask.query, p->ask.op, &x.row_arena, clock_wall_ms(p->ask.items->clock));
+    query_calls_init(&x.calls, p->ask.udfs, p->ask.items->clock, p->ask.until_us, p->ask.op->budget);
+    x.runner.calls = p->ask.udfs ? &x.calls : NULL;
     x.distinct.keep = &x.keep;
-    x.settled_ru = p->op->charge_ru;
+    x.settled_ru = p->ask.op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
-    x.runner.context.keep = p->op->arena; /* as long-lived as the tree, which holds what is prepared */
-    query_renew_steps(&x.runner, p->quick ? QUICK_BUDGET : QUERY_ITEM_STEPS);
-    query_cost_begin(&x.cost, &x.runner, p->container, p->cursor->partition != NULL);
-    err code = x.select->sources_n == 0  ? run_without_items(&x)
-               : p->query->aggregates    ? query__run_groups(&x)
-               : x.select->order_by_rank ? query__run_ranked(&x)
-               : x.select->order_n       ? query__run_ordered(&x)
-               : x.select->distinct      ? query__run_distinct(&x)
-               : x.gather                ? run_gathered(&x)
-                                         : run_streaming(&x);
+    x.runner.context.keep = p->ask.op->arena; /* as long-lived as the tree, which holds what is prepared */
+    query_renew_steps(&x.runner, p->ask.quick ? QUICK_BUDGET : QUERY_ITEM_STEPS);
+    query_cost_begin(&x.cost, &x.runner, p->ask.container, p->cursor->partition != NULL);
+    err code = x.select->sources_n == 0   ? run_without_items(&x)
+               : p->ask.query->aggregates ? query__run_groups(&x)
+               : x.select->order_by_rank  ? query__run_ranked(&x)
+               : x.select->order_n        ? query__run_ordered(&x)
+               : x.select->distinct       ? query__run_distinct(&x)
+               : x.gather                 ? run_gathered(&x)
+                                          : run_streaming(&x);
     code = code == OK && !query_may_keep(&x.runner) ? x.runner.code : code;
     if (code == OK) {
         query__keep_position(&x);

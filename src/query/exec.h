@@ -6,7 +6,6 @@
  * many rows were given. What groups have come to when a page's time is up goes with its continuation, if it is small. */
 #pragma once
 
-#include "query/access.h"
 #include "query/cost.h"
 
 typedef struct query_udfs query_udfs; /* query/udf.h */
@@ -64,16 +63,16 @@ typedef struct query_part {
     uint64_t items; /* it has about so many; 0: not known */
     bool asked;     /* the index was: otherwise there is none, it is just being replaced, or the query needs every item */
     bool small;     /* a partition that has no entries of its own, and is read whole */
-    query_way way;
-    const query_demand *used; /* WAY_BY_NUMBER, WAY_COVERED */
-    const query_demand *demands;
+    find_way way;
+    const find_demand *used; /* WAY_BY_NUMBER, WAY_COVERED */
+    const find_demand *demands;
     size_t demands_n;
     uint32_t intersected; /* of the demands, as bits */
     slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC"; WAY_BY_KEY: "/a/?" */
     bool backward;
     bool too_many; /* WAY_SCAN: every condition has too many entries */
     slice vector;  /* the path whose graph was meant to be asked; empty: none */
-    query_graph_use graph;
+    find_graph_use graph;
     uint64_t entries;
     query_done done;
 } query_part;
@@ -98,34 +97,54 @@ typedef struct query_trace {
 
 enum { QUERY_WHERE_SHOWN = 50 };
 
-typedef struct query_page {
+/* ---- a page ---- */
+
+/* What is asked, and how it is to be answered. */
+typedef struct query_ask {
     const items *items;
     op *op;
     container *container;
     const query *query;
-    item_cursor *cursor;
-    query_position position;
     size_t rows_max, bytes_max;
-    int64_t until_us; /* monotonic: then the page ends with what it has, if it can */
+    int64_t until_us; /* monotonic: then the page ends with what it has, if it can; 0: it has time */
     query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
     bool quick;       /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
-    bool timed;       /* measure what is in metrics, which costs two looks at the clock for each item */
-    bool notes_indexes; /* fill index_notes */
-    bool scans;         /* look at all items, as if there were no index: for comparison */
-    query_trace *trace; /* filled; NULL: not wanted */
+    bool scans;       /* look at all items, as if there were no index: for comparison */
 
-    buf *out; /* rows as JSON, with commas between */
+    /* where rows go: the one or the other */
+    buf *out; /* as JSON, with commas between */
+
+    /* what is to be told beside them */
+    bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
+    bool notes_indexes; /* fill indexes */
+    query_trace *trace; /* filled; NULL: not wanted */
+} query_ask;
+
+/* What came of it, beside the rows. */
+typedef struct query_told {
     size_t rows;
     bool more;
-    query_metrics metrics;
-    query_index_note *index_notes;
-    size_t index_notes_n;
     item_mark mark;
+    query_metrics metrics;
+    query_index_note *indexes;
+    size_t indexes_n;
+} query_told;
+
+typedef struct query_page {
+    query_ask ask;           /* in */
+    item_cursor *cursor;     /* in and out: with the position, where the page begins, and then where the next one does */
+    query_position position; /* of a query that begins: zero */
+    query_told told;         /* out */
 } query_page;
+
+/* The first page of a query, or, with a position, one that goes on: all of an answer's rows, as JSON, by the index, without a time limit.
+ * The caller sets what else it wants of `ask`. */
+void query_page_init(query_page *p, const items *items, op *o, container *c, const query *q, item_cursor *cursor, buf *out);
 
 enum { QUERY_CARRIED_BYTES_MAX = 6 * 1024 }; /* in base64 it is a header field that every client takes */
 
 /* How many values the position of such a query has. */
 size_t query_position_values(const query *q);
 
+/* After an error the cursor and the position are not where they were: keep copies to begin again. */
 MUST_CHECK err query_run_page(query_page *p);

@@ -78,8 +78,8 @@ static bool look_at_all(exec *x, query_row row, const ordered_row *rows) {
  * none of them waits for itself. */
 static void look_ahead(exec *x, query_row row, const ordered_row *rows) {
     bool goes_on = true;
-    for (unsigned round = 0; round < x->page->query->ast->udf_calls && goes_on; round++) {
-        goes_on = look_at_all(x, row, rows) && x->calls.n > x->calls.made && query_calls_make(&x->calls, x->page->op);
+    for (unsigned round = 0; round < x->page->ask.query->ast->udf_calls && goes_on; round++) {
+        goes_on = look_at_all(x, row, rows) && x->calls.n > x->calls.made && query_calls_make(&x->calls, x->page->ask.op);
     }
     for (size_t i = 0; i < x->held_n && goes_on; i++) {
         x->held[i].known = true;
@@ -94,7 +94,7 @@ static void begin_block(exec *x) {
     x->held_max = x->held_max == 0 ? BLOCK_FIRST : x->held_max * BLOCK_FACTOR < BLOCK_MAX ? x->held_max * BLOCK_FACTOR : BLOCK_MAX;
     x->held = mem_resize(x->held, x->held_max * sizeof *x->held);
     x->held_n = x->held_bytes = 0;
-    query_calls_begin(&x->calls, x->page->query, x->held_max);
+    query_calls_begin(&x->calls, x->page->ask.query, x->held_max);
 }
 
 static held_item *hold(exec *x, const item_found *found) {
@@ -129,35 +129,35 @@ static uint64_t *cursor_after(exec *x) {
 
 bool query__hold_item(void *context, const item_found *found) {
     exec *x = context;
-    query__lap(x, &x->page->metrics.load_us);
+    query__lap(x, &x->page->told.metrics.load_us);
     if (x->held_n == 0) {
         begin_block(x);
         x->held_after = *cursor_after(x);
     }
     held_item *h = hold(x, found);
-    h->passed = x->access.passed;
-    h->in_order = x->access.in_order;
-    h->only_undefined = x->access.only_undefined;
+    h->passed = x->access.report.passed;
+    h->in_order = x->access.turn.in_order;
+    h->only_undefined = x->access.turn.only_undefined;
     return x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX ? true : query__release(x);
 }
 
 /* Back to where it stood before the item that it stopped at. */
 static void go_back(exec *x, size_t i) {
     *cursor_after(x) = i ? x->held[i - 1].found.place.number : x->held_after;
-    x->access.passed = x->held[i].passed;
+    x->access.report.passed = x->held[i].passed;
 }
 
 bool query__release(void *context) {
     exec *x = context;
-    query_access *a = &x->access;
-    bool in_order = a->in_order, only_undefined = a->only_undefined, goes_on = true;
+    find_access *a = &x->access;
+    bool in_order = a->turn.in_order, only_undefined = a->turn.only_undefined, goes_on = true;
     if (x->held_n) {
         look_ahead(x, evaluate_row, NULL);
         query__lap(x, NULL);
     }
     for (size_t i = 0; i < x->held_n && goes_on; i++) {
-        a->in_order = x->held[i].in_order;
-        a->only_undefined = x->held[i].only_undefined;
+        a->turn.in_order = x->held[i].in_order;
+        a->turn.only_undefined = x->held[i].only_undefined;
         enter(x, i);
         goes_on = query__visit_item(x, &x->held[i].found);
         if (!goes_on) {
@@ -165,8 +165,8 @@ bool query__release(void *context) {
         }
     }
     query__forget(x);
-    a->in_order = in_order;
-    a->only_undefined = only_undefined;
+    a->turn.in_order = in_order;
+    a->turn.only_undefined = only_undefined;
     return goes_on;
 }
 
@@ -177,7 +177,7 @@ err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out)
     while (x->held_n < n && x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX) {
         const ordered_row *row = &rows[x->held_n];
         item_found found = {.head = row->head, .body = row->body, .place = row->place};
-        err code = row->body.n ? OK : item_again(x->page->items, x->page->container, x->page->cursor->moment, row->place, &found);
+        err code = row->body.n ? OK : item_again(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
         if (code != OK && code != E_NOT_FOUND) {
             return code;
         }

@@ -24,9 +24,9 @@ typedef struct ordered_row {
 typedef struct held_item {
     item_found found; /* its body is a copy in the calls' memory; none: it is not there any more */
     query_item item;
-    uint64_t passed;               /* query_access's when it came */
+    uint64_t passed;               /* find_access's when it came */
     uint64_t random;               /* the runner's, so that RAND gives the same ahead and in earnest */
-    bool in_order, only_undefined; /* query_access's */
+    bool in_order, only_undefined; /* find_access's */
     bool known;                    /* no value is missing */
 } held_item;
 
@@ -54,7 +54,7 @@ struct exec {
     bool matched; /* the item had a row */
     const item_found *found;
 
-    query_access access;
+    find_access access;
     query_lead lead;        /* of keys, if they are read in their order */
     const query_value *key; /* … behind this one's first value; NULL: from the beginning */
     size_t keys_wanted;
@@ -86,7 +86,8 @@ struct exec {
     query_calls calls; /* of user-defined functions, if the query has any */
     held_item *held;
     size_t held_n, held_max, held_bytes;
-    uint64_t held_after;    /* where the cursor stood before them */
+    uint64_t held_after; /* where the cursor stood before them */
+    item_reader reader;
     item_cursor *cursor;    /* that is being read by, */
     item_view *view;        /* … or, if the index finds its items, this */
     bool unknown;           /* the item being looked at still misses values */
@@ -113,7 +114,7 @@ void query__keep_position(exec *x); /* its values outlive the page's own memory 
 /* ---- exec_ahead.c ---- */
 
 static inline bool query__calls_functions(const exec *x) {
-    return x->page->query->udfs_n > 0;
+    return x->page->ask.query->udfs_n > 0;
 }
 bool query__hold_item(void *exec, const item_found *found); /* an item_visit: it is evaluated later, with others */
 bool query__release(void *exec);                    /* evaluates those held. False: it stopped at one, and the cursor stands there */

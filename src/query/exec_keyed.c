@@ -2,7 +2,7 @@
  *
  * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
  * given: wherever its items are by then. Where the index has the path that keys begin with, a page reads as many keys as it has room for,
- * in their order (access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
+ * in their order (find/access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
  * items were read, what is known so far goes into the continuation, or, to a client that adds rows up, is shown as a part of them
  * (query_stage). */
 #include "query/exec_int.h"
@@ -84,14 +84,14 @@ static bool may_show(exec *x) {
 
 /* All of its items were seen. */
 static bool is_known(const exec *x, const query_value *key) {
-    const query_access *a = &x->access;
+    const find_access *a = &x->access;
     char space[INDEX_VALUE_BYTES_MAX];
     buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-    if (!x->lead.given || !a->bounded) {
+    if (!x->lead.by.given || !a->reached.bounded) {
         return true;
     }
     query_lead_spell(&x->lead, key, &b);
-    return slice_cmp(buf_view(&b), slice_of(a->bound, a->bound_n)) <= 0;
+    return slice_cmp(buf_view(&b), slice_of(a->reached.bound, a->reached.bound_n)) <= 0;
 }
 
 static void move_behind(keyed *k, const query_value *key) {
@@ -107,7 +107,7 @@ static bool give_keyed(keyed *k, const query_value *row, const query_value *key)
     exec *x = k->exec;
     uint64_t skipped = x->page->position.skipped;
     bool go_on = !value_is_defined(row) || query__give_row(x, row);
-    if (x->lead.given && x->page->position.skipped > skipped) {
+    if (x->lead.by.given && x->page->position.skipped > skipped) {
         query_cost_key(&x->cost);
     }
     if (!x->full) {
@@ -125,7 +125,7 @@ static bool may_carry(const exec *x) {
 
 /* Does the client add rows up, as it does with those of several ranges? */
 static bool merges(const exec *x) {
-    const query *q = x->page->query;
+    const query *q = x->page->ask.query;
     bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0; /* some rows would be cut off */
     return q->aggregates && !bounded && may_carry(x) && query_is_rewritten(q);
 }
@@ -138,7 +138,7 @@ static bool carry(keyed *k, query_stage stage) {
     bool good = may_carry(x) && !k->edge && k->gathered->save(x, &list, QUERY_CARRIED_BYTES_MAX) && list.len <= QUERY_CARRIED_BYTES_MAX;
     if (good) {
         at->stage = stage;
-        at->carried = arena_copy(x->page->op->arena, slice_of(bson_get_data(&list), list.len));
+        at->carried = arena_copy(x->page->ask.op->arena, slice_of(bson_get_data(&list), list.len));
     }
     bson_destroy(&list);
     return good;
@@ -149,13 +149,13 @@ static err begin_again(keyed *k) {
     query_page *p = k->exec->page;
     p->position = k->begun;
     p->position.stage = STAGE_CARRIED;
-    p->more = true;
+    p->told.more = true;
     return OK;
 }
 
 /* Were items read by number, each range's to its end, so that the cursor says which were? */
 static bool is_read_in_turn(const exec *x) {
-    return x->access.way != WAY_COVERED && x->access.way != WAY_BY_KEY && !x->access.bounded;
+    return x->access.report.way != WAY_COVERED && x->access.report.way != WAY_BY_KEY && !x->access.reached.bounded;
 }
 
 /* The time was up before all was read. */
@@ -168,14 +168,14 @@ static err go_on_later(keyed *k) {
         return E_QUERY_TOO_LONG;
     }
     *x->page->cursor = k->cursor;
-    x->page->more = true;
+    x->page->told.more = true;
     return OK;
 }
 
 /* The first item, or row, is never too late: no page is in vain. */
 static void start_clock(exec *x) {
     x->late = false;
-    if (!x->page->quick) {
+    if (!x->page->ask.quick) {
         x->items = 0;
         query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
     }
@@ -187,15 +187,15 @@ static err show(keyed *k) {
     arena_reset(&x->row_arena);
     start_clock(x);
     k->gathered->show(x, k);
-    if (x->full && p->rows == 0 && merges(x)) {
+    if (x->full && p->told.rows == 0 && merges(x)) {
         return E_QUERY_TOO_LONG;
     }
-    p->more = x->full || (k->edge && !x->finished);
-    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->rows == 0); /* the next page may */
+    p->told.more = x->full || (k->edge && !x->finished);
+    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->told.rows == 0); /* the next page may */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
         return E_QUERY_TOO_LONG;
     }
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    p->cursor->n = p->told.more ? p->cursor->n : 0;
     return x->runner.code;
 }
 
@@ -204,7 +204,7 @@ static err show(keyed *k) {
 /* Those that the page has room for, and those that OFFSET passes over. */
 static size_t keys_wanted(const exec *x) {
     const query_page *p = x->page;
-    double left = query__rows_left(x), rows = (double)(p->rows_max - p->rows);
+    double left = query__rows_left(x), rows = (double)(p->ask.rows_max - p->told.rows);
     double wanted = (double)query__offset_left(x) + (left >= 0 && left < rows ? left : rows);
     return wanted < 1 ? 1 : wanted < (double)UINT32_MAX ? (size_t)wanted : UINT32_MAX;
 }
@@ -224,11 +224,11 @@ static int compare_keys(const query_value *a, const query_value *b, size_t n) {
 
 /* A client that adds up parts gets parts, each of which reads its own items only. Another one is told what would help. */
 static err refuse(const exec *x, uint64_t pages, uint64_t items) {
-    if (merges(x) || x->page->quick) {
+    if (merges(x) || x->page->ask.quick) {
         return E_QUERY_TOO_LONG;
     }
-    bool groups = x->page->query->aggregates;
-    return op_fail(x->page->op, E_BAD_REQUEST,
+    bool groups = x->page->ask.query->aggregates;
+    return op_fail(x->page->ask.op, E_BAD_REQUEST,
                    "%s would read %lu items for each of more than %lu pages, since no index has its values in order. %s, ask for larger "
                    "pages, name a partition key, or make the condition narrower.",
                    groups ? "GROUP BY" : "DISTINCT", (unsigned long)items, (unsigned long)pages,
@@ -243,7 +243,7 @@ static void check_pages(keyed *k) {
     double left = query__rows_left(x);
     uint64_t offset = query__offset_left(x), rows = k->checked > offset ? k->checked - offset : 0;
     uint64_t looked = x->items - k->looked, items = x->scanned > looked ? x->scanned : looked;
-    uint64_t pages = (left >= 0 && left < (double)rows ? (uint64_t)left : rows) / p->rows_max;
+    uint64_t pages = (left >= 0 && left < (double)rows ? (uint64_t)left : rows) / p->ask.rows_max;
     if (pages > 1 && (double)pages * (double)items > LIMIT_QUERY_READS && x->runner.code == OK) {
         x->runner.code = refuse(x, pages, items);
     }
@@ -252,7 +252,8 @@ static void check_pages(keyed *k) {
 /* There are more keys than the page has room for, and they begin with an indexed path: the index finds the page's own sooner. */
 static bool switches(const keyed *k) {
     const exec *x = k->exec;
-    return x->lead.given && !x->keys_walked && x->access.way == WAY_SCAN && k->checked > k->wanted && x->items * SWITCH_BEFORE < x->scanned;
+    return x->lead.by.given && !x->keys_walked && x->access.report.way == WAY_SCAN && k->checked > k->wanted &&
+           x->items * SWITCH_BEFORE < x->scanned;
 }
 
 /* Whether a key must be held. Those that earlier pages gave need not be; if the last of them was cut for the continuation, all are held, to
@@ -303,7 +304,7 @@ static bool may_end_here(const exec *x) {
 
 static bool is_a_part(const keyed *k) {
     const exec *x = k->exec;
-    bool small = query_groups_count(x->groups) <= x->page->rows_max && x->keep.held <= PARTS_BYTES_MAX;
+    bool small = query_groups_count(x->groups) <= x->page->ask.rows_max && x->keep.held <= PARTS_BYTES_MAX;
     return k->begun.stage == STAGE_PARTS || (small && is_read_in_turn(x));
 }
 
@@ -332,18 +333,18 @@ static void start_keys(keyed *k, size_t wanted) {
 static err read_a_part(keyed *k) {
     exec *x = k->exec;
     query_page *p = x->page;
-    int64_t span = p->until_us - x->begun_us;
-    p->until_us = span > 0 ? clock_monotonic_us(p->items->clock) + span : p->until_us;
-    x->calls.until_us = p->until_us;
+    int64_t span = p->ask.until_us - x->begun_us;
+    p->ask.until_us = span > 0 ? clock_monotonic_us(p->ask.items->clock) + span : p->ask.until_us;
+    x->calls.until_us = p->ask.until_us;
     arena_free(&x->keep);
     arena_free(&x->ordered);
     arena_free(&x->row_arena);
-    if (p->op->budget) {
-        budget_renew(p->op->budget);
+    if (p->ask.op->budget) {
+        budget_renew(p->ask.op->budget);
     }
     k->gathered->start(x);
     x->runner.code = OK;
-    x->full = x->lead.given = false;
+    x->full = x->lead.by.given = false;
     start_clock(x);
     k->cursor = *p->cursor;
     p->position.stage = STAGE_PARTS;
@@ -357,16 +358,16 @@ static err show_part(keyed *k) {
     query_page *p = x->page;
     arena_reset(&x->row_arena);
     x->full = false;
-    p->rows_max = p->bytes_max = SIZE_MAX;
-    p->until_us = 0;
+    p->ask.rows_max = p->ask.bytes_max = SIZE_MAX;
+    p->ask.until_us = 0;
     k->gathered->show(x, k);
     *p->cursor = k->cursor;
     p->cursor->n = x->select->value && query_groups_spoiled(x->groups) ? 0 : k->cursor.n;
-    p->more = p->cursor->n > 0;
+    p->told.more = p->cursor->n > 0;
     p->position = k->begun;
     p->position.carried = SLICE_EMPTY;
     p->position.stage = STAGE_PARTS;
-    return p->rows == 0 && p->more ? E_QUERY_TOO_LONG : x->runner.code;
+    return p->told.rows == 0 && p->told.more ? E_QUERY_TOO_LONG : x->runner.code;
 }
 
 /* Not where rows go on behind a key that is not known in full, nor where showing them calls functions, which takes time. */
@@ -409,7 +410,7 @@ static err end_reading(keyed *k, err code) {
     exec *x = k->exec;
     bool ended = code == OK && !x->late && k->begun.stage != STAGE_PARTS;
     bool too_much = code == E_QUERY_TOO_LONG || code == E_MEMORY || code == E_BUSY_MEMORY;
-    if (!ended && (code == OK || too_much) && !x->page->quick && merges(x)) {
+    if (!ended && (code == OK || too_much) && !x->page->ask.quick && merges(x)) {
         return run_in_parts(k);
     }
     TRY(code);
@@ -440,9 +441,9 @@ static void begin_window(keyed *k) {
 /* No row of the keys that are known: the next page begins behind them all the same. */
 static bool move_to_bound(keyed *k) {
     exec *x = k->exec;
-    arena *a = x->page->op->arena;
+    arena *a = x->page->ask.op->arena;
     query_value *key = arena_array(a, query_value, 1);
-    if (!query_lead_key(a, &x->lead, slice_of(x->access.bound, x->access.bound_n), key)) {
+    if (!query_lead_key(a, &x->lead, slice_of(x->access.reached.bound, x->access.reached.bound_n), key)) {
         return false;
     }
     move_behind(k, key);
@@ -459,11 +460,11 @@ static err show_window(keyed *k, bool late, bool *ended_out) {
     TRY(x->runner.code);
     bool stands = !k->moved && !x->full && !x->finished;
     *ended_out = x->full || x->finished || late;
-    p->more = !x->finished;
-    if ((stands && !move_to_bound(k)) || (*ended_out && p->more && p->rows == 0 && merges(x))) {
+    p->told.more = !x->finished;
+    if ((stands && !move_to_bound(k)) || (*ended_out && p->told.more && p->told.rows == 0 && merges(x))) {
         x->late = true;
         *ended_out = true;
-        return p->rows ? OK : end_reading(k, OK);
+        return p->told.rows ? OK : end_reading(k, OK);
     }
     return OK;
 }
@@ -471,8 +472,8 @@ static err show_window(keyed *k, bool late, bool *ended_out) {
 /* False: what was read is all there is, or nothing of it is known whole. */
 static bool is_window(const keyed *k, err code) {
     const exec *x = k->exec;
-    return code == OK && (x->access.bounded || (k->edge && !x->late)) &&
-           (!x->late || (x->access.by_key && k->cursor.n == 1 && x->access.bound_n));
+    return code == OK && (x->access.reached.bounded || (k->edge && !x->late)) &&
+           (!x->late || (x->access.reached.by_key && k->cursor.n == 1 && x->access.reached.bound_n));
 }
 
 static err run_windows(keyed *k) {
@@ -486,8 +487,8 @@ static err run_windows(keyed *k) {
         code = query__read_items(x, &k->cursor, SIZE_MAX, true);
         if (code == OK && k->switches) {
             x->keys_walked = true;
-        } else if (code == OK && x->late && p->rows && !is_window(k, code)) { /* the next page has more time for it */
-            p->more = ended = true;
+        } else if (code == OK && x->late && p->told.rows && !is_window(k, code)) { /* the next page has more time for it */
+            p->told.more = ended = true;
         } else if (is_window(k, code)) {
             code = show_window(k, x->late, &ended);
         } else {
@@ -495,7 +496,7 @@ static err run_windows(keyed *k) {
             ended = true;
         }
     }
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    p->cursor->n = p->told.more ? p->cursor->n : 0;
     return code;
 }
 
@@ -506,9 +507,9 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
     if (!is_sound(&k)) {
         return E_BAD_CONTINUATION;
     }
-    x->lead = k.begun.stage == STAGE_WHOLE && may_carry(x) ? query_lead_of(p->query) : (query_lead){0};
-    x->lead.given = x->lead.given && index_policy_covers(&x->cost.index->policy, x->lead.path.steps, x->lead.path.n);
-    if (x->lead.given) {
+    x->lead = k.begun.stage == STAGE_WHOLE && may_carry(x) ? query_lead_of(p->ask.query) : (query_lead){0};
+    x->lead.by.given = x->lead.by.given && index_policy_covers(&x->cost.index->policy, x->lead.by.path.steps, x->lead.by.path.n);
+    if (x->lead.by.given) {
         return run_windows(&k);
     }
     start_keys(&k, keys_wanted(x));
@@ -519,7 +520,7 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
 
 /* Of items that may or may not lack the lead, those that do are asked for alone; the others come by their entries. */
 static bool has_meant_lead(exec *x, const query_value *key) {
-    if (!x->access.only_undefined || !x->lead.given) {
+    if (!x->access.turn.only_undefined || !x->lead.by.given) {
         return true;
     }
     query_value v = key ? query_lead_value(&x->lead, key) : query_eval(&x->runner, x->select->group[0]);
@@ -533,12 +534,12 @@ static bool group_row(void *context) {
     }
     bool may_end = may_end_here(x);
     x->full = may_end && x->keep.held > PARTS_BYTES_MAX;
-    if (x->full || !query_groups_add(x->groups, &x->runner, x->times, may_end ? x->page->rows_max : SIZE_MAX)) {
+    if (x->full || !query_groups_add(x->groups, &x->runner, x->times, may_end ? x->page->ask.rows_max : SIZE_MAX)) {
         x->full = true;
         return false;
     }
     x->grouped = x->item.number;
-    x->access.matched++;
+    x->access.turn.matched++;
     if (x->keyed) {
         check_keys(x->keyed);
     }
@@ -627,7 +628,7 @@ bool query__is_new(exec *x, const query_value *v) {
 
 static bool is_meant(exec *x, const query_value *row) {
     enum { EMPTY_DOCUMENT = 5 };
-    if (x->access.only_empty && row->bytes.n > EMPTY_DOCUMENT) {
+    if (x->access.turn.only_empty && row->bytes.n > EMPTY_DOCUMENT) {
         return false;
     }
     return has_meant_lead(x, row);
@@ -637,8 +638,8 @@ static bool distinct_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
-        x->access.matched++;
-        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.given) {
+        x->access.turn.matched++;
+        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.by.given) {
             query_cost_key(&x->cost);
         }
         check_keys(x->keyed);

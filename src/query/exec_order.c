@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "query/order.h"
 
 enum {
     ORDERED_MAX = 200000,
@@ -16,9 +17,9 @@ enum {
 /* ---- ORDER BY ---- */
 
 static err sorts_too_long(const exec *x) {
-    return x->page->quick
+    return x->page->ask.quick
                ? E_QUERY_TOO_LONG
-               : op_fail(x->page->op, E_QUERY_TOO_LONG,
+               : op_fail(x->page->ask.op, E_QUERY_TOO_LONG,
                          "ORDER BY without an index that has its order reads all items for each page, and they are too many: add "
                          "an index for its path, a composite index for several, name a partition key, or make the condition "
                          "narrower.");
@@ -26,9 +27,9 @@ static err sorts_too_long(const exec *x) {
 
 /* Refused at once: all items would have to be read, and too many rows held. */
 static err refuse_sorting(const exec *x) {
-    return x->page->quick
+    return x->page->ask.quick
                ? E_QUERY_TOO_LONG
-               : op_fail(x->page->op, E_QUERY_TOO_LONG,
+               : op_fail(x->page->ask.op, E_QUERY_TOO_LONG,
                          "ORDER BY without an index that has its order keeps at most %d rows of OFFSET and page: add an index for "
                          "its path, a composite index for several, or make OFFSET smaller.",
                          (int)ORDERED_MAX);
@@ -105,7 +106,7 @@ static bool make_room(exec *x) {
         return true;
     }
     size_t cap = x->rows_cap ? 2 * x->rows_cap : 64;
-    budget *b = x->page->op->budget;
+    budget *b = x->page->ask.op->budget;
     if (b && !budget_take(b, (cap - x->rows_cap) * sizeof *x->rows)) {
         return query__may_keep(x);
     }
@@ -115,25 +116,26 @@ static bool make_room(exec *x) {
 }
 
 void query__free_rows(exec *x) {
-    if (x->page->op->budget) {
-        budget_give(x->page->op->budget, x->rows_cap * sizeof *x->rows);
+    if (x->page->ask.op->budget) {
+        budget_give(x->page->ask.op->budget, x->rows_cap * sizeof *x->rows);
     }
     free(x->rows);
 }
 
 static void hold_row(exec *x, const query_value *values) {
     ordered_row row = {.place = x->found->place, .row = x->row};
-    if (x->rows_n == 0 && x->access.skipped) { /* skipped rows are not held */
-        x->rows_wanted = x->rows_total - x->access.skipped < x->rows_wanted ? x->rows_total - x->access.skipped : x->rows_wanted;
+    if (x->rows_n == 0 && x->access.reached.skipped) { /* skipped rows are not held */
+        x->rows_wanted =
+            x->rows_total - x->access.reached.skipped < x->rows_wanted ? x->rows_total - x->access.reached.skipped : x->rows_wanted;
     }
-    if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.way == WAY_SCAN)) {
+    if (x->rows_n == ORDERED_MAX || (x->rows_wanted > ORDERED_MAX && x->access.report.way == WAY_SCAN)) {
         x->runner.code = refuse_sorting(x);
         return;
     }
     if (x->rows_n == x->rows_wanted) {
         ordered_row *top = &x->rows[0];
         if (compare_rows(x->select, values, row.place.number, row.row, top->values, top->place.number, top->row) >= 0) {
-            x->access.beyond = x->access.in_order;
+            x->access.turn.beyond = x->access.turn.in_order;
             return;
         }
         row.values = top->values;
@@ -148,7 +150,7 @@ static void hold_row(exec *x, const query_value *values) {
     }
     row.values = arena_array(&x->keep, query_value, x->select->order_n);
     keep_values(x, values, row.values);
-    if (x->access.in_order && x->found->body.n <= KEPT_BODY_BYTES) {
+    if (x->access.turn.in_order && x->found->body.n <= KEPT_BODY_BYTES) {
         row.body = arena_copy(&x->keep, x->found->body);
         row.head = x->found->head;
     }
@@ -184,9 +186,9 @@ static bool order_row(void *context) {
     uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
     bool after = x->by_count || !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
     bool defined = value_is_defined(&values[0]);
-    bool meant = x->cost.nearest.indexed ? defined : !x->access.only_undefined || !defined;
+    bool meant = x->cost.nearest.indexed ? defined : !x->access.turn.only_undefined || !defined;
     if (after && meant && x->runner.code == OK) {
-        x->access.matched++;
+        x->access.turn.matched++;
         hold_row(x, values);
     }
     x->row++;
@@ -223,7 +225,7 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
         found = *x->kept;
         code = found.body.n ? OK : E_NOT_FOUND;
     } else if (!row->body.n) {
-        code = item_again(x->page->items, x->page->container, x->page->cursor->moment, row->place, &found);
+        code = item_again(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
     }
     *go_on_out = true;
     if (code == E_NOT_FOUND) { /* deleted meanwhile */
@@ -350,25 +352,25 @@ err query__run_ranked(exec *x) {
     fuse_rows(x);
     drop_given(x);
     TRY(show_all_ordered(x, 0));
-    p->more = x->full;
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    p->told.more = x->full;
+    p->cursor->n = p->told.more ? p->cursor->n : 0;
     return OK;
 }
 
 /* ---- ORDER BY, all of it ---- */
 
 static err check_order(const exec *x) {
-    container_index *index = container_space_index(x->page->container->space);
-    err code = query_check_order(x->page->op, x->page->query, &index->policy);
+    container_index *index = container_space_index(x->page->ask.container->space);
+    err code = query_check_order(x->page->ask.op, x->page->ask.query, &index->policy);
     container_index_give(index);
     return code;
 }
 
 /* Has each item that WHERE lets through one row, so that a row can be counted without being made? */
 static bool has_one_row(const exec *x) {
-    const query *q = x->page->query;
+    const query *q = x->page->ask.query;
     const query_select *s = x->select;
-    query_path shown, ordered;
+    find_path shown, ordered;
     if (s->sources_n != 1 || s->sources[0].kind != SOURCE_ROOT || s->distinct || q->udfs_n) {
         return false;
     }
@@ -382,17 +384,18 @@ static bool has_one_row(const exec *x) {
 /* … and does the index tell which items those are? Then a skipped row costs what its entry does, however it was found. */
 static bool skips_by_entries(exec *x) {
     const query_select *s = x->select;
-    query_path p;
-    if (x->page->query->offset <= 0 || !x->cost.ordered || !has_one_row(x) || !query_path_of(x->page->query, s->order[0].expr, &p)) {
+    find_path p;
+    if (x->page->ask.query->offset <= 0 || !x->cost.ordered || !has_one_row(x) ||
+        !query_path_of(x->page->ask.query, s->order[0].expr, &p)) {
         return false;
     }
     if (!s->where) {
         return true;
     }
-    query_demands all = query_demands_of(&x->runner, &x->cost.index->policy);
+    find_demands all = query_demands_of(&x->runner, &x->cost.index->policy);
     bool decided = all.whole && s->order_n == 1;
     for (size_t i = 0; i < all.n && decided; i++) {
-        const query_demand *d = &all.list[i];
+        const find_demand *d = &all.list[i];
         decided = d->exact && d->steps && index_path_of(d->steps, d->steps_n) == index_path_of(p.steps, p.n);
     }
     return decided;
@@ -410,16 +413,26 @@ void query__enter_walk(void *context) {
 /* Rows of OFFSET and the page that are still wanted, and one more. */
 static double count_wanted(const exec *x, uint64_t passed) {
     const query_page *p = x->page;
-    double left = x->select->distinct ? -1 : query__rows_left(x), room = (double)(p->rows_max - p->rows);
+    double left = x->select->distinct ? -1 : query__rows_left(x), room = (double)(p->ask.rows_max - p->told.rows);
     return (double)passed + (double)query__offset_left(x) + (left >= 0 && left < room ? left : room) + 1;
 }
 
 /* The time was up: the next page begins with the item, or the entry, that this one stopped before. */
 static void stop_at(query_page *p, const query_value *values, uint64_t number) {
-    p->position.ordered = p->more = true;
+    p->position.ordered = p->told.more = true;
     p->position.values = (query_value *)(uintptr_t)values;
     p->position.number = number;
     p->position.row = UINT32_MAX;
+}
+
+/* Those of the entry that the index stopped before. */
+static const query_value *values_reached(exec *x) {
+    query_value *values = arena_array(&x->keep, query_value, x->select->order_n); /* undefined */
+    size_t n;
+    for (size_t i = 0; i < x->select->order_n; i++) {
+        query_value_spelled(&x->keep, x->access.reached.stopped_values[i].bytes, &values[i], &n);
+    }
+    return values;
 }
 
 /* As many rows as are held at a time. */
@@ -440,16 +453,16 @@ static err run_window(exec *x) {
         return sorts_too_long(x);
     }
     TRY(code);
-    const query_value *stopped = x->access.stopped_values ? x->access.stopped_values : x->stopped_values;
-    uint64_t number = x->access.stopped_values ? x->access.stopped_number : x->stopped_number;
+    const query_value *stopped = x->access.reached.stopped_values ? values_reached(x) : x->stopped_values;
+    uint64_t number = x->access.reached.stopped_values ? x->access.reached.stopped_number : x->stopped_number;
     if (x->late && (!stopped || all.n > 1)) { /* what is held may not be the first */
         return sorts_too_long(x);
     }
     size_t held = x->rows_n;
-    p->position.skipped += x->access.skipped;
-    query_cost_skipped(&x->cost, x->access.skipped);
+    p->position.skipped += x->access.reached.skipped;
+    query_cost_skipped(&x->cost, x->access.reached.skipped);
     TRY(show_all_ordered(x, passed));
-    p->more = x->full || (held == x->rows_wanted && !x->finished);
+    p->told.more = x->full || (held == x->rows_wanted && !x->finished);
     if (stopped && !x->full && !x->finished) {
         stop_at(p, stopped, number);
         x->windowed = false;
@@ -467,13 +480,13 @@ err query__run_ordered(exec *x) {
         return E_QUERY_TOO_LONG;
     }
     TRY(run_window(x));
-    while (x->windowed && p->more && !x->full) {
+    while (x->windowed && p->told.more && !x->full) {
         query__keep_position(x);
         arena_reset(&x->keep);
         arena_reset(&x->ordered);
         x->ordered_live = 0;
         TRY(run_window(x));
     }
-    p->cursor->n = p->more ? p->cursor->n : 0;
+    p->cursor->n = p->told.more ? p->cursor->n : 0;
     return OK;
 }

@@ -31,9 +31,9 @@ static void add_ms(buf *out, uint64_t us) {
 }
 
 /* A condition as it is shown elsewhere; one that is not listed has no text. */
-static slice text_of(const query_trace *t, const query_demand *d) {
+static slice text_of(const query_trace *t, const find_demand *d) {
     for (size_t i = 0; d && i < t->where_n; i++) {
-        if (t->where[i].expr == d->expr) {
+        if (t->where[i].expr == d->condition) {
             return t->where[i].text;
         }
     }
@@ -61,8 +61,8 @@ static void add_found(buf *out, const query_trace *t, const query_part *part) {
 
 /* Why all items were read. */
 static const char *why_all(const query_explained *e, const query_part *part) {
-    const query *q = e->page->query;
-    const query_trace *t = e->page->trace;
+    const query *q = e->page->ask.query;
+    const query_trace *t = e->page->ask.trace;
     if (q->select->order_by_rank) {
         return "all items are read, since ORDER BY RANK scores all of them";
     }
@@ -117,7 +117,7 @@ static void add_way(buf *out, const query_explained *e, const query_part *part) 
     } else if (part->way == WAY_SCAN && part->vector.n && !part->small) {
         add_why_not_nearest(out, part);
     } else if (part->way == WAY_BY_NUMBER) {
-        add_found(out, e->page->trace, part);
+        add_found(out, e->page->ask.trace, part);
     } else if (part->way == WAY_IN_ORDER) {
         buf_addf(out, "the index %.*s is walked%s until the page is full", (int)part->order.n, part->order.p,
                  part->backward ? " backward" : "");
@@ -128,7 +128,7 @@ static void add_way(buf *out, const query_explained *e, const query_part *part) 
         buf_add_lit(out, "the index tells all that is asked, and no item is loaded");
         if (part->used) {
             buf_add_lit(out, ": ");
-            add_found(out, e->page->trace, part);
+            add_found(out, e->page->ask.trace, part);
         }
     } else {
         buf_addf(out, "%s", why_all(e, part));
@@ -203,17 +203,17 @@ static bool calls(const query_expr *e, const char *name) {
 
 static void advise(const query_explained *e, tell say, void *context) {
     const query_page *p = e->page;
-    arena *a = p->op->arena;
-    if (!e->partition.n && p->trace->n > 1) {
-        say(context, arena_printf(a, "name a partition key: the query was asked of %zu ranges, and each costs 2.25 RU", p->trace->n));
+    arena *a = p->ask.op->arena;
+    if (!e->partition.n && p->ask.trace->n > 1) {
+        say(context, arena_printf(a, "name a partition key: the query was asked of %zu ranges, and each costs 2.25 RU", p->ask.trace->n));
     }
-    for (size_t i = 0; i < p->index_notes_n; i++) {
-        if (!p->index_notes[i].used) {
-            advise_index(&p->index_notes[i], a, say, context);
+    for (size_t i = 0; i < p->told.indexes_n; i++) {
+        if (!p->told.indexes[i].used) {
+            advise_index(&p->told.indexes[i], a, say, context);
         }
     }
-    for (size_t i = 0; i < p->trace->where_n; i++) {
-        const query_where_part *part = &p->trace->where[i];
+    for (size_t i = 0; i < p->ask.trace->where_n; i++) {
+        const query_where_part *part = &p->ask.trace->where[i];
         if (!part->answered && (calls(part->expr, "UPPER") || calls(part->expr, "LOWER"))) {
             say(context, SLICE_LIT("store the text in one case as a property of its own, and compare with that"));
             return;
@@ -225,21 +225,21 @@ static void advise(const query_explained *e, tell say, void *context) {
 
 static void add_head(buf *out, const query_explained *e) {
     const query_page *p = e->page;
-    add_counted(out, p->rows, "row", "rows");
+    add_counted(out, p->told.rows, "row", "rows");
     buf_addf(out, " for %.2f RU in ", e->charge_ru);
-    add_ms(out, p->metrics.took_us + e->compile_us);
-    if (p->query->udfs_n) {
+    add_ms(out, p->told.metrics.took_us + e->compile_us);
+    if (p->ask.query->udfs_n) {
         buf_add_lit(out, ", ");
-        add_ms(out, p->metrics.calls_us);
+        add_ms(out, p->told.metrics.calls_us);
         buf_add_lit(out, " of it for ");
-        add_counted(out, p->metrics.calls, "call of a user-defined function", "calls of user-defined functions");
+        add_counted(out, p->told.metrics.calls, "call of a user-defined function", "calls of user-defined functions");
     }
-    buf_addf(out, "%s\n", p->more ? "; there is more, on another page" : "");
+    buf_addf(out, "%s\n", p->told.more ? "; there is more, on another page" : "");
 }
 
 /* In one partition, a condition on the key that it is of has been answered by reading that partition. */
 static bool names_partition(const query_explained *e, const query_where_part *part) {
-    const pkey_definition *key = &e->page->container->key;
+    const pkey_definition *key = &e->page->ask.container->key;
     for (size_t i = 0; e->partition.n && part->answered && i < key->n; i++) {
         slice path = key->paths[i].text;
         if (part->path.n == path.n + 2 && slice_starts(part->path, path)) {
@@ -250,7 +250,7 @@ static bool names_partition(const query_explained *e, const query_where_part *pa
 }
 
 static void add_where(buf *out, const query_explained *e) {
-    const query_trace *t = e->page->trace;
+    const query_trace *t = e->page->ask.trace;
     for (size_t i = 0; i < t->where_n; i++) {
         const query_where_part *part = &t->where[i];
         buf_addf(out, "  %.*s: ", slice_shown(part->text), part->text.p);
@@ -285,7 +285,7 @@ static void say_line(void *context, slice advice) {
 }
 
 void query_explain_words(buf *out, const query_explained *e) {
-    const query_trace *t = e->page->trace;
+    const query_trace *t = e->page->ask.trace;
     spoken advice = {out, false};
     add_head(out, e);
     for (size_t i = 0; i < t->n && i < PARTS_SHOWN; i++) {
@@ -342,7 +342,7 @@ static void json_part(buf *out, const query_explained *e, const query_part *part
     buf words = buf_init(BUF_NO_LIMIT);
     buf_addf(out, "{\"range\":\"%u\",\"way\":\"%s\"", part->range_id, way_name(part));
     if (part->used) {
-        json_found(out, e->page->trace, part);
+        json_found(out, e->page->ask.trace, part);
     } else if (part->way == WAY_BY_KEY) {
         json_text(out, "path", part->order);
     } else if (part->way == WAY_IN_ORDER) {
@@ -379,8 +379,8 @@ static void json_where(buf *out, const query_where_part *part) {
 static void json_indexes(buf *out, const query_page *p, bool used) {
     bool any = false;
     buf_addf(out, "\"%s\":[", used ? "utilized" : "potential");
-    for (size_t i = 0; i < p->index_notes_n; i++) {
-        const query_index_note *note = &p->index_notes[i];
+    for (size_t i = 0; i < p->told.indexes_n; i++) {
+        const query_index_note *note = &p->told.indexes[i];
         if (note->used != used) {
             continue;
         }
@@ -416,8 +416,8 @@ static void json_lines(buf *out, slice lines) {
 
 static void json_numbers(buf *out, const query_explained *e) {
     const query_page *p = e->page;
-    const query_metrics *m = &p->metrics;
-    buf_addf(out, "{\"rows\":%zu,\"more\":%s,\"requestCharge\":%.2f", p->rows, p->more ? "true" : "false", e->charge_ru);
+    const query_metrics *m = &p->told.metrics;
+    buf_addf(out, "{\"rows\":%zu,\"more\":%s,\"requestCharge\":%.2f", p->told.rows, p->told.more ? "true" : "false", e->charge_ru);
     json_ms(out, "tookMs", m->took_us + e->compile_us);
     json_ms(out, "compileMs", e->compile_us);
     json_ms(out, "indexLookupMs", m->index_us);
@@ -427,7 +427,7 @@ static void json_numbers(buf *out, const query_explained *e) {
     json_count(out, "itemsMatched", m->matched);
     json_count(out, "bytesRead", m->read_bytes);
     json_count(out, "bytesReturned", m->rows_bytes);
-    if (p->query->udfs_n) {
+    if (p->ask.query->udfs_n) {
         json_count(out, "functionCalls", m->calls);
         json_ms(out, "functionMs", m->calls_us);
     }
@@ -436,7 +436,7 @@ static void json_numbers(buf *out, const query_explained *e) {
 }
 
 void query_explain_json(buf *out, const query_explained *e) {
-    const query_trace *t = e->page->trace;
+    const query_trace *t = e->page->ask.trace;
     spoken advice = {out, false};
     buf words = buf_init(BUF_NO_LIMIT);
     json_numbers(out, e);

@@ -1,5 +1,7 @@
 #include "query/notes.h"
 
+#include "query/order.h"
+
 enum { NOTES_MAX = 64, PARTS_MAX = 8 };
 
 static const index_policy everything = {.rest_included = true};
@@ -52,7 +54,7 @@ static slice composite_part(arena *a, const index_composite_part *part) {
 }
 
 static slice order_part(arena *a, const query *q, const query_order *order) {
-    query_path p;
+    find_path p;
     return query_path_of(q, order->expr, &p) ? query_note_path(a, p.steps, p.n, direction(order->descending)) : SLICE_EMPTY;
 }
 
@@ -109,13 +111,13 @@ static bool same_specs(const query_index_note *a, const query_index_note *b) {
 
 static void add_note(noting *t, query_index_note note) {
     query_page *p = t->page;
-    for (size_t i = 0; i < p->index_notes_n; i++) {
-        if (same_specs(&p->index_notes[i], &note)) {
+    for (size_t i = 0; i < p->told.indexes_n; i++) {
+        if (same_specs(&p->told.indexes[i], &note)) {
             return;
         }
     }
-    if (p->index_notes_n < NOTES_MAX) {
-        p->index_notes[p->index_notes_n++] = note;
+    if (p->told.indexes_n < NOTES_MAX) {
+        p->told.indexes[p->told.indexes_n++] = note;
     }
 }
 
@@ -130,14 +132,15 @@ static bool spares_much(const query_expr *e) {
     return e->kind != EXPR_CALL || !slice_starts(slice_str(e->function ? e->function->name : ""), SLICE_LIT("IS_"));
 }
 
-static void note_demand(noting *t, const query_demand *d) {
+static void note_demand(noting *t, const find_demand *d) {
+    const query_expr *e = d->condition;
     if (d->steps) {
-        add_single(t, query_note_path(t->arena, d->steps, d->steps_n, "/?"), filter_text(t->arena, t->select, d->expr),
-                   index_policy_covers(t->policy, d->steps, d->steps_n), d->exact, spares_much(d->expr));
+        add_single(t, query_note_path(t->arena, d->steps, d->steps_n, "/?"), filter_text(t->arena, t->select, e),
+                   index_policy_covers(t->policy, d->steps, d->steps_n), d->exact, spares_much(e));
         return;
     }
-    for (size_t i = 0; i < d->expr->items_n && d->expr->kind == EXPR_BINARY; i++) { /* a OR b: those of each side */
-        query_demands side = query_demands_in(t->runner, &everything, d->expr->items[i]);
+    for (size_t i = 0; i < e->items_n && e->kind == EXPR_BINARY; i++) { /* a OR b: those of each side */
+        find_demands side = query_demands_in(t->runner, &everything, e->items[i]);
         for (size_t j = 0; j < side.n; j++) {
             note_demand(t, &side.list[j]);
         }
@@ -145,15 +148,16 @@ static void note_demand(noting *t, const query_demand *d) {
 }
 
 static void note_order(noting *t) {
-    const query *q = t->page->query;
+    const query *q = t->page->ask.query;
     bool backward;
-    query_path p;
+    find_path p;
     if (t->select->order_n == 1 && query_path_of(q, t->select->order[0].expr, &p)) {
         bool used = index_policy_covers(t->policy, p.steps, p.n);
         add_single(t, query_note_path(t->arena, p.steps, p.n, "/?"), SLICE_EMPTY, used, true, true);
         return;
     }
-    const index_composite *c = t->select->order_n > 1 ? query_composite_for(q, t->policy, &backward) : NULL;
+    find_order order = query_order_of(t->arena, q);
+    const index_composite *c = t->select->order_n > 1 ? find_composite_for(&order, t->policy, &backward) : NULL;
     size_t n = c ? c->n : t->select->order_n;
     slice *specs = arena_array(t->arena, slice, n + 1);
     for (size_t i = 0; i < n; i++) {
@@ -188,15 +192,17 @@ static void add_part(candidate *c, index_path path, slice spec) {
     }
 }
 
-static bool is_equality(const query_demand *d) {
-    return d->expr->kind == EXPR_BINARY && d->expr->op == OP_EQUAL;
+static bool is_equality(const find_demand *d) {
+    const query_expr *e = d->condition;
+    return e->kind == EXPR_BINARY && e->op == OP_EQUAL;
 }
 
-static bool is_range(const query_demand *d) {
-    return d->expr->kind == EXPR_BETWEEN || (d->expr->kind == EXPR_BINARY && d->expr->op >= OP_LESS && d->expr->op <= OP_GREATER_EQUAL);
+static bool is_range(const find_demand *d) {
+    const query_expr *e = d->condition;
+    return e->kind == EXPR_BETWEEN || (e->kind == EXPR_BINARY && e->op >= OP_LESS && e->op <= OP_GREATER_EQUAL);
 }
 
-static bool is_single(const query_demand *d) {
+static bool is_single(const find_demand *d) {
     for (size_t i = 0; i < d->steps_n; i++) {
         if (d->steps[i].element) {
             return false;
@@ -205,9 +211,9 @@ static bool is_single(const query_demand *d) {
     return d->steps != NULL;
 }
 
-static void take_demands(noting *t, candidate *c, const query_demands *all, bool (*kind)(const query_demand *), size_t most) {
+static void take_demands(noting *t, candidate *c, const find_demands *all, bool (*kind)(const find_demand *), size_t most) {
     for (size_t i = 0; i < all->n && most; i++) {
-        const query_demand *d = &all->list[i];
+        const find_demand *d = &all->list[i];
         if (kind(d) && is_single(d)) {
             add_part(c, index_path_of(d->steps, d->steps_n), query_note_path(t->arena, d->steps, d->steps_n, " ASC"));
             most--;
@@ -226,18 +232,18 @@ static bool serves(const index_composite *composite, const candidate *c) {
     return found == c->n && c->n > 0;
 }
 
-static void note_composite(noting *t, const query_demands *all) {
+static void note_composite(noting *t, const find_demands *all) {
     candidate *c = arena_new(t->arena, candidate);
-    query_path p;
+    find_path p;
     const query_select *s = t->select;
     take_demands(t, c, all, is_equality, PARTS_MAX);
     c->equalities = c->n;
-    bool ordered = s->order_n == 1 && !s->order_by_rank && query_path_of(t->page->query, s->order[0].expr, &p) && p.single;
+    bool ordered = s->order_n == 1 && !s->order_by_rank && query_path_of(t->page->ask.query, s->order[0].expr, &p) && p.single;
     if (!ordered || c->n == 0) {
         take_demands(t, c, all, is_range, 1);
     }
     if (ordered) {
-        add_part(c, index_path_of(p.steps, p.n), order_part(t->arena, t->page->query, &s->order[0]));
+        add_part(c, index_path_of(p.steps, p.n), order_part(t->arena, t->page->ask.query, &s->order[0]));
     }
     if (c->n < 2) {
         return;
@@ -255,10 +261,10 @@ static void note_composite(noting *t, const query_demands *all) {
 }
 
 void query_note_indexes(query_page *p, query_runner *r, const index_policy *policy) {
-    noting t = {p, r, p->query->select, policy, p->op->arena};
-    query_demands all = query_demands_of(r, &everything);
-    p->index_notes = arena_array(t.arena, query_index_note, NOTES_MAX);
-    p->index_notes_n = 0;
+    noting t = {p, r, p->ask.query->select, policy, p->ask.op->arena};
+    find_demands all = query_demands_of(r, &everything);
+    p->told.indexes = arena_array(t.arena, query_index_note, NOTES_MAX);
+    p->told.indexes_n = 0;
     for (size_t i = 0; i < all.n; i++) {
         note_demand(&t, &all.list[i]);
     }
@@ -282,7 +288,7 @@ static const query_expr *call_in(const query_expr *e) {
 }
 
 static bool is_path(const query_runner *r, const query_expr *e) {
-    query_path p;
+    find_path p;
     return query_path_of(r->query, e, &p);
 }
 
@@ -352,8 +358,8 @@ static slice why_not(query_runner *r, const index_policy *policy, const query_ex
     if (policy->off) {
         return SLICE_LIT("the container has no index (indexingMode is none)");
     }
-    query_demands all = query_demands_in(r, &everything, part);
-    const query_demand *d = all.n ? &all.list[0] : NULL;
+    find_demands all = query_demands_in(r, &everything, part);
+    const find_demand *d = all.n ? &all.list[0] : NULL;
     if (d && d->steps && !index_policy_covers(policy, d->steps, d->steps_n)) {
         slice path = query_note_path(r->op->arena, d->steps, d->steps_n, "/?");
         return arena_printf(r->op->arena, "the indexing policy leaves out %.*s", (int)path.n, path.p);
@@ -366,9 +372,9 @@ static slice why_not(query_runner *r, const index_policy *policy, const query_ex
 
 /* ---- the conditions of WHERE ---- */
 
-static const query_demand *demand_of(const query_demands *all, const query_expr *e) {
+static const find_demand *demand_of(const find_demands *all, const query_expr *e) {
     for (size_t i = 0; i < all->n; i++) {
-        if (all->list[i].expr == e) {
+        if (all->list[i].condition == e) {
             return &all->list[i];
         }
     }
@@ -387,7 +393,7 @@ static slice expr_text(arena *a, const query_expr *e) {
     return text;
 }
 
-static void note_part(query_trace *t, query_runner *r, const index_policy *policy, const query_demands *all, const query_expr *e) {
+static void note_part(query_trace *t, query_runner *r, const index_policy *policy, const find_demands *all, const query_expr *e) {
     arena *a = r->op->arena;
     if (e->kind == EXPR_BINARY && e->op == OP_AND) {
         note_part(t, r, policy, all, e->items[0]);
@@ -398,7 +404,7 @@ static void note_part(query_trace *t, query_runner *r, const index_policy *polic
     if (t->where_more) {
         return;
     }
-    const query_demand *d = demand_of(all, e);
+    const find_demand *d = demand_of(all, e);
     query_where_part *part = &t->where[t->where_n++];
     *part = (query_where_part){.expr = e, .text = expr_text(a, e), .answered = d != NULL, .exact = d && d->exact};
     if (d && d->steps) {
@@ -411,7 +417,7 @@ static void note_part(query_trace *t, query_runner *r, const index_policy *polic
 
 void query_note_where(query_trace *t, query_runner *r, const index_policy *policy) {
     const query_expr *where = r->query->select->where;
-    query_demands all = query_demands_of(r, policy);
+    find_demands all = query_demands_of(r, policy);
     t->no_index = policy->off;
     t->where = arena_array(r->op->arena, query_where_part, QUERY_WHERE_SHOWN);
     if (where) {

@@ -74,18 +74,18 @@ static bool take_values(void *context) {
 
 /* The order values of the row as it is now. */
 static bool values_of_row(const query_page *p, const item_found *found, query_value *values) {
-    arena row = arena_init_counted(p->op->budget);
+    arena row = arena_init_counted(p->ask.op->budget);
     query_runner *r = arena_new(&row, query_runner);
     query_item item = {.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
-    memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
-    query_runner_init(r, p->query, p->op, &row, clock_wall_ms(p->items->clock));
+    memcpy(item.container_rid, p->ask.container->rid, sizeof item.container_rid);
+    query_runner_init(r, p->ask.query, p->ask.op, &row, clock_wall_ms(p->ask.items->clock));
     query_calls calls;
-    query_calls_init(&calls, p->udfs, p->items->clock, p->until_us, p->op->budget);
-    r->calls = p->udfs ? &calls : NULL;
-    r->context.keep = p->op->arena;
+    query_calls_init(&calls, p->ask.udfs, p->ask.items->clock, p->ask.until_us, p->ask.op->budget);
+    r->calls = p->ask.udfs ? &calls : NULL;
+    r->context.keep = p->ask.op->arena;
     query_value value = value_of_item(&item);
-    wanted w = {r, p->query->select, 0, p->position.row, values, p->op->arena, false};
-    query_each_row(r, p->query->select, &value, take_values, &w);
+    wanted w = {r, p->ask.query->select, 0, p->position.row, values, p->ask.op->arena, false};
+    query_each_row(r, p->ask.query->select, &value, take_values, &w);
     query_calls_free(&calls);
     arena_free(&row);
     return w.found;
@@ -103,32 +103,33 @@ static query_value first_alike(arena *a, const query_value *v, bool descending) 
 }
 
 static void start_alike(const query_page *p, query_position *at) {
-    const query_select *s = p->query->select;
+    const query_select *s = p->ask.query->select;
     size_t i = 0;
     while (i + 1 < s->order_n && !(at->cut & 1u << i)) {
         i++;
     }
     at->ordered = !(at->values[i].type == TYPE_OBJECT && s->order[i].descending); /* above objects is nothing: all of them come again */
-    at->values[i] = first_alike(p->op->arena, &at->values[i], s->order[i].descending);
+    at->values[i] = first_alike(p->ask.op->arena, &at->values[i], s->order[i].descending);
     at->number = at->row = 0;
 }
 
 /* The number is the client's word: it may name any item of the container, and nothing may be told of another partition's. */
 static bool is_own(const query_page *p, const item_found *found) {
-    return item_is_meant(p->op, p->container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix}, found->body);
+    return item_is_meant(p->ask.op, p->ask.container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix},
+                         found->body);
 }
 
 err query_position_restore(query_page *p) {
     query_position *at = &p->position;
-    size_t n = p->query->select->order_n;
+    size_t n = p->ask.query->select->order_n;
     query_value values[ORDER_MAX];
     item_found found;
     if (!at->cut || n == 0 || n > ORDER_MAX) { /* of groups and distinct values exec_keyed.c knows better */
         return OK;
     }
-    const container_tiles *tiles = p->container->tiles;
-    err code =
-        item_again(p->items, p->container, p->cursor->moment, (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
+    const container_tiles *tiles = p->ask.container->tiles;
+    err code = item_again(p->ask.items, p->ask.container, p->cursor->moment,
+                          (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }

@@ -32,7 +32,7 @@ static bool take_keys(const query_page *p, const query_point *points, size_t n, 
     *n_out = 0;
     for (size_t i = 0; i < n; i++) {
         item_key *key = &keys[*n_out];
-        if (item_check_key(p->op, p->container, &points[i].key, points[i].id, key) != OK) {
+        if (item_check_key(p->ask.op, p->ask.container, &points[i].key, points[i].id, key) != OK) {
             return false;
         }
         *n_out += in_scope(p->cursor, key);
@@ -53,28 +53,28 @@ static int by_place(const void *a, const void *b) {
 }
 
 static err read_all(query_page *p, const item_key *keys, size_t n, named *list) {
-    TRY(item_admit_many(p->items, p->op, p->container, keys, n));
-    for (size_t i = 0; i < n && p->metrics.read_bytes <= p->bytes_max; i++) {
+    TRY(item_admit_many(p->ask.items, p->ask.op, p->ask.container, keys, n));
+    for (size_t i = 0; i < n && p->told.metrics.read_bytes <= p->ask.bytes_max; i++) {
         list[i].key = keys[i];
-        list[i].position = range_position(p->container, &keys[i].epk);
-        TRY(op_check(p->op));
-        err code = item_read(p->items, p->op, p->container, &keys[i], &list[i].found);
+        list[i].position = range_position(p->ask.container, &keys[i].epk);
+        TRY(op_check(p->ask.op));
+        err code = item_read(p->ask.items, p->ask.op, p->ask.container, &keys[i], &list[i].found);
         list[i].there = code == OK;
         if (code != OK && code != E_NOT_FOUND) {
             return code;
         }
-        p->metrics.read += list[i].there;
-        p->metrics.matched += list[i].there;
-        p->metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
+        p->told.metrics.read += list[i].there;
+        p->told.metrics.matched += list[i].there;
+        p->told.metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
     }
     return OK;
 }
 
 static void write_row(query_page *p, const item_found *found) {
     query_item item = {.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
-    memcpy(item.container_rid, p->container->rid, sizeof item.container_rid);
+    memcpy(item.container_rid, p->ask.container->rid, sizeof item.container_rid);
     query_value row = value_of_item(&item);
-    value_write(p->out, &row);
+    value_write(p->ask.out, &row);
 }
 
 static void write_all(query_page *p, named *list, size_t n) {
@@ -84,29 +84,29 @@ static void write_all(query_page *p, named *list, size_t n) {
         if (again) {
             continue;
         }
-        if (p->rows++) {
-            buf_add_byte(p->out, ',');
+        if (p->told.rows++) {
+            buf_add_byte(p->ask.out, ',');
         }
         write_row(p, &list[i].found);
     }
-    p->metrics.rows = p->rows;
-    p->metrics.rows_bytes = p->out->n;
+    p->told.metrics.rows = p->told.rows;
+    p->told.metrics.rows_bytes = p->ask.out->n;
 }
 
 /* What does not fit one page is for the engine, which has continuations. */
 static bool fits(const query_page *p) {
-    return p->metrics.read_bytes <= p->bytes_max && p->out->n <= p->bytes_max && p->rows <= p->rows_max;
+    return p->told.metrics.read_bytes <= p->ask.bytes_max && p->ask.out->n <= p->ask.bytes_max && p->told.rows <= p->ask.rows_max;
 }
 
 bool query_read_many(query_page *p, err *code_out) {
     size_t n;
-    const query_point *points = query_points(p->op->arena, p->query, &p->container->key, &n);
-    item_key *keys = points && n >= 2 ? arena_array(p->op->arena, item_key, n) : NULL;
+    const query_point *points = query_points(p->ask.op->arena, p->ask.query, &p->ask.container->key, &n);
+    item_key *keys = points && n >= 2 ? arena_array(p->ask.op->arena, item_key, n) : NULL;
     if (!keys || !take_keys(p, points, n, keys, &n) || n == 0) {
-        p->op->detail_n = 0;
+        p->ask.op->detail_n = 0;
         return false;
     }
-    named *list = arena_array(p->op->arena, named, n);
+    named *list = arena_array(p->ask.op->arena, named, n);
     *code_out = read_all(p, keys, n, list);
     if (*code_out == OK) {
         write_all(p, list, n);
@@ -117,9 +117,9 @@ bool query_read_many(query_page *p, err *code_out) {
         }
     }
     if (*code_out == OK && !fits(p)) {
-        p->out->n = 0;
-        p->rows = 0;
-        p->metrics = (query_metrics){0};
+        p->ask.out->n = 0;
+        p->told.rows = 0;
+        p->told.metrics = (query_metrics){0};
         return false;
     }
     return true;

@@ -302,7 +302,8 @@ static bool add_listed(void *context, const item_found *found) {
 
 static err begin_cursor(request *r, const query *query, query_position *position, item_cursor *cursor) {
     const script_scope *scope = script__scope(r->t);
-    *cursor = (item_cursor){.partition = scope->key, .moment = script__moment(r->t), .n = 1};
+    item_cursor_init_partition(cursor, scope->key);
+    cursor->moment = script__moment(r->t);
     slice token = text_member(r->options, "continuation");
     return token.n ? scope->tokens->read(script__arena(r->t), scope->container, token, query, position, cursor) : OK;
 }
@@ -357,15 +358,12 @@ static err read_query(request *r, query *query_out) {
     return query_prepare(r->op, script__arena(r->t), text, parameters, n, &schema, query_out);
 }
 
-static void describe_page(request *r, query_page *p) {
+static void describe_page(request *r, const query *asked, item_cursor *cursor, buf *rows, query_page *p) {
     const script_scope *scope = script__scope(r->t);
     int64_t soft_left = scope->soft_us ? scope->soft_us - script_now_us() : 0;
-    p->items = scope->items;
-    p->op = r->op;
-    p->container = scope->container;
-    p->rows_max = page_size(r->options);
-    p->bytes_max = LIMIT_RESPONSE_BYTES;
-    p->until_us = scope->soft_us ? clock_monotonic_us(scope->items->clock) + (soft_left > 0 ? soft_left : 0) : 0;
+    query_page_init(p, scope->items, r->op, scope->container, asked, cursor, rows);
+    p->ask.rows_max = page_size(r->options);
+    p->ask.until_us = scope->soft_us ? clock_monotonic_us(scope->items->clock) + (soft_left > 0 ? soft_left : 0) : 0;
 }
 
 static err find_functions(request *r, const query *asked, script_function *list) {
@@ -385,12 +383,12 @@ static err run_page(request *r, query_page *p) {
     const script_scope *scope = script__scope(r->t);
     script_function list[QUERY_UDFS_MAX];
     script_functions functions;
-    if (!p->query->udfs_n || !scope->function) {
+    if (!p->ask.query->udfs_n || !scope->function) {
         return query_run_page(p);
     }
-    TRY(find_functions(r, p->query, list));
-    script_functions_init(&functions, scope->pool, r->op->budget, list, p->query->udfs_n);
-    p->udfs = &functions.base;
+    TRY(find_functions(r, p->ask.query, list));
+    script_functions_init(&functions, scope->pool, r->op->budget, list, p->ask.query->udfs_n);
+    p->ask.udfs = &functions.base;
     err code = query_run_page(p);
     script_functions_end(&functions);
     return code;
@@ -408,17 +406,14 @@ static err query_documents(request *r) {
         answer_not_accepted(r);
         return OK;
     }
-    describe_page(r, p);
-    p->query = asked;
-    p->cursor = cursor;
-    p->out = &rows;
+    describe_page(r, asked, cursor, &rows, p);
     TRY(begin_cursor(r, asked, &p->position, cursor));
     TRY(query_position_restore(p));
     err code = run_page(r, p);
     if (code == OK) {
         buf_add_lit(r->answer, "{\"status\":200,\"body\":[");
         buf_add_slice(r->answer, buf_view(&rows));
-        end_page(r, asked, &p->position, cursor, p->rows, p->more);
+        end_page(r, asked, &p->position, cursor, p->told.rows, p->told.more);
     }
     buf_free(&rows);
     return code;

@@ -73,17 +73,17 @@ static inline err query_world_page(const items *s, world *w, op *o, const query 
     item_cursor cursor = {0};
     slice rest;
     query_page *p = page_out;
-    *p = (query_page){.items = s, .op = o, .container = w->c, .query = q, .cursor = &cursor, .rows_max = rows_max, .out = out};
-    p->bytes_max = LIMIT_RESPONSE_BYTES;
-    p->until_us = clock_monotonic_us(&clock_system) + QUERY_WORLD_PAGE_US;
+    query_page_init(p, s, o, w->c, q, &cursor, out);
+    p->ask.rows_max = rows_max;
+    p->ask.until_us = clock_monotonic_us(&clock_system) + QUERY_WORLD_PAGE_US;
     TRY(sql_position_read(o->arena, arena_copy(o->arena, buf_view(text)), q, &p->position, &rest));
     TRY(query_position_restore(p));
     TRY(sql_continuation_read(rest, &scope, &cursor));
     TRY(query_run_page(p));
     text->n = 0;
-    if (p->more) {
+    if (p->told.more) {
         sql_position_write(text, o->arena, q, &p->position);
-        sql_continuation_write(text, &scope, &cursor, p->rows);
+        sql_continuation_write(text, &scope, &cursor, p->told.rows);
     }
     return OK;
 }

@@ -21,7 +21,7 @@ static void check_index(const query_value *typed) {
     assert(point == v.placed && slice_starts(buf_view(&spelled), buf_view(&sought)));
     if (index_value_typed(buf_view(&spelled), &v, &value, &type)) {
         doc_element back = {.type = type, .value = buf_view(&value)};
-        assert(v.whole && doc_order_compare(&e, &back) == 0);
+        assert(v.placed && doc_order_compare(&e, &back) == 0);
     }
     buf_free(&spelled);
     buf_free(&sought);

@@ -234,11 +234,13 @@ static asked ask(const char *partition) {
     item_key key = key_of(partition);
     item_cursor cursor = harness_cursor();
     item_mark mark;
+    item_reader reader;
     asked a = {0};
     cursor.partition = &key;
-    cursor.find = note_view;
+    item_reader_init(&reader, visit_all, &a, 10000);
+    reader.find = note_view;
     while (cursor.n) {
-        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10000, visit_all, &a, &mark), OK);
+        assert_int_equal(item_feed_by(harness_items(&h), harness_op(&h), c, &cursor, &reader, &mark), OK);
     }
     return a;
 }

@@ -612,24 +612,19 @@ static void through_continuation(run *r, op *o) {
 
 static void run_page_until(run *r, size_t rows_max, bool scans, int64_t until_us) {
     op *o = harness_op(&h);
-    query_page p = {.items = harness_items(&h),
-                    .op = o,
-                    .container = c,
-                    .query = &r->query,
-                    .cursor = &r->cursor,
-                    .position = r->position,
-                    .rows_max = rows_max,
-                    .bytes_max = LIMIT_RESPONSE_BYTES,
-                    .scans = scans,
-                    .out = &r->out};
-    p.until_us = until_us;
+    query_page p;
+    query_page_init(&p, harness_items(&h), o, c, &r->query, &r->cursor, &r->out);
+    p.position = r->position;
+    p.ask.rows_max = rows_max;
+    p.ask.scans = scans;
+    p.ask.until_us = until_us;
     r->out.n = 0;
     r->code = query_position_restore(&p);
     r->code = r->code == OK ? query_run_page(&p) : r->code;
-    r->more = r->code == OK && p.more;
-    r->read += p.metrics.read;
+    r->more = r->code == OK && p.told.more;
+    r->read += p.told.metrics.read;
     r->position = p.position;
-    sums.rows += scans ? p.rows : 0;
+    sums.rows += scans ? p.told.rows : 0;
     if (r->more) {
         through_continuation(r, o);
     }

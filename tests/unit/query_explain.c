@@ -41,7 +41,8 @@ static void open_told(told *t, const char *policy, const char *text) {
     t->runner.context.keep = &t->arena;
     t->runner.steps = QUERY_ITEM_STEPS;
     t->container.key = (pkey_definition){.n = 1, .paths = {{.text = SLICE_LIT("/pk")}}};
-    t->page = (query_page){.op = &t->op, .container = &t->container, .query = &t->query, .trace = &t->trace};
+    query_page_init(&t->page, NULL, &t->op, &t->container, &t->query, NULL, NULL);
+    t->page.ask.trace = &t->trace;
     t->explained = (query_explained){.page = &t->page, .charge_ru = 2.5};
     query_note_where(&t->trace, &t->runner, &t->policy);
     query_note_indexes(&t->page, &t->runner, &t->policy);
@@ -135,8 +136,8 @@ static void assert_notes(const char *text, const char *expected) {
     told t;
     buf b = buf_init(BUF_NO_LIMIT);
     open_told(&t, excluded, text);
-    for (size_t i = 0; i < t.page.index_notes_n; i++) {
-        const query_index_note *note = &t.page.index_notes[i];
+    for (size_t i = 0; i < t.page.told.indexes_n; i++) {
+        const query_index_note *note = &t.page.told.indexes[i];
         buf_addf(&b, "%s%c%s", i ? " " : "", note->used ? '+' : '-', note->composite ? "(" : "");
         for (size_t j = 0; j < note->specs_n; j++) {
             buf_addf(&b, "%s%.*s", j ? ", " : "", (int)note->specs[j].n, note->specs[j].p);
@@ -178,8 +179,8 @@ static void filters_of_indexes(void **state) {
     told t;
     (void)state;
     open_told(&t, excluded, "SELECT * FROM c AS x WHERE x.name = 'n' AND x.s LIKE 'a%b'");
-    assert_text(t.page.index_notes[0].filter, "(ROOT.name = \"n\")");
-    assert_true(t.page.index_notes[0].precise && !t.page.index_notes[1].precise);
+    assert_text(t.page.told.indexes[0].filter, "(ROOT.name = \"n\")");
+    assert_true(t.page.told.indexes[0].precise && !t.page.told.indexes[1].precise);
     close_told(&t);
 }
 
@@ -196,7 +197,7 @@ static void words_of_the_index(void **state) {
     told t;
     (void)state;
     open_told(&t, excluded, "SELECT * FROM c WHERE c.city = 'Lima' AND c.n > 3 AND UPPER(c.s) = 'X'");
-    query_demands demands = query_demands_of(&t.runner, &t.policy);
+    find_demands demands = query_demands_of(&t.runner, &t.policy);
     query_part parts[] = {{.range_id = 3,
                            .asked = true,
                            .items = 12345,
@@ -210,8 +211,8 @@ static void words_of_the_index(void **state) {
                           {.range_id = 4, .asked = true, .too_many = true, .done = {.loaded = 1}}};
     t.trace.parts = parts;
     t.trace.n = 2;
-    t.page.rows = 1;
-    t.page.metrics.took_us = 1500;
+    t.page.told.rows = 1;
+    t.page.told.metrics.took_us = 1500;
     t.explained.compile_us = 20;
     assert_words(
         &t, "1 row for 2.50 RU in 1.52 ms\n"
@@ -243,10 +244,10 @@ static void words_of_an_order_and_a_partition(void **state) {
                        .done = {.loaded = 11, .matched = 11}};
     t.trace.parts = &part;
     t.trace.n = 1;
-    t.page.rows = 10;
-    t.page.more = true;
-    t.page.metrics.took_us = 250;
-    t.page.index_notes_n = 0;
+    t.page.told.rows = 10;
+    t.page.told.more = true;
+    t.page.told.metrics.took_us = 250;
+    t.page.told.indexes_n = 0;
     t.explained.partition = SLICE_LIT("[\"x\"]");
     assert_words(&t, "10 rows for 2.50 RU in 0.25 ms; there is more, on another page\n"
                      "partition [\"x\"] (600 items): the index /n DESC is walked until the page is full; 11 entries of the index "

@@ -73,12 +73,12 @@ static void add_page(answer *a, const query_page *p, const buf *out) {
     }
     buf_add_slice(&a->rows, buf_view(out));
     a->pages++;
-    a->empty += p->rows == 0;
-    a->read += p->metrics.read;
-    a->entries += p->metrics.entries;
-    a->most_read = p->metrics.read > a->most_read ? p->metrics.read : a->most_read;
-    a->most_entries = p->metrics.entries > a->most_entries ? p->metrics.entries : a->most_entries;
-    a->most_ru = p->op->charge_ru > a->most_ru ? p->op->charge_ru : a->most_ru;
+    a->empty += p->told.rows == 0;
+    a->read += p->told.metrics.read;
+    a->entries += p->told.metrics.entries;
+    a->most_read = p->told.metrics.read > a->most_read ? p->told.metrics.read : a->most_read;
+    a->most_entries = p->told.metrics.entries > a->most_entries ? p->told.metrics.entries : a->most_entries;
+    a->most_ru = p->ask.op->charge_ru > a->most_ru ? p->ask.op->charge_ru : a->most_ru;
 }
 
 /* As a client sends it back. */
@@ -113,20 +113,15 @@ static answer ask(asked how) {
         budget memory = budget_init(NULL, how.memory);
         o->budget = how.memory ? &memory : NULL;
         out.n = 0;
-        query_page p = {.items = harness_items(&h),
-                        .op = o,
-                        .container = c,
-                        .query = &q,
-                        .cursor = &cursor,
-                        .position = position,
-                        .rows_max = how.rows_max,
-                        .bytes_max = LIMIT_RESPONSE_BYTES,
-                        .until_us = how.hurries, /* long past */
-                        .scans = how.scans,
-                        .out = &out};
+        query_page p;
+        query_page_init(&p, harness_items(&h), o, c, &q, &cursor, &out);
+        p.position = position;
+        p.ask.rows_max = how.rows_max;
+        p.ask.until_us = how.hurries;
+        p.ask.scans = how.scans;
         a.code = query_position_restore(&p);
         a.code = a.code == OK ? query_run_page(&p) : a.code;
-        more = p.more;
+        more = p.told.more;
         add_page(&a, &p, &out);
         o->budget = NULL;
         assert_int_equal(memory.used, 0);
@@ -554,17 +549,12 @@ static void positions_that_nobody_wrote(void **state) {
         item_cursor cursor = {.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
         buf out = buf_init(BUF_NO_LIMIT);
         assert_int_equal(query_prepare(o, &h.arena, slice_str(texts[i % 5]), NULL, 0, NULL, &q), OK);
-        query_page p = {.items = harness_items(&h),
-                        .op = o,
-                        .container = c,
-                        .query = &q,
-                        .cursor = &cursor,
-                        .position = {.ordered = true, .values = &values[i / 10], .cut = i / 5 % 2, .check = 7},
-                        .rows_max = 10,
-                        .bytes_max = LIMIT_RESPONSE_BYTES,
-                        .out = &out};
+        query_page p;
+        query_page_init(&p, harness_items(&h), o, c, &q, &cursor, &out);
+        p.position = (query_position){.ordered = true, .values = &values[i / 10], .cut = i / 5 % 2, .check = 7};
+        p.ask.rows_max = 10;
         assert_int_equal(query_run_page(&p), OK);
-        assert_true(p.rows <= 10);
+        assert_true(p.told.rows <= 10);
         buf_free(&out);
     }
     close_items();

@@ -59,11 +59,11 @@ static err run(slice text, budget_pool *pool, size_t *rows_out) {
     op o;
     op_init(&o, &memory, harness_now_s(&h));
     err code = query_prepare(&o, &memory, text, NULL, 0, NULL, &q);
-    query_page p = {.items = harness_items(&h), .op = &o, .container = c, .query = &q, .cursor = &cursor, .out = &out};
-    p.rows_max = 100;
-    p.bytes_max = LIMIT_RESPONSE_BYTES;
+    query_page p;
+    query_page_init(&p, harness_items(&h), &o, c, &q, &cursor, &out);
+    p.ask.rows_max = 100;
     code = code == OK ? query_run_page(&p) : code;
-    *rows_out = p.rows;
+    *rows_out = p.told.rows;
     assert_true(b.overrun <= OVERRUN_MAX);
     buf_free(&out);
     arena_free(&memory);
@@ -208,7 +208,9 @@ static void long_rows_ask_whether_to_go_on(void **state) {
         o.turn = &turn.turn;
         slice text = SLICE_LIT("SELECT VALUE COUNT(1) FROM c JOIN x IN c.n JOIN y IN c.n WHERE c.id = 'list' AND x + y < 0");
         assert_int_equal(query_prepare(&o, &memory, text, NULL, 0, NULL, &q), OK);
-        query_page p = {.items = harness_items(&h), .op = &o, .container = c, .query = &q, .cursor = &cursor, .out = &out, .rows_max = 10};
+        query_page p;
+        query_page_init(&p, harness_items(&h), &o, c, &q, &cursor, &out);
+        p.ask.rows_max = 10;
         err code = query_run_page(&p);
         assert_int_equal(code, stop_at ? E_CANCELLED : E_QUERY_TOO_LONG);
         assert_true(stop_at ? turn.checks == stop_at : turn.checks >= QUERY_ITEM_STEPS / QUERY_CHECK_STEPS - 1);

@@ -140,24 +140,19 @@ static rows run(const char *text, const char *partition, size_t page, bool scans
     query_position position = {0};
     for (bool more = true; more; out.n = 0) {
         query_trace trace = {0};
-        query_page p = {.items = harness_items(&h),
-                        .op = harness_op(&h),
-                        .container = c,
-                        .query = &q,
-                        .cursor = &cursor,
-                        .position = position,
-                        .rows_max = page,
-                        .bytes_max = LIMIT_RESPONSE_BYTES,
-                        .scans = scans,
-                        .trace = &trace,
-                        .out = &out};
+        query_page p;
+        query_page_init(&p, harness_items(&h), harness_op(&h), c, &q, &cursor, &out);
+        p.position = position;
+        p.ask.rows_max = page;
+        p.ask.scans = scans;
+        p.ask.trace = &trace;
         assert_int_equal(query_run_page(&p), OK);
         split_rows(&r, buf_view(&out));
         for (size_t i = 0; i < trace.n; i++) {
             r.by_graph = r.by_graph || trace.parts[i].way == WAY_NEAREST;
         }
         position = p.position;
-        more = p.more;
+        more = p.told.more;
     }
     buf_free(&out);
     return r;

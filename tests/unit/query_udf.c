@@ -113,26 +113,22 @@ typedef struct how {
 
 static void one_page(const how *w, const query *q, item_cursor *cursor, query_position *position, result *r, bool *more_out) {
     op *o = harness_op(&h);
-    query_page p = {.items = harness_items(&h),
-                    .op = o,
-                    .container = c,
-                    .query = q,
-                    .cursor = cursor,
-                    .position = *position,
-                    .rows_max = w->rows_max ? w->rows_max : 100,
-                    .bytes_max = LIMIT_RESPONSE_BYTES,
-                    .scans = w->scans,
-                    .until_us = w->hurries,
-                    .udfs = &r->fake.base};
+    query_page p;
+    query_page_init(&p, harness_items(&h), o, c, q, cursor, NULL);
+    p.position = *position;
+    p.ask.rows_max = w->rows_max ? w->rows_max : 100;
+    p.ask.scans = w->scans;
+    p.ask.until_us = w->hurries;
+    p.ask.udfs = &r->fake.base;
     buf out = buf_init(BUF_NO_LIMIT), text = buf_init(BUF_NO_LIMIT);
-    p.out = &out;
+    p.ask.out = &out;
     r->code = query_position_restore(&p);
     r->code = r->code == OK ? query_run_page(&p) : r->code;
-    *more_out = r->code == OK && p.more;
-    r->n += p.rows;
+    *more_out = r->code == OK && p.told.more;
+    r->n += p.told.rows;
     r->pages++;
     r->charge += o->charge_ru;
-    r->metrics = p.metrics;
+    r->metrics = p.told.metrics;
     snprintf(r->detail, sizeof r->detail, "%.*s", (int)o->detail_n, o->detail);
     buf_add(&r->rows, ",", r->rows.n && out.n);
     buf_add_slice(&r->rows, buf_view(&out));
@@ -455,8 +451,10 @@ static void without_whoever_runs_them_they_are_refused(void **state) {
     item_cursor cursor = harness_cursor();
     buf out = buf_init(BUF_NO_LIMIT);
     assert_int_equal(query_prepare(o, &h.arena, SLICE_LIT("SELECT VALUE udf.f(c) FROM c"), NULL, 0, NULL, &q), OK);
-    query_page p = {
-        .items = harness_items(&h), .op = o, .container = c, .query = &q, .cursor = &cursor, .rows_max = 9, .bytes_max = 9, .out = &out};
+    query_page p;
+    query_page_init(&p, harness_items(&h), o, c, &q, &cursor, &out);
+    p.ask.rows_max = 9;
+    p.ask.bytes_max = 9;
     assert_int_equal(query_run_page(&p), E_NOT_IMPLEMENTED);
     buf_free(&out);
 }

@@ -68,7 +68,8 @@ static void find_key(asked *a, const container *c, arena *arena) {
 }
 
 static err aim(admin_request *q, const container *c, asked *a) {
-    a->cursor = (item_cursor){.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
+    epk min = epk_min(), max = epk_max();
+    item_cursor_init(&a->cursor, &min, &max);
     find_key(a, c, q->op.arena);
     if (!a->key_given) {
         return OK;
@@ -102,14 +103,14 @@ static err run_functions(admin_request *q, const container *c, query_page *page)
     script_functions functions;
     unsigned n = 0;
     err code = OK;
-    for (; n < page->query->udfs_n && code == OK; n++) {
-        code = account_find_script(q->admin->account, c, ACCOUNT_FUNCTION, page->query->udfs[n], false, &scripts[n]);
+    for (; n < page->ask.query->udfs_n && code == OK; n++) {
+        code = account_find_script(q->admin->account, c, ACCOUNT_FUNCTION, page->ask.query->udfs[n], false, &scripts[n]);
         list[n] = code == OK ? (script_function){scripts[n]->id, scripts[n]->body} : (script_function){0};
-        code = code == E_NOT_FOUND ? query_udf_unknown(&q->op, page->query, n) : code;
+        code = code == E_NOT_FOUND ? query_udf_unknown(&q->op, page->ask.query, n) : code;
     }
     if (code == OK) {
         script_functions_init(&functions, q->admin->scripts, q->op.budget, list, n);
-        page->udfs = &functions.base;
+        page->ask.udfs = &functions.base;
         code = query_run_page(page);
         script_functions_end(&functions);
     }
@@ -124,18 +125,12 @@ static err run_page(admin_request *q, container *c, asked *a) {
     buf rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     query_trace trace = {0};
     int64_t begun = clock_monotonic_us(items->clock);
-    query_page page = {.items = items,
-                       .op = &q->op,
-                       .container = c,
-                       .query = &a->query,
-                       .cursor = &a->cursor,
-                       .rows_max = a->rows,
-                       .bytes_max = LIMIT_RESPONSE_BYTES,
-                       .until_us = begun + PAGE_US,
-                       .timed = true,
-                       .notes_indexes = true,
-                       .trace = &trace,
-                       .out = &rows};
+    query_page page;
+    query_page_init(&page, items, &q->op, c, &a->query, &a->cursor, &rows);
+    page.ask.rows_max = a->rows;
+    page.ask.until_us = begun + PAGE_US;
+    page.ask.timed = page.ask.notes_indexes = true;
+    page.ask.trace = &trace;
     err code = a->query.udfs_n ? run_functions(q, c, &page) : query_run_page(&page);
     if (code == OK) {
         write_answer(q, a, &page);

@@ -7,7 +7,7 @@ static double ms(uint64_t us) {
 }
 
 void sql_add_query_metrics(sql_request *q, const query_page *p, uint64_t compile_us) {
-    const query_metrics *m = &p->metrics;
+    const query_metrics *m = &p->told.metrics;
     if (!sql_flag(q, FIELD_QUERY_METRICS)) {
         return;
     }
@@ -61,8 +61,8 @@ static void write_note(buf *out, const query_index_note *note, bool old) {
 static size_t write_notes(buf *out, const query_page *p, bool used, bool composite, bool old) {
     size_t n = 0;
     buf_add_byte(out, '[');
-    for (size_t i = 0; i < p->index_notes_n; i++) {
-        const query_index_note *note = &p->index_notes[i];
+    for (size_t i = 0; i < p->told.indexes_n; i++) {
+        const query_index_note *note = &p->told.indexes[i];
         if (note->used == used && note->composite == composite) {
             if (n++) {
                 buf_add_byte(out, ',');
@@ -114,7 +114,7 @@ static void add_percent_encoded(buf *out, slice text) {
 
 void sql_add_index_utilization(sql_request *q, const query_page *p) {
     bool new = sql_flag(q, FIELD_INDEX_METRICS_V2);
-    if (p->rows == 0 || !(new || sql_flag(q, FIELD_INDEX_METRICS))) {
+    if (p->told.rows == 0 || !(new || sql_flag(q, FIELD_INDEX_METRICS))) {
         return;
     }
     buf json = buf_init(BUF_NO_LIMIT), *out = sql_fields(q);

@@ -87,7 +87,7 @@ static err check_gateway(running *r, bool pinned) {
 static void add_continuation(running *r) {
     buf text = buf_init(BUF_NO_LIMIT);
     sql_position_write(&text, r->q->http->arena, &r->call.query, &r->call.page.position);
-    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->call.page.rows);
+    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->call.page.told.rows);
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
 }
@@ -97,7 +97,7 @@ static void add_shape(running *r) {
     buf *out = sql_fields(r->q);
     bool down = r->call.query.select->order_n && r->call.query.select->order[0].descending;
     buf_add_lit(out, "x-ms-item-count: ");
-    buf_add_u64(out, r->call.page.rows);
+    buf_add_u64(out, r->call.page.told.rows);
     buf_add_lit(out, "\r\nx-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":");
     down ? buf_add_lit(out, "true}\r\n") : buf_add_lit(out, "false}\r\n");
 }
@@ -122,13 +122,13 @@ static void answer(call *c) {
     add_shape(r);
     sql_add_query_metrics(q, &r->call.page, r->compile_us);
     sql_add_index_utilization(q, &r->call.page);
-    if (r->call.page.more) {
+    if (r->call.page.told.more) {
         add_continuation(r);
     }
     buf *out = sql_start_body(q);
     sql_feed_open(out, &in, "Documents");
     buf_add_slice(out, buf_view(&r->body));
-    sql_feed_close(out, r->call.page.rows);
+    sql_feed_close(out, r->call.page.told.rows);
     buf_free(&r->body);
     sql_end(q);
 }
@@ -147,13 +147,13 @@ static err prepare(call_query *call) {
     TRY((part ? query_prepare_part : query_prepare)(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema,
                                                     &call->query));
     r->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
-    TRY(sql_page_size(q, &call->page.rows_max));
-    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &call->query, &call->page.position, &continuation));
+    TRY(sql_page_size(q, &call->rows_max));
+    TRY(sql_position_read(q->http->arena, sql_get(q, FIELD_CONTINUATION), &call->query, &call->position, &continuation));
     bool pinned = finds_partition(r);
     TRY(check_gateway(r, pinned));
     TRY(sql_target_read(q, continuation, &r->target));
-    call->page.cursor = &r->target->cursor;
-    return sql_position_claim(&call->page.position, &r->target->scope.min);
+    call->cursor = &r->target->cursor;
+    return sql_position_claim(&call->position, &r->target->scope.min);
 }
 
 static void run(running *r) {
@@ -162,9 +162,9 @@ static void run(running *r) {
     call->is_short = q->http->body.n <= QUICK_BODY_BYTES;
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
     call->prepare = prepare;
-    call->page.out = &r->body;
-    call->page.timed = sql_flag(q, FIELD_QUERY_METRICS);
-    call->page.notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
+    call->out = &r->body;
+    call->timed = sql_flag(q, FIELD_QUERY_METRICS);
+    call->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
     sql_call_init(q, &call->call, answer);
     err code = sql_seen(q, &call->call);
     code == OK ? call_query_submit(call) : sql_fail(q, code);

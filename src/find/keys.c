@@ -1,5 +1,5 @@
-/* Items in the order of one path's index entries. Where entries tell all that is asked, items are not loaded (query__cover_path); otherwise
- * they are (query__in_key_order).
+/* Items in the order of one path's index entries. Where entries tell all that is asked, items are not loaded (find__cover_path); otherwise
+ * they are (find__in_key_order).
  *
  * Entries come in the order of values, but for those whose values the index does not tell whole: all long strings that begin alike, all
  * arrays, all objects. Such entries are a *cluster*, and so are those of one value. The keys of groups and distinct values that begin with
@@ -7,16 +7,15 @@
 #include <endian.h>
 #include <math.h>
 
-#include "query/access_int.h"
+#include "find/find_int.h"
 
 enum { ENTRIES_BETWEEN_CHECKS = 4096, PROBED_PER_KEY = 4, PROBED_MIN = 1024 };
 
-static const char empty_document[5] = {5, 0, 0, 0, 0};
-static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END; /* as query_lead_spell writes them */
+static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END; /* as find_keys has them */
 
 typedef struct key_walk {
-    finder *finder;
-    order_walk bounds;                 /* what WHERE leaves of the path, and the shapes of items without it */
+    find__finder *finder;
+    find__walk bounds;                 /* what WHERE leaves of the path, and the shapes of items without it */
     bool in_keys;                      /* clusters matter: keys begin with this path */
     bool tells;                        /* entries tell all that is asked; no item is loaded unless its entry is not whole */
     bool once;                         /* one row of a value is as good as all of them */
@@ -29,7 +28,6 @@ typedef struct key_walk {
     size_t whole_n;
     uint64_t times;   /* told: so many items, not given yet */
     uint64_t matched; /* the visitor's count when the value began */
-    arena scratch;
 } key_walk;
 
 static slice cluster_of(const key_walk *w) {
@@ -48,48 +46,43 @@ static bool may_go_on(const key_walk *w) {
 
 /* ---- clusters ---- */
 
-static void set_bound(query_access *a, slice cluster) {
-    memcpy(a->bound, cluster.p ? cluster.p : "", cluster.n);
-    a->bound_n = cluster.n;
-    a->bounded = true;
+static void set_bound(find_access *a, slice cluster) {
+    memcpy(a->reached.bound, cluster.p ? cluster.p : "", cluster.n);
+    a->reached.bound_n = cluster.n;
+    a->reached.bounded = true;
 }
 
 /* Other ranges were not read so far. */
-static bool is_beyond(const query_access *a, slice cluster) {
-    return a->bounded && slice_cmp(cluster, slice_of(a->bound, a->bound_n)) > 0;
+static bool is_beyond(const find_access *a, slice cluster) {
+    return a->reached.bounded && slice_cmp(cluster, slice_of(a->reached.bound, a->reached.bound_n)) > 0;
 }
 
 static void give_told(key_walk *w) {
-    slice body;
-    uint32_t ts;
     uint64_t times = w->times;
     w->times = 0;
     if (times) {
-        arena_reset(&w->scratch);
-        query_cover_item(&w->scratch, &w->finder->access->cover, slice_of(w->value, w->value_n), &body, &ts);
-        query__give_value(w->finder, body, ts, times, false);
+        find__give_value(w->finder, slice_of(w->value, w->value_n), times, false);
     }
 }
 
 /* One key more than wanted tells that another page follows. Where each entry surely has a row, the next entry tells it. */
 static bool has_enough(const key_walk *w) {
-    const query_access *a = w->finder->access;
-    const query_select *s = a->runner->query->select;
-    bool sure = w->tells && !s->where && (!s->value || s->distinct);
-    size_t n = a->keys_held(a->context) - w->held;
-    return a->keys_wanted != SIZE_MAX && n >= a->keys_wanted + !sure;
+    const find_access *a = w->finder->access;
+    bool sure = w->tells && a->asked.lead.sure;
+    size_t n = a->visitor.keys_held(a->visitor.context) - w->held;
+    return a->asked.key.wanted != SIZE_MAX && n >= a->asked.key.wanted + !sure;
 }
 
 /* What was seen up to here is whole. */
 static void end_cluster(key_walk *w, slice cluster, slice next) {
-    query_access *a = w->finder->access;
+    find_access *a = w->finder->access;
     if (!w->in_keys || !may_go_on(w)) {
         return;
     }
     memmove(w->whole, cluster.p, cluster.n);
     w->whole_n = cluster.n;
-    if (a->key_cut && slice_eq(cluster, w->bounds.start)) {
-        w->held = a->keys_held(a->context);
+    if (a->asked.key.cut && slice_eq(cluster, w->bounds.start)) {
+        w->held = a->visitor.keys_held(a->visitor.context);
     } else if (has_enough(w)) {
         set_bound(a, cluster);
     }
@@ -98,29 +91,29 @@ static void end_cluster(key_walk *w, slice cluster, slice next) {
 
 /* Keys without the lead come before all values; if keys are objects, behind them (ends_lacking). */
 static bool begins_lacking(const key_walk *w) {
-    const query_access *a = w->finder->access;
-    bool again = a->key && !a->lead.alone && !a->lead.member.n && !value_is_defined(a->key);
-    return w->bounds.undefined && !a->lead.only_defined && (!a->key || again || !w->in_keys);
+    const find_access *a = w->finder->access;
+    bool again = a->asked.key.given && !a->asked.lead.alone && !a->asked.lead.in_objects && !a->asked.key.defined;
+    return w->bounds.undefined && !a->asked.lead.only_defined && (!a->asked.key.given || again || !w->in_keys);
 }
 
 static bool ends_lacking(const key_walk *w) {
-    const query_lead *l = &w->finder->access->lead;
-    return w->in_keys && w->bounds.undefined && l->member.n && !l->alone;
+    const find_lead *l = &w->finder->access->asked.lead;
+    return w->in_keys && w->bounds.undefined && l->in_objects && !l->alone;
 }
 
 /* ---- entries ---- */
 
 static err take_again(key_walk *w, item_lookup *l, const item_entry *e, unsigned *same) {
-    const query_access *a = w->finder->access;
-    bool enough = w->once && is_one_key(slice_of(w->value, w->value_n)) && (w->times || a->matched > w->matched);
-    if (enough && ++*same % NEAR == 0) {
+    const find_access *a = w->finder->access;
+    bool enough = w->once && is_one_key(slice_of(w->value, w->value_n)) && (w->times || a->turn.matched > w->matched);
+    if (enough && ++*same % FIND_NEAR == 0) {
         item_lookup_seek(l, slice_of(w->value, w->value_n), UINT64_MAX, false);
     }
     if (w->times) {
         w->times++;
         return OK;
     }
-    return enough ? OK : query__offer(w->finder, (item_ref){e->number, e->segment});
+    return enough ? OK : find__offer(w->finder, (item_ref){e->number, e->segment});
 }
 
 static err take_first(key_walk *w, const item_entry *e) {
@@ -128,17 +121,17 @@ static err take_first(key_walk *w, const item_entry *e) {
     bool whole = index_value_read(e->value, &v) && v.whole;
     memcpy(w->value, e->value.p, e->value.n);
     w->value_n = e->value.n;
-    w->cluster_n = query_cluster_bytes(e->value);
-    w->matched = w->finder->access->matched;
+    w->cluster_n = find_cluster_bytes(e->value);
+    w->matched = w->finder->access->turn.matched;
     if (w->tells && whole) {
         w->times = 1;
         return OK;
     }
-    return query__offer(w->finder, (item_ref){e->number, e->segment});
+    return find__offer(w->finder, (item_ref){e->number, e->segment});
 }
 
 static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned *same) {
-    if (++w->finder->access->entries % ENTRIES_BETWEEN_CHECKS == 0) {
+    if (++w->finder->access->report.entries % ENTRIES_BETWEEN_CHECKS == 0) {
         TRY(op_check(w->finder->view->op));
     }
     if (e->value.n == 0 || e->value.n > sizeof w->value) {
@@ -149,7 +142,7 @@ static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned
     }
     *same = 0;
     give_told(w);
-    slice next = slice_of(e->value.p, query_cluster_bytes(e->value));
+    slice next = slice_of(e->value.p, find_cluster_bytes(e->value));
     if (w->cluster_n ? !slice_eq(next, cluster_of(w)) : w->whole_n > 0) {
         end_cluster(w, w->cluster_n ? cluster_of(w) : slice_of(w->whole, w->whole_n), next);
     } else if (w->in_keys && !w->cluster_n) { /* the range's first entry */
@@ -159,7 +152,7 @@ static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned
 }
 
 /* Where the entries of a span begin, behind the key that was shown last. False: all of them are before it. */
-static bool seek_start(const key_walk *w, item_lookup *l, const query_demand_span *span) {
+static bool seek_start(const key_walk *w, item_lookup *l, const find_span *span) {
     slice start = w->bounds.start;
     if (start.n && span->to.n && slice_cmp(span->to, start) <= 0) {
         return false;
@@ -169,22 +162,22 @@ static bool seek_start(const key_walk *w, item_lookup *l, const query_demand_spa
     return true;
 }
 
-static item_lookup *open_span(const key_walk *w, const query_demand_span *span) {
+static item_lookup *open_span(const key_walk *w, const find_span *span) {
     const item_view *v = w->finder->view;
     return span->point ? item_lookup_open_value(v, w->bounds.path, span->from, true) : item_lookup_open(v, w->bounds.path);
 }
 
-static err walk_span(key_walk *w, const query_demand_span *span) {
+static err walk_span(key_walk *w, const find_span *span) {
     item_entry e;
     unsigned same = 0;
     err code = OK;
     item_lookup *l = open_span(w, span);
     if (seek_start(w, l, span)) {
-        while (code == OK && may_go_on(w) && query__next_entry(w->finder, l, &e) && query__within(span, e.value)) {
+        while (code == OK && may_go_on(w) && find__next_entry(w->finder, l, &e) && find_within(span, e.value)) {
             code = take_entry(w, l, &e, &same);
         }
     }
-    err ended = query__close_lookup(w->finder, l);
+    err ended = find__close_lookup(w->finder, l);
     return code != OK ? code : ended;
 }
 
@@ -205,15 +198,15 @@ static err walk_spans(key_walk *w) {
 /* ---- items without the path ---- */
 
 /* How many have one of these shapes, up to `most`. */
-static err count_lacking(finder *f, const order_walk *w, size_t most, size_t *lacking_out) {
+static err count_lacking(find__finder *f, const find__walk *w, size_t most, size_t *lacking_out) {
     *lacking_out = 0;
     for (size_t i = 0; i < w->shapes_n && *lacking_out < most; i++) {
         uint64_t next = htobe64(be64toh(w->shapes[i]) + 1);
-        query_demand_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&w->shapes[i], 8), .point = true};
+        find_span span = {.path = INDEX_PATH_SHAPES, .from = slice_of(&w->shapes[i], 8), .point = true};
         span.to = next ? slice_of(&next, 8) : SLICE_EMPTY;
-        TRY(query__read_span(f, &span, 0, NULL, most, lacking_out));
+        TRY(find__read_span(f, &span, 0, NULL, most, lacking_out));
     }
-    f->access->entries += *lacking_out;
+    f->access->report.entries += *lacking_out;
     return OK;
 }
 
@@ -221,18 +214,18 @@ static err tell_lacking(key_walk *w) {
     size_t lacking;
     TRY(count_lacking(w->finder, &w->bounds, w->once ? 1 : SIZE_MAX, &lacking));
     if (lacking) {
-        query__give_value(w->finder, slice_of(empty_document, sizeof empty_document), 0, lacking, false);
+        find__give_value(w->finder, SLICE_EMPTY, lacking, false);
     }
     return OK;
 }
 
 /* Those whose key has no member at all come first, others whose key lacks the lead come last. */
 static err walk_lacking(key_walk *w, bool last) {
-    query_access *a = w->finder->access;
-    a->only_empty = !last && a->lead.member.n && !a->lead.alone;
-    w->bounds.enough = a->only_empty || w->once ? a->matched + 1 : 0;
-    err code = query__walk_undefined(&w->bounds);
-    a->only_empty = false;
+    find_access *a = w->finder->access;
+    a->turn.only_empty = !last && a->asked.lead.in_objects && !a->asked.lead.alone;
+    w->bounds.enough = a->turn.only_empty || w->once ? a->turn.matched + 1 : 0;
+    err code = find__walk_undefined(&w->bounds);
+    a->turn.only_empty = false;
     return code;
 }
 
@@ -247,43 +240,41 @@ static err begin_lacking(key_walk *w) {
 
 static err end_lacking(key_walk *w) {
     bool whole;
-    TRY(query__lacking_shapes(&w->bounds, SHAPES_ALL, &whole));
+    TRY(find__lacking_shapes(&w->bounds, FIND_SHAPES_ALL, &whole));
     return whole ? walk_lacking(w, true) : E_QUERY_TOO_LONG;
 }
 
 /* ---- all of it ---- */
 
-static void spell_start(key_walk *w, arena *to) {
-    const query_access *a = w->finder->access;
-    char space[INDEX_VALUE_BYTES_MAX];
-    buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-    if (!a->key || !w->in_keys) {
+static void take_start(key_walk *w) {
+    const find_asked *a = &w->finder->access->asked;
+    slice spelled = a->key.spelled;
+    if (!a->key.given || !w->in_keys) {
         return;
     }
-    query_lead_spell(&a->lead, a->key, &b);
-    bool done = a->lead.alone && !a->key_cut && is_one_key(buf_view(&b)); /* … and was shown */
-    w->bounds.start = b.p[0] == lacking_first ? SLICE_EMPTY : arena_copy(to, buf_view(&b));
+    bool done = a->lead.alone && !a->key.cut && is_one_key(spelled); /* … and was shown */
+    w->bounds.start = spelled.p[0] == lacking_first ? SLICE_EMPTY : spelled;
     w->bounds.start_number = done && w->bounds.start.n ? UINT64_MAX : 0;
 }
 
 /* *found_out false: which items lack the path is not known. */
-static err prepare(key_walk *w, const query_path *path, bool *found_out) {
-    finder *f = w->finder;
-    w->bounds = (order_walk){.finder = f, .path = index_path_of(path->steps, path->n)};
-    query__bound_walk(&w->bounds, f->view->op->arena);
-    spell_start(w, f->view->op->arena);
+static err prepare(key_walk *w, const find_path *path, bool *found_out) {
+    find__finder *f = w->finder;
+    w->bounds = (find__walk){.finder = f, .path = index_path_of(path->steps, path->n)};
+    find__bound_walk(&w->bounds, f->view->op->arena);
+    take_start(w);
     *found_out = true;
     if (!begins_lacking(w)) {
         return OK;
     }
-    TRY(query__lacking_shapes(&w->bounds, query__shapes_worth(f), found_out));
+    TRY(find__lacking_shapes(&w->bounds, find__shapes_worth(f), found_out));
     *found_out = *found_out && (!w->tells || w->bounds.shapes_n == 0 || w->bounds.shapes[0] != 0);
     return OK;
 }
 
 static err run(key_walk *w) {
-    query_access *a = w->finder->access;
-    w->held = w->in_keys ? a->keys_held(a->context) : 0;
+    find_access *a = w->finder->access;
+    w->held = w->in_keys ? a->visitor.keys_held(a->visitor.context) : 0;
     if (begins_lacking(w)) {
         TRY(begin_lacking(w));
     }
@@ -297,16 +288,15 @@ static err run(key_walk *w) {
     return OK;
 }
 
-err query__cover_path(finder *f, bool *found_out) {
-    query_access *a = f->access;
-    key_walk w = {.finder = f, .tells = true, .once = !a->cover.multiplicity, .scratch = arena_init_counted(f->view->op->budget)};
-    w.in_keys = a->lead.given && a->lead.path.n == a->cover.path.n; /* there is no other path than the one */
-    err code = prepare(&w, &a->cover.path, found_out);
+err find__cover_path(find__finder *f, bool *found_out) {
+    find_access *a = f->access;
+    key_walk w = {.finder = f, .tells = true, .once = !a->asked.cover.multiplicity};
+    w.in_keys = a->asked.lead.given && a->asked.lead.path.n == a->asked.cover.path.n; /* there is no other path than the one */
+    err code = prepare(&w, &a->asked.cover.path, found_out);
     if (code == OK && *found_out) {
-        a->by_key = w.in_keys;
+        a->reached.by_key = w.in_keys;
         code = run(&w);
     }
-    arena_free(&w.scratch);
     return code;
 }
 
@@ -320,40 +310,42 @@ typedef struct probe {
 
 /* There are at least as many keys as values of the lead. If it is known that there are more, one value is enough. */
 static bool is_undecided(const probe *p) {
-    const query_access *a = p->walk->finder->access;
-    bool many = !a->lead.alone && (a->keys_walked || a->key);
-    return p->loads <= p->loads_max && p->keys <= (many ? 1 : a->keys_wanted);
+    const find_access *a = p->walk->finder->access;
+    bool many = !a->asked.lead.alone && (a->asked.key.many || a->asked.key.given);
+    return p->loads <= p->loads_max && p->keys <= (many ? 1 : a->asked.key.wanted);
 }
 
-static err probe_span(probe *p, const query_demand_span *span) {
+static err probe_span(probe *p, const find_span *span) {
     item_entry e;
     char value[INDEX_VALUE_BYTES_MAX];
     size_t value_n = 0, entries = 0, same = 0;
     item_lookup *l = open_span(p->walk, span);
     bool live = seek_start(p->walk, l, span);
-    for (; live && is_undecided(p) && query__next_entry(p->walk->finder, l, &e) && query__within(span, e.value); entries++) {
+    for (; live && is_undecided(p) && find__next_entry(p->walk->finder, l, &e) && find_within(span, e.value); entries++) {
         bool again = slice_eq(e.value, slice_of(value, value_n));
         p->loads += !again || !p->walk->once;
         p->keys += !again;
         if (!again && e.value.n <= sizeof value) {
             memcpy(value, e.value.p, value_n = e.value.n);
             same = 0;
-        } else if (p->walk->once && ++same % NEAR == 0) {
+        } else if (p->walk->once && ++same % FIND_NEAR == 0) {
             item_lookup_seek(l, slice_of(value, value_n), UINT64_MAX, false);
         }
     }
-    p->walk->finder->access->entries += entries;
-    return query__close_lookup(p->walk->finder, l);
+    p->walk->finder->access->report.entries += entries;
+    return find__close_lookup(p->walk->finder, l);
 }
 
 /* A page's keys by fewer loads than it takes to read everything instead; an item that is loaded costs as much as some that are read in
  * turn. While it is not known that there are more keys than wanted, only some entries are asked: if they are not enough, items are read in
  * turn until it is known. */
 static err pays(const key_walk *w, bool *pays_out) {
-    finder *f = w->finder;
-    const query_access *a = f->access;
-    size_t worth = (size_t)(f->view->items_n / SCAN_PER_LOAD) + QUICK_ENTRIES, some = PROBED_PER_KEY * a->keys_wanted + PROBED_MIN;
-    probe p = {.walk = w, .loads_max = a->keys_walked || a->key || a->keys_wanted == SIZE_MAX || worth < some ? worth : some};
+    find__finder *f = w->finder;
+    const find_access *a = f->access;
+    size_t worth = (size_t)(f->view->items_n / FIND_SCAN_PER_LOAD) + FIND_QUICK_ENTRIES,
+           some = PROBED_PER_KEY * a->asked.key.wanted + PROBED_MIN;
+    probe p = {.walk = w,
+               .loads_max = a->asked.key.many || a->asked.key.given || a->asked.key.wanted == SIZE_MAX || worth < some ? worth : some};
     if (begins_lacking(w)) {
         TRY(count_lacking(f, &w->bounds, w->once ? 1 : p.loads_max + 1, &p.loads));
     }
@@ -365,20 +357,19 @@ static err pays(const key_walk *w, bool *pays_out) {
 }
 
 /* Not where items without entries would have to be added in their turn, since the first of equal values is the one that is shown. */
-err query__in_key_order(finder *f, bool *found_out) {
-    query_access *a = f->access;
-    const query *q = a->runner->query;
-    key_walk w = {.finder = f, .in_keys = true, .once = a->lead.alone && !q->aggregates};
-    TRY(query__find_large(f));
+err find__in_key_order(find__finder *f, bool *found_out) {
+    find_access *a = f->access;
+    key_walk w = {.finder = f, .in_keys = true, .once = a->asked.lead.once};
+    TRY(find__find_large(f));
     if (f->large.n) {
         return OK;
     }
-    TRY(prepare(&w, &a->lead.path, found_out));
+    TRY(prepare(&w, &a->asked.lead.path, found_out));
     TRY(*found_out ? pays(&w, found_out) : OK);
     if (!*found_out) {
         return OK;
     }
-    a->way = WAY_BY_KEY;
-    a->by_key = true;
+    a->report.way = WAY_BY_KEY;
+    a->reached.by_key = true;
     return run(&w);
 }

@@ -1,0 +1,77 @@
+/* Which demand has the fewest entries, and how many it pays to collect. Entries are counted, a little of each demand first. */
+#include <math.h>
+
+#include "find/find_int.h"
+
+enum { PROBE_FACTOR = 8 };
+
+/* What was found of the best so far is kept: often it is all there is. */
+static void keep_probed(find__finder *f, find__refs *found, const find_demand *of, uint64_t after) {
+    find__refs before = f->probed;
+    f->probed = *found;
+    f->probed_of = of;
+    f->probed_after = after;
+    *found = before;
+}
+
+/* The demand with the fewest entries, if it has fewer than `most`: all are counted a little, then further. */
+err find__smallest(find__finder *f, uint64_t after, size_t most, const find_demand **best_out) {
+    find__refs found = {0};
+    err code = OK;
+    *best_out = NULL;
+    f->probed_of = NULL;
+    for (size_t limit = FIND_FIRST_PROBE; f->demands.n; limit *= PROBE_FACTOR) {
+        size_t least = limit < most ? limit : most, bound = least;
+        for (size_t i = 0; i < f->demands.n && code == OK; i++) {
+            size_t n;
+            found.n = 0;
+            code = find__read_demand(f, &f->demands.list[i], after, &found, least, &n);
+            if (n < least) {
+                least = n;
+                *best_out = &f->demands.list[i];
+                keep_probed(f, &found, *best_out, after);
+            }
+        }
+        if (*best_out || bound == most || code != OK) {
+            break;
+        }
+    }
+    find__free_refs(f, &found);
+    return code;
+}
+
+err find__take_all(find__finder *f, const find_demand *used, uint64_t after, find__refs *found) {
+    size_t n;
+    if (used == f->probed_of && after == f->probed_after) {
+        *found = f->probed;
+        f->probed = (find__refs){0};
+        f->probed_of = NULL;
+        return OK;
+    }
+    return find__read_demand(f, used, after, found, SIZE_MAX, &n);
+}
+
+const find_demand *find__a_point(const find__finder *f) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        if (find_is_point(&f->demands.list[i])) {
+            return &f->demands.list[i];
+        }
+    }
+    return NULL;
+}
+
+/* How many entries it pays to collect: a found item costs as much as FIND_SCAN_PER_LOAD that are just passed by, and passing by ends when
+ * the rows wanted were met. */
+size_t find__worth(const find__finder *f) {
+    double all = (double)f->view->items_n + 1, most = all / FIND_SCAN_PER_LOAD;
+    if (f->access->asked.wanted != SIZE_MAX) {
+        double page = sqrt(2.5 * (double)f->access->asked.wanted * all);
+        most = page < most ? page : most;
+    }
+    most = most < 2 * FIND_FIRST_PROBE ? 2 * FIND_FIRST_PROBE : most;
+    return most < FIND_REFS_MAX ? (size_t)most : FIND_REFS_MAX;
+}
+
+size_t find__bounded(const find__finder *f, size_t most) {
+    return f->access->asked.quick && most > FIND_QUICK_ENTRIES ? FIND_QUICK_ENTRIES : most;
+}

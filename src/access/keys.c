@@ -1,5 +1,6 @@
 #include "access/keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -31,6 +32,8 @@ struct access_keys {
     bool exposed, allow_well_known; /* as in access_keys_options */
     access_key_source source;
     char *file;
+    char *scram_user;
+    access_scram_setup scram; /* user NULL: none */
 
     pthread_mutex_t lock; /* of the texts; and one change at a time */
     key_texts texts;
@@ -85,6 +88,23 @@ static access_ring *make_ring(const key_texts *texts, char why[static ACCESS_KEY
 
 static bool has_well_known(const access_ring *ring, access_key *key_out) {
     return access_ring_find(ring, slice_str(access_key_emulator), key_out);
+}
+
+/* Keys whose text is the same as in the ring before are not derived again. */
+static void derive_scram(const access_keys *k, const key_texts *texts, access_ring *ring, const access_ring *before) {
+    if (!k->scram.user) {
+        return;
+    }
+    access_scram_secrets *secrets = access_scram_secrets_new(&k->scram);
+    for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
+        slice text = slice_str(texts->text[key]);
+        if (text.n && before && slice_eq(text, slice_str(k->texts.text[key]))) {
+            access_scram_secrets_copy(secrets, access_ring_scram(before), key);
+        } else if (text.n) {
+            access_scram_secrets_add(secrets, key, text);
+        }
+    }
+    access_ring_give_scram(ring, secrets);
 }
 
 /* Like make_ring, but fails if a key is the emulator's and that is not allowed. */
@@ -356,7 +376,9 @@ static bool change(access_keys *k, access_key key, char why[static ACCESS_KEYS_W
         ring = NULL;
     }
     if (ring) {
-        access_ring_follow(ring, atomic_load(&k->ring));
+        const access_ring *before = atomic_load(&k->ring);
+        access_ring_follow(ring, before);
+        derive_scram(k, &texts, ring, before);
         publish(k, ring, &texts);
         warn_of_short_keys(&texts);
     }
@@ -441,6 +463,17 @@ static bool read_given(const access_keys_options *options, key_texts *texts, cha
     return true;
 }
 
+static void set_up_scram(access_keys *k, const access_keys_options *options) {
+    enum { SALT_BYTES = 16 };
+    if (options->scram_user && options->scram_kinds) {
+        k->scram_user = mem_text(options->scram_user, strlen(options->scram_user));
+        k->scram = (access_scram_setup){
+            .user = k->scram_user, .kinds = options->scram_kinds, .salt_n = SALT_BYTES, .iterations = ACCESS_SCRAM_ITERATIONS};
+        int random = RAND_bytes(k->scram.salt, SALT_BYTES);
+        assert(random == 1);
+    }
+}
+
 access_keys *access_keys_open(const access_keys_options *options, char why[static ACCESS_KEYS_WHY_BYTES]) {
     access_keys *k = mem_zero(sizeof *k);
     bool good = options->file ? read_file(options->file, true, &k->texts, why) : read_given(options, &k->texts, why);
@@ -452,6 +485,8 @@ access_keys *access_keys_open(const access_keys_options *options, char why[stati
         free(k);
         return NULL;
     }
+    set_up_scram(k, options);
+    derive_scram(k, &k->texts, ring, NULL);
     atomic_init(&k->ring, ring);
     k->source = options->file ? ACCESS_KEYS_FILE : options->given[ACCESS_KEY_PRIMARY] ? ACCESS_KEYS_GIVEN : ACCESS_KEYS_WELL_KNOWN;
     k->file = options->file ? mem_text(options->file, strlen(options->file)) : NULL;
@@ -474,6 +509,7 @@ void access_keys_close(access_keys *k) {
     pthread_mutex_destroy(&k->lock);
     access_ring_free(atomic_load(&k->ring));
     free(k->file);
+    free(k->scram_user);
     OPENSSL_cleanse(k, sizeof *k);
     free(k);
 }

@@ -9,7 +9,7 @@
  * memory alone, are wiped when replaced, and are never logged. */
 #pragma once
 
-#include "access/ring.h"
+#include "access/scram.h"
 #include "net/server.h"
 
 typedef struct access_keys access_keys;
@@ -27,6 +27,8 @@ typedef struct access_keys_options {
     const char *file;                    /* instead: the keys in their order, one a line, "-" for none */
     bool exposed;                        /* other machines reach the server: the emulator's key is refused, for any of the four, … */
     bool allow_well_known;               /* … unless this is set; then each reading of the keys logs a warning */
+    const char *scram_user;              /* the account's name, if a front end offers SCRAM (scram.h); NULL: none does */
+    unsigned scram_kinds; /* 1 << access_scram_kind, or'ed; each key of each kind costs a millisecond or two when it is set */
 } access_keys_options;
 
 /* NULL, and why: no base64, the same key twice, no such file, the emulator's key on a server that is exposed. */

@@ -1,8 +1,7 @@
 #include "access/reach.h"
 
+#include "access/sas.h"
 #include "access/token.h"
-
-enum { READS = ACCESS_READ | ACCESS_LIST };
 
 /* ---- making ---- */
 
@@ -11,8 +10,33 @@ void access_reach_of_key(access_reach *r, const access_ring *ring, access_key ke
         .proof = ACCESS_BY_KEY,
         .key = key,
         .serial = access_ring_serial(ring, key),
-        .verbs = access_key_is_read_only(key) ? READS : ACCESS_ALL,
+        .verbs = access_key_is_read_only(key) ? ACCESS_ALL_READS : ACCESS_ALL,
     };
+}
+
+err access_reach_of_signature(const access_ring *ring, slice text, slice signature, access_reach *r) {
+    unsigned char bytes[ACCESS_MAC_BYTES];
+    access_key key;
+    *r = (access_reach){0};
+    if (!access_signature_read(signature, bytes) || !access_ring_verify(ring, text, bytes, &key)) {
+        return E_UNAUTHORIZED;
+    }
+    access_reach_of_key(r, ring, key);
+    return OK;
+}
+
+err access_reach_of_password(op *o, const access_ring *ring, account *a, slice password, access_reach *r) {
+    slice signature;
+    access_key key;
+    *r = (access_reach){0};
+    if (access_token_cut(password, &signature)) {
+        return access_reach_of_token(o, ring, a, signature, r);
+    }
+    if (!access_ring_find(ring, password, &key)) {
+        return op_fail(o, E_UNAUTHORIZED, "The password is none of the account's keys, nor a resource token.");
+    }
+    access_reach_of_key(r, ring, key);
+    return OK;
 }
 
 err access_reach_of_token(op *o, const access_ring *ring, account *a, slice signature, access_reach *r) {
@@ -95,6 +119,8 @@ bool access_allows(const access_reach *r, unsigned verbs, const container *c, co
         return true;
     case ACCESS_BY_TOKEN:
         return is_granted(r->permission, c, key);
+    case ACCESS_BY_SAS:
+        return access_sas_is_for(r->sas, c ? c->id : SLICE_EMPTY) && !access_sas_is_bounded(r->sas);
     case ACCESS_NOBODY:
         break;
     }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "access/scram.h"
 #include "base/base64.h"
 #include "base/memory.h"
 
@@ -26,6 +27,7 @@ typedef struct keyed_hash {
 
 struct access_ring {
     keyed_hash keys[ACCESS_KEY_COUNT];
+    access_scram_secrets *scram;
 };
 
 access_ring *access_ring_new(void) {
@@ -34,6 +36,7 @@ access_ring *access_ring_new(void) {
 
 void access_ring_free(access_ring *ring) {
     if (ring) {
+        access_scram_secrets_free(ring->scram);
         OPENSSL_cleanse(ring, sizeof *ring);
         free(ring);
     }
@@ -83,6 +86,14 @@ void access_ring_follow(access_ring *ring, const access_ring *before) {
             own->serial = old->serial;
         }
     }
+}
+
+void access_ring_give_scram(access_ring *ring, access_scram_secrets *secrets) {
+    ring->scram = secrets;
+}
+
+const access_scram_secrets *access_ring_scram(const access_ring *ring) {
+    return ring->scram;
 }
 
 uint64_t access_ring_serial(const access_ring *ring, access_key key) {

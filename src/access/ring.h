@@ -36,6 +36,11 @@ void access_ring_follow(access_ring *ring, const access_ring *before);
  * the key is still the same (reach.h). */
 uint64_t access_ring_serial(const access_ring *ring, access_key key);
 
+/* What SCRAM knows of the keys (scram.h): owned by the ring; NULL: it is not offered. */
+typedef struct access_scram_secrets access_scram_secrets;
+void access_ring_give_scram(access_ring *ring, access_scram_secrets *secrets);
+const access_scram_secrets *access_ring_scram(const access_ring *ring);
+
 /* ---- a key as it is: a password, a bearer token ---- */
 
 bool access_ring_find(const access_ring *ring, slice base64, access_key *key_out); /* in constant time; false: none of them */

@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-enum { HTTP_TEXT = 29 };
+enum { HTTP_TEXT = 29, ISO_DATE = 10, ISO_MINUTES = 16, FRACTION_DIGITS = 7 };
 
 /* Three letters in lower case as a number. */
 #define WORD(a, b, c) ((a) << 16 | (b) << 8 | (c))
@@ -51,39 +51,75 @@ static int month_days(int year, int month) {
     return counts[month] + (month == 1 && leap);
 }
 
+/* Month from 0; −1 stands for a number that is none. */
+static bool seconds_of(const int date[3], const int time[3], int64_t *seconds_out) {
+    int year = date[0], month = date[1], day = date[2];
+    if (year < 1970 || month < 0 || month > 11 || day < 1 || day > month_days(year, month)) {
+        return false;
+    }
+    if (time[0] < 0 || time[0] > 23 || time[1] < 0 || time[1] > 59 || time[2] < 0 || time[2] > 59) {
+        return false;
+    }
+    *seconds_out = ((days_of(year, month, day) * 24 + time[0]) * 60 + time[1]) * 60 + time[2];
+    return true;
+}
+
 static bool has_shape_of_date(const char *p) {
     return p[3] == ',' && p[4] == ' ' && p[7] == ' ' && p[11] == ' ' && p[16] == ' ' && p[19] == ':' && p[22] == ':' &&
            slice_eq_nocase(slice_of(p + 25, 4), SLICE_LIT(" GMT"));
 }
 
 bool date_parse_http(slice text, int64_t *seconds_out) {
+    int64_t seconds = 0;
     *seconds_out = 0;
     if (text.n != HTTP_TEXT || !has_shape_of_date(text.p)) {
         return false;
     }
     const char *p = text.p;
-    int week_day = index_of(week_days, 7, p);
-    int day = digits(p + 5, 2);
-    int month = index_of(months, 12, p + 8);
-    int year = digits(p + 12, 4);
-    int hour = digits(p + 17, 2);
-    int minute = digits(p + 20, 2);
-    int second = digits(p + 23, 2);
-    if (year < 1970 || month < 0 || day < 1 || day > month_days(year, month)) {
+    int date[3] = {digits(p + 12, 4), index_of(months, 12, p + 8), digits(p + 5, 2)};
+    int time[3] = {digits(p + 17, 2), digits(p + 20, 2), digits(p + 23, 2)};
+    if (!seconds_of(date, time, &seconds) || index_of(week_days, 7, p) != (seconds / 86400 + 4) % 7) {
         return false;
     }
-    int64_t days = days_of(year, month, day);
-    if (week_day != (days + 4) % 7 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
-        return false;
-    }
-    *seconds_out = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    *seconds_out = seconds;
     return true;
 }
 
-const char *date_http(int64_t seconds, char room[40]) {
+/* What follows the minutes: "Z", ":07Z", ":07.1234567Z". */
+static bool read_end(slice text, int *second_out) {
+    if (text.n >= 4 && text.p[0] == ':') {
+        *second_out = digits(text.p + 1, 2);
+        text = slice_skip(text, 3);
+        if (text.n > 2 && text.n <= 2 + FRACTION_DIGITS && text.p[0] == '.' && digits(text.p + 1, (int)text.n - 2) >= 0) {
+            text = slice_skip(text, text.n - 1);
+        }
+    }
+    return slice_eq(text, SLICE_LIT("Z"));
+}
+
+bool date_parse_iso(slice text, int64_t *seconds_out) {
+    const char *p = text.p;
+    int time[3] = {0};
+    *seconds_out = 0;
+    if (text.n < ISO_DATE || p[4] != '-' || p[7] != '-') {
+        return false;
+    }
+    int month = digits(p + 5, 2);
+    int date[3] = {digits(p, 4), month - 1, digits(p + 8, 2)};
+    if (text.n > ISO_DATE) {
+        if (text.n <= ISO_MINUTES || p[10] != 'T' || p[13] != ':' || !read_end(slice_skip(text, ISO_MINUTES), &time[2])) {
+            return false;
+        }
+        time[0] = digits(p + 11, 2);
+        time[1] = digits(p + 14, 2);
+    }
+    return seconds_of(date, time, seconds_out);
+}
+
+const char *date_http(int64_t seconds, char room[DATE_TEXT_BYTES]) {
     struct tm parts;
     time_t t = (time_t)seconds;
     gmtime_r(&t, &parts);
-    strftime(room, 40, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    strftime(room, DATE_TEXT_BYTES, "%a, %d %b %Y %H:%M:%S GMT", &parts);
     return room;
 }

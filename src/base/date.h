@@ -8,3 +8,7 @@ enum { DATE_TEXT_BYTES = 40 };
 /* "Thu, 27 Apr 2017 00:51:12 GMT", in any case, and nothing else. */
 bool date_parse_http(slice text, int64_t *seconds_out);
 const char *date_http(int64_t seconds, char room[DATE_TEXT_BYTES]);
+
+/* ISO 8601: "2026-11-16", "2026-11-16T14:05Z", "2026-11-16T14:05:07Z", with up to seven digits of a second's fraction, which are dropped.
+ */
+bool date_parse_iso(slice text, int64_t *seconds_out);

@@ -73,6 +73,7 @@
     X(E_QUERY_CARDINALITY, 400, 0, "BadRequest", INVALID,                                                                                  \
       "{\"errors\":[{\"severity\":\"Error\",\"code\":\"SC2210\",\"message\":\"The cardinality of a scalar subquery result set cannot be "  \
       "greater than one.\"}]}")                                                                                                            \
+    X(E_EDIT_TOO_LONG, 400, 0, "BadRequest", INVALID, "The write takes more steps than an edit may take: divide it.")                      \
     X(E_SCRIPT_FAILED, 400, 0, "BadRequest", SCRIPT, "Encountered exception while executing Javascript.")                                  \
     X(E_SCRIPT_COMPILE, 400, 65535, "BadRequest", SCRIPT, "Encountered exception while compiling Javascript.")                             \
     X(E_WRONG_CONTAINER_RID, 400, 1024, "BadRequest", NO_OWNER, "The container the client intended is not the one of this name any more.") \

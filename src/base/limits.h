@@ -10,6 +10,9 @@ enum {
     LIMIT_REQUEST_BYTES = 2 * 1024 * 1024,  /* the service's "request size" */
     LIMIT_RESPONSE_BYTES = 4 * 1024 * 1024, /* a page stops before it */
 
+    LIMIT_SASL_BYTES = 1024,    /* one message of a SASL exchange */
+    LIMIT_SAS_BYTES = 8 * 1024, /* parameters of a shared access signature together */
+
     /* items */
     LIMIT_ITEM_BYTES = 2 * 1024 * 1024, /* as UTF-8 JSON */
     LIMIT_JSON_DEPTH = 128,
@@ -26,6 +29,17 @@ enum {
     LIMIT_BATCH_OPERATIONS = 100,
     LIMIT_BATCH_RESULT_BYTES = 16 * 1024 * 1024, /* of all operations' items, as stored */
     LIMIT_PATCH_OPERATIONS = 10,
+
+    /* edits and conditions of writes (item/edit.h); a step is about 10 ns */
+    LIMIT_EDIT_STEPS = 5000,         /* what one write may take on the committer's thread; longer ones are prepared outside */
+    LIMIT_EDIT_BYTES = 64 * 1024,    /* of item and argument, likewise */
+    LIMIT_EDIT_STEPS_MAX = 10000000, /* what it may take at all */
+    LIMIT_EDIT_ATTEMPTS = 3,         /* to prepare the writes of a request outside, while others change the items */
+    LIMIT_EDIT_CONDITIONS = 8,
+    LIMIT_EDIT_ARGUMENT_BYTES = 4 * 1024 * 1024,
+    LIMIT_EDIT_REPLY_BYTES = 64 * 1024,
+    LIMIT_EDITED_BYTES = 32 * 1024 * 1024, /* a body that an edit makes; APIs have lower limits */
+
     LIMIT_UNIQUE_KEYS = 10,
     LIMIT_UNIQUE_PATHS = 16,
     LIMIT_VERSION_MINUTES = 30 * 24 * 60, /* that the change feed keeps every version */

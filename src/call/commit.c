@@ -56,9 +56,35 @@ static void back_from_worker(net_work *work) {
     net_work_code(work) == OK ? c->done(c) : price_and_end(c);
 }
 
+static void start_work(call *c, void (*run)(net_work *), void (*done)(net_work *)) {
+    net_work_start(c->client, c->op, NET_ANSWERS, call_tenant_of_container(c->container), &c->work, run, done);
+}
+
+static void prepare_on_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    item_commit_prepare(&((call_commit *)c)->commit);
+}
+
+static void submit(call *c) {
+    err code = item_commit_submit(&((call_commit *)c)->commit);
+    if (code != OK) {
+        call__end(c, code);
+    }
+}
+
+/* If the server stops, or has no thread, the committer decides what is left of it. */
+static void submit_again(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    ((call_commit *)c)->commit.prepares = net_work_code(work) == OK;
+    submit(c);
+}
+
 static void committed(call *c) {
-    if (is_large((call_commit *)c)) {
-        net_work_start(c->client, c->op, NET_ANSWERS, call_tenant_of_container(c->container), &c->work, on_worker, back_from_worker);
+    call_commit *w = (call_commit *)c;
+    if (item_commit_is_long(&w->commit)) {
+        start_work(c, prepare_on_worker, submit_again);
+    } else if (is_large(w)) {
+        start_work(c, on_worker, back_from_worker);
     } else {
         price_and_end(c);
     }
@@ -82,12 +108,10 @@ static void go(call *c) {
         .atomic = w->atomic,
         .stops_at_failure = w->stops_at_failure,
         .range_id = w->range_id,
+        .prepares = true,
         .done = leave_committer,
     };
-    err code = item_commit_submit(&w->commit);
-    if (code != OK) {
-        call__end(c, code);
-    }
+    submit(c);
 }
 
 /* Faults of one range: by the range that is named, or by the key that all have in common. */

@@ -11,6 +11,7 @@
 #include "doc/patch.h"
 #include "item/cache.h"
 #include "item/counts.h"
+#include "item/edit.h"
 #include "item/sizes.h"
 
 typedef struct item_limits {
@@ -126,14 +127,9 @@ static inline uint64_t item_version(const item_head *head) {
 
 /* ---- writing ---- */
 
-typedef enum item_kind { ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_PATCH, ITEM_READ } item_kind;
-
-/* What must hold of an item as it is when its write is decided. Asked on the committer's thread, which all writes share: it must be quick
- * and bounded. OK, E_PRECONDITION, or what makes it impossible to say. */
-typedef struct item_condition item_condition;
-struct item_condition {
-    err (*check)(const item_condition *condition, op *o, const item_head *head, slice body);
-};
+/* A write of each kind may have an etag (if_match) and conditions (item/edit.h). They are asked when the item is there, or is not, as the
+ * kind needs it. An upsert with an etag inserts where nothing is; an edit with one fails there with E_NOT_FOUND. */
+typedef enum item_kind { ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_EDIT, ITEM_READ } item_kind;
 
 /* A transaction (script/transaction.h) was told what its writes leave on their items before they are decided. */
 typedef struct item_preset {
@@ -151,31 +147,44 @@ typedef struct item_op {
     /* what is asked */
     item_kind kind;
     item_key key;
-    slice body;                      /* create, upsert, replace: BSON without system properties */
-    const patch *patch;              /* patch */
-    const item_condition *condition; /* patch; NULL: none */
-    slice if_match;                  /* etag; empty: any */
-    slice if_none_match;             /* read: not modified if it matches */
-    int32_t ttl;                     /* item_check_body's */
+    slice body;                 /* create, upsert, replace: BSON without system properties */
+    item_edit edit;             /* edit */
+    item_condition *conditions; /* of any kind but read: all must hold */
+    size_t conditions_n;
+    slice if_match;      /* etag; empty: any */
+    slice if_none_match; /* read: not modified if it matches */
+    int32_t ttl;         /* item_check_body's */
     bool not_indexed;
     const item_preset *preset;     /* NULL: number, time and etag are the commit's */
     const item_expected *expected; /* NULL: anything */
+
+    /* item/'s own */
+    bool ready;                     /* edit and conditions are (item_edit_make_ready) */
+    bool is_long;                   /* the committer found conditions or edit too long for it */
+    struct item_prepared *prepared; /* what they came to outside; NULL: they were not run there */
 
     /* how it went */
     op op; /* charge and sentence of this one; its arena is the request's */
     err code;
     bool undone;  /* it was carried out, and taken back since another one of its batch failed */
-    bool created; /* an upsert that inserted */
+    bool created; /* an upsert or edit that inserted */
+    bool deleted; /* an edit that deleted */
+    bool left;    /* an edit that wrote nothing; after and result are the item as it is, if it is there */
     bool before_there;
     item_head before; /* the item before the write */
     item_head after;  /* its stamp now */
-    slice result;     /* body now: create, upsert, replace, patch, read */
+    slice result;     /* body now: create, upsert, replace, edit, read */
     slice before_body;
+    slice reply;            /* of an edit, for its client: BSON, or empty */
+    uint32_t properties;    /* that an edit changed and is charged for */
     container_range *range; /* that it was applied to; valid until item_commit_give */
     store_value pin;        /* of before_body and result */
 } item_op;
 
-/* One request's operations, decided and written together. `done` runs on the committer's thread and must hand over. */
+/* One request's operations, decided and written together. `done` runs on the committer's thread and must hand over.
+ *
+ * The life of a commit: item_commit_submit; `done`; if item_commit_is_long, item_commit_prepare on a thread that may take its time, and
+ * submit again; then item_commit_charge, and item_commit_give when the results are no longer needed. */
 typedef struct item_commit item_commit;
 struct item_commit {
     commit base;
@@ -186,10 +195,20 @@ struct item_commit {
     size_t n;
     bool atomic;           /* all or nothing; otherwise each by itself */
     bool stops_at_failure; /* if not atomic: what follows a failure is not tried */
+    bool prepares;         /* the caller asks item_commit_is_long; otherwise long edits are decided by the committer at once */
     int64_t range_id;      /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
     void (*done)(item_commit *c);
 
     container_tiles *tiles; /* the newest when it was applied; NULL: it was not */
+
+    /* item/'s own */
+    bool admitted;                              /* its ranges had something left of their shares */
+    bool again;                                 /* item_commit_is_long */
+    unsigned attempts;                          /* to prepare it */
+    size_t from;                                /* if not atomic: the first operation that is not decided yet */
+    size_t began;                               /* `from` when it was submitted last: what comes before is written */
+    container_tiles *past[LIMIT_EDIT_ATTEMPTS]; /* that earlier operations were applied with */
+    size_t past_n;
 };
 
 /* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
@@ -204,8 +223,18 @@ slice item_without_system(arena *a, slice body); /* the same bytes if there is n
 /* The key of an item addressed from outside: whole, within limits, hashed. */
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out);
 
-/* E_THROTTLED: the share of a range is spent; nothing was submitted. */
+/* E_THROTTLED: the share of a range is spent. E_BAD_REQUEST and friends: an edit or condition is wrong; its operation has code and
+ * sentence. Then nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);
+
+/* After done: the committer did not decide some operations, since their edits or conditions are too long for it. They are to be prepared,
+ * and the commit submitted again. */
+static inline bool item_commit_is_long(const item_commit *c) {
+    return c->again;
+}
+
+/* Runs long edits and conditions over the items as they are now. Any thread; takes up to LIMIT_EDIT_STEPS_MAX for each of them. */
+void item_commit_prepare(item_commit *c);
 
 /* What an operation costs that was decided, by what was there before and is after. */
 double item_price(const item_op *op, const index_policy *index);
@@ -217,7 +246,7 @@ bool item_commit_failed(const item_commit *c);
  * returned and added to the request's. */
 double item_commit_charge(item_commit *c);
 
-/* Gives the pins and the tiles back. Harmless if nothing was submitted, or twice. */
+/* Gives the pins and the tiles back. Harmless twice, and if nothing was submitted: then only `n` and `tiles` are looked at. */
 void item_commit_give(item_commit *c);
 
 /* ---- reading many ----

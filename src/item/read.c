@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "item/admit.h"
+#include "item/edit_int.h"
 #include "item/view.h"
 #include "throughput/charge.h"
 
@@ -104,6 +105,17 @@ err item_read(const items *s, op *o, const container *c, const item_key *key, it
     op_charge(o, ru);
     item__settle(s, o, range, key, ru, code != OK);
     return code;
+}
+
+err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out) {
+    *found_out = (item_found){0};
+    TRY(find(container_route(c->tiles, &key->epk)->home, c, key, found_out));
+    if (item_expired(c, &found_out->head, now_s)) {
+        item_give(found_out);
+        *found_out = (item_found){0};
+        return E_NOT_FOUND;
+    }
+    return OK;
 }
 
 err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n) {

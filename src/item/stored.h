@@ -18,6 +18,8 @@ typedef struct item_work {
     const items *items;
     home *home; /* whose committer works */
     commit_group *group;
+    item_commit *commit; /* a request's, and its operation that is applied now; otherwise NULL */
+    item_op *op;
     container *container;
     container_part *part;         /* of the container in that home */
     const container_tiles *tiles; /* the newest, as far as that home is concerned */

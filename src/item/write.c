@@ -5,13 +5,8 @@
 #include <assert.h>
 
 #include "base/units.h"
-#include "doc/json.h"
-#include "item/admit.h"
+#include "item/edit_int.h"
 #include "item/stored.h"
-#include "item/versions.h"
-#include "throughput/charge.h"
-
-enum { PATCHED_BYTES_MAX = 32 * 1024 * 1024, TEXT_PER_BYTE_MAX = 6 /* a control character, escaped */ };
 
 static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
     return (item_head){
@@ -51,21 +46,85 @@ err item__check_room(item_work *w, op *o, size_t before, size_t after) {
                            "Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", shown);
 }
 
-static err insert(item_work *w, item_op *op) {
+/* ---- conditions and edits ---- */
+
+static err check_expected(const item_expected *e, const stored_item *now) {
+    bool same = !e || (e->there == now->there && (!e->there || (e->number == now->place.number && e->lsn == now->head.lsn)));
+    return same ? OK : E_RETRY_WITH;
+}
+
+/* An edit of what the same batch writes cannot be prepared outside, since nobody can read that there. */
+static bool may_prepare(const item_work *w) {
+    const item_commit *c = w->commit;
+    return c->prepares && c->attempts < LIMIT_EDIT_ATTEMPTS && !item__written_before(c, (size_t)(w->op - c->ops));
+}
+
+static err decide_later(item_work *w) {
+    w->op->is_long = true;
+    w->commit->again = true;
+    return E_RETRY_WITH;
+}
+
+static err run_here(item_work *w, item_op *op, const stored_item *now, item_edit_result *result_out, int32_t *ttl_out) {
+    item_edit_input in = {.container = w->container, .key = &op->key, .there = now->there, .head = now->head, .body = now->body};
+    bool is_long = op->is_long || item__edit_is_long(op, &in);
+    if (is_long && may_prepare(w)) {
+        return decide_later(w);
+    }
+    item_edit_budget b = {.steps = is_long ? LIMIT_EDIT_STEPS_MAX : LIMIT_EDIT_STEPS};
+    op->op.detail_n = 0;
+    err code = item_edit_run(&op->op, op, &in, &b, result_out, ttl_out);
+    if (!b.exceeded || is_long) {
+        return code;
+    }
+    if (may_prepare(w)) { /* it took more than it looked like */
+        return decide_later(w);
+    }
+    b = (item_edit_budget){.steps = LIMIT_EDIT_STEPS_MAX};
+    op->op.detail_n = 0;
+    return item_edit_run(&op->op, op, &in, &b, result_out, ttl_out);
+}
+
+/* What conditions and edit say of the item as it is now. */
+static err judge(item_work *w, item_op *op, const stored_item *now, item_edit_result *result_out, int32_t *ttl_out) {
+    const item_prepared *p = op->prepared;
+    if (p && check_expected(&p->of, now) == OK) {
+        *result_out = p->result;
+        *ttl_out = p->ttl;
+        return p->code;
+    }
+    return run_here(w, op, now, result_out, ttl_out);
+}
+
+/* Conditions of a write that is no edit. */
+static inline err check_conditions(item_work *w, item_op *op, const stored_item *now) {
+    item_edit_result none;
+    int32_t ttl;
+    return op->conditions_n && op->kind != ITEM_EDIT ? judge(w, op, now, &none, &ttl) : OK;
+}
+
+static err check_etag(const item_op *op, const stored_item *now) {
+    bool matches = !op->if_match.n || item_etag_matches(op->if_match, item_version(&now->head), now->head.ts);
+    return matches ? OK : E_PRECONDITION;
+}
+
+/* ---- each kind ---- */
+
+static err insert(item_work *w, item_op *op, slice body) {
     static const stored_item nothing = {0};
+    TRY(check_conditions(w, op, &nothing));
     item_place place = {w->range->segment, number_of(w, op)};
-    TRY(item__unique_check(w, &op->key, op->body, 0));
-    TRY(item__check_room(w, &op->op, 0, LAYOUT_HEAD_BYTES + op->body.n));
+    TRY(item__unique_check(w, &op->key, body, 0));
+    TRY(item__check_room(w, &op->op, 0, LAYOUT_HEAD_BYTES + body.n));
     op->after = stamp(w, op, place.number);
-    op->result = op->body;
+    op->result = body;
     op->created = true;
-    return item__put(w, &op->key, place, &op->after, op->body, &nothing);
+    return item__put(w, &op->key, place, &op->after, body, &nothing);
 }
 
 static err overwrite(item_work *w, item_op *op, const stored_item *now, slice body) {
-    if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
-        return E_PRECONDITION;
-    }
+    TRY(check_etag(op, now));
+    TRY(check_conditions(w, op, now));
     TRY(item__unique_check(w, &op->key, body, now->place.number));
     TRY(item__check_room(w, &op->op, now->body.n, body.n));
     op->after = stamp(w, op, now->place.number);
@@ -73,12 +132,19 @@ static err overwrite(item_work *w, item_op *op, const stored_item *now, slice bo
     return item__put(w, &op->key, now->place, &op->after, body, now);
 }
 
+static err take_away(item_work *w, item_op *op, const stored_item *now) {
+    TRY(item__remove(w, &op->key, now, false));
+    op->after = now->head;
+    op->after.lsn = w->range->pending.lsn;
+    return OK;
+}
+
 static err apply_create(item_work *w, item_op *op, const stored_item *now) {
-    return now->there ? E_CONFLICT : insert(w, op);
+    return now->there ? E_CONFLICT : insert(w, op, op->body);
 }
 
 static err apply_upsert(item_work *w, item_op *op, const stored_item *now) {
-    return now->there ? overwrite(w, op, now, op->body) : insert(w, op);
+    return now->there ? overwrite(w, op, now, op->body) : insert(w, op, op->body);
 }
 
 static err apply_replace(item_work *w, item_op *op, const stored_item *now) {
@@ -89,56 +155,37 @@ static err apply_delete(item_work *w, item_op *op, const stored_item *now) {
     if (!now->there) {
         return E_NOT_FOUND;
     }
-    if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
-        return E_PRECONDITION;
-    }
-    TRY(item__remove(w, &op->key, now, false));
+    TRY(check_etag(op, now));
+    TRY(check_conditions(w, op, now));
+    return take_away(w, op, now);
+}
+
+static err leave(item_op *op, const stored_item *now) {
+    op->left = true;
     op->after = now->head;
-    op->after.lsn = w->range->pending.lsn;
+    op->result = now->body;
     return OK;
 }
 
-/* The patched body must still be the same item. */
-static err check_patched(item_work *w, item_op *op, slice body) {
-    item_op whole = {.kind = ITEM_REPLACE, .key.row = op->key.row, .body = body};
-    err code = item_check_body(&op->op, w->container, w->container->key.n ? &op->key.partition : NULL, &whole);
-    if (code == E_KEY_MISMATCH) {
-        return op_fail(&op->op, E_BAD_REQUEST, "A patch cannot change the item's partition key.");
-    }
-    op->ttl = whole.ttl;
-    return code;
-}
-
-/* The limit is of the text, which can be far shorter than the BSON, as for lists of small numbers, or somewhat longer. */
-static err check_patched_size(slice body) {
-    if (body.n <= LIMIT_ITEM_BYTES / TEXT_PER_BYTE_MAX) {
-        return OK;
-    }
-    buf text = buf_init(LIMIT_ITEM_BYTES);
-    json_from_bson(&text, body);
-    bool fits = buf_ok(&text);
-    buf_free(&text);
-    return fits ? OK : E_TOO_LARGE;
-}
-
-static err apply_patch(item_work *w, item_op *op, const stored_item *now) {
-    if (!now->there) {
+static err apply_edit(item_work *w, item_op *op, const stored_item *now) {
+    item_edit_result result;
+    int32_t ttl = TTL_OFF;
+    if (!now->there && (op->if_match.n || item_edit_kind_of(op->edit.kind)->needs_item)) {
         return E_NOT_FOUND;
     }
-    if (op->if_match.n && !item_etag_matches(op->if_match, item_version(&now->head), now->head.ts)) {
-        return E_PRECONDITION;
+    TRY(now->there ? check_etag(op, now) : OK);
+    TRY(judge(w, op, now, &result, &ttl));
+    op->reply = result.reply;
+    op->properties = result.properties;
+    if (result.answer == ITEM_EDIT_LEAVE || (result.answer == ITEM_EDIT_DELETE && !now->there)) {
+        return leave(op, now);
     }
-    if (op->condition) {
-        TRY(op->condition->check(op->condition, &op->op, &now->head, now->body));
+    if (result.answer == ITEM_EDIT_DELETE) {
+        op->deleted = true;
+        return take_away(w, op, now);
     }
-    buf patched = buf_init(PATCHED_BYTES_MAX);
-    err code = patch_apply(&op->op, op->patch, now->body, &patched);
-    slice body = code == OK ? arena_copy(w->arena, buf_view(&patched)) : SLICE_EMPTY;
-    buf_free(&patched);
-    TRY(code);
-    TRY(check_patched_size(body));
-    TRY(check_patched(w, op, body));
-    return overwrite(w, op, now, body);
+    op->ttl = ttl;
+    return now->there ? overwrite(w, op, now, result.body) : insert(w, op, result.body);
 }
 
 static err apply_read(item_work *w, item_op *op, const stored_item *now) {
@@ -156,7 +203,7 @@ static err apply_read(item_work *w, item_op *op, const stored_item *now) {
 
 static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
     [ITEM_CREATE] = apply_create, [ITEM_UPSERT] = apply_upsert, [ITEM_REPLACE] = apply_replace,
-    [ITEM_DELETE] = apply_delete, [ITEM_PATCH] = apply_patch,   [ITEM_READ] = apply_read,
+    [ITEM_DELETE] = apply_delete, [ITEM_EDIT] = apply_edit,     [ITEM_READ] = apply_read,
 };
 
 /* An expired item is as good as gone: its bytes go now, and what follows finds nothing. */
@@ -171,13 +218,9 @@ static err bury(item_work *w, const item_op *op, stored_item *now) {
     return OK;
 }
 
-static err check_expected(const item_expected *e, const stored_item *now) {
-    bool same = !e || (e->there == now->there && (!e->there || (e->number == now->place.number && e->lsn == now->head.lsn)));
-    return same ? OK : E_RETRY_WITH;
-}
-
 static err apply_one(item_work *w, item_op *op) {
     stored_item now;
+    w->op = op;
     w->arena = op->op.arena;
     TRY(item__enter(w, &op->key));
     op->range = w->range;
@@ -242,11 +285,12 @@ static bool in_named_range(const item_commit *c, const item_op *op) {
     return c->range_id < 0 || container_route(c->tiles, &op->key.epk)->id == (uint32_t)c->range_id;
 }
 
-/* Each by itself; those refused while they were prepared keep their code. */
+/* Each by itself; those refused while they were prepared keep their code. At one that is too long for the committer the commit ends, and
+ * goes on with it when it is submitted again: so operations are decided in their order. */
 static void apply_each(item_work *w, item_commit *c) {
     bool stopped = false;
-    for (size_t i = 0; i < c->n; i++) {
-        item_op *op = &c->ops[i];
+    for (; c->from < c->n; c->from++) {
+        item_op *op = &c->ops[c->from];
         if (stopped) {
             op->code = E_FAILED_DEPENDENCY;
         } else if (op->code == OK && !in_named_range(c, op)) {
@@ -254,41 +298,22 @@ static void apply_each(item_work *w, item_commit *c) {
         } else if (op->code == OK) {
             apply_or_leave(w, op);
         }
+        if (c->again) {
+            return;
+        }
         stopped = stopped || (c->stops_at_failure && op->code != OK);
     }
 }
 
-static container_range *first_range(const item_commit *c) {
-    return container_route(c->container->tiles, &c->ops[0].key.epk);
-}
-
-static err apply_all(commit *base, commit_group *group) {
-    item_commit *c = (item_commit *)base;
-    home *home = first_range(c)->home; /* a range's home is that of all its ancestors: old tiles tell it as well */
-    container_part *part = container_part_of(c->container->space, home);
-    c->tiles = container_tiles_take(part->tiles);
-    item_work w = {
-        .items = c->items,
-        .home = home,
-        .group = group,
-        .container = c->container,
-        .part = part,
-        .tiles = c->tiles,
-        .now_s = clock_wall_ms(c->items->clock) / 1000,
-    };
-    TRY(check_target(c));
-    if (!c->atomic) {
-        apply_each(&w, c);
-        return OK;
-    }
+static err apply_together(item_work *w, item_commit *c) {
     container_range *range = container_route(c->tiles, &c->ops[0].key.epk); /* one key, one range */
     range_counts counts = range->pending;
-    size_t cache_mark = item_cache_mark(home->cache);
+    size_t cache_mark = item_cache_mark(w->home->cache);
     for (size_t i = 0; i < c->n; i++) {
-        err code = apply_or_leave(&w, &c->ops[i]);
+        err code = apply_or_leave(w, &c->ops[i]);
         if (code != OK) {
             range->pending = counts;
-            item_cache_cut(home->cache, cache_mark);
+            item_cache_cut(w->home->cache, cache_mark);
             fail_others(c, i);
             return code; /* the committer cuts the changes */
         }
@@ -296,43 +321,38 @@ static err apply_all(commit *base, commit_group *group) {
     return OK;
 }
 
-static void all_done(commit *base) {
+static size_t results_so_far(const item_commit *c) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < c->from; i++) {
+        bytes += c->ops[i].code == OK ? c->ops[i].result.n : 0;
+    }
+    return bytes;
+}
+
+err item__commit_apply(commit *base, commit_group *group) {
     item_commit *c = (item_commit *)base;
-    c->done(c);
-}
-
-/* Bulk may be about several ranges: each must have something left of its share. */
-static err admit(const item_commit *c) {
-    container_range *range = first_range(c);
-    TRY(item__admit(c->items, c->op, range));
-    for (size_t i = 1; i < c->n && !c->atomic; i++) {
-        container_range *next = container_route(c->container->tiles, &c->ops[i].key.epk);
-        if (next != range) {
-            range = next;
-            TRY(item__admit(c->items, c->op, range));
-        }
+    if (c->tiles) { /* it was prepared outside meanwhile; operations that are done have ranges of these */
+        c->past[c->past_n++] = c->tiles;
     }
-    return OK;
-}
-
-/* Where versions are kept, a delete writes the whole item once more. */
-static store_use use_of(const item_commit *c) {
-    store_use use = STORE_READS;
-    for (size_t i = 0; i < c->n; i++) {
-        bool frees = c->ops[i].kind == ITEM_DELETE && !item_versions_kept(c->container);
-        store_use one = c->ops[i].kind == ITEM_READ ? STORE_READS : frees ? STORE_FREES : STORE_GROWS;
-        use = one < use ? one : use;
+    home *home = item__first_range(c)->home; /* a range's home is that of all its ancestors: old tiles tell it as well */
+    container_part *part = container_part_of(c->container->space, home);
+    c->tiles = container_tiles_take(part->tiles);
+    item_work w = {
+        .items = c->items,
+        .home = home,
+        .commit = c,
+        .group = group,
+        .container = c->container,
+        .part = part,
+        .tiles = c->tiles,
+        .now_s = clock_wall_ms(c->items->clock) / 1000,
+        .result_bytes = results_so_far(c),
+    };
+    TRY(check_target(c));
+    if (c->atomic) {
+        return apply_together(&w, c);
     }
-    return use;
-}
-
-err item_commit_submit(item_commit *c) {
-    assert(c->n > 0);
-    TRY(admit(c));
-    home *home = first_range(c)->home;
-    c->base =
-        (commit){.queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = apply_all, .done = all_done};
-    committer_submit(home->committer, &c->base);
+    apply_each(&w, c);
     return OK;
 }
 
@@ -363,72 +383,4 @@ void item_reserve_submit(const items *s, item_reserve *r) {
                        .apply = apply_reserve,
                        .done = reserve_done};
     committer_submit(r->home->committer, &r->base);
-}
-
-/* ---- after the commit, on the caller's thread ---- */
-
-/* A patch that fails has looked at all of the item, and may have made it anew. */
-static double price_failed(const item_op *op) {
-    double read = op->kind == ITEM_PATCH && op->before_there ? charge_read(op->before_body.n) : 0;
-    return read > CHARGE_FAILED ? read : CHARGE_FAILED;
-}
-
-static double price_done(const item_op *op, const index_policy *index) {
-    index_policy none = {.off = true};
-    const index_policy *now = op->not_indexed ? &none : index;
-    const index_policy *then = op->before.flags & ITEM_NOT_INDEXED ? &none : index;
-    switch (op->kind) {
-    case ITEM_READ:
-        return charge_read(op->result.n);
-    case ITEM_DELETE:
-        return charge_delete(op->before_body.n, index_terms(then, op->before_body));
-    case ITEM_PATCH:
-        return charge_patch(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result), op->patch->n);
-    default:
-        return op->created ? charge_create(op->result.n, index_terms(now, op->result))
-                           : charge_replace(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result));
-    }
-}
-
-double item_price(const item_op *op, const index_policy *index) {
-    if (op->code == OK || op->undone) {
-        return price_done(op, index);
-    }
-    return op->code == E_FAILED_DEPENDENCY ? 0 : price_failed(op);
-}
-
-bool item_commit_failed(const item_commit *c) {
-    err code = c->base.code;
-    for (size_t i = 0; c->atomic && code != OK && i < c->n; i++) {
-        if (c->ops[i].code == code) {
-            return false; /* one operation of a batch gave its code to the commit */
-        }
-    }
-    return code != OK;
-}
-
-double item_commit_charge(item_commit *c) {
-    double sum = 0;
-    bool failed = item_commit_failed(c);
-    for (size_t i = 0; i < c->n; i++) {
-        item_op *op = &c->ops[i];
-        double ru = failed ? (i == 0 ? CHARGE_FAILED : 0) : item_price(op, &c->container->index);
-        op_charge(&op->op, ru);
-        sum += ru;
-        if (ru > 0) {
-            item__settle(c->items, c->op, op->range ? op->range : first_range(c), &op->key, ru, op->code != OK);
-        }
-    }
-    op_charge(c->op, sum);
-    return sum;
-}
-
-void item_commit_give(item_commit *c) {
-    for (size_t i = 0; i < c->n; i++) {
-        store_give(&c->ops[i].pin);
-    }
-    if (c->tiles) {
-        container_tiles_give(c->tiles);
-        c->tiles = NULL;
-    }
 }

@@ -1,7 +1,9 @@
-/* condition.h — whether one item is so: "FROM c WHERE …" of a patch, for the committer to ask.
+/* condition.h — the condition ITEM_CONDITION_FILTER (item/edit.h): whether one item passes "FROM c WHERE …", as a patch of the SQL API has
+ * it.
  *
- * Read and bound before the write is submitted; evaluated where it is decided, over the item as it is then, so that nothing can come
- * between. All writes of a store wait meanwhile: what one condition may do is far less than what a query may. */
+ * Parsed and bound before the write is submitted; evaluated where the write is decided, over the item as it is then. It holds if any row
+ * passes: JOINs are allowed, UDFs are not. It does not hold where nothing is. What one condition may do is far less than what a query may.
+ */
 #pragma once
 
 #include "item/item.h"
@@ -9,6 +11,7 @@
 
 enum { QUERY_CONDITION_STEPS = 50000, QUERY_CONDITION_BYTES_MAX = 32 * 1024 /* of its text */ };
 
-/* E_BAD_QUERY with the service's JSON. The condition and what it is made of live in the operation's arena; the container and the text must
- * live as long. It holds if any row passes: JOINs are allowed, UDFs are not. */
-MUST_CHECK err query_condition_read(op *o, const container *c, slice text, const item_condition **condition_out);
+void query_condition_register(void); /* at start, by every front end that uses it */
+
+/* The condition with this text, in the arena. item_edit_make_ready tells whether it is a good one: E_BAD_QUERY with the service's JSON. */
+item_condition query_condition_of(arena *a, slice text);

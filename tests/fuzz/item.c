@@ -57,15 +57,17 @@ static void patch_item(world *w, slice text) {
     const char *at = memrchr(text.p, '[', text.n);
     item_op o;
     slice request;
-    patch p;
     if (!at || !prepare(w, &o, ITEM_DELETE, slice_of(text.p, (size_t)(at - text.p)))) {
         return;
     }
-    o.kind = ITEM_PATCH;
-    if (!bson_of(&w->h, slice_skip(text, (size_t)(at - text.p)), JSON_ARRAY, &request) || patch_parse(&o.op, request, &p) != OK) {
+    o.kind = ITEM_EDIT;
+    if (!bson_of(&w->h, slice_skip(text, (size_t)(at - text.p)), JSON_ARRAY, &request)) {
         return;
     }
-    o.patch = &p;
+    o.edit = (item_edit){.kind = ITEM_EDIT_PATCH, .argument = request};
+    if (item_edit_make_ready(&o.op, w->c, &o) != OK) {
+        return;
+    }
     err code = harness_commit(&w->h, w->c, &o, 1, true);
     assert_true(code == OK || err_lookup(code)->http_status < 500);
     if (code == OK) {

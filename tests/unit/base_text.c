@@ -9,8 +9,10 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/date.h"
 #include "base/log.h"
 #include "base/op.h"
+#include "base/percent.h"
 #include "base/random.h"
 
 /* ---- base64 ---- */
@@ -262,6 +264,69 @@ static void a_seed_gives_the_same_numbers(void **state) {
     }
 }
 
+/* ---- dates, percent-encoding ---- */
+
+static void iso_dates(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t seconds;
+    } good[] = {{"1970-01-01", 0},
+                {"2026-11-16", 1794787200},
+                {"2026-11-16T14:30Z", 1794839400},
+                {"2026-11-16T14:30:07Z", 1794839407},
+                {"2026-11-16T14:30:07.1Z", 1794839407},
+                {"2026-11-16T14:30:07.1234567Z", 1794839407},
+                {"2024-02-29T23:59:59Z", 1709251199},
+                {"9999-12-31T23:59:59Z", 253402300799}};
+    static const char *const bad[] = {"",
+                                      "2026",
+                                      "2026-11-1",
+                                      "2026-11-16T",
+                                      "2026-11-16T14Z",
+                                      "2026-11-16T14:30",
+                                      "2026-11-16T14:30:07",
+                                      "2026-11-16T14:30:7Z",
+                                      "2026-11-16T14:30:07.Z",
+                                      "2026-11-16T14:30:07.12345678Z",
+                                      "2026-11-16T14:30:07.1aZ",
+                                      "2026-11-16t14:30:07Z",
+                                      "2026-11-16 14:30:07Z",
+                                      "2026-11-16T24:00:00Z",
+                                      "2026-11-16T14:60Z",
+                                      "2026-11-16T14:30:60Z",
+                                      "2025-02-29",
+                                      "2026-00-10",
+                                      "2026-13-10",
+                                      "2026-11-31",
+                                      "1969-12-31",
+                                      "+026-11-16",
+                                      "2026-11-16T14:30:07ZZ",
+                                      "2026-11-16T14:30:07+00:00",
+                                      "2026/11/16"};
+    int64_t seconds;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(date_parse_iso(slice_str(good[i].text), &seconds));
+        assert_true(seconds == good[i].seconds);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(date_parse_iso(slice_str(bad[i]), &seconds));
+    }
+}
+
+static void percent_decoding(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {{"", ""},       {"a+b", "a+b"}, {"%41%6a%6A", "Ajj"}, {"%25", "%"},   {"x%00", "x"},
+                                           {"100%", NULL}, {"%4", NULL},   {"%4g", NULL},        {"%%41", NULL}, {"a%C3%B1", "a\xC3\xB1"}};
+    char room[32];
+    size_t n;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        bool good = percent_decode(slice_str(pairs[i][0]), room, &n);
+        assert_int_equal(good, pairs[i][1] != NULL);
+        assert_true(!good || slice_eq(slice_of(room, n), slice_of(pairs[i][1], strlen(pairs[i][1]) + (i == 4))));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodes_the_examples_of_rfc_4648),
@@ -277,6 +342,8 @@ int main(void) {
         cmocka_unit_test(sentences_are_cut_to_fit),
         cmocka_unit_test(every_error_has_its_line),
         cmocka_unit_test(a_manual_clock_stands_still),
+        cmocka_unit_test(iso_dates),
+        cmocka_unit_test(percent_decoding),
         cmocka_unit_test(a_seed_gives_the_same_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

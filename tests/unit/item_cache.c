@@ -287,7 +287,7 @@ static void write_n(shared *s, random_source *random, unsigned item, int n) {
         assert_int_equal(harness_write(&s->h, s->c, ITEM_UPSERT, NULL, id, body), OK);
         break;
     case 1:
-        assert_int_equal(harness_write(&s->h, s->c, ITEM_PATCH, "[\"a\"]", id, "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]"), OK);
+        assert_int_equal(harness_write(&s->h, s->c, ITEM_EDIT, "[\"a\"]", id, "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]"), OK);
         break;
     default: /* deleted and made again at once: nobody may see it gone */
         make_again(s, id, body);

@@ -146,7 +146,7 @@ static void writes_start_the_time_anew(void **state) {
     assert_int_equal(put(ITEM_CREATE, "2", ""), OK);
     pass(8);
     assert_int_equal(put(ITEM_UPSERT, "1", ""), OK);
-    assert_int_equal(harness_write(&h, c, ITEM_PATCH, "[\"a\"]", "2", "[{\"op\":\"set\",\"path\":\"/ttl\",\"value\":20}]"), OK);
+    assert_int_equal(harness_write(&h, c, ITEM_EDIT, "[\"a\"]", "2", "[{\"op\":\"set\",\"path\":\"/ttl\",\"value\":20}]"), OK);
     assert_int_equal(hints(), 2);
     pass(9);
     sweep(100);

@@ -204,7 +204,7 @@ static inline container *harness_container(harness *h, const char *properties, u
 
 /* ---- items ---- */
 
-/* `key` is the partition key header's JSON, or NULL; `text` the body's, or a patch's. */
+/* `key` is the partition key header's JSON, or NULL; `text` the body's, or of an edit a patch's. */
 static inline err harness_prepare(harness *h, const container *c, item_op *o, item_kind kind, const char *key, const char *id,
                                   const char *text) {
     pkey *header = NULL;
@@ -219,10 +219,9 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
         o->body = harness_bson(h, text);
         return item_check_body(&o->op, c, header, o);
     }
-    if (kind == ITEM_PATCH) {
-        patch *p = arena_new(&h->arena, patch);
-        TRY(patch_parse(&o->op, harness_bson(h, text), p));
-        o->patch = p;
+    if (kind == ITEM_EDIT) {
+        o->edit = (item_edit){.kind = ITEM_EDIT_PATCH, .argument = harness_bson(h, text)};
+        TRY(item_edit_make_ready(&o->op, c, o));
     }
     return item_check_key(&o->op, c, header, o->key.row, &o->key);
 }
@@ -246,14 +245,26 @@ static inline void commit_is_done(item_commit *c) {
     sem_post(&((waited_commit *)c)->waiter.done);
 }
 
+/* Submits, prepares what is too long for the committer, and waits until all is decided. */
+static inline err harness_submit(waited_commit *w) {
+    w->base.done = commit_is_done;
+    w->base.prepares = true;
+    for (;;) {
+        waiter_init(&w->waiter);
+        TRY(item_commit_submit(&w->base));
+        waiter_wait(&w->waiter);
+        if (!item_commit_is_long(&w->base)) {
+            return OK;
+        }
+        item_commit_prepare(&w->base);
+    }
+}
+
 /* The commit's code; each operation's is in it. Results are copied to the harness's arena. */
 static inline err harness_commit(harness *h, container *c, item_op *ops, size_t n, bool atomic) {
     waited_commit w = {.base = {.items = harness_items(h), .container = c, .ops = ops, .n = n, .atomic = atomic, .range_id = -1}};
     w.base.op = harness_op(h);
-    w.base.done = commit_is_done;
-    waiter_init(&w.waiter);
-    TRY(item_commit_submit(&w.base));
-    waiter_wait(&w.waiter);
+    TRY(harness_submit(&w));
     if (w.base.base.code == OK) {
         item_commit_charge(&w.base);
     }

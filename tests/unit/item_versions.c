@@ -207,7 +207,7 @@ static void body_of(char *text, size_t n, size_t i, int says, int ttl) {
 }
 
 static void write_one(random_source *random, size_t i) {
-    static const item_kind kinds[] = {ITEM_CREATE, ITEM_UPSERT, ITEM_UPSERT, ITEM_REPLACE, ITEM_PATCH, ITEM_DELETE, ITEM_READ};
+    static const item_kind kinds[] = {ITEM_CREATE, ITEM_UPSERT, ITEM_UPSERT, ITEM_REPLACE, ITEM_EDIT, ITEM_DELETE, ITEM_READ};
     item_kind kind = kinds[random_below(random, 7)];
     int says = next_n++, ttl = random_below(random, 3) == 0 ? (int)random_below(random, 40) + 1 : 0;
     char text[200], key[8], id[8];
@@ -216,7 +216,7 @@ static void write_one(random_source *random, size_t i) {
     item_op *o = arena_new(&h.arena, item_op);
     snprintf(key, sizeof key, "[\"%c\"]", (char)('a' + (char)(i / IDS)));
     snprintf(id, sizeof id, "%zu", i % IDS);
-    if (kind == ITEM_PATCH) {
+    if (kind == ITEM_EDIT) {
         snprintf(text, sizeof text, "{\"operations\":[{\"op\":\"set\",\"path\":\"/n\",\"value\":%d}]}", says);
     } else {
         body_of(text, sizeof text, i, says, ttl);
@@ -238,7 +238,7 @@ static void write_one(random_source *random, size_t i) {
     record(l, (change){there ? VERSION_REPLACE : VERSION_CREATE, false, says, o->after.lsn});
     l->there = true;
     l->says = says;
-    if (kind == ITEM_PATCH) { /* its own ttl is as it was, and counts anew */
+    if (kind == ITEM_EDIT) { /* its own ttl is as it was, and counts anew */
         ttl = (int)o->after.ttl;
     }
     ttl = ttl ? ttl : default_ttl;

@@ -80,7 +80,7 @@ static void the_life_of_an_item(void **state) {
     assert_is("[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}");
     assert_int_equal(put(ITEM_UPSERT, "{\"id\":\"1\",\"pk\":\"a\",\"n\":3}"), OK);
     assert_int_equal(harness_write(&the->h, the->c, ITEM_REPLACE, "[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":4}"), OK);
-    assert_int_equal(harness_write(&the->h, the->c, ITEM_PATCH, "[\"a\"]", "1", "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":10}]"), OK);
+    assert_int_equal(harness_write(&the->h, the->c, ITEM_EDIT, "[\"a\"]", "1", "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":10}]"), OK);
     assert_is("[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":14}");
     assert_int_equal(harness_count(the->c), 1);
     assert_int_equal(take_away("[\"b\"]", "1"), E_NOT_FOUND);
@@ -88,7 +88,7 @@ static void the_life_of_an_item(void **state) {
     assert_absent("[\"a\"]", "1");
     assert_int_equal(take_away("[\"a\"]", "1"), E_NOT_FOUND);
     assert_int_equal(harness_write(&the->h, the->c, ITEM_REPLACE, "[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\"}"), E_NOT_FOUND);
-    assert_int_equal(harness_write(&the->h, the->c, ITEM_PATCH, "[\"a\"]", "1", "[{\"op\":\"remove\",\"path\":\"/n\"}]"), E_NOT_FOUND);
+    assert_int_equal(harness_write(&the->h, the->c, ITEM_EDIT, "[\"a\"]", "1", "[{\"op\":\"remove\",\"path\":\"/n\"}]"), E_NOT_FOUND);
     assert_int_equal(harness_count(the->c), 0);
 }
 
@@ -137,9 +137,9 @@ static void etags(void **state) {
     item_etag(etag, o.after.lsn, o.after.ts);
     assert_string_equal(etag, "\"00000001-0000-0d00-0000-6b49d2000000\"");
     slice quoted = slice_str(etag), bare = slice_of(etag + 1, ITEM_ETAG_BYTES - 2);
-    static const item_kind kinds[] = {ITEM_UPSERT, ITEM_REPLACE, ITEM_PATCH, ITEM_DELETE};
+    static const item_kind kinds[] = {ITEM_UPSERT, ITEM_REPLACE, ITEM_EDIT, ITEM_DELETE};
     for (size_t i = 0; i < 4; i++) {
-        const char *text = kinds[i] == ITEM_PATCH ? "[{\"op\":\"set\",\"path\":\"/x\",\"value\":1}]" : "{\"id\":\"1\",\"pk\":\"a\"}";
+        const char *text = kinds[i] == ITEM_EDIT ? "[{\"op\":\"set\",\"path\":\"/x\",\"value\":1}]" : "{\"id\":\"1\",\"pk\":\"a\"}";
         assert_int_equal(harness_prepare(&the->h, the->c, &o, kinds[i], "[\"a\"]", "1", text), OK);
         o.if_match = SLICE_LIT("\"00000009-0000-0d00-0000-6b49d2000000\"");
         assert_int_equal(harness_commit(&the->h, the->c, &o, 1, true), E_PRECONDITION);
@@ -246,10 +246,10 @@ static void replace_and_patch_keep_id_and_key(void **state) {
         "[{\"op\":\"replace\",\"path\":\"/nothing\",\"value\":1}]",
     };
     for (size_t i = 0; i < sizeof patches / sizeof *patches; i++) {
-        assert_int_equal(harness_write(&the->h, the->c, ITEM_PATCH, "[\"a\"]", "1", patches[i]), E_BAD_REQUEST);
+        assert_int_equal(harness_write(&the->h, the->c, ITEM_EDIT, "[\"a\"]", "1", patches[i]), E_BAD_REQUEST);
         assert_is("[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\"}");
     }
-    assert_int_equal(harness_write(&the->h, the->c, ITEM_PATCH, "[\"a\"]", "1", "[{\"op\":\"set\",\"path\":\"/pk\",\"value\":\"a\"}]"), OK);
+    assert_int_equal(harness_write(&the->h, the->c, ITEM_EDIT, "[\"a\"]", "1", "[{\"op\":\"set\",\"path\":\"/pk\",\"value\":\"a\"}]"), OK);
 }
 
 static void a_fixed_container_has_no_key(void **state) {
@@ -277,7 +277,7 @@ static void a_batch_sees_its_own_writes(void **state) {
     (void)state;
     item_op ops[7];
     prepare(&ops[0], ITEM_CREATE, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}");
-    prepare(&ops[1], ITEM_PATCH, "1", "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]");
+    prepare(&ops[1], ITEM_EDIT, "1", "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]");
     prepare(&ops[2], ITEM_READ, "1", NULL);
     prepare(&ops[3], ITEM_DELETE, "1", NULL);
     prepare(&ops[4], ITEM_CREATE, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":9}");
@@ -434,10 +434,10 @@ static void a_value_let_go_is_free(void **state) {
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"v\":1}"), OK);
     assert_int_equal(put(ITEM_UPSERT, "{\"id\":\"1\",\"pk\":\"a\",\"u\":2,\"v\":1}"), OK);
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"2\",\"pk\":\"a\",\"u\":1,\"v\":2}"), OK);
-    assert_int_equal(harness_write(&the->h, the->c, ITEM_PATCH, "[\"a\"]", "2", "[{\"op\":\"set\",\"path\":\"/u\",\"value\":2}]"),
+    assert_int_equal(harness_write(&the->h, the->c, ITEM_EDIT, "[\"a\"]", "2", "[{\"op\":\"set\",\"path\":\"/u\",\"value\":2}]"),
                      E_UNIQUE_KEY);
     assert_int_equal(take_away("[\"a\"]", "1"), OK);
-    assert_int_equal(harness_write(&the->h, the->c, ITEM_PATCH, "[\"a\"]", "2", "[{\"op\":\"set\",\"path\":\"/u\",\"value\":2}]"), OK);
+    assert_int_equal(harness_write(&the->h, the->c, ITEM_EDIT, "[\"a\"]", "2", "[{\"op\":\"set\",\"path\":\"/u\",\"value\":2}]"), OK);
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"3\",\"pk\":\"a\",\"u\":1,\"v\":3}"), OK);
 }
 
@@ -508,17 +508,17 @@ static err expected_of(const model_item *model, item_kind kind, unsigned key, in
     if (kind == ITEM_CREATE && there) {
         return E_CONFLICT;
     }
-    if (!there && (kind == ITEM_REPLACE || kind == ITEM_DELETE || kind == ITEM_PATCH || kind == ITEM_READ)) {
+    if (!there && (kind == ITEM_REPLACE || kind == ITEM_DELETE || kind == ITEM_EDIT || kind == ITEM_READ)) {
         return E_NOT_FOUND;
     }
-    bool writes_u = kind == ITEM_CREATE || kind == ITEM_UPSERT || kind == ITEM_REPLACE || kind == ITEM_PATCH;
+    bool writes_u = kind == ITEM_CREATE || kind == ITEM_UPSERT || kind == ITEM_REPLACE || kind == ITEM_EDIT;
     return writes_u && held(model, key % MODEL_PARTITIONS, u, key) ? E_UNIQUE_KEY : OK;
 }
 
 static void model_apply(model_item *item, item_kind kind, int n, int u) {
     if (kind == ITEM_DELETE) {
         item->there = false;
-    } else if (kind == ITEM_PATCH) {
+    } else if (kind == ITEM_EDIT) {
         item->u = u;
     } else if (kind != ITEM_READ) {
         *item = (model_item){true, n, u};
@@ -527,7 +527,7 @@ static void model_apply(model_item *item, item_kind kind, int n, int u) {
 
 static void random_op(random_source *r, item_op *o, item_kind *kind, unsigned *key, int *n, int *u, int partition) {
     char key_text[32], id[32], text[200];
-    static const item_kind kinds[] = {ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_PATCH, ITEM_READ};
+    static const item_kind kinds[] = {ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_EDIT, ITEM_READ};
     *kind = kinds[random_below(r, 6)];
     do {
         *key = (unsigned)random_below(r, MODEL_KEYS);
@@ -536,7 +536,7 @@ static void random_op(random_source *r, item_op *o, item_kind *kind, unsigned *k
     *u = (int)random_below(r, MODEL_VALUES);
     snprintf(key_text, sizeof key_text, "[\"p%u\"]", *key % MODEL_PARTITIONS);
     snprintf(id, sizeof id, "i%u", *key);
-    if (*kind == ITEM_PATCH) {
+    if (*kind == ITEM_EDIT) {
         snprintf(text, sizeof text, "[{\"op\":\"set\",\"path\":\"/u\",\"value\":%d},{\"op\":\"set\",\"path\":\"/v\",\"value\":\"%u/%d\"}]",
                  *u, *key, *u);
     } else {
@@ -684,10 +684,10 @@ static void results_of_a_batch_are_bounded(void **state) {
     }
     assert_int_equal(harness_commit(&the->h, the->c, ops, READS, true), E_TOO_LARGE);
     for (int i = 0; i < READS; i++) {
-        prepare(&ops[i], ITEM_PATCH, "1", "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}");
+        prepare(&ops[i], ITEM_EDIT, "1", "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}");
     }
     assert_int_equal(harness_commit(&the->h, the->c, ops, READS, true), E_TOO_LARGE);
-    prepare(&ops[0], ITEM_PATCH, "1", "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}");
+    prepare(&ops[0], ITEM_EDIT, "1", "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}");
     assert_int_equal(harness_commit(&the->h, the->c, ops, 1, true), OK);
 }
 

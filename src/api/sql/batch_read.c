@@ -27,7 +27,7 @@ static bool resource_of(slice operation, bool array_allowed, slice *document_out
 static bool read_kind(slice word, item_kind *kind_out) {
     static const char *const words[] = {
         [ITEM_CREATE] = "Create", [ITEM_UPSERT] = "Upsert", [ITEM_REPLACE] = "Replace",
-        [ITEM_DELETE] = "Delete", [ITEM_PATCH] = "Patch",   [ITEM_READ] = "Read",
+        [ITEM_DELETE] = "Delete", [ITEM_EDIT] = "Patch",    [ITEM_READ] = "Read",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (slice_eq_nocase(word, slice_str(words[i]))) {
@@ -79,7 +79,7 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
     }
     TRY(item_check_key(&item->op, target->container, key, item->key.row, &item->key));
     TRY(row_check_id(&item->op, item->key.row));
-    return item->kind == ITEM_PATCH ? read_patch(&item->op, target->container, operation, item) : OK;
+    return item->kind == ITEM_EDIT ? read_patch(&item->op, target->container, operation, item) : OK;
 }
 
 static size_t count(slice list) {

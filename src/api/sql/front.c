@@ -5,6 +5,7 @@
 #include "api/sql/access.h"
 #include "api/sql/auth.h"
 #include "base/memory.h"
+#include "query/condition.h"
 
 enum { UUID_TEXT = 36 };
 
@@ -332,6 +333,7 @@ static void refuse(http_request *http, err code) {
 /* ---- life ---- */
 
 sql_front *sql_open(const sql_options *options) {
+    query_condition_register();
     sql_front *front = mem_zero(sizeof *front);
     unsigned loops = net_server_loops(options->server);
     *front = (sql_front){

@@ -3,10 +3,16 @@
 #include "query/condition.h"
 
 err sql_read_patch(op *o, const container *c, slice body, item_op *item) {
-    patch *p = arena_new(o->arena, patch);
-    TRY(patch_parse(o, body, p));
-    item->patch = p;
-    return p->condition.n ? query_condition_read(o, c, p->condition, &item->condition) : OK;
+    item->edit = (item_edit){.kind = ITEM_EDIT_PATCH, .argument = body};
+    TRY(item_edit_make_ready(o, c, item));
+    const patch *p = item->edit.ready;
+    if (p->condition.n == 0) {
+        return OK;
+    }
+    item->conditions = arena_new(o->arena, item_condition);
+    item->conditions_n = 1;
+    *item->conditions = query_condition_of(o->arena, p->condition);
+    return item_edit_make_ready(o, c, item);
 }
 
 unsigned sql_item_status(const item_op *item) {

@@ -167,7 +167,7 @@ static err prepare_addressed(sql_request *q) {
     TRY(resolve_rid(q));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    TRY(q->one.kind == ITEM_PATCH ? sql_triggers_none(q, "Patch") : sql_triggers_find(q, q->one.kind));
+    TRY(q->one.kind == ITEM_EDIT ? sql_triggers_none(q, "Patch") : sql_triggers_find(q, q->one.kind));
     return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->one.key);
 }
 
@@ -179,7 +179,7 @@ static err read_patch(sql_request *q) {
 }
 
 void sql_item_patch(sql_request *q) {
-    start_one(q, ITEM_PATCH);
+    start_one(q, ITEM_EDIT);
     err code = prepare_addressed(q);
     code = code != OK ? code : read_patch(q);
     code == OK ? submit_one(q) : sql_fail(q, code);

@@ -1,0 +1,72 @@
+/* scram.h — SCRAM (RFC 5802, RFC 7677), the server's side: the client shows that it knows a key without sending it.
+ *
+ *     client  n,,n=user,r=nonce                      →
+ *             ←   r=nonce+ours,s=salt,i=iterations        server
+ *     client  c=biws,r=nonce+ours,p=proof            →
+ *             ←   v=signature                             server
+ *
+ * The user is the account; its password is any of the account's keys. What a key leaves behind (StoredKey, ServerKey) is derived when the
+ * ring is made, which takes some milliseconds for each key and kind, never for a request. All keys share one salt, random for each start
+ * of the server, so a proof is tried with each of them: two microseconds a key. An unknown user gets the same salt and takes the same
+ * steps, and fails at the end. Channel binding is not offered.
+ *
+ * Keys are random, so iterations protect nothing; there are as many as clients insist on. A key's text is base64, which SASLprep leaves as
+ * it is. */
+#pragma once
+
+#include "access/reach.h"
+#include "base/limits.h"
+
+typedef enum access_scram_kind {
+    ACCESS_SCRAM_SHA_256,
+    ACCESS_SCRAM_SHA_1,
+    ACCESS_SCRAM_SHA_1_MONGO, /* MongoDB's SCRAM-SHA-1: the password is the hexadecimal MD5 of user:mongo:password */
+    ACCESS_SCRAM_COUNT
+} access_scram_kind;
+
+/* ---- secrets of a ring ---- */
+
+enum { ACCESS_SCRAM_HASH_MAX = 32, ACCESS_SCRAM_SALT_MAX = 32, ACCESS_SCRAM_ITERATIONS = 4096 };
+
+typedef struct access_scram_setup {
+    const char *user; /* the account's name; NULL: no SCRAM */
+    unsigned kinds;   /* to offer: 1 << access_scram_kind, or'ed */
+    unsigned char salt[ACCESS_SCRAM_SALT_MAX];
+    size_t salt_n;
+    unsigned iterations;
+} access_scram_setup;
+
+access_scram_secrets *access_scram_secrets_new(const access_scram_setup *setup); /* the user's name must outlive it */
+void access_scram_secrets_add(access_scram_secrets *s, access_key key, slice password);
+void access_scram_secrets_copy(access_scram_secrets *s, const access_scram_secrets *from, access_key key); /* the setup is the same */
+void access_scram_secrets_free(access_scram_secrets *s);                                                   /* and wiped */
+
+/* Whether clients may be told of this kind; `s` may be NULL. */
+bool access_scram_offers(const access_scram_secrets *s, access_scram_kind kind);
+
+/* ---- one exchange ---- */
+
+enum { ACCESS_SCRAM_NONCE_MAX = 256, ACCESS_SCRAM_NONCE_OURS = 32, ACCESS_SCRAM_REPLY_MAX = 512 };
+
+typedef enum access_scram_state { SCRAM_FIRST, SCRAM_FINAL, SCRAM_DONE, SCRAM_FAILED } access_scram_state;
+
+/* One for each exchange, of a fixed size, without secrets. */
+typedef struct access_scram {
+    access_scram_kind kind;
+    access_scram_state state;
+    bool known;                         /* the user is the account */
+    char ours[ACCESS_SCRAM_NONCE_OURS]; /* the server's part of the nonce */
+    size_t ours_n;
+    char text[LIMIT_SASL_BYTES + ACCESS_SCRAM_REPLY_MAX]; /* the client's first message, a comma, the server's first */
+    size_t text_n;
+    size_t header_n;          /* bytes of text that are the client's GS2 header */
+    size_t nonce_at, nonce_n; /* both parts, in text */
+} access_scram;
+
+void access_scram_begin(access_scram *s, access_scram_kind kind);
+
+/* Takes the client's next message and appends the answer to it, at most ACCESS_SCRAM_REPLY_MAX bytes. OK and SCRAM_DONE: authenticated, and
+ * the reach is filled; send the answer. OK and SCRAM_FINAL: send the answer and go on. An error ends the exchange: E_BAD_AUTHORIZATION: a
+ * message of another form; E_UNAUTHORIZED: the user or the key is wrong, or the kind is not offered. The ring may be another one at each
+ * step: what counts is whether the key is in the last. */
+MUST_CHECK err access_scram_step(op *o, access_scram *s, const access_ring *ring, slice message, buf *reply, access_reach *reach_out);

@@ -1,0 +1,221 @@
+/* A request's operations before and after the committer decides them (item/write.c): admitting, submitting, preparing what is too long for
+ * the committer, charging. The caller's threads. */
+#include <assert.h>
+
+#include "item/admit.h"
+#include "item/edit_int.h"
+#include "item/versions.h"
+#include "throughput/charge.h"
+
+/* ---- submitting ---- */
+
+/* Some operations were written before others had to be prepared: the failure is of those others only. */
+static void fail_rest(item_commit *c) {
+    for (size_t i = c->began; i < c->n; i++) {
+        c->ops[i].code = c->ops[i].code == OK || (c->again && i == c->from) ? c->base.code : c->ops[i].code;
+    }
+}
+
+static void all_done(commit *base) {
+    item_commit *c = (item_commit *)base;
+    if (base->code != OK && c->began) {
+        fail_rest(c);
+    }
+    c->again = c->again && base->code == (c->atomic ? E_RETRY_WITH : OK); /* unless the store failed */
+    c->done(c);
+}
+
+/* Bulk may be about several ranges: each must have something left of its share. */
+static err admit(const item_commit *c) {
+    container_range *range = item__first_range(c);
+    TRY(item__admit(c->items, c->op, range));
+    for (size_t i = 1; i < c->n && !c->atomic; i++) {
+        container_range *next = container_route(c->container->tiles, &c->ops[i].key.epk);
+        if (next != range) {
+            range = next;
+            TRY(item__admit(c->items, c->op, range));
+        }
+    }
+    return OK;
+}
+
+/* Where versions are kept, a delete writes the whole item once more. */
+static store_use use_of(const item_commit *c) {
+    store_use use = STORE_READS;
+    for (size_t i = 0; i < c->n; i++) {
+        const item_op *op = &c->ops[i];
+        bool deletes = op->kind == ITEM_DELETE || (op->kind == ITEM_EDIT && op->ready && item_edit_kind_of(op->edit.kind)->frees);
+        store_use delete = item_versions_kept(c->container) ? STORE_GROWS : STORE_FREES;
+        store_use one = op->kind == ITEM_READ ? STORE_READS : deletes ? delete : STORE_GROWS;
+        use = one < use ? one : use;
+    }
+    return use;
+}
+
+/* An atomic commit fails with its first bad operation; otherwise that operation keeps its code. */
+static err make_ready(item_commit *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        item_op *op = &c->ops[i];
+        if (op->code == OK && !op->ready && item__is_judged(op)) {
+            op->code = item_edit_make_ready(&op->op, c->container, op);
+            TRY(c->atomic ? op->code : OK);
+        }
+    }
+    return OK;
+}
+
+/* As before it was submitted. */
+static void forget_results(item_op *op) {
+    store_give(&op->pin);
+    op->code = OK;
+    op->undone = op->created = op->deleted = op->left = op->before_there = false;
+    op->result = op->before_body = op->reply = SLICE_EMPTY;
+    op->range = NULL;
+}
+
+static void begin_again(item_commit *c) {
+    for (size_t i = c->from; i < (c->atomic ? c->n : c->from + 1); i++) {
+        forget_results(&c->ops[i]);
+    }
+    c->again = false;
+}
+
+err item_commit_submit(item_commit *c) {
+    assert(c->n > 0);
+    if (!c->admitted) {
+        TRY(admit(c));
+        TRY(make_ready(c));
+        c->admitted = true;
+    }
+    if (c->again) {
+        begin_again(c);
+    }
+    c->began = c->from;
+    home *home = item__first_range(c)->home;
+    c->base = (commit){
+        .queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = item__commit_apply, .done = all_done};
+    committer_submit(home->committer, &c->base);
+    return OK;
+}
+
+/* ---- long edits and conditions, outside ---- */
+
+static bool same_item(const item_key *a, const item_key *b) {
+    return slice_eq(a->row, b->row) && epk_cmp(&a->epk, &b->epk) == 0 && pkey_equal(&a->partition, &b->partition);
+}
+
+bool item__written_before(const item_commit *c, size_t i) {
+    for (size_t j = c->from; j < i; j++) {
+        if (c->ops[j].kind != ITEM_READ && same_item(&c->ops[j].key, &c->ops[i].key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_outside(const item_commit *c, item_op *op, item_edit_input *in, const item_found *found) {
+    item_edit_budget b = {.steps = LIMIT_EDIT_STEPS_MAX};
+    item_prepared *p = arena_new(op->op.arena, item_prepared);
+    p->of = (item_expected){.there = in->there, .number = found->place.number, .lsn = found->head.lsn};
+    op->op.detail_n = 0;
+    op->op.turn = c->op->turn;
+    p->code = item_edit_run(&op->op, op, in, &b, &p->result, &p->ttl);
+    op->op.turn = NULL;
+    op->prepared = p;
+}
+
+/* Should the item not be readable, the committer finds out. */
+static void prepare_one(item_commit *c, item_op *op) {
+    item_found found;
+    err code = item__read_now(c->container, &op->key, clock_wall_ms(c->items->clock) / 1000, &found);
+    item_edit_input in = {.container = c->container, .key = &op->key, .there = code == OK, .head = found.head, .body = found.body};
+    op->prepared = NULL;
+    if ((code == OK || code == E_NOT_FOUND) && (op->is_long || item__edit_is_long(op, &in))) {
+        run_outside(c, op, &in, &found);
+    }
+    item_give(&found);
+}
+
+void item_commit_prepare(item_commit *c) {
+    c->attempts++;
+    for (size_t i = c->from; i < c->n; i++) {
+        item_op *op = &c->ops[i];
+        bool refused = op->code != OK && !c->atomic && i > c->from; /* before it was submitted */
+        if (item__is_judged(op) && !refused && !item__written_before(c, i)) {
+            prepare_one(c, op);
+        }
+    }
+}
+
+/* ---- after the commit, on the caller's thread ---- */
+
+/* An edit that fails has looked at all of the item, and may have made it anew. */
+static double price_failed(const item_op *op) {
+    double read = op->kind == ITEM_EDIT && op->before_there ? charge_read(op->before_body.n) : 0;
+    return read > CHARGE_FAILED ? read : CHARGE_FAILED;
+}
+
+static double price_done(const item_op *op, const index_policy *index) {
+    index_policy none = {.off = true};
+    const index_policy *now = op->not_indexed ? &none : index;
+    const index_policy *then = op->before.flags & ITEM_NOT_INDEXED ? &none : index;
+    if (op->kind == ITEM_READ || op->left) {
+        return charge_read(op->result.n);
+    }
+    if (op->kind == ITEM_DELETE || op->deleted) {
+        return charge_delete(op->before_body.n, index_terms(then, op->before_body));
+    }
+    if (op->created) {
+        return charge_create(op->result.n, index_terms(now, op->result));
+    }
+    return charge_patch(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result), op->properties);
+}
+
+double item_price(const item_op *op, const index_policy *index) {
+    if (op->code == OK || op->undone) {
+        return price_done(op, index);
+    }
+    return op->code == E_FAILED_DEPENDENCY ? 0 : price_failed(op);
+}
+
+bool item_commit_failed(const item_commit *c) {
+    err code = c->base.code;
+    if (c->began) {
+        return false; /* each operation has its code (fail_rest) */
+    }
+    for (size_t i = 0; c->atomic && code != OK && i < c->n; i++) {
+        if (c->ops[i].code == code) {
+            return false; /* one operation of a batch gave its code to the commit */
+        }
+    }
+    return code != OK;
+}
+
+double item_commit_charge(item_commit *c) {
+    double sum = 0;
+    bool failed = item_commit_failed(c);
+    for (size_t i = 0; i < c->n; i++) {
+        item_op *op = &c->ops[i];
+        double ru = failed ? (i == 0 ? CHARGE_FAILED : 0) : item_price(op, &c->container->index);
+        op_charge(&op->op, ru);
+        sum += ru;
+        if (ru > 0) {
+            item__settle(c->items, c->op, op->range ? op->range : item__first_range(c), &op->key, ru, op->code != OK);
+        }
+    }
+    op_charge(c->op, sum);
+    return sum;
+}
+
+void item_commit_give(item_commit *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        store_give(&c->ops[i].pin);
+    }
+    if (c->tiles) {
+        while (c->past_n) {
+            container_tiles_give(c->past[--c->past_n]);
+        }
+        container_tiles_give(c->tiles);
+        c->tiles = NULL;
+    }
+}

@@ -1,0 +1,36 @@
+/* edit_int.h — within item/: edits where they are decided. */
+#pragma once
+
+#include "item/item.h"
+
+extern const item_edit_kind item__edit_patch;
+
+/* Whether conditions and edit of a write are too long for the committer, as far as can be told before they are run. Changes what `in` says
+ * of the argument. */
+bool item__edit_is_long(const item_op *op, item_edit_input *in);
+
+/* What conditions and edit of a write came to outside, and the item that they saw. */
+typedef struct item_prepared {
+    item_expected of;
+    err code;
+    item_edit_result result;
+    int32_t ttl;
+} item_prepared;
+
+/* Whether a write has conditions or an edit. */
+static inline bool item__is_judged(const item_op *op) {
+    return op->conditions_n > 0 || op->kind == ITEM_EDIT;
+}
+
+/* By the tiles that the request came with. */
+static inline container_range *item__first_range(const item_commit *c) {
+    return container_route(c->container->tiles, &c->ops[0].key.epk);
+}
+
+MUST_CHECK err item__commit_apply(commit *base, commit_group *group); /* committer's thread */
+
+/* Whether an earlier operation of the commit, among those that are decided together with this one, writes the same item. */
+bool item__written_before(const item_commit *c, size_t i);
+
+/* The item of a key as it is now; expired ones are not there. E_NOT_FOUND. On OK give it back. Neither admitted nor charged. */
+MUST_CHECK err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out);

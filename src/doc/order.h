@@ -61,6 +61,9 @@ enum {
     DOC_ORDER_NUMBER_BYTES = 27, /* of a spelled number, at most */
 };
 
+/* The double nearest to a number of any type, ties to even; `exact_out`: it is equal to it. */
+double doc_order_nearest(const doc_element *number, bool *exact_out);
+
 /* Appends the spelling of `e`, whose key does not matter. A value that is nested deeper than DOC_ORDER_DEPTH or whose inner documents are
  * not well-formed is not spelled: `out` is as it was but for `overflow`, as when its limit is reached. Check with buf_ok. */
 void doc_order_spell(buf *out, const doc_element *e, bool descending);

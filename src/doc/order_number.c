@@ -120,6 +120,17 @@ static parts parts_of(const doc_element *e) {
     }
 }
 
+/* Beyond the largest double is infinity: no double is nearer. */
+double doc_order_nearest(const doc_element *number, bool *exact_out) {
+    parts p = parts_of(number);
+    *exact_out = !p.more;
+    if (!p.more) {
+        return p.base;
+    }
+    double magnitude = round_decimal(&p.rest, FE_TONEAREST);
+    return p.rest.negative ? -magnitude : magnitude;
+}
+
 /* ---- spelling ---- */
 
 static uint64_t sortable(double base) {

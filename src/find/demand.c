@@ -13,12 +13,8 @@ slice find_beyond(arena *a, slice s) {
 }
 
 size_t find_cluster_bytes(slice spelled) {
-    enum { HASH_BYTES = 4 };
     index_value v;
-    if (!index_value_read(spelled, &v) || v.whole || v.type == INDEX_NUMBER) {
-        return spelled.n;
-    }
-    return v.type == INDEX_STRING ? v.n - HASH_BYTES : v.n;
+    return index_value_read(spelled, &v) ? v.told : spelled.n;
 }
 
 const index_composite *find_composite_for(const find_order *order, const index_policy *policy, bool *backward_out) {

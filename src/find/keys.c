@@ -37,7 +37,7 @@ static slice cluster_of(const key_walk *w) {
 /* Numbers are one key even if not whole: those that share a spelling compare as equal. */
 static bool is_one_key(slice spelled) {
     index_value v;
-    return index_value_read(spelled, &v) && (v.whole || v.type == INDEX_NUMBER);
+    return index_value_read(spelled, &v) && (v.placed || v.type == INDEX_NUMBER);
 }
 
 static bool may_go_on(const key_walk *w) {

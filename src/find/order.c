@@ -17,7 +17,7 @@ static bool tells_all(const find__walk *w, slice value) {
             }
             part.p = space;
         }
-        if (!index_value_read(part, &v) || !v.whole) {
+        if (!index_value_read(part, &v) || !v.placed) {
             return false;
         }
         value = slice_skip(value, v.n);

@@ -173,6 +173,9 @@ static void add_to_shape(index_list *l, index_path path) {
 
 static void list_one(walk *w, index_path path, const doc_element *e, bool in_array) {
     index_list *l = w->list;
+    if (e->type == BSON_TYPE_UNDEFINED) { /* as if it were not there: queries do not tell */
+        return;
+    }
     if (l->n >= INDEX_TERMS_MAX) {
         l->large = true;
         return;

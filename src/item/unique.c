@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <openssl/evp.h>
 
+#include "doc/order.h"
 #include "item/stored.h"
 
 enum { VALUE_PLAIN_MAX = 64, VALUES_PLAIN_MAX = 256, DIGEST_BYTES = 32, VALUE_BYTES_MAX = 2 * VALUE_PLAIN_MAX + 8 };
@@ -15,7 +16,27 @@ static void add_digest(buf *out, char tag, const void *p, size_t n) {
     buf_add(out, digest, DIGEST_BYTES);
 }
 
-static void add_value(buf *out, const bson_iter_t *it) {
+/* Exactly, as doc/order.h has it: Decimal128s 1.0 and 1.00 are one value, a date and a timestamp of the same bytes are two. What has no
+ * spelling there (nested too deep) is equal when its bytes are. */
+static void add_exact(buf *out, const bson_iter_t *it) {
+    buf spelled = buf_init(BUF_NO_LIMIT);
+    doc_element e = {.type = bson_iter_type(it), .value = slice_of(it->raw + it->d1, it->d1 < it->next_off ? it->next_off - it->d1 : 0)};
+    doc_order_spell(&spelled, &e, false);
+    add_digest(out, (char)0xFB, buf_ok(&spelled) ? spelled.p : e.value.p, buf_ok(&spelled) ? spelled.n : e.value.n);
+    buf_free(&spelled);
+}
+
+static bool is_json(const bson_iter_t *it) {
+    bson_type_t type = bson_iter_type(it);
+    return doc_is_container(type) || doc_is_number(type) || type == BSON_TYPE_UTF8 || type == BSON_TYPE_BOOL || type == BSON_TYPE_NULL;
+}
+
+/* `exact`: numbers and objects too, where the SQL API takes the nearest double and the order of members. */
+static void add_value(buf *out, const bson_iter_t *it, bool exact) {
+    if (it && !BSON_ITER_HOLDS_NULL(it) && (exact || !is_json(it))) {
+        add_exact(out, it);
+        return;
+    }
     pkey one = {.n = 1};
     pkey_value *value = &one.values[0];
     if (!it || BSON_ITER_HOLDS_NULL(it)) {
@@ -44,7 +65,7 @@ void item_unique_key(const container *c, unsigned index, const item_key *key, sl
     buf shortened = {.p = short_room, .cap = sizeof short_room, .max = sizeof short_room};
     for (size_t i = 0; i < unique->n; i++) {
         bson_iter_t it;
-        add_value(&values, doc_find(body, &unique->paths[i], &it) ? &it : NULL);
+        add_value(&values, doc_find(body, &unique->paths[i], &it) ? &it : NULL, c->key.typed);
     }
     assert(buf_ok(&values));
     if (values.n > VALUES_PLAIN_MAX) {

@@ -157,9 +157,20 @@ void query_lead_spell(const query_lead *l, const query_value *key, buf *out) {
     }
 }
 
+static bool typed_value(arena *a, slice spelled, const index_value *v, query_value *value_out) {
+    buf value = buf_init(INDEX_VALUE_BYTES_MAX);
+    bson_type_t type;
+    bool told = index_value_typed(spelled, v, &value, &type);
+    if (told) {
+        *value_out = (query_value){.type = TYPE_OBJECT, .extended = (uint8_t)type, .bytes = arena_copy(a, buf_view(&value))};
+    }
+    buf_free(&value);
+    return told;
+}
+
 bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out) {
     index_value v;
-    bool told = index_value_read(spelled, &v) && v.whole;
+    bool told = index_value_read(spelled, &v) && v.placed;
     *n_out = told ? v.n : 0;
     switch (told ? v.type : INDEX_TYPE_END) {
     case INDEX_UNDEFINED:
@@ -183,7 +194,7 @@ bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t
         break;
     }
     default:
-        return false;
+        return told && typed_value(a, spelled, &v, value_out) && v.whole;
     }
     return true;
 }
@@ -200,7 +211,16 @@ bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *k
 
 /* ---- an item made of an entry ---- */
 
-static bool append_value(bson_t *to, slice name, const index_value *v, arena *a) {
+static bool append_typed(bson_t *to, slice name, slice spelled, const index_value *v, arena *a) {
+    query_value typed;
+    if (!typed_value(a, spelled, v, &typed)) {
+        return false;
+    }
+    value_append(to, name.p, (int)name.n, &typed, false);
+    return true;
+}
+
+static bool append_value(bson_t *to, slice name, slice spelled, const index_value *v, arena *a) {
     buf text = buf_init(INDEX_VALUE_BYTES_MAX);
     const char *key = arena_text(a, name);
     int n = (int)name.n;
@@ -219,18 +239,18 @@ static bool append_value(bson_t *to, slice name, const index_value *v, arena *a)
         buf_free(&text);
         return added;
     default:
-        return false;
+        return append_typed(to, name, spelled, v, a);
     }
 }
 
-static bool append_path(bson_t *to, const find_cover *c, size_t i, const index_value *v, arena *a) {
+static bool append_path(bson_t *to, const find_cover *c, size_t i, slice spelled, const index_value *v, arena *a) {
     slice name = c->path.steps[i].name;
     if (i + 1 == c->path.n) {
-        return append_value(to, name, v, a);
+        return append_value(to, name, spelled, v, a);
     }
     bson_t inner;
     bson_append_document_begin(to, arena_text(a, name), (int)name.n, &inner);
-    bool added = append_path(&inner, c, i + 1, v, a);
+    bool added = append_path(&inner, c, i + 1, spelled, v, a);
     bson_append_document_end(to, &inner);
     return added;
 }
@@ -245,7 +265,7 @@ bool query_cover_item(arena *a, const find_cover *c, slice spelled, slice *body_
         if (told && index_is_system(c->path.steps[0])) {
             *ts_out = (uint32_t)v.number;
         } else if (told) {
-            told = append_path(&document, c, 0, &v, a);
+            told = append_path(&document, c, 0, spelled, &v, a);
         }
     }
     *body_out = arena_copy(a, slice_of(bson_get_data(&document), document.len));

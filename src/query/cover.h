@@ -27,7 +27,8 @@ void query_lead_spell(const query_lead *l, const query_value *key, buf *out);
 /* The key of this spelled value; false: it is not told whole, or is not all of the key. */
 bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out);
 
-/* The value of a spelling and how many bytes that takes; false: it is not told whole. Text is copied. */
+/* The value of a spelling and how many bytes that takes; false: it is not told whole (of a Decimal128 one that is equal comes out all the
+ * same). Text is copied. */
 bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out);
 
 /* The document that has this spelled value at the path; an empty value: has nothing there. `ts` is set if the path is _ts. False: the entry

@@ -108,6 +108,10 @@ bool query_spell(buf *out, const query_value *v) {
         index_spell_string(out, v->bytes);
         return true;
     default:
+        if (v->extended) {
+            doc_element e = {.type = (bson_type_t)v->extended, .value = v->bytes};
+            return index_spell_sought(out, &e);
+        }
         index_spell_type(out, v->type == TYPE_ARRAY ? INDEX_ARRAY : INDEX_OBJECT);
         return false;
     }
@@ -136,17 +140,35 @@ static void start(reader *r, find_demand *c, const query_expr *e, const find_pat
     index_step *steps = arena_array(r->arena, index_step, p->n + 1);
     memcpy(steps, p->steps, p->n * sizeof *steps);
     *c = (find_demand){
-        .spans = arena_array(r->arena, find_span, spans + 1), .exact = p->single, .condition = e, .steps = steps, .steps_n = p->n};
+        .spans = arena_array(r->arena, find_span, 2 * spans + 1), .exact = p->single, .condition = e, .steps = steps, .steps_n = p->n};
 }
 
 static void add_span(find_demand *c, slice from, slice to, bool point) {
     c->spans[c->n++] = (find_span){index_path_of(c->steps, c->steps_n), from, to, point};
 }
 
+/* An object equals a value of a type that JSON has not if that is seen so: {"$oid":"…"} is an ObjectId, too. */
+static void add_typed(reader *r, find_demand *c, const query_value *object) {
+    bool whole;
+    query_value typed;
+    c->exact = false;
+    add_span(c, type_start(r, INDEX_OBJECT), type_start(r, INDEX_OBJECT + 1), false);
+    if (value_typed(r->arena, object, &typed)) {
+        slice from = spelled(r, &typed, &whole);
+        add_span(c, from, find_beyond(r->arena, from), whole);
+    } else if (value_may_be_typed(object)) {
+        add_span(c, type_start(r, INDEX_OBJECT + 1), type_start(r, INDEX_TYPE_END), false);
+    }
+}
+
 /* undefined equals nothing. */
 static void add_point(reader *r, find_demand *c, const query_value *v) {
     bool whole;
     if (v->type == TYPE_UNDEFINED) {
+        return;
+    }
+    if (v->type == TYPE_OBJECT) {
+        add_typed(r, c, v);
         return;
     }
     slice from = spelled(r, v, &whole);
@@ -183,14 +205,16 @@ static bool read_in(reader *r, const query_select *s, const query_expr *e, find_
     return true;
 }
 
-/* Values of one type on one side of a bound. Other types than numbers and strings are left to the rows. */
+/* Values of one type on one side of a bound. Of JSON's types those other than numbers and strings are left to the rows. */
 static bool bound(reader *r, const query_value *v, query_operator op, slice *from, slice *to, bool *exact) {
     bool whole;
-    if ((v->type != TYPE_NUMBER && v->type != TYPE_STRING) || (v->type == TYPE_NUMBER && isnan(v->number))) {
+    query_value typed = *v;
+    if (v->type == TYPE_OBJECT ? !value_typed(r->arena, v, &typed)
+                               : (v->type != TYPE_NUMBER && v->type != TYPE_STRING) || (v->type == TYPE_NUMBER && isnan(v->number))) {
         return false;
     }
-    slice at = spelled(r, v, &whole);
-    unsigned type = v->type == TYPE_NUMBER ? INDEX_NUMBER : INDEX_STRING;
+    slice at = spelled(r, &typed, &whole);
+    unsigned type = (unsigned char)at.p[0];
     bool up = op == OP_GREATER || op == OP_GREATER_EQUAL, inclusive = op == OP_LESS_EQUAL || op == OP_GREATER_EQUAL;
     *exact = whole;
     *from = !up ? type_start(r, type) : inclusive || !whole ? at : find_beyond(r->arena, at);
@@ -230,7 +254,8 @@ static bool read_between(reader *r, const query_select *s, const query_expr *e, 
     bool exact_low, exact_high;
     if (e->negated || !indexed_path(r, s, e->items[0], &p) || !query__demand_constant(r, e->items[1], &low) ||
         !query__demand_constant(r, e->items[2], &high) || low.type != high.type ||
-        !bound(r, &low, OP_GREATER_EQUAL, &from, &unused, &exact_low) || !bound(r, &high, OP_LESS_EQUAL, &unused, &to, &exact_high)) {
+        !bound(r, &low, OP_GREATER_EQUAL, &from, &unused, &exact_low) || !bound(r, &high, OP_LESS_EQUAL, &unused, &to, &exact_high) ||
+        unused.p[0] != from.p[0]) {
         return false;
     }
     start(r, c, e, &p, 1);

@@ -4,7 +4,7 @@
 
 static size_t slot_of(const query_distinct *d, const query_value *v, uint64_t hash) {
     size_t mask = d->cap * 2 - 1, at = hash & mask;
-    while (d->buckets[at] && !value_equal(&d->values[d->buckets[at] - 1], v)) {
+    while (d->buckets[at] && !value_same(&d->values[d->buckets[at] - 1], v)) {
         at = (at + 1) & mask;
     }
     return at;

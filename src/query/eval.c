@@ -72,13 +72,33 @@ static truth equals(query_runner *r, const query_value *a, const query_value *b)
     return value_equal(a, b) ? IS_TRUE : IS_FALSE;
 }
 
-/* Values of different types have no order, nor have arrays and objects. */
-static truth compare(query_runner *r, const query_value *a, const query_value *b, query_operator op) {
-    if (a->type != b->type || a->type == TYPE_UNDEFINED || a->type >= TYPE_ARRAY) {
-        return IS_NEITHER;
+/* Objects that show values of one type that JSON has not have the order of those. One of them must be such a value itself: two objects that
+ * only look so have none. */
+static bool order_typed(query_runner *r, const query_value *a, const query_value *b, int *order_out) {
+    query_value x, y;
+    if (a->type != TYPE_OBJECT || (!a->extended && !b->extended)) {
+        return false;
     }
     pay_comparison(r, a, b);
-    int order = value_compare(a, b);
+    if (!value_typed(r->context.arena, a, &x) || !value_typed(r->context.arena, b, &y) || x.extended != y.extended) {
+        return false;
+    }
+    *order_out = value_compare(&x, &y);
+    return true;
+}
+
+/* Values of different types have no order, nor have arrays and objects. */
+static truth compare(query_runner *r, const query_value *a, const query_value *b, query_operator op) {
+    int order;
+    if (a->type != b->type || a->type == TYPE_UNDEFINED) {
+        return IS_NEITHER;
+    }
+    if (a->type < TYPE_ARRAY) {
+        pay_comparison(r, a, b);
+        order = value_compare(a, b);
+    } else if (!order_typed(r, a, b, &order)) {
+        return IS_NEITHER;
+    }
     bool holds = op == OP_LESS            ? order < 0
                  : op == OP_LESS_EQUAL    ? order <= 0
                  : op == OP_GREATER       ? order > 0

@@ -85,7 +85,7 @@ static bool set_init(query_context *c, arena *a, value_set *s, size_t most) {
 /* Where a value is, or would be. */
 static size_t set_slot(const value_set *s, const query_value *v, uint64_t hash) {
     size_t at = hash & (s->slots_n - 1);
-    while (s->slots[at] && !(s->hashes[s->slots[at] - 1] == hash && value_equal(&s->list[s->slots[at] - 1], v))) {
+    while (s->slots[at] && !(s->hashes[s->slots[at] - 1] == hash && value_same(&s->list[s->slots[at] - 1], v))) {
         at = (at + 1) & (s->slots_n - 1);
     }
     return at;
@@ -162,6 +162,7 @@ static known_array *know(query_context *c, const query_value *array, size_t n) {
     doc_element e;
     for (doc_walk_init(&w, kept.bytes); doc_walk_next(&w, &e);) {
         query_value each = value_of_element(&e);
+        each = value_plain(c->keep, &each); /* as what is looked for is */
         set_add(&known->set, &each);
     }
     return known;

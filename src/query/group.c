@@ -51,7 +51,7 @@ static void grow(query_groups *g) {
 
 static bool same_keys(const query_groups *g, const group *a, const query_value *keys) {
     for (size_t i = 0; i < g->select->group_n; i++) {
-        if (a->keys[i].type != keys[i].type || (value_is_defined(&keys[i]) && !value_equal(&a->keys[i], &keys[i]))) {
+        if (a->keys[i].type != keys[i].type || (value_is_defined(&keys[i]) && !value_same(&a->keys[i], &keys[i]))) {
             return false;
         }
     }

@@ -12,7 +12,7 @@ uint64_t query_position_check(const query_value *values, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const query_value *v = &values[i];
         slice bytes = v->type >= TYPE_STRING ? v->bytes : slice_of(&v->number, v->type == TYPE_NUMBER ? sizeof v->number : 0);
-        check = (check + hash_murmur3_128(bytes).h1 + v->type) * 0x9E3779B97F4A7C15 + v->truth;
+        check = (check + hash_murmur3_128(bytes).h1 + v->type + v->extended) * 0x9E3779B97F4A7C15 + v->truth;
     }
     return check;
 }

@@ -1,6 +1,7 @@
 /* value.h — what expressions come to. Small, copied by value; what it points to lives in the row's item or in an arena.
  *
- * Types have an order (undefined < null < bool < number < string < array < object), as on the service. Arrays and objects are BSON
+ * Types have an order (undefined < null < bool < number < string < array < object), as on the service; behind objects come the types that
+ * JSON has not. Arrays and objects are BSON
  * documents (doc/walk.h walks them). Numbers are doubles; whole ones that were stored as 64-bit integers remember that, so that they come
  * out as they went in; arithmetic and comparison see doubles. */
 #pragma once
@@ -73,11 +74,22 @@ size_t value_length(const query_value *array);
  * members, holes become null. Others are returned as they are. Undefined when the arena's budget has no room for it. */
 query_value value_plain(arena *a, const query_value *v);
 
+/* The value of a type that JSON has not which is seen as this object; one of such a type itself. False: there is none, or it is one of a
+ * few that are not made (value_typed.c). In the arena. */
+bool value_typed(arena *a, const query_value *v, query_value *typed_out);
+bool value_may_be_typed(const query_value *v); /* false: no such value is seen as this one */
+
 /* The order of all values: by type, then by value; strings by bytes; arrays element by element, objects by their properties in byte order
- * of names. A total order (NaN comes before all numbers and is equal to itself), so that ORDER BY, DISTINCT and GROUP BY have one. */
+ * of names; types that JSON has not as doc/order.h has them: MinKey, Decimal128, binary, ObjectId, date, timestamp, regular expression,
+ * DBPointer, code, symbol, code with scope, MaxKey. A total order (NaN comes before all numbers and is equal to itself), so that ORDER BY,
+ * DISTINCT and GROUP BY have one. Numbers compare as doubles, as on the service; doc_order_compare compares them exactly. */
 int value_compare(const query_value *a, const query_value *b);
-bool value_equal(const query_value *a, const query_value *b); /* deep; 1 and 1.0 are equal; property order does not matter */
-uint64_t value_hash(const query_value *v, uint64_t seed);     /* equal values hash alike; differently in each process, so that
+bool value_same(const query_value *a, const query_value *b); /* value_compare says 0: 1 and 1.0 are, and property order does not matter */
+
+/* As = has it: values that are the same, and also, at any depth, a value of a type that JSON has not and the object that it is seen as,
+ * {"$oid":"…"}. */
+bool value_equal(const query_value *a, const query_value *b);
+uint64_t value_hash(const query_value *v, uint64_t seed); /* the same values hash alike; differently in each process, so that
                                                                  nobody can choose values that hash alike */
 
 /* As JSON text; undefined writes nothing (callers decide), numbers that are not finite write null. */

@@ -7,12 +7,13 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "doc/order.h"
 #include "query/value.h"
 
 enum { DEPTH_MAX = 600, MEMBERS_ON_STACK = 16 };
 
 static int compare(const query_value *a, const query_value *b, unsigned depth);
-static bool equal(const query_value *a, const query_value *b, unsigned depth);
+static bool equal(const query_value *a, const query_value *b, bool seen, unsigned depth);
 
 static int compare_numbers(double a, double b) {
     if (a < b || a > b) {
@@ -106,17 +107,26 @@ static __attribute__((noinline)) int compare_objects(slice a, slice b, unsigned 
 
 /* ---- all ---- */
 
-/* Whole items and extended values as documents: rare, so with memory of their own. */
-static __attribute__((noinline)) int compare_unusual(const query_value *a, const query_value *b, unsigned depth) {
+static doc_element element_of(const query_value *extended) {
+    return (doc_element){.type = (bson_type_t)extended->extended, .value = extended->bytes};
+}
+
+/* Types that JSON has not come behind objects, in doc/order.h's order. */
+static int compare_extended(const query_value *a, const query_value *b) {
+    if (!a->extended || !b->extended) {
+        return !b->extended - !a->extended;
+    }
+    doc_element ea = element_of(a), eb = element_of(b);
+    return doc_order_compare(&ea, &eb);
+}
+
+/* Whole items, and extended values where they are seen as documents: rare, so with memory of their own. */
+static __attribute__((noinline)) int compare_plain(const query_value *a, const query_value *b, unsigned depth) {
     arena temporary = arena_init_small();
     query_value pa = value_plain(&temporary, a), pb = value_plain(&temporary, b);
     int c = compare(&pa, &pb, depth);
     arena_free(&temporary);
     return c;
-}
-
-static bool is_unusual(const query_value *v) {
-    return v->item || v->extended;
 }
 
 static int compare(const query_value *a, const query_value *b, unsigned depth) {
@@ -135,8 +145,11 @@ static int compare(const query_value *a, const query_value *b, unsigned depth) {
         if (depth >= DEPTH_MAX) {
             return slice_cmp(a->bytes, b->bytes);
         }
-        if (is_unusual(a) || is_unusual(b)) {
-            return compare_unusual(a, b, depth + 1);
+        if (a->extended || b->extended) {
+            return compare_extended(a, b);
+        }
+        if (a->item || b->item) {
+            return compare_plain(a, b, depth + 1);
         }
         return (a->type == TYPE_ARRAY ? compare_arrays : compare_objects)(a->bytes, b->bytes, depth + 1);
     default:
@@ -149,7 +162,7 @@ int value_compare(const query_value *a, const query_value *b) {
 }
 
 /* Two documents member by member as long as they are in the same order, which they mostly are; `order_out`: the order differs. */
-static bool equal_in_order(slice a, slice b, bool keyed, unsigned depth, bool *order_out) {
+static bool equal_in_order(slice a, slice b, bool keyed, bool seen, unsigned depth, bool *order_out) {
     doc_walk wa, wb;
     doc_element ea, eb;
     doc_walk_init(&wa, a);
@@ -164,33 +177,68 @@ static bool equal_in_order(slice a, slice b, bool keyed, unsigned depth, bool *o
             return false;
         }
         query_value va = value_of_element(&ea), vb = value_of_element(&eb);
-        if (!equal(&va, &vb, depth)) {
+        if (!equal(&va, &vb, seen, depth)) {
             return false;
         }
     }
 }
 
-static bool equal_documents(const query_value *a, const query_value *b, unsigned depth) {
+/* Members in another order, by name. */
+static __attribute__((noinline)) bool equal_sorted(slice a, slice b, bool seen, unsigned depth) {
+    members ma, mb;
+    members_sort(&ma, a);
+    members_sort(&mb, b);
+    bool same = ma.n == mb.n;
+    for (size_t i = 0; i < ma.n && same; i++) {
+        query_value va = value_of_element(&ma.list[i]), vb = value_of_element(&mb.list[i]);
+        same = slice_eq(ma.list[i].key, mb.list[i].key) && equal(&va, &vb, seen, depth);
+    }
+    members_free(&ma);
+    members_free(&mb);
+    return same;
+}
+
+static bool equal_extended(const query_value *a, const query_value *b, bool seen, unsigned depth) {
+    bool both = a->extended && b->extended;
+    return both || !seen ? compare_extended(a, b) == 0 : compare_plain(a, b, depth) == 0;
+}
+
+static __attribute__((noinline)) bool equal_items(const query_value *a, const query_value *b, bool seen, unsigned depth) {
+    arena temporary = arena_init_small();
+    query_value pa = value_plain(&temporary, a), pb = value_plain(&temporary, b);
+    bool same = equal(&pa, &pb, seen, depth);
+    arena_free(&temporary);
+    return same;
+}
+
+static bool equal_documents(const query_value *a, const query_value *b, bool seen, unsigned depth) {
     bool other_order = false;
+    if (a->extended || b->extended) {
+        return equal_extended(a, b, seen, depth + 1);
+    }
     if (depth >= DEPTH_MAX) {
         return slice_eq(a->bytes, b->bytes);
     }
-    if (is_unusual(a) || is_unusual(b)) {
-        return compare_unusual(a, b, depth + 1) == 0;
+    if (a->item || b->item) {
+        return equal_items(a, b, seen, depth + 1);
     }
-    return equal_in_order(a->bytes, b->bytes, a->type == TYPE_OBJECT, depth + 1, &other_order) ||
-           (other_order && compare_objects(a->bytes, b->bytes, depth + 1) == 0);
+    return equal_in_order(a->bytes, b->bytes, a->type == TYPE_OBJECT, seen, depth + 1, &other_order) ||
+           (other_order && equal_sorted(a->bytes, b->bytes, seen, depth + 1));
 }
 
-static bool equal(const query_value *a, const query_value *b, unsigned depth) {
+static bool equal(const query_value *a, const query_value *b, bool seen, unsigned depth) {
     if (a->type != b->type) {
         return false;
     }
-    return a->type >= TYPE_ARRAY ? equal_documents(a, b, depth) : compare(a, b, depth) == 0;
+    return a->type >= TYPE_ARRAY ? equal_documents(a, b, seen, depth) : compare(a, b, depth) == 0;
 }
 
 bool value_equal(const query_value *a, const query_value *b) {
-    return equal(a, b, 0);
+    return equal(a, b, true, 0);
+}
+
+bool value_same(const query_value *a, const query_value *b) {
+    return equal(a, b, false, 0);
 }
 
 /* ---- hashing ---- */
@@ -254,11 +302,21 @@ static uint64_t hash_document(const query_value *v, uint64_t h, unsigned depth) 
     return mix(h, sum);
 }
 
-static __attribute__((noinline)) uint64_t hash_unusual(const query_value *v, uint64_t h, unsigned depth) {
+static __attribute__((noinline)) uint64_t hash_item(const query_value *v, uint64_t h, unsigned depth) {
     arena temporary = arena_init_small();
     query_value plain = value_plain(&temporary, v);
     h = hash_document(&plain, h, depth);
     arena_free(&temporary);
+    return h;
+}
+
+/* Of equal values the spelling is the same; one that has none is hashed by its type. */
+static __attribute__((noinline)) uint64_t hash_extended(const query_value *v, uint64_t h) {
+    buf spelled = buf_init(BUF_NO_LIMIT);
+    doc_element e = element_of(v);
+    doc_order_spell(&spelled, &e, false);
+    h = hash_bytes(buf_view(&spelled), mix(h, v->extended));
+    buf_free(&spelled);
     return h;
 }
 
@@ -273,7 +331,7 @@ static uint64_t hash(const query_value *v, uint64_t h, unsigned depth) {
         return hash_bytes(v->bytes, h);
     case TYPE_ARRAY:
     case TYPE_OBJECT:
-        return is_unusual(v) ? hash_unusual(v, h, depth) : hash_document(v, h, depth);
+        return v->extended ? hash_extended(v, h) : v->item ? hash_item(v, h, depth) : hash_document(v, h, depth);
     default:
         return h;
     }

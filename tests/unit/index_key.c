@@ -9,8 +9,10 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "doc/order.h"
 #include "index/key.h"
 #include "query/demand.h"
+#include "random_typed.h"
 
 enum { VALUES = 700 };
 
@@ -89,8 +91,11 @@ static void add_container(bson_t *to) {
 }
 
 static void add_value(bson_t *to) {
-    uint64_t kind = random_below(&dice, 12);
-    if (kind < 5) {
+    uint64_t kind = random_below(&dice, 20);
+    if (kind >= 12) {
+        uint64_t type = random_below(&dice, TYPED_KINDS);
+        typed_scalar(&dice, to, "v", type == TYPED_UNDEFINED ? TYPED_KINDS - 1 : type);
+    } else if (kind < 5) {
         add_string(to);
     } else if (kind < 9) {
         add_number(to);
@@ -151,7 +156,8 @@ static void byte_order_is_value_order(void **state) {
         for (size_t j = 0; j < VALUES; j++) {
             const sample *a = &samples[i], *b = &samples[j];
             int order = value_compare(&a->value, &b->value), spelled = slice_cmp(buf_view(&a->up), buf_view(&b->up));
-            bool alike = !a->whole && !b->whole && a->value.type == b->value.type; /* then the index may not know */
+            bool alike = !a->whole && !b->whole && a->value.type == b->value.type &&
+                         a->value.extended == b->value.extended; /* then the index may not know */
             if (!alike || a->value.type == TYPE_NUMBER) {
                 told++;
                 assert_int_equal(sign(spelled), sign(order));
@@ -208,6 +214,20 @@ static void beginnings(void **state) {
 
 /* ---- reading ---- */
 
+/* Of a type that JSON has not: it is told, a Decimal128 as an equal one, or not at all. */
+static void check_typed(const sample *s, const index_value *v) {
+    buf value = buf_init(BUF_NO_LIMIT);
+    bson_type_t type;
+    bool told = index_value_typed(buf_view(&s->up), v, &value, &type);
+    assert_int_equal(told, s->value.extended && v->placed);
+    if (told) {
+        doc_element e = {.type = type, .value = buf_view(&value)};
+        assert_int_equal(type, s->element.type);
+        assert_int_equal(doc_order_compare(&e, &s->element), 0);
+    }
+    buf_free(&value);
+}
+
 static void taken_apart_again(void **state) {
     (void)state;
     for (size_t i = 0; i < VALUES; i++) {
@@ -218,7 +238,9 @@ static void taken_apart_again(void **state) {
         buf_add_lit(&longer, "\xFF\x00\x01 and more");
         assert_true(index_value_read(buf_view(&longer), &v));
         assert_int_equal(v.n, s->up.n);
-        assert_int_equal(v.whole, s->whole);
+        assert_int_equal(v.placed, s->whole);
+        assert_int_equal(v.whole, s->whole && v.type != INDEX_DECIMAL);
+        check_typed(s, &v);
         if (v.type == INDEX_NUMBER) {
             assert_true(isnan(v.number) ? isnan(s->value.number) : v.number == s->value.number);
         } else if (v.type == INDEX_STRING) {
@@ -242,13 +264,84 @@ static void what_is_no_value(void **state) {
         size_t n = random_below(&dice, sizeof bytes);
         random_bytes(&dice, bytes, n);
         if (n && random_below(&dice, 2)) {
-            bytes[0] = INDEX_STRING;
+            bytes[0] = (char)(1 + random_below(&dice, INDEX_TYPE_END));
         }
         if (index_value_read(slice_of(bytes, n), &v)) { /* whatever it is, it is within */
             assert_true(v.n >= 1 && v.n <= n && v.text.n < n);
         }
     }
     assert_false(index_value_read(SLICE_EMPTY, &v));
+}
+
+/* ---- numbers among those of another type ---- */
+
+static doc_element random_number(bson_t *into) {
+    doc_walk w;
+    doc_element e;
+    bson_init(into);
+    typed_number(&dice, into, "v");
+    assert_true(doc_walk_init(&w, slice_of(bson_get_data(into), into->len)) && doc_walk_next(&w, &e));
+    return e;
+}
+
+/* A bound of any numeric type parts entries of both types where it should, or asks for a few too many. */
+static void numbers_have_a_place_among_both_types(void **state) {
+    (void)state;
+    size_t points = 0;
+    for (int i = 0; i < 200000; i++) {
+        bson_t a, b;
+        doc_element bound = random_number(&a), entry = random_number(&b);
+        buf sought = buf_init(BUF_NO_LIMIT), spelled = buf_init(BUF_NO_LIMIT);
+        bool point = index_spell_among(&sought, entry.type == BSON_TYPE_DECIMAL128 ? INDEX_DECIMAL : INDEX_NUMBER, &bound);
+        index_spell_element(&spelled, &entry);
+        int order = sign(doc_order_compare(&bound, &entry)), told = sign(slice_cmp(buf_view(&sought), buf_view(&spelled)));
+        assert_true(point ? told == order : told == 0 || told == order);
+        assert_true(order || !told);
+        points += point && !order;
+        buf_free(&sought);
+        buf_free(&spelled);
+        bson_destroy(&a);
+        bson_destroy(&b);
+    }
+    assert_true(points > 100);
+}
+
+/* ---- bytes on disk ---- */
+
+/* What containers have stored: these bytes never change. */
+static void json_values_have_the_bytes_they_had(void **state) {
+    (void)state;
+    static const struct {
+        const char *json;
+        slice spelled;
+    } cases[] = {
+        {"{\"v\":null}", SLICE_LIT("\x02")},
+        {"{\"v\":false}", SLICE_LIT("\x03")},
+        {"{\"v\":true}", SLICE_LIT("\x04")},
+        {"{\"v\":1}", SLICE_LIT("\x05\xBF\xF0\x00\x00\x00\x00\x00\x00")},
+        {"{\"v\":-1.5}", SLICE_LIT("\x05\x40\x07\xFF\xFF\xFF\xFF\xFF\xFF")},
+        {"{\"v\":9007199254740993}", SLICE_LIT("\x05\xC3\x40\x00\x00\x00\x00\x00\x00")},
+        {"{\"v\":\"a\"}", SLICE_LIT("\x06"
+                                    "a\x00\x01")},
+        {"{\"v\":\"0123456789012345678901234567890123456789012345678901234567890123x\"}",
+         SLICE_LIT("\x06"
+                   "0123456789012345678901234567890123456789012345678901234567890123\x00\x02\xD5\x2D\x8F\xD1")},
+        {"{\"v\":[1]}", SLICE_LIT("\x07")},
+        {"{\"v\":{}}", SLICE_LIT("\x08")},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bson_t *b = bson_new_from_json((const uint8_t *)cases[i].json, -1, NULL);
+        doc_walk w;
+        doc_element e;
+        buf out = buf_init(BUF_NO_LIMIT);
+        assert_true(doc_walk_init(&w, slice_of(bson_get_data(b), b->len)) && doc_walk_next(&w, &e));
+        index_spell_element(&out, &e);
+        if (!slice_eq(buf_view(&out), cases[i].spelled)) {
+            fail_msg("%s", cases[i].json);
+        }
+        buf_free(&out);
+        bson_destroy(b);
+    }
 }
 
 /* ---- paths ---- */
@@ -280,8 +373,14 @@ static void paths_are_told_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(byte_order_is_value_order), cmocka_unit_test(several_in_a_row), cmocka_unit_test(beginnings),
-        cmocka_unit_test(taken_apart_again),         cmocka_unit_test(what_is_no_value), cmocka_unit_test(paths_are_told_apart),
+        cmocka_unit_test(byte_order_is_value_order),
+        cmocka_unit_test(several_in_a_row),
+        cmocka_unit_test(beginnings),
+        cmocka_unit_test(taken_apart_again),
+        cmocka_unit_test(what_is_no_value),
+        cmocka_unit_test(paths_are_told_apart),
+        cmocka_unit_test(json_values_have_the_bytes_they_had),
+        cmocka_unit_test(numbers_have_a_place_among_both_types),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

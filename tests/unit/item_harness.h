@@ -27,6 +27,7 @@ typedef struct harness {
     bool uncached;       /* every read asks the store */
     size_t vector_bytes; /* of graphs; 0: there are none */
     arena arena;         /* of everything that a test makes; gone with the harness */
+    bool extended;       /* see harness_bson */
 } harness;
 
 enum { HARNESS_START_S = 1800000000 };
@@ -103,7 +104,14 @@ static inline op *harness_op(harness *h) {
     return o;
 }
 
+/* With `extended`, Extended JSON: {"$oid":"…"} is an ObjectId, as another API would write it. */
 static inline slice harness_bson(harness *h, const char *json) {
+    bson_t *typed = h->extended ? bson_new_from_json((const uint8_t *)json, -1, NULL) : NULL;
+    if (typed) {
+        slice made = arena_copy(&h->arena, slice_of(bson_get_data(typed), typed->len));
+        bson_destroy(typed);
+        return made;
+    }
     buf b = buf_init(BUF_NO_LIMIT);
     json_root root;
     if (json_to_bson(slice_str(json), NULL, &b, &root, NULL) != OK) {

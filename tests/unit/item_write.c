@@ -392,6 +392,34 @@ static void values_are_unique_within_a_partition(void **state) {
     assert_int_equal(put(ITEM_UPSERT, "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"v\":1,\"x\":1}"), OK); /* its own */
 }
 
+/* Of types that JSON has not: each is equal to its own kind only, and as a value, not as bytes. */
+static void typed_values_are_unique(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        err code;
+    } cases[] = {
+        {"{\"$oid\":\"000000000000000000000001\"}", OK},
+        {"{\"$oid\":\"000000000000000000000001\"}", E_UNIQUE_KEY},
+        {"{\"$oid\":\"000000000000000000000002\"}", OK},
+        {"{\"$date\":{\"$numberLong\":\"5\"}}", OK},
+        {"{\"$timestamp\":{\"t\":0,\"i\":5}}", OK}, /* the same bytes */
+        {"{\"$date\":{\"$numberLong\":\"5\"}}", E_UNIQUE_KEY},
+        {"{\"$numberDecimal\":\"1.0\"}", OK},
+        {"{\"$numberDecimal\":\"1.00\"}", E_UNIQUE_KEY},
+        {"{\"$minKey\":1}", OK},
+        {"{\"$maxKey\":1}", OK},
+        {"{\"$minKey\":1}", E_UNIQUE_KEY},
+    };
+    the->h.extended = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{\"id\":\"%zu\",\"pk\":\"a\",\"v\":%zu,\"u\":%s}", i, i, cases[i].value);
+        assert_int_equal(put(ITEM_CREATE, body), cases[i].code);
+    }
+    the->h.extended = false;
+}
+
 static void the_values_of_several_paths_count_together(void **state) {
     (void)state;
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"v\":1,\"w\":{\"x\":1}}"), OK);
@@ -704,6 +732,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(results_of_a_batch_are_bounded, plain, tear_down),
         cmocka_unit_test_setup_teardown(a_deleted_container_takes_no_writes, plain, tear_down),
         cmocka_unit_test_setup_teardown(values_are_unique_within_a_partition, unique, tear_down),
+        cmocka_unit_test_setup_teardown(typed_values_are_unique, unique, tear_down),
         cmocka_unit_test_setup_teardown(the_values_of_several_paths_count_together, unique, tear_down),
         cmocka_unit_test_setup_teardown(a_value_let_go_is_free, unique, tear_down),
         cmocka_unit_test_setup_teardown(values_move_within_a_batch, unique, tear_down),

@@ -24,6 +24,7 @@ static random_source dice;
 static uint64_t seed;
 static unsigned ids; /* given so far */
 static bool hurries; /* no page has time */
+static bool typed;   /* items have values of types that JSON has not */
 static struct {
     uint64_t queries, pages, rows, narrowed; /* those for which the index spared items */
     uint64_t hurried, gave_up;
@@ -66,10 +67,59 @@ static void add_number(buf *out) {
     }
 }
 
+/* In Extended JSON, as it is shown; the last few are of types that the index tells only the presence of. */
+static const char *const typed_values[] = {
+    "{\"$oid\":\"000000000000000000000001\"}",
+    "{\"$oid\":\"00ff00000000000000000001\"}",
+    "{\"$oid\":\"ff0000000000000000000002\"}",
+    "{\"$date\":\"1970-01-01T00:00:00Z\"}",
+    "{\"$date\":\"2026-11-16T14:30:00.123Z\"}",
+    "{\"$date\":\"2026-11-16T14:30:00.124Z\"}",
+    "{\"$date\":{\"$numberLong\":\"-5\"}}",
+    "{\"$date\":{\"$numberLong\":\"-2000000000000\"}}",
+    "{\"$date\":{\"$numberLong\":\"9223372036854775807\"}}",
+    "{\"$numberDecimal\":\"1\"}",
+    "{\"$numberDecimal\":\"1.00\"}",
+    "{\"$numberDecimal\":\"0.1\"}",
+    "{\"$numberDecimal\":\"-2.5\"}",
+    "{\"$numberDecimal\":\"1E+6000\"}",
+    "{\"$numberDecimal\":\"NaN\"}",
+    "{\"$numberDecimal\":\"-Infinity\"}",
+    "{\"$binary\":{\"base64\":\"\",\"subType\":\"00\"}}",
+    "{\"$binary\":{\"base64\":\"AAE=\",\"subType\":\"00\"}}",
+    "{\"$binary\":{\"base64\":\"AAI=\",\"subType\":\"00\"}}",
+    "{\"$binary\":{\"base64\":\"AAECAwQFBgcICQoLDA0ODw==\",\"subType\":\"04\"}}",
+    "{\"$binary\":{\"base64\":\"AAECAwQFBgcICQoLDA0OEA==\",\"subType\":\"04\"}}",
+    "{\"$binary\":{\"base64\":\"eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eGFh\",\"subType\":"
+    "\"80\"}}",
+    "{\"$binary\":{\"base64\":\"eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eGFi\",\"subType\":"
+    "\"80\"}}",
+    "{\"$timestamp\":{\"t\":0,\"i\":1}}",
+    "{\"$timestamp\":{\"t\":4294967295,\"i\":0}}",
+    "{\"$regularExpression\":{\"pattern\":\"^a\",\"options\":\"\"}}",
+    "{\"$regularExpression\":{\"pattern\":\"^a\",\"options\":\"i\"}}",
+    "{\"$regularExpression\":{\"pattern\":\"^ab\",\"options\":\"\"}}",
+    "{\"$regularExpression\":{\"pattern\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"options\":\"i\"}}",
+    "{\"$regularExpression\":{\"pattern\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"options\":\"\"}}",
+    "{\"$code\":\"f()\"}",
+    "{\"$symbol\":\"f()\"}",
+    "{\"$minKey\":1}",
+    "{\"$maxKey\":1}",
+    "{\"$code\":\"f()\",\"$scope\":{\"x\":1}}",
+    "{\"$dbPointer\":{\"$ref\":\"a\",\"$id\":{\"$oid\":\"000000000000000000000001\"}}}",
+    "{\"$undefined\":true}",
+};
+
+static void add_typed(buf *out) {
+    buf_addf(out, "%s", typed_values[roll(sizeof typed_values / sizeof *typed_values)]);
+}
+
 static void add_scalar(buf *out) {
     static const char *const others[] = {"null", "true", "false"};
     uint64_t kind = roll(10);
-    if (kind < 5) {
+    if (typed && roll(3)) {
+        add_typed(out);
+    } else if (kind < 5) {
         add_number(out);
     } else if (kind < 8) {
         add_string(out);
@@ -200,6 +250,7 @@ static void put(unsigned id) {
     add_members(&body);
     buf_add_lit(&body, "}");
     buf_add_byte(&body, 0);
+    h.extended = typed && roll(5); /* otherwise objects that look like such values */
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body.p), OK);
     buf_free(&body);
 }
@@ -835,6 +886,10 @@ static void rows_are_the_same(void **state) {
     for (seed = from; seed <= to; seed++) {
         one_life();
     }
+    for (seed = from, typed = true; seed <= to; seed++) {
+        one_life();
+    }
+    typed = h.extended = false;
     printf("%lu queries, %lu pages, %lu rows; by the index fewer items were read for %lu; %lu in a hurry, of which %lu gave up\n",
            (unsigned long)sums.queries, (unsigned long)sums.pages, (unsigned long)sums.rows, (unsigned long)sums.narrowed,
            (unsigned long)sums.hurried, (unsigned long)sums.gave_up);

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "doc/json.h"
 #include "query/value.h"
+#include "random_typed.h"
 
 static arena memory;
 
@@ -297,6 +298,132 @@ static void the_order_holds_for_random_values(void **state) {
     }
 }
 
+/* ---- types that JSON has not ---- */
+
+/* Each before the next, in Extended JSON as it is shown; those divided by bars are the same. */
+static const char *typed_ordered[] = {
+    "{}",
+    "{\"$oid\":\"x\"}", /* an object */
+    "{\"a\":1}",
+    "{\"$minKey\":1}",
+    "{\"$numberDecimal\":\"NaN\"}",
+    "{\"$numberDecimal\":\"-1E+400\"}",
+    "{\"$numberDecimal\":\"0\"}|{\"$numberDecimal\":\"-0.00\"}",
+    "{\"$numberDecimal\":\"0.1\"}|{\"$numberDecimal\":\"0.10\"}",
+    "{\"$numberDecimal\":\"0.1000000000000000055511151231257827\"}",
+    "{\"$numberDecimal\":\"9007199254740992\"}",
+    "{\"$numberDecimal\":\"9007199254740993\"}",
+    "{\"$binary\":{\"base64\":\"/w==\",\"subType\":\"00\"}}",
+    "{\"$binary\":{\"base64\":\"AAA=\",\"subType\":\"00\"}}",
+    "{\"$binary\":{\"base64\":\"AAECAwQFBgcICQoLDA0ODw==\",\"subType\":\"04\"}}",
+    "{\"$binary\":{\"base64\":\"AAECAwQFBgcICQoLDA0OEA==\",\"subType\":\"04\"}}",
+    "{\"$oid\":\"000000000000000000000009\"}",
+    "{\"$oid\":\"00000000000000000000000a\"}",
+    "{\"$date\":{\"$numberLong\":\"-10000000000000\"}}",
+    "{\"$date\":{\"$numberLong\":\"-9\"}}",
+    "{\"$date\":\"1970-01-01T00:00:00Z\"}",
+    "{\"$date\":\"9999-12-31T23:59:59.999Z\"}",
+    "{\"$date\":{\"$numberLong\":\"253402300800000\"}}",
+    "{\"$timestamp\":{\"t\":9,\"i\":10}}",
+    "{\"$timestamp\":{\"t\":10,\"i\":9}}",
+    "{\"$timestamp\":{\"t\":4294967295,\"i\":0}}",
+    "{\"$regularExpression\":{\"pattern\":\"a\",\"options\":\"i\"}}",
+    "{\"$regularExpression\":{\"pattern\":\"ab\",\"options\":\"\"}}",
+    "{\"$code\":\"a\"}",
+    "{\"$symbol\":\"a\"}",
+    "{\"$maxKey\":1}",
+};
+
+/* As another API would have written it. */
+static query_value extended(const char *text, size_t n) {
+    const char *json = arena_text(&memory, arena_printf(&memory, "{\"v\":%.*s}", (int)n, text));
+    bson_t *b = bson_new_from_json((const uint8_t *)json, -1, NULL);
+    if (!b) { /* {"$oid":"x"} names nothing */
+        return value(arena_text(&memory, slice_of(text, n)));
+    }
+    slice document = arena_copy(&memory, slice_of(bson_get_data(b), b->len));
+    query_value whole = value_document(TYPE_OBJECT, document);
+    bson_destroy(b);
+    return value_member(&memory, &whole, SLICE_LIT("v"));
+}
+
+/* Shown as JSON and read again it is the same value, if it is written as we show it. */
+static void check_shown(const query_value *v) {
+    query_value typed, plain = value_plain(&memory, v);
+    if (v->extended) {
+        assert_true(value_typed(&memory, &plain, &typed));
+        assert_int_equal(typed.extended, v->extended);
+        assert_true(slice_eq(typed.bytes, v->bytes));
+        assert_true(value_equal(&plain, v) && value_equal(v, &plain));
+        assert_true(value_typed(&memory, v, &typed) && value_may_be_typed(&plain));
+    } else {
+        assert_false(value_typed(&memory, v, &typed));
+    }
+}
+
+static void types_that_json_has_not_have_orders(void **state) {
+    (void)state;
+    enum { LINES = sizeof typed_ordered / sizeof *typed_ordered };
+    query_value values[LINES][2];
+    for (size_t i = 0; i < LINES; i++) {
+        const char *text = typed_ordered[i], *bar = strchr(text, '|');
+        values[i][0] = extended(text, bar ? (size_t)(bar - text) : strlen(text));
+        values[i][1] = bar ? extended(bar + 1, strlen(bar + 1)) : values[i][0];
+        check_shown(&values[i][0]);
+        check_shown(&values[i][1]);
+    }
+    for (size_t i = 0; i < 2 * LINES; i++) {
+        for (size_t j = 0; j < 2 * LINES; j++) {
+            const query_value *a = &values[i / 2][i % 2], *b = &values[j / 2][j % 2];
+            int wanted = (i / 2 > j / 2) - (i / 2 < j / 2), got = value_compare(a, b);
+            if ((got > 0) - (got < 0) != wanted || value_same(a, b) != (wanted == 0) ||
+                (wanted == 0 && value_hash(a, 1) != value_hash(b, 1))) {
+                fail_msg("%s against %s: order %d, expected %d", typed_ordered[i / 2], typed_ordered[j / 2], got, wanted);
+            }
+        }
+    }
+}
+
+/* The same at any depth: a total order, at one with hashes. */
+static void the_order_holds_for_random_typed_values(void **state) {
+    (void)state;
+    enum { TRIPLES = 20000 };
+    random_source r;
+    random_seed(&r, 12);
+    for (int i = 0; i < TRIPLES; i++) {
+        query_value v[3];
+        bson_t *b[3];
+        for (size_t j = 0; j < 3; j++) {
+            b[j] = bson_new();
+            typed_value(&r, b[j], "v", 3);
+            query_value whole = value_document(TYPE_OBJECT, slice_of(bson_get_data(b[j]), b[j]->len));
+            v[j] = value_member(&memory, &whole, SLICE_LIT("v"));
+        }
+        int ab = value_compare(&v[0], &v[1]), ba = value_compare(&v[1], &v[0]), bc = value_compare(&v[1], &v[2]);
+        assert_int_equal((ab > 0) - (ab < 0), (ba < 0) - (ba > 0));
+        assert_int_equal(value_same(&v[0], &v[1]), ab == 0);
+        assert_true(ab || value_hash(&v[0], 5) == value_hash(&v[1], 5));
+        assert_true(ab > 0 || bc > 0 || value_compare(&v[0], &v[2]) <= 0);
+        assert_true(value_same(&v[2], &v[2]) && value_equal(&v[2], &v[2]));
+        for (size_t j = 0; j < 3; j++) {
+            bson_destroy(b[j]);
+        }
+        arena_reset(&memory);
+    }
+}
+
+/* {"a":[{"$oid":…}]} in a query's text equals what has an ObjectId there; a set takes them for two values. */
+static void shown_values_are_equal_at_any_depth(void **state) {
+    (void)state;
+    query_value in = extended("{\"a\":[{\"$oid\":\"000000000000000000000009\"}],\"b\":1}", 52);
+    query_value text = value("{\"b\":1,\"a\":[{\"$oid\":\"000000000000000000000009\"}]}");
+    query_value other = value("{\"b\":1,\"a\":[{\"$oid\":\"000000000000000000000008\"}]}");
+    assert_int_equal(in.extended, 0);
+    assert_true(value_equal(&in, &text) && value_equal(&text, &in));
+    assert_false(value_same(&in, &text));
+    assert_false(value_equal(&in, &other));
+}
+
 static void deep_and_broken_documents_end(void **state) {
     (void)state;
     enum { DEPTH = 100000 };
@@ -418,7 +545,8 @@ static void extended_types_are_objects(void **state) {
     assert_json(&text, "\"0123456789abcdef01234567\"");
     query_value same = value("{\"$oid\":\"0123456789abcdef01234567\"}");
     assert_true(value_equal(&id, &same));
-    assert_int_equal(value_hash(&id, 9), value_hash(&same, 9));
+    assert_false(value_same(&id, &same));
+    assert_true(value_compare(&id, &same) > 0);
     assert_false(value_equal(&id, &date));
 
     query_value array = value_array(&memory, (query_value[]){id, date}, 2);
@@ -439,6 +567,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_whole_item_has_the_systems_properties, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_have_one_total_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_order_holds_for_random_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(types_that_json_has_not_have_orders, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_order_holds_for_random_typed_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shown_values_are_equal_at_any_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_and_broken_documents_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(arrays_keep_undefined_until_they_are_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_arrays_have_decimal_keys, set_up, tear_down),

@@ -213,7 +213,7 @@ static inline void typed_scope(random_source *r, bson_t *into, const char *key) 
     bson_destroy(&scope);
 }
 
-enum { TYPED_KINDS = 17 };
+enum { TYPED_KINDS = 17, TYPED_UNDEFINED = 2 };
 
 /* A scalar of one of the kinds 0 … TYPED_KINDS - 1. */
 static inline void typed_scalar(random_source *r, bson_t *into, const char *key, uint64_t kind) {

@@ -319,6 +319,10 @@ static slice value_in(const store_batch *batch, const written_key *w) {
     layout_item(&k, w->place);
     const store_change *item = store_batch_find(batch, STORE_ITEMS, layout_view(&k));
     const store_change *lead = store_batch_find(batch, STORE_INDEX, w->key);
+    slice row;
+    if (lead && lead->kind == STORE_PUT && layout_row_read(lead->value, &place.segment, &row)) { /* of a clustered container */
+        return place.segment == w->place.segment ? row : SLICE_EMPTY;
+    }
     bool elsewhere = lead && (lead->kind != STORE_PUT || !layout_place_read(lead->value, &place) || place.segment != w->place.segment ||
                               place.number != w->place.number);
     return item && item->kind == STORE_PUT && !elsewhere ? item->value : SLICE_EMPTY;

@@ -12,6 +12,7 @@
 #include <assert.h>
 
 #include "item/admit.h"
+#include "item/fetch.h"
 #include "item/view.h"
 #include "item/waiters.h"
 #include "throughput/charge.h"
@@ -22,9 +23,9 @@ static layout_change change_of(const item_key *key, const item_head *head, uint6
     return (layout_change){head->lsn, head->ts, layout_epk_head(&key->epk), number};
 }
 
-/* A fixed container is one partition: those of its segment are enough. */
+/* A fixed container is one partition: those of its segment are enough. A clustered one does without. */
 static bool has_partitions(const item_work *w) {
-    return w->container->key.n > 0;
+    return w->container->key.n > 0 && !w->container->clustered;
 }
 
 static void put_in(const item_work *w, layout_key *k, const layout_change *change) {
@@ -134,7 +135,7 @@ static void open_run(const reader *d, run *r, layout_key *k) {
 }
 
 static bool is_local(const reader *d) {
-    return d->changes->partition && d->container->key.n;
+    return d->changes->partition && d->container->key.n && !d->container->clustered;
 }
 
 static void open_runs(reader *d) {
@@ -216,7 +217,7 @@ typedef enum verdict { OUT, IN, ASK } verdict;
 static verdict judge(const reader *d, const run *r) {
     const item_changes *c = d->changes;
     if (c->partition) {
-        return ASK;
+        return is_local(d) || d->container->key.n == 0 || r->next.head == layout_epk_head(&c->partition->epk) ? ASK : OUT;
     }
     if (!r->shared && !d->narrow) {
         return c->prefix ? ASK : IN;
@@ -286,11 +287,15 @@ static err load(const reader *d, run *r, item_found *found) {
         TRY(get(d, r, found));
         value = found->value.bytes;
     }
-    bool read = layout_head_read(value, &found->head, &found->body) && found->head.lsn == r->next.lsn;
-    if (!read) {
-        item_give(found);
+    err code = item__fetch_value(d->range->home->store, d->at, value, found);
+    if (code == E_NOT_FOUND) {
+        return d->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
-    return read ? OK : E_STORE_CORRUPT;
+    if (code == OK && found->head.lsn != r->next.lsn) {
+        item_give(found);
+        code = E_STORE_CORRUPT;
+    }
+    return code;
 }
 
 static void charge(reader *d, size_t bytes) {

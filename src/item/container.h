@@ -192,6 +192,7 @@ typedef struct container {
 
     pkey_definition key; /* n 0: a fixed container */
     row_definition row;
+    bool clustered; /* items lie at their primary keys (layout.h) */
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;

@@ -91,11 +91,33 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
 
 /* ---- the backfill: entries for items written while the container had no ttl ---- */
 
+/* Of the item that a value is, or leads to. */
+static err backfill_one(const item_work *w, item_place place, slice value) {
+    layout_key entry;
+    stored_item stored;
+    slice body;
+    item_head head;
+    bool read = layout_head_read(value, &head, &body);
+    if (!read) {
+        err code = item__load_place(w, place, &stored);
+        if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* gone by this group; or damaged, and stays as it is */
+            return OK;
+        }
+        TRY(code);
+        head = stored.head;
+        store_give(&stored.pin);
+    }
+    if (item__expiry_key(w->container, w->part, place, &head, &entry)) {
+        store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
+    }
+    return OK;
+}
+
 /* Gives a segment's next items their entries. *place moves along; *ended_out: those were the last. */
 static err backfill_segment(item_work *w, item_place *place, bool *ended_out) {
-    layout_key from, to, entry;
-    slice key, value, body;
-    item_head head;
+    layout_key from, to;
+    slice key, value;
+    err code = OK;
     unsigned n = 0;
     size_t bytes = 0;
     layout_item(&from, (item_place){place->segment, place->number + 1});
@@ -103,18 +125,17 @@ static err backfill_segment(item_work *w, item_place *place, bool *ended_out) {
     layout_after(&to);
     store_scan *scan = store_scan_open(w->group->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
     *ended_out = false;
-    while (n < BACKFILL_STEP && bytes < BACKFILL_BYTES) {
+    while (code == OK && n < BACKFILL_STEP && bytes < BACKFILL_BYTES) {
         if (!store_scan_next(scan, &key, &value) || !layout_item_read(key, place)) {
             *ended_out = true;
             break;
         }
         n++;
         bytes += value.n;
-        if (layout_head_read(value, &head, &body) && item__expiry_key(w->container, w->part, *place, &head, &entry)) {
-            store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
-        }
+        code = backfill_one(w, *place, value);
     }
-    return store_scan_close(scan);
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
 }
 
 static err backfill_step(item_work *w, bool *ttl_backfill) {

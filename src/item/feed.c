@@ -4,6 +4,7 @@
  * the new segments since. So the scans are opened first and the space's epoch is looked at afterwards: if the tiles are still the newest,
  * they were so when the scans were opened. */
 #include "item/admit.h"
+#include "item/fetch.h"
 #include "item/stored.h"
 #include "item/terms.h"
 #include "item/view.h"
@@ -114,14 +115,7 @@ typedef struct loader {
 } loader;
 
 static err get_place(const loader *l, const store_snapshot *at, item_found *found) {
-    layout_key k;
-    layout_item(&k, found->place);
-    TRY(store_get(l->home->store, STORE_ITEMS, at, layout_view(&k), &found->value));
-    if (!layout_head_read(found->value.bytes, &found->head, &found->body)) {
-        item_give(found);
-        return E_STORE_CORRUPT;
-    }
-    return OK;
+    return item__fetch(l->home->store, at, found);
 }
 
 /* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
@@ -146,7 +140,7 @@ static void keep_in_cache(const loader *l, const item_found *found) {
     layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.row);
     now.cached = item_cache_take(l->home->cache, layout_view(&k), &ticket);
     if (!now.cached && get_place(l, NULL, &now) == OK) {
-        item_cache_add(l->home->cache, &ticket, layout_view(&k), now.value.bytes, now.place);
+        item_cache_add(l->home->cache, &ticket, layout_view(&k), item__found_value(&now), now.place);
     }
     item_give(&now);
 }
@@ -266,7 +260,7 @@ static err open_sources(page *p, const range_sources *sources) {
     err code = OK;
     p->sources = arena_array(p->op->arena, source, sources->n);
     p->sources_n = sources->n;
-    p->at = sources->n > 1 ? store_snapshot_take(p->range->home->store) : NULL;
+    p->at = sources->n > 1 || p->container->clustered ? store_snapshot_take(p->range->home->store) : NULL;
     for (size_t i = 0; i < sources->n; i++) {
         layout_key from, to;
         source *s = &p->sources[i];
@@ -308,10 +302,13 @@ static source *lowest(page *p) {
 static err read_sources(page *p) {
     for (source *s; (s = lowest(p)) && takes_step(p);) {
         item_found found = {.range = p->range, .place = s->place};
-        if (!layout_head_read(s->value, &found.head, &found.body)) {
-            return E_STORE_CORRUPT;
+        err code = item__fetch_value(p->range->home->store, p->at, s->value, &found);
+        if (code != OK) {
+            return code != E_NOT_FOUND ? code : p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
         }
-        if (!offer(p, &found, s->shared || p->narrow || p->cursor->prefix)) {
+        bool taken = offer(p, &found, s->shared || p->narrow || p->cursor->prefix);
+        item_give(&found);
+        if (!taken) {
             return OK;
         }
         p->cursor->stretches[0].after = s->place.number;
@@ -546,6 +543,17 @@ static err read_stretch(page *p) {
     return code != OK ? code : ended;
 }
 
+/* A clustered container has no creation order within a partition: all items of the range are passed. Whoever can takes rows in key order
+ * instead (item/rows.h), which a transaction must. */
+static err read_filtered(page *p) {
+    const item_key *key = p->cursor->partition;
+    if (p->cursor->moment) {
+        return op_fail(p->op, E_BAD_REQUEST, "The container keeps no creation order within a partition. Read its rows in key order.");
+    }
+    epk_prefix_range(&p->container->key, &key->partition, &p->cursor->stretches[0].min, &p->cursor->stretches[0].max);
+    return read_stretch(p);
+}
+
 /* ---- the page ---- */
 
 static void end_found(page *p) {
@@ -594,7 +602,7 @@ static err read_range(page *p) {
     if (code == OK && found) {
         end_found(p);
     } else if (code == OK) {
-        code = p->cursor->partition ? read_partition(p) : read_stretch(p);
+        code = !p->cursor->partition ? read_stretch(p) : p->container->clustered ? read_filtered(p) : read_partition(p);
     }
     settle(p, before);
     return code;

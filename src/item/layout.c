@@ -5,7 +5,7 @@
 
 #include "item/sizes.h"
 
-enum { HEAD_VERSION = 1 };
+enum { HEAD_VERSION = 1, LEAD_VERSION = 2, PLACE_BYTES = 12 };
 
 /* ---- building keys ---- */
 
@@ -239,6 +239,33 @@ bool layout_place_read(slice value, item_place *place_out) {
         return false;
     }
     *place_out = (item_place){get32(value.p), get64(value.p + 4)};
+    return true;
+}
+
+void layout_row_write(char bytes[LAYOUT_ROW_BYTES], uint32_t segment) {
+    segment = htobe32(segment);
+    memcpy(bytes, &segment, sizeof segment);
+}
+
+bool layout_row_read(slice value, uint32_t *segment_out, slice *item_out) {
+    if (value.n <= PLACE_BYTES) {
+        return false;
+    }
+    *segment_out = get32(value.p);
+    *item_out = slice_skip(value, LAYOUT_ROW_BYTES);
+    return true;
+}
+
+void layout_lead_write(char *bytes, slice primary) {
+    bytes[0] = LEAD_VERSION;
+    memcpy(bytes + LAYOUT_LEAD_BYTES, primary.p, primary.n);
+}
+
+bool layout_lead_read(slice value, slice *primary_out) {
+    if (value.n <= LAYOUT_LEAD_BYTES || value.p[0] != LEAD_VERSION) {
+        return false;
+    }
+    *primary_out = slice_skip(value, LAYOUT_LEAD_BYTES);
     return true;
 }
 

@@ -4,7 +4,7 @@
 /*
  * STORE_ITEMS  segment u32 · number u64                                  → head (32 bytes) · BSON    an item
  *
- * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · id      → segment · number          its primary key
+ * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · row key → segment · number          its primary key
  *              container u32 · 'p' · EPK · 'o' · number u64              → segment                   creation order in a partition
  *              container u32 · 'p' · EPK · 'u' · index u8 · key · values → segment · number          a unique key
  *              container u32 · 's' · EPK · partition key · n u8          → items · bytes · index …   a partition's size; n: of the EPK
@@ -21,6 +21,10 @@
  * STORE_VERSIONS  container u32 · 'h' · segment u32                      → log_head                  what of the hash space has its log there
  *              container u32 · 'v' · segment u32 · lsn u64               → log_entry · head · BSON   one version of an item (item/versions.h)
  *
+ * of a clustered container:
+ * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · row key → segment · head · BSON     an item, at its primary key
+ * STORE_ITEMS  segment u32 · number u64                                  → 2 · its primary key       a lead
+ *
  * STORE_META   'R' · container u32 · range u32                           → range_counts, u64 each
  *              'L' · slot u32                                            → number · (container · range · range_counts) …  counts.h
  *              'B' · container u32                                       → segment · number          how far the ttl backfill is
@@ -36,6 +40,10 @@
  *
  * Generation 0 is no index's: it is the order of changes, which every item is in whatever the policy says (item/changes.c). `head` is the
  * first four bytes of its EPK, so that most items of other ranges are passed without a look at them. */
+/* In a clustered container (container.h) the rows of a logical partition lie side by side in key order, whatever order they came in: a
+ * slice of them is one walk, and a point read one lookup. By number an item costs two, and the next in creation order lies somewhere
+ * else. Such containers keep no creation order within a partition and no local entries: those of its rows that lie side by side are
+ * found by walking them. */
 #pragma once
 
 #include "item/container.h"
@@ -176,6 +184,17 @@ void layout_after(layout_key *k); /* the first key beyond all that begin with th
 
 void layout_place_write(char bytes[12], item_place place);
 bool layout_place_read(slice value, item_place *place_out);
+
+/* A clustered container's row: its segment, then head and body, which are `item`. False: another value. */
+enum { LAYOUT_ROW_BYTES = 4 };
+void layout_row_write(char bytes[LAYOUT_ROW_BYTES], uint32_t segment); /* what goes before the head */
+bool layout_row_read(slice value, uint32_t *segment_out, slice *item_out);
+
+/* What is at its place: a byte, then its primary key. False: an item, or damaged. */
+enum { LAYOUT_LEAD_BYTES = 1 };
+void layout_lead_write(char *bytes, slice primary); /* LAYOUT_LEAD_BYTES + primary.n */
+bool layout_lead_read(slice value, slice *primary_out);
+
 bool layout_item_read(slice key, item_place *place_out);                       /* from a STORE_ITEMS key */
 bool layout_order_read(slice key, slice value, item_place *place_out);         /* from an 'o' entry */
 bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out); /* from a 't' or 'd' key */

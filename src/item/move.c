@@ -31,6 +31,14 @@ static bool is_ours(const mover *m, const epk *e) {
     return epk_cmp(&m->range->min, e) <= 0 && epk_cmp(e, &m->range->max) < 0;
 }
 
+static err move_stored(mover *m, const item_key *key, stored_item *stored) {
+    err code = item__move(&m->work, key, stored, m->work.range->segment);
+    size_t cost = 1 + stored->body.n / COST_BYTES;
+    m->cost_left -= cost < m->cost_left ? (unsigned)cost : m->cost_left;
+    m->move->moved++;
+    return code;
+}
+
 /* The item may be changed by the group already: what it is now is what moves. */
 static err move_one(mover *m, const item_key *key) {
     stored_item stored;
@@ -39,10 +47,30 @@ static err move_one(mover *m, const item_key *key) {
         return OK;
     }
     TRY(code);
-    code = item__move(&m->work, key, &stored, m->work.range->segment);
-    size_t cost = 1 + stored.body.n / COST_BYTES;
-    m->cost_left -= cost < m->cost_left ? (unsigned)cost : m->cost_left;
-    m->move->moved++;
+    code = move_stored(m, key, &stored);
+    store_give(&stored.pin);
+    return code;
+}
+
+static err refuse_damaged(const mover *m) {
+    log_error("item", "a damaged item is not moved", "segment=%u number=%lu", m->place.segment, (unsigned long)m->place.number);
+    return OK;
+}
+
+/* The place has a lead: only the item tells whose it is. */
+static err move_led(mover *m) {
+    stored_item stored;
+    item_key key;
+    err code = item__load_place(&m->work, m->place, &stored);
+    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) {
+        return code == E_NOT_FOUND ? OK : refuse_damaged(m);
+    }
+    TRY(code);
+    if (item__key_of(m->work.container, m->work.arena, stored.body, &key) != OK) {
+        code = refuse_damaged(m);
+    } else if (is_ours(m, &key.epk)) {
+        code = move_stored(m, &key, &stored);
+    }
     store_give(&stored.pin);
     return code;
 }
@@ -50,11 +78,13 @@ static err move_one(mover *m, const item_key *key) {
 /* A damaged item stays where it is, and does not keep the others from moving. */
 static err visit(mover *m, slice value) {
     item_head head;
-    slice body;
+    slice body, primary;
     item_key key;
+    if (layout_lead_read(value, &primary)) {
+        return move_led(m);
+    }
     if (!layout_head_read(value, &head, &body) || item__key_of(m->work.container, m->work.arena, body, &key) != OK) {
-        log_error("item", "a damaged item is not moved", "segment=%u number=%lu", m->place.segment, (unsigned long)m->place.number);
-        return OK;
+        return refuse_damaged(m);
     }
     return is_ours(m, &key.epk) ? move_one(m, &key) : OK;
 }

@@ -1,5 +1,7 @@
 #include "item/near.h"
 
+#include "item/fetch.h"
+
 enum { NEAR = 8 }; /* steps that are cheaper than a get */
 
 void item__near_open(item_near *n, const home *h, const store_snapshot *at) {
@@ -96,9 +98,5 @@ err item__near_load(item_near *n, item_found *found) {
         TRY(store_get(n->home->store, STORE_ITEMS, n->at, layout_view(&k), &found->value));
         value = found->value.bytes;
     }
-    if (!layout_head_read(value, &found->head, &found->body)) {
-        item_give(found);
-        return E_STORE_CORRUPT;
-    }
-    return OK;
+    return item__fetch_value(n->home->store, n->at, value, found);
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "item/admit.h"
 #include "item/edit_int.h"
+#include "item/fetch.h"
 #include "item/view.h"
 #include "throughput/charge.h"
 
@@ -52,29 +53,38 @@ static err read_head(item_found *found, slice value) {
 /* The keys that lead to an item: the primary one, and the one by its number. */
 typedef enum lead { BY_KEY, BY_NUMBER } lead;
 
-static err find_place(const home *h, const store_snapshot *at, slice key, lead by, item_place *place_out) {
+/* Where a key leads, or, in a clustered container, the item itself: then found->value is set. */
+static err look_up(const home *h, const store_snapshot *at, slice key, lead by, item_found *found) {
     store_value value;
+    slice item;
     TRY(store_get(h->store, STORE_INDEX, at, key, &value));
-    bool placed = by == BY_KEY ? layout_place_read(value.bytes, place_out) : layout_order_read(key, value.bytes, place_out);
+    if (by == BY_KEY && layout_row_read(value.bytes, &found->place.segment, &item)) {
+        found->value = value;
+        TRY(read_head(found, item));
+        found->place.number = found->head.number;
+        return OK;
+    }
+    bool placed = by == BY_KEY ? layout_place_read(value.bytes, &found->place) : layout_order_read(key, value.bytes, &found->place);
     store_give(&value);
     return placed ? OK : E_STORE_CORRUPT;
 }
 
 /* Between the two lookups the item may be moved, or deleted and even made again at another place: then the first is asked anew. */
 static err find_stored(const home *h, slice key, lead by, item_found *found) {
-    layout_key k;
     item_place before = {0};
     for (;;) {
-        TRY(find_place(h, NULL, key, by, &found->place));
+        TRY(look_up(h, NULL, key, by, found));
+        if (found->value.owner) {
+            return OK;
+        }
         if (found->place.segment == before.segment && found->place.number == before.number) {
             return E_STORE_CORRUPT; /* the same place again: the key leads nowhere */
         }
-        layout_item(&k, found->place);
-        err code = store_get(h->store, STORE_ITEMS, NULL, layout_view(&k), &found->value);
-        if (code != E_NOT_FOUND) {
-            return code != OK ? code : read_head(found, found->value.bytes);
-        }
         before = found->place;
+        err code = item__fetch(h->store, NULL, found);
+        if (code != E_NOT_FOUND) {
+            return code;
+        }
     }
 }
 
@@ -88,7 +98,7 @@ static err find(const home *h, const container *c, const item_key *key, item_fou
         return read_head(found, cached_item_value(found->cached));
     }
     TRY(find_stored(h, layout_view(&k), BY_KEY, found));
-    item_cache_add(h->cache, &ticket, layout_view(&k), found->value.bytes, found->place);
+    item_cache_add(h->cache, &ticket, layout_view(&k), item__found_value(found), found->place);
     return OK;
 }
 
@@ -131,13 +141,20 @@ err item_admit_many(const items *s, op *o, const container *c, const item_key *k
     return OK;
 }
 
-err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out) {
+/* A clustered container has no order in a partition: its segments are asked one after the other. */
+static err find_number(const items *s, const container *c, const item_key *key, uint64_t number, item_found *found) {
     layout_key k;
+    if (c->clustered) {
+        return item_again(s, c, NULL, (item_place){.number = number}, found);
+    }
+    layout_order(&k, c->space->container, &key->epk, number);
+    return find_stored(container_route(c->tiles, &key->epk)->home, layout_view(&k), BY_NUMBER, found);
+}
+
+err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out) {
     slice row;
     item_found found = {0};
-    layout_order(&k, c->space->container, &key->epk, number);
-    (void)s;
-    TRY(find_stored(container_route(c->tiles, &key->epk)->home, layout_view(&k), BY_NUMBER, &found));
+    TRY(find_number(s, c, key, number, &found));
     bool meant = item_is_meant(o, c, &(item_scope){.partition = key}, found.body);
     bool has_row = row_of(o, o->arena, &c->row, found.body, &row) == OK;
     *row_out = has_row && meant ? arena_copy(o->arena, row) : SLICE_EMPTY;
@@ -147,20 +164,18 @@ err item_id_of(const items *s, op *o, const container *c, const item_key *key, u
 
 err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out) {
     layout_key k;
-    item_place place;
+    item_found found = {0};
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
     (void)s;
-    TRY(find_place(container_route(c->tiles, &key->epk)->home, NULL, layout_view(&k), BY_KEY, &place));
-    *number_out = place.number;
+    TRY(look_up(container_route(c->tiles, &key->epk)->home, NULL, layout_view(&k), BY_KEY, &found));
+    *number_out = found.place.number;
+    item_give(&found);
     return OK;
 }
 
 static err read_at(const home *h, const store_snapshot *at, item_place place, item_found *found_out) {
-    layout_key k;
     *found_out = (item_found){.place = place};
-    layout_item(&k, place);
-    TRY(store_get(h->store, STORE_ITEMS, at, layout_view(&k), &found_out->value));
-    return read_head(found_out, found_out->value.bytes);
+    return item__fetch(h->store, at, found_out);
 }
 
 static const store_snapshot *snapshot_of(const item_moment *moment, const home *h) {
@@ -176,7 +191,17 @@ static const home *home_of_segment(const items *s, const container_tiles *tiles,
     return s->homes_n > 1 && i < tiles->segments_n ? tiles->segment_homes[i] : s->homes[0];
 }
 
-/* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it. */
+static err read_number(const container_tiles *tiles, const item_moment *moment, uint64_t number, item_found *found_out) {
+    err code = E_NOT_FOUND;
+    for (size_t i = 0; i < tiles->segments_n && code == E_NOT_FOUND; i++) {
+        const home *h = tiles->segment_homes[i];
+        code = read_at(h, snapshot_of(moment, h), (item_place){tiles->segments[i], number}, found_out);
+    }
+    return code;
+}
+
+/* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it, once the tiles are
+ * the newest. */
 err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
     item_written written;
     if (moment && moment->overlay && moment->overlay->find(moment->overlay, place.number, &written)) {
@@ -188,12 +213,12 @@ err item_again(const items *s, const container *c, const item_moment *moment, it
     if (code != E_NOT_FOUND) {
         return code;
     }
-    container_tiles *tiles = moment ? container_tiles_take(moment->tiles) : container_space_newest(c->space);
-    for (size_t i = 0; i < tiles->segments_n && code == E_NOT_FOUND; i++) {
-        h = tiles->segment_homes[i];
-        code = read_at(h, snapshot_of(moment, h), (item_place){tiles->segments[i], place.number}, found_out);
+    for (bool newest = false; code == E_NOT_FOUND && !newest;) {
+        container_tiles *tiles = moment ? container_tiles_take(moment->tiles) : container_space_newest(c->space);
+        code = read_number(tiles, moment, place.number, found_out);
+        newest = moment || atomic_load(&c->space->epoch) == tiles->epoch;
+        container_tiles_give(tiles);
     }
-    container_tiles_give(tiles);
     return code;
 }
 
@@ -240,11 +265,10 @@ void item_moment_give(const items *s, item_moment *moment) {
 }
 
 static err read_then(const container *c, const item_moment *moment, const epk *e, slice key, lead by, item_found *found_out) {
-    item_place place;
     const home *h = container_route(moment->tiles, e)->home;
     *found_out = (item_found){0};
-    TRY(find_place(h, item_moment_at(moment, h), key, by, &place));
-    err code = read_at(h, item_moment_at(moment, h), place, found_out);
+    TRY(look_up(h, item_moment_at(moment, h), key, by, found_out));
+    err code = found_out->value.owner ? OK : item__fetch(h->store, item_moment_at(moment, h), found_out);
     if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped whatever snapshots there are */
         return c->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
@@ -261,9 +285,14 @@ err item_read_then(const items *s, const container *c, const item_moment *moment
 err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
                           item_found *found_out) {
     layout_key k;
-    (void)s;
-    layout_order(&k, c->space->container, &key->epk, number);
-    TRY(read_then(c, moment, &key->epk, layout_view(&k), BY_NUMBER, found_out));
+    if (c->clustered) {
+        item_moment before = *moment;
+        before.overlay = NULL;
+        TRY(item_again(s, c, &before, (item_place){.number = number}, found_out));
+    } else {
+        layout_order(&k, c->space->container, &key->epk, number);
+        TRY(read_then(c, moment, &key->epk, layout_view(&k), BY_NUMBER, found_out));
+    }
     if (!item_is_meant(o, c, &(item_scope){.partition = key}, found_out->body)) {
         item_give(found_out);
         return E_NOT_FOUND;

@@ -133,6 +133,12 @@ static void keep_place(page *p) {
 /* ---- one row ---- */
 
 static err load(page *p, slice value, item_found *found) {
+    slice item;
+    if (layout_row_read(value, &found->place.segment, &item)) { /* of a clustered container */
+        bool read = layout_head_read(item, &found->head, &found->body);
+        found->place.number = found->head.number;
+        return read ? OK : E_STORE_CORRUPT;
+    }
     if (!layout_place_read(value, &found->place)) {
         return E_STORE_CORRUPT;
     }

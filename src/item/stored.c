@@ -5,20 +5,54 @@
 #include "item/hot.h"
 #include "item/terms.h"
 
+enum { PLACE_BYTES = 12 };
+
+/* Of a value that the store or the group has; the store's stays pinned. */
+static err load_value(const item_work *w, slice item, store_value value, bool of_group, stored_item *stored) {
+    stored->there = true;
+    stored->pin = value;
+    slice bytes = of_group ? arena_copy(w->arena, item) : item;
+    if (!layout_head_read(bytes, &stored->head, &stored->body)) {
+        log_error("item", "stored item is damaged", "segment=%u number=%lu", stored->place.segment, (unsigned long)stored->place.number);
+        store_give(&stored->pin);
+        return E_STORE_CORRUPT;
+    }
+    return OK;
+}
+
+/* A primary key of a clustered container: it has the item. */
+static err load_row(const item_work *w, slice primary, stored_item *stored_out) {
+    store_value value;
+    bool of_group;
+    slice item;
+    TRY(commit_get(w->group, STORE_INDEX, primary, &value, &of_group));
+    if (!layout_row_read(value.bytes, &stored_out->place.segment, &item)) {
+        store_give(&value);
+        return E_STORE_CORRUPT;
+    }
+    TRY(load_value(w, item, value, of_group, stored_out));
+    stored_out->place.number = stored_out->head.number;
+    return OK;
+}
+
 err item__load_place(const item_work *w, item_place place, stored_item *stored_out) {
     layout_key k;
     store_value value;
     bool of_group;
+    slice primary;
     layout_item(&k, place);
+    *stored_out = (stored_item){.place = place};
     TRY(commit_get(w->group, STORE_ITEMS, layout_view(&k), &value, &of_group));
-    *stored_out = (stored_item){.there = true, .place = place, .pin = value};
-    slice bytes = of_group ? arena_copy(w->arena, value.bytes) : value.bytes;
-    if (!layout_head_read(bytes, &stored_out->head, &stored_out->body)) {
-        log_error("item", "stored item is damaged", "segment=%u number=%lu", place.segment, (unsigned long)place.number);
-        store_give(&stored_out->pin);
-        return E_STORE_CORRUPT;
+    if (!layout_lead_read(value.bytes, &primary)) {
+        return load_value(w, value.bytes, value, of_group, stored_out);
     }
-    return OK;
+    err code = load_row(w, primary, stored_out);
+    store_give(&value);
+    bool same = code != OK || (stored_out->place.segment == place.segment && stored_out->place.number == place.number);
+    if (!same) {
+        store_give(&stored_out->pin);
+    }
+    return same && code != E_NOT_FOUND ? code : E_STORE_CORRUPT; /* a lead that leads nowhere */
 }
 
 err item__load(const item_work *w, const item_key *key, stored_item *stored_out) {
@@ -28,6 +62,10 @@ err item__load(const item_work *w, const item_key *key, stored_item *stored_out)
     item_place place;
     *stored_out = (stored_item){0};
     layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->row);
+    if (w->container->clustered) {
+        err found = load_row(w, layout_view(&k), stored_out);
+        return found == E_NOT_FOUND ? OK : found;
+    }
     err code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
     if (code == E_NOT_FOUND) {
         return OK;
@@ -130,21 +168,38 @@ static void primary_key(const item_work *w, const item_key *key, item_place plac
     item_cache_written(w->home->cache, w->group, layout_view(k), place);
 }
 
-/* The entries that only a new item, or one in a new place, needs. Their bytes. */
-static size_t put_leads(const item_work *w, const item_key *key, item_place place, slice primary) {
-    layout_key k;
-    char bytes[12];
-    layout_place_write(bytes, place);
-    store_put(&w->group->batch, STORE_INDEX, primary, slice_of(bytes, 12));
-    layout_order(&k, w->container->space->container, &key->epk, place.number);
-    store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 4));
-    return primary.n + 12 + k.n + 4;
+/* What a new item needs, or one in a new place, beside itself and its unique keys: how many bytes that is. */
+static size_t leads_bytes(const item_work *w, const item_key *key, slice primary) {
+    size_t order = 4 + 1 + key->epk.n + 1 + 8; /* layout_order's */
+    return w->container->clustered ? primary.n + LAYOUT_ROW_BYTES + PLACE_BYTES + LAYOUT_LEAD_BYTES + primary.n
+                                   : primary.n + PLACE_BYTES + order + 4;
 }
 
-static void put_value(const item_work *w, item_place place, const item_head *head, slice body) {
+static void put_leads(const item_work *w, const item_key *key, item_place place, slice primary) {
     layout_key k;
-    layout_item(&k, place);
-    char *value = store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_HEAD_BYTES + body.n);
+    char bytes[PLACE_BYTES];
+    if (w->container->clustered) {
+        layout_item(&k, place);
+        layout_lead_write(store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_LEAD_BYTES + primary.n), primary);
+        return;
+    }
+    layout_place_write(bytes, place);
+    store_put(&w->group->batch, STORE_INDEX, primary, slice_of(bytes, PLACE_BYTES));
+    layout_order(&k, w->container->space->container, &key->epk, place.number);
+    store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 4));
+}
+
+static void put_value(const item_work *w, item_place place, slice primary, const item_head *head, slice body) {
+    layout_key k;
+    char *value;
+    if (w->container->clustered) {
+        value = store_put_space(&w->group->batch, STORE_INDEX, primary, LAYOUT_ROW_BYTES + LAYOUT_HEAD_BYTES + body.n);
+        layout_row_write(value, place.segment);
+        value += LAYOUT_ROW_BYTES;
+    } else {
+        layout_item(&k, place);
+        value = store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_HEAD_BYTES + body.n);
+    }
     layout_head_write(value, head);
     memcpy(value + LAYOUT_HEAD_BYTES, body.p, body.n);
 }
@@ -166,7 +221,7 @@ static void remove_expiry(const item_work *w, item_place place, const item_head 
 err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
     layout_key primary;
     primary_key(w, key, place, &primary);
-    put_value(w, place, head, body);
+    put_value(w, place, layout_view(&primary), head, body);
     item__put_change(w, key, place, head, before);
     TRY(item__put_terms(w, key, place, head, body, before));
     TRY(item__log_put(w, key, head, body, before));
@@ -176,7 +231,8 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
         size_t added = item__unique_put(w, key, body, place);
         count(w, key, (change){0, (int64_t)body.n - (int64_t)before->body.n, (int64_t)added - (int64_t)removed});
     } else {
-        size_t added = put_leads(w, key, place, layout_view(&primary)) + item__unique_put(w, key, body, place);
+        put_leads(w, key, place, layout_view(&primary));
+        size_t added = leads_bytes(w, key, layout_view(&primary)) + item__unique_put(w, key, body, place);
         count(w, key, (change){1, (int64_t)(LAYOUT_HEAD_BYTES + body.n), (int64_t)added});
     }
     put_expiry(w, place, head);
@@ -194,9 +250,11 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
     store_delete(batch, STORE_ITEMS, layout_view(&k));
     primary_key(w, key, stored->place, &primary);
     store_delete(batch, STORE_INDEX, layout_view(&primary));
-    layout_order(&k, w->container->space->container, &key->epk, stored->place.number);
-    store_delete(batch, STORE_INDEX, layout_view(&k));
-    size_t removed = primary.n + 12 + k.n + 4 + item__unique_remove(w, key, stored->body);
+    if (!w->container->clustered) {
+        layout_order(&k, w->container->space->container, &key->epk, stored->place.number);
+        store_delete(batch, STORE_INDEX, layout_view(&k));
+    }
+    size_t removed = leads_bytes(w, key, layout_view(&primary)) + item__unique_remove(w, key, stored->body);
     remove_expiry(w, stored->place, &stored->head);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
     w->range->pending.lsn++;
@@ -211,8 +269,8 @@ err item__move(item_work *w, const item_key *key, const stored_item *stored, uin
     item__move_change(w, key, stored, segment);
     layout_item(&k, stored->place);
     store_delete(&w->group->batch, STORE_ITEMS, layout_view(&k));
-    put_value(w, place, &stored->head, stored->body);
     layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->row);
+    put_value(w, place, layout_view(&k), &stored->head, stored->body);
     put_leads(w, key, place, layout_view(&k));
     item__unique_put(w, key, stored->body, place);
     remove_expiry(w, stored->place, &stored->head);

@@ -507,7 +507,7 @@ static void a_page_costs_the_same_anywhere(void **state) {
             assert_true(asked->charge_ru > CHARGE_CHANGES + PAGE * 0.0149 && asked->charge_ru < CHARGE_CHANGES + PAGE * 0.015);
             buf_free(&g.text);
         }
-        assert_true(calls[0] < 3 * PAGE);
+        assert_true(calls[0] < (harness_clustered() ? 12 : 3) * PAGE); /* there an item costs a get, and those of others are passed */
         assert_true(calls[1] <= calls[0] + 2 && calls[2] <= calls[0] + 2);
     }
     h.plan.get_in = h.plan.scan_in = 0;

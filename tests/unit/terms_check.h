@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "account/account_int.h"
+#include "item/fetch.h"
 #include "item/reindex.h"
 #include "item/terms.h"
 
@@ -142,8 +143,9 @@ static inline void terms_of_change(terms_expected *x, item_place place, const it
     layout_changes(&x->key, place.segment);
     layout_add_change(&x->key, x->key.n, &change);
     terms_expect(x, layout_view(&x->key), true);
-    x->changes_n += x->container->key.n ? 2 : 1;
-    if (x->container->key.n) {
+    bool local = x->container->key.n && !x->container->clustered;
+    x->changes_n += local ? 2 : 1;
+    if (local) {
         layout_local_changes(&x->key, x->container->space->container, &key.epk);
         layout_add_change(&x->key, x->key.n, &change);
         terms_expect(x, layout_view(&x->key), true);
@@ -165,12 +167,16 @@ static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
     layout_after(&to);
     store_scan *scan = store_scan_open(x->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
     while (store_scan_next(scan, &key, &value)) {
-        assert_true(layout_item_read(key, &place) && layout_head_read(value, &head, &body));
+        item_found found = {0};
+        assert_true(layout_item_read(key, &found.place));
+        assert_int_equal(item__fetch_value(x->store, NULL, value, &found), OK);
+        place = found.place, head = found.head, body = found.body;
         terms_of_change(x, place, &head, body);
         terms_of_item(x, part->index, place, &head, body, true);
         if (part->building) {
             terms_of_item(x, part->building, place, &head, body, terms_built(x, place));
         }
+        item_give(&found);
     }
     assert_int_equal(store_scan_close(scan), OK);
 }

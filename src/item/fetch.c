@@ -1,0 +1,49 @@
+#include "item/fetch.h"
+
+#include "base/log.h"
+
+static err damaged(item_found *found) {
+    log_error("item", "stored item is damaged", "segment=%u number=%lu", found->place.segment, (unsigned long)found->place.number);
+    item_give(found);
+    return E_STORE_CORRUPT;
+}
+
+/* Without a snapshot the row may be another one by now: then this one is gone, or somewhere else. */
+static err fetch_row(store *s, const store_snapshot *at, slice primary, item_found *found) {
+    store_value value;
+    uint32_t segment;
+    slice item;
+    TRY(store_get(s, STORE_INDEX, at, primary, &value));
+    item_give(found); /* which the primary key was in */
+    found->value = value;
+    if (!layout_row_read(value.bytes, &segment, &item) || !layout_head_read(item, &found->head, &found->body)) {
+        return damaged(found);
+    }
+    if (found->head.number != found->place.number || segment != found->place.segment) {
+        item_give(found);
+        return at ? damaged(found) : E_NOT_FOUND;
+    }
+    return OK;
+}
+
+err item__fetch_value(store *s, const store_snapshot *at, slice value, item_found *found) {
+    slice primary;
+    if (layout_head_read(value, &found->head, &found->body)) {
+        return OK;
+    }
+    if (!layout_lead_read(value, &primary)) {
+        return damaged(found);
+    }
+    err code = fetch_row(s, at, primary, found);
+    if (code != OK) {
+        item_give(found);
+    }
+    return code;
+}
+
+err item__fetch(store *s, const store_snapshot *at, item_found *found) {
+    layout_key k;
+    layout_item(&k, found->place);
+    TRY(store_get(s, STORE_ITEMS, at, layout_view(&k), &found->value));
+    return item__fetch_value(s, at, found->value.bytes, found);
+}

@@ -4,12 +4,17 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, FREE_PORT_TRIES = 50 };
+enum {
+    BACKLOG = 1024,
+    FREE_PORT_TRIES = 50,
+    UNSENT_BYTES = 256 * 1024, /* that the kernel takes for a client that does not read; the rest waits here, where it is counted */
+};
 
 typedef struct address {
     struct sockaddr_storage at;
@@ -69,7 +74,9 @@ static int listen_at(const address *a) {
     }
     int on = 1, any6 = a->at.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&a->at)->sin6_addr);
     int v6only = !any6; /* "::" is for both families */
+    int unsent = UNSENT_BYTES;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent); /* accepted sockets inherit it */
     if (a->at.ss_family == AF_INET6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
     }

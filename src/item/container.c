@@ -1,6 +1,8 @@
 #include "item/container.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "item/counts.h"
@@ -17,9 +19,10 @@ container *container_new(void) {
 }
 
 container *container_with_tiles(const container *before, container_tiles *tiles) {
+    enum { REST = offsetof(container, space) }; /* all but the count, which others change meanwhile */
     container *c = mem_alloc(sizeof *c);
-    *c = *before;
-    c->refs = 1;
+    memcpy((char *)c + REST, (const char *)before + REST, sizeof *c - REST);
+    atomic_init(&c->refs, 1);
     c->tiles = tiles;
     atomic_fetch_add_explicit(&c->memory->refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&c->space->refs, 1, memory_order_relaxed);

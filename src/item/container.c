@@ -11,10 +11,11 @@
 #include "item/waiters.h"
 
 container *container_new(void) {
+    static _Atomic uint64_t serials = 1;
     container *c = mem_zero(sizeof *c);
     c->refs = 1;
     c->memory = mem_zero(sizeof *c->memory);
-    *c->memory = (container_memory){.refs = 1, .arena = arena_init_small()};
+    *c->memory = (container_memory){.refs = 1, .serial = atomic_fetch_add(&serials, 1), .arena = arena_init_small()};
     return c;
 }
 

@@ -96,6 +96,7 @@ static err load_shapes(const item_work *w, container_index *index) {
     layout_key from, to;
     slice key, value;
     choose_secret(index);
+    index->shapes_n = 0; /* those of a load that failed have seals of another secret */
     layout_shapes(&from, w->container->space->container, index->generation);
     to = from;
     layout_after(&to);

@@ -531,6 +531,27 @@ static void a_shape_that_is_made_again_counts_once(void **state) {
     stop();
 }
 
+/* The store fails while the shapes are loaded, after a restart, and then no more. */
+static void shapes_are_loaded_again_after_a_failure(void **state) {
+    (void)state;
+    start(V2);
+    put("p", 1, 1);
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"other\",\"pk\":\"p\"}"), OK);
+    for (unsigned in = 1; in < 6; in++) {
+        container_give(c);
+        harness_restart(&h);
+        c = harness_found(&h, "d", "c");
+        h.plan.scan_in = in;
+        err code = harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"other\",\"pk\":\"p\"}");
+        assert_true(code == OK || code == E_STORE_IO);
+        h.plan.scan_in = 0;
+        put("p", 1, (int)in);
+        put("p", 100 + (int)in, 1);
+        harness_check(&h, c);
+    }
+    stop();
+}
+
 /* ---- terms that are listed before the commit ---- */
 
 #define POLICY(rest) "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"indexingPolicy\":{" rest "}}"
@@ -654,6 +675,7 @@ int main(void) {
         cmocka_unit_test(shapes_of_writes_that_fail),
         cmocka_unit_test(names_that_share_a_number_share_no_shape),
         cmocka_unit_test(a_shape_that_is_made_again_counts_once),
+        cmocka_unit_test(shapes_are_loaded_again_after_a_failure),
         cmocka_unit_test(bodies_are_listed_where_they_are_submitted),
         cmocka_unit_test(a_list_of_another_policy_is_not_used),
         cmocka_unit_test(many_bodies_are_listed_by_who_has_time),

@@ -247,7 +247,7 @@ static err list_terms(const item_work *w, container_index *index, index_list *l,
     make_list(w, index, l, head, body);
     if (l->large) {
         index->large = LARGE_SOME;
-    } else {
+    } else if (!l->lean) {
         TRY(is_known(w, index, l, adding, &known));
     }
     index_list_add_shape(l, known);

@@ -314,6 +314,7 @@ static void kept_lists_are_those_that_were_made(void **state) {
         "{}",
         "{\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}}",
         "{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/a/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]}}",
+        "{\"rows\":{\"lean\":true},\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\"}]]}}",
         "{\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\",\"order\":\"descending\"}],[{\"path\":\"/"
         "b\"},{\"path\":\"/a\"}]]}}",
     };
@@ -336,6 +337,27 @@ static void kept_lists_are_those_that_were_made(void **state) {
         check_kept(&policy, bson(arena_text(&memory, buf_view(&many))));
         buf_free(&many);
     }
+}
+
+/* The named paths have entries, and nothing else has. It is the rows' to say, not an indexing policy's. */
+static void lean_policies_list_what_is_named(void **state) {
+    (void)state;
+    static const char paths[] = "\"includedPaths\":[{\"path\":\"/a/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]";
+    index_policy lean = policy_of(arena_text(&memory, arena_printf(&memory, "{\"rows\":{\"lean\":true},\"indexingPolicy\":{%s}}", paths)));
+    index_policy not_lean =
+        policy_of(arena_text(&memory, arena_printf(&memory, "{\"lean\":{},\"indexingPolicy\":{\"lean\":true,%s}}", paths)));
+    index_list l = {0};
+    const index_step ts = {.name = SLICE_LIT("_ts")}, id = {.name = SLICE_LIT("id")}, a = {.name = SLICE_LIT("a")};
+    assert_true(lean.lean && !not_lean.lean && !index_policy_same(&lean, &not_lean));
+    assert_true(index_policy_covers(&lean, &a, 1) && !index_policy_covers(&lean, &ts, 1) && !index_policy_covers(&lean, &id, 1));
+    assert_true(index_policy_covers(&not_lean, &ts, 1) && index_policy_covers(&not_lean, &id, 1));
+    index_list_make(&l, &lean, bson("{\"id\":\"x\",\"a\":1,\"b\":2}"), 5);
+    index_list_add_shape(&l, true);
+    assert_int_equal(l.n, 1);
+    index_list_make(&l, &not_lean, bson("{\"id\":\"x\",\"a\":1,\"b\":2}"), 5);
+    index_list_add_shape(&l, true);
+    assert_int_equal(l.n, 4);
+    index_list_free(&l);
 }
 
 static void a_list_without_room_is_not_kept(void **state) {
@@ -368,6 +390,7 @@ int main(void) {
         cmocka_unit_test_teardown(which_changes_change_entries, tear_down),
         cmocka_unit_test_teardown(tuples_are_their_members, tear_down),
         cmocka_unit_test_teardown(kept_lists_are_those_that_were_made, tear_down),
+        cmocka_unit_test_teardown(lean_policies_list_what_is_named, tear_down),
         cmocka_unit_test_teardown(a_list_without_room_is_not_kept, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

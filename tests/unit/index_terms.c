@@ -315,8 +315,7 @@ static void kept_lists_are_those_that_were_made(void **state) {
         "{\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}}",
         "{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/a/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]}}",
         "{\"rows\":{\"lean\":true},\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\"}]]}}",
-        "{\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\",\"order\":\"descending\"}],[{\"path\":\"/"
-        "b\"},{\"path\":\"/a\"}]]}}",
+        "{\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\",\"order\":\"descending\"}]]}}",
     };
     random_source r;
     random_seed(&r, 20);

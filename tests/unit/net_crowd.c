@@ -111,6 +111,32 @@ static void an_address_has_its_share(void **state) {
     harness_close(h);
 }
 
+static bool has_ended(client *c) { /* without waiting, in whatever way */
+    char byte;
+    ssize_t k = recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return k == 0 || (k < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* They may come before a request, but whoever sends nothing else is idle. */
+static void empty_lines_are_no_requests(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.untrusted_timeout_ms = o.idle_timeout_ms = 1000;
+    harness *h = start(&o);
+    client blank = client_open(h);
+    for (int64_t until = now_ms() + 20000; !has_ended(&blank); usleep(50 * 1000)) {
+        assert_true(now_ms() < until);
+        client_try_send(&blank, "\r\n", 2);
+    }
+    client_close(&blank);
+    client good = answered(h, "\r\n\r\n" TRUST "\r\n", TRUSTED);
+    client_send(&good, "\r\n" GET "\r\n");
+    expect_response(&good, 200, GOT);
+    assert_true(client_ended(&good)); /* also if the last thing that came was an empty line */
+    client_close(&good);
+    harness_close(h);
+}
+
 /* As many as there are places to be refused in, and more: each place is free again soon. */
 static void refusals_are_bounded(void **state) {
     (void)state;
@@ -441,6 +467,7 @@ int main(void) {
         cmocka_unit_test(idle_unauthenticated_connections_keep_nobody_out),
         cmocka_unit_test(a_request_in_progress_is_not_displaced),
         cmocka_unit_test(an_address_has_its_share),
+        cmocka_unit_test(empty_lines_are_no_requests),
         cmocka_unit_test(refusals_are_bounded),
         cmocka_unit_test(a_body_has_a_least_rate),
         cmocka_unit_test(a_reader_has_a_least_rate),

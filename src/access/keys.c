@@ -17,11 +17,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-enum { FILE_BYTES_MAX = 4096, NEW_KEY_BYTES = 64, SHORT_KEY_CHARS = 40 /* 30 bytes */, PATH_BYTES = 4096 };
+enum { FILE_BYTES_MAX = 4096, NEW_KEY_BYTES = 64, SHORT_KEY_CHARS = 40 /* 30 bytes */, PATH_BYTES = 4096, PLACE_BYTES = 400 };
 
 /* One state of the four keys. An empty text: not set. */
 typedef struct key_texts {
     char text[ACCESS_KEY_COUNT][ACCESS_KEY_TEXT_BYTES];
+    unsigned line[ACCESS_KEY_COUNT]; /* of the key file, from 1; 0: it was not in a file */
 } key_texts;
 
 struct access_keys {
@@ -60,8 +61,18 @@ bool access_key_parse(slice name, access_key *key_out) {
 
 /* ---- rings ---- */
 
+/* " (line 3 of /etc/tesela/keys)", or nothing. */
+static const char *place_of(const access_keys *k, const key_texts *texts, access_key key, char place[static PLACE_BYTES]) {
+    place[0] = '\0';
+    if (k->file && texts->line[key]) {
+        snprintf(place, PLACE_BYTES, " (line %u of %.300s)", texts->line[key], k->file);
+    }
+    return place;
+}
+
 /* NULL, and why, unless all texts are keys, and no two the same: a reader's key that is also the writer's would be taken for that. */
-static access_ring *make_ring(const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+static access_ring *make_ring(const access_keys *k, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+    char place[PLACE_BYTES];
     access_ring *ring = access_ring_new();
     bool good = texts->text[ACCESS_KEY_PRIMARY][0] != '\0';
     if (!good) {
@@ -71,11 +82,12 @@ static access_ring *make_ring(const key_texts *texts, char why[static ACCESS_KEY
         slice text = slice_str(texts->text[key]);
         access_key other;
         if (text.n && access_ring_signs_alike(ring, text, &other)) {
-            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key is the same as the %s key", access_key_names[key], access_key_names[other]);
+            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key%s is the same as the %s key", access_key_names[key],
+                     place_of(k, texts, key, place), access_key_names[other]);
             good = false;
         } else if (text.n && !access_ring_set(ring, key, text)) {
-            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key is not a base64 text. 'openssl rand -base64 64' makes a good one",
-                     access_key_names[key]);
+            snprintf(why, ACCESS_KEYS_WHY_BYTES, "the %s key%s is not a base64 text. 'openssl rand -base64 64' makes a good one",
+                     access_key_names[key], place_of(k, texts, key, place));
             good = false;
         }
     }
@@ -109,7 +121,7 @@ static void derive_scram(const access_keys *k, const key_texts *texts, access_ri
 
 /* Like make_ring, but fails if a key is the emulator's and that is not allowed. */
 static access_ring *make_good_ring(const access_keys *k, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
-    access_ring *ring = make_ring(texts, why);
+    access_ring *ring = make_ring(k, texts, why);
     access_key known;
     if (!ring || !k->exposed || k->allow_well_known || !has_well_known(ring, &known)) {
         return ring;
@@ -225,23 +237,31 @@ static bool fail_file(char why[static ACCESS_KEYS_WHY_BYTES], const char *path, 
     return false;
 }
 
+static bool refuse_line(char why[static ACCESS_KEYS_WHY_BYTES], const char *path, unsigned line, const char *reason) {
+    snprintf(why, ACCESS_KEYS_WHY_BYTES, "line %u of the key file %.300s %s", line, path, reason);
+    return false;
+}
+
 static bool parse_file(const char *path, slice content, key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     unsigned n = 0;
-    while (content.n) {
+    for (unsigned number = 1; content.n; number++) {
         const char *end = memchr(content.p, '\n', content.n);
         slice line = slice_of(content.p, end ? (size_t)(end - content.p) : content.n);
-        content = slice_skip(content, line.n + 1);
+        content = slice_skip(content, line.n + (end != NULL));
         line = slice_trim(line);
         if (line.n == 0) {
             continue;
         }
-        if (n == ACCESS_KEY_COUNT || line.n >= ACCESS_KEY_TEXT_BYTES || memchr(line.p, '\0', line.n)) {
-            return refuse_file(why, path, "must hold one to four base64 keys, one a line");
+        if (n == ACCESS_KEY_COUNT) {
+            return refuse_line(why, path, number, "is a fifth key: there are four at most, one a line");
+        }
+        if (line.n >= ACCESS_KEY_TEXT_BYTES || memchr(line.p, '\0', line.n)) {
+            return refuse_line(why, path, number, "is not a base64 key");
         }
         if (!slice_eq(line, SLICE_LIT("-"))) {
             memcpy(texts->text[n], line.p, line.n);
         }
-        n++;
+        texts->line[n++] = number;
     }
     return n ? true : refuse_file(why, path, "must hold one to four base64 keys, one a line");
 }
@@ -476,11 +496,13 @@ static void set_up_scram(access_keys *k, const access_keys_options *options) {
 
 access_keys *access_keys_open(const access_keys_options *options, char why[static ACCESS_KEYS_WHY_BYTES]) {
     access_keys *k = mem_zero(sizeof *k);
+    k->file = options->file ? mem_text(options->file, strlen(options->file)) : NULL;
     bool good = options->file ? read_file(options->file, true, &k->texts, why) : read_given(options, &k->texts, why);
     k->exposed = options->exposed;
     k->allow_well_known = options->allow_well_known;
     access_ring *ring = good ? make_good_ring(k, &k->texts, why) : NULL;
     if (!ring) {
+        free(k->file);
         OPENSSL_cleanse(k, sizeof *k);
         free(k);
         return NULL;
@@ -489,7 +511,6 @@ access_keys *access_keys_open(const access_keys_options *options, char why[stati
     derive_scram(k, &k->texts, ring, NULL);
     atomic_init(&k->ring, ring);
     k->source = options->file ? ACCESS_KEYS_FILE : options->given[ACCESS_KEY_PRIMARY] ? ACCESS_KEYS_GIVEN : ACCESS_KEYS_WELL_KNOWN;
-    k->file = options->file ? mem_text(options->file, strlen(options->file)) : NULL;
     pthread_mutex_init(&k->lock, NULL);
     warn_of_short_keys(&k->texts);
     warn_of_well_known(k, ring);

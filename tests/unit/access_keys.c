@@ -130,6 +130,24 @@ static void a_file_is_read_again(void **state) {
     access_keys_close(keys);
 }
 
+static void a_bad_line_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *place;
+    } bad[] = {{"!\n", "line 1 of "},
+               {"AAAA\n\n\nno base64!\n", "line 4 of "},
+               {"AAAA\nAAAA\n", "line 2 of "},
+               {"A\n-\n-\n-\nAAAA\n", "line 5 of "}};
+    char why[ACCESS_KEYS_WHY_BYTES];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_file(bad[i].text);
+        assert_null(access_keys_open(&(access_keys_options){.file = file}, why));
+        if (!strstr(why, bad[i].place) || !strstr(why, file)) {
+            fail_msg("%s", why);
+        }
+    }
+}
+
 static void a_bad_file_changes_nothing(void **state) {
     (void)state;
     static const char *const bad[] = {"", "\n\n", "-\n", "-\nAAAA\n", "!\n", "AAAA\nAAAA\n", "AAAA\nBBBB\nCCCC\nDDDD\nEEEE\n"};
@@ -329,6 +347,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_emulators_key_is_refused_where_others_reach_it, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_emulators_key_is_refused_from_a_file_that_changed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_file_is_read_again, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_bad_line_is_named, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_bad_file_changes_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_new_key_is_in_the_file, make_folder, remove_folder),
         cmocka_unit_test(kinds_have_names),

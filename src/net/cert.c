@@ -1,5 +1,6 @@
 /* The certificate a server makes for itself at first start: self-signed, EC P-256, for the names a developer's machine answers to.
  * It is no authority (CA:FALSE): clients trust this one certificate, not what its key might sign. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -27,18 +28,49 @@ static bool is_dns_name(const char *s) {
     return *s && strlen(s) == strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.");
 }
 
-static bool add_extensions(X509 *cert) {
-    char host[256] = "", names[512];
+static bool is_address(const char *s) {
+    struct in6_addr unused;
+    return inet_pton(AF_INET, s, &unused) == 1 || inet_pton(AF_INET6, s, &unused) == 1;
+}
+
+/* Calls `use` for each of the names, with commas between, until it says no. */
+static bool each_name(const char *names, bool (*use)(void *context, const char *name), void *context) {
+    slice rest = names ? slice_str(names) : SLICE_EMPTY;
+    bool good = true;
+    while (good && rest.n) {
+        char name[256];
+        const char *comma = memchr(rest.p, ',', rest.n);
+        slice one = slice_of(rest.p, comma ? (size_t)(comma - rest.p) : rest.n);
+        rest = slice_skip(rest, one.n + (comma != NULL));
+        one = slice_trim(one);
+        good = one.n == 0 || (one.n < sizeof name && (snprintf(name, sizeof name, "%.*s", (int)one.n, one.p), use(context, name)));
+    }
+    return good;
+}
+
+static bool add_name(void *list, const char *name) {
+    bool address = is_address(name);
+    buf_addf(list, ",%s:%s", address ? "IP" : "DNS", name);
+    return address || is_dns_name(name);
+}
+
+static bool add_extensions(X509 *cert, const char *further) {
+    char host[256] = "";
+    buf names = buf_init(BUF_NO_LIMIT);
     gethostname(host, sizeof host - 1);
     bool extra = is_dns_name(host) && strcmp(host, "localhost") != 0;
-    snprintf(names, sizeof names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", extra ? ",DNS:" : "", extra ? host : "");
+    buf_addf(&names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", extra ? ",DNS:" : "", extra ? host : "");
+    bool good = each_name(further, add_name, &names);
+    buf_add_byte(&names, 0);
     X509V3_CTX ctx;
     X509V3_set_ctx_nodb(&ctx);
     X509V3_set_ctx(&ctx, cert, cert, NULL, NULL, 0);
-    return add_extension(cert, &ctx, NID_subject_alt_name, names) &&
+    good = good && add_extension(cert, &ctx, NID_subject_alt_name, names.p) &&
            add_extension(cert, &ctx, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(cert, &ctx, NID_key_usage, "critical,digitalSignature") &&
            add_extension(cert, &ctx, NID_ext_key_usage, "serverAuth") && add_extension(cert, &ctx, NID_subject_key_identifier, "hash");
+    buf_free(&names);
+    return good;
 }
 
 static bool set_serial(X509 *cert) {
@@ -49,7 +81,7 @@ static bool set_serial(X509 *cert) {
     return ok;
 }
 
-static X509 *make_certificate(EVP_PKEY *key, int64_t now_s) {
+static X509 *make_certificate(EVP_PKEY *key, const char *names, int64_t now_s) {
     X509 *cert = X509_new();
     time_t now = (time_t)now_s;
     X509_NAME *name = cert ? X509_get_subject_name(cert) : NULL;
@@ -58,7 +90,7 @@ static X509 *make_certificate(EVP_PKEY *key, int64_t now_s) {
               X509_time_adj_ex(X509_getm_notAfter(cert), VALID_DAYS - 1, 0, &now) && X509_set_pubkey(cert, key) == 1 &&
               X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const unsigned char *)"tesela", -1, -1, 0) == 1 &&
               X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0) == 1 &&
-              X509_set_issuer_name(cert, name) == 1 && add_extensions(cert) && X509_sign(cert, key, EVP_sha256()) > 0;
+              X509_set_issuer_name(cert, name) == 1 && add_extensions(cert, names) && X509_sign(cert, key, EVP_sha256()) > 0;
     if (!ok) {
         X509_free(cert);
         return NULL;
@@ -104,12 +136,17 @@ static int no_password(char *into, int n, int writing, void *unused) {
     return -1;
 }
 
-static bool pair_is_good(const char *cert_path, const char *key_path, int64_t now_s) {
-    FILE *cert_file = fopen(cert_path, "re"), *key_file = fopen(key_path, "re");
+static bool is_for(void *cert, const char *name) {
+    return is_address(name) ? X509_check_ip_asc(cert, name, 0) == 1 : X509_check_host(cert, name, 0, 0, NULL) == 1;
+}
+
+static bool pair_is_good(const net_certificate *wanted, int64_t now_s) {
+    FILE *cert_file = fopen(wanted->cert_path, "re"), *key_file = fopen(wanted->key_path, "re");
     X509 *cert = cert_file ? PEM_read_X509(cert_file, NULL, NULL, NULL) : NULL;
     EVP_PKEY *key = key_file ? PEM_read_PrivateKey(key_file, NULL, no_password, NULL) : NULL;
     time_t soon = (time_t)(now_s + RENEW_DAYS * DAY_S);
-    bool good = cert && key && X509_check_private_key(cert, key) == 1 && X509_cmp_time(X509_get0_notAfter(cert), &soon) > 0;
+    bool good = cert && key && X509_check_private_key(cert, key) == 1 && X509_cmp_time(X509_get0_notAfter(cert), &soon) > 0 &&
+                each_name(wanted->names, is_for, cert);
     X509_free(cert);
     EVP_PKEY_free(key);
     if (cert_file) {
@@ -121,18 +158,18 @@ static bool pair_is_good(const char *cert_path, const char *key_path, int64_t no
     return good;
 }
 
-err net_tls_make_certificate(const char *cert_path, const char *key_path, int64_t now_s, char *why, size_t why_n) {
-    if (pair_is_good(cert_path, key_path, now_s)) {
+err net_tls_make_certificate(const net_certificate *wanted, int64_t now_s, char *why, size_t why_n) {
+    if (pair_is_good(wanted, now_s)) {
         return OK;
     }
     ERR_clear_error();
     errno = 0;
     EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *cert = key ? make_certificate(key, now_s) : NULL;
-    bool ok = cert && write_pair(cert_path, key_path, cert, key);
+    X509 *cert = key ? make_certificate(key, wanted->names, now_s) : NULL;
+    bool ok = cert && write_pair(wanted->cert_path, wanted->key_path, cert, key);
     if (!ok) {
         const char *reason = cert ? strerror(errno) : ERR_reason_error_string(ERR_peek_last_error());
-        snprintf(why, why_n, "cannot make the TLS certificate %s: %s", cert_path, reason ? reason : "unknown");
+        snprintf(why, why_n, "cannot make the TLS certificate %s: %s", wanted->cert_path, reason ? reason : "unknown");
     }
     X509_free(cert);
     EVP_PKEY_free(key);

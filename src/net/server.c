@@ -288,7 +288,8 @@ err net_tls(net_server *s, const char *data_dir, const char *cert_path, const ch
         snprintf(own_key, sizeof own_key, "%s/tls-key.pem", data_dir);
         cert_path = own_cert;
         key_path = own_key;
-        TRY(net_tls_make_certificate(cert_path, key_path, clock_wall_ms(s->shared.options.clock) / 1000, why, why_n));
+        net_certificate wanted = {cert_path, key_path, s->shared.options.certificate_names};
+        TRY(net_tls_make_certificate(&wanted, clock_wall_ms(s->shared.options.clock) / 1000, why, why_n));
     }
     SSL_CTX *context;
     TRY(net_tls_context(cert_path, key_path, s->shared.options.clock, &context, why, why_n));

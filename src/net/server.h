@@ -27,6 +27,7 @@ typedef struct net_options {
     size_t memory_max; /* half for what requests take while they are served (net_loop_memory), half for buffers of requests and answers */
     const clock_source *clock;
     const char *hosts; /* further names that the guard lets pass, with commas between (guard.h); NULL: none. Outlives the server */
+    const char *certificate_names; /* further names and addresses that the self-signed certificate is for, likewise */
 } net_options;
 
 extern const net_options net_defaults;
@@ -37,9 +38,9 @@ MUST_CHECK err net_open(const net_options *options, net_server **server_out);
 /* Loads what TLS needs of OpenSSL, which takes some milliseconds. Any thread: at start it can be done beside opening the store. */
 void net_tls_prepare(void);
 
-/* TLS for all ports: PEM files. With both NULL, a self-signed certificate (localhost, 127.0.0.1, ::1, host name; EC P-256) is made in
- * `data_dir` as tls-cert.pem and tls-key.pem (mode 0600) unless it is there already and valid for another 30 days.
- * `why` explains a failure. Before net_run. */
+/* TLS for all ports: PEM files. With both NULL, a self-signed certificate (localhost, 127.0.0.1, ::1, host name, certificate_names; EC
+ * P-256) is made in `data_dir` as tls-cert.pem and tls-key.pem (mode 0600) unless it is there already, for all those names, and valid for
+ * another 30 days. `why` explains a failure. Before net_run. */
 MUST_CHECK err net_tls(net_server *server, const char *data_dir, const char *cert_path, const char *key_path, char *why, size_t why_n);
 slice net_tls_certificate(net_server *server); /* PEM text, for /_explorer/emulator.pem; empty without TLS; lives as long as the server */
 

@@ -10,7 +10,11 @@ MUST_CHECK err net_tls_context(const char *cert_path, const char *key_path, cons
                                size_t why_n);
 
 /* Makes cert_path and key_path unless a matching pair is there that lasts another 30 days. */
-MUST_CHECK err net_tls_make_certificate(const char *cert_path, const char *key_path, int64_t now_s, char *why, size_t why_n);
+typedef struct net_certificate {
+    const char *cert_path, *key_path;
+    const char *names; /* beside those of the machine, with commas between; NULL: none */
+} net_certificate;
+MUST_CHECK err net_tls_make_certificate(const net_certificate *wanted, int64_t now_s, char *why, size_t why_n);
 
 /* Whether the first bytes of a connection begin a TLS handshake. Another protocol's may look like it at first: a MongoDB message of 278
  * bytes begins with 16 01, one of 66,326 with 16 03 01. Eleven bytes tell: a handshake record, of a length that it can have, with a

@@ -281,6 +281,35 @@ static void the_certificate_is_kept_and_renewed(void **state) {
     assert_string_not_equal(again, renewed);
 }
 
+static bool certificate_is_for(const char *names, const char *host, const char *address) {
+    char why[256] = "";
+    net_options o = harness_options();
+    o.certificate_names = names;
+    harness *h = harness_open(&o);
+    assert_int_equal(net_tls(h->server, folder, NULL, NULL, why, sizeof why), OK);
+    harness_close(h);
+    FILE *file = fopen(path_of("tls-cert.pem"), "r");
+    X509 *cert = PEM_read_X509(file, NULL, NULL, NULL);
+    fclose(file);
+    bool is = X509_check_host(cert, host, 0, 0, NULL) == 1 && X509_check_ip_asc(cert, address, 0) == 1 &&
+              X509_check_host(cert, "localhost", 0, 0, NULL) == 1;
+    X509_free(cert);
+    return is;
+}
+
+static void the_certificate_is_for_further_names(void **state) {
+    (void)state;
+    struct stat is;
+    char made[100], again[100];
+    assert_false(certificate_is_for(NULL, "db.example", "10.0.0.7"));
+    assert_true(certificate_is_for("db.example, 10.0.0.7,2001:db8::7", "db.example", "2001:db8::7"));
+    load("tls-cert.pem", &is, made);
+    assert_true(certificate_is_for("10.0.0.7", "db.example", "10.0.0.7")); /* it is for those already, and kept */
+    load("tls-cert.pem", &is, again);
+    assert_string_equal(again, made);
+    assert_true(certificate_is_for("other.example,10.0.0.8", "other.example", "10.0.0.8"));
+}
+
 static void given_files_are_used_or_complained_about(void **state) {
     (void)state;
     char why[256] = "", cert[128], key[128];
@@ -365,6 +394,7 @@ int main(void) {
         cmocka_unit_test(dribbled_handshakes_end),
         cmocka_unit_test(the_certificate_is_kept_and_renewed),
         cmocka_unit_test(given_files_are_used_or_complained_about),
+        cmocka_unit_test(the_certificate_is_for_further_names),
         cmocka_unit_test(first_bytes_tell_tls),
         cmocka_unit_test(no_mongo_message_is_taken_for_tls),
     };

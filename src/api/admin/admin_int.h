@@ -36,6 +36,7 @@ struct admin_request {
     op op;
     err code;
     unsigned status;
+    int64_t started_us;
     buf body;
 };
 
@@ -100,6 +101,8 @@ void admin_add(buf *out, const char *name, uint64_t value);                     
 void admin_add_text(buf *out, const char *name, slice value);                   /* ,"name":"value" */
 void admin_add_decimal(buf *out, const char *name, double value, int decimals); /* likewise */
 void admin_add_id(buf *out, const char *name, uint32_t id);                     /* ,"name":"7" */
+
+void admin_add_paths(buf *out); /* all that there are, as a JSON array */
 
 /* ---- the process ---- */
 

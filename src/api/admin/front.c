@@ -3,6 +3,7 @@
 
 #include "api/admin/admin_int.h"
 #include "base/memory.h"
+#include "base/request_log.h"
 #include "doc/json.h"
 
 enum { WAITING_MAX = 100 };
@@ -28,6 +29,18 @@ static const admin_endpoint endpoints[] = {
     {PREFIX "faults", VERB_DELETE, admin_faults_remove, LANE_NONE, JSON},
     {"/metrics", VERB_GET, admin_metrics, LANE_REPORTS, "text/plain; version=0.0.4; charset=utf-8"},
 };
+
+void admin_add_paths(buf *out) {
+    buf_add_byte(out, '[');
+    for (size_t i = 0; i < ARRAY_N(endpoints); i++) {
+        bool again = i > 0 && strcmp(endpoints[i].path, endpoints[i - 1].path) == 0;
+        if (!again) {
+            buf_add(out, ",", i > 0);
+            json_add_string(out, slice_str(endpoints[i].path));
+        }
+    }
+    buf_add_byte(out, ']');
+}
 
 /* ---- answering ---- */
 
@@ -56,6 +69,21 @@ static void add_allowed(http_request *http) {
     buf_add_lit(out, "\r\n");
 }
 
+static void log_request(const admin_request *q) {
+    int64_t us = clock_monotonic_us(net_loop_clock(q->http->client.loop)) - q->started_us;
+    unsigned wanted = request_log_wants(us);
+    if (wanted) {
+        request_log_write(wanted, &(request_log_entry){.api = "admin",
+                                                       .verb = q->http->verb,
+                                                       .path = q->http->path,
+                                                       .status = q->status,
+                                                       .charge_ru = q->op.charge_ru,
+                                                       .us = us,
+                                                       .range = -1,
+                                                       .activity = SLICE_LIT("-")});
+    }
+}
+
 static void answer(admin_request *q) {
     http_request *http = q->http;
     if (q->code != OK) {
@@ -72,6 +100,7 @@ static void answer(admin_request *q) {
     }
     buf_add_slice(http_reply_body(http), buf_view(&q->body));
     buf_free(&q->body);
+    log_request(q);
     http_reply_end(http);
 }
 
@@ -253,6 +282,7 @@ bool admin_handle(void *context, http_request *http) {
     q->admin = context;
     q->http = http;
     q->status = 200;
+    q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
     q->body = buf_init(BUF_NO_LIMIT);
     op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
     err code = prepare(q);

@@ -1,6 +1,7 @@
 #include "api/sql/metrics.h"
 
 #include "base/base64.h"
+#include "base/request_log.h"
 
 static double ms(uint64_t us) {
     return (double)us / 1000;
@@ -123,4 +124,34 @@ void sql_add_index_utilization(sql_request *q, const query_page *p) {
     (new ? add_percent_encoded : base64_encode)(out, buf_view(&json));
     buf_add_lit(out, "\r\n");
     buf_free(&json);
+}
+
+/* ---- slow requests ---- */
+
+/* used=/city/?,/n/? of the indexes that are used, or would help. */
+static void add_specs(buf *out, const query_page *p, bool used) {
+    const char *before = used ? " indexes_used=" : " indexes_missing=";
+    for (size_t i = 0; i < p->told.indexes_n; i++) {
+        const query_index_note *note = &p->told.indexes[i];
+        for (size_t j = 0; note->used == used && j < note->specs_n; j++) {
+            buf_addf(out, "%s%.*s", before, slice_shown(note->specs[j]), note->specs[j].p);
+            before = ",";
+        }
+    }
+}
+
+void sql_explain_slow(sql_request *q, const query_page *p, uint64_t compile_us) {
+    const query_metrics *m = &p->told.metrics;
+    if (!request_log_is_slow(sql_elapsed_us(q))) {
+        return;
+    }
+    buf out = buf_init(BUF_NO_LIMIT);
+    buf_addf(&out, "rows=%lu items_loaded=%lu bytes_loaded=%lu items_matched=%lu", (unsigned long)m->rows, (unsigned long)m->read,
+             (unsigned long)m->read_bytes, (unsigned long)m->matched);
+    buf_addf(&out, " compile_ms=%.2f run_ms=%.2f index_ms=%.2f load_ms=%.2f functions_ms=%.2f", ms(compile_us), ms(m->took_us),
+             ms(m->index_us), ms(m->load_us), ms(m->calls_us));
+    add_specs(&out, p, true);
+    add_specs(&out, p, false);
+    q->explanation = arena_copy(q->http->arena, buf_view(&out));
+    buf_free(&out);
 }

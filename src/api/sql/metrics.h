@@ -7,6 +7,9 @@
 /* x-ms-documentdb-query-metrics: name=value;… as SDKs read it. `compile_us`: what reading and binding the text took. */
 void sql_add_query_metrics(sql_request *q, const query_page *p, uint64_t compile_us);
 
+/* For the log of slow requests: what the page read, what that took, and which indexes it used or lacked; no values. */
+void sql_explain_slow(sql_request *q, const query_page *p, uint64_t compile_us);
+
 /* x-ms-cosmos-index-utilization, of pages with rows, in one of two forms:
  *   x-ms-cosmos-populateindexmetrics (.NET and Java of some years ago, Python): base64 of
  *     {"UtilizedSingleIndexes":[{"FilterExpression":"(ROOT.a = 1)","IndexSpec":"/a/?","FilterPreciseSet":true,"IndexPreciseSet":true,

@@ -5,6 +5,7 @@
 #include "api/sql/metrics.h"
 #include "api/sql/position.h"
 #include "api/sql/target.h"
+#include "base/request_log.h"
 
 enum {
     QUICK_BODY_BYTES = 4096,      /* longer texts take tens of milliseconds to parse */
@@ -122,6 +123,7 @@ static void answer(call *c) {
     add_shape(r);
     sql_add_query_metrics(q, &r->call.page, r->compile_us);
     sql_add_index_utilization(q, &r->call.page);
+    sql_explain_slow(q, &r->call.page, r->compile_us);
     if (r->call.page.told.more) {
         add_continuation(r);
     }
@@ -163,8 +165,8 @@ static void run(running *r) {
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
     call->prepare = prepare;
     call->out = &r->body;
-    call->timed = sql_flag(q, FIELD_QUERY_METRICS);
-    call->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2);
+    call->timed = sql_flag(q, FIELD_QUERY_METRICS) || request_log_explains();
+    call->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2) || request_log_explains();
     sql_call_init(q, &call->call, answer);
     err code = sql_seen(q, &call->call);
     code == OK ? call_query_submit(call) : sql_fail(q, code);

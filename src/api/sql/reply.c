@@ -4,6 +4,7 @@
 
 #include "api/sql/access.h"
 #include "api/sql/triggers.h"
+#include "base/request_log.h"
 #include "net/delay.h"
 #include "throughput/charge.h"
 
@@ -45,8 +46,13 @@ void sql_field_text(sql_request *q, const char *name, slice value) {
     http_reply_field(q->http, name, value);
 }
 
+int64_t sql_elapsed_us(const sql_request *q) {
+    return clock_monotonic_us(net_loop_clock(q->http->client.loop)) - q->started_us;
+}
+
 void sql_start(sql_request *q, unsigned status) {
     http_reply_start(q->http, status);
+    q->status = (uint16_t)status;
     buf *out = sql_fields(q);
     buf_add_lit(out, constant_fields);
     buf_add_lit(out, "x-ms-activity-id: ");
@@ -54,7 +60,7 @@ void sql_start(sql_request *q, unsigned status) {
     buf_add_lit(out, "\r\nx-ms-request-charge: ");
     sql_write_charge(out, q->op.charge_ru);
     buf_add_lit(out, "\r\nx-ms-request-duration-ms: ");
-    int64_t us = clock_monotonic_us(net_loop_clock(q->http->client.loop)) - q->started_us;
+    int64_t us = sql_elapsed_us(q);
     buf_add_u64(out, (uint64_t)us / 1000);
     buf_add_byte(out, '.');
     buf_add_byte(out, (char)('0' + us / 100 % 10));
@@ -108,6 +114,7 @@ static void add_number(buf *out, const char *name, uint64_t value) {
 
 void sql_add_range(sql_request *q, item_mark mark) {
     buf *out = sql_fields(q);
+    q->range = (int64_t)mark.range_id + 1;
     buf_add_lit(out, replica_fields);
     add_number(out, "x-ms-documentdb-partitionkeyrangeid: ", mark.range_id);
     add_number(out, "x-ms-cosmos-physical-partition-id: ", mark.segment);
@@ -160,7 +167,27 @@ buf *sql_start_body(sql_request *q) {
     return http_reply_body(q->http);
 }
 
+static void log_request(const sql_request *q) {
+    int64_t us = sql_elapsed_us(q);
+    unsigned wanted = request_log_wants(us);
+    if (wanted) {
+        request_log_write(wanted, &(request_log_entry){.api = "sql",
+                                                       .verb = q->http->verb,
+                                                       .path = q->http->path,
+                                                       .status = q->status,
+                                                       .substatus = q->substatus,
+                                                       .charge_ru = q->op.charge_ru,
+                                                       .us = us,
+                                                       .range = q->range - 1,
+                                                       .activity = slice_of(q->activity, 36),
+                                                       .explanation = q->explanation});
+    }
+}
+
 void sql_end(sql_request *q) {
+    if (request_log_is_on) {
+        log_request(q);
+    }
     call_commit_give(&q->commit);
     sql_triggers_give(q->triggers);
     database_give(q->database);
@@ -244,8 +271,9 @@ static void answer_error(sql_request *q, err code) {
         q->op.retry_after_ms = code == E_SCRIPTS_BUSY ? SCRIPTS_RETRY_MS : MEMORY_RETRY_MS;
     }
     sql_start(q, entry->http_status);
-    if (q->substatus || entry->http_substatus) {
-        add_number(sql_fields(q), "x-ms-substatus: ", q->substatus ? q->substatus : entry->http_substatus);
+    q->substatus = q->substatus ? q->substatus : entry->http_substatus;
+    if (q->substatus) {
+        add_number(sql_fields(q), "x-ms-substatus: ", q->substatus);
     }
     if (code == E_THROTTLED || q->op.retry_after_ms) {
         add_number(sql_fields(q), "x-ms-retry-after-ms: ", q->op.retry_after_ms);

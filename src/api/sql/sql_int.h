@@ -43,6 +43,9 @@ struct sql_request {
     uint16_t substatus; /* of the error, in place of its own; 0: that */
     uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */
     int64_t started_us;
+    uint16_t status;   /* of the answer */
+    int64_t range;     /* that the answer names, plus one; 0: none */
+    slice explanation; /* of a slow one: what took its time (base/request_log.h) */
 
     database *database; /* references, given back when the request ends */
     container *container;
@@ -140,6 +143,7 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
 void sql_add_usage(sql_request *q, range_usage usage); /* nothing for a token that is for a part of the container */
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
+int64_t sql_elapsed_us(const sql_request *q);
 
 void sql_write_charge(buf *out, double ru); /* two decimals at most */
 void sql_write_item(buf *out, const container *c, slice body, const item_head *head);

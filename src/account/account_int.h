@@ -150,8 +150,9 @@ void account__delete_container_record(store_batch *batch, uint32_t database, uin
 void account__delete_offer_record(store_batch *batch, uint32_t offer);
 
 void account__delete_range_records(store_batch *batch, uint32_t container, uint32_t range);
-void account__put_event(store_batch *batch, const account_event *e); /* and deletes the one that is too old by now */
-void account__add_event(account *a, const account_event *e);         /* to the ring */
+void account__put_event(store_batch *batch, const account_event *e);  /* and deletes the one that is too old by now */
+void account__add_event(account *a, const account_event *e);          /* to the ring */
+bool account__undoes_command(account *a, const account_event *merge); /* some of what it merges was split by command */
 MUST_CHECK err account__load_event(account *a, slice key, slice record);
 
 err account__missing(op *o, err code); /* with the service's sentence */

@@ -108,3 +108,26 @@ size_t account_events(account *a, account_event *events, size_t max) {
     pthread_mutex_unlock(&a->events_lock);
     return n;
 }
+
+static bool has_id(const uint32_t ids[8], uint32_t n, uint32_t id) {
+    bool has = false;
+    for (uint32_t i = 0; i < n && i < 8; i++) {
+        has = has || ids[i] == id;
+    }
+    return has;
+}
+
+bool account__undoes_command(account *a, const account_event *merge) {
+    bool undoes = false;
+    pthread_mutex_lock(&a->events_lock);
+    for (size_t i = 0; a->events && i < ACCOUNT_EVENTS_MAX && !undoes; i++) {
+        const account_event *e = &a->events[i];
+        bool split = e->reason == PLAN_COMMAND && e->after_n > e->before_n && strcmp(e->container, merge->container) == 0 &&
+                     strcmp(e->database, merge->database) == 0;
+        for (uint32_t j = 0; split && j < merge->before_n && j < 8 && !undoes; j++) {
+            undoes = has_id(e->after, e->after_n, merge->before[j]);
+        }
+    }
+    pthread_mutex_unlock(&a->events_lock);
+    return undoes;
+}

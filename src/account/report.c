@@ -120,16 +120,16 @@ report_range report_sum(const container_tiles *tiles) {
 
 /* ---- history ---- */
 
-void report_history(const container_tiles *tiles, container_range *range, bool by_minute, int64_t from_s, meter_sample *samples, size_t n) {
+void report_history(const container *c, container_range *range, bool by_minute, int64_t from_s, meter_sample *samples, size_t n) {
     void (*read)(meter *, int64_t, meter_sample *, size_t) = by_minute ? meter_minutes : meter_seconds;
     if (range) {
         read(&range->meter, from_s, samples, n);
         return;
     }
     meter_sample *one = mem_alloc(n * sizeof *one);
-    memset(samples, 0, n * sizeof *samples);
-    for (size_t i = 0; i < tiles->map->n; i++) {
-        read(&tiles->ranges[i]->meter, from_s, one, n);
+    read(&c->space->past, from_s, samples, n);
+    for (size_t i = 0; i < c->tiles->map->n; i++) {
+        read(&c->tiles->ranges[i]->meter, from_s, one, n);
         for (size_t j = 0; j < n; j++) {
             add_sample(&samples[j], &one[j]);
         }

@@ -37,6 +37,6 @@ typedef struct report_range {
 report_range report_range_of(container_range *range);
 report_range report_sum(const container_tiles *tiles);
 
-/* The history of one range, or of all of the tiles together (range NULL): `n` samples of a second or, `by_minute`, of a minute, from
- * `from_s` on. */
-void report_history(const container_tiles *tiles, container_range *range, bool by_minute, int64_t from_s, meter_sample *samples, size_t n);
+/* The history of one range, or of the container (range NULL), with that of ranges it had before splits and merges: `n` samples of a second
+ * or, `by_minute`, of a minute, from `from_s` on. */
+void report_history(const container *c, container_range *range, bool by_minute, int64_t from_s, meter_sample *samples, size_t n);

@@ -21,6 +21,7 @@
 #include "account/settings.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "item/hot.h"
 
 typedef struct reshape {
     commit base;
@@ -40,6 +41,7 @@ typedef struct reshape {
     size_t first;           /* position in the newest tiles, while a commit runs */
     uint32_t segment;       /* of the first new range; the others follow */
     container_tiles *tiles; /* the new ones */
+    container_tiles *old;   /* that they took the place of; NULL: not yet */
     container *made;
     account_event event;
 } reshape;
@@ -284,6 +286,9 @@ static void note_event(reshape *r, const container_tiles *old, container_range *
     for (uint32_t i = 0; i < parts && i < 8; i++) {
         e->after[i] = made[i]->id;
     }
+    if (e->reason == PLAN_SCALE_DOWN && account__undoes_command(r->account, e)) {
+        e->reason = PLAN_UNDO;
+    }
     e->took_us = us_since(r, r->started_us); /* up to here, in case the server ends before apply_event */
 }
 
@@ -333,6 +338,9 @@ static void publish_tiles(reshape *r, const container_node *node) {
     }
     if (node && r->event.after_n && !account__provision(a, node).shared) {
         hand_over_credit(r, old);
+    }
+    if (r->event.after_n) {
+        r->old = container_tiles_take(old);
     }
     container_tiles_give(old);
 }
@@ -515,7 +523,25 @@ static err merge(reshape *r) {
     return reshape_here(r);
 }
 
+/* What the old ranges were asked for stays known: in the container's history, and among the new ranges' hot keys. Nothing ticks meters
+ * meanwhile (the balancer's turn). */
+static void hand_over_meters(reshape *r) {
+    const clock_source *clock = r->account->items.clock;
+    const container *c = r->request->container;
+    int64_t second = clock_wall_ms(clock) / 1000, now_ns = clock_monotonic_us(clock) * 1000;
+    for (size_t i = r->first; i < r->first + r->request->n; i++) {
+        container_range *range = r->old->ranges[i];
+        meter_absorb(&c->space->past, &range->meter, second, atomic_load(&container_range_bucket(range)->rate));
+        for (size_t j = r->first; j < r->first + r->event.after_n; j++) {
+            item_hot_inherit(c, r->tiles, j, range, now_ns);
+        }
+    }
+}
+
 static void end(reshape *r) {
+    if (r->old) {
+        container_tiles_give(r->old);
+    }
     if (r->made) {
         container_give(r->made);
     }
@@ -533,6 +559,7 @@ err account__reshape(account *a, const reshape_request *request) {
     code = code != OK ? code : request->n == 1 ? split(&r) : merge(&r);
     if (code == OK) {
         const account_event *e = &r.event;
+        hand_over_meters(&r);
         if (record_tiles(&r)) {
             (void)!run_solo(&r, a->homes[0], STORE_GROWS, apply_event); /* if it fails, the stored duration is a little too short */
         }

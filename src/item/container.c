@@ -305,6 +305,7 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
         }
     }
     pthread_mutex_init(&space->lock, NULL);
+    meter_init(&space->past);
     belong(space, tiles);
     return space;
 }
@@ -324,6 +325,7 @@ void container_space_give(container_space *space) {
     container_tiles_give(space->newest);
     waiters_free(atomic_load(&space->waiters));
     pthread_mutex_destroy(&space->lock);
+    meter_free(&space->past);
     free(space);
 }
 

@@ -158,6 +158,12 @@ typedef struct container_space {
     container_tiles *newest;
     atomic_bool tiles_unrecorded; /* the newest tiles are in the store of what was reshaped, and not in the container's record yet */
 
+    meter past; /* the history of ranges that were split or merged */
+
+    /* the balancer's: requests refused with 429, and all, since the log told of some (account/balance.c) */
+    int64_t refused_from_s, refused_told_s;
+    uint64_t refused, refused_of;
+
     _Atomic uint32_t version_minutes; /* how long versions are kept, by the newest settings; 0: no log */
 
     _Atomic(struct change_waiters *) waiters; /* for its changes (item/waiters.h); NULL: nobody ever followed it */

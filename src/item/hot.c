@@ -192,3 +192,35 @@ err item_hot_sizes(const items *s, const container *c, container_range *range, h
     sort(top, *n_out);
     return OK;
 }
+
+/* ---- after a split or a merge ---- */
+
+typedef struct heir {
+    const container *container;
+    const container_tiles *tiles;
+    size_t position;
+} heir;
+
+static bool is_of_heir(void *context, const hotkey *known) {
+    const heir *h = context;
+    arena scratch = arena_init();
+    pkey key;
+    epk e;
+    op o;
+    op_init(&o, &scratch, 0);
+    bool is = known->text_n < HOTKEY_TEXT_MAX && pkey_parse(&o, slice_of(known->text, known->text_n), &key) == OK;
+    if (is) {
+        epk_of(&h->container->key, &key, &e);
+        is = container_position(h->tiles, &e) == h->position;
+    }
+    arena_free(&scratch);
+    return is;
+}
+
+void item_hot_inherit(const container *c, const container_tiles *tiles, size_t position, container_range *from, int64_t now_ns) {
+    hotkeys *old = atomic_load_explicit(&from->hotkeys, memory_order_acquire);
+    heir h = {c, tiles, position};
+    if (old) {
+        hotkeys_inherit(item_hotkeys(tiles->ranges[position]), old, now_ns, is_of_heir, &h);
+    }
+}

@@ -13,6 +13,10 @@
 void item__spent(container_range *range, const item_key *key, double ru, int64_t now_ns);
 void item__sized(container_range *range, const item_key *key, uint64_t bytes); /* 0: the partition is gone */
 
+/* After a split or a merge: what the keys of `from` have lately spent goes on in the range at `position` of the new tiles, if they are its
+ * keys now. Keys that are too long for the sketch begin anew. */
+void item_hot_inherit(const container *c, const container_tiles *tiles, size_t position, container_range *from, int64_t now_ns);
+
 /* ---- showing: a thread that may wait ---- */
 
 hotkeys *item_hotkeys(container_range *range); /* made if need be */

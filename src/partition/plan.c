@@ -13,7 +13,7 @@ static const plan_step nothing = {.reason = PLAN_NOTHING};
 
 static const char *const reason_texts[] = {
     [PLAN_NOTHING] = "nothing",       [PLAN_THROUGHPUT] = "throughput", [PLAN_STORAGE] = "storage",
-    [PLAN_SCALE_DOWN] = "scale-down", [PLAN_COMMAND] = "command",
+    [PLAN_SCALE_DOWN] = "scale-down", [PLAN_COMMAND] = "command",       [PLAN_UNDO] = "undo-of-manual-split",
 };
 
 const char *plan_reason_text(plan_reason reason) {

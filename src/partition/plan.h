@@ -33,7 +33,7 @@ typedef struct plan_limits {
     bool fixed;  /* a fixed container has one range, always */
 } plan_limits;
 
-typedef enum plan_reason { PLAN_NOTHING, PLAN_THROUGHPUT, PLAN_STORAGE, PLAN_SCALE_DOWN, PLAN_COMMAND } plan_reason;
+typedef enum plan_reason { PLAN_NOTHING, PLAN_THROUGHPUT, PLAN_STORAGE, PLAN_SCALE_DOWN, PLAN_COMMAND, PLAN_UNDO } plan_reason;
 
 /* Ranges [first, first + n) become `parts` ranges: n 1 and parts 2 or more is a split, n 2 or more and parts 1 a merge. A range with at
  * least two logical partitions is cut between them (plan_cut_here), and `parts` is then no more than they are; one with fewer is cut

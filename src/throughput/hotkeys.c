@@ -235,6 +235,36 @@ void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_
     pthread_mutex_unlock(&k->lock);
 }
 
+static size_t text_of_known(const void *key, char *into, size_t max) {
+    const hotkey *known = key;
+    size_t n = known->text_n < max ? known->text_n : max;
+    memcpy(into, known->text, n);
+    return n;
+}
+
+/* The counters stand for the same seconds in both, so that rates stay what they were. */
+void hotkeys_inherit(hotkeys *to, hotkeys *from, int64_t now_ns, bool (*belongs)(void *context, const hotkey *key), void *context) {
+    keys_by_ru *old = &from->ru, *new = &to->ru;
+    pthread_mutex_lock(&old->lock);
+    pthread_mutex_lock(&new->lock);
+    halve_if_due(old, now_ns);
+    if (!new->started) {
+        new->started = true;
+        new->halved_ns = old->halved_ns;
+        new->tuned_ns = now_ns;
+        new->weight_s = old->weight_s;
+    }
+    for (size_t i = 0; i < old->n; i++) {
+        hotkey key = {.hash = old->hashes[i], .text_n = old->labels[i].n, .value = old->counts[i]};
+        memcpy(key.text, old->labels[i].text, key.text_n);
+        if (belongs(context, &key)) {
+            count(new, key.hash, key.value, text_of_known, &key);
+        }
+    }
+    pthread_mutex_unlock(&new->lock);
+    pthread_mutex_unlock(&old->lock);
+}
+
 /* Sizes */
 
 static unsigned bit_of(uint64_t hash) {

@@ -35,6 +35,10 @@ void hotkeys_free(hotkeys *h);
 void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_text text, const void *key);
 void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key); /* 0: the partition is gone */
 
+/* What the keys that `belongs` to a new range have lately spent goes on in its sketch, after a split or a merge. `belongs` runs inside the
+ * old sketch and may not call it. */
+void hotkeys_inherit(hotkeys *to, hotkeys *from, int64_t now_ns, bool (*belongs)(void *context, const hotkey *key), void *context);
+
 /* Seeding tells the sketch of all partitions that there are: start, each of them, end. Sizes may be added meanwhile. These wait. */
 void hotkeys_seed_start(hotkeys *h);
 void hotkeys_seed(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key);

@@ -259,3 +259,41 @@ meter_sample meter_last(meter *m) {
     pthread_mutex_unlock(&m->lock);
     return last;
 }
+
+/* A block that is older than the one in its place is not wanted any more. */
+static void absorb_block(series to, const block *b) {
+    const block *there = *place_of(to, b->number);
+    if (there && there->number > b->number) {
+        return;
+    }
+    for (int64_t i = 0; i < BLOCK_SAMPLES; i++) {
+        const meter_sample *s = &b->samples[i];
+        if (s->requests || s->ru > 0) {
+            meter_sample *sum = find_or_make(to, (b->number * BLOCK_SAMPLES + i) * to.unit);
+            *sum = together((meter_sample[]){*sum, *s}, 2);
+        }
+    }
+}
+
+static void absorb_series(series to, series from) {
+    for (unsigned i = 0; i < from.n; i++) {
+        if (from.blocks[i]) {
+            absorb_block(to, from.blocks[i]);
+        }
+    }
+}
+
+void meter_absorb(meter *to, meter *from, int64_t second, double share) {
+    meter_tick(from, second, share);
+    if (!from->history) {
+        return;
+    }
+    pthread_mutex_lock(&to->lock);
+    if (!to->history) {
+        to->history = mem_zero(sizeof *to->history);
+        to->history->pruned_minute = from->history->pruned_minute;
+    }
+    absorb_series(seconds_of(to->history), seconds_of(from->history));
+    absorb_series(minutes_of(to->history), minutes_of(from->history));
+    pthread_mutex_unlock(&to->lock);
+}

@@ -53,3 +53,7 @@ void meter_tick(meter *m, int64_t second, double share);
 void meter_seconds(meter *m, int64_t from, meter_sample *samples, size_t n);
 void meter_minutes(meter *m, int64_t from, meter_sample *samples, size_t n);
 meter_sample meter_last(meter *m);
+
+/* Adds another meter's history, as of ranges that were split or merged, to this one's; `from` stays as it is. What was added to `from`
+ * since its last tick counts for `second`. The ticker's thread, or while it does not run. */
+void meter_absorb(meter *to, meter *from, int64_t second, double share);

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "account/account_int.h"
+#include "account/report.h"
 #include "item_harness.h"
 #include "rounds.h"
 
@@ -880,6 +882,71 @@ static void random_lives(void **state) {
     }
 }
 
+/* ---- what is known of the ranges of before ---- */
+
+static uint64_t requests_in_history(void) {
+    meter_sample samples[120];
+    uint64_t requests = 0;
+    report_history(c, NULL, false, clock_wall_ms(h.account->items.clock) / 1000 - 60, samples, 120);
+    for (size_t i = 0; i < 120; i++) {
+        requests += samples[i].requests;
+    }
+    return requests;
+}
+
+static size_t hot_keys(void) {
+    hotkey top[HOTKEYS_TOP];
+    size_t n = 0;
+    for (size_t i = 0; i < ranges(); i++) {
+        hotkeys *hot = atomic_load(&range_at(i)->hotkeys);
+        n += hot ? hotkeys_top_by_ru(hot, clock_monotonic_us(h.account->items.clock) * 1000, top) : 0;
+    }
+    return n;
+}
+
+static void history_and_hot_keys_outlive_a_split(void **state) {
+    (void)state;
+    start(PLAIN, 400, quiet);
+    for (int i = 0; i < 10; i++) {
+        put(i, i, 10);
+    }
+    account_balance(h.account, 0);
+    uint64_t before = requests_in_history();
+    size_t hot = hot_keys();
+    assert_int_equal(before, 10);
+    assert_int_equal(hot, 10);
+    assert_int_equal(split(0, 3), OK);
+    assert_int_equal(requests_in_history(), before);
+    assert_int_equal(hot_keys(), hot);
+    assert_int_equal(merge(0), OK);
+    assert_int_equal(requests_in_history(), before);
+    assert_int_equal(hot_keys(), hot);
+    stop();
+}
+
+static plan_reason last_reason(void) {
+    account_event newest;
+    assert_int_equal(account_events(h.account, &newest, 1), 1);
+    return newest.reason;
+}
+
+static void a_merge_that_undoes_a_command_says_so(void **state) {
+    (void)state;
+    start(PLAIN, 400, (account_rules){0});
+    put(1, 1, 10);
+    put(2, 2, 10);
+    assert_int_equal(split(0, 2), OK);
+    assert_int_equal(last_reason(), PLAN_COMMAND);
+    atomic_store(&c->space->merges_after_us, 0); /* five minutes later */
+    account_balance(h.account, 0);
+    renew();
+    assert_int_equal(ranges(), 1);
+    assert_int_equal(last_reason(), PLAN_UNDO);
+    restart();
+    assert_int_equal(last_reason(), PLAN_UNDO);
+    stop();
+}
+
 int main(void) {
     log_set_level(LOG_ERROR);
     const struct CMUnitTest tests[] = {
@@ -903,6 +970,8 @@ int main(void) {
         cmocka_unit_test(a_move_through_many_that_stay),
         cmocka_unit_test(expiry_of_what_moves),
         cmocka_unit_test(a_reshape_that_failed_after_the_fact_is_whole),
+        cmocka_unit_test(history_and_hot_keys_outlive_a_split),
+        cmocka_unit_test(a_merge_that_undoes_a_command_says_so),
         cmocka_unit_test(a_split_of_damaged_sizes_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -318,6 +318,36 @@ static void threads_do_not_wait(void **state) {
     hotkeys_free(h);
 }
 
+static bool is_even(void *context, const hotkey *key) {
+    unsigned *asked = context;
+    unsigned number;
+    (*asked)++;
+    return sscanf(key->text, "[\"key-%u", &number) == 1 && number % 2 == 0;
+}
+
+static void rates_go_on_in_another_sketch(void **state) {
+    (void)state;
+    hotkeys *old = hotkeys_new(), *heir = hotkeys_new();
+    hotkey top[HOTKEYS_TOP];
+    unsigned asked = 0;
+    for (int i = 0; i < 100; i++) {
+        spend(old, (unsigned)i % 4, 10, START + i * SECOND);
+    }
+    int64_t now = START + 100 * SECOND;
+    hotkeys_top_by_ru(old, now, top);
+    double before = top[0].value;
+    hotkeys_inherit(heir, old, now, is_even, &asked);
+    assert_int_equal(asked, 4);
+    assert_int_equal(hotkeys_top_by_ru(heir, now, top), 2);
+    assert_true(near(top[0].value, before, 0.05));
+    assert_int_equal(hotkeys_top_by_ru(old, now, top), 4); /* who still looks at the old one finds it as it was */
+    spend(heir, 2, 1000, now);
+    assert_int_equal(hotkeys_top_by_ru(heir, now, top), 2);
+    assert_key(&top[0], 2);
+    hotkeys_free(old);
+    hotkeys_free(heir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_requests_are_all_counted),
@@ -329,6 +359,7 @@ int main(void) {
         cmocka_unit_test(odd_charges_do_no_harm),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(the_largest_partitions_are_known),
+        cmocka_unit_test(rates_go_on_in_another_sketch),
         cmocka_unit_test(threads_do_not_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

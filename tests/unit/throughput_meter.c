@@ -268,12 +268,60 @@ static void threads_lose_nothing(void **state) {
     meter_free(&m);
 }
 
+static void what_ranges_of_before_did_stays_known(void **state) {
+    (void)state;
+    meter past, left, right;
+    meter_init(&past);
+    meter_init(&left);
+    meter_init(&right);
+    meter_add(&left, 10, 100, false, false);
+    meter_tick(&left, NOON, 100);
+    meter_add(&left, 5, 100, true, false); /* not ticked yet */
+    meter_add(&right, 30, 300, false, false);
+    meter_tick(&right, NOON, 100);
+    meter_absorb(&past, &left, NOON + 1, 100);
+    meter_absorb(&past, &right, NOON + 1, 100);
+    assert_sample(second_of(&past, NOON), 40, 2, 0, 200, 300, 300);
+    assert_sample(second_of(&past, NOON + 1), 5, 1, 1, 100, 100, 50);
+    assert_int_equal(minute_of(&past, NOON).requests, 3);
+    meter_tick(&past, NOON + DAY + 7200, 0); /* a day later nothing of it is held */
+    assert_null(past.history);
+    meter_free(&past);
+    meter_free(&left);
+    meter_free(&right);
+}
+
+static void old_blocks_do_not_displace_newer_ones(void **state) {
+    (void)state;
+    meter past, stale, fresh;
+    meter_init(&past);
+    meter_init(&stale);
+    meter_init(&fresh);
+    meter_add(&stale, 1, 1, false, false);
+    meter_tick(&stale, NOON, 0);
+    meter_add(&fresh, 1, 1, false, false);
+    meter_tick(&fresh, NOON + (int64_t)61 * 60, 0); /* the same place in the ring of minutes */
+    meter_absorb(&past, &fresh, NOON + (int64_t)61 * 60, 0);
+    meter_absorb(&past, &stale, NOON, 0);
+    assert_int_equal(second_of(&past, NOON + (int64_t)61 * 60).requests, 1);
+    assert_int_equal(minute_of(&past, NOON).requests, 1);
+    meter_free(&past);
+    meter_free(&stale);
+    meter_free(&fresh);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_second_has_what_was_added), cmocka_unit_test(a_minute_is_made_of_its_seconds),
-        cmocka_unit_test(the_same_second_adds_up),     cmocka_unit_test(shares_of_any_size),
-        cmocka_unit_test(idle_ranges_hold_nothing),    cmocka_unit_test(history_is_whole_and_bounded),
-        cmocka_unit_test(clocks_that_jump_do_no_harm), cmocka_unit_test(odd_questions_have_empty_answers),
+        cmocka_unit_test(a_second_has_what_was_added),
+        cmocka_unit_test(a_minute_is_made_of_its_seconds),
+        cmocka_unit_test(the_same_second_adds_up),
+        cmocka_unit_test(shares_of_any_size),
+        cmocka_unit_test(idle_ranges_hold_nothing),
+        cmocka_unit_test(history_is_whole_and_bounded),
+        cmocka_unit_test(clocks_that_jump_do_no_harm),
+        cmocka_unit_test(odd_questions_have_empty_answers),
+        cmocka_unit_test(what_ranges_of_before_did_stays_known),
+        cmocka_unit_test(old_blocks_do_not_displace_newer_ones),
         cmocka_unit_test(threads_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

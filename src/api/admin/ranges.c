@@ -37,9 +37,9 @@ err admin_overview(admin_request *q) {
     admin_add_decimal(out, "cpuSeconds", process.cpu_s, 2);
     admin_add(out, "faults", faults_list(a->faults, faults));
     admin_add(out, "faultsInjected", faults_hits(a->faults));
-    buf_add_lit(out, ",\"paths\":[\"/_tesela/ranges\",\"/_tesela/history\",\"/_tesela/hotkeys\",\"/_tesela/events\",\"/_tesela/"
-                     "explain\",\"/_tesela/split\","
-                     "\"/_tesela/merge\",\"/_tesela/faults\",\"/metrics\"]}\n");
+    buf_add_lit(out, ",\"paths\":");
+    admin_add_paths(out);
+    buf_add_lit(out, "}\n");
     report_free(&all);
     return OK;
 }
@@ -308,7 +308,7 @@ err admin_history(admin_request *q) {
     TRY(admin_container(q, database, container, &h.container));
     err code = read_history(q, &h);
     if (code == OK) {
-        report_history(h.container->tiles, h.range, h.by_minute, h.from_s, h.samples, h.n);
+        report_history(h.container, h.range, h.by_minute, h.from_s, h.samples, h.n);
         write_history(q, &h);
     }
     container_give(h.container);

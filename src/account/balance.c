@@ -1,15 +1,26 @@
 /* The balancer: once a second it turns meters into history, lets shares follow the load if asked to, and looks at every container for
  * ranges that must be split or may be merged (partition/plan.h decides); in between it moves items after splits, a little at a time. */
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "account/wide.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "throughput/shares.h"
 
-enum { WORK_MAX = 64, STEPS_MAX = 256, MOVE_COST = 32, INDEX_COST = 64, MOVE_PAUSE_MS = 2, ROUND_MS = 1000 };
+enum {
+    WORK_MAX = 64,
+    STEPS_MAX = 256,
+    MOVE_COST = 32,
+    INDEX_COST = 64,
+    MOVE_PAUSE_MS = 2,
+    ROUND_MS = 1000,
+    REFUSALS_S = 60,
+    REFUSALS_MAX = 16
+};
 
 /* ---- what a container needs ---- */
 
@@ -283,11 +294,69 @@ static void follow_load(account *a, const container_tiles *tiles, double total) 
     free(demand);
 }
 
+/* ---- refusals ---- */
+
+/* A line of the log to be written once the account's lock is given back. */
+typedef struct refusals {
+    container *container;
+    uint64_t refused, of;
+    int64_t seconds;
+    double total; /* RU/s */
+    size_t ranges;
+    const char *remedy;
+} refusals;
+
+static const char *remedy_for(const account *a, const provision *p) {
+    return a->rules.serverless ? "spread the load over more partition keys"
+           : p->shared         ? "raise the database's throughput"
+                               : "raise the container's throughput";
+}
+
+/* Each container is told of at once, and then at most once a minute. */
+static bool is_due(account *a, const container_node *node, int64_t second, refusals *told_out) {
+    container *c = node->container;
+    container_space *s = c->space;
+    for (size_t i = 0; i < c->tiles->map->n; i++) {
+        meter_sample last = meter_last(&c->tiles->ranges[i]->meter);
+        s->refused_from_s = s->refused == 0 && last.throttled ? second : s->refused_from_s;
+        s->refused += last.throttled;
+        s->refused_of += s->refused ? last.requests : 0;
+    }
+    if (s->refused == 0 || second - s->refused_told_s < REFUSALS_S) {
+        return false;
+    }
+    provision p = account__provision(a, node);
+    *told_out = (refusals){container_take(c), s->refused,       s->refused_of,    second - s->refused_from_s + 1,
+                           p.total,           c->tiles->map->n, remedy_for(a, &p)};
+    s->refused = s->refused_of = 0;
+    s->refused_told_s = second;
+    return true;
+}
+
+static void tell_refusals(refusals *list, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const refusals *r = &list[i];
+        const container *c = r->container;
+        char name[2 * LIMIT_NAME_BYTES + 16], quoted[2 * LIMIT_NAME_BYTES + 32];
+        int name_n = snprintf(name, sizeof name, "%.*s/%.*s", (int)c->database_id.n, c->database_id.p, (int)c->id.n, c->id.p);
+        log_warn(
+            "throughput", "requests refused (429): more was asked for than is provisioned",
+            "container=%s refused=%lu of=%lu seconds=%ld provisioned=%.0f ranges=%zu remedy=\"%s; or 'tesela serve --throttling off'\"",
+            log_value(quoted, sizeof quoted, name, (size_t)name_n), (unsigned long)r->refused, (unsigned long)r->of, (long)r->seconds,
+            r->total, r->ranges, r->remedy);
+        container_give(list[i].container);
+    }
+}
+
 static void tick_all(account *a, int64_t second) {
+    refusals told[REFUSALS_MAX];
+    size_t told_n = 0;
     pthread_rwlock_rdlock(&a->lock);
     for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
         const container_tiles *tiles = node->container->tiles;
         tick_ranges(tiles, second);
+        meter_tick(&node->container->space->past, second, 0);
+        told_n += told_n < REFUSALS_MAX && !a->rules.unlimited && is_due(a, node, second, &told[told_n]);
         if (a->rules.follow_load && !a->rules.unlimited && tiles->map->n > 1) {
             provision p = account__provision(a, node);
             if (!p.shared) {
@@ -296,6 +365,7 @@ static void tick_all(account *a, int64_t second) {
         }
     }
     pthread_rwlock_unlock(&a->lock);
+    tell_refusals(told, told_n);
 }
 
 /* ---- autoscale: a tenth of a gigabyte for each RU/s, then the most is raised ---- */

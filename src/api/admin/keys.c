@@ -19,14 +19,15 @@ static err check_shown(admin_request *q) {
     return OK;
 }
 
-static void add_key(admin_request *q, access_key key, bool shown) {
+/* {"kind":…,"set":…,"key":… and, unless `ends`, open for more. */
+static void add_key(admin_request *q, access_key key, bool shown, bool ends) {
     char text[ACCESS_KEY_TEXT_BYTES];
     bool set = access_keys_text(q->admin->keys, key, text);
     buf_addf(&q->body, "{\"kind\":\"%s\",\"set\":%s", access_key_names[key], set ? "true" : "false");
     if (shown && set) {
         admin_add_text(&q->body, "key", slice_str(text));
     }
-    buf_add_byte(&q->body, '}');
+    buf_add(&q->body, "}", ends);
     OPENSSL_cleanse(text, sizeof text);
 }
 
@@ -37,7 +38,7 @@ static void write_keys(admin_request *q, bool shown) {
     buf_add_lit(&q->body, ",\"keys\":[");
     for (access_key key = ACCESS_KEY_PRIMARY; key < ACCESS_KEY_COUNT; key++) {
         buf_add(&q->body, ",", key != ACCESS_KEY_PRIMARY);
-        add_key(q, key, shown);
+        add_key(q, key, shown, true);
     }
     buf_add_lit(&q->body, "]}\n");
 }
@@ -81,8 +82,10 @@ err admin_keys_regenerate(admin_request *q) {
     if (!access_keys_regenerate(q->admin->keys, key, why)) {
         return refuse(q, why);
     }
-    add_key(q, key, shown);
-    buf_add_byte(&q->body, '\n');
+    add_key(q, key, shown, false);
+    admin_add_text(&q->body, "file", slice_str(access_keys_file(q->admin->keys)));
+    admin_add(&q->body, "line", (uint64_t)key + 1); /* the file is written anew, a line for each */
+    buf_add_lit(&q->body, "}\n");
     return OK;
 }
 

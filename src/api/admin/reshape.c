@@ -36,6 +36,16 @@ static bool is_of(const account_event *e, slice database, slice container) {
     return (!database.n || slice_eq(database, slice_str(e->database))) && (!container.n || slice_eq(container, slice_str(e->container)));
 }
 
+/* What has no events must at least exist; deleted containers have theirs for a while. */
+static err check_there(admin_request *q, slice database, slice container) {
+    report found;
+    if (account_report(q->admin->account, database, container, &found) != OK) {
+        return op_fail(&q->op, E_NOT_FOUND, "There is no such %s.", container.n ? "container" : "database");
+    }
+    report_free(&found);
+    return OK;
+}
+
 err admin_events(admin_request *q) {
     slice database, container;
     uint64_t limit = ACCOUNT_EVENTS_MAX, written = 0;
@@ -53,7 +63,7 @@ err admin_events(admin_request *q) {
     }
     buf_add_lit(&q->body, "]}\n");
     free(events);
-    return OK;
+    return written ? OK : check_there(q, database, container);
 }
 
 /* ---- by hand ---- */

@@ -14,16 +14,22 @@
 
 #define FORMAT_WORDS "tesela data "
 
-static err make_parents(const char *dir, char *why, size_t why_n) {
+enum { PATH_BYTES = 4096 };
+
+/* *made_out is the length of the shortest part of the path that had to be made; 0: none had. */
+static err make_parents(const char *dir, size_t *made_out, char *why, size_t why_n) {
     char *path = mem_text(dir, strlen(dir));
     err code = OK;
+    *made_out = 0;
     for (char *at = path + 1; code == OK; at++) {
         char c = *at;
         if (c != '/' && c != 0) {
             continue;
         }
         *at = 0;
-        if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        if (mkdir(path, 0700) == 0) {
+            *made_out = *made_out ? *made_out : strlen(path);
+        } else if (errno != EEXIST) {
             snprintf(why, why_n, "cannot make the data folder %s: %s. Choose another with --data DIR", path, strerror(errno));
             code = E_STORE_IO;
         }
@@ -56,7 +62,7 @@ static bool is_empty(const char *dir) {
 
 /* Written under another name, synced and renamed: a FORMAT file is whole or not there. */
 static err mark_folder(const char *dir, char *why, size_t why_n) {
-    char temporary[4096], path[4096], line[64];
+    char temporary[PATH_BYTES], path[PATH_BYTES], line[64];
     snprintf(temporary, sizeof temporary, "%s/FORMAT.new", dir);
     snprintf(path, sizeof path, "%s/FORMAT", dir);
     int n = snprintf(line, sizeof line, FORMAT_WORDS "%d\n", STORE_FORMAT_VERSION);
@@ -102,7 +108,7 @@ static bool is_of_database(const char *name) {
 
 /* Without its CURRENT file RocksDB would take what is there for nothing, and put a new database over it. */
 static err check_database(const store_folder *folder, char *why, size_t why_n) {
-    char path[4096];
+    char path[PATH_BYTES];
     bool data = false;
     snprintf(path, sizeof path, "%s/db/CURRENT", folder->dir);
     if (access(path, F_OK) == 0 || errno != ENOENT) {
@@ -124,8 +130,9 @@ static err check_database(const store_folder *folder, char *why, size_t why_n) {
     return OK;
 }
 
-static err lock_folder(store_folder *folder, char *why, size_t why_n) {
-    char path[4096];
+/* Ours, and nobody else's for as long as we have it. */
+static err take_lock(store_folder *folder, char *why, size_t why_n) {
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/FORMAT", folder->dir);
     folder->read_only = access(folder->dir, W_OK) < 0;
     folder->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -137,35 +144,65 @@ static err lock_folder(store_folder *folder, char *why, size_t why_n) {
         snprintf(why, why_n, "another tesela already serves %s: stop it, or choose another folder with --data DIR", folder->dir);
         return E_STORE_IO;
     }
+    return OK;
+}
+
+static err lock_folder(store_folder *folder, char *why, size_t why_n) {
+    TRY(take_lock(folder, why, why_n));
     TRY(check_version(folder, why, why_n));
     return check_database(folder, why, why_n);
 }
 
-err store_folder_open(store_folder *folder_out, const char *dir, char *why, size_t why_n) {
-    char path[4096];
-    *folder_out = (store_folder){.lock_fd = -1};
-    if ((size_t)snprintf(path, sizeof path, "%s/FORMAT.new", dir) >= sizeof path || !*dir) {
+static err check_is_folder(const char *dir, char *why, size_t why_n) {
+    struct stat is;
+    if (stat(dir, &is) == 0 && !S_ISDIR(is.st_mode)) {
+        snprintf(why, why_n, "--data %s is a file, not a folder. Choose an empty or new folder", dir);
+        return E_STORE_IO;
+    }
+    return OK;
+}
+
+/* A folder without our mark: it becomes ours if there is nothing in it. */
+static err make_ours(const char *dir, store_folder_new *made, char *why, size_t why_n) {
+    if (errno == EACCES) {
+        snprintf(why, why_n, "cannot look into the data folder %s: %s", dir, strerror(errno));
+        return E_STORE_IO;
+    }
+    TRY(check_is_folder(dir, why, why_n));
+    TRY(make_parents(dir, &made->path_n, why, why_n));
+    if (!is_empty(dir)) {
+        snprintf(why, why_n,
+                 "%s is not a tesela data folder (it has files but no FORMAT file): nothing was touched. Choose an empty or new folder "
+                 "with --data DIR",
+                 dir);
+        return E_STORE_IO;
+    }
+    made->marked = true;
+    return mark_folder(dir, why, why_n);
+}
+
+static err path_of(char path[static PATH_BYTES], const char *dir, const char *name, char *why, size_t why_n) {
+    if (!*dir || (size_t)snprintf(path, PATH_BYTES, "%s/%s", dir, name) >= PATH_BYTES - 32) {
         snprintf(why, why_n, "the data folder's name is empty or too long");
         return E_STORE_IO;
     }
-    path[strlen(path) - 4] = 0;
-    if (access(path, F_OK) < 0) {
-        if (errno == EACCES) {
-            snprintf(why, why_n, "cannot look into the data folder %s: %s", dir, strerror(errno));
-            return E_STORE_IO;
-        }
-        TRY(make_parents(dir, why, why_n));
-        if (!is_empty(dir)) {
-            snprintf(why, why_n,
-                     "%s is not a tesela data folder (it has files but no FORMAT file): nothing was touched. Choose an empty or new folder "
-                     "with --data DIR",
-                     dir);
-            return E_STORE_IO;
-        }
-        TRY(mark_folder(dir, why, why_n));
+    return OK;
+}
+
+err store_folder_open(store_folder *folder_out, const char *dir, store_folder_new *made_out, char *why, size_t why_n) {
+    char path[PATH_BYTES];
+    store_folder_new made = {0};
+    *folder_out = (store_folder){.lock_fd = -1};
+    err code = path_of(path, dir, "FORMAT", why, why_n);
+    if (code == OK && access(path, F_OK) < 0) {
+        code = make_ours(dir, &made, why, why_n);
     }
+    if (made_out) {
+        *made_out = made;
+    }
+    TRY(code);
     folder_out->dir = mem_text(dir, strlen(dir));
-    err code = lock_folder(folder_out, why, why_n);
+    code = lock_folder(folder_out, why, why_n);
     if (code != OK) {
         store_folder_close(folder_out);
     }
@@ -178,4 +215,72 @@ void store_folder_close(store_folder *folder) {
     }
     free(folder->dir);
     *folder = (store_folder){.lock_fd = -1};
+}
+
+/* ---- deleting ---- */
+
+/* A folder of files, as RocksDB's is. Its own folders, if any, stay, and it with them. */
+static bool remove_files(const char *dir) {
+    DIR *d = opendir(dir);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        unlinkat(dirfd(d), entry->d_name, 0);
+    }
+    if (d) {
+        closedir(d);
+    }
+    return rmdir(dir) == 0 || errno == ENOENT;
+}
+
+/* The parts of the path that were made, the last first; a folder with something in it stays. */
+static void remove_parents(const char *dir, size_t shortest) {
+    char *path = mem_text(dir, strlen(dir));
+    for (size_t n = strlen(path); shortest && n >= shortest; n--) {
+        bool end = path[n] == 0 || path[n] == '/';
+        path[n] = 0;
+        if (end && rmdir(path) != 0) {
+            break;
+        }
+    }
+    free(path);
+}
+
+void store_folder_discard(const char *dir, const store_folder_new *made) {
+    static const char *const ours[] = {"tls-cert.pem", "tls-key.pem", "FORMAT.new", "FORMAT"};
+    char why[256], path[PATH_BYTES];
+    store_folder folder = {.lock_fd = -1, .dir = mem_text(dir, strlen(dir))};
+    if (made->marked && take_lock(&folder, why, sizeof why) == OK && path_of(path, dir, "db", why, sizeof why) == OK &&
+        remove_files(path)) {
+        for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+            snprintf(path, sizeof path, "%s/%s", dir, ours[i]);
+            unlink(path);
+        }
+    }
+    store_folder_close(&folder);
+    remove_parents(dir, made->path_n);
+}
+
+static err reset_locked(const char *dir, char *why, size_t why_n) {
+    char db[PATH_BYTES], aside[PATH_BYTES];
+    TRY(path_of(db, dir, "db", why, why_n));
+    TRY(path_of(aside, dir, "db.deleted", why, why_n));
+    if (!remove_files(aside) || (rename(db, aside) != 0 && errno != ENOENT) || !remove_files(aside)) {
+        snprintf(why, why_n, "cannot delete the data in %s: %s", dir, strerror(errno));
+        return E_STORE_IO;
+    }
+    return OK;
+}
+
+err store_folder_reset(const char *dir, char *why, size_t why_n) {
+    char path[PATH_BYTES];
+    TRY(path_of(path, dir, "FORMAT", why, why_n));
+    if (access(path, F_OK) != 0) {
+        snprintf(why, why_n, "%s is not a tesela data folder (it has no FORMAT file): nothing was touched", dir);
+        return E_STORE_IO;
+    }
+    store_folder folder = {.lock_fd = -1, .dir = mem_text(dir, strlen(dir))};
+    err code = take_lock(&folder, why, why_n);
+    code = code != OK ? code : check_version(&folder, why, why_n);
+    code = code != OK ? code : reset_locked(dir, why, why_n);
+    store_folder_close(&folder);
+    return code;
 }

@@ -661,7 +661,7 @@ static err start_reclaimer(rocks *r, char *why, size_t why_n) {
 err store_open_rocks(const store_options *options, store **store_out, char *why, size_t why_n) {
     store_folder folder;
     *store_out = NULL;
-    TRY(store_folder_open(&folder, options->dir, why, why_n));
+    TRY(store_folder_open(&folder, options->dir, options->made_out, why, why_n));
     rocks *r = mem_zero(sizeof *r);
     r->base.ops = &rocks_ops;
     r->folder = folder;

@@ -26,7 +26,8 @@ typedef struct store_options {
     bool sync;          /* a written batch survives power loss; otherwise only the end of the process */
     size_t cache_bytes; /* of blocks read */
     const char *dir;
-    size_t tail_bytes; /* of index entries in memory before they become a table (store/tail.h); 0: the usual */
+    size_t tail_bytes;                 /* of index entries in memory before they become a table (store/tail.h); 0: the usual */
+    struct store_folder_new *made_out; /* what the open made of the folder (store/folder.h); may be NULL */
 } store_options;
 
 struct store_ops {

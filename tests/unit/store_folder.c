@@ -43,7 +43,7 @@ static void write_file(const char *path, const char *text, size_t n) {
 static bool opens(const char *dir, const char *word) {
     store_folder folder;
     char why[1024] = "";
-    err code = store_folder_open(&folder, dir, why, sizeof why);
+    err code = store_folder_open(&folder, dir, NULL, why, sizeof why);
     if (code == OK) {
         store_folder_close(&folder);
         return true;
@@ -95,7 +95,7 @@ static void one_server_at_a_time(void **state) {
     (void)state;
     store_folder first;
     char why[512];
-    assert_int_equal(store_folder_open(&first, at("d"), why, sizeof why), OK);
+    assert_int_equal(store_folder_open(&first, at("d"), NULL, why, sizeof why), OK);
     assert_false(opens(at("d"), "another tesela"));
     store_folder_close(&first);
     assert_true(opens(at("d"), NULL));
@@ -145,8 +145,111 @@ static void a_database_without_its_current_file_is_refused(void **state) {
     }
 }
 
+static bool exists(const char *path) {
+    return access(path, F_OK) == 0;
+}
+
+/* As a start that fails after it has opened the folder. */
+static store_folder_new open_and_close(const char *dir) {
+    store_folder folder;
+    store_folder_new made;
+    char why[512];
+    assert_int_equal(store_folder_open(&folder, dir, &made, why, sizeof why), OK);
+    store_folder_close(&folder);
+    return made;
+}
+
+static void a_file_is_no_folder(void **state) {
+    (void)state;
+    write_file(at("file"), "x", 1);
+    assert_false(opens(at("file"), "is a file, not a folder"));
+    assert_false(opens(at("file/below"), "Not a directory"));
+}
+
+static void what_a_failed_start_made_is_taken_back(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(at("there"), 0700), 0);
+    store_folder_new deep = open_and_close(at("there/a/b/c"));
+    assert_int_equal(mkdir(at("there/a/b/c/db"), 0700), 0);
+    write_file(at("there/a/b/c/db/CURRENT"), "x", 1);
+    write_file(at("there/a/b/c/tls-key.pem"), "x", 1);
+    store_folder_discard(at("there/a/b/c"), &deep);
+    assert_false(exists(at("there/a")));
+    assert_true(exists(at("there")));
+
+    store_folder_new empty = open_and_close(at("there"));
+    assert_true(empty.marked);
+    store_folder_discard(at("there"), &empty);
+    assert_true(exists(at("there")));
+    assert_false(exists(at("there/FORMAT")));
+}
+
+static void a_folder_of_before_is_not_taken_back(void **state) {
+    (void)state;
+    open_and_close(at("d"));
+    store_folder_new again = open_and_close(at("d"));
+    assert_false(again.marked);
+    store_folder_discard(at("d"), &again);
+    assert_true(exists(at("d/FORMAT")));
+}
+
+static void a_folder_with_something_else_stays(void **state) {
+    (void)state;
+    store_folder_new made = open_and_close(at("d"));
+    write_file(at("d/notes"), "x", 1);
+    store_folder_discard(at("d"), &made);
+    assert_true(exists(at("d/notes")));
+}
+
+static bool resets(const char *dir, const char *word) {
+    char why[512] = "";
+    bool good = store_folder_reset(dir, why, sizeof why) == OK;
+    assert_true(good == !word);
+    if (word && !strstr(why, word)) {
+        fail_msg("'%s' does not say '%s'", why, word);
+    }
+    return good;
+}
+
+static void a_reset_deletes_the_data_alone(void **state) {
+    (void)state;
+    open_and_close(at("d"));
+    assert_int_equal(mkdir(at("d/db"), 0700), 0);
+    write_file(at("d/db/000004.log"), "x", 1); /* a damaged store: no CURRENT */
+    write_file(at("d/tls-cert.pem"), "x", 1);
+    assert_true(resets(at("d"), NULL));
+    assert_false(exists(at("d/db")));
+    assert_true(exists(at("d/tls-cert.pem")));
+    assert_true(opens(at("d"), NULL));
+    assert_true(resets(at("d"), NULL)); /* nothing to delete is no mistake */
+}
+
+static void only_an_own_folder_that_nobody_uses_is_reset(void **state) {
+    (void)state;
+    store_folder used;
+    char why[512];
+    assert_int_equal(mkdir(at("other"), 0700), 0);
+    assert_int_equal(mkdir(at("other/db"), 0700), 0);
+    write_file(at("other/db/precious"), "x", 1);
+    resets(at("other"), "no FORMAT file");
+    write_file(at("other/FORMAT"), "a format of others\n", 19);
+    resets(at("other"), "damaged");
+    assert_true(exists(at("other/db/precious")));
+    resets(at("nowhere"), "no FORMAT file");
+    resets("", "empty");
+    assert_int_equal(store_folder_open(&used, at("d"), NULL, why, sizeof why), OK);
+    resets(at("d"), "another tesela");
+    store_folder_close(&used);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_file_is_no_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_failed_start_made_is_taken_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_of_before_is_not_taken_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_with_something_else_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reset_deletes_the_data_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_an_own_folder_that_nobody_uses_is_reset, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_missing_folder_is_made_with_its_parents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_empty_folder_becomes_ours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(somebody_elses_folder_is_refused, set_up, tear_down),

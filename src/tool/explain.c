@@ -1,4 +1,4 @@
-/* `tesela explain`: what a query does, and why; told by the server, which runs it. */
+/* `tesela explain`: what a query does, and why. The server runs it and tells. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,21 +21,6 @@ static const tool_option options[] = {
 };
 
 enum { OPTIONS = sizeof options / sizeof *options };
-
-static void usage(FILE *to) {
-    fprintf(to, "usage: tesela explain DATABASE CONTAINER 'SELECT …' [options]\n\n"
-                "Runs one page of a query on a running server and tells which way its items were found in each range, what the index\n"
-                "answered, what it could not and why, what it cost, and what would help. It costs what the query costs.\n\n");
-}
-
-static void help(void) {
-    usage(stdout);
-    tool_options_help(options, OPTIONS);
-    printf("\nexamples:\n"
-           "  tesela explain shop orders \"SELECT * FROM c WHERE c.total > 100 ORDER BY c.total DESC\"\n"
-           "  tesela explain shop orders 'SELECT * FROM c WHERE c.city = @city AND c.n > @n' --parameter @city=Lima --parameter @n=3\n"
-           "  tesela explain shop orders 'SELECT VALUE COUNT(1) FROM c' --partition-key customer-7 --json\n");
-}
 
 /* ---- the request ---- */
 
@@ -95,21 +80,22 @@ static bool take_parameters(int *argc, char **argv, buf *list) {
     return true;
 }
 
-static bool add_text(buf *body, const char *name, const char *value) {
-    if (!bson_utf8_validate(value, strlen(value), false)) {
+static bool add_text(buf *body, const char *name, slice value) {
+    if (!bson_utf8_validate(value.p, value.n, false)) {
         fprintf(stderr, "tesela explain: the %s is not UTF-8.\n", name);
         return false;
     }
     buf_addf(body, "%s\"%s\":", body->n > 1 ? "," : "", name);
-    json_add_string(body, slice_str(value));
+    json_add_string(body, value);
     return true;
 }
 
 static bool write_body(buf *body, const tool_words *words, const buf *parameters) {
     uint64_t rows;
+    slice database, container;
     buf_add_byte(body, '{');
-    if (!add_text(body, "database", words->list[0]) || !add_text(body, "container", words->list[1]) ||
-        !add_text(body, "query", words->list[2])) {
+    if (!remote_names(words->list[0], false, &database, &container) || !add_text(body, "database", database) ||
+        !add_text(body, "container", container) || !add_text(body, "query", slice_str(words->list[1]))) {
         return false;
     }
     buf_addf(body, ",\"parameters\":[%.*s]", (int)parameters->n, parameters->n ? parameters->p : "");
@@ -144,9 +130,54 @@ static void print_words(slice answer) {
     buf_free(&out);
 }
 
-static int ask(const remote *r, const buf *body) {
+static slice document_in(slice bson, const char *name) {
+    bson_iter_t it;
+    uint32_t n = 0;
+    const uint8_t *p = NULL;
+    if (doc_find_key(bson, slice_str(name), &it) && (BSON_ITER_HOLDS_DOCUMENT(&it) || BSON_ITER_HOLDS_ARRAY(&it))) {
+        BSON_ITER_HOLDS_ARRAY(&it) ? bson_iter_array(&it, &n, &p) : bson_iter_document(&it, &n, &p);
+    }
+    return slice_of(p, n);
+}
+
+static slice text_in(slice bson, const char *name) {
+    bson_iter_t it;
+    return bson.n && doc_find_key(bson, slice_str(name), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_EMPTY;
+}
+
+static size_t number_in(slice bson, const char *name) {
+    bson_iter_t it;
+    int64_t n = bson.n && doc_find_key(bson, slice_str(name), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_int64(&it) : 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* A mistake in the query's text is told with its place: the message is JSON, {"errors":[{"location":{"start":9,"end":13},"message":…}]}.
+ * False: it is another one. */
+static bool tell_mistake(slice answer, slice query) {
+    buf errors = buf_init(BUF_NO_LIMIT), out = buf_init(BUF_NO_LIMIT);
+    json_root root;
+    slice message = text_in(answer, "message");
+    bool parsed = message.n && json_to_bson(message, NULL, &errors, &root, NULL) == OK && root == JSON_OBJECT;
+    slice list = parsed ? document_in(buf_view(&errors), "errors") : SLICE_EMPTY;
+    slice first = list.n ? document_in(list, "0") : SLICE_EMPTY;
+    slice where = first.n ? document_in(first, "location") : SLICE_EMPTY;
+    if (where.n) {
+        text_add(&out, text_in(first, "message"), SIZE_MAX);
+        buf_add_byte(&out, '\n');
+        text_add_marked(&out, query, number_in(where, "start"), number_in(where, "end"));
+        fwrite(out.p, 1, out.n, stderr);
+    }
+    buf_free(&errors);
+    buf_free(&out);
+    return where.n > 0;
+}
+
+static int ask(const remote *r, const buf *body, slice query) {
     remote_answer answer = {0};
-    bool good = remote_command(r, "POST", SLICE_LIT("/_tesela/explain"), buf_view(body), &answer);
+    char why[REMOTE_WHY_BYTES];
+    bool answered = remote_ask(r, "POST", SLICE_LIT("/_tesela/explain"), buf_view(body), &answer, why, sizeof why);
+    bool mistake = answered && answer.status == 400 && answer.bson.n && tell_mistake(buf_view(&answer.bson), query);
+    bool good = !mistake && remote_succeeded(answered, &answer, why);
     if (good && asked.json) {
         fwrite(answer.body.p, 1, answer.body.n, stdout);
     } else if (good && answer.bson.n) {
@@ -163,20 +194,34 @@ static int run(int argc, char **argv, buf *parameters, buf *body) {
         return 2;
     }
     if (given.help) {
-        help();
+        tool_help(&tool_explain);
         return 0;
     }
-    if (words.n != 3) {
-        usage(stderr);
+    if (words.n != 2) {
+        tool_usage(&tool_explain, stderr);
         return 2;
     }
-    return remote_open(&r, &given) && write_body(body, &words, parameters) ? ask(&r, body) : 2;
+    return write_body(body, &words, parameters) && remote_open(&r, &given) ? ask(&r, body, slice_str(words.list[1])) : 2;
 }
 
-int tool_explain(int argc, char **argv) {
+static int run_and_free(int argc, char **argv) {
     buf parameters = buf_init(BUF_NO_LIMIT), body = buf_init(BUF_NO_LIMIT);
     int status = run(argc, argv, &parameters, &body);
     buf_free(&parameters);
     buf_free(&body);
     return status;
 }
+
+const tool_command tool_explain = {
+    .name = "explain",
+    .summary = "what a query does, why, and what would help",
+    .usage = "DATABASE/CONTAINER 'SELECT …' [options]",
+    .about = "Runs one page of a query on a running server and tells which way its items were found in each range, what the index\n"
+             "answered, what it could not and why, what it cost, and what would help. It costs what the query costs.",
+    .options = options,
+    .options_n = OPTIONS,
+    .examples = "tesela explain shop/orders \"SELECT * FROM c WHERE c.total > 100 ORDER BY c.total DESC\"\n"
+                "tesela explain shop/orders 'SELECT * FROM c WHERE c.city = @city AND c.n > @n' --parameter @city=Lima --parameter @n=3\n"
+                "tesela explain shop/orders 'SELECT VALUE COUNT(1) FROM c' --partition-key customer-7 --json",
+    .run = run_and_free,
+};

@@ -31,20 +31,6 @@ static const tool_option options[] = {
 
 enum { OPTIONS = sizeof options / sizeof *options };
 
-static void help(void) {
-    printf(
-        "usage: tesela fault [options]\n\n"
-        "Makes item requests of a running server fail, or wait, on purpose: to see what a client does then. Without options it lists the\n"
-        "faults there are.\n\n");
-    tool_options_help(options, OPTIONS);
-    printf("\nexamples:\n"
-           "  tesela fault --status 429 --count 10                         # the next ten requests are throttled\n"
-           "  tesela fault --status 410 --container shop/orders --range 0  # one request is told that its range was split\n"
-           "  tesela fault --status 503 --percent 5 --seed 1               # one of twenty fails, the same ones every time\n"
-           "  tesela fault --delay 2000 --operation read --count 3         # three reads take two seconds\n"
-           "  tesela fault --clear\n");
-}
-
 static bool add_number(buf *body, const char *flag, const char *name, const char *text) {
     uint64_t value;
     if (text && tool_read_number(flag, text, 0, UINT32_MAX, &value)) {
@@ -124,13 +110,13 @@ static bool choose(const char **verb, buf *path, buf *body) {
     return !adds || write_fault(body);
 }
 
-int tool_fault(int argc, char **argv) {
+static int run(int argc, char **argv) {
     remote r;
     if (!tool_options_read(options, OPTIONS, argc, argv, "fault")) {
         return 2;
     }
     if (given.help) {
-        help();
+        tool_help(&tool_fault);
         return 0;
     }
     buf path = buf_init(BUF_NO_LIMIT), body = buf_init(BUF_NO_LIMIT);
@@ -149,3 +135,19 @@ int tool_fault(int argc, char **argv) {
     buf_free(&body);
     return status;
 }
+
+const tool_command tool_fault = {
+    .name = "fault",
+    .summary = "make requests fail or wait, to test clients",
+    .usage = "[options]",
+    .about = "Makes item requests of a running server fail, or wait, on purpose: to see what a client does then. Without options it lists\n"
+             "the faults there are.",
+    .options = options,
+    .options_n = OPTIONS,
+    .examples = "tesela fault --status 429 --count 10                         # the next ten requests are throttled\n"
+                "tesela fault --status 410 --container shop/orders --range 0  # one request is told that its range was split\n"
+                "tesela fault --status 503 --percent 5 --seed 1               # one of twenty fails, the same ones every time\n"
+                "tesela fault --delay 2000 --operation read --count 3         # three reads take two seconds\n"
+                "tesela fault --clear",
+    .run = run,
+};

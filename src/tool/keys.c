@@ -6,17 +6,7 @@
 #include "doc/path.h"
 #include "tool/remote.h"
 #include "tool/steer.h"
-
-static const char usage[] =
-    "usage: tesela keys [list]            which keys are set, and where they come from\n"
-    "       tesela keys regenerate KIND   another key in place of this one; KIND is primary, secondary, primaryReadonly\n"
-    "                                     or secondaryReadonly\n"
-    "       tesela keys reload            read the key file again, as SIGHUP does\n\n"
-    "Keys change while the server runs if it was started with --key-file. To change them without a pause: let applications use the\n"
-    "secondary key, regenerate the primary one, let them use that, regenerate the secondary one.\n\n"
-    "examples:\n"
-    "  tesela keys --key \"$PRIMARY\" --show\n"
-    "  tesela keys regenerate primary --key \"$SECONDARY\"\n";
+#include "tool/text.h"
 
 static slice text_in(slice object, const char *name) {
     bson_iter_t it;
@@ -57,6 +47,21 @@ static int ask(const remote *r, const char *verb, const char *path, slice body, 
     return good ? 0 : 1;
 }
 
+/* The new value stays where the keys are kept; the command says where that is. */
+static void print_regenerated(slice answer) {
+    slice kind = text_in(answer, "kind"), file = text_in(answer, "file"), value = text_in(answer, "key");
+    bson_iter_t it;
+    int64_t line = doc_find_key(answer, SLICE_LIT("line"), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_int64(&it) : 0;
+    buf shown = buf_init(BUF_NO_LIMIT);
+    if (value.n) {
+        print_key(answer);
+    }
+    text_add(&shown, file, SIZE_MAX);
+    printf("The new %.*s key is in line %ld of %.*s on the server's machine%s.\n", (int)kind.n, kind.p, (long)line, (int)shown.n, shown.p,
+           value.n ? "" : "; --show prints it");
+    buf_free(&shown);
+}
+
 static int regenerate(const remote *r, const char *kind, bool show) {
     buf body = buf_init(BUF_NO_LIMIT);
     if (!bson_utf8_validate(kind, strlen(kind), false)) {
@@ -66,12 +71,12 @@ static int regenerate(const remote *r, const char *kind, bool show) {
     buf_add_lit(&body, "{\"kind\":");
     json_add_string(&body, slice_str(kind));
     buf_addf(&body, ",\"show\":%s}", show ? "true" : "false");
-    int status = ask(r, "POST", "/_tesela/keys/regenerate", buf_view(&body), print_key);
+    int status = ask(r, "POST", "/_tesela/keys/regenerate", buf_view(&body), print_regenerated);
     buf_free(&body);
     return status;
 }
 
-static int run(const remote *r, const tool_words *words, bool show) {
+static int obey(const remote *r, const tool_words *words, bool show) {
     const char *what = words->n ? words->list[0] : "list";
     if (strcmp(what, "regenerate") == 0 && words->n == 2) {
         return regenerate(r, words->list[1], show);
@@ -86,22 +91,42 @@ static int run(const remote *r, const tool_words *words, bool show) {
     return 2;
 }
 
-int tool_keys(int argc, char **argv) {
-    static remote_given given = {.endpoint = REMOTE_ENDPOINT};
-    static const char *show;
-    static const tool_option options[] = {
-        {"show", NULL, "values too: with the primary key, on the server's own machine", &show, false},
-        REMOTE_OPTIONS(given),
-    };
+static remote_given given = {.endpoint = REMOTE_ENDPOINT};
+static const char *show;
+
+static const tool_option options[] = {
+    {"show", NULL, "values too: with the primary key, over https or on the server's own machine", &show, false},
+    REMOTE_OPTIONS(given),
+};
+
+enum { OPTIONS = sizeof options / sizeof *options };
+
+static int run(int argc, char **argv) {
     tool_words words = {0};
     remote r;
-    if (!tool_options_read_words(options, sizeof options / sizeof *options, argc, argv, "keys", &words)) {
+    if (!tool_options_read_words(options, OPTIONS, argc, argv, "keys", &words)) {
         return 2;
     }
     if (given.help) {
-        printf("%s\n", usage);
-        tool_options_help(options, sizeof options / sizeof *options);
+        tool_help(&tool_keys);
         return 0;
     }
-    return remote_open(&r, &given) ? run(&r, &words, show != NULL) : 2;
+    return remote_open(&r, &given) ? obey(&r, &words, show != NULL) : 2;
 }
+
+const tool_command tool_keys = {
+    .name = "keys",
+    .summary = "list a running server's keys, or make another",
+    .usage = "[list]            which keys are set, and where they come from\n"
+             "regenerate KIND   another key in place of this one\n"
+             "reload            read the key file again, as SIGHUP does",
+    .about =
+        "KIND is primary, secondary, primaryReadonly or secondaryReadonly. Keys change while the server runs if it was started with\n"
+        "--key-file. To change them without a pause: let applications use the secondary key, regenerate the primary one, let them use\n"
+        "that, regenerate the secondary one.",
+    .options = options,
+    .options_n = OPTIONS,
+    .examples = "tesela keys --key \"$PRIMARY\" --show\n"
+                "tesela keys regenerate primary --key \"$SECONDARY\"",
+    .run = run,
+};

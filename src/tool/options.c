@@ -100,7 +100,7 @@ void tool_options_help(const tool_option *options, size_t n) {
         }
         snprintf(flag, sizeof flag, "--%s%s%s", options[i].name, options[i].value ? " " : "", options[i].value ? options[i].value : "");
         printf("  %-40s %s", flag, options[i].help);
-        if (*options[i].text && !options[i].secret) {
+        if (options[i].value && *options[i].text && !options[i].secret) {
             printf(" [%s]", *options[i].text);
         }
         printf("\n");

@@ -1,21 +1,15 @@
 #include "tool/remote.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "access/ring.h"
 #include "doc/json.h"
 #include "doc/path.h"
+#include "tool/channel.h"
 #include "tool/text.h"
 
-enum { CONNECT_MS = 5000, ANSWER_S = 60, ANSWER_BYTES_MAX = 64 * 1024 * 1024 };
+enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* ---- where ---- */
 
@@ -24,13 +18,15 @@ static bool refuse_endpoint(const char *endpoint, const char *why) {
     return false;
 }
 
+/* https:// or http://; without a scheme it is http. Returns what follows. */
+static slice read_scheme(remote *r, slice endpoint) {
+    r->tls = slice_starts(endpoint, SLICE_LIT("https://"));
+    return r->tls ? slice_skip(endpoint, 8) : slice_starts(endpoint, SLICE_LIT("http://")) ? slice_skip(endpoint, 7) : endpoint;
+}
+
 /* http://host:port/, with or without the scheme, the port and the slash; [::1] in brackets. */
 static bool read_endpoint(remote *r, const char *endpoint) {
-    slice rest = slice_str(endpoint);
-    if (slice_starts(rest, SLICE_LIT("https://"))) {
-        return refuse_endpoint(endpoint, "the commands speak plain http; the server answers it on the same port");
-    }
-    rest = slice_starts(rest, SLICE_LIT("http://")) ? slice_skip(rest, 7) : rest;
+    slice rest = read_scheme(r, slice_str(endpoint));
     if (rest.n && rest.p[rest.n - 1] == '/') {
         rest.n--;
     }
@@ -53,56 +49,11 @@ bool remote_open(remote *r, const remote_given *given) {
     access_ring *ring = access_ring_new();
     bool good_key = !given->key || access_ring_set(ring, ACCESS_KEY_PRIMARY, slice_str(given->key));
     access_ring_free(ring);
-    *r = (remote){.key = given->key};
+    *r = (remote){.key = given->key, .ca = given->ca};
     if (!good_key) {
         fprintf(stderr, "tesela: --key is not a base64 text.\n");
     }
     return good_key && read_endpoint(r, given->endpoint);
-}
-
-/* ---- connecting ---- */
-
-static int connect_one(const struct addrinfo *address) {
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), failed = 0;
-    socklen_t n = sizeof failed;
-    struct timeval limit = {.tv_sec = ANSWER_S};
-    if (fd < 0) {
-        return -1;
-    }
-    int rc = connect(fd, address->ai_addr, address->ai_addrlen);
-    if (rc != 0 && errno == EINPROGRESS) {
-        struct pollfd writable = {.fd = fd, .events = POLLOUT};
-        rc = poll(&writable, 1, CONNECT_MS) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &n) == 0 && !failed ? 0 : -1;
-        errno = failed ? failed : rc ? ETIMEDOUT : 0;
-    }
-    if (rc != 0) {
-        int why = errno;
-        close(fd);
-        errno = why;
-        return -1;
-    }
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    return fd;
-}
-
-static int connect_any(const remote *r, char *why, size_t why_n) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    int fd = -1, rc = getaddrinfo(r->host, r->port, &hints, &found);
-    if (rc != 0) {
-        snprintf(why, why_n, "%s is not known: %s", r->host, gai_strerror(rc));
-        return -1;
-    }
-    for (struct addrinfo *each = found; each && fd < 0; each = each->ai_next) {
-        fd = connect_one(each);
-    }
-    if (fd < 0) {
-        snprintf(why, why_n, "no server at %s:%s (%s). Is 'tesela serve' running? --endpoint says where", r->host, r->port,
-                 strerror(errno));
-    }
-    freeaddrinfo(found);
-    return fd;
 }
 
 /* ---- asking ---- */
@@ -128,50 +79,18 @@ static void add_signature(buf *out, const remote *r, const char *verb) {
     buf_free(&signature);
 }
 
-static bool send_request(int fd, const remote *r, const char *verb, slice path, slice body) {
+static void write_request(buf *out, const remote *r, const char *verb, slice path, slice body) {
     bool v6 = strchr(r->host, ':') != NULL;
-    buf out = buf_init(BUF_NO_LIMIT);
-    buf_addf(&out, "%s %.*s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n", verb, (int)path.n, path.p, v6 ? "[" : "", r->host,
+    buf_addf(out, "%s %.*s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n", verb, (int)path.n, path.p, v6 ? "[" : "", r->host,
              v6 ? "]" : "", r->port);
     if (r->key) {
-        add_signature(&out, r, verb);
+        add_signature(out, r, verb);
     }
     if (body.n) {
-        buf_addf(&out, "Content-Type: application/json\r\nContent-Length: %zu\r\n", body.n);
+        buf_addf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n", body.n);
     }
-    buf_add_lit(&out, "\r\n");
-    buf_add_slice(&out, body);
-    size_t sent = 0;
-    while (sent < out.n) {
-        ssize_t n = send(fd, out.p + sent, out.n - sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            break;
-        }
-        sent += (size_t)n;
-    }
-    bool all = sent == out.n;
-    buf_free(&out);
-    return all;
-}
-
-static bool receive(int fd, buf *in) {
-    char bytes[16384];
-    for (;;) {
-        ssize_t n = recv(fd, bytes, sizeof bytes, 0);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n == 0 && buf_ok(in);
-        }
-        buf_add(in, bytes, (size_t)n);
-        if (!buf_ok(in)) {
-            return false;
-        }
-    }
+    buf_add_lit(out, "\r\n");
+    buf_add_slice(out, body);
 }
 
 /* The server sends the whole of it with a length; what is in between is not looked at. */
@@ -193,18 +112,20 @@ static bool read_answer(const buf *in, remote_answer *a) {
 }
 
 bool remote_ask(const remote *r, const char *verb, slice path, slice body, remote_answer *answer_out, char *why, size_t why_n) {
-    buf in = buf_init(ANSWER_BYTES_MAX);
+    buf in = buf_init(ANSWER_BYTES_MAX), out = buf_init(BUF_NO_LIMIT);
     *answer_out = (remote_answer){.body = buf_init(BUF_NO_LIMIT), .bson = buf_init((size_t)4 * ANSWER_BYTES_MAX)};
-    int fd = connect_any(r, why, why_n);
-    if (fd < 0) {
+    channel c;
+    if (!channel_open(&c, r, why, why_n)) {
         return false;
     }
-    bool good = send_request(fd, r, verb, path, body) && receive(fd, &in) && read_answer(&in, answer_out);
+    write_request(&out, r, verb, path, body);
+    bool good = channel_send(&c, buf_view(&out)) && channel_receive(&c, &in) && read_answer(&in, answer_out);
     if (!good) {
         snprintf(why, why_n, "what is at %s:%s gave no answer that a tesela server would give", r->host, r->port);
     }
-    close(fd);
+    channel_close(&c);
     buf_free(&in);
+    buf_free(&out);
     return good;
 }
 
@@ -229,17 +150,19 @@ static void tell_failure(const remote_answer *a) {
     }
 }
 
-bool remote_command(const remote *r, const char *verb, slice path, slice body, remote_answer *answer_out) {
-    char why[512];
-    if (!remote_ask(r, verb, path, body, answer_out, why, sizeof why)) {
+bool remote_succeeded(bool answered, const remote_answer *a, const char *why) {
+    bool good = answered && a->status >= 200 && a->status <= 299;
+    if (!answered) {
         fprintf(stderr, "tesela: %s.\n", why);
-        return false;
+    } else if (!good) {
+        tell_failure(a);
     }
-    if (answer_out->status < 200 || answer_out->status > 299) {
-        tell_failure(answer_out);
-        return false;
-    }
-    return true;
+    return good;
+}
+
+bool remote_command(const remote *r, const char *verb, slice path, slice body, remote_answer *answer_out) {
+    char why[REMOTE_WHY_BYTES] = "";
+    return remote_succeeded(remote_ask(r, verb, path, body, answer_out, why, sizeof why), answer_out, why);
 }
 
 bool remote_names(const char *text, bool database_alone, slice *database_out, slice *container_out) {

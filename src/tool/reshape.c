@@ -60,10 +60,10 @@ static void print_event(slice event) {
     buf_add_lit(&line, " → ");
     add_ids(&line, event, "after", "afterCount");
     buf_add_lit(&line, "  ");
-    text_add(&line, text_in(event, "reason"), 20);
+    text_add(&line, text_in(event, "reason"), 30);
     buf_add_lit(&line, "  ");
-    text_add_number(&line, (double)number_in(event, "items"));
-    buf_add_lit(&line, " items in ");
+    text_add_count(&line, (double)number_in(event, "items"), "item");
+    buf_add_lit(&line, " in ");
     text_add_number(&line, (double)number_in(event, "tookUs") / 1000);
     buf_add_lit(&line, " ms\n");
     fwrite(line.p, 1, line.n, stdout);
@@ -73,25 +73,18 @@ static void print_event(slice event) {
 
 /* ---- what the three have in common ---- */
 
-typedef struct command {
-    const char *name;
-    const char *help;
-    size_t words_least, words_most;
-} command;
-
 /* -1: go on; else the exit status. */
-static int begin(const command *c, const tool_option *options, size_t n, const remote_given *given, int argc, char **argv,
+static int begin(const tool_command *c, const remote_given *given, size_t words_least, size_t words_most, int argc, char **argv,
                  tool_words *words, remote *r) {
-    if (!tool_options_read_words(options, n, argc, argv, c->name, words)) {
+    if (!tool_options_read_words(c->options, c->options_n, argc, argv, c->name, words)) {
         return 2;
     }
     if (given->help) {
-        printf("%s\n", c->help);
-        tool_options_help(options, n);
+        tool_help(c);
         return 0;
     }
-    if (words->n < c->words_least || words->n > c->words_most) {
-        fprintf(stderr, "%s", c->help);
+    if (words->n < words_least || words->n > words_most) {
+        tool_usage(c, stderr);
         return 2;
     }
     return remote_open(r, given) ? -1 : 2;
@@ -125,22 +118,19 @@ static bool open_body(buf *body, const char *names) {
     return true;
 }
 
+static remote_given given = {.endpoint = REMOTE_ENDPOINT};
+
 /* ---- split ---- */
 
-int tool_split(int argc, char **argv) {
-    static remote_given given = {.endpoint = REMOTE_ENDPOINT};
-    static const char *parts = "2";
-    static const tool_option options[] = {{"parts", "N", "how many ranges it becomes", &parts, false}, REMOTE_OPTIONS(given)};
-    static const command self = {"split",
-                                 "usage: tesela split DATABASE/CONTAINER RANGE [options]\n\n"
-                                 "Splits a range of a container of a running server where its data divides evenly. Nobody waits for it.\n\n"
-                                 "example:\n  tesela split shop/orders 0 --parts 4\n",
-                                 2, 2};
+static const char *parts = "2";
+static const tool_option split_options[] = {{"parts", "N", "how many ranges it becomes", &parts, false}, REMOTE_OPTIONS(given)};
+
+static int run_split(int argc, char **argv) {
     tool_words words = {0};
     remote r;
     buf body;
     uint64_t range, n;
-    int status = begin(&self, options, sizeof options / sizeof *options, &given, argc, argv, &words, &r);
+    int status = begin(&tool_split, &given, 2, 2, argc, argv, &words, &r);
     if (status >= 0) {
         return status;
     }
@@ -152,22 +142,28 @@ int tool_split(int argc, char **argv) {
     return change(&r, "/_tesela/split", &body);
 }
 
+const tool_command tool_split = {
+    .name = "split",
+    .summary = "split a range by hand",
+    .usage = "DATABASE/CONTAINER RANGE [options]",
+    .about = "Splits a range of a container of a running server where its data divides evenly. Nobody waits for it.",
+    .options = split_options,
+    .options_n = sizeof split_options / sizeof *split_options,
+    .notes = "A split that no limit needs is undone after five minutes, and the event says so; 'tesela serve --merges off' keeps it.",
+    .examples = "tesela split shop/orders 0 --parts 4",
+    .run = run_split,
+};
+
 /* ---- merge ---- */
 
-int tool_merge(int argc, char **argv) {
-    static remote_given given = {.endpoint = REMOTE_ENDPOINT};
-    static const tool_option options[] = {REMOTE_OPTIONS(given)};
-    static const command self = {
-        "merge",
-        "usage: tesela merge DATABASE/CONTAINER FIRST SECOND [options]\n\n"
-        "Merges two neighbouring ranges of a container of a running server: the second begins where the first ends.\n\n"
-        "example:\n  tesela merge shop/orders 3 4\n",
-        3, 3};
+static const tool_option merge_options[] = {REMOTE_OPTIONS(given)};
+
+static int run_merge(int argc, char **argv) {
     tool_words words = {0};
     remote r;
     buf body;
     uint64_t first, second;
-    int status = begin(&self, options, sizeof options / sizeof *options, &given, argc, argv, &words, &r);
+    int status = begin(&tool_merge, &given, 3, 3, argc, argv, &words, &r);
     if (status >= 0) {
         return status;
     }
@@ -178,6 +174,17 @@ int tool_merge(int argc, char **argv) {
     buf_addf(&body, ",\"first\":\"%lu\",\"second\":\"%lu\"}", (unsigned long)first, (unsigned long)second);
     return change(&r, "/_tesela/merge", &body);
 }
+
+const tool_command tool_merge = {
+    .name = "merge",
+    .summary = "merge two neighbouring ranges by hand",
+    .usage = "DATABASE/CONTAINER FIRST SECOND [options]",
+    .about = "Merges two neighbouring ranges of a container of a running server: the second begins where the first ends.",
+    .options = merge_options,
+    .options_n = sizeof merge_options / sizeof *merge_options,
+    .examples = "tesela merge shop/orders 3 4",
+    .run = run_merge,
+};
 
 /* ---- events ---- */
 
@@ -196,20 +203,15 @@ static void print_events(slice answer) {
     }
 }
 
-int tool_events(int argc, char **argv) {
-    static remote_given given = {.endpoint = REMOTE_ENDPOINT};
-    static const char *limit = "20";
-    static const tool_option options[] = {{"limit", "N", "how many, at most 1000", &limit, false}, REMOTE_OPTIONS(given)};
-    static const command self = {"events",
-                                 "usage: tesela events [DATABASE[/CONTAINER]] [options]\n\n"
-                                 "Splits and merges of a running server, the newest first, each with its reason.\n\n"
-                                 "examples:\n  tesela events\n  tesela events shop/orders --limit 100\n",
-                                 0, 1};
+static const char *limit = "20";
+static const tool_option events_options[] = {{"limit", "N", "how many, at most 1000", &limit, false}, REMOTE_OPTIONS(given)};
+
+static int run_events(int argc, char **argv) {
     tool_words words = {0};
     remote r;
     slice database = SLICE_EMPTY, container = SLICE_EMPTY;
     uint64_t n;
-    int status = begin(&self, options, sizeof options / sizeof *options, &given, argc, argv, &words, &r);
+    int status = begin(&tool_events, &given, 0, 1, argc, argv, &words, &r);
     if (status >= 0) {
         return status;
     }
@@ -229,3 +231,15 @@ int tool_events(int argc, char **argv) {
     buf_free(&path);
     return good ? 0 : 1;
 }
+
+const tool_command tool_events = {
+    .name = "events",
+    .summary = "list splits and merges, and why",
+    .usage = "[DATABASE[/CONTAINER]] [options]",
+    .about = "Splits and merges of a running server, the newest first, each with its reason.",
+    .options = events_options,
+    .options_n = sizeof events_options / sizeof *events_options,
+    .examples = "tesela events\n"
+                "tesela events shop/orders --limit 100",
+    .run = run_events,
+};

@@ -1,4 +1,6 @@
 /* serve.h — `tesela serve`: opens the data folder, listens, runs until told to stop. */
 #pragma once
 
-int tool_serve(int argc, char **argv);
+#include "tool/command.h"
+
+extern const tool_command tool_serve;

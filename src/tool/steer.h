@@ -1,9 +1,6 @@
-/* steer.h — commands that change, or tell of, a running server: `tesela explain`, `split`, `merge`, `events`, `fault`, `keys`. */
+/* steer.h — the commands that watch, explain and change a running server, each with a file of its own. */
 #pragma once
 
-int tool_explain(int argc, char **argv);
-int tool_split(int argc, char **argv);
-int tool_merge(int argc, char **argv);
-int tool_events(int argc, char **argv);
-int tool_fault(int argc, char **argv);
-int tool_keys(int argc, char **argv);
+#include "tool/command.h"
+
+extern const tool_command tool_top, tool_explain, tool_split, tool_merge, tool_events, tool_fault, tool_keys;

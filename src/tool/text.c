@@ -112,3 +112,46 @@ void text_add_number(buf *out, double value) {
         buf_add_byte(out, digits[i]);
     }
 }
+
+void text_add_count(buf *out, double n, const char *singular) {
+    text_add_number(out, n);
+    buf_addf(out, " %s%s", singular, n == 1 ? "" : "s");
+}
+
+/* The byte that a UTF-16 unit is at. A character beyond U+FFFF, four bytes long, has two. */
+static size_t byte_at(slice text, size_t units) {
+    size_t at = 0;
+    while (at < text.n && units > 0) {
+        unsigned char c = (unsigned char)text.p[at];
+        size_t bytes = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4, taken = bytes == 4 ? 2 : 1;
+        units -= units < taken ? units : taken;
+        at += bytes < text.n - at ? bytes : text.n - at;
+    }
+    return at;
+}
+
+static slice line_around(slice text, size_t at) {
+    size_t from = at, to = at;
+    while (from > 0 && text.p[from - 1] != '\n') {
+        from--;
+    }
+    while (to < text.n && text.p[to] != '\n') {
+        to++;
+    }
+    return slice_of(text.p + from, to - from);
+}
+
+void text_add_marked(buf *out, slice text, size_t start, size_t end) {
+    size_t from = byte_at(text, start), to = byte_at(text, end);
+    slice line = line_around(text, from);
+    size_t line_end = (size_t)(line.p - text.p) + line.n;
+    to = to < line_end ? to : line_end;
+    size_t marked = to > from ? columns_of(slice_of(text.p + from, to - from)) : 0;
+    text_add(out, line, SIZE_MAX);
+    buf_add_byte(out, '\n');
+    add_blanks(out, columns_of(slice_of(line.p, (size_t)(text.p + from - line.p))));
+    for (size_t i = 0; i < (marked ? marked : 1); i++) {
+        buf_add_byte(out, '^');
+    }
+    buf_add_byte(out, '\n');
+}

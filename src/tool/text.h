@@ -13,3 +13,12 @@ void text_add_right(buf *out, slice text, size_t columns);
 
 /* 1234567 as "1,234,567"; 1234.5 as "1,235"; below 100 with one decimal unless it is whole. */
 void text_add_number(buf *out, double value);
+
+/* The line of a text that the UTF-16 units [start, end) are in, and under them carets:
+ *     SELECT * FORM c
+ *              ^^^^
+ * Only the line's own part of them is marked; one caret at least, behind the last character if need be. */
+void text_add_marked(buf *out, slice text, size_t start, size_t end);
+
+/* "1 item", "1,234 items". */
+void text_add_count(buf *out, double n, const char *singular);

@@ -1,6 +1,4 @@
 /* The loop of `tesela top`: ask, draw, wait for a key or a second. The terminal is given back as it was, however we end. */
-#include "tool/top.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +10,7 @@
 
 #include "base/clock.h"
 #include "tool/remote.h"
+#include "tool/steer.h"
 #include "tool/top_view.h"
 
 static remote_given given = {.endpoint = REMOTE_ENDPOINT};
@@ -24,19 +23,6 @@ static const tool_option options[] = {
 };
 
 enum { OPTIONS = sizeof options / sizeof *options };
-
-static void help(void) {
-    printf(
-        "usage: tesela top [DATABASE[/CONTAINER]] [options]\n\n"
-        "Shows the containers and ranges of a running server: what each may spend and spends, what is throttled, what it holds, how long\n"
-        "requests take, and its hottest partition key.\n\n");
-    tool_options_help(options, OPTIONS);
-    printf("\nkeys: q ends; arrows and page keys scroll; n p u t i s l sort by name, normalised RU, RU, 429, items, size, latency\n\n"
-           "examples:\n"
-           "  tesela top\n"
-           "  tesela top shop/orders --interval 5\n"
-           "  tesela top --endpoint http://db.example:8081 --key BASE64 --once | sort -k3 -n\n");
-}
 
 /* ---- what the server says ---- */
 
@@ -262,14 +248,14 @@ static int print_once(view *v) {
     return 0;
 }
 
-int tool_top(int argc, char **argv) {
+static int run(int argc, char **argv) {
     tool_words words = {0};
     uint64_t seconds;
     if (!tool_options_read_words(options, OPTIONS, argc, argv, "top", &words)) {
         return 2;
     }
     if (given.help) {
-        help();
+        tool_help(&tool_top);
         return 0;
     }
     view v = {.screen = {.order = TOP_BY_NAME, .colour = getenv("NO_COLOR") == NULL}};
@@ -284,3 +270,18 @@ int tool_top(int argc, char **argv) {
     free(v.rows.list);
     return status;
 }
+
+const tool_command tool_top = {
+    .name = "top",
+    .summary = "watch the containers and ranges of a running server",
+    .usage = "[DATABASE[/CONTAINER]] [options]",
+    .about = "Shows the containers and ranges of a running server: what each may spend and spends, what is throttled, what it holds, how\n"
+             "long requests take, and its hottest partition key.",
+    .options = options,
+    .options_n = OPTIONS,
+    .notes = "keys: q ends; arrows and page keys scroll; n p u t i s l sort by name, normalised RU, RU, 429, items, size, latency",
+    .examples = "tesela top\n"
+                "tesela top shop/orders --interval 5\n"
+                "tesela top --endpoint https://db.example:8081 --key BASE64 --once | sort -k3 -n",
+    .run = run,
+};

@@ -1,6 +1,7 @@
 #include "tool/top_view.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -376,15 +377,29 @@ static void add_uptime(buf *out, double s) {
     }
 }
 
+static void add_counts(buf *out, const top_server *server) {
+    const struct {
+        double n;
+        const char *singular;
+    } counts[] = {
+        {server->databases, "database"}, {server->containers, "container"}, {server->ranges, "range"}, {server->connections, "connection"}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        buf_add_lit(out, "  ");
+        text_add_count(out, counts[i].n, counts[i].singular);
+    }
+    buf_add_lit(out, "  ");
+}
+
 static void add_server(buf *out, const top_screen *screen, const top_server *server) {
     buf line = buf_init(BUF_NO_LIMIT);
     buf_addf(&line, "tesela top  %s  up ", screen->endpoint);
     add_uptime(&line, server->uptime_s);
-    buf_addf(&line, "  %.0f databases  %.0f containers  %.0f ranges  %.0f connections  ", server->databases, server->containers,
-             server->ranges, server->connections);
+    add_counts(&line, server);
     add_bytes(&line, server->memory_bytes);
     if (server->faults > 0) {
-        buf_addf(&line, "  %.0f faults set", server->faults);
+        buf_add_lit(&line, "  ");
+        text_add_count(&line, server->faults, "fault");
+        buf_add_lit(&line, " set");
     }
     text_add(out, buf_view(&line), screen->columns ? screen->columns - 1 : 0);
     buf_add_lit(out, LINE_END);
@@ -433,6 +448,16 @@ void top_draw(buf *out, const top_screen *screen, const top_server *server, cons
 
 /* ---- the table ---- */
 
+/* What a row may spend, and how much of that it spends; "-" where there is no limit, as with throttling off. */
+static void add_limits(buf *out, const top_row *row) {
+    char normalized[CELL_BYTES] = "-", share[CELL_BYTES] = "-";
+    if (row->share > 0) {
+        snprintf(normalized, sizeof normalized, "%.1f", row->normalized);
+        snprintf(share, sizeof share, "%.2f", row->share);
+    }
+    buf_addf(out, " %7s %11.2f %11s", normalized, row->ru, share);
+}
+
 void top_write_table(buf *out, const top_rows *rows) {
     buf name = buf_init(BUF_NO_LIMIT);
     buf_addf(out, "%-40s %6s %7s %11s %11s %8s %8s %12s %14s %10s %10s  %s\n", "CONTAINER", "RANGE", "NORM%", "RU/S", "SHARE", "429/S",
@@ -444,8 +469,9 @@ void top_write_table(buf *out, const top_rows *rows) {
         text_add_left(out, buf_view(&name), 40);
         buf_add_byte(out, ' ');
         text_add_right(out, row->range.n ? row->range : SLICE_LIT("all"), 6);
-        buf_addf(out, " %7.1f %11.2f %11.2f %8.0f %8.0f %12.0f %14.0f %10.0f %10.0f  ", row->normalized, row->ru, row->share,
-                 row->throttled, row->requests, row->items, row->bytes, row->latency_us, row->latency_max_us);
+        add_limits(out, row);
+        buf_addf(out, " %8.0f %8.0f %12.0f %14.0f %10.0f %10.0f  ", row->throttled, row->requests, row->items, row->bytes, row->latency_us,
+                 row->latency_max_us);
         text_add(out, row->hottest.n ? row->hottest : SLICE_LIT("-"), 140);
         buf_add_byte(out, '\n');
     }

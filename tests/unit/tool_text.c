@@ -119,8 +119,45 @@ static void numbers_have_commas(void **state) {
     }
 }
 
+static void expect_marked(const char *text, size_t start, size_t end, const char *shown) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    text_add_marked(&out, slice_str(text), start, end);
+    buf_add_byte(&out, '\0');
+    assert_string_equal(out.p, shown);
+    buf_free(&out);
+}
+
+static void a_place_is_marked(void **state) {
+    (void)state;
+    expect_marked("SELECT * FORM c", 9, 13, "SELECT * FORM c\n         ^^^^\n");
+    expect_marked("SELECT", 6, 6, "SELECT\n      ^\n");
+    expect_marked("", 0, 0, "\n^\n");
+    expect_marked("a\nbc d\ne", 3, 4, "bc d\n ^\n");
+    expect_marked("日本 =", 3, 4, "日本 =\n     ^\n");                       /* two columns each */
+    expect_marked("\xF0\x9F\x98\x80 =", 3, 4, "\xF0\x9F\x98\x80 =\n   ^\n"); /* two units of UTF-16 */
+    expect_marked("ab\ncd", 1, 5, "ab\n ^\n");                               /* goes on in the next line */
+    expect_marked("ab", 100, 200, "ab\n  ^\n");
+    expect_marked("a\x1b[2Jb", 1, 2, "a?[2Jb\n ^\n");
+}
+
+static void expect_count(double n, const char *shown) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    text_add_count(&out, n, "item");
+    buf_add_byte(&out, '\0');
+    assert_string_equal(out.p, shown);
+    buf_free(&out);
+}
+
+static void one_is_singular(void **state) {
+    (void)state;
+    expect_count(0, "0 items");
+    expect_count(1, "1 item");
+    expect_count(1234, "1,234 items");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_place_is_marked),           cmocka_unit_test(one_is_singular),
         cmocka_unit_test(what_fits_is_whole),          cmocka_unit_test(what_does_not_fit_is_cut),
         cmocka_unit_test(nothing_steers_the_terminal), cmocka_unit_test(what_is_no_text_is_shown_byte_by_byte),
         cmocka_unit_test(random_bytes_are_harmless),   cmocka_unit_test(cells_are_filled_up),

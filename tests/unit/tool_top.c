@@ -166,8 +166,12 @@ static void a_screen_says_it_all(void **state) {
     (void)state;
     top_rows_sort(&rows, TOP_BY_RU);
     top_draw(&out, &screen, &server, &rows);
-    static const char *const texts[] = {"localhost:8081", "1 h 1 min", "2 faults set", "shop/orders",    "95.5%", "1,500",  "2,000", "12",
-                                        "0.94 ms",        "12 ms",     "[\"hot\"]",    "shop/?[31mevil", "∞",     "8.8 KB", "by RU"};
+    static const char *const texts[] = {"localhost:8081", "1 h 1 min",   "1 database  2 containers",
+                                        "2 faults set",   "shop/orders", "95.5%",
+                                        "1,500",          "2,000",       "12",
+                                        "0.94 ms",        "12 ms",       "[\"hot\"]",
+                                        "shop/?[31mevil", "∞",           "8.8 KB",
+                                        "by RU"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (!holds(&out, texts[i])) {
             fail_msg("the screen does not say %s", texts[i]);
@@ -194,6 +198,7 @@ static void the_table_is_plain(void **state) {
     assert_true(holds(&out, "[\"hot\"]\n"));
     assert_true(holds(&out, "evil (mongo) "));
     assert_true(holds(&out, "shop/orders                                 all    95.5"));
+    assert_true(holds(&out, "evil (mongo)                      all       -"));
     buf_free(&out);
     free_rows(&rows);
 }

@@ -1,0 +1,35 @@
+/* serve_settings.h — what `tesela serve` was told by flags and variables, checked before anything is opened. */
+#pragma once
+
+#include "access/keys.h"
+#include "account/account.h"
+#include "api/sql/sql.h"
+#include "tool/options.h"
+
+#define SERVE_MEMORY_FOR_REQUESTS_MIN ((uint64_t)64 << 20) /* loops keep some buffers at hand; below this they would be most of it */
+
+/* One port for each protocol. */
+typedef enum port_of { PORT_SQL, PORT_MONGO, PORT_CASSANDRA, PORT_GREMLIN, PORT_TABLE, PORTS } port_of;
+
+typedef struct serve_settings {
+    int ports[PORTS]; /* below 0: off */
+    account_rules rules;
+    uint64_t threads, cache, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds, request_memory,
+        memory_for_requests, index_tail, token_seconds_min;
+    uint64_t access_log; /* a line for one of so many requests; 0: for none */
+    uint64_t slow_ms;    /* 0: requests may take as long as they do */
+    bool sync, spare_loopback;
+    bool loopback; /* listens there only */
+    sql_consistency consistency;
+    access_keys *keys;
+    const char *data, *host, *key_file, *allow_host, *tls_cert, *tls_key, *tls_names, *script_worker, *durability; /* as given */
+    bool help, version;
+} serve_settings;
+
+enum { SERVE_OPTIONS = 46 };
+extern const tool_option serve_options[SERVE_OPTIONS];
+
+/* The flags first; then, unless --help or --version is one of them, what they say. Both print what is wrong and return false. Whatever
+ * comes, close the keys. */
+bool serve_settings_take_flags(serve_settings *s, int argc, char **argv);
+bool serve_settings_read(serve_settings *s);

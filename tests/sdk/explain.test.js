@@ -117,7 +117,7 @@ suite("explain", (t) => {
   t.it("explains in a terminal", async () => {
     const container = await t.container();
     await fill(container, 20);
-    const explain = (...args) => run(["explain", t.database.id, container.id, ...args, "--endpoint", `http://localhost:${t.server.port}`]);
+    const explain = (...args) => run(["explain", `${t.database.id}/${container.id}`, ...args, "--endpoint", `http://localhost:${t.server.port}`]);
     const told = await explain("SELECT * FROM c WHERE c.id = @id AND LENGTH(c.s) > @n", "--parameter", "@id=i3", "--parameter=@n=1");
     assert.equal(told.code, 0, told.stderr);
     assert.match(told.stdout, /^1 row for 2.26 RU in [\d.]+ ms\n/);
@@ -128,12 +128,13 @@ suite("explain", (t) => {
     assert.ok(!escape.stdout.includes("\u001b"), "nothing that steers the terminal");
     const bad = await explain("SELEC");
     assert.equal(bad.code, 1);
-    assert.match(bad.stderr, /Syntax error/);
+    assert.equal(bad.stderr, "Syntax error, incorrect syntax near 'SELEC'.\nSELEC\n^^^^^\n");
+    assert.equal((await explain("SELECT *\nFROM c WHERE = 1")).stderr, "Syntax error, incorrect syntax near '='.\nFROM c WHERE = 1\n             ^\n");
     assert.equal((await explain("SELECT 1", "--parameter", "x=1")).code, 2);
     assert.equal((await run(["explain", "one"])).code, 2);
     const help = await run(["explain", "--help"]);
     assert.equal(help.code, 0);
-    assert.match(help.stdout, /usage: tesela explain DATABASE CONTAINER/);
+    assert.match(help.stdout, /usage: tesela explain DATABASE\/CONTAINER/);
   });
 
   // ---- metrics ----

@@ -74,6 +74,7 @@ describe("keys of a file", () => {
     const made = await s.command(second, "regenerate", "primary");
     assert.equal(made.code, 0, made.stderr);
     assert.ok(!s.keys().some((key) => made.stdout.includes(key)), "it is not shown unasked");
+    assert.equal(made.stdout, `The new primary key is in line 1 of ${s.file} on the server's machine; --show prints it.\n`);
     const item = (from) => from.database("rotated").container("c").item("1", "a").read();
     await assert.rejects(item(old), { code: 401 });
     assert.equal((await item(meanwhile)).statusCode, 200);

@@ -1,0 +1,282 @@
+// What a newcomer meets on the command line: settings that are wrong are told so before anything is touched, the log says what goes on, and
+// the commands reach a server however it is reached.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { assert, emulatorKey, key, Rest, Server, run } from "./harness.js";
+
+let folder;
+const at = (name) => join(folder, name);
+before(() => (folder = mkdtempSync(join(tmpdir(), "tesela-line-"))));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function waitFor(isSo, what) {
+  for (let i = 0; i < 200; i++) {
+    if (await isSo()) return;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  assert.fail(`${what} did not come`);
+}
+
+describe("a start", () => {
+  const refused = async (flags, text, env) => {
+    const data = at("never");
+    const { code, stdout, stderr } = await run(["serve", "--data", data, ...flags], { env });
+    assert.notEqual(code, 0, flags.join(" "));
+    assert.equal(stdout, "");
+    assert.match(stderr, text);
+    assert.ok(!existsSync(data), `${flags.join(" ")} left a folder behind`);
+  };
+
+  it("refuses ports of APIs that are not there, and having none at all", async () => {
+    await refused(["--sql-port", "0", "--mongo-port", "10255"], /does not have the MongoDB API/);
+    await refused(["--sql-port", "0"], /does not have the Table API/, { TESELA_TABLE_PORT: "0" });
+    await refused(["--sql-port", "off"], /nothing to listen on/);
+    await refused(["--sql-port", "off", "--mongo-port", "off"], /nothing to listen on/);
+    const server = await Server.start({ flags: ["--mongo-port", "off", "--cassandra-port", "off"] });
+    await server.stop();
+  });
+
+  it("says which certificate file cannot be read", async () => {
+    writeFileSync(at("some.pem"), "x");
+    await refused(["--sql-port", "0", "--tls-cert", at("none.pem"), "--tls-key", at("some.pem")], /--tls-cert .*none\.pem cannot be read: No such file/);
+    await refused(["--sql-port", "0", "--tls-cert", at("some.pem"), "--tls-key", at("none.pem")], /--tls-key .*none\.pem cannot be read: No such file/);
+    await refused(["--sql-port", "0", "--tls-cert", folder, "--tls-key", at("some.pem")], /is a folder/);
+    await refused(["--sql-port", "0", "--tls-names", "a b"], /--tls-names must be/);
+    await refused(["--sql-port", "0", "--tls-cert", at("some.pem"), "--tls-key", at("some.pem")], /TLS cannot use/);
+  });
+
+  it("names the bad line of a key file", async () => {
+    writeFileSync(at("keys"), `${emulatorKey}\n\nno key!\n`, { mode: 0o600 });
+    await refused(["--sql-port", "0", "--key-file", at("keys")], /secondary key \(line 3 of .*keys\) is not a base64 text/);
+  });
+
+  it("leaves nothing new behind when the port is taken", async () => {
+    const other = net.createServer();
+    const port = await new Promise((done) => other.listen(0, "127.0.0.1", () => done(other.address().port)));
+    await refused(["--host", "127.0.0.1", "--sql-port", `${port}`], /in use/);
+    mkdirSync(at("empty"));
+    const { code } = await run(["serve", "--data", at("empty/below/here"), "--host", "127.0.0.1", "--sql-port", `${port}`]);
+    assert.notEqual(code, 0);
+    assert.deepEqual(readdirSync(at("empty")), []);
+    other.close();
+  });
+
+  it("tells a file from a folder, and what to do with damage", async () => {
+    writeFileSync(at("file"), "x");
+    const file = await run(["serve", "--data", at("file"), "--sql-port", "0"]);
+    assert.match(file.stderr, /is a file, not a folder/);
+    const data = at("damaged");
+    await (await Server.start({ data })).stop();
+    rmSync(join(data, "db/CURRENT"));
+    const damaged = await run(["serve", "--data", data, "--sql-port", "0"]);
+    assert.match(damaged.stderr, /CURRENT is missing.*What to do: copy the folder away.*tesela reset --data/);
+    assert.equal((await run(["reset", "--data", data, "--yes"])).code, 0);
+    await (await Server.start({ data })).stop();
+  });
+
+  it("warns of variables that are no settings, and never shows their values", async () => {
+    const server = await Server.start({ env: { TESELA_SQLPORT: "value-of-it", AZURE_COSMOS_EMULATOR_PARTITION_COUNT: "3", TESELA_MERGES: "off" } });
+    await server.stop();
+    assert.match(server.stderr, /warn  serve: a variable is no setting.*variable="TESELA_SQLPORT"/);
+    assert.match(server.stderr, /variable="AZURE_COSMOS_EMULATOR_PARTITION_COUNT" hint="not needed/);
+    assert.doesNotMatch(server.stderr, /TESELA_MERGES|value-of-it/);
+  });
+
+  it("makes a certificate for further names", async () => {
+    const server = await Server.start({ flags: ["--tls-names", "db.example,127.0.0.2"] });
+    const rest = new Rest({ server, scheme: "https", ca: await server.certificate() });
+    assert.equal((await rest.get("/")).status, 200);
+    rest.close();
+    const names = execFileSync("openssl", ["x509", "-in", join(server.data, "tls-cert.pem"), "-noout", "-ext", "subjectAltName"], { encoding: "utf8" });
+    assert.match(names, /DNS:localhost.*DNS:db\.example, IP Address:127\.0\.0\.2/);
+    await server.stop();
+  });
+});
+
+describe("tesela reset", () => {
+  it("empties a folder that is ours and free, and no other", async () => {
+    const data = at("reset");
+    const first = await Server.start({ data });
+    const rest = new Rest({ server: first });
+    assert.equal((await rest.post("/dbs", { id: "shop" })).status, 201);
+    rest.close();
+    const busy = await run(["reset", "--data", data, "--yes"]);
+    assert.equal(busy.code, 1);
+    assert.match(busy.stderr, /another tesela already serves/);
+    const certificate = await first.certificate();
+    await first.stop();
+
+    const unsure = await run(["reset", "--data", data]);
+    assert.equal(unsure.code, 2);
+    assert.match(unsure.stderr, /--yes/);
+    assert.equal((await run(["reset", "--yes"])).code, 2);
+    assert.match((await run(["reset", "--data", folder, "--yes"])).stderr, /not a tesela data folder/);
+    assert.ok(existsSync(join(data, "db")));
+
+    assert.equal((await run(["reset", "--data", data, "--yes"])).code, 0);
+    const second = await Server.start({ data });
+    const again = new Rest({ server: second });
+    assert.equal((await again.get("/dbs")).json._count, 0);
+    again.close();
+    assert.equal(await second.certificate(), certificate);
+    await second.stop();
+  });
+});
+
+describe("the manual page", () => {
+  it("has every command and flag", async () => {
+    const { code, stdout } = await run(["help", "--man"]);
+    assert.equal(code, 0);
+    assert.match(stdout, /^\.TH TESELA 1/);
+    for (const command of ["serve", "top", "explain", "split", "merge", "events", "fault", "keys", "reset"]) {
+      assert.ok(stdout.includes(`.SS tesela ${command}`), command);
+      for (const [, flag] of (await run(["help", command])).stdout.matchAll(/^  --([a-z-]+)/gm)) {
+        assert.ok(stdout.includes(`\\fB\\-\\-${flag.replaceAll("-", "\\-")}\\fR`), flag);
+      }
+    }
+    assert.equal((await run(["help", "nonsense"])).code, 2);
+  });
+});
+
+describe("commands over https", () => {
+  let server;
+  before(async () => (server = await Server.start()));
+  after(() => server.stop());
+
+  it("trust what they are told to", async () => {
+    const endpoint = ["--endpoint", `https://localhost:${server.port}`];
+    const trusting = [...endpoint, "--ca", join(server.data, "tls-cert.pem")];
+    assert.equal((await run(["events", ...trusting])).code, 0);
+    assert.equal((await run(["top", "--once", ...trusting])).code, 0);
+    assert.equal((await run(["events", "--endpoint", `https://127.0.0.1:${server.port}`, "--ca", join(server.data, "tls-cert.pem")])).code, 0);
+    const untrusted = await run(["events", ...endpoint]);
+    assert.equal(untrusted.code, 1);
+    assert.match(untrusted.stderr, /certificate of localhost:\d+ is not trusted.*--ca FILE/);
+    const missing = await run(["events", ...endpoint, "--ca", at("none.pem")]);
+    assert.match(missing.stderr, /--ca .*none\.pem cannot be used: No such file/);
+  });
+
+  it("notice a name that the certificate is not for, and a server without TLS", async () => {
+    const ca = ["--ca", join(server.data, "tls-cert.pem")];
+    const other = await run(["events", "--endpoint", `https://127.0.0.2:${server.port}`, ...ca]);
+    assert.equal(other.code, 1);
+    const plain = net.createServer((socket) => socket.on("data", () => socket.end("no TLS here")).on("error", () => {}));
+    const port = await new Promise((done) => plain.listen(0, "127.0.0.1", () => done(plain.address().port)));
+    assert.match((await run(["events", "--endpoint", `https://127.0.0.1:${port}`, ...ca])).stderr, /does not speak https/);
+    plain.close();
+  });
+
+  it("top shows no share where throttling is off", async () => {
+    const rest = new Rest({ server });
+    await rest.post("/dbs", { id: "d" });
+    await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"] } });
+    rest.close();
+    const { stdout } = await run(["top", "--once", "--endpoint", `http://localhost:${server.port}`]);
+    const cells = stdout.split("\n")[1].split(/\s+/);
+    assert.deepEqual([cells[2], cells[4]], ["-", "-"]);
+  });
+});
+
+describe("the log", () => {
+  const secret = "SECRET-IN-A-BODY";
+  const load = async (server, work) => {
+    const rest = new Rest({ server });
+    await rest.post("/dbs", { id: "shop" });
+    await rest.post("/dbs/shop/colls", { id: "orders", partitionKey: { paths: ["/pk"], version: 2 } });
+    await work(rest);
+    rest.close();
+  };
+
+  it("has a line for each request when asked to, and no secret in it", async () => {
+    const server = await Server.start({ flags: ["--access-log", "all", "--log-level", "info"] });
+    const activity = "01234567-89ab-4cde-8f01-23456789abcd";
+    await load(server, async (rest) => {
+      await rest.post("/dbs/shop/colls/orders/docs", { id: "7", pk: secret, text: secret }, { headers: key(secret) });
+      await rest.get("/dbs/shop/colls/orders/docs/7", { headers: { ...key(secret), "x-ms-activity-id": activity } });
+      await rest.get("/dbs/shop/colls/orders/docs/8?token=SECRET-IN-A-QUERY", { headers: key("a") });
+      await rest.get("/_tesela/events", { sign: false, headers: { authorization: `Bearer ${emulatorKey}` } });
+    });
+    await server.stop();
+    const lines = server.stderr.split("\n").filter((line) => line.includes(" access: "));
+    assert.equal(lines.length, 6, server.stderr);
+    assert.match(lines[3], new RegExp(`info  access: GET /dbs/shop/colls/orders/docs/7 api=sql status=200 substatus=0 ru=1\\.00 ms=[\\d.]+ range=0 activity=${activity}$`));
+    assert.match(lines[4], /GET \/dbs\/shop\/colls\/orders\/docs\/8 api=sql status=404 substatus=0 ru=\d/);
+    assert.match(lines[5], /GET \/_tesela\/events api=admin status=200/);
+    for (const hidden of [secret, "SECRET-IN-A-QUERY", emulatorKey.slice(0, 20), "sig%3d", "Bearer"]) assert.ok(!server.stderr.includes(hidden), hidden);
+  });
+
+  it("has a line for one of so many", async () => {
+    const server = await Server.start({ flags: ["--access-log", "10", "--threads", "1"] });
+    await load(server, async (rest) => {
+      for (let i = 0; i < 98; i++) await rest.get("/dbs/shop");
+    });
+    await server.stop();
+    assert.equal(server.stderr.split("\n").filter((line) => line.includes(" access: ")).length, 10);
+  });
+
+  it("explains what was slow, without values", async () => {
+    const server = await Server.start({ flags: ["--slow-ms", "1"] });
+    await load(server, async (rest) => {
+      const headers = { ...key("a"), "content-type": "application/query+json", "x-ms-documentdb-isquery": "True" };
+      for (let i = 0; i < 40; i++) await rest.post("/dbs/shop/colls/orders/docs", { id: `${i}`, pk: "a", city: secret, note: "x".repeat(20_000) }, { headers: key("a") });
+      const query = `SELECT VALUE COUNT(1) FROM c WHERE c.city = '${secret}' AND REGEXMATCH(c.note, '(x+x+)+y')`;
+      await rest.post("/dbs/shop/colls/orders/docs", { query }, { headers });
+    });
+    await server.stop();
+    const slow = server.stderr.split("\n").find((line) => / slow: POST .*items_loaded=/.test(line));
+    assert.ok(slow, server.stderr);
+    assert.match(slow, / rows=1 items_loaded=40 .* run_ms=[\d.]+ index_ms=.* indexes_used=\/city\/\?/);
+    assert.ok(!server.stderr.includes(secret));
+    assert.doesNotMatch(server.stderr, / access: /);
+  });
+
+  it("refuses rates and times that are none", async () => {
+    for (const flags of [["--access-log", "some"], ["--access-log", "0"], ["--slow-ms", "-1"], ["--slow-ms", "fast"]]) {
+      assert.equal((await run(["serve", "--data", at("never"), ...flags])).code, 2, flags.join(" "));
+    }
+  });
+
+  it("tells of throttling once a minute, and what to do", async () => {
+    const server = await Server.start({ flags: ["--throttling", "on"] });
+    let refused = 0;
+    await load(server, async (rest) => {
+      await waitFor(async () => {
+        const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => rest.post("/dbs/shop/colls/orders/docs", { id: `${Math.random()}`, pk: `${i}` }, { headers: key(`${i}`) })));
+        refused += answers.filter(({ status }) => status === 429).length;
+        return server.stderr.includes("requests refused (429)");
+      }, "the warning");
+    });
+    await server.stop();
+    const lines = server.stderr.split("\n").filter((line) => line.includes("requests refused (429)"));
+    assert.ok(refused > 0);
+    assert.equal(lines.length, 1);
+    assert.match(lines[0], /warn  throughput: .* container="shop\/orders" refused=\d+ of=\d+ seconds=\d+ provisioned=400 ranges=1 remedy="raise the container's throughput; or 'tesela serve --throttling off'"/);
+  });
+});
+
+describe("a split", () => {
+  it("keeps the container's history and hot keys", async () => {
+    const server = await Server.start({ flags: ["--throttling", "on", "--merges", "off"] });
+    const rest = new Rest({ server });
+    await rest.post("/dbs", { id: "d" });
+    await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"], version: 2 } }, { headers: { "x-ms-offer-throughput": "4000" } });
+    for (let i = 0; i < 30; i++) await rest.post("/dbs/d/colls/c/docs", { id: `${i}`, pk: `p${i % 6}` }, { headers: key(`p${i % 6}`) });
+    const ask = async (path) => (await rest.get(`/_tesela/${path}?database=d&container=c`, { sign: false })).json;
+    const requests = async () => (await ask("history")).requests.reduce((sum, n) => sum + n, 0);
+    await waitFor(async () => (await requests()) === 30, "the history");
+    const hot = (await ask("hotkeys")).byRu.map((each) => each.key).sort();
+    assert.equal(hot.length, 6);
+    assert.equal((await rest.post("/_tesela/split", { database: "d", container: "c", range: "0", parts: 3 }, { sign: false })).status, 200);
+    assert.equal(await requests(), 30);
+    const after = (await ask("hotkeys")).byRu;
+    assert.deepEqual(after.map((each) => each.key).sort(), hot);
+    assert.ok(after.every((each) => ["1", "2", "3"].includes(each.range)), "each key is told of the range that it is in now");
+    rest.close();
+    await server.stop();
+  });
+});

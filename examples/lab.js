@@ -39,7 +39,7 @@ export const percent = (part) => `${Math.round(100 * part)} %`;
 
 async function startServer() {
   const data = mkdtempSync(join(tmpdir(), "tesela-example-"));
-  const child = spawn(binary, ["serve", "--data", data, "--sql-port", "0", "--durability", "relaxed", "--log-level", "warn", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(binary, ["serve", "--data", data, "--sql-port", "0", "--durability", "relaxed", "--log-level", "error", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((done) => child.on("close", done).on("error", done));
   const abandon = () => {
     child.kill("SIGKILL");

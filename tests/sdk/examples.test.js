@@ -1,12 +1,12 @@
 // The examples of examples/, briefly: what docs/partitioning.md says about good and bad partition keys is so. All at once, since they mostly wait.
 
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { assert } from "./harness.js";
-import { binary } from "./server.js";
+import { binary, run, Server } from "./server.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../../examples");
 
@@ -43,6 +43,9 @@ function better(good, bad, times) {
 function isOneShare(ru, seconds) {
   assert.ok(ru * seconds < 100 * (seconds + 1.5), `${ru} RU/s of one physical partition, for ${seconds} s`);
 }
+
+// What a command prints, but for how long it took and how the index entries lay.
+const timeless = (line) => line.replace(/ in [\d.,]+ ms$/, "").replace(/[\d,]+ entries of the index/, "entries of the index").trim();
 
 describe("examples", { concurrency: true }, () => {
   before(() => assert.ok(existsSync(join(folder, "node_modules")), "the examples' SDK is installed: (cd examples && npm ci)"));
@@ -112,5 +115,24 @@ describe("examples", { concurrency: true }, () => {
     assert.deepEqual(reads("date.hash(vin)"), [1, 1, 400]);
     assert.ok(seen["date.random"].one.ru > 10 && seen["date.random"].vehicle.ru >= 400);
     assert.ok(seen["date.hash(vin)"].vehicle.ru < 20);
+  });
+
+  it("seed: makes the data that docs/admin.md shows", async () => {
+    const server = await Server.start({ flags: ["--throttling", "on"] });
+    const endpoint = ["--endpoint", server.endpoint("http")];
+    for (let turn = 0; turn < 2; turn++) {
+      const seeded = spawn(process.execPath, [join(folder, "seed.js"), "--json", ...endpoint], { stdio: ["ignore", "pipe", "inherit"] });
+      let text = "";
+      seeded.stdout.on("data", (bytes) => (text += bytes));
+      assert.equal(await new Promise((done, fail) => seeded.on("error", fail).on("close", done)), 0);
+      assert.equal(JSON.parse(text).items, 1500, "again it is the same");
+    }
+    assert.equal((await run(["split", "shop/orders", "0", ...endpoint])).code, 0);
+    const page = readFileSync(join(folder, "../docs/admin.md"), "utf8").split("\n").map(timeless);
+    for (const args of [["SELECT * FROM c WHERE c.city = @city AND UPPER(c.name) = 'ANA 3' AND c.note = 'x'", "--parameter", "@city=Lima"], ["SELECT * FORM c"]]) {
+      const told = await run(["explain", "shop/orders", ...args, ...endpoint]);
+      for (const line of (told.stdout + told.stderr).trimEnd().split("\n")) assert.ok(page.includes(timeless(line)), `docs/admin.md does not have: ${line}`);
+    }
+    await server.stop();
   });
 });

@@ -146,8 +146,8 @@ void sql_explain_slow(sql_request *q, const query_page *p, uint64_t compile_us) 
         return;
     }
     buf out = buf_init(BUF_NO_LIMIT);
-    buf_addf(&out, "rows=%lu items_loaded=%lu bytes_loaded=%lu items_matched=%lu", (unsigned long)m->rows, (unsigned long)m->read,
-             (unsigned long)m->read_bytes, (unsigned long)m->matched);
+    buf_addf(&out, "rows=%lu index_entries=%lu items_loaded=%lu bytes_loaded=%lu items_matched=%lu", (unsigned long)p->told.rows,
+             (unsigned long)m->entries, (unsigned long)m->read, (unsigned long)m->read_bytes, (unsigned long)m->matched);
     buf_addf(&out, " compile_ms=%.2f run_ms=%.2f index_ms=%.2f load_ms=%.2f functions_ms=%.2f", ms(compile_us), ms(m->took_us),
              ms(m->index_us), ms(m->load_us), ms(m->calls_us));
     add_specs(&out, p, true);

@@ -112,6 +112,7 @@ static void answer(call *c) {
         answer_refused(q, &r->call.query);
         return;
     }
+    sql_explain_slow(q, &r->call.page, r->compile_us);
     if (c->code != OK) {
         buf_free(&r->body);
         sql_fail(q, c->code);
@@ -123,7 +124,6 @@ static void answer(call *c) {
     add_shape(r);
     sql_add_query_metrics(q, &r->call.page, r->compile_us);
     sql_add_index_utilization(q, &r->call.page);
-    sql_explain_slow(q, &r->call.page, r->compile_us);
     if (r->call.page.told.more) {
         add_continuation(r);
     }

@@ -51,6 +51,7 @@
     X(UNAVAILABLE, 91, "ShutdownInProgress", 0x1000, 596, 503, "ServerBusy")                                                               \
     X(DISK_FULL, 14031, "OutOfDiskSpace", 0x1500, 500, 503, "ServerBusy")                                                                  \
     X(READ_ONLY, 10107, "NotWritablePrimary", 0x1500, 500, 503, "ServerBusy")                                                              \
+    X(NO_TRANSACTION, 251, "NoSuchTransaction", 0x1100, 598, 1009, "OperationTimedOut")                                                    \
     X(BUSY, 16500, "TooManyRequests", 0x1001, 429, 503, "ServerBusy")
 
 #define ERR_LIST(X)                                                                                                                        \
@@ -74,6 +75,8 @@
       "{\"errors\":[{\"severity\":\"Error\",\"code\":\"SC2210\",\"message\":\"The cardinality of a scalar subquery result set cannot be "  \
       "greater than one.\"}]}")                                                                                                            \
     X(E_EDIT_TOO_LONG, 400, 0, "BadRequest", INVALID, "The write takes more steps than an edit may take: divide it.")                      \
+    X(E_TRANSACTION_SPREAD, 400, 0, "BadRequest", UNSUPPORTED,                                                                             \
+      "The items of a transaction lie in several stores: only what is in one store can be read and written together.")                     \
     X(E_SCRIPT_FAILED, 400, 0, "BadRequest", SCRIPT, "Encountered exception while executing Javascript.")                                  \
     X(E_SCRIPT_COMPILE, 400, 65535, "BadRequest", SCRIPT, "Encountered exception while compiling Javascript.")                             \
     X(E_WRONG_CONTAINER_RID, 400, 1024, "BadRequest", NO_OWNER, "The container the client intended is not the one of this name any more.") \
@@ -103,6 +106,8 @@
     X(E_TIMEOUT, 408, 0, "RequestTimeout", TIMEOUT, "The operation did not complete within the allotted amount of time.")                  \
     X(E_SCRIPT_TIMEOUT, 408, 0, "RequestTimeout", TIMEOUT,                                                                                 \
       "The requested operation exceeded maximum alloted time. Learn more: https://aka.ms/cosmosdb-tsg-service-request-timeout")            \
+    X(E_TRANSACTION_EXPIRED, 408, 0, "RequestTimeout", NO_TRANSACTION,                                                                     \
+      "The transaction was open for too long and is gone; nothing was written. Begin it again.")                                           \
     X(E_QUERY_TOO_LONG, 408, 0, "RequestTimeout", TIMEOUT,                                                                                 \
       "The query looks at too much for one page: name a partition key, or make its condition narrower.")                                   \
     X(E_CANCELLED, 408, 0, "RequestTimeout", CANCELLED, "The client left before the operation was done.")                                  \

@@ -27,28 +27,62 @@ static void all_done(commit *base) {
     c->done(c);
 }
 
-/* Bulk may be about several ranges: each must have something left of its share. */
+/* Writes may be about several ranges: each must have something left of its share. */
 static err admit(item_commit *c) {
-    container_range *range = item__first_range(c);
-    TRY(item__admit(c->items, c->op, range));
-    for (size_t i = 1; i < c->n && !c->atomic; i++) {
-        container_range *next = container_route(c->container->tiles, &c->ops[i].key.epk);
+    const container_range *range = item__first_range(c);
+    const epk *e = &c->ops[0].key.epk;
+    TRY(item__admit(c->items, c->op, item__first_range(c)));
+    for (size_t i = 1; i < c->n; i++) {
+        if (epk_cmp(e, &c->ops[i].key.epk) == 0) { /* of one partition, as most are */
+            continue;
+        }
+        e = &c->ops[i].key.epk;
+        container_range *next = container_route(c->container->tiles, e);
         if (next != range) {
             range = next;
-            TRY(item__admit(c->items, c->op, range));
+            TRY(item__admit(c->items, c->op, next));
+        }
+    }
+    return OK;
+}
+
+static err admit_all(item_commit *c) {
+    for (; c; c = c->also) {
+        TRY(admit(c));
+    }
+    return OK;
+}
+
+/* One store decides what is atomic. */
+static err check_homes(item_commit *c) {
+    const home *home = item__first_range(c)->home;
+    for (const item_commit *each = c; each && c->items->homes_n > 1; each = each->also) {
+        for (size_t i = 0; i < each->n; i++) {
+            if (container_route(each->container->tiles, &each->ops[i].key.epk)->home != home) {
+                return E_TRANSACTION_SPREAD;
+            }
         }
     }
     return OK;
 }
 
 /* Where versions are kept, a delete writes the whole item once more. */
-static store_use use_of(const item_commit *c) {
+static store_use use_of_one(const item_commit *c) {
     store_use use = STORE_READS;
     for (size_t i = 0; i < c->n; i++) {
         const item_op *op = &c->ops[i];
         bool deletes = op->kind == ITEM_DELETE || (op->kind == ITEM_EDIT && op->ready && item_edit_kind_of(op->edit.kind)->frees);
         store_use delete = item_versions_kept(c->container) ? STORE_GROWS : STORE_FREES;
         store_use one = op->kind == ITEM_READ ? STORE_READS : deletes ? delete : STORE_GROWS;
+        use = one < use ? one : use;
+    }
+    return use;
+}
+
+static store_use use_of(const item_commit *c) {
+    store_use use = STORE_READS;
+    for (; c; c = c->also) {
+        store_use one = use_of_one(c);
         use = one < use ? one : use;
     }
     return use;
@@ -86,6 +120,17 @@ void item_commit_list(item_commit *c) {
     }
 }
 
+static err make_all_ready(item_commit *c) {
+    for (; c; c = c->also) {
+        assert(c->n > 0);
+        TRY(make_ready(c));
+        if (!item_commit_lists_much(c)) {
+            item_commit_list(c);
+        }
+    }
+    return OK;
+}
+
 /* As before it was submitted. */
 static void forget_results(item_op *op) {
     store_give(&op->pin);
@@ -119,12 +164,11 @@ err item_commit_submit(item_commit *c) {
         item__divide_again(c);
         return OK;
     }
+    assert(!c->also || (c->atomic && !c->prepares));
     if (!c->admitted) {
-        TRY(admit(c));
-        TRY(make_ready(c));
-        if (!item_commit_lists_much(c)) {
-            item_commit_list(c);
-        }
+        TRY(c->atomic ? check_homes(c) : OK);
+        TRY(admit_all(c));
+        TRY(make_all_ready(c));
         c->admitted = true;
     }
     if (item__is_divided(c)) {
@@ -233,17 +277,18 @@ bool item_commit_failed(const item_commit *c) {
     if (c->began) {
         return false; /* each operation has its code (fail_rest) */
     }
-    for (size_t i = 0; c->atomic && code != OK && i < c->n; i++) {
-        if (c->ops[i].code == code) {
-            return false; /* one operation of a batch gave its code to the commit */
+    for (const item_commit *each = c; each && c->atomic && code != OK; each = each->also) {
+        for (size_t i = 0; i < each->n; i++) {
+            if (each->ops[i].code == code) {
+                return false; /* one operation of a batch gave its code to the commit */
+            }
         }
     }
     return code != OK;
 }
 
-double item_commit_charge(item_commit *c) {
+static double charge_one(item_commit *c, bool failed) {
     double sum = 0;
-    bool failed = item_commit_failed(c);
     for (size_t i = 0; i < c->n; i++) {
         item_op *op = &c->ops[i];
         double ru = failed ? (i == 0 ? CHARGE_FAILED : 0) : item_price(op, &c->container->index);
@@ -257,7 +302,16 @@ double item_commit_charge(item_commit *c) {
     return sum;
 }
 
-void item_commit_give(item_commit *c) {
+double item_commit_charge(item_commit *c) {
+    bool failed = item_commit_failed(c);
+    double sum = 0;
+    for (; c; c = c->also) {
+        sum += charge_one(c, failed);
+    }
+    return sum;
+}
+
+static void give_one(item_commit *c) {
     for (size_t i = 0; i < c->n; i++) {
         store_give(&c->ops[i].pin);
     }
@@ -270,5 +324,11 @@ void item_commit_give(item_commit *c) {
     }
     if (c->parts) {
         item__divided_give(c);
+    }
+}
+
+void item_commit_give(item_commit *c) {
+    for (; c; c = c->also) {
+        give_one(c);
     }
 }

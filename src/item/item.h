@@ -161,6 +161,7 @@ typedef struct item_op {
     /* item/'s own */
     bool ready;                     /* edit and conditions are (item_edit_make_ready) */
     bool is_long;                   /* the committer found conditions or edit too long for it */
+    range_counts counts_before;     /* of its range: to undo it */
     struct item_prepared *prepared; /* what they came to outside; NULL: they were not run there */
     const index_kept *terms;        /* of the body `listed`, by the policy of the commit's container; NULL: the committer lists them */
     slice listed;
@@ -185,6 +186,9 @@ typedef struct item_op {
 
 /* One request's operations, decided and written together. `done` runs on the committer's thread and must hand over.
  *
+ * Operations of several containers are a chain of atomic commits (`also`), one for each container. The first one stands for all of them: it
+ * alone is submitted, has the code, calls `done`, and is charged and given back. None of them may ask to be prepared.
+ *
  * The life of a commit: item_commit_submit; `done`; if item_commit_is_long, item_commit_prepare on a thread that may take its time, and
  * submit again; then item_commit_charge, and item_commit_give when the results are no longer needed. */
 typedef struct item_commit item_commit;
@@ -196,7 +200,8 @@ struct item_commit {
     container *container; /* the caller's reference is held until done */
     item_op *ops;
     size_t n;
-    bool atomic;           /* all or nothing; otherwise each by itself */
+    bool atomic;           /* all or nothing, of one home; otherwise each by itself */
+    item_commit *also;     /* atomic: writes of another container of the same home, decided and written together with these; or NULL */
     bool stops_at_failure; /* if not atomic: what follows a failure is not tried */
     bool prepares;         /* the caller asks item_commit_is_long; otherwise long edits are decided by the committer at once */
     int64_t range_id;      /* -1, or the range the client thinks it talks to: gone is E_RANGE_GONE */
@@ -221,6 +226,7 @@ static inline void item_commit_init(item_commit *c) {
     c->n = 0;
     c->tiles = NULL;
     c->parts = NULL;
+    c->also = NULL;
 }
 
 /* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
@@ -236,7 +242,7 @@ slice item_without_system(arena *a, slice body); /* the same bytes if there is n
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out);
 
 /* E_THROTTLED: the share of a range is spent. E_BAD_REQUEST and friends: an edit or condition is wrong; its operation has code and
- * sentence. Then nothing was submitted. */
+ * sentence. E_TRANSACTION_SPREAD: an atomic one is of several homes. Then nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);
 
 /* Lists the index terms of the bodies that are to be written, so that the committer need not. Before the first submit, on a thread that may
@@ -264,7 +270,7 @@ bool item_commit_failed(const item_commit *c);
  * returned and added to the request's. */
 double item_commit_charge(item_commit *c);
 
-/* Gives the pins and the tiles back. Harmless twice, and if nothing was submitted: then only `n` and `tiles` are looked at. */
+/* Gives the pins and the tiles back. Harmless twice, and if nothing was submitted: then only what item_commit_init sets is looked at. */
 void item_commit_give(item_commit *c);
 
 /* ---- reading many ----

@@ -190,6 +190,9 @@ static err apply_edit(item_work *w, item_op *op, const stored_item *now) {
 
 static err apply_read(item_work *w, item_op *op, const stored_item *now) {
     (void)w;
+    if (op->expected) { /* that the item is the same is all that was asked */
+        return OK;
+    }
     if (!now->there) {
         return E_NOT_FOUND;
     }
@@ -258,7 +261,7 @@ static err apply_or_leave(item_work *w, item_op *op) {
     store_mark mark = store_batch_mark(&w->group->batch);
     size_t cache_mark = item_cache_mark(w->home->cache);
     container_range *range = range_of(w->commit, op);
-    range_counts counts = range->pending;
+    op->counts_before = range->pending;
     w->range = range;
     item__spell_keys(w, &op->key, &primary, &size);
     op->code = apply_one(w, op);
@@ -267,20 +270,11 @@ static err apply_or_leave(item_work *w, item_op *op) {
     if (op->code != OK) {
         store_batch_cut(&w->group->batch, mark);
         item_cache_cut(w->home->cache, cache_mark);
-        range->pending = counts;
+        range->pending = op->counts_before;
     } else if (op->kind != ITEM_READ) {
         counts_log_link(w->group, range);
     }
     return op->code;
-}
-
-static void fail_others(item_commit *c, size_t failed) {
-    for (size_t i = 0; i < c->n; i++) {
-        if (i != failed) {
-            c->ops[i].code = E_FAILED_DEPENDENCY;
-            c->ops[i].undone = i < failed;
-        }
-    }
 }
 
 static err check_target(const item_commit *c) {
@@ -316,17 +310,30 @@ static void apply_each(item_work *w, item_commit *c) {
     }
 }
 
+/* The first `n` operations were carried out: what their ranges count is as it was before. */
+static void undo(item_commit *c, size_t n) {
+    for (size_t i = n; i-- > 0;) {
+        c->ops[i].range->pending = c->ops[i].counts_before;
+    }
+}
+
+/* Operation `failed` took the others with it. The commit's `n`: an operation of another commit did. */
+static void fail_others(item_commit *c, size_t failed, bool applied) {
+    for (size_t i = 0; i < c->n; i++) {
+        if (i != failed) {
+            c->ops[i].code = E_FAILED_DEPENDENCY;
+            c->ops[i].undone = applied && i < failed;
+        }
+    }
+}
+
 static err apply_together(item_work *w, item_commit *c) {
-    container_range *range = range_of(c, c->ops); /* one key, one range */
-    range_counts counts = range->pending;
-    size_t cache_mark = item_cache_mark(w->home->cache);
     for (size_t i = 0; i < c->n; i++) {
         err code = apply_or_leave(w, &c->ops[i]);
         if (code != OK) {
-            range->pending = counts;
-            item_cache_cut(w->home->cache, cache_mark);
-            fail_others(c, i);
-            return code; /* the committer cuts the changes */
+            undo(c, i);
+            fail_others(c, i, true);
+            return code;
         }
     }
     return OK;
@@ -340,15 +347,14 @@ static size_t results_so_far(const item_commit *c) {
     return bytes;
 }
 
-err item__commit_apply(commit *base, commit_group *group) {
-    item_commit *c = (item_commit *)base;
+/* A range's home is that of all its ancestors: the tiles that the request came with tell it as well as the newest. */
+static err begin(item_commit *c, home *home, commit_group *group, item_work *w_out) {
     if (c->tiles) { /* it was prepared outside meanwhile; operations that are done have ranges of these */
         c->past[c->past_n++] = c->tiles;
     }
-    home *home = item__first_range(c)->home; /* a range's home is that of all its ancestors: old tiles tell it as well */
     container_part *part = container_part_of(c->container->space, home);
     c->tiles = container_tiles_take(part->tiles);
-    item_work w = {
+    *w_out = (item_work){
         .items = c->items,
         .home = home,
         .commit = c,
@@ -359,10 +365,47 @@ err item__commit_apply(commit *base, commit_group *group) {
         .now_s = clock_wall_ms(c->items->clock) / 1000,
         .result_bytes = results_so_far(c),
     };
-    TRY(check_target(c));
-    if (c->atomic) {
-        return apply_together(&w, c);
+    return check_target(c);
+}
+
+/* Commits of a chain before and after the one that failed. */
+static void fail_chain(item_commit *first, const item_commit *failed) {
+    bool applied = true;
+    for (item_commit *c = first; c; c = c->also) {
+        applied = applied && c != failed;
+        if (applied) {
+            undo(c, c->n);
+        }
+        if (c != failed) {
+            fail_others(c, c->n, applied);
+        }
     }
+}
+
+/* The committer cuts the changes if it fails; counts and what the cache was told are undone here. */
+static err apply_chain(item_commit *first, home *home, commit_group *group) {
+    size_t cache_mark = item_cache_mark(home->cache);
+    for (item_commit *c = first; c; c = c->also) {
+        item_work w;
+        err code = begin(c, home, group, &w);
+        code = code != OK ? code : apply_together(&w, c);
+        if (code != OK) {
+            fail_chain(first, c);
+            item_cache_cut(home->cache, cache_mark);
+            return code;
+        }
+    }
+    return OK;
+}
+
+err item__commit_apply(commit *base, commit_group *group) {
+    item_commit *c = (item_commit *)base;
+    home *home = item__first_range(c)->home;
+    item_work w;
+    if (c->atomic) {
+        return apply_chain(c, home, group);
+    }
+    TRY(begin(c, home, group, &w));
     apply_each(&w, c);
     return OK;
 }

@@ -41,6 +41,13 @@ enum {
     LIMIT_EDIT_REPLY_BYTES = 64 * 1024,
     LIMIT_EDITED_BYTES = 32 * 1024 * 1024, /* a body that an edit makes; APIs have lower limits */
 
+    /* transactions (item/transaction.h) */
+    LIMIT_TRANSACTION_WRITES = 2000,           /* … and guarded reads */
+    LIMIT_TRANSACTION_BYTES = 8 * 1024 * 1024, /* of the items that it writes */
+    LIMIT_TRANSACTION_CONTAINERS = 100,
+    LIMIT_TRANSACTION_SECONDS =
+        60, /* that an idle one keeps its snapshot; less than the slack of the change feed's and the sweep's clock */
+
     LIMIT_UNIQUE_KEYS = 10,
     LIMIT_UNIQUE_PATHS = 16,
     LIMIT_VERSION_MINUTES = 30 * 24 * 60, /* that the change feed keeps every version */

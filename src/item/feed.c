@@ -160,7 +160,7 @@ static err load_place(const loader *l, item_found *found) {
 
 static bool offer_written(page *p, const item_written *written, uint64_t *after) {
     item_found found = {.range = p->range, .head = written->head, .body = written->body, .place = {.number = written->number}};
-    if (!offer(p, &found, false)) {
+    if (!offer(p, &found, true)) { /* it may be of another partition */
         return false;
     }
     *after = written->number;
@@ -210,7 +210,7 @@ static err read_partition(page *p) {
     unsigned loaded = 0;
     loader l = {.home = p->range->home, .container = p->container, .arena = p->op->arena, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-    p->at = l.at = p->cursor->moment ? item_moment_at(p->cursor->moment, l.home) : store_snapshot_take(l.home->store);
+    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(l.home->store);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
     store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
@@ -351,7 +351,7 @@ static err size_partition(page *p, item_view *v) {
 /* The cursor's own moment; its index may have been replaced since. */
 static err enter_moment(page *p, item_view *v, bool *entered_out) {
     const container_part *part = container_part_of(p->container->space, p->range->home);
-    const moment_part *m = &p->cursor->moment->parts[p->range->home->number];
+    const item_moment *m = p->cursor->moment;
     v->index = m->index ? container_index_take(m->index) : NULL;
     p->at = m->at;
     *entered_out = m->index && !part->index_switching && part->index == m->index && !m->index->policy.off;
@@ -588,6 +588,9 @@ static void charge_entry(page *p) {
 static err read_range(page *p) {
     double before = p->op->charge_ru;
     find_range(p);
+    if (p->cursor->moment && p->cursor->moment->home != p->range->home) {
+        return E_TRANSACTION_SPREAD;
+    }
     err code = item__admit(p->items, p->op, p->range);
     if (code == E_THROTTLED && p->any) { /* what was read is the page */
         p->op->charge_ru = before;

@@ -69,7 +69,7 @@ MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_
 /* The number of the item with this key, which is its own for life. E_NOT_FOUND. Costs nothing. */
 MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
 
-/* What a transaction has written of one logical partition, seen on top of the moment it began at. Bodies live as long as it. */
+/* What a transaction has written of a container, seen on top of the moment it began at. Bodies live as long as it. */
 typedef struct item_written {
     uint64_t number;
     item_head head;
@@ -80,30 +80,28 @@ typedef struct item_overlay item_overlay;
 struct item_overlay {
     bool (*find)(const item_overlay *overlay, uint64_t number, item_written *written_out);    /* false: it is as it was */
     bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* of those that it made, in order */
+    /* … in the order of their primary keys: the first one from `at` on; backward, the last one before it. */
+    bool (*next_row)(const item_overlay *overlay, slice at, bool backward, slice *primary_out, item_written *written_out);
 };
 
-/* What one home of a container has at a moment. */
-typedef struct moment_part {
-    const store_snapshot *at; /* NULL: no range of the container is there */
-    container_index *index;   /* NULL: it cannot be used */
-} moment_part;
-
-/* A container as it is at one moment, to be read from while writes go on. Of several homes each is seen at a time of its own; what was
- * written to one logical partition is seen whole or not at all. */
+/* What a container has in one home at one moment, to be read from while writes go on. */
 typedef struct item_moment {
     container_tiles *tiles;
-    moment_part parts[HOMES_MAX]; /* by the homes' numbers */
-    const item_overlay *overlay;  /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
+    const home *home;
+    const store_snapshot *at;    /* of its store */
+    bool borrowed;               /* `at` is given back by somebody else */
+    container_index *index;      /* NULL: it cannot be used */
+    const item_overlay *overlay; /* NULL: nothing was written; otherwise feeds read all items, since the index knows nothing of it */
 } item_moment;
 
-void item_moment_take(const items *s, container *c, item_moment *moment_out);
-void item_moment_give(const items *s, item_moment *moment);
-static inline const store_snapshot *item_moment_at(const item_moment *moment, const home *home) {
-    return moment->parts[home->number].at;
-}
+/* As it is now; or, at a snapshot that was taken before and is not given back with the moment, as it was then: without the index, since
+ * nobody knows which one that was. */
+void item_moment_take(container *c, const home *home, item_moment *moment_out);
+void item_moment_take_at(container *c, const home *home, const store_snapshot *at, item_moment *moment_out);
+void item_moment_give(item_moment *moment);
 
-/* The item of a key as it was then, expired or not. E_NOT_FOUND. On OK give it back. Costs nothing and is not admitted. */
-MUST_CHECK err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
+/* The item of a key of that home as it was then, expired or not. E_NOT_FOUND. On OK give it back. Costs nothing and is not admitted. */
+MUST_CHECK err item_read_then(const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
 
 /* The same of the item with this number in the key's logical partition. */
 MUST_CHECK err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key,
@@ -288,7 +286,7 @@ enum { ITEM_STRETCHES_MAX = 32 };
 /* Which items a feed reads, and where it stands. */
 typedef struct item_cursor {
     /* which: set once */
-    const item_moment *moment; /* of one partition: as it was then. NULL: now */
+    const item_moment *moment; /* of one partition: as it was then (E_TRANSACTION_SPREAD: it is of another home). NULL: now */
     const item_key *partition; /* one logical partition, or NULL; its id is not looked at. Then there is one stretch, for its `after`. */
     const pkey *prefix;        /* only items whose keys start so, whatever else hashes to the same place; NULL: all of the stretches */
 
@@ -385,8 +383,7 @@ void item_reserve_submit(const items *s, item_reserve *r);
 
 /* The key that an item's values of the container's unique key `index` have in the store, and the item that held it then. E_NOT_FOUND. */
 void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k);
-MUST_CHECK err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, const item_key *key, slice unique_key,
-                                       item_found *found_out);
+MUST_CHECK err item_unique_holder_then(const container *c, const item_moment *moment, slice unique_key, item_found *found_out);
 
 /* What the range of a key gives, in RU/s; 0: no limit. */
 double item_rate(const container *c, const item_key *key);

@@ -178,10 +178,6 @@ static err read_at(const home *h, const store_snapshot *at, item_place place, it
     return item__fetch(h->store, at, found_out);
 }
 
-static const store_snapshot *snapshot_of(const item_moment *moment, const home *h) {
-    return moment ? item_moment_at(moment, h) : NULL;
-}
-
 /* Where a segment is. One that the newest tiles do not have any more is as good as empty, and may be looked for anywhere. */
 static const home *home_of_segment(const items *s, const container_tiles *tiles, uint32_t segment) {
     size_t i = 0;
@@ -195,7 +191,9 @@ static err read_number(const container_tiles *tiles, const item_moment *moment, 
     err code = E_NOT_FOUND;
     for (size_t i = 0; i < tiles->segments_n && code == E_NOT_FOUND; i++) {
         const home *h = tiles->segment_homes[i];
-        code = read_at(h, snapshot_of(moment, h), (item_place){tiles->segments[i], number}, found_out);
+        if (!moment || h == moment->home) {
+            code = read_at(h, moment ? moment->at : NULL, (item_place){tiles->segments[i], number}, found_out);
+        }
     }
     return code;
 }
@@ -208,8 +206,8 @@ err item_again(const items *s, const container *c, const item_moment *moment, it
         *found_out = (item_found){.head = written.head, .body = written.body, .place = place};
         return written.body.n ? OK : E_NOT_FOUND;
     }
-    const home *h = home_of_segment(s, moment ? moment->tiles : c->tiles, place.segment);
-    err code = read_at(h, snapshot_of(moment, h), place, found_out);
+    const home *h = moment ? moment->home : home_of_segment(s, c->tiles, place.segment);
+    err code = read_at(h, moment ? moment->at : NULL, place, found_out);
     if (code != E_NOT_FOUND) {
         return code;
     }
@@ -224,62 +222,56 @@ err item_again(const items *s, const container *c, const item_moment *moment, it
 
 /* ---- as it was ---- */
 
-static void take_part(container_space *space, container_part *part, moment_part *taken_out) {
-    container_index *index = container_part_index(space, part);
-    taken_out->at = store_snapshot_take(part->home->store);
-    bool usable = !part->index_switching && part->index == index;
-    taken_out->index = usable ? index : NULL;
-    if (!usable) {
-        container_index_give(index);
-    }
-}
-
-/* Tiles and snapshots must fit together: if the tiles are still the newest once the snapshots are taken, they are of then (item/feed.c). */
-void item_moment_take(const items *s, container *c, item_moment *moment_out) {
+/* Tiles and snapshot must fit together: if the tiles are still the newest once the snapshot is taken, they are of then (item/feed.c). */
+void item_moment_take(container *c, const home *home, item_moment *moment_out) {
     container_space *space = c->space;
+    container_part *part = container_part_of(space, home);
     for (;;) {
-        *moment_out = (item_moment){.tiles = container_space_newest(space)};
-        for (size_t i = 0; i < space->parts_n; i++) {
-            if (space->parts[i].home) {
-                take_part(space, &space->parts[i], &moment_out->parts[i]);
-            }
+        container_index *index = container_part_index(space, part);
+        *moment_out = (item_moment){.tiles = container_space_newest(space), .home = home, .at = store_snapshot_take(home->store)};
+        bool usable = !part->index_switching && part->index == index;
+        moment_out->index = usable ? index : NULL;
+        if (!usable) {
+            container_index_give(index);
         }
         if (atomic_load(&space->epoch) == moment_out->tiles->epoch) {
             return;
         }
-        item_moment_give(s, moment_out);
+        item_moment_give(moment_out);
     }
 }
 
-void item_moment_give(const items *s, item_moment *moment) {
-    for (size_t i = 0; i < s->homes_n; i++) {
-        if (moment->parts[i].at) {
-            store_snapshot_give(s->homes[i]->store, moment->parts[i].at);
-        }
-        if (moment->parts[i].index) {
-            container_index_give(moment->parts[i].index);
-        }
+/* Newer tiles do: keys that lead to items of a partition name no range, and a range's home is that of its ancestors. */
+void item_moment_take_at(container *c, const home *home, const store_snapshot *at, item_moment *moment_out) {
+    *moment_out = (item_moment){.tiles = container_space_newest(c->space), .home = home, .at = at, .borrowed = true};
+}
+
+void item_moment_give(item_moment *moment) {
+    if (!moment->borrowed) {
+        store_snapshot_give(moment->home->store, moment->at);
+    }
+    if (moment->index) {
+        container_index_give(moment->index);
     }
     container_tiles_give(moment->tiles);
     *moment = (item_moment){0};
 }
 
-static err read_then(const container *c, const item_moment *moment, const epk *e, slice key, lead by, item_found *found_out) {
-    const home *h = container_route(moment->tiles, e)->home;
+static err read_then(const container *c, const item_moment *moment, slice key, lead by, item_found *found_out) {
+    const home *h = moment->home;
     *found_out = (item_found){0};
-    TRY(look_up(h, item_moment_at(moment, h), key, by, found_out));
-    err code = found_out->value.owner ? OK : item__fetch(h->store, item_moment_at(moment, h), found_out);
+    TRY(look_up(h, moment->at, key, by, found_out));
+    err code = found_out->value.owner ? OK : item__fetch(h->store, moment->at, found_out);
     if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped whatever snapshots there are */
         return c->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
 }
 
-err item_read_then(const items *s, const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
+err item_read_then(const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
     layout_key k;
-    (void)s;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
-    return read_then(c, moment, &key->epk, layout_view(&k), BY_KEY, found_out);
+    return read_then(c, moment, layout_view(&k), BY_KEY, found_out);
 }
 
 err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
@@ -291,7 +283,7 @@ err item_read_number_then(const items *s, op *o, const container *c, const item_
         TRY(item_again(s, c, &before, (item_place){.number = number}, found_out));
     } else {
         layout_order(&k, c->space->container, &key->epk, number);
-        TRY(read_then(c, moment, &key->epk, layout_view(&k), BY_NUMBER, found_out));
+        TRY(read_then(c, moment, layout_view(&k), BY_NUMBER, found_out));
     }
     if (!item_is_meant(o, c, &(item_scope){.partition = key}, found_out->body)) {
         item_give(found_out);
@@ -300,8 +292,6 @@ err item_read_number_then(const items *s, op *o, const container *c, const item_
     return OK;
 }
 
-err item_unique_holder_then(const items *s, const container *c, const item_moment *moment, const item_key *key, slice unique_key,
-                            item_found *found_out) {
-    (void)s;
-    return read_then(c, moment, &key->epk, unique_key, BY_KEY, found_out); /* it leads to a place, as a primary key does */
+err item_unique_holder_then(const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {
+    return read_then(c, moment, unique_key, BY_KEY, found_out); /* it leads to a place, as a primary key does */
 }

@@ -32,13 +32,14 @@ typedef struct page {
     bool full; /* the visitor, the rows or the steps ended it */
     bool any;  /* a range was read */
     container_tiles *tiles;
-    const store_snapshot *at;
+    const store_snapshot *snapshot;
     container_range *range;
     item_near near;
     bounds *left;     /* of primary keys: what is left to be read */
     bounds *inner;    /* … and what one range has of it */
     layout_key *last; /* the last entry looked at */
     bool moved;       /* … there is one */
+    layout_key *at;   /* new rows of a transaction are offered from here on; backward, before it */
     slice prefix;     /* of encoded partition keys; empty: any */
     size_t passed;
 } page;
@@ -150,18 +151,48 @@ static err load(page *p, slice value, item_found *found) {
 }
 
 /* p->full: the visitor did not take it. */
-static err offer(page *p, slice value) {
+static void offer(page *p, const item_found *found) {
+    if (item_expired(p->container, &found->head, p->op->now_s)) {
+        return;
+    }
+    p->full = !p->visit(p->context, found);
+    p->out->rows += !p->full;
+    if (!p->full && !p->ask->unpriced) {
+        op_charge(p->op, charge_read(found->body.n) * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+    }
+}
+
+/* ---- what a transaction has written ---- */
+
+static const item_overlay *overlay_of(const page *p) {
+    return p->ask->moment ? p->ask->moment->overlay : NULL;
+}
+
+static void offer_written(page *p, const item_written *written) {
+    item_found found = {.range = p->range, .head = written->head, .body = written->body, .place = {.number = written->number}};
+    offer(p, &found);
+}
+
+static err offer_stored(page *p, slice value) {
     item_found found = {.range = p->range};
+    item_written written;
+    const item_overlay *overlay = overlay_of(p);
     TRY(load(p, value, &found));
-    if (!item_expired(p->container, &found.head, p->op->now_s)) {
-        p->full = !p->visit(p->context, &found);
-        p->out->rows += !p->full;
-        if (!p->full && !p->ask->unpriced) {
-            op_charge(p->op, charge_read(found.body.n) * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
-        }
+    if (!overlay || !overlay->find(overlay, found.place.number, &written)) {
+        offer(p, &found);
+    } else if (written.body.n) {
+        offer_written(p, &written);
     }
     item_give(&found);
     return OK;
+}
+
+static void stand_behind(page *p, slice key) {
+    p->at->n = 0;
+    add_bytes(p->at, key);
+    if (!p->ask->backward) {
+        add_bytes(p->at, SLICE_LIT("\0"));
+    }
 }
 
 /* ---- one range ---- */
@@ -209,16 +240,53 @@ static err visit_entry(page *p, store_scan *scan, slice key, slice value) {
         return OK;
     }
     p->passed = 0;
-    TRY(offer(p, value));
+    TRY(offer_stored(p, value));
     if (!p->full) {
         keep_last(p, key);
     }
     return OK;
 }
 
+/* An item that was deleted and made again has the stored one's key: it comes before that, which is passed over. */
+static bool comes_before(const page *p, slice key, slice until, bool inclusive) {
+    int order = slice_cmp(key, until);
+    return p->ask->backward ? order >= 0 : order < 0 || (inclusive && order == 0);
+}
+
 static bool takes_more(page *p) {
     p->full = p->full || p->steps_left == 0 || (p->ask->rows_max && p->out->rows == p->ask->rows_max);
     return !p->full;
+}
+
+/* New rows whose turn comes before `until`. */
+static void offer_new(page *p, slice until, bool inclusive) {
+    const item_overlay *overlay = overlay_of(p);
+    item_written written;
+    slice key;
+    size_t unused;
+    while (overlay && overlay->next_row(overlay, layout_view(p->at), p->ask->backward, &key, &written) &&
+           comes_before(p, key, until, inclusive) && takes_more(p)) {
+        p->steps_left--;
+        if (p->ask->partition || is_row(p, key, &unused)) {
+            offer_written(p, &written);
+        }
+        if (!p->full) {
+            keep_last(p, key);
+            stand_behind(p, key);
+        }
+    }
+}
+
+static err visit_in_order(page *p, store_scan *scan, slice key, slice value) {
+    if (overlay_of(p)) {
+        offer_new(p, key, true);
+        if (!takes_more(p)) {
+            return OK;
+        }
+        stand_behind(p, key);
+    }
+    p->steps_left--;
+    return visit_entry(p, scan, key, value);
 }
 
 /* Entries of [low, high) that belong to one range. */
@@ -228,13 +296,16 @@ static err walk(page *p) {
     if (slice_cmp(low, high) >= 0) {
         return OK;
     }
-    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, low, high, p->ask->backward);
+    layout_copy(p->at, p->ask->backward ? &p->inner->high : &p->inner->low);
+    store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->snapshot, low, high, p->ask->backward);
     while (code == OK && takes_more(p) && store_scan_next(scan, &key, &value)) {
-        p->steps_left--;
-        code = visit_entry(p, scan, key, value);
+        code = visit_in_order(p, scan, key, value);
         if (code == OK && p->steps_left % STEPS_BETWEEN_CHECKS == 0) {
             code = op_check(p->op);
         }
+    }
+    if (code == OK && !p->full) {
+        offer_new(p, p->ask->backward ? low : high, false);
     }
     err ended = store_scan_close(scan);
     return code != OK ? code : ended;
@@ -290,13 +361,16 @@ static err read_at_once(page *p) {
     const home *h = p->range->home;
     const item_moment *moment = p->ask->moment;
     uint64_t lsn = moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-    p->at = moment ? item_moment_at(moment, h) : store_snapshot_take(h->store);
-    item__near_open(&p->near, h, p->at);
+    if (moment && moment->home != h) {
+        return E_TRANSACTION_SPREAD;
+    }
+    p->snapshot = moment ? moment->at : store_snapshot_take(h->store);
+    item__near_open(&p->near, h, p->snapshot);
     p->near.lsn = lsn;
     err code = walk(p);
     err ended = item__near_close(&p->near);
     if (!moment) {
-        store_snapshot_give(h->store, p->at);
+        store_snapshot_give(h->store, p->snapshot);
     }
     return code != OK ? code : ended;
 }
@@ -325,18 +399,18 @@ static err read_range(page *p) {
 err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask, item_rows_cursor *cursor, item_visit visit, void *context,
                    item_rows_page *page_out) {
     bounds left, inner;
-    layout_key last;
+    layout_key last, at;
     page whole = {.items = s, .op = o, .container = c, .ask = ask, .cursor = cursor, .out = page_out, .visit = visit, .context = context};
     page *p = &whole;
     p->left = &left;
     p->inner = &inner;
     p->last = &last;
+    p->at = &at;
     p->steps_left = ask->steps_max;
     *page_out = (item_rows_page){0};
     if (cursor->ended) {
         return OK;
     }
-    assert(!ask->moment || !ask->moment->overlay);
     ask->partition ? set_partition(p) : set_space(p);
     TRY(resume(p));
     p->tiles = ask->moment ? container_tiles_take(ask->moment->tiles) : container_space_newest(c->space);

@@ -24,7 +24,8 @@ typedef struct item_rows_ask {
     bool backward;
     size_t rows_max;           /* that the visitor gets; 0: as many as there are */
     size_t steps_max;          /* entries that are looked at, so that a page's time is bounded */
-    const item_moment *moment; /* as it was then, without what a transaction has written since; NULL: now */
+    const item_moment *moment; /* as it was then, with what its transaction has written since; E_TRANSACTION_SPREAD: some of it is of
+                                  another home. NULL: now */
     bool unpriced;             /* the visitor adds the charges of rows itself */
 } item_rows_ask;
 

@@ -75,7 +75,8 @@ bool item_transaction_is_overdue(const item_transaction *t);
 /* Once. `done` is called on the committer's thread, or at once if nothing was written; it must hand over. OK is not the outcome, which
  * item_transaction_outcome has: E_TRANSACTION_EXPIRED: nothing was submitted, `done` is not called. Afterwards there is only the end. */
 MUST_CHECK err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *context), void *context);
-MUST_CHECK err item_transaction_outcome(const item_transaction *t, op *o); /* after done; its sentence, if there is one, is the operation's */
+MUST_CHECK err item_transaction_outcome(const item_transaction *t,
+                                        op *o); /* after done; its sentence, if there is one, is the operation's */
 
 /* After a commit: where the range stands that the container was written to last. False: nothing of it was written. */
 bool item_transaction_mark(const item_transaction *t, const container *c, item_mark *mark_out);

@@ -7,7 +7,6 @@
 #include "script/functions.h"
 #include "script/process.h"
 #include "script/transaction.h"
-#include "throughput/charge.h"
 
 enum { PAGE_DEFAULT = 100, PAGE_MAX = 10000, STEPS_MAX = 20000, TEXT_PER_BYTE_MAX = 6, UUID_BYTES = 36 };
 
@@ -261,23 +260,21 @@ static err erase(request *r) {
 
 static err read_document(request *r) {
     slice id;
-    script_item item;
-    item_found pinned;
+    item_found found;
     TRY(linked_id(r, &id));
     if (!script__accepts(r->t, 0)) {
         answer_not_accepted(r);
         return OK;
     }
-    TRY(script__find(r->t, id, &item, &pinned));
-    script__charge(r->t, (item.there ? charge_read(item.body.n) : CHARGE_FAILED) * (r->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+    TRY(script__read(r->t, id, &found));
     slice known = text_member(r->options, "ifNoneMatch");
-    if (item.there && known.n && item_etag_matches(known, item_version(&item.head), item.head.ts)) {
+    if (known.n && item_etag_matches(known, item_version(&found.head), found.head.ts)) {
         answer_status(r, 304);
-    } else if (item.there) {
-        answer_document(r, 200, &item.head, item.body);
+    } else {
+        answer_document(r, 200, &found.head, found.body);
     }
-    item_give(&pinned);
-    return item.there ? OK : E_NOT_FOUND;
+    item_give(&found);
+    return OK;
 }
 
 /* ---- many ---- */

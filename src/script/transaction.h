@@ -1,24 +1,21 @@
 /* transaction.h — what a script sees and writes: one logical partition (of a fixed container: all of it), all or nothing.
  *
- * Reads, queries and lists are of a snapshot taken when the transaction begins, with its own writes on top. Writes are kept in order and
- * committed together by one item_commit, each first touch of an item on condition that the item still is what the snapshot had. So what
- * holds is snapshot isolation: nothing uncommitted or changing is read, no update is lost. Transactions of one partition that are run one
- * after another (a lane of pool.h) are serial.
- *
- * What a script is told of an item that it wrote is what will be there: numbers are reserved for new items, and etags are the
- * transaction's own (item_preset).
+ * It is a transaction of the core (item/transaction.h) with what scripts need beside it: calls and answers in the script's terms, a time
+ * and a charge after which nothing more is accepted, and the numbers of new items, which scripts are told before the items are written. The
+ * snapshot is taken when it begins. Transactions of one partition that are run one after another (a lane of pool.h) are serial.
  *
  * Bounded: past SCRIPT_OPERATIONS_MAX writes, SCRIPT_WRITTEN_BYTES_MAX of items, its time or its charge nothing more is accepted, and the
  * script is told so (isAccepted false) and can end in good order. One thread at a time; it may wait for the committer. */
 #pragma once
 
 #include "base/random.h"
+#include "item/transaction.h"
 #include "query/exec.h"
 #include "script/pool.h"
 
 enum {
-    SCRIPT_OPERATIONS_MAX = 2000,
-    SCRIPT_WRITTEN_BYTES_MAX = 8 * 1024 * 1024,
+    SCRIPT_OPERATIONS_MAX = LIMIT_TRANSACTION_WRITES,
+    SCRIPT_WRITTEN_BYTES_MAX = LIMIT_TRANSACTION_BYTES,
     SCRIPT_TRIES_MAX = 5, /* runs of a script whose items were changed by others meanwhile */
 };
 
@@ -51,9 +48,7 @@ void script_transaction_end(script_transaction *t); /* what was not committed is
 op *script_transaction_op(script_transaction *t);
 double script_transaction_unsettled(const script_transaction *t); /* of the cost: not taken from the range's share yet */
 
-/* One write, prepared as for a commit: kind, key (of this partition), body, if_match, ttl, not_indexed. Create, upsert, replace, delete.
- * On OK `after`, `result`, `created`, `before_there` and `before_body` of *op are set, for as long as the transaction lives. E_CONFLICT,
- * E_NOT_FOUND, E_PRECONDITION, E_UNIQUE_KEY, E_TOO_LARGE: the bounds. */
+/* One write of this partition, as item_transaction_write; of the key only the row key is looked at. */
 MUST_CHECK err script_transaction_write(script_transaction *t, item_op *op);
 
 /* A call of a script, as run.h hands it over; `context` is the transaction. */
@@ -67,19 +62,11 @@ MUST_CHECK err script_transaction_commit(script_transaction *t, item_mark *mark_
 
 /* ---- within script/ ---- */
 
-/* An item as the transaction has it; `body` and `head` of one that is there. */
-typedef struct script_item {
-    bool there;
-    item_head head;
-    slice body;
-} script_item;
-
-/* Own writes first. `pinned` holds the body until it is given back. */
-MUST_CHECK err script__find(script_transaction *t, slice id, script_item *item_out, item_found *pinned);
+/* Own writes first; charged. E_NOT_FOUND. On OK give it back. */
+MUST_CHECK err script__read(script_transaction *t, slice id, item_found *found_out);
 MUST_CHECK err script__find_number(script_transaction *t, uint64_t number, slice *id_out); /* in the call's arena; E_NOT_FOUND */
 const script_scope *script__scope(const script_transaction *t);
 const item_moment *script__moment(const script_transaction *t);
 bool script__accepts(script_transaction *t, size_t bytes); /* more of them to write */
-void script__charge(script_transaction *t, double ru);     /* for what no feed or query was charged for */
 arena *script__arena(script_transaction *t);               /* of the call */
 random_source *script__random(script_transaction *t);

@@ -12,6 +12,7 @@
  *   call_query     a page of a query of the SQL language
  *   call_changes   a page of what has changed
  *   call_transact  scripts and their writes over one partition, all or nothing
+ *   call_within    a read, a write, rows or the commit of a transaction that its client keeps open
  *   call_await_change  a change of a database, container, offer, script, user or permission
  *   call_work      the front end's own long work, on a worker
  *
@@ -22,6 +23,8 @@
 #include "account/account.h"
 #include "account/faults.h"
 #include "item/range_info.h"
+#include "item/rows.h"
+#include "item/transaction.h"
 #include "item/versions.h"
 #include "net/delay.h"
 #include "net/work.h"
@@ -184,6 +187,43 @@ struct call_transact {
 };
 
 void call_transact_submit(call_transact *c); /* E_RETRY_WITH, E_SCRIPTS_BUSY, E_THROTTLED, and what the attempt answers */
+
+/* ---- transactions that a client keeps open (item/transaction.h) ----
+ *
+ * A front end begins one on the loop of its client, keeps the pointer, and asks within it, one call after the other; a call while another
+ * is under way is refused with E_BAD_REQUEST. Nothing waits between two calls. The layer gives up a transaction that is older than
+ * LIMIT_TRANSACTION_SECONDS: its calls then complete with E_TRANSACTION_EXPIRED. It is ended by the front end in any case, on the same
+ * loop, when no call is under way: after its commit, whatever became of that, or instead of one, which forgets the writes. */
+
+typedef struct call_transaction call_transaction;
+
+call_transaction *call_transaction_begin(const call_core *core, net_loop *loop);
+void call_transaction_end(call_transaction *t);
+
+typedef struct call_within {
+    call call; /* first; its container is what the call is about. Of a commit: whose mark is wanted, or NULL */
+    call_transaction *transaction;
+
+    item_key key;     /* read: of the item; rows: of the partition */
+    bool guarded;     /* read: what was found must still hold at the commit */
+    item_found found; /* read: OK: give it back by call_within_give, before the transaction ends */
+
+    item_op *op; /* write: prepared as for call_commit, and answered as item_transaction_write does */
+
+    item_rows_ask rows; /* rows: of one partition; the moment is the layer's */
+    item_rows_cursor cursor;
+    item_visit sink; /* on a worker: false ends the page before the row */
+    void *context;
+} call_within;
+
+void call_within_init(call_within *w, call_transaction *t, const call_core *core, net_client *client, op *o, container *container,
+                      call_step done);
+void call_within_read(call_within *w);  /* E_NOT_FOUND, E_THROTTLED, E_TRANSACTION_SPREAD */
+void call_within_write(call_within *w); /* … and what a write of its kind is answered with */
+void call_within_rows(call_within *w);  /* … and E_BAD_CONTINUATION */
+void call_within_commit(
+    call_within *w); /* E_RETRY_WITH, E_UNIQUE_KEY: others were first, nothing is written. Once; then it must be ended */
+void call_within_give(call_within *w);
 
 /* ---- resources ---- */
 

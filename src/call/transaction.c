@@ -1,0 +1,184 @@
+/* Transactions of a client: opened on its loop, asked call by call, and given up when they are idle for too long. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "call/call_int.h"
+
+enum { LARGE_BYTES = 64 * 1024 }; /* pricing so much takes tens of milliseconds */
+
+struct call_transaction {
+    item_transaction *core; /* NULL: it has ended */
+    bool busy;              /* a call is under way */
+    bool overdue;
+    net_delay delay; /* holds the memory until it is due */
+};
+
+/* ---- life: the loop's thread ---- */
+
+static void expire_if_overdue(call_transaction *t) {
+    if (t->overdue && !t->busy && t->core) {
+        item_transaction_expire(t->core);
+    }
+}
+
+static void is_due(net_delay *delay) {
+    call_transaction *t = (call_transaction *)((char *)delay - offsetof(call_transaction, delay));
+    t->overdue = true;
+    if (t->core) {
+        expire_if_overdue(t);
+    } else {
+        free(t);
+    }
+}
+
+call_transaction *call_transaction_begin(const call_core *core, net_loop *loop) {
+    call_transaction *t = mem_zero(sizeof *t);
+    item_transaction_ask ask = {.items = account_items(core->account), .lifetime_us = LIMIT_TRANSACTION_SECONDS * INT64_C(1000000)};
+    t->core = item_transaction_begin(&ask);
+    net_delay_start(loop, &t->delay, LIMIT_TRANSACTION_SECONDS * 1000, is_due);
+    return t;
+}
+
+void call_transaction_end(call_transaction *t) {
+    assert(!t->busy);
+    item_transaction_end(t->core);
+    t->core = NULL;
+    if (t->overdue) {
+        free(t);
+    }
+}
+
+/* ---- one call ---- */
+
+void call_within_init(call_within *w, call_transaction *t, const call_core *core, net_client *client, op *o, container *container,
+                      call_step done) {
+    call_init(&w->call, core, client, o, container, done);
+    w->transaction = t;
+    w->guarded = false;
+    w->found = (item_found){0};
+    w->op = NULL;
+    w->rows = (item_rows_ask){0};
+    w->cursor = (item_rows_cursor){0};
+    w->sink = NULL;
+    w->context = NULL;
+}
+
+void call_within_give(call_within *w) {
+    item_give(&w->found);
+}
+
+static void end(call *c) {
+    call_transaction *t = ((call_within *)c)->transaction;
+    t->busy = false;
+    expire_if_overdue(t);
+    c->done(c);
+}
+
+/* A worker that could not be had is the end of the call too. */
+static void back(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    c->code = net_work_code(work) != OK ? net_work_code(work) : c->code;
+    end(c);
+}
+
+static void run_on_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    c->run(c);
+}
+
+/* `run` on the loop, or on a worker if it may take long. */
+static void take_turn(call *c, bool is_long, net_lane lane, call_step run) {
+    call_transaction *t = ((call_within *)c)->transaction;
+    if (t->busy) {
+        c->code = op_fail(c->op, E_BAD_REQUEST, "The transaction is busy with another call: send one after the other.");
+        c->done(c);
+        return;
+    }
+    t->busy = true;
+    c->run = run;
+    if (is_long) {
+        net_work_start(c->client, c->op, lane, call_tenant_of_container(c->container), &c->work, run_on_worker, back);
+    } else {
+        run(c);
+        end(c);
+    }
+}
+
+static void submit(call *c, const epk *at, bool writes, call_step go) {
+    call__enter(c, at, at, call__one_range(c, at, at), writes, go);
+}
+
+/* ---- reading and writing ---- */
+
+static void read_one(call *c) {
+    call_within *w = (call_within *)c;
+    c->code = item_transaction_read(w->transaction->core, c->op, c->container, &w->key, w->guarded, &w->found);
+}
+
+static void go_read(call *c) {
+    take_turn(c, false, NET_SHORT, read_one);
+}
+
+void call_within_read(call_within *w) {
+    submit(&w->call, &w->key.epk, false, go_read);
+}
+
+static void write_one(call *c) {
+    call_within *w = (call_within *)c;
+    c->code = item_transaction_write(w->transaction->core, c->op, c->container, w->op);
+}
+
+static void go_write(call *c) {
+    const item_op *op = ((const call_within *)c)->op;
+    bool is_long = op->kind == ITEM_EDIT || op->conditions_n > 0 || op->body.n > LARGE_BYTES;
+    take_turn(c, is_long, NET_SHORT, write_one);
+}
+
+void call_within_write(call_within *w) {
+    submit(&w->call, &w->op->key.epk, true, go_write);
+}
+
+static void read_rows(call *c) {
+    call_within *w = (call_within *)c;
+    item_rows_page page;
+    c->code = item_transaction_moment(w->transaction->core, c->op, c->container, &w->key, &w->rows.moment);
+    if (c->code == OK) {
+        c->code = item_rows_read(call__items(c), c->op, c->container, &w->rows, &w->cursor, w->sink, w->context, &page);
+    }
+}
+
+static void go_rows(call *c) {
+    take_turn(c, true, NET_PAGES, read_rows);
+}
+
+void call_within_rows(call_within *w) {
+    submit(&w->call, &w->key.epk, false, go_rows);
+}
+
+/* ---- the commit ---- */
+
+static void committed(call *c) {
+    call_within *w = (call_within *)c;
+    c->code = item_transaction_outcome(w->transaction->core, c->op);
+    c->marked = c->container && item_transaction_mark(w->transaction->core, c->container, &c->mark);
+    end(c);
+}
+
+static void leave_committer(void *context) {
+    call__return(context, committed);
+}
+
+void call_within_commit(call_within *w) {
+    call *c = &w->call;
+    call_transaction *t = w->transaction;
+    if (t->busy) {
+        take_turn(c, false, NET_SHORT, NULL);
+        return;
+    }
+    t->busy = true;
+    c->code = item_transaction_commit(t->core, c->op, leave_committer, c);
+    if (c->code != OK) { /* otherwise the call is the committer's */
+        end(c);
+    }
+}

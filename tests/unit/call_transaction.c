@@ -1,0 +1,337 @@
+/* Transactions that a client keeps open, through the calls of a front end: a protocol of lines over a real socket, a transaction for each
+ * connection. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "call/call.h"
+#include "item_harness.h"
+#include "net/frames.h"
+
+enum { HEADER = 4, FRAME_MAX = 4096 };
+
+static harness h;
+static container *c;
+static call_core core;
+static net_server *server;
+static pthread_t thread;
+static uint16_t port;
+
+/* ---- the front end: a letter, and what it is about. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard ---- */
+
+typedef struct line {
+    call_within within; /* first */
+    frames_request *request;
+    op op;
+    item_op item;
+    buf rows;
+} line;
+
+static call_transaction **opened(frames_conn *conn) {
+    return frames_state(conn);
+}
+
+static void say(frames_request *r, const char *text) {
+    buf *out = frames_out(r);
+    buf_add_be32(out, (uint32_t)(HEADER + strlen(text)));
+    buf_add_slice(out, slice_str(text));
+    frames_end(r);
+}
+
+static void answer(call *done) {
+    line *l = (line *)done;
+    char text[FRAME_MAX];
+    bson_iter_t it;
+    snprintf(text, sizeof text, "%s", err_lookup(done->code)->name);
+    if (done->code == OK && l->within.found.body.n && doc_find_key(l->within.found.body, SLICE_LIT("n"), &it)) {
+        snprintf(text, sizeof text, "%ld", (long)bson_iter_as_int64(&it));
+    } else if (done->code == OK && l->rows.n) {
+        snprintf(text, sizeof text, "%.*s", (int)l->rows.n, l->rows.p);
+    }
+    buf_free(&l->rows);
+    call_within_give(&l->within);
+    say(l->request, text);
+}
+
+static bool add_row(void *context, const item_found *found) {
+    bson_iter_t it;
+    assert_true(doc_find_key(found->body, SLICE_LIT("n"), &it));
+    buf_addf(context, "%ld ", (long)bson_iter_as_int64(&it));
+    return true;
+}
+
+static slice bson_text(arena *a, const char *json) {
+    buf b = buf_init(BUF_NO_LIMIT);
+    json_root root;
+    assert_int_equal(json_to_bson(slice_str(json), NULL, &b, &root, NULL), OK);
+    slice copy = arena_copy(a, buf_view(&b));
+    buf_free(&b);
+    return copy;
+}
+
+static void write_item(line *l, const char *id, int n, bool patches) {
+    char json[200];
+    item_op *item = &l->item;
+    if (patches) {
+        snprintf(json, sizeof json, "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":%d}]", n);
+    } else {
+        snprintf(json, sizeof json, "{\"id\":\"%s\",\"pk\":\"a\",\"n\":%d}", id, n);
+    }
+    *item = (item_op){.kind = patches ? ITEM_EDIT : ITEM_UPSERT, .key = l->within.key};
+    op_init(&item->op, l->request->arena, l->op.now_s);
+    slice body = bson_text(l->request->arena, json);
+    if (patches) {
+        item->edit = (item_edit){.kind = ITEM_EDIT_PATCH, .argument = body};
+    } else {
+        item->body = body;
+        assert_int_equal(item_check_body(&l->op, c, NULL, item), OK);
+    }
+    l->within.op = item;
+    call_within_write(&l->within);
+}
+
+static void ask(line *l, char what, char *id, int n) {
+    pkey header = {.n = 1, .values = {{.type = PKEY_STRING, .text = SLICE_LIT("a")}}};
+    assert_int_equal(item_check_key(&l->op, c, &header, arena_copy(l->request->arena, slice_str(id)), &l->within.key), OK);
+    if (what == 'w' || what == 'p') {
+        write_item(l, id, n, what == 'p');
+    } else if (what == 'c') {
+        call_within_commit(&l->within);
+    } else if (what == 'l') {
+        l->within.rows = item_rows_ask_partition(&l->within.key);
+        l->within.sink = add_row;
+        l->within.context = &l->rows;
+        call_within_rows(&l->within);
+    } else {
+        l->within.guarded = what == 'g';
+        call_within_read(&l->within);
+    }
+}
+
+static void handle(frames_request *r) {
+    call_transaction **t = opened(r->conn);
+    char text[FRAME_MAX] = "", id[32] = "";
+    int n = 0;
+    memcpy(text, r->frame.p + HEADER, r->frame.n - HEADER);
+    if (text[0] == 'b') {
+        *t = call_transaction_begin(&core, frames_loop(r->conn));
+        say(r, "OK");
+        return;
+    }
+    if (text[0] == 'e') {
+        call_transaction_end(*t);
+        *t = NULL;
+        say(r, "OK");
+        return;
+    }
+    line *l = arena_new(r->arena, line);
+    l->request = r;
+    l->rows = buf_init(BUF_NO_LIMIT);
+    sscanf(text + 1, "%31s %d", id, &n);
+    op_init(&l->op, r->arena, harness_now_s(&h));
+    call_within_init(&l->within, *t, &core, &r->client, &l->op, c, answer);
+    ask(l, text[0], id, n);
+}
+
+static void refuse(frames_request *r, err code) {
+    say(r, err_lookup(code)->name);
+}
+
+static void closed(frames_conn *conn) {
+    if (*opened(conn)) {
+        call_transaction_end(*opened(conn));
+    }
+}
+
+static bool length(frames_conn *conn, const uint8_t *header, uint64_t *bytes_out) {
+    (void)conn;
+    *bytes_out = (uint64_t)header[2] << 8 | header[3];
+    return *bytes_out >= HEADER;
+}
+
+static const frames_front front = {.name = "lines",
+                                   .header_bytes = HEADER,
+                                   .length = length,
+                                   .untrusted = {FRAME_MAX, 8, 8 * FRAME_MAX},
+                                   .trusted = {FRAME_MAX, 8, 8 * FRAME_MAX},
+                                   .state_bytes = sizeof(call_transaction *),
+                                   .closed = closed,
+                                   .handle = handle,
+                                   .refuse = refuse};
+
+/* ---- the server and its clients ---- */
+
+static void *run_server(void *unused) {
+    (void)unused;
+    net_run(server);
+    return NULL;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    net_options options = net_defaults;
+    char why[200] = "";
+    options.loops = 2;
+    log_set_level(LOG_ERROR);
+    harness_open(&h);
+    c = harness_container(&h, "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}", 2000);
+    core = (call_core){.account = h.account};
+    assert_int_equal(net_open(&options, &server), OK);
+    assert_int_equal(net_listen_frames(server, "127.0.0.1", 0, &front, &port, why, sizeof why), OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_server, NULL), 0);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    net_stop(server);
+    pthread_join(thread, NULL);
+    net_close(server);
+    harness_check(&h, c);
+    container_give(c);
+    harness_close(&h);
+    return 0;
+}
+
+static int open_client(void) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void send_line(int fd, const char *text) {
+    char frame[FRAME_MAX];
+    size_t n = HEADER + strlen(text);
+    memcpy(frame, (char[]){0, 0, (char)(n >> 8), (char)n}, HEADER);
+    memcpy(frame + HEADER, text, n - HEADER);
+    assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
+}
+
+static void receive(int fd, void *into, size_t n) {
+    assert_int_equal(recv(fd, into, n, MSG_WAITALL), n);
+}
+
+static const char *hear(int fd) {
+    static char text[FRAME_MAX];
+    unsigned char header[HEADER];
+    receive(fd, header, HEADER);
+    size_t n = (size_t)(header[2] << 8 | header[3]) - HEADER;
+    receive(fd, text, n);
+    text[n] = 0;
+    return text;
+}
+
+static void says(int fd, const char *text, const char *expected) {
+    send_line(fd, text);
+    assert_string_equal(hear(fd), expected);
+}
+
+/* ---- tests ---- */
+
+static void a_client_reads_writes_and_commits(void **state) {
+    (void)state;
+    int one = open_client(), two = open_client();
+    says(one, "b", "OK");
+    says(one, "w1 10", "OK");
+    says(one, "w2 20", "OK");
+    says(one, "p1 5", "OK"); /* by a worker */
+    says(one, "r1", "15");
+    says(one, "r9", "E_NOT_FOUND");
+    says(one, "p9 1", "E_NOT_FOUND");
+    says(one, "l", "15 20 ");
+    says(two, "b", "OK");
+    says(two, "r1", "E_NOT_FOUND");
+    says(one, "c", "OK");
+    says(one, "e", "OK");
+    says(two, "r1", "E_NOT_FOUND"); /* it began before */
+    says(two, "w1 1", "OK");
+    says(two, "c", "E_RETRY_WITH");
+    says(two, "e", "OK");
+    says(two, "b", "OK");
+    says(two, "g1", "15");
+    says(two, "w3 3", "OK");
+    says(two, "c", "OK");
+    says(two, "e", "OK");
+    close(one);
+    close(two);
+    assert_string_equal(harness_read(&h, c, "[\"a\"]", "1"), "{\"id\":\"1\",\"pk\":\"a\",\"n\":15}");
+    assert_int_equal(harness_count(c), 3);
+}
+
+/* Its writes are forgotten, also if it had a call under way. */
+static void a_client_that_leaves_leaves_nothing(void **state) {
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int fd = open_client();
+        says(fd, "b", "OK");
+        says(fd, "w1 1", "OK");
+        send_line(fd, i % 2 ? "p1 1" : "l");
+        close(fd);
+    }
+    assert_int_equal(harness_count(c), 0);
+}
+
+/* Of calls that are sent at once each is carried out or refused; the transaction goes on. */
+static void calls_come_one_after_the_other(void **state) {
+    (void)state;
+    int fd = open_client(), worked = 0;
+    says(fd, "b", "OK");
+    says(fd, "w1 0", "OK");
+    for (int i = 0; i < 6; i++) {
+        send_line(fd, "p1 1");
+    }
+    for (int i = 0; i < 6; i++) {
+        const char *said = hear(fd);
+        worked += strcmp(said, "OK") == 0;
+        assert_true(strcmp(said, "OK") == 0 || strcmp(said, "E_BAD_REQUEST") == 0);
+    }
+    char expected[16];
+    snprintf(expected, sizeof expected, "%d", worked);
+    says(fd, "r1", expected);
+    says(fd, "c", "OK");
+    says(fd, "e", "OK");
+    close(fd);
+}
+
+static void a_transaction_that_is_too_old_is_gone(void **state) {
+    (void)state;
+    int fd = open_client();
+    says(fd, "b", "OK");
+    says(fd, "w1 1", "OK");
+    clock_manual_advance(&h.clock, LIMIT_TRANSACTION_SECONDS * 1000);
+    says(fd, "r1", "E_TRANSACTION_EXPIRED");
+    says(fd, "c", "E_TRANSACTION_EXPIRED");
+    says(fd, "e", "OK");
+    close(fd);
+    assert_int_equal(harness_count(c), 0);
+}
+
+/* A server that stops does not wait for what clients keep open. */
+static void a_server_that_stops_gives_them_up(void **state) {
+    (void)state;
+    int fd = open_client();
+    says(fd, "b", "OK");
+    says(fd, "w1 1", "OK");
+    tear_down(NULL);
+    close(fd);
+    set_up(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_client_reads_writes_and_commits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_leaves_leaves_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_come_one_after_the_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_transaction_that_is_too_old_is_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_stops_gives_them_up, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

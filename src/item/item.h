@@ -129,9 +129,9 @@ static inline uint64_t item_version(const item_head *head) {
  * kind needs it. An upsert with an etag inserts where nothing is; an edit with one fails there with E_NOT_FOUND. */
 typedef enum item_kind { ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_EDIT, ITEM_READ } item_kind;
 
-/* A transaction (script/transaction.h) was told what its writes leave on their items before they are decided. */
+/* A transaction (item/transaction.h) tells what its writes will leave on their items before they are decided. */
 typedef struct item_preset {
-    uint64_t number; /* of an item that it makes; from item_reserve */
+    uint64_t number; /* of an item that it makes, from item_reserve; 0: the commit gives one */
     uint32_t ts, etag;
 } item_preset;
 

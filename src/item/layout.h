@@ -61,7 +61,7 @@ typedef struct item_head {
     uint64_t lsn;
     int32_t ttl;
     uint64_t number;
-    uint32_t etag; /* of what a script wrote: it was told the etag before the write had its lsn */
+    uint32_t etag; /* of what a transaction wrote: it told the etag before the write had its lsn */
 } item_head;
 
 enum { ITEM_NOT_INDEXED = 1 }; /* flag: written with the indexing directive Exclude */

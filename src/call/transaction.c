@@ -5,12 +5,17 @@
 #include "base/memory.h"
 #include "call/call_int.h"
 
-enum { LARGE_BYTES = 64 * 1024 }; /* pricing so much takes tens of milliseconds */
+enum {
+    LARGE_BYTES = 64 * 1024,                  /* pricing so much takes tens of milliseconds */
+    MEMORY_MAX = 2 * LIMIT_TRANSACTION_BYTES, /* items, and what is noted of them */
+    MEMORY_OWN = 64 * 1024,                   /* not drawn from what all requests share: small ones need nothing of it */
+};
 
 struct call_transaction {
     item_transaction *core; /* NULL: it has ended */
     bool busy;              /* a call is under way */
     bool overdue;
+    budget budget;   /* drawn from what requests may take together, for as long as it is open */
     net_delay delay; /* holds the memory until it is due */
 };
 
@@ -19,6 +24,7 @@ struct call_transaction {
 static void expire_if_overdue(call_transaction *t) {
     if (t->overdue && !t->busy && t->core) {
         item_transaction_expire(t->core);
+        budget_end(&t->budget);
     }
 }
 
@@ -34,7 +40,9 @@ static void is_due(net_delay *delay) {
 
 call_transaction *call_transaction_begin(const call_core *core, net_loop *loop) {
     call_transaction *t = mem_zero(sizeof *t);
-    item_transaction_ask ask = {.items = account_items(core->account), .lifetime_us = LIMIT_TRANSACTION_SECONDS * INT64_C(1000000)};
+    t->budget = budget_init_own(net_loop_memory(loop), MEMORY_MAX, MEMORY_OWN);
+    item_transaction_ask ask = {
+        .items = account_items(core->account), .budget = &t->budget, .lifetime_us = LIMIT_TRANSACTION_SECONDS * INT64_C(1000000)};
     t->core = item_transaction_begin(&ask);
     net_delay_start(loop, &t->delay, LIMIT_TRANSACTION_SECONDS * 1000, is_due);
     return t;
@@ -43,6 +51,7 @@ call_transaction *call_transaction_begin(const call_core *core, net_loop *loop) 
 void call_transaction_end(call_transaction *t) {
     assert(!t->busy);
     item_transaction_end(t->core);
+    budget_end(&t->budget);
     t->core = NULL;
     if (t->overdue) {
         free(t);
@@ -96,6 +105,7 @@ static void take_turn(call *c, bool is_long, net_lane lane, call_step run) {
         return;
     }
     t->busy = true;
+    budget_renew(&t->budget); /* a write that found no memory is no end */
     c->run = run;
     if (is_long) {
         net_work_start(c->client, c->op, lane, call_tenant_of_container(c->container), &c->work, run_on_worker, back);

@@ -38,6 +38,7 @@ struct item_transaction {
     arena arena;
     random_source random;
     size_t n, bytes; /* writes and guards; of items written */
+    size_t counted;  /* of the budget, beside the arena's */
     uint64_t provisional_next;
     item_found pinned; /* what the last write's results point to */
 
@@ -48,6 +49,14 @@ struct item_transaction {
     void (*done)(void *context);
     void *context;
 };
+
+/* What the arena does not count. */
+static void count_memory(item_transaction *t, size_t bytes) {
+    if (t->ask.budget) {
+        budget_force(t->ask.budget, bytes);
+        t->counted += bytes;
+    }
+}
 
 /* ---- life ---- */
 
@@ -86,6 +95,10 @@ static void release(item_transaction *t) {
     t->parts = NULL;
     t->first = NULL;
     arena_free(&t->arena);
+    if (t->ask.budget) {
+        budget_give(t->ask.budget, t->counted);
+        t->counted = 0;
+    }
 }
 
 void item_transaction_end(item_transaction *t) {
@@ -114,6 +127,7 @@ static part *find_part(const item_transaction *t, const container *c) {
 
 static part *add_part(item_transaction *t, container *c) {
     part *p = mem_zero(sizeof *p);
+    count_memory(t, sizeof *p);
     p->transaction = t;
     p->container = container_take(c);
     item__writes_init(&p->writes, p->container, &t->arena);
@@ -173,7 +187,8 @@ static err check_room(item_transaction *t, op *o, size_t bytes) {
         return op_fail(o, E_TOO_LARGE, "A transaction may write %d items and %d MB at most.", (int)LIMIT_TRANSACTION_WRITES,
                        (int)LIMIT_TRANSACTION_BYTES >> 20);
     }
-    return arena_fits(&t->arena, bytes) ? OK : budget_error(t->arena.budget);
+    bool fits = arena_fits(&t->arena, bytes) && (!t->ask.budget || !t->ask.budget->exceeded);
+    return fits ? OK : budget_error(t->ask.budget);
 }
 
 /* ---- reading ---- */
@@ -378,27 +393,34 @@ static err stamp(writing *w, item_preset *preset) {
     return numbers ? ask->number(ask->context, w->part->container, &w->op->key, &preset->number) : OK;
 }
 
+/* Room for one more operation of the commit. */
+static item_op *add_op(part *p) {
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 16;
+        p->ops = mem_resize(p->ops, cap * sizeof *p->ops);
+        count_memory(p->transaction, (cap - p->cap) * sizeof *p->ops);
+        p->cap = cap;
+    }
+    return &p->ops[p->n++];
+}
+
 /* Notes the write for the commit. An edit is noted by what it came to. */
 static void keep(writing *w, const item_edit_result *result, slice body, const item_preset *preset) {
-    part *p = w->part;
     const item_op *op = w->op;
-    if (p->n == p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 16;
-        p->ops = mem_resize(p->ops, p->cap * sizeof *p->ops);
-    }
+    item_op *added = add_op(w->part);
     bool deletes = result->answer == ITEM_EDIT_DELETE;
     item_preset *kept = arena_new(&w->t->arena, item_preset);
     *kept = *preset;
-    p->ops[p->n] = (item_op){.kind = deletes                 ? ITEM_DELETE
-                                     : op->kind == ITEM_EDIT ? ITEM_UPSERT
-                                                             : op->kind,
-                             .key = w->entry->key,
-                             .body = body,
-                             .ttl = op->ttl,
-                             .not_indexed = op->not_indexed,
-                             .preset = kept,
-                             .expected = w->entry->written ? NULL : &w->entry->expected};
-    op_init(&p->ops[p->n++].op, &w->t->arena, w->o->now_s);
+    *added = (item_op){.kind = deletes                 ? ITEM_DELETE
+                               : op->kind == ITEM_EDIT ? ITEM_UPSERT
+                                                       : op->kind,
+                       .key = w->entry->key,
+                       .body = body,
+                       .ttl = op->ttl,
+                       .not_indexed = op->not_indexed,
+                       .preset = kept,
+                       .expected = w->entry->written ? NULL : &w->entry->expected};
+    op_init(&added->op, &w->t->arena, w->o->now_s);
     w->t->n++;
     w->t->bytes += body.n;
 }
@@ -482,12 +504,9 @@ static void add_guards(part *p) {
         if (!e->guarded || e->written) {
             continue;
         }
-        if (p->n == p->cap) {
-            p->cap = p->cap ? 2 * p->cap : 16;
-            p->ops = mem_resize(p->ops, p->cap * sizeof *p->ops);
-        }
-        p->ops[p->n] = (item_op){.kind = ITEM_READ, .key = e->key, .expected = &e->expected};
-        op_init(&p->ops[p->n++].op, &p->transaction->arena, p->transaction->op.now_s);
+        item_op *added = add_op(p);
+        *added = (item_op){.kind = ITEM_READ, .key = e->key, .expected = &e->expected};
+        op_init(&added->op, &p->transaction->arena, p->transaction->op.now_s);
     }
 }
 

@@ -31,7 +31,7 @@ typedef struct item_transaction item_transaction;
 
 typedef struct item_transaction_ask {
     const items *items;
-    budget *budget;      /* that its memory is counted against; NULL: none */
+    budget *budget;      /* that its memory is counted against (E_MEMORY, E_BUSY_MEMORY); NULL: none. Outlives it */
     int64_t lifetime_us; /* 0: no deadline, the caller has one of its own */
     bool unsettled;      /* the caller admits, and takes the charges from the ranges' shares itself (item_settle) */
 

@@ -716,6 +716,33 @@ static void bytes_are_bounded(void **state) {
     assert_int_equal(harness_count(b), 7);
 }
 
+/* What it holds is counted before it is allocated, and all of it is given back. */
+static void memory_is_counted(void **state) {
+    (void)state;
+    budget_pool pool = {.max = 512 * 1024};
+    budget own = budget_init(&pool, 1024 * 1024);
+    item_transaction_ask ask = {.items = harness_items(&h), .budget = &own};
+    item_transaction *t = item_transaction_begin(&ask);
+    char text[20100];
+    int n = 0;
+    for (err code = OK; code == OK; n++) {
+        int at = snprintf(text, 100, "{\"id\":\"%d\",\"pk\":%.*s,\"s\":\"", n, (int)strlen(names[0]) - 2, names[0] + 1);
+        memset(text + at, 'x', 20000);
+        memcpy(text + at + 20000, "\"}", 3);
+        item_op *op = arena_new(&h.arena, item_op);
+        assert_int_equal(harness_prepare(&h, b, op, ITEM_CREATE, NULL, NULL, text), OK);
+        code = item_transaction_write(t, harness_op(&h), b, op);
+        assert_true(code == OK || code == E_BUSY_MEMORY);
+    }
+    assert_true(n > 5 && n < 26);
+    budget_renew(&own);
+    assert_int_equal(commit_it(t), OK);
+    assert_int_equal(harness_count(b), n - 1);
+    assert_int_equal(own.used, 0);
+    budget_end(&own);
+    assert_int_equal(pool.used, 0);
+}
+
 static void a_transaction_has_a_deadline(void **state) {
     (void)state;
     make_some();
@@ -1033,6 +1060,7 @@ int main(void) {
         BOTH(two_homes_are_refused),
         BOTH(writes_and_guards_are_bounded),
         BOTH(bytes_are_bounded),
+        BOTH(memory_is_counted),
         BOTH(a_transaction_has_a_deadline),
         BOTH(calls_cost_what_they_cost_outside),
         cmocka_unit_test(all_or_nothing_whatever_fails),

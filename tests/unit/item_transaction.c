@@ -792,6 +792,32 @@ static void calls_cost_what_they_cost_outside(void **state) {
     assert_true(fabs(outside->op.charge_ru - created) < 1e-9);
 }
 
+/* Each call is admitted by the range that it is about; one that is refused may be made again. */
+static void a_spent_share_refuses_the_call(void **state) {
+    (void)state;
+    make_some();
+    h.rules.unlimited = false;
+    restart();
+    item_transaction *t = begin();
+    assert_int_equal(put(t, a, ITEM_REPLACE, names[0], "1", 10), OK);
+    err code = OK;
+    int n = 0;
+    for (; code == OK && n < 100000; n++) {
+        item_found found;
+        item_key key = key_of(a, names[1], "2");
+        code = item_transaction_read(t, harness_op(&h), a, &key, false, &found);
+        item_give(&found);
+    }
+    assert_int_equal(code, E_THROTTLED);
+    assert_int_equal(put(t, a, ITEM_REPLACE, names[1], "2", 20), E_THROTTLED);
+    assert_int_equal(put(t, b, ITEM_REPLACE, names[2], "3", 30), OK); /* another range's share */
+    clock_manual_advance(&h.clock, 10000);
+    assert_int_equal(put(t, a, ITEM_REPLACE, names[1], "2", 21), OK);
+    assert_int_equal(commit_it(t), OK);
+    assert_int_equal(get(NULL, a, names[1], "2", false), 21);
+    check_all();
+}
+
 /* ---- a store that fails ---- */
 
 /* The first error, or what became of the commit. */
@@ -1063,6 +1089,7 @@ int main(void) {
         BOTH(memory_is_counted),
         BOTH(a_transaction_has_a_deadline),
         BOTH(calls_cost_what_they_cost_outside),
+        BOTH(a_spent_share_refuses_the_call),
         cmocka_unit_test(all_or_nothing_whatever_fails),
         cmocka_unit_test(interleavings_are_isolated),
     };

@@ -274,7 +274,7 @@ typedef struct call_transact call_transact;
 struct call_transact {
     call call;
     item_key key; /* the partition; its id is not looked at */
-    const script_tokens *tokens;
+    const script_tokens *tokens; /* NULL: lists and queries of the script have one page */
 
     /* One attempt, on a script thread; it may be made several times (script/transact.h). */
     err (*attempt)(call_transact *c, script_attempt *a);

@@ -42,7 +42,7 @@ static void look_or_wait(call_follow *f);
 
 static void page(call *c) {
     call_follow *f = of(c);
-    follow_page page = {.items_max = f->items_max, .bytes_max = f->bytes_max};
+    follow_page page = {.items_max = f->items_max ? f->items_max : 1, .bytes_max = f->bytes_max};
     page.until_us = clock_monotonic_us(call__items(c)->clock) + PAGE_US;
     c->code = follow_read(f->follower, c->op, f->newest ? f->newest : c->container, &page, f->sink, f->context);
     if (c->code == OK) {

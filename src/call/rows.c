@@ -1,6 +1,6 @@
 #include "call/call_int.h"
 
-enum { STEPS_MAX = 50000 };
+enum { STEPS_MAX = 200000 }; /* entries of one page: about a second at worst */
 
 static void page(call *c) {
     call_rows *r = (call_rows *)c;
@@ -28,6 +28,6 @@ void call_rows_init(call_rows *r, const call_core *core, net_client *client, op 
 void call_rows_submit(call_rows *r) {
     const item_rows_ask *ask = &r->ask;
     const epk *min = ask->partition ? &ask->partition->epk : &ask->min, *end = ask->partition ? min : &ask->max;
-    r->ask.steps_max = ask->steps_max ? ask->steps_max : STEPS_MAX;
+    r->ask.steps_max = ask->steps_max && ask->steps_max < STEPS_MAX ? ask->steps_max : STEPS_MAX;
     call__enter(&r->call, min, end, call__one_range(&r->call, min, end), false, go);
 }

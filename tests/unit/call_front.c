@@ -809,6 +809,10 @@ static void faults_hit_every_call(bool rocks) {
         assert_true(now_ms() - before >= 30);
     }
     assert_int_equal(faults_hits(w.faults), 2 * (READS + WRITES));
+    assert_int_equal(faults_add(w.faults, &(fault){.range = -1, .percent = 100, .count = 2, .code = E_UNAVAILABLE}, &id), OK);
+    EXPECT(&c, "E_UNAVAILABLE", "{\"do\":\"usage\"," IN "}");
+    EXPECT(&c, "E_UNAVAILABLE", "{\"do\":\"changes\"," IN ",\"of\":{\"pk\":\"p2\"}}");
+    EXPECT(&c, "OK", "{\"do\":\"usage\"," IN "}");
     leave(&c);
     world_close(&w);
 }
@@ -823,6 +827,7 @@ static void what_was_seen_is_checked(bool rocks) {
         expect_request(&c, i, ",\"range\":0,\"lsn\":1", "OK");
         expect_request(&c, i, ",\"range\":0,\"lsn\":1000000", "E_SESSION_NOT_AVAILABLE");
     }
+    EXPECT(&c, "E_SESSION_NOT_AVAILABLE", "{\"do\":\"usage\"," IN ",\"range\":0,\"lsn\":1000000}");
     leave(&c);
     world_close(&w);
 }

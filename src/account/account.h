@@ -158,10 +158,11 @@ typedef struct container_creation {
     account_name database;
     slice settings;            /* BSON of its properties */
     bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
-    slice rows;                /* BSON: how its rows are told apart and kept, for its life; empty: as the SQL API has them
+    slice rows;                /* BSON: how its rows are told apart, kept and indexed, for its life; empty: as the SQL API has them
                                 *   {"typed": true,                                      partition keys of any BSON type (partition/key.h)
                                 *    "key": [{"path": "/a", "order": "descending"}, …],  the row key (item/row.h); else the text of `id`
-                                *    "clustered": true}                                  rows lie in key order (item/layout.h) */
+                                *    "clustered": true,                                  rows lie in key order (item/layout.h)
+                                *    "lean": true}                                       index entries of the named paths only (index/policy.h) */
     throughput_setting throughput;
     slice api;  /* whose front end makes it, in small letters; empty: "sql" */
     slice memo; /* BSON that the front end wants to remember of it, up to LIMIT_MEMO_BYTES; empty: nothing */

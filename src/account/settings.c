@@ -282,6 +282,16 @@ slice settings_indexing_policy(arena *a, const container *c) {
     return index_policy_source(a, c->settings);
 }
 
+/* The policy is that of the canonical form, as the index has it: a request's terms are the index's (item/terms.c). What is read from the
+ * store is canonical already. */
+static err read_index(op *o, slice properties, slice rows, container *c) {
+    slice given = index_policy_source(o->arena, properties);
+    TRY(index_policy_parse(o, given, c->key.paths, c->key.n, &c->index));
+    make_canonical(o, properties, rows, c);
+    slice kept = settings_indexing_policy(o->arena, c);
+    return slice_eq(given, kept) ? OK : index_policy_parse(o, kept, c->key.paths, c->key.n, &c->index);
+}
+
 err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     bson_iter_t it;
     if (!doc_find_key(properties, SLICE_LIT("id"), &it) || !BSON_ITER_HOLDS_UTF8(&it)) {
@@ -297,9 +307,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     if (doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && !BSON_ITER_HOLDS_DOCUMENT(&it) && !BSON_ITER_HOLDS_NULL(&it)) {
         return op_fail(o, E_BAD_REQUEST, "The indexing policy must be an object.");
     }
-    TRY(index_policy_parse(o, index_policy_source(o->arena, properties), c->key.paths, c->key.n, &c->index));
-    make_canonical(o, properties, rules.rows, c);
-    return OK;
+    return read_index(o, properties, rules.rows, c);
 }
 
 /* ---- what a front end keeps ---- */

@@ -31,6 +31,7 @@ enum {
     LIMIT_PATCH_OPERATIONS = 10,
 
     /* edits and conditions of writes (item/edit.h); a step is about 10 ns */
+    LIMIT_LISTED_BYTES = 64 * 1024,  /* of bodies whose index terms are listed where a write is submitted; of more, by a worker */
     LIMIT_EDIT_STEPS = 5000,         /* what one write may take on the committer's thread; longer ones are prepared outside */
     LIMIT_EDIT_BYTES = 64 * 1024,    /* of item and argument, likewise */
     LIMIT_EDIT_STEPS_MAX = 10000000, /* what it may take at all */

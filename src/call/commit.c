@@ -31,7 +31,7 @@ static void price(call *c) {
     item_commit_charge(&w->commit);
     c->code = item_commit_failed(&w->commit) ? w->commit.base.code : OK;
     if (w->commit.tiles) {
-        c->mark = item_mark_of(container_route(w->commit.tiles, &w->ops[0].key.epk));
+        c->mark = item_mark_of(w->ops[0].range ? w->ops[0].range : container_route(w->commit.tiles, &w->ops[0].key.epk));
     }
 }
 
@@ -69,6 +69,16 @@ static void submit(call *c) {
     if (code != OK) {
         call__end(c, code);
     }
+}
+
+static void list_on_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    item_commit_list(&((call_commit *)c)->commit);
+}
+
+/* Listed or not: what the workers could not do, the committer does. */
+static void submit_listed(net_work *work) {
+    submit((call *)((char *)work - offsetof(call, work)));
 }
 
 /* If the server stops, or has no thread, the committer decides what is left of it. */
@@ -110,7 +120,11 @@ static void go(call *c) {
         .prepares = true,
         .done = leave_committer,
     };
-    submit(c);
+    if (item_commit_lists_much(&w->commit)) {
+        net_work_start(c->client, c->op, NET_BODIES, call_tenant_of_container(c->container), &c->work, list_on_worker, submit_listed);
+    } else {
+        submit(c);
+    }
 }
 
 /* Faults of one range: by the range that is named, or by the key that all have in common. */

@@ -103,6 +103,7 @@ err find__in_order(find__finder *f, find__walk *w, bool *found_out);
 /* ---- shapes.c ---- */
 
 size_t find__shapes_worth(const find__finder *f);
+/* Not to be asked of a lean index, which knows no shapes. */
 err find__lacking_shapes(find__walk *w, size_t most, bool *whole_out);
 err find__walk_undefined(find__walk *w);
 

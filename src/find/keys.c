@@ -263,8 +263,8 @@ static err prepare(key_walk *w, const find_path *path, bool *found_out) {
     w->bounds = (find__walk){.finder = f, .path = index_path_of(path->steps, path->n)};
     find__bound_walk(&w->bounds, f->view->op->arena);
     take_start(w);
-    *found_out = true;
-    if (!begins_lacking(w)) {
+    *found_out = !f->view->index->policy.lean || !(begins_lacking(w) || ends_lacking(w));
+    if (!*found_out || !begins_lacking(w)) {
         return OK;
     }
     TRY(find__lacking_shapes(&w->bounds, find__shapes_worth(f), found_out));

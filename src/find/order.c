@@ -301,8 +301,8 @@ static err run_walk(find__walk *w) {
 
 err find__in_order(find__finder *f, find__walk *w, bool *found_out) {
     find_access *a = f->access;
-    *found_out = true;
-    if (begins_undefined(w)) {
+    *found_out = !w->undefined || !f->view->index->policy.lean; /* there the items that lack the path are not known */
+    if (*found_out && begins_undefined(w)) {
         TRY(find__lacking_shapes(w, find__shapes_worth(f), found_out));
     }
     if (!*found_out) {

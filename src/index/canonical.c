@@ -1,6 +1,12 @@
 /* canonical.c — policies as they are kept with a container and shown to clients. */
 #include "index/policy_int.h"
 
+static bool has_lean_rows(slice properties) {
+    bson_iter_t it, rows;
+    return doc_find_key(properties, SLICE_LIT("rows"), &it) && BSON_ITER_HOLDS_DOCUMENT(&it) && bson_iter_recurse(&it, &rows) &&
+           bson_iter_find(&rows, "lean") && BSON_ITER_HOLDS_BOOL(&rows) && bson_iter_bool(&rows);
+}
+
 slice index_policy_source(arena *a, slice properties) {
     static const char *const others[] = {"fullTextPolicy", "vectorEmbeddingPolicy", "geospatialConfig"};
     bson_t source = BSON_INITIALIZER;
@@ -8,7 +14,7 @@ slice index_policy_source(arena *a, slice properties) {
     bool given = doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && BSON_ITER_HOLDS_DOCUMENT(&it);
     if (given && bson_iter_recurse(&it, &inner)) {
         while (bson_iter_next(&inner)) {
-            bool other = false;
+            bool other = strcmp(bson_iter_key(&inner), "lean") == 0; /* no client's to say */
             for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
                 other = other || strcmp(bson_iter_key(&inner), others[i]) == 0;
             }
@@ -19,6 +25,9 @@ slice index_policy_source(arena *a, slice properties) {
         if (doc_find_key(properties, slice_str(others[i]), &it) && BSON_ITER_HOLDS_DOCUMENT(&it)) {
             bson_append_iter(&source, others[i], -1, &it);
         }
+    }
+    if (has_lean_rows(properties)) {
+        bson_append_bool(&source, "lean", -1, true);
     }
     slice made = arena_copy(a, slice_of(bson_get_data(&source), source.len));
     bson_destroy(&source);

@@ -273,6 +273,14 @@ static void index_always(op *o, index_node *root, const slice *steps, size_t n) 
     at->always = true;
 }
 
+/* What is indexed whatever the paths say. */
+static void index_keys(op *o, index_node *root, const doc_path *keys, size_t n) {
+    index_always(o, root, &(slice){"id", 2}, 1);
+    for (size_t i = 0; i < n; i++) {
+        index_always(o, root, keys[i].steps, keys[i].steps_n);
+    }
+}
+
 static err read_paths(op *o, slice document, index_node *root) {
     bool given = index__has(document, "includedPaths") || index__has(document, "excludedPaths");
     TRY(add_paths(o, root, document, "includedPaths", RULE_INCLUDE));
@@ -307,12 +315,12 @@ err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, i
     index_node *root = arena_new(o->arena, index_node);
     TRY(read_all(o, bson, root, policy_out));
     policy_out->rest_included = root->subtree != RULE_EXCLUDE;
+    policy_out->lean = index__has(bson, "lean");
     if (root->children || !policy_out->rest_included) {
-        index_always(o, root, &(slice){"id", 2}, 1);
-        for (size_t i = 0; i < keys_n; i++) {
-            index_always(o, root, keys[i].steps, keys[i].steps_n);
-        }
         policy_out->root = root;
+    }
+    if (policy_out->root && !policy_out->lean) {
+        index_keys(o, root, keys, keys_n);
     }
     sort_children(o->arena, root);
     return OK;
@@ -359,7 +367,7 @@ bool index_policy_covers(const index_policy *policy, const index_step *steps, si
         return false;
     }
     if (index_is_system(steps[0])) {
-        return n == 1 && slice_eq(steps[0].name, SLICE_LIT("_ts"));
+        return n == 1 && !policy->lean && slice_eq(steps[0].name, SLICE_LIT("_ts"));
     }
     for (size_t i = 0; i < n; i++) {
         node = index_node_child(node, steps[i].element ? SLICE_LIT("[]") : steps[i].name);
@@ -443,8 +451,8 @@ bool index_policy_same(const index_policy *a, const index_policy *b) {
     if (a->off || b->off) {
         return a->off == b->off;
     }
-    bool same = a->rest_included == b->rest_included && same_nodes(a->root, b->root) && a->composites_n == b->composites_n &&
-                same_spatials(a, b) && same_texts(a, b);
+    bool same = a->rest_included == b->rest_included && a->lean == b->lean && same_nodes(a->root, b->root) &&
+                a->composites_n == b->composites_n && same_spatials(a, b) && same_texts(a, b);
     for (size_t i = 0; same && i < a->composites_n; i++) {
         same = has_composite(b, a->composites[i].id);
     }

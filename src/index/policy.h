@@ -4,6 +4,9 @@
  * form beats the star at its place. The id, _ts and the partition key are indexed whatever the paths say, unless the mode is none.
  * A policy is built once with its container and then only read.
  *
+ * A lean policy leaves these out, and with them the shapes of items (terms.h): for containers whose rows are found by their keys, so that
+ * an item costs an entry for each path that is named. Which items lack a path is then not known to the index.
+ *
  * Beside these, shapes (GeoJSON) at spatial paths have entries of their cells (cells.h), and texts at full-text paths entries of their
  * words, under paths of their own. Vectors have no entries: those of diskANN are in graphs (item/nearest.h). */
 #pragma once
@@ -83,6 +86,7 @@ typedef struct index_embedding {
 typedef struct index_policy {
     bool off;               /* indexingMode none */
     bool rest_included;     /* what no path names */
+    bool lean;              /* the paths that are named have entries, and nothing else: see above */
     const index_node *root; /* NULL: no path but the catch-all */
     const index_composite *composites;
     size_t composites_n;
@@ -99,7 +103,7 @@ typedef struct index_policy {
 /* ---- reading ---- */
 
 /* What the policy is read from: a container's indexingPolicy with what else of its properties it needs (fullTextPolicy,
- * vectorEmbeddingPolicy, geospatialConfig) as members of it. */
+ * vectorEmbeddingPolicy, geospatialConfig, whether its rows are lean) as members of it. */
 slice index_policy_source(arena *a, slice properties);
 
 /* `bson` as index_policy_source gives it; `keys` are the partition key's paths. Bytes live in the op's arena, which must be the

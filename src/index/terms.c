@@ -219,6 +219,9 @@ static void list_composites(index_list *l, const index_policy *policy, slice doc
 
 static void list_ts(index_list *l, uint32_t ts) {
     l->ts_at = l->n;
+    if (l->lean) {
+        return;
+    }
     index__begin_term(l, path_of_ts());
     index_spell_number(&l->bytes, ts);
     index__end_term(l);
@@ -247,19 +250,25 @@ void index_list_set_ts(index_list *l, const index_policy *policy, slice document
     if (policy->off || l->large) {
         return;
     }
-    begin_term_again(l, l->ts_at, path_of_ts());
-    index_spell_number(&l->bytes, ts);
-    end_term_again(l, l->ts_at);
+    size_t composites = l->ts_at + !l->lean;
+    if (!l->lean) {
+        begin_term_again(l, l->ts_at, path_of_ts());
+        index_spell_number(&l->bytes, ts);
+        end_term_again(l, l->ts_at);
+    }
     for (size_t i = 0; i < policy->composites_n; i++) {
         if (has_ts(&policy->composites[i])) {
-            begin_term_again(l, l->ts_at + 1 + i, policy->composites[i].id);
+            begin_term_again(l, composites + i, policy->composites[i].id);
             spell_composite(l, &policy->composites[i], document, ts);
-            end_term_again(l, l->ts_at + 1 + i);
+            end_term_again(l, composites + i);
         }
     }
 }
 
 void index_list_add_shape(index_list *l, bool known) {
+    if (l->lean && !l->large) {
+        return;
+    }
     index__begin_term(l, l->large ? INDEX_PATH_LARGE : INDEX_PATH_SHAPES);
     if (!l->large) {
         buf_add_be64(&l->bytes, known ? l->shape : 0);
@@ -273,6 +282,7 @@ void index_list_make(index_list *l, const index_policy *policy, slice document, 
     l->bytes.n = l->n = l->paths_n = 0;
     l->shape = 0;
     l->large = false;
+    l->lean = policy->lean;
     l->charged = 0;
     if (policy->off) {
         return;
@@ -326,6 +336,7 @@ const index_kept *index_list_keep(arena *a, const index_list *l) {
         .paths_n = l->paths_n,
         .shape = l->shape,
         .large = l->large,
+        .lean = l->lean,
         .charged = l->charged,
         .ts_at = l->ts_at,
     };
@@ -356,6 +367,7 @@ void index_list_restore(index_list *l, const index_kept *kept) {
     l->paths_n = kept->paths_n;
     l->shape = kept->shape;
     l->large = kept->large;
+    l->lean = kept->lean;
     l->charged = kept->charged;
     l->ts_at = kept->ts_at;
 }

@@ -34,8 +34,9 @@ typedef struct index_list {
     uint64_t shape;
     arena scratch;
     bool large;     /* more than INDEX_TERMS_MAX: none are listed */
+    bool lean;      /* by a lean policy: _ts and the shape are not listed */
     size_t charged; /* what index_terms says of the document, by the same walk */
-    size_t ts_at;   /* the term of _ts; those of composites follow it */
+    size_t ts_at;   /* the term of _ts, if there is one; those of composites follow it */
 } index_list;
 
 void index_list_free(index_list *l);
@@ -53,13 +54,14 @@ typedef struct index_kept {
     const index_path *paths;
     size_t n, paths_n;
     uint64_t shape;
-    bool large;
+    bool large, lean;
     size_t charged, ts_at;
 } index_kept;
 const index_kept *index_list_keep(arena *a, const index_list *l); /* NULL: the arena's budget has no room for it */
 void index_list_restore(index_list *l, const index_kept *kept);
 
-/* The term by which the item is found among those of its shape (`known`), of no known shape, or among the large ones. */
+/* The term by which the item is found among those of its shape (`known`), of no known shape, or among the large ones. A lean list gets the
+ * last one only. */
 void index_list_add_shape(index_list *l, bool known);
 void index_list_sort(index_list *l); /* in byte order, each once */
 

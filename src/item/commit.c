@@ -5,6 +5,7 @@
 #include "item/admit.h"
 #include "item/divide.h"
 #include "item/edit_int.h"
+#include "item/terms.h"
 #include "item/versions.h"
 #include "throughput/charge.h"
 
@@ -27,7 +28,7 @@ static void all_done(commit *base) {
 }
 
 /* Bulk may be about several ranges: each must have something left of its share. */
-static err admit(const item_commit *c) {
+static err admit(item_commit *c) {
     container_range *range = item__first_range(c);
     TRY(item__admit(c->items, c->op, range));
     for (size_t i = 1; i < c->n && !c->atomic; i++) {
@@ -63,6 +64,26 @@ static err make_ready(item_commit *c) {
         }
     }
     return OK;
+}
+
+static bool writes_body(const item_op *op) {
+    return op->code == OK && (op->kind == ITEM_CREATE || op->kind == ITEM_UPSERT || op->kind == ITEM_REPLACE);
+}
+
+bool item_commit_lists_much(const item_commit *c) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        bytes += writes_body(&c->ops[i]) && !c->ops[i].terms ? c->ops[i].body.n : 0;
+    }
+    return bytes > LIMIT_LISTED_BYTES;
+}
+
+void item_commit_list(item_commit *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        if (writes_body(&c->ops[i]) && !c->ops[i].terms) {
+            item__list_ahead(c->container, &c->ops[i], c->ops[i].body);
+        }
+    }
 }
 
 /* As before it was submitted. */
@@ -101,6 +122,9 @@ err item_commit_submit(item_commit *c) {
     if (!c->admitted) {
         TRY(admit(c));
         TRY(make_ready(c));
+        if (!item_commit_lists_much(c)) {
+            item_commit_list(c);
+        }
         c->admitted = true;
     }
     if (item__is_divided(c)) {
@@ -135,6 +159,9 @@ static void run_outside(const item_commit *c, item_op *op, item_edit_input *in, 
     p->code = item_edit_run(&op->op, op, in, &b, &p->result, &p->ttl);
     op->op.turn = NULL;
     op->prepared = p;
+    if (p->code == OK && op->kind == ITEM_EDIT && p->result.answer == ITEM_EDIT_PUT) {
+        item__list_ahead(c->container, op, p->result.body);
+    }
 }
 
 /* Should the item not be readable, the committer finds out. */
@@ -172,6 +199,12 @@ static double price_failed(const item_op *op) {
     return read > CHARGE_FAILED ? read : CHARGE_FAILED;
 }
 
+/* Terms that were listed by the same policy were counted then. */
+static size_t terms_created(const item_op *op, const index_policy *policy) {
+    bool listed = op->terms && op->listed.p == op->result.p && !op->not_indexed;
+    return listed ? op->terms->charged : index_terms(policy, op->result);
+}
+
 static double price_done(const item_op *op, const index_policy *index) {
     index_policy none = {.off = true};
     const index_policy *now = op->not_indexed ? &none : index;
@@ -183,7 +216,7 @@ static double price_done(const item_op *op, const index_policy *index) {
         return charge_delete(op->before_body.n, index_terms(then, op->before_body));
     }
     if (op->created) {
-        return charge_create(op->result.n, index_terms(now, op->result));
+        return charge_create(op->result.n, terms_created(op, now));
     }
     return charge_patch(op->result.n, index_terms_changed(op->op.arena, now, op->before_body, op->result), op->properties);
 }

@@ -1,6 +1,8 @@
 #include "item/container.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "item/counts.h"
@@ -9,17 +11,19 @@
 #include "item/waiters.h"
 
 container *container_new(void) {
+    static _Atomic uint64_t serials = 1;
     container *c = mem_zero(sizeof *c);
     c->refs = 1;
     c->memory = mem_zero(sizeof *c->memory);
-    *c->memory = (container_memory){.refs = 1, .arena = arena_init_small()};
+    *c->memory = (container_memory){.refs = 1, .serial = atomic_fetch_add(&serials, 1), .arena = arena_init_small()};
     return c;
 }
 
 container *container_with_tiles(const container *before, container_tiles *tiles) {
+    enum { REST = offsetof(container, space) }; /* all but the count, which others change meanwhile */
     container *c = mem_alloc(sizeof *c);
-    *c = *before;
-    c->refs = 1;
+    memcpy((char *)c + REST, (const char *)before + REST, sizeof *c - REST);
+    atomic_init(&c->refs, 1);
     c->tiles = tiles;
     atomic_fetch_add_explicit(&c->memory->refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&c->space->refs, 1, memory_order_relaxed);

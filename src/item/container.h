@@ -54,7 +54,7 @@ typedef struct container_range {
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
     uint32_t log_opened; /* its part's log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
     atomic_bool gone;    /* it was split, merged or deleted */
-    uint64_t *touched;      /* hashes of the keys that the group writes, if followers wait for some (item/waiters.h) */
+    uint64_t *touched;   /* hashes of the keys that the group writes, if followers wait for some (item/waiters.h) */
     uint32_t touched_n;
     bool touched_unknown; /* it writes others too */
 
@@ -116,6 +116,10 @@ typedef struct container_index {
     bool shapes_loaded;
     commit_hook shapes_hook;
     uint32_t shapes_container;
+
+    /* the committer's: the settings whose policy was last compared with this one (item/terms.c) */
+    uint64_t compared; /* container_memory.serial; 0: none was */
+    bool compared_same;
 } container_index;
 
 /* What a container keeps in one home. Its committer's to change. */
@@ -172,6 +176,7 @@ enum { TTL_OFF = 0, TTL_NEVER = -1 };
 /* What a container's settings lie in: shared by its versions that differ in their tiles only. */
 typedef struct container_memory {
     atomic_uint refs;
+    uint64_t serial; /* of these settings: no others of this process ever have it */
     arena arena;
 } container_memory;
 

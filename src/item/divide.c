@@ -145,6 +145,7 @@ static void fill(const item_commit *c, division *d, const size_t *division_of, s
     d->commit.ops = arena_array(a, item_op, n);
     d->commit.n = 0;
     d->commit.parts = NULL;
+    d->commit.first = NULL;
     d->commit.base.code = OK;
     d->commit.done = c->stops_at_failure ? next_or_end : one_is_done;
     for (size_t i = 0; i < c->n; i++) {

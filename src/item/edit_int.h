@@ -23,8 +23,9 @@ static inline bool item__is_judged(const item_op *op) {
 }
 
 /* By the tiles that the request came with. */
-static inline container_range *item__first_range(const item_commit *c) {
-    return container_route(c->container->tiles, &c->ops[0].key.epk);
+static inline container_range *item__first_range(item_commit *c) {
+    c->first = c->first ? c->first : container_route(c->container->tiles, &c->ops[0].key.epk);
+    return c->first;
 }
 
 MUST_CHECK err item__commit_apply(commit *base, commit_group *group); /* committer's thread */

@@ -162,6 +162,8 @@ typedef struct item_op {
     bool ready;                     /* edit and conditions are (item_edit_make_ready) */
     bool is_long;                   /* the committer found conditions or edit too long for it */
     struct item_prepared *prepared; /* what they came to outside; NULL: they were not run there */
+    const index_kept *terms;        /* of the body `listed`, by the policy of the commit's container; NULL: the committer lists them */
+    slice listed;
 
     /* how it went */
     op op; /* charge and sentence of this one; its arena is the request's */
@@ -204,6 +206,7 @@ struct item_commit {
     item_commit_parts *parts; /* of a request over several homes */
 
     /* item/'s own */
+    container_range *first;                     /* of the first operation, by the container's tiles; NULL: not looked up yet */
     bool admitted;                              /* its ranges had something left of their shares */
     bool again;                                 /* item_commit_is_long */
     unsigned attempts;                          /* to prepare it */
@@ -235,6 +238,12 @@ MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key,
 /* E_THROTTLED: the share of a range is spent. E_BAD_REQUEST and friends: an edit or condition is wrong; its operation has code and
  * sentence. Then nothing was submitted. */
 MUST_CHECK err item_commit_submit(item_commit *c);
+
+/* Lists the index terms of the bodies that are to be written, so that the committer need not. Before the first submit, on a thread that may
+ * take its time; item_commit_submit does it itself for up to LIMIT_LISTED_BYTES. What is listed by nobody else is listed by the committer.
+ */
+void item_commit_list(item_commit *c);
+bool item_commit_lists_much(const item_commit *c); /* more than item_commit_submit would */
 
 /* After done: the committer did not decide some operations, since their edits or conditions are too long for it. They are to be prepared,
  * and the commit submitted again. */

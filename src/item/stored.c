@@ -55,18 +55,47 @@ err item__load_place(const item_work *w, item_place place, stored_item *stored_o
     return same && code != E_NOT_FOUND ? code : E_STORE_CORRUPT; /* a lead that leads nowhere */
 }
 
+/* ---- the keys of an item: spelled before, or in `space` ---- */
+
+void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, layout_key *size) {
+    uint32_t container = w->container->space->container;
+    layout_primary(primary, container, &key->epk, &key->partition, key->row);
+    layout_size(size, container, &key->epk, &key->partition);
+    w->spelled = key;
+    w->primary_key = primary;
+    w->size_key = size;
+}
+
+static slice primary_key(const item_work *w, const item_key *key, layout_key *space) {
+    if (w->spelled == key) {
+        return layout_view(w->primary_key);
+    }
+    layout_primary(space, w->container->space->container, &key->epk, &key->partition, key->row);
+    return layout_view(space);
+}
+
+static slice size_key(const item_work *w, const item_key *key, layout_key *space) {
+    if (w->spelled == key) {
+        return layout_view(w->size_key);
+    }
+    layout_size(space, w->container->space->container, &key->epk, &key->partition);
+    return layout_view(space);
+}
+
+/* ---- loading ---- */
+
 err item__load(const item_work *w, const item_key *key, stored_item *stored_out) {
     layout_key k;
     store_value value;
     bool of_group;
     item_place place;
+    slice primary = primary_key(w, key, &k);
     *stored_out = (stored_item){0};
-    layout_primary(&k, w->container->space->container, &key->epk, &key->partition, key->row);
     if (w->container->clustered) {
-        err found = load_row(w, layout_view(&k), stored_out);
+        err found = load_row(w, primary, stored_out);
         return found == E_NOT_FOUND ? OK : found;
     }
-    err code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
+    err code = commit_get(w->group, STORE_INDEX, primary, &value, &of_group);
     if (code == E_NOT_FOUND) {
         return OK;
     }
@@ -113,20 +142,23 @@ bool item__expiry_key(const container *c, const container_part *part, item_place
 /* ---- counting: the range's counts and the partition's own entry ---- */
 
 err item__enter(item_work *w, const item_key *key) {
+    w->range = container_route(w->tiles, &key->epk);
+    return item__enter_range(w, key);
+}
+
+err item__enter_range(item_work *w, const item_key *key) {
     layout_key k;
     store_value value;
     bool of_group;
     epk unused;
-    slice partition;
-    w->range = container_route(w->tiles, &key->epk);
+    slice partition, entry = size_key(w, key, &k);
     w->size = (size_sum){0};
-    layout_size(&k, w->container->space->container, &key->epk, &key->partition);
-    err code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
+    err code = commit_get(w->group, STORE_INDEX, entry, &value, &of_group);
     if (code == E_NOT_FOUND) {
         return OK;
     }
     TRY(code);
-    bool read = layout_size_read(layout_view(&k), value.bytes, &unused, &partition, &w->size);
+    bool read = layout_size_read(entry, value.bytes, &unused, &partition, &w->size);
     store_give(&value);
     return read ? OK : E_STORE_CORRUPT;
 }
@@ -147,11 +179,11 @@ static void count(item_work *w, const item_key *key, change c) {
     range->bytes += (uint64_t)c.bytes;
     range->index_bytes += (uint64_t)c.index_bytes;
     range->partitions += (uint64_t)((w->size.items > 0) - was_there);
-    layout_size(&k, w->container->space->container, &key->epk, &key->partition);
+    slice entry = size_key(w, key, &k);
     if (w->size.items > 0) {
-        layout_size_write(store_put_space(&w->group->batch, STORE_INDEX, layout_view(&k), LAYOUT_SIZE_BYTES), &w->size);
+        layout_size_write(store_put_space(&w->group->batch, STORE_INDEX, entry, LAYOUT_SIZE_BYTES), &w->size);
     } else {
-        store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
+        store_delete(&w->group->batch, STORE_INDEX, entry);
     }
     item__sized(w->range, key, w->size.bytes); /* should the group fail, whoever shows it will see (item/hot.h) */
 }
@@ -163,9 +195,10 @@ void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
 /* ---- the item and its entries ---- */
 
 /* The primary key of an item that is written; whoever has it cached hears of it. */
-static void primary_key(const item_work *w, const item_key *key, item_place place, layout_key *k) {
-    layout_primary(k, w->container->space->container, &key->epk, &key->partition, key->row);
-    item_cache_written(w->home->cache, w->group, layout_view(k), place);
+static slice written_key(const item_work *w, const item_key *key, item_place place, layout_key *space) {
+    slice primary = primary_key(w, key, space);
+    item_cache_written(w->home->cache, w->group, primary, place);
+    return primary;
 }
 
 /* What a new item needs, or one in a new place, beside itself and its unique keys: how many bytes that is. */
@@ -219,9 +252,9 @@ static void remove_expiry(const item_work *w, item_place place, const item_head 
 }
 
 err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before) {
-    layout_key primary;
-    primary_key(w, key, place, &primary);
-    put_value(w, place, layout_view(&primary), head, body);
+    layout_key k;
+    slice primary = written_key(w, key, place, &k);
+    put_value(w, place, primary, head, body);
     item__put_change(w, key, place, head, before);
     TRY(item__put_terms(w, key, place, head, body, before));
     TRY(item__log_put(w, key, head, body, before));
@@ -231,8 +264,8 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
         size_t added = item__unique_put(w, key, body, place);
         count(w, key, (change){0, (int64_t)body.n - (int64_t)before->body.n, (int64_t)added - (int64_t)removed});
     } else {
-        put_leads(w, key, place, layout_view(&primary));
-        size_t added = leads_bytes(w, key, layout_view(&primary)) + item__unique_put(w, key, body, place);
+        put_leads(w, key, place, primary);
+        size_t added = leads_bytes(w, key, primary) + item__unique_put(w, key, body, place);
         count(w, key, (change){1, (int64_t)(LAYOUT_HEAD_BYTES + body.n), (int64_t)added});
     }
     put_expiry(w, place, head);
@@ -240,7 +273,7 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
 }
 
 err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired) {
-    layout_key primary, k;
+    layout_key space, k;
     store_batch *batch = &w->group->batch;
     TRY(item__remove_terms(w, key, stored));
     TRY(item__log_remove(w, key, stored, expired, w->range->pending.lsn + 1));
@@ -248,13 +281,13 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
     TRY(item__remove_attachments(w, key, stored->place.number));
     layout_item(&k, stored->place);
     store_delete(batch, STORE_ITEMS, layout_view(&k));
-    primary_key(w, key, stored->place, &primary);
-    store_delete(batch, STORE_INDEX, layout_view(&primary));
+    slice primary = written_key(w, key, stored->place, &space);
+    store_delete(batch, STORE_INDEX, primary);
     if (!w->container->clustered) {
         layout_order(&k, w->container->space->container, &key->epk, stored->place.number);
         store_delete(batch, STORE_INDEX, layout_view(&k));
     }
-    size_t removed = leads_bytes(w, key, layout_view(&primary)) + item__unique_remove(w, key, stored->body);
+    size_t removed = leads_bytes(w, key, primary) + item__unique_remove(w, key, stored->body);
     remove_expiry(w, stored->place, &stored->head);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
     w->range->pending.lsn++;

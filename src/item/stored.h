@@ -24,8 +24,10 @@ typedef struct item_work {
     container_part *part;         /* of the container in that home */
     const container_tiles *tiles; /* the newest, as far as that home is concerned */
     container_range *range;
-    size_sum size; /* of the logical partition, loaded before its items are changed */
-    arena *arena;  /* for bytes that outlive the group */
+    size_sum size;           /* of the logical partition, loaded before its items are changed */
+    const item_key *spelled; /* whose primary key and size entry these two are; NULL: nobody's */
+    const layout_key *primary_key, *size_key;
+    arena *arena; /* for bytes that outlive the group */
     int64_t now_s;
     size_t result_bytes; /* of the request's operations so far */
 } item_work;
@@ -38,6 +40,10 @@ MUST_CHECK err item__key_of(const container *c, arena *a, slice body, item_key *
 
 /* Sets w->range and w->size to those of a key: to be called before the first change of its partition. */
 MUST_CHECK err item__enter(item_work *w, const item_key *key);
+MUST_CHECK err item__enter_range(item_work *w, const item_key *key); /* w->range is set already */
+
+/* Spells the keys of an item once for all that follows, until w->spelled is NULL again. They are kept in `primary` and `size`. */
+void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, layout_key *size);
 
 /* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. What fails leaves some of
  * its changes in the batch: the caller cuts them, or its commit fails. */

@@ -96,6 +96,7 @@ static err load_shapes(const item_work *w, container_index *index) {
     layout_key from, to;
     slice key, value;
     choose_secret(index);
+    index->shapes_n = 0; /* those of a load that failed have seals of another secret */
     layout_shapes(&from, w->container->space->container, index->generation);
     to = from;
     layout_after(&to);
@@ -203,17 +204,50 @@ static err is_known(const item_work *w, container_index *index, const index_list
 
 /* ---- lists of terms ---- */
 
+void item__list_ahead(const container *c, item_op *op, slice body) {
+    index_list l = {0};
+    budget *b = op->op.arena->budget;
+    if (c->index.off || op->not_indexed || (b && b->exceeded)) {
+        return;
+    }
+    index_list_make(&l, &c->index, body, 0);
+    op->terms = index_list_keep(op->op.arena, &l);
+    op->listed = body;
+    if (b && !op->terms) { /* the committer can do without */
+        budget_renew(b);
+    }
+    index_list_free(&l);
+}
+
+/* The settings that a request came with may be older or newer than the index. */
+static bool has_policy_of(container_index *index, const container *c) {
+    if (index->compared != c->memory->serial) {
+        index->compared = c->memory->serial;
+        index->compared_same = index_policy_same(&index->policy, &c->index);
+    }
+    return index->compared_same;
+}
+
+static void make_list(const item_work *w, container_index *index, index_list *l, const item_head *head, slice body) {
+    const item_op *op = w->op;
+    if (op && op->terms && op->listed.p == body.p && has_policy_of(index, w->container)) {
+        index_list_restore(l, op->terms);
+        index_list_set_ts(l, &index->policy, body, head->ts);
+    } else {
+        index_list_make(l, &index->policy, body, head->ts);
+    }
+}
+
 static err list_terms(const item_work *w, container_index *index, index_list *l, const item_head *head, slice body, bool adding) {
-    static const index_policy nothing = {.off = true};
     bool known = false;
-    bool out = index->policy.off || head->flags & ITEM_NOT_INDEXED;
-    index_list_make(l, out ? &nothing : &index->policy, body, head->ts);
-    if (out) {
+    if (index->policy.off || head->flags & ITEM_NOT_INDEXED) {
+        l->n = 0;
         return OK;
     }
+    make_list(w, index, l, head, body);
     if (l->large) {
         index->large = LARGE_SOME;
-    } else {
+    } else if (!l->lean) {
         TRY(is_known(w, index, l, adding, &known));
     }
     index_list_add_shape(l, known);

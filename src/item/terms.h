@@ -8,6 +8,10 @@
 
 #include "item/stored.h"
 
+/* Before the commit, on any thread: the terms of a body that is to be written, kept with the operation. The one part of this header that is
+ * not the committer's. */
+void item__list_ahead(const container *c, item_op *op, slice body);
+
 /* What a home's committer lists terms with. */
 item_lists *item_lists_new(void);
 void item_lists_free(item_lists *lists);

@@ -218,12 +218,13 @@ static err bury(item_work *w, const item_op *op, stored_item *now) {
     return OK;
 }
 
+/* In w->range. */
 static err apply_one(item_work *w, item_op *op) {
     stored_item now;
     w->op = op;
     w->arena = op->op.arena;
-    TRY(item__enter(w, &op->key));
     op->range = w->range;
+    TRY(item__enter_range(w, &op->key));
     TRY(item__load(w, &op->key, &now));
     err code = bury(w, op, &now);
     code = code != OK ? code : check_expected(op->expected, &now);
@@ -245,13 +246,23 @@ static err check_budget(item_work *w, const item_op *op) {
     return fits ? OK : E_TOO_LARGE;
 }
 
+/* By the newest tiles. Those that the request came with are the same as a rule. */
+static container_range *range_of(item_commit *c, const item_op *op) {
+    bool is_first = op == c->ops && c->tiles == c->container->tiles;
+    return is_first ? item__first_range(c) : container_route(c->tiles, &op->key.epk);
+}
+
 /* One operation, or nothing of it. */
 static err apply_or_leave(item_work *w, item_op *op) {
+    layout_key primary, size;
     store_mark mark = store_batch_mark(&w->group->batch);
     size_t cache_mark = item_cache_mark(w->home->cache);
-    container_range *range = container_route(w->tiles, &op->key.epk);
+    container_range *range = range_of(w->commit, op);
     range_counts counts = range->pending;
+    w->range = range;
+    item__spell_keys(w, &op->key, &primary, &size);
     op->code = apply_one(w, op);
+    w->spelled = NULL;
     op->code = op->code != OK ? op->code : check_budget(w, op);
     if (op->code != OK) {
         store_batch_cut(&w->group->batch, mark);
@@ -281,8 +292,8 @@ static err check_target(const item_commit *c) {
 }
 
 /* A bulk request names its range; an operation whose key lies elsewhere is told so. */
-static bool in_named_range(const item_commit *c, const item_op *op) {
-    return c->range_id < 0 || container_route(c->tiles, &op->key.epk)->id == (uint32_t)c->range_id;
+static bool in_named_range(item_commit *c, const item_op *op) {
+    return c->range_id < 0 || range_of(c, op)->id == (uint32_t)c->range_id;
 }
 
 /* Each by itself; those refused while they were prepared keep their code. At one that is too long for the committer the commit ends, and
@@ -306,7 +317,7 @@ static void apply_each(item_work *w, item_commit *c) {
 }
 
 static err apply_together(item_work *w, item_commit *c) {
-    container_range *range = container_route(c->tiles, &c->ops[0].key.epk); /* one key, one range */
+    container_range *range = range_of(c, c->ops); /* one key, one range */
     range_counts counts = range->pending;
     size_t cache_mark = item_cache_mark(w->home->cache);
     for (size_t i = 0; i < c->n; i++) {

@@ -278,7 +278,8 @@ static void settle(http_conn *h) {
         net_conn_read(c, true);
         if (h->exchange) {
             net_reading_time(&h->reading, c, h->exchange->framing.head_whole);
-        } else {
+        } else if (!h->idle) {
+            h->idle = true;
             net_reading_idle(c, &loop->shared->options, loop->shared->options.idle_timeout_ms);
         }
     }
@@ -307,6 +308,7 @@ static void say_continue(http_conn *h) {
 static bool step(http_conn *h) { /* false: bytes are missing */
     if (!h->exchange) {
         h->exchange = exchange_take(h);
+        h->idle = false;
     }
     http_exchange *x = h->exchange;
     switch (http_framing_next(&x->framing, &h->in)) {

@@ -51,6 +51,7 @@ typedef struct http_conn {
     int64_t wait_until_ms; /* of the loop's clock: see http_told_to_wait */
     net_reading reading;   /* of the exchange that is being read */
     bool handed;
+    bool idle; /* the time that a connection may be idle runs; empty lines do not begin it anew */
     bool pumping;
     bool ended;  /* the client sends no more */
     bool last;   /* the last answer has been written */

@@ -13,7 +13,6 @@
 #include "base/thread.h"
 
 enum {
-    IDLE_S = 10,
     THREAD_RETRY_US = 1000000,
     STACK_BYTES = 4 * 1024 * 1024,
     NICER = 5,
@@ -324,14 +323,24 @@ static err check(op_turn *turn) {
 
 /* ---- threads ---- */
 
+/* With the lock. Returns ETIMEDOUT, or 0. */
+static int wait_idle(sched *s, worker *w) {
+    struct timespec until;
+    if (s->threads == 1) { /* the last one stays: another might be refused when it is needed */
+        return pthread_cond_wait(&w->wake, &s->lock);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + s->options.idle_ms * (int64_t)1000000;
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    return pthread_cond_timedwait(&w->wake, &s->lock, &until);
+}
+
 /* With the lock. False: nothing came, and the thread ends. */
 static bool wait_for_job(sched *s, worker *w) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += IDLE_S;
     int reason = 0;
-    while (!w->job && reason != ETIMEDOUT && !atomic_load(&s->stopping)) {
-        reason = pthread_cond_timedwait(&w->wake, &s->lock, &until);
+    while (!w->job && !atomic_load(&s->stopping) && !(reason == ETIMEDOUT && s->threads > 1)) {
+        reason = wait_idle(s, w);
     }
     return w->job != NULL;
 }
@@ -474,6 +483,9 @@ sched *sched_open(const sched_options *options) {
     s->options = *options;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->ended, NULL);
+    pthread_mutex_lock(&s->lock);
+    s->idle = make_worker(s);
+    pthread_mutex_unlock(&s->lock);
     return s;
 }
 

@@ -15,7 +15,8 @@
  *   submit ─► waiting ─► running ◄─► standing aside        running ─► done
  *                └── cancelled, or the scheduler stops ─────────────► done, without work
  *
- * Any thread may submit and cancel. Threads are started when they are needed, and end after 10 s without work. */
+ * Any thread may submit and cancel. One thread starts with the scheduler and stays, so that work goes on when the system refuses further
+ * ones. The others start when they are needed, and end after a time without work. */
 #pragma once
 
 #include <pthread.h>
@@ -35,6 +36,7 @@ typedef struct sched_options {
     unsigned waiting_max; /* jobs that are not started yet */
     unsigned waiting_per_tenant;
     int64_t slice_us;
+    unsigned idle_ms; /* after which a thread without work ends, but for the last */
     const clock_source *clock;
 } sched_options;
 

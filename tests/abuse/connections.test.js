@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { Rest, Server, binary, emulatorKey, sign, signed } from "../sdk/server.js";
 
 const sanitized = /asan|tsan/.test(binary);
-const patient = { timeout: sanitized ? 300_000 : 120_000 };
+const patient = { timeout: 300_000 };
 
 // A connection that keeps what comes, or, paused, does not even read it.
 class Socket {
@@ -46,7 +46,7 @@ function signedRequest(path, headers = {}, verb = "GET") {
   return `${verb} ${path} HTTP/1.1\r\n${Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;
 }
 
-async function until(what, holds, ms = sanitized ? 60_000 : 20_000) {
+async function until(what, holds, ms = 90_000) { // only a failure takes so long
   const end = performance.now() + ms;
   while (!(await holds())) {
     assert.ok(performance.now() < end, `not within ${ms} ms: ${what}`);
@@ -79,7 +79,7 @@ describe("connections", () => {
   });
 
   it("that are idle and unauthenticated keep nobody out", patient, async () => {
-    await start("--max-connections", "300");
+    await start("--max-connections", "300", "--unauthenticated-seconds", "300"); // they end for want of room alone
     const early = open().write(signedRequest("/"));
     await until("the first answer", () => early.statuses.length === 1);
     const idle = Array.from({ length: 300 }, (_, i) => open().write(i % 3 ? unsigned : i % 2 ? "\x16\x03\x01" : "GET"));
@@ -95,7 +95,7 @@ describe("connections", () => {
   });
 
   it("that do not authenticate end soon, the others stay", patient, async () => {
-    await start("--unauthenticated-seconds", "1");
+    await start("--unauthenticated-seconds", "3");
     const good = open().write(signedRequest("/"));
     const bad = [open(), open().write(unsigned), open().write("GET /dbs HTT"), open().write("\x16\x03\x01")];
     await until("all of them end", () => bad.every((socket) => socket.closed));
@@ -141,7 +141,7 @@ describe("connections", () => {
       return slow.closed;
     });
     assert.ok(slow.statuses.length === 0 || slow.statuses[0] === 408);
-    assert.ok(performance.now() - began < (sanitized ? 20_000 : 8_000));
+    assert.ok(performance.now() - began < 30_000); // at its pace, the body would take a minute
   });
 });
 

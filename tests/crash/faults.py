@@ -764,7 +764,6 @@ def no_more_threads(folder, _):
         client = Client(s.port)
         make(client)
         fill(client, 0, 10)
-        client.items(LINK)  # the pool of workers starts with the first page
         subprocess.run([*as_somebody, "prlimit", "--pid", str(s.process.pid), "--nproc=1"], check=True)
         fill(client, 10, 2000)
         expect_all(client, 2000)

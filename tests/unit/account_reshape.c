@@ -659,7 +659,7 @@ static void a_split_of_damaged_sizes_is_given_up(void **state) {
 
 /* ---- a long life, by seed ---- */
 
-enum { KEYS = 25, IDS = 300 };
+enum { KEYS = 25, IDS = 300, SEVERAL = 8 };
 
 typedef struct model {
     bool there[IDS];   /* item i is of partition i % KEYS */
@@ -710,6 +710,90 @@ static void change_item(random_source *r, model *m) {
     }
 }
 
+/* ---- several items at once, of several ranges and so of several stores; each by itself ---- */
+
+typedef struct several {
+    size_t n;
+    int ids[SEVERAL];
+    bool deletes[SEVERAL];
+    item_op ops[SEVERAL];
+} several;
+
+static void choose_several(random_source *r, const model *m, several *s) {
+    char key[16], id[16], body[100];
+    int from = (int)random_below(r, IDS);
+    s->n = 1 + random_below(r, SEVERAL);
+    for (size_t k = 0; k < s->n; k++) {
+        int i = s->ids[k] = (from + 7 * (int)k) % IDS;
+        s->deletes[k] = m->there[i] && random_below(r, 3) == 0;
+        snprintf(key, sizeof key, "[\"p%d\"]", i % KEYS);
+        snprintf(id, sizeof id, "%d", i);
+        snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"p%d\",\"u\":%d}", i, i % KEYS, i);
+        err code = s->deletes[k] ? harness_prepare(&h, c, &s->ops[k], ITEM_DELETE, key, id, NULL)
+                                 : harness_prepare(&h, c, &s->ops[k], ITEM_UPSERT, NULL, NULL, body);
+        assert_int_equal(code, OK);
+    }
+}
+
+static void note(model *m, int i, bool there) {
+    m->deleted[i] = m->deleted[i] || (m->there[i] && !there);
+    m->there[i] = there;
+}
+
+static void change_several(random_source *r, model *m) {
+    several s;
+    choose_several(r, m, &s);
+    assert_int_equal(harness_commit(&h, c, s.ops, s.n, false), OK);
+    for (size_t k = 0; k < s.n; k++) {
+        assert_int_equal(s.ops[k].code, OK);
+        note(m, s.ids[k], !s.deletes[k]);
+    }
+}
+
+/* The disks stop at some write, which is there or not, and the server is started again. What was acknowledged is there. */
+static void change_several_badly(random_source *r, model *m) {
+    several s;
+    char key[16], id[16];
+    bool torn = random_below(r, 2);
+    choose_several(r, m, &s);
+    h.plan.sticky = true;
+    h.plan.torn = torn;
+    fail_in(FAIL_WRITE, 1 + (unsigned)random_below(r, 2));
+    err code = harness_commit(&h, c, s.ops, s.n, false);
+    fail_in(0, 0);
+    h.plan.sticky = h.plan.torn = false;
+    restart();
+    for (size_t k = 0; k < s.n; k++) {
+        int i = s.ids[k];
+        bool done = code == OK && s.ops[k].code == OK, was = m->there[i];
+        snprintf(key, sizeof key, "[\"p%d\"]", i % KEYS);
+        snprintf(id, sizeof id, "%d", i);
+        note(m, i, harness_read(&h, c, key, id) != NULL);
+        assert_true(done ? m->there[i] == !s.deletes[k] : torn || m->there[i] == was);
+    }
+}
+
+static void change_items(random_source *r, model *m) {
+    for (int i = 0; i < 3; i++) {
+        change_item(r, m);
+    }
+    if (random_below(r, 3)) {
+        change_several(r, m);
+    } else {
+        change_several_badly(r, m);
+    }
+}
+
+/* ---- ranges ---- */
+
+/* Those of two stores stay apart. */
+static err merge_if_together(size_t i) {
+    bool together = range_at(i)->home == range_at(i + 1)->home;
+    err code = merge(i);
+    assert_true(together || code == E_BAD_REQUEST);
+    return together ? code : OK;
+}
+
 /* OK, too, when nothing was to be done. */
 static err change_tiles(random_source *r) {
     uint64_t what = random_below(r, 10);
@@ -719,7 +803,7 @@ static err change_tiles(random_source *r) {
         return code == E_BAD_REQUEST ? OK : code;
     }
     if (what < 7 && i + 1 < ranges()) {
-        return merge(i);
+        return merge_if_together(i);
     }
     if (what < 9) {
         account_balance(h.account, 1);
@@ -738,7 +822,9 @@ static void change_tiles_badly(random_source *r) {
     uint64_t what = random_below(r, 3);
     size_t i = random_below(r, ranges());
     fail_in(kind, in);
-    err code = what == 0 ? split(range_at(i)->id, 2) : what == 1 && i + 1 < ranges() ? merge(i) : (account_balance(h.account, 1), OK);
+    err code = what == 0                       ? split(range_at(i)->id, 2)
+               : what == 1 && i + 1 < ranges() ? merge_if_together(i)
+                                               : (account_balance(h.account, 1), OK);
     bool fired = h.plan.fired, ends = h.plan.sticky;
     fail_in(0, 0);
     h.plan.sticky = h.plan.torn = false;
@@ -757,7 +843,10 @@ static void random_lives(void **state) {
         random_source r;
         model m = {0};
         random_seed(&r, seed);
-        start(seed % 2 ? UNIQUE : PLAIN, 400, quiet);
+        account_rules rules = quiet;
+        rules.range_throughput = 1000;
+        start(seed % 2 ? UNIQUE : PLAIN, seed % 4 < 2 ? 1000 : 4000, rules);
+        assert_true(ranges() == 1 || range_at(0)->home != range_at(1)->home || h.homes_n == 1);
         for (int round = 0; round < 4; round++) {
             for (int i = 0; i < 60; i++) {
                 change_item(&r, &m);
@@ -778,9 +867,7 @@ static void random_lives(void **state) {
                 } else {
                     change_tiles_badly(&r);
                 }
-                for (int i = 0; i < 3; i++) {
-                    change_item(&r, &m);
-                }
+                change_items(&r, &m);
             }
             for (int i = 0; i < IDS; i++) {
                 assert_true(m.deleted[i] || (first.there[i] ? seen[i] == 1 : seen[i] <= 1));

@@ -277,7 +277,7 @@ static void what_is_no_value(void **state) {
 
 static doc_element random_number(bson_t *into) {
     doc_walk w;
-    doc_element e;
+    doc_element e = {0};
     bson_init(into);
     typed_number(&dice, into, "v");
     assert_true(doc_walk_init(&w, slice_of(bson_get_data(into), into->len)) && doc_walk_next(&w, &e));

@@ -12,6 +12,7 @@
 #include "geo/geo.h"
 #include "index/cells.h"
 #include "index/terms.h"
+#include "random_document.h"
 
 static arena memory;
 
@@ -272,6 +273,111 @@ static void tuples_are_their_members(void **state) {
     assert_false(index_policy_covers(&policy, other, 3));
 }
 
+/* ---- lists that are kept ---- */
+
+static void same_lists(const index_list *a, const index_list *b) {
+    assert_int_equal(a->n, b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        assert_true(slice_eq(index_list_term(a, i), index_list_term(b, i)));
+    }
+    assert_int_equal(a->paths_n, b->paths_n);
+    if (a->paths_n) {
+        assert_memory_equal(a->paths, b->paths, a->paths_n * sizeof *a->paths);
+    }
+    assert_true(a->shape == b->shape && a->large == b->large && a->charged == b->charged);
+}
+
+/* A list that was kept, with another _ts, is the list that is made with that _ts at once. */
+static void check_kept(const index_policy *policy, slice document) {
+    index_list listed = {0}, restored = {0}, made = {0};
+    index_list_make(&listed, policy, document, 0);
+    const index_kept *kept = index_list_keep(&memory, &listed);
+    index_list_free(&listed);
+    index_list_make(&restored, policy, bson("{\"another\":[1,2,3],\"a\":5}"), 7); /* what it had before is gone */
+    index_list_restore(&restored, kept);
+    index_list_set_ts(&restored, policy, document, 1800000000);
+    index_list_make(&made, policy, document, 1800000000);
+    same_lists(&restored, &made);
+    assert_int_equal(kept->charged, index_terms(policy, document));
+    index_list_add_shape(&restored, true);
+    index_list_add_shape(&made, true);
+    index_list_sort(&restored);
+    index_list_sort(&made);
+    same_lists(&restored, &made);
+    index_list_free(&restored);
+    index_list_free(&made);
+}
+
+static void kept_lists_are_those_that_were_made(void **state) {
+    (void)state;
+    static const char *const properties[] = {
+        "{}",
+        "{\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}}",
+        "{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/a/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]}}",
+        "{\"rows\":{\"lean\":true},\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\"}]]}}",
+        "{\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/a\"},{\"path\":\"/_ts\",\"order\":\"descending\"}]]}}",
+    };
+    random_source r;
+    random_seed(&r, 20);
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        index_policy policy = policy_of(properties[i]);
+        check_kept(&policy, bson("{}"));
+        for (int k = 0; k < 100; k++) {
+            bson_t *document = random_bson(&r);
+            check_kept(&policy, slice_of(bson_get_data(document), document->len));
+            bson_destroy(document);
+        }
+        buf many = buf_init(BUF_NO_LIMIT); /* more than are listed */
+        buf_add_slice(&many, SLICE_LIT("{\"l\":[0"));
+        for (int k = 0; k < INDEX_TERMS_MAX; k++) {
+            buf_add_slice(&many, SLICE_LIT(",1"));
+        }
+        buf_add_slice(&many, SLICE_LIT("]}"));
+        check_kept(&policy, bson(arena_text(&memory, buf_view(&many))));
+        buf_free(&many);
+    }
+}
+
+/* The named paths have entries, and nothing else has. It is the rows' to say, not an indexing policy's. */
+static void lean_policies_list_what_is_named(void **state) {
+    (void)state;
+    static const char paths[] = "\"includedPaths\":[{\"path\":\"/a/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]";
+    index_policy lean = policy_of(arena_text(&memory, arena_printf(&memory, "{\"rows\":{\"lean\":true},\"indexingPolicy\":{%s}}", paths)));
+    index_policy not_lean =
+        policy_of(arena_text(&memory, arena_printf(&memory, "{\"lean\":{},\"indexingPolicy\":{\"lean\":true,%s}}", paths)));
+    index_list l = {0};
+    const index_step ts = {.name = SLICE_LIT("_ts")}, id = {.name = SLICE_LIT("id")}, a = {.name = SLICE_LIT("a")};
+    assert_true(lean.lean && !not_lean.lean && !index_policy_same(&lean, &not_lean));
+    assert_true(index_policy_covers(&lean, &a, 1) && !index_policy_covers(&lean, &ts, 1) && !index_policy_covers(&lean, &id, 1));
+    assert_true(index_policy_covers(&not_lean, &ts, 1) && index_policy_covers(&not_lean, &id, 1));
+    index_list_make(&l, &lean, bson("{\"id\":\"x\",\"a\":1,\"b\":2}"), 5);
+    index_list_add_shape(&l, true);
+    assert_int_equal(l.n, 1);
+    index_list_make(&l, &not_lean, bson("{\"id\":\"x\",\"a\":1,\"b\":2}"), 5);
+    index_list_add_shape(&l, true);
+    assert_int_equal(l.n, 4);
+    index_list_free(&l);
+}
+
+static void a_list_without_room_is_not_kept(void **state) {
+    (void)state;
+    budget little = budget_init(NULL, 32 * 1024);
+    arena counted = arena_init_counted(&little);
+    index_policy policy = policy_of("{}");
+    index_list l = {0};
+    buf many = buf_init(BUF_NO_LIMIT);
+    buf_add_slice(&many, SLICE_LIT("{\"l\":[0"));
+    for (int k = 0; k < 2000; k++) {
+        buf_add_slice(&many, SLICE_LIT(",1"));
+    }
+    buf_add_slice(&many, SLICE_LIT("]}"));
+    index_list_make(&l, &policy, bson(arena_text(&memory, buf_view(&many))), 0);
+    assert_null(index_list_keep(&counted, &l));
+    index_list_free(&l);
+    buf_free(&many);
+    arena_free(&counted);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(shapes_have_cells_where_the_policy_says, tear_down),
@@ -282,6 +388,9 @@ int main(void) {
         cmocka_unit_test_teardown(long_texts_count_different_words_only, tear_down),
         cmocka_unit_test_teardown(which_changes_change_entries, tear_down),
         cmocka_unit_test_teardown(tuples_are_their_members, tear_down),
+        cmocka_unit_test_teardown(kept_lists_are_those_that_were_made, tear_down),
+        cmocka_unit_test_teardown(lean_policies_list_what_is_named, tear_down),
+        cmocka_unit_test_teardown(a_list_without_room_is_not_kept, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

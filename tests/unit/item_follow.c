@@ -581,9 +581,10 @@ static void step_follower(seen *s, random_source *r) {
     case 1:
         if (follow_wait(s->f, wake_up, NULL)) {
             assert_true(follow_cancel(s->f));
-            break;
+        } else {
+            assert_int_equal(seen_page(&w, s, &more), OK);
         }
-        /* fall through */
+        break;
     default:
         assert_int_equal(seen_page(&w, s, &more), OK);
     }

@@ -166,9 +166,19 @@ static inline err harness_delete_database(harness *h, const char *name) {
     return harness_change(h, &c, account_delete_database);
 }
 
-/* Some tests run twice, the second time with containers that are clustered (meson.build). */
+/* Some tests run again with containers that are clustered, and some with lean ones (meson.build). */
+static inline bool harness_lean(void) {
+    return getenv("TESELA_TEST_LEAN") != NULL;
+}
+
 static inline bool harness_clustered(void) {
-    return getenv("TESELA_TEST_CLUSTERED") != NULL;
+    return harness_lean() || getenv("TESELA_TEST_CLUSTERED") != NULL;
+}
+
+static inline slice harness_rows(harness *h) {
+    return harness_lean()        ? harness_bson(h, "{\"clustered\":true,\"lean\":true}")
+           : harness_clustered() ? harness_bson(h, "{\"clustered\":true}")
+                                 : SLICE_EMPTY;
 }
 
 /* The container is the caller's to give back; NULL unless OK. */
@@ -177,7 +187,7 @@ static inline err harness_create_container(harness *h, const char *database, con
     container_creation c = {.database = harness_name(database),
                             .settings = harness_bson(h, properties),
                             .hierarchical_allowed = true,
-                            .rows = harness_clustered() ? harness_bson(h, "{\"clustered\":true}") : SLICE_EMPTY,
+                            .rows = harness_rows(h),
                             .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}};
     err code = harness_change(h, &c, account_create_container);
     if (code != OK && c.container_out) {

@@ -15,9 +15,24 @@
 
 static harness h;
 static container *c;
+static bool on_disk; /* all of it twice, over a store in memory and over RocksDB */
+static char *folder;
+
+static void open_store(void) {
+    folder = on_disk ? make_folder() : NULL;
+    harness_open_on(&h, on_disk ? open_rocks(folder) : store_open_memory());
+}
+
+static void close_store(void) {
+    harness_close(&h);
+    if (folder) {
+        remove_folder(folder);
+        free(folder);
+    }
+}
 
 static void open_with(const char *properties, const char *rows) {
-    harness_open(&h);
+    open_store();
     assert_int_equal(harness_create_database(&h, "d", (throughput_setting){0}), OK);
     assert_int_equal(harness_create_rows(&h, "d", properties, rows, &c), OK);
 }
@@ -25,7 +40,7 @@ static void open_with(const char *properties, const char *rows) {
 static void close_all(void) {
     harness_check(&h, c);
     container_give(c);
-    harness_close(&h);
+    close_store();
 }
 
 static err write_body(item_kind kind, bson_t *body) {
@@ -230,7 +245,7 @@ static void numbers_are_one_key_whatever_their_type(void **state) {
 /* SQL's numbers are doubles: both of these are 2^53. */
 static void a_container_of_the_sql_api_takes_integers_for_doubles(void **state) {
     (void)state;
-    harness_open(&h);
+    open_store();
     c = harness_container(&h, PROPERTIES("\"/pk\""), 0);
     assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":9007199254740993}"), OK);
     assert_non_null(harness_read(&h, c, "[9007199254740992]", "1"));
@@ -253,13 +268,13 @@ static void a_composite_key_has_up_to_eight_components(void **state) {
     }
     assert_int_equal(read_body(BCON_NEW("a", BCON_INT32(1), "b", "x", "c", BCON_INT32(0), "r", BCON_INT32(0))), -1);
     close_all();
-    harness_open(&h);
+    open_store();
     assert_int_equal(harness_create_database(&h, "d", (throughput_setting){0}), OK);
     assert_int_equal(
         harness_create_rows(&h, "d", PROPERTIES("\"/a\",\"/b\",\"/c\",\"/d\",\"/e\",\"/f\",\"/g\",\"/h\",\"/i\""), "{\"typed\":true}", &c),
         E_BAD_REQUEST);
     assert_int_equal(harness_create_container(&h, "d", PROPERTIES("\"/a\",\"/b\""), 0, &c), E_BAD_REQUEST); /* not typed: one path */
-    harness_close(&h);
+    close_store();
 }
 
 static void what_cannot_be_a_key_is_refused(void **state) {
@@ -291,7 +306,7 @@ static void bad_definitions_are_refused(void **state) {
         "{\"key\":[{\"path\":\"/a\"},{\"path\":\"/b\"},{\"path\":\"/c\"},{\"path\":\"/d\"},{\"path\":\"/e\"},{\"path\":\"/f\"},"
         "{\"path\":\"/g\"},{\"path\":\"/h\"},{\"path\":\"/i\"},{\"path\":\"/j\"},{\"path\":\"/k\"},{\"path\":\"/l\"},"
         "{\"path\":\"/m\"},{\"path\":\"/n\"},{\"path\":\"/o\"},{\"path\":\"/p\"},{\"path\":\"/q\"}]}"};
-    harness_open(&h);
+    open_store();
     assert_int_equal(harness_create_database(&h, "d", (throughput_setting){0}), OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(harness_create_rows(&h, "d", PROPERTIES("\"/pk\""), bad[i], &c), E_BAD_REQUEST);
@@ -299,7 +314,7 @@ static void bad_definitions_are_refused(void **state) {
     assert_int_equal(
         harness_create_rows(&h, "d", "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"version\":1}}", "{\"typed\":true}", &c),
         E_BAD_REQUEST);
-    harness_close(&h);
+    close_store();
 }
 
 /* Neither a restart nor a replace that knows nothing of rows changes them; and a client of the SQL API cannot name them. */
@@ -319,10 +334,32 @@ static void a_container_keeps_its_definition(void **state) {
         assert_int_equal(read_body(body_of(17, 17, 0)), 42);
     }
     close_all();
-    harness_open(&h);
+    open_store();
     c = harness_container(&h, "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"]},\"rows\":{\"typed\":true,\"key\":[{\"path\":\"/a\"}]}}",
                           0);
     assert_true(!c->key.typed && c->row.n == 0);
+    close_all();
+}
+
+/* A write of a key of each type, failing each of the store's calls in turn: it is there or it is not, and the next one goes through. */
+static void whatever_fails_a_key_is_whole_or_not_there(void **state) {
+    (void)state;
+    open_with(PROPERTIES("\"/pk\""), "{\"typed\":true,\"key\":[{\"path\":\"/a\"}]}");
+    for (int i = 0; i < VALUES; i++) {
+        err code = E_STORE_IO;
+        for (unsigned in = 1; code != OK; in++) {
+            bson_t *body = bson_new();
+            append_value(body, "pk", i);
+            append_value(body, "a", i);
+            BSON_APPEND_INT32(body, "v", i);
+            bson_t *key = bson_copy(body);
+            h.plan.get_in = in;
+            code = write_body(ITEM_CREATE, body);
+            h.plan.get_in = 0;
+            assert_true(code == OK || code == E_STORE_IO);
+            assert_int_equal(read_body(key), code == OK ? i : -1);
+        }
+    }
     close_all();
 }
 
@@ -336,6 +373,9 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_a_key_is_refused),
         cmocka_unit_test(bad_definitions_are_refused),
         cmocka_unit_test(a_container_keeps_its_definition),
+        cmocka_unit_test(whatever_fails_a_key_is_whole_or_not_there),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+    on_disk = true;
+    return failed + cmocka_run_group_tests_name("RocksDB", tests, NULL, NULL);
 }

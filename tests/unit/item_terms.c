@@ -531,6 +531,138 @@ static void a_shape_that_is_made_again_counts_once(void **state) {
     stop();
 }
 
+/* The store fails while the shapes are loaded, after a restart, and then no more. */
+static void shapes_are_loaded_again_after_a_failure(void **state) {
+    (void)state;
+    start(V2);
+    put("p", 1, 1);
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"other\",\"pk\":\"p\"}"), OK);
+    for (unsigned in = 1; in < 6; in++) {
+        container_give(c);
+        harness_restart(&h);
+        c = harness_found(&h, "d", "c");
+        h.plan.scan_in = in;
+        err code = harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"other\",\"pk\":\"p\"}");
+        assert_true(code == OK || code == E_STORE_IO);
+        h.plan.scan_in = 0;
+        put("p", 1, (int)in);
+        put("p", 100 + (int)in, 1);
+        harness_check(&h, c);
+    }
+    stop();
+}
+
+/* ---- terms that are listed before the commit ---- */
+
+#define POLICY(rest) "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"indexingPolicy\":{" rest "}}"
+
+static void one(item_op *o, item_kind kind, const char *key, const char *id, const char *text) {
+    assert_int_equal(harness_one(&h, c, o, kind, key, id, text), OK);
+}
+
+/* What is written as it was given is listed where it is submitted, and priced by that list. */
+static void bodies_are_listed_where_they_are_submitted(void **state) {
+    (void)state;
+    item_op made, upserted, replaced, deleted, excluded = {0};
+    start(V2);
+    one(&made, ITEM_CREATE, NULL, NULL, "{\"id\":\"a\",\"pk\":\"p\",\"n\":1,\"l\":[1,2]}");
+    one(&upserted, ITEM_UPSERT, NULL, NULL, "{\"id\":\"b\",\"pk\":\"p\",\"n\":{\"m\":1}}");
+    one(&replaced, ITEM_REPLACE, NULL, "a", "{\"id\":\"a\",\"pk\":\"p\",\"n\":\"x\"}");
+    one(&deleted, ITEM_DELETE, "[\"p\"]", "b", NULL);
+    assert_true(made.terms && upserted.terms && replaced.terms && !deleted.terms);
+    assert_int_equal(made.terms->charged, index_terms(&c->index, made.body));
+    item_op plain = made;
+    plain.terms = NULL;
+    assert_true(item_price(&made, &c->index) == item_price(&plain, &c->index));
+    assert_int_equal(harness_prepare(&h, c, &excluded, ITEM_CREATE, NULL, NULL, "{\"id\":\"x\",\"pk\":\"p\",\"n\":1}"), OK);
+    excluded.not_indexed = true;
+    assert_int_equal(harness_commit(&h, c, &excluded, 1, true), OK);
+    assert_null(excluded.terms);
+    stop();
+}
+
+/* A list is of the policy that its request came with. While the index has another one, or two, the committer makes its own. */
+static void a_list_of_another_policy_is_not_used(void **state) {
+    (void)state;
+    static const char *const policies[] = {
+        POLICY("\"includedPaths\":[{\"path\":\"/n/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]"),
+        POLICY("\"compositeIndexes\":[[{\"path\":\"/n\"},{\"path\":\"/_ts\"}]]"),
+        POLICY("\"indexingMode\":\"none\",\"automatic\":false"),
+        V2,
+    };
+    char body[200];
+    start(V2);
+    for (int i = 0; i < 8; i++) {
+        container *before = container_take(c);
+        assert_int_equal(harness_replace_container(&h, "d", "c", policies[i % 4]), OK);
+        renew();
+        container *const versions[] = {before, c};
+        for (int v = 0; v < 2; v++) { /* while the new index is built, and when it is there */
+            for (int k = 0; k < 4; k++) {
+                snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"p%d\",\"n\":%d,\"m\":[%d]}", k, k % 2, i * 10 + v, k);
+                assert_int_equal(harness_write(&h, versions[k % 2], ITEM_UPSERT, NULL, NULL, body), OK);
+            }
+            harness_build_all(&h, c);
+            harness_check(&h, c);
+        }
+        container_give(before);
+    }
+    stop();
+}
+
+/* Many bodies are not listed by item_commit_submit, but by whoever has time, or else by the committer. */
+static void many_bodies_are_listed_by_who_has_time(void **state) {
+    (void)state;
+    enum { N = 40, BYTES = 3000 };
+    static item_op ops[N];
+    start(V2);
+    for (int round = 0; round < 2; round++) {
+        waited_commit w = {.base = {.items = harness_items(&h), .container = c, .ops = ops, .n = N, .range_id = -1, .op = harness_op(&h)}};
+        for (int i = 0; i < N; i++) {
+            char body[BYTES + 100];
+            snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"p%d\",\"n\":%d,\"text\":\"%0*d\"}", i, i % 3, round, BYTES, i);
+            assert_int_equal(harness_prepare(&h, c, &ops[i], ITEM_UPSERT, NULL, NULL, body), OK);
+        }
+        assert_true(item_commit_lists_much(&w.base));
+        if (round) {
+            item_commit_list(&w.base);
+            assert_false(item_commit_lists_much(&w.base));
+        }
+        assert_int_equal(harness_submit(&w), OK);
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(ops[i].code, OK);
+            assert_int_equal(ops[i].terms != NULL, round);
+        }
+        item_commit_give(&w.base);
+        harness_check(&h, c);
+    }
+    stop();
+}
+
+/* A request without memory for the list is not refused for that. */
+static void a_list_without_room_is_the_committers(void **state) {
+    (void)state;
+    budget little = budget_init(NULL, 24 * 1024);
+    arena counted = arena_init_counted(&little);
+    buf body = buf_init(BUF_NO_LIMIT);
+    item_op o;
+    start(V2);
+    buf_add_slice(&body, SLICE_LIT("{\"id\":\"a\",\"pk\":\"p\",\"l\":[0"));
+    for (int i = 1; i < 1500; i++) {
+        char number[16];
+        buf_add(&body, number, (size_t)snprintf(number, sizeof number, ",%d", i));
+    }
+    buf_add_slice(&body, SLICE_LIT("]}"));
+    assert_int_equal(harness_prepare(&h, c, &o, ITEM_CREATE, NULL, NULL, arena_text(&h.arena, buf_view(&body))), OK);
+    o.op.arena = &counted;
+    assert_int_equal(harness_commit(&h, c, &o, 1, true), OK);
+    assert_null(o.terms);
+    assert_false(little.exceeded);
+    buf_free(&body);
+    stop();
+    arena_free(&counted);
+}
+
 int main(void) {
     log_set_level(LOG_WARN);
     const struct CMUnitTest tests[] = {
@@ -543,6 +675,11 @@ int main(void) {
         cmocka_unit_test(shapes_of_writes_that_fail),
         cmocka_unit_test(names_that_share_a_number_share_no_shape),
         cmocka_unit_test(a_shape_that_is_made_again_counts_once),
+        cmocka_unit_test(shapes_are_loaded_again_after_a_failure),
+        cmocka_unit_test(bodies_are_listed_where_they_are_submitted),
+        cmocka_unit_test(a_list_of_another_policy_is_not_used),
+        cmocka_unit_test(many_bodies_are_listed_by_who_has_time),
+        cmocka_unit_test(a_list_without_room_is_the_committers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

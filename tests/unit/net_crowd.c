@@ -40,6 +40,7 @@ static void idle_unauthenticated_connections_keep_nobody_out(void **state) {
     enum { MAX = 30, IDLE = 90, CLIENTS = 10 };
     net_options o = harness_options();
     o.connections_max = MAX;
+    o.untrusted_timeout_ms = PATIENCE_S * 1000; /* they end for want of room alone */
     harness *h = start(&o);
     client idle[IDLE], good[CLIENTS];
     for (unsigned i = 0; i < IDLE; i++) {
@@ -110,6 +111,32 @@ static void an_address_has_its_share(void **state) {
     harness_close(h);
 }
 
+static bool has_ended(client *c) { /* without waiting, in whatever way */
+    char byte;
+    ssize_t k = recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return k == 0 || (k < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* They may come before a request, but whoever sends nothing else is idle. */
+static void empty_lines_are_no_requests(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.untrusted_timeout_ms = o.idle_timeout_ms = 1000;
+    harness *h = start(&o);
+    client blank = client_open(h);
+    for (int64_t until = now_ms() + 20000; !has_ended(&blank); usleep(50 * 1000)) {
+        assert_true(now_ms() < until);
+        client_try_send(&blank, "\r\n", 2);
+    }
+    client_close(&blank);
+    client good = answered(h, "\r\n\r\n" TRUST "\r\n", TRUSTED);
+    client_send(&good, "\r\n" GET "\r\n");
+    expect_response(&good, 200, GOT);
+    assert_true(client_ended(&good)); /* also if the last thing that came was an empty line */
+    client_close(&good);
+    harness_close(h);
+}
+
 /* As many as there are places to be refused in, and more: each place is free again soon. */
 static void refusals_are_bounded(void **state) {
     (void)state;
@@ -136,31 +163,26 @@ static void refusals_are_bounded(void **state) {
 
 /* ---- slow clients ---- */
 
+enum { SLOW_MS = 2000 }; /* a client that is not slow may be held up by the machine for as long */
+
 static void a_body_has_a_least_rate(void **state) {
     (void)state;
     net_options o = harness_options();
-    o.body_timeout_ms = 400;
+    o.body_timeout_ms = SLOW_MS;
     o.least_rate = 500000;
     harness *h = start(&o);
-    client slow = client_open(h), fast = client_open(h);
-    client_send(&slow, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
-    client_send(&fast, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
-    static char part[250000];
+    static char part[4000000];
     memset(part, 'x', sizeof part);
-    int64_t began = now_ms();
-    bool sent = true;
-    for (int i = 0; i < 60 && sent; i++) { /* 8 KB each time: progress, but too little of it */
-        sent = client_try_send(&slow, part, 8192);
-        if (i < 16) {
-            assert_true(client_try_send(&fast, part, sizeof part));
-        }
-        usleep(50 * 1000);
-    }
-    response r = client_response(&slow, false);
-    assert_true(r.status == 408 || !sent);
-    assert_true(now_ms() - began < 3000);
-    buf_free(&r.body);
+    client fast = client_open(h);
+    client_send(&fast, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+    assert_true(client_try_send(&fast, part, sizeof part));
     expect_response(&fast, 200, "xxxxxxxxxx");
+    client slow = client_open(h);
+    client_send(&slow, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
+    for (unsigned sent = 0; net_server_stats(h->server).slow_clients == 0; sent += 8192, usleep(50 * 1000)) {
+        assert_true(sent < sizeof part / 2);
+        client_try_send(&slow, part, 8192); /* 160 KB a second: progress, but too little of it */
+    }
     client_close(&slow);
     client_close(&fast);
     harness_close(h);
@@ -180,9 +202,7 @@ static bool reads_to_the_end(client *c, size_t step, unsigned pause_us, size_t b
 }
 
 static client asking(const harness *h, unsigned large) {
-    int small = 16 * 1024;
-    client c = client_open(h);
-    setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* the kernel keeps little for it */
+    client c = client_open_narrow(h, 16 * 1024);
     for (unsigned i = 0; i < large; i++) {
         client_send(&c, LARGE);
     }
@@ -192,16 +212,21 @@ static client asking(const harness *h, unsigned large) {
 static void a_reader_has_a_least_rate(void **state) {
     (void)state;
     net_options o = harness_options();
-    o.body_timeout_ms = 500;
+    o.body_timeout_ms = SLOW_MS;
     o.least_rate = 1000000;
     harness *h = start(&o);
-    client slow = asking(h, 4), fast = asking(h, 2);
+    client fast = asking(h, 2);
     assert_true(reads_to_the_end(&fast, 1000000, 0, 8000000));
-    for (int64_t until = now_ms() + 20000; net_server_stats(h->server).slow_clients == 0;) {
-        assert_true(now_ms() < until);
-        assert_true(reads_to_the_end(&slow, 10000, 50000, 10000)); /* 200 KB a second: progress, but too little of it */
+    client slow = asking(h, 4);
+    size_t got = 0;
+    for (; net_server_stats(h->server).slow_clients == 0; got += 10000) {
+        assert_true(got < 8000000);
+        if (!reads_to_the_end(&slow, 10000, 50000, 10000)) { /* 200 KB a second: progress, but too little of it */
+            break;
+        }
     }
-    assert_false(reads_to_the_end(&slow, 1000000, 0, 16000000));
+    AWAIT(net_server_stats(h->server).slow_clients == 1);
+    assert_false(reads_to_the_end(&slow, 1000000, 0, 16000000 - got));
     client_close(&slow);
     client_close(&fast);
     harness_close(h);
@@ -213,13 +238,29 @@ static void an_answer_that_only_the_kernel_holds_is_given_up(void **state) {
     net_options o = harness_options();
     o.body_timeout_ms = 400;
     harness *h = start(&o);
-    client c = answered(h, TRUST, TRUSTED);
-    int small = 4096;
-    setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    client c = client_open_narrow(h, 4096);
+    client_send(&c, TRUST);
+    expect_response(&c, 200, TRUSTED);
     client_send(&c, "GET /bytes?60000 HTTP/1.1\r\nHost: h\r\n\r\n");
-    usleep(50 * 1000);
-    assert_int_equal(net_server_stats(h->server).waiting_bytes, 0);
-    AWAIT(net_server_connections(h->server) == 0);
+    assert_true(client_more(&c)); /* the answer has begun */
+    bool waits = net_server_stats(h->server).waiting_bytes > 0;
+    if (!waits) {
+        AWAIT(net_server_connections(h->server) == 0);
+    }
+    client_close(&c);
+    harness_close(h);
+    if (waits) {
+        skip(); /* a kernel that takes less than that, so there is nothing to see */
+    }
+}
+
+/* … and it takes little beyond what the client has room for: the rest waits here, where it is counted. */
+static void the_kernel_takes_little_for_a_client_that_does_not_read(void **state) {
+    (void)state;
+    harness *h = harness_start();
+    client c = asking(h, 1);
+    AWAIT(net_server_stats(h->server).waiting_bytes > 0);
+    assert_true(net_server_stats(h->server).waiting_bytes > 3000000);
     client_close(&c);
     harness_close(h);
 }
@@ -243,7 +284,7 @@ static void expect_starved(client *c) {
 
 /* Another's answer that was refused may have left room for a few more. */
 static void expect_starved_soon(client *c) {
-    for (int64_t until = now_ms() + 20000;;) {
+    for (int64_t until = now_ms() + PATIENCE_S * 1000;;) {
         client_send(c, LARGE);
         response r = client_response(c, false);
         bool starved = r.status == 503 && strcmp(field_of(&r, "X-Error"), "E_BUSY_MEMORY") == 0;
@@ -321,11 +362,12 @@ static void large_requests_are_refused_before_they_are_carried_out(void **state)
     net_options o = little_memory();
     o.least_rate = 0; /* nobody is ended meanwhile */
     harness *h = start(&o);
-    client c[CLIENTS], late = client_open(h);
+    client c[CLIENTS];
     for (unsigned i = 0; i < CLIENTS; i++) {
         c[i] = asking(h, 3);
     }
     AWAIT(net_server_stats(h->server).starved > 0 && net_server_stats(h->server).buffer_bytes > MEMORY / 8 * 7);
+    client late = client_open(h);
     static char body[50000];
     memset(body, 'x', sizeof body);
     client_send(&late, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n");
@@ -336,23 +378,35 @@ static void large_requests_are_refused_before_they_are_carried_out(void **state)
     harness_close(h);
 }
 
+/* Asks for a large answer and reads it. Whoever reads so much within two seconds is never ended; it is refused at most. A reader that the
+ * machine held up for longer is as slow as any, so another one takes its place. */
+static void read_quickly(const harness *h, client *reader) {
+    client_send(reader, LARGE);
+    int64_t began = now_ms();
+    response r = client_response(reader, false);
+    assert_true(r.status == 200 || r.status == 503 || (r.status == 0 && now_ms() - began >= 2000));
+    buf_free(&r.body);
+    if (r.status == 0) {
+        client_close(reader);
+        *reader = asking(h, 0);
+    }
+}
+
 /* With memory to spare a client has 30 s; when others want it, two. Who reads stays. */
 static void scarce_memory_ends_the_slowest_readers(void **state) {
     (void)state;
     enum { CLIENTS = 40 };
     net_options o = little_memory();
     harness *h = start(&o);
-    client reader = asking(h, 0), c[CLIENTS];
+    client c[CLIENTS];
     for (unsigned i = 0; i < CLIENTS; i++) {
         c[i] = asking(h, 3);
     }
     AWAIT(net_server_stats(h->server).buffer_bytes > MEMORY / 4 * 3);
-    for (int64_t until = now_ms() + 20000; net_server_stats(h->server).buffer_bytes > MEMORY / 4 * 3; usleep(20 * 1000)) {
+    client reader = asking(h, 0);
+    for (int64_t until = now_ms() + PATIENCE_S * 1000; net_server_stats(h->server).buffer_bytes > MEMORY / 4 * 3; usleep(20 * 1000)) {
         assert_true(now_ms() < until);
-        client_send(&reader, LARGE);
-        response r = client_response(&reader, false);
-        assert_true(r.status == 200 || r.status == 503); /* refused for want of memory, but never ended */
-        buf_free(&r.body);
+        read_quickly(h, &reader);
     }
     uint64_t ended = net_server_stats(h->server).slow_clients;
     assert_true(ended > 0 && ended < CLIENTS); /* only as many as were in the way */
@@ -361,6 +415,23 @@ static void scarce_memory_ends_the_slowest_readers(void **state) {
     close_all(c, CLIENTS);
     client_close(&reader);
     harness_close(h);
+}
+
+static void trickle(client *c, unsigned n, const char *part) {
+    for (unsigned i = 0; i < n; i++) {
+        send(c[i].fd, part, 2000, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
+static bool sends_quickly(const harness *h, const char *body) { /* 2 MB */
+    client c = client_open(h);
+    client_send(&c, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
+    client_try_send(&c, body, 2000000);
+    response r = client_response(&c, false);
+    bool good = r.status == 200;
+    buf_free(&r.body);
+    client_close(&c);
+    return good;
 }
 
 /* Bodies that come just fast enough, and fill what there is for them: they make room for one that comes quickly. */
@@ -378,17 +449,15 @@ static void scarce_memory_ends_the_slowest_bodies(void **state) {
         client_try_send(&c[i], part, 200000);
     }
     AWAIT(net_server_stats(h->server).buffer_bytes > MEMORY / 3);
-    for (int64_t until = now_ms() + 30000; net_server_stats(h->server).slow_clients == 0; usleep(100 * 1000)) {
+    for (int64_t until = now_ms() + PATIENCE_S * 1000; net_server_stats(h->server).slow_clients == 0; usleep(100 * 1000)) {
         assert_true(now_ms() < until);
-        for (unsigned i = 0; i < CLIENTS; i++) {
-            client_try_send(&c[i], part, 2000); /* 20 KB a second: five times as fast as they must */
-        }
+        trickle(c, CLIENTS, part); /* 20 KB a second: five times as fast as they must */
     }
-    client quick = client_open(h);
-    client_send(&quick, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
-    client_try_send(&quick, part, PART);
-    expect_response(&quick, 200, "xxxxxxxxxx");
-    client_close(&quick);
+    for (int64_t until = now_ms() + PATIENCE_S * 1000; !sends_quickly(h, part); usleep(100 * 1000)) { /* each loop makes room for itself */
+        assert_true(now_ms() < until);
+        trickle(c, CLIENTS, part);
+    }
+    assert_true(net_server_stats(h->server).slow_clients < CLIENTS);
     close_all(c, CLIENTS);
     harness_close(h);
 }
@@ -398,10 +467,12 @@ int main(void) {
         cmocka_unit_test(idle_unauthenticated_connections_keep_nobody_out),
         cmocka_unit_test(a_request_in_progress_is_not_displaced),
         cmocka_unit_test(an_address_has_its_share),
+        cmocka_unit_test(empty_lines_are_no_requests),
         cmocka_unit_test(refusals_are_bounded),
         cmocka_unit_test(a_body_has_a_least_rate),
         cmocka_unit_test(a_reader_has_a_least_rate),
         cmocka_unit_test(an_answer_that_only_the_kernel_holds_is_given_up),
+        cmocka_unit_test(the_kernel_takes_little_for_a_client_that_does_not_read),
         cmocka_unit_test(answers_that_wait_are_bounded),
         cmocka_unit_test(answers_that_share_a_buffer_are_refused_one_by_one),
         cmocka_unit_test(large_requests_are_refused_before_they_are_carried_out),

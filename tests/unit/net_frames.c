@@ -559,13 +559,16 @@ static void an_answer_has_a_largest_size(void **state) {
 static void time_outs(void **state) {
     (void)state;
     net_options o = harness_options();
-    o.header_timeout_ms = o.body_timeout_ms = o.untrusted_timeout_ms = 600;
-    o.idle_timeout_ms = 1000;
+    o.header_timeout_ms = o.body_timeout_ms = o.untrusted_timeout_ms = 1500;
+    o.idle_timeout_ms = 2000;
     echo *e = echo_open(&o, false);
-    client silent = frames_client(e), torn = frames_client(e), slow = trusted_client(e), idle = trusted_client(e), busy = frames_client(e);
-    client_try_send(&torn, "\20\0\0", 3);
-    client_try_send(&slow, "\20\0\0\0\5\0\0\0e", 9);
+    client busy = frames_client(e); /* each sends at once what it sends, before its time is over */
     send_frame(&busy, 1, 'h', SLICE_LIT("works"));
+    client torn = frames_client(e);
+    client_try_send(&torn, "\20\0\0", 3);
+    client slow = trusted_client(e);
+    client_try_send(&slow, "\20\0\0\0\5\0\0\0e", 9);
+    client silent = frames_client(e), idle = trusted_client(e);
     assert_true(client_ended(&silent));
     expect_reply(&torn, 0, '!', "E_TIMEOUT");
     assert_true(client_ended(&torn));
@@ -585,9 +588,8 @@ static void time_outs(void **state) {
 /* ---- slow readers ---- */
 
 static client slow_client(const echo *e, unsigned answers) {
-    int small = 16 * 1024;
-    client c = frames_client(e);
-    setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    harness there = {.port = e->port};
+    client c = client_open_narrow(&there, 16 * 1024);
     trust(&c);
     for (uint32_t i = 0; i < answers; i++) {
         send_number(&c, i, 'b', 4000000);
@@ -648,7 +650,7 @@ static void answers_that_wait_are_bounded(void **state) {
     assert_true(stats.waiting_bytes > MEMORY / 4 && stats.buffer_bytes < MEMORY + (8 << 20));
     client late = slow_client(e, 0);
     char verb = 'b';
-    for (int64_t until = now_ms() + 20000; verb == 'b';) { /* until no other's refused answer has left room */
+    for (int64_t until = now_ms() + PATIENCE_S * 1000; verb == 'b';) { /* until no other's refused answer has left room */
         assert_true(now_ms() < until);
         send_number(&late, 1, 'b', 4000000);
         reply r = next_reply(&late);
@@ -753,6 +755,7 @@ static void connections_that_do_not_authenticate_make_room(void **state) {
     (void)state;
     net_options o = harness_options();
     o.connections_max = 10;
+    o.untrusted_timeout_ms = PATIENCE_S * 1000; /* they end for want of room alone */
     echo *e = echo_open(&o, false);
     client good = trusted_client(e), idle[30];
     for (unsigned i = 0; i < 30; i++) {

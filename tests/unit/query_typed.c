@@ -72,7 +72,7 @@ static int tear_down(void **state) {
 /* ---- running a query ---- */
 
 /* The first page's rows; metrics of it. */
-static slice run(const char *text, size_t rows_max, bool scans, query_metrics *metrics_out) {
+static err try_run(const char *text, size_t rows_max, bool scans, query_metrics *metrics_out, slice *rows_out) {
     op *o = harness_op(&h);
     query q;
     query_schema schema = query_schema_of(c->settings);
@@ -85,10 +85,16 @@ static slice run(const char *text, size_t rows_max, bool scans, query_metrics *m
     query_page_init(&p, harness_items(&h), o, c, &q, &cursor, &out);
     p.ask.rows_max = rows_max;
     p.ask.scans = scans;
-    assert_int_equal(query_run_page(&p), OK);
+    err code = query_run_page(&p);
     *metrics_out = p.told.metrics;
-    slice rows = arena_copy(&h.arena, buf_view(&out));
+    *rows_out = arena_copy(&h.arena, buf_view(&out));
     buf_free(&out);
+    return code;
+}
+
+static slice run(const char *text, size_t rows_max, bool scans, query_metrics *metrics_out) {
+    slice rows;
+    assert_int_equal(try_run(text, rows_max, scans, metrics_out, &rows), OK);
     return rows;
 }
 
@@ -228,6 +234,30 @@ static void integers_are_shown_exactly(void **state) {
     expect("SELECT VALUE COUNT(1) FROM c WHERE c.long = 9007199254740993", 100, "2");
 }
 
+/* Each of the store's calls fails in turn: the query says so, or has all its rows. */
+static void a_store_that_fails_is_told(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "SELECT VALUE c.id FROM c WHERE c.oid = {\"$oid\":\"000000000000000000000007\"}",
+        "SELECT VALUE c.id FROM c WHERE c.oid > {\"$oid\":\"000000000000000000000007\"} ORDER BY c.oid",
+        "SELECT VALUE c.id FROM c WHERE c.decimal < {\"$numberDecimal\":\"9007199254740992.000009\"}",
+    };
+    query_metrics unused;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        slice wanted = run(texts[i], 10, false, &unused), rows;
+        for (int scans = 0; scans < 2; scans++) {
+            err code = E_STORE_IO;
+            for (unsigned in = 1; code != OK; in++) {
+                h.plan.fired = 0;
+                *(scans ? &h.plan.scan_in : &h.plan.get_in) = in;
+                code = try_run(texts[i], 10, false, &unused, &rows);
+                h.plan.scan_in = h.plan.get_in = 0;
+                assert_true(code == OK ? slice_eq(rows, wanted) : code == E_STORE_IO && h.plan.fired);
+            }
+        }
+    }
+}
+
 int main(void) {
 #define ON_BOTH(f) cmocka_unit_test_setup_teardown(f, set_up_memory, tear_down), cmocka_unit_test_setup_teardown(f, set_up_rocks, tear_down)
     const struct CMUnitTest tests[] = {
@@ -239,6 +269,7 @@ int main(void) {
         ON_BOTH(groups_are_told_by_entries),
         ON_BOTH(skipping_goes_on_behind_a_value),
         ON_BOTH(integers_are_shown_exactly),
+        ON_BOTH(a_store_that_fails_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

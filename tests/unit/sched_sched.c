@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
@@ -98,6 +99,7 @@ static bench open_bench(sched_options options) {
     options.name = "test";
     options.clock = &work_clock;
     options.slice_us = SLICE_US;
+    options.idle_ms = 10000;
     b.sched = sched_open(&options);
     atomic_store(&order_n, 0);
     return b;
@@ -427,6 +429,7 @@ static void many_threads(void **state) {
                              .waiting_max = 40,
                              .waiting_per_tenant = 20,
                              .slice_us = 50,
+                             .idle_ms = 10000,
                              .clock = &clock_system};
     sched *s = sched_open(&options);
     submitter *all = mem_zero(SUBMITTERS * sizeof *all);
@@ -458,20 +461,26 @@ static int refuse_thread(pthread_t *thread, const pthread_attr_t *attributes, vo
     return EAGAIN;
 }
 
-static void without_a_thread_jobs_are_refused_not_kept(void **state) {
-    (void)state;
+static sched *open_small(unsigned idle_ms) {
     sched_options options = {.name = "test",
-                             .permits = 1,
+                             .permits = 2,
                              .started_max = 2,
                              .started_per_tenant = 2,
                              .waiting_max = 10,
                              .waiting_per_tenant = 10,
                              .slice_us = SLICE_US,
+                             .idle_ms = idle_ms,
                              .clock = &work_clock};
-    sched *s = sched_open(&options);
+    return sched_open(&options);
+}
+
+static void without_a_thread_jobs_are_refused_not_kept(void **state) {
+    (void)state;
+    thread_create = refuse_thread;
+    sched *s = open_small(10000);
+    atomic_fetch_add(&time_us, 2000000);
     atomic_uint left = 1;
     real_job job = {.left = &left, .seed = 1, .job = {.tenant = 1, .work = spin, .done = spun}};
-    thread_create = refuse_thread;
     assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE);
     thread_create = pthread_create;
     assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE); /* tried again after a second */
@@ -479,6 +488,49 @@ static void without_a_thread_jobs_are_refused_not_kept(void **state) {
     assert_int_equal(sched_submit(s, &job.job), OK);
     sched_close(s);
     assert_int_equal(atomic_load(&left), 0);
+}
+
+static void submit_two_and_wait(sched *s) {
+    sem_t begun, goes_on;
+    task t[2];
+    sem_init(&begun, 0, 0);
+    sem_init(&goes_on, 0, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        t[i] = (task){.name = 'a', .begun = &begun, .goes_on = &goes_on, .job = {.tenant = i, .work = do_steps, .done = is_done}};
+        sem_init(&t[i].done, 0, 0);
+        assert_int_equal(sched_submit(s, &t[i].job), OK);
+    }
+    sem_wait(&begun);
+    sem_wait(&begun);
+    sem_post(&goes_on);
+    sem_post(&goes_on);
+    for (unsigned i = 0; i < 2; i++) {
+        sem_wait(&t[i].done);
+    }
+}
+
+/* Threads end when they have nothing to do, but the last one stays: it serves alone if the system has no more. */
+static void one_thread_is_there_from_the_beginning_to_the_end(void **state) {
+    (void)state;
+    sched *s = open_small(1);
+    assert_int_equal(sched_counted(s).threads, 1);
+    submit_two_and_wait(s);
+    for (unsigned ms = 0; sched_counted(s).threads > 1; ms++) {
+        assert_true(ms < 60000);
+        usleep(1000);
+    }
+    usleep(50 * 1000);
+    assert_int_equal(sched_counted(s).threads, 1);
+    thread_create = refuse_thread;
+    atomic_uint left = 1;
+    real_job job = {.left = &left, .seed = 1, .job = {.tenant = 1, .work = spin, .done = spun}};
+    assert_int_equal(sched_submit(s, &job.job), OK);
+    for (unsigned ms = 0; atomic_load(&left); ms++) {
+        assert_true(ms < 60000);
+        usleep(1000);
+    }
+    thread_create = pthread_create;
+    sched_close(s);
 }
 
 int main(void) {
@@ -496,6 +548,7 @@ int main(void) {
         cmocka_unit_test(stopping_ends_all),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(without_a_thread_jobs_are_refused_not_kept),
+        cmocka_unit_test(one_thread_is_there_from_the_beginning_to_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static inline void terms_of_item(terms_expected *x, container_index *index, item
         return;
     }
     index_list_make(&x->terms, &index->policy, body, head->ts);
-    index_list_add_shape(&x->terms, x->terms.large || terms_known(x, index, required));
+    index_list_add_shape(&x->terms, x->terms.large || x->terms.lean || terms_known(x, index, required));
     index_list_sort(&x->terms);
     assert_int_equal(item__key_of(x->container, &x->arena, body, &key), OK);
     bool local = terms_local(x, &key, place.number);

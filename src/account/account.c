@@ -345,6 +345,15 @@ err account_container(account *a, slice database, bool database_by_rid, slice na
     return node ? OK : d ? E_NOT_FOUND : E_OWNER_NOT_FOUND;
 }
 
+container *account_container_newest(account *a, const container *c) {
+    container_node *node = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    HASH_FIND(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);
+    container *newest = node ? container_take(node->container) : NULL;
+    pthread_rwlock_unlock(&a->lock);
+    return newest;
+}
+
 err account_offer(account *a, const rid *offer_rid, offer *offer_out) {
     uint32_t number = (uint32_t)rid_number(offer_rid);
     offer_node *node = NULL;

@@ -83,6 +83,8 @@ uint64_t account_lsn(const account *a); /* counts the changes of databases, cont
  * E_OWNER_NOT_FOUND. */
 MUST_CHECK err account_database(account *a, slice name, bool by_rid, database **database_out);
 MUST_CHECK err account_container(account *a, slice database, bool database_by_rid, slice name, bool by_rid, container **container_out);
+/* The newest version of a container, whatever it is called by now; a reference. NULL: it was deleted. */
+container *account_container_newest(account *a, const container *c);
 MUST_CHECK err account_offer(account *a, const rid *offer_rid, offer *offer_out);
 bool account_offer_of(account *a, uint32_t database, uint32_t container, offer *offer_out); /* container 0: the database's own */
 

@@ -60,7 +60,17 @@ void report_free(report *r) {
 
 #define load(p) atomic_load_explicit((p), memory_order_relaxed)
 
-report_range report_range_of(container_range *range) {
+static bool is_moving(const range_sources *sources) {
+    bool moving = false;
+    for (size_t i = 0; i < sources->n; i++) {
+        moving = moving || sources->list[i].leaving;
+    }
+    return moving;
+}
+
+report_range report_range_at(const container *c, size_t position) {
+    container_range *range = c->tiles->ranges[position];
+    const range_sources *sources = &c->tiles->sources[position];
     meter *m = &range->meter;
     return (report_range){
         .items = load(&range->items),
@@ -75,6 +85,8 @@ report_range report_range_of(container_range *range) {
         .failed = load(&m->failed),
         .ru = (double)load(&m->micro_ru) / 1e6,
         .latency_s = (double)load(&m->latency_us) / 1e6,
+        .segments = sources->n,
+        .moving = is_moving(sources),
     };
 }
 
@@ -98,21 +110,23 @@ static bool draws_from_seen(const container_tiles *tiles, size_t i) {
     return i > 0 && container_range_bucket(tiles->ranges[i]) == container_range_bucket(tiles->ranges[i - 1]);
 }
 
-report_range report_sum(const container_tiles *tiles) {
+report_range report_sum(const container *c) {
     report_range sum = {0};
-    for (size_t i = 0; i < tiles->map->n; i++) {
-        report_range r = report_range_of(tiles->ranges[i]);
+    for (size_t i = 0; i < c->tiles->map->n; i++) {
+        report_range r = report_range_at(c, i);
         sum.items += r.items;
         sum.bytes += r.bytes;
         sum.index_bytes += r.index_bytes;
         sum.partitions += r.partitions;
         sum.lsn = r.lsn > sum.lsn ? r.lsn : sum.lsn;
-        sum.share += draws_from_seen(tiles, i) ? 0 : r.share;
+        sum.share += draws_from_seen(c->tiles, i) ? 0 : r.share;
         sum.requests += r.requests;
         sum.throttled += r.throttled;
         sum.failed += r.failed;
         sum.ru += r.ru;
         sum.latency_s += r.latency_s;
+        sum.segments += r.segments;
+        sum.moving = sum.moving || r.moving;
         add_sample(&sum.last, &r.last);
     }
     return sum;
@@ -120,10 +134,10 @@ report_range report_sum(const container_tiles *tiles) {
 
 /* ---- history ---- */
 
-void report_history(const container *c, container_range *range, bool by_minute, int64_t from_s, meter_sample *samples, size_t n) {
+void report_history(const container *c, size_t position, bool by_minute, int64_t from_s, meter_sample *samples, size_t n) {
     void (*read)(meter *, int64_t, meter_sample *, size_t) = by_minute ? meter_minutes : meter_seconds;
-    if (range) {
-        read(&range->meter, from_s, samples, n);
+    if (position != REPORT_ALL_RANGES) {
+        read(&c->tiles->ranges[position]->meter, from_s, samples, n);
         return;
     }
     meter_sample *one = mem_alloc(n * sizeof *one);

@@ -32,11 +32,15 @@ typedef struct report_range {
     meter_sample last;
     uint64_t requests, throttled, failed; /* since the server started, or the range was made */
     double ru, latency_s;                 /* likewise */
+    size_t segments;                      /* that items are in: after a split or a merge also those of before … */
+    bool moving;                          /* … some of which are being left (item/move.c) */
 } report_range;
 
-report_range report_range_of(container_range *range);
-report_range report_sum(const container_tiles *tiles);
+/* The range at `position` of the container (item/range_info.h), which must be there; and all of them together. */
+report_range report_range_at(const container *c, size_t position);
+report_range report_sum(const container *c);
 
-/* The history of one range, or of the container (range NULL), with that of ranges it had before splits and merges: `n` samples of a second
- * or, `by_minute`, of a minute, from `from_s` on. */
-void report_history(const container *c, container_range *range, bool by_minute, int64_t from_s, meter_sample *samples, size_t n);
+/* The history of one range, or, with REPORT_ALL_RANGES, of the container, with that of ranges it had before splits and merges: `n` samples
+ * of a second or, `by_minute`, of a minute, from `from_s` on. */
+#define REPORT_ALL_RANGES SIZE_MAX
+void report_history(const container *c, size_t position, bool by_minute, int64_t from_s, meter_sample *samples, size_t n);

@@ -18,6 +18,7 @@ void call_init(call *c, const call_core *core, net_client *client, op *o, contai
     c->marked = false;
     c->fault = 0;
     c->substatus = 0;
+    c->clean = NULL;
 }
 
 const items *call__items(const call *c) {
@@ -42,9 +43,16 @@ static uint64_t tenant_of(const call *c) {
 
 /* ---- coming back ---- */
 
+void call__finish(call *c) {
+    if (c->clean) {
+        c->clean(c);
+    }
+    c->done(c);
+}
+
 void call__end(call *c, err code) {
     c->code = code;
-    c->done(c);
+    call__finish(c);
 }
 
 static void on_loop(net_task *task) {
@@ -58,13 +66,9 @@ void call__return(call *c, call_step then) {
     net_post(c->client->loop, &c->task);
 }
 
-static void end_now(call *c) {
-    c->done(c);
-}
-
 void call_complete(call *c, err code) {
     c->code = code;
-    call__return(c, end_now);
+    call__return(c, call__finish);
 }
 
 /* ---- workers ---- */
@@ -77,8 +81,7 @@ static void run_on_worker(net_work *work) {
 static void back_from_worker(net_work *work) {
     call *c = (call *)((char *)work - offsetof(call, work));
     if (net_work_code(work) != OK) {
-        c->code = net_work_code(work);
-        c->done(c);
+        call__end(c, net_work_code(work));
     } else {
         c->then(c);
     }
@@ -91,7 +94,7 @@ void call__on_worker(call *c, net_lane lane, call_step run, call_step then) {
 }
 
 void call_work(call *c, net_lane lane, call_step run) {
-    call__on_worker(c, lane, run, end_now);
+    call__on_worker(c, lane, run, call__finish);
 }
 
 /* ---- script threads ---- */
@@ -114,8 +117,7 @@ static void back_on_loop(net_task *task) {
     call *c = (call *)((char *)task - offsetof(call, task));
     c->op->turn = NULL;
     if (c->job.code != OK) {
-        c->code = c->job.code;
-        c->done(c);
+        call__end(c, c->job.code);
     } else {
         c->then(c);
     }
@@ -157,7 +159,7 @@ void call__bounds(const item_cursor *cursor, epk *min_out, epk *end_out) {
 
 static void resume(net_delay *delay) {
     call *c = (call *)((char *)delay - offsetof(call, delay));
-    c->code != OK ? c->done(c) : c->then(c);
+    c->code != OK ? call__finish(c) : c->then(c);
 }
 
 static void take_fault(call *c, const fault *hit) {

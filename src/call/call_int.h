@@ -16,8 +16,9 @@ int64_t call__one_range(const call *c, const epk *min, const epk *end);
 /* What is still to be read. */
 void call__bounds(const item_cursor *cursor, epk *min_out, epk *end_out);
 
-/* Completes the call: on its loop, now. */
+/* Complete the call: on its loop, now. What the call holds is given back before (`clean`). */
 void call__end(call *c, err code);
+void call__finish(call *c); /* with the code that it has */
 
 /* `run` on a worker, then `then` on the loop. If there is no worker for it, `code` is set and the call completes. */
 void call__on_worker(call *c, net_lane lane, call_step run, call_step then);

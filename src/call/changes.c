@@ -21,6 +21,14 @@ static void go(call *c) {
     }
 }
 
+void call_changes_init(call_changes *f, const call_core *core, net_client *client, op *o, container *container, call_step done) {
+    call_init(&f->call, core, client, o, container, done);
+    f->what = (item_changes){.min = epk_min(), .max = epk_max()};
+    f->item = NULL;
+    f->version = NULL;
+    f->context = NULL;
+}
+
 void call_changes_submit(call_changes *f) {
     const item_changes *what = &f->what;
     const epk *end = what->partition ? &what->min : &what->max;

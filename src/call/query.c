@@ -43,13 +43,12 @@ static void page(call *c) {
     c->code = run_page(of(c), false);
 }
 
-static void end(call *c) {
+static void give_functions(call *c) {
     call_query *q = of(c);
     for (size_t i = 0; i < QUERY_UDFS_MAX && q->functions[i]; i++) {
         account_script_give(q->functions[i]);
         q->functions[i] = NULL;
     }
-    c->done(c);
 }
 
 /* ---- with user-defined functions ---- */
@@ -131,12 +130,11 @@ static void go(call *c) {
     call_query *q = of(c);
     if (q->query.udfs_n) {
         err code = find_functions(q);
-        c->code = code;
-        code == OK ? call__on_script_thread(c, 0, page_with_functions, end) : end(c);
+        code == OK ? call__on_script_thread(c, 0, page_with_functions, call__finish) : call__end(c, code);
         return;
     }
     if (try_quickly(q)) {
-        c->done(c);
+        call__finish(c);
     } else {
         call_work(c, NET_PAGES, page);
     }
@@ -146,7 +144,7 @@ static void enter(call *c) {
     epk min, end_of;
     call_query *q = of(c);
     if (c->code != OK) {
-        c->done(c);
+        call__finish(c);
         return;
     }
     call__bounds(q->cursor, &min, &end_of);
@@ -158,10 +156,21 @@ static void read_text(call *c) {
     c->code = of(c)->prepare(of(c));
 }
 
-void call_query_submit(call_query *q) {
-    call *c = &q->call;
+void call_query_init(call_query *q, const call_core *core, net_client *client, op *o, container *container, call_step done) {
+    call_init(&q->call, core, client, o, container, done);
+    q->is_short = q->is_first = q->timed = q->notes_indexes = false;
+    q->out = NULL;
+    q->prepare = NULL;
+    q->cursor = NULL;
+    q->position = (query_position){0};
+    q->rows_max = SIZE_MAX / 2;
     memset(q->functions, 0, sizeof q->functions);
     q->udfs = NULL;
+}
+
+void call_query_submit(call_query *q) {
+    call *c = &q->call;
+    c->clean = give_functions;
     if (!q->is_short) {
         call__on_worker(c, NET_PAGES, read_text, enter);
         return;

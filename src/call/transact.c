@@ -29,13 +29,15 @@ static void run(call *c) {
     c->code = script_transact(c->core->scripts, &scope, c->op, attempt, t, &c->mark);
 }
 
-static void end(call *c) {
-    c->done(c);
-}
-
 static void go(call *c) {
     const call_transact *t = (const call_transact *)c;
-    call__on_script_thread(c, script_lane(c->container, &t->key), run, end);
+    call__on_script_thread(c, script_lane(c->container, &t->key), run, call__finish);
+}
+
+void call_transact_init(call_transact *t, const call_core *core, net_client *client, op *o, container *container, call_step done) {
+    call_init(&t->call, core, client, o, container, done);
+    t->tokens = NULL;
+    t->attempt = NULL;
 }
 
 void call_transact_submit(call_transact *t) {

@@ -611,24 +611,6 @@ static err read_range(page *p) {
     return code;
 }
 
-void item_cursor_init(item_cursor *c, const epk *min, const epk *max) {
-    c->moment = NULL;
-    c->partition = NULL;
-    c->prefix = NULL;
-    c->n = 1;
-    c->stretches[0] = (item_stretch){.min = *min, .max = *max};
-}
-
-void item_cursor_init_partition(item_cursor *c, const item_key *partition) {
-    epk none = {0};
-    item_cursor_init(c, &none, &none);
-    c->partition = partition;
-}
-
-void item_cursor_copy(item_cursor *to, const item_cursor *from) {
-    memcpy(to, from, offsetof(item_cursor, stretches) + from->n * sizeof *from->stretches);
-}
-
 void item_reader_init(item_reader *r, item_visit visit, void *context, size_t steps_max) {
     *r = (item_reader){.visit = visit, .context = context, .steps_max = steps_max};
 }

@@ -66,7 +66,7 @@ typedef struct follow_change {
     slice body;     /* likewise; BSON, until the visitor returns */
 } follow_change;
 
-/* False: the page ends before this change. */
+/* False: the page ends before this change; it is given again, and so are those before it that have the same lsn. */
 typedef bool (*follow_visit)(void *context, const follow_change *change);
 
 typedef struct follow_page {

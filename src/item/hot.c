@@ -2,7 +2,7 @@
 
 enum { STEPS_BETWEEN_CLOCKS = 256, ROUNDS_MAX = 3 };
 
-hotkeys *item_hotkeys(container_range *range) {
+static hotkeys *hotkeys_of(container_range *range) {
     hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
     if (!hot) {
         hotkeys *made = hotkeys_new();
@@ -49,13 +49,13 @@ static uint64_t hash_of(const epk *e) {
 /* A container without a partition key has one partition, and nothing to tell apart. */
 void item__spent(container_range *range, const item_key *key, double ru, int64_t now_ns) {
     if (key->partition.n) {
-        hotkeys_spent(item_hotkeys(range), hash_of(&key->epk), ru, now_ns, text_of_item, key);
+        hotkeys_spent(hotkeys_of(range), hash_of(&key->epk), ru, now_ns, text_of_item, key);
     }
 }
 
 void item__sized(container_range *range, const item_key *key, uint64_t bytes) {
     if (key->partition.n) {
-        hotkeys_size(item_hotkeys(range), hash_of(&key->epk), bytes, text_of_item, key);
+        hotkeys_size(hotkeys_of(range), hash_of(&key->epk), bytes, text_of_item, key);
     }
 }
 
@@ -96,9 +96,14 @@ static bool seed_one(void *context, const epk *e, slice key, const size_sum *siz
     return !s->stopped;
 }
 
-err item_hot_seed(const items *s, const container_tiles *tiles, size_t position, hot_seeding *seeding, int64_t until_us, bool *ended_out) {
+bool item_hot_sizes_known(const container *c, size_t position) {
+    return hotkeys_sizes_known(hotkeys_of(c->tiles->ranges[position]));
+}
+
+err item_hot_seed(const items *s, const container *c, size_t position, hot_seeding *seeding, int64_t until_us, bool *ended_out) {
+    const container_tiles *tiles = c->tiles;
     const partition_range *range = &tiles->map->ranges[position];
-    seeder seeder = {.items = s, .hot = item_hotkeys(tiles->ranges[position]), .seeding = seeding, .until_us = until_us};
+    seeder seeder = {.items = s, .hot = hotkeys_of(tiles->ranges[position]), .seeding = seeding, .until_us = until_us};
     *ended_out = false;
     if (!seeding->begun) {
         hotkeys_seed_start(seeder.hot);
@@ -152,7 +157,7 @@ static size_t text_of_hotkey(const void *key, char *into, size_t max) {
 
 /* *changed_out: the sketch was wrong about some, and has been told. */
 static err look_up_top(const container *c, container_range *range, hot_size *top, size_t *n_out, bool *changed_out) {
-    hotkeys *hot = item_hotkeys(range);
+    hotkeys *hot = hotkeys_of(range);
     hotkey keys[HOTKEYS_TOP];
     size_t n = hotkeys_top_by_size(hot, keys);
     *changed_out = false;
@@ -182,10 +187,10 @@ static void sort(hot_size *top, size_t n) {
 }
 
 /* With each round fewer are wrong; under writes some may always be. */
-err item_hot_sizes(const items *s, const container *c, container_range *range, hot_size top[HOTKEYS_TOP], size_t *n_out) {
+err item_hot_sizes(const container *c, size_t position, hot_size top[HOTKEYS_TOP], size_t *n_out) {
+    container_range *range = c->tiles->ranges[position];
     bool changed = true;
     *n_out = 0;
-    (void)s;
     for (int i = 0; i < ROUNDS_MAX && changed; i++) {
         TRY(look_up_top(c, range, top, n_out, &changed));
     }
@@ -221,6 +226,6 @@ void item_hot_inherit(const container *c, const container_tiles *tiles, size_t p
     hotkeys *old = atomic_load_explicit(&from->hotkeys, memory_order_acquire);
     heir h = {c, tiles, position};
     if (old) {
-        hotkeys_inherit(item_hotkeys(tiles->ranges[position]), old, now_ns, is_of_heir, &h);
+        hotkeys_inherit(hotkeys_of(tiles->ranges[position]), old, now_ns, is_of_heir, &h);
     }
 }

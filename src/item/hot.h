@@ -19,7 +19,8 @@ void item_hot_inherit(const container *c, const container_tiles *tiles, size_t p
 
 /* ---- showing: a thread that may wait ---- */
 
-hotkeys *item_hotkeys(container_range *range); /* made if need be */
+/* Of the range at `position` of the container (item/range_info.h). */
+bool item_hot_sizes_known(const container *c, size_t position); /* its sketch was seeded, and has been fed ever since */
 
 /* Where the seeding of one range stands. Zeroed: not begun. */
 typedef struct hot_seeding {
@@ -27,10 +28,9 @@ typedef struct hot_seeding {
     epk next;
 } hot_seeding;
 
-/* Seeds the sketch of the range at `position` of the tiles, from where it stands, until `until_us` (monotonic) at the latest; *ended_out
- * says that it is done. One thread at a time for a range. */
-MUST_CHECK err item_hot_seed(const items *s, const container_tiles *tiles, size_t position, hot_seeding *seeding, int64_t until_us,
-                             bool *ended_out);
+/* Seeds the sketch, from where it stands, until `until_us` (monotonic) at the latest; *ended_out says that it is done. One thread at a time
+ * for a range. */
+MUST_CHECK err item_hot_seed(const items *s, const container *c, size_t position, hot_seeding *seeding, int64_t until_us, bool *ended_out);
 
 typedef struct hot_size {
     hotkey key;
@@ -39,4 +39,4 @@ typedef struct hot_size {
 } hot_size;
 
 /* The largest partitions, largest first; returns how many. */
-MUST_CHECK err item_hot_sizes(const items *s, const container *c, container_range *range, hot_size top[HOTKEYS_TOP], size_t *n_out);
+MUST_CHECK err item_hot_sizes(const container *c, size_t position, hot_size top[HOTKEYS_TOP], size_t *n_out);

@@ -300,6 +300,11 @@ void item_cursor_init(item_cursor *c, const epk *min, const epk *max);
 void item_cursor_init_partition(item_cursor *c, const item_key *partition);
 void item_cursor_copy(item_cursor *to, const item_cursor *from); /* without the room that is not in use */
 
+/* A cursor as bytes that may travel to a client and back: appended; and read into a cursor that stands at the beginning of what is asked.
+ * False: the bytes are none of ours, or lie outside of that; the cursor cannot be used then. */
+void item_cursor_write(buf *out, const item_cursor *c);
+bool item_cursor_read(slice bytes, item_cursor *c);
+
 /* Called for each item; false ends the page (the item counts as not seen). */
 typedef bool (*item_visit)(void *context, const item_found *found);
 

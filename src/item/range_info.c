@@ -8,6 +8,10 @@ static range_usage usage_of(const container_range *range) {
     };
 }
 
+size_t range_count(const container *c) {
+    return c->tiles->map->n;
+}
+
 bool range_info_at(const container *c, size_t position, range_info *info_out) {
     if (position >= c->tiles->map->n) {
         return false;
@@ -31,6 +35,10 @@ bool range_info_by_id(const container *c, uint32_t id, range_info *info_out) {
 
 size_t range_position(const container *c, const epk *e) {
     return container_position(c->tiles, e);
+}
+
+bool range_is_gone(const container *c, uint32_t id) {
+    return partition_map_gone(c->tiles->map, id);
 }
 
 uint32_t range_next_id(const container *c) {
@@ -79,4 +87,9 @@ range_usage item_op_usage(const item_op *op) {
 size_t range_largest_keys(const container *c, size_t position, hotkey top[static HOTKEYS_TOP]) {
     hotkeys *hot = atomic_load_explicit(&c->tiles->ranges[position]->hotkeys, memory_order_acquire);
     return hot ? hotkeys_top_by_size(hot, top) : 0;
+}
+
+size_t range_hottest_keys(const container *c, size_t position, int64_t now_us, hotkey top[static HOTKEYS_TOP]) {
+    hotkeys *hot = atomic_load_explicit(&c->tiles->ranges[position]->hotkeys, memory_order_acquire);
+    return hot ? hotkeys_top_by_ru(hot, now_us * 1000, top) : 0;
 }

@@ -16,9 +16,11 @@ typedef struct range_info {
 } range_info;
 
 /* The ranges in order of the hash space. False: there is no such one. */
+size_t range_count(const container *c);
 bool range_info_at(const container *c, size_t position, range_info *info_out);
 bool range_info_by_id(const container *c, uint32_t id, range_info *info_out);
 size_t range_position(const container *c, const epk *e); /* of the range that owns this point */
+bool range_is_gone(const container *c, uint32_t id);     /* there was one of this id, and it was split or merged */
 uint32_t range_next_id(const container *c);              /* grows with every split and merge */
 
 /* Whether [min, end) lies in several ranges. */
@@ -36,5 +38,6 @@ bool range_has_reached(const container *c, const item_mark *seen, const epk *min
 item_mark item_op_mark(const item_op *op);
 range_usage item_op_usage(const item_op *op);
 
-/* The largest logical partitions that the range knows of. */
+/* The largest logical partitions that the range knows of, and those that cost most in the last minute. */
 size_t range_largest_keys(const container *c, size_t position, hotkey top[static HOTKEYS_TOP]);
+size_t range_hottest_keys(const container *c, size_t position, int64_t now_us, hotkey top[static HOTKEYS_TOP]);

@@ -58,6 +58,10 @@ void net_delay_start(net_loop *loop, net_delay *delay, unsigned ms, void (*run)(
     set_timer(loop);
 }
 
+void net_delay_stop(net_delay *delay) {
+    unlink_delay(delay); /* the timer may go off for nothing */
+}
+
 void net_delays_init(net_loop *loop) {
     loop->delays.next = loop->delays.prev = &loop->delays;
     uv_timer_init(&loop->uv, &loop->delay_timer);

@@ -161,4 +161,5 @@ void net_loop_check_drained(net_loop *loop); /* after a connection or an exchang
 void net__lanes_open(net_shared *shared);
 void net__lanes_stop(net_shared *shared); /* what is done or refused by then has been posted to its loop */
 void net__lanes_close(net_shared *shared);
-void net__client_left(net_client *client); /* cancels its work */
+void net__client_left(net_client *client); /* cancels its work, and ends its wait */
+void net__wait_end(net_wait *wait);        /* unless it was woken */

@@ -64,7 +64,12 @@ void net_work_start(net_client *client, op *o, net_lane lane, uint64_t tenant, n
 
 void net__client_left(net_client *client) {
     net_work *work = client->working;
+    net_wait *wait = client->waiting;
     client->left = true;
+    if (wait) {
+        client->waiting = NULL;
+        net__wait_end(wait);
+    }
     if (work) {
         client->working = NULL; /* once is enough */
         sched_cancel(&work->job);

@@ -23,12 +23,14 @@ typedef enum net_lane {
 extern const char *const net_lane_names[NET_LANES];
 
 typedef struct net_work net_work;
+typedef struct net_wait net_wait; /* net/wait.h */
 
 /* Whoever waits for an answer: a part of each protocol's request. */
 typedef struct net_client {
     net_loop *loop;
     atomic_bool left;  /* it has closed its side, or has gone; any thread may look */
     net_work *working; /* work.c's: what a worker does for it */
+    net_wait *waiting; /* wait.c's: what it waits for */
 } net_client;
 
 struct net_work {

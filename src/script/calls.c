@@ -302,13 +302,16 @@ static err begin_cursor(request *r, const query *query, query_position *position
     item_cursor_init_partition(cursor, scope->key);
     cursor->moment = script__moment(r->t);
     slice token = text_member(r->options, "continuation");
+    if (token.n && !scope->tokens) {
+        return E_BAD_CONTINUATION;
+    }
     return token.n ? scope->tokens->read(script__arena(r->t), scope->container, token, query, position, cursor) : OK;
 }
 
 static void end_page(request *r, const query *query, const query_position *position, const item_cursor *cursor, size_t rows, bool more) {
     const script_scope *scope = script__scope(r->t);
     buf_add_byte(r->answer, ']');
-    if (more) {
+    if (more && scope->tokens) {
         buf token = buf_init(BUF_NO_LIMIT);
         scope->tokens->write(&token, script__arena(r->t), scope->container, query, position, cursor, rows);
         buf_add_lit(r->answer, ",\"continuation\":");

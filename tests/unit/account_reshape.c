@@ -887,7 +887,7 @@ static void random_lives(void **state) {
 static uint64_t requests_in_history(void) {
     meter_sample samples[120];
     uint64_t requests = 0;
-    report_history(c, NULL, false, clock_wall_ms(h.account->items.clock) / 1000 - 60, samples, 120);
+    report_history(c, REPORT_ALL_RANGES, false, clock_wall_ms(h.account->items.clock) / 1000 - 60, samples, 120);
     for (size_t i = 0; i < 120; i++) {
         requests += samples[i].requests;
     }

@@ -231,10 +231,75 @@ static void the_end_of_a_feed(void **state) {
     stop();
 }
 
+/* ---- cursors as bytes ---- */
+
+/* A page of some items from where the bytes say; then where it ended. */
+static void read_page(buf *at, size_t page, collected *got) {
+    item_cursor cursor = harness_cursor();
+    item_mark mark;
+    assert_true(at->n == 0 || item_cursor_read(buf_view(at), &cursor));
+    got->most = got->n + page;
+    if (cursor.n) {
+        assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 1000, collect, got, &mark), OK);
+    }
+    buf_clear(at);
+    item_cursor_write(at, &cursor);
+}
+
+static void a_cursor_travels_as_bytes(void **state) {
+    (void)state;
+    start(KEY, 3000); /* of three ranges */
+    for (int i = 0; i < 60; i++) {
+        put(i, i % 13);
+    }
+    const char *expected = harness_feed(&h, c, NULL, 1000, 1000);
+    collected got = {.ids = buf_init(BUF_NO_LIMIT)};
+    buf at = buf_init(BUF_NO_LIMIT);
+    for (int i = 0; i < 12; i++) {
+        read_page(&at, 7, &got);
+    }
+    assert_int_equal(got.n, 60);
+    assert_true(slice_eq(buf_view(&got.ids), slice_str(expected)));
+    buf_free(&at);
+    buf_free(&got.ids);
+    stop();
+}
+
+/* Whatever a client makes of the bytes, the cursor stays within what is asked. */
+static void cursors_from_outside_are_not_trusted(void **state) {
+    (void)state;
+    item_cursor wide = harness_cursor(), narrow = harness_cursor(), read;
+    buf bytes = buf_init(BUF_NO_LIMIT), short_bytes = buf_init(BUF_NO_LIMIT);
+    narrow.stretches[0].min = (epk){.n = 1, .bytes = {0x10}};
+    narrow.stretches[0].max = (epk){.n = 1, .bytes = {0x20}};
+    item_cursor_write(&bytes, &wide);
+    read = narrow;
+    assert_false(item_cursor_read(buf_view(&bytes), &read)); /* of more than is asked */
+    item_cursor_write(&short_bytes, &narrow);
+    for (size_t n = 0; n < short_bytes.n; n++) {
+        read = narrow;
+        assert_false(item_cursor_read(slice_of(short_bytes.p, n), &read));
+    }
+    for (size_t i = 0; i < short_bytes.n * 256; i++) {
+        char was = short_bytes.p[i / 256];
+        short_bytes.p[i / 256] = (char)i;
+        read = narrow;
+        if (item_cursor_read(buf_view(&short_bytes), &read) && read.n) {
+            assert_true(read.n == 1 && epk_cmp(&narrow.stretches[0].min, &read.stretches[0].min) <= 0);
+            assert_true(epk_cmp(&read.stretches[0].min, &read.stretches[0].max) < 0);
+            assert_true(epk_cmp(&read.stretches[0].max, &narrow.stretches[0].max) <= 0);
+        }
+        short_bytes.p[i / 256] = was;
+    }
+    buf_free(&bytes);
+    buf_free(&short_bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creation_order_whatever_the_page), cmocka_unit_test(one_partition_in_its_order),
         cmocka_unit_test(keys_that_hash_alike_stay_apart),  cmocka_unit_test(a_prefix_of_a_hierarchical_key),
+        cmocka_unit_test(a_cursor_travels_as_bytes),        cmocka_unit_test(cursors_from_outside_are_not_trusted),
         cmocka_unit_test(a_page_is_of_one_moment),          cmocka_unit_test(the_end_of_a_feed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static container_range *range(void) {
 
 static size_t sizes(hot_size top[HOTKEYS_TOP]) {
     size_t n;
-    assert_int_equal(item_hot_sizes(harness_items(&h), c, range(), top, &n), OK);
+    assert_int_equal(item_hot_sizes(c, 0, top, &n), OK);
     return n;
 }
 
@@ -55,7 +55,7 @@ static void seed(void) {
     hot_seeding seeding = {0};
     bool ended = false;
     while (!ended) { /* the clock stands still, so each call that may stop does so at its first look at it */
-        assert_int_equal(item_hot_seed(harness_items(&h), c->space->newest, 0, &seeding, 0, &ended), OK);
+        assert_int_equal(item_hot_seed(harness_items(&h), c, 0, &seeding, 0, &ended), OK);
     }
 }
 
@@ -88,9 +88,9 @@ static void what_was_written_before_a_restart_is_seeded(void **state) {
     }
     restart();
     assert_int_equal(sizes(top), 0);
-    assert_false(hotkeys_sizes_known(item_hotkeys(range())));
+    assert_false(item_hot_sizes_known(c, 0));
     seed();
-    assert_true(hotkeys_sizes_known(item_hotkeys(range())));
+    assert_true(item_hot_sizes_known(c, 0));
     assert_int_equal(sizes(top), HOTKEYS_TOP);
     for (unsigned i = 0; i < HOTKEYS_TOP; i++) {
         char a[32], b[32];

@@ -3,9 +3,10 @@
 
 #include "account/report.h"
 #include "api/admin/admin.h"
+#include "call/call.h"
 #include "doc/path.h"
 #include "item/hot.h"
-#include "net/work.h"
+#include "item/range_info.h"
 
 typedef struct admin_request admin_request;
 
@@ -24,7 +25,7 @@ typedef struct admin_endpoint {
 } admin_endpoint;
 
 struct admin_request {
-    net_work work; /* first */
+    call call; /* first */
     net_task task;
     admin_request *next; /* waiting in its lane */
     admin *admin;
@@ -54,6 +55,7 @@ typedef struct unfinished {
 } unfinished;
 
 struct admin {
+    call_core core;
     account *account;
     faults *faults;
     access_keys *keys;
@@ -93,7 +95,7 @@ MUST_CHECK err admin_range_id(admin_request *q, slice bson, const char *name, in
 MUST_CHECK err admin_container(admin_request *q, slice database, slice name, container **container_out);
 
 /* The position of a range that must be there. */
-MUST_CHECK err admin_range(admin_request *q, const container_tiles *tiles, int64_t id, size_t *position_out);
+MUST_CHECK err admin_range(admin_request *q, const container *c, int64_t id, size_t *position_out);
 
 /* ---- what is answered ---- */
 

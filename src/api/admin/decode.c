@@ -173,15 +173,16 @@ err admin_container(admin_request *q, slice database, slice name, container **co
     return OK;
 }
 
-err admin_range(admin_request *q, const container_tiles *tiles, int64_t id, size_t *position_out) {
-    const partition_range *range = id >= 0 && id <= UINT32_MAX ? partition_map_by_id(tiles->map, (uint32_t)id) : NULL;
-    if (range) {
-        *position_out = (size_t)(range - tiles->map->ranges);
+err admin_range(admin_request *q, const container *c, int64_t id, size_t *position_out) {
+    bool possible = id >= 0 && id <= UINT32_MAX;
+    range_info found;
+    if (possible && range_info_by_id(c, (uint32_t)id, &found)) {
+        *position_out = range_position(c, &found.range.min);
         return OK;
     }
-    bool gone = id >= 0 && id <= UINT32_MAX && partition_map_gone(tiles->map, (uint32_t)id);
-    return gone ? op_fail(&q->op, E_RANGE_GONE, "The range %ld is gone: it was split or merged.", (long)id)
-                : op_fail(&q->op, E_NOT_FOUND, "There is no range %ld in the container.", (long)id);
+    return possible && range_is_gone(c, (uint32_t)id)
+               ? op_fail(&q->op, E_RANGE_GONE, "The range %ld is gone: it was split or merged.", (long)id)
+               : op_fail(&q->op, E_NOT_FOUND, "There is no range %ld in the container.", (long)id);
 }
 
 /* ---- answers ---- */

@@ -170,17 +170,17 @@ static void leave_work(admin *a) {
     pthread_mutex_unlock(&a->lock);
 }
 
-static void on_worker(net_work *work) {
-    admin_request *q = (admin_request *)work;
+static void on_worker(call *c) {
+    admin_request *q = (admin_request *)c;
     admin *a = q->admin;
     q->begun = true;
-    q->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
+    c->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
     leave_work(a);
 }
 
-static void worker_done(net_work *work) {
-    admin_request *q = (admin_request *)work;
-    q->code = net_work_code(work) != OK ? net_work_code(work) : q->code;
+static void worker_done(call *c) {
+    admin_request *q = (admin_request *)c;
+    q->code = c->code;
     if (!q->begun) {
         leave_work(q->admin);
     }
@@ -193,7 +193,8 @@ static void start(admin_request *q) {
     pthread_mutex_lock(&a->lock);
     a->working++;
     pthread_mutex_unlock(&a->lock);
-    net_work_start(&q->http->client, &q->op, NET_ADMIN, 0, &q->work, on_worker, worker_done);
+    call_init(&q->call, &a->core, &q->http->client, &q->op, NULL, worker_done);
+    call_work(&q->call, NET_ADMIN, on_worker);
 }
 
 static void run(admin_request *q) {
@@ -294,6 +295,7 @@ bool admin_handle(void *context, http_request *http) {
 
 admin *admin_open(const admin_options *options) {
     admin *a = mem_zero(sizeof *a);
+    a->core = (call_core){.account = options->account, .scripts = options->scripts};
     a->account = options->account;
     a->faults = options->faults;
     a->keys = options->keys;

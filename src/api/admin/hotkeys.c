@@ -58,9 +58,9 @@ static void keep_size(search *s, const hot_size *key, uint32_t range) {
 
 /* ---- seeding ---- */
 
-static unfinished *find_unfinished(admin *a, const container_range *range) {
+static unfinished *find_unfinished(admin *a, uint32_t container, uint32_t range) {
     for (size_t i = 0; i < a->seedings_n; i++) {
-        if (a->seedings[i].container == range->container && a->seedings[i].range == range->id) {
+        if (a->seedings[i].container == container && a->seedings[i].range == range) {
             return &a->seedings[i];
         }
     }
@@ -69,7 +69,7 @@ static unfinished *find_unfinished(admin *a, const container_range *range) {
         a->seedings_n--;
     }
     unfinished *made = &a->seedings[a->seedings_n++];
-    *made = (unfinished){range->container, range->id, {0}};
+    *made = (unfinished){container, range, {0}};
     return made;
 }
 
@@ -78,56 +78,57 @@ static void finish(admin *a, unfinished *done) {
     a->seedings_n--;
 }
 
-static err seed(search *s, const container_tiles *tiles, size_t position) {
-    container_range *range = tiles->ranges[position];
+static err seed(search *s, size_t position, uint32_t range) {
+    const container *c = s->container;
     admin *a = s->q->admin;
     bool ended;
-    if (hotkeys_sizes_known(item_hotkeys(range))) {
+    if (item_hot_sizes_known(c, position)) {
         return OK;
     }
     if (clock_monotonic_us(s->items->clock) >= s->until_us) {
         s->complete = false;
         return OK;
     }
-    unfinished *where = find_unfinished(a, range);
-    err code = item_hot_seed(s->items, tiles, position, &where->seeding, s->until_us, &ended);
+    unfinished *where = find_unfinished(a, c->space->container, range);
+    err code = item_hot_seed(s->items, c, position, &where->seeding, s->until_us, &ended);
     if (code != OK || ended) {
         finish(a, where);
     }
-    s->complete = s->complete && code == OK && ended && hotkeys_sizes_known(item_hotkeys(range));
+    s->complete = s->complete && code == OK && ended && item_hot_sizes_known(c, position);
     return code;
 }
 
 /* ---- ranges ---- */
 
-static err search_range(search *s, const container_tiles *tiles, size_t position) {
-    container_range *range = tiles->ranges[position];
+static err search_range(search *s, size_t position) {
+    const container *c = s->container;
     hotkey by_ru[HOTKEYS_TOP];
     hot_size by_size[HOTKEYS_TOP];
-    hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
-    size_t n = hot ? hotkeys_top_by_ru(hot, clock_monotonic_us(s->items->clock) * 1000, by_ru) : 0;
+    range_info info;
+    bool there = range_info_at(c, position, &info);
+    size_t n = there ? range_hottest_keys(c, position, clock_monotonic_us(s->items->clock), by_ru) : 0;
     for (size_t i = 0; i < n; i++) {
-        keep_ru(s, &by_ru[i], range->id);
+        keep_ru(s, &by_ru[i], info.range.id);
     }
-    if (atomic_load_explicit(&range->partitions, memory_order_relaxed) == 0 || s->container->key.n == 0) {
+    if (!there || info.partitions == 0 || c->key.n == 0) {
         return OK;
     }
-    TRY(seed(s, tiles, position));
-    TRY(item_hot_sizes(s->items, s->container, range, by_size, &n));
+    TRY(seed(s, position, info.range.id));
+    TRY(item_hot_sizes(c, position, by_size, &n));
     for (size_t i = 0; i < n; i++) {
-        keep_size(s, &by_size[i], range->id);
+        keep_size(s, &by_size[i], info.range.id);
     }
     return OK;
 }
 
-static err search_all(search *s, const container_tiles *tiles) {
-    size_t n = tiles->map->n;
+static err search_all(search *s) {
+    size_t n = range_count(s->container);
     if (n > RANGES_MAX) {
         s->complete = false;
         n = RANGES_MAX;
     }
     for (size_t i = 0; i < n; i++) {
-        TRY(search_range(s, tiles, i));
+        TRY(search_range(s, i));
     }
     return OK;
 }
@@ -167,17 +168,17 @@ static void write_found(search *s, bool all) {
     buf_addf(out, "],\"sizesComplete\":%s}\n", s->complete ? "true" : "false");
 }
 
-static err search_asked(search *s, const container_tiles *tiles) {
+static err search_asked(search *s) {
     slice range;
     uint64_t id = 0;
     size_t position;
     TRY(admin_param(s->q, "range", &range));
     if (range.n) {
         TRY(admin_param_number(s->q, "range", 0, UINT32_MAX, &id));
-        TRY(admin_range(s->q, tiles, (int64_t)id, &position));
-        TRY(search_range(s, tiles, position));
+        TRY(admin_range(s->q, s->container, (int64_t)id, &position));
+        TRY(search_range(s, position));
     } else {
-        TRY(search_all(s, tiles));
+        TRY(search_all(s));
     }
     write_found(s, range.n == 0);
     return OK;
@@ -198,7 +199,7 @@ err admin_hotkeys(admin_request *q) {
         .until_us = clock_monotonic_us(items->clock) + (int64_t)SEEDING_MS * 1000,
         .complete = true,
     };
-    err code = search_asked(s, c->tiles);
+    err code = search_asked(s);
     container_give(c);
     return code;
 }

@@ -192,13 +192,13 @@ void metrics_write(buf *out, const metrics *m) {
 static void collect(const report *all, metrics_range *ranges, metrics_container *containers, metrics *m) {
     for (size_t i = 0; i < all->n; i++) {
         const container *c = all->list[i].container;
-        containers[i] = (metrics_container){c->database_id, c->id, c->tiles->map->n, all->list[i].throughput.value};
-        for (size_t j = 0; j < c->tiles->map->n; j++) {
+        containers[i] = (metrics_container){c->database_id, c->id, range_count(c), all->list[i].throughput.value};
+        range_info info;
+        for (size_t j = 0; range_info_at(c, j, &info); j++) {
             if (m->ranges_n == RANGES_MAX) {
                 m->ranges_left_out++;
             } else {
-                ranges[m->ranges_n++] =
-                    (metrics_range){c->database_id, c->id, c->tiles->ranges[j]->id, report_range_of(c->tiles->ranges[j])};
+                ranges[m->ranges_n++] = (metrics_range){c->database_id, c->id, info.range.id, report_range_at(c, j)};
             }
         }
     }

@@ -20,7 +20,7 @@ err admin_overview(admin_request *q) {
     fault faults[FAULTS_MAX];
     TRY(account_report(a->account, SLICE_EMPTY, SLICE_EMPTY, &all));
     for (size_t i = 0; i < all.n; i++) {
-        ranges += all.list[i].container->tiles->map->n;
+        ranges += range_count(all.list[i].container);
     }
     admin_process process = admin_process_read();
     buf *out = &q->body;
@@ -83,7 +83,7 @@ static void add_numbers(buf *out, const report_range *r) {
 
 /* `whole`: with what the front end of its API remembers of it. */
 static void add_container(buf *out, const report_container *c, bool whole) {
-    report_range sum = report_sum(c->container->tiles);
+    report_range sum = report_sum(c->container);
     add_names(out, c->container);
     admin_add_text(out, "api", c->container->api);
     admin_add(out, "memoBytes", c->container->memo.n);
@@ -99,18 +99,16 @@ static void add_container(buf *out, const report_container *c, bool whole) {
     buf_addf(out, "],\"throughput\":{\"mode\":\"%s\",\"shared\":%s", mode_of(c), c->shared ? "true" : "false");
     admin_add(out, "ruPerSecond", c->throughput.value);
     buf_add_byte(out, '}');
-    admin_add(out, "ranges", c->container->tiles->map->n);
+    admin_add(out, "ranges", range_count(c->container));
     add_numbers(out, &sum);
     buf_add_byte(out, '}');
 }
 
 /* The hottest key of the last minute, of a range that was ever asked for anything. */
-static void add_hottest(admin_request *q, buf *out, const container_range *range) {
+static void add_hottest(admin_request *q, buf *out, const container *c, size_t position) {
     hotkey top[HOTKEYS_TOP];
-    hotkeys *hot = atomic_load_explicit(&range->hotkeys, memory_order_acquire);
-    int64_t now_ns = clock_monotonic_us(account_items(q->admin->account)->clock) * 1000;
     buf_add_lit(out, ",\"hottest\":");
-    if (!hot || hotkeys_top_by_ru(hot, now_ns, top) == 0) {
+    if (range_hottest_keys(c, position, clock_monotonic_us(account_items(q->admin->account)->clock), top) == 0) {
         buf_add_lit(out, "null");
         return;
     }
@@ -120,19 +118,11 @@ static void add_hottest(admin_request *q, buf *out, const container_range *range
     buf_add_byte(out, '}');
 }
 
-/* After a split or a merge a range may have items in segments of before; those that it is leaving are being moved (item/move.c). */
-static void add_segments(buf *out, const range_sources *sources) {
-    bool moving = false;
-    for (size_t i = 0; i < sources->n; i++) {
-        moving = moving || sources->list[i].leaving;
-    }
-    admin_add(out, "segments", sources->n);
-    buf_addf(out, ",\"moving\":%s", moving ? "true" : "false");
-}
-
 static void add_range(admin_request *q, buf *out, const container *c, size_t i) {
-    const partition_range *range = &c->tiles->map->ranges[i];
-    report_range r = report_range_of(c->tiles->ranges[i]);
+    range_info info;
+    report_range r = report_range_at(c, i);
+    const partition_range *range = &info.range;
+    range_info_at(c, i, &info);
     add_names(out, c);
     admin_add_id(out, "id", range->id);
     buf_add_lit(out, ",\"min\":\"");
@@ -146,8 +136,9 @@ static void add_range(admin_request *q, buf *out, const container *c, size_t i) 
     buf_add_byte(out, ']');
     add_numbers(out, &r);
     admin_add(out, "lsn", r.lsn);
-    add_segments(out, &c->tiles->sources[i]);
-    add_hottest(q, out, c->tiles->ranges[i]);
+    admin_add(out, "segments", r.segments);
+    buf_addf(out, ",\"moving\":%s", r.moving ? "true" : "false");
+    add_hottest(q, out, c, i);
     buf_add_byte(out, '}');
 }
 
@@ -165,7 +156,7 @@ static bool page_is_full(const admin_request *q, const page *p) {
 }
 
 static void add_page(admin_request *q, const report_container *c, page *p) {
-    size_t n = c->container->tiles->map->n;
+    size_t n = range_count(c->container);
     bool listed = false;
     for (size_t i = 0; i < n; i++, p->seen++) {
         if (p->seen < p->skip || page_is_full(q, p)) {
@@ -216,7 +207,8 @@ err admin_ranges(admin_request *q) {
 
 typedef struct history {
     container *container;
-    container_range *range; /* NULL: all of them together */
+    size_t position; /* of a range, or REPORT_ALL_RANGES */
+    uint32_t range;  /* its id */
     bool by_minute;
     int64_t from_s;
     size_t n;
@@ -259,8 +251,8 @@ static void add_latency_max(buf *out, const meter_sample *s) {
 static void write_history(admin_request *q, const history *h) {
     buf *out = &q->body;
     add_names(out, h->container);
-    if (h->range) {
-        admin_add_id(out, "range", h->range->id);
+    if (h->position != REPORT_ALL_RANGES) {
+        admin_add_id(out, "range", h->range);
     } else {
         buf_add_lit(out, ",\"range\":null");
     }
@@ -280,7 +272,6 @@ static void write_history(admin_request *q, const history *h) {
 static err read_history(admin_request *q, history *h) {
     slice range;
     uint64_t seconds = 0, minutes = 0, id = 0;
-    size_t position;
     TRY(admin_param_number(q, "seconds", 1, SECONDS_MAX, &seconds));
     TRY(admin_param_number(q, "minutes", 1, MINUTES_MAX, &minutes));
     TRY(admin_param(q, "range", &range));
@@ -289,8 +280,8 @@ static err read_history(admin_request *q, history *h) {
     }
     if (range.n) {
         TRY(admin_param_number(q, "range", 0, UINT32_MAX, &id));
-        TRY(admin_range(q, h->container->tiles, (int64_t)id, &position));
-        h->range = h->container->tiles->ranges[position];
+        TRY(admin_range(q, h->container, (int64_t)id, &h->position));
+        h->range = (uint32_t)id;
     }
     int64_t step = minutes ? 60 : 1;
     h->by_minute = minutes > 0;
@@ -302,13 +293,13 @@ static err read_history(admin_request *q, history *h) {
 
 err admin_history(admin_request *q) {
     slice database, container;
-    history h = {0};
+    history h = {.position = REPORT_ALL_RANGES};
     TRY(admin_param(q, "database", &database));
     TRY(admin_param(q, "container", &container));
     TRY(admin_container(q, database, container, &h.container));
     err code = read_history(q, &h);
     if (code == OK) {
-        report_history(h.container, h.range, h.by_minute, h.from_s, h.samples, h.n);
+        report_history(h.container, h.position, h.by_minute, h.from_s, h.samples, h.n);
         write_history(q, &h);
     }
     container_give(h.container);

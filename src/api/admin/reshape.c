@@ -89,7 +89,7 @@ static err read_range(admin_request *q, const target *t, slice body, const char 
     if (*id_out < 0) {
         return op_fail(&q->op, E_BAD_REQUEST, "'%s' must be given: the id of a range.", name);
     }
-    return admin_range(q, t->container->tiles, *id_out, &position);
+    return admin_range(q, t->container, *id_out, &position);
 }
 
 /* The newest event of the container that began with this range: it has just happened. */

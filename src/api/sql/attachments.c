@@ -4,38 +4,26 @@
 #include "item/attach.h"
 #include "throughput/charge.h"
 
-/* A write on its way to the committer and back. */
-typedef struct attaching {
-    attach_write write; /* first */
-    call call;
+typedef struct reading {
+    call_attachments call; /* first */
     sql_request *q;
-} attaching;
+    uint32_t after; /* of a list: those with greater numbers, … */
+    size_t max;     /* … so many of them */
+} reading;
+
+typedef struct writing {
+    call_attach call; /* first */
+    sql_request *q;
+} writing;
 
 /* ---- what is asked for ---- */
-
-static const items *items_of(const sql_request *q) {
-    return account_items(q->front->account);
-}
 
 /* The item by its rid: as sql_item_read does, with the partition that the header names. */
 static err id_of_rid(sql_request *q, const item_key *key, const rid *r, slice *id) {
     slice found;
-    err code = item_id_of(items_of(q), &q->op, q->container, key, rid_number(r), &found);
+    err code = item_id_of(account_items(q->front->account), &q->op, q->container, key, rid_number(r), &found);
     *id = code == OK ? found : *id;
     return code == E_NOT_FOUND ? OK : code; /* then it may be a name that looks like one */
-}
-
-/* Attachments are read where they are asked for. */
-static err check_session(sql_request *q, const epk *at) {
-    call asked;
-    sql_call_init(q, &asked, NULL);
-    TRY(sql_seen(q, &asked));
-    for (size_t i = 0; i < asked.seen_n; i++) {
-        if (!range_has_reached(q->container, &asked.seen[i], at, at)) {
-            return E_SESSION_NOT_AVAILABLE;
-        }
-    }
-    return OK;
 }
 
 static err find_owner(sql_request *q, item_key *key_out) {
@@ -47,7 +35,6 @@ static err find_owner(sql_request *q, item_key *key_out) {
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), id, key_out));
     q->mark = range_mark_at(q->container, &key_out->epk);
     q->marked = true;
-    TRY(check_session(q, &key_out->epk));
     if (by_rid) {
         TRY(id_of_rid(q, key_out, one ? &q->route.owner_rid : &q->route.child_rid, &id));
         key_out->row = id;
@@ -115,39 +102,54 @@ static bool is_asked_for(const sql_request *q, const attachment *a) {
     return slice_eq(a->id, q->route.child) || (q->route.child_by_rid && a->number == rid_number(&q->route.child_rid));
 }
 
-static void answer_one(sql_request *q, attach_list *list, const attachment *a) {
+static void answer_one(reading *r, const attachment *a) {
+    sql_request *q = r->q;
     slice known = sql_get(q, FIELD_IF_NONE_MATCH);
     bool same = known.n && item_etag_matches(known, a->lsn, a->ts);
-    attach_charge(items_of(q), &q->op, list, a->body.n);
+    call_attachments_charge(&r->call, a->body.n);
     sql_start(q, same ? 304 : 200);
     sql_add_etag(q, a->lsn, a->ts);
     sql_add_range(q, q->mark);
     buf *out = sql_start_body(q);
     if (!same) {
-        write_one(out, q->container, list->item_number, a);
+        write_one(out, q->container, r->call.list.item_number, a);
     }
-    attach_close(list);
+    call_attachments_give(&r->call);
     sql_end(q);
 }
 
-void sql_attachment_read(sql_request *q) {
-    item_key key;
-    attach_list list;
+static void was_read(call *c) {
+    reading *r = (reading *)c;
+    sql_request *q = r->q;
     attachment each;
-    err code = find_owner(q, &key);
-    code = code != OK ? code : attach_open(items_of(q), &q->op, q->container, &key, &list);
-    if (code != OK) {
-        sql_fail(q, code);
+    sql_call_done(q, c);
+    if (c->code != OK) {
+        sql_fail(q, c->code);
         return;
     }
-    while (attach_next(&list, &each)) {
+    while (attach_next(&r->call.list, &each)) {
         if (is_asked_for(q, &each)) {
-            answer_one(q, &list, &each);
+            answer_one(r, &each);
             return;
         }
     }
-    attach_close(&list);
+    call_attachments_give(&r->call);
     sql_fail(q, E_NOT_FOUND);
+}
+
+static err prepare_read(reading *r, call_step done) {
+    item_key item;
+    TRY(find_owner(r->q, &item));
+    sql_ask(r->q, call_attachments_init, &r->call, done);
+    r->call.item = item;
+    return sql_seen(r->q, &r->call.call);
+}
+
+void sql_attachment_read(sql_request *q) {
+    reading *r = arena_new(q->http->arena, reading);
+    r->q = q;
+    err code = prepare_read(r, was_read);
+    code == OK ? call_attachments_submit(&r->call) : sql_fail(q, code);
 }
 
 /* What a page has: those after a number. *last_out: the number it ends at, 0 if nothing is left. */
@@ -171,23 +173,14 @@ static size_t add_page(buf *out, const container *c, attach_list *list, uint32_t
     return n;
 }
 
-void sql_attachment_list(sql_request *q) {
-    item_key key;
-    attach_list list;
-    uint32_t after = 0, last;
-    size_t max = 0;
-    err code = sql_page_size(q, &max);
-    code = code != OK ? code : sql_continuation_number(q, &after);
-    code = code != OK ? code : find_owner(q, &key);
-    code = code != OK ? code : attach_open(items_of(q), &q->op, q->container, &key, &list);
-    if (code != OK) {
-        sql_fail(q, code);
-        return;
-    }
+static void answer_list(reading *r) {
+    sql_request *q = r->q;
+    attach_list *list = &r->call.list;
+    uint32_t last;
     buf page = buf_init(BUF_NO_LIMIT);
-    rid in = sql_container_rid(q->container), item = rid_child(in, RID_DOCUMENT, list.item_number);
-    size_t n = add_page(&page, q->container, &list, after, max, &last);
-    attach_charge(items_of(q), &q->op, &list, page.n);
+    rid in = sql_container_rid(q->container), item = rid_child(in, RID_DOCUMENT, list->item_number);
+    size_t n = add_page(&page, q->container, list, r->after, r->max, &last);
+    call_attachments_charge(&r->call, page.n);
     sql_start(q, 200);
     sql_add_range(q, q->mark);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", n);
@@ -199,71 +192,70 @@ void sql_attachment_list(sql_request *q) {
     buf_add_slice(out, buf_view(&page));
     sql_feed_close(out, n);
     buf_free(&page);
-    attach_close(&list);
+    call_attachments_give(&r->call);
     sql_end(q);
+}
+
+static void was_listed(call *c) {
+    reading *r = (reading *)c;
+    sql_call_done(r->q, c);
+    c->code == OK ? answer_list(r) : sql_fail(r->q, c->code);
+}
+
+void sql_attachment_list(sql_request *q) {
+    reading *r = arena_new(q->http->arena, reading);
+    r->q = q;
+    err code = sql_page_size(q, &r->max);
+    code = code != OK ? code : sql_continuation_number(q, &r->after);
+    code = code != OK ? code : prepare_read(r, was_listed);
+    code == OK ? call_attachments_submit(&r->call) : sql_fail(q, code);
 }
 
 /* ---- writing ---- */
 
-static void answer_write(sql_request *q, attach_write *w) {
+static void answer_write(sql_request *q, const attach_write *w) {
     bool deleted = w->kind == ATTACH_DELETE;
     sql_start(q, deleted ? 204 : w->created ? 201 : 200);
     if (!deleted) {
         sql_add_etag(q, w->now.lsn, w->now.ts);
     }
-    sql_add_range(q, attach_write_mark(w));
+    sql_add_range(q, q->mark);
     buf *out = sql_start_body(q);
     if (!deleted) {
         write_one(out, q->container, w->item_number, &w->now);
     }
-    attach_write_give(w);
     sql_end(q);
 }
 
 static void written(call *c) {
-    attaching *a = (attaching *)((char *)c - offsetof(attaching, call));
-    sql_request *q = a->q;
-    err code = c->code;
-    attach_write_charge(&a->write);
-    if (code == OK) {
-        answer_write(q, &a->write);
-    } else {
-        attach_write_give(&a->write);
-        sql_fail(q, code);
-    }
+    writing *w = (writing *)c;
+    sql_request *q = w->q;
+    sql_call_done(q, c);
+    call_attach_give(&w->call);
+    c->code == OK ? answer_write(q, &w->call.write) : sql_fail(q, c->code);
 }
 
-static void is_done(attach_write *w) {
-    call_complete(&((attaching *)w)->call, w->base.code);
-}
-
-static err prepare(sql_request *q, attach_write *w) {
-    TRY(find_owner(q, &w->item));
-    if (w->kind != ATTACH_DELETE) {
-        TRY(read_body(q, w));
+static err prepare_write(writing *made, attach_kind kind) {
+    sql_request *q = made->q;
+    attach_write asked = {.kind = kind, .if_match = sql_get(q, FIELD_IF_MATCH)};
+    TRY(find_owner(q, &asked.item));
+    if (kind != ATTACH_DELETE) {
+        TRY(read_body(q, &asked));
     }
     if (q->route.kind == SQL_ATTACHMENT) {
-        w->id = q->route.child;
-        w->number = q->route.child_by_rid ? (uint32_t)rid_number(&q->route.child_rid) : 0;
+        asked.id = q->route.child;
+        asked.number = q->route.child_by_rid ? (uint32_t)rid_number(&q->route.child_rid) : 0;
     }
-    return OK;
+    sql_ask(q, call_attach_init, &made->call, written);
+    made->call.write = asked;
+    return sql_seen(q, &made->call.call);
 }
 
 static void submit(sql_request *q, attach_kind kind) {
-    attaching *a = arena_new(q->http->arena, attaching);
-    *a = (attaching){
-        .write = {.items = items_of(q), .op = &q->op, .kind = kind, .if_match = sql_get(q, FIELD_IF_MATCH), .done = is_done},
-        .q = q,
-    };
-    err code = prepare(q, &a->write);
-    sql_call_init(q, &a->call, written);
-    if (code == OK) {
-        a->write.container = q->container;
-        code = attach_submit(&a->write);
-    }
-    if (code != OK) {
-        sql_fail(q, code);
-    }
+    writing *w = arena_new(q->http->arena, writing);
+    w->q = q;
+    err code = prepare_write(w, kind);
+    code == OK ? call_attach_submit(&w->call) : sql_fail(q, code);
 }
 
 void sql_attachment_post(sql_request *q) {

@@ -123,7 +123,7 @@ static err prepare(execution *x) {
     slice arguments;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_call_init(q, &x->call.call, answer);
+    sql_ask(q, call_transact_init, &x->call, answer);
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &x->call.key));
     TRY(sql_seen(q, &x->call.call));
     if (slice_trim(q->http->body).n) {

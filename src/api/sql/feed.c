@@ -3,7 +3,7 @@
 #include "api/sql/target.h"
 
 typedef struct feed {
-    call_rows rows; /* first */
+    call_feed call; /* first */
     sql_request *q;
     size_t max;
     buf body;
@@ -73,11 +73,11 @@ static err prepare_list(feed *f) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(sql_target_read(q, sql_get(q, FIELD_CONTINUATION), &f->target));
-    sql_call_init(q, &f->rows.call, answer);
-    f->rows.cursor = &f->target->cursor;
-    f->rows.sink = add_item;
-    f->rows.context = f;
-    return sql_seen(q, &f->rows.call);
+    sql_ask(q, call_feed_init, &f->call, answer);
+    f->call.cursor = &f->target->cursor;
+    f->call.sink = add_item;
+    f->call.context = f;
+    return sql_seen(q, &f->call.call);
 }
 
 void sql_item_list(sql_request *q) {
@@ -87,5 +87,5 @@ void sql_item_list(sql_request *q) {
     }
     feed *f = make_feed(q);
     err code = prepare_list(f);
-    code == OK ? call_rows_submit(&f->rows) : sql_fail(q, code);
+    code == OK ? call_feed_submit(&f->call) : sql_fail(q, code);
 }

@@ -68,7 +68,7 @@ static err prepare_read(sql_request *q) {
     TRY(resolve_rid(q));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_call_init(q, &q->read.call, was_read);
+    sql_ask(q, call_read_init, &q->read, was_read);
     TRY(sql_seen(q, &q->read.call));
     return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->read.key);
 }
@@ -115,7 +115,7 @@ static void submit_one(sql_request *q) {
         sql_triggers_run(q);
         return;
     }
-    call_commit_init(&q->commit, &q->front->core, &q->http->client, &q->op, q->container, written);
+    sql_ask(q, call_commit_init, &q->commit, written);
     q->commit.ops = &q->one;
     q->commit.n = 1;
     q->commit.atomic = true;

@@ -161,13 +161,13 @@ static err prepare(call_query *call) {
 static void run(running *r) {
     sql_request *q = r->q;
     call_query *call = &r->call;
+    sql_ask(q, call_query_init, call, answer);
     call->is_short = q->http->body.n <= QUICK_BODY_BYTES;
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
     call->prepare = prepare;
     call->out = &r->body;
     call->timed = sql_flag(q, FIELD_QUERY_METRICS) || request_log_explains();
     call->notes_indexes = sql_flag(q, FIELD_INDEX_METRICS) || sql_flag(q, FIELD_INDEX_METRICS_V2) || request_log_explains();
-    sql_call_init(q, &call->call, answer);
     err code = sql_seen(q, &call->call);
     code == OK ? call_query_submit(call) : sql_fail(q, code);
 }

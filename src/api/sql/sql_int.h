@@ -99,7 +99,10 @@ const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 
 /* ---- asking the core ---- */
 
-/* call_init for the request and its container, if that is found. */
+/* Initialises a call of any kind for the request and its container, which is found: sql_ask(q, call_read_init, &q->read, was_read). */
+#define sql_ask(q, init, c, done) init((c), &(q)->front->core, &(q)->http->client, &(q)->op, (q)->container, (done))
+
+/* call_init, also before the container is found: then turns are taken by what the path names. */
 void sql_call_init(sql_request *q, call *c, call_step done);
 
 /* After a call: what the answer tells of it (mark, fault). */

@@ -1,0 +1,76 @@
+/* A page of a find runs as a page of a query does (query.c): tried on the loop if it is short and the caller can begin again, otherwise on
+ * a worker. */
+#include "call/call_int.h"
+
+enum {
+    PAGE_US = 5000000,
+    SHORT_BYTES = 4096, /* of conditions, order and continuation: longer ones take too long to read on a loop */
+};
+
+static err run_page(call_find *f, bool quick) {
+    call *c = &f->call;
+    const items *items = call__items(c);
+    query_find_page *p = &f->page;
+    query_find_init(p, items, c->op, c->container, &f->find, f->from, f->sink, f->context);
+    query_ask *ask = &p->page.ask;
+    ask->rows_max = f->rows_max ? f->rows_max : ask->rows_max;
+    ask->bytes_max = f->bytes_max ? f->bytes_max : ask->bytes_max;
+    ask->until_us = clock_monotonic_us(items->clock) + PAGE_US;
+    ask->quick = quick;
+    ask->timed = f->timed;
+    ask->notes_indexes = f->notes_indexes;
+    p->page.told.mark = c->mark;
+    TRY(query_find_run(p));
+    f->next = p->next;
+    f->told = p->page.told;
+    c->mark = f->told.mark;
+    return OK;
+}
+
+static void page(call *c) {
+    c->code = run_page((call_find *)c, false);
+}
+
+/* False: it gave up, and a worker begins the page again. */
+static bool try_quickly(call_find *f) {
+    call *c = &f->call;
+    if (!f->again || f->find.where.n + f->find.order.n + f->from.n > SHORT_BYTES) {
+        return false;
+    }
+    c->code = run_page(f, true);
+    if (c->code != E_QUERY_TOO_LONG) {
+        return true;
+    }
+    c->code = OK;
+    c->op->admitted = false;
+    c->op->detail_n = 0;
+    f->again(c);
+    return false;
+}
+
+static void go(call *c) {
+    if (try_quickly((call_find *)c)) {
+        call__finish(c);
+    } else {
+        call_work(c, NET_PAGES, page);
+    }
+}
+
+void call_find_init(call_find *f, const call_core *core, net_client *client, op *o, container *container, call_step done) {
+    call_init(&f->call, core, client, o, container, done);
+    f->find = (query_find){.limit = UINT64_MAX, .scope = query_scope_all()};
+    f->from = SLICE_EMPTY;
+    f->rows_max = f->bytes_max = 0;
+    f->timed = f->notes_indexes = false;
+    f->sink = NULL;
+    f->context = NULL;
+    f->again = NULL;
+    f->next = SLICE_EMPTY;
+    f->told = (query_told){0};
+}
+
+void call_find_submit(call_find *f) {
+    const query_scope *scope = &f->find.scope;
+    const epk *min = scope->partition ? &scope->partition->epk : &scope->min, *end = scope->partition ? min : &scope->max;
+    call__enter(&f->call, min, end, call__one_range(&f->call, min, end), false, go);
+}

@@ -1,0 +1,91 @@
+/* Cursors of feeds, and their bytes.
+ *
+ *     u8 version (1) · u8 stretches · stretches × (u64 after · bound · bound)     numbers big-endian; a bound is u8 bytes · the EPK's bytes
+ *
+ * Of a partition there is one stretch at most, without bounds. */
+#include "item/item.h"
+
+enum { CURSOR_VERSION = 1 };
+
+void item_cursor_init(item_cursor *c, const epk *min, const epk *max) {
+    c->moment = NULL;
+    c->partition = NULL;
+    c->prefix = NULL;
+    c->n = 1;
+    c->stretches[0] = (item_stretch){.min = *min, .max = *max};
+}
+
+void item_cursor_init_partition(item_cursor *c, const item_key *partition) {
+    epk none = {0};
+    item_cursor_init(c, &none, &none);
+    c->partition = partition;
+}
+
+void item_cursor_copy(item_cursor *to, const item_cursor *from) {
+    memcpy(to, from, offsetof(item_cursor, stretches) + from->n * sizeof *from->stretches);
+}
+
+/* ---- bytes ---- */
+
+static void write_bound(buf *out, const epk *e) {
+    buf_add_byte(out, (char)e->n);
+    buf_add_slice(out, epk_view(e));
+}
+
+void item_cursor_write(buf *out, const item_cursor *c) {
+    buf_add_byte(out, CURSOR_VERSION);
+    buf_add_byte(out, (char)c->n);
+    for (size_t i = 0; i < c->n; i++) {
+        buf_add_be64(out, c->stretches[i].after);
+        if (!c->partition) {
+            write_bound(out, &c->stretches[i].min);
+            write_bound(out, &c->stretches[i].max);
+        }
+    }
+}
+
+static bool take_number(slice *rest, size_t bytes, uint64_t *number_out) {
+    *number_out = 0;
+    for (size_t i = 0; i < bytes && i < rest->n; i++) {
+        *number_out = *number_out << 8 | (unsigned char)rest->p[i];
+    }
+    bool whole = rest->n >= bytes;
+    *rest = whole ? slice_skip(*rest, bytes) : *rest;
+    return whole;
+}
+
+static bool take_bound(slice *rest, epk *epk_out) {
+    uint64_t n;
+    if (!take_number(rest, 1, &n) || n > EPK_BYTES_MAX || rest->n < n) {
+        return false;
+    }
+    *epk_out = (epk){.n = (uint8_t)n};
+    memcpy(epk_out->bytes, rest->p, n);
+    *rest = slice_skip(*rest, n);
+    return true;
+}
+
+/* From `from` on, within `whole`. */
+static bool take_stretch(slice *rest, const item_cursor *c, const item_stretch *whole, const epk *from, item_stretch *out) {
+    *out = (item_stretch){.min = whole->min, .max = whole->max};
+    if (!take_number(rest, 8, &out->after)) {
+        return false;
+    }
+    return c->partition || (take_bound(rest, &out->min) && take_bound(rest, &out->max) && epk_cmp(from, &out->min) <= 0 &&
+                            epk_cmp(&out->min, &out->max) < 0 && epk_cmp(&out->max, &whole->max) <= 0);
+}
+
+bool item_cursor_read(slice bytes, item_cursor *c) {
+    item_stretch whole = c->stretches[0];
+    uint64_t version, n;
+    if (!take_number(&bytes, 1, &version) || version != CURSOR_VERSION || !take_number(&bytes, 1, &n) ||
+        n > (c->partition ? 1 : ITEM_STRETCHES_MAX)) {
+        return false;
+    }
+    bool good = true;
+    for (size_t i = 0; i < n && good; i++) {
+        good = take_stretch(&bytes, c, &whole, i ? &c->stretches[i - 1].max : &whole.min, &c->stretches[i]);
+    }
+    c->n = n;
+    return good && bytes.n == 0;
+}

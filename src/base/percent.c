@@ -1,12 +1,6 @@
 #include "base/percent.h"
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "base/hex.h"
 
 bool percent_decode(slice raw, char *to, size_t *n_out) {
     char *at = to;

@@ -9,6 +9,7 @@
  * through a hash table when it ends. */
 #include <assert.h>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "doc/duplicates.h"
 #include "doc/json.h"
@@ -97,23 +98,17 @@ static const char *skip_plain(reader *r, const char *p) {
     }
 }
 
-static uint32_t hex_digit(char c) {
-    uint32_t digit = (uint32_t)(unsigned char)c - '0';
-    uint32_t letter = ((uint32_t)(unsigned char)c | 0x20) - 'a';
-    return digit < 10 ? digit : letter < 6 ? letter + 10 : 16;
-}
-
 static bool hex4(const reader *r, const char *p, uint32_t *code_out) {
     if (r->end - p < 4) {
         return false;
     }
     uint32_t code = 0;
     for (int i = 0; i < 4; i++) {
-        uint32_t digit = hex_digit(p[i]);
-        if (digit > 15) {
+        int digit = hex_digit(p[i]);
+        if (digit < 0) {
             return false;
         }
-        code = code << 4 | digit;
+        code = code << 4 | (uint32_t)digit;
     }
     *code_out = code;
     return true;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 enum { FACES = 6, LEVEL_STORED_MAX = 20, LEVEL_ASKED_MAX = 24, CELLS_MAX = INDEX_CELLS_ASKED };
 
 /* ---- numbers ---- */
@@ -188,14 +190,9 @@ static void make_cover(cover *c) {
     }
 }
 
-static int by_number(const void *a, const void *b) {
-    index_cell x = *(const index_cell *)a, y = *(const index_cell *)b;
-    return (x > y) - (x < y);
-}
-
 static size_t each_once(index_cell *cells, size_t n) {
     size_t kept = 0;
-    qsort(cells, n, sizeof *cells, by_number);
+    qsort(cells, n, sizeof *cells, order_u64);
     for (size_t i = 0; i < n; i++) {
         if (kept == 0 || cells[kept - 1] != cells[i]) {
             cells[kept++] = cells[i];

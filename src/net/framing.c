@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/memory.h"
 
@@ -424,14 +425,6 @@ typedef enum chunk_state {
     CHUNK_DONE,
     CHUNK_BAD,
 } chunk_state;
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 static chunk_state chunk_size(http_framing *f, char c) {
     int digit = hex_digit(c);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <endian.h>
 
+#include "base/hex.h"
 #include "partition/hash.h"
 
 /* Wide arithmetic on V2 hashes; gcc and clang have it on every 64-bit machine. */
@@ -257,14 +258,6 @@ size_t epk_length(const pkey_definition *definition, slice bytes) {
 
 void epk_write(buf *out, const epk *e) {
     buf_add_hex(out, epk_view(e));
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 bool epk_parse(slice text, epk *epk_out) {

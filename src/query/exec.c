@@ -71,14 +71,6 @@ bool query__may_go_on(exec *x) {
     return !x->late && query__may_keep(x) && x->runner.code == OK;
 }
 
-/* Rows of those that have looked at all items: there is no other page to go on with. False: stop. */
-bool query__may_show(exec *x) {
-    if (!query__may_go_on(x)) {
-        x->runner.code = E_QUERY_TOO_LONG;
-    }
-    return x->runner.code == OK;
-}
-
 static bool matched_row(void *context) {
     exec *x = context;
     x->matched = true;

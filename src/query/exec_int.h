@@ -102,7 +102,6 @@ void query__lap(exec *x, uint64_t *to); /* adds what has passed since the last l
 bool query__time_is_up(const query_page *p);
 bool query__may_keep(exec *x);
 bool query__may_go_on(exec *x);
-bool query__may_show(exec *x);
 bool query__visit_item(void *exec, const item_found *found); /* evaluates it, in earnest */
 double query__rows_left(const exec *x);
 uint64_t query__offset_left(const exec *x); /* rows that OFFSET still passes over */

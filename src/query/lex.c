@@ -3,6 +3,7 @@
 #include <math.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "doc/number.h"
 
 /* ---- characters ---- */
@@ -17,10 +18,6 @@ static bool is_name_start(char c) {
 
 static bool is_name_char(char c) {
     return is_name_start(c) || is_digit(c);
-}
-
-static int hex_digit(char c) {
-    return is_digit(c) ? c - '0' : (c >= 'a' && c <= 'f') ? c - 'a' + 10 : (c >= 'A' && c <= 'F') ? c - 'A' + 10 : -1;
 }
 
 /* The byte at `at`; 0, which begins no token, at the end. */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 enum { BUCKETS_MIN = 256 };
@@ -29,20 +30,9 @@ void store_batch_clear(store_batch *b) {
     arena_reset(&b->arena);
 }
 
-/* FNV-1a over 8 bytes at a time, finished by a multiply: keys are short and not chosen to collide within one group. */
+/* Keys are short, and not chosen to collide within one group. */
 static uint32_t hash_of(store_family family, slice key) {
-    uint64_t h = 0xCBF29CE484222325u ^ (uint64_t)family;
-    size_t i = 0;
-    for (; i + 8 <= key.n; i += 8) {
-        uint64_t word;
-        memcpy(&word, key.p + i, 8);
-        h = (h ^ word) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 32;
-    }
-    for (; i < key.n; i++) {
-        h = (h ^ (unsigned char)key.p[i]) * 0x100000001B3u;
-    }
-    return (uint32_t)(h ^ (h >> 29));
+    return (uint32_t)hash_bytes(key, (uint64_t)family);
 }
 
 static void link_change(store_batch *b, size_t index) {

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "store/rocks_int.h"
 
@@ -21,14 +22,6 @@ struct kept_list {
     size_t stem_n;
     char stem[];
 };
-
-static uint64_t hash_of(slice stem) {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < stem.n; i++) {
-        hash = (hash ^ (uint8_t)stem.p[i]) * 0x100000001b3u;
-    }
-    return hash ^ hash >> 32;
-}
 
 static size_t bytes_of(const kept_list *k) {
     return sizeof *k + k->stem_n + k->n * sizeof *k->numbers;
@@ -119,7 +112,7 @@ static kept_asked *asked_of(kept_lists *t, uint64_t hash) {
 }
 
 void store__kept_walked(rocks *r, slice stem, uint64_t entries) {
-    uint64_t hash = hash_of(stem);
+    uint64_t hash = hash_bytes(stem, 0);
     pthread_mutex_lock(&r->kept.lock);
     kept_asked *a = asked_of(&r->kept, hash);
     if (a->hash != hash) {
@@ -254,7 +247,7 @@ static const store_ops kept_ops = {.name = "kept", .scan_next = kept_next, .scan
 static store kept_store = {.ops = &kept_ops};
 
 store_scan *store__kept_scan(rocks *r, uint64_t epoch, slice stem, slice to) {
-    uint64_t hash = hash_of(stem);
+    uint64_t hash = hash_bytes(stem, 0);
     if (epoch % 2 || epoch != store__idle_epoch(r)) {
         return NULL;
     }

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 
 enum { BLOCK = 32 * 1024, HEAD = 7, TYPE_WHOLE = 1, TYPE_FIRST = 2, TYPE_LAST = 4, PATH_BYTES = 4096 };
 
@@ -136,11 +137,6 @@ static err check_log(state *s, const char *path) {
 
 /* ---- files ---- */
 
-static int by_number(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Numbers of the logs, oldest first; the caller frees them. */
 static uint64_t *list_logs(const char *dir, size_t *n_out) {
     uint64_t *numbers = NULL;
@@ -158,7 +154,7 @@ static uint64_t *list_logs(const char *dir, size_t *n_out) {
         closedir(d);
     }
     if (n) {
-        qsort(numbers, n, sizeof *numbers, by_number);
+        qsort(numbers, n, sizeof *numbers, order_u64);
     }
     *n_out = n;
     return numbers;

@@ -65,9 +65,6 @@ function report(file, one, why) {
   if (one.options.doubt) console.log(`  (in doubt: ${one.options.doubt})`);
 }
 
-// Cases that the server does not pass yet, with the reason: "file: title" lines under a "# reason". One that passes has to come off.
-const later = new Set(readFileSync(join(folder, "later.txt"), "utf8").split("\n").filter((line) => /^[^#]/.test(line)));
-
 async function runFile(path, judge, tally) {
   const file = relative(process.cwd(), path);
   for (const one of parseCases(readFileSync(path, "utf8"), file)) {
@@ -76,13 +73,6 @@ async function runFile(path, judge, tally) {
       why = await judge(one);
     } catch (error) {
       why = error.code === undefined ? error.stack : error.message; // the SDK's errors have a code
-    }
-    if (judge.server && later.has(`${path.split("/").pop()}: ${one.title}`)) {
-      if (why && why !== "skip") {
-        tally.later++;
-        continue;
-      }
-      why = why ?? "it passes now: take it off later.txt";
     }
     if (why && why !== "skip") report(file, one, why);
     tally[why === "skip" ? "skipped" : why ? "failed" : "passed"]++;
@@ -108,15 +98,14 @@ export async function main(args) {
   const files = args.filter((arg) => !arg.startsWith("--"));
   const paths = files.length ? files.map((file) => (existsSync(file) ? file : join(folder, file))) : caseFiles();
   if (args.includes("--count")) return count(paths);
-  const tally = { passed: 0, failed: 0, skipped: 0, doubtful: 0, later: 0 };
+  const tally = { passed: 0, failed: 0, skipped: 0, doubtful: 0 };
   const all = async (judge) => {
     for (const path of paths) await runFile(path, judge, tally);
   };
   if (args.includes("--reference")) await all(judgeReference);
   else if (args.includes("--ranges")) await withServer(4, (bench) => all((one) => judgeRanges(one, bench)));
-  else await withServer(1, (bench) => all(Object.assign((one) => judgeServer(one, bench), { server: true })));
+  else await withServer(1, (bench) => all((one) => judgeServer(one, bench)));
   console.log(`${tally.passed} tests passed`);
-  if (tally.later) console.log(`${tally.later} cases are for later (later.txt says why)`);
   if (tally.skipped) console.log(`${tally.skipped} cases are for one range only`);
   if (tally.failed) console.log(`${tally.failed} tests failed${tally.doubtful ? `, ${tally.doubtful} of them in doubt` : ""}`);
   process.exitCode = tally.failed ? 1 : 0;

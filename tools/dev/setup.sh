@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# setup.sh [PURPOSE...] — installs what is missing: Debian packages with apt-get, npm packages into node_modules/ of their folder. The second
+# call finds all of it there and changes nothing.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+build=(gcc g++ libc6-dev make meson ninja-build pkg-config
+    librocksdb-dev libuv1-dev libbson-dev libssl-dev libhttp-parser-dev libwslay-dev uthash-dev
+    libpcre2-dev libunistring-dev libstemmer-dev libhnswlib-dev
+    libjavascriptcoregtk-4.1-dev libseccomp-dev)
+test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure-cosmos python3-websockets openssl codespell)
+bench=("${build[@]}" nginx python3 libjansson-dev libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev)
+format=(clang-format)
+node=(nodejs npm) # only where there is no Node.js 18 or newer
+
+# ---- Debian ----
+
+# Those of the arguments that are not installed, one per line.
+missing_packages() {
+    local installed
+    installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' || true)
+    printf '%s\n' "$@" | sort -u | grep -vxF -e "${installed:-none}" || true
+}
+
+# Debian starts nginx and PostgreSQL as services when it installs them, unless policy-rc.d says no. They are wanted for their programs.
+install_script='
+    export DEBIAN_FRONTEND=noninteractive
+    policy=/usr/sbin/policy-rc.d
+    case " $* " in *" nginx "* | *" postgresql-15 "*)
+        if [ ! -e $policy ]; then
+            echo "dev: writing $policy until they are installed, so that no service is started"
+            trap "rm -f $policy" EXIT
+            printf "#!/bin/sh\nexit 101\n" >$policy && chmod +x $policy
+        fi ;;
+    esac
+    apt-get -q -o DPkg::Lock::Timeout=300 update &&
+        apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 install --no-install-recommends "$@"'
+
+need_packages() {
+    command -v dpkg-query >/dev/null || return 0 # not Debian: whoever works there brings the libraries
+    local missing as_root=()
+    mapfile -t missing < <(missing_packages "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || die "these packages are missing, and only root can install them: ${missing[*]}
+Ask for:  apt-get install ${missing[*]}"
+        as_root=(sudo)
+        [ -t 0 ] || as_root=(sudo -n)
+    fi
+    say "dev: installing with apt-get: ${missing[*]}"
+    "${as_root[@]}" bash -c "$install_script" install "${missing[@]}" >&2 || die "apt-get could not install: ${missing[*]}"
+}
+
+# ---- Node.js ----
+
+need_node() {
+    local major
+    major=$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)
+    if [ "$major" -ge 18 ] && command -v npm >/dev/null; then return 0; fi
+    need_packages "${node[@]}"
+}
+
+# npm packages of a folder, again only when its lock file has changed since.
+need_npm() {
+    local folder=$root/$1
+    need_node
+    cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed" && return 0
+    say "dev: installing the npm packages of $1"
+    (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.installed) >&2
+}
+
+# ---- purposes ----
+
+setup_one() {
+    case $1 in
+        build) need_packages "${build[@]}" ;;
+        test) need_packages "${test[@]}" ;;
+        format) need_packages "${format[@]}" ;;
+        node) need_node ;;
+        sdk) need_npm tests/sdk ;;
+        example) need_npm examples ;;
+        bench) need_packages "${bench[@]}" && need_npm bench ;;
+        *) die "setup knows no purpose '$1'; there are: build test format node sdk example bench" ;;
+    esac
+}
+
+[ $# -gt 0 ] || set -- build test format node sdk example
+for purpose in "$@"; do setup_one "$purpose"; done

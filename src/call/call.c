@@ -200,12 +200,9 @@ static bool has_reached(const call *c, const epk *min, const epk *end) {
 void call__enter(call *c, const epk *min, const epk *end, int64_t range_id, bool writes, call_step go) {
     c->mark = range_mark_at(c->container, min);
     c->marked = true;
+    c->code = c->seen_n && !has_reached(c, min, end) ? E_SESSION_NOT_AVAILABLE : OK;
     if (c->core->faults && faults_any(c->core->faults) && is_hit(c, range_id, writes, go)) {
         return;
     }
-    if (c->seen_n && !has_reached(c, min, end)) {
-        call__end(c, E_SESSION_NOT_AVAILABLE);
-    } else {
-        go(c);
-    }
+    c->code != OK ? call__finish(c) : go(c);
 }

@@ -890,6 +890,10 @@ static void what_was_seen_is_checked(bool rocks) {
         expect_request(&c, i, ",\"range\":0,\"lsn\":1000000", "E_SESSION_NOT_AVAILABLE");
     }
     EXPECT(&c, "E_SESSION_NOT_AVAILABLE", "{\"do\":\"usage\"," IN ",\"range\":0,\"lsn\":1000000}");
+    uint32_t id;
+    fault late = {.range = -1, .percent = 100, .count = 1, .delay_ms = 5}; /* which only delays */
+    assert_int_equal(faults_add(w.faults, &late, &id), OK);
+    expect_request(&c, 0, ",\"range\":0,\"lsn\":1000000", "E_SESSION_NOT_AVAILABLE");
     leave(&c);
     world_close(&w);
 }

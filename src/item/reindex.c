@@ -370,22 +370,3 @@ void item_index_step_submit(item_index_step *step) {
                           .solo = step->switches};
     committer_submit(step->home->committer, &step->base);
 }
-
-static uint64_t bytes_of(const home *h, char tag, uint32_t of) {
-    layout_key from, to;
-    layout_all_terms(&from, tag, of);
-    to = from;
-    layout_after(&to);
-    return store_bytes(h->store, STORE_TERMS, layout_view(&from), layout_view(&to));
-}
-
-uint64_t item_index_bytes(const container *c) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < c->tiles->segments_n; i++) {
-        bytes += bytes_of(c->tiles->segment_homes[i], 'g', c->tiles->segments[i]);
-    }
-    for (size_t i = 0; i < c->space->parts_n; i++) {
-        bytes += c->space->parts[i].home ? bytes_of(c->space->parts[i].home, 'l', c->space->container) : 0;
-    }
-    return bytes;
-}

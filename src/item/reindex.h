@@ -44,6 +44,3 @@ struct item_index_step {
     void (*done)(item_index_step *step);
 };
 void item_index_step_submit(item_index_step *step);
-
-/* Bytes that the index takes on disk, about. */
-uint64_t item_index_bytes(const container *c);

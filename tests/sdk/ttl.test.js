@@ -99,7 +99,8 @@ suite(
     });
 
     // 20,000 items in eight containers end in the same seconds. What a client of another container sees meanwhile is compared with what it
-    // saw just before, on the same machine: the median may not grow fivefold, and no request may wait a second.
+    // saw just before, on the same machine: the median may not grow fivefold, and no request may wait a second (five under a sanitizer, which
+    // makes the server ten times as slow).
     t.it("is swept without starving anybody", async () => {
       const quiet = await t.container();
       await quiet.items.create({ id: "1", pk: "a" });
@@ -136,7 +137,7 @@ suite(
       const during = await times(async (i) => i % 20 === 0 && (await left()) === 0);
       assert.ok(during.n >= 40, `the sweep of ${full} items ended after ${during.n} requests: nothing was measured`);
       assert.ok(during.median < 5 * before.median + 5, `${during.median} ms, before ${before.median} ms`);
-      assert.ok(during.max < 1000, `${during.max} ms`);
+      assert.ok(during.max < (process.env.TESELA_SANITIZED ? 5000 : 1000), `${during.max} ms`);
       if (process.env.TESELA_VERBOSE) console.error("sweep", { before, during });
     });
 

@@ -19,7 +19,8 @@ static bool draw(budget *b, size_t n, bool forced) {
         b->drawn += more;
     }
     if (!fits) {
-        b->exceeded = b->starved = true;
+        b->starved = b->starved || !b->exceeded; /* what was exceeded first is the reason */
+        b->exceeded = true;
     }
     return fits || forced;
 }

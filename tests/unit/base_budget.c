@@ -39,6 +39,18 @@ static void the_pool_bounds_the_sum(void **state) {
     assert_int_equal(pool.used, 0);
 }
 
+/* One that passes its own limit and then empties the pool is told of its own limit, not of others. */
+static void the_first_limit_is_the_reason(void **state) {
+    (void)state;
+    budget_pool pool = {.max = 10 * MB};
+    budget b = budget_init_own(&pool, OWN + 4 * MB, OWN);
+    budget_force(&b, OWN + 5 * MB);
+    budget_force(&b, 20 * MB);
+    assert_int_equal(budget_error(&b), E_MEMORY);
+    budget_end(&b);
+    assert_int_equal(pool.used, 0);
+}
+
 /* However full the pool is, a request's first megabytes are its own. */
 static void ordinary_requests_do_not_need_the_pool(void **state) {
     (void)state;
@@ -128,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_take_past_the_limit_is_refused),
         cmocka_unit_test(the_pool_bounds_the_sum),
+        cmocka_unit_test(the_first_limit_is_the_reason),
         cmocka_unit_test(ordinary_requests_do_not_need_the_pool),
         cmocka_unit_test(large_pieces_go_back_to_the_pool_at_once),
         cmocka_unit_test(an_arena_is_counted),

@@ -8,7 +8,7 @@ enum { KEYS_MAX = 10000 };
 typedef struct keys {
     bool all; /* no demand */
     pkey *list;
-    size_t n;
+    size_t n, room;
 } keys;
 
 typedef struct finder {
@@ -192,16 +192,42 @@ static keys combine(finder *f, const demand *d) {
     return result;
 }
 
+static void append(finder *f, keys *to, const keys *more) {
+    if (more->all || to->n + more->n > KEYS_MAX) {
+        to->all = true;
+        return;
+    }
+    if (to->n + more->n > to->room) {
+        pkey *list = arena_array(f->arena, pkey, to->room = 2 * (to->n + more->n));
+        memcpy(list, to->n ? (const void *)to->list : "", to->n * sizeof *list);
+        to->list = list;
+    }
+    for (size_t i = 0; i < more->n; i++) {
+        pkey_copy(&to->list[to->n++], &more->list[i]);
+    }
+}
+
+static keys find_keys(finder *f, const query_expr *e);
+
+/* A chain of OR: keys add up in one list, so that memory is in proportion to them, until there are too many. */
+static void add_keys(finder *f, const query_expr *e, keys *to) {
+    if (to->all) {
+        return;
+    }
+    if (e->kind == EXPR_BINARY && e->op == OP_OR) {
+        add_keys(f, e->items[0], to);
+        add_keys(f, e->items[1], to);
+    } else {
+        keys more = find_keys(f, e);
+        append(f, to, &more);
+    }
+}
+
 static keys find_keys(finder *f, const query_expr *e) {
     if (e->kind == EXPR_BINARY && e->op == OP_OR) {
-        keys a = find_keys(f, e->items[0]), b = find_keys(f, e->items[1]);
-        if (a.all || b.all || a.n + b.n > KEYS_MAX) {
-            return (keys){.all = true};
-        }
-        pkey *list = arena_array(f->arena, pkey, a.n + b.n + 1);
-        memcpy(list, a.n ? (const void *)a.list : "", a.n * sizeof *list);
-        memcpy(list + a.n, b.n ? (const void *)b.list : "", b.n * sizeof *list);
-        return (keys){.list = list, .n = a.n + b.n};
+        keys any = {0};
+        add_keys(f, e, &any);
+        return any;
     }
     if (e->kind == EXPR_BINARY && e->op == OP_AND) { /* (a OR b) AND c: either side alone is a demand */
         keys left = find_keys(f, e->items[0]), right = find_keys(f, e->items[1]);

@@ -60,3 +60,15 @@ bool slice_to_i64(slice s, int64_t *value_out) {
     *value_out = negative ? (int64_t)(~v + 1) : (int64_t)v;
     return true;
 }
+
+bool slice_take_be(slice *rest, size_t bytes, uint64_t *number_out) {
+    *number_out = 0;
+    if (rest->n < bytes) {
+        return false;
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        *number_out = *number_out << 8 | (unsigned char)rest->p[i];
+    }
+    *rest = slice_skip(*rest, bytes);
+    return true;
+}

@@ -48,3 +48,4 @@ bool slice_eq_nocase(slice a, slice b);          /* ASCII only */
 slice slice_trim(slice s);                       /* blanks at both ends */
 bool slice_to_u64(slice s, uint64_t *value_out); /* whole slice decimal, no sign, no overflow */
 bool slice_to_i64(slice s, int64_t *value_out);
+bool slice_take_be(slice *rest, size_t bytes, uint64_t *number_out); /* skips a big-endian number of 1 to 8 bytes; false: there are fewer */

@@ -27,58 +27,32 @@ void item_cursor_copy(item_cursor *to, const item_cursor *from) {
 
 /* ---- bytes ---- */
 
-static void write_bound(buf *out, const epk *e) {
-    buf_add_byte(out, (char)e->n);
-    buf_add_slice(out, epk_view(e));
-}
-
 void item_cursor_write(buf *out, const item_cursor *c) {
     buf_add_byte(out, CURSOR_VERSION);
     buf_add_byte(out, (char)c->n);
     for (size_t i = 0; i < c->n; i++) {
         buf_add_be64(out, c->stretches[i].after);
         if (!c->partition) {
-            write_bound(out, &c->stretches[i].min);
-            write_bound(out, &c->stretches[i].max);
+            epk_put(out, &c->stretches[i].min);
+            epk_put(out, &c->stretches[i].max);
         }
     }
-}
-
-static bool take_number(slice *rest, size_t bytes, uint64_t *number_out) {
-    *number_out = 0;
-    for (size_t i = 0; i < bytes && i < rest->n; i++) {
-        *number_out = *number_out << 8 | (unsigned char)rest->p[i];
-    }
-    bool whole = rest->n >= bytes;
-    *rest = whole ? slice_skip(*rest, bytes) : *rest;
-    return whole;
-}
-
-static bool take_bound(slice *rest, epk *epk_out) {
-    uint64_t n;
-    if (!take_number(rest, 1, &n) || n > EPK_BYTES_MAX || rest->n < n) {
-        return false;
-    }
-    *epk_out = (epk){.n = (uint8_t)n};
-    memcpy(epk_out->bytes, rest->p, n);
-    *rest = slice_skip(*rest, n);
-    return true;
 }
 
 /* From `from` on, within `whole`. */
 static bool take_stretch(slice *rest, const item_cursor *c, const item_stretch *whole, const epk *from, item_stretch *out) {
     *out = (item_stretch){.min = whole->min, .max = whole->max};
-    if (!take_number(rest, 8, &out->after)) {
+    if (!slice_take_be(rest, 8, &out->after)) {
         return false;
     }
-    return c->partition || (take_bound(rest, &out->min) && take_bound(rest, &out->max) && epk_cmp(from, &out->min) <= 0 &&
+    return c->partition || (epk_take(rest, &out->min) && epk_take(rest, &out->max) && epk_cmp(from, &out->min) <= 0 &&
                             epk_cmp(&out->min, &out->max) < 0 && epk_cmp(&out->max, &whole->max) <= 0);
 }
 
 bool item_cursor_read(slice bytes, item_cursor *c) {
     item_stretch whole = c->stretches[0];
     uint64_t version, n;
-    if (!take_number(&bytes, 1, &version) || version != CURSOR_VERSION || !take_number(&bytes, 1, &n) ||
+    if (!slice_take_be(&bytes, 1, &version) || version != CURSOR_VERSION || !slice_take_be(&bytes, 1, &n) ||
         n > (c->partition ? 1 : ITEM_STRETCHES_MAX)) {
         return false;
     }

@@ -125,11 +125,6 @@ static uint64_t lsn_of(const container_range *range) {
 
 /* ---- positions ---- */
 
-static void write_bound(buf *out, const epk *e) {
-    buf_add_byte(out, e->n);
-    buf_add_slice(out, epk_view(e));
-}
-
 void follow_position(const follower *f, buf *out) {
     buf_add_byte(out, POSITION_VERSION);
     buf_add_byte(out, (uint8_t)f->mode);
@@ -139,42 +134,19 @@ void follow_position(const follower *f, buf *out) {
     buf_add_be32(out, (uint32_t)f->since_s);
     buf_add_byte(out, (uint8_t)(f->n >> 8));
     buf_add_byte(out, (uint8_t)f->n);
-    write_bound(out, &f->list[0].min);
+    epk_put(out, &f->list[0].min);
     for (size_t i = 0; i < f->n; i++) {
         buf_add_be32(out, (uint32_t)(f->list[i].after >> 32));
         buf_add_be32(out, (uint32_t)f->list[i].after);
-        write_bound(out, &f->list[i].max);
+        epk_put(out, &f->list[i].max);
     }
-}
-
-static bool take_number(slice *rest, size_t bytes, uint64_t *number_out) {
-    if (rest->n < bytes) {
-        return false;
-    }
-    *number_out = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        *number_out = *number_out << 8 | (unsigned char)rest->p[i];
-    }
-    *rest = slice_skip(*rest, bytes);
-    return true;
-}
-
-static bool take_bound(slice *rest, epk *epk_out) {
-    uint64_t n;
-    if (!take_number(rest, 1, &n) || n > EPK_BYTES_MAX || rest->n < n) {
-        return false;
-    }
-    *epk_out = (epk){.n = (uint8_t)n};
-    memcpy(epk_out->bytes, rest->p, n);
-    *rest = slice_skip(*rest, n);
-    return true;
 }
 
 /* What comes before the stretches, and how many of these there are. */
 static bool take_head(follower *f, slice *rest, uint64_t *n_out) {
     uint64_t version, mode, kind, container, since;
-    bool good = take_number(rest, 1, &version) && take_number(rest, 1, &mode) && take_number(rest, 1, &kind) &&
-                take_number(rest, 4, &container) && take_number(rest, 8, &since) && take_number(rest, 2, n_out);
+    bool good = slice_take_be(rest, 1, &version) && slice_take_be(rest, 1, &mode) && slice_take_be(rest, 1, &kind) &&
+                slice_take_be(rest, 4, &container) && slice_take_be(rest, 8, &since) && slice_take_be(rest, 2, n_out);
     if (!good || version != POSITION_VERSION || mode != f->mode || kind != (f->keyed ? KIND_PARTITION : KIND_HASHES)) {
         return false;
     }
@@ -186,7 +158,7 @@ static bool take_head(follower *f, slice *rest, uint64_t *n_out) {
 static bool take_stretches(follower *f, slice rest) {
     uint64_t n;
     epk from;
-    if (!take_head(f, &rest, &n) || !take_bound(&rest, &from) || epk_cmp(&from, &f->min) != 0) {
+    if (!take_head(f, &rest, &n) || !epk_take(&rest, &from) || epk_cmp(&from, &f->min) != 0) {
         return false;
     }
     f->list = mem_zero(n * sizeof *f->list);
@@ -194,7 +166,7 @@ static bool take_stretches(follower *f, slice rest) {
     for (f->n = 0; f->n < n && good; f->n++) {
         stretch *s = &f->list[f->n];
         s->min = from;
-        good = take_number(&rest, 8, &s->after) && take_bound(&rest, &s->max) &&
+        good = slice_take_be(&rest, 8, &s->after) && epk_take(&rest, &s->max) &&
                (f->keyed ? epk_cmp(&s->min, &s->max) == 0 : epk_cmp(&s->min, &s->max) < 0);
         from = s->max;
     }

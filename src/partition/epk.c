@@ -369,3 +369,21 @@ void epk_cut(const pkey_definition *definition, const epk *left, const epk *righ
     *cut_out = between ? cut : *right;
     memset(cut_out->bytes + cut_out->n, 0, (size_t)EPK_BYTES_MAX - cut_out->n);
 }
+
+/* ---- bytes ---- */
+
+void epk_put(buf *out, const epk *e) {
+    buf_add_byte(out, (char)e->n);
+    buf_add_slice(out, epk_view(e));
+}
+
+bool epk_take(slice *rest, epk *epk_out) {
+    uint64_t n;
+    if (!slice_take_be(rest, 1, &n) || n > EPK_BYTES_MAX || rest->n < n) {
+        return false;
+    }
+    *epk_out = (epk){.n = (uint8_t)n};
+    memcpy(epk_out->bytes, rest->p, n);
+    *rest = slice_skip(*rest, n);
+    return true;
+}

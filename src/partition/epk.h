@@ -50,6 +50,10 @@ void epk_hash_v2(const pkey_value *values, size_t n, epk *epk_out);
 void epk_write(buf *out, const epk *e);
 bool epk_parse(slice text, epk *epk_out);
 
+/* Bytes, within positions that clients are given: u8 length · the EPK's bytes. Taking skips them; false: they are none. */
+void epk_put(buf *out, const epk *e);
+bool epk_take(slice *rest, epk *epk_out);
+
 /* Boundary i of n equal ranges, as the service places them at creation: 0 is "", n is "FF". 0 ≤ i ≤ n, n ≥ 1. */
 void epk_boundary(const pkey_definition *definition, uint32_t i, uint32_t n, epk *epk_out);
 

@@ -30,8 +30,8 @@ typedef struct script_tokens {
 
 typedef struct script_scope {
     const items *items;
-    container *container; /* the caller's reference is held until the end */
-    const item_key *key;  /* the partition; its texts live as long */
+    container *container;        /* the caller's reference is held until the end */
+    const item_key *key;         /* the partition; its texts live as long */
     const script_tokens *tokens; /* NULL: lists and queries of a script have one page */
     /* User-defined functions that queries name, by their id: the text, in the arena. E_NOT_FOUND. NULL: they are refused. */
     err (*function)(void *context, arena *a, slice id, slice *body_out);

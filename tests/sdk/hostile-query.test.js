@@ -425,7 +425,8 @@ suite(
       const names = ["GROUP BY of whole items, again and again", "MAKELIST of everything", "ARRAY of ARRAY of everything", "ten JOINs over a thousand"];
       names.push("DISTINCT of huge values", "a long string compared in each row", "ORDER BY a megabyte in each row", "JOINs of subqueries");
       const sent = names.map((name) => t.rest.post(`${at}/docs`, bodyOf(name), { headers: queryHeaders }));
-      await endure(t, at, "all at once", async () => (await Promise.all(sent)).at(-1), 408);
+      const oneThatFailed = (answers) => answers.find(({ status }) => status === 408) ?? answers.at(-1); // none did if each page ended between two items
+      await endure(t, at, "all at once", async () => oneThatFailed(await Promise.all(sent)), [200, 408]);
       for (const each of await Promise.all(sent)) assert.ok([200, 400, 408, 503].includes(each.status), each.text.slice(0, 300)); // 503: together they want more than there is
     });
   },

@@ -26,7 +26,7 @@ tested='-Db_lto=false -Ddebug=false -Dc_link_args=-fuse-ld=lld -Dcpp_link_args=-
 # Of debug information the sanitizers' reports need the lines only.
 sanitized="$tested -Db_lundef=false -Doptimization=1 -Dc_args=-gline-tables-only -Dcpp_args=-gline-tables-only"
 
-build_release() { build build "${CC:-gcc}" "-Dtests=false" "$@"; }
+build_release() { build build "${CC:-gcc}" "-Ddefault_library=static -Dtests=false" "$@"; } # said, since a folder of before keeps its defaults
 build_unit() { build build-unit "${CC:-gcc}" "$tested -Dc_args=-g1 -Dcpp_args=-g1" "$@"; }
 
 # All programs, the fuzz targets too: against a shared core they are linked in seconds.

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -17,7 +19,9 @@ void net_post(net_loop *loop, net_task *task) {
         task->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, task, memory_order_release, memory_order_relaxed));
     if (!head) { /* the loop takes the whole list at once, so one wake-up is enough */
-        uv_async_send(&loop->wake);
+        uint64_t one = 1;
+        ssize_t written = write(loop->wake_fd, &one, sizeof one); /* it cannot be full: the loop reads all of it at once */
+        (void)written;
     }
 }
 
@@ -38,8 +42,14 @@ void net_loop_run_posted(net_loop *loop) {
     }
 }
 
-static void on_wake(uv_async_t *wake) {
+/* The count is read before the list is taken, so that what is posted afterwards wakes the loop again. */
+static void on_wake(uv_poll_t *wake, int status, int events) {
     net_loop *loop = wake->data;
+    uint64_t n;
+    ssize_t got = read(loop->wake_fd, &n, sizeof n);
+    (void)got;
+    (void)status;
+    (void)events;
     net_loop_refresh(loop);
     net_loop_run_posted(loop);
 }
@@ -213,14 +223,19 @@ static void on_check(uv_check_t *check) {
 
 err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     *loop = (net_loop){.shared = shared, .index = index, .cipher = buf_init(BUF_NO_LIMIT), .drain_task = {.run = run_drain}};
-    int rc = uv_loop_init(&loop->uv);
-    if (rc == 0 && (rc = uv_async_init(&loop->uv, &loop->wake, on_wake)) != 0) {
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = loop->wake_fd < 0 ? -errno : uv_loop_init(&loop->uv);
+    if (rc == 0 && (rc = uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd)) != 0) {
         uv_loop_close(&loop->uv);
     }
     if (rc != 0) {
         log_error("net", "cannot make an event loop", "reason=%s", uv_strerror(rc));
+        if (loop->wake_fd >= 0) {
+            close(loop->wake_fd);
+        }
         return E_INTERNAL;
     }
+    uv_poll_start(&loop->wake, UV_READABLE, on_wake);
     uv_timer_init(&loop->uv, &loop->tick);
     uv_timer_init(&loop->uv, &loop->drain);
     uv_prepare_init(&loop->uv, &loop->before_sleep);
@@ -255,6 +270,7 @@ void net_loop_free(net_loop *loop) {
     uv_walk(&loop->uv, close_handle, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
+    close(loop->wake_fd);
     http_free_exchanges(loop);
     frames__free_stock(loop);
     while (loop->outs_n) {

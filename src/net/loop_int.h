@@ -79,7 +79,10 @@ struct net_loop {
     uv_loop_t uv;
     net_shared *shared;
     unsigned index;
-    uv_async_t wake;
+    /* Whoever posts to an empty list writes to an eventfd. Not by uv_async_t: there the loop spins while the sending thread is off its
+     * processor, as workers, which are nicer than loops, often are. */
+    int wake_fd;
+    uv_poll_t wake;
     _Atomic(net_task *) posted; /* newest first */
     random_source random;
 

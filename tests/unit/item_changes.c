@@ -350,7 +350,7 @@ static void a_merge_has_lsns_twice(void **state) {
     (void)state;
     start(KEY "}", 2000);
     assert_int_equal(tiles()->map->n, 2);
-    if (!may_merge(0)) {
+    if (!may_merge(0)) { /* the two ranges are in different stores */
         stop();
         skip();
     }

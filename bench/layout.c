@@ -237,7 +237,7 @@ static bool busy(void) {
     return any;
 }
 
-static void settle(void) {
+static void wait_until_idle(void) {
     for (int idle = 0; idle < 5; idle = busy() ? 0 : idle + 1) {
         usleep(20000);
     }
@@ -279,13 +279,13 @@ static double flush_and_settle(void) {
         rocksdb_flush_cf(db, o, families[f], &error);
         check(error);
     }
-    settle();
+    wait_until_idle();
     if (set.compact) {
         for (int f = FAMILY_ITEMS; f < FAMILIES; f++) {
             rocksdb_compact_range_cf(db, families[f], NULL, 0, NULL, 0);
         }
     }
-    settle();
+    wait_until_idle();
     return now() - start;
 }
 

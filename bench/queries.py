@@ -209,7 +209,7 @@ def fill_records(server, key, items, container=None, policy="", bulk=100):
     return result
 
 
-def settle(server, most=180):
+def wait_until_idle(server, most=180):
     """Waits until the server has nothing left to do of what was loaded, as PostgreSQL is asked when its indexes are built. How long it took."""
     began = time.time()
     while time.time() - began < most:
@@ -286,7 +286,7 @@ def measure_peers(report, folder, o):
         for key in ("id", "device", "tenant"):
             with tesela(folder, f"query-{key}", "--throttling", "off", "--cache", str(default_cache())) as ours:
                 loaded = fill_records(ours, key, o.many, policy=SCAN_POLICY)
-                settled = settle(ours)
+                settled = wait_until_idle(ours)
                 data, index = container_bytes(ours, key)
                 report.raw[f"query-load-{key}"] = {**loaded, "bytes": data, "indexBytes": index, "diskMB": disk_mb(ours.data)}
                 report.add(f"query: bulk load of {o.many:,} records, partition key /{key}", rate_text(o.many / loaded["seconds"]), "", None,

@@ -12,7 +12,7 @@ import statistics
 import time
 
 from common import ask, count_ranges, cpu_of, signed_fields, tesela
-from queries import settle, take_turns
+from queries import wait_until_idle, take_turns
 
 MANY = 50_000  # the goal of the ratio is stated for so many
 FEW = 10_000
@@ -178,7 +178,7 @@ def measure_vectors(report, folder, o):
     with tesela(folder, "vectors") as server:
         fill_vectors(server, source, count)
         questions = list(itertools.islice(source, QUERIES))
-        settle(server)
+        wait_until_idle(server)
         seconds = build_graph(server, questions[0])
         report_build(report, count, seconds, builder_cpu(server))
         if explain(server, questions[0], exact=True)[0] != "all":

@@ -208,7 +208,7 @@ typedef struct offer_replacement {
     account_change base;
     rid offer;
     throughput_setting throughput;
-    const uint8_t *lanes; /* percentages of throughput buckets 1 to 5; NULL: as they are */
+    const uint8_t *bucket_percents; /* percentages of throughput buckets 1 to 5; NULL: as they are */
 
     offer offer_out;
 } offer_replacement;

@@ -172,7 +172,7 @@ MUST_CHECK err account__load_permission(account *a, slice key, slice record);
 typedef struct provision {
     double total; /* RU/s; 0: unlimited */
     bool shared;
-    const uint8_t *lanes;
+    const uint8_t *bucket_percents;
 } provision;
 provision account__provision(account *a, const container_node *node);
 uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed);

@@ -675,8 +675,8 @@ static err apply_replace_offer(account_change *change, commit_group *group) {
     offer o = node->offer;
     o.throughput = replace->throughput;
     o.highest = o.throughput.value > o.highest ? o.throughput.value : o.highest;
-    if (replace->lanes) {
-        memcpy(o.lanes, replace->lanes, sizeof o.lanes);
+    if (replace->bucket_percents) {
+        memcpy(o.bucket_percents, replace->bucket_percents, sizeof o.bucket_percents);
     }
     o.ts = now_s(a);
     o.version = a->numbers.version++;

@@ -18,8 +18,8 @@ typedef struct offer {
     uint32_t container; /* 0: shared by the database; looked up together with the field before */
     rid resource;
     throughput_setting throughput;
-    uint32_t highest; /* ever provisioned: it bounds how far down one may go */
-    uint8_t lanes[5]; /* throughput buckets: percentages of each range's share; 0: none */
+    uint32_t highest;           /* ever provisioned: it bounds how far down one may go */
+    uint8_t bucket_percents[5]; /* throughput buckets: percentages of each range's share; 0: none */
     int64_t ts;
     uint64_t version;
 } offer;

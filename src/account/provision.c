@@ -28,14 +28,14 @@ provision account__provision(account *a, const container_node *node) {
     if (!from) { /* serverless */
         return (provision){(double)SERVERLESS_RANGE * (double)node->container->space->newest->map->n, false, no_lanes};
     }
-    return (provision){throughput_provisioned(from->offer.throughput), !own, from->offer.lanes};
+    return (provision){throughput_provisioned(from->offer.throughput), !own, from->offer.bucket_percents};
 }
 
-static void set_bucket(account *a, bucket *b, double rate, const uint8_t *lanes) {
+static void set_bucket(account *a, bucket *b, double rate, const uint8_t *bucket_percents) {
     atomic_store_explicit(&b->burst, a->rules.burst, memory_order_relaxed);
     bucket_set_rate(b, a->rules.unlimited ? 0 : rate, now_ns(a));
-    for (unsigned i = 0; i < BUCKET_LANES; i++) {
-        bucket_set_lane(b, i + 1, lanes[i]);
+    for (unsigned i = 0; i < THROUGHPUT_BUCKETS; i++) {
+        bucket_set_named(b, i + 1, bucket_percents[i]);
     }
 }
 
@@ -44,7 +44,7 @@ static void divide_own(account *a, const container_tiles *tiles, const provision
     double *shares = mem_alloc(tiles->map->n * sizeof *shares);
     shares_equal(&rule, shares, tiles->map->n);
     for (size_t i = 0; i < tiles->map->n; i++) {
-        set_bucket(a, container_range_bucket(tiles->ranges[i]), shares[i], p->lanes);
+        set_bucket(a, container_range_bucket(tiles->ranges[i]), shares[i], p->bucket_percents);
     }
     free(shares);
 }
@@ -124,7 +124,7 @@ void account__divide_database(account *a, database_node *d) {
         resize_pool(a, d, n, rate);
     }
     for (size_t i = 0; i < n; i++) {
-        set_bucket(a, d->pool[i], rate, o->lanes);
+        set_bucket(a, d->pool[i], rate, o->bucket_percents);
     }
     for (container_node *c = d->containers; c; c = c->by_name.next) {
         if (!account__find_offer(a, d->database->number, c->container->space->container)) {

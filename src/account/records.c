@@ -143,7 +143,7 @@ void account__put_offer(store_batch *batch, const offer *o) {
     bson_append_int64(&r, "kind", -1, o->throughput.kind);
     bson_append_int64(&r, "value", -1, o->throughput.value);
     bson_append_int64(&r, "highest", -1, o->highest);
-    bson_append_binary(&r, "lanes", -1, BSON_SUBTYPE_BINARY, o->lanes, sizeof o->lanes);
+    bson_append_binary(&r, "lanes", -1, BSON_SUBTYPE_BINARY, o->bucket_percents, sizeof o->bucket_percents);
     bson_append_int64(&r, "ts", -1, o->ts);
     bson_append_int64(&r, "version", -1, (int64_t)o->version);
     put_record(batch, key_of('O', 1, o->number, 0), &r);
@@ -511,11 +511,11 @@ static err load_offer(account *a, slice key, slice record) {
         .version = (uint64_t)number_in(record, "version"),
     };
     bson_iter_t it;
-    const uint8_t *lanes;
-    uint32_t lanes_n;
+    const uint8_t *bucket_percents;
+    uint32_t percents_n;
     if (doc_find_key(record, SLICE_LIT("lanes"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {
-        bson_iter_binary(&it, NULL, &lanes_n, &lanes);
-        memcpy(o.lanes, lanes, lanes_n < sizeof o.lanes ? lanes_n : sizeof o.lanes);
+        bson_iter_binary(&it, NULL, &percents_n, &bucket_percents);
+        memcpy(o.bucket_percents, bucket_percents, percents_n < sizeof o.bucket_percents ? percents_n : sizeof o.bucket_percents);
     }
     o.resource = rid_database(o.database);
     if (o.container) {

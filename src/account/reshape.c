@@ -296,7 +296,7 @@ static void note_event(reshape *r, const container_tiles *old, container_range *
 static container_tiles *build_tiles(reshape *r, const container_tiles *old, partition_map *map, const range_counts *counts,
                                     uint32_t parts) {
     size_t behind = r->first + r->request->n;
-    uint32_t keeper = largest(counts, parts);
+    uint32_t stays = largest(counts, parts);
     container_range **ranges = arena_array(r->arena, container_range *, map->n);
     range_sources *sources = arena_array(r->arena, range_sources, map->n);
     for (size_t i = 0; i < map->n; i++) {
@@ -304,7 +304,7 @@ static container_tiles *build_tiles(reshape *r, const container_tiles *old, part
             uint32_t part = (uint32_t)(i - r->first), segment = r->segment + part;
             ranges[i] = container_range_new(r->request->container->space->container, &map->ranges[i], segment, r->home);
             container_range_restore(ranges[i], &counts[part]);
-            sources[i] = new_sources(r, old, counts[part].items, part != keeper, segment);
+            sources[i] = new_sources(r, old, counts[part].items, part != stays, segment);
         } else {
             size_t from = i < r->first ? i : i - (r->first + parts) + behind;
             ranges[i] = container_range_take(old->ranges[from]);
@@ -633,7 +633,7 @@ err account__forget_sources(account *a, container *c, uint32_t range_id) {
 
 enum { KEPT_US = 5 * 60 * 1000000 }; /* how long what was split by command is not merged by itself */
 
-static err told(op *o, err code) {
+static err split_error(op *o, err code) {
     if (code == E_BAD_REQUEST) {
         return op_fail(o, code, "The range cannot be split: it holds one logical partition, or there are too many ranges.");
     }
@@ -653,7 +653,7 @@ err account_split(account *a, op *o, container *c, uint32_t range_id, uint32_t p
     atomic_store(&c->space->merges_after_us, clock_monotonic_us(a->items.clock) + KEPT_US);
     pthread_mutex_unlock(&a->balancer.turn);
     account_wake(a);
-    return told(o, code);
+    return split_error(o, code);
 }
 
 static err check_neighbours(account *a, op *o, container *c, uint32_t first_id, uint32_t second_id) {

@@ -17,15 +17,15 @@ struct op_turn {
 };
 
 typedef struct op {
-    arena *arena;       /* bytes made for this operation; gone when it ends */
-    budget *budget;     /* that its memory is counted against; NULL: not bounded, the server's own work */
-    op_turn *turn;      /* NULL: it is not interrupted */
-    int64_t now_s;      /* wall clock at arrival, seconds */
-    int64_t arrived_us; /* monotonic; 0: not measured */
-    bool low_priority;  /* refused first when throughput is short */
-    uint8_t lane;       /* the throughput bucket it names, 1 to 5; 0: none */
-    bool strong;        /* reads ask two replicas: they cost twice */
-    bool admitted;      /* what it still does is part of what was admitted already */
+    arena *arena;              /* bytes made for this operation; gone when it ends */
+    budget *budget;            /* that its memory is counted against; NULL: not bounded, the server's own work */
+    op_turn *turn;             /* NULL: it is not interrupted */
+    int64_t now_s;             /* wall clock at arrival, seconds */
+    int64_t arrived_us;        /* monotonic; 0: not measured */
+    bool low_priority;         /* refused first when throughput is short */
+    uint8_t throughput_bucket; /* the throughput bucket it names, 1 to 5; 0: none */
+    bool strong;               /* reads ask two replicas: they cost twice */
+    bool admitted;             /* what it still does is part of what was admitted already */
     double charge_ru;
     uint32_t retry_after_ms; /* with E_THROTTLED */
     char detail[1024];       /* the exact sentence of the error; empty: the list's */
@@ -39,7 +39,7 @@ static inline void op_init(op *o, arena *a, int64_t now_s) {
     o->now_s = now_s;
     o->arrived_us = 0;
     o->low_priority = o->strong = o->admitted = false;
-    o->lane = 0;
+    o->throughput_bucket = 0;
     o->charge_ru = 0;
     o->retry_after_ms = 0;
     o->detail_n = 0;

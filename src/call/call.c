@@ -128,13 +128,13 @@ static void leave_script_thread(script_job *job) {
     net_post(c->client->loop, &c->task);
 }
 
-void call__on_script_thread(call *c, uint64_t lane, call_step run, call_step then) {
+void call__on_script_thread(call *c, uint64_t sequence, call_step run, call_step then) {
     c->run = run;
     c->then = then;
     c->task = (net_task){.run = back_on_loop};
     c->turn = (op_turn){.check = check_client};
     c->op->turn = &c->turn;
-    c->job = (script_job){.tenant = tenant_of(c), .lane = lane, .work = run_on_script_thread, .done = leave_script_thread};
+    c->job = (script_job){.tenant = tenant_of(c), .sequence = sequence, .work = run_on_script_thread, .done = leave_script_thread};
     err code = script_submit(c->core->scripts, &c->job); /* from here on the call is the script thread's */
     if (code != OK) {
         c->op->turn = NULL;

@@ -180,7 +180,7 @@ typedef struct call_find {
 
     /* how it went */
     slice next; /* where the next page begins, in the operation's arena; empty: all was given */
-    query_told told;
+    query_outcome outcome;
 
     query_find_page page; /* the layer's own */
 } call_find;
@@ -205,7 +205,7 @@ struct call_query {
     query_position position;
     size_t rows_max;
 
-    query_page page; /* how it went: page.told, page.position */
+    query_page page; /* how it went: page.outcome, page.position */
 
     /* the layer's own */
     account_script *functions[QUERY_UDFS_MAX];

@@ -23,8 +23,9 @@ void call__finish(call *c); /* with the code that it has */
 /* `run` on a worker, then `then` on the loop. If there is no worker for it, `code` is set and the call completes. */
 void call__on_worker(call *c, net_lane lane, call_step run, call_step then);
 
-/* `run` on a script thread, then `then` on the loop, with the same rule. `lane`: scripts of one lane run one after another; 0: none. */
-void call__on_script_thread(call *c, uint64_t lane, call_step run, call_step then);
+/* `run` on a script thread, then `then` on the loop, with the same rule. `sequence`: scripts of one sequence run one after another; 0:
+ * none. */
+void call__on_script_thread(call *c, uint64_t sequence, call_step run, call_step then);
 
 /* From any thread: `then` on the loop. The last touch of the thread that calls it. */
 void call__return(call *c, call_step then);

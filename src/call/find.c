@@ -19,11 +19,11 @@ static err run_page(call_find *f, bool quick) {
     ask->quick = quick;
     ask->timed = f->timed;
     ask->notes_indexes = f->notes_indexes;
-    p->page.told.mark = c->mark;
+    p->page.outcome.mark = c->mark;
     TRY(query_find_run(p));
     f->next = p->next;
-    f->told = p->page.told;
-    c->mark = f->told.mark;
+    f->outcome = p->page.outcome;
+    c->mark = f->outcome.mark;
     return OK;
 }
 
@@ -66,7 +66,7 @@ void call_find_init(call_find *f, const call_core *core, net_client *client, op 
     f->context = NULL;
     f->again = NULL;
     f->next = SLICE_EMPTY;
-    f->told = (query_told){0};
+    f->outcome = (query_outcome){0};
 }
 
 void call_find_submit(call_find *f) {

@@ -25,7 +25,7 @@ static err run_page(call_query *q, bool quick) {
     err code;
     query_page_init(p, items, c->op, c->container, &q->query, q->cursor, q->out);
     p->position = q->position;
-    p->told.mark = c->mark;
+    p->outcome.mark = c->mark;
     p->ask.rows_max = q->rows_max;
     p->ask.until_us = clock_monotonic_us(items->clock) + PAGE_US;
     p->ask.udfs = q->udfs;
@@ -35,7 +35,7 @@ static err run_page(call_query *q, bool quick) {
     TRY(query_position_restore(p));
     q->position = p->position;
     code = q->is_first && query_read_many(p, &code) ? code : query_run_page(p);
-    c->mark = p->told.mark;
+    c->mark = p->outcome.mark;
     return code;
 }
 

@@ -31,7 +31,7 @@ static void run(call *c) {
 
 static void go(call *c) {
     const call_transact *t = (const call_transact *)c;
-    call__on_script_thread(c, script_lane(c->container, &t->key), run, call__finish);
+    call__on_script_thread(c, script_sequence(c->container, &t->key), run, call__finish);
 }
 
 void call_transact_init(call_transact *t, const call_core *core, net_client *client, op *o, container *container, call_step done) {

@@ -14,7 +14,7 @@ slice find_beyond(arena *a, slice s) {
 
 size_t find_cluster_bytes(slice spelled) {
     index_value v;
-    return index_value_read(spelled, &v) ? v.told : spelled.n;
+    return index_value_read(spelled, &v) ? v.plain_n : spelled.n;
 }
 
 const index_composite *find_composite_for(const find_order *order, const index_policy *policy, bool *backward_out) {

@@ -211,7 +211,7 @@ bool index_spell_sought(buf *out, const doc_element *e) {
     if (!index_value_read(slice_of(out->p + at, out->n - at), &v) || v.placed) {
         return buf_ok(out);
     }
-    out->n = at + v.told;
+    out->n = at + v.plain_n;
     return false;
 }
 
@@ -251,8 +251,8 @@ static bool read_text(slice spelled, index_value *v) {
     }
     v->whole = v->placed = spelled.p[i + 1] == 1;
     v->text = slice_of(spelled.p + 1, i - 1);
-    v->told = i + 2;
-    v->n = v->told + (v->whole ? 0 : HASH_BYTES);
+    v->plain_n = i + 2;
+    v->n = v->plain_n + (v->whole ? 0 : HASH_BYTES);
     return v->n <= spelled.n;
 }
 
@@ -264,7 +264,7 @@ static bool read_number(slice spelled, index_value *v) {
     memcpy(&bits, spelled.p + 1, sizeof bits);
     v->number = from_sortable(be64toh(bits));
     v->whole = v->placed = fabs(v->number) < INDEX_NUMBER_EXACT;
-    v->n = v->told = 1 + sizeof bits;
+    v->n = v->plain_n = 1 + sizeof bits;
     return true;
 }
 
@@ -276,8 +276,8 @@ static bool read_binary(slice spelled, index_value *v) {
     memcpy(&n, spelled.p + 1, sizeof n);
     n = be32toh(n);
     v->whole = v->placed = n <= INDEX_STRING_BYTES;
-    v->told = BINARY_HEAD + (v->whole ? n : INDEX_STRING_BYTES);
-    v->n = v->told + (v->whole ? 0 : HASH_BYTES);
+    v->plain_n = BINARY_HEAD + (v->whole ? n : INDEX_STRING_BYTES);
+    v->n = v->plain_n + (v->whole ? 0 : HASH_BYTES);
     return v->n <= spelled.n;
 }
 
@@ -296,12 +296,12 @@ static bool read_decimal(slice spelled, index_value *v) {
     v->placed = true;
     v->whole = false;
     bool read = doc_order_read(ordered(spelled, DOC_BRACKET_NUMBER, space), false, NULL, &type, &v->n);
-    v->told = v->n;
+    v->plain_n = v->n;
     return read;
 }
 
 static bool read_fixed(slice spelled, index_value *v, size_t n) {
-    v->n = v->told = n;
+    v->n = v->plain_n = n;
     return n <= spelled.n;
 }
 

@@ -94,7 +94,7 @@ typedef struct index_value {
     bool whole;  /* all of the value is here */
     bool placed; /* the entry stands where the value belongs: equal spellings are of equal values. So whole ones, and Decimal128s */
     size_t n;    /* bytes it takes */
-    size_t told; /* of them, those before the hash: values that share them are not told apart, unless they are placed */
+    size_t plain_n; /* of them, those before the hash: values that share them are not told apart, unless they are placed */
 } index_value;
 
 bool index_value_read(slice spelled, index_value *value_out); /* false: not one */

@@ -4,7 +4,7 @@
 #include "throughput/charge.h"
 
 static bucket_class class_of(const op *o) {
-    return (bucket_class){o->low_priority ? BUCKET_LOW : BUCKET_HIGH, o->lane};
+    return (bucket_class){o->low_priority ? BUCKET_LOW : BUCKET_HIGH, o->throughput_bucket};
 }
 
 static uint32_t elapsed_us(const op *o, int64_t now_us) {

@@ -45,7 +45,7 @@ typedef struct shard {
 
 /* Changed and compared under the lock of the key's shard: stripes of one shard are its own. */
 typedef struct stripe {
-    uint64_t epoch;
+    uint64_t version;
     uint32_t blocked;
 } stripe;
 
@@ -264,7 +264,7 @@ const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticke
         item = e->item;
         atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
     }
-    *ticket_out = (cache_ticket){hash, stripe_of(c, hash)->epoch};
+    *ticket_out = (cache_ticket){hash, stripe_of(c, hash)->version};
     pthread_mutex_unlock(&s->lock);
     return item;
 }
@@ -277,7 +277,7 @@ void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key
     shard *s = shard_of(c, e->hash);
     pthread_mutex_lock(&s->lock);
     const stripe *t = stripe_of(c, e->hash);
-    bool unchanged = !t->blocked && t->epoch == ticket->epoch;
+    bool unchanged = !t->blocked && t->version == ticket->version;
     if (unchanged) {
         add(c, s, e);
     }
@@ -344,7 +344,7 @@ static void unblock(item_cache *c, uint64_t hash, entry *e) {
     pthread_mutex_lock(&s->lock);
     stripe *t = stripe_of(c, hash);
     t->blocked--;
-    t->epoch++;
+    t->version++;
     add(c, s, e);
     pthread_mutex_unlock(&s->lock);
 }

@@ -5,7 +5,7 @@
  * so what a reader holds stays whatever happens to the entry.
  *
  * What is answered is never older than the store. A write first blocks its key (the entry goes, and none may come), then is written, then
- * unblocks it and puts the new item in; a reader that missed remembers the key's epoch before it asks the store, and its item is taken in
+ * unblocks it and puts the new item in; a reader that missed remembers the key's version before it asks the store, and its item is taken in
  * only if the key was neither blocked nor unblocked since. Blocks and epochs are kept per stripe of the hash space. */
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct cached_item cached_item; /* a counted item */
 
 typedef struct cache_ticket { /* a miss, for item_cache_add */
     uint64_t hash;
-    uint64_t epoch;
+    uint64_t version;
 } cache_ticket;
 
 item_cache *item_cache_open(size_t bytes_max);

@@ -308,7 +308,7 @@ static err offer(reader *d, run *r, bool ask) {
     const item_changes *c = d->changes;
     item_found found = {.range = d->range};
     TRY(load(d, r, &found));
-    bool meant = !ask || item_is_meant(d->op, d->container, &(item_scope){c->partition, c->prefix, &c->min, &c->max}, found.body);
+    bool meant = !ask || item_in_scope(d->op, d->container, &(item_scope){c->partition, c->prefix, &c->min, &c->max}, found.body);
     if (meant && !item_expired(d->container, &found.head, d->op->now_s)) {
         d->full = !d->visit(d->context, &found);
         if (!d->full) {

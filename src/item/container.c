@@ -295,7 +295,7 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
     space->parts_n = homes_n;
     for (size_t i = 0; i < homes_n; i++) {
         space->parts[i].index_progress = 100;
-        space->parts[i].log_epoch = 1;
+        space->parts[i].log_turns = 1;
     }
     for (size_t i = 0; i < tiles->map->n; i++) {
         container_part *part = container_part_of(space, tiles->ranges[i]->home);
@@ -361,7 +361,7 @@ container_index *container_space_index(container_space *space) {
 void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes) {
     part->ttl = ttl;
     if (version_minutes != atomic_load(&part->version_minutes)) {
-        part->log_epoch++;
+        part->log_turns++;
         part->trim_from = 0;
         atomic_store(&part->trim_due_s, 0);
     }

@@ -52,7 +52,7 @@ typedef struct container_range {
     bool in_log;            /* its home's log has counts of it */
     uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
     bool late;              /* the group has an item whose number was given out before (item_reserve) */
-    uint32_t log_opened; /* its part's log_epoch when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
+    uint32_t log_opened; /* its part's log_turns when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
     atomic_bool gone;    /* it was split, merged or deleted */
     uint64_t *touched;   /* hashes of the keys that the group writes, if followers wait for some (item/waiters.h) */
     uint32_t touched_n;
@@ -143,7 +143,7 @@ typedef struct container_part {
 
     /* the log of versions */
     _Atomic uint32_t version_minutes; /* how long they are kept, by those settings; 0: no log */
-    uint32_t log_epoch;               /* counts how often that was changed, from 1 */
+    uint32_t log_turns;               /* counts how often that was changed, from 1 */
     uint32_t trim_from;               /* the segment that the next trim begins with */
     _Atomic int64_t trim_due_s;
 } container_part;

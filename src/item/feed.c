@@ -49,7 +49,7 @@ typedef struct page {
 
 /* ---- is it meant, and wanted? ---- */
 
-bool item_is_meant(op *o, const container *c, const item_scope *scope, slice body) {
+bool item_in_scope(op *o, const container *c, const item_scope *scope, slice body) {
     pkey key;
     epk e;
     if (pkey_extract(o, body, &c->key, &key) != OK || (scope->prefix && !pkey_starts(&key, scope->prefix))) {
@@ -64,7 +64,7 @@ bool item_is_meant(op *o, const container *c, const item_scope *scope, slice bod
 
 static bool is_meant(const page *p, slice body) {
     const item_cursor *c = p->cursor;
-    return item_is_meant(p->op, p->container, &(item_scope){c->partition, c->prefix, &p->stretch.min, &p->stretch.max}, body);
+    return item_in_scope(p->op, p->container, &(item_scope){c->partition, c->prefix, &p->stretch.min, &p->stretch.max}, body);
 }
 
 static double read_price(const page *p, size_t bytes) {
@@ -442,7 +442,7 @@ static err found_items(item_view *v, const item_found *found, bool ask_partition
     }
     const item_scope scope = {v->partition, v->prefix, &v->stretch.min, &v->stretch.max};
     bool asks = v->filtered || (ask_partition && v->partition);
-    if (asks && !item_is_meant(v->op, v->container, &scope, found->body)) {
+    if (asks && !item_in_scope(v->op, v->container, &scope, found->body)) {
         return OK;
     }
     v->stopped = !v->visit(v->context, found);
@@ -562,7 +562,7 @@ static void end_found(page *p) {
     }
 }
 
-static void settle(page *p, double before) {
+static void charge_page(page *p, double before) {
     double ru = p->op->charge_ru - before;
     if (ru < CHARGE_FEED_MIN && !p->any && !p->reader->unpriced) {
         op_charge(p->op, CHARGE_FEED_MIN - ru);
@@ -607,7 +607,7 @@ static err read_range(page *p) {
     } else if (code == OK) {
         code = !p->cursor->partition ? read_stretch(p) : p->container->clustered ? read_filtered(p) : read_partition(p);
     }
-    settle(p, before);
+    charge_page(p, before);
     return code;
 }
 

@@ -101,7 +101,7 @@ void item_moment_take_at(container *c, const home *home, const store_snapshot *a
 void item_moment_give(item_moment *moment);
 
 /* The item of a key of that home as it was then, expired or not. E_NOT_FOUND. On OK give it back. Costs nothing and is not admitted. */
-MUST_CHECK err item_read_then(const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
+MUST_CHECK err item_read_at(const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
 
 /* The same of the item with this number in the key's logical partition. */
 MUST_CHECK err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key,
@@ -109,7 +109,7 @@ MUST_CHECK err item_read_number_then(const items *s, op *o, const container *c, 
 
 /* The item that a feed found at this place; if it was moved since, where it is now. E_NOT_FOUND: deleted. On OK give it back. Costs
  * nothing: the feed was charged. `moment` is the feed's, or NULL. */
-MUST_CHECK err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out);
+MUST_CHECK err item_read_place(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out);
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s);
 

@@ -145,7 +145,7 @@ err item_admit_many(const items *s, op *o, const container *c, const item_key *k
 static err find_number(const items *s, const container *c, const item_key *key, uint64_t number, item_found *found) {
     layout_key k;
     if (c->clustered) {
-        return item_again(s, c, NULL, (item_place){.number = number}, found);
+        return item_read_place(s, c, NULL, (item_place){.number = number}, found);
     }
     layout_order(&k, c->space->container, &key->epk, number);
     return find_stored(container_route(c->tiles, &key->epk)->home, layout_view(&k), BY_NUMBER, found);
@@ -155,7 +155,7 @@ err item_id_of(const items *s, op *o, const container *c, const item_key *key, u
     slice row;
     item_found found = {0};
     TRY(find_number(s, c, key, number, &found));
-    bool meant = item_is_meant(o, c, &(item_scope){.partition = key}, found.body);
+    bool meant = item_in_scope(o, c, &(item_scope){.partition = key}, found.body);
     bool has_row = row_of(o, o->arena, &c->row, found.body, &row) == OK;
     *row_out = has_row && meant ? arena_copy(o->arena, row) : SLICE_EMPTY;
     item_give(&found);
@@ -200,7 +200,7 @@ static err read_number(const container_tiles *tiles, const item_moment *moment, 
 
 /* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it, once the tiles are
  * the newest. */
-err item_again(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
+err item_read_place(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
     item_written written;
     if (moment && moment->overlay && moment->overlay->find(moment->overlay, place.number, &written)) {
         *found_out = (item_found){.head = written.head, .body = written.body, .place = place};
@@ -268,7 +268,7 @@ static err read_then(const container *c, const item_moment *moment, slice key, l
     return code;
 }
 
-err item_read_then(const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
+err item_read_at(const container *c, const item_moment *moment, const item_key *key, item_found *found_out) {
     layout_key k;
     layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
     return read_then(c, moment, layout_view(&k), BY_KEY, found_out);
@@ -280,12 +280,12 @@ err item_read_number_then(const items *s, op *o, const container *c, const item_
     if (c->clustered) {
         item_moment before = *moment;
         before.overlay = NULL;
-        TRY(item_again(s, c, &before, (item_place){.number = number}, found_out));
+        TRY(item_read_place(s, c, &before, (item_place){.number = number}, found_out));
     } else {
         layout_order(&k, c->space->container, &key->epk, number);
         TRY(read_then(c, moment, layout_view(&k), BY_NUMBER, found_out));
     }
-    if (!item_is_meant(o, c, &(item_scope){.partition = key}, found_out->body)) {
+    if (!item_in_scope(o, c, &(item_scope){.partition = key}, found_out->body)) {
         item_give(found_out);
         return E_NOT_FOUND;
     }

@@ -345,7 +345,7 @@ static void find_range(page *p) {
     p->range = p->tiles->ranges[i];
 }
 
-static void settle(page *p, double before) {
+static void charge_page(page *p, double before) {
     double ru = p->op->charge_ru - before;
     if (ru < CHARGE_FEED_MIN && !p->any && !p->ask->unpriced) {
         op_charge(p->op, CHARGE_FEED_MIN - ru);
@@ -385,7 +385,7 @@ static err read_range(page *p) {
     }
     TRY(code);
     code = read_at_once(p);
-    settle(p, before);
+    charge_page(p, before);
     if (code == OK && !p->full && p->ask->backward) {
         layout_copy(&p->left->high, &p->inner->low);
     } else if (code == OK && !p->full) {

@@ -195,7 +195,7 @@ static err check_room(item_transaction *t, op *o, size_t bytes) {
 
 /* As the moment has it; what has expired is not there. */
 static err read_moment(const part *p, const op *o, const item_key *key, item_found *found_out) {
-    TRY(item_read_then(p->container, &p->moment, key, found_out));
+    TRY(item_read_at(p->container, &p->moment, key, found_out));
     if (item_expired(p->container, &found_out->head, o->now_s)) {
         item_give(found_out);
         *found_out = (item_found){0};
@@ -551,7 +551,7 @@ err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *conte
     t->context = context;
     op_init(&t->op, &t->arena, o->now_s);
     t->op.low_priority = o->low_priority;
-    t->op.lane = o->lane;
+    t->op.throughput_bucket = o->throughput_bucket;
     t->op.admitted = true; /* each call was */
     give_moments(t);
     if (!has_written(t)) {

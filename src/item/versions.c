@@ -28,15 +28,15 @@ static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
     store_value value;
     bool of_group;
     container_range *range = w->range;
-    uint32_t epoch = w->part->log_epoch;
-    if (range->log_opened == epoch) {
+    uint32_t turns = w->part->log_turns;
+    if (range->log_opened == turns) {
         return OK;
     }
     layout_log_head(&k, range->container, range->segment);
     err code = commit_get(w->group, STORE_VERSIONS, layout_view(&k), &value, &of_group);
     if (code == OK) {
         store_give(&value);
-        range->log_opened = of_group ? 0 : epoch;
+        range->log_opened = of_group ? 0 : turns;
         return OK;
     }
     if (code == E_NOT_FOUND) {

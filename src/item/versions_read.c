@@ -166,7 +166,7 @@ static bool is_meant(const reading *r, const logged_version *v) {
     bool within = asked->partition ? epk_cmp(e, &asked->partition->epk) == 0 : epk_cmp(&asked->min, e) <= 0 && epk_cmp(e, &asked->max) < 0;
     bool by_key = asked->partition || asked->prefix;
     return within &&
-           (!by_key || item_is_meant(r->op, r->container, &(item_scope){.partition = asked->partition, .prefix = asked->prefix}, v->body));
+           (!by_key || item_in_scope(r->op, r->container, &(item_scope){.partition = asked->partition, .prefix = asked->prefix}, v->body));
 }
 
 /* The clock is asked now and then; a page never ends before its first version. */

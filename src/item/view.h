@@ -73,7 +73,7 @@ typedef struct item_scope {
     const pkey *prefix;        /* NULL: any */
     const epk *min, *max;      /* NULL: the whole hash space */
 } item_scope;
-bool item_is_meant(op *o, const container *c, const item_scope *scope, slice body);
+bool item_in_scope(op *o, const container *c, const item_scope *scope, slice body);
 
 /* Loads the item and gives it to the visitor, if it is meant and not expired. v->stopped says that no more is wanted. */
 MUST_CHECK err item_view_offer(item_view *v, item_ref ref);

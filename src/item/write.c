@@ -210,7 +210,7 @@ static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
 };
 
 /* An expired item is as good as gone: its bytes go now, and what follows finds nothing. */
-static err bury(item_work *w, const item_op *op, stored_item *now) {
+static err remove_if_expired(item_work *w, const item_op *op, stored_item *now) {
     if (now->there && item_expired(w->container, &now->head, w->now_s)) {
         if (op->kind != ITEM_READ) {
             TRY(item__remove(w, &op->key, now, true));
@@ -229,7 +229,7 @@ static err apply_one(item_work *w, item_op *op) {
     op->range = w->range;
     TRY(item__enter_range(w, &op->key));
     TRY(item__load(w, &op->key, &now));
-    err code = bury(w, op, &now);
+    err code = remove_if_expired(w, op, &now);
     code = code != OK ? code : check_expected(op->expected, &now);
     if (code != OK) {
         store_give(&now.pin);

@@ -32,7 +32,7 @@ unsigned net_complain(net_complaint *c, int64_t now_ms) {
         return 0;
     }
     uint64_t total = atomic_load_explicit(&c->total, memory_order_relaxed);
-    return (unsigned)(total - atomic_exchange_explicit(&c->told, total, memory_order_relaxed));
+    return (unsigned)(total - atomic_exchange_explicit(&c->reported, total, memory_order_relaxed));
 }
 
 /* ---- the untrusted, the oldest first ---- */

@@ -200,7 +200,7 @@ static void finish(frames_conn *f) {
     free_input(f);
 }
 
-static void settle(frames_conn *f) {
+static void wait_for_next(frames_conn *f) {
     net_conn *c = f->net;
     if (!net_conn_is_open(c) || f->pumping) {
         return;
@@ -226,7 +226,7 @@ static void settle(frames_conn *f) {
 
 static void send_now(frames_conn *f) {
     flush(f);
-    settle(f);
+    wait_for_next(f);
     if (f->waiting_n && !net_conn_is_stuck(f->net)) {
         wake_waiting(f);
     }

@@ -28,7 +28,8 @@ static http_exchange *exchange_make(net_loop *loop) {
     http_exchange *x = mem_zero(sizeof *x);
     net_serving_init(&x->serving, loop, OWN_BYTES);
     x->request.arena = &x->serving.arena;
-    x->request.client.loop = loop;
+    x->client.loop = loop;
+    x->request.client = &x->client;
     return x;
 }
 
@@ -45,6 +46,7 @@ static http_exchange *exchange_take(http_conn *h) {
     net_serving_begin(loop);
     x->conn = h;
     x->service = h->service;
+    x->front = h->service->front;
     x->request.context = h->service->front->context;
     x->request.tls = net_conn_is_tls(c);
     x->peer = net_conn_peer(c);
@@ -56,7 +58,7 @@ static http_exchange *exchange_take(http_conn *h) {
 }
 
 static void exchange_give(http_exchange *x) {
-    net_loop *loop = x->request.client.loop;
+    net_loop *loop = x->request.client->loop;
     for (unsigned i = 0; i < x->framing.found_n; i++) {
         x->request.field[x->framing.found[i].field] = SLICE_EMPTY;
     }
@@ -184,21 +186,21 @@ static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) 
 
 static void hand_over(http_conn *h, http_exchange *x) {
     const http_framing *f = &x->framing;
-    const char *bytes = net_serving_adopt(&x->serving, x->request.client.loop, &h->in, f->body.at + f->body.n, f->used);
+    const char *bytes = net_serving_adopt(&x->serving, x->request.client->loop, &h->in, f->body.at + f->body.n, f->used);
     fill_request(x, bytes);
     if (!is_welcome(h, x, bytes)) {
         refuse(h, x, E_WRONG_HOST);
         return;
     }
-    if (f->websocket && !x->service->front->websockets) {
+    if (f->websocket && !x->front->websockets) {
         refuse(h, x, E_BAD_REQUEST);
         return;
     }
     x->last = !f->keep_alive || f->abandon;
     x->linger = f->abandon;
-    x->request.client.left = h->ended;
+    x->client.left = h->ended;
     h->handed = true;
-    x->service->front->handle(&x->request);
+    x->front->handle(&x->request);
 }
 
 static void refuse(http_conn *h, http_exchange *x, err code) {
@@ -208,7 +210,7 @@ static void refuse(http_conn *h, http_exchange *x, err code) {
     r->body_too_large = false;
     x->last = x->linger = true;
     h->handed = true;
-    x->service->front->refuse(r, code);
+    x->front->refuse(r, code);
 }
 
 /* ---- bounds ---- */
@@ -261,7 +263,7 @@ void http_send_answered(http_exchange *x) {
 }
 
 /* What the connection waits for next, and for how long. */
-static void settle(http_conn *h) {
+static void wait_for_next(http_conn *h) {
     net_conn *c = net_conn_of(h);
     net_loop *loop = net_conn_loop(c);
     if (h->handed) {
@@ -318,7 +320,8 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        net_is_unaffordable(x->request.client.loop, x->framing.used) ? refuse(h, x, net_starved(x->request.client.loop)) : hand_over(h, x);
+        net_is_unaffordable(x->request.client->loop, x->framing.used) ? refuse(h, x, net_starved(x->request.client->loop))
+                                                                      : hand_over(h, x);
         break;
     case HTTP_REFUSED:
         refuse(h, x, x->framing.refusal);
@@ -332,7 +335,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
 
 static void send_now(http_conn *h) {
     flush(h);
-    settle(h);
+    wait_for_next(h);
 }
 
 static void send_held(net_held *held) {
@@ -397,6 +400,7 @@ static void pump(http_conn *h) {
 
 void http_answered(http_exchange *x) {
     http_conn *h = x->conn;
+    assert(!x->carrier);
     if (h) {
         h->exchange = NULL;
         h->handed = false;
@@ -431,7 +435,7 @@ static void ended(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->ended = true;
     if (h->handed) { /* a half-closed client could still read, but nearly always it has given up */
-        net__client_left(&h->exchange->request.client);
+        net__client_left(&h->exchange->client);
     }
     send_now(h);
 }
@@ -482,7 +486,7 @@ static void closed(net_conn *c) {
     http_exchange *x = h->exchange;
     if (x && h->handed) {
         x->conn = NULL; /* http_reply_end frees it */
-        net__client_left(&x->request.client);
+        net__client_left(&x->client);
     } else if (x) {
         exchange_give(x);
     }
@@ -529,7 +533,7 @@ http_service *http_service_new(const http_front *front) {
 }
 
 slice http_websocket_field(const http_request *r, http_websocket_name name) {
-    return r->field[((const http_exchange *)r)->service->front->fields_n + name];
+    return r->field[((const http_exchange *)r)->front->fields_n + name];
 }
 
 void http_service_free(http_service *service) {
@@ -549,20 +553,23 @@ bool http_peer_is_local(const http_request *r) {
 }
 
 void http_trust(http_request *r) {
-    http_conn *h = ((http_exchange *)r)->conn;
-    if (h) {
-        net_conn_trust(net_conn_of(h));
+    http_exchange *x = (http_exchange *)r;
+    if (x->carrier) {
+        x->carrier->trust(x->carrier_context);
+    } else if (x->conn) {
+        net_conn_trust(net_conn_of(x->conn));
     }
 }
 
 unsigned http_told_to_wait(http_request *r, unsigned ms) {
-    http_conn *h = ((http_exchange *)r)->conn;
-    int64_t now = r->client.loop->now_ms;
-    if (!h) {
+    http_exchange *x = (http_exchange *)r;
+    int64_t now = r->client->loop->now_ms;
+    int64_t *until = x->carrier ? x->carrier->wait_until(x->carrier_context) : x->conn ? &x->conn->wait_until_ms : NULL;
+    if (!until) {
         return 0;
     }
-    int64_t left = h->wait_until_ms - now;
-    h->wait_until_ms = now + ms;
+    int64_t left = *until - now;
+    *until = now + ms;
     return left > 0 ? (unsigned)left : 0;
 }
 

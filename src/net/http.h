@@ -28,7 +28,7 @@ typedef struct http_request {
     bool tls;
     bool body_too_large; /* the body passed LIMIT_BODY_BYTES and was thrown away: answer 413 */
     arena *arena;        /* its budget is the request's (net_options.request_memory_max) */
-    net_client client;
+    net_client *client;
     void *context; /* the handler's own, from http_front */
 } http_request;
 

@@ -1,6 +1,7 @@
 /* http_int.h — HTTP as a protocol of connections. For the files of this folder. */
 #pragma once
 
+#include "net/carried.h"
 #include "net/conn.h"
 #include "net/framing.h"
 #include "net/request_int.h"
@@ -61,8 +62,10 @@ typedef struct http_conn {
 /* One request and its answer. From a loop's stock when the first byte comes, back to it when the answer ends. */
 struct http_exchange {
     http_request request; /* first: the front end's pointer is ours */
-    http_conn *conn;      /* NULL: the client has gone */
-    http_exchange *next;  /* in the stock */
+    http_conn *conn;      /* NULL: the client has gone, or the request is carried */
+    const http_front *front;
+    net_client client;   /* request.client, unless the request is carried */
+    http_exchange *next; /* in the stock */
     const http_service *service;
     net_peer peer;
     net_serving serving;
@@ -77,7 +80,14 @@ struct http_exchange {
     bool last;       /* the connection closes after the answer */
     bool linger;
     bool starved; /* it is being refused, since there was no memory for its answer */
+
+    const http_carrier *carrier; /* NULL: it came by HTTP/1.1 */
+    void *carrier_context;
 };
+
+/* Makes the exchange of a carried request in an arena that lives until it is answered. Requests and clients are counted by the carrier. */
+http_exchange *http__carried_new(arena *a, net_client *client, const net_peer *peer, const http_front *front, const http_carrier *carrier,
+                                 void *context);
 
 void http_send_answered(http_exchange *x); /* sends the connection's answers that are whole. The exchange's own has not begun */
 

@@ -42,7 +42,7 @@ typedef struct net_held {
 /* An event that is counted, and logged now and then. */
 typedef struct net_complaint {
     _Atomic int64_t said_ms;
-    _Atomic uint64_t total, told;
+    _Atomic uint64_t total, reported;
 } net_complaint;
 
 /* Counts the event. 0: do not log now; otherwise how often it happened since it was last logged. Any thread. */

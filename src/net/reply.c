@@ -44,10 +44,10 @@ static slice reply_head(net_loop *loop, unsigned status) {
 static buf *output(http_exchange *x) {
     http_conn *h = x->conn;
     if (!h) {
-        return net_loop_take_out(x->request.client.loop);
+        return net_loop_take_out(x->request.client->loop);
     }
     if (!h->out) {
-        h->out = net_loop_take_out(x->request.client.loop);
+        h->out = net_loop_take_out(x->request.client->loop);
     }
     return h->out;
 }
@@ -57,8 +57,11 @@ static inline void start(http_exchange *x, unsigned status) {
     x->reply_at = x->out->n;
     x->status = status;
     x->body_at = 0;
-    buf_add_slice(x->out, reply_head(x->request.client.loop, status));
-    x->length_at = status_has_body(status) ? x->out->n - 2 - LENGTH_PLACES : 0;
+    x->length_at = 0;
+    if (!x->carrier) {
+        buf_add_slice(x->out, reply_head(x->request.client->loop, status));
+        x->length_at = status_has_body(status) ? x->out->n - 2 - LENGTH_PLACES : 0;
+    }
 }
 
 void http_switch_start(http_request *r, http_switch *to) {
@@ -72,7 +75,10 @@ void http_reply_start(http_request *r, unsigned status) {
     http_exchange *x = exchange_of(r);
     assert(!x->out && status >= 200 && status <= 599);
     start(x, status);
-    x->last |= r->client.loop->draining;
+    if (x->carrier) {
+        return;
+    }
+    x->last |= r->client->loop->draining;
     if (x->last) {
         buf_add_lit(x->out, "Connection: close\r\n");
     } else if (x->framing.http10) {
@@ -117,7 +123,7 @@ void http_reply_abandon(http_request *r) {
         x->out->n = x->reply_at;
         x->out->overflow = false;
         if (!x->conn) {
-            net_loop_give_out(r->client.loop, x->out);
+            net_loop_give_out(r->client->loop, x->out);
         }
         x->out = NULL;
     }
@@ -135,7 +141,7 @@ static void patch_length(http_exchange *x) {
 }
 
 static void fail_oversized(http_exchange *x) {
-    log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", x->service->front->name, NET_REPLY_BYTES_MAX);
+    log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", x->front->name, NET_REPLY_BYTES_MAX);
     http_reply_abandon(&x->request);
     http_reply_start(&x->request, 500);
     http_reply_body(&x->request);
@@ -147,24 +153,47 @@ static void refuse_starved(http_exchange *x) {
     if (!x->starved) {
         x->starved = true;
         http_send_answered(x);
-        x->service->front->refuse(&x->request, net_starved(x->request.client.loop));
+        x->front->refuse(&x->request, net_starved(x->request.client->loop));
         return;
     }
-    if (x->conn) { /* a front end whose refusals are larger than that; nothing else can be said */
+    if (x->carrier) { /* a front end whose refusals are larger than that; nothing else can be said */
+        x->carrier->answered(x->carrier_context, &(http_answer){.status = 503});
+        return;
+    }
+    if (x->conn) {
         net_conn_close(net_conn_of(x->conn));
     }
     http_answered(x);
 }
 
+/* The buffer is taken from the exchange first: it is gone when its carrier has the answer. */
+static void end_carried(http_exchange *x) {
+    net_loop *loop = x->request.client->loop;
+    buf *out = x->out;
+    bool has_body = status_has_body(x->status) && x->request.method != VERB_HEAD;
+    http_answer answer = {
+        .status = x->status,
+        .fields = slice_of(out->p, x->body_at - 2),
+        .body = has_body ? slice_of(out->p + x->body_at, out->n - x->body_at) : SLICE_EMPTY,
+    };
+    x->out = NULL;
+    x->carrier->answered(x->carrier_context, &answer);
+    net_loop_give_out(loop, out);
+}
+
 void http_reply_end(http_request *r) {
     http_exchange *x = exchange_of(r);
     http_reply_body(r);
-    if (!buf_ok(x->out) && net_answer_starved(r->client.loop)) {
+    if (!buf_ok(x->out) && net_answer_starved(r->client->loop)) {
         refuse_starved(x);
         return;
     }
     if (!buf_ok(x->out)) {
         fail_oversized(x);
+    }
+    if (x->carrier) {
+        end_carried(x);
+        return;
     }
     if (x->length_at) {
         patch_length(x);
@@ -173,7 +202,7 @@ void http_reply_end(http_request *r) {
         x->out->n = x->body_at;
     }
     if (!x->conn) {
-        net_loop_give_out(r->client.loop, x->out);
+        net_loop_give_out(r->client->loop, x->out);
     }
     x->out = NULL;
     http_answered(x);

@@ -143,7 +143,7 @@ void query_cost_told(query_cost *c, const query_value *item, uint64_t times, boo
         return;
     }
     charge_entries(c, c->multiplicity ? times : 0);
-    c->done->told += times;
+    c->done->covered += times;
     c->done->matched += matched ? times : 0;
 }
 
@@ -168,7 +168,7 @@ void query_cost_passed(query_cost *c, uint64_t n) {
 }
 
 void query_cost_skipped(query_cost *c, uint64_t n) {
-    c->done->told += n;
+    c->done->covered += n;
     c->done->matched += n;
     charge_entries(c, n);
 }

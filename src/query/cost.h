@@ -17,8 +17,8 @@
 typedef struct query_done {
     uint64_t loaded, loaded_bytes;
     uint64_t passed;
-    uint64_t told;    /* by index entries alone */
-    uint64_t matched; /* of those loaded and told: WHERE let them through */
+    uint64_t covered; /* by index entries alone */
+    uint64_t matched; /* of those loaded or covered: WHERE let them through */
 } query_done;
 
 typedef struct query_cost {

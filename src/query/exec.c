@@ -97,7 +97,7 @@ static void enter_part(exec *x, uint32_t range_id) {
 }
 
 static void count_item(exec *x, const item_found *found) {
-    query_metrics *m = &x->page->told.metrics;
+    query_metrics *m = &x->page->outcome.metrics;
     m->read++;
     m->read_bytes += found->body.n;
     m->matched += x->matched;
@@ -130,12 +130,12 @@ static void stop_before(exec *x, const item_found *found) {
 bool query__visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
-    size_t rows = p->told.rows;
-    query__lap(x, &p->told.metrics.load_us);
+    size_t rows = p->outcome.rows;
+    query__lap(x, &p->outcome.metrics.load_us);
     if (find_nearest_was_seen(&x->access.report.graph, found->place.number)) {
         return true;
     }
-    if (p->ask.quick && p->told.metrics.read_bytes + found->body.n > QUICK_BYTES) {
+    if (p->ask.quick && p->outcome.metrics.read_bytes + found->body.n > QUICK_BYTES) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
     if (!query__may_go_on(x)) {
@@ -155,7 +155,7 @@ bool query__visit_item(void *context, const item_found *found) {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
     query__lap(x, NULL);
-    bool for_later = x->access.turn.beyond || (x->full && p->told.rows == rows);
+    bool for_later = x->access.turn.beyond || (x->full && p->outcome.rows == rows);
     if (x->runner.code == OK && !for_later) {
         query__charge_calls(x, taken);
         count_item(x, found);
@@ -187,39 +187,39 @@ uint64_t query__offset_left(const exec *x) {
 static bool write_row(exec *x, const query_value *v) {
     query_page *p = x->page;
     size_t before = p->ask.out->n;
-    if (p->told.rows == p->ask.rows_max) {
+    if (p->outcome.rows == p->ask.rows_max) {
         return false;
     }
-    if (p->told.rows) {
+    if (p->outcome.rows) {
         buf_add_byte(p->ask.out, ',');
     }
     query__lap(x, NULL);
     value_write(p->ask.out, v);
-    query__lap(x, &p->told.metrics.write_us);
+    query__lap(x, &p->outcome.metrics.write_us);
     if (!buf_ok(p->ask.out)) {
         p->ask.out->n = before;
         query_made(&x->runner, value_undefined());
         return false;
     }
-    if (p->told.rows && p->ask.out->n > p->ask.bytes_max) {
+    if (p->outcome.rows && p->ask.out->n > p->ask.bytes_max) {
         p->ask.out->n = before;
         return false;
     }
-    p->told.rows++;
-    p->told.metrics.rows_bytes += p->ask.out->n - before;
+    p->outcome.rows++;
+    p->outcome.metrics.rows_bytes += p->ask.out->n - before;
     query_cost_row(&x->cost, p->ask.out->n - before);
     return true;
 }
 
 static bool sink_row(exec *x) {
     query_page *p = x->page;
-    query_metrics *m = &p->told.metrics;
+    query_metrics *m = &p->outcome.metrics;
     const query_found row = {.container = p->ask.container, .head = x->found->head, .body = x->found->body};
-    bool fits = p->told.rows < p->ask.rows_max && (p->told.rows == 0 || m->rows_bytes + row.body.n <= p->ask.bytes_max);
+    bool fits = p->outcome.rows < p->ask.rows_max && (p->outcome.rows == 0 || m->rows_bytes + row.body.n <= p->ask.bytes_max);
     if (!fits || !p->ask.sink(p->ask.sink_context, &row)) {
         return false;
     }
-    p->told.rows++;
+    p->outcome.rows++;
     m->rows_bytes += row.body.n;
     query_cost_row(&x->cost, row.body.n);
     return true;
@@ -284,14 +284,14 @@ static bool visit_value(void *context, slice spelled, uint64_t times, bool decid
     } else {
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
-    x->page->told.metrics.matched += x->matched ? times : 0;
+    x->page->outcome.metrics.matched += x->matched ? times : 0;
     query_cost_told(&x->cost, &x->item_value, times, x->matched);
     return !x->full && !x->finished && x->runner.code == OK;
 }
 
 static void before_load(void *context) {
     exec *x = context;
-    query__lap(x, &x->page->told.metrics.index_us);
+    query__lap(x, &x->page->outcome.metrics.index_us);
 }
 
 static void note_part(exec *x, const item_view *v, uint64_t entries) {
@@ -336,8 +336,8 @@ static err find_in_range(void *context, item_view *v, bool *found_out) {
     }
     x->view = NULL;
     query_cost_passed(&x->cost, a->report.passed - passed);
-    query__lap(x, &x->page->told.metrics.index_us);
-    x->page->told.metrics.entries += a->report.entries - entries;
+    query__lap(x, &x->page->outcome.metrics.index_us);
+    x->page->outcome.metrics.entries += a->report.entries - entries;
     if (x->part) {
         note_part(x, v, a->report.entries - entries);
     }
@@ -421,7 +421,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     reader->entry_charge = x->entered ? 0 : query_cost_base(&x->cost);
     x->entered = true;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
-        code = item_feed_by(p->ask.items, p->ask.op, p->ask.container, cursor, reader, &p->told.mark);
+        code = item_feed_by(p->ask.items, p->ask.op, p->ask.container, cursor, reader, &p->outcome.mark);
         query__forget(x);
         p->ask.op->admitted = true;
         x->settled_ru = p->ask.quick ? x->settled_ru : p->ask.op->charge_ru;
@@ -457,8 +457,8 @@ static err run_gathered(exec *x) {
     x->seen_before = p->position.given + p->position.skipped;
     x->on_row = gathered_row;
     TRY(query__read_all(x));
-    p->told.more = x->full;
-    p->cursor->n = p->told.more ? p->cursor->n : 0;
+    p->outcome.more = x->full;
+    p->cursor->n = p->outcome.more ? p->cursor->n : 0;
     return OK;
 }
 
@@ -468,7 +468,7 @@ static err run_streaming(exec *x) {
     if (x->finished) {
         x->page->cursor->n = 0;
     }
-    x->page->told.more = x->page->cursor->n > 0;
+    x->page->outcome.more = x->page->cursor->n > 0;
     return OK;
 }
 
@@ -490,10 +490,10 @@ void query__keep_position(exec *x) {
 static void settle_rest(exec *x) {
     query_page *p = x->page;
     double ru = p->ask.op->charge_ru - x->settled_ru;
-    if (p->ask.quick && x->entered && p->told.mark.segment) {
-        item_settle_trial(p->ask.items, p->ask.op, p->ask.container, p->cursor, &p->told.mark, ru);
-    } else if (p->told.mark.segment && ru > 0) {
-        item_settle_more(p->ask.items, p->ask.op, p->ask.container, &p->told.mark, ru);
+    if (p->ask.quick && x->entered && p->outcome.mark.segment) {
+        item_settle_trial(p->ask.items, p->ask.op, p->ask.container, p->cursor, &p->outcome.mark, ru);
+    } else if (p->outcome.mark.segment && ru > 0) {
+        item_settle_more(p->ask.items, p->ask.op, p->ask.container, &p->outcome.mark, ru);
     }
 }
 
@@ -519,10 +519,10 @@ static void end_page(exec *x) {
     if (p->ask.notes_indexes) {
         query_note_indexes(p, &x->runner, &x->cost.index->policy);
     }
-    p->told.metrics.rows = p->told.rows;
-    p->told.metrics.calls = x->calls.taken;
-    p->told.metrics.calls_us = x->calls.took_us;
-    p->told.metrics.took_us = (uint64_t)(clock_monotonic_us(p->ask.items->clock) - x->begun_us);
+    p->outcome.metrics.rows = p->outcome.rows;
+    p->outcome.metrics.calls = x->calls.taken;
+    p->outcome.metrics.calls_us = x->calls.took_us;
+    p->outcome.metrics.took_us = (uint64_t)(clock_monotonic_us(p->ask.items->clock) - x->begun_us);
 }
 
 /* Without FROM there is one row, and no item. */

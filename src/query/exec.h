@@ -134,20 +134,20 @@ typedef struct query_ask {
 } query_ask;
 
 /* What came of it, beside the rows. */
-typedef struct query_told {
+typedef struct query_outcome {
     size_t rows;
     bool more;
     item_mark mark;
     query_metrics metrics;
     query_index_note *indexes;
     size_t indexes_n;
-} query_told;
+} query_outcome;
 
 typedef struct query_page {
     query_ask ask;           /* in */
     item_cursor *cursor;     /* in and out: with the position, where the page begins, and then where the next one does */
     query_position position; /* of a query that begins: zero */
-    query_told told;         /* out */
+    query_outcome outcome;   /* out */
 } query_page;
 
 /* The first page of a query, or, with a position, one that goes on: all of an answer's rows, as JSON, by the index, without a time limit.

@@ -129,7 +129,7 @@ static uint64_t *cursor_after(exec *x) {
 
 bool query__hold_item(void *context, const item_found *found) {
     exec *x = context;
-    query__lap(x, &x->page->told.metrics.load_us);
+    query__lap(x, &x->page->outcome.metrics.load_us);
     if (x->held_n == 0) {
         begin_block(x);
         x->held_after = *cursor_after(x);
@@ -177,7 +177,8 @@ err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out)
     while (x->held_n < n && x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX) {
         const ordered_row *row = &rows[x->held_n];
         item_found found = {.head = row->head, .body = row->body, .place = row->place};
-        err code = row->body.n ? OK : item_again(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
+        err code =
+            row->body.n ? OK : item_read_place(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
         if (code != OK && code != E_NOT_FOUND) {
             return code;
         }

@@ -149,7 +149,7 @@ static err begin_again(keyed *k) {
     query_page *p = k->exec->page;
     p->position = k->begun;
     p->position.stage = STAGE_CARRIED;
-    p->told.more = true;
+    p->outcome.more = true;
     return OK;
 }
 
@@ -168,7 +168,7 @@ static err go_on_later(keyed *k) {
         return E_QUERY_TOO_LONG;
     }
     *x->page->cursor = k->cursor;
-    x->page->told.more = true;
+    x->page->outcome.more = true;
     return OK;
 }
 
@@ -187,15 +187,15 @@ static err show(keyed *k) {
     arena_reset(&x->row_arena);
     start_clock(x);
     k->gathered->show(x, k);
-    if (x->full && p->told.rows == 0 && merges(x)) {
+    if (x->full && p->outcome.rows == 0 && merges(x)) {
         return E_QUERY_TOO_LONG;
     }
-    p->told.more = x->full || (k->edge && !x->finished);
-    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->told.rows == 0); /* the next page may */
+    p->outcome.more = x->full || (k->edge && !x->finished);
+    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->outcome.rows == 0); /* the next page may */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
         return E_QUERY_TOO_LONG;
     }
-    p->cursor->n = p->told.more ? p->cursor->n : 0;
+    p->cursor->n = p->outcome.more ? p->cursor->n : 0;
     return x->runner.code;
 }
 
@@ -204,7 +204,7 @@ static err show(keyed *k) {
 /* Those that the page has room for, and those that OFFSET passes over. */
 static size_t keys_wanted(const exec *x) {
     const query_page *p = x->page;
-    double left = query__rows_left(x), rows = (double)(p->ask.rows_max - p->told.rows);
+    double left = query__rows_left(x), rows = (double)(p->ask.rows_max - p->outcome.rows);
     double wanted = (double)query__offset_left(x) + (left >= 0 && left < rows ? left : rows);
     return wanted < 1 ? 1 : wanted < (double)UINT32_MAX ? (size_t)wanted : UINT32_MAX;
 }
@@ -363,11 +363,11 @@ static err show_part(keyed *k) {
     k->gathered->show(x, k);
     *p->cursor = k->cursor;
     p->cursor->n = x->select->value && query_groups_spoiled(x->groups) ? 0 : k->cursor.n;
-    p->told.more = p->cursor->n > 0;
+    p->outcome.more = p->cursor->n > 0;
     p->position = k->begun;
     p->position.carried = SLICE_EMPTY;
     p->position.stage = STAGE_PARTS;
-    return p->told.rows == 0 && p->told.more ? E_QUERY_TOO_LONG : x->runner.code;
+    return p->outcome.rows == 0 && p->outcome.more ? E_QUERY_TOO_LONG : x->runner.code;
 }
 
 /* Not where rows go on behind a key that is not known in full, nor where showing them calls functions, which takes time. */
@@ -460,11 +460,11 @@ static err show_window(keyed *k, bool late, bool *ended_out) {
     TRY(x->runner.code);
     bool stands = !k->moved && !x->full && !x->finished;
     *ended_out = x->full || x->finished || late;
-    p->told.more = !x->finished;
-    if ((stands && !move_to_bound(k)) || (*ended_out && p->told.more && p->told.rows == 0 && merges(x))) {
+    p->outcome.more = !x->finished;
+    if ((stands && !move_to_bound(k)) || (*ended_out && p->outcome.more && p->outcome.rows == 0 && merges(x))) {
         x->late = true;
         *ended_out = true;
-        return p->told.rows ? OK : end_reading(k, OK);
+        return p->outcome.rows ? OK : end_reading(k, OK);
     }
     return OK;
 }
@@ -487,8 +487,8 @@ static err run_windows(keyed *k) {
         code = query__read_items(x, &k->cursor, SIZE_MAX, true);
         if (code == OK && k->switches) {
             x->keys_walked = true;
-        } else if (code == OK && x->late && p->told.rows && !is_window(k, code)) { /* the next page has more time for it */
-            p->told.more = ended = true;
+        } else if (code == OK && x->late && p->outcome.rows && !is_window(k, code)) { /* the next page has more time for it */
+            p->outcome.more = ended = true;
         } else if (is_window(k, code)) {
             code = show_window(k, x->late, &ended);
         } else {
@@ -496,7 +496,7 @@ static err run_windows(keyed *k) {
             ended = true;
         }
     }
-    p->cursor->n = p->told.more ? p->cursor->n : 0;
+    p->cursor->n = p->outcome.more ? p->cursor->n : 0;
     return code;
 }
 

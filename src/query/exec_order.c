@@ -225,7 +225,7 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
         found = *x->kept;
         code = found.body.n ? OK : E_NOT_FOUND;
     } else if (!row->body.n) {
-        code = item_again(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
+        code = item_read_place(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
     }
     *go_on_out = true;
     if (code == E_NOT_FOUND) { /* deleted meanwhile */
@@ -354,8 +354,8 @@ err query__run_ranked(exec *x) {
     fuse_rows(x);
     drop_given(x);
     TRY(show_all_ordered(x, 0));
-    p->told.more = x->full;
-    p->cursor->n = p->told.more ? p->cursor->n : 0;
+    p->outcome.more = x->full;
+    p->cursor->n = p->outcome.more ? p->cursor->n : 0;
     return OK;
 }
 
@@ -418,13 +418,13 @@ void query__enter_walk(void *context) {
 /* Rows of OFFSET and the page that are still wanted, and one more. */
 static double count_wanted(const exec *x, uint64_t passed) {
     const query_page *p = x->page;
-    double left = x->select->distinct ? -1 : query__rows_left(x), room = (double)(p->ask.rows_max - p->told.rows);
+    double left = x->select->distinct ? -1 : query__rows_left(x), room = (double)(p->ask.rows_max - p->outcome.rows);
     return (double)passed + (double)query__offset_left(x) + (left >= 0 && left < room ? left : room) + 1;
 }
 
 /* The time was up: the next page begins with the item, or the entry, that this one stopped before. */
 static void stop_at(query_page *p, const query_value *values, uint64_t number) {
-    p->position.ordered = p->told.more = true;
+    p->position.ordered = p->outcome.more = true;
     p->position.values = (query_value *)(uintptr_t)values;
     p->position.number = number;
     p->position.row = UINT32_MAX;
@@ -468,7 +468,7 @@ static err run_window(exec *x) {
     p->position.skipped += x->access.reached.skipped;
     query_cost_skipped(&x->cost, x->access.reached.skipped);
     TRY(show_all_ordered(x, passed));
-    p->told.more = x->full || (held == x->rows_wanted && !x->finished);
+    p->outcome.more = x->full || (held == x->rows_wanted && !x->finished);
     if (stopped && !x->full && !x->finished) {
         stop_at(p, stopped, number);
         x->windowed = false;
@@ -486,13 +486,13 @@ err query__run_ordered(exec *x) {
         return E_QUERY_TOO_LONG;
     }
     TRY(run_window(x));
-    while (x->windowed && p->told.more && !x->full) {
+    while (x->windowed && p->outcome.more && !x->full) {
         query__keep_position(x);
         arena_reset(&x->keep);
         arena_reset(&x->ordered);
         x->ordered_live = 0;
         TRY(run_window(x));
     }
-    p->cursor->n = p->told.more ? p->cursor->n : 0;
+    p->cursor->n = p->outcome.more ? p->cursor->n : 0;
     return OK;
 }

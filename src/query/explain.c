@@ -143,7 +143,7 @@ static void add_part(buf *out, const query_explained *e, const query_part *part)
         buf_add_lit(out, " of the index looked at, ");
     }
     if (part->way == WAY_COVERED) {
-        add_counted(out, part->done.told, "item", "items");
+        add_counted(out, part->done.covered, "item", "items");
         buf_add_lit(out, " told of, ");
     }
     if (part->way != WAY_COVERED || part->done.loaded) {
@@ -207,9 +207,9 @@ static void advise(const query_explained *e, tell say, void *context) {
     if (!e->partition.n && p->ask.trace->n > 1) {
         say(context, arena_printf(a, "name a partition key: the query was asked of %zu ranges, and each costs 2.25 RU", p->ask.trace->n));
     }
-    for (size_t i = 0; i < p->told.indexes_n; i++) {
-        if (!p->told.indexes[i].used) {
-            advise_index(&p->told.indexes[i], a, say, context);
+    for (size_t i = 0; i < p->outcome.indexes_n; i++) {
+        if (!p->outcome.indexes[i].used) {
+            advise_index(&p->outcome.indexes[i], a, say, context);
         }
     }
     for (size_t i = 0; i < p->ask.trace->where_n; i++) {
@@ -225,16 +225,16 @@ static void advise(const query_explained *e, tell say, void *context) {
 
 static void add_head(buf *out, const query_explained *e) {
     const query_page *p = e->page;
-    add_counted(out, p->told.rows, "row", "rows");
+    add_counted(out, p->outcome.rows, "row", "rows");
     buf_addf(out, " for %.2f RU in ", e->charge_ru);
-    add_ms(out, p->told.metrics.took_us + e->compile_us);
+    add_ms(out, p->outcome.metrics.took_us + e->compile_us);
     if (p->ask.query->udfs_n) {
         buf_add_lit(out, ", ");
-        add_ms(out, p->told.metrics.calls_us);
+        add_ms(out, p->outcome.metrics.calls_us);
         buf_add_lit(out, " of it for ");
-        add_counted(out, p->told.metrics.calls, "call of a user-defined function", "calls of user-defined functions");
+        add_counted(out, p->outcome.metrics.calls, "call of a user-defined function", "calls of user-defined functions");
     }
-    buf_addf(out, "%s\n", p->told.more ? "; there is more, on another page" : "");
+    buf_addf(out, "%s\n", p->outcome.more ? "; there is more, on another page" : "");
 }
 
 /* In one partition, a condition on the key that it is of has been answered by reading that partition. */
@@ -352,7 +352,7 @@ static void json_part(buf *out, const query_explained *e, const query_part *part
     json_count(out, "items", part->items);
     json_count(out, "indexEntries", part->entries);
     json_count(out, "itemsLoaded", part->done.loaded);
-    json_count(out, "itemsTold", part->done.told);
+    json_count(out, "itemsCovered", part->done.covered);
     json_count(out, "itemsMatched", part->done.matched);
     json_count(out, "itemsPassed", part->done.passed);
     add_part(&words, e, part);
@@ -379,8 +379,8 @@ static void json_where(buf *out, const query_where_part *part) {
 static void json_indexes(buf *out, const query_page *p, bool used) {
     bool any = false;
     buf_addf(out, "\"%s\":[", used ? "utilized" : "potential");
-    for (size_t i = 0; i < p->told.indexes_n; i++) {
-        const query_index_note *note = &p->told.indexes[i];
+    for (size_t i = 0; i < p->outcome.indexes_n; i++) {
+        const query_index_note *note = &p->outcome.indexes[i];
         if (note->used != used) {
             continue;
         }
@@ -416,8 +416,8 @@ static void json_lines(buf *out, slice lines) {
 
 static void json_numbers(buf *out, const query_explained *e) {
     const query_page *p = e->page;
-    const query_metrics *m = &p->told.metrics;
-    buf_addf(out, "{\"rows\":%zu,\"more\":%s,\"requestCharge\":%.2f", p->told.rows, p->told.more ? "true" : "false", e->charge_ru);
+    const query_metrics *m = &p->outcome.metrics;
+    buf_addf(out, "{\"rows\":%zu,\"more\":%s,\"requestCharge\":%.2f", p->outcome.rows, p->outcome.more ? "true" : "false", e->charge_ru);
     json_ms(out, "tookMs", m->took_us + e->compile_us);
     json_ms(out, "compileMs", e->compile_us);
     json_ms(out, "indexLookupMs", m->index_us);

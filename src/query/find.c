@@ -104,6 +104,6 @@ err query_find_run(query_find_page *p) {
     }
     TRY(query_position_restore(page));
     TRY(query_run_page(page));
-    p->next = page->told.more ? write_continuation(p) : SLICE_EMPTY;
+    p->next = page->outcome.more ? write_continuation(p) : SLICE_EMPTY;
     return OK;
 }

@@ -51,7 +51,7 @@ typedef struct query_find {
 typedef struct query_find_page {
     const query_find *find; /* in */
     slice from;             /* in: the continuation of the page before; empty: from the beginning */
-    query_page page;        /* in: page.ask, see query_find_init; out: page.told */
+    query_page page;        /* in: page.ask, see query_find_init; out: page.outcome */
     slice next;             /* out: where the next page begins, in the op's arena; empty: all was given */
 
     /* its own */

@@ -111,13 +111,13 @@ static bool same_specs(const query_index_note *a, const query_index_note *b) {
 
 static void add_note(noting *t, query_index_note note) {
     query_page *p = t->page;
-    for (size_t i = 0; i < p->told.indexes_n; i++) {
-        if (same_specs(&p->told.indexes[i], &note)) {
+    for (size_t i = 0; i < p->outcome.indexes_n; i++) {
+        if (same_specs(&p->outcome.indexes[i], &note)) {
             return;
         }
     }
-    if (p->told.indexes_n < NOTES_MAX) {
-        p->told.indexes[p->told.indexes_n++] = note;
+    if (p->outcome.indexes_n < NOTES_MAX) {
+        p->outcome.indexes[p->outcome.indexes_n++] = note;
     }
 }
 
@@ -263,8 +263,8 @@ static void note_composite(noting *t, const find_demands *all) {
 void query_note_indexes(query_page *p, query_runner *r, const index_policy *policy) {
     noting t = {p, r, p->ask.query->select, policy, p->ask.op->arena};
     find_demands all = query_demands_of(r, &everything);
-    p->told.indexes = arena_array(t.arena, query_index_note, NOTES_MAX);
-    p->told.indexes_n = 0;
+    p->outcome.indexes = arena_array(t.arena, query_index_note, NOTES_MAX);
+    p->outcome.indexes_n = 0;
     for (size_t i = 0; i < all.n; i++) {
         note_demand(&t, &all.list[i]);
     }

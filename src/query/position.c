@@ -116,7 +116,7 @@ static void start_alike(const query_page *p, query_position *at) {
 
 /* The number is the client's word: it may name any item of the container, and nothing may be told of another partition's. */
 static bool is_own(const query_page *p, const item_found *found) {
-    return item_is_meant(p->ask.op, p->ask.container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix},
+    return item_in_scope(p->ask.op, p->ask.container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix},
                          found->body);
 }
 
@@ -129,8 +129,8 @@ err query_position_restore(query_page *p) {
         return OK;
     }
     const container_tiles *tiles = p->ask.container->tiles;
-    err code = item_again(p->ask.items, p->ask.container, p->cursor->moment,
-                          (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
+    err code = item_read_place(p->ask.items, p->ask.container, p->cursor->moment,
+                               (item_place){tiles->segments_n ? tiles->segments[0] : 0, at->number}, &found);
     if (code != OK && code != E_NOT_FOUND) {
         return code;
     }

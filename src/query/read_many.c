@@ -54,7 +54,7 @@ static int by_place(const void *a, const void *b) {
 
 static err read_all(query_page *p, const item_key *keys, size_t n, named *list) {
     TRY(item_admit_many(p->ask.items, p->ask.op, p->ask.container, keys, n));
-    for (size_t i = 0; i < n && p->told.metrics.read_bytes <= p->ask.bytes_max; i++) {
+    for (size_t i = 0; i < n && p->outcome.metrics.read_bytes <= p->ask.bytes_max; i++) {
         list[i].key = keys[i];
         list[i].position = range_position(p->ask.container, &keys[i].epk);
         TRY(op_check(p->ask.op));
@@ -63,9 +63,9 @@ static err read_all(query_page *p, const item_key *keys, size_t n, named *list) 
         if (code != OK && code != E_NOT_FOUND) {
             return code;
         }
-        p->told.metrics.read += list[i].there;
-        p->told.metrics.matched += list[i].there;
-        p->told.metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
+        p->outcome.metrics.read += list[i].there;
+        p->outcome.metrics.matched += list[i].there;
+        p->outcome.metrics.read_bytes += list[i].there ? list[i].found.body.n : 0;
     }
     return OK;
 }
@@ -84,18 +84,18 @@ static void write_all(query_page *p, named *list, size_t n) {
         if (again) {
             continue;
         }
-        if (p->told.rows++) {
+        if (p->outcome.rows++) {
             buf_add_byte(p->ask.out, ',');
         }
         write_row(p, &list[i].found);
     }
-    p->told.metrics.rows = p->told.rows;
-    p->told.metrics.rows_bytes = p->ask.out->n;
+    p->outcome.metrics.rows = p->outcome.rows;
+    p->outcome.metrics.rows_bytes = p->ask.out->n;
 }
 
 /* What does not fit one page is for the engine, which has continuations. */
 static bool fits(const query_page *p) {
-    return p->told.metrics.read_bytes <= p->ask.bytes_max && p->ask.out->n <= p->ask.bytes_max && p->told.rows <= p->ask.rows_max;
+    return p->outcome.metrics.read_bytes <= p->ask.bytes_max && p->ask.out->n <= p->ask.bytes_max && p->outcome.rows <= p->ask.rows_max;
 }
 
 bool query_read_many(query_page *p, err *code_out) {
@@ -118,8 +118,8 @@ bool query_read_many(query_page *p, err *code_out) {
     }
     if (*code_out == OK && !fits(p)) {
         p->ask.out->n = 0;
-        p->told.rows = 0;
-        p->told.metrics = (query_metrics){0};
+        p->outcome.rows = 0;
+        p->outcome.metrics = (query_metrics){0};
         return false;
     }
     return true;

@@ -413,7 +413,7 @@ static err query_documents(request *r) {
     if (code == OK) {
         buf_add_lit(r->answer, "{\"status\":200,\"body\":[");
         buf_add_slice(r->answer, buf_view(&rows));
-        end_page(r, asked, &p->position, cursor, p->told.rows, p->told.more);
+        end_page(r, asked, &p->position, cursor, p->outcome.rows, p->outcome.more);
     }
     buf_free(&rows);
     return code;

@@ -28,23 +28,23 @@ struct script_pool {
     script_options options;
     char program[PATH_BYTES];
     pthread_mutex_t lock;
-    pthread_cond_t jobs_come;     /* for threads */
-    pthread_cond_t workers_come;  /* for who wants a process */
-    pthread_cond_t keeper_wanted; /* for the keeper */
-    pthread_cond_t all_ended;     /* for stop */
+    pthread_cond_t jobs_come;         /* for threads */
+    pthread_cond_t workers_come;      /* for who wants a process */
+    pthread_cond_t supervisor_wanted; /* for the supervisor */
+    pthread_cond_t all_ended;         /* for stop */
 
     script_job *first, **last;
-    uint64_t lanes[SCRIPT_THREADS_MAX];   /* of the jobs that run; 0: none */
-    uint64_t tenants[SCRIPT_THREADS_MAX]; /* likewise */
+    uint64_t sequences[SCRIPT_THREADS_MAX]; /* of the jobs that run; 0: none */
+    uint64_t tenants[SCRIPT_THREADS_MAX];   /* likewise */
     unsigned threads, threads_idle;
 
     worker *idle, *used;
     unsigned workers;  /* idle and used */
     unsigned wanting;  /* jobs that wait for a process */
     unsigned starting; /* processes that are being started for one */
-    int64_t failed_us; /* when one could not be started: the keeper tries again later, jobs at once */
+    int64_t failed_us; /* when one could not be started: the supervisor tries again later, jobs at once */
     bool keeps, wanted, stopping, killing;
-    pthread_t keeper;
+    pthread_t supervisor;
     script_counts counts;
 };
 
@@ -82,7 +82,7 @@ script_pool *script_pool_open(const script_options *options) {
     pthread_mutex_init(&pool->lock, NULL);
     make_condition(&pool->jobs_come);
     make_condition(&pool->workers_come);
-    make_condition(&pool->keeper_wanted);
+    make_condition(&pool->supervisor_wanted);
     make_condition(&pool->all_ended);
     return pool;
 }
@@ -193,7 +193,7 @@ static worker *take_sound(script_pool *pool) {
 
 static void wake_keeper(script_pool *pool) {
     pool->wanted = true;
-    pthread_cond_signal(&pool->keeper_wanted);
+    pthread_cond_signal(&pool->supervisor_wanted);
 }
 
 err script_process_take(script_pool *pool, script_process **process_out) {
@@ -235,7 +235,7 @@ void script_process_give(script_pool *pool, script_process *process, bool fit) {
     }
 }
 
-/* ---- the keeper: one spare, no idlers, no dead ---- */
+/* ---- the supervisor: one spare, no idlers, no dead ---- */
 
 /* With the lock: takes out those that go. The first in the list, used last, is the spare, and stays. */
 static worker *take_stale(script_pool *pool) {
@@ -285,7 +285,7 @@ static void *keep(void *context) {
         if (wants_spare(pool)) {
             (void)start_worker(pool);
         } else if (!pool->wanted) {
-            wait_until(pool, &pool->keeper_wanted, script_now_us() + KEEPER_US);
+            wait_until(pool, &pool->supervisor_wanted, script_now_us() + KEEPER_US);
         }
     }
     pthread_mutex_unlock(&pool->lock);
@@ -295,7 +295,7 @@ static void *keep(void *context) {
 /* With the lock. */
 static void start_keeper(script_pool *pool) {
     if (!pool->keeps && !pool->stopping) {
-        pool->keeps = thread_start(&pool->keeper, "script-keeper", keep, pool);
+        pool->keeps = thread_start(&pool->supervisor, "script-super", keep, pool);
     }
 }
 
@@ -307,10 +307,10 @@ void script_pool_warm(script_pool *pool) {
 
 /* ---- jobs ---- */
 
-static bool lane_runs(const script_pool *pool, uint64_t lane) {
+static bool sequence_runs(const script_pool *pool, uint64_t sequence) {
     bool runs = false;
-    for (unsigned i = 0; lane && i < SCRIPT_THREADS_MAX; i++) {
-        runs = runs || pool->lanes[i] == lane;
+    for (unsigned i = 0; sequence && i < SCRIPT_THREADS_MAX; i++) {
+        runs = runs || pool->sequences[i] == sequence;
     }
     return runs;
 }
@@ -342,7 +342,7 @@ static script_job *take_job(script_pool *pool) {
             return take_out(pool, at, pool->stopping ? E_UNAVAILABLE : E_SCRIPTS_BUSY);
         }
         unsigned runs = tenant_runs(pool, (*at)->tenant);
-        if (runs < fewest && !lane_runs(pool, (*at)->lane)) {
+        if (runs < fewest && !sequence_runs(pool, (*at)->sequence)) {
             best = at;
             fewest = runs;
         }
@@ -353,10 +353,10 @@ static script_job *take_job(script_pool *pool) {
 /* With the lock, which is let go meanwhile. */
 static void do_job(script_pool *pool, script_job *job) {
     unsigned place = 0;
-    while (pool->lanes[place]) {
+    while (pool->sequences[place]) {
         place++;
     }
-    pool->lanes[place] = job->lane ? job->lane : UINT64_MAX; /* some lane that nobody asks for */
+    pool->sequences[place] = job->sequence ? job->sequence : UINT64_MAX; /* some sequence that nobody asks for */
     pool->tenants[place] = job->tenant;
     pool->counts.running++;
     pthread_mutex_unlock(&pool->lock);
@@ -364,11 +364,11 @@ static void do_job(script_pool *pool, script_job *job) {
         job->work(job);
     }
     pthread_mutex_lock(&pool->lock);
-    pool->lanes[place] = pool->tenants[place] = 0;
+    pool->sequences[place] = pool->tenants[place] = 0;
     pool->counts.running--;
     bool more = pool->first && pool->threads_idle;
     pthread_mutex_unlock(&pool->lock);
-    if (more) { /* of the same lane or tenant, perhaps */
+    if (more) { /* of the same sequence or tenant, perhaps */
         pthread_cond_signal(&pool->jobs_come);
     }
     job->done(job);
@@ -415,10 +415,10 @@ static bool find_thread(script_pool *pool) {
     return pool->threads > 0;
 }
 
-static unsigned waiting_in(const script_pool *pool, uint64_t lane) {
+static unsigned waiting_in(const script_pool *pool, uint64_t sequence) {
     unsigned n = 0;
-    for (const script_job *job = lane ? pool->first : NULL; job; job = job->next) {
-        n += job->lane == lane;
+    for (const script_job *job = sequence ? pool->first : NULL; job; job = job->next) {
+        n += job->sequence == sequence;
     }
     return n;
 }
@@ -435,7 +435,7 @@ static err admit(const script_pool *pool, const script_job *job) {
     if (pool->stopping) {
         return E_UNAVAILABLE;
     }
-    bool full = pool->counts.waiting >= SCRIPT_QUEUE_MAX || waiting_in(pool, job->lane) >= SCRIPT_LANE_MAX ||
+    bool full = pool->counts.waiting >= SCRIPT_QUEUE_MAX || waiting_in(pool, job->sequence) >= SCRIPT_SEQUENCE_MAX ||
                 waiting_of(pool, job->tenant) >= SCRIPT_TENANT_MAX;
     return full ? E_SCRIPTS_BUSY : OK;
 }
@@ -496,7 +496,7 @@ void script_pool_stop(script_pool *pool) {
     pool->keeps = false;
     pthread_mutex_unlock(&pool->lock);
     if (keeps) {
-        pthread_join(pool->keeper, NULL);
+        pthread_join(pool->supervisor, NULL);
     }
 }
 
@@ -507,7 +507,7 @@ void script_pool_close(script_pool *pool) {
     }
     pthread_cond_destroy(&pool->jobs_come);
     pthread_cond_destroy(&pool->workers_come);
-    pthread_cond_destroy(&pool->keeper_wanted);
+    pthread_cond_destroy(&pool->supervisor_wanted);
     pthread_cond_destroy(&pool->all_ended);
     pthread_mutex_destroy(&pool->lock);
     free(pool);

@@ -1,12 +1,12 @@
 /* pool.h — where scripts run: threads of their own, and worker processes ready for use.
  *
- * A server without scripts has none of it: the first job or script_pool_warm starts a keeper, which starts the first process; nobody waits
- * for that but who needs one. From then on one spare is kept ready; those beyond it end after 30 s of doing nothing. Threads are started on
- * demand, SCRIPT_THREADS_MAX at most, and are not libuv's: a script of 5 s holds up no query.
+ * A server without scripts has none of it: the first job or script_pool_warm starts a supervisor, which starts the first process; nobody
+ * waits for that but who needs one. From then on one spare is kept ready; those beyond it end after 30 s of doing nothing. Threads are
+ * started on demand, SCRIPT_THREADS_MAX at most, and are not libuv's: a script of 5 s holds up no query.
  *
- * Jobs of one *lane* run one after the other, in the order in which they were submitted: what scripts of one partition key value need. The
- * others do not wait for them. Of jobs that may run, one of the *tenant* (the container) with the fewest running goes first, the oldest of
- * those; and one tenant never has more than three quarters of the threads, nor more than half of the queue. Any thread. */
+ * Jobs of one *sequence* run one after the other, in the order in which they were submitted: what scripts of one partition key value need.
+ * The others do not wait for them. Of jobs that may run, one of the *tenant* (the container) with the fewest running goes first, the oldest
+ * of those; and one tenant never has more than three quarters of the threads, nor more than half of the queue. Any thread. */
 #pragma once
 
 #include "script/process.h"
@@ -16,7 +16,7 @@ typedef struct script_pool script_pool;
 enum {
     SCRIPT_THREADS_MAX = 16,
     SCRIPT_QUEUE_MAX = 1024,       /* jobs that wait */
-    SCRIPT_LANE_MAX = 128,         /* of them, of one lane */
+    SCRIPT_SEQUENCE_MAX = 128,     /* of them, of one sequence */
     SCRIPT_TENANT_MAX = 512,       /* … and of one tenant */
     SCRIPT_WAIT_US = 10 * 1000000, /* who has not had a turn by then gets none */
     SCRIPT_IDLE_US = 30 * 1000000,
@@ -45,7 +45,7 @@ void script_pool_warm(script_pool *pool);
 typedef struct script_job script_job;
 struct script_job {
     script_job *next;
-    uint64_t lane;                 /* 0: none */
+    uint64_t sequence;             /* 0: none */
     uint64_t tenant;               /* 0: none */
     void (*work)(script_job *job); /* on a script thread; not called if the job is refused later on */
     void (*done)(script_job *job); /* on such a thread too, last touch: hand over */

@@ -94,20 +94,20 @@ err script_transact(script_pool *pool, const script_scope *scope, op *o, err (*a
     return code;
 }
 
-static uint64_t lane_secret;
-static pthread_once_t lane_once = PTHREAD_ONCE_INIT;
+static uint64_t sequence_secret;
+static pthread_once_t sequence_once = PTHREAD_ONCE_INIT;
 
-static void choose_lane_secret(void) {
+static void choose_sequence_secret(void) {
     random_source random;
     random_seed_system(&random);
-    lane_secret = random_u64(&random);
+    sequence_secret = random_u64(&random);
 }
 
-/* Lanes are told apart by hash. With a secret in it nobody can choose a key that shares another's lane, and make it wait. */
-uint64_t script_lane(const container *c, const item_key *key) {
+/* Sequences are told apart by hash. With a secret in it nobody can choose a key that shares another's sequence, and make it wait. */
+uint64_t script_sequence(const container *c, const item_key *key) {
     layout_key k;
-    pthread_once(&lane_once, choose_lane_secret);
-    uint64_t hash = lane_secret;
+    pthread_once(&sequence_once, choose_sequence_secret);
+    uint64_t hash = sequence_secret;
     layout_size(&k, c->space->container, &key->epk, &key->partition);
     for (size_t i = 0; i < k.n; i++) {
         hash = (hash ^ (unsigned char)k.bytes[i]) * 0x100000001b3;

@@ -28,5 +28,5 @@ MUST_CHECK err script_attempt_run(script_attempt *a, script_run *run);
 MUST_CHECK err script_transact(script_pool *pool, const script_scope *scope, op *o, err (*attempt)(void *context, script_attempt *a),
                                void *context, item_mark *mark_out);
 
-/* The lane of a partition: scripts over it run one after another (pool.h). */
-uint64_t script_lane(const container *c, const item_key *key);
+/* The sequence of a partition: scripts over it run one after another (pool.h). */
+uint64_t script_sequence(const container *c, const item_key *key);

@@ -75,7 +75,7 @@ static err next_number(void *context, container *c, const item_key *key, uint64_
 static void init_op(script_transaction *t, const op *o) {
     op_init(&t->op, &t->call_arena, clock_wall_ms(t->scope.items->clock) / 1000);
     t->op.low_priority = o->low_priority;
-    t->op.lane = o->lane;
+    t->op.throughput_bucket = o->throughput_bucket;
     t->op.strong = o->strong;
     t->op.admitted = true;
 }

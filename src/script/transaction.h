@@ -2,7 +2,7 @@
  *
  * It is a transaction of the core (item/transaction.h) with what scripts need beside it: calls and answers in the script's terms, a time
  * and a charge after which nothing more is accepted, and the numbers of new items, which scripts are told before the items are written. The
- * snapshot is taken when it begins. Transactions of one partition that are run one after another (a lane of pool.h) are serial.
+ * snapshot is taken when it begins. Transactions of one partition that are run one after another (a sequence of pool.h) are serial.
  *
  * Bounded: past SCRIPT_OPERATIONS_MAX writes, SCRIPT_WRITTEN_BYTES_MAX of items, its time or its charge nothing more is accepted, and the
  * script is told so (isAccepted false) and can end in good order. One thread at a time; it may wait for the committer. */

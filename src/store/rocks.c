@@ -379,7 +379,7 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
 }
 
 /* A compaction that it waits for is broken off. RocksDB takes no table in after that, so it is not done without need: the last tail is
- * still to be settled. */
+ * still to be flushed. */
 static void stop_reclaimer(rocks *r) {
     pthread_mutex_lock(&r->reclaim_lock);
     r->stopping = true;

@@ -1,6 +1,6 @@
 /* Iterators of STORE_TERMS that are kept ready. Making one and letting it go costs RocksDB more than the lookup of a single term that it
- * is made for. They can be used again because the family changes only when a tail is settled: each change has a number, the *epoch*, odd
- * while it is under way, and an iterator shows the family as it was in its epoch. They hold on to files that RocksDB would have deleted:
+ * is made for. They can be used again because the family changes only when a tail is flushed: each change has a number, the *edition*, odd
+ * while it is under way, and an iterator shows the family as it was in its edition. They hold on to files that RocksDB would have deleted:
  * so none stays for longer than a second. */
 #include "store/rocks_int.h"
 
@@ -35,11 +35,11 @@ rocksdb_slicetransform_t *store__stems(void) {
 /* ---- epochs ---- */
 
 void store__idle_change(rocks *r) {
-    atomic_fetch_add(&r->idle.epoch, 1);
+    atomic_fetch_add(&r->idle.edition, 1);
 }
 
-uint64_t store__idle_epoch(rocks *r) {
-    return atomic_load(&r->idle.epoch);
+uint64_t store__terms_edition(rocks *r) {
+    return atomic_load(&r->idle.edition);
 }
 
 /* ---- the pool ---- */
@@ -57,33 +57,33 @@ void store__idle_close(rocks *r) {
 }
 
 static bool is_fresh(rocks *r, const idle_iterator *i, int64_t now) {
-    return i->epoch == store__idle_epoch(r) && now - i->made_us < AGE_US_MAX;
+    return i->edition == store__terms_edition(r) && now - i->made_us < AGE_US_MAX;
 }
 
-/* The newest one of this epoch. */
-static bool take_ready(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
+/* The newest one of this edition. */
+static bool take_ready(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     int64_t now = store__now_us();
     bool found = false;
     pthread_mutex_lock(&r->idle.lock);
     if (r->idle.n) {
         *taken_out = r->idle.list[r->idle.n - 1];
-        found = taken_out->epoch == epoch && now - taken_out->made_us < AGE_US_MAX;
+        found = taken_out->edition == edition && now - taken_out->made_us < AGE_US_MAX;
         r->idle.n -= found;
     }
     pthread_mutex_unlock(&r->idle.lock);
     return found;
 }
 
-bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out) {
-    if (epoch % 2 || epoch != store__idle_epoch(r)) {
+bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out) {
+    if (edition % 2 || edition != store__terms_edition(r)) {
         return false;
     }
-    if (take_ready(r, epoch, taken_out)) {
+    if (take_ready(r, edition, taken_out)) {
         return true;
     }
-    *taken_out = (idle_iterator){.epoch = epoch, .made_us = store__now_us()};
+    *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us()};
     taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
-    if (store__idle_epoch(r) != epoch) { /* it may show the change, or half of it */
+    if (store__terms_edition(r) != edition) { /* it may show the change, or half of it */
         rocksdb_iter_destroy(taken_out->iterator);
         return false;
     }

@@ -18,10 +18,10 @@ typedef struct reclaim_job {
     buf from, to;
 } reclaim_job;
 
-/* An iterator of STORE_TERMS within one stem at a time, as the family was in its epoch (rocks_idle.c). */
+/* An iterator of STORE_TERMS within one stem at a time, as the family was in its edition (rocks_idle.c). */
 typedef struct idle_iterator {
     rocksdb_iterator_t *iterator;
-    uint64_t epoch;
+    uint64_t edition;
     int64_t made_us;
 } idle_iterator;
 
@@ -33,7 +33,7 @@ typedef struct idle_iterators {
     bool watched; /* the reclaimer comes by within a second */
     idle_iterator list[IDLE_MAX];
     rocksdb_readoptions_t *read;
-    atomic_uint_fast64_t epoch;
+    atomic_uint_fast64_t edition;
 } idle_iterators;
 
 enum { KEPT_MAX = 512, ASKED_MAX = 256 };
@@ -113,7 +113,7 @@ struct store_snapshot {
     const rocksdb_snapshot_t *snapshot;
     rocksdb_readoptions_t *read;
     store_version *version; /* of the tail, of the same moment */
-    uint64_t epoch;         /* of STORE_TERMS, if it is even */
+    uint64_t edition;       /* of STORE_TERMS, if it is even */
 };
 
 /* ---- rocks.c ---- */
@@ -157,10 +157,10 @@ rocksdb_slicetransform_t *store__stems(void); /* all of a key of STORE_TERMS but
 void store__idle_open(rocks *r);
 void store__idle_close(rocks *r);
 void store__idle_change(rocks *r); /* before STORE_TERMS changes, and after it has */
-uint64_t store__idle_epoch(rocks *r);
+uint64_t store__terms_edition(rocks *r);
 
-/* False: the epoch has passed, or is none. */
-bool store__idle_take(rocks *r, uint64_t epoch, idle_iterator *taken_out);
+/* False: the edition has passed, or is none. */
+bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out);
 void store__idle_give(rocks *r, idle_iterator given);
 bool store__idle_drop(rocks *r, int64_t at_us); /* those that are too old at that time (0: now); false: none is left */
 
@@ -168,11 +168,11 @@ bool store__idle_drop(rocks *r, int64_t at_us); /* those that are too old at tha
 
 void store__kept_open(rocks *r, size_t bytes_max);
 void store__kept_close(rocks *r);
-void store__kept_drop(rocks *r);                                 /* when their epoch has passed */
+void store__kept_drop(rocks *r);                                 /* when their edition has passed */
 void store__kept_walked(rocks *r, slice stem, uint64_t entries); /* by a scan that had no list */
 
-/* Over the list of a stem as it was in that epoch, forward. NULL: there is none, and making one does not pay yet. */
-store_scan *store__kept_scan(rocks *r, uint64_t epoch, slice stem, slice to);
+/* Over the list of a stem as it was in that edition, forward. NULL: there is none, and making one does not pay yet. */
+store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to);
 
 /* ---- rocks_terms.c ---- */
 

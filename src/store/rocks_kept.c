@@ -1,9 +1,9 @@
 /* Lists of the numbers that belong to a stem, kept in memory as plain arrays. A step of RocksDB's iterator takes some 0.3 µs, one through
  * an array a tenth of it; and a condition on a property of few values, such as a kind or a state, walks through the same long list again
- * and again. As for iterators (rocks_idle.c) a list shows the family as it was in its epoch; when a tail is settled, all are dropped.
+ * and again. As for iterators (rocks_idle.c) a list shows the family as it was in its edition; when a tail is flushed, all are dropped.
  *
- * A list is made when it pays: by a scan that comes to a stem through which earlier ones, in this epoch, have walked as far as its list is
- * long. So making lists never costs more than the walks did. */
+ * A list is made when it pays: by a scan that comes to a stem through which earlier ones, in this edition, have walked as far as its list
+ * is long. So making lists never costs more than the walks did. */
 #include <endian.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ enum { WORK_LEAST = 64, FIRST_CAP = 256, NUMBER_BYTES = 8, NEIGHBOURS = 4 };
 
 struct kept_list {
     atomic_uint refs;
-    uint64_t epoch, hash;
+    uint64_t edition, hash;
     bool used; /* since the hand came by */
     size_t n;
     uint64_t *numbers;
@@ -64,10 +64,10 @@ void store__kept_close(rocks *r) {
 }
 
 /* With the lock. Of all lists it is never more than some hundreds: a look through them is nothing beside what they are for. */
-static kept_list *find(kept_lists *t, uint64_t epoch, uint64_t hash, slice stem) {
+static kept_list *find(kept_lists *t, uint64_t edition, uint64_t hash, slice stem) {
     for (size_t i = 0; i < t->n; i++) {
         kept_list *k = t->list[i];
-        if (k->hash == hash && k->epoch == epoch && slice_eq(slice_of(k->stem, k->stem_n), stem)) {
+        if (k->hash == hash && k->edition == edition && slice_eq(slice_of(k->stem, k->stem_n), stem)) {
             return k;
         }
     }
@@ -86,11 +86,11 @@ static void make_room(kept_lists *t, size_t bytes) {
     }
 }
 
-/* Takes a reference of its own, unless it is there already or its epoch has passed. */
+/* Takes a reference of its own, unless it is there already or its edition has passed. */
 static void add(rocks *r, kept_list *k) {
     kept_lists *t = &r->kept;
     pthread_mutex_lock(&t->lock);
-    if (store__idle_epoch(r) == k->epoch && !find(t, k->epoch, k->hash, slice_of(k->stem, k->stem_n))) {
+    if (store__terms_edition(r) == k->edition && !find(t, k->edition, k->hash, slice_of(k->stem, k->stem_n))) {
         make_room(t, bytes_of(k));
         t->list[t->n++] = k;
         t->bytes += bytes_of(k);
@@ -135,10 +135,10 @@ static size_t pays(kept_lists *t, uint64_t hash) {
 
 /* ---- making one ---- */
 
-static kept_list *make_list(uint64_t epoch, uint64_t hash, slice stem) {
+static kept_list *make_list(uint64_t edition, uint64_t hash, slice stem) {
     kept_list *k = mem_zero(sizeof *k + stem.n);
     atomic_init(&k->refs, 1);
-    k->epoch = epoch;
+    k->edition = edition;
     k->hash = hash;
     k->stem_n = stem.n;
     memcpy(k->stem, stem.p, stem.n);
@@ -168,10 +168,10 @@ static bool fill(kept_list *k, store_scan *scan, size_t most) {
     return true;
 }
 
-static kept_list *build(rocks *r, uint64_t epoch, uint64_t hash, slice stem, slice to, size_t most) {
-    kept_list *k = make_list(epoch, hash, stem);
+static kept_list *build(rocks *r, uint64_t edition, uint64_t hash, slice stem, slice to, size_t most) {
+    kept_list *k = make_list(edition, hash, stem);
     store_scan *scan = store__plain_open(r, STORE_TERMS, NULL, stem, to, false);
-    bool whole = store__idle_epoch(r) == epoch && fill(k, scan, most);
+    bool whole = store__terms_edition(r) == edition && fill(k, scan, most);
     if (store_scan_close(scan) != OK || !whole) {
         let_go(k);
         return NULL;
@@ -246,20 +246,20 @@ static err kept_close(store_scan *base) {
 static const store_ops kept_ops = {.name = "kept", .scan_next = kept_next, .scan_seek = kept_seek, .scan_close = kept_close};
 static store kept_store = {.ops = &kept_ops};
 
-store_scan *store__kept_scan(rocks *r, uint64_t epoch, slice stem, slice to) {
+store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to) {
     uint64_t hash = hash_bytes(stem, 0);
-    if (epoch % 2 || epoch != store__idle_epoch(r)) {
+    if (edition % 2 || edition != store__terms_edition(r)) {
         return NULL;
     }
     pthread_mutex_lock(&r->kept.lock);
-    kept_list *k = find(&r->kept, epoch, hash, stem);
+    kept_list *k = find(&r->kept, edition, hash, stem);
     size_t most = k ? 0 : pays(&r->kept, hash);
     if (k) {
         k->used = true;
         atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&r->kept.lock);
-    k = k || !most ? k : build(r, epoch, hash, stem, to, most);
+    k = k || !most ? k : build(r, edition, hash, stem, to, most);
     if (!k) {
         return NULL;
     }

@@ -157,7 +157,7 @@ static void forget_runs(rocks *r, uint64_t last) {
     store__classify(message, "deleting the index's log failed");
 }
 
-static err settle(void *context, const store_version *runs) {
+static err flush(void *context, const store_version *runs) {
     rocks *r = context;
     char path[4096], *message = NULL;
     store_cursor cursor;
@@ -269,18 +269,18 @@ store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, sl
     return open_scan(r, at, from, to, backward, false);
 }
 
-/* Of one epoch, or NULL. */
-static store_scan *open_stem_table(rocks *r, uint64_t epoch, slice stem, slice to, bool many) {
+/* Of one edition, or NULL. */
+static store_scan *open_stem_table(rocks *r, uint64_t edition, slice stem, slice to, bool many) {
     idle_iterator ready;
     if (many) {
-        return store__kept_scan(r, epoch, stem, to);
+        return store__kept_scan(r, edition, stem, to);
     }
-    return store__idle_take(r, epoch, &ready) ? store__ready_open(r, ready) : NULL;
+    return store__idle_take(r, edition, &ready) ? store__ready_open(r, ready) : NULL;
 }
 
 store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
     store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
-    store_scan *table = open_stem_table(r, at ? at->epoch : store__idle_epoch(r), stem, to, many);
+    store_scan *table = open_stem_table(r, at ? at->edition : store__terms_edition(r), stem, to, many);
     if (table && (at || !store_tail_overtaken(r->tail, version))) {
         terms_scan *s = make_scan(r, version, table, stem, to, false);
         s->stem = true;
@@ -410,15 +410,15 @@ static void drop_snapshot(rocks *r, store_snapshot *snapshot) {
     rocksdb_release_snapshot(r->db, snapshot->snapshot);
 }
 
-/* The version is taken first, so RocksDB's snapshot has all that it has, and all that was settled before it was made. It may have a batch
+/* The version is taken first, so RocksDB's snapshot has all that it has, and all that was flushed before it was made. It may have a batch
  * more, whose run is about to join the tail; then both are taken anew. */
 void store__terms_snapshot(rocks *r, store_snapshot *snapshot) {
     for (;;) {
         uint64_t number;
         snapshot->version = store_tail_take(r->tail);
-        snapshot->epoch = store__idle_epoch(r);
+        snapshot->edition = store__terms_edition(r);
         make_snapshot(r, snapshot);
-        snapshot->epoch |= snapshot->epoch != store__idle_epoch(r);
+        snapshot->edition |= snapshot->edition != store__terms_edition(r);
         if (!store_tail_writing(r->tail, snapshot->version) || read_number(r, snapshot, &number) != OK ||
             number <= snapshot->version->number || !store_tail_await(r->tail, number)) {
             return;
@@ -459,7 +459,7 @@ err store__terms_open(rocks *r, char *why, size_t why_n) {
     }
     err code = read_number(r, NULL, &number);
     store_tail_options options = {.bytes = r->tail_bytes ? r->tail_bytes : TAIL_BYTES, .number = number, .context = r};
-    options.settle = r->read_only ? NULL : settle;
+    options.flush = r->read_only ? NULL : flush;
     r->tail = store_tail_open(&options);
     if (!r->tail) {
         snprintf(why, why_n, THREAD_REFUSED);

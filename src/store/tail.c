@@ -8,7 +8,7 @@
 #include "base/thread.h"
 
 enum {
-    SMALL_SHARE = 32, /* runs of up to 1/32 of what is settled at once are merged by the writer: half a millisecond at most */
+    SMALL_SHARE = 32, /* runs of up to 1/32 of what is flushed at once are merged by the writer: half a millisecond at most */
     STALL_TIMES = 3,  /* and the writer waits at three times as much */
     IDLE_MS = 1000,
     RETRY_MS = 1000,
@@ -19,17 +19,17 @@ enum {
 struct store_tail {
     store_tail_options options;
     pthread_mutex_t lock;    /* of all below, and of the runs' `busy` */
-    pthread_cond_t progress; /* a batch ended, runs were settled, settling failed */
+    pthread_cond_t progress; /* a batch ended, runs were flushed, flushing failed */
     pthread_cond_t work;
     store_version *now;
     uint64_t ended;
-    err failed; /* of the last settling */
+    err failed; /* of the last flushing */
     bool stopping;
     int64_t stall_said_s;
-    bool hurried;                              /* it is settled even though it is small: somebody waits */
+    bool hurried;                              /* it is flushed even though it is small: somebody waits */
     enum { WORKS, NAPS, SLEEPS } keeper_state; /* napping it wakes by itself */
-    pthread_t keeper;
-    atomic_uint_fast64_t begun, settling; /* numbers */
+    pthread_t merger;
+    atomic_uint_fast64_t begun, flushing; /* numbers */
     atomic_bool stops;
 };
 
@@ -93,7 +93,7 @@ static void merge_pair(store_tail *tail, size_t i) {
     pthread_mutex_unlock(&tail->lock);
     store_run *merged = store_run_merge(older, newer);
     pthread_mutex_lock(&tail->lock);
-    for (i = 0; tail->now->runs[i] != older; i++) { /* the keeper may have taken older ones away, or merged them */
+    for (i = 0; tail->now->runs[i] != older; i++) { /* the merger may have taken older ones away, or merged them */
     }
     store_version *old = publish(tail, tail->now->number, i, i + 2, merged);
     pthread_mutex_unlock(&tail->lock);
@@ -112,9 +112,9 @@ static bool is_small(const store_tail *tail, size_t i) {
     return tail->now->runs[i]->bytes + tail->now->runs[i + 1]->bytes <= tail->options.bytes / SMALL_SHARE;
 }
 
-/* ---- the keeper ---- */
+/* ---- the merger ---- */
 
-/* The newest pair that is the keeper's to merge, or SIZE_MAX. */
+/* The newest pair that is the merger's to merge, or SIZE_MAX. */
 static size_t find_pair(const store_tail *tail) {
     for (size_t i = tail->now->n; i-- > 1;) {
         if (alike(tail->now, i - 1) && !is_small(tail, i - 1)) {
@@ -124,10 +124,10 @@ static size_t find_pair(const store_tail *tail) {
     return SIZE_MAX;
 }
 
-/* There is enough to settle, and the writer is not just merging the first of it. */
+/* There is enough to flush, and the writer is not just merging the first of it. */
 static bool is_full(const store_tail *tail) {
     bool due = tail->hurried || tail->now->bytes >= tail->options.bytes;
-    return tail->options.settle && tail->now->n && due && !tail->now->runs[0]->busy;
+    return tail->options.flush && tail->now->n && due && !tail->now->runs[0]->busy;
 }
 
 static void mark_busy(const store_version *v, bool busy) {
@@ -144,15 +144,15 @@ static store_version *make_job(store_tail *tail) {
         job->number = tail->now->runs[i]->last;
     }
     mark_busy(job, true);
-    atomic_store(&tail->settling, job->number);
+    atomic_store(&tail->flushing, job->number);
     return job;
 }
 
 /* With the lock, which is left meanwhile. */
-static void settle(store_tail *tail) {
+static void flush(store_tail *tail) {
     store_version *job = make_job(tail);
     pthread_mutex_unlock(&tail->lock);
-    err code = tail->options.settle(tail->options.context, job);
+    err code = tail->options.flush(tail->options.context, job);
     pthread_mutex_lock(&tail->lock);
     if (code == OK) {
         store_version *old = publish(tail, tail->now->number, 0, job->n, NULL);
@@ -206,7 +206,7 @@ static void *keep(void *context) {
     while (!tail->stopping) {
         size_t pair = find_pair(tail);
         if (is_full(tail)) {
-            settle(tail);
+            flush(tail);
             if (tail->failed != OK && !tail->stopping) {
                 sleep_ms(tail, RETRY_MS);
             }
@@ -320,7 +320,7 @@ bool store_tail_await(store_tail *tail, uint64_t number) {
 }
 
 bool store_tail_overtaken(store_tail *tail, const store_version *version) {
-    return atomic_load(&tail->settling) > version->number;
+    return atomic_load(&tail->flushing) > version->number;
 }
 
 bool store_tail_stops(store_tail *tail) {
@@ -384,7 +384,7 @@ store_tail *store_tail_open(const store_tail_options *options) {
     pthread_cond_init(&tail->progress, &monotonic);
     pthread_cond_init(&tail->work, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (!thread_start(&tail->keeper, "index-tail", keep, tail)) {
+    if (!thread_start(&tail->merger, "index-tail", keep, tail)) {
         free_tail(tail);
         return NULL;
     }
@@ -394,9 +394,9 @@ store_tail *store_tail_open(const store_tail_options *options) {
 /* Nobody else is there any more. Reading the log of a large tail back would make the next start slow; if this fails, that is all. */
 static void settle_last(store_tail *tail) {
     atomic_store(&tail->stops, false);
-    if (tail->options.settle && tail->now->bytes >= CLOSE_BYTES && tail->failed == OK) {
+    if (tail->options.flush && tail->now->bytes >= CLOSE_BYTES && tail->failed == OK) {
         store_version *job = make_job(tail);
-        (void)!tail->options.settle(tail->options.context, job);
+        (void)!tail->options.flush(tail->options.context, job);
         store_version_give(job);
     }
 }
@@ -407,7 +407,7 @@ void store_tail_close(store_tail *tail, bool whole) {
     atomic_store(&tail->stops, true);
     pthread_cond_signal(&tail->work);
     pthread_mutex_unlock(&tail->lock);
-    pthread_join(tail->keeper, NULL);
+    pthread_join(tail->merger, NULL);
     if (whole) {
         settle_last(tail);
     }

@@ -1,15 +1,15 @@
 /* tail.h — the newest changes of STORE_TERMS in memory: a short list of sorted runs (store/run.h), and the thread that keeps it short.
  *
  * Each written batch adds a run. Runs are merged while the older one is not more than twice the newer one, small ones by the writer,
- * larger ones by the keeper, a thread of the tail's own. When all of them together are large the keeper has the owner settle them, that is
- * write them where they stay for good, and then they leave the tail. If they come faster than they can be settled, the writer waits.
+ * larger ones by the merger, a thread of the tail's own. When all of them together are large the merger has the owner flush them, that is
+ * write them where they stay for good, and then they leave the tail. If they come faster than they can be flushed, the writer waits.
  *
  *   writer    begin … the batch is written with the run … end
  *   reader    take a version … look with a cursor … give it back
- *   keeper    merges, settles, and merges all there is when nobody has written for a while
+ *   merger    merges, flushes, and merges all there is when nobody has written for a while
  *
- * A version is a moment: the runs there were, never changed. What the owner has settled and what a version holds may overlap: a version's
- * runs are always laid over what is settled, so the same changes again alter nothing. They must not miss anything, and what is settled must
+ * A version is a moment: the runs there were, never changed. What the owner has flushed and what a version holds may overlap: a version's
+ * runs are always laid over what is flushed, so the same changes again alter nothing. They must not miss anything, and what is flushed must
  * not be newer than the version: see store_tail_overtaken. Any thread reads; one writes. */
 #pragma once
 
@@ -29,25 +29,25 @@ typedef struct store_version {
 } store_version;
 
 typedef struct store_tail_options {
-    size_t bytes;    /* from which on they are settled */
+    size_t bytes;    /* from which on they are flushed */
     uint64_t number; /* of the last batch there ever was */
-    /* Keeper's thread. Writes the runs of a version, which are the oldest of the tail, where they stay; all or, as far as readers can see,
-     * nothing. Looks at store_tail_stops now and then. NULL: nothing is ever settled, and nobody writes. */
-    err (*settle)(void *context, const store_version *runs);
+    /* Merger's thread. Writes the runs of a version, which are the oldest of the tail, where they stay; all or, as far as readers can see,
+     * nothing. Looks at store_tail_stops now and then. NULL: nothing is ever flushed, and nobody writes. */
+    err (*flush)(void *context, const store_version *runs);
     void *context;
 } store_tail_options;
 
-store_tail *store_tail_open(const store_tail_options *options); /* NULL: no thread could be started for the keeper */
+store_tail *store_tail_open(const store_tail_options *options); /* NULL: no thread could be started for the merger */
 
 /* Settles what is large, if it is the whole of the owner's log: one that could not be read to its end stays as it is. */
 void store_tail_close(store_tail *tail, bool whole);
 
-/* Waits until all that is there now is settled, or that fails. Any thread but the writer's. */
+/* Waits until all that is there now is flushed, or that fails. Any thread but the writer's. */
 void store_tail_drain(store_tail *tail);
 
 /* ---- the writer ---- */
 
-/* Before a batch is written: waits while the tail is too large. Not OK: it is, and settling fails, for this reason. */
+/* Before a batch is written: waits while the tail is too large. Not OK: it is, and flushing fails, for this reason. */
 MUST_CHECK err store_tail_admit(store_tail *tail);
 uint64_t store_tail_begin(store_tail *tail);                         /* the batch's number: from now on readers may meet it in the store */
 void store_tail_end(store_tail *tail, store_run *run, bool written); /* takes the run, whose number it was given */
@@ -61,7 +61,7 @@ void store_version_give(store_version *version);
 
 bool store_tail_writing(store_tail *tail, const store_version *version);   /* a later batch has begun to be written */
 bool store_tail_await(store_tail *tail, uint64_t number);                  /* until that batch has ended; false: it failed */
-bool store_tail_overtaken(store_tail *tail, const store_version *version); /* something newer may have begun to be settled */
+bool store_tail_overtaken(store_tail *tail, const store_version *version); /* something newer may have begun to be flushed */
 bool store_tail_stops(store_tail *tail);
 size_t store_tail_held(store_tail *tail); /* bytes of memory */
 

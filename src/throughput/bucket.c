@@ -56,10 +56,10 @@ void bucket_reset(bucket *b, double rate, bool burst, int64_t now_ns) {
     store(&b->burst_paid_until, LONG_AGO);
     store(&b->promised_until[BUCKET_HIGH], LONG_AGO);
     store(&b->promised_until[BUCKET_LOW], LONG_AGO);
-    for (unsigned i = 0; i < BUCKET_LANES; i++) {
-        store(&b->lanes[i].percent, 0);
-        store(&b->lanes[i].paid_until, LONG_AGO);
-        store(&b->lanes[i].promised_until, LONG_AGO);
+    for (unsigned i = 0; i < THROUGHPUT_BUCKETS; i++) {
+        store(&b->named[i].percent, 0);
+        store(&b->named[i].paid_until, LONG_AGO);
+        store(&b->named[i].promised_until, LONG_AGO);
     }
 }
 
@@ -74,15 +74,15 @@ void bucket_give(bucket *b) {
     }
 }
 
-/* The lane that limits a request, or null. */
-static bucket_lane *limiting_lane(bucket *b, bucket_class class) {
-    assert(class.lane <= BUCKET_LANES);
-    bucket_lane *lane = class.lane ? &b->lanes[class.lane - 1] : NULL;
-    return lane && load(&lane->percent) > 0 ? lane : NULL;
+/* The named that limits a request, or null. */
+static named_bucket *limiting_named(bucket *b, bucket_class class) {
+    assert(class.named <= THROUGHPUT_BUCKETS);
+    named_bucket *named = class.named ? &b->named[class.named - 1] : NULL;
+    return named && load(&named->percent) > 0 ? named : NULL;
 }
 
-static double lane_rate(bucket_lane *lane, double rate) {
-    return rate * load(&lane->percent) / 100;
+static double named_rate(named_bucket *named, double rate) {
+    return rate * load(&named->percent) / 100;
 }
 
 /* The next turn after `due`. Once five seconds of turns are given out, there are more clients than those can serve: the further ones all
@@ -112,17 +112,17 @@ static int64_t admit_or_promise(bucket *b, bucket_class class, int64_t now) {
     double pace = burst_paid > paid ? BUCKET_BURST_RATE : rate;
     instant *promised_until = &b->promised_until[class.priority];
 
-    bucket_lane *lane = limiting_lane(b, class);
-    if (lane && load(&lane->paid_until) > due) {
-        due = load(&lane->paid_until);
-        pace = lane_rate(lane, rate);
-        promised_until = &lane->promised_until;
+    named_bucket *named = limiting_named(b, class);
+    if (named && load(&named->paid_until) > due) {
+        due = load(&named->paid_until);
+        pace = named_rate(named, rate);
+        promised_until = &named->promised_until;
     }
     return due <= now ? 0 : promise(promised_until, due, pace, load(&b->usual_charge)) - now;
 }
 
 int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns) {
-    bool usual = class.priority == BUCKET_HIGH && class.lane == 0;
+    bool usual = class.priority == BUCKET_HIGH && class.named == 0;
     if (usual && load(&b->paid_until) <= now_ns && load(&b->burst_paid_until) <= now_ns) {
         return 0;
     }
@@ -152,9 +152,9 @@ void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns) {
     if (bursts(b, rate)) {
         pay(&b->burst_paid_until, now_ns - SECOND, refill_ns(ru, BUCKET_BURST_RATE), now_ns);
     }
-    bucket_lane *lane = limiting_lane(b, class);
-    if (lane) {
-        pay(&lane->paid_until, now_ns - SECOND, refill_ns(ru, lane_rate(lane, rate)), now_ns);
+    named_bucket *named = limiting_named(b, class);
+    if (named) {
+        pay(&named->paid_until, now_ns - SECOND, refill_ns(ru, named_rate(named, rate)), now_ns);
     }
     double usual = load(&b->usual_charge);
     store(&b->usual_charge, usual + (ru - usual) / 16); /* another thread's may get lost: it is an average */
@@ -174,8 +174,8 @@ void bucket_set_rate(bucket *b, double rate, int64_t now_ns) {
     double old = atomic_exchange_explicit(&b->rate, rate, memory_order_relaxed);
     if (old > 0 && rate > 0) {
         rescale(&b->paid_until, credit_window(b, old), old / rate, now_ns);
-        for (unsigned i = 0; i < BUCKET_LANES; i++) {
-            rescale(&b->lanes[i].paid_until, SECOND, old / rate, now_ns);
+        for (unsigned i = 0; i < THROUGHPUT_BUCKETS; i++) {
+            rescale(&b->named[i].paid_until, SECOND, old / rate, now_ns);
         }
     } else if (rate > 0) {
         store(&b->paid_until, now_ns - SECOND); /* as a new one */
@@ -187,9 +187,9 @@ void bucket_set_rate(bucket *b, double rate, int64_t now_ns) {
     }
 }
 
-void bucket_set_lane(bucket *b, unsigned lane, double percent) {
-    assert(lane >= 1 && lane <= BUCKET_LANES);
-    store(&b->lanes[lane - 1].percent, percent > 0 ? percent : 0);
+void bucket_set_named(bucket *b, unsigned named, double percent) {
+    assert(named >= 1 && named <= THROUGHPUT_BUCKETS);
+    store(&b->named[named - 1].percent, percent > 0 ? percent : 0);
 }
 
 double bucket_level(const bucket *b, int64_t now_ns) {

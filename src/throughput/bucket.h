@@ -10,7 +10,7 @@
  * Beside the bucket itself a request may have to pass
  *   burst     (if on) credit of idle times, up to 300 s of it, spent at 3,000 RU/s at most; only for shares below that
  *   priority  low-priority requests are admitted only while a tenth of a second's credit is left: they are refused first
- *   lanes     "throughput buckets": a request that names one of five is also held to that lane's percentage of the share
+ *   named     "throughput buckets": a request that names one of five is also held to that named's percentage of the share
  *
  * Who is refused is told when to come back: when the debt is paid and those told earlier had their turn, `usual_charge` apart. A turn is
  * never further than five seconds behind the payment, so that clients which do not wait cannot push those away which do.
@@ -23,21 +23,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BUCKET_LANES = 5, BUCKET_BURST_RATE = 3000, BUCKET_BURST_SECONDS = 300 };
+enum { THROUGHPUT_BUCKETS = 5, BUCKET_BURST_RATE = 3000, BUCKET_BURST_SECONDS = 300 };
 
 typedef enum bucket_priority { BUCKET_HIGH, BUCKET_LOW } bucket_priority;
 
 /* How a request wants to be treated. Zero is the usual. */
 typedef struct bucket_class {
     bucket_priority priority;
-    uint8_t lane; /* 1 to BUCKET_LANES; 0: none */
+    uint8_t named; /* 1 to THROUGHPUT_BUCKETS; 0: none */
 } bucket_class;
 
-typedef struct bucket_lane {
-    _Atomic double percent; /* of the share; 0: this lane is not limited */
+typedef struct named_bucket {
+    _Atomic double percent; /* of the share; 0: this named is not limited */
     _Atomic int64_t paid_until;
     _Atomic int64_t promised_until;
-} bucket_lane;
+} named_bucket;
 
 typedef struct bucket {
     atomic_uint refs;
@@ -47,7 +47,7 @@ typedef struct bucket {
     _Atomic int64_t paid_until;
     _Atomic int64_t burst_paid_until;  /* the 3,000 RU/s bound; long ago where there is none */
     _Atomic int64_t promised_until[2]; /* by priority: retry times are given out one after the other, not all the same */
-    bucket_lane lanes[BUCKET_LANES];
+    named_bucket named[THROUGHPUT_BUCKETS];
 } bucket;
 
 /* Counted; starts with a second's credit. */
@@ -63,9 +63,9 @@ int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns);
 /* Takes a charge, whether or not the bucket has it. */
 void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns);
 
-/* A debt or credit stays the same in request units, lanes' too; charges of the same instant may be taken at either rate. */
+/* A debt or credit stays the same in request units, named' too; charges of the same instant may be taken at either rate. */
 void bucket_set_rate(bucket *b, double rate, int64_t now_ns);
-void bucket_set_lane(bucket *b, unsigned lane, double percent);
+void bucket_set_named(bucket *b, unsigned named, double percent);
 
 /* Credit in RU, negative when in debt, 0 without a limit. */
 double bucket_level(const bucket *b, int64_t now_ns);

@@ -110,7 +110,7 @@ static void open_admin(server *s) {
         .scripts = s->scripts,
         .local = s->settings.loopback,
         .authorization = sql_authorization_of,
-        .check_signature = sql_check_beside,
+        .check_signature = sql_check_signature,
     };
     s->admin = admin_open(&options_admin);
 }
@@ -169,8 +169,8 @@ static bool open_net(server *s, char *why) {
         .server = s->net,
         .faults = s->faults,
         .scripts = s->scripts,
-        .beside = admin_handle,
-        .beside_context = s->admin,
+        .extra_handler = admin_handle,
+        .extra_context = s->admin,
     };
     s->sql = sql_open(&options_sql);
     return listen_http(s, PORT_SQL, sql_http(s->sql), why);

@@ -49,14 +49,14 @@ static bool run(const items *s, world *w, op *o, const query *q, size_t page_row
         err code = query_world_page(s, w, o, q, page_rows, &continuation, &p, &page_text);
         assert_true(is_expected(code));
         assert_true(memory_budget.overrun <= OVERRUN_MAX);
-        good = code == OK && pages < PAGES_MAX && *rows_n_out + p.told.rows <= ROWS_MAX;
+        good = code == OK && pages < PAGES_MAX && *rows_n_out + p.outcome.rows <= ROWS_MAX;
         if (code == OK) {
-            assert_true(p.told.rows <= page_rows);
-            check_rows(&page_text, p.told.rows);
-            buf_add_slice(rows, rows->n && p.told.rows ? SLICE_LIT(",") : SLICE_EMPTY);
+            assert_true(p.outcome.rows <= page_rows);
+            check_rows(&page_text, p.outcome.rows);
+            buf_add_slice(rows, rows->n && p.outcome.rows ? SLICE_LIT(",") : SLICE_EMPTY);
             buf_add_slice(rows, buf_view(&page_text));
-            *rows_n_out += p.told.rows;
-            more = p.told.more;
+            *rows_n_out += p.outcome.rows;
+            more = p.outcome.more;
             assert_true(more == (continuation.n > 0));
         }
         buf_free(&page_text);

@@ -81,9 +81,9 @@ static inline err query_world_page(const items *s, world *w, op *o, const query 
     TRY(sql_continuation_read(rest, &scope, &cursor));
     TRY(query_run_page(p));
     text->n = 0;
-    if (p->told.more) {
+    if (p->outcome.more) {
         sql_position_write(text, o->arena, q, &p->position);
-        sql_continuation_write(text, &scope, &cursor, p->told.rows);
+        sql_continuation_write(text, &scope, &cursor, p->outcome.rows);
     }
     return OK;
 }

@@ -248,7 +248,7 @@ static err echo_query(echo_request *e) {
 
 static void echo_tell_query(echo_request *e, bson_t *answer) {
     bson_append_utf8(answer, "json", 4, e->rows.n ? e->rows.p : "", (int)e->rows.n);
-    BSON_APPEND_BOOL(answer, "more", e->call.query.page.told.more);
+    BSON_APPEND_BOOL(answer, "more", e->call.query.page.outcome.more);
     buf_clear(&e->rows);
 }
 

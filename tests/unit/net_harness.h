@@ -99,7 +99,7 @@ static inline void *work(void *argument) {
             continue;
         }
         h->jobs = j->next;
-        net_post(j->request->client.loop, &j->task);
+        net_post(j->request->client->loop, &j->task);
     }
     pthread_mutex_unlock(&h->lock);
     return NULL;
@@ -170,7 +170,7 @@ static inline void handle(http_request *r) {
     } else if (slice_eq(r->path, SLICE_LIT("/delay"))) {
         late *l = arena_new(r->arena, late);
         l->request = r;
-        net_delay_start(r->client.loop, &l->delay, (unsigned)number_of(r), answer_late);
+        net_delay_start(r->client->loop, &l->delay, (unsigned)number_of(r), answer_late);
     } else if (slice_eq(r->path, SLICE_LIT("/turns"))) {
         http_reply_start(r, 200);
         buf_add_lit(http_reply_body(r), "the beginning");
@@ -227,7 +227,7 @@ static inline void harness_release(harness *h) {
         job *j = mem_zero(sizeof *j);
         j->request = h->held[i];
         j->task.run = release_all;
-        net_post(h->held[i]->client.loop, &j->task);
+        net_post(h->held[i]->client->loop, &j->task);
     }
     h->held_n = 0;
     pthread_mutex_unlock(&h->lock);

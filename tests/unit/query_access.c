@@ -621,10 +621,10 @@ static void run_page_until(run *r, size_t rows_max, bool scans, int64_t until_us
     r->out.n = 0;
     r->code = query_position_restore(&p);
     r->code = r->code == OK ? query_run_page(&p) : r->code;
-    r->more = r->code == OK && p.told.more;
-    r->read += p.told.metrics.read;
+    r->more = r->code == OK && p.outcome.more;
+    r->read += p.outcome.metrics.read;
     r->position = p.position;
-    sums.rows += scans ? p.told.rows : 0;
+    sums.rows += scans ? p.outcome.rows : 0;
     if (r->more) {
         through_continuation(r, o);
     }

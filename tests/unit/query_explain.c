@@ -136,8 +136,8 @@ static void assert_notes(const char *text, const char *expected) {
     told t;
     buf b = buf_init(BUF_NO_LIMIT);
     open_told(&t, excluded, text);
-    for (size_t i = 0; i < t.page.told.indexes_n; i++) {
-        const query_index_note *note = &t.page.told.indexes[i];
+    for (size_t i = 0; i < t.page.outcome.indexes_n; i++) {
+        const query_index_note *note = &t.page.outcome.indexes[i];
         buf_addf(&b, "%s%c%s", i ? " " : "", note->used ? '+' : '-', note->composite ? "(" : "");
         for (size_t j = 0; j < note->specs_n; j++) {
             buf_addf(&b, "%s%.*s", j ? ", " : "", (int)note->specs[j].n, note->specs[j].p);
@@ -179,8 +179,8 @@ static void filters_of_indexes(void **state) {
     told t;
     (void)state;
     open_told(&t, excluded, "SELECT * FROM c AS x WHERE x.name = 'n' AND x.s LIKE 'a%b'");
-    assert_text(t.page.told.indexes[0].filter, "(ROOT.name = \"n\")");
-    assert_true(t.page.told.indexes[0].precise && !t.page.told.indexes[1].precise);
+    assert_text(t.page.outcome.indexes[0].filter, "(ROOT.name = \"n\")");
+    assert_true(t.page.outcome.indexes[0].precise && !t.page.outcome.indexes[1].precise);
     close_told(&t);
 }
 
@@ -211,8 +211,8 @@ static void words_of_the_index(void **state) {
                           {.range_id = 4, .asked = true, .too_many = true, .done = {.loaded = 1}}};
     t.trace.parts = parts;
     t.trace.n = 2;
-    t.page.told.rows = 1;
-    t.page.told.metrics.took_us = 1500;
+    t.page.outcome.rows = 1;
+    t.page.outcome.metrics.took_us = 1500;
     t.explained.compile_us = 20;
     assert_words(
         &t, "1 row for 2.50 RU in 1.52 ms\n"
@@ -244,10 +244,10 @@ static void words_of_an_order_and_a_partition(void **state) {
                        .done = {.loaded = 11, .matched = 11}};
     t.trace.parts = &part;
     t.trace.n = 1;
-    t.page.told.rows = 10;
-    t.page.told.more = true;
-    t.page.told.metrics.took_us = 250;
-    t.page.told.indexes_n = 0;
+    t.page.outcome.rows = 10;
+    t.page.outcome.more = true;
+    t.page.outcome.metrics.took_us = 250;
+    t.page.outcome.indexes_n = 0;
     t.explained.partition = SLICE_LIT("[\"x\"]");
     assert_words(&t, "10 rows for 2.50 RU in 0.25 ms; there is more, on another page\n"
                      "partition [\"x\"] (600 items): the index /n DESC is walked until the page is full; 11 entries of the index "

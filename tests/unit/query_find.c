@@ -439,9 +439,9 @@ static slice one_page(const query_find *f, slice from, size_t rows_max, bool sca
     p->page.ask.rows_max = rows_max;
     p->page.ask.scans = scans;
     a->code = query_find_run(p);
-    a->read += p->page.told.metrics.read;
-    a->most_read = p->page.told.metrics.read > a->most_read ? p->page.told.metrics.read : a->most_read;
-    a->entries += p->page.told.metrics.entries;
+    a->read += p->page.outcome.metrics.read;
+    a->most_read = p->page.outcome.metrics.read > a->most_read ? p->page.outcome.metrics.read : a->most_read;
+    a->entries += p->page.outcome.metrics.entries;
     a->ru += o->charge_ru;
     return p->next;
 }
@@ -595,7 +595,7 @@ static void describe(query_page *p, query_trace *trace) {
     p->ask.rows_max = 50;
 }
 
-static void compare_notes(const query_told *a, const query_told *b) {
+static void compare_notes(const query_outcome *a, const query_outcome *b) {
     assert_int_equal(a->indexes_n, b->indexes_n);
     for (size_t i = 0; i < a->indexes_n; i++) {
         assert_true(slice_eq(a->indexes[i].specs[0], b->indexes[i].specs[0]) && slice_eq(a->indexes[i].filter, b->indexes[i].filter));
@@ -623,7 +623,7 @@ static void compare_with_text(const char *where, const char *order, const char *
     assert_int_equal(query_run_page(&page), OK);
     buf_free(&out);
 
-    const query_told *x = &p->page.told, *y = &page.told;
+    const query_outcome *x = &p->page.outcome, *y = &page.outcome;
     slice here = told_words(&p->page), there = told_words(&page);
     if (!slice_eq(here, there)) {
         fail_msg("%s:\n%.*sbut %s:\n%.*s", where, (int)here.n, here.p, text, (int)there.n, there.p);

@@ -73,11 +73,11 @@ static void add_page(answer *a, const query_page *p, const buf *out) {
     }
     buf_add_slice(&a->rows, buf_view(out));
     a->pages++;
-    a->empty += p->told.rows == 0;
-    a->read += p->told.metrics.read;
-    a->entries += p->told.metrics.entries;
-    a->most_read = p->told.metrics.read > a->most_read ? p->told.metrics.read : a->most_read;
-    a->most_entries = p->told.metrics.entries > a->most_entries ? p->told.metrics.entries : a->most_entries;
+    a->empty += p->outcome.rows == 0;
+    a->read += p->outcome.metrics.read;
+    a->entries += p->outcome.metrics.entries;
+    a->most_read = p->outcome.metrics.read > a->most_read ? p->outcome.metrics.read : a->most_read;
+    a->most_entries = p->outcome.metrics.entries > a->most_entries ? p->outcome.metrics.entries : a->most_entries;
     a->most_ru = p->ask.op->charge_ru > a->most_ru ? p->ask.op->charge_ru : a->most_ru;
 }
 
@@ -121,7 +121,7 @@ static answer ask(asked how) {
         p.ask.scans = how.scans;
         a.code = query_position_restore(&p);
         a.code = a.code == OK ? query_run_page(&p) : a.code;
-        more = p.told.more;
+        more = p.outcome.more;
         add_page(&a, &p, &out);
         o->budget = NULL;
         assert_int_equal(memory.used, 0);
@@ -554,7 +554,7 @@ static void positions_that_nobody_wrote(void **state) {
         p.position = (query_position){.ordered = true, .values = &values[i / 10], .cut = i / 5 % 2, .check = 7};
         p.ask.rows_max = 10;
         assert_int_equal(query_run_page(&p), OK);
-        assert_true(p.told.rows <= 10);
+        assert_true(p.outcome.rows <= 10);
         buf_free(&out);
     }
     close_items();

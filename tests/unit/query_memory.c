@@ -63,7 +63,7 @@ static err run(slice text, budget_pool *pool, size_t *rows_out) {
     query_page_init(&p, harness_items(&h), &o, c, &q, &cursor, &out);
     p.ask.rows_max = 100;
     code = code == OK ? query_run_page(&p) : code;
-    *rows_out = p.told.rows;
+    *rows_out = p.outcome.rows;
     assert_true(b.overrun <= OVERRUN_MAX);
     buf_free(&out);
     arena_free(&memory);

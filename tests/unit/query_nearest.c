@@ -152,7 +152,7 @@ static rows run(const char *text, const char *partition, size_t page, bool scans
             r.by_graph = r.by_graph || trace.parts[i].way == WAY_NEAREST;
         }
         position = p.position;
-        more = p.told.more;
+        more = p.outcome.more;
     }
     buf_free(&out);
     return r;

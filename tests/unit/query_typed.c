@@ -86,7 +86,7 @@ static err try_run(const char *text, size_t rows_max, bool scans, query_metrics 
     p.ask.rows_max = rows_max;
     p.ask.scans = scans;
     err code = query_run_page(&p);
-    *metrics_out = p.told.metrics;
+    *metrics_out = p.outcome.metrics;
     *rows_out = arena_copy(&h.arena, buf_view(&out));
     buf_free(&out);
     return code;
@@ -218,7 +218,7 @@ static void skipping_goes_on_behind_a_value(void **state) {
             buf_add(&rows, ",", rows.n && out.n);
             buf_add_slice(&rows, buf_view(&out));
             position = p.position;
-            more = p.told.more;
+            more = p.outcome.more;
         }
         assert_true(pages >= 2);
         assert_true(slice_eq(buf_view(&rows), SLICE_LIT("\"500\",\"501\",\"502\"")));

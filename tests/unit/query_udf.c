@@ -124,11 +124,11 @@ static void one_page(const how *w, const query *q, item_cursor *cursor, query_po
     p.ask.out = &out;
     r->code = query_position_restore(&p);
     r->code = r->code == OK ? query_run_page(&p) : r->code;
-    *more_out = r->code == OK && p.told.more;
-    r->n += p.told.rows;
+    *more_out = r->code == OK && p.outcome.more;
+    r->n += p.outcome.rows;
     r->pages++;
     r->charge += o->charge_ru;
-    r->metrics = p.told.metrics;
+    r->metrics = p.outcome.metrics;
     snprintf(r->detail, sizeof r->detail, "%.*s", (int)o->detail_n, o->detail);
     buf_add(&r->rows, ",", r->rows.n && out.n);
     buf_add_slice(&r->rows, buf_view(&out));

@@ -226,8 +226,8 @@ static void done(script_job *base) {
     sem_post(j->ended);
 }
 
-static void submit(script_pool *pool, job *j, const char *source, uint64_t lane, sem_t *ended) {
-    *j = (job){.base = {.lane = lane, .work = work, .done = done}, .pool = pool, .source = source, .ms = 10000, .ended = ended};
+static void submit(script_pool *pool, job *j, const char *source, uint64_t sequence, sem_t *ended) {
+    *j = (job){.base = {.sequence = sequence, .work = work, .done = done}, .pool = pool, .source = source, .ms = 10000, .ended = ended};
     assert_int_equal(script_submit(pool, &j->base), OK);
 }
 
@@ -352,7 +352,7 @@ static void idle_ones_end_but_for_a_spare(void **state) {
     no_children_left();
 }
 
-static void a_lane_is_serial_and_others_pass(void **state) {
+static void a_sequence_is_serial_and_others_pass(void **state) {
     (void)state;
     enum { N = 12 };
     sem_t ended, other_ended;
@@ -363,7 +363,7 @@ static void a_lane_is_serial_and_others_pass(void **state) {
     script_pool *pool = open_pool(0);
     atomic_store(&places, 0);
     for (int i = 0; i < N; i++) {
-        jobs[i] = (job){.base = {.lane = 7, .work = work, .done = done}, .pool = pool, .source = "sleep 30\ndone {}", .ms = 10000};
+        jobs[i] = (job){.base = {.sequence = 7, .work = work, .done = done}, .pool = pool, .source = "sleep 30\ndone {}", .ms = 10000};
         jobs[i].ended = &ended;
         jobs[i].running = &running;
         jobs[i].most = &most;
@@ -390,11 +390,12 @@ static void a_tenant_leaves_threads_for_others(void **state) {
     sem_init(&other_ended, 0, 0);
     script_pool *pool = open_pool(0);
     for (unsigned i = 0; i < N; i++) {
-        jobs[i] = (job){.base = {.lane = 100 + i, .tenant = 1, .work = work, .done = done}, .pool = pool, .source = "hang", .ms = 60000};
+        jobs[i] =
+            (job){.base = {.sequence = 100 + i, .tenant = 1, .work = work, .done = done}, .pool = pool, .source = "hang", .ms = 60000};
         jobs[i].ended = &ended;
         assert_int_equal(script_submit(pool, &jobs[i].base), OK);
     }
-    other = (job){.base = {.lane = 8, .tenant = 2, .work = work, .done = done}, .pool = pool, .source = "done {}", .ms = 10000};
+    other = (job){.base = {.sequence = 8, .tenant = 2, .work = work, .done = done}, .pool = pool, .source = "done {}", .ms = 10000};
     other.ended = &other_ended;
     assert_int_equal(script_submit(pool, &other.base), OK);
     wait_all(&other_ended, 1);
@@ -415,16 +416,17 @@ static void the_queue_is_bounded(void **state) {
     sem_t ended;
     sem_init(&ended, 0, 0);
     script_pool *pool = open_pool(0);
-    job *jobs = calloc(SCRIPT_LANE_MAX + 10, sizeof *jobs);
+    job *jobs = calloc(SCRIPT_SEQUENCE_MAX + 10, sizeof *jobs);
     size_t taken = 0;
     err code = OK;
-    while (code == OK && taken < SCRIPT_LANE_MAX + 10) {
-        jobs[taken] = (job){.base = {.lane = 7, .work = work, .done = done}, .pool = pool, .source = "hang", .ms = 60000, .ended = &ended};
+    while (code == OK && taken < SCRIPT_SEQUENCE_MAX + 10) {
+        jobs[taken] =
+            (job){.base = {.sequence = 7, .work = work, .done = done}, .pool = pool, .source = "hang", .ms = 60000, .ended = &ended};
         code = script_submit(pool, &jobs[taken].base);
         taken += code == OK;
     }
     assert_int_equal(code, E_SCRIPTS_BUSY);
-    assert_true(taken >= SCRIPT_LANE_MAX && taken <= SCRIPT_LANE_MAX + 1);
+    assert_true(taken >= SCRIPT_SEQUENCE_MAX && taken <= SCRIPT_SEQUENCE_MAX + 1);
     int64_t begun = script_now_us();
     script_pool_stop(pool); /* kills the one that hangs, refuses the others */
     assert_true(script_now_us() - begun < 8000000);
@@ -480,7 +482,7 @@ int main(void) {
         cmocka_unit_test(the_dead_are_replaced),
         cmocka_unit_test(a_last_run_is_the_last),
         cmocka_unit_test(idle_ones_end_but_for_a_spare),
-        cmocka_unit_test(a_lane_is_serial_and_others_pass),
+        cmocka_unit_test(a_sequence_is_serial_and_others_pass),
         cmocka_unit_test(a_tenant_leaves_threads_for_others),
         cmocka_unit_test(the_queue_is_bounded),
         cmocka_unit_test(who_waits_too_long_is_refused),

@@ -37,7 +37,7 @@ static inline char *make_folder(void) {
     return path;
 }
 
-/* With a tail of so many bytes: a small one is settled all the time. 0: the usual. */
+/* With a tail of so many bytes: a small one is flushed all the time. 0: the usual. */
 static inline store *open_rocks_tail(const char *dir, size_t tail_bytes) {
     store *s;
     char why[512] = "";

@@ -1,5 +1,5 @@
 /* Index entries on their way: sorted runs and how they merge, the tail in memory, its tables, and what all of it shows to readers, compared
- * with the store in memory over random changes, with tails so small that they are settled all the time; readers beside the writer; a
+ * with the store in memory over random changes, with tails so small that they are flushed all the time; readers beside the writer; a
  * process killed anywhere; tables that cannot be written; a damaged log. */
 #include <endian.h>
 #include <setjmp.h>
@@ -403,7 +403,7 @@ static void stem_close(pair *p, walk *w) {
     *w = (walk){0};
 }
 
-/* Iterators are used again and again here, and lists are made and dropped, while tails are settled between. */
+/* Iterators are used again and again here, and lists are made and dropped, while tails are flushed between. */
 static void stems_agree_whatever_the_tail(void **state) {
     (void)state;
     enum { WALKS = 6 };
@@ -632,7 +632,7 @@ static void bytes_and_reclaiming(void **state) {
 typedef struct settler {
     sem_t called, go;
     err code;
-    atomic_uint settled;
+    atomic_uint flushed;
 } settler;
 
 static err settle_when_told(void *context, const store_version *runs) {
@@ -641,14 +641,14 @@ static err settle_when_told(void *context, const store_version *runs) {
     sem_post(&s->called);
     while (sem_wait(&s->go) != 0) {
     }
-    s->settled += s->code == OK;
+    s->flushed += s->code == OK;
     return s->code;
 }
 
 static store_tail *tail_with(settler *s, size_t bytes) {
     sem_init(&s->called, 0, 0);
     sem_init(&s->go, 0, 0);
-    store_tail_options options = {.bytes = bytes, .settle = settle_when_told, .context = s};
+    store_tail_options options = {.bytes = bytes, .flush = settle_when_told, .context = s};
     return store_tail_open(&options);
 }
 
@@ -664,7 +664,7 @@ static void tail_write_until_full(store_tail *tail, random_source *r, size_t byt
     }
 }
 
-/* A merge may make the tail smaller again before it is settled: then more is written. */
+/* A merge may make the tail smaller again before it is flushed: then more is written. */
 static void await_call(store_tail *tail, random_source *r, settler *s, size_t bytes) {
     struct timespec until;
     do {
@@ -695,14 +695,14 @@ static void the_writer_waits_for_the_keeper(void **state) {
     sem_post(&s.go);
     pthread_join(waiting, &admitted);
     assert_non_null(admitted);
-    assert_true(store_tail_held(tail) < before && s.settled == 1);
+    assert_true(store_tail_held(tail) < before && s.flushed == 1);
     sem_post(&s.go);
     store_tail_close(tail, true);
     sem_destroy(&s.called);
     sem_destroy(&s.go);
 }
 
-/* Nothing is lost while settling fails; the writer is told when there is no more room; then all goes on. */
+/* Nothing is lost while flushing fails; the writer is told when there is no more room; then all goes on. */
 static void settling_fails_and_is_tried_again(void **state) {
     (void)state;
     settler s = {.code = E_STORE_FULL};
@@ -1076,7 +1076,7 @@ static void assert_refused(const char *folder) {
     assert_non_null(strstr(why, "Restore"));
 }
 
-/* What could be read of a damaged log is not settled: the rest of it would go with it, and nobody would know. */
+/* What could be read of a damaged log is not flushed: the rest of it would go with it, and nobody would know. */
 static void a_large_damaged_log_stays_as_it_is(void **state) {
     (void)state;
     static const char value[1000];

@@ -1,5 +1,5 @@
-/* The bucket: what is admitted over time is what was provisioned, whoever asks how often; who waits as told gets in; low priority, lanes
- * and bursts keep to their bounds. The clock is a number, chance is seeded: every run is the same. */
+/* The bucket: what is admitted over time is what was provisioned, whoever asks how often; who waits as told gets in; low priority,
+ * bucket_percents and bursts keep to their bounds. The clock is a number, chance is seeded: every run is the same. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,9 +56,9 @@ static void a_lone_client_that_waits_gets_in(void **state) {
     for (unsigned r = 0; r < 5; r++) {
         for (unsigned c = 0; c < 5; c++) {
             for (unsigned p = 0; p < 2; p++) {
-                bucket_class class = {.priority = p ? BUCKET_LOW : BUCKET_HIGH, .lane = 2};
+                bucket_class class = {.priority = p ? BUCKET_LOW : BUCKET_HIGH, .named = 2};
                 bucket *b = bucket_new(rates[r], c % 2, START);
-                bucket_set_lane(b, 2, 30);
+                bucket_set_named(b, 2, 30);
                 int64_t now = START;
                 for (unsigned i = 0; i < 200; i++) {
                     int64_t wait = bucket_admit(b, class, now);
@@ -282,12 +282,12 @@ static void refused_low_does_not_delay_high(void **state) {
 static void a_lane_keeps_to_its_percentage(void **state) {
     (void)state;
     bucket *b = bucket_new(1000, false, START);
-    bucket_set_lane(b, 3, 20);
-    bucket_class lane = {.lane = 3}, unlimited = {.lane = 4};
+    bucket_set_named(b, 3, 20);
+    bucket_class named = {.named = 3}, unlimited = {.named = 4};
     double in_lane = 0, in_other = 0;
     for (int64_t t = 0; t < 60 * SECOND; t += MS) {
-        if (bucket_admit(b, lane, START + t) == 0) {
-            bucket_charge(b, lane, 2, START + t);
+        if (bucket_admit(b, named, START + t) == 0) {
+            bucket_charge(b, named, 2, START + t);
             in_lane += 2;
         }
         if (bucket_admit(b, unlimited, START + t) == 0 && t % (2 * MS) == 0) {
@@ -295,23 +295,23 @@ static void a_lane_keeps_to_its_percentage(void **state) {
             in_other += 1;
         }
     }
-    assert_true(near(in_lane, 200 * 61, 10)); /* a second's credit, of the lane */
+    assert_true(near(in_lane, 200 * 61, 10)); /* a second's credit, of the named */
     assert_true(near(in_other, 500 * 60, 1));
-    bucket_set_lane(b, 3, 0);
-    assert_int_equal(bucket_admit(b, lane, START + 60 * SECOND), 0);
+    bucket_set_named(b, 3, 0);
+    assert_int_equal(bucket_admit(b, named, START + 60 * SECOND), 0);
     bucket_give(b);
 }
 
 static void refused_lanes_do_not_delay_others(void **state) {
     (void)state;
     bucket *b = bucket_new(400, false, START);
-    bucket_set_lane(b, 1, 1);
-    bucket_class lane = {.lane = 1};
-    bucket_charge(b, lane, 500, START);
-    int64_t wait = bucket_admit(b, lane, START);
+    bucket_set_named(b, 1, 1);
+    bucket_class named = {.named = 1};
+    bucket_charge(b, named, 500, START);
+    int64_t wait = bucket_admit(b, named, START);
     assert_int_equal(wait, 124 * SECOND); /* 500 RU at 4 a second, less a second's credit */
     for (unsigned i = 0; i < 50; i++) {
-        bucket_admit(b, lane, START);
+        bucket_admit(b, named, START);
     }
     assert_int_equal(bucket_admit(b, usual, START), SECOND / 4);
     bucket_give(b);
@@ -418,8 +418,8 @@ static void a_new_rate_ends_and_begins_bursts(void **state) {
 static void rate_zero_is_no_limit(void **state) {
     (void)state;
     bucket *b = bucket_new(0, true, START);
-    bucket_set_lane(b, 1, 10);
-    static const bucket_class classes[] = {{0}, {.priority = BUCKET_LOW}, {.lane = 1}};
+    bucket_set_named(b, 1, 10);
+    static const bucket_class classes[] = {{0}, {.priority = BUCKET_LOW}, {.named = 1}};
     for (unsigned i = 0; i < 3; i++) {
         bucket_charge(b, classes[i], 1e9, START);
         assert_int_equal(bucket_admit(b, classes[i], START), 0);
@@ -455,8 +455,8 @@ enum { THREADS = 4, CHARGES = 20000 };
 static void *charge_much(void *p) {
     bucket *b = bucket_take(p);
     for (unsigned i = 0; i < CHARGES; i++) {
-        bucket_admit(b, (bucket_class){.priority = i % 2, .lane = (uint8_t)(i % 3)}, START);
-        bucket_charge(b, (bucket_class){.priority = i % 2, .lane = (uint8_t)(i % 3)}, 1, START);
+        bucket_admit(b, (bucket_class){.priority = i % 2, .named = (uint8_t)(i % 3)}, START);
+        bucket_charge(b, (bucket_class){.priority = i % 2, .named = (uint8_t)(i % 3)}, 1, START);
     }
     bucket_give(b);
     return NULL;
@@ -469,7 +469,7 @@ static void run_threads(bucket *b, bool change_rates) {
     }
     for (unsigned i = 0; change_rates && i < 1000; i++) {
         bucket_set_rate(b, 1000 + i % 7 * 1000, START);
-        bucket_set_lane(b, 1, i % 50);
+        bucket_set_named(b, 1, i % 50);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -479,7 +479,7 @@ static void run_threads(bucket *b, bool change_rates) {
 static void threads_lose_no_charge(void **state) {
     (void)state;
     bucket *b = bucket_new(1000, true, START);
-    bucket_set_lane(b, 1, 50);
+    bucket_set_named(b, 1, 50);
     run_threads(b, false);
     assert_true(near(bucket_level(b, START), 1000 - THREADS * CHARGES, 0.01));
     bucket_set_rate(b, 10000, START);

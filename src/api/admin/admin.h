@@ -1,9 +1,9 @@
 /* admin.h — seeing and steering a running server: JSON under /_tesela/ (what docs/admin.md lists), and /metrics for Prometheus.
  *
- * It has no port of its own: an API's front end asks it about paths that are not its own (sql_options.beside). Who may: whoever signs with
- * an account key as for the SQL API (resource type and link are empty), or sends one as `Authorization: Bearer KEY`; changes need a key
- * that may write. A server that only its own machine reaches (`local`) asks nobody while one of its keys is the emulator's, which everybody
- * knows.
+ * It has no port of its own: an API's front end asks it about paths that are not its own (sql_options.extra_handler). Who may: whoever
+ * signs with an account key as for the SQL API (resource type and link are empty), or sends one as `Authorization: Bearer KEY`; changes
+ * need a key that may write. A server that only its own machine reaches (`local`) asks nobody while one of its keys is the emulator's,
+ * which everybody knows.
  *
  * Answers that take long, or wait, are made by workers, one of a kind at a time: an admin's questions leave workers for feeds. */
 #pragma once

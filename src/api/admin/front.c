@@ -70,7 +70,7 @@ static void add_allowed(http_request *http) {
 }
 
 static void log_request(const admin_request *q) {
-    int64_t us = clock_monotonic_us(net_loop_clock(q->http->client.loop)) - q->started_us;
+    int64_t us = clock_monotonic_us(net_loop_clock(q->http->client->loop)) - q->started_us;
     unsigned wanted = request_log_wants(us);
     if (wanted) {
         request_log_write(wanted, &(request_log_entry){.api = "admin",
@@ -131,7 +131,7 @@ static void leave_lane(admin_request *q) {
     pthread_mutex_unlock(&a->lock);
     if (next) {
         next->task = (net_task){.run = run_task};
-        net_post(next->http->client.loop, &next->task);
+        net_post(next->http->client->loop, &next->task);
     }
 }
 
@@ -193,7 +193,7 @@ static void start(admin_request *q) {
     pthread_mutex_lock(&a->lock);
     a->working++;
     pthread_mutex_unlock(&a->lock);
-    call_init(&q->call, &a->core, &q->http->client, &q->op, NULL, worker_done);
+    call_init(&q->call, &a->core, q->http->client, &q->op, NULL, worker_done);
     call_work(&q->call, NET_ADMIN, on_worker);
 }
 
@@ -283,9 +283,9 @@ bool admin_handle(void *context, http_request *http) {
     q->admin = context;
     q->http = http;
     q->status = 200;
-    q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
+    q->started_us = clock_monotonic_us(net_loop_clock(http->client->loop));
     q->body = buf_init(BUF_NO_LIMIT);
-    op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->client->loop) / 1000);
     err code = prepare(q);
     code == OK ? run(q) : fail(q, code);
     return true;

@@ -208,7 +208,7 @@ static uint64_t tenant_of_path(const sql_request *q) {
 }
 
 void sql_call_init(sql_request *q, call *c, call_step done) {
-    call_init(c, &q->front->core, &q->http->client, &q->op, q->container, done);
+    call_init(c, &q->front->core, q->http->client, &q->op, q->container, done);
     if (!q->container) {
         c->tenant = tenant_of_path(q);
     }
@@ -233,7 +233,7 @@ static void changed(call *c) {
 account_change *sql_begin_change(sql_request *q, size_t bytes) {
     q->change = arena_zero(q->http->arena, bytes);
     q->change->if_match = sql_get(q, FIELD_IF_MATCH);
-    call_init(&q->changing, &q->front->core, &q->http->client, &q->op, NULL, changed);
+    call_init(&q->changing, &q->front->core, q->http->client, &q->op, NULL, changed);
     call_await_change(&q->changing, q->change);
     return q->change;
 }

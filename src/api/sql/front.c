@@ -166,16 +166,16 @@ static const operation *find_operation(sql_kind kind, http_method method) {
 
 /* How the request wants to be treated when throughput is short. */
 static err read_class(sql_request *q) {
-    slice priority = sql_get(q, FIELD_PRIORITY), lane = sql_get(q, FIELD_THROUGHPUT_BUCKET);
+    slice priority = sql_get(q, FIELD_PRIORITY), bucket = sql_get(q, FIELD_THROUGHPUT_BUCKET);
     uint64_t number = 0;
     q->op.low_priority = slice_eq_nocase(priority, SLICE_LIT("Low"));
     if (priority.n && !q->op.low_priority && !slice_eq_nocase(priority, SLICE_LIT("High"))) {
         return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-priority-level must be Low or High.");
     }
-    if (lane.n && (!slice_to_u64(lane, &number) || number < 1 || number > BUCKET_LANES)) {
-        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-throughput-bucket must be a number from 1 to %d.", BUCKET_LANES);
+    if (bucket.n && (!slice_to_u64(bucket, &number) || number < 1 || number > THROUGHPUT_BUCKETS)) {
+        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-throughput-bucket must be a number from 1 to %d.", THROUGHPUT_BUCKETS);
     }
-    q->op.lane = (uint8_t)number;
+    q->op.throughput_bucket = (uint8_t)number;
     return OK;
 }
 
@@ -222,7 +222,7 @@ slice sql_authorization_of(const http_request *request) {
     return request->field[FIELD_AUTHORIZATION];
 }
 
-err sql_check_beside(op *o, const access_ring *ring, const http_request *request, access_key *key_out) {
+err sql_check_signature(op *o, const access_ring *ring, const http_request *request, access_key *key_out) {
     static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
     sql_auth_request what = {request->verb, &nothing, request->field[FIELD_X_MS_DATE], request->field[FIELD_DATE]};
     return sql_auth_check(o, ring, &what, sql_authorization_of(request), key_out);
@@ -264,7 +264,7 @@ static void make_activity(sql_request *q) {
         return;
     }
     static const char digits[] = "0123456789abcdef";
-    uint64_t bits[2] = {random_u64(net_loop_random(q->http->client.loop)), random_u64(net_loop_random(q->http->client.loop))};
+    uint64_t bits[2] = {random_u64(net_loop_random(q->http->client->loop)), random_u64(net_loop_random(q->http->client->loop))};
     for (unsigned i = 0, d = 0; i < UUID_TEXT; i++) {
         if (is_dash(i)) {
             q->activity[i] = '-';
@@ -282,22 +282,22 @@ static sql_request *make_request(http_request *http) {
     memset(q, 0, offsetof(sql_request, read)); /* what follows is filled by those who use it */
     q->http = http;
     q->front = http->context;
-    q->started_us = clock_monotonic_us(net_loop_clock(http->client.loop));
+    q->started_us = clock_monotonic_us(net_loop_clock(http->client->loop));
     item_commit_init(&q->commit.commit);
     q->commit.commit.parts = NULL;
-    op_init(&q->op, http->arena, net_loop_wall_ms(http->client.loop) / 1000);
+    op_init(&q->op, http->arena, net_loop_wall_ms(http->client->loop) / 1000);
     q->op.arrived_us = q->started_us;
     make_activity(q);
     return q;
 }
 
 /* Liveness, readiness and the certificate are asked for without a signature; what else is beside the API's own paths checks for itself. */
-static bool answer_beside(http_request *http) {
+static bool answer_extra(http_request *http) {
     sql_front *front = http->context;
     bool probe = slice_eq(http->path, SLICE_LIT("/alive")) || slice_eq(http->path, SLICE_LIT("/ready"));
     bool certificate = slice_eq(http->path, SLICE_LIT("/_explorer/emulator.pem"));
     if (http->method != VERB_GET || !(probe || certificate)) {
-        return front->beside && front->beside(front->beside_context, http);
+        return front->extra_handler && front->extra_handler(front->extra_context, http);
     }
     http_reply_start(http, 200);
     buf_add_lit(http_reply_fields(http), "Cache-Control: no-store\r\n");
@@ -314,7 +314,7 @@ static bool answer_beside(http_request *http) {
 
 static void handle(http_request *http) {
     sql_handler handler = NULL;
-    if (http->path.n > 1 && http->path.p[1] != 'd' && answer_beside(http)) {
+    if (http->path.n > 1 && http->path.p[1] != 'd' && answer_extra(http)) {
         return;
     }
     sql_request *q = make_request(http);
@@ -345,8 +345,8 @@ sql_front *sql_open(const sql_options *options) {
         .consistency = options->consistency,
         .token_seconds_min = options->token_seconds_min ? options->token_seconds_min : 600,
         .server = options->server,
-        .beside = options->beside,
-        .beside_context = options->beside_context,
+        .extra_handler = options->extra_handler,
+        .extra_context = options->extra_context,
         .loops = mem_zero(loops * sizeof(sql_loop)),
         .loops_n = loops,
     };

@@ -27,7 +27,7 @@ static void decode(sql_request *q, buf *scratch, sql_decoded *d) {
 }
 
 static void decode_on_loop(sql_request *q, sql_decoded *d) {
-    buf *scratch = &q->front->loops[net_loop_index(q->http->client.loop)].scratch;
+    buf *scratch = &q->front->loops[net_loop_index(q->http->client->loop)].scratch;
     buf_clear(scratch);
     scratch->max = BODY_BSON_MAX;
     decode(q, scratch, d);

@@ -129,7 +129,7 @@ static void worked(call *c) {
 static err open_listing(sql_listing *l, bool query) {
     TRY(sql_page_size(l->q, &l->max));
     TRY(sql_continuation_number(l->q, &l->after));
-    return query ? sql_asked_read(l->q, &l->asked) : OK;
+    return query ? sql_query_body_read(l->q, &l->asked) : OK;
 }
 
 void sql_listing_run(sql_request *q, const rid *parent, const char *name, void (*visit)(sql_listing *l)) {

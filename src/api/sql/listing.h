@@ -5,7 +5,7 @@
 #pragma once
 
 #include "account/rid.h"
-#include "api/sql/asked.h"
+#include "api/sql/query_body.h"
 #include "query/over.h"
 
 typedef struct sql_listing sql_listing;
@@ -23,7 +23,7 @@ struct sql_listing {
     bool more;
 
     /* of a query */
-    sql_asked asked;
+    sql_query_body asked;
     query query;
     query_over *over;
     err code;

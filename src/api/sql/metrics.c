@@ -8,7 +8,7 @@ static double ms(uint64_t us) {
 }
 
 void sql_add_query_metrics(sql_request *q, const query_page *p, uint64_t compile_us) {
-    const query_metrics *m = &p->told.metrics;
+    const query_metrics *m = &p->outcome.metrics;
     if (!sql_flag(q, FIELD_QUERY_METRICS)) {
         return;
     }
@@ -62,8 +62,8 @@ static void write_note(buf *out, const query_index_note *note, bool old) {
 static size_t write_notes(buf *out, const query_page *p, bool used, bool composite, bool old) {
     size_t n = 0;
     buf_add_byte(out, '[');
-    for (size_t i = 0; i < p->told.indexes_n; i++) {
-        const query_index_note *note = &p->told.indexes[i];
+    for (size_t i = 0; i < p->outcome.indexes_n; i++) {
+        const query_index_note *note = &p->outcome.indexes[i];
         if (note->used == used && note->composite == composite) {
             if (n++) {
                 buf_add_byte(out, ',');
@@ -115,7 +115,7 @@ static void add_percent_encoded(buf *out, slice text) {
 
 void sql_add_index_utilization(sql_request *q, const query_page *p) {
     bool new = sql_flag(q, FIELD_INDEX_METRICS_V2);
-    if (p->told.rows == 0 || !(new || sql_flag(q, FIELD_INDEX_METRICS))) {
+    if (p->outcome.rows == 0 || !(new || sql_flag(q, FIELD_INDEX_METRICS))) {
         return;
     }
     buf json = buf_init(BUF_NO_LIMIT), *out = sql_fields(q);
@@ -131,8 +131,8 @@ void sql_add_index_utilization(sql_request *q, const query_page *p) {
 /* used=/city/?,/n/? of the indexes that are used, or would help. */
 static void add_specs(buf *out, const query_page *p, bool used) {
     const char *before = used ? " indexes_used=" : " indexes_missing=";
-    for (size_t i = 0; i < p->told.indexes_n; i++) {
-        const query_index_note *note = &p->told.indexes[i];
+    for (size_t i = 0; i < p->outcome.indexes_n; i++) {
+        const query_index_note *note = &p->outcome.indexes[i];
         for (size_t j = 0; note->used == used && j < note->specs_n; j++) {
             buf_addf(out, "%s%.*s", before, slice_shown(note->specs[j]), note->specs[j].p);
             before = ",";
@@ -141,12 +141,12 @@ static void add_specs(buf *out, const query_page *p, bool used) {
 }
 
 void sql_explain_slow(sql_request *q, const query_page *p, uint64_t compile_us) {
-    const query_metrics *m = &p->told.metrics;
+    const query_metrics *m = &p->outcome.metrics;
     if (!request_log_is_slow(sql_elapsed_us(q))) {
         return;
     }
     buf out = buf_init(BUF_NO_LIMIT);
-    buf_addf(&out, "rows=%lu index_entries=%lu items_loaded=%lu bytes_loaded=%lu items_matched=%lu", (unsigned long)p->told.rows,
+    buf_addf(&out, "rows=%lu index_entries=%lu items_loaded=%lu bytes_loaded=%lu items_matched=%lu", (unsigned long)p->outcome.rows,
              (unsigned long)m->entries, (unsigned long)m->read, (unsigned long)m->read_bytes, (unsigned long)m->matched);
     buf_addf(&out, " compile_ms=%.2f run_ms=%.2f index_ms=%.2f load_ms=%.2f functions_ms=%.2f", ms(compile_us), ms(m->took_us),
              ms(m->index_us), ms(m->load_us), ms(m->calls_us));

@@ -28,12 +28,12 @@ static void add_resource(bson_t *doc, const offer *o) {
 static void add_lanes(bson_t *content, const offer *o) {
     bson_t list, one;
     bson_append_array_begin(content, "throughputBuckets", -1, &list);
-    for (unsigned i = 0, n = 0; i < BUCKET_LANES; i++) {
-        if (o->lanes[i]) {
+    for (unsigned i = 0, n = 0; i < THROUGHPUT_BUCKETS; i++) {
+        if (o->bucket_percents[i]) {
             char key[4] = {(char)('0' + n++)};
             bson_append_document_begin(&list, key, 1, &one);
             bson_append_int32(&one, "id", -1, (int32_t)i + 1);
-            bson_append_int32(&one, "maxThroughputPercentage", -1, o->lanes[i]);
+            bson_append_int32(&one, "maxThroughputPercentage", -1, o->bucket_percents[i]);
             bson_append_document_end(&list, &one);
         }
     }
@@ -41,8 +41,8 @@ static void add_lanes(bson_t *content, const offer *o) {
 }
 
 static bool has_lanes(const offer *o) {
-    static const uint8_t none[sizeof o->lanes];
-    return memcmp(o->lanes, none, sizeof none) != 0;
+    static const uint8_t none[sizeof o->bucket_percents];
+    return memcmp(o->bucket_percents, none, sizeof none) != 0;
 }
 
 static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
@@ -172,28 +172,28 @@ static err read_setting(sql_request *q, slice body, throughput_setting *setting_
     return op_fail(&q->op, E_BAD_REQUEST, "The offer's content has neither offerThroughput nor offerAutopilotSettings.maxThroughput.");
 }
 
-static bool read_lane(slice bucket, uint8_t *lanes) {
+static bool read_percent(slice bucket, uint8_t *bucket_percents) {
     bson_iter_t id, percent;
     if (!doc_find_key(bucket, SLICE_LIT("id"), &id) || !doc_find_key(bucket, SLICE_LIT("maxThroughputPercentage"), &percent) ||
         !BSON_ITER_HOLDS_NUMBER(&id) || !BSON_ITER_HOLDS_NUMBER(&percent)) {
         return false;
     }
     int64_t number = bson_iter_as_int64(&id), value = bson_iter_as_int64(&percent);
-    if (number < 1 || number > BUCKET_LANES || value < 1 || value > 100 || lanes[number - 1]) {
+    if (number < 1 || number > THROUGHPUT_BUCKETS || value < 1 || value > 100 || bucket_percents[number - 1]) {
         return false;
     }
-    lanes[number - 1] = (uint8_t)value;
+    bucket_percents[number - 1] = (uint8_t)value;
     return true;
 }
 
 /* content.throughputBuckets: [{"id": 1, "maxThroughputPercentage": 20}, …]; not there: they stay as they are. */
-static err read_lanes(sql_request *q, slice body, const uint8_t **lanes_out) {
+static err read_percents(sql_request *q, slice body, const uint8_t **percents_out) {
     doc_path path = {.steps = (slice[]){SLICE_LIT("content"), SLICE_LIT("throughputBuckets")}, .steps_n = 2};
     bson_iter_t it, each;
     if (!doc_find(body, &path, &it) || BSON_ITER_HOLDS_NULL(&it)) {
         return OK;
     }
-    uint8_t *lanes = arena_array(q->http->arena, uint8_t, BUCKET_LANES);
+    uint8_t *bucket_percents = arena_array(q->http->arena, uint8_t, THROUGHPUT_BUCKETS);
     bool good = BSON_ITER_HOLDS_ARRAY(&it) && bson_iter_recurse(&it, &each);
     while (good && bson_iter_next(&each)) {
         uint32_t n = 0;
@@ -201,9 +201,9 @@ static err read_lanes(sql_request *q, slice body, const uint8_t **lanes_out) {
         if (BSON_ITER_HOLDS_DOCUMENT(&each)) {
             bson_iter_document(&each, &n, &p);
         }
-        good = n && read_lane(slice_of(p, n), lanes);
+        good = n && read_percent(slice_of(p, n), bucket_percents);
     }
-    *lanes_out = lanes;
+    *percents_out = bucket_percents;
     return good ? OK
                 : op_fail(&q->op, E_BAD_REQUEST,
                           "throughputBuckets must be at most five of {\"id\": 1 to 5, \"maxThroughputPercentage\": 1 to 100}.");
@@ -220,7 +220,7 @@ void sql_offer_replace(sql_request *q) {
     err code = find_rid(q, &replace->offer);
     code = code != OK ? code : sql_body(q, JSON_OBJECT, &body);
     code = code != OK ? code : read_setting(q, body, &replace->throughput);
-    code = code != OK ? code : read_lanes(q, body, &replace->lanes);
+    code = code != OK ? code : read_percents(q, body, &replace->bucket_percents);
     if (code != OK) {
         sql_fail(q, code);
         return;

@@ -1,9 +1,9 @@
 /* POST …/docs as a query: the plan that SDKs ask for, what a gateway refuses, and pages of rows made by a worker. */
 #include "query/plan.h"
 
-#include "api/sql/asked.h"
 #include "api/sql/metrics.h"
 #include "api/sql/position.h"
+#include "api/sql/query_body.h"
 #include "api/sql/target.h"
 #include "base/request_log.h"
 
@@ -15,7 +15,7 @@ enum {
 typedef struct running {
     call_query call; /* first */
     sql_request *q;
-    sql_asked asked;
+    sql_query_body asked;
     sql_target *target;
     uint64_t compile_us; /* taken by reading and binding the text */
     buf body;            /* rows, or a plan */
@@ -88,7 +88,7 @@ static err check_gateway(running *r, bool pinned) {
 static void add_continuation(running *r) {
     buf text = buf_init(BUF_NO_LIMIT);
     sql_position_write(&text, r->q->http->arena, &r->call.query, &r->call.page.position);
-    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->call.page.told.rows);
+    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->call.page.outcome.rows);
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
     buf_free(&text);
 }
@@ -98,7 +98,7 @@ static void add_shape(running *r) {
     buf *out = sql_fields(r->q);
     bool down = r->call.query.select->order_n && r->call.query.select->order[0].descending;
     buf_add_lit(out, "x-ms-item-count: ");
-    buf_add_u64(out, r->call.page.told.rows);
+    buf_add_u64(out, r->call.page.outcome.rows);
     buf_add_lit(out, "\r\nx-ms-cosmos-query-execution-info: {\"reverseRidEnabled\":false,\"reverseIndexScan\":");
     down ? buf_add_lit(out, "true}\r\n") : buf_add_lit(out, "false}\r\n");
 }
@@ -124,13 +124,13 @@ static void answer(call *c) {
     add_shape(r);
     sql_add_query_metrics(q, &r->call.page, r->compile_us);
     sql_add_index_utilization(q, &r->call.page);
-    if (r->call.page.told.more) {
+    if (r->call.page.outcome.more) {
         add_continuation(r);
     }
     buf *out = sql_start_body(q);
     sql_feed_open(out, &in, "Documents");
     buf_add_slice(out, buf_view(&r->body));
-    sql_feed_close(out, r->call.page.told.rows);
+    sql_feed_close(out, r->call.page.outcome.rows);
     buf_free(&r->body);
     sql_end(q);
 }
@@ -140,10 +140,10 @@ static void answer(call *c) {
 static err prepare(call_query *call) {
     running *r = (running *)call;
     sql_request *q = r->q;
-    const sql_asked *a = &r->asked;
+    const sql_query_body *a = &r->asked;
     slice continuation;
     query_schema schema = query_schema_of(q->container->settings);
-    const clock_source *clock = net_loop_clock(q->http->client.loop);
+    const clock_source *clock = net_loop_clock(q->http->client->loop);
     int64_t begun = clock_monotonic_us(clock);
     bool part = sql_has(q, FIELD_RANGE_ID) || sql_has(q, FIELD_START_EPK); /* as SDKs ask for one of a plan's ranges */
     TRY((part ? query_prepare_part : query_prepare)(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema,
@@ -216,7 +216,7 @@ static void plan(running *r) {
 /* ---- all of it ---- */
 
 static err read_request(running *r) {
-    TRY(sql_asked_read(r->q, &r->asked));
+    TRY(sql_query_body_read(r->q, &r->asked));
     TRY(sql_find_container(r->q));
     return sql_partition_key(r->q);
 }

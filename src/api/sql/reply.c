@@ -47,7 +47,7 @@ void sql_field_text(sql_request *q, const char *name, slice value) {
 }
 
 int64_t sql_elapsed_us(const sql_request *q) {
-    return clock_monotonic_us(net_loop_clock(q->http->client.loop)) - q->started_us;
+    return clock_monotonic_us(net_loop_clock(q->http->client->loop)) - q->started_us;
 }
 
 void sql_start(sql_request *q, unsigned status) {
@@ -321,7 +321,7 @@ void sql_fail(sql_request *q, err code) {
     held_back *h = arena_new(q->http->arena, held_back);
     *h = (held_back){.q = q, .code = code};
     q->op.retry_after_ms = q->op.retry_after_ms > ms ? q->op.retry_after_ms - ms : 1;
-    net_delay_start(q->http->client.loop, &h->delay, ms, answer_held_back);
+    net_delay_start(q->http->client->loop, &h->delay, ms, answer_held_back);
 }
 
 /* ---- items and feeds ---- */

@@ -37,12 +37,12 @@ typedef struct sql_options {
 
     /* What else the port serves: asked about paths that are not under /dbs. True: it answers the request. NULL: nothing. The request's
      * fields are those of api/sql/fields.h. */
-    bool (*beside)(void *context, http_request *request);
-    void *beside_context;
+    bool (*extra_handler)(void *context, http_request *request);
+    void *extra_context;
 } sql_options;
 
 /* For those beside: checks the signature of a request that names no resource (type and link are empty), and takes no resource tokens. */
-MUST_CHECK err sql_check_beside(op *o, const access_ring *ring, const http_request *request, access_key *key_out);
+MUST_CHECK err sql_check_signature(op *o, const access_ring *ring, const http_request *request, access_key *key_out);
 slice sql_authorization_of(const http_request *request); /* the field; p NULL: none */
 
 sql_front *sql_open(const sql_options *options);

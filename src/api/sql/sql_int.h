@@ -26,8 +26,8 @@ struct sql_front {
     sql_consistency consistency;
     uint32_t token_seconds_min;
     net_server *server;
-    bool (*beside)(void *context, http_request *request);
-    void *beside_context;
+    bool (*extra_handler)(void *context, http_request *request);
+    void *extra_context;
     sql_loop *loops;
     unsigned loops_n;
 };
@@ -100,7 +100,7 @@ const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 /* ---- asking the core ---- */
 
 /* Initialises a call of any kind for the request and its container, which is found: sql_ask(q, call_read_init, &q->read, was_read). */
-#define sql_ask(q, init, c, done) init((c), &(q)->front->core, &(q)->http->client, &(q)->op, (q)->container, (done))
+#define sql_ask(q, init, c, done) init((c), &(q)->front->core, (q)->http->client, &(q)->op, (q)->container, (done))
 
 /* call_init, also before the container is found: then turns are taken by what the path names. */
 void sql_call_init(sql_request *q, call *c, call_step done);

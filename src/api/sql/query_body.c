@@ -1,11 +1,11 @@
-#include "api/sql/asked.h"
+#include "api/sql/query_body.h"
 
 #include "query/parameters.h"
 
-err sql_asked_read(sql_request *q, sql_asked *a) {
+err sql_query_body_read(sql_request *q, sql_query_body *a) {
     bson_iter_t it;
     slice body;
-    *a = (sql_asked){0};
+    *a = (sql_query_body){0};
     if (slice_starts(sql_get(q, FIELD_CONTENT_TYPE), SLICE_LIT("application/sql"))) {
         a->text = q->http->body;
         return bson_utf8_validate(a->text.p ? a->text.p : "", a->text.n, true) ? OK : query_parameters_bad_body(&q->op);

@@ -2,6 +2,7 @@
 
 enum {
     SLICE_US = 500,
+    OWN_SLICES = 8,
     IDLE_MS = 10000,
     STARTED_MAX = 32,
     STARTED_PER_TENANT = 8,
@@ -93,6 +94,7 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
                               : lane == NET_BODIES ? BODIES_PER_TENANT
                                                    : WAITING_PER_TENANT,
         .slice_us = SLICE_US,
+        .own_slices = OWN_SLICES,
         .idle_ms = IDLE_MS,
         .clock = shared->options.clock,
     };

@@ -257,7 +257,7 @@ static void grant(sched *s, sched_job *job, int64_t now) {
     count_running(s, 1);
     job->of->running++;
     s->ready--;
-    job->since_us = now;
+    job->since_us = job->granted_us = now;
     job->on->granted = true;
     pthread_cond_signal(&job->on->wake);
 }
@@ -304,6 +304,17 @@ static void stand_aside(sched *s, sched_job *job, int64_t now) {
     job->turn.waited_us += job->since_us - now;
 }
 
+/* With the lock. Every switch of threads costs time, so jobs of one tenant are switched more rarely than tenants are. */
+static bool ends_turn(const sched *s, const sched_job *job, int64_t now) {
+    const tenant *t = job->of;
+    unsigned own = (t->waiting.first && t->started < s->options.started_per_tenant) + (t->aside.first != NULL);
+    bool others = false;
+    for (const tenant *each = s->tenants; each && !others; each = each->next) {
+        others = each != t && (each->waiting.first || each->aside.first);
+    }
+    return s->running > s->options.permits || others || (own && now - job->granted_us >= s->options.own_slices * s->options.slice_us);
+}
+
 static err check(op_turn *turn) {
     sched_job *job = (sched_job *)turn;
     sched *s = job->sched;
@@ -312,7 +323,7 @@ static err check(op_turn *turn) {
     if (now - job->since_us >= s->options.slice_us / (crowded ? CROWDED_PART : 1)) {
         pthread_mutex_lock(&s->lock);
         pay(job, now);
-        if (s->ready || s->running > s->options.permits) {
+        if (ends_turn(s, job, now)) {
             stand_aside(s, job, now);
         }
         pthread_mutex_unlock(&s->lock);

@@ -36,7 +36,8 @@ typedef struct sched_options {
     unsigned waiting_max; /* jobs that are not started yet */
     unsigned waiting_per_tenant;
     int64_t slice_us;
-    unsigned idle_ms; /* after which a thread without work ends, but for the last */
+    unsigned own_slices; /* a job's turn while only jobs of its own tenant want its permit: fewer switches; 0 and 1: one slice */
+    unsigned idle_ms;    /* after which a thread without work ends, but for the last */
     const clock_source *clock;
 } sched_options;
 
@@ -54,6 +55,7 @@ struct sched_job {
     struct sched_tenant *of;
     struct sched_worker *on; /* NULL: not started */
     int64_t since_us;        /* it holds its permit, or stands aside */
+    int64_t granted_us;      /* its permit was granted */
     uint64_t place;          /* in the order of those that want a permit */
     atomic_bool cancelled;
 };

@@ -206,6 +206,31 @@ static void jobs_of_a_tenant_take_turns(void **state) {
     sched_close(b.sched);
 }
 
+/* While nobody else wants the permit, a job keeps it for several slices. Another tenant ends its turn after one. */
+static void a_turn_among_jobs_of_one_tenant_is_longer(void **state) {
+    (void)state;
+    sched_options options = roomy;
+    options.own_slices = 2;
+    bench b = open_bench(options);
+    task *jobs[3];
+    hold(&b);
+    for (unsigned i = 0; i < 2; i++) {
+        jobs[i] = make((char)('x' + i), 5);
+        jobs[i]->job.tenant = 1;
+        assert_int_equal(sched_submit(b.sched, &jobs[i]->job), OK);
+    }
+    jobs[2] = make('b', 1);
+    jobs[0]->submits = jobs[2];
+    jobs[0]->submits_before = 3; /* in its third step, the first of its second turn */
+    jobs[0]->sched = b.sched;
+    let_go(&b);
+    for (unsigned i = 0; i < 3; i++) {
+        wait_and_free(jobs[i]);
+    }
+    assert_string_equal(seen_order(), "xxyyxbyxxyy"); /* b wants its permit back once more, to end: so y has one slice */
+    sched_close(b.sched);
+}
+
 /* One permit, which is held: a tenant that runs nothing need not wait for it, the one that has it does. */
 static void an_extra_permit_is_for_others(void **state) {
     (void)state;
@@ -539,6 +564,7 @@ int main(void) {
         cmocka_unit_test(time_counts_not_turns),
         cmocka_unit_test(a_newcomer_begins_at_the_minimum),
         cmocka_unit_test(jobs_of_a_tenant_take_turns),
+        cmocka_unit_test(a_turn_among_jobs_of_one_tenant_is_longer),
         cmocka_unit_test(an_extra_permit_is_for_others),
         cmocka_unit_test(alone_it_goes_on),
         cmocka_unit_test(queues_are_bounded),

@@ -16,10 +16,10 @@ typedef struct http_answer {
 } http_answer;
 
 typedef struct http_carrier {
-    const char *name;                                             /* for logs */
-    void (*answered)(void *context, const http_answer *answer);   /* the request is gone after it */
-    void (*trust)(void *context);                                 /* http_trust */
-    int64_t *(*wait_until)(void *context);                        /* the connection's place for http_told_to_wait; NULL: it has gone */
+    const char *name;                                           /* for logs */
+    void (*answered)(void *context, const http_answer *answer); /* the request is gone after it */
+    void (*trust)(void *context);                               /* http_trust */
+    int64_t *(*wait_until)(void *context);                      /* the connection's place for http_told_to_wait; NULL: it has gone */
 } http_carrier;
 
 /* A request that a frame carries. It has the frame's arena and client, so it must be answered before frames_end. All but these, the

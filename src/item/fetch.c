@@ -8,13 +8,13 @@ static err damaged(item_found *found) {
     return E_STORE_CORRUPT;
 }
 
-/* Without a snapshot the row may be another one by now: then this one is gone, or somewhere else. */
+/* Without a snapshot the row may have changed since: another number or segment means that this item was deleted or moved. */
 static err fetch_row(store *s, const store_snapshot *at, slice primary, item_found *found) {
     store_value value;
     uint32_t segment;
     slice item;
     TRY(store_get(s, STORE_INDEX, at, primary, &value));
-    item_give(found); /* which the primary key was in */
+    item_give(found); /* releases the value that held the primary key */
     found->value = value;
     if (!layout_row_read(value.bytes, &segment, &item) || !layout_head_read(item, &found->head, &found->body)) {
         return damaged(found);

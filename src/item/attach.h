@@ -31,8 +31,7 @@ typedef struct attach_list {
  * then. */
 MUST_CHECK err attach_open(const items *s, op *o, const container *c, const item_key *item, attach_list *list_out);
 bool attach_next(attach_list *list, attachment *attachment_out);                  /* in creation order */
-void attach_charge(const items *s, op *o, const attach_list *list, size_t bytes); /* charges for the attachments that were returned to the
-                                                                                     client */
+void attach_charge(const items *s, op *o, const attach_list *list, size_t bytes); /* charges for the attachments returned */
 void attach_close(attach_list *list);
 
 /* ---- writing ---- */
@@ -62,8 +61,7 @@ struct attach_write {
 };
 
 MUST_CHECK err
-attach_submit(attach_write *w);            /* E_THROTTLED: nothing was submitted. Other errors (E_OWNER_NOT_FOUND, E_NOT_FOUND, E_CONFLICT
-                                              …) come in `done` */
+attach_submit(attach_write *w);            /* E_THROTTLED: nothing submitted. E_OWNER_NOT_FOUND, E_NOT_FOUND, E_CONFLICT … come in `done` */
 void attach_write_charge(attach_write *w); /* after done, on the caller's thread */
 item_mark attach_write_mark(const attach_write *w); /* the range's lsn after the write */
 void attach_write_give(attach_write *w);

@@ -63,8 +63,7 @@ typedef struct container_range {
     hash_place first, last;        /* first and last place of its keys */
 
     _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* the counts as on disk, readable by any thread */
-    _Atomic uint64_t uncut;                                      /* how many partitions it had when the balancer found no place to split
-                                                                    it; 0: never */
+    _Atomic uint64_t uncut;                                      /* partitions it had when the balancer found no place to split */
 
     _Atomic(bucket *) bucket; /* the range's own share of the throughput, or the shared bucket of its database */
     bucket **past_buckets;    /* retired, each once; in-flight requests may still use one */
@@ -224,8 +223,7 @@ void container_give(container *c);
 container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment, home *home);
 container_range *container_range_take(container_range *range);
 void container_range_give(container_range *range);
-void container_range_restore(container_range *range, const range_counts *counts); /* sets counts that were read from disk at start, or
-                                                                                     computed by a split */
+void container_range_restore(container_range *range, const range_counts *counts); /* counts from disk or from a split */
 
 /* Takes ownership of the map and of the references in `ranges`. Copies the lists of sources, and sets `shared` in the copies. */
 container_tiles *container_tiles_new(partition_map *map, container_range *const *ranges, const range_sources *sources);
@@ -244,8 +242,7 @@ void container_space_give(container_space *space);
 /* Publishes new tiles after the ranges of `home` changed; takes ownership of the tiles. Called on that home's committer thread. */
 void container_space_set(container_space *space, const home *home, container_tiles *tiles);
 container_tiles *container_space_newest(container_space *space); /* any thread; returns a reference */
-container_index *container_space_index(container_space *space);  /* any thread; returns a reference to the index of the first home that
-                                                                    has ranges */
+container_index *container_space_index(container_space *space);  /* any thread; returns a reference to that of the first home with ranges */
 uint32_t container_space_progress(const container_space *space); /* of the index build in per cent: the lowest of all homes */
 
 static inline container_part *container_part_of(container_space *space, const home *home) {
@@ -253,8 +250,7 @@ static inline container_part *container_part_of(container_space *space, const ho
 }
 container_index *container_part_index(container_space *space, container_part *part);        /* any thread; returns a reference */
 void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* on the part's committer */
-container_index *container_part_goal(container_space *space, container_part *part); /* any thread; returns a reference to the index being
-                                                                                       built, or else to the current one */
+container_index *container_part_goal(container_space *space, container_part *part); /* the one being built, or else the current one */
 /* On the part's committer. Takes ownership of both indexes. */
 void container_part_set_index(container_space *space, container_part *part, container_index *index, container_index *building);
 

@@ -67,8 +67,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
     if (until <= 0) {
         return OK;
     }
-    until = until < TIME_LAST ? until : TIME_LAST - 1; /* later times are stored as the last second (clock_ts), so these items never
-                                                          expire */
+    until = until < TIME_LAST ? until : TIME_LAST - 1; /* later times are stored as the last second, so they never expire */
     layout_expiry(&from, container, tag, *swept, (item_place){0});
     layout_expiry(&to, container, tag, (uint32_t)until + 1, (item_place){0});
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
@@ -213,8 +212,7 @@ static err sweep_apply(commit *base, commit_group *group) {
     s->swept_own = part->swept_own;
     s->swept_default = part->swept_default;
     s->ttl_backfill = part->ttl_backfill;
-    if (!space->deleted && part->ttl == s->container->ttl && part->ttl != TTL_OFF) { /* otherwise the settings have changed: wait for the
-                                                                                        next sweep */
+    if (!space->deleted && part->ttl == s->container->ttl && part->ttl != TTL_OFF) { /* else: settings changed, next time */
         err code = run_sweep(s, &w);
         if (code != OK) {
             log_warn("item", "sweep stopped early", "container=%u code=%s", space->container, err_lookup(code)->name);

@@ -104,7 +104,7 @@ typedef enum layout_tag {
 void layout_item(layout_key *k, item_place place);
 void layout_primary(layout_key *k, uint32_t container, const epk *e, const pkey *key, slice id);
 void layout_partitions(layout_key *k, uint32_t container,
-                       const epk *e); /* prefix of all entries of logical partitions from this EPK on */
+                       const epk *e); /* prefix of the entries of all logical partitions from this EPK on */
 void layout_order(layout_key *k, uint32_t container, const epk *e, uint64_t number);
 void layout_unique(layout_key *k, uint32_t container, unsigned index, const epk *e, const pkey *key, slice values);
 void layout_expiry(layout_key *k, uint32_t container, layout_tag tag, uint32_t time_s, item_place place);
@@ -140,11 +140,9 @@ uint32_t layout_epk_head(const epk *e);
 
 typedef struct size_sum size_sum;
 void layout_sizes(layout_key *k, uint32_t container);                               /* prefix of all sizes in the container */
-void layout_size(layout_key *k, uint32_t container, const epk *e, const pkey *key); /* key NULL: sorts before all entries of this EPK and
-                                                                                       later ones */
+void layout_size(layout_key *k, uint32_t container, const epk *e, const pkey *key); /* key NULL: sorts before all of this EPK and later */
 bool layout_size_epk(slice entry, uint32_t container, epk *epk_out);                /* false: not a size entry of this container */
-bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, size_sum *size_out); /* *key_out is encoded as by
-                                                                                                      pkey_encode */
+bool layout_size_read(slice entry, slice value, epk *epk_out, slice *key_out, size_sum *size_out); /* *key_out: as by pkey_encode */
 void layout_size_write(char bytes[LAYOUT_SIZE_BYTES], const size_sum *size);
 
 /* ---- the log of versions ---- */
@@ -207,5 +205,4 @@ bool layout_head_read(slice value, item_head *head_out, slice *body_out); /* fal
 
 void layout_counts_write(char bytes[LAYOUT_COUNTS_BYTES], const range_counts *counts);
 bool layout_counts_read(slice value, range_counts *counts_out);
-void layout_counts_record(slice value, uint32_t *container_out, uint32_t *range_out, range_counts *counts_out); /* `value` holds at least
-                                                                                                                   one record */
+void layout_counts_record(slice value, uint32_t *container_out, uint32_t *range_out, range_counts *counts_out); /* value: not empty */

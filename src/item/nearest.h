@@ -58,5 +58,4 @@ bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number); /* `
 /* Called when the range is freed. */
 void range_graphs_free(range_graph *graphs);
 
-size_t item_nearest_dead(const range_graph *g); /* number of removed vectors that still use space; for tests, while no other thread uses the
-                                                   graph */
+size_t item_nearest_dead(const range_graph *g); /* removed vectors that still use space; for tests, while no other thread uses the graph */

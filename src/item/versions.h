@@ -34,8 +34,7 @@ MUST_CHECK err item_versions_read(const items *s, op *o, container *c, item_chan
 
 /* ---- turning on and off; committer's thread, in a commit of its own ---- */
 
-void item_versions_start(commit_group *group, const container *c, const home *home); /* starts the log of the container's ranges in this
-                                                                                        home */
+void item_versions_start(commit_group *group, const container *c, const home *home); /* starts the log of its ranges there */
 void item_versions_drop(store_batch *batch, uint32_t container);
 void item_versions_reclaim(const container *c, const home *home); /* after a drop was written, and before a log may start again */
 

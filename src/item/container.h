@@ -133,7 +133,7 @@ typedef struct container_part {
     _Atomic(container_index *) index;    /* the one that queries use */
     _Atomic(container_index *) building; /* its replacement while that is being built, otherwise NULL; writes maintain both */
     atomic_bool index_switching;         /* a switch is being committed: the disk may hold the old or the new index */
-    _Atomic uint32_t index_progress;     /* of the index build, in per cent */
+    _Atomic uint32_t index_progress;     /* progress of the index build in per cent */
 
     int attachments; /* ATTACHMENTS_…: whether any item ever had attachments (item/attach.h) */
 
@@ -243,7 +243,7 @@ void container_space_give(container_space *space);
 void container_space_set(container_space *space, const home *home, container_tiles *tiles);
 container_tiles *container_space_newest(container_space *space); /* any thread; returns a reference */
 container_index *container_space_index(container_space *space);  /* any thread; returns a reference to that of the first home with ranges */
-uint32_t container_space_progress(const container_space *space); /* of the index build in per cent: the lowest of all homes */
+uint32_t container_space_progress(const container_space *space); /* progress of the index build in per cent: the lowest of all homes */
 
 static inline container_part *container_part_of(container_space *space, const home *home) {
     return &space->parts[home->number];

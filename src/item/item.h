@@ -81,7 +81,7 @@ typedef struct item_written {
 typedef struct item_overlay item_overlay;
 struct item_overlay {
     bool (*find)(const item_overlay *overlay, uint64_t number, item_written *written_out);    /* false: the transaction did not write it */
-    bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* the next item by number that it created */
+    bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* the next created item by number */
     /* The next created item by primary key: the first one from `at` on; backward, the last one before it. */
     bool (*next_row)(const item_overlay *overlay, slice at, bool backward, slice *primary_out, item_written *written_out);
 };
@@ -406,8 +406,8 @@ void item_settle(const items *s, const op *o, const container *c, const item_key
 
 /* ---- moving items to their range's own segment ----
  *
- * After a split: moves items of range `range_id` away from the sources that it is leaving, as many as fit into one commit. `cost_max` as
- * for a sweep. `done` runs on the committer's thread; `ended` then tells whether nothing is left to move. */
+ * After a split: one commit that moves items of range `range_id` away from the sources that it is leaving. `cost_max` bounds the work, as
+ * for a sweep. `done` runs on the committer's thread; `ended` then says whether the move is complete. */
 typedef struct item_move item_move;
 struct item_move {
     commit base;

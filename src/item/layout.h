@@ -196,9 +196,9 @@ enum { LAYOUT_LEAD_BYTES = 1 };
 void layout_lead_write(char *bytes, slice primary); /* writes LAYOUT_LEAD_BYTES + primary.n bytes */
 bool layout_lead_read(slice value, slice *primary_out);
 
-bool layout_item_read(slice key, item_place *place_out);                       /* from a STORE_ITEMS key */
-bool layout_order_read(slice key, slice value, item_place *place_out);         /* from an 'o' entry */
-bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out); /* from a 't' or 'd' key */
+bool layout_item_read(slice key, item_place *place_out);                       /* parses a STORE_ITEMS key */
+bool layout_order_read(slice key, slice value, item_place *place_out);         /* parses an 'o' entry */
+bool layout_expiry_read(slice key, uint32_t *time_out, item_place *place_out); /* parses a 't' or 'd' key */
 
 void layout_head_write(char bytes[LAYOUT_HEAD_BYTES], const item_head *head);
 bool layout_head_read(slice value, item_head *head_out, slice *body_out); /* false: not an item */

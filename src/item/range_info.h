@@ -19,14 +19,14 @@ typedef struct range_info {
 size_t range_count(const container *c);
 bool range_info_at(const container *c, size_t position, range_info *info_out);
 bool range_info_by_id(const container *c, uint32_t id, range_info *info_out);
-size_t range_position(const container *c, const epk *e); /* of the range that owns this EPK */
+size_t range_position(const container *c, const epk *e); /* position of the range that owns this EPK */
 bool range_is_gone(const container *c, uint32_t id);     /* a range of this id existed, and was split or merged */
 uint32_t range_next_id(const container *c);              /* grows with every split and merge */
 
 /* Whether [min, end) spans several ranges. */
 bool range_is_divided(const container *c, const epk *min, const epk *end);
 
-item_mark range_mark_at(const container *c, const epk *e); /* of the range that owns this EPK */
+item_mark range_mark_at(const container *c, const epk *e); /* mark of the range that owns this EPK */
 item_mark range_mark_first(const container *c);
 range_usage range_usage_of_all(const container *c);
 

@@ -35,7 +35,7 @@ typedef struct item_index_step item_index_step;
 struct item_index_step {
     commit base;
     const items *items;
-    home *home;           /* the container's part in this home is built */
+    home *home;           /* the home whose part of the container is built */
     container *container; /* the caller keeps its reference until `done` */
     unsigned cost_max;    /* an item costs 1, plus 1 for each 4 KB */
     bool switches;        /* the final commit, which makes the new index current */

@@ -12,8 +12,8 @@ typedef struct items items;
 /* The size of one logical partition, or the sum of many. */
 typedef struct size_sum {
     uint64_t items, bytes, index_bytes, partitions;
-    /* of one partition only, not summed: the items with numbers up to `local`, and from `local_from` on (0: none), have local index entries
-     * (item/terms.h) */
+    /* Only for one partition, never summed: the items with numbers up to `local`, and from `local_from` on (0: none), have local index
+     * entries (item/terms.h). */
     uint64_t local, local_from;
 } size_sum;
 

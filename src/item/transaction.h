@@ -77,8 +77,7 @@ bool item_transaction_is_overdue(const item_transaction *t);
  * the committer's thread, or at once if nothing was written; it must hand over. OK means submitted: item_transaction_outcome has the
  * outcome. On E_TRANSACTION_EXPIRED nothing was submitted, and `done` is not called. */
 MUST_CHECK err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *context), void *context);
-MUST_CHECK err item_transaction_outcome(const item_transaction *t,
-                                        op *o); /* after done; copies the error text, if there is one, to `o` */
+MUST_CHECK err item_transaction_outcome(const item_transaction *t, op *o); /* after done; copies the error text, if there is one, to `o` */
 
 /* After a commit: the mark of the range that was last written in this container. False: the transaction wrote nothing there. */
 bool item_transaction_mark(const item_transaction *t, const container *c, item_mark *mark_out);

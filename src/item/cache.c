@@ -386,7 +386,7 @@ void item_cache_cut(item_cache *c, size_t mark) {
     c->written_n = mark;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 item_cache *item_cache_open(size_t bytes_max) {
     item_cache *c = mem_zero(sizeof *c);

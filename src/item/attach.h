@@ -61,7 +61,7 @@ struct attach_write {
 };
 
 MUST_CHECK err
-attach_submit(attach_write *w);            /* E_THROTTLED: nothing submitted. E_OWNER_NOT_FOUND, E_NOT_FOUND, E_CONFLICT … come in `done` */
-void attach_write_charge(attach_write *w); /* after done, on the caller's thread */
+attach_submit(attach_write *w); /* E_THROTTLED: nothing submitted. E_OWNER_NOT_FOUND, E_NOT_FOUND, E_CONFLICT … come in `done` */
+void attach_write_charge(attach_write *w);          /* after done, on the caller's thread */
 item_mark attach_write_mark(const attach_write *w); /* the range's lsn after the write */
 void attach_write_give(attach_write *w);

@@ -1,5 +1,4 @@
-/* Items many at a time: the item feed (GET …/docs). A page is made by a worker, not on the loop, so that a point read never waits behind
- * it. */
+/* The item feed (GET …/docs). A worker makes the page, so that point reads on the loop never wait for it. */
 #include "api/sql/target.h"
 
 typedef struct feed {

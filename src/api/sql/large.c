@@ -1,5 +1,5 @@
-/* Bodies. Decoding a large one takes tens of milliseconds, in which other clients of the loop would wait: a worker does it before the
- * handler is called. */
+/* Decoding of bodies. A large body takes tens of milliseconds, which would block other clients of the loop, so a worker decodes it before
+ * the handler is called. */
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 

@@ -7,7 +7,7 @@
 
 typedef struct sql_query_body {
     slice text;
-    query_parameter *parameters; /* as query_prepare wants them */
+    query_parameter *parameters; /* in the form that query_prepare takes */
     size_t parameters_n;
 } sql_query_body;
 

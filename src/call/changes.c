@@ -10,7 +10,7 @@ static void page(call *c) {
                          : item_changes_read(s, c->op, c->container, &f->what, f->item, f->context, &c->mark);
 }
 
-/* Readers who have seen all ask again and again: that is answered on the loop. What is written meanwhile is little. */
+/* Up-to-date readers poll: their requests are answered on the loop, since little can have been written in between. */
 static void go(call *c) {
     const item_changes *what = &((call_changes *)c)->what;
     if (what->from_now || what->after >= c->mark.lsn) {

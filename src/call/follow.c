@@ -1,11 +1,11 @@
-/* Following changes: read on a worker; when there is nothing, wait on the loop without a thread, and read again when woken.
+/* Following changes: reads on a worker; if there is nothing, waits on the loop without a thread, and reads again when woken.
  *
  *     go → look_or_wait ──────────────→ wait ── woken ──→ read
- *              │ something is new          │ time-out, or the client left
+ *              │ new changes               │ timeout, or the client left
  *              ↓                           ↓
- *            read ── something, or ────→ complete
- *              │     no time left          (follower closed, position told)
- *              └─ nothing after all → look_or_wait
+ *            read ── changes, or ──────→ complete
+ *              │     timeout               (follower closed, position returned)
+ *              └─ no changes → look_or_wait
  */
 #include "call/call_int.h"
 
@@ -19,7 +19,7 @@ static int64_t now_ms(const call_follow *f) {
     return clock_monotonic_us(net_loop_clock(f->call.client->loop)) / 1000;
 }
 
-/* On the loop, before the call completes. */
+/* The call's `clean`: runs on the loop, before the call completes. */
 static void close_follower(call *c) {
     call_follow *f = of(c);
     if (f->follower) {
@@ -62,7 +62,7 @@ static void was_read(call *c) {
     }
 }
 
-/* Settings and ranges may have changed meanwhile. If the container is gone, the follower knows. */
+/* Uses the newest version of the container, since settings and ranges may have changed. If it was deleted, the follower reports that. */
 static void read_now(call_follow *f) {
     container *before = f->newest;
     f->newest = account_container_newest(f->call.core->account, f->call.container);

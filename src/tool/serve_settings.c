@@ -12,7 +12,7 @@
 #include "net/guard.h"
 #include "tool/environment.h"
 
-/* As given; serve_settings_read makes values of it. */
+/* The texts as given; serve_settings_read parses them. */
 static struct {
     const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
@@ -110,7 +110,7 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"request-memory", "SIZE", "that one request may take while it is served; a query that needs more is refused", &given.request_memory,
      false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
-    {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
+    {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* resource token lifetime; below the service's 600 for tests */
     {"script-worker", "PROGRAM", NULL, &given.script_worker, false},   /* instead of tesela-script beside our own program, for tests */
     {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
     {"access-log", "off|all|N", "one line for each request, or for one of N: verb, path, status, charge, time; no bodies, no keys",
@@ -131,7 +131,7 @@ static bool __attribute__((format(printf, 1, 2))) fail(const char *format, ...) 
     return false;
 }
 
-/* An address or "localhost", which net takes to mean both loopback addresses; any other name may lead anywhere. */
+/* True for loopback addresses and "localhost", which net binds to both loopback addresses. Other names may resolve to anything. */
 static bool is_loopback(const char *host) {
     struct in_addr v4;
     struct in6_addr v6;
@@ -156,7 +156,7 @@ static bool read_keys(serve_settings *s) {
     return s->keys ? true : fail("%s", why);
 }
 
-/* One of two words; the second sets the flag. */
+/* The text must be one of two words; the second sets the flag. */
 static bool read_choice(const char *flag, const char *text, const char *first, const char *second, bool *second_out) {
     *second_out = strcmp(text, second) == 0;
     return *second_out || strcmp(text, first) == 0 ? true : fail("--%s must be %s or %s, not '%s'", flag, first, second, text);
@@ -213,7 +213,7 @@ static bool read_limits(serve_settings *s) {
 typedef struct port_flag {
     const char *flag, **given;
     const char *api;
-    bool there; /* this version has that API */
+    bool there; /* this version implements the API */
 } port_flag;
 
 static const port_flag port_flags[PORTS] = {
@@ -282,7 +282,7 @@ static bool check_tls(void) {
     return check_file("tls-cert", given.tls_cert) && check_file("tls-key", given.tls_key);
 }
 
-/* ---- all of them ---- */
+/* ---- all settings ---- */
 
 bool serve_settings_read(serve_settings *s) {
     if (!read_logs(s)) {

@@ -17,8 +17,7 @@ extern const char *const access_attempt_names[ATTEMPT_COUNT];
 enum { ATTEMPTS_INTERVAL_S = 60, ATTEMPTS_ADDRESSES = 128 };
 
 access_attempts *access_attempts_new(const clock_source *clock);
-void access_attempts_note(access_attempts *a, const uint8_t address[static 16],
-                          err code);           /* codes of other kinds are ignored */
+void access_attempts_note(access_attempts *a, const uint8_t address[static 16], err code); /* codes of other kinds are ignored */
 void access_attempts_tick(access_attempts *a); /* logs the addresses whose minute has passed; call now and then, from one thread */
 uint64_t access_attempts_total(const access_attempts *a, access_attempt kind);
 void access_attempts_free(access_attempts *a); /* logs the remaining counts first */

@@ -28,7 +28,7 @@ typedef struct access_keys_options {
     bool exposed;                        /* other machines can reach the server: the emulator's key is rejected for all four … */
     bool allow_well_known;               /* … unless this is set; then each load of the keys logs a warning */
     const char *scram_user;              /* the account's name, if a front end offers SCRAM (scram.h); NULL: none does */
-    unsigned scram_kinds; /* bits 1 << access_scram_kind; each key of each kind costs a millisecond or two when it is set */
+    unsigned scram_kinds;                /* bits 1 << access_scram_kind; each key of each kind costs a millisecond or two when it is set */
 } access_keys_options;
 
 /* On error NULL, with the reason in `why`: not base64, the same key twice, no such file, the emulator's key on an exposed server. */

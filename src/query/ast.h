@@ -137,7 +137,7 @@ struct query_select {
     query_count top, offset, limit;
     query_column *columns;
     size_t columns_n;
-    query_span columns_span; /* of the columns, or of the star */
+    query_span columns_span; /* span of the columns, or of * */
     query_source *sources;   /* FROM and its JOINs, in order; empty for SELECT 1 */
     size_t sources_n;
     query_expr *where;

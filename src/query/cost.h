@@ -34,7 +34,7 @@ typedef struct query_cost {
     find_nearest nearest;
     bool searched;              /* the price of a vector search was charged: items are charged when returned, not when loaded */
     bool partition;             /* the page reads one logical partition only */
-    bool covered, multiplicity; /* index entries can answer the query; the number of entries matters */
+    bool covered, multiplicity; /* index entries can answer the query; how many items have a value matters */
     double factor, weight;
     uint64_t entries_free; /* entries that are still free of charge */
     uint64_t shown;        /* number of the last item returned */

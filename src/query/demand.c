@@ -33,7 +33,7 @@ static bool path_within(const query_select *s, const query_expr *e, find_path *p
         return path_within(s, e->items[0], p) && add_step(p, e->name, false);
     }
     if (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL && e->items[1]->value.type == TYPE_NUMBER) {
-        p->single = false; /* the index has the path of all elements only */
+        p->single = false; /* the index has one path for all elements of an array */
         return path_within(s, e->items[0], p) && add_step(p, SLICE_EMPTY, true);
     }
     if (e->kind != EXPR_NAME) {
@@ -407,7 +407,7 @@ static bool read_or(reader *r, const query_select *s, const query_expr *e, find_
     return true;
 }
 
-/* A AND B within an OR: the demand of either one is true of all matching items, but not exact. */
+/* A AND B within an OR: every matching item fulfils the demands of both, so either may be used; it is not exact. */
 static bool read_either(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     bool read = read_part(r, s, e->items[0], c) || read_part(r, s, e->items[1], c);
     c->exact = false;

@@ -57,7 +57,7 @@ static truth opposite(truth t) {
 
 /* ---- comparing ---- */
 
-/* Paid by the shorter value, at which a comparison ends at the latest. */
+/* Costs as much as the shorter value: a comparison goes no further. */
 static void pay_comparison(query_runner *r, const query_value *a, const query_value *b) {
     if (a->type == b->type) {
         query_pay_value(r, a->bytes.n < b->bytes.n ? a : b);

@@ -485,7 +485,7 @@ void query__keep_position(exec *x) {
     }
 }
 
-/* Charges a range's share with what was charged since the last time. */
+/* Takes from the range's share what was charged since it was last settled. */
 static void settle_rest(exec *x) {
     query_page *p = x->page;
     double ru = p->ask.op->charge_ru - x->settled_ru;

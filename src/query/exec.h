@@ -72,7 +72,7 @@ typedef struct query_part {
     uint32_t intersected; /* demands that were intersected, as a bit mask */
     slice order;          /* WAY_IN_ORDER: "/a ASC", or for a composite index "/a ASC, /b DESC"; WAY_BY_KEY: "/a/?" */
     bool backward;
-    bool too_many; /* WAY_SCAN: each condition matches too many entries for the index to pay */
+    bool too_many; /* WAY_SCAN: each condition has too many entries for the index to pay off */
     slice vector;  /* path of the vector graph that could serve the query; empty: none */
     find_graph_use graph;
     uint64_t entries;

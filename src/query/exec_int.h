@@ -37,7 +37,7 @@ struct exec {
     query_runner runner;
     arena row_arena;     /* reset for each item */
     arena keep;          /* lives as long as the page, or as one window of it */
-    arena ordered;       /* order values of the rows held; counted keys */
+    arena ordered;       /* order values of the rows held; hashes of counted keys */
     size_t ordered_live; /* bytes of `ordered` in use after it was last compacted */
     query_item item;
     query_value item_value;

@@ -360,7 +360,7 @@ static query_token_kind mark_kind(char c) {
     return (unsigned char)c < 128 ? (query_token_kind)kinds[(unsigned char)c] : TOKEN_END;
 }
 
-/* A mark comes before marks that are its prefix. */
+/* Longer marks come before their prefixes, since the first match is taken. */
 static const struct {
     char text[4];
     uint8_t n;

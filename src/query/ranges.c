@@ -293,7 +293,7 @@ static bool is_id(const finder *f, const query_expr *e) {
     return item_path(f, e, names) == 1 && slice_eq(names[0], SLICE_LIT("id"));
 }
 
-enum { ID_SEEN = 1u << LIMIT_KEY_COMPONENTS }; /* after one bit for each key component */
+enum { ID_SEEN = 1u << LIMIT_KEY_COMPONENTS }; /* the bit after those of the key components */
 
 /* Reads a component of the key, the id, or both if the id is the key. */
 static bool name_part(const finder *f, const query_expr *path, const query_value *v, query_point *point, unsigned *seen) {

@@ -2,11 +2,11 @@
  *
  * UDFs run in another process (src/script): a call by itself costs ten times as much as a call in a batch of a hundred. So a query first
  * evaluates a block of items *ahead*, only to find out which calls it needs. A call whose value is not known yet is recorded, and gives
- * undefined; nothing is decided by that value (query_runner.waits): the evaluation ahead does not enter what AND, OR, ?, ?? or IN would
- * decide by it. Then all recorded calls are made at once. This is repeated until no value is missing. The *real* evaluation follows: each
- * call takes the first unused value that was recorded for the same item, the same call site and the same arguments. A call that was not
- * foreseen is made by itself, so evaluating ahead affects time only. An exception that a UDF threw becomes the query's error only if the
- * real evaluation takes its value. */
+ * undefined; nothing is decided by that value (query_runner.waits): operands of AND, OR, ?, ?? and IN whose evaluation depends on it are
+ * not evaluated yet. Then all recorded calls are made at once. This is repeated until no value is missing. The *real* evaluation follows:
+ * each call takes the first unused value that was recorded for the same item, the same call site and the same arguments. A call that was
+ * not foreseen is made by itself, so evaluating ahead affects time only. An exception that a UDF threw becomes the query's error only if
+ * the real evaluation takes its value. */
 #pragma once
 
 #include "base/clock.h"
@@ -31,7 +31,7 @@ struct query_udfs {
 /* The recorded calls of a block, as linked lists: one for each item and call site. Links are call numbers plus one. */
 typedef struct query_call_link {
     uint32_t next; /* next call of the same item and site; 0: none */
-    uint32_t pass; /* the last pass that used its value */
+    uint32_t pass; /* the pass that recorded it, or last used its value */
 } query_call_link;
 
 typedef struct query_call_chain {

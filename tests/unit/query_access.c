@@ -895,7 +895,7 @@ static void rows_are_the_same(void **state) {
            (unsigned long)sums.queries, (unsigned long)sums.pages, (unsigned long)sums.rows, (unsigned long)sums.narrowed,
            (unsigned long)sums.hurried, (unsigned long)sums.gave_up);
     assert_true(sums.narrowed * 6 > sums.queries);
-    assert_true(sums.gave_up * 10 < sums.hurried); /* these were too large to be carried, and not mergeable */
+    assert_true(sums.gave_up * 10 < sums.hurried); /* those were too large to be carried, and cannot be merged */
 }
 
 /* Rows are few and far apart in the order: some pages return none, and the next ones continue where they stopped. */
@@ -1058,7 +1058,7 @@ static void parts_go_on_behind_what_was_given(void **state) {
         &r, &s,
         "SELECT [{\"item\": c.n * 77 % 200}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.n * 77 % 200");
     for (; r.more; hurries = true) {
-        run_page(&r, hurries ? 2 : 150, false); /* so few that all of a part's groups may have been returned already */
+        run_page(&r, hurries ? 2 : 150, false); /* so small that all groups of a part may have been returned before */
         assert_int_equal(r.code, OK);
         buf_add_slice(&rows, buf_view(&r.out));
     }
@@ -1282,7 +1282,7 @@ static void groups_too_many_come_in_parts(void **state) {
 
     rows.n = 0;
     read_in_a_hurry("SELECT DISTINCT VALUE CONCAT(c.id, 'abcdefghijklmnopqrstuvwxyz') FROM c", 7, &rows, &code);
-    assert_int_equal(code, E_QUERY_TOO_LONG); /* a client of DISTINCT need not merge */
+    assert_int_equal(code, E_QUERY_TOO_LONG); /* a client of DISTINCT may not merge, so it gets no parts */
     read_in_a_hurry("SELECT LOWER(c.id) AS id, COUNT(1) AS n FROM c GROUP BY LOWER(c.id)", 10, &rows, &code);
     assert_int_equal(code, E_QUERY_TOO_LONG);
     read_in_a_hurry("SELECT x AS n, COUNT(1) AS many FROM (SELECT DISTINCT VALUE c.n FROM c) AS x GROUP BY x", 10, &rows, &code);

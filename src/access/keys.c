@@ -163,7 +163,7 @@ static void warn_of_short_keys(const key_texts *texts) {
  * ring is unused. */
 typedef struct retired retired;
 typedef struct passing {
-    net_task task; /* first */
+    net_task task; /* must be first */
     retired *of;
 } passing;
 struct retired {

@@ -25,7 +25,7 @@ bool access_key_parse(slice name, access_key *key_out); /* ignores case and dash
 typedef struct access_keys_options {
     const char *given[ACCESS_KEY_COUNT]; /* base64; NULL: not set. If the first is not set, it is the emulator's key */
     const char *file;                    /* used instead of `given`: the keys in this order, one per line, "-" for none */
-    bool exposed;                        /* other machines can reach the server: the emulator's key is rejected for all four … */
+    bool exposed;                        /* other machines can reach the server: the emulator's key is rejected as any of the four … */
     bool allow_well_known;               /* … unless this is set; then each load of the keys logs a warning */
     const char *scram_user;              /* the account's name, if a front end offers SCRAM (scram.h); NULL: none does */
     unsigned scram_kinds;                /* bits 1 << access_scram_kind; each key of each kind costs a millisecond or two when it is set */

@@ -37,11 +37,11 @@ typedef struct access_sas access_sas; /* sas.h */
 typedef struct access_reach {
     access_proof proof;     /* all zero: unauthenticated, may do nothing */
     access_key key;         /* the key that signed; for a token the primary key */
-    uint64_t serial;        /* of that key */
+    uint64_t serial;        /* serial of that key */
     unsigned verbs;         /* bits of access_verb */
     permission *permission; /* for a token: a reference; else NULL */
     int64_t until_s;        /* expiry of a token or a shared access signature, seconds since 1970 */
-    const access_sas *sas;  /* of a shared access signature: its tables and rows; lives in the arena it was read into */
+    const access_sas *sas;  /* tables and rows of a shared access signature; lives in the arena it was read into */
 } access_reach;
 
 /* ---- making ---- */

@@ -21,7 +21,7 @@ enum { KEY_BYTES_MAX = 256, SIGNATURE_TEXT = 44 };
 typedef struct keyed_hash {
     bool present;
     uint64_t serial;                            /* identifies this value of the key */
-    unsigned char digest[SHA256_DIGEST_LENGTH]; /* of the key itself: HMAC treats some different keys as equal */
+    unsigned char digest[SHA256_DIGEST_LENGTH]; /* hash of the key itself: HMAC treats some different keys as equal */
     SHA256_CTX inner;                           /* has absorbed key ^ 36… */
     SHA256_CTX outer;                           /* has absorbed key ^ 5C… */
 } keyed_hash;

@@ -21,8 +21,8 @@ struct container_node {
     container *container;
     database_node *database;
     script_node *scripts[ACCOUNT_SCRIPT_KINDS]; /* by name */
-    UT_hash_handle by_name;                     /* of its database */
-    UT_hash_handle by_rid;                      /* of the account */
+    UT_hash_handle by_name;                     /* in its database's table */
+    UT_hash_handle by_rid;                      /* in the account's table */
     UT_hash_handle by_sweep;                    /* in the account, keyed by rid: present while the container has a ttl or keeps versions */
     bool is_swept;
 };
@@ -43,7 +43,7 @@ struct user_node {
     user *user;
     database_node *database;
     permission_node *permissions, *permissions_by_name, *permissions_by_resource;
-    UT_hash_handle by_number; /* of its database */
+    UT_hash_handle by_number; /* in its database's table */
     UT_hash_handle by_name;
 };
 
@@ -51,7 +51,7 @@ struct permission_node {
     permission *permission;
     user_node *user;
     slice resource;           /* the granted resource, as bytes; in the permission's arena */
-    UT_hash_handle by_number; /* of its user */
+    UT_hash_handle by_number; /* in its user's table */
     UT_hash_handle by_name;
     UT_hash_handle by_resource;
 };
@@ -164,7 +164,7 @@ static inline bool account__etag_matches(slice wanted, uint64_t version, int64_t
 
 /* ---- users and permissions ---- */
 void account__remove_users(database_node *d);
-void account__delete_user_records(store_batch *batch, uint32_t database); /* of all users of a database and their permissions */
+void account__delete_user_records(store_batch *batch, uint32_t database); /* all users of a database and their permissions */
 MUST_CHECK err account__load_user(account *a, slice key, slice record);
 MUST_CHECK err account__load_permission(account *a, slice key, slice record);
 

@@ -18,7 +18,7 @@ typedef struct fault {
     char database[LIMIT_NAME_BYTES + 1], container[LIMIT_NAME_BYTES + 1];
     int64_t range;
     fault_operation operation;
-    double percent; /* of the matching requests; above 0, 100: all */
+    double percent; /* percentage of matching requests that are hit; above 0, 100: all */
     uint64_t seed;  /* of the generator that selects that percentage */
     uint64_t count; /* maximum number of hits; 0: no limit */
 

@@ -29,7 +29,7 @@ typedef struct reshape {
     sem_t done;
     account *account;
     const reshape_request *request;
-    home *home; /* of the ranges */
+    home *home; /* the ranges' home */
     arena *arena;
     int64_t started_us, held_from_us;
 

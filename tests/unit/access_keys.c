@@ -269,7 +269,7 @@ static void kinds_have_names(void **state) {
 /* ---- loops that read while keys change ---- */
 
 typedef struct reading {
-    net_task task; /* first */
+    net_task task; /* must be first */
     net_loop *loop;
     access_keys *keys;
     unsigned long rounds;

@@ -90,7 +90,7 @@ static void serials_follow_the_value_of_a_key(void **state) {
     assert_int_equal(access_ring_serial(first, ACCESS_KEY_PRIMARY), access_ring_serial(next, ACCESS_KEY_PRIMARY));
     assert_int_equal(access_ring_serial(first, ACCESS_KEY_PRIMARY), access_ring_serial(last, ACCESS_KEY_PRIMARY));
     assert_int_not_equal(access_ring_serial(first, ACCESS_KEY_SECONDARY), access_ring_serial(next, ACCESS_KEY_SECONDARY));
-    assert_int_not_equal(access_ring_serial(first, ACCESS_KEY_SECONDARY), access_ring_serial(last, ACCESS_KEY_SECONDARY)); /* same value, new serial */
+    assert_int_not_equal(access_ring_serial(first, ACCESS_KEY_SECONDARY), access_ring_serial(last, ACCESS_KEY_SECONDARY)); /* new serial */
     assert_int_equal(access_ring_serial(first, ACCESS_KEY_PRIMARY_READ_ONLY), 0);
     assert_int_not_equal(access_ring_serial(next, ACCESS_KEY_PRIMARY_READ_ONLY), 0);
     assert_int_equal(access_ring_serial(last, ACCESS_KEY_PRIMARY_READ_ONLY), 0);

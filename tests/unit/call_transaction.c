@@ -27,7 +27,7 @@ static uint16_t port;
 /* ---- the front end: a letter and its arguments. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard ---- */
 
 typedef struct line {
-    call_within within; /* first */
+    call_within within; /* must be first */
     frames_request *request;
     op op;
     item_op item;

@@ -37,7 +37,7 @@ struct echo_request {
         call_attachments attachments;
         call_attach attach;
         call_within within;
-    } call; /* first */
+    } call; /* must be first */
     op op;
     echo_front *front;
     frames_request *frame;

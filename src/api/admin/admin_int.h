@@ -25,13 +25,13 @@ typedef struct admin_endpoint {
 } admin_endpoint;
 
 struct admin_request {
-    call call; /* first */
+    call call; /* must be first */
     net_task task;
     admin_request *next; /* next in its queue */
     admin *admin;
     http_request *http;
     const admin_endpoint *endpoint;
-    access_key key; /* that authenticated it; ACCESS_KEY_COUNT: no key was needed */
+    access_key key; /* key that authenticated it; ACCESS_KEY_COUNT: none was needed */
     bool read_only; /* its key is read-only */
     bool begun;     /* a worker has started it */
     op op;

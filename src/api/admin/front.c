@@ -219,7 +219,8 @@ static err check_bearer(admin_request *q, slice token, access_key *key_out) {
     return OK;
 }
 
-/* No key is needed only while one of the keys is the public emulator key. Requests from web pages are rejected earlier (net/guard.h). */
+/* Whether requests need no key: the server is local and has the public emulator key. Requests from web pages are rejected earlier
+ * (net/guard.h). */
 static bool is_open(const admin *a) {
     access_key unused;
     return a->local && access_ring_find(access_keys_ring(a->keys), slice_str(access_key_emulator), &unused);

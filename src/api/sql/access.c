@@ -200,7 +200,7 @@ static bool is_there(sql_request *q, const container *c, const grant *g) {
                                                                   : script_is_there(q, c, g);
 }
 
-/* For a permission for a container, or for one partition key of it. */
+/* Whether a permission for a container, or for one partition key of it, covers the operation. */
 static bool container_reaches(sql_request *q, const grant *g, reach wanted) {
     bool bulk = sql_flag(q, FIELD_IS_BATCH) && !sql_flag(q, FIELD_BATCH_ATOMIC); /* each operation has its own partition key */
     if (g->key.n == 0 || wanted == REACH_PLACE || wanted == REACH_PLAN) {
@@ -269,7 +269,7 @@ static bool token_allows(sql_request *q, const rule *r) {
 static err check_token(sql_request *q, bool reads) {
     const rule *r = find_rule(q);
     bool allowed = r && (reads || q->reach.permission->grant.mode == PERMISSION_ALL) && !(r->queries_only && !reads) && token_allows(q, r);
-    q->op.detail_n = 0; /* the bearer need not learn what was wrong with a key */
+    q->op.detail_n = 0; /* do not tell the bearer what is wrong with a partition key */
     return allowed ? OK : access_refuse(&q->op);
 }
 

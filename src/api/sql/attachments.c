@@ -5,14 +5,14 @@
 #include "throughput/charge.h"
 
 typedef struct reading {
-    call_attachments call; /* first */
+    call_attachments call; /* must be first */
     sql_request *q;
     uint32_t after; /* for a list: only attachments with greater numbers */
     size_t max;     /* … and at most this many */
 } reading;
 
 typedef struct writing {
-    call_attach call; /* first */
+    call_attach call; /* must be first */
     sql_request *q;
 } writing;
 

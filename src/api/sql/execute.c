@@ -7,7 +7,7 @@
 enum { LOG_FIELD_BYTES = 8 * 1024 }; /* Node.js accepts 16 KB of header fields in total */
 
 typedef struct execution {
-    call_transact call; /* first */
+    call_transact call; /* must be first */
     sql_request *q;
     account_script *script;
     script_run run;

@@ -2,7 +2,7 @@
 #include "api/sql/target.h"
 
 typedef struct feed {
-    call_feed call; /* first */
+    call_feed call; /* must be first */
     sql_request *q;
     size_t max;
     buf body;

@@ -63,7 +63,7 @@ err sql_body(sql_request *q, json_root root, slice *bson_out) {
 /* ---- decoded by a worker ---- */
 
 typedef struct decoding {
-    call call; /* first */
+    call call; /* must be first */
     sql_request *q;
     sql_handler handler;
     sql_decoded decoded;

@@ -13,7 +13,7 @@ enum {
 };
 
 typedef struct running {
-    call_query call; /* first */
+    call_query call; /* must be first */
     sql_request *q;
     sql_query_body asked;
     sql_target *target;

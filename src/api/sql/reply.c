@@ -299,7 +299,7 @@ static void answer_error(sql_request *q, err code) {
 /* ---- clients that ignore retry-after ---- */
 
 typedef struct held_back {
-    net_delay delay; /* first */
+    net_delay delay; /* must be first */
     sql_request *q;
     err code;
 } held_back;

@@ -64,7 +64,7 @@ struct sql_request {
     call_commit commit;
     item_op one;
     call changing;                  /* the call of a change to a resource */
-    account_change *change;         /* that change; in the arena */
+    account_change *change;         /* the change; in the arena */
     void (*resume)(sql_request *q); /* called after the change */
 };
 
@@ -105,7 +105,7 @@ const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 /* call_init, usable before the container is found: the scheduling tenant then comes from the path. */
 void sql_call_init(sql_request *q, call *c, call_step done);
 
-/* Call after every call: copies its mark and fault into the request for the answer. */
+/* Call this when a call has completed: copies its mark and fault into the request, for the answer. */
 void sql_call_done(sql_request *q, const call *c);
 
 /* Calls the handler; if the body is large, after a worker has decoded it for sql_body. If too many bodies are queued, answers with an error

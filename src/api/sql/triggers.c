@@ -5,7 +5,7 @@
 #include "api/sql/itembody.h"
 
 struct sql_triggers {
-    call_transact call; /* first */
+    call_transact call; /* must be first */
     sql_request *q;
     account_script *pre, *post;
     slice self, alt;

@@ -91,7 +91,8 @@ bool account_offer_of(account *a, uint32_t database, uint32_t container, offer *
 
 void database_give(database *d);
 
-/* In creation order, those with number > after; the visitor returns false to stop. It must not call back into the account. */
+/* Visits, in creation order, the resources with number > after; the visitor returns false to stop. It must not call back into the
+ * account. */
 void account_each_database(account *a, uint32_t after, bool (*visit)(void *, const database *), void *context);
 void account_each_container(account *a, const database *d, uint32_t after, bool (*visit)(void *, const container *), void *context);
 void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const offer *), void *context);

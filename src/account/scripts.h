@@ -40,7 +40,7 @@ MUST_CHECK err account_find_script(account *a, const container *c, account_scrip
 account_script *account_script_take(account_script *s);
 void account_script_give(account_script *s); /* NULL is allowed */
 
-/* In creation order, those with number > after; the visitor returns false to stop. It must not call back into the account. */
+/* Visits, in creation order, the scripts with number > after; the visitor returns false to stop. It must not call back into the account. */
 void account_each_script(account *a, const container *c, account_script_kind kind, uint32_t after,
                          bool (*visit)(void *, const account_script *), void *context);
 

@@ -57,7 +57,7 @@ permission *account_permission_valid(account *a, const rid *permission_rid, uint
 void user_give(user *u);
 void permission_give(permission *p);
 
-/* In creation order, those with number > after, as account_each_database. */
+/* Visits, in creation order, those with number > after, as account_each_database does. */
 void account_each_user(account *a, const database *d, uint32_t after, bool (*visit)(void *, const user *), void *context);
 void account_each_permission(account *a, const user *u, uint32_t after, bool (*visit)(void *, const permission *), void *context);
 

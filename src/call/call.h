@@ -322,7 +322,7 @@ call_transaction *call_transaction_begin(const call_core *core, net_loop *loop);
 void call_transaction_end(call_transaction *t);
 
 typedef struct call_within {
-    call call; /* the container to read or write; for a commit the one whose mark is wanted, or NULL */
+    call call; /* its container is the one to read or write; for a commit the one whose mark is wanted, or NULL */
     call_transaction *transaction;
 
     item_key key;     /* read: of the item; rows: of the partition */

@@ -29,7 +29,7 @@ static void write_key_value(buf *out, const pkey_value *value) {
     }
 }
 
-/* An object by property name; a nested property by its path. Undefined values are left out. */
+/* Writes the key as an object by property name; a nested property by its path. Undefined values are left out. */
 static void write_key(buf *out, const pkey_definition *definition, const pkey *key) {
     bool any = false;
     buf_add_byte(out, '{');

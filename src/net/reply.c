@@ -1,4 +1,4 @@
-/* Writing an answer: head, fields and body into one buffer, the length patched in at the end. */
+/* Writes answers: head, fields and body go into one buffer; the length is filled in at the end. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "net/http_int.h"
 
 enum { LENGTH_PLACES = 10 };
-#define LENGTH_LINE "Content-Length:           \r\n" /* a blank, and ten places */
+#define LENGTH_LINE "Content-Length:           \r\n" /* a blank, and room for ten digits */
 
 static http_exchange *exchange_of(http_request *r) {
     return (http_exchange *)r;
@@ -20,10 +20,10 @@ static bool status_has_body(unsigned status) {
 
 static const char *reason(unsigned status) {
     const char *text = http_status_str((enum http_status)status);
-    return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is the service's own */
+    return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is not a standard status: the service defines it */
 }
 
-/* Status line and Date, with the place of the length behind them; the same bytes for all answers of one status and second. */
+/* Status line and Date, followed by room for the length; cached, since they are the same for all answers of one status and second. */
 static slice reply_head(net_loop *loop, unsigned status) {
     int64_t second = loop->wall_ms / 1000;
     if (loop->reply_head.second != second || loop->reply_head.status != status) {
@@ -31,7 +31,7 @@ static slice reply_head(net_loop *loop, unsigned status) {
         struct tm utc;
         char date[64];
         gmtime_r(&t, &utc);
-        strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc); /* the C locale's names: nobody calls setlocale */
+        strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc); /* English names: the process stays in the C locale */
         int n = snprintf(loop->reply_head.text, sizeof loop->reply_head.text, "HTTP/1.1 %u %s\r\nDate: %s\r\n%s", status, reason(status),
                          date, status_has_body(status) ? LENGTH_LINE : "");
         loop->reply_head.n = (size_t)n;
@@ -147,7 +147,7 @@ static void fail_oversized(http_exchange *x) {
     http_reply_body(&x->request);
 }
 
-/* Earlier answers may fill the buffer: they are sent first, so that the refusal has one of its own, which is large enough for it. */
+/* Earlier answers may fill the buffer: they are sent first, so that the refusal gets a buffer of its own, with enough room. */
 static void refuse_starved(http_exchange *x) {
     http_reply_abandon(&x->request);
     if (!x->starved) {
@@ -156,7 +156,7 @@ static void refuse_starved(http_exchange *x) {
         x->front->refuse(&x->request, net_starved(x->request.client->loop));
         return;
     }
-    if (x->carrier) { /* a front end whose refusals are larger than that; nothing else can be said */
+    if (x->carrier) { /* even the refusal did not fit: nothing more can be sent */
         x->carrier->answered(x->carrier_context, &(http_answer){.status = 503});
         return;
     }
@@ -166,7 +166,7 @@ static void refuse_starved(http_exchange *x) {
     http_answered(x);
 }
 
-/* The buffer is taken from the exchange first: it is gone when its carrier has the answer. */
+/* Takes the buffer from the exchange first: the carrier's callback frees the exchange. */
 static void end_carried(http_exchange *x) {
     net_loop *loop = x->request.client->loop;
     buf *out = x->out;

@@ -8,7 +8,7 @@ enum {
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 2048,
     WAITING_PER_TENANT = 256,
-    BODIES_PER_TENANT = 64, /* they hold up to 4 MB each while they wait */
+    BODIES_PER_TENANT = 64, /* a waiting body holds up to 4 MB */
     WAITING_ALL = 1 << 30,
 };
 
@@ -25,7 +25,7 @@ static void finish(net_work *work) {
     work->done(work);
 }
 
-/* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
+/* Once the loop has stopped, `done` must not begin work that needs the rest of the server. */
 static void on_loop(net_task *task) {
     net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
     if (work->client->loop->stopped && !work->kept) {
@@ -54,7 +54,7 @@ void net_work_start(net_client *client, op *o, net_lane lane, uint64_t tenant, n
     sched *s = client->loop->shared->lanes[lane];
     prepare(client, o, tenant, work, run, done);
     work->kept = lane == NET_ANSWERS;
-    client->working = work->kept ? NULL : work; /* set first: once submitted, `work` is the worker's */
+    client->working = work->kept ? NULL : work; /* set before submitting: then the worker owns `work` */
     err code = client->left && !work->kept ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;
@@ -72,7 +72,7 @@ void net__client_left(net_client *client) {
         net__wait_end(wait);
     }
     if (work) {
-        client->working = NULL; /* once is enough */
+        client->working = NULL; /* cancel only once */
         sched_cancel(&work->job);
     }
 }

@@ -31,7 +31,7 @@ static err fault_get(store *s, store_family family, const store_snapshot *at, sl
         *value_out = (store_value){0};
         return f->plan->code;
     }
-    return store_get(f->inner, family, at, key, value_out); /* the value's owner is the inner store */
+    return store_get(f->inner, family, at, key, value_out); /* the inner store owns the value */
 }
 
 static bool fault_has_room(store *s, store_use use) {
@@ -103,7 +103,7 @@ static const store_ops fault_ops = {
     .name = "fault",
     .close = fault_close,
     .get = fault_get,
-    .give = NULL, /* values are the inner store's */
+    .give = NULL, /* the inner store owns the values */
     .has_room = fault_has_room,
     .write = fault_write,
     .scan_open = fault_scan_open,

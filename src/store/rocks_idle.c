@@ -1,12 +1,12 @@
-/* Iterators of STORE_TERMS that are kept ready. Making one and letting it go costs RocksDB more than the lookup of a single term that it
- * is made for. They can be used again because the family changes only when a tail is flushed: each change has a number, the *edition*, odd
- * while it is under way, and an iterator shows the family as it was in its edition. They hold on to files that RocksDB would have deleted:
- * so none stays for longer than a second. */
+/* A pool of iterators of STORE_TERMS. Creating and destroying an iterator costs RocksDB more than the lookup of a single term. Iterators
+ * can be reused because the family changes only when a tail is flushed. Changes are counted by the *edition*, which is odd during a change;
+ * an iterator shows the family as of its edition. Iterators keep files alive that RocksDB would delete, so none is kept for longer than a
+ * second. */
 #include "store/rocks_int.h"
 
 enum { AGE_US_MAX = 1000000, STEM_REST = 8 };
 
-/* ---- stems: what RocksDB's filters are about ---- */
+/* ---- stems: the prefixes of RocksDB's filters ---- */
 
 static char *stem_of(void *state, const char *key, size_t n, size_t *stem_n) {
     (void)state;
@@ -32,7 +32,7 @@ rocksdb_slicetransform_t *store__stems(void) {
     return rocksdb_slicetransform_create(NULL, no_state, stem_of, has_stem, has_stem, stem_name);
 }
 
-/* ---- epochs ---- */
+/* ---- editions ---- */
 
 void store__idle_change(rocks *r) {
     atomic_fetch_add(&r->idle.edition, 1);
@@ -60,7 +60,7 @@ static bool is_fresh(rocks *r, const idle_iterator *i, int64_t now) {
     return i->edition == store__terms_edition(r) && now - i->made_us < AGE_US_MAX;
 }
 
-/* The newest one of this edition. */
+/* Takes the newest iterator of this edition. */
 static bool take_ready(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     int64_t now = store__now_us();
     bool found = false;
@@ -83,7 +83,7 @@ bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     }
     *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us()};
     taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
-    if (store__terms_edition(r) != edition) { /* it may show the change, or half of it */
+    if (store__terms_edition(r) != edition) { /* it may show all or part of the change */
         rocksdb_iter_destroy(taken_out->iterator);
         return false;
     }

@@ -12,7 +12,7 @@
 #include "item/versions.h"
 #include "item/waiters.h"
 
-enum { SWEEP_COST = 500, IDLE_PASSED = 64 };
+enum { SWEEP_COST = 500, IDLE_PASSED = 64, PAGE_MS = 5000 };
 
 /* ---- objects ---- */
 
@@ -306,6 +306,10 @@ void account_close(account *a) {
     account__free_balancer(&a->balancer);
     pthread_rwlock_destroy(&a->lock);
     free(a);
+}
+
+int64_t account_page_deadline_us(const account *a) {
+    return clock_monotonic_us(a->items.clock) + 1000 * (int64_t)(a->rules.page_ms ? a->rules.page_ms : PAGE_MS);
 }
 
 const items *account_items(const account *a) {

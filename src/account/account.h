@@ -36,6 +36,7 @@ typedef struct account_rules {
     uint64_t range_bytes;      /* size at which a physical partition splits */
     uint64_t partition_bytes;  /* maximum size of a logical partition */
     uint64_t fixed_bytes;      /* maximum size of a container without a partition key */
+    uint32_t page_ms;          /* time limit of one page of a query or feed; 0: 5 s */
     bool unlimited;            /* charges are reported, but no request is throttled */
     bool burst;                /* unused throughput accumulates as burst credit */
     bool follow_load;          /* shares follow the load within a container's total */
@@ -76,7 +77,8 @@ void account_stop(account *a);
 void account_close(account *a);
 
 const items *account_items(const account *a);
-uint64_t account_lsn(const account *a); /* counts changes of databases, containers and offers; never decreases */
+int64_t account_page_deadline_us(const account *a); /* of a page that begins now, by the account's monotonic clock */
+uint64_t account_lsn(const account *a);             /* counts changes of databases, containers and offers; never decreases */
 
 /* ---- finding ---- */
 

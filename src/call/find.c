@@ -3,7 +3,6 @@
 #include "call/call_int.h"
 
 enum {
-    PAGE_US = 5000000,
     SHORT_BYTES = 4096, /* conditions, order and continuation together: longer ones take too long to parse on a loop */
 };
 
@@ -15,7 +14,7 @@ static err run_page(call_find *f, bool quick) {
     query_ask *ask = &p->page.ask;
     ask->rows_max = f->rows_max ? f->rows_max : ask->rows_max;
     ask->bytes_max = f->bytes_max ? f->bytes_max : ask->bytes_max;
-    ask->until_us = clock_monotonic_us(items->clock) + PAGE_US;
+    ask->until_us = account_page_deadline_us(c->core->account);
     ask->quick = quick;
     ask->timed = f->timed;
     ask->notes_indexes = f->notes_indexes;

@@ -9,8 +9,6 @@
  */
 #include "call/call_int.h"
 
-enum { PAGE_US = 5000000 };
-
 static call_follow *of(call *c) {
     return (call_follow *)c;
 }
@@ -43,7 +41,7 @@ static void look_or_wait(call_follow *f);
 static void page(call *c) {
     call_follow *f = of(c);
     follow_page page = {.items_max = f->items_max ? f->items_max : 1, .bytes_max = f->bytes_max};
-    page.until_us = clock_monotonic_us(call__items(c)->clock) + PAGE_US;
+    page.until_us = account_page_deadline_us(c->core->account);
     c->code = follow_read(f->follower, c->op, f->newest ? f->newest : c->container, &page, f->sink, f->context);
     if (c->code == OK) {
         f->n = page.n;

@@ -8,7 +8,6 @@
 #include "script/functions.h"
 
 enum {
-    PAGE_US = 5000000,
     QUICK_ROWS = 64, /* for ordered queries; about the number of entries that the index reads at once (query/access.c) */
 };
 
@@ -27,7 +26,7 @@ static err run_page(call_query *q, bool quick) {
     p->position = q->position;
     p->outcome.mark = c->mark;
     p->ask.rows_max = q->rows_max;
-    p->ask.until_us = clock_monotonic_us(items->clock) + PAGE_US;
+    p->ask.until_us = account_page_deadline_us(c->core->account);
     p->ask.udfs = q->udfs;
     p->ask.quick = quick;
     p->ask.timed = q->timed;

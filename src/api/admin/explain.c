@@ -7,7 +7,7 @@
 #include "query/ranges.h"
 #include "script/functions.h"
 
-enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000, PAGE_US = 5000000 };
+enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000 };
 
 typedef struct asked {
     slice text;
@@ -125,11 +125,10 @@ static err run_page(admin_request *q, container *c, asked *a) {
     const items *items = account_items(q->admin->account);
     buf rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     query_trace trace = {0};
-    int64_t begun = clock_monotonic_us(items->clock);
     query_page page;
     query_page_init(&page, items, &q->op, c, &a->query, &a->cursor, &rows);
     page.ask.rows_max = a->rows;
-    page.ask.until_us = begun + PAGE_US;
+    page.ask.until_us = account_page_deadline_us(q->admin->account);
     page.ask.timed = page.ask.notes_indexes = true;
     page.ask.trace = &trace;
     err code = a->query.udfs_n ? run_functions(q, c, &page) : query_run_page(&page);

@@ -124,7 +124,8 @@ uint32_t world_seek(const world *w, const epk *e) {
     return low;
 }
 
-/* ---- the order: a radix sort by the EPK's first bits into cells that fit the cache, by the next bits into heaps, then insertion sort ---- */
+/* ---- the order: radix sort by the EPK's first bits into cells that fit the cache, by the next bits into heaps, then insertion sort
+ * ---- */
 
 enum { CELL_BITS = 12, HEAP_BITS = 11 };
 

@@ -12,7 +12,7 @@
 
 typedef struct edit {
     op *o;
-    size_t number; /* of the operation, counted from 1, for error messages */
+    size_t number; /* the operation's number, from 1, for error messages */
     patch_kind kind;
     patch_path path;
     bson_type_t type; /* type of `value` */

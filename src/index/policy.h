@@ -22,8 +22,8 @@ typedef enum index_rule { RULE_NONE, RULE_INCLUDE, RULE_EXCLUDE } index_rule;
 typedef struct index_node index_node;
 struct index_node {
     slice name;
-    index_rule scalar;  /* of a path that ends with "?" */
-    index_rule subtree; /* of a path that ends with a star */
+    index_rule scalar;  /* rule of a path that ends with "?" */
+    index_rule subtree; /* rule of a path that ends with a star */
     bool always;        /* id or partition key: indexed even if excluded */
     index_node *children;
     index_node *next;

@@ -29,7 +29,7 @@ typedef struct index_list {
     buf bytes;
     index_term *terms;
     size_t n, cap;
-    index_path *paths; /* of the shape, unsorted */
+    index_path *paths; /* the shape's paths, unsorted */
     size_t paths_n, paths_cap;
     uint64_t shape;
     arena scratch;

@@ -140,7 +140,7 @@ void partition_map_free(partition_map *map) {
 
 /* ---- splitting and merging ---- */
 
-/* Ancestors of the new ranges. Has room for those that are kept, and those of one more range. */
+/* Ancestors of the new ranges. Has room for PARTITION_PARENTS_MAX ids, plus one more range and its parents. */
 typedef struct lineage {
     uint32_t n;
     uint32_t ids[2 * PARTITION_PARENTS_MAX + 1];

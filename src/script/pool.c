@@ -34,8 +34,8 @@ struct script_pool {
     pthread_cond_t all_ended;         /* wakes script_pool_stop */
 
     script_job *first, **last;
-    uint64_t sequences[SCRIPT_THREADS_MAX]; /* of the running jobs; 0: slot is free */
-    uint64_t tenants[SCRIPT_THREADS_MAX];   /* of the running jobs, by the same slot */
+    uint64_t sequences[SCRIPT_THREADS_MAX]; /* sequences of the running jobs; 0: slot is free */
+    uint64_t tenants[SCRIPT_THREADS_MAX];   /* tenants of the running jobs, in the same slots */
     unsigned threads, threads_idle;
 
     worker *idle, *used;

@@ -133,6 +133,7 @@
     X(E_STORE_CORRUPT, 500, 0, "InternalServerError", INTERNAL, "Stored data failed its checksum. The server's log names the file.")       \
     X(E_UNAVAILABLE, 503, 0, "ServiceUnavailable", UNAVAILABLE,                                                                            \
       "Service is currently unavailable. More info: https://aka.ms/cosmosdb-tsg-service-unavailable")                                      \
+    X(E_NOT_IN_MEMORY, 503, 0, "ServiceUnavailable", INTERNAL, "The data is not in memory.") /* never answered: it is read by a worker */  \
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", INTERNAL, "The data folder cannot be read or written. The server's log has the reason.")   \
     X(E_STORE_FULL, 503, 0, "ServiceUnavailable", DISK_FULL,                                                                               \
       "The disk of the data folder is full; nothing was written. Reads go on; delete items or containers, or free space.")                 \

@@ -135,8 +135,7 @@ static err stream(find__finder *f, const find_demand *used) {
 err find__by_number(find__finder *f, bool *found_out) {
     const find_demand *used = NULL;
     find_access *a = f->access;
-    bool chosen =
-        f->demands.n == 1 && find__a_point(f) && !a->asked.quick; /* a single point demand is always streamed */
+    bool chosen = f->demands.n == 1 && find__a_point(f) && !a->asked.quick; /* a single point demand is always streamed */
     TRY(chosen ? OK : find__smallest(f, f->view->stretch.after, find__bounded(f, find__worth(f)), &used));
     if (a->asked.quick && !used && f->view->items_n > FIND_QUICK_ENTRIES) {
         return E_QUERY_TOO_LONG;

@@ -91,10 +91,10 @@ bool index_spell_among(buf *out, index_type type, const doc_element *number);
 typedef struct index_value {
     index_type type;
     double number; /* INDEX_NUMBER */
-    slice text;  /* INDEX_STRING, INDEX_REGEX, INDEX_CODE, INDEX_SYMBOL: as spelled, without the terminator; decode with index_unescape */
-    bool whole;  /* the spelling contains the full value */
-    bool placed; /* only equal values have the same spelling: true for whole values and for Decimal128s */
-    size_t n;    /* length of the spelling */
+    slice text;    /* INDEX_STRING, INDEX_REGEX, INDEX_CODE, INDEX_SYMBOL: as spelled, without the terminator; decode with index_unescape */
+    bool whole;    /* the spelling contains the full value */
+    bool placed;   /* only equal values have the same spelling: true for whole values and for Decimal128s */
+    size_t n;      /* length of the spelling */
     size_t plain_n; /* its length without the hash: unless `placed`, different values may share these bytes */
 } index_value;
 

@@ -6,6 +6,10 @@
 
 #include "item/item.h"
 
+/* Gets a value for `found`: in memory only, if it says so. */
+MUST_CHECK err item__get(store *s, store_family family, const store_snapshot *at, slice key, const item_found *found,
+                         store_value *value_out);
+
 /* Loads the item at found->place. E_NOT_FOUND: there is none. On OK release it with item_give. */
 MUST_CHECK err item__fetch(store *s, const store_snapshot *at, item_found *found);
 

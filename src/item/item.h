@@ -52,11 +52,16 @@ typedef struct item_found {
     slice body; /* BSON */
     item_place place;
     container_range *range;
+    bool in_memory; /* in: never wait for the disk */
 } item_found;
 
 /* E_NOT_FOUND: absent or expired. E_THROTTLED: the range's share is spent. On OK release the item with item_give. Adds the charge of a
  * read. */
 MUST_CHECK err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out);
+
+/* The same for loops, without waiting for the disk. E_NOT_IN_MEMORY: nothing was charged; the request is admitted, and item_read on a
+ * worker completes it. */
+MUST_CHECK err item_read_in_memory(const items *s, op *o, const container *c, const item_key *key, item_found *found_out);
 void item_give(item_found *found);
 
 /* Admits many reads as one request: every range of the keys must have some of its share left. Reads of the same operation are then not

@@ -57,7 +57,7 @@ typedef enum lead { BY_KEY, BY_NUMBER } lead;
 static err look_up(const home *h, const store_snapshot *at, slice key, lead by, item_found *found) {
     store_value value;
     slice item;
-    TRY(store_get(h->store, STORE_INDEX, at, key, &value));
+    TRY(item__get(h->store, STORE_INDEX, at, key, found, &value));
     if (by == BY_KEY && layout_row_read(value.bytes, &found->place.segment, &item)) {
         found->value = value;
         TRY(read_head(found, item));
@@ -102,11 +102,15 @@ static err find(const home *h, const container *c, const item_key *key, item_fou
     return OK;
 }
 
-err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+static err read_item(const items *s, op *o, const container *c, const item_key *key, bool in_memory, item_found *found_out) {
     container_range *range = container_route(c->tiles, &key->epk);
-    *found_out = (item_found){.range = range};
+    *found_out = (item_found){.range = range, .in_memory = in_memory};
     TRY(item__admit(s, o, range));
     err code = find(range->home, c, key, found_out);
+    if (code == E_NOT_IN_MEMORY) {
+        o->admitted = true;
+        return code;
+    }
     if (code == OK && item_expired(c, &found_out->head, o->now_s)) {
         item_give(found_out);
         code = E_NOT_FOUND;
@@ -115,6 +119,14 @@ err item_read(const items *s, op *o, const container *c, const item_key *key, it
     op_charge(o, ru);
     item__settle(s, o, range, key, ru, code != OK);
     return code;
+}
+
+err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+    return read_item(s, o, c, key, false, found_out);
+}
+
+err item_read_in_memory(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+    return read_item(s, o, c, key, true, found_out);
 }
 
 err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out) {

@@ -8,11 +8,14 @@ enum {
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 2048,
     WAITING_PER_TENANT = 256,
+    READS_AT_ONCE = 32, /* their threads wait for the disk, not for a processor */
+    READS_WAITING = 16384,
+    READS_PER_TENANT = 8192,
     BODIES_PER_TENANT = 64, /* a waiting body holds up to 4 MB */
     WAITING_ALL = 1 << 30,
 };
 
-const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "answers", "admin"};
+const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "answers", "reads", "admin"};
 
 static void on_worker(sched_job *job) {
     net_work *work = (net_work *)job;
@@ -79,25 +82,53 @@ void net__client_left(net_client *client) {
 
 /* ---- life ---- */
 
+static unsigned lane_permits(net_lane lane, unsigned processors) {
+    switch (lane) {
+    case NET_BODIES:
+    case NET_ANSWERS:
+        return (processors + 1) / 2;
+    case NET_READS:
+        return READS_AT_ONCE;
+    case NET_ADMIN:
+        return STARTED_PER_TENANT;
+    default:
+        return processors;
+    }
+}
+
+static void limit_waiting(sched_options *options, net_lane lane) {
+    switch (lane) {
+    case NET_ANSWERS:
+        options->waiting_max = options->waiting_per_tenant = WAITING_ALL;
+        break;
+    case NET_READS:
+        options->waiting_max = READS_WAITING, options->waiting_per_tenant = READS_PER_TENANT;
+        break;
+    case NET_BODIES:
+        options->waiting_per_tenant = BODIES_PER_TENANT;
+        break;
+    default:
+        break;
+    }
+}
+
 static sched_options lane_options(const net_shared *shared, net_lane lane) {
     unsigned processors = uv_available_parallelism();
-    return (sched_options){
+    sched_options options = {
         .name = net_lane_names[lane],
-        .permits = lane == NET_BODIES || lane == NET_ANSWERS ? (processors + 1) / 2
-                   : lane == NET_ADMIN                       ? STARTED_PER_TENANT
-                                                             : processors,
+        .permits = lane_permits(lane, processors),
         .extra = processors,
         .started_max = STARTED_MAX,
-        .started_per_tenant = STARTED_PER_TENANT,
-        .waiting_max = lane == NET_ANSWERS ? WAITING_ALL : WAITING_MAX,
-        .waiting_per_tenant = lane == NET_ANSWERS  ? WAITING_ALL
-                              : lane == NET_BODIES ? BODIES_PER_TENANT
-                                                   : WAITING_PER_TENANT,
+        .started_per_tenant = lane == NET_READS ? READS_AT_ONCE : STARTED_PER_TENANT,
+        .waiting_max = WAITING_MAX,
+        .waiting_per_tenant = WAITING_PER_TENANT,
         .slice_us = SLICE_US,
         .own_slices = OWN_SLICES,
         .idle_ms = IDLE_MS,
         .clock = shared->options.clock,
     };
+    limit_waiting(&options, lane);
+    return options;
 }
 
 void net__lanes_open(net_shared *shared) {

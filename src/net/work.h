@@ -16,6 +16,7 @@ typedef enum net_lane {
     NET_PAGES,   /* pages of feeds and queries: up to seconds, with check points */
     NET_BODIES,  /* bodies of large requests: tens of milliseconds without a check point */
     NET_ANSWERS, /* answers of large writes, as long as bodies. Never refused or cancelled, since the write has been carried out */
+    NET_READS,   /* reads of items that are not in memory: each waits for the disk */
     NET_ADMIN,   /* the administration API, which admits one job of each kind (api/admin) */
     NET_LANES
 } net_lane;

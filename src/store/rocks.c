@@ -62,6 +62,8 @@ err store__classify(char *message, const char *doing) {
 
 /* ---- reading ---- */
 
+enum { BLOCK_CACHE_TIER = 1 }; /* rocksdb::kBlockCacheTier */
+
 typedef struct rocks_scan {
     store_scan base;
     rocksdb_iterator_t *iterator;
@@ -72,10 +74,19 @@ typedef struct rocks_scan {
     bool sought; /* the iterator is already at the next row */
 } rocks_scan;
 
-err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
+static bool is_incomplete(const char *message) {
+    static const char incomplete[] = "Result incomplete"; /* Status::Incomplete, as the C API has it */
+    return strncmp(message, incomplete, sizeof incomplete - 1) == 0;
+}
+
+static err get_plain(rocks *r, int family, const rocksdb_readoptions_t *options, slice key, store_value *value_out) {
     char *message = NULL;
     *value_out = (store_value){0};
-    rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, at ? at->read : r->read_now, r->families[family], key.p, key.n, &message);
+    rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, options, r->families[family], key.p, key.n, &message);
+    if (message && options == r->read_cached && is_incomplete(message)) {
+        rocksdb_free(message);
+        return E_NOT_IN_MEMORY;
+    }
     if (message) {
         return store__classify(message, "read failed");
     }
@@ -86,6 +97,15 @@ err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, 
     const char *p = rocksdb_pinnableslice_value(pin, &n);
     *value_out = (store_value){.bytes = slice_of(p, n), .pin = pin, .owner = &r->base};
     return OK;
+}
+
+err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
+    return get_plain(r, family, at ? at->read : r->read_now, key, value_out);
+}
+
+static err rocks_get_in_memory(store *s, store_family family, slice key, store_value *value_out) {
+    rocks *r = (rocks *)s;
+    return get_plain(r, (int)family, r->read_cached, key, value_out);
 }
 
 static err rocks_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
@@ -482,6 +502,8 @@ static void make_options(rocks *r, const store_options *options) {
         r->family_options[f] = make_family_options(r, f);
     }
     r->read_now = rocksdb_readoptions_create();
+    r->read_cached = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_read_tier(r->read_cached, BLOCK_CACHE_TIER);
     store__idle_open(r);
     store__kept_open(r, options->cache_bytes / 16 < KEPT_BYTES ? options->cache_bytes / 16 : KEPT_BYTES);
     r->write_options = rocksdb_writeoptions_create();
@@ -516,6 +538,7 @@ static void rocks_destroy(rocks *r) {
     rocksdb_options_destroy(r->db_options);
     rocksdb_cache_destroy(r->cache);
     rocksdb_readoptions_destroy(r->read_now);
+    rocksdb_readoptions_destroy(r->read_cached);
     rocksdb_writeoptions_destroy(r->write_options);
     rocksdb_writeoptions_destroy(r->write_unsynced);
     rocksdb_writebatch_destroy(r->scratch);
@@ -534,6 +557,7 @@ static const store_ops rocks_ops = {
     .name = "rocksdb",
     .close = rocks_close,
     .get = rocks_get,
+    .get_in_memory = rocks_get_in_memory,
     .give = rocks_give,
     .has_room = rocks_has_room,
     .write = rocks_write,

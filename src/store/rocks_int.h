@@ -87,6 +87,7 @@ typedef struct rocks {
     rocksdb_options_t *family_options[FAMILIES];
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_now;
+    rocksdb_readoptions_t *read_cached; /* memtables and block cache only */
     rocksdb_writeoptions_t *write_options;
     rocksdb_writeoptions_t *write_unsynced; /* for writes that are repeated if they are lost */
     rocksdb_writebatch_t *scratch;          /* the committer's */

@@ -34,6 +34,7 @@ struct store_ops {
     const char *name;
     void (*close)(store *);
     err (*get)(store *, store_family, const store_snapshot *, slice key, store_value *value_out);
+    err (*get_in_memory)(store *, store_family, slice key, store_value *value_out); /* NULL: get never waits for a disk */
     void (*give)(store_value *);
     bool (*has_room)(store *, store_use); /* NULL: always true */
     err (*write)(store *, const store_batch *);
@@ -64,6 +65,12 @@ static inline void store_close(store *s) {
 /* E_NOT_FOUND leaves `value_out` empty. On OK, release the value with store_give. `at` may be NULL for the current state. */
 MUST_CHECK static inline err store_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
     return s->ops->get(s, family, at, key, value_out);
+}
+
+/* Like store_get of the current state, but never waits for the disk: E_NOT_IN_MEMORY if a block is needed that is not cached. Only for
+ * STORE_ITEMS and STORE_INDEX. */
+MUST_CHECK static inline err store_get_in_memory(store *s, store_family family, slice key, store_value *value_out) {
+    return s->ops->get_in_memory ? s->ops->get_in_memory(s, family, key, value_out) : s->ops->get(s, family, NULL, key, value_out);
 }
 
 static inline void store_give(store_value *value) {

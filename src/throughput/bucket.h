@@ -55,8 +55,7 @@ typedef struct bucket {
 /* Reference-counted; starts with one second's credit. */
 bucket *bucket_new(double rate, bool burst, int64_t now_ns);
 bucket *bucket_take(bucket *b);
-void bucket_reset(bucket *b, double rate, bool burst,
-                  int64_t now_ns); /* back to the initial state; requests may use it concurrently */
+void bucket_reset(bucket *b, double rate, bool burst, int64_t now_ns); /* back to the initial state; requests may use it concurrently */
 void bucket_give(bucket *b);
 
 /* 0: admitted. Otherwise how many nanoseconds to wait before asking again. */

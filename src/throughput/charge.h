@@ -54,9 +54,8 @@ double charge_script(long long cpu_us);
  * (JOINs) and of bytes, are estimates. */
 #define CHARGE_QUERY 2.25
 #define CHARGE_ENTRY 0.001
-#define CHARGE_QUERY_ROW 0.005 /* a row beyond one for each item loaded */
-#define CHARGE_QUERY_STEP                                                                                                                  \
-    0.00002                  /* a step of evaluation, if the page fails: our choice, about 2 RU per millisecond of processor time */
+#define CHARGE_QUERY_ROW 0.005    /* a row beyond one for each item loaded */
+#define CHARGE_QUERY_STEP 0.00002 /* a step of evaluation, if the page fails: our choice, about 2 RU per millisecond of processor time */
 #define CHARGE_UDF_CALL 0.01 /* a call of a user-defined function whose value the page used: our choice, the service's price is unknown */
 enum { CHARGE_ENTRIES_FREE = 512 };
 

@@ -217,6 +217,33 @@ static void values_are_pinned(void **state) {
     pair_close(&p);
 }
 
+/* A get in memory does not read tables. Once a get has loaded the block, it finds the key. */
+static void gets_in_memory_do_not_read_the_disk(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    store_value value;
+    static char large[100000];
+    pair_open(&p, 45);
+    store_batch_init(&b);
+    store_put(&b, STORE_ITEMS, SLICE_LIT("k"), slice_of(large, sizeof large));
+    assert_int_equal(store_write(p.rocks, &b), OK);
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), OK); /* from the memtable */
+    store_give(&value);
+    store_close(p.rocks);
+    p.rocks = open_rocks_tail(p.folder, SMALL_TAIL); /* writes the log's contents to a table */
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), E_NOT_IN_MEMORY);
+    assert_null(value.owner);
+    assert_int_equal(store_get(p.rocks, STORE_ITEMS, NULL, SLICE_LIT("k"), &value), OK);
+    store_give(&value);
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), OK);
+    assert_int_equal(value.bytes.n, sizeof large);
+    store_give(&value);
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("other"), &value), E_NOT_FOUND); /* by the table's filter */
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
 /* The space of deleted ranges is freed in the background; neighbouring keys stay. */
 static void reclaiming_keeps_the_neighbours(void **state) {
     (void)state;
@@ -387,7 +414,7 @@ int main(void) {
         cmocka_unit_test(snapshots_stand_still),     cmocka_unit_test(a_scan_does_not_see_later_writes),
         cmocka_unit_test(values_are_pinned),         cmocka_unit_test(reclaiming_keeps_the_neighbours),
         cmocka_unit_test(the_nth_call_fails),        cmocka_unit_test(sticky_and_torn_failures),
-        cmocka_unit_test(a_scan_breaks_and_says_so),
+        cmocka_unit_test(a_scan_breaks_and_says_so), cmocka_unit_test(gets_in_memory_do_not_read_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

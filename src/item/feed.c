@@ -200,6 +200,12 @@ static err offer_place(page *p, const loader *l, item_place place, uint64_t *aft
     return OK;
 }
 
+/* Trials run on loops, which must not wait for the disk. */
+static const store_snapshot *take_snapshot(const page *p) {
+    store *s = p->range->home->store;
+    return p->reader->trial ? store_snapshot_take_in_memory(s) : store_snapshot_take(s);
+}
+
 static err read_partition(page *p) {
     layout_key from, to;
     slice key, value;
@@ -210,7 +216,7 @@ static err read_partition(page *p) {
     unsigned loaded = 0;
     loader l = {.home = p->range->home, .container = p->container, .arena = p->op->arena, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(l.home->store);
+    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : take_snapshot(p);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
     store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
@@ -260,7 +266,7 @@ static err open_sources(page *p, const range_sources *sources) {
     err code = OK;
     p->sources = arena_array(p->op->arena, source, sources->n);
     p->sources_n = sources->n;
-    p->at = sources->n > 1 || p->container->clustered ? store_snapshot_take(p->range->home->store) : NULL;
+    p->at = sources->n > 1 || p->container->clustered || p->reader->trial ? take_snapshot(p) : NULL;
     for (size_t i = 0; i < sources->n; i++) {
         layout_key from, to;
         source *s = &p->sources[i];
@@ -371,7 +377,7 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
         part = container_part_of(p->container->space, p->range->home);
         v->index = container_part_index(p->container->space, part);
         v->lsn = atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-        p->at = store_snapshot_take(p->range->home->store);
+        p->at = take_snapshot(p);
         if (is_newest(p)) {
             break;
         }
@@ -641,7 +647,7 @@ err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_
         }
     }
     container_tiles_give(p.tiles);
-    return code;
+    return reader->trial && code == E_NOT_IN_MEMORY ? E_QUERY_TOO_LONG : code;
 }
 
 static void settle_later(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {

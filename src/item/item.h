@@ -336,11 +336,11 @@ typedef struct item_reader {
     void *context;  /* passed to all callbacks */
     item_find find; /* NULL: read all items */
     bool (*leave)(
-        void *context);  /* NULL, or called after a range was read, before the cursor advances: a visitor that held items back processes
-                            them now. False: it stopped at one of them, and has set the first stretch's `after` to just before that item */
-    size_t steps_max;    /* entries that one call may look at */
-    bool unpriced;       /* the visitor adds the charge itself; a zero charge is allowed */
-    bool trial;          /* reads one range at most (else E_QUERY_TOO_LONG) and takes nothing from its share, so that it can be repeated */
+        void *context); /* NULL, or called after a range was read, before the cursor advances: a visitor that held items back processes
+                           them now. False: it stopped at one of them, and has set the first stretch's `after` to just before that item */
+    size_t steps_max;   /* entries that one call may look at */
+    bool unpriced;      /* the visitor adds the charge itself; a zero charge is allowed */
+    bool trial; /* reads what is in memory, of one range at most (else E_QUERY_TOO_LONG), and takes nothing from its share: repeatable */
     double entry_charge; /* charged for each range that the feed enters */
 
     /* state kept between calls */

@@ -87,8 +87,9 @@ static err fault_scan_close(store_scan *base) {
     return code;
 }
 
-static const store_snapshot *fault_snapshot_take(store *s) {
-    return store_snapshot_take(((fault_store *)s)->inner);
+static const store_snapshot *fault_snapshot_take(store *s, bool in_memory) {
+    store *inner = ((fault_store *)s)->inner;
+    return inner->ops->snapshot_take(inner, in_memory);
 }
 
 static void fault_snapshot_give(store *s, const store_snapshot *snapshot) {

@@ -346,7 +346,8 @@ static err memory_scan_close(store_scan *base) {
     return OK;
 }
 
-static const store_snapshot *memory_snapshot_take(store *s) {
+static const store_snapshot *memory_snapshot_take(store *s, bool in_memory) {
+    (void)in_memory; /* all is */
     memory_store *m = (memory_store *)s;
     store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&m->lock);

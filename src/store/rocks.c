@@ -49,9 +49,19 @@ enum {
 
 /* ---- errors ---- */
 
+/* Reads of options that allow the block cache only end so where a block is missing. */
+static bool is_incomplete(const char *message) {
+    static const char incomplete[] = "Result incomplete"; /* Status::Incomplete, as the C API has it */
+    return strncmp(message, incomplete, sizeof incomplete - 1) == 0;
+}
+
 err store__classify(char *message, const char *doing) {
     if (!message) {
         return OK;
+    }
+    if (is_incomplete(message)) {
+        rocksdb_free(message);
+        return E_NOT_IN_MEMORY;
     }
     err code = strstr(message, "No space left") ? E_STORE_FULL : strstr(message, "Corruption") ? E_STORE_CORRUPT : E_STORE_IO;
     char shown[512];
@@ -61,8 +71,6 @@ err store__classify(char *message, const char *doing) {
 }
 
 /* ---- reading ---- */
-
-enum { BLOCK_CACHE_TIER = 1 }; /* rocksdb::kBlockCacheTier */
 
 typedef struct rocks_scan {
     store_scan base;
@@ -74,19 +82,10 @@ typedef struct rocks_scan {
     bool sought; /* the iterator is already at the next row */
 } rocks_scan;
 
-static bool is_incomplete(const char *message) {
-    static const char incomplete[] = "Result incomplete"; /* Status::Incomplete, as the C API has it */
-    return strncmp(message, incomplete, sizeof incomplete - 1) == 0;
-}
-
 static err get_plain(rocks *r, int family, const rocksdb_readoptions_t *options, slice key, store_value *value_out) {
     char *message = NULL;
     *value_out = (store_value){0};
     rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, options, r->families[family], key.p, key.n, &message);
-    if (message && options == r->read_cached && is_incomplete(message)) {
-        rocksdb_free(message);
-        return E_NOT_IN_MEMORY;
-    }
     if (message) {
         return store__classify(message, "read failed");
     }
@@ -131,6 +130,7 @@ store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, sl
     }
     if (at) {
         rocksdb_readoptions_set_snapshot(scan->read, at->snapshot);
+        rocksdb_readoptions_set_read_tier(scan->read, at->in_memory ? BLOCK_CACHE_TIER : READ_ALL_TIER);
     }
     rocksdb_readoptions_set_total_order_seek(scan->read, 1); /* prefix filters cover one stem, and this scan may leave it */
     scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
@@ -213,9 +213,11 @@ static err rocks_scan_close(store_scan *base) {
     return code;
 }
 
-static const store_snapshot *rocks_snapshot_take(store *s) {
+static const store_snapshot *rocks_snapshot_take(store *s, bool in_memory) {
     store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
     store__terms_snapshot((rocks *)s, snapshot);
+    snapshot->in_memory = in_memory;
+    rocksdb_readoptions_set_read_tier(snapshot->read, in_memory ? BLOCK_CACHE_TIER : READ_ALL_TIER);
     return snapshot;
 }
 

@@ -10,7 +10,8 @@
 #include "store/store.h"
 #include "store/tail.h"
 
-enum { FAMILY_RUNS = STORE_FAMILIES, FAMILIES }; /* the log of runs: not visible outside */
+enum { READ_ALL_TIER = 0, BLOCK_CACHE_TIER = 1 }; /* rocksdb::ReadTier */
+enum { FAMILY_RUNS = STORE_FAMILIES, FAMILIES };  /* the log of runs: not visible outside */
 
 typedef struct reclaim_job {
     struct reclaim_job *next;
@@ -23,6 +24,7 @@ typedef struct idle_iterator {
     rocksdb_iterator_t *iterator;
     uint64_t edition;
     int64_t made_us;
+    bool in_memory; /* it never waits for the disk */
 } idle_iterator;
 
 enum { IDLE_MAX = 16 };
@@ -32,7 +34,7 @@ typedef struct idle_iterators {
     size_t n;
     bool watched; /* the reclaimer will look for expired ones within a second */
     idle_iterator list[IDLE_MAX];
-    rocksdb_readoptions_t *read;
+    rocksdb_readoptions_t *read, *read_in_memory;
     atomic_uint_fast64_t edition;
 } idle_iterators;
 
@@ -115,6 +117,7 @@ struct store_snapshot {
     rocksdb_readoptions_t *read;
     store_version *version; /* the tail at the same moment */
     uint64_t edition;       /* edition of STORE_TERMS; unusable if odd */
+    bool in_memory;         /* its reads never wait for the disk */
 };
 
 /* ---- rocks.c ---- */
@@ -161,7 +164,7 @@ void store__idle_change(rocks *r); /* call before STORE_TERMS changes, and again
 uint64_t store__terms_edition(rocks *r);
 
 /* False: the edition is no longer current, or is odd. */
-bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out);
+bool store__idle_take(rocks *r, uint64_t edition, bool in_memory, idle_iterator *taken_out);
 void store__idle_give(rocks *r, idle_iterator given);
 bool store__idle_drop(rocks *r, int64_t at_us); /* drops those that are expired at that time (0: now); false: none is left */
 

@@ -269,18 +269,19 @@ store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, sl
     return open_scan(r, at, from, to, backward, false);
 }
 
-/* A table scan of this edition, or NULL. */
-static store_scan *open_stem_table(rocks *r, uint64_t edition, slice stem, slice to, bool many) {
+/* A table scan of the snapshot's edition, or of the present one; NULL: there is none. */
+static store_scan *open_stem_table(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
     idle_iterator ready;
+    uint64_t edition = at ? at->edition : store__terms_edition(r);
     if (many) {
         return store__kept_scan(r, edition, stem, to);
     }
-    return store__idle_take(r, edition, &ready) ? store__ready_open(r, ready) : NULL;
+    return store__idle_take(r, edition, at && at->in_memory, &ready) ? store__ready_open(r, ready) : NULL;
 }
 
 store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
     store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
-    store_scan *table = open_stem_table(r, at ? at->edition : store__terms_edition(r), stem, to, many);
+    store_scan *table = open_stem_table(r, at, stem, to, many);
     if (table && (at || !store_tail_overtaken(r->tail, version))) {
         terms_scan *s = make_scan(r, version, table, stem, to, false);
         s->stem = true;

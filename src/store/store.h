@@ -43,7 +43,7 @@ struct store_ops {
     bool (*scan_next)(store_scan *, slice *key_out, slice *value_out);
     void (*scan_seek)(store_scan *, slice key, bool backward);
     err (*scan_close)(store_scan *);
-    const store_snapshot *(*snapshot_take)(store *);
+    const store_snapshot *(*snapshot_take)(store *, bool in_memory);
     void (*snapshot_give)(store *, const store_snapshot *);
     void (*reclaim)(store *, store_family, slice from, slice to);
     uint64_t (*bytes)(store *, store_family, slice from, slice to);
@@ -124,7 +124,12 @@ MUST_CHECK static inline err store_scan_close(store_scan *scan) {
 }
 
 static inline const store_snapshot *store_snapshot_take(store *s) {
-    return s->ops->snapshot_take(s);
+    return s->ops->snapshot_take(s, false);
+}
+
+/* Reads at this snapshot never wait for the disk: gets and scans end with E_NOT_IN_MEMORY where a block is not cached. */
+static inline const store_snapshot *store_snapshot_take_in_memory(store *s) {
+    return s->ops->snapshot_take(s, true);
 }
 
 static inline void store_snapshot_give(store *s, const store_snapshot *snapshot) {

@@ -53,8 +53,8 @@ static store_scan *hooked_scan_open(store *s, store_family family, const store_s
     return store_scan_open(inner_of(s), family, at, from, to, backward);
 }
 
-static const store_snapshot *hooked_snapshot_take(store *s) {
-    return store_snapshot_take(inner_of(s));
+static const store_snapshot *hooked_snapshot_take(store *s, bool in_memory) {
+    return inner_of(s)->ops->snapshot_take(inner_of(s), in_memory);
 }
 
 static void hooked_snapshot_give(store *s, const store_snapshot *snapshot) {

@@ -100,8 +100,8 @@ static inline err joined_scan_close(store_scan *base) {
     return first != OK ? first : second;
 }
 
-static inline const store_snapshot *joined_snapshot_take(store *s) {
-    (void)s;
+static inline const store_snapshot *joined_snapshot_take(store *s, bool in_memory) {
+    (void)s, (void)in_memory;
     return NULL;
 }
 

@@ -123,6 +123,7 @@ static sched_options lane_options(const net_shared *shared, net_lane lane) {
         .waiting_max = WAITING_MAX,
         .waiting_per_tenant = WAITING_PER_TENANT,
         .slice_us = SLICE_US,
+        .urgent = lane == NET_READS,
         .own_slices = OWN_SLICES,
         .idle_ms = IDLE_MS,
         .clock = shared->options.clock,

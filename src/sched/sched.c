@@ -401,7 +401,9 @@ static void *run_worker(void *context) {
     sched *s = b.sched;
     free(context);
     pthread_setname_np(pthread_self(), s->options.name);
-    give_way();
+    if (!s->options.urgent) {
+        give_way();
+    }
     pthread_mutex_lock(&s->lock);
     while (wait_for_job(s, b.worker)) {
         do_job(s, b.worker);

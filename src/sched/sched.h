@@ -37,6 +37,7 @@ typedef struct sched_options {
     unsigned waiting_per_tenant;
     int64_t slice_us;
     unsigned own_slices; /* slices in a turn while only jobs of the same tenant wait, which saves thread switches; 0 and 1: one slice */
+    bool urgent;         /* its threads have the priority of loops, which otherwise run first on a busy machine */
     unsigned idle_ms;    /* after this time a thread without work ends, except the last one */
     const clock_source *clock;
 } sched_options;

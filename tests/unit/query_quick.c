@@ -70,7 +70,8 @@ static result run(world *w, const char *text, bool quick) {
 }
 
 static void a_quick_page_does_not_read_the_disk(void **state) {
-    static const char *const texts[] = {"SELECT VALUE c.id FROM c WHERE c.x = 77", "SELECT TOP 5 VALUE c.id FROM c WHERE c.x > 500 ORDER BY c.x"};
+    static const char *const texts[] = {"SELECT VALUE c.id FROM c WHERE c.x = 77",
+                                        "SELECT TOP 5 VALUE c.id FROM c WHERE c.x > 500 ORDER BY c.x"};
     world w;
     (void)state;
     world_open(&w);

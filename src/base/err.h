@@ -113,6 +113,7 @@
     X(E_CANCELLED, 408, 0, "RequestTimeout", CANCELLED, "The client left before the operation was done.")                                  \
     X(E_CONFLICT, 409, 0, "Conflict", EXISTS, "Entity with the specified id already exists in the system.")                                \
     X(E_UNIQUE_KEY, 409, 0, "Conflict", UNIQUE, "Unique index constraint violation.")                                                      \
+    X(E_NAME_STALE, 410, 1000, "Gone", NO_OWNER, "The container of this name is another one than the client has cached.")                  \
     X(E_RANGE_GONE, 410, 1002, "Gone", MOVED, "The requested resource is no longer available at the server.")                              \
     X(E_PRECONDITION, 412, 0, "PreconditionFailed", CONDITION,                                                                             \
       "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed")                 \

@@ -20,6 +20,6 @@ http_exchange *http__carried_new(arena *a, net_client *client, const net_peer *p
 
 http_request *http_carry(frames_request *frame, const http_front *front, const http_carrier *carrier, void *context) {
     http_exchange *x = http__carried_new(frame->arena, &frame->client, &frame->conn->peer, front, carrier, context);
-    x->request.tls = frame->conn->tls;
+    x->request.tls = frames_is_tls(frame->conn);
     return &x->request;
 }

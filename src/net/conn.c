@@ -263,12 +263,27 @@ static void send_raw(net_conn *c, buf *b) {
     buf_clear(b);
 }
 
+static bool encrypt(net_conn *c, const buf *b, const uint32_t *ends, unsigned ends_n) {
+    size_t at = 0;
+    for (unsigned i = 0; i < ends_n; i++) {
+        if (!net_tls_output(c->tls, b->p + at, ends[i] - at)) {
+            return false;
+        }
+        at = ends[i];
+    }
+    return at == b->n || net_tls_output(c->tls, b->p + at, b->n - at);
+}
+
 void net_conn_send(net_conn *c, buf *b) {
+    net_conn_send_apart(c, b, NULL, 0);
+}
+
+void net_conn_send_apart(net_conn *c, buf *b, const uint32_t *ends, unsigned ends_n) {
     if (b->n == 0 || c->phase != OPEN) {
         buf_clear(b);
     } else if (!c->tls) {
         send_raw(c, b);
-    } else if (net_tls_output(c->tls, b->p, b->n)) {
+    } else if (encrypt(c, b, ends, ends_n)) {
         buf_clear(b);
         send_raw(c, &c->loop->cipher);
         if (c->loop->cipher.cap > NET_OUT_KEEP_BYTES) {

@@ -113,9 +113,10 @@ void frames__free_stock(net_loop *loop) {
 
 static void flush(frames_conn *f) {
     if (f->out) {
-        net_conn_send(f->net, f->out);
+        net_conn_send_apart(f->net, f->out, f->ends, f->ends_n);
         net_loop_give_out(f->loop, f->out);
         f->out = NULL;
+        f->ends_n = 0;
     }
 }
 
@@ -141,7 +142,8 @@ static void join(frames_conn *f, buf *answer) {
         net_loop_give_out(f->loop, answer);
         return;
     }
-    if (f->out && (f->out->n + answer->n > JOIN_BYTES || !buf_reserve(f->out, answer->n))) {
+    bool full = f->out && (f->out->n + answer->n > JOIN_BYTES || f->ends_n == FRAMES_JOINED_MAX || !buf_reserve(f->out, answer->n));
+    if (full) {
         f->out->overflow = false;
         flush(f);
     }
@@ -150,6 +152,9 @@ static void join(frames_conn *f, buf *answer) {
         net_loop_give_out(f->loop, answer);
     } else {
         f->out = answer;
+    }
+    if (f->front->apart) {
+        f->ends[f->ends_n++] = (uint32_t)f->out->n;
     }
 }
 
@@ -292,39 +297,50 @@ void frames__refuse(frames_conn *f, slice head, err code) {
 
 /* ---- length-prefixed frames ---- */
 
+/* The frame's bytes whose end is known: its header, then as far as its length was last said to go. */
+static size_t known_bytes(const frames_conn *f) {
+    return f->frame_n ? (size_t)f->frame_n : f->front->header_bytes;
+}
+
 static bool refuse_frame(frames_conn *f, err code) {
-    size_t n = f->in.n < f->front->header_bytes ? 0 : f->front->header_bytes;
-    frames__refuse(f, slice_of(f->in.p, n), code);
+    frames__refuse(f, slice_of(f->in.p, known_bytes(f)), code);
     return true;
 }
 
-static bool step(frames_conn *f) {
-    uint32_t header_n = f->front->header_bytes;
-    if (f->in.n < header_n) {
-        return false;
-    }
+/* The length by the bytes that have come; the known ones have. False: they are no frame. */
+static bool measure(frames_conn *f, uint64_t *bytes_out) {
+    *bytes_out = f->frame_n;
     if (!f->frame_n) {
-        uint64_t n = 0;
-        if (!f->front->length(f, (const uint8_t *)f->in.p, &n) || n < header_n) {
-            return refuse_frame(f, E_BAD_REQUEST);
-        }
-        if (n > frames__limits(f)->frame_bytes) {
-            return refuse_frame(f, E_TOO_LARGE);
-        }
-        f->frame_n = n;
+        return f->front->length(f, (const uint8_t *)f->in.p, bytes_out);
     }
-    size_t n = (size_t)f->frame_n;
-    if (f->in.n < n) {
+    return !f->front->extend || f->front->extend(f, slice_of(f->in.p, (size_t)f->frame_n), bytes_out);
+}
+
+static bool step(frames_conn *f) {
+    size_t known = known_bytes(f);
+    uint64_t n;
+    if (f->in.n < known) {
         return false;
+    }
+    bool first = !f->frame_n;
+    if (!measure(f, &n) || n < known) {
+        return refuse_frame(f, E_BAD_REQUEST);
+    }
+    if (n > frames__limits(f)->frame_bytes) {
+        return refuse_frame(f, E_TOO_LARGE);
+    }
+    if (n > known || (first && f->front->extend)) {
+        f->frame_n = n;
+        return true;
     }
     frames_exchange *x = frames__take(f);
-    frames__hand_over(x, slice_of(net_serving_adopt(&x->serving, f->loop, &f->in, n, n), n), false);
+    frames__hand_over(x, slice_of(net_serving_adopt(&x->serving, f->loop, &f->in, known, known), known), false);
     return true;
 }
 
 static void refuse_in_form(frames_conn *f, slice head, err code) {
     frames_exchange *x = frames__take(f);
-    x->request.frame = arena_copy(x->request.arena, head);
+    x->request.frame = arena_fits(x->request.arena, head.n) ? arena_copy(x->request.arena, head) : SLICE_EMPTY;
     f->front->refuse(&x->request, code);
 }
 

@@ -1,8 +1,9 @@
 /* frames.h — a protocol of length-prefixed frames: many requests in flight on one connection, answers in any order.
  *
- * A front end says how many bytes a frame's header has and how to read the frame's length from them; it gets whole frames on a loop's
- * thread. Each frame is a request. The front end ends each request exactly once (frames_end), at once or later on the same loop's thread,
- * with or without an answer. Answers are sent in the order in which requests end. Messages of a WebSocket are frames too: see websocket.h.
+ * A front end says how many bytes a frame's header has and how to read the frame's length from them, or from more of the frame; it gets
+ * whole frames on a loop's thread. Each frame is a request. The front end ends each request exactly once (frames_end), at once or later on
+ * the same loop's thread, with or without an answer. Answers are sent in the order in which requests end. Messages of a WebSocket are
+ * frames too: see websocket.h.
  *
  * Bounds. A frame has a maximum size. A connection has a maximum number of requests in flight, and of their bytes: while either is reached,
  * no more input is parsed, and the socket is not read. All three limits are smaller until the front end has authenticated the peer
@@ -41,6 +42,10 @@ struct frames_front {
     uint32_t header_bytes; /* bytes that `length` needs: 1 to FRAMES_HEADER_MAX. Not for WebSockets */
     /* Reads the frame's length, header included, from the header's bytes. False: the header is invalid. Not for WebSockets. */
     bool (*length)(frames_conn *conn, const uint8_t *header, uint64_t *bytes_out);
+    /* For frames whose length the header alone does not tell; otherwise NULL. Called when *bytes_out bytes of the frame have come. If the
+     * frame is longer, raises *bytes_out, and is called again when that many have come. False: the frame is malformed. */
+    bool (*extend)(frames_conn *conn, slice begun, uint64_t *bytes_out);
+    bool apart; /* over TLS, each answer begins a new record. Not for WebSockets */
     frames_limits untrusted, trusted;  /* before frames_trust and after it */
     unsigned idle_timeout_ms;          /* for trusted connections; 0: net_options.idle_timeout_ms */
     size_t state_bytes;                /* size of the front end's state in each connection, zeroed; see frames_state */
@@ -49,8 +54,8 @@ struct frames_front {
     void (*handle)(frames_request *request);
     /* Like handle, but answers with an error. With E_BUSY_MEMORY or E_INTERNAL the request was whole, but there is no memory for it or its
      * answer, or the answer was too large; the connection stays open. With any other code the frame is malformed (E_BAD_REQUEST) or too
-     * large (E_TOO_LARGE), came too slowly (E_TIMEOUT), or there are too many connections; `frame` is the header if all of it came,
-     * otherwise empty, and the connection closes after the answer. */
+     * large (E_TOO_LARGE), came too slowly (E_TIMEOUT), or there are too many connections; `frame` has the bytes that `length` or `extend`
+     * was last called with, otherwise it is empty, and the connection closes after the answer. */
     void (*refuse)(frames_request *request, err code);
     void *context;
 };

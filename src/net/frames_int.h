@@ -18,6 +18,8 @@ typedef struct frames_codec {
     void (*ended)(frames_conn *f); /* frees codec_state; may be NULL */
 } frames_codec;
 
+enum { FRAMES_JOINED_MAX = 32 }; /* answers sent together, if each begins a TLS record */
+
 extern const net_protocol frames_protocol; /* its context is a frames_front */
 
 struct frames_conn {
@@ -35,7 +37,9 @@ struct frames_conn {
     unsigned live_n;
     unsigned waiting_n; /* requests waiting in frames_flush */
     size_t live_bytes;
-    buf *out;      /* answers to be sent; NULL: none */
+    buf *out;                         /* answers to be sent; NULL: none */
+    uint32_t ends[FRAMES_JOINED_MAX]; /* where each answer in `out` ends, if each begins a TLS record */
+    unsigned ends_n;
     net_held held; /* to send small answers at the end of the turn */
     bool tls;
     bool pumping;

@@ -9,6 +9,7 @@
 
 #include "account/scripts.h"
 #include "api/admin/admin.h"
+#include "api/direct/direct.h"
 #include "base/log.h"
 #include "base/request_log.h"
 #include "base/thread.h"
@@ -30,6 +31,7 @@ typedef struct server {
     script_pool *scripts;
     admin *admin;
     sql_front *sql;
+    direct_front *direct;
 } server;
 
 static server *running; /* for the signal handlers */
@@ -143,6 +145,20 @@ static bool listen_http(server *s, port_of which, const http_front *front, char 
     return port < 0 || net_listen(s->net, s->settings.host, (uint16_t)port, front, &chosen, why, WHY_BYTES) == OK;
 }
 
+static bool listen_direct(server *s, char *why) {
+    int port = s->settings.ports[PORT_DIRECT];
+    uint16_t chosen;
+    s->direct = direct_open(sql_http(s->sql));
+    if (port < 0) {
+        return true;
+    }
+    if (net_listen_frames(s->net, s->settings.host, (uint16_t)port, direct_frames(s->direct), &chosen, why, WHY_BYTES) != OK) {
+        return false;
+    }
+    sql_set_direct_port(s->sql, chosen);
+    return true;
+}
+
 static bool open_net(server *s, char *why) {
     net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
@@ -173,7 +189,7 @@ static bool open_net(server *s, char *why) {
         .extra_context = s->admin,
     };
     s->sql = sql_open(&options_sql);
-    return listen_http(s, PORT_SQL, sql_http(s->sql), why);
+    return listen_http(s, PORT_SQL, sql_http(s->sql), why) && listen_direct(s, why);
 }
 
 static void *prepare_tls(void *unused) {
@@ -223,6 +239,9 @@ static void close_all(server *s) {
     }
     if (s->net) {
         net_close(s->net);
+    }
+    if (s->direct) {
+        direct_close(s->direct);
     }
     if (s->sql) {
         sql_close(s->sql);

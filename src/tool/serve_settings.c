@@ -14,7 +14,7 @@
 
 /* The texts as given; serve_settings_read parses them. */
 static struct {
-    const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
+    const char *data, *host, *sql_port, *direct_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *allow_well_known_key, *allow_host;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
@@ -61,6 +61,9 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"data", "DIR", "the data folder; made if it is not there", &given.data, false},
     {"host", "HOST", "address to listen on; localhost means 127.0.0.1 and ::1", &given.host, false},
     {"sql-port", "PORT", "SQL API, http and https; 0 picks a free port, off closes it", &given.sql_port, false},
+    {"direct-port", "PORT",
+     "direct mode of the .NET and Java SDKs (rntbd); 10250 unless given, or any free port if --sql-port is 0; off closes it",
+     &given.direct_port, false},
     {"mongo-port", "PORT", NULL, &given.mongo_port, false},
     {"cassandra-port", "PORT", NULL, &given.cassandra_port, false},
     {"gremlin-port", "PORT", NULL, &given.gremlin_port, false},
@@ -223,14 +226,29 @@ typedef struct port_flag {
 
 static const port_flag port_flags[PORTS] = {
     [PORT_SQL] = {"sql-port", &given.sql_port, "SQL", true},
+    [PORT_DIRECT] = {"direct-port", &given.direct_port, "SQL", true},
     [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", false},
     [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", false},
     [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "Gremlin", false},
     [PORT_TABLE] = {"table-port", &given.table_port, "Table", false},
 };
 
+/* Direct mode is a part of the SQL API, and follows its port: whoever asks for any free one has a fixed one of no protocol. */
+static bool choose_direct_port(void) {
+    bool off = strcmp(given.sql_port, "off") == 0;
+    if (!given.direct_port) {
+        given.direct_port = off ? "off" : strcmp(given.sql_port, "0") == 0 ? "0" : "10250";
+    }
+    return !off || strcmp(given.direct_port, "off") == 0
+               ? true
+               : fail("--direct-port needs --sql-port: clients find it by the SQL API");
+}
+
 static bool read_ports(serve_settings *s) {
     bool listens = false;
+    if (!choose_direct_port()) {
+        return false;
+    }
     for (unsigned i = 0; i < PORTS; i++) {
         const port_flag *p = &port_flags[i];
         if (!tool_read_port(p->flag, *p->given, &s->ports[i])) {

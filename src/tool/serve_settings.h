@@ -9,7 +9,7 @@
 #define SERVE_MEMORY_FOR_REQUESTS_MIN ((uint64_t)64 << 20) /* loops keep some buffers allocated; with less, these would take most of it */
 
 /* One port for each protocol. */
-typedef enum port_of { PORT_SQL, PORT_MONGO, PORT_CASSANDRA, PORT_GREMLIN, PORT_TABLE, PORTS } port_of;
+typedef enum port_of { PORT_SQL, PORT_DIRECT, PORT_MONGO, PORT_CASSANDRA, PORT_GREMLIN, PORT_TABLE, PORTS } port_of;
 
 typedef struct serve_settings {
     int ports[PORTS]; /* below 0: off */

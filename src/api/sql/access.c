@@ -29,7 +29,9 @@ typedef struct rule {
 /* Operations without a row are closed to tokens. */
 static const rule rules[] = {
     {SQL_ACCOUNT, VERB_GET, REACH_NOTHING, false},
+    {SQL_ADDRESSES, VERB_GET, REACH_PLACE, false},
     {SQL_CONTAINER, VERB_GET, REACH_PLACE, false},
+    {SQL_CONTAINER, VERB_HEAD, REACH_PLACE, false},
     {SQL_PKRANGES, VERB_GET, REACH_PLACE, false},
     {SQL_PKRANGE, VERB_GET, REACH_PLACE, false},
     {SQL_ITEMS, VERB_GET, REACH_ITEMS, false},

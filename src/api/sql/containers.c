@@ -139,6 +139,39 @@ void sql_container_read(sql_request *q) {
     }
 }
 
+static err find_mark(sql_request *q, item_mark *mark_out) {
+    uint32_t id;
+    range_info info;
+    item_key key;
+    TRY(sql_find_container(q));
+    TRY(sql_partition_key(q));
+    *mark_out = range_mark_first(q->container);
+    if (sql_has(q, FIELD_RANGE_ID)) {
+        TRY(sql_range_id(q, &id));
+        if (!range_info_by_id(q->container, id, &info)) {
+            return E_RANGE_GONE;
+        }
+        *mark_out = info.mark;
+    } else if (q->key_given) {
+        TRY(item_check_key(&q->op, q->container, &q->partition, SLICE_EMPTY, &key));
+        *mark_out = range_mark_at(q->container, &key.epk);
+    }
+    return OK;
+}
+
+/* A barrier of direct mode: how far the range has come that the request names, by its id or by a partition key. */
+void sql_container_head(sql_request *q) {
+    item_mark mark;
+    err code = find_mark(q, &mark);
+    if (code != OK) {
+        sql_fail(q, code);
+        return;
+    }
+    sql_start(q, 200);
+    sql_add_range(q, mark);
+    sql_end(q);
+}
+
 static bool list_one(void *context, const container *c) {
     buf *out = sql_listing_add(context, c->space->container);
     if (out) {

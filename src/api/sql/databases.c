@@ -76,6 +76,13 @@ static void list_all(sql_listing *l) {
     account_each_database(l->q->front->account, l->after, list_one, l);
 }
 
+/* A barrier of direct mode: how far the account has come. */
+void sql_database_head(sql_request *q) {
+    sql_start(q, 200);
+    sql_add_account(q);
+    sql_end(q);
+}
+
 void sql_database_list(sql_request *q) {
     sql_listing_run(q, &(rid){0}, "Databases", list_all);
 }

@@ -19,13 +19,17 @@ err sql_find_database(sql_request *q) {
     return account_database(q->front->account, q->route.database, q->route.database_by_rid, &q->database);
 }
 
-static err check_intended(sql_request *q) {
-    slice intended = sql_get(q, FIELD_INTENDED_RID);
+static bool is_another(const sql_request *q, slice text) {
     rid r;
-    if (intended.n && (rid_parse(intended, &r) != RID_CONTAINER || memcmp(r.bytes, q->container->rid, sizeof q->container->rid) != 0)) {
-        return E_WRONG_CONTAINER_RID;
-    }
-    return OK;
+    return text.n && (rid_parse(text, &r) != RID_CONTAINER || memcmp(r.bytes, q->container->rid, sizeof q->container->rid) != 0);
+}
+
+/* A container may have been deleted and made again under its name. What clients intend is checked for them; in direct mode they also say
+ * which container they have cached, and read it again when that is no longer the one. */
+static err check_rids(sql_request *q) {
+    return is_another(q, sql_get(q, FIELD_INTENDED_RID)) ? E_WRONG_CONTAINER_RID
+           : is_another(q, sql_get(q, FIELD_CACHED_RID)) ? E_NAME_STALE
+                                                         : OK;
 }
 
 /* Containers of other APIs can be read, but not written: their items have keys and rules that the SQL API does not know. */
@@ -53,7 +57,7 @@ err sql_find_container(sql_request *q) {
     }
     TRY(sql_access_check_container(q));
     TRY(check_api(q));
-    return check_intended(q);
+    return check_rids(q);
 }
 
 err sql_partition_key(sql_request *q) {

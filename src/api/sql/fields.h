@@ -13,6 +13,7 @@
     X(START_EPK, "x-ms-start-epk")                                                                                                         \
     X(END_EPK, "x-ms-end-epk")                                                                                                             \
     X(INTENDED_RID, "x-ms-cosmos-intended-collection-rid")                                                                                 \
+    X(CACHED_RID, "x-ms-documentdb-collection-rid")                                                                                        \
     X(CONSISTENCY, "x-ms-consistency-level")                                                                                               \
     X(SESSION_TOKEN, "x-ms-session-token")                                                                                                 \
     X(IF_MATCH, "if-match")                                                                                                                \

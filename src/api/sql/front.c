@@ -48,13 +48,16 @@ static void permission_post(sql_request *q);
 
 static const operation operations[] = {
     {SQL_ACCOUNT, VERB_GET, sql_account_read, true},
+    {SQL_ADDRESSES, VERB_GET, sql_address_list, true},
     {SQL_DATABASES, VERB_GET, sql_database_list, true},
+    {SQL_DATABASES, VERB_HEAD, sql_database_head, true},
     {SQL_DATABASES, VERB_POST, database_post, false},
     {SQL_DATABASE, VERB_GET, sql_database_read, true},
     {SQL_DATABASE, VERB_DELETE, sql_database_delete, false},
     {SQL_CONTAINERS, VERB_GET, sql_container_list, true},
     {SQL_CONTAINERS, VERB_POST, container_post, false},
     {SQL_CONTAINER, VERB_GET, sql_container_read, true},
+    {SQL_CONTAINER, VERB_HEAD, sql_container_head, true},
     {SQL_CONTAINER, VERB_PUT, sql_container_replace, false},
     {SQL_CONTAINER, VERB_DELETE, sql_container_delete, false},
     {SQL_PKRANGES, VERB_GET, sql_range_list, true},
@@ -230,6 +233,7 @@ err sql_check_signature(op *o, const access_ring *ring, const http_request *requ
 
 static err find_handler(sql_request *q, sql_handler *handler_out) {
     TRY(sql_route_parse(q->http->arena, q->http->path, &q->route));
+    TRY(q->route.kind == SQL_ADDRESSES ? sql_address_route(q) : OK);
     TRY(authenticate(q));
     const operation *operation = find_operation(q->route.kind, q->http->method);
     if (!operation) {
@@ -359,6 +363,10 @@ sql_front *sql_open(const sql_options *options) {
 
 const http_front *sql_http(const sql_front *front) {
     return &front->http;
+}
+
+void sql_set_direct_port(sql_front *front, uint16_t port) {
+    front->direct_port = port;
 }
 
 void sql_close(sql_front *front) {

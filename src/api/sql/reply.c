@@ -94,13 +94,18 @@ void sql_add_database_path(sql_request *q, const database *d) {
     buf_add_lit(out, "\r\n");
 }
 
+/* The owner of what the answer is about: of a container its database, of everything in it the container. SDKs make links from it. */
 void sql_add_container_paths(sql_request *q, const container *c) {
     buf *out = sql_fields(q);
     rid r = sql_container_rid(c);
     buf_add_lit(out, "x-ms-alt-content-path: dbs/");
     add_name(out, c->database_id);
-    buf_add_lit(out, "/colls/");
-    add_name(out, c->id);
+    if (q->route.kind == SQL_CONTAINER || q->route.kind == SQL_CONTAINERS) {
+        r = rid_database_of(&r);
+    } else {
+        buf_add_lit(out, "/colls/");
+        add_name(out, c->id);
+    }
     buf_add_lit(out, "\r\nx-ms-content-path: ");
     rid_write(out, &r);
     buf_add_lit(out, "\r\n");

@@ -33,6 +33,7 @@ static const rule rules[] = {
 static const slice operations = SLICE_LIT("operations");
 static const slice partition_key_delete = SLICE_LIT("partitionkeydelete");
 static const slice colls = SLICE_LIT("colls");
+static const slice addresses = SLICE_LIT("addresses");
 
 static const rule *find_rule(sql_kind below, slice word) {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
@@ -143,6 +144,10 @@ static err walk_path(walk *w, sql_route *r) {
             r->kind = SQL_PARTITION_KEY_DELETE;
             r->type = colls;
             return next_segment(&w->left).n ? E_BAD_URL : OK;
+        }
+        if (r->kind == SQL_ACCOUNT && slice_eq_nocase(word, addresses) && !name.n) {
+            r->kind = SQL_ADDRESSES;
+            return OK;
         }
         const rule *row = find_rule(r->kind, word);
         if (!row) {

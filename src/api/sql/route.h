@@ -16,6 +16,7 @@
 
 typedef enum sql_kind {
     SQL_ACCOUNT,
+    SQL_ADDRESSES,
     SQL_DATABASES,
     SQL_DATABASE,
     SQL_CONTAINERS,

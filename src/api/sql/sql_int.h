@@ -26,6 +26,7 @@ struct sql_front {
     sql_consistency consistency;
     uint32_t token_seconds_min;
     net_server *server;
+    uint16_t direct_port; /* 0: there is no direct mode */
     bool (*extra_handler)(void *context, http_request *request);
     void *extra_context;
     sql_loop *loops;
@@ -167,6 +168,10 @@ void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_
 
 /* ---- handlers ---- */
 void sql_account_read(sql_request *q);
+MUST_CHECK err sql_address_route(sql_request *q); /* the route of what the addresses are asked for: clients sign that */
+void sql_address_list(sql_request *q);
+void sql_database_head(sql_request *q);
+void sql_container_head(sql_request *q);
 void sql_database_create(sql_request *q);
 void sql_database_list(sql_request *q);
 void sql_database_read(sql_request *q);

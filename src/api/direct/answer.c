@@ -23,33 +23,40 @@ enum {
 
 /* ---- the table ---- */
 
+/* How a text's bytes are written. */
+typedef enum form {
+    AS_IS,
+    DECODED, /* percent-encoded in HTTP, and not here */
+    ESCAPED, /* without ';', behind which SDKs cut continuations off, as those of an older server */
+} form;
+
 typedef struct rule {
     slice field; /* in lower case */
     uint16_t id;
     uint8_t type;
-    bool encoded; /* percent-encoded in HTTP, and not here */
+    form form;
 } rule;
 
 static const rule rules[] = {
-    {SLICE_LIT("x-ms-continuation"), 0x03, DIRECT_TEXT16, false},
-    {SLICE_LIT("etag"), 0x04, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-retry-after-ms"), 0x0C, DIRECT_U32, false},
-    {SLICE_LIT("x-ms-resource-quota"), 0x0E, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-resource-usage"), 0x0F, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-schemaversion"), 0x10, DIRECT_TEXT8, false},
-    {SLICE_LIT("x-ms-item-count"), 0x14, DIRECT_U32, false},
-    {SLICE_LIT("x-ms-request-charge"), 0x15, DIRECT_DOUBLE, false},
-    {SLICE_LIT("x-ms-alt-content-path"), 0x17, DIRECT_TEXT16, true},
-    {SLICE_LIT("x-ms-content-path"), 0x18, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-substatus"), 0x1C, DIRECT_U32, false},
-    {SLICE_LIT("x-ms-documentdb-collection-index-transformation-progress"), 0x1D, DIRECT_U32, false},
-    {SLICE_LIT("x-ms-documentdb-script-log-results"), 0x25, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-documentdb-query-metrics"), 0x28, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-item-lsn"), 0x32, DIRECT_I64, false},
-    {SLICE_LIT("x-ms-cosmos-item-llsn"), 0x3C, DIRECT_I64, false},
-    {SLICE_LIT("x-ms-cosmos-index-utilization"), 0x44, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-cosmos-query-execution-info"), 0x45, DIRECT_TEXT16, false},
-    {SLICE_LIT("x-ms-request-duration-ms"), 0x51, DIRECT_DOUBLE, false},
+    {SLICE_LIT("x-ms-continuation"), 0x03, DIRECT_TEXT16, ESCAPED},
+    {SLICE_LIT("etag"), 0x04, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-retry-after-ms"), 0x0C, DIRECT_U32, AS_IS},
+    {SLICE_LIT("x-ms-resource-quota"), 0x0E, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-resource-usage"), 0x0F, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-schemaversion"), 0x10, DIRECT_TEXT8, AS_IS},
+    {SLICE_LIT("x-ms-item-count"), 0x14, DIRECT_U32, AS_IS},
+    {SLICE_LIT("x-ms-request-charge"), 0x15, DIRECT_DOUBLE, AS_IS},
+    {SLICE_LIT("x-ms-alt-content-path"), 0x17, DIRECT_TEXT16, DECODED},
+    {SLICE_LIT("x-ms-content-path"), 0x18, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-substatus"), 0x1C, DIRECT_U32, AS_IS},
+    {SLICE_LIT("x-ms-documentdb-collection-index-transformation-progress"), 0x1D, DIRECT_U32, AS_IS},
+    {SLICE_LIT("x-ms-documentdb-script-log-results"), 0x25, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-documentdb-query-metrics"), 0x28, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-item-lsn"), 0x32, DIRECT_I64, AS_IS},
+    {SLICE_LIT("x-ms-cosmos-item-llsn"), 0x3C, DIRECT_I64, AS_IS},
+    {SLICE_LIT("x-ms-cosmos-index-utilization"), 0x44, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-cosmos-query-execution-info"), 0x45, DIRECT_TEXT16, AS_IS},
+    {SLICE_LIT("x-ms-request-duration-ms"), 0x51, DIRECT_DOUBLE, AS_IS},
 };
 
 static const rule *find_rule(slice field) {
@@ -79,9 +86,25 @@ static void add_decoded(buf *out, const rule *r, slice value) {
     free(text);
 }
 
+static void add_escaped(buf *out, const rule *r, slice value) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] == ';' || value.p[i] == '%') {
+            buf_add_byte(&text, '%');
+            buf_add_hex(&text, slice_of(&value.p[i], 1));
+        } else {
+            buf_add_byte(&text, value.p[i]);
+        }
+    }
+    direct_add_text(out, r->id, r->type, buf_view(&text));
+    buf_free(&text);
+}
+
 static void add_value(buf *out, const rule *r, slice value) {
-    if (r->encoded) {
+    if (r->form == DECODED) {
         add_decoded(out, r, value);
+    } else if (r->form == ESCAPED) {
+        add_escaped(out, r, value);
     } else if (r->type == DIRECT_DOUBLE) {
         direct_add_double(out, r->id, number_of(value));
     } else if (r->type == DIRECT_TEXT8 || r->type == DIRECT_TEXT16) {

@@ -1,6 +1,6 @@
 #include "api/direct/request.h"
 
-#include <stdio.h>
+#include "base/percent.h"
 
 /* ---- the table ---- */
 
@@ -8,6 +8,7 @@
 typedef enum use {
     UNKNOWN, /* ids that the table does not have: skipped by their type */
     TEXT,    /* a field, as it is */
+    ESCAPED, /* a field, percent-encoded by us: see answer.c */
     FLAG,    /* a field: "true" or "false" */
     NUMBER,  /* a field, decimal, with its sign */
     WORD,    /* a field: a number means a word */
@@ -45,7 +46,7 @@ static const rule rules[] = {
     [0x03] = {"Date", DIRECT_TEXT8, TEXT, FIELD_X_MS_DATE, NULL},
     [0x04] = {"PageSize", DIRECT_U32, NUMBER, FIELD_MAX_ITEM_COUNT, NULL},
     [0x05] = {"SessionToken", DIRECT_TEXT16, TEXT, FIELD_SESSION_TOKEN, NULL},
-    [0x06] = {"ContinuationToken", DIRECT_TEXT16, TEXT, FIELD_CONTINUATION, NULL},
+    [0x06] = {"ContinuationToken", DIRECT_TEXT16, ESCAPED, FIELD_CONTINUATION, NULL},
     [0x07] = {"IndexingDirective", DIRECT_BYTE, WORD, FIELD_INDEXING_DIRECTIVE, &indexing},
     [0x08] = {"Match", DIRECT_TEXT16, MATCH, 0, NULL},
     [0x09] = {"PreTriggerInclude", DIRECT_TEXT16, TEXT, FIELD_PRE_TRIGGERS, NULL},
@@ -125,6 +126,12 @@ static slice number_text(arena *a, const direct_token *t) {
     return arena_printf(a, "%d", (int)(int32_t)t->number);
 }
 
+static slice unescaped(arena *a, slice text) {
+    char *plain = arena_alloc_aligned(a, text.n + 1, 1);
+    size_t n = 0;
+    return percent_decode(text, plain, &n) ? slice_of(plain, n) : text;
+}
+
 static bool take_field(arena *a, direct_request *q, const rule *r, const direct_token *t) {
     switch (r->use) {
     case FLAG:
@@ -135,6 +142,9 @@ static bool take_field(arena *a, direct_request *q, const rule *r, const direct_
         return true;
     case WORD:
         return take_word(q, r, t->number);
+    case ESCAPED:
+        q->field[r->to] = unescaped(a, t->value);
+        return is_line(q->field[r->to]);
     default:
         q->field[r->to] = t->value;
         return is_line(t->value);

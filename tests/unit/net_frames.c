@@ -6,6 +6,8 @@
  *   t  trust, and echo    b  as many bytes as the argument says   q  echo, and close           f  ten parts, each flushed
  *   w  wait on a worker until the client leaves                   o  more than an answer may hold
  *
+ * Of a front end with `extend`, the argument of + is 4 bytes that say how many follow after the length in the header; - is malformed there.
+ *
  * A refusal has the verb '!' and the error's name. */
 #include "net_harness.h"
 
@@ -148,7 +150,7 @@ static void echo_hold(echo *e, frames_request *r) {
 static void echo_handle(frames_request *r) {
     echo *e = r->context;
     e->handled++;
-    assert_int_equal(number_at(r->frame.p), r->frame.n);
+    assert_true(number_at(r->frame.p) == r->frame.n || r->frame.p[8] == '+');
     switch (r->frame.p[8]) {
     case 'l':
         echo_later(r);
@@ -205,7 +207,22 @@ static void echo_closed(frames_conn *conn) {
 
 /* ---- the server ---- */
 
-static echo *echo_open(const net_options *o, bool tls) {
+enum { EXTENDED_BYTES = HEADER + 4 };
+
+static bool echo_extend(frames_conn *conn, slice begun, uint64_t *bytes_out) {
+    (void)conn;
+    assert_int_equal(*bytes_out, begun.n);
+    if (begun.p[8] == '+' && begun.n == EXTENDED_BYTES) {
+        *bytes_out += number_at(begun.p + HEADER);
+    }
+    return begun.p[8] != '-';
+}
+
+typedef struct echo_kind {
+    bool tls, extend, apart;
+} echo_kind;
+
+static echo *echo_open_as(const net_options *o, echo_kind kind) {
     echo *e = mem_zero(sizeof *e);
     char why[256] = "", folder[] = "/tmp/tesela-frames-XXXXXX", file[64];
     pthread_mutex_init(&e->lock, NULL);
@@ -213,6 +230,8 @@ static echo *echo_open(const net_options *o, bool tls) {
         .name = "echo",
         .header_bytes = HEADER,
         .length = echo_length,
+        .extend = kind.extend ? echo_extend : NULL,
+        .apart = kind.apart,
         .untrusted = {.frame_bytes = UNTRUSTED_MAX, .in_flight = IN_FLIGHT, .in_flight_bytes = IN_FLIGHT_BYTES},
         .trusted = {.frame_bytes = FRAME_MAX, .in_flight = IN_FLIGHT, .in_flight_bytes = IN_FLIGHT_BYTES},
         .state_bytes = sizeof(echo_conn),
@@ -223,7 +242,7 @@ static echo *echo_open(const net_options *o, bool tls) {
         .context = e,
     };
     e->h = harness_open(o);
-    if (tls) {
+    if (kind.tls) {
         assert_non_null(mkdtemp(folder));
         assert_int_equal(net_tls(e->h->server, folder, NULL, NULL, why, sizeof why), OK);
         for (int i = 0; i < 2; i++) {
@@ -235,6 +254,10 @@ static echo *echo_open(const net_options *o, bool tls) {
     assert_int_equal(net_listen_frames(e->h->server, "localhost", 0, &e->front, &e->port, why, sizeof why), OK);
     harness_run(e->h);
     return e;
+}
+
+static echo *echo_open(const net_options *o, bool tls) {
+    return echo_open_as(o, (echo_kind){.tls = tls});
 }
 
 static echo *echo_start(void) {
@@ -523,7 +546,75 @@ static void a_frame_has_a_largest_size(void **state) {
     echo_close(e);
 }
 
+<<<<<<< HEAD
 /* Requests in flight are answered before the connection closes. */
+=======
+/* ---- frames whose header does not have their length ---- */
+
+static void add_extended(buf *out, uint32_t stream, uint32_t tail) {
+    static const char filler[FRAME_MAX];
+    uint32_t n = EXTENDED_BYTES;
+    buf_add(out, &n, 4);
+    buf_add(out, &stream, 4);
+    buf_add_byte(out, '+');
+    buf_add(out, &tail, 4);
+    buf_add(out, filler, tail < sizeof filler ? tail : sizeof filler);
+}
+
+static void frames_are_extended(void **state) {
+    (void)state;
+    static const uint32_t tails[] = {0, 1, 100, UNTRUSTED_MAX - EXTENDED_BYTES};
+    net_options o = harness_options();
+    echo *e = echo_open_as(&o, (echo_kind){.extend = true});
+    for (size_t step = 1; step < 10000; step *= 7) {
+        client c = frames_client(e);
+        buf frames = buf_init(BUF_NO_LIMIT);
+        for (uint32_t i = 0; i < 4; i++) {
+            add_extended(&frames, i, tails[i]);
+            add_frame(&frames, 10 + i, 'e', SLICE_LIT("between"));
+        }
+        for (size_t at = 0; at < frames.n; at += step) {
+            assert_true(client_try_send(&c, frames.p + at, step < frames.n - at ? step : frames.n - at));
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            reply r = next_reply(&c);
+            assert_int_equal(r.stream, i);
+            assert_int_equal(r.n, tails[i] + 4);
+            expect_reply(&c, 10 + i, 'e', "between");
+        }
+        buf_free(&frames);
+        client_close(&c);
+    }
+    echo_close(e);
+}
+
+/* The refusal has all of the frame that was understood: its stream is known. */
+static void extended_frames_are_bounded(void **state) {
+    (void)state;
+    static const uint32_t tails[] = {UNTRUSTED_MAX - EXTENDED_BYTES + 1, UINT32_MAX};
+    net_options o = harness_options();
+    echo *e = echo_open_as(&o, (echo_kind){.extend = true});
+    for (uint32_t i = 0; i < 2; i++) {
+        client c = frames_client(e);
+        buf frame = buf_init(BUF_NO_LIMIT);
+        add_extended(&frame, 7 + i, tails[i]);
+        assert_true(client_try_send(&c, frame.p, EXTENDED_BYTES));
+        expect_reply(&c, 7 + i, '!', "E_TOO_LARGE");
+        assert_true(client_ended(&c));
+        buf_free(&frame);
+        client_close(&c);
+    }
+    client c = frames_client(e);
+    send_frame(&c, 3, '-', SLICE_LIT("any"));
+    expect_reply(&c, 3, '!', "E_BAD_REQUEST");
+    assert_true(client_ended(&c));
+    client_close(&c);
+    assert_int_equal(e->handled, 0);
+    echo_close(e);
+}
+
+/* Requests in flight are answered before the connection closes. */
+>>>>>>> 715ec5b (tests/unit: tokens and frames of direct mode, extended frames)
 static void malformed_frames_end_the_connection(void **state) {
     (void)state;
     echo *e = echo_start();
@@ -916,8 +1007,65 @@ static void tls_and_plain_share_a_port(void **state) {
     echo_close(e);
 }
 
+<<<<<<< HEAD
 /* The lengths of these frames begin like a TLS record: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream numbers and the bytes
  * after them imitate a ClientHello as far as possible. */
+=======
+/* Of answers that are ended together. An SSL_read gives what is in one record. */
+static size_t bytes_of_first_record(echo *e) {
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    char record[16384];
+    client c = frames_client(e);
+    shake_hands(&c, context);
+    trust(&c);
+    buf frames = buf_init(BUF_NO_LIMIT);
+    for (uint32_t i = 0; i < 8; i++) {
+        add_frame(&frames, i, 'e', SLICE_LIT("together"));
+    }
+    assert_true(client_try_send(&c, frames.p, frames.n));
+    int n = SSL_read(c.ssl, record, sizeof record);
+    buf_free(&frames);
+    client_close(&c);
+    SSL_CTX_free(context);
+    return (size_t)n;
+}
+
+static void answers_may_be_in_records_of_their_own(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    echo *apart = echo_open_as(&o, (echo_kind){.tls = true, .apart = true}), *joined = echo_open_as(&o, (echo_kind){.tls = true});
+    assert_int_equal(bytes_of_first_record(apart), HEADER + 8);
+    assert_true(bytes_of_first_record(joined) > HEADER + 8);
+    echo_close(apart);
+    echo_close(joined);
+}
+
+/* More than are sent together. */
+static void many_answers_in_records_of_their_own(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    echo *e = echo_open_as(&o, (echo_kind){.tls = true, .apart = true});
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    client c = frames_client(e);
+    buf frames = buf_init(BUF_NO_LIMIT);
+    shake_hands(&c, context);
+    trust(&c);
+    for (uint32_t i = 0; i < 200; i++) {
+        add_frame(&frames, i, 'e', SLICE_LIT("many"));
+    }
+    assert_true(client_try_send(&c, frames.p, frames.n));
+    for (uint32_t i = 0; i < 200; i++) {
+        expect_reply(&c, i, 'e', "many");
+    }
+    buf_free(&frames);
+    client_close(&c);
+    SSL_CTX_free(context);
+    echo_close(e);
+}
+
+/* Their lengths begin as a TLS record does: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream's number and what follows it are
+ * chosen to look like one for as long as they can. */
+>>>>>>> 715ec5b (tests/unit: tokens and frames of direct mode, extended frames)
 static void frames_that_begin_like_tls_are_frames(void **state) {
     (void)state;
     static const struct {
@@ -990,6 +1138,8 @@ int main(void) {
         cmocka_unit_test(requests_in_flight_are_bounded),
         cmocka_unit_test(bytes_in_flight_are_bounded),
         cmocka_unit_test(a_frame_has_a_largest_size),
+        cmocka_unit_test(frames_are_extended),
+        cmocka_unit_test(extended_frames_are_bounded),
         cmocka_unit_test(malformed_frames_end_the_connection),
         cmocka_unit_test(an_answer_has_a_largest_size),
         cmocka_unit_test(time_outs),
@@ -1006,6 +1156,8 @@ int main(void) {
         cmocka_unit_test(a_stop_waits_for_requests_in_flight),
         cmocka_unit_test(a_stop_does_not_wait_for_ever),
         cmocka_unit_test(tls_and_plain_share_a_port),
+        cmocka_unit_test(answers_may_be_in_records_of_their_own),
+        cmocka_unit_test(many_answers_in_records_of_their_own),
         cmocka_unit_test(frames_that_begin_like_tls_are_frames),
         cmocka_unit_test(undecided_bytes_have_a_time_out),
         cmocka_unit_test(ports_are_listed),

@@ -231,6 +231,7 @@ export class Direct {
 
   send(resource, operation, options) {
     const { id, bytes } = this.make(resource, operation, options);
+    if (this.wire.socket.destroyed) throw new Error("the connection has closed");
     const answer = new Promise((done, fail) => this.#pending.set(id, { done, fail }));
     this.wire.write(bytes);
     return answer;

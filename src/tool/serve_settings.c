@@ -239,9 +239,7 @@ static bool choose_direct_port(void) {
     if (!given.direct_port) {
         given.direct_port = off ? "off" : strcmp(given.sql_port, "0") == 0 ? "0" : "10250";
     }
-    return !off || strcmp(given.direct_port, "off") == 0
-               ? true
-               : fail("--direct-port needs --sql-port: clients find it by the SQL API");
+    return !off || strcmp(given.direct_port, "off") == 0 ? true : fail("--direct-port needs --sql-port: clients find it by the SQL API");
 }
 
 static bool read_ports(serve_settings *s) {

@@ -51,7 +51,11 @@ const feed = { "a-im": "Incremental feed" };
 const rows = [
   ["GET ACCOUNT", "", [...readers, ...inside, ...outside], () => ({ path: "/" })],
 
+  ["GET ADDRESSES", "of the master", readers, () => ({ path: "//addresses/?$resolveFor=dbs", signs: ["dbs", ""] })],
+  ["GET ADDRESSES", "of a container", [...readers, ...inside], (w) => ({ path: `//addresses/?$resolveFor=${encodeURIComponent(`${w.container}/docs`)}`, signs: ["docs", w.container.slice(1)] })],
+
   ["GET DATABASES", "", readers, () => ({ path: "/dbs" })],
+  ["HEAD DATABASES", "", readers, () => ({ path: "/dbs" })],
   ["POST DATABASES", "create", writers, (w) => ({ path: "/dbs", body: { id: w.name() } })],
   ["POST DATABASES", "query", readers, () => ({ path: "/dbs", headers: query, body: all })],
   ["GET DATABASE", "", readers, (w) => ({ path: w.database })],
@@ -61,6 +65,7 @@ const rows = [
   ["POST CONTAINERS", "create", writers, (w) => ({ path: `${w.database}/colls`, body: { id: w.name(), partitionKey: { paths: ["/pk"] } } })],
   ["POST CONTAINERS", "query", readers, (w) => ({ path: `${w.database}/colls`, headers: query, body: all })],
   ["GET CONTAINER", "", [...readers, ...inside], (w) => ({ path: w.container })],
+  ["HEAD CONTAINER", "", [...readers, ...inside], (w) => ({ path: w.container })],
   ["GET CONTAINER", "by rid", [...readers, ...inside], (w) => ({ path: w.containerRid, byRid: true })],
   ["PUT CONTAINER", "", writers, async (w) => ({ path: w.container, body: { id: "c", partitionKey: { paths: ["/pk"] } } })],
   ["DELETE CONTAINER", "", writers, async (w) => ({ path: await w.freshContainer() })],
@@ -301,8 +306,8 @@ class World {
     return answer;
   }
 
-  authorization(credential, verb, { path, byRid, tokens = {} }, date) {
-    const by = (secret) => sign(secret, verb, ...Object.values(signed(path, byRid)), date);
+  authorization(credential, verb, { path, byRid, signs, tokens = {} }, date) {
+    const by = (secret) => sign(secret, verb, ...(signs ?? Object.values(signed(path, byRid))), date);
     const at = readers.indexOf(credential);
     if (at >= 0) return by(secrets[at]);
     const token = tokens[credential] ?? this.tokens[credential];
@@ -418,7 +423,7 @@ describe("who may do what", () => {
   });
 
   it("what nobody serves is not served to anyone", async () => {
-    const paths = { ACCOUNT: "/", DATABASES: "/dbs", DATABASE: "/dbs/d", CONTAINERS: "/dbs/d/colls", CONTAINER: world.container, ITEMS: world.items, ITEM: `${world.items}/1`, OFFERS: "/offers", OFFER: `/offers/${world.offer._rid}` };
+    const paths = { ACCOUNT: "/", ADDRESSES: "//addresses/?$resolveFor=dbs", DATABASES: "/dbs", DATABASE: "/dbs/d", CONTAINERS: "/dbs/d/colls", CONTAINER: world.container, ITEMS: world.items, ITEM: `${world.items}/1`, OFFERS: "/offers", OFFER: `/offers/${world.offer._rid}` };
     Object.assign(paths, { USERS: "/dbs/d/users", USER: world.user, PERMISSIONS: `${world.user}/permissions`, PERMISSION: `${world.user}/permissions/spare`, ATTACHMENTS: `${world.items}/1/attachments`, ATTACHMENT: `${world.items}/1/attachments/att` });
     Object.assign(paths, { CLIENT_ENCRYPTION_KEYS: "/dbs/d/clientencryptionkeys", CLIENT_ENCRYPTION_KEY: "/dbs/d/clientencryptionkeys/k", PARTITION_KEY_DELETE: `${world.container}/operations/partitionkeydelete` });
     for (const [word, kind] of [["sprocs", "SPROC"], ["triggers", "TRIGGER"], ["udfs", "UDF"], ["pkranges", "PKRANGE"], ["conflicts", "CONFLICT"]]) {
@@ -430,7 +435,7 @@ describe("who may do what", () => {
       for (const verb of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
         if (served.includes(`${verb} ${kind}`)) continue;
         for (const credential of ["primary", "container All", "none", "expired"]) {
-          const { status } = await world.ask(`${verb} ${kind}`, { path: paths[kind], headers: key("a"), body: verb === "GET" ? undefined : {} }, credential);
+          const { status } = await world.ask(`${verb} ${kind}`, { path: paths[kind], signs: kind === "ADDRESSES" ? ["dbs", ""] : undefined, headers: key("a"), body: verb === "GET" ? undefined : {} }, credential);
           const expected = credential === "none" ? [401] : credential === "expired" ? [403] : [405, 501];
           assert.ok(expected.includes(status), `${verb} ${kind}: ${credential}: ${status}`);
         }

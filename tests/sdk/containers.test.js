@@ -36,8 +36,11 @@ suite("containers", (t) => {
     assert.equal(resource._self, `dbs/${database._rid}/colls/${resource._rid}/`);
     checkStamp(resource);
     assert.equal(headers.etag, resource._etag);
-    assert.equal(headers["x-ms-content-path"], resource._rid);
-    assert.equal(headers["x-ms-alt-content-path"], `dbs/${t.database.id}/colls/${id}`);
+    assert.equal(headers["x-ms-content-path"], database._rid, "the owner's");
+    assert.equal(headers["x-ms-alt-content-path"], `dbs/${t.database.id}`);
+    const read = await t.rest.get(`${t.databasePath}/colls/${id}`);
+    assert.equal(read.headers["x-ms-content-path"], database._rid);
+    assert.equal(read.headers["x-ms-alt-content-path"], `dbs/${t.database.id}`);
     assert.match(headers["x-ms-session-token"], /^0:-1#\d+$/);
     assert.equal(requestCharge, 1);
   });

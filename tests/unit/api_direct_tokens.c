@@ -221,15 +221,16 @@ static void values_become_fields(void **state) {
 static void malformed_frames_are_refused(void **state) {
     (void)state;
     static const slice all[] = {
-        BYTES(""),                                /* neither PayloadPresent nor TransportRequestID */
-        BYTES("\x4d\0\2\1\0\0\0"),                /* no PayloadPresent */
-        BYTES("\x02\0\0\0"),                      /* no TransportRequestID */
-        BYTES(NEEDED "\x02\0\0\0"),               /* twice */
-        BYTES(NEEDED "\x01\0\0\1"),               /* another type than the table's */
-        BYTES(NEEDED "\x10\0\0\5"),               /* no such consistency level */
-        BYTES(NEEDED "\x15\0\x08\0\0"),           /* an empty name */
-        BYTES(NEEDED "\x05\0\x08\3\0a\nb"),       /* a line break */
-        BYTES(NEEDED "\x05\0\x08\xff\xff" "cut"), /* past the frame */
+        BYTES(""),                          /* neither PayloadPresent nor TransportRequestID */
+        BYTES("\x4d\0\2\1\0\0\0"),          /* no PayloadPresent */
+        BYTES("\x02\0\0\0"),                /* no TransportRequestID */
+        BYTES(NEEDED "\x02\0\0\0"),         /* twice */
+        BYTES(NEEDED "\x01\0\0\1"),         /* another type than the table's */
+        BYTES(NEEDED "\x10\0\0\5"),         /* no such consistency level */
+        BYTES(NEEDED "\x15\0\x08\0\0"),     /* an empty name */
+        BYTES(NEEDED "\x05\0\x08\3\0a\nb"), /* a line break */
+        BYTES(NEEDED "\x05\0\x08\xff\xff"
+                     "cut"), /* past the frame */
         BYTES(NEEDED "\x05\0\xff"),
         BYTES(NEEDED "\x05"),
     };

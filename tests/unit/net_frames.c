@@ -546,9 +546,6 @@ static void a_frame_has_a_largest_size(void **state) {
     echo_close(e);
 }
 
-<<<<<<< HEAD
-/* Requests in flight are answered before the connection closes. */
-=======
 /* ---- frames whose header does not have their length ---- */
 
 static void add_extended(buf *out, uint32_t stream, uint32_t tail) {
@@ -614,7 +611,6 @@ static void extended_frames_are_bounded(void **state) {
 }
 
 /* Requests in flight are answered before the connection closes. */
->>>>>>> 715ec5b (tests/unit: tokens and frames of direct mode, extended frames)
 static void malformed_frames_end_the_connection(void **state) {
     (void)state;
     echo *e = echo_start();
@@ -1007,10 +1003,6 @@ static void tls_and_plain_share_a_port(void **state) {
     echo_close(e);
 }
 
-<<<<<<< HEAD
-/* The lengths of these frames begin like a TLS record: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream numbers and the bytes
- * after them imitate a ClientHello as far as possible. */
-=======
 /* Of answers that are ended together. An SSL_read gives what is in one record. */
 static size_t bytes_of_first_record(echo *e) {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -1063,9 +1055,8 @@ static void many_answers_in_records_of_their_own(void **state) {
     echo_close(e);
 }
 
-/* Their lengths begin as a TLS record does: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream's number and what follows it are
- * chosen to look like one for as long as they can. */
->>>>>>> 715ec5b (tests/unit: tokens and frames of direct mode, extended frames)
+/* The lengths of these frames begin like a TLS record: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream numbers and the bytes
+ * after them imitate a ClientHello as far as possible. */
 static void frames_that_begin_like_tls_are_frames(void **state) {
     (void)state;
     static const struct {

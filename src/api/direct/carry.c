@@ -19,19 +19,19 @@ typedef struct operation {
 #define NO_FLAG FIELD_COUNT
 
 static const operation operations[] = {
-    {0x01, VERB_POST, SLICE_LIT("POST"), true, NO_FLAG, JSON, false},           /* Create */
-    {0x02, VERB_PATCH, SLICE_LIT("PATCH"), false, NO_FLAG, JSON, false},        /* Patch */
-    {0x03, VERB_GET, SLICE_LIT("GET"), false, NO_FLAG, JSON, true},             /* Read */
-    {0x04, VERB_GET, SLICE_LIT("GET"), true, NO_FLAG, JSON, true},              /* ReadFeed */
-    {0x05, VERB_DELETE, SLICE_LIT("DELETE"), false, NO_FLAG, JSON, false},      /* Delete */
-    {0x06, VERB_PUT, SLICE_LIT("PUT"), false, NO_FLAG, JSON, false},            /* Replace */
-    {0x08, VERB_POST, SLICE_LIT("POST"), false, NO_FLAG, JSON, false},          /* ExecuteJavaScript */
-    {0x09, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_QUERY, QUERY, false},   /* SqlQuery */
-    {0x0F, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_QUERY, QUERY, false},   /* Query */
-    {0x11, VERB_HEAD, SLICE_LIT("HEAD"), false, NO_FLAG, JSON, true},           /* Head */
-    {0x12, VERB_HEAD, SLICE_LIT("HEAD"), true, NO_FLAG, JSON, true},            /* HeadFeed */
-    {0x13, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_UPSERT, JSON, false},   /* Upsert */
-    {0x25, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_BATCH, JSON, false},    /* Batch */
+    {0x01, VERB_POST, SLICE_LIT("POST"), true, NO_FLAG, JSON, false},              /* Create */
+    {0x02, VERB_PATCH, SLICE_LIT("PATCH"), false, NO_FLAG, JSON, false},           /* Patch */
+    {0x03, VERB_GET, SLICE_LIT("GET"), false, NO_FLAG, JSON, true},                /* Read */
+    {0x04, VERB_GET, SLICE_LIT("GET"), true, NO_FLAG, JSON, true},                 /* ReadFeed */
+    {0x05, VERB_DELETE, SLICE_LIT("DELETE"), false, NO_FLAG, JSON, false},         /* Delete */
+    {0x06, VERB_PUT, SLICE_LIT("PUT"), false, NO_FLAG, JSON, false},               /* Replace */
+    {0x08, VERB_POST, SLICE_LIT("POST"), false, NO_FLAG, JSON, false},             /* ExecuteJavaScript */
+    {0x09, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_QUERY, QUERY, false},      /* SqlQuery */
+    {0x0F, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_QUERY, QUERY, false},      /* Query */
+    {0x11, VERB_HEAD, SLICE_LIT("HEAD"), false, NO_FLAG, JSON, true},              /* Head */
+    {0x12, VERB_HEAD, SLICE_LIT("HEAD"), true, NO_FLAG, JSON, true},               /* HeadFeed */
+    {0x13, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_UPSERT, JSON, false},      /* Upsert */
+    {0x25, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_BATCH, JSON, false},       /* Batch */
     {0x42, VERB_POST, SLICE_LIT("POST"), true, FIELD_IS_QUERY_PLAN, QUERY, false}, /* QueryPlan */
 };
 

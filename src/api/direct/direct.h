@@ -9,6 +9,6 @@
 
 typedef struct direct_front direct_front;
 
-direct_front *direct_open(const http_front *sql);              /* what sql_http gives; outlives the front */
+direct_front *direct_open(const http_front *sql);             /* what sql_http gives; outlives the front */
 const frames_front *direct_frames(const direct_front *front); /* what net_listen_frames takes */
 void direct_close(direct_front *front);

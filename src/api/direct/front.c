@@ -46,7 +46,14 @@ static bool extend(frames_conn *conn, slice begun, uint64_t *bytes_out) {
 
 /* ---- the context ---- */
 
-enum { PROTOCOL_VERSION = 0x00, CLIENT_VERSION = 0x01, SERVER_AGENT = 0x02, SERVER_VERSION = 0x03, IDLE_S = 0x04, UNAUTHENTICATED_S = 0x05 };
+enum {
+    PROTOCOL_VERSION = 0x00,
+    CLIENT_VERSION = 0x01,
+    SERVER_AGENT = 0x02,
+    SERVER_VERSION = 0x03,
+    IDLE_S = 0x04,
+    UNAUTHENTICATED_S = 0x05
+};
 
 static bool is_context(slice frame, slice *client_out) {
     slice rest = slice_skip(frame, DIRECT_HEADER_BYTES);
@@ -83,8 +90,8 @@ static void refuse_context(frames_request *r, err code) {
     const err_entry *entry = err_lookup(code);
     buf *out = frames_out(r);
     add_context(out, entry->http_status, r->frame, SLICE_EMPTY);
-    slice message = arena_printf(r->arena, "{\"code\":\"%s\",\"message\":\"A connection begins with a context request of protocol version 1.\"}",
-                                 entry->word);
+    slice message = arena_printf(
+        r->arena, "{\"code\":\"%s\",\"message\":\"A connection begins with a context request of protocol version 1.\"}", entry->word);
     direct_put(out, message.n, 4);
     buf_add_slice(out, message);
     frames_finish(r->conn);

@@ -7,10 +7,10 @@ static const struct {
     uint8_t bytes;
     bool counted;
 } forms[DIRECT_TYPES] = {
-    [DIRECT_BYTE] = {1, false},   [DIRECT_U16] = {2, false},    [DIRECT_U32] = {4, false},    [DIRECT_I32] = {4, false},
-    [DIRECT_U64] = {8, false},    [DIRECT_I64] = {8, false},    [DIRECT_GUID] = {16, false},  [DIRECT_TEXT8] = {1, true},
-    [DIRECT_TEXT16] = {2, true},  [DIRECT_TEXT32] = {4, true},  [DIRECT_BYTES8] = {1, true},  [DIRECT_BYTES16] = {2, true},
-    [DIRECT_BYTES32] = {4, true}, [DIRECT_FLOAT] = {4, false},  [DIRECT_DOUBLE] = {8, false},
+    [DIRECT_BYTE] = {1, false},   [DIRECT_U16] = {2, false},   [DIRECT_U32] = {4, false},    [DIRECT_I32] = {4, false},
+    [DIRECT_U64] = {8, false},    [DIRECT_I64] = {8, false},   [DIRECT_GUID] = {16, false},  [DIRECT_TEXT8] = {1, true},
+    [DIRECT_TEXT16] = {2, true},  [DIRECT_TEXT32] = {4, true}, [DIRECT_BYTES8] = {1, true},  [DIRECT_BYTES16] = {2, true},
+    [DIRECT_BYTES32] = {4, true}, [DIRECT_FLOAT] = {4, false}, [DIRECT_DOUBLE] = {8, false},
 };
 
 enum { TOKEN_HEADER = 3 };

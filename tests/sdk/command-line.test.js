@@ -37,6 +37,7 @@ describe("a start", () => {
     await refused(["--sql-port", "0"], /does not have the Table API/, { TESELA_TABLE_PORT: "0" });
     await refused(["--sql-port", "off"], /nothing to listen on/);
     await refused(["--sql-port", "off", "--mongo-port", "off"], /nothing to listen on/);
+    await refused(["--sql-port", "off", "--direct-port", "0"], /--direct-port needs --sql-port/);
     const server = await Server.start({ flags: ["--mongo-port", "off", "--cassandra-port", "off"] });
     await server.stop();
   });
@@ -59,6 +60,7 @@ describe("a start", () => {
     const other = net.createServer();
     const port = await new Promise((done) => other.listen(0, "127.0.0.1", () => done(other.address().port)));
     await refused(["--host", "127.0.0.1", "--sql-port", `${port}`], /in use/);
+    await refused(["--host", "127.0.0.1", "--sql-port", "0", "--direct-port", `${port}`], /in use/);
     mkdirSync(at("empty"));
     const { code } = await run(["serve", "--data", at("empty/below/here"), "--host", "127.0.0.1", "--sql-port", `${port}`]);
     assert.notEqual(code, 0);

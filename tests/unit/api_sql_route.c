@@ -44,6 +44,8 @@ static void every_path_has_its_kind(void **state) {
     } cases[] = {
         {"", SQL_ACCOUNT, "", "", ""},
         {"/", SQL_ACCOUNT, "", "", ""},
+        {"/addresses", SQL_ADDRESSES, "", "", ""},
+        {"//addresses/", SQL_ADDRESSES, "", "", ""},
         {"/dbs", SQL_DATABASES, "dbs", "", ""},
         {"/dbs/d", SQL_DATABASE, "dbs", "dbs/d", ""},
         {"/dbs/d/users", SQL_USERS, "users", "dbs/d", ""},
@@ -138,6 +140,8 @@ static void what_is_no_path(void **state) {
         "/dbs/d/operations/partitionkeydelete",
         "/dbs/d/colls/c/conflicts/x/conflicts",
         "/offers/o/x",
+        "/addresses/x",
+        "/dbs/d/addresses",
         "/colls/c",
         "/dbs/%",
         "/dbs/%4",

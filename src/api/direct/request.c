@@ -104,7 +104,7 @@ static bool is_line(slice text) {
     return true;
 }
 
-/* The length of a text may be written in another size than the table's, as SDKs of other years do. */
+/* Short and long texts are taken for each other: SDKs do not agree about every id. */
 static bool is_of_type(const rule *r, uint8_t type) {
     bool text = r->type == DIRECT_TEXT8 || r->type == DIRECT_TEXT16;
     return type == r->type || (text && (type == DIRECT_TEXT8 || type == DIRECT_TEXT16));

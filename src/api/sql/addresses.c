@@ -47,8 +47,8 @@ err sql_address_route(sql_request *q) {
     if (filter.n && !contains(filter, SLICE_LIT("rntbd"))) {
         return op_fail(&q->op, E_BAD_REQUEST, "Addresses are there for one protocol: $filter must be 'protocol eq rntbd'.");
     }
-    TRY(sql_route_parse(q->http->arena, path, &q->route));
-    if (q->route.kind != SQL_DATABASES && q->route.kind != SQL_ITEMS) {
+    TRY(path.n ? sql_route_parse(q->http->arena, path, &q->route) : OK);
+    if (!path.n || (q->route.kind != SQL_DATABASES && q->route.kind != SQL_ITEMS)) {
         return op_fail(&q->op, E_BAD_REQUEST, "$resolveFor must be 'dbs' or 'dbs/{database}/colls/{container}/docs'.");
     }
     q->route.kind = SQL_ADDRESSES;

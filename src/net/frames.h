@@ -45,7 +45,7 @@ struct frames_front {
     /* For frames whose length the header alone does not tell; otherwise NULL. Called when *bytes_out bytes of the frame have come. If the
      * frame is longer, raises *bytes_out, and is called again when that many have come. False: the frame is malformed. */
     bool (*extend)(frames_conn *conn, slice begun, uint64_t *bytes_out);
-    bool apart; /* over TLS, each answer begins a new record. Not for WebSockets */
+    bool apart;                        /* over TLS, each answer begins a new record. Not for WebSockets */
     frames_limits untrusted, trusted;  /* before frames_trust and after it */
     unsigned idle_timeout_ms;          /* for trusted connections; 0: net_options.idle_timeout_ms */
     size_t state_bytes;                /* size of the front end's state in each connection, zeroed; see frames_state */

@@ -46,6 +46,6 @@ MUST_CHECK err sql_check_signature(op *o, const access_ring *ring, const http_re
 slice sql_authorization_of(const http_request *request); /* the authorization field; p NULL if absent */
 
 sql_front *sql_open(const sql_options *options);
-const http_front *sql_http(const sql_front *front);         /* pass this to net_listen */
+const http_front *sql_http(const sql_front *front);        /* pass this to net_listen */
 void sql_set_direct_port(sql_front *front, uint16_t port); /* port of direct mode. Call before net_run; not called: direct mode is off */
 void sql_close(sql_front *front);

@@ -205,6 +205,16 @@ static void finish(frames_conn *f) {
     free_input(f);
 }
 
+static void wait_idle(frames_conn *f) {
+    const net_options *options = &f->loop->shared->options;
+    unsigned idle_ms = f->front->idle_timeout_ms ? f->front->idle_timeout_ms : options->idle_timeout_ms;
+    if (f->welcome) {
+        net_conn_deadline(f->net, idle_ms);
+    } else {
+        net_reading_idle(f->net, options, idle_ms);
+    }
+}
+
 static void wait_for_next(frames_conn *f) {
     net_conn *c = f->net;
     if (!net_conn_is_open(c) || f->pumping) {
@@ -223,8 +233,7 @@ static void wait_for_next(frames_conn *f) {
         } else if (f->live_n) {
             net_conn_no_deadline(c);
         } else {
-            const net_options *options = &f->loop->shared->options;
-            net_reading_idle(c, options, f->front->idle_timeout_ms ? f->front->idle_timeout_ms : options->idle_timeout_ms);
+            wait_idle(f);
         }
     }
 }
@@ -621,6 +630,10 @@ void frames_trust(frames_conn *f) {
     if (f->net) {
         net_conn_trust(f->net);
     }
+}
+
+void frames_welcome(frames_conn *f) {
+    f->welcome = true;
 }
 
 void frames_finish(frames_conn *f) {

@@ -90,7 +90,8 @@ net_loop *frames_loop(const frames_conn *conn);
 bool frames_is_tls(const frames_conn *conn);
 bool frames_is_trusted(const frames_conn *conn);
 void frames_trust(frames_conn *conn); /* the peer has authenticated: larger limits, longer timeouts, no displacement by newer connections */
-void frames_finish(frames_conn *conn); /* stops reading; closes once requests in flight are answered */
+void frames_welcome(frames_conn *conn); /* the peer speaks the protocol: between requests it may be idle as long as a trusted one */
+void frames_finish(frames_conn *conn);  /* stops reading; closes once requests in flight are answered */
 
 /* See http_peer, http_peer_address and http_peer_is_local. */
 const char *frames_peer(const frames_conn *conn, char into[static HTTP_PEER_BYTES]);

@@ -43,6 +43,7 @@ struct frames_conn {
     net_held held; /* to send small answers at the end of the turn */
     bool tls;
     bool pumping;
+    bool welcome; /* see frames_welcome */
     bool ended;   /* the client sends no more */
     bool last;    /* no more input is parsed; the connection closes once requests in flight are answered */
     bool linger;  /* linger when closing: the client may still be sending */

@@ -452,7 +452,6 @@ describe("hostile frames", () => {
     await rest.post("/dbs", { id: "d" });
     await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"] } });
     helper = await Direct.open({ server });
-    await helper.send("Database", "Read", { database: "d" }); // authenticated, it may stay
   });
   after(async () => {
     helper.close();
@@ -528,6 +527,13 @@ describe("hostile frames", () => {
     w.write(read(needed).subarray(0, 20));
     await w.ended;
     await alive();
+  });
+
+  it("a connection that waits for its first request stays", async () => {
+    const waiting = await Direct.open({ server });
+    await new Promise((done) => setTimeout(done, 3000));
+    assert.equal((await waiting.send("Database", "Read", { database: "d" })).status, 200);
+    waiting.close();
   });
 
   it("unknown tokens of every type are skipped", async () => {

@@ -4,6 +4,7 @@
  *
  *   e  echo at once       l  echo, posted from another thread     h  echo at harness_release   n  no answer
  *   t  trust, and echo    b  as many bytes as the argument says   q  echo, and close           f  ten parts, each flushed
+ *   g  welcome, and echo
  *   w  wait on a worker until the client leaves                   o  more than an answer may hold
  *
  * Of a front end with `extend`, the argument of + is 4 bytes that say how many follow after the length in the header; - is malformed there.
@@ -163,6 +164,10 @@ static void echo_handle(frames_request *r) {
         break;
     case 't':
         frames_trust(r->conn);
+        echo_answer(r);
+        break;
+    case 'g':
+        frames_welcome(r->conn);
         echo_answer(r);
         break;
     case 'b':
@@ -1087,6 +1092,28 @@ static void frames_that_begin_like_tls_are_frames(void **state) {
     echo_close(e);
 }
 
+static void those_who_are_welcome_may_be_idle(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.untrusted_timeout_ms = 200;
+    echo *e = echo_open(&o, false);
+    client welcome = frames_client(e), other = frames_client(e);
+    send_frame(&welcome, 1, 'g', SLICE_LIT("hello"));
+    expect_reply(&welcome, 1, 'g', "hello");
+    send_frame(&other, 1, 'e', SLICE_LIT("hello"));
+    expect_reply(&other, 1, 'e', "hello");
+    assert_true(client_ended(&other));
+    usleep(300 * 1000);
+    send_frame(&welcome, 2, 'e', SLICE_LIT("again"));
+    expect_reply(&welcome, 2, 'e', "again");
+    client_try_send(&welcome, "\x10", 1); /* a frame that begins is waited for no longer than others */
+    expect_reply(&welcome, 0, '!', "E_TIMEOUT");
+    assert_true(client_ended(&welcome));
+    client_close(&welcome);
+    client_close(&other);
+    echo_close(e);
+}
+
 /* While the first bytes may be TLS or plain, the server waits no longer than for a new connection without bytes. */
 static void undecided_bytes_have_a_time_out(void **state) {
     (void)state;
@@ -1150,6 +1177,7 @@ int main(void) {
         cmocka_unit_test(answers_may_be_in_records_of_their_own),
         cmocka_unit_test(many_answers_in_records_of_their_own),
         cmocka_unit_test(frames_that_begin_like_tls_are_frames),
+        cmocka_unit_test(those_who_are_welcome_may_be_idle),
         cmocka_unit_test(undecided_bytes_have_a_time_out),
         cmocka_unit_test(ports_are_listed),
     };

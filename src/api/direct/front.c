@@ -22,6 +22,7 @@ enum {
     CONTEXT_BYTES_MAX = 4096,
     FRAME_BYTES_MAX = DIRECT_HEAD_BYTES_MAX + 4 + LIMIT_BODY_BYTES,
     IN_FLIGHT_MAX = 64, /* SDKs have at most 30 */
+    IDLE_MS = 30 * 60 * 1000,
 };
 
 /* One request, in its frame's arena. */
@@ -106,6 +107,7 @@ static void negotiate(frames_request *r) {
         return;
     }
     state->negotiated = true;
+    frames_welcome(r->conn); /* SDKs open connections that they use much later, and lose the request that meets a close */
     add_context(frames_out(r), 200, r->frame, client);
     frames_end(r);
 }
@@ -182,6 +184,7 @@ direct_front *direct_open(const http_front *sql) {
                 .apart = true, /* azure-cosmos for Java (4.81) mixes up two answers that it reads from one record */
                 .untrusted = {.frame_bytes = FRAME_BYTES_MAX, .in_flight = 1, .in_flight_bytes = FRAME_BYTES_MAX},
                 .trusted = {.frame_bytes = FRAME_BYTES_MAX, .in_flight = IN_FLIGHT_MAX, .in_flight_bytes = 2 * FRAME_BYTES_MAX},
+                .idle_timeout_ms = IDLE_MS,
                 .state_bytes = sizeof(direct_conn),
                 .handle = handle,
                 .refuse = refuse,

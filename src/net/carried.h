@@ -13,13 +13,15 @@ typedef struct http_answer {
     unsigned status;
     slice fields; /* whole "Name: value\r\n" lines, without Date, Connection and Content-Length */
     slice body;
+    size_t length; /* of the body, also if it is left out: the request was HEAD */
+    buf **bytes;   /* the output buffer that fields and body lie in; a carrier that keeps it sets *bytes to NULL. NULL: there is none */
 } http_answer;
 
 typedef struct http_carrier {
-    const char *name;                                             /* for logs */
-    void (*answered)(void *context, const http_answer *answer);   /* the request is gone after it */
-    void (*trust)(void *context);                                 /* http_trust */
-    int64_t *(*wait_until)(void *context);                        /* the connection's place for http_told_to_wait; NULL: it has gone */
+    const char *name;                                           /* for logs */
+    void (*answered)(void *context, const http_answer *answer); /* the request is gone after it */
+    void (*trust)(void *context);                               /* http_trust */
+    int64_t *(*wait_until)(void *context);                      /* the connection's place for http_told_to_wait; NULL: it has gone */
 } http_carrier;
 
 /* A request that a frame carries. It has the frame's arena and client, so it must be answered before frames_end. All but these, the

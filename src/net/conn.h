@@ -21,6 +21,7 @@ typedef struct net_progress {
 
 typedef struct net_protocol {
     const char *name;
+    const char *alpn;   /* what it answers to in TLS, the best first, each name behind its length; NULL: nothing */
     size_t state_bytes; /* of memory that lives with the connection, zeroed: net_conn_state */
     void (*opened)(net_conn *c, void *context);
     void (*bytes)(net_conn *c, char *p, size_t n); /* writable, valid during the call; the protocol copies what it cannot use yet */
@@ -28,6 +29,7 @@ typedef struct net_protocol {
     void (*drained)(net_conn *c);                  /* what was stuck has been sent */
     void (*timed_out)(net_conn *c);                /* the protocol's deadline passed; none is set now */
     bool (*receiving)(net_conn *c, net_progress *progress_out); /* a large request is coming in */
+    bool (*answering)(net_conn *c, net_progress *progress_out); /* answers wait for the client, though nothing is stuck. May be NULL */
     bool (*busy)(net_conn *c);                                  /* a request is being worked on */
     void (*surplus)(net_conn *c);                               /* the first bytes came on a connection too many: say so, and finish */
     void (*stopping)(net_conn *c); /* the server stops: finish when idle, or else with the answer in progress */
@@ -44,6 +46,7 @@ void *net_conn_state(net_conn *c);
 net_conn *net_conn_of(void *state); /* the other way */
 net_loop *net_conn_loop(const net_conn *c);
 bool net_conn_is_tls(const net_conn *c);
+slice net_conn_alpn(const net_conn *c);   /* the protocol that TLS has chosen; empty: none */
 bool net_conn_is_open(const net_conn *c); /* neither finishing nor closed */
 bool net_conn_is_trusted(const net_conn *c);
 void net_conn_trust(net_conn *c);          /* its peer has authenticated: it is no longer the first to go */

@@ -52,7 +52,7 @@ struct net_conn {
 
 /* ---- conn.c ---- */
 
-bool net_conn_progress(net_conn *c, net_progress *progress_out); /* of the answer that waits; false: none does */
+bool net_conn_progress(net_conn *c, net_progress *progress_out); /* of what the kernel has not taken; false: it took all */
 
 /* ---- crowd.c ---- */
 

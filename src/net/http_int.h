@@ -4,6 +4,7 @@
 #include "net/carried.h"
 #include "net/conn.h"
 #include "net/framing.h"
+#include "net/http2.h"
 #include "net/request_int.h"
 
 /* What a listening port needs to speak HTTP: the context of its connections. */
@@ -11,6 +12,7 @@ typedef struct http_service {
     const http_front *front;
     const http_limits *limits;
     http_names *names;
+    http2_setup *http2;
     struct http_service *next; /* the server's list */
 } http_service;
 
@@ -51,6 +53,7 @@ typedef struct http_conn {
     http_switch *to;       /* the protocol to go on with, once the last answer is sent; NULL: none */
     int64_t wait_until_ms; /* of the loop's clock: see http_told_to_wait */
     net_reading reading;   /* of the exchange that is being read */
+    bool is_http1;         /* its first bytes have shown that it is not HTTP/2 */
     bool handed;
     bool idle; /* the time that a connection may be idle runs; empty lines do not begin it anew */
     bool pumping;
@@ -88,6 +91,19 @@ struct http_exchange {
 /* Makes the exchange of a carried request in an arena that lives until it is answered. Requests and clients are counted by the carrier. */
 http_exchange *http__carried_new(arena *a, net_client *client, const net_peer *peer, const http_front *front, const http_carrier *carrier,
                                  void *context);
+
+/* ---- what HTTP/2 shares ---- */
+
+http_method http__method(unsigned method); /* from http-parser's number */
+void http__split_url(http_request *r, slice url);
+slice http__joined(arena *a, slice first, slice more); /* values of a repeated field: RFC 9110, 5.3 */
+slice http__date(net_loop *loop);                      /* now, as the field Date has it */
+void http__refuse(http_exchange *x, err code);         /* by the front end, which is shown nothing of the request */
+
+/* Whether the guard lets the request pass. The host of a URL or of :authority replaces the field's; the guard must allow both. */
+bool http__is_welcome(net_conn *c, const http_request *r, slice host_field, slice origin);
+
+/* ---- answers ---- */
 
 void http_send_answered(http_exchange *x); /* sends the connection's answers that are whole. The exchange's own has not begun */
 

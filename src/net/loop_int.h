@@ -113,6 +113,8 @@ struct net_loop {
     unsigned exchanges_free;
     struct frames_exchange *frames; /* free ones */
     unsigned frames_free;
+    struct http2_stream *streams; /* free ones */
+    unsigned streams_free;
     _Atomic unsigned requests_live; /* of all protocols: being read, served or answered. Other threads may look */
     budget memory;                  /* of the loop's buffers: input, answers, what waits to be sent */
     size_t input_bytes;             /* of requests still coming in, over all connections */
@@ -123,6 +125,11 @@ struct net_loop {
         size_t n;
         char text[192];
     } reply_head; /* status line and Date as last written */
+    struct {
+        int64_t second;
+        size_t n;
+        char text[32];
+    } date; /* as HTTP writes it */
 
     bool draining;
     bool stopped; /* has left, or is about to leave, its run */

@@ -23,17 +23,26 @@ static const char *reason(unsigned status) {
     return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is the service's own */
 }
 
+slice http__date(net_loop *loop) {
+    int64_t second = loop->wall_ms / 1000;
+    if (loop->date.second != second || !loop->date.n) {
+        time_t t = (time_t)second;
+        struct tm utc;
+        gmtime_r(&t, &utc);
+        /* the C locale's names: nobody calls setlocale */
+        loop->date.n = strftime(loop->date.text, sizeof loop->date.text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+        loop->date.second = second;
+    }
+    return slice_of(loop->date.text, loop->date.n);
+}
+
 /* Status line and Date, with the place of the length behind them; the same bytes for all answers of one status and second. */
 static slice reply_head(net_loop *loop, unsigned status) {
     int64_t second = loop->wall_ms / 1000;
     if (loop->reply_head.second != second || loop->reply_head.status != status) {
-        time_t t = (time_t)second;
-        struct tm utc;
-        char date[64];
-        gmtime_r(&t, &utc);
-        strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc); /* the C locale's names: nobody calls setlocale */
-        int n = snprintf(loop->reply_head.text, sizeof loop->reply_head.text, "HTTP/1.1 %u %s\r\nDate: %s\r\n%s", status, reason(status),
-                         date, status_has_body(status) ? LENGTH_LINE : "");
+        slice date = http__date(loop);
+        int n = snprintf(loop->reply_head.text, sizeof loop->reply_head.text, "HTTP/1.1 %u %s\r\nDate: %.*s\r\n%s", status, reason(status),
+                         (int)date.n, date.p, status_has_body(status) ? LENGTH_LINE : "");
         loop->reply_head.n = (size_t)n;
         loop->reply_head.second = second;
         loop->reply_head.status = status;
@@ -175,10 +184,14 @@ static void end_carried(http_exchange *x) {
         .status = x->status,
         .fields = slice_of(out->p, x->body_at - 2),
         .body = has_body ? slice_of(out->p + x->body_at, out->n - x->body_at) : SLICE_EMPTY,
+        .length = status_has_body(x->status) ? out->n - x->body_at : 0,
+        .bytes = &out,
     };
     x->out = NULL;
     x->carrier->answered(x->carrier_context, &answer);
-    net_loop_give_out(loop, out);
+    if (out) {
+        net_loop_give_out(loop, out);
+    }
 }
 
 void http_reply_end(http_request *r) {

@@ -95,11 +95,11 @@ http2_stream *http2__stream_new(http2_conn *f, int32_t id);
 bool http2__field(http2_stream *s, slice name, slice value); /* of head or trailers. False: an attack, the connection is to end */
 void http2__head(http2_stream *s, bool whole);               /* the head is there; `whole`: no body comes */
 void http2__body(http2_stream *s, slice bytes);
-void http2__whole(http2_stream *s);             /* hands the request over; s may be gone */
-void http2__refuse(http2_stream *s, err code);  /* a READING stream, which may be gone after it */
-void http2__stream_closed(http2_stream *s);     /* nghttp2 has closed it, or the connection is closed; s may be gone */
-void http2__stream_slow(http2_stream *s);       /* it is too slow: refused, or reset */
-void http2__moved(http2_stream *s, size_t n);   /* bytes of it came in or went out */
-void http2__wait_anew(http2_stream *s);         /* an ANSWERED stream could not be sent, for no fault of its own */
+void http2__whole(http2_stream *s);            /* hands the request over; s may be gone */
+void http2__refuse(http2_stream *s, err code); /* a READING stream, which may be gone after it */
+void http2__stream_closed(http2_stream *s);    /* nghttp2 has closed it, or the connection is closed; s may be gone */
+void http2__stream_slow(http2_stream *s);      /* it is too slow: refused, or reset */
+void http2__moved(http2_stream *s, size_t n);  /* bytes of it came in or went out */
+void http2__wait_anew(http2_stream *s);        /* an ANSWERED stream could not be sent, for no fault of its own */
 ssize_t http2__read_answer(nghttp2_session *session, int32_t id, uint8_t *into, size_t n, uint32_t *flags, nghttp2_data_source *source,
                            void *conn);

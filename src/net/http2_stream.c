@@ -8,10 +8,10 @@
 #include "net/http2_int.h"
 
 enum {
-    STOCK_MAX = 64,           /* free streams per loop, with their arena's block */
-    OWN_BYTES = 32 * 1024,    /* of a request's memory, not drawn from the pool: a connection has many requests */
-    FIELD_BYTES = 32,         /* what a field counts beside its bytes: RFC 9113, 6.5.2 */
-    HEAD_TIMES_MAX = 4,       /* a head this many times longer than it may be is an attack */
+    STOCK_MAX = 64,        /* free streams per loop, with their arena's block */
+    OWN_BYTES = 32 * 1024, /* of a request's memory, not drawn from the pool: a connection has many requests */
+    FIELD_BYTES = 32,      /* what a field counts beside its bytes: RFC 9113, 6.5.2 */
+    HEAD_TIMES_MAX = 4,    /* a head this many times longer than it may be is an attack */
     EARNED_BY_ANSWER = 2,
 };
 
@@ -417,7 +417,8 @@ static void answered(void *context, const http_answer *answer) {
     http2_stream *s = context;
     http2_conn *f = s->conn;
     net_loop *loop = f->loop;
-    bool sent = !s->reset && f->net && net_conn_is_open(f->net) && submit(s, answer);
+    bool is_there = f->net != NULL; /* otherwise f is gone with its last stream */
+    bool sent = is_there && !s->reset && net_conn_is_open(f->net) && submit(s, answer);
     f->served_n--;
     s->state = HTTP2_ANSWERED;
     end_serving(s);
@@ -425,12 +426,14 @@ static void answered(void *context, const http_answer *answer) {
         keep_body(s, answer);
         pace_begin(s, loop->shared->options.body_timeout_ms);
         http2__earn(f, EARNED_BY_ANSWER);
-        http2__send_soon(f);
     } else {
         if (f->session && !s->reset) {
             nghttp2_session_set_stream_user_data(f->session, s->id, NULL);
         }
         stream_free(s);
+    }
+    if (is_there) {
+        http2__send_soon(f); /* or finishes: it may have waited for this answer only */
     }
     net_loop_check_drained(loop);
 }

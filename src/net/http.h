@@ -56,6 +56,11 @@ void http_reply_end(http_request *r);                                  /* sends;
  * closed when there are too many. */
 void http_trust(http_request *r);
 
+/* For a body that is to be written in another form at its end: what of it is written, valid until the next append; empty if it had no room.
+ * http_reply_rewrite forgets it, not the fields. */
+slice http_reply_written(http_request *r);
+void http_reply_rewrite(http_request *r);
+
 /* Cutting a reply back, for a body that turns out to fail midway: forget everything since http_reply_start, then start again. */
 void http_reply_abandon(http_request *r);
 

@@ -126,6 +126,17 @@ buf *http_reply_body(http_request *r) {
     return x->out;
 }
 
+slice http_reply_written(http_request *r) {
+    const http_exchange *x = exchange_of(r);
+    return x->body_at && buf_ok(x->out) ? slice_of(x->out->p + x->body_at, x->out->n - x->body_at) : SLICE_EMPTY;
+}
+
+void http_reply_rewrite(http_request *r) {
+    http_exchange *x = exchange_of(r);
+    assert(x->out && x->body_at);
+    x->out->n = x->body_at;
+}
+
 void http_reply_abandon(http_request *r) {
     http_exchange *x = exchange_of(r);
     if (x->out) {

@@ -34,8 +34,8 @@ static inline bool json_is_binary(slice body) { /* no JSON text begins with that
     return body.n && (unsigned char)body.p[0] == JSON_BINARY_FORMAT;
 }
 
-/* Appends the text of a document. A few bytes may stand for a long text, so the buffer's limit matters: E_TOO_LARGE at it. E_BAD_JSON: it is
- * no such document, or deeper than LIMIT_JSON_DEPTH. On an error `out` is as it was. `why` may be NULL. */
+/* Appends the text of a document. A few bytes may stand for a long text, so the buffer's limit matters: E_TOO_LARGE at it. E_BAD_JSON: it
+ * is no such document, or deeper than LIMIT_JSON_DEPTH. On an error `out` is as it was. `why` may be NULL. */
 MUST_CHECK err json_binary_to_text(slice binary, buf *out, json_error *why);
 
 /* Appends the document of a text that json_from_bson wrote, or the like. False: it is no JSON text; `out` is as it was. Past the buffer's

@@ -7,10 +7,38 @@
 #include "doc/number.h"
 
 const char *const json__system_strings[BINARY_SYSTEM_STRINGS] = {
-    "$s",         "$t",         "$v",         "_attachments", "_etag",       "_rid",        "_self",           "_ts",
-    "attachments/", "coordinates", "geometry",  "GeometryCollection", "id",     "url",         "Value",           "label",
-    "LineString", "link",       "MultiLineString", "MultiPoint", "MultiPolygon", "name",      "Name",            "Type",
-    "Point",      "Polygon",    "properties", "type",         "value",       "Feature",     "FeatureCollection", "_id",
+    "$s",
+    "$t",
+    "$v",
+    "_attachments",
+    "_etag",
+    "_rid",
+    "_self",
+    "_ts",
+    "attachments/",
+    "coordinates",
+    "geometry",
+    "GeometryCollection",
+    "id",
+    "url",
+    "Value",
+    "label",
+    "LineString",
+    "link",
+    "MultiLineString",
+    "MultiPoint",
+    "MultiPolygon",
+    "name",
+    "Name",
+    "Type",
+    "Point",
+    "Polygon",
+    "properties",
+    "type",
+    "value",
+    "Feature",
+    "FeatureCollection",
+    "_id",
 };
 
 typedef struct reader {
@@ -83,8 +111,9 @@ static bool read_packed(reader *r, unsigned marker) {
         bool has_base;
         const char *alphabet;
     } kinds[] = {
-        {1, 4, false, hex_lower}, {1, 4, false, hex_upper}, {1, 4, false, date_characters}, {1, 4, true, NULL},
-        {1, 5, true, NULL},       {1, 6, true, NULL},       {1, 7, false, NULL},            {2, 7, false, NULL},
+        {1, 4, false, hex_lower}, {1, 4, false, hex_upper}, {1, 4, false, date_characters},
+        {1, 4, true, NULL},       {1, 5, true, NULL},       {1, 6, true, NULL},
+        {1, 7, false, NULL},      {2, 7, false, NULL},
     };
     unsigned kind = marker - BINARY_HEX_LOWER;
     uint64_t n, base = 0;
@@ -180,11 +209,11 @@ static bool read_reference(reader *r, unsigned marker, slice *text_out) {
 
 static bool read_unpacked(reader *r, unsigned marker, slice *text_out) {
     buf_clear(&r->text);
-    bool good = marker <= BINARY_BASE64_URL_2    ? read_base64(r, marker)
-                : marker == BINARY_GUID_LOWER    ? read_guid(r, hex_lower, true)
-                : marker == BINARY_GUID_UPPER    ? read_guid(r, hex_upper, true)
-                : marker == BINARY_GUID_QUOTED   ? read_quoted_guid(r)
-                                                 : read_packed(r, marker);
+    bool good = marker <= BINARY_BASE64_URL_2  ? read_base64(r, marker)
+                : marker == BINARY_GUID_LOWER  ? read_guid(r, hex_lower, true)
+                : marker == BINARY_GUID_UPPER  ? read_guid(r, hex_upper, true)
+                : marker == BINARY_GUID_QUOTED ? read_quoted_guid(r)
+                                               : read_packed(r, marker);
     *text_out = buf_view(&r->text);
     return good && (!u8_check((const uint8_t *)r->text.p, r->text.n) || fail(r, "a string is not UTF-8"));
 }

@@ -15,7 +15,8 @@
 
 enum {
     FLUSH_BYTES = 64 * 1024, /* sent at once */
-    CALM_MAX = 10000,        /* see http2__spend; a connection begins with it */
+    LAST_FIELDS_BYTES = 4096,
+    CALM_MAX = 10000, /* see http2__spend; a connection begins with it */
     CALM_PER_MS = 1,
     CALM_PER_BYTES = 512,     /* of answers sent: a client that reads has to open its windows */
     PRICE_FRAME = 1,          /* a frame that is neither a head nor a body's */
@@ -327,6 +328,7 @@ static void begin(http_switch *to, net_conn *c) {
     f->calm = CALM_MAX;
     f->calm_ms = f->loop->now_ms;
     f->in.own = buf_init(0);
+    f->last_fields = buf_init_counted(LAST_FIELDS_BYTES, &f->loop->memory);
     nghttp2_mem memory = {f->loop, memory_new, memory_free, memory_zero, memory_resize};
     if (nghttp2_session_server_new3(&f->session, f->service->http2->callbacks, f, f->service->http2->options, &memory) != 0) {
         abort(); /* out of memory: see base/memory.h */
@@ -445,6 +447,7 @@ static void closed(net_conn *c) {
     net_loop_forget(f->loop, &f->held);
     nghttp2_session_del(f->session);
     f->session = NULL;
+    buf_free(&f->last_fields);
     for (http2_stream *s = f->streams, *next; s; s = next) {
         next = s->next;
         http2__stream_closed(s);

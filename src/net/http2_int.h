@@ -53,8 +53,9 @@ struct http2_stream {
     buf body;
 
     /* ANSWERED */
-    buf *out; /* the body is from `at` to `end`; NULL: it has none */
+    buf *out; /* fields and body; the latter is from `at` to `end`. NULL: there are none */
     size_t at, end;
+    char status[8], length_text[24], date[32]; /* further fields */
 };
 
 struct http2_conn {
@@ -67,6 +68,7 @@ struct http2_conn {
     unsigned streams_n, served_n;
     net_input in;      /* holds no bytes; weighs the bodies that are being read */
     size_t body_bytes; /* of memory of those */
+    buf last_fields;   /* of the last answer */
     buf *out;          /* frames that are being written; NULL outside of `flush` */
     net_held held;
     int64_t wait_until_ms; /* see http_told_to_wait */

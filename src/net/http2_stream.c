@@ -1,6 +1,5 @@
 /* A stream: its fields become a request, the front end's answer becomes frames. The states are drawn in http2_int.h. */
 #include <assert.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +12,7 @@ enum {
     FIELD_BYTES = 32,      /* what a field counts beside its bytes: RFC 9113, 6.5.2 */
     HEAD_TIMES_MAX = 4,    /* a head this many times longer than it may be is an attack */
     EARNED_BY_ANSWER = 2,
+    FIELDS_MAX = 128, /* of an answer; front ends have some thirty */
 };
 
 /* ---- life ---- */
@@ -336,71 +336,86 @@ void http2__stream_slow(http2_stream *s) {
 
 /* ---- the answer ---- */
 
-static nghttp2_nv nv_of(slice name, slice value) { /* nghttp2 copies both */
+/* The caller keeps both until the frame is sent, or the stream is gone. */
+static nghttp2_nv nv_of(slice name, slice value, unsigned flags) {
     return (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)name.p,
         .namelen = name.n,
         .value = (uint8_t *)(uintptr_t)value.p,
         .valuelen = value.n,
+        .flags = (uint8_t)(flags | NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE),
     };
 }
 
-static slice lower_case(arena *a, slice name) {
-    char *p = arena_alloc_aligned(a, name.n, 1);
-    for (size_t i = 0; i < name.n; i++) {
-        p[i] = (char)tolower((unsigned char)name.p[i]);
+static slice next_line(slice *lines) { /* with its end; skips it */
+    if (!lines->n) {
+        return SLICE_EMPTY;
     }
-    return slice_of(p, name.n);
+    const char *end = memchr(lines->p, '\n', lines->n);
+    slice line = slice_of(lines->p, end ? (size_t)(end - lines->p) + 1 : lines->n);
+    *lines = slice_skip(*lines, line.n);
+    return line;
 }
 
-/* The next line of `fields`, which is skipped. */
-static nghttp2_nv next_field(arena *a, slice *fields) {
-    const char *end = memmem(fields->p, fields->n, "\r\n", 2);
-    assert(end);
-    slice line = slice_of(fields->p, (size_t)(end - fields->p));
-    const char *colon = memchr(line.p, ':', line.n);
-    assert(colon);
-    size_t name_n = (size_t)(colon - line.p);
-    *fields = slice_skip(*fields, line.n + 2);
-    return nv_of(lower_case(a, slice_of(line.p, name_n)), slice_trim(slice_skip(line, name_n + 1)));
-}
-
-static size_t count_lines(slice fields) {
+static size_t lower_name(char *p) { /* up to the colon, which is there */
     size_t n = 0;
-    for (size_t i = 0; i < fields.n; i++) {
-        n += fields.p[i] == '\n';
+    for (; p[n] != ':'; n++) {
+        p[n] = (char)(p[n] >= 'A' && p[n] <= 'Z' ? p[n] | 0x20 : p[n]);
     }
     return n;
+}
+
+/* A line that the answer before had at the same place is worth one of HPACK's entries; a value that changes with each answer would only
+ * push others out. */
+static size_t add_fields(http2_conn *f, char *text, size_t n, nghttp2_nv *nv) {
+    slice lines = slice_of(text, n), before = buf_view(&f->last_fields);
+    size_t count = 0;
+    while (lines.n) {
+        assert(count < FIELDS_MAX);
+        char *at = text + (lines.p - text);
+        slice line = next_line(&lines), last = next_line(&before);
+        size_t name_n = lower_name(at);
+        slice value = slice_trim(slice_skip(line, name_n + 1));
+        nv[count++] = nv_of(slice_of(at, name_n), value, slice_eq(line, last) ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX);
+    }
+    buf_clear(&f->last_fields);
+    buf_add(&f->last_fields, text, n);
+    return count;
+}
+
+static slice number_text(char *into, size_t bytes, size_t number) {
+    return slice_of(into, (size_t)snprintf(into, bytes, "%zu", number));
+}
+
+static slice date_text(http2_stream *s) {
+    slice date = http__date(s->conn->loop);
+    memcpy(s->date, date.p, date.n);
+    return slice_of(s->date, date.n);
 }
 
 static bool has_length(const http_answer *answer) {
     return answer->length || (answer->status != 204 && answer->status != 304);
 }
 
+/* Fields and body stay in the answer's buffer until the stream is gone. */
 static bool submit(http2_stream *s, const http_answer *answer) {
-    arena *a = &s->serving.arena;
-    slice fields = answer->fields;
-    nghttp2_nv *nv = arena_array(a, nghttp2_nv, count_lines(fields) + 3);
+    nghttp2_nv nv[FIELDS_MAX + 3];
     size_t n = 0;
-    nv[n++] = nv_of(SLICE_LIT(":status"), arena_printf(a, "%u", answer->status));
-    nv[n++] = nv_of(SLICE_LIT("date"), http__date(s->conn->loop));
+    nv[n++] = nv_of(SLICE_LIT(":status"), number_text(s->status, sizeof s->status, answer->status), NGHTTP2_NV_FLAG_NONE);
+    nv[n++] = nv_of(SLICE_LIT("date"), date_text(s), NGHTTP2_NV_FLAG_NONE);
     if (has_length(answer)) {
-        nv[n++] = nv_of(SLICE_LIT("content-length"), arena_printf(a, "%zu", answer->length));
+        nv[n++] = nv_of(SLICE_LIT("content-length"), number_text(s->length_text, sizeof s->length_text, answer->length),
+                        NGHTTP2_NV_FLAG_NO_INDEX);
     }
-    while (fields.n) {
-        nv[n++] = next_field(a, &fields);
+    if (answer->bytes) {
+        s->out = *answer->bytes;
+        *answer->bytes = NULL;
+        s->at = answer->body.n ? (size_t)(answer->body.p - s->out->p) : 0;
+        s->end = s->at + answer->body.n;
+        n += add_fields(s->conn, s->out->p + (answer->fields.p - s->out->p), answer->fields.n, nv + n);
     }
     nghttp2_data_provider body = {.source.ptr = s, .read_callback = http2__read_answer};
     return nghttp2_submit_response(s->conn->session, s->id, nv, n, answer->body.n ? &body : NULL) == 0;
-}
-
-static void keep_body(http2_stream *s, const http_answer *answer) {
-    if (answer->body.n) {
-        s->out = *answer->bytes;
-        *answer->bytes = NULL;
-        s->at = (size_t)(answer->body.p - s->out->p);
-        s->end = s->at + answer->body.n;
-    }
 }
 
 ssize_t http2__read_answer(nghttp2_session *session, int32_t id, uint8_t *into, size_t n, uint32_t *flags, nghttp2_data_source *source,
@@ -423,7 +438,6 @@ static void answered(void *context, const http_answer *answer) {
     s->state = HTTP2_ANSWERED;
     end_serving(s);
     if (sent) {
-        keep_body(s, answer);
         pace_begin(s, loop->shared->options.body_timeout_ms);
         http2__earn(f, EARNED_BY_ANSWER);
     } else {

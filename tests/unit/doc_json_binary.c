@@ -321,8 +321,8 @@ static void escapes_are_read(void **state) {
 
 static void what_is_no_text_is_refused(void **state) {
     (void)state;
-    static const char *const texts[] = {"",       "[",       "[1",     "[1,]",    "{\"a\"}", "{\"a\":}", "{1:2}", "[1]2",
-                                        "\"open", "\"\\x\"", "\"\\u12", "\"\\",   "tru",     "-",        "[1 2]", "\"a\nb\""};
+    static const char *const texts[] = {"",       "[",       "[1",      "[1,]", "{\"a\"}", "{\"a\":}", "{1:2}", "[1]2",
+                                        "\"open", "\"\\x\"", "\"\\u12", "\"\\", "tru",     "-",        "[1 2]", "\"a\nb\""};
     for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
         buf b = buf_init(BUF_NO_LIMIT);
         buf_add_lit(&b, "before");

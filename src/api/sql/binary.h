@@ -1,8 +1,8 @@
 /* binary.h — bodies in Cosmos binary JSON (doc/json_binary.h). Within api/sql.
  *
- * A request's body that is binary becomes text before anything else looks at it, so limits and charges are those of text. Answers with items,
- * and pages of them, become binary at their end if the client asks for it; errors and query plans stay text, which every reader of the format
- * tells by the first byte. */
+ * A request's body that is binary becomes text before anything else looks at it, so limits and charges are those of text. Answers with
+ * items, and pages of them, become binary at their end if the client asks for it; errors and query plans stay text, which every reader of
+ * the format tells by the first byte. */
 #pragma once
 
 #include "api/sql/sql_int.h"

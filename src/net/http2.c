@@ -338,7 +338,7 @@ static void begin(http_switch *to, net_conn *c) {
 }
 
 static void fail(http2_conn *f, ssize_t code) {
-    bool flood = f->calm_lost || code == NGHTTP2_ERR_FLOODED;
+    bool flood = f->calm_lost || code == NGHTTP2_ERR_FLOODED || code == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS;
     if (code != NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
         nghttp2_session_terminate_session(f->session, flood ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR);
         flush(f);

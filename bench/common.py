@@ -99,10 +99,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def tesela(folder, name="tesela", *flags):
+def tesela(folder, name="tesela", *flags, binary=BUILD / "tesela"):
     """One range that may do any rate: the throttle is not what is measured."""
     data = folder / f"{name}-data"
-    command = [BUILD / "tesela", "serve", "--data", data, "--sql-port", "0", "--partition-max-throughput", "1000000", *flags]
+    command = [binary, "serve", "--data", data, "--sql-port", "0", "--partition-max-throughput", "1000000", *flags]
     server = Server(command, name, folder)
     server.data = data
     return server

@@ -1,4 +1,4 @@
-/* tesela — one program: `tesela serve`, and the tools that go with it. */
+/* The program tesela: `tesela serve` and the command-line tools. */
 #include "tool/tool.h"
 
 int main(int argc, char **argv) {

@@ -14,17 +14,17 @@
 
 enum { WAYS = 4, SETS = ATTEMPTS_ADDRESSES / WAYS };
 
-/* What one address did since it was last told of. */
+/* Failures of one address since it was last logged. */
 typedef struct seen {
     bool used;
-    uint8_t address[16]; /* of IPv6 the network alone */
+    uint8_t address[16]; /* for IPv6 only the network */
     int64_t since_s;
     uint64_t counts[ATTEMPT_COUNT];
 } seen;
 
 struct access_attempts {
     const clock_source *clock;
-    uint64_t seed; /* so that nobody can choose addresses of one set */
+    uint64_t seed; /* keeps clients from choosing addresses that collide in one set */
     atomic_uint_fast64_t totals[ATTEMPT_COUNT];
     pthread_mutex_t lock;
     int64_t ticked_s;
@@ -39,7 +39,7 @@ static bool kind_of(err code, access_attempt *kind_out) {
     return code == E_NO_AUTHORIZATION || code == E_BAD_AUTHORIZATION || code == E_UNAUTHORIZED;
 }
 
-/* ---- telling ---- */
+/* ---- logging ---- */
 
 static void address_text(const seen *s, const access_attempts *a, char text[static INET6_ADDRSTRLEN + 4]) {
     struct in6_addr address;
@@ -73,7 +73,7 @@ static void begin_again(seen *s, int64_t now_s) {
     s->since_s = now_s;
 }
 
-/* An address that was quiet for a whole interval makes room for another. */
+/* Logs the interval's count. An address without failures in a whole interval frees its entry. */
 static void end_interval(const access_attempts *a, seen *s, int64_t now_s) {
     if (s->used && now_s - s->since_s >= ATTEMPTS_INTERVAL_S) {
         s->used = counted(s);
@@ -94,7 +94,7 @@ static uint64_t mix(const access_attempts *a, const uint8_t address[static 16]) 
     return h ^ h >> 32;
 }
 
-/* The address's entry, a free one, or the one for all others. */
+/* The address's entry, a free entry, or the shared entry for all others. */
 static seen *find(access_attempts *a, const uint8_t address[static 16]) {
     seen *set = a->addresses[mix(a, address) % SETS], *unused = NULL;
     for (unsigned i = 0; i < WAYS; i++) {

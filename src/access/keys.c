@@ -19,16 +19,16 @@
 
 enum { FILE_BYTES_MAX = 4096, NEW_KEY_BYTES = 64, SHORT_KEY_CHARS = 40 /* 30 bytes */, PATH_BYTES = 4096, PLACE_BYTES = 400 };
 
-/* One state of the four keys. An empty text: not set. */
+/* The texts of the four keys. Empty: not set. */
 typedef struct key_texts {
     char text[ACCESS_KEY_COUNT][ACCESS_KEY_TEXT_BYTES];
-    unsigned line[ACCESS_KEY_COUNT]; /* of the key file, from 1; 0: it was not in a file */
+    unsigned line[ACCESS_KEY_COUNT]; /* line in the key file, from 1; 0: not from a file */
 } key_texts;
 
 struct access_keys {
     _Atomic(access_ring *) ring;
     _Atomic uint64_t changes;
-    atomic_bool asked; /* to read the file again */
+    atomic_bool asked; /* a reload of the file was requested */
     net_server *server;
     bool exposed, allow_well_known; /* as in access_keys_options */
     access_key_source source;
@@ -36,7 +36,7 @@ struct access_keys {
     char *scram_user;
     access_scram_setup scram; /* user NULL: none */
 
-    pthread_mutex_t lock; /* of the texts; and one change at a time */
+    pthread_mutex_t lock; /* guards the texts and serialises changes */
     key_texts texts;
 };
 
@@ -61,7 +61,7 @@ bool access_key_parse(slice name, access_key *key_out) {
 
 /* ---- rings ---- */
 
-/* " (line 3 of /etc/tesela/keys)", or nothing. */
+/* " (line 3 of /etc/tesela/keys)", or empty. */
 static const char *place_of(const access_keys *k, const key_texts *texts, access_key key, char place[static PLACE_BYTES]) {
     place[0] = '\0';
     if (k->file && texts->line[key]) {
@@ -70,7 +70,8 @@ static const char *place_of(const access_keys *k, const key_texts *texts, access
     return place;
 }
 
-/* NULL, and why, unless all texts are keys, and no two the same: a reader's key that is also the writer's would be taken for that. */
+/* On error NULL, with the reason in `why`: a text is not a key, or two are the same (a read-only key equal to a full key would grant full
+ * access). */
 static access_ring *make_ring(const access_keys *k, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     char place[PLACE_BYTES];
     access_ring *ring = access_ring_new();
@@ -102,7 +103,7 @@ static bool has_well_known(const access_ring *ring, access_key *key_out) {
     return access_ring_signs_alike(ring, slice_str(access_key_emulator), key_out);
 }
 
-/* Keys whose text is the same as in the ring before are not derived again. */
+/* Keys whose text has not changed are not derived again. */
 static void derive_scram(const access_keys *k, const key_texts *texts, access_ring *ring, const access_ring *before) {
     if (!k->scram.user) {
         return;
@@ -158,11 +159,11 @@ static void warn_of_short_keys(const key_texts *texts) {
     }
 }
 
-/* A ring that nobody can be given any more. A loop that still reads it does so within one turn: once each has run a task of ours, none
- * does. */
+/* A replaced ring. A loop that still uses it does so only until its current callback returns: once every loop has run a task of ours, the
+ * ring is unused. */
 typedef struct retired retired;
 typedef struct passing {
-    net_task task; /* first */
+    net_task task; /* must be first */
     retired *of;
 } passing;
 struct retired {
@@ -192,12 +193,12 @@ static void retire(access_keys *k, access_ring *ring) {
         r->loops[i].task.run = loop_has_passed;
         r->loops[i].of = r;
     }
-    for (unsigned i = 0; i < n; i++) { /* r may be gone after the last */
+    for (unsigned i = 0; i < n; i++) { /* r may be freed after the last post */
         net_post(net_server_loop(k->server, i), &r->loops[i].task);
     }
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void publish(access_keys *k, access_ring *ring, const key_texts *texts) {
     char changed[64] = "";
     size_t n = 0;
@@ -210,7 +211,7 @@ static void publish(access_keys *k, access_ring *ring, const key_texts *texts) {
     k->texts = *texts;
     warn_of_well_known(k, ring);
     bool guarded = has_well_known(ring, &unused);
-    if (guarded) { /* before anybody can use it */
+    if (guarded) { /* before the ring can be used */
         guard_pages(k, true);
     }
     retire(k, atomic_exchange(&k->ring, ring));
@@ -266,7 +267,7 @@ static bool parse_file(const char *path, slice content, key_texts *texts, char w
     return n ? true : refuse_file(why, path, "must hold one to four base64 keys, one a line");
 }
 
-/* At the start anything can be read, a pipe among it. Later it must be a file, which nobody has to wait for. */
+/* At the start any readable path is allowed, even a pipe. Later it must be a regular file, so that reading cannot block. */
 static int open_file(const char *path, bool at_start, char why[static ACCESS_KEYS_WHY_BYTES]) {
     struct stat is;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (at_start ? 0 : O_NONBLOCK));
@@ -326,7 +327,8 @@ static bool sync_folder(const char *path) {
     return good;
 }
 
-/* Beside the file, synced, then renamed over it: whoever reads it finds the old keys or the new ones. `path` is no link. */
+/* Writes a temporary file, syncs it and renames it over the key file, so that a reader finds either the old keys or the new ones. `path` is
+ * not a link. */
 static bool replace_file(const char *path, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     char beside[PATH_BYTES], room[ACCESS_KEY_COUNT * ACCESS_KEY_TEXT_BYTES + 1];
     buf lines = {.p = room, .cap = sizeof room, .max = sizeof room};
@@ -353,7 +355,7 @@ static bool replace_file(const char *path, const key_texts *texts, char why[stat
 
 /* ---- changing ---- */
 
-/* If the path is a link, what it leads to is replaced, not the link. */
+/* If the path is a link, replaces the link's target, not the link. */
 static bool replace_target(const char *path, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     char *target = realpath(path, NULL);
     bool good = target ? replace_file(target, texts, why) : fail_file(why, path, "write");
@@ -384,7 +386,7 @@ static bool refuse_source(const access_keys *k, char why[static ACCESS_KEYS_WHY_
     return false;
 }
 
-/* The file as it is now, with a new key unless `key` is ACCESS_KEY_COUNT. It is on the disk before it counts. */
+/* Reloads the file; if `key` is not ACCESS_KEY_COUNT, with a new key, which is on disk before it becomes valid. */
 static bool change(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     key_texts texts = {0};
     bool makes = key != ACCESS_KEY_COUNT;
@@ -406,7 +408,7 @@ static bool change(access_keys *k, access_key key, char why[static ACCESS_KEYS_W
     return ring != NULL;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static bool change_or_say(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     why[0] = '\0';
     bool good = k->source == ACCESS_KEYS_FILE ? change(k, key, why) : refuse_source(k, why);
@@ -445,7 +447,7 @@ bool access_keys_regenerate(access_keys *k, access_key key, char why[static ACCE
     return change_locked(k, key, why);
 }
 
-/* ---- telling ---- */
+/* ---- queries ---- */
 
 access_key_source access_keys_source(const access_keys *k) {
     return k->source;

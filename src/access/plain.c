@@ -23,7 +23,7 @@ err access_plain_read(op *o, slice message, access_plain *out) {
     slice rest = message;
     *out = (access_plain){0};
     bool good = message.n <= LIMIT_SASL_BYTES && cut_at_zero(&rest, &plain.identity) && cut_at_zero(&rest, &plain.user);
-    plain.password = rest; /* UTF-8 without a zero byte: checked below */
+    plain.password = rest; /* checked below to be UTF-8 without a zero byte */
     if (!good || !plain.user.n || !plain.password.n || !is_text(plain.identity) || !is_text(plain.user) || !is_text(plain.password)) {
         return op_fail(o, E_BAD_AUTHORIZATION,
                        "A SASL PLAIN message must be [identity] NUL user NUL password, in UTF-8, and at most %d bytes long.",

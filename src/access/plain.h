@@ -2,22 +2,22 @@
  *
  *     [authorization identity] NUL user NUL password
  *
- * The password is an account key or a resource token. What the user name means is the protocol's business: the account's name, or the
- * container that a Gremlin connection works on. Only over TLS, or on the machine itself: the password travels as it is. Any thread. */
+ * The password is an account key or a resource token. The meaning of the user name depends on the protocol: the account's name, or the
+ * container that a Gremlin connection uses. Accept it only over TLS or on the same machine: the password is sent in clear. Any thread. */
 #pragma once
 
 #include "access/reach.h"
 
 /* Views of the message. */
 typedef struct access_plain {
-    slice identity; /* to act as; mostly empty */
+    slice identity; /* authorization identity; mostly empty */
     slice user;
     slice password;
 } access_plain;
 
-/* E_BAD_AUTHORIZATION: not of this form, not UTF-8, or longer than LIMIT_SASL_BYTES. */
+/* E_BAD_AUTHORIZATION: malformed, not UTF-8, or longer than LIMIT_SASL_BYTES. */
 MUST_CHECK err access_plain_read(op *o, slice message, access_plain *plain_out);
 
 /* Reads the message and checks the password. E_BAD_AUTHORIZATION; errors of access_reach_of_password; E_UNAUTHORIZED also if the identity
- * is not the user's own name. On an error the reach is nobody's; `user_out` is filled if the message could be read. */
+ * is not the user's name. On an error the reach allows nothing; `user_out` is set if the message could be read. */
 MUST_CHECK err access_plain_check(op *o, const access_ring *ring, account *a, slice message, slice *user_out, access_reach *reach_out);

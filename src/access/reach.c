@@ -67,7 +67,7 @@ void access_reach_end(access_reach *r) {
     *r = (access_reach){0};
 }
 
-/* ---- asking ---- */
+/* ---- checking ---- */
 
 err access_refuse(op *o) {
     o->detail_n = 0;

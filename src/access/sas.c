@@ -15,7 +15,7 @@ static const char *const names[PARAMETERS] = {"sv",  "ss", "srt", "sp",  "st",  
                                               "sig", "tn", "spk", "srk", "epk", "erk", "si",  "ses"};
 
 typedef struct parameters {
-    slice value[PARAMETERS]; /* decoded; p NULL: not there, or empty, which is signed alike */
+    slice value[PARAMETERS]; /* decoded; p NULL: absent or empty, which are signed alike */
 } parameters;
 
 static slice next_pair(slice *rest, slice *name_out) {
@@ -37,7 +37,7 @@ static bool find_name(slice name, parameter *out) {
     return false;
 }
 
-/* A blank is "%20" or "+"; but base64 has no blanks, and clients forget to encode its "+". */
+/* A blank is "%20" or "+". Base64 has no blanks, and clients forget to encode its "+", so in sig a "+" stays. */
 static bool decode(arena *a, slice raw, bool plus_is_blank, slice *value_out) {
     char *text = arena_alloc_aligned(a, raw.n + 1, 1);
     char *blanks = arena_alloc_aligned(a, raw.n + 1, 1);
@@ -84,7 +84,7 @@ bool access_sas_is_there(slice query) {
     return slice_eq(name, SLICE_LIT("sig"));
 }
 
-/* ---- what is signed ---- */
+/* ---- the signed text ---- */
 
 static bool is_version(slice v) {
     int64_t unused;
@@ -96,7 +96,7 @@ static void add_line(buf *text, slice value) {
     buf_add_byte(text, '\n');
 }
 
-/* "Create an account SAS" of the storage services' REST reference; the last line came with version 2020-12-06. */
+/* See "Create an account SAS" in the storage services' REST reference; version 2020-12-06 added the last line. */
 static void write_account_text(buf *text, const access_sas_request *r, const parameters *p) {
     static const parameter order[] = {SP, SS, SRT, ST, SE, SIP, SPR, SV};
     add_line(text, r->account);
@@ -108,7 +108,7 @@ static void write_account_text(buf *text, const access_sas_request *r, const par
     }
 }
 
-/* "Create a service SAS": the table's name is signed in lower case. */
+/* See "Create a service SAS"; the table's name is signed in lower case. */
 static void write_table_text(buf *text, const access_sas_request *r, const parameters *p) {
     static const parameter before[] = {SP, ST, SE}, after[] = {SI, SIP, SPR, SV, SPK, SRK, EPK};
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
@@ -128,7 +128,7 @@ static void write_table_text(buf *text, const access_sas_request *r, const param
     buf_add_slice(text, p->value[ERK]);
 }
 
-/* Line ends in values would let one text stand for two signatures. */
+/* With line ends in values, different parameters could yield the same signed text. */
 static err check_values(op *o, const parameters *p) {
     for (parameter i = 0; i < PARAMETERS; i++) {
         if (p->value[i].n && (memchr(p->value[i].p, '\n', p->value[i].n) || memchr(p->value[i].p, '\0', p->value[i].n))) {
@@ -160,7 +160,7 @@ static err check_signature(op *o, const access_ring *ring, const access_sas_requ
     return OK;
 }
 
-/* ---- when, and for whom ---- */
+/* ---- times and addresses ---- */
 
 static err check_times(op *o, const parameters *p, int64_t *until_out) {
     int64_t from = 0;
@@ -225,7 +225,7 @@ static err check_circumstances(op *o, const access_sas_request *r, const paramet
     return check_address(o, p, r->address);
 }
 
-/* ---- what for ---- */
+/* ---- operations ---- */
 
 static bool has(slice letters, char letter) {
     return letters.n && memchr(letters.p, letter, letters.n);
@@ -267,7 +267,7 @@ static err make_reach(op *o, const parameters *p, access_reach *r) {
         verbs = entity_verbs(p->value[SP]);
     }
     r->proof = ACCESS_BY_SAS;
-    r->verbs &= verbs; /* those of the key that signed */
+    r->verbs &= verbs; /* limited to the verbs of the signing key */
     r->sas = s;
     return OK;
 }
@@ -294,7 +294,7 @@ err access_sas_check(op *o, const access_ring *ring, const access_sas_request *r
     return code;
 }
 
-/* ---- asking ---- */
+/* ---- checking ---- */
 
 bool access_sas_is_for(const access_sas *s, slice table) {
     return s->is_account || (table.n && slice_eq_nocase(s->table, table));

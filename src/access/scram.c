@@ -132,7 +132,7 @@ static bool take(slice *rest, char name, slice *value_out) {
     return true;
 }
 
-/* Extensions that may be passed over: each "x=value". RFC 5802 has none yet; "m" is one that may not be. */
+/* Extensions that may be ignored: each "x=value". RFC 5802 defines none yet; "m" is a mandatory one and must not be ignored. */
 static bool are_extensions(slice rest) {
     slice value;
     while (rest.n) {
@@ -173,7 +173,7 @@ static bool read_name(slice raw, char *to, size_t *n_out) {
     return n > 0;
 }
 
-/* "n,," or "y,,", with "a=" and the user's own name between the commas or nothing. "p=" asks for channel binding. */
+/* "n,," or "y,,", optionally with "a=" and the user's own name between the commas. "p=" would ask for channel binding. */
 static bool read_header(slice message, size_t *header_n_out, slice *identity_out) {
     *identity_out = SLICE_EMPTY;
     if (message.n < 3 || (message.p[0] != 'n' && message.p[0] != 'y') || message.p[1] != ',') {
@@ -207,7 +207,7 @@ static bool read_first(slice message, first_message *m) {
 
 typedef struct final_message {
     slice binding, nonce, proof;
-    slice without_proof; /* what is signed of it */
+    slice without_proof; /* the signed part of the message */
 } final_message;
 
 /* The proof is the last attribute; extensions stand before it. */
@@ -235,7 +235,7 @@ void access_scram_begin(access_scram *s, access_scram_kind kind) {
     s->text_n = s->header_n = s->nonce_at = s->nonce_n = 0;
     int random = RAND_bytes(bytes, sizeof bytes);
     assert(random == 1);
-    base64_encode(&text, slice_of(bytes, sizeof bytes)); /* no comma among its characters */
+    base64_encode(&text, slice_of(bytes, sizeof bytes)); /* base64 contains no comma */
     s->ours_n = text.n;
 }
 
@@ -251,7 +251,7 @@ static bool is_user(const access_scram_setup *setup, const char *name, size_t n)
     return n == strlen(setup->user) && CRYPTO_memcmp(name, setup->user, n) == 0;
 }
 
-/* Keeps what both sides will sign: the client's message as it is, a comma, ours. */
+/* Keeps the text that both sides will sign: the client's message, a comma, ours. */
 static err answer_first(op *o, access_scram *s, const access_scram_setup *setup, slice message, buf *reply) {
     char name[LIMIT_SASL_BYTES];
     size_t name_n;
@@ -281,7 +281,7 @@ static err answer_first(op *o, access_scram *s, const access_scram_setup *setup,
     return OK;
 }
 
-/* All keys are tried, whichever it is. `signed_text` is RFC 5802's AuthMessage. */
+/* Tries all keys even after a match. `signed_text` is RFC 5802's AuthMessage. */
 static bool find_key(const access_scram_secrets *secrets, access_scram_kind kind, slice signed_text,
                      const unsigned char proof[ACCESS_SCRAM_HASH_MAX], access_key *key_out) {
     unsigned char client_key[ACCESS_SCRAM_HASH_MAX], stored_key[ACCESS_SCRAM_HASH_MAX];
@@ -341,7 +341,7 @@ err access_scram_step(op *o, access_scram *s, const access_ring *ring, slice mes
     const access_scram_secrets *secrets = access_ring_scram(ring);
     access_scram_state state = s->state;
     *r = (access_reach){0};
-    s->state = SCRAM_FAILED; /* unless this step is good */
+    s->state = SCRAM_FAILED; /* overwritten if this step succeeds */
     if (!access_scram_offers(secrets, s->kind) || (state != SCRAM_FIRST && state != SCRAM_FINAL)) {
         return op_fail(o, E_UNAUTHORIZED, "This SCRAM mechanism is not offered, or the exchange is over: begin another one.");
     }

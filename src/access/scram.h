@@ -5,13 +5,13 @@
  *     client  c=biws,r=nonce+ours,p=proof            →
  *             ←   v=signature                             server
  *
- * The user is the account; its password is any of the account's keys. What a key leaves behind (StoredKey, ServerKey) is derived when the
- * ring is made, which takes some milliseconds for each key and kind, never for a request. All keys share one salt, random for each start
- * of the server, so a proof is tried with each of them: two microseconds a key. An unknown user gets the same salt and takes the same
- * steps, and fails at the end. Channel binding is not offered.
+ * The user is the account; its password is any of the account's keys. A key's secrets (StoredKey, ServerKey) are derived when the ring is
+ * made, which takes some milliseconds for each key and kind, never during a request. All keys share one salt, random for each start of the
+ * server, so a proof can be tried with each of them: two microseconds a key. An unknown user gets the same salt and goes through the same
+ * steps, and fails only at the end. Channel binding is not offered.
  *
- * Keys are random, so iterations protect nothing; there are as many as clients insist on. A key's text is base64, which SASLprep leaves as
- * it is. */
+ * Keys are random, so iterations add no protection; their number is the minimum that clients accept. A key's text is base64, which SASLprep
+ * does not change. */
 #pragma once
 
 #include "access/reach.h"
@@ -30,7 +30,7 @@ enum { ACCESS_SCRAM_HASH_MAX = 32, ACCESS_SCRAM_SALT_MAX = 32, ACCESS_SCRAM_ITER
 
 typedef struct access_scram_setup {
     const char *user; /* the account's name; NULL: no SCRAM */
-    unsigned kinds;   /* to offer: 1 << access_scram_kind, or'ed */
+    unsigned kinds;   /* kinds to offer: bits 1 << access_scram_kind */
     unsigned char salt[ACCESS_SCRAM_SALT_MAX];
     size_t salt_n;
     unsigned iterations;
@@ -38,10 +38,10 @@ typedef struct access_scram_setup {
 
 access_scram_secrets *access_scram_secrets_new(const access_scram_setup *setup); /* the user's name must outlive it */
 void access_scram_secrets_add(access_scram_secrets *s, access_key key, slice password);
-void access_scram_secrets_copy(access_scram_secrets *s, const access_scram_secrets *from, access_key key); /* the setup is the same */
-void access_scram_secrets_free(access_scram_secrets *s);                                                   /* and wiped */
+void access_scram_secrets_copy(access_scram_secrets *s, const access_scram_secrets *from, access_key key); /* of the same setup */
+void access_scram_secrets_free(access_scram_secrets *s);                                                   /* wipes them */
 
-/* Whether clients may be told of this kind; `s` may be NULL. */
+/* Whether this kind is offered to clients; `s` may be NULL. */
 bool access_scram_offers(const access_scram_secrets *s, access_scram_kind kind);
 
 /* ---- one exchange ---- */
@@ -50,7 +50,7 @@ enum { ACCESS_SCRAM_NONCE_MAX = 256, ACCESS_SCRAM_NONCE_OURS = 32, ACCESS_SCRAM_
 
 typedef enum access_scram_state { SCRAM_FIRST, SCRAM_FINAL, SCRAM_DONE, SCRAM_FAILED } access_scram_state;
 
-/* One for each exchange, of a fixed size, without secrets. */
+/* The state of one exchange; fixed size, contains no secrets. */
 typedef struct access_scram {
     access_scram_kind kind;
     access_scram_state state;
@@ -60,13 +60,13 @@ typedef struct access_scram {
     char text[LIMIT_SASL_BYTES + ACCESS_SCRAM_REPLY_MAX]; /* the client's first message, a comma, the server's first */
     size_t text_n;
     size_t header_n;          /* bytes of text that are the client's GS2 header */
-    size_t nonce_at, nonce_n; /* both parts, in text */
+    size_t nonce_at, nonce_n; /* client's and server's part together, in text */
 } access_scram;
 
 void access_scram_begin(access_scram *s, access_scram_kind kind);
 
-/* Takes the client's next message and appends the answer to it, at most ACCESS_SCRAM_REPLY_MAX bytes. OK and SCRAM_DONE: authenticated, and
- * the reach is filled; send the answer. OK and SCRAM_FINAL: send the answer and go on. An error ends the exchange: E_BAD_AUTHORIZATION: a
- * message of another form; E_UNAUTHORIZED: the user or the key is wrong, or the kind is not offered. The ring may be another one at each
- * step: what counts is whether the key is in the last. */
+/* Processes the client's next message and appends the answer to `reply`, at most ACCESS_SCRAM_REPLY_MAX bytes. OK and SCRAM_DONE:
+ * authenticated, the reach is filled; send the answer. OK and SCRAM_FINAL: send the answer and continue. An error ends the exchange:
+ * E_BAD_AUTHORIZATION: malformed message; E_UNAUTHORIZED: the user or the key is wrong, or the kind is not offered. Each step may use a
+ * newer ring; the key must be in the last one. */
 MUST_CHECK err access_scram_step(op *o, access_scram *s, const access_ring *ring, slice message, buf *reply, access_reach *reach_out);

@@ -19,7 +19,7 @@ enum {
     MAC_BYTES = ACCESS_MAC_BYTES,
     MAC_TEXT = 44,
     PAYLOAD_TEXT = 68,
-    CLOCK_BACK_S = 15 * 60, /* a token may be from a little later than now: clocks are set */
+    CLOCK_BACK_S = 15 * 60, /* tolerates tokens issued slightly in the future: the clock may have been set back */
 };
 
 #define PREFIX "type=resource&ver=1&sig="
@@ -64,7 +64,7 @@ static bool decode(slice text, unsigned char *to, size_t n) {
     return base64_decode(&bytes, text) && bytes.n == n;
 }
 
-/* "{44 characters};{68 characters}", a semicolon at the end or not. */
+/* "{44 characters};{68 characters}", with or without a semicolon at the end. */
 static bool split(slice text, unsigned char mac[MAC_BYTES], unsigned char payload[PAYLOAD_BYTES]) {
     size_t whole = MAC_TEXT + 1 + PAYLOAD_TEXT;
     bool closed = text.n == whole + 1 && text.p[whole] == ';';

@@ -1,20 +1,20 @@
-/* token.h — resource tokens: what a user shows in place of a key.
+/* token.h — resource tokens, which a user presents instead of a key.
  *
  *     type=resource&ver=1&sig={base64 of the MAC};{base64 of the payload};
  *
- * The payload, numbers big-endian, names a permission in one of its versions, and times:
+ * The payload (numbers big-endian) names one version of a permission, and times:
  *
  *     offset  size
  *          0     1  1, the format
  *          1    16  rid of the permission
  *         17     8  its version
- *         25     8  made at, seconds since 1970
- *         33     8  good until, seconds since 1970
- *         41     8  random: no two tokens are the same
+ *         25     8  issued at, seconds since 1970
+ *         33     8  expires at, seconds since 1970
+ *         41     8  random: makes every token unique
  *
- * What it grants is what that version of the permission says; there is nothing in it that a bearer could change, and once the permission is
- * changed or gone no permission has that version any more. The MAC is HMAC-SHA256 under a key derived from the account's primary key
- * (ring.h), compared in constant time before anything of the payload is looked at. Pure functions, any thread; nothing is ever logged. */
+ * A token grants what that version of the permission says. Its bearer cannot change it, and once the permission is changed or deleted, no
+ * permission has that version any more. The MAC is HMAC-SHA256 with a key derived from the account's primary key (ring.h), compared in
+ * constant time before the payload is evaluated. Pure functions, any thread; nothing is ever logged. */
 #pragma once
 
 #include "access/ring.h"
@@ -32,9 +32,9 @@ enum { ACCESS_TOKEN_TEXT_MAX = 160 };
 /* Appends the whole text, from type= on. */
 void access_token_write(buf *out, const unsigned char key[ACCESS_TOKEN_KEY_BYTES], const access_token *token);
 
-/* The part after sig= of a token as it was written. False: this is no token. */
+/* The part of a token after sig=. False: not a token. */
 bool access_token_cut(slice text, slice *signature_out);
 
-/* Reads what follows sig=. E_BAD_AUTHORIZATION: not of this form; E_UNAUTHORIZED: not made with this key; E_FORBIDDEN with the service's
- * sentence: not at op->now_s (any more). */
+/* Reads the part after sig=. E_BAD_AUTHORIZATION: malformed; E_UNAUTHORIZED: not made with this key; E_FORBIDDEN with the service's
+ * sentence: not valid (any more) at op->now_s. */
 MUST_CHECK err access_token_read(op *o, const unsigned char key[ACCESS_TOKEN_KEY_BYTES], slice signature, access_token *token_out);

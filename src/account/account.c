@@ -12,7 +12,7 @@
 #include "item/versions.h"
 #include "item/waiters.h"
 
-enum { SWEEP_COST = 500, IDLE_PASSED = 64 };
+enum { SWEEP_COST = 500, IDLE_PASSED = 64, PAGE_MS = 5000 };
 
 /* ---- objects ---- */
 
@@ -105,7 +105,7 @@ void account__note_sweeps(account *a, container_node *node) {
         HASH_ADD_KEYPTR(by_sweep, a->containers_swept, node->container->rid, sizeof node->container->rid, node);
         node->is_swept = true;
     } else {
-        node->by_sweep.key = node->container->rid; /* the same bytes, in the new settings */
+        node->by_sweep.key = node->container->rid; /* the same rid, stored in the new container */
     }
 }
 
@@ -126,7 +126,7 @@ void account__remove_offer(account *a, offer_node *node) {
 
 void account__set_rules(const container *c, const home *home) {
     if (atomic_exchange(&c->space->version_minutes, c->version_minutes) != c->version_minutes) {
-        waiters_wake_all(c->space); /* followers of versions are told */
+        waiters_wake_all(c->space); /* followers of versions must notice the change */
     }
     for (size_t i = 0; i < c->space->parts_n; i++) {
         if (!home || i == home->number) {
@@ -137,7 +137,7 @@ void account__set_rules(const container *c, const home *home) {
 
 void account__swap_container(account *a, container_node *node, container *c) {
     container *before = node->container;
-    /* The tables' keys point into the container: the new one takes the old one's place in the same order. */
+    /* The tables' keys point into the container: repoint them to the new one, which keeps the old one's place in the order. */
     node->container = c;
     node->by_name.key = c->id.p;
     node->by_rid.key = c->rid;
@@ -154,7 +154,7 @@ static int by_container_number(const container_node *a, const container_node *b)
 void account__rename_container(account *a, container_node *node, container *c) {
     HASH_DELETE(by_name, node->database->containers, node);
     account__swap_container(a, node, c);
-    char *key = (char *)(uintptr_t)c->id.p; /* the macro wants it without const */
+    char *key = (char *)(uintptr_t)c->id.p; /* the macro needs a non-const pointer */
     HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, key, c->id.n, node, by_container_number);
 }
 
@@ -267,7 +267,7 @@ err account_open(const account_options *options, account **account_out, char *wh
     return code;
 }
 
-/* A change of several homes goes from committer to committer: none is closed before all such changes are through. */
+/* A change that affects several homes passes from committer to committer: no committer may be closed before all such changes are done. */
 static void wait_for_wide(account *a) {
     while (atomic_load(&a->wide)) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -298,7 +298,7 @@ void account_close(account *a) {
     for (size_t i = 0; i < a->items.homes_n; i++) {
         home_close(a->homes[i]);
     }
-    if (a->items.nearest) { /* no range is left that has a graph */
+    if (a->items.nearest) { /* all ranges and their graphs are freed now */
         item_nearest_close(a->items.nearest);
     }
     free(a->events);
@@ -306,6 +306,10 @@ void account_close(account *a) {
     account__free_balancer(&a->balancer);
     pthread_rwlock_destroy(&a->lock);
     free(a);
+}
+
+int64_t account_page_deadline_us(const account *a) {
+    return clock_monotonic_us(a->items.clock) + 1000 * (int64_t)(a->rules.page_ms ? a->rules.page_ms : PAGE_MS);
 }
 
 const items *account_items(const account *a) {
@@ -410,7 +414,7 @@ void account_each_offer(account *a, uint32_t after, bool (*visit)(void *, const 
 
 /* ---- background ---- */
 
-/* Those that keep versions have nothing to do most of the time: some of them are passed by. */
+/* Containers that keep versions rarely have anything to trim: up to IDLE_PASSED idle ones are skipped. */
 static container *next_to_sweep(account *a, int64_t now_s) {
     container_node *last = NULL, *next = NULL;
     container *due = NULL;
@@ -431,8 +435,8 @@ static container *next_to_sweep(account *a, int64_t now_s) {
     return due;
 }
 
-/* One container's sweep at a time, taking up where the last tick left: each gets its turn however many there are, and no request waits
- * behind more than one. */
+/* Sweeps one container at a time, continuing after the one of the last tick: every container gets its turn, and no request waits for more
+ * than one sweep. */
 void account_tick(account *a) {
     if (!a->homes[0]->committer || atomic_load(&a->sweeps_in_flight)) {
         return;

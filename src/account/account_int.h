@@ -1,9 +1,10 @@
-/* account_int.h — within account/: the tables behind account.h. Only the committer's thread changes them, under the write lock; others
- * read under the read lock; the committer's thread reads without. uthash keeps insertion order, which is creation order. */
+/* account_int.h — within account/: the tables behind account.h. Only the committer's thread changes them, under the write lock. Other
+ * threads read them under the read lock; the committer's thread reads without a lock. uthash keeps insertion order, which is creation
+ * order. */
 #pragma once
 
 #include <pthread.h>
-/* uthash's own default has switch cases that fall through unannotated, which clang does not take. */
+/* uthash's default has unannotated switch fall-through, which clang rejects. */
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
@@ -20,17 +21,17 @@ struct container_node {
     container *container;
     database_node *database;
     script_node *scripts[ACCOUNT_SCRIPT_KINDS]; /* by name */
-    UT_hash_handle by_name;                     /* of its database */
-    UT_hash_handle by_rid;                      /* of the account */
-    UT_hash_handle by_sweep;                    /* of the account, by rid too: while it has a ttl, or keeps versions */
+    UT_hash_handle by_name;                     /* in its database's table */
+    UT_hash_handle by_rid;                      /* in the account's table */
+    UT_hash_handle by_sweep;                    /* in the account, keyed by rid: present while the container has a ttl or keeps versions */
     bool is_swept;
 };
 
 struct database_node {
     database *database;
     container_node *containers;       /* by name */
-    user_node *users, *users_by_name; /* by number: in creation order, whatever they are called by now */
-    bucket **pool;                    /* throughput that its containers share: one for each physical partition that it is worth */
+    user_node *users, *users_by_name; /* users: by number, so in creation order even after renames */
+    bucket **pool;                    /* throughput shared by its containers: one bucket per physical partition */
     size_t pool_n;
     bucket **spare; /* buckets of the previous pool; the next pool reuses them, so repeated resizing does not pile them up */
     size_t spare_n;
@@ -42,15 +43,15 @@ struct user_node {
     user *user;
     database_node *database;
     permission_node *permissions, *permissions_by_name, *permissions_by_resource;
-    UT_hash_handle by_number; /* of its database */
+    UT_hash_handle by_number; /* in its database's table */
     UT_hash_handle by_name;
 };
 
 struct permission_node {
     permission *permission;
     user_node *user;
-    slice resource;           /* what it is for, as bytes; in the permission's arena */
-    UT_hash_handle by_number; /* of its user */
+    slice resource;           /* the granted resource, as bytes; in the permission's arena */
+    UT_hash_handle by_number; /* in its user's table */
     UT_hash_handle by_name;
     UT_hash_handle by_resource;
 };
@@ -61,7 +62,7 @@ typedef struct offer_node {
     UT_hash_handle by_resource; /* database and container numbers */
 } offer_node;
 
-/* Next numbers to give out, and the counter behind etags of metadata; every change takes one. */
+/* The next numbers to assign, and the version counter behind metadata etags; every change takes a version. */
 typedef struct account_numbers {
     uint32_t database, container, segment, offer, script, user, permission;
     uint64_t version;
@@ -74,14 +75,14 @@ typedef struct balancer {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool woken, stopping;
-    pthread_mutex_t turn;      /* held through a round, a split or a merge: one at a time */
+    pthread_mutex_t turn;      /* held during a round, a split or a merge, so that only one runs */
     int64_t ticked_s;          /* the last second whose meters were read */
-    unsigned char last_rid[8]; /* of the container that a round's full list ended with: the next one begins behind it */
+    unsigned char last_rid[8]; /* the last container of a round whose list was full; the next round starts after it */
 } balancer;
 
 struct account {
     items items;
-    home *homes[HOMES_MAX]; /* items.homes; the first has STORE_META's records */
+    home *homes[HOMES_MAX]; /* items.homes; the first holds the STORE_META records */
     account_rules rules;
     account_placement placement;
     pthread_rwlock_t lock;
@@ -89,15 +90,15 @@ struct account {
     container_node *containers_by_rid;
     container_node *containers_swept;
     offer_node *offers, *offers_by_resource;
-    account_numbers numbers; /* the committer's */
-    _Atomic uint64_t lsn;    /* of the newest change that all can see */
+    account_numbers numbers; /* used only by the committer */
+    _Atomic uint64_t lsn;    /* of the newest published change */
     atomic_uint sweeps_in_flight;
-    atomic_uint wide;           /* changes under way that are of several homes (account/wide.h) */
+    atomic_uint wide;           /* changes in progress that affect several homes (account/wide.h) */
     unsigned char swept_rid[8]; /* the container swept last */
     balancer balancer;
     pthread_mutex_t events_lock;
-    account_event *events; /* a ring */
-    uint64_t events_next;  /* number of the next; the committer's to change, under the lock */
+    account_event *events; /* ring buffer */
+    uint64_t events_next;  /* number of the next event; only the committer changes it, under the lock */
 };
 
 /* ---- tables ---- */
@@ -107,13 +108,13 @@ offer_node *account__find_offer(account *a, uint32_t database, uint32_t containe
 void account__add_database(account *a, database *d);
 void account__add_container(account *a, database_node *d, container *c);
 void account__add_offer(account *a, const offer *o);
-void account__note_sweeps(account *a, container_node *node); /* after its container was set */
+void account__note_sweeps(account *a, container_node *node); /* call after node->container was set */
 void account__remove_container(account *a, container_node *node);
 void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
 void account__swap_container(account *a, container_node *node, container *c);   /* takes the reference over */
-void account__rename_container(account *a, container_node *node, container *c); /* likewise, under another name; listed where it was */
-/* The newest settings rule a home: its committer's thread. NULL: all of them, of a container that nobody uses yet. */
+void account__rename_container(account *a, container_node *node, container *c); /* likewise, under a new name; keeps its place in lists */
+/* Makes these settings the current ones of a home; call on its committer's thread. home NULL: all homes, for a container not in use yet. */
 void account__set_rules(const container *c, const home *home);
 container_node *account__node_of(account *a, const container *c); /* NULL: deleted */
 
@@ -121,13 +122,14 @@ database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, 
 
 /* ---- changes ---- */
 
-/* How a change is made: `apply` checks and writes records; `publish` changes the tables once they are on disk, under the write lock. */
+/* The steps of a change: `apply` checks and writes records; `publish` updates the tables once the records are on disk, under the write
+ * lock. */
 struct account_verb {
     store_use use;
     err (*apply)(account_change *change, commit_group *group);
-    void (*ended)(account_change *change, err code); /* NULL, or called before `publish`, also if the write failed */
+    void (*ended)(account_change *change, err code); /* may be NULL; called before `publish`, also if the write failed */
     void (*publish)(account_change *change);
-    bool (*goes_on)(account_change *change); /* NULL, or called after the commit: true: the change is not done yet, and sees to its end */
+    bool (*goes_on)(account_change *change); /* may be NULL; called after the commit. True: the change continues and ends later itself */
 };
 
 void account__submit(account_change *change, const account_verb *verb); /* to the committer */
@@ -141,8 +143,8 @@ MUST_CHECK err account__load_script(account *a, slice key, slice record);
 void account__put_numbers(store_batch *batch, const account_numbers *numbers);
 void account__put_database(store_batch *batch, const database *d);
 void account__put_container(store_batch *batch, uint32_t database, const container *c);
-void account__put_tiles(store_batch *batch, uint32_t container, const container_tiles *tiles);   /* in the home of what was reshaped */
-void account__put_deleted(store_batch *batch, uint32_t container, const container_tiles *tiles); /* its bytes in other homes are to go */
+void account__put_tiles(store_batch *batch, uint32_t container, const container_tiles *tiles);   /* in the home of the reshaped ranges */
+void account__put_deleted(store_batch *batch, uint32_t container, const container_tiles *tiles); /* data in other homes is to be deleted */
 void account__delete_deleted(store_batch *batch, uint32_t container);
 void account__put_offer(store_batch *batch, const offer *o);
 void account__delete_database_record(store_batch *batch, uint32_t database);
@@ -150,9 +152,9 @@ void account__delete_container_record(store_batch *batch, uint32_t database, uin
 void account__delete_offer_record(store_batch *batch, uint32_t offer);
 
 void account__delete_range_records(store_batch *batch, uint32_t container, uint32_t range);
-void account__put_event(store_batch *batch, const account_event *e);  /* and deletes the one that is too old by now */
-void account__add_event(account *a, const account_event *e);          /* to the ring */
-bool account__undoes_command(account *a, const account_event *merge); /* some of what it merges was split by command */
+void account__put_event(store_batch *batch, const account_event *e);  /* also deletes the event that is now too old */
+void account__add_event(account *a, const account_event *e);          /* to the ring buffer */
+bool account__undoes_command(account *a, const account_event *merge); /* one of the merged ranges comes from a manual split */
 MUST_CHECK err account__load_event(account *a, slice key, slice record);
 
 err account__missing(op *o, err code); /* with the service's sentence */
@@ -162,13 +164,13 @@ static inline bool account__etag_matches(slice wanted, uint64_t version, int64_t
 
 /* ---- users and permissions ---- */
 void account__remove_users(database_node *d);
-void account__delete_user_records(store_batch *batch, uint32_t database); /* of all users of a database, and their permissions */
+void account__delete_user_records(store_batch *batch, uint32_t database); /* all users of a database and their permissions */
 MUST_CHECK err account__load_user(account *a, slice key, slice record);
 MUST_CHECK err account__load_permission(account *a, slice key, slice record);
 
 /* ---- throughput ---- */
 
-/* What a container draws from: its own offer or its database's. */
+/* A container's throughput: from its own offer or its database's. */
 typedef struct provision {
     double total; /* RU/s; 0: unlimited */
     bool shared;
@@ -177,45 +179,46 @@ typedef struct provision {
 provision account__provision(account *a, const container_node *node);
 uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed);
 
-/* Gives all ranges their buckets and rates, equal shares. After a change of offers or tiles, on the committer's thread or at start. */
+/* Gives all ranges their buckets and equal rates. Call after a change of offers or tiles, on the committer's thread or at start. */
 void account__divide(account *a, const container_node *node);
-void account__divide_database(account *a, database_node *d); /* its pool, and all containers that share it */
+void account__divide_database(account *a, database_node *d); /* its pool and all containers that share it */
 void account__free_pool(database_node *d);
 offer_state account__offer_state(account *a, const offer *o);
 
 /* ---- the balancer ---- */
 void account__init_balancer(balancer *b);
 void account__free_balancer(balancer *b);
-bool account__start_balancer(account *a); /* false: no thread could be started for it */
+bool account__start_balancer(account *a); /* false: could not start the thread */
 void account__stop_balancer(account *a);
 
-/* Ranges [first, first + n) of the newest tiles become `parts`; waits until it is done. The balancer's turn must be held. */
+/* Replaces the ranges [first, first + n) of the newest tiles by `parts` ranges, and waits until that is done. The caller holds
+ * balancer.turn. */
 typedef struct reshape_request {
     container *container;
-    uint32_t first_id; /* of the first range; the others follow it */
+    uint32_t first_id; /* id of the first range; the others are the ones after it */
     size_t n;
     uint32_t parts;
     plan_reason reason;
 } reshape_request;
 MUST_CHECK err account__reshape(account *a, const reshape_request *request);
 
-/* The container's record gets the newest tiles, if it does not have them yet; waits. The balancer's turn must be held. */
+/* Writes the newest tiles to the container's record if it lacks them, and waits. The caller holds balancer.turn. */
 MUST_CHECK err account__record_tiles(account *a, container *c);
 
-/* The same tiles without the sources that ranges have left for good; waits. */
+/* Removes from the tiles the source segments that ranges no longer use, and waits. */
 MUST_CHECK err account__forget_sources(account *a, container *c, uint32_t range_id);
 
-/* That each store is the one it was last time. E_UNAVAILABLE with a sentence: it is not. */
+/* Checks that each store is the same as at the last start. E_UNAVAILABLE with a sentence if not. */
 MUST_CHECK err account__check_homes(account *a, char *why, size_t why_n);
 
 /* Fills the tables from the store. */
 MUST_CHECK err account__load(account *a);
 
-/* Deletes a container's bytes in one home: ranges of keys in the batch, then, once written, their space. */
+/* Deletes a container's data in one home: the batch deletes key ranges; once it is written, reclaim their space. */
 typedef struct deleted_container {
     uint32_t number;
     const container_tiles *tiles;
-    bool versions; /* it may have a log of them */
+    bool versions; /* it may have a versions log */
 } deleted_container;
 void account__delete_bytes(store_batch *batch, const home *home, const deleted_container *c);
 void account__reclaim_bytes(const container *c, const home *home);

@@ -1,5 +1,5 @@
-/* The balancer: once a second it turns meters into history, lets shares follow the load if asked to, and looks at every container for
- * ranges that must be split or may be merged (partition/plan.h decides); in between it moves items after splits, a little at a time. */
+/* The balancer: once a second it adds the meters to the history, lets shares follow the load if configured, and checks every container for
+ * ranges that must be split or may be merged (partition/plan.h decides). In between it moves items after splits, a little at a time. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +22,10 @@ enum {
     REFUSALS_MAX = 16
 };
 
-/* ---- what a container needs ---- */
+/* ---- planning ---- */
 
-/* One whose partitions the balancer could not tell apart, as those of V1 keys that are alike up to 100 characters, is one to the plan. */
+/* If a split failed because all partitions have the same hash (V1 keys that are equal in their first 100 characters), the plan counts them
+ * as one. */
 static uint64_t partitions_of(const container_range *range) {
     uint64_t n = atomic_load_explicit(&range->partitions, memory_order_relaxed);
     return n && n == atomic_load_explicit(&range->uncut, memory_order_relaxed) ? 1 : n;
@@ -42,7 +43,7 @@ static void describe(const container *c, const container_tiles *tiles, plan_rang
     }
 }
 
-/* Shares can follow the load only if there are ranges to move them between. */
+/* With follow_load ranges are not merged: shares need several ranges to move between. */
 static bool may_merge(const account *a, const container *c) {
     return !a->rules.no_merges && !a->rules.follow_load &&
            clock_monotonic_us(a->items.clock) >= atomic_load_explicit(&c->space->merges_after_us, memory_order_relaxed);
@@ -83,7 +84,7 @@ static const container_range *leaving_range(const container_tiles *tiles) {
     return NULL;
 }
 
-/* Another home was not told of the newest settings, or the record not of another home's newest ranges: a store failed. */
+/* After a store failure: another home lacks the newest settings, or the record lacks another home's newest ranges. */
 static bool is_behind(const container *c) {
     bool behind = atomic_load_explicit(&c->space->tiles_unrecorded, memory_order_relaxed);
     for (size_t i = 1; i < c->space->parts_n && !behind; i++) {
@@ -100,14 +101,14 @@ static bool is_building(const container *c) {
     return builds;
 }
 
-/* ---- the list of what is to be done ---- */
+/* ---- list of pending work ---- */
 
-/* Serverless containers grow with their ranges: throughput never asks for more. */
+/* Serverless containers get throughput per range, so throughput never requires a split. */
 static double total_of(account *a, const container_node *node) {
     return a->rules.serverless ? 0 : account__provision(a, node).total;
 }
 
-/* As it is now: it may have changed since the last step. */
+/* The current value, which may have changed since the last step. */
 static double total_now(account *a, const container *c) {
     pthread_rwlock_rdlock(&a->lock);
     const container_node *node = account__node_of(a, c);
@@ -120,7 +121,7 @@ static container_node *next_of(account *a, container_node *node) {
     return node && node->by_rid.next ? node->by_rid.next : a->containers_by_rid;
 }
 
-/* Where there is more to do than a list holds, the next list begins behind this one: each container gets its turn. */
+/* If there is more work than the list holds, the next list starts after this one, so that each container gets its turn. */
 static size_t find_work(account *a, container **list) {
     size_t n = 0;
     container_node *node = NULL;
@@ -155,7 +156,7 @@ static bool take_step(account *a, container *c) {
         container_range *first = tiles->ranges[step.first];
         reshape_request request = {c, first->id, step.n, step.parts, step.reason};
         err code = account__reshape(a, &request);
-        if (code == E_BAD_REQUEST) { /* it has partitions, but none can be told from the next: not again until that changes */
+        if (code == E_BAD_REQUEST) { /* no cut separates its partitions: do not retry until their number changes */
             atomic_store(&first->uncut, atomic_load(&first->partitions));
         }
         go_on = code == OK;
@@ -164,7 +165,7 @@ static bool take_step(account *a, container *c) {
     return go_on;
 }
 
-/* What fails is tried again in the next round. */
+/* A step that fails is retried in the next round. */
 static void catch_up(account *a, container *c) {
     (void)!account__record_tiles(a, c);
     for (size_t i = 1; i < c->space->parts_n; i++) {
@@ -203,7 +204,7 @@ static err move_some(account *a, container *c, uint32_t range_id, bool *ended_ou
     return w.base.base.code;
 }
 
-/* One step of one range. False: there is nothing (more) to move, or it cannot be done now. */
+/* Moves items of one range, one step. False: nothing (more) to move, or it is not possible now. */
 static bool move_step(account *a, container *c) {
     container_tiles *tiles = container_space_newest(c->space);
     const container_range *range = leaving_range(tiles);
@@ -242,7 +243,7 @@ static err index_some(account *a, container *c, home *home, bool switches, bool 
     return w.base.base.code;
 }
 
-/* False: there is nothing (more) to build, or it cannot be done now. */
+/* False: nothing (more) to build, or it is not possible now. */
 static bool build_part(account *a, container *c, const container_part *part) {
     bool ended = false;
     if (!atomic_load(&part->building)) {
@@ -277,7 +278,7 @@ static void tick_ranges(const container_tiles *tiles, int64_t second) {
     }
 }
 
-/* What each range was asked for in the last second, the refused requests at the usual charge. */
+/* Sets shares by the demand of the last second: the RUs spent, plus the usual charge for each throttled request. */
 static void follow_load(account *a, const container_tiles *tiles, double total) {
     size_t n = tiles->map->n;
     share_rule rule = {.total = total, .most = a->rules.range_throughput, .least_part = 0.1};
@@ -294,9 +295,9 @@ static void follow_load(account *a, const container_tiles *tiles, double total) 
     free(demand);
 }
 
-/* ---- refusals ---- */
+/* ---- throttled requests ---- */
 
-/* A line of the log to be written once the account's lock is given back. */
+/* A log line, written after the account's lock is released. */
 typedef struct refusals {
     container *container;
     uint64_t refused, of;
@@ -312,7 +313,7 @@ static const char *remedy_for(const account *a, const provision *p) {
                                : "raise the container's throughput";
 }
 
-/* Each container is told of at once, and then at most once a minute. */
+/* Each container is logged at once the first time, then at most once a minute. */
 static bool is_due(account *a, const container_node *node, int64_t second, refusals *told_out) {
     container *c = node->container;
     container_space *s = c->space;
@@ -368,7 +369,7 @@ static void tick_all(account *a, int64_t second) {
     tell_refusals(told, told_n);
 }
 
-/* ---- autoscale: a tenth of a gigabyte for each RU/s, then the most is raised ---- */
+/* ---- autoscale: the maximum is raised to at least 10 RU/s per gigabyte stored ---- */
 
 static bool find_outgrown(account *a, offer *offer_out, uint32_t *value_out) {
     bool found = false;

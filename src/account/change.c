@@ -1,4 +1,4 @@
-/* Changes of databases, containers and offers. Each is a solo commit: `apply` checks and writes records, `publish` changes the tables once
+/* Changes of databases, containers and offers. Each is a solo commit: `apply` checks and writes records, `publish` updates the tables once
  * the records are on disk. */
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ void account__submit(account_change *change, const account_verb *verb) {
     committer_submit(change->account->homes[0]->committer, &change->commit);
 }
 
-/* An offer's rid has room for 24 bits: after so many, numbers of offers that are gone come round again. */
+/* An offer's rid holds 24 bits: after 2^24 offers, numbers of deleted offers are reused. */
 static uint32_t free_offer_number(account *a) {
     for (;;) {
         uint32_t number = a->numbers.offer++ & ((1u << 24) - 1);
@@ -162,7 +162,7 @@ static void delete_container_records(account *a, commit_group *group, const cont
     }
 }
 
-/* From here on waiting writes find the container gone. */
+/* Marks the container and its ranges as deleted, so that pending writes fail, and starts deleting its data. */
 static void bury_container(account *a, container_node *node) {
     const container_tiles *tiles = node->container->space->newest;
     atomic_store(&node->container->space->deleted, true);
@@ -223,7 +223,7 @@ void account_delete_database(database_deletion *remove) {
 
 /* ---- create container ---- */
 
-/* Where a new range goes. */
+/* The home of a new range. */
 static home *place(const account *a, uint32_t container, uint32_t range) {
     return a->homes[a->placement == ACCOUNT_ROUND_ROBIN ? (container + range) % a->items.homes_n : 0];
 }
@@ -246,7 +246,7 @@ static void make_space(account *a, container *c, uint32_t n) {
     account__set_rules(c, NULL);
 }
 
-/* Another container, or another version of one, with what is kept for its front end. */
+/* Makes a new container, or a new version of one, with its API and memo. */
 static err read_settings(account_change *change, slice properties, settings_rules rules, slice api, slice memo, container **container_out) {
     container *c = container_new();
     op inner;
@@ -265,7 +265,7 @@ static err read_settings(account_change *change, slice properties, settings_rule
     return code;
 }
 
-/* A container given no throughput shares its database's, or else has the least there is. */
+/* A container without its own throughput shares its database's, or else gets the minimum. */
 static throughput_setting throughput_for(const container_creation *create, const database *d) {
     if (create->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput && !create->base.account->rules.serverless) {
         return (throughput_setting){THROUGHPUT_MANUAL, THROUGHPUT_MIN};
@@ -273,7 +273,7 @@ static throughput_setting throughput_for(const container_creation *create, const
     return create->throughput;
 }
 
-/* How many ranges a new container starts with: by its own throughput, or by that which it shares. */
+/* The number of ranges of a new container: by its own throughput, or by the throughput it shares. */
 static uint32_t ranges_at_first(account *a, const database_node *d, throughput_setting t, const container *c) {
     offer_node *shared = t.kind == THROUGHPUT_NONE ? account__find_offer(a, d->database->number, 0) : NULL;
     return account__ranges_for(a, shared ? shared->offer.throughput : t, c->key.n == 0);
@@ -369,7 +369,7 @@ static err find_container(account_change *change, const account_name *database, 
     return account__etag_matches(change->if_match, c->version, c->ts) ? OK : E_PRECONDITION;
 }
 
-/* The properties with the partition key of before, which a replace may leave out or name without its version. */
+/* The properties with the old partition key, which a replace may omit or give without its version. */
 static slice with_key_of(arena *into, slice properties, const container *before) {
     bson_t merged = BSON_INITIALIZER;
     bson_iter_t it;
@@ -408,7 +408,7 @@ static err check_key_named(op *o, slice properties, const container *before) {
     return same && n == before->key.n ? OK : op_fail(o, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
 }
 
-/* Another version of a container: what its settings do not say stays. */
+/* Fills in a new version of a container: everything that is not in the settings is taken from the old version. */
 static void follow(account *a, container *c, const container *before) {
     c->space = before->space;
     c->tiles = container_space_newest(c->space);
@@ -419,7 +419,7 @@ static void follow(account *a, container *c, const container *before) {
     c->version = a->numbers.version++;
 }
 
-/* What another ttl, change feed policy and indexing policy need in the first home, whose part is changed with the record. */
+/* Starts the work that a new ttl, change feed policy or indexing policy needs in the first home, in the same commit as the record. */
 static void replace_first_part(container_replacement *replace, commit_group *group, const container *before, container *c) {
     const home *home = replace->base.account->homes[0];
     container_part *part = container_part_of(c->space, home);
@@ -449,7 +449,7 @@ static err check_replacement(const container_replacement *replace, const contain
     return check_key_named(replace->base.op, replace->settings, before);
 }
 
-/* The container as it is to be. */
+/* Makes the new version of the container. */
 static err make_replaced(container_replacement *replace, const container *before, container **container_out) {
     account_change *change = &replace->base;
     container *c;
@@ -475,8 +475,8 @@ static void set_wanted(container_replacement *replace, container *c, uint64_t fr
     replace->wanted_from = from;
 }
 
-/* Over several homes it comes here twice: once to see what is wanted, which the others are then made ready for, and once to write it. If
- * somebody else has replaced the container in between, it begins anew. */
+/* With several homes this is called twice: first it computes `wanted`, for which the other homes are then prepared; the second call writes
+ * the record. If another change replaced the container in between, it starts over. */
 static err apply_replace_container(account_change *change, commit_group *group) {
     container_replacement *replace = (container_replacement *)change;
     container_node *node;
@@ -513,7 +513,7 @@ static void is_ready(void *context, err code) {
     }
 }
 
-/* The record is written: what another home could not do is done later, by the balancer. */
+/* The record is written, so errors in other homes are ignored: the balancer retries them later. */
 static void has_spread(void *context, err code) {
     (void)code;
     end_change(context);
@@ -563,7 +563,7 @@ void account_replace_container(container_replacement *replace) {
     account__submit(&replace->base, &verb);
 }
 
-/* What has the name already; E_CONFLICT unless it may be replaced. */
+/* The container that has the new name already, if any; E_CONFLICT unless it may be replaced. */
 static err find_replaced(const container_renaming *renaming, const container_node *node, container_node **there_out) {
     op *o = renaming->base.op;
     *there_out = account__find_container(renaming->base.account, node->database, renaming->id, false);
@@ -643,7 +643,7 @@ static bool is_fixed(account *a, const offer *o) {
 
 static err check_offer(const offer_replacement *replace, const offer *o) {
     account *a = replace->base.account;
-    offer_state state = account_offer_state(a, o); /* locked: another home may be changing its ranges */
+    offer_state state = account_offer_state(a, o); /* takes the lock: another home may be changing its ranges */
     offer wanted = *o;
     if (state.pending) {
         return E_OFFER_BUSY;
@@ -687,7 +687,7 @@ static err apply_replace_offer(account_change *change, commit_group *group) {
     return OK;
 }
 
-/* What no split is needed for holds at once; the rest as soon as the balancer has made the splits. */
+/* Throughput that needs no split applies at once, the rest after the balancer has made the splits. */
 static void publish_replace_offer(account_change *change) {
     account *a = change->account;
     offer_node *node = change->made;

@@ -1,4 +1,4 @@
-/* Splits and merges that happened: the newest thousand, in memory and in STORE_META. */
+/* Past splits and merges: the newest thousand, in memory and in STORE_META. */
 #include <endian.h>
 #include <stdlib.h>
 

@@ -10,9 +10,9 @@
 struct faults {
     _Atomic uint32_t n;
     _Atomic uint64_t hits;
-    pthread_mutex_t lock; /* of what follows, and of changing `n` */
+    pthread_mutex_t lock; /* guards the members below, and changes of `n` */
     uint32_t id_next;
-    fault *list; /* room for FAULTS_MAX, made with the first */
+    fault *list; /* FAULTS_MAX entries, allocated with the first fault */
 };
 
 static const struct {
@@ -119,7 +119,7 @@ size_t faults_list(faults *f, fault list[static FAULTS_MAX]) {
     return n;
 }
 
-/* ---- hitting ---- */
+/* ---- matching ---- */
 
 static bool is_for(const fault *of, const fault_request *r) {
     return (of->operation == FAULT_ANY || (of->operation == FAULT_WRITE) == r->writes) &&
@@ -127,7 +127,7 @@ static bool is_for(const fault *of, const fault_request *r) {
            (!of->container[0] || slice_eq(slice_str(of->container), r->container)) && (of->range < 0 || of->range == r->range);
 }
 
-/* Each request that a fault is for takes one number of the fault's own: so the seed decides which ones are hit. */
+/* Every matching request draws one number from the fault's own generator, so the seed determines which requests are hit. */
 static bool is_its_turn(fault *of) {
     random_source r = {{of->random[0], of->random[1]}};
     double drawn = (double)(random_u64(&r) >> 11) * 0x1p-53 * 100;

@@ -1,4 +1,4 @@
-/* offer.h — provisioned throughput: what a database or a container was given, by hand or by autoscale. */
+/* offer.h — provisioned throughput of a database or a container, manual or autoscale. */
 #pragma once
 
 #include "account/rid.h"
@@ -8,18 +8,18 @@ typedef enum throughput_kind { THROUGHPUT_NONE, THROUGHPUT_MANUAL, THROUGHPUT_AU
 
 typedef struct throughput_setting {
     throughput_kind kind;
-    uint32_t value; /* RU/s, or the most RU/s */
+    uint32_t value; /* RU/s; for autoscale the maximum */
 } throughput_setting;
 
 typedef struct offer {
     uint32_t number;
     rid rid;
     uint32_t database;
-    uint32_t container; /* 0: shared by the database; looked up together with the field before */
+    uint32_t container; /* 0: the database's offer. Offers are looked up by this field and the one before */
     rid resource;
     throughput_setting throughput;
-    uint32_t highest;           /* ever provisioned: it bounds how far down one may go */
-    uint8_t bucket_percents[5]; /* throughput buckets: percentages of each range's share; 0: none */
+    uint32_t highest;           /* highest value ever provisioned; it limits how far the value may be lowered */
+    uint8_t bucket_percents[5]; /* throughput buckets: percentages of each range's share; 0: not set */
     int64_t ts;
     uint64_t version;
 } offer;
@@ -35,13 +35,13 @@ enum {
     SHARED_CONTAINERS_MAX = 25
 };
 
-/* Within limits and a multiple of the step? E_BAD_REQUEST with the service's sentence. */
+/* Checks the limits and the step. E_BAD_REQUEST with the service's sentence. */
 MUST_CHECK err throughput_check(op *o, throughput_setting setting, bool fixed_container);
 
-/* The lowest value that the offer may be changed to: by what it was, by what is stored, by how many containers share it. */
+/* The minimum value of the offer, given its highest value ever, the stored bytes, and the number of containers that share it. */
 uint32_t throughput_minimum(const offer *offer, uint64_t storage_bytes, unsigned containers);
 
-/* "offerThroughput" of the resource: the manual value, or autoscale's most. */
+/* "offerThroughput" of the resource: the manual value, or the autoscale maximum. */
 static inline uint32_t throughput_provisioned(throughput_setting setting) {
     return setting.value;
 }

@@ -1,8 +1,8 @@
-/* Throughput from offers to ranges: who draws from what, and how much each range's bucket gives.
+/* Divides the throughput of offers among the buckets of ranges.
  *
- * A container with an offer of its own: each of its n ranges has a bucket of T / n, never more than a physical partition gives. One that
- * shares its database's: the database's throughput is worth N = ceil(T / t) physical partitions with T / N each, the hash space is divided
- * evenly among them, and a range of any of its containers draws from the one that its first key falls into. */
+ * A container with its own offer: each of its n ranges has a bucket of T / n, limited to the rate of a physical partition. A container that
+ * shares its database's offer: the throughput makes N = ceil(T / t) buckets of T / N each, the hash space is divided evenly among them, and
+ * a range of any of its containers draws from the bucket that the range's first key falls into. */
 #include <stdlib.h>
 
 #include "account/account_int.h"
@@ -133,7 +133,7 @@ void account__divide_database(account *a, database_node *d) {
     }
 }
 
-/* ---- what an offer's answer says ---- */
+/* ---- state of an offer ---- */
 
 static void add_container(account *a, const container_node *c, const offer *o, offer_state *state) {
     const container_tiles *tiles = c->container->space->newest;

@@ -57,7 +57,8 @@ void account__put_database(store_batch *batch, const database *d) {
     put_record(batch, key_of('D', 1, d->number, 0), &r);
 }
 
-/* For each range of the map how many sources it has, u32, and for each of them segment u32 · leaving u8; the range's own is the last. */
+/* For each range of the map: the number of its sources, u32; then for each source: segment u32 · leaving u8. The range's own segment is
+ * last. */
 static void write_sources(buf *out, const container_tiles *tiles) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         const range_sources *sources = &tiles->sources[i];
@@ -69,7 +70,7 @@ static void write_sources(buf *out, const container_tiles *tiles) {
     }
 }
 
-/* The number of each range's home, u8. False: all are in the first one, which need not be said. */
+/* Writes the number of each range's home, u8. False: all are in the first home, and the list can be omitted. */
 static bool write_homes(buf *out, const container_tiles *tiles) {
     bool any = false;
     for (size_t i = 0; i < tiles->map->n; i++) {
@@ -97,7 +98,7 @@ static void append_tiles(bson_t *r, const container_tiles *tiles) {
     buf_free(&lists);
 }
 
-/* What the SQL API makes has neither: a record without them is as older servers wrote it. */
+/* Containers of the SQL API store neither api nor memo, so their records are the same as those of older versions. */
 static void add_memo(bson_t *record, const container *c) {
     bson_t memo;
     if (!slice_eq(c->api, SLICE_LIT("sql"))) {
@@ -161,7 +162,7 @@ void account__delete_offer_record(store_batch *batch, uint32_t offer) {
     delete_record(batch, key_of('O', 1, offer, 0));
 }
 
-/* ---- a container's bytes ---- */
+/* ---- a container's data ---- */
 
 typedef struct key_run {
     layout_key from, to;
@@ -256,7 +257,7 @@ static uint32_t key_number(slice key, unsigned index) {
     return be32toh(number);
 }
 
-/* One that an older record has not is still at its beginning. */
+/* A number that an older record lacks starts at 1. */
 static uint32_t next_in(slice record, const char *name) {
     uint32_t next = (uint32_t)number_in(record, name);
     return next ? next : 1;
@@ -307,7 +308,7 @@ static err load_counts(container_range *range) {
     layout_range(&k, range->container, range->id);
     err code = store_get(range->home->store, STORE_META, NULL, layout_view(&k), &value);
     if (code == E_NOT_FOUND) {
-        return OK; /* nothing was written there yet */
+        return OK; /* nothing was written to the range yet */
     }
     TRY(code);
     bool read = layout_counts_read(value.bytes, &counts);
@@ -326,7 +327,7 @@ static uint32_t take_be32(slice *rest) {
     return be32toh(value);
 }
 
-/* The lists of all ranges, in the container's arena. False: not as write_sources left them. */
+/* Reads the source lists of all ranges, into the arena. False: not in the form of write_sources. */
 static bool read_sources(arena *a, slice rest, range_sources *sources, size_t ranges_n) {
     for (size_t i = 0; i < ranges_n; i++) {
         uint32_t n = rest.n >= 4 ? take_be32(&rest) : 0;
@@ -354,13 +355,13 @@ static slice binary_in(slice record, const char *name) {
     return slice_of(bytes, n);
 }
 
-/* Of each range; NULL: there is no such home. A record that names none is of a time when there was but one. */
+/* The home of a range; NULL: no such home. A record without homes was written with a single store. */
 static home *home_in(account *a, slice homes, size_t range) {
     unsigned char number = range < homes.n ? (unsigned char)homes.p[range] : 0;
     return (homes.n == 0 || range < homes.n) && number < a->items.homes_n ? a->homes[number] : NULL;
 }
 
-/* What append_tiles wrote. */
+/* Reads tiles as append_tiles wrote them. */
 static err read_tiles(account *a, arena *scratch, uint32_t number, slice record, container_tiles **tiles_out) {
     slice map_document, homes = binary_in(record, "homes");
     partition_map *map = document_in(record, "map", &map_document) ? partition_map_read(map_document) : NULL;
@@ -385,8 +386,7 @@ static err read_tiles(account *a, arena *scratch, uint32_t number, slice record,
     return OK;
 }
 
-/* The newest tiles: those of the container's record, or what a home wrote when it split or merged its ranges, if the record does not have
- * that yet. */
+/* The newest tiles: from the container's record, or from a later split or merge in another home that the record does not contain yet. */
 static err newest_tiles(account *a, arena *scratch, uint32_t number, slice record, container_tiles **tiles_out) {
     record_key k = key_of('T', 1, number, 0);
     TRY(read_tiles(a, scratch, number, record, tiles_out));
@@ -537,9 +537,9 @@ static err load_all(account *a, char tag, err (*load)(account *, slice key, slic
     return code != OK ? code : ended;
 }
 
-/* ---- which store is which ---- */
+/* ---- identity of stores ---- */
 
-/* 'H' → the account's secret, the store's number, how many stores there were. An account of one store has none. */
+/* 'H' → the account's secret, the store's number, the number of stores. An account with one store has no such record. */
 typedef struct home_record {
     bool there;
     int64_t account, number, homes;
@@ -603,7 +603,7 @@ err account__check_homes(account *a, char *why, size_t why_n) {
     return OK;
 }
 
-/* ---- what a crash left of deleted containers ---- */
+/* ---- deletions that a crash interrupted ---- */
 
 static err finish_deletion(account *a, slice key, slice record) {
     arena scratch = arena_init();
@@ -611,7 +611,7 @@ static err finish_deletion(account *a, slice key, slice record) {
     container_tiles *tiles = NULL;
     err code = key.n == 5 ? newest_tiles(a, &scratch, c.number, record, &tiles) : E_STORE_CORRUPT;
     c.tiles = tiles;
-    for (size_t i = a->items.homes_n; i-- > 0 && code == OK;) { /* the first one last: it has the record of what is to be done */
+    for (size_t i = a->items.homes_n; i-- > 0 && code == OK;) { /* the first home last: it has the record of the pending deletion */
         store_batch batch;
         store_batch_init(&batch);
         batch.use = STORE_DROPS;
@@ -623,7 +623,7 @@ static err finish_deletion(account *a, slice key, slice record) {
         code = store_write(a->homes[i]->store, &batch);
         store_batch_free(&batch);
     }
-    if (code != OK) { /* nobody sees it; the next start tries again */
+    if (code != OK) { /* harmless: the next start tries again */
         log_warn("account", "a deleted container's items still take space", "container=%u code=%s", c.number, err_lookup(code)->name);
     }
     if (tiles) {

@@ -105,7 +105,7 @@ static void add_sample(meter_sample *to, const meter_sample *s) {
     to->throttled = narrow((uint64_t)to->throttled + s->throttled);
 }
 
-/* Ranges that draw from one bucket, as those of containers that share a database's throughput may, have one share. */
+/* Whether the range shares its bucket with the range before it, as under shared database throughput; then its share is not added again. */
 static bool draws_from_seen(const container_tiles *tiles, size_t i) {
     return i > 0 && container_range_bucket(tiles->ranges[i]) == container_range_bucket(tiles->ranges[i - 1]);
 }

@@ -1,19 +1,19 @@
-/* Splits and merges: ranges that lie side by side become others, by one small write.
+/* Splits and merges: adjacent ranges are replaced by other ranges, in one small write.
  *
- * A split has three steps, and writes go on through all of them:
- *   1. the sizes of the logical partitions tell where to cut (item/sizes.h)
- *   2. a commit of its own, which writes nothing, starts a watch on the range and takes a snapshot; what each piece holds is summed up in
- *      the snapshot, while the watch counts what changes
- *   3. another commit of its own writes the new map, and the new ranges' counts: sums and changes together
- * A merge is the last step alone: counts add up.
+ * A split has three steps; clients can write during all of them:
+ *   1. choose the cuts by the sizes of the logical partitions (item/sizes.h)
+ *   2. a solo commit, which writes nothing, starts a watch on the range and takes a snapshot; the contents of each piece are summed up in
+ *      the snapshot, while the watch counts changes
+ *   3. another solo commit writes the new map and the new ranges' counts: the sums plus the changes
+ * A merge has only the last step: counts are added.
  *
- * No item is touched. The new ranges read their items where they are, in the old range's segments, and the smaller ones move theirs out
- * later (item/move.c). The new ranges go on with the old one's LSN, the higher one of a merge, so that session tokens and change positions
- * stay valid. A crash leaves the old map or the new one; the rest is in memory only.
+ * No item is touched. The new ranges read their items from the old range's segments, and the smaller ones move their items out later
+ * (item/move.c). The new ranges continue from the old range's LSN (in a merge from the higher one), so that session tokens and change feed
+ * positions stay valid. A crash leaves either the old map or the new one; the rest is in memory only.
  *
- * All of it happens in the home of the ranges, which is one: neither splits nor merges leave it. In the first home the container's record
- * is part of the batch. In another one the new tiles stand in a record of their own there, in the batch that has the counts, and hold from
- * then on; the container's record is written next. Until it is, the tiles with the highest epoch count (account/records.c). */
+ * Everything happens in one home: ranges are merged only within a home, and split ranges stay in theirs. In the first home the container's
+ * record is part of the batch. In another home the new tiles get their own record, in the same batch as the counts, and are valid from then
+ * on; the container's record is written next. Until then the tiles with the highest epoch are the valid ones (account/records.c). */
 #include <semaphore.h>
 #include <stdlib.h>
 
@@ -29,19 +29,19 @@ typedef struct reshape {
     sem_t done;
     account *account;
     const reshape_request *request;
-    home *home; /* of the ranges */
+    home *home; /* the ranges' home */
     arena *arena;
     int64_t started_us, held_from_us;
 
     size_pieces pieces;
-    size_sum *sums; /* of each piece at the snapshot */
+    size_sum *sums; /* sums of each piece at the snapshot */
     const store_snapshot *at;
     range_watch *watch;
 
     size_t first;           /* position in the newest tiles, while a commit runs */
-    uint32_t segment;       /* of the first new range; the others follow */
+    uint32_t segment;       /* of the first new range; the others have the next numbers */
     container_tiles *tiles; /* the new ones */
-    container_tiles *old;   /* that they took the place of; NULL: not yet */
+    container_tiles *old;   /* the replaced ones; NULL: not yet replaced */
     container *made;
     account_event event;
 } reshape;
@@ -88,14 +88,14 @@ static err find_home(reshape *r) {
     return code;
 }
 
-/* The newest tiles as the ranges' home knows them: nobody else changes those of its ranges. */
+/* The newest tiles as known to the ranges' home, which alone changes its ranges. */
 static container_tiles *newest_here(const reshape *r) {
     return container_part_of(r->request->container->space, r->home)->tiles;
 }
 
-/* ---- 1: where to cut ---- */
+/* ---- 1: choosing the cuts ---- */
 
-/* Into equal widths, where there is no data to go by; fewer if the range is too narrow. */
+/* Cuts into equal widths, for a range without data; into fewer pieces if the range is too narrow. */
 static uint32_t cut_blindly(const pkey_definition *key, const epk *from, const epk *to, uint32_t parts, epk *cuts) {
     uint32_t n = 0;
     for (uint32_t i = 1; i < parts; i++) {
@@ -126,7 +126,7 @@ static err choose_cuts(reshape *r) {
     return code;
 }
 
-/* ---- 2: what the pieces hold ---- */
+/* ---- 2: contents of the pieces ---- */
 
 static err apply_watch(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
@@ -159,7 +159,7 @@ static err weigh_pieces(reshape *r) {
 
 /* ---- 3: the new map ---- */
 
-/* What each new range starts with. */
+/* The counts that each new range starts with. */
 static err new_counts(reshape *r, const container_tiles *tiles, range_counts *counts) {
     const reshape_request *q = r->request;
     range_counts all = {0};
@@ -201,7 +201,7 @@ static err new_counts(reshape *r, const container_tiles *tiles, range_counts *co
 static void add_source(range_source *list, size_t *n, const range_source *source, bool leaving) {
     for (size_t i = 0; i < *n; i++) {
         if (list[i].segment == source->segment) {
-            list[i].leaving = list[i].leaving && source->leaving; /* one of those merged has it as its own: so have all now */
+            list[i].leaving = list[i].leaving && source->leaving; /* if a merged range keeps the segment, the new range keeps it too */
             return;
         }
     }
@@ -213,8 +213,8 @@ static int by_segment(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Where a new range finds its items: in all that the old ones had, if it has any; and its own segment. After a split all but the largest
- * leave; after too many merges a range gathers its items in a segment of its own. */
+/* The sources of a new range: the segments of the old ranges, if it has items, and its own segment. After a split all pieces except the
+ * largest move their items out of the old segments; after too many merges a range gathers its items in one segment. */
 enum { SOURCES_WELCOME = 8 };
 
 static range_sources new_sources(reshape *r, const container_tiles *tiles, uint64_t items, bool leaves, uint32_t segment) {
@@ -289,10 +289,10 @@ static void note_event(reshape *r, const container_tiles *old, container_range *
     if (e->reason == PLAN_SCALE_DOWN && account__undoes_command(r->account, e)) {
         e->reason = PLAN_UNDO;
     }
-    e->took_us = us_since(r, r->started_us); /* up to here, in case the server ends before apply_event */
+    e->took_us = us_since(r, r->started_us); /* so far, in case the server ends before apply_event */
 }
 
-/* The tiles after: the ranges before and behind stay, those between are new. */
+/* Builds the new tiles: ranges before and after the reshaped ones stay, those in between are new. */
 static container_tiles *build_tiles(reshape *r, const container_tiles *old, partition_map *map, const range_counts *counts,
                                     uint32_t parts) {
     size_t behind = r->first + r->request->n;
@@ -316,14 +316,14 @@ static container_tiles *build_tiles(reshape *r, const container_tiles *old, part
     return tiles;
 }
 
-/* ---- the new tiles take the place of the old ---- */
+/* ---- replacing the tiles ---- */
 
 static void numbers_before(commit_hook *hook, commit_group *group) {
     reshape *r = (reshape *)((char *)hook - offsetof(reshape, hook));
     account__put_numbers(&group->batch, &r->account->numbers);
 }
 
-/* Under the account's lock, on the committer's thread of the ranges' home. */
+/* Called under the account's lock, on the committer's thread of the ranges' home. */
 static void publish_tiles(reshape *r, const container_node *node) {
     account *a = r->account;
     container_space *space = r->request->container->space;
@@ -333,7 +333,7 @@ static void publish_tiles(reshape *r, const container_node *node) {
         old->ranges[i]->watch = NULL;
     }
     container_space_set(space, r->home, container_tiles_take(r->tiles));
-    if (node) { /* else it was deleted meanwhile */
+    if (node) { /* NULL: deleted in the meantime */
         account__divide(a, node);
     }
     if (node && r->event.after_n && !account__provision(a, node).shared) {
@@ -370,7 +370,7 @@ static void record_after(commit_hook *hook, err code) {
     add_event(r);
 }
 
-/* The container's record with the new tiles, and the event: a commit of the first home. */
+/* Writes the container's record with the new tiles, and the event, in a commit of the first home. */
 static void put_record(reshape *r, commit_group *group, const container_node *node) {
     r->made = container_with_tiles(node->container, container_tiles_take(r->tiles));
     account__put_container(&group->batch, node->database->database->number, r->made);
@@ -399,7 +399,7 @@ static void elsewhere_after(commit_hook *hook, err code) {
     pthread_rwlock_unlock(&a->lock);
 }
 
-/* Writes the new tiles; they are seen by all once that is on disk. */
+/* Writes the new tiles, which are published once they are on disk. */
 static void put_tiles(reshape *r, commit_group *group) {
     const container *c = r->request->container;
     if (r->home->number == 0) {
@@ -411,7 +411,7 @@ static void put_tiles(reshape *r, commit_group *group) {
     commit_link(group, &r->hook);
 }
 
-/* A merge that was right when it was decided, but the throughput has been raised since. */
+/* Whether a merge is no longer right because the throughput was raised since it was decided. */
 static bool is_outdated(const reshape *r, const container_tiles *old) {
     account *a = r->account;
     const reshape_request *q = r->request;
@@ -433,7 +433,7 @@ static void take_segments(reshape *r) {
 static err apply_map(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
     const reshape_request *q = r->request;
-    const container_tiles *old = q->container->space->newest; /* all that change it wait for each other (the balancer's turn) */
+    const container_tiles *old = q->container->space->newest; /* changes of it are serialised by the balancer's turn */
     uint32_t parts = r->pieces.n;
     r->held_from_us = clock_monotonic_us(r->account->items.clock);
     TRY(find_ranges(q, old, &r->first));
@@ -461,7 +461,7 @@ static err apply_map(commit *base, commit_group *group) {
     return OK;
 }
 
-/* What the other steps are for in another home than the first: numbers of segments before, the container's record after. */
+/* The extra steps for a home other than the first: segment numbers before the reshape, the container's record after it. */
 static err apply_segments(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
     take_segments(r);
@@ -478,7 +478,7 @@ static err apply_record(commit *base, commit_group *group) {
     return OK;
 }
 
-/* The tiles hold already: a record that cannot be written now is written later. False: it was not. */
+/* The tiles are valid already: if the record cannot be written now, it is written later. False: it was not written. */
 static bool record_tiles(reshape *r) {
     err code = r->home->number ? run_solo(r, r->account->homes[0], STORE_GROWS, apply_record) : OK;
     if (code != OK) {
@@ -495,13 +495,13 @@ static err reshape_here(reshape *r) {
     return run_solo(r, r->home, STORE_GROWS, apply_map);
 }
 
-/* The event was written with the map; how long that took is known only now. */
+/* Rewrites the event with its duration, which is known only now. */
 static err apply_event(commit *base, commit_group *group) {
     account__put_event(&group->batch, &((reshape *)base)->event);
     return OK;
 }
 
-/* ---- all of it ---- */
+/* ---- a whole reshape ---- */
 
 static err split(reshape *r) {
     TRY(choose_cuts(r));
@@ -523,8 +523,8 @@ static err merge(reshape *r) {
     return reshape_here(r);
 }
 
-/* What the old ranges were asked for stays known: in the container's history, and among the new ranges' hot keys. Nothing ticks meters
- * meanwhile (the balancer's turn). */
+/* Passes the old ranges' load on to the container's history and to the new ranges' hot keys. Meters do not tick meanwhile (the caller holds
+ * balancer.turn). */
 static void hand_over_meters(reshape *r) {
     const clock_source *clock = r->account->items.clock;
     const container *c = r->request->container;
@@ -585,7 +585,7 @@ err account__record_tiles(account *a, container *c) {
 
 /* ---- after a move ---- */
 
-/* A source that was left is not looked at any more. The last range to leave a segment leaves it empty. */
+/* Removes the sources that the range has left. When the last range leaves a segment, the segment is empty. */
 static err apply_forget(commit *base, commit_group *group) {
     reshape *r = (reshape *)base;
     const container_tiles *old = r->request->container->space->newest;
@@ -629,9 +629,9 @@ err account__forget_sources(account *a, container *c, uint32_t range_id) {
     return code;
 }
 
-/* ---- by command ---- */
+/* ---- manual splits and merges ---- */
 
-enum { KEPT_US = 5 * 60 * 1000000 }; /* how long what was split by command is not merged by itself */
+enum { KEPT_US = 5 * 60 * 1000000 }; /* after a manual split, no automatic merges for this long */
 
 static err split_error(op *o, err code) {
     if (code == E_BAD_REQUEST) {

@@ -40,7 +40,7 @@ static rid first(const rid *r, size_t n) {
     return part;
 }
 
-/* Containers and users share four bytes whose bit 7 tells them apart; the number goes around it. */
+/* Bit 7 of the four bytes distinguishes containers from users; the number uses the other bits. */
 static uint32_t around_bit(uint32_t number) {
     return (number & 0x7F) | (number >> 7) << 8;
 }

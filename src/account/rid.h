@@ -1,4 +1,4 @@
-/* rid.h — resource ids: the `_rid` of everything, and what the segments of a path by id are.
+/* rid.h — resource ids: the `_rid` property of every resource, also used as segments of paths by id.
  *
  *   bytes  what                        layout, numbers little-endian
  *   3      offer                       number
@@ -9,8 +9,8 @@
  *          client encryption key       database, four zero bytes, number in 4, then 2 in 4
  *   20     attachment                  document, then number in 4
  *
- * As text it is base64 with '-' for '/': DJB7AA== is database 0c907b00. Bytes 8 to 15 of a document's are its number as a little-endian
- * integer: creation order within a range, which clients rely on. Values, no allocation, any thread. */
+ * The text form is base64 with '-' for '/': DJB7AA== is database 0c907b00. Bytes 8 to 15 of a document's rid are its number as a
+ * little-endian integer: creation order within a range, which clients rely on. Values, no allocation, any thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -39,8 +39,8 @@ typedef struct rid {
     unsigned char bytes[RID_BYTES_MAX];
 } rid;
 
-/* Making. Numbers count from 1; those of databases and users go to 2^32 - 1 and 2^31 - 1, of containers from 0 to 2^31 - 1, of offers to
- * 2^24 - 1, of a container's children to 2^60 - 1. */
+/* Constructors. Numbers start at 1 (containers at 0). Maxima: databases 2^32 - 1, users and containers 2^31 - 1, offers 2^24 - 1, a
+ * container's children 2^60 - 1. */
 rid rid_database(uint32_t number);
 rid rid_container(rid database, uint32_t number);
 rid rid_user(rid database, uint32_t number);
@@ -50,14 +50,14 @@ rid rid_attachment(rid document, uint32_t number);
 rid rid_permission(rid user, uint64_t number);
 rid rid_client_encryption_key(rid database, uint32_t number);
 
-/* What a rid is; RID_NONE when its bytes follow no layout above. */
+/* The kind of a rid; RID_NONE if its bytes match no layout above. */
 rid_kind rid_kind_of(const rid *r);
 
-/* Parts. The parent of a database or an offer, and of what is no rid, is empty. */
+/* Parts. The parent of a database, an offer or an invalid rid is empty. */
 rid rid_parent(const rid *r);
 rid rid_database_of(const rid *r);  /* empty for offers */
-rid rid_container_of(const rid *r); /* empty unless it is one or lies in one */
-uint64_t rid_number(const rid *r);  /* what the maker was given; 0 when it is no rid */
+rid rid_container_of(const rid *r); /* empty unless the rid is a container or lies in one */
+uint64_t rid_number(const rid *r);  /* the number passed to the constructor; 0 if invalid */
 
 /* A document's number as clients compare it: bytes 8 to 15 as they are. */
 uint64_t rid_document_order(const rid *r);
@@ -70,6 +70,6 @@ static inline bool rid_equal(const rid *a, const rid *b) {
     return slice_eq(rid_view(a), rid_view(b));
 }
 
-/* Text. Parsing is strict and gives RID_NONE for anything that is no resource id. */
+/* Text. Parsing is strict and returns RID_NONE for anything that is not a resource id. */
 void rid_write(buf *out, const rid *r);
 rid_kind rid_parse(slice text, rid *rid_out);

@@ -9,7 +9,7 @@
 
 struct script_node {
     account_script *script;
-    UT_hash_handle by_name; /* of its container and kind; in order of numbers */
+    UT_hash_handle by_name; /* per container and kind; in order of numbers */
 };
 
 const char *const trigger_operation_names[TRIGGER_OPERATIONS] = {"All", "Create", "Update", "Delete", "Replace", "Upsert"};
@@ -23,7 +23,7 @@ static slice text_in(slice bson, const char *name) {
     return doc_find_key(bson, slice_str(name), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_EMPTY;
 }
 
-/* What settings say of a trigger. False: nothing known. */
+/* Reads the type and operation of a trigger from its settings. False: unknown values. */
 static bool read_trigger(account_script *s) {
     slice type = text_in(s->settings, "triggerType"), operation = text_in(s->settings, "triggerOperation");
     s->post = slice_eq_nocase(type, SLICE_LIT("Post"));
@@ -35,7 +35,7 @@ static bool read_trigger(account_script *s) {
     return false;
 }
 
-/* The settings have been checked, here or by whoever wrote them to the store; NULL: they have not. */
+/* `settings` are normally checked already, by read_settings before they were stored. NULL: they are invalid. */
 static account_script *script_new(account_script_kind kind, rid container, uint32_t number, slice settings) {
     account_script *s = mem_alloc(sizeof *s + settings.n);
     *s = (account_script){
@@ -68,7 +68,7 @@ static int by_number_order(const script_node *a, const script_node *b) {
     return (a->script->number > b->script->number) - (a->script->number < b->script->number);
 }
 
-/* One with the highest number yet. */
+/* Adds a script whose number is the highest so far. */
 static void add_last(container_node *c, account_script *s) {
     script_node *node = mem_zero(sizeof *node);
     node->script = s;
@@ -79,11 +79,11 @@ static void swap(container_node *c, script_node *node, account_script *s) {
     account_script *before = node->script;
     if (slice_eq(before->id, s->id)) {
         node->script = s;
-        node->by_name.key = s->id.p; /* the same bytes */
+        node->by_name.key = s->id.p; /* equal text, in the new script */
     } else {
         HASH_DELETE(by_name, c->scripts[s->kind], node);
         node->script = s;
-        char *key = (char *)(s + 1) + (s->id.p - s->settings.p); /* the id; the macro wants it without const */
+        char *key = (char *)(s + 1) + (s->id.p - s->settings.p); /* s->id.p, non-const as the macro needs it */
         HASH_ADD_KEYPTR_INORDER(by_name, c->scripts[s->kind], key, s->id.n, node, by_number_order);
     }
     account_script_give(before);
@@ -104,7 +104,7 @@ void account__free_scripts(container_node *c) {
     }
 }
 
-/* There are few of a container (base/limits.h), and rids are rare: no table of their own. */
+/* Containers have few scripts (base/limits.h) and lookups by rid are rare, so there is no table for them. */
 static script_node *find_by_rid(const container_node *c, account_script_kind kind, slice text) {
     rid r;
     script_node *node = rid_parse(text, &r) == rid_kinds[kind] ? c->scripts[kind] : NULL;
@@ -203,7 +203,7 @@ void account__delete_script_records(store_batch *batch, const container_node *c)
     memcpy(container.bytes, c->container->rid, sizeof c->container->rid);
     key_of_container(from, &container);
     memcpy(to, from, KEY_OF_CONTAINER_BYTES);
-    to[KEY_OF_CONTAINER_BYTES] = (char)0xFF; /* beyond all kinds */
+    to[KEY_OF_CONTAINER_BYTES] = (char)0xFF; /* after all kinds */
     store_delete_range(batch, STORE_META, slice_of(from, KEY_OF_CONTAINER_BYTES), slice_of(to, KEY_OF_CONTAINER_BYTES + 1));
 }
 
@@ -252,7 +252,7 @@ err account__load_script(account *a, slice key, slice record) {
     return OK;
 }
 
-/* ---- what a client sends ---- */
+/* ---- decoding ---- */
 
 static const char *const properties[] = {"id", "body", "triggerType", "triggerOperation"};
 
@@ -290,7 +290,7 @@ static err check_trigger(op *o, slice given) {
     return OK;
 }
 
-/* What is stored of them, in the operation's arena. */
+/* Copies the properties that are stored, into the operation's arena. */
 static err read_settings(op *o, account_script_kind kind, slice given, slice *settings_out) {
     bson_t kept = BSON_INITIALIZER;
     bson_iter_t it;
@@ -329,7 +329,7 @@ static err check_room(op *o, const container_node *in, account_script_kind kind)
     return op_fail(o, E_FORBIDDEN, "The container already has %u %s, as many as it may have.", most[kind], words[kind]);
 }
 
-/* Another version of what is there, or the first one. */
+/* Makes the first or a further version of a script. */
 static account_script *make(account_change *change, commit_group *group, container_node *in, account_script_kind kind, uint32_t number,
                             slice settings) {
     account *a = change->account;
@@ -348,7 +348,7 @@ static err check_etag(const account_change *change, const account_script *s) {
     return account__etag_matches(change->if_match, s->version, s->ts) ? OK : E_PRECONDITION;
 }
 
-/* Changes are solo: nothing has changed the tables since `apply` looked. */
+/* Changes are solo commits: the tables have not changed since `apply`. */
 static script_node *find_number(const container_node *c, const account_script *s) {
     script_node *node = c->scripts[s->kind];
     while (node && node->script->number != s->number) {

@@ -128,7 +128,7 @@ static err read_ttl(op *o, slice properties, container *c) {
     return OK;
 }
 
-/* How long versions are kept, in minutes; 0, as SDKs send it for "not at all", is no log. */
+/* Reads the retention of versions, in minutes. SDKs send 0 for "off": no versions log. */
 static err read_change_feed(op *o, slice properties, container *c) {
     bson_iter_t it, inner;
     c->version_minutes = 0;
@@ -215,7 +215,7 @@ static slice member_document(slice from, const char *name) {
     return slice_of(p, n);
 }
 
-/* As it came, with the kind that it has when it says none. */
+/* Copies the partition key as given, adding the default kind if it names none. */
 static void add_partition_key(bson_t *settings, slice given) {
     bson_t definition;
     bson_append_document_begin(settings, "partitionKey", -1, &definition);
@@ -282,8 +282,8 @@ slice settings_indexing_policy(arena *a, const container *c) {
     return index_policy_source(a, c->settings);
 }
 
-/* The policy is that of the canonical form, as the index has it: a request's terms are the index's (item/terms.c). What is read from the
- * store is canonical already. */
+/* Uses the policy in its canonical form, the same one as the index uses, so that both yield the same terms (item/terms.c). Stored settings
+ * are already canonical. */
 static err read_index(op *o, slice properties, slice rows, container *c) {
     slice given = index_policy_source(o->arena, properties);
     TRY(index_policy_parse(o, given, c->key.paths, c->key.n, &c->index));
@@ -310,7 +310,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     return read_index(o, properties, rules.rows, c);
 }
 
-/* ---- what a front end keeps ---- */
+/* ---- API and memo ---- */
 
 err settings_set_api(op *o, slice api, container *c) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789";

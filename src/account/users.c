@@ -30,7 +30,7 @@ void user_give(user *u) {
     }
 }
 
-/* The key's texts, moved into the arena. */
+/* A copy of the key with its texts in the arena. */
 static pkey copy_key(arena *a, const pkey *key) {
     pkey copy = *key;
     for (size_t i = 0; i < key->n; i++) {
@@ -64,7 +64,7 @@ static permission *permission_take(permission *p) {
 
 void permission_give(permission *p) {
     if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) {
-        arena a = p->arena; /* which holds the permission itself */
+        arena a = p->arena; /* the arena holds the permission itself */
         arena_free(&a);
     }
 }
@@ -114,7 +114,7 @@ void account__add_user(database_node *d, user *u) {
 void account__swap_user(user_node *node, user *u) {
     database_node *d = node->database;
     HASH_DELETE(by_name, d->users_by_name, node);
-    node->by_number.key = &u->number; /* the same number, so at the same place */
+    node->by_number.key = &u->number; /* the same number: its place in the table stays */
     user_give(node->user);
     node->user = u;
     HASH_ADD_KEYPTR(by_name, d->users_by_name, u->id, strlen(u->id), node);
@@ -338,7 +338,7 @@ void account__delete_permission_record(store_batch *batch, const permission *p) 
     store_delete(batch, STORE_META, permission_key(room, &p->rid));
 }
 
-/* All keys that begin with these numbers; the last of them is below UINT32_MAX. */
+/* Deletes all keys that begin with these numbers; the last number must be below UINT32_MAX. */
 static void delete_run(store_batch *batch, char tag, uint32_t *numbers, size_t n) {
     char from[16], to[16];
     slice first = key_of(from, tag, numbers, n);

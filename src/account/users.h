@@ -1,12 +1,12 @@
-/* users.h — users of a database, and their permissions: for whom resource tokens are made, and what a token lets its bearer do.
+/* users.h — users of a database and their permissions. A resource token is issued for a permission and grants what it says.
  *
  * A user is a name. A permission gives its user one mode of access to one resource: a container, one partition key of a container, an
- * item, an attachment or a script. What it is for was looked up when it was made and is kept by number, never by name: a container or an
- * item that is made again under the old name is another one, and the permission is not for it. A user has at most one permission for a
- * resource.
+ * item, an attachment or a script. The resource is looked up when the permission is made, and is stored by number, not by name: if a
+ * container or an item is deleted and created again under the same name, the permission does not apply to the new one. A user has at most
+ * one permission for a resource.
  *
- * Kept like all of the account: in memory, in STORE_META, changed by solo commits; objects are counted and never changed, a replace makes
- * another with a version that no other change ever had. Any thread. */
+ * Stored like the rest of the account: in memory and in STORE_META, changed by solo commits. Objects are refcounted and immutable; a
+ * replace makes a new object with a unique version. Any thread. */
 #pragma once
 
 #include "account/account.h"
@@ -24,16 +24,16 @@ typedef enum permission_mode { PERMISSION_READ, PERMISSION_ALL } permission_mode
 
 typedef struct grant {
     permission_mode mode;
-    slice word;      /* for the mode, as it was written: SDKs differ in its case */
+    slice word;      /* the mode as written by the client: SDKs differ in its case */
     rid_kind kind;   /* RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC, RID_TRIGGER, RID_UDF */
-    rid container;   /* that it is or lies in */
-    uint64_t number; /* of the item or the script; of the item that an attachment is attached to */
+    rid container;   /* the granted container, or the one that holds the resource */
+    uint64_t number; /* of the item or script; for an attachment, of its item */
     slice child;     /* the attachment's name */
-    pkey key;        /* n 0: none; of a container: only what is under this key */
-    slice link;      /* the resource as it was named */
+    pkey key;        /* n 0: none; for a container: access is limited to this key */
+    slice link;      /* the resource's link as the client wrote it */
 } grant;
 
-/* An arena of its own holds the texts. */
+/* Its arena holds the texts. */
 typedef struct permission {
     atomic_uint refs;
     arena arena;
@@ -47,21 +47,21 @@ typedef struct permission {
 
 /* ---- finding ---- */
 
-/* As account_database: on OK give the result back. E_NOT_FOUND; E_OWNER_NOT_FOUND: the database or the user is not there. */
+/* As account_database: on OK the caller releases the result. E_NOT_FOUND; E_OWNER_NOT_FOUND: the database or the user does not exist. */
 MUST_CHECK err account_user(account *a, slice database, bool database_by_rid, slice name, bool by_rid, user **user_out);
 MUST_CHECK err account_permission(account *a, const user *u, slice name, bool by_rid, permission **permission_out);
 
-/* The permission with this rid, as long as it is there in this version; NULL: gone or changed. */
+/* The permission with this rid if it still has this version; NULL: deleted or changed. */
 permission *account_permission_valid(account *a, const rid *permission_rid, uint64_t version);
 
 void user_give(user *u);
 void permission_give(permission *p);
 
-/* In creation order, those with number > after, as account_each_database. */
+/* Visits, in creation order, those with number > after, as account_each_database does. */
 void account_each_user(account *a, const database *d, uint32_t after, bool (*visit)(void *, const user *), void *context);
 void account_each_permission(account *a, const user *u, uint32_t after, bool (*visit)(void *, const permission *), void *context);
 
-/* ---- changing: as in account.h. With `upsert` a creation replaces what is there; base.if_match is for that one. ---- */
+/* ---- changing: as in account.h. With `upsert` a creation replaces an existing resource; base.if_match then applies to it. ---- */
 
 typedef struct user_creation {
     account_change base;
@@ -70,7 +70,7 @@ typedef struct user_creation {
     bool upsert;
 
     user *user_out;
-    bool created; /* it was not there before */
+    bool created; /* it did not exist before */
 } user_creation;
 
 typedef struct user_replacement {
@@ -81,13 +81,13 @@ typedef struct user_replacement {
     user *user_out;
 } user_replacement;
 
-typedef struct user_deletion { /* and of its permissions */
+typedef struct user_deletion { /* deletes its permissions too */
     account_change base;
     account_name database, user;
 } user_deletion;
 
-/* E_NOT_FOUND: the container that the grant is for is not there any more. E_CONFLICT: the name is taken, or the user has another permission
- * for the same resource. The grant's bytes are the caller's until done. */
+/* E_NOT_FOUND: the granted container no longer exists. E_CONFLICT: the name is taken, or the user has another permission for the same
+ * resource. The caller keeps the grant's bytes alive until `done`. */
 typedef struct permission_creation {
     account_change base;
     account_name database, user;

@@ -23,7 +23,7 @@ static void delete_only(account_change *change, commit_group *group, void *node)
 
 /* ---- users ---- */
 
-/* Makes the user or, in place of `before`, its next version. */
+/* Makes a new user or, if `before` is given, its next version. */
 static user *make_user(account_change *change, commit_group *group, const database_node *d, slice id, const user_node *before) {
     account *a = change->account;
     uint32_t number = before ? before->user->number : a->numbers.user++;

@@ -10,12 +10,12 @@
 
 typedef struct wide wide;
 
-/* In one home. */
+/* The part of a change in one home. */
 typedef struct wide_part {
     commit base;
     wide *of;
     container_part *part;
-    container *newest; /* whose settings are followed */
+    container *newest; /* the container version whose settings are spread */
     index_change index;
 } wide_part;
 
@@ -84,12 +84,12 @@ static void run(const wide *asked) {
     }
     atomic_store(&w->left, n);
     wide_part *parts = w->parts;
-    for (size_t i = 0; i < n; i++) { /* once the last one is submitted, w may be gone */
+    for (size_t i = 0; i < n; i++) { /* after the last submit, w may already be freed */
         committer_submit(parts[i].part->home->committer, &parts[i].base);
     }
 }
 
-/* ---- before the record is written: what a home must know of its past ---- */
+/* ---- before the record is written: preparing the other homes ---- */
 
 static bool starts_ttl(const wide_part *p) {
     return p->part->ttl == TTL_OFF && p->of->container->ttl != TTL_OFF;
@@ -119,9 +119,9 @@ void account__prepare_settings(account *a, container *wanted, wide_done done, vo
     run(&(wide){.account = a, .container = wanted, .verb = &preparing, .done = done, .context = context});
 }
 
-/* ---- after it was written ---- */
+/* ---- after the record was written ---- */
 
-/* The newest there is; NULL: deleted. */
+/* A reference to the newest version; NULL: deleted. */
 static container *newest_of(account *a, const container *c) {
     pthread_rwlock_rdlock(&a->lock);
     const container_node *node = account__node_of(a, c);
@@ -145,7 +145,7 @@ static err spread(wide_part *p, commit_group *group) {
     return OK;
 }
 
-/* A ttl rules from here on, whether or not the rest could be written. */
+/* The ttl applies from here on even if the write failed. */
 static void has_spread(wide_part *p, err code) {
     container *c = p->newest;
     if (!c) {
@@ -207,7 +207,7 @@ static void part_is_deleted(wide_part *p, err code) {
 
 static const wide_verb deleting = {STORE_DROPS, delete_part, part_is_deleted};
 
-/* The note that bytes are to go, which is in the first home. */
+/* A commit in the first home that removes the record of the pending deletion. */
 typedef struct note {
     commit base;
     account *account;
@@ -230,7 +230,7 @@ static void all_is_deleted(void *context, err code) {
     note *n = context;
     if (code == OK) {
         committer_submit(n->account->homes[0]->committer, &n->base);
-    } else { /* the next start goes on with it */
+    } else { /* the next start continues */
         log_warn("account", "a deleted container's items still take space", "container=%u code=%s", n->container, err_lookup(code)->name);
         note_is_removed(&n->base);
     }

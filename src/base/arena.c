@@ -9,7 +9,7 @@ enum { BLOCK_BYTES = 16 * 1024 };
 
 struct arena_block {
     arena_block *next;
-    size_t bytes; /* usable, after this head */
+    size_t bytes; /* usable bytes after this header */
 };
 
 static char *block_bytes(arena_block *block) {
@@ -79,7 +79,7 @@ void *arena_more(arena *a, size_t n, size_t align) {
     a->held += bytes;
     char *p = block_bytes(block);
     p += -(uintptr_t)p & (align - 1);
-    if (bytes == usual) { /* a large one is for its caller alone; the current block goes on serving */
+    if (bytes == usual) { /* a large block serves one allocation; the current block stays in use */
         a->at = p + n;
         a->end = block_bytes(block) + bytes;
     }

@@ -1,7 +1,7 @@
-/* arena.h — memory that is given back all at once, at the end of a request.
+/* arena.h — memory that is freed all at once, at the end of a request.
  *
- * A first block may be lent by the owner (a loop keeps one per connection being served), so that small requests never call the
- * allocator. One thread at a time. Bytes live until arena_reset or arena_free. */
+ * The owner may lend a first block, on its stack for example, by setting `at` and `end`; and a reset keeps one block. So small requests do
+ * not call the allocator. One thread at a time. Allocated bytes live until arena_reset or arena_free. */
 #pragma once
 
 #include <stdarg.h>
@@ -15,28 +15,28 @@ typedef struct arena {
     char *at;
     char *end;
     arena_block *blocks;
-    size_t block_bytes; /* 0: the usual 16 KB */
-    size_t held;        /* bytes of all blocks: for those who must bound what they make */
-    budget *budget;     /* that its blocks are counted against; NULL: none */
+    size_t block_bytes; /* 0: the default, 16 KB */
+    size_t held;        /* total size of all blocks, for callers that limit their memory */
+    budget *budget;     /* counts the blocks; NULL: none */
 } arena;
 
 static inline arena arena_init(void) {
     return (arena){0};
 }
 
-/* Its blocks are counted. Pieces that may be large must be asked for with arena_fits. */
+/* An arena whose blocks are counted against a budget. Call arena_fits before allocations that may be large. */
 static inline arena arena_init_counted(budget *b) {
     return (arena){.budget = b};
 }
 
-/* For long-lived small things, such as a container's settings. */
+/* For small long-lived objects, such as a container's settings. */
 static inline arena arena_init_small(void) {
     return (arena){.block_bytes = 1024};
 }
 
-enum { ARENA_UNASKED_BYTES = 16 * 1024 }; /* pieces up to this size need not be asked for */
+enum { ARENA_UNASKED_BYTES = 16 * 1024 }; /* allocations up to this size need no arena_fits */
 
-void arena_reset(arena *a); /* all bytes gone; one block is kept for the next request */
+void arena_reset(arena *a); /* frees everything, but keeps one block for the next request */
 void arena_free(arena *a);
 
 /* A position in an arena: arena_release frees what was allocated after it. */
@@ -49,9 +49,9 @@ static inline arena_mark arena_marked(const arena *a) {
     return (arena_mark){a->at, a->end, a->blocks};
 }
 
-void arena_free_newer(arena *a, const arena_mark *mark); /* frees the blocks made since; use arena_release */
+void arena_free_newer(arena *a, const arena_mark *mark); /* frees the blocks allocated since; called by arena_release */
 
-/* All bytes since the mark are gone; those before it stay. Marks are released in the reverse of the order they were taken in. */
+/* Frees everything allocated since the mark. Release marks in the reverse of the order in which they were taken. */
 static inline void arena_release(arena *a, arena_mark mark) {
     if (a->blocks != mark.blocks) {
         arena_free_newer(a, &mark);
@@ -76,7 +76,7 @@ static inline void *arena_alloc(arena *a, size_t n) {
     return arena_alloc_aligned(a, n, 16);
 }
 
-/* Ask before allocating a piece whose size depends on what a client sent or stored. False: the budget has no room for it, and `exceeded` is
+/* Call before an allocation whose size depends on what a client sent or stored. False: the budget has no room for it, and `exceeded` is
  * set. */
 static inline bool arena_fits(arena *a, size_t n) {
     if (!a->budget || n <= ARENA_UNASKED_BYTES) {
@@ -85,7 +85,7 @@ static inline bool arena_fits(arena *a, size_t n) {
     if (!budget_take(a->budget, n)) {
         return false;
     }
-    budget_give(a->budget, n); /* arena_more takes it again when the piece is allocated */
+    budget_give(a->budget, n); /* arena_more takes it again for the allocation */
     return true;
 }
 

@@ -37,7 +37,7 @@ void base64_encode_rid(buf *out, slice bytes) {
     encode(out, bytes, rid_alphabet);
 }
 
-/* Value + 1 of each digit, 0 for anything else; the last digit, '/' or '-', is the caller's. */
+/* Value + 1 of each digit, 0 for other bytes; digit_of adds the last digit, '/' or '-'. */
 static const uint8_t digits[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,  ['I'] = 9,  ['J'] = 10, ['K'] = 11,
     ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16, ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22,
@@ -70,7 +70,7 @@ static bool decode(buf *out, slice text, char last) {
             }
             v = v << 6 | (uint32_t)digit;
         }
-        if (v & (pad == 2 ? 0xFFFFu : pad == 1 ? 0xFFu : 0)) { /* bits under the padding must be clear */
+        if (v & (pad == 2 ? 0xFFFFu : pad == 1 ? 0xFFu : 0)) { /* unused bits before the padding must be zero */
             out->n = before;
             return false;
         }

@@ -4,7 +4,7 @@ static size_t past_own(const budget *b, size_t used) {
     return used > b->own ? used - b->own : 0;
 }
 
-/* Draws what covers `n` more bytes; `forced`: also past the pool's limit. */
+/* Draws enough from the pool for `n` more bytes; `forced`: even above the pool's limit. */
 static bool draw(budget *b, size_t n, bool forced) {
     size_t need = past_own(b, b->used + n);
     if (!b->pool || need <= b->drawn) {
@@ -19,7 +19,7 @@ static bool draw(budget *b, size_t n, bool forced) {
         b->drawn += more;
     }
     if (!fits) {
-        b->starved = b->starved || !b->exceeded; /* what was exceeded first is the reason */
+        b->starved = b->starved || !b->exceeded; /* the limit that was exceeded first is the reason */
         b->exceeded = true;
     }
     return fits || forced;
@@ -51,7 +51,7 @@ void budget_force(budget *b, size_t n) {
 void budget_give(budget *b, size_t n) {
     b->used = b->used > n ? b->used - n : 0;
     size_t need = past_own(b, b->used), spare = b->drawn > need ? b->drawn - need : 0;
-    if (b->pool && spare >= 16 * (size_t)BUDGET_STEP) { /* a large value was freed: others may want it */
+    if (b->pool && spare >= 16 * (size_t)BUDGET_STEP) { /* much was freed: return it, others may need it */
         size_t back = spare / BUDGET_STEP * BUDGET_STEP;
         b->drawn -= back;
         atomic_fetch_sub_explicit(&b->pool->used, back, memory_order_relaxed);

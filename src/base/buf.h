@@ -1,8 +1,8 @@
 /* buf.h — a growing byte buffer with a limit.
  *
- * The limit is given when the buffer is made. Going past it sets `overflow`, after which appends do nothing: check once, at the end,
- * with buf_ok(). Running out of memory ends the process (see docs/architecture.md, "Memory"); running past a limit is the client's
- * doing and becomes an error in the protocol's own form. */
+ * The limit is set when the buffer is made. Exceeding it sets `overflow`, after which appends do nothing: check once, at the end, with
+ * buf_ok(). Running out of memory ends the process (see docs/architecture.md, "Memory"). Exceeding a limit is caused by the client, and
+ * becomes an error in the protocol's own form. */
 #pragma once
 
 #include <stdarg.h>
@@ -16,7 +16,7 @@ typedef struct buf {
     size_t cap;
     size_t max;
     bool overflow;
-    budget *budget; /* that its memory is counted against, and which is a limit too; NULL: none */
+    budget *budget; /* counts its memory, and limits it too; NULL: none */
 } buf;
 
 #define BUF_NO_LIMIT SIZE_MAX
@@ -29,9 +29,9 @@ static inline buf buf_init_counted(size_t max, budget *b) {
     return (buf){.max = max, .budget = b};
 }
 
-void buf_free(buf *b);                 /* gives the memory back; the buffer may be used again */
-bool buf_grow(buf *b, size_t more);    /* room for `more` further bytes; false past the limit */
-char *buf_take(buf *b, size_t *n_out); /* the caller frees the bytes, which are no longer counted; the buffer is empty again */
+void buf_free(buf *b);                 /* frees the memory; the buffer can be used again */
+bool buf_grow(buf *b, size_t more);    /* makes room for `more` bytes; false: the limit is exceeded */
+char *buf_take(buf *b, size_t *n_out); /* returns the bytes, which the caller frees and the budget no longer counts; empties the buffer */
 
 static inline bool buf_ok(const buf *b) {
     return !b->overflow;
@@ -75,6 +75,6 @@ void buf_add_hex(buf *b, slice bytes); /* upper case */
 void buf_addf(buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_addv(buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
-/* Big-endian integers: their byte order is their value order, as keys want it. */
+/* Big-endian integers: they sort by value when compared as bytes, as keys need. */
 void buf_add_be32(buf *b, uint32_t value);
 void buf_add_be64(buf *b, uint64_t value);

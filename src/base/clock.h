@@ -1,4 +1,4 @@
-/* clock.h — time by pointer, so that expiry, skew and time-outs can be tested without waiting. */
+/* clock.h — clocks behind a pointer, so that expiry, skew and timeouts can be tested without waiting. */
 #pragma once
 
 #include <stdint.h>
@@ -19,12 +19,12 @@ static inline int64_t clock_monotonic_us(const clock_source *c) {
     return c->monotonic_us(c);
 }
 
-/* A time as items keep it: whole seconds in 32 bits, up to 2106-02-07T06:28:15Z. Later times become that one. */
+/* A timestamp as items store it: whole seconds in 32 bits, up to 2106-02-07T06:28:15Z. Later times are clamped. */
 static inline uint32_t clock_ts(int64_t s) {
     return s < 0 ? 0 : s > UINT32_MAX ? UINT32_MAX : (uint32_t)s;
 }
 
-/* A clock that stands still until told: for tests and simulations. */
+/* A clock that moves only by clock_manual_advance: for tests and simulations. */
 typedef struct clock_manual {
     clock_source source;
     int64_t wall_ms;

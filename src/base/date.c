@@ -4,7 +4,7 @@
 
 enum { HTTP_TEXT = 29, ISO_DATE = 10, ISO_MINUTES = 16, FRACTION_DIGITS = 7 };
 
-/* Three letters in lower case as a number. */
+/* Three lower-case letters as a number. */
 #define WORD(a, b, c) ((a) << 16 | (b) << 8 | (c))
 
 static const int week_days[] = {WORD('s', 'u', 'n'), WORD('m', 'o', 'n'), WORD('t', 'u', 'e'), WORD('w', 'e', 'd'),
@@ -38,7 +38,7 @@ static int digits(const char *p, int n) {
     return value;
 }
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar: years counted from March, so that the leap day is the last. */
+/* Days from 1970-01-01 to a Gregorian date. Years are counted from March, so that the leap day is the last day. */
 static int64_t days_of(int year, int month, int day) {
     int y = month < 2 ? year - 1 : year;
     int m = (month + 10) % 12;
@@ -51,7 +51,7 @@ static int month_days(int year, int month) {
     return counts[month] + (month == 1 && leap);
 }
 
-/* Month from 0; −1 stands for a number that is none. */
+/* The month counts from 0. −1 marks an invalid number. */
 static bool seconds_of(const int date[3], const int time[3], int64_t *seconds_out) {
     int year = date[0], month = date[1], day = date[2];
     if (year < 1970 || month < 0 || month > 11 || day < 1 || day > month_days(year, month)) {
@@ -85,7 +85,7 @@ bool date_parse_http(slice text, int64_t *seconds_out) {
     return true;
 }
 
-/* What follows the minutes: "Z", ":07Z", ":07.1234567Z". */
+/* Reads the part after the minutes: "Z", ":07Z", ":07.1234567Z". */
 static bool read_end(slice text, int *second_out) {
     if (text.n >= 4 && text.p[0] == ':') {
         *second_out = digits(text.p + 1, 2);

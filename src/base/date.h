@@ -1,14 +1,14 @@
-/* date.h — dates and times as protocols write them, always in UTC; seconds since 1970. Pure functions. */
+/* date.h — parses and writes dates as protocols spell them, always in UTC, as seconds since 1970. Pure functions. */
 #pragma once
 
 #include "base/slice.h"
 
 enum { DATE_TEXT_BYTES = 40 };
 
-/* "Thu, 27 Apr 2017 00:51:12 GMT", in any case, and nothing else. */
+/* Accepts only "Thu, 27 Apr 2017 00:51:12 GMT", in any letter case. */
 bool date_parse_http(slice text, int64_t *seconds_out);
 const char *date_http(int64_t seconds, char room[DATE_TEXT_BYTES]);
 
-/* ISO 8601: "2026-11-16", "2026-11-16T14:05Z", "2026-11-16T14:05:07Z", with up to seven digits of a second's fraction, which are dropped.
- */
+/* ISO 8601: "2026-11-16", "2026-11-16T14:05Z", "2026-11-16T14:05:07Z". Up to seven fractional digits of a second are accepted and
+ * dropped. */
 bool date_parse_iso(slice text, int64_t *seconds_out);

@@ -1,25 +1,25 @@
-/* err.h — every error a request can end with: one list, one line each.
+/* err.h — the list of all errors that a request can end with, one line each.
  *
- * A line holds the name, what HTTP says (status, sub-status, the "code" word of the service's error JSON), the *answer* by which the other
- * protocols name it, and the sentence for people. Many errors share an answer; ERR_ANSWERS holds the other protocols' codes, one line each.
- * Adding an error is one line and its test.
+ * A line holds the name, the HTTP status and sub-status, the "code" word of the service's error JSON, the *answer* with the codes of the
+ * other protocols, and the message. Many errors share an answer; ERR_ANSWERS holds the other protocols' codes, one line each. Adding an
+ * error is one line and its test.
  *
- * Functions return the code; OK is 0. Where a sentence can be more exact than the list's, whoever knows the fact writes it into the
- * operation with op_fail (base/op.h). Three kinds are kept apart: the client is wrong (an err, answered), the world is wrong (E_STORE_*,
- * answered and logged), we are wrong (assert, which stays on in release builds). */
+ * Functions return the code; OK is 0. A function that can give a more exact message than the list's stores it in the operation with op_fail
+ * (base/op.h). There are three kinds of errors: the client's (an err, answered), the environment's (E_STORE_*, answered and logged), and
+ * our own (assert, which stays on in release builds). */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Columns:
- *   MongoDB   code and codeName (MongoDB's error_codes.yml; 50 and 16500 by the names that the service gives them)
- *   CQL       code of the ERROR frame (native_protocol_v4.spec section 9). WRITE_TIMEOUT and WRITE_FAILURE are those of writes: err_cql
- *             has the codes of reads. The service's own choice for each HTTP status is kept where it is documented.
+ *   MongoDB   code and codeName (MongoDB's error_codes.yml; for 50 and 16500 the names that the service uses)
+ *   CQL       code of the ERROR frame (native_protocol_v4.spec section 9). WRITE_TIMEOUT and WRITE_FAILURE are for writes; err_cql
+ *             returns the codes for reads. Where the service documents its choice for an HTTP status, it is used here.
  *   Gremlin   status code of the response (TinkerPop's ResponseStatusCode), and the x-ms-status-code that the service adds to it
  *   Table     code of odata.error; the HTTP status is that of the error's own line
- * A container that is there already is 48 NamespaceExists for MongoDB and TableAlreadyExists for Table: a front end that makes containers
- * says so itself, as it says MongoDB's "no document" by an answer without one. */
+ * Front ends handle two cases themselves. If a container exists already, the answer is 48 NamespaceExists for MongoDB and
+ * TableAlreadyExists for Table. If no document is found, MongoDB gets an answer without a document, not an error. */
 #define ERR_ANSWERS(X)                                                                                                                     \
     X(DONE, 0, "OK", 0x0000, 200, 200, "")                                                                                                 \
     X(INVALID, 2, "BadValue", 0x2200, 597, 400, "InvalidInput")                                                                            \
@@ -133,6 +133,7 @@
     X(E_STORE_CORRUPT, 500, 0, "InternalServerError", INTERNAL, "Stored data failed its checksum. The server's log names the file.")       \
     X(E_UNAVAILABLE, 503, 0, "ServiceUnavailable", UNAVAILABLE,                                                                            \
       "Service is currently unavailable. More info: https://aka.ms/cosmosdb-tsg-service-unavailable")                                      \
+    X(E_NOT_IN_MEMORY, 503, 0, "ServiceUnavailable", INTERNAL, "The data is not in memory.") /* never answered: it is read by a worker */  \
     X(E_STORE_IO, 503, 0, "ServiceUnavailable", INTERNAL, "The data folder cannot be read or written. The server's log has the reason.")   \
     X(E_STORE_FULL, 503, 0, "ServiceUnavailable", DISK_FULL,                                                                               \
       "The disk of the data folder is full; nothing was written. Reads go on; delete items or containers, or free space.")                 \
@@ -154,7 +155,7 @@ typedef enum err {
 typedef struct err_entry {
     const char *name;
     const char *word;     /* the service's "code" */
-    const char *sentence; /* for people */
+    const char *sentence; /* the message */
     uint16_t http_status;
     uint16_t http_substatus;
     int32_t mongo_code;
@@ -162,15 +163,15 @@ typedef struct err_entry {
     const char *table_code;
     uint16_t gremlin_status;
     uint16_t gremlin_ms_status; /* x-ms-status-code */
-    uint16_t cql_code;          /* if it writes; err_cql tells for both */
+    uint16_t cql_code;          /* for writes; see err_cql for reads */
 } err_entry;
 
 const err_entry *err_lookup(err code);
 
-/* The code of CQL's ERROR frame: a read that took too long or failed has another than a write. */
+/* The code of CQL's ERROR frame. Timeouts and failures have different codes for reads and writes. */
 uint16_t err_cql(err code, bool reads);
 
-/* Pass an error on. Use TRY where nothing needs releasing, `goto out` where something does. */
+/* Returns from the function if the call fails. Use TRY if nothing needs releasing, otherwise `goto out`. */
 #define TRY(call)                                                                                                                          \
     do {                                                                                                                                   \
         err try_code_ = (call);                                                                                                            \

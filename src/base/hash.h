@@ -1,9 +1,9 @@
-/* hash.h — a hash of bytes for tables in memory. Not secret: where a client can choose keys that collide, use another. */
+/* hash.h — a hash of bytes for tables in memory. Not keyed: do not use it where clients could choose keys that collide. */
 #pragma once
 
 #include "base/slice.h"
 
-/* Eight bytes at a time, each word multiplied and folded. Another `seed` gives another hash of the same bytes. */
+/* Multiplies and folds eight bytes at a time. A different `seed` gives a different hash. */
 static inline uint64_t hash_bytes(slice bytes, uint64_t seed) {
     uint64_t hash = 0xCBF29CE484222325u ^ seed;
     size_t i = 0;

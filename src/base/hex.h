@@ -1,7 +1,7 @@
-/* hex.h — digits of hexadecimal text. buf_add_hex writes them. */
+/* hex.h — hexadecimal digits. buf_add_hex writes them. */
 #pragma once
 
-/* 0 to 15, of either case; -1: not a digit. */
+/* 0 to 15, in either letter case; -1: not a digit. */
 static inline int hex_digit(char c) {
     if (c >= '0' && c <= '9') {
         return c - '0';

@@ -49,12 +49,12 @@ void log_write(log_level level, const char *module, const char *message, const c
         n += k > 0 ? (size_t)k : 0;
     }
     n = n < sizeof line - 1 ? n : sizeof line - 1;
-    for (size_t i = 0; i < n; i++) { /* one event, one line */
+    for (size_t i = 0; i < n; i++) { /* an event is one line, so line breaks become blanks */
         line[i] = line[i] == '\n' || line[i] == '\r' ? ' ' : line[i];
     }
     line[n++] = '\n';
     if (write(STDERR_FILENO, line, n) < 0) {
-        return; /* nobody listens: nothing to be done about it */
+        return; /* standard error is closed; nothing can be done */
     }
 }
 

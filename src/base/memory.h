@@ -1,7 +1,7 @@
-/* memory.h — the one door to the allocator.
+/* memory.h — allocation that never fails. All of our memory comes from here.
  *
- * What a request may ask for is bounded by limits before it gets here, so running out of memory means that the machine is out of it:
- * the process says so and stops, and the store's log brings everything acknowledged back. */
+ * Limits are checked before a request's memory is allocated here, so a failed allocation means that the machine is out of memory: the
+ * process logs that and aborts. The store's log restores all acknowledged writes. */
 #pragma once
 
 #include <stddef.h>
@@ -9,4 +9,4 @@
 void *mem_alloc(size_t n) __attribute__((malloc, returns_nonnull, alloc_size(1)));
 void *mem_zero(size_t n) __attribute__((malloc, returns_nonnull, alloc_size(1)));
 void *mem_resize(void *p, size_t n) __attribute__((returns_nonnull, alloc_size(2)));
-char *mem_text(const void *p, size_t n) __attribute__((malloc, returns_nonnull)); /* copy, zero-terminated */
+char *mem_text(const void *p, size_t n) __attribute__((malloc, returns_nonnull)); /* zero-terminated copy */

@@ -1,6 +1,6 @@
-/* op.h — what travels with one operation through all layers: its memory, its time, its charge, its error's sentence.
+/* op.h — the context of one operation in all layers: its memory, time, charge and error message.
  *
- * A front end makes one per request. The charge only goes up (op_charge); prices are in throughput/charge.h. */
+ * A front end makes one per request. The charge never decreases (op_charge); prices are in throughput/charge.h. */
 #pragma once
 
 #include <stdarg.h>
@@ -8,27 +8,27 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* Check points of long work, some hundred microseconds apart: there the scheduler lets other work run, and tells the work to end if its
- * client has left. */
+/* Check points of long work, some hundred microseconds apart. There the scheduler lets other work run, and ends the work if its client has
+ * left. */
 typedef struct op_turn op_turn;
 struct op_turn {
-    err (*check)(op_turn *turn); /* OK: go on */
-    int64_t waited_us;           /* in all, while other work ran; does not count against this work's time limit */
+    err (*check)(op_turn *turn); /* OK: continue */
+    int64_t waited_us;           /* total time spent waiting for other work; does not count against this work's time limit */
 };
 
 typedef struct op {
-    arena *arena;              /* bytes made for this operation; gone when it ends */
-    budget *budget;            /* that its memory is counted against; NULL: not bounded, the server's own work */
-    op_turn *turn;             /* NULL: it is not interrupted */
+    arena *arena;              /* memory of this operation, freed when it ends */
+    budget *budget;            /* counts its memory; NULL: unlimited, for the server's own work */
+    op_turn *turn;             /* NULL: it never gives way */
     int64_t now_s;             /* wall clock at arrival, seconds */
     int64_t arrived_us;        /* monotonic; 0: not measured */
     bool low_priority;         /* refused first when throughput is short */
-    uint8_t throughput_bucket; /* the throughput bucket it names, 1 to 5; 0: none */
-    bool strong;               /* reads ask two replicas: they cost twice */
-    bool admitted;             /* what it still does is part of what was admitted already */
+    uint8_t throughput_bucket; /* the throughput bucket that the request names, 1 to 5; 0: none */
+    bool strong;               /* strong reads: charged twice, as for two replicas */
+    bool admitted;             /* already admitted: its further work is not admitted again */
     double charge_ru;
-    uint32_t retry_after_ms; /* with E_THROTTLED */
-    char detail[1024];       /* the exact sentence of the error; empty: the list's */
+    uint32_t retry_after_ms; /* set with E_THROTTLED */
+    char detail[1024];       /* the exact error message; empty: use the one in the list of errors */
     uint32_t detail_n;
 } op;
 
@@ -53,12 +53,13 @@ static inline err op_check(op *o) {
     return o->turn ? o->turn->check(o->turn) : OK;
 }
 
-/* By how much the work's deadline moves, because other work ran meanwhile. Bounded, since a client waits. */
+/* How much the work's deadline is postponed because other work ran meanwhile. Bounded, since a client waits. */
 enum { OP_WAITED_US_MAX = 10000000 };
 static inline int64_t op_waited_us(const op *o) {
     int64_t waited = o->turn ? o->turn->waited_us : 0;
     return waited < OP_WAITED_US_MAX ? waited : OP_WAITED_US_MAX;
 }
 
-/* Notes the sentence and returns the code, so that callers write: return op_fail(o, E_CONFLICT, "…"). A sentence too long is cut. */
+/* Stores the error message and returns the code, so that callers can write: return op_fail(o, E_CONFLICT, "…"). A long message is
+ * truncated. */
 err op_fail(op *o, err code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -3,5 +3,5 @@
 
 #include "base/slice.h"
 
-/* Writes the decoded bytes, never more than raw.n of them. '+' stays. False: a '%' without two hex digits. */
+/* Writes the decoded bytes, at most raw.n of them. '+' is not decoded. False: a '%' without two hex digits. */
 bool percent_decode(slice raw, char *to, size_t *n_out);

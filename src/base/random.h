@@ -1,4 +1,4 @@
-/* random.h — randomness by pointer: the system's, or a seed's so that a failing run can be run again. Not for keys: those come from
+/* random.h — random numbers, seeded by the system, or by a given seed so that a failing run can be repeated. Not for keys: those come from
  * OpenSSL. One generator per thread. */
 #pragma once
 

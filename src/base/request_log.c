@@ -22,14 +22,14 @@ bool request_log_is_slow(int64_t us) {
     return rules.slow_us && us >= rules.slow_us;
 }
 
-/* Each thread counts for itself, so that threads do not wait for each other. */
+/* Each thread counts separately, so that threads do not contend. */
 unsigned request_log_choose(int64_t us) {
     static _Thread_local unsigned seen;
     bool access = rules.one_of && seen++ % rules.one_of == 0;
     return (access ? REQUEST_LOG_ACCESS : 0u) | (request_log_is_slow(us) ? REQUEST_LOG_SLOW : 0u);
 }
 
-/* What a client may have sent in a path, made safe for one line: visible ASCII but for quotes stays, the rest is shown as '?'. */
+/* Makes client input safe for a log line: keeps visible ASCII except quotes, and shows everything else as '?'. */
 static const char *plain(char *into, size_t into_n, slice text) {
     size_t n = text.n < into_n - 1 ? text.n : into_n - 1;
     for (size_t i = 0; i < n; i++) {

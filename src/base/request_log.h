@@ -1,10 +1,10 @@
-/* request_log.h — one line of the log for each request, or for some of them; and one for each that was slow, with what took its time.
+/* request_log.h — logs a line for each request, or for a sample of them, and a line for each slow request, with details of what took long.
  *
  *   … info  access: GET /dbs/shop/colls/orders/docs/7 api=sql status=200 substatus=0 ru=1.00 ms=0.21 range=0 activity=0a1b…
  *   … warn  slow: POST /dbs/shop/colls/orders/docs api=sql … ms=812.40 … rows=10 loaded=5000 …
  *
- * For all protocols: a front end asks request_log_wants when it answers, which costs a load and a branch while both logs are off, and then
- * fills an entry. Names of resources may be in an entry; authorization, tokens, query texts and bodies may not. Any thread. */
+ * For all protocols. A front end calls request_log_wants when it answers, which costs a load and a branch while both logs are off, and then
+ * fills in an entry. An entry may contain names of resources, but no authorization, tokens, query texts or bodies. Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,24 +13,24 @@
 #include "base/slice.h"
 
 typedef struct request_log_rules {
-    unsigned one_of; /* a line for one of so many requests; 0: for none */
-    int64_t slow_us; /* one for each that took so long; 0: none */
+    unsigned one_of; /* one line per this many requests; 0: none */
+    int64_t slow_us; /* a line for each request that took at least this long; 0: none */
 } request_log_rules;
 
-void request_log_set(const request_log_rules *rules); /* at the start, before there are requests */
+void request_log_set(const request_log_rules *rules); /* at start-up, before there are requests */
 
-/* Which of the two logs want a request that took this long. */
+/* Which logs should record a request. */
 typedef enum request_log_kind { REQUEST_LOG_NONE = 0, REQUEST_LOG_ACCESS = 1, REQUEST_LOG_SLOW = 2 } request_log_kind;
 
-extern bool request_log_is_on; /* request_log_set's */
+extern bool request_log_is_on; /* set by request_log_set */
 unsigned request_log_choose(int64_t us);
 static inline unsigned request_log_wants(int64_t us) {
     return request_log_is_on ? request_log_choose(us) : REQUEST_LOG_NONE;
 }
 
-/* Does the slow log want it: is it worth to say why? */
+/* Whether the slow log records a request that took this long, so that an explanation is needed. */
 bool request_log_is_slow(int64_t us);
-bool request_log_explains(void); /* the slow log is on: measure what an explanation needs */
+bool request_log_explains(void); /* whether the slow log is on, so that figures for an explanation must be collected */
 
 typedef struct request_log_entry {
     const char *api; /* "sql", "mongo", … */
@@ -38,9 +38,9 @@ typedef struct request_log_entry {
     unsigned status, substatus;
     double charge_ru;
     int64_t us;
-    int64_t range; /* below 0: none */
+    int64_t range; /* negative: none */
     slice activity;
-    slice explanation; /* of a slow one: "name=number name=number"; empty: none */
+    slice explanation; /* for a slow request: "name=number name=number"; empty: none */
 } request_log_entry;
 
 void request_log_write(unsigned wanted, const request_log_entry *entry);

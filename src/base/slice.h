@@ -1,6 +1,6 @@
 /* slice.h — a view of bytes: pointer and length, never owned, never zero-terminated.
  *
- * Whoever makes a slice says how long its bytes live; most live as long as the request's arena. */
+ * The function that returns a slice documents how long its bytes live; most live as long as the request's arena. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@ static inline bool slice_eq(slice a, slice b) {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Byte order; a prefix sorts before what it begins. */
+/* Compares by bytes; a prefix sorts before longer slices. */
 static inline int slice_cmp(slice a, slice b) {
     size_t n = a.n < b.n ? a.n : b.n;
     int c = n ? memcmp(a.p, b.p, n) : 0;
@@ -43,9 +43,9 @@ static inline slice slice_skip(slice s, size_t n) {
     return n >= s.n ? (slice){s.p + s.n, 0} : (slice){s.p + n, s.n - n};
 }
 
-int slice_shown(slice s);                        /* for "%.*s" in messages: the length, cut between characters at what a person reads */
+int slice_shown(slice s);                        /* length for "%.*s" in messages: at most 200 bytes, cut between UTF-8 characters */
 bool slice_eq_nocase(slice a, slice b);          /* ASCII only */
-slice slice_trim(slice s);                       /* blanks at both ends */
-bool slice_to_u64(slice s, uint64_t *value_out); /* whole slice decimal, no sign, no overflow */
+slice slice_trim(slice s);                       /* removes blanks at both ends */
+bool slice_to_u64(slice s, uint64_t *value_out); /* the whole slice must be decimal digits, without overflow */
 bool slice_to_i64(slice s, int64_t *value_out);
-bool slice_take_be(slice *rest, size_t bytes, uint64_t *number_out); /* skips a big-endian number of 1 to 8 bytes; false: there are fewer */
+bool slice_take_be(slice *rest, size_t bytes, uint64_t *number_out); /* reads and skips a big-endian number of 1 to 8 bytes */

@@ -42,7 +42,7 @@ bool thread_can_start(unsigned n) {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     unsigned started = 0;
     n = n < PROBED_MAX ? n : PROBED_MAX;
-    pthread_mutex_lock(&lock); /* no thread ends before all have started */
+    pthread_mutex_lock(&lock); /* keeps threads from ending before all have started */
     while (started < n && thread_start(&threads[started], "probe", wait_for_all, &lock)) {
         started++;
     }
@@ -53,8 +53,8 @@ bool thread_can_start(unsigned n) {
     return started == n;
 }
 
-/* The kernel's struct sched_attr as it was first (its header and the C library's contradict each other). Of ordinary threads `runtime` is
- * the length of a slice. */
+/* The kernel's struct sched_attr in its first version (the kernel's header conflicts with the C library's). For ordinary threads `runtime`
+ * is the length of a time slice. */
 typedef struct kernel_attributes {
     uint32_t size, policy;
     uint64_t flags;

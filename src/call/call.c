@@ -2,7 +2,7 @@
 
 #include "throughput/charge.h"
 
-/* Beside the containers, which have their numbers. */
+/* Tenant numbers outside those of containers, which use their own numbers. */
 static const uint64_t tenant_none = (uint64_t)1 << 63, tenant_databases = (uint64_t)1 << 62;
 
 void call_init(call *c, const call_core *core, net_client *client, op *o, container *container, call_step done) {
@@ -41,7 +41,7 @@ static uint64_t tenant_of(const call *c) {
     return c->tenant ? c->tenant : c->container ? call_tenant_of_container(c->container) : tenant_none;
 }
 
-/* ---- coming back ---- */
+/* ---- completion ---- */
 
 void call__finish(call *c) {
     if (c->clean) {
@@ -135,14 +135,14 @@ void call__on_script_thread(call *c, uint64_t sequence, call_step run, call_step
     c->turn = (op_turn){.check = check_client};
     c->op->turn = &c->turn;
     c->job = (script_job){.tenant = tenant_of(c), .sequence = sequence, .work = run_on_script_thread, .done = leave_script_thread};
-    err code = script_submit(c->core->scripts, &c->job); /* from here on the call is the script thread's */
+    err code = script_submit(c->core->scripts, &c->job); /* on OK the script thread owns the call */
     if (code != OK) {
         c->op->turn = NULL;
         call__end(c, code);
     }
 }
 
-/* ---- what calls about items begin with ---- */
+/* ---- first step of calls about items ---- */
 
 int64_t call__one_range(const call *c, const epk *min, const epk *end) {
     return range_is_divided(c->container, min, end) ? -1 : (int64_t)range_mark_at(c->container, min).range_id;
@@ -172,7 +172,7 @@ static void take_fault(call *c, const fault *hit) {
     }
 }
 
-/* True: the call completes, or goes on later. */
+/* True: a fault hit; the call completes or continues later. */
 static bool is_hit(call *c, int64_t range_id, bool writes, call_step go) {
     fault hit;
     fault_request request = {.database = c->container->database_id, .container = c->container->id, .range = range_id, .writes = writes};

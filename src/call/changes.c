@@ -1,16 +1,14 @@
 #include "call/call_int.h"
 
-enum { PAGE_US = 5000000 };
-
 static void page(call *c) {
     call_changes *f = (call_changes *)c;
     const items *s = call__items(c);
-    f->what.until_us = clock_monotonic_us(s->clock) + PAGE_US;
+    f->what.until_us = account_page_deadline_us(c->core->account);
     c->code = f->version ? item_versions_read(s, c->op, c->container, &f->what, f->version, f->context, &c->mark)
                          : item_changes_read(s, c->op, c->container, &f->what, f->item, f->context, &c->mark);
 }
 
-/* Readers who have seen all ask again and again: that is answered on the loop. What is written meanwhile is little. */
+/* Up-to-date readers poll: their requests are answered on the loop, since little can have been written in between. */
 static void go(call *c) {
     const item_changes *what = &((call_changes *)c)->what;
     if (what->from_now || what->after >= c->mark.lsn) {

@@ -1,6 +1,6 @@
 #include "call/call_int.h"
 
-enum { LARGE_BYTES = 64 * 1024 }; /* pricing so much takes tens of milliseconds, in which other clients of the loop would wait */
+enum { LARGE_BYTES = 64 * 1024 }; /* computing the charge of more takes tens of milliseconds, which would block other clients of the loop */
 
 void call_commit_init(call_commit *c, const call_core *core, net_client *client, op *o, container *container, call_step done) {
     call_init(&c->call, core, client, o, container, done);
@@ -49,7 +49,7 @@ static void on_worker(net_work *work) {
     }
 }
 
-/* What was written is paid for and answered, also if the server stops or has no thread. */
+/* A committed write is charged and answered even if the server stops or no worker is available. */
 static void back_from_worker(net_work *work) {
     call *c = (call *)((char *)work - offsetof(call, work));
     net_work_code(work) == OK ? c->done(c) : price_and_end(c);
@@ -76,12 +76,12 @@ static void list_on_worker(net_work *work) {
     item_commit_list(&((call_commit *)c)->commit);
 }
 
-/* Listed or not: what the workers could not do, the committer does. */
+/* Submits even if the worker failed: the committer then lists the terms itself. */
 static void submit_listed(net_work *work) {
     submit((call *)((char *)work - offsetof(call, work)));
 }
 
-/* If the server stops, or has no thread, the committer decides what is left of it. */
+/* If the server stops or no worker is available, the committer does the rest itself. */
 static void submit_again(net_work *work) {
     call *c = (call *)((char *)work - offsetof(call, work));
     ((call_commit *)c)->commit.prepares = net_work_code(work) == OK;
@@ -127,7 +127,7 @@ static void go(call *c) {
     }
 }
 
-/* Faults of one range: by the range that is named, or by the key that all have in common. */
+/* The range for faults of one range: the named range, or the range of the common key. */
 static int64_t fault_range(const call_commit *w) {
     bool one = w->atomic || w->n == 1;
     return w->range_id >= 0 ? w->range_id : one ? (int64_t)range_mark_at(w->call.container, &w->ops[0].key.epk).range_id : -1;

@@ -1,10 +1,9 @@
-/* A page of a find runs as a page of a query does (query.c): tried on the loop if it is short and the caller can begin again, otherwise on
- * a worker. */
+/* A page of a find runs like a page of a query (query.c): tried on the loop if it is short and the caller can start over, otherwise on a
+ * worker. */
 #include "call/call_int.h"
 
 enum {
-    PAGE_US = 5000000,
-    SHORT_BYTES = 4096, /* of conditions, order and continuation: longer ones take too long to read on a loop */
+    SHORT_BYTES = 4096, /* conditions, order and continuation together: longer ones take too long to parse on a loop */
 };
 
 static err run_page(call_find *f, bool quick) {
@@ -15,7 +14,7 @@ static err run_page(call_find *f, bool quick) {
     query_ask *ask = &p->page.ask;
     ask->rows_max = f->rows_max ? f->rows_max : ask->rows_max;
     ask->bytes_max = f->bytes_max ? f->bytes_max : ask->bytes_max;
-    ask->until_us = clock_monotonic_us(items->clock) + PAGE_US;
+    ask->until_us = account_page_deadline_us(c->core->account);
     ask->quick = quick;
     ask->timed = f->timed;
     ask->notes_indexes = f->notes_indexes;
@@ -31,7 +30,7 @@ static void page(call *c) {
     c->code = run_page((call_find *)c, false);
 }
 
-/* False: it gave up, and a worker begins the page again. */
+/* False: it gave up, and a worker starts the page over. */
 static bool try_quickly(call_find *f) {
     call *c = &f->call;
     if (!f->again || f->find.where.n + f->find.order.n + f->from.n > SHORT_BYTES) {

@@ -1,15 +1,13 @@
-/* Following changes: read on a worker; when there is nothing, wait on the loop without a thread, and read again when woken.
+/* Following changes: reads on a worker; if there is nothing, waits on the loop without a thread, and reads again when woken.
  *
  *     go → look_or_wait ──────────────→ wait ── woken ──→ read
- *              │ something is new          │ time-out, or the client left
+ *              │ new changes               │ timeout, or the client left
  *              ↓                           ↓
- *            read ── something, or ────→ complete
- *              │     no time left          (follower closed, position told)
- *              └─ nothing after all → look_or_wait
+ *            read ── changes, or ──────→ complete
+ *              │     timeout               (follower closed, position returned)
+ *              └─ no changes → look_or_wait
  */
 #include "call/call_int.h"
-
-enum { PAGE_US = 5000000 };
 
 static call_follow *of(call *c) {
     return (call_follow *)c;
@@ -19,7 +17,7 @@ static int64_t now_ms(const call_follow *f) {
     return clock_monotonic_us(net_loop_clock(f->call.client->loop)) / 1000;
 }
 
-/* On the loop, before the call completes. */
+/* The call's `clean`: runs on the loop, before the call completes. */
 static void close_follower(call *c) {
     call_follow *f = of(c);
     if (f->follower) {
@@ -43,7 +41,7 @@ static void look_or_wait(call_follow *f);
 static void page(call *c) {
     call_follow *f = of(c);
     follow_page page = {.items_max = f->items_max ? f->items_max : 1, .bytes_max = f->bytes_max};
-    page.until_us = clock_monotonic_us(call__items(c)->clock) + PAGE_US;
+    page.until_us = account_page_deadline_us(c->core->account);
     c->code = follow_read(f->follower, c->op, f->newest ? f->newest : c->container, &page, f->sink, f->context);
     if (c->code == OK) {
         f->n = page.n;
@@ -62,7 +60,7 @@ static void was_read(call *c) {
     }
 }
 
-/* Settings and ranges may have changed meanwhile. If the container is gone, the follower knows. */
+/* Uses the newest version of the container, since settings and ranges may have changed. If it was deleted, the follower reports that. */
 static void read_now(call_follow *f) {
     container *before = f->newest;
     f->newest = account_container_newest(f->call.core->account, f->call.container);

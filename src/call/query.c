@@ -1,6 +1,6 @@
-/* A page of a query. Rows may take seconds to find: that is a worker's. A short text is looked at on the loop first, and if the index finds
- * a few items at once, it is answered there, which saves the way to the worker and back. A query that calls user-defined functions runs on
- * a script thread: a function that does not end holds up no other query. */
+/* A page of a query. Finding rows may take seconds, so it runs on a worker. A short text is tried on the loop first: if the index finds a
+ * few items quickly, the query is answered there, which saves the trip to a worker. A query that calls user-defined functions runs on a
+ * script thread, so that a function that does not end cannot block other queries. */
 #include "account/scripts.h"
 #include "call/call_int.h"
 #include "query/position.h"
@@ -8,8 +8,7 @@
 #include "script/functions.h"
 
 enum {
-    PAGE_US = 5000000,
-    QUICK_ROWS = 64, /* of an ordered query; about as many as the index is asked for at once (query/access.c) */
+    QUICK_ROWS = 64, /* for ordered queries; about the number of entries that the index reads at once (query/access.c) */
 };
 
 static call_query *of(call *c) {
@@ -27,7 +26,7 @@ static err run_page(call_query *q, bool quick) {
     p->position = q->position;
     p->outcome.mark = c->mark;
     p->ask.rows_max = q->rows_max;
-    p->ask.until_us = clock_monotonic_us(items->clock) + PAGE_US;
+    p->ask.until_us = account_page_deadline_us(c->core->account);
     p->ask.udfs = q->udfs;
     p->ask.quick = quick;
     p->ask.timed = q->timed;
@@ -100,15 +99,15 @@ static bool spans_ranges(const call_query *q) {
     return range_is_divided(q->call.container, &min, &end);
 }
 
-/* Queries that surely take too long for a loop: regular expressions; orders, groups and DISTINCT over several ranges; many rows in an order
- * without a WHERE. */
+/* Queries that certainly take too long for a loop: regular expressions; ORDER BY, GROUP BY and DISTINCT over several ranges; many ordered
+ * rows without a WHERE. */
 static bool is_long(const call_query *q) {
     const query_select *s = q->query.select;
     bool needs_all = s->order_n || s->distinct || q->query.aggregates;
     return q->query.patterns || (needs_all && spans_ranges(q)) || (s->order_n && !s->where && is_large(q) && !wants_few(q));
 }
 
-/* If it gives up, a worker begins the page again, with the query as it was bound here. False: it did. */
+/* False: it gave up, and a worker starts the page over with the query as bound here. */
 static bool try_quickly(call_query *q) {
     if (!q->is_short || is_long(q)) {
         return false;
@@ -151,7 +150,7 @@ static void enter(call *c) {
     call__enter(c, &min, &end_of, call__one_range(c, &min, &end_of), false, go);
 }
 
-/* On a worker. */
+/* Runs on a worker. */
 static void read_text(call *c) {
     c->code = of(c)->prepare(of(c));
 }

@@ -1,6 +1,6 @@
 #include "call/call_int.h"
 
-enum { STEPS_MAX = 200000 }; /* entries of one page: about a second at worst */
+enum { STEPS_MAX = 200000 }; /* entries per page: about a second at worst */
 
 static void page(call *c) {
     call_rows *r = (call_rows *)c;

@@ -1,4 +1,4 @@
-/* Transactions of a client: opened on its loop, asked call by call, and given up when they are idle for too long. */
+/* Transactions that a client keeps open: begun on its loop, used call by call, and expired when they are too old. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -6,17 +6,17 @@
 #include "call/call_int.h"
 
 enum {
-    LARGE_BYTES = 64 * 1024,                  /* pricing so much takes tens of milliseconds */
-    MEMORY_MAX = 2 * LIMIT_TRANSACTION_BYTES, /* items, and what is noted of them */
-    MEMORY_OWN = 64 * 1024,                   /* not drawn from what all requests share: small ones need nothing of it */
+    LARGE_BYTES = 64 * 1024,                  /* computing the charge of more takes tens of milliseconds */
+    MEMORY_MAX = 2 * LIMIT_TRANSACTION_BYTES, /* items and their bookkeeping */
+    MEMORY_OWN = 64 * 1024,                   /* not counted against the memory that all requests share; enough for small transactions */
 };
 
 struct call_transaction {
-    item_transaction *core; /* NULL: it has ended */
-    bool busy;              /* a call is under way */
+    item_transaction *core; /* NULL: ended */
+    bool busy;              /* a call is in progress */
     bool overdue;
-    budget budget;   /* drawn from what requests may take together, for as long as it is open */
-    net_delay delay; /* holds the memory until it is due */
+    budget budget;   /* counted against the memory of all requests, while the transaction is open */
+    net_delay delay; /* expiry timer; the struct is freed no earlier than when it fires */
 };
 
 /* ---- life: the loop's thread ---- */
@@ -84,7 +84,7 @@ static void end(call *c) {
     c->done(c);
 }
 
-/* A worker that could not be had is the end of the call too. */
+/* Completes the call, also if no worker was available. */
 static void back(net_work *work) {
     call *c = (call *)((char *)work - offsetof(call, work));
     c->code = net_work_code(work) != OK ? net_work_code(work) : c->code;
@@ -96,7 +96,7 @@ static void run_on_worker(net_work *work) {
     c->run(c);
 }
 
-/* `run` on the loop, or on a worker if it may take long. */
+/* Runs `run` on the loop, or on a worker if it may take long. */
 static void take_turn(call *c, bool is_long, net_lane lane, call_step run) {
     call_transaction *t = ((call_within *)c)->transaction;
     if (t->busy) {
@@ -105,7 +105,7 @@ static void take_turn(call *c, bool is_long, net_lane lane, call_step run) {
         return;
     }
     t->busy = true;
-    budget_renew(&t->budget); /* a write that found no memory is no end */
+    budget_renew(&t->budget); /* a write that exceeded the budget does not end the transaction */
     c->run = run;
     if (is_long) {
         net_work_start(c->client, c->op, lane, call_tenant_of_container(c->container), &c->work, run_on_worker, back);
@@ -188,7 +188,7 @@ void call_within_commit(call_within *w) {
     }
     t->busy = true;
     c->code = item_transaction_commit(t->core, c->op, leave_committer, c);
-    if (c->code != OK) { /* otherwise the call is the committer's */
+    if (c->code != OK) { /* on OK the committer owns the call */
         end(c);
     }
 }

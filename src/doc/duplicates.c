@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "doc/walk.h"
 
-/* Keys by hash, open addressing. Positions are offsets of elements' keys in the document; 0 is never one. */
+/* A hash table of keys with open addressing. `first` and `last` are offsets of keys in the document; 0 marks an empty slot. */
 typedef struct slot {
     uint32_t hash;
     uint32_t first;
@@ -47,8 +47,8 @@ static uint32_t hash_of(slice key) {
     return (uint32_t)mixed(h ^ rest, seeds[1] ^ seeds[0]);
 }
 
-/* The slot of a key, or the empty one where it belongs. A key of the same length as text zero-terminated at an earlier position
- * is compared with its zero byte, which keeps the comparison inside the document. */
+/* Returns the key's slot, or the empty slot where it belongs. The comparison includes the zero byte after the key, so it fails if the
+ * lengths differ; the known key comes earlier in the document, so the comparison stays inside it. */
 static slot *find(const table *t, slice document, slice key, uint32_t hash) {
     for (size_t i = hash & t->mask;; i = (i + 1) & t->mask) {
         slot *s = &t->slots[i];
@@ -69,7 +69,7 @@ static size_t count_elements(slice document) {
     return n;
 }
 
-/* Fills the table with the object's keys; true if one came twice. The caller frees the slots. */
+/* Fills the table with the object's keys; true if a key occurs twice. The caller frees the slots. */
 static bool fill(table *t, slice object) {
     pthread_once(&seeded, make_seeds);
     size_t n = count_elements(object);
@@ -108,7 +108,7 @@ static void copy_element(const doc_element *e, buf *out) {
     doc__drop_duplicates(e->value, e->type == BSON_TYPE_ARRAY, out);
 }
 
-/* The element whose key stands at `position`. */
+/* The element whose key begins at offset `position`. */
 static doc_element element_at(slice object, uint32_t position) {
     doc_walk w;
     doc_element e = {0};

@@ -1,12 +1,12 @@
-/* duplicates.h — keys that an object says twice: of them the last value counts, at the first one's place. For this folder.
+/* duplicates.h — duplicate keys of an object: the last value wins, at the position of the first key. For this folder.
  *
- * Both take documents that json_to_bson has just written, so well-formed, and are linear in their size whatever the keys are (the
- * hash is seeded per process). They need a table of twelve bytes for each slot, freed before they return. */
+ * Both functions take documents that json_to_bson has just written, so they are well-formed. Both run in time linear in the document's size
+ * for any keys (the hash is seeded per process). They allocate a hash table with twelve bytes per slot and free it before they return. */
 #pragma once
 
 #include "base/buf.h"
 
-/* Looks at the object's own keys only. */
+/* Checks the object's own keys, not those of nested objects. */
 bool doc__has_duplicates(slice object);
 
 /* Appends a copy without duplicates, at any depth. */

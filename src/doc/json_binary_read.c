@@ -1,4 +1,4 @@
-/* Cosmos binary JSON to text: one run over the bytes, strings checked to be UTF-8, every length checked against what encloses it. */
+/* Cosmos binary JSON to text: one pass over the bytes. Strings are checked to be UTF-8, and every length against the end of its parent. */
 #include <math.h>
 #include <unistr.h>
 
@@ -42,12 +42,12 @@ const char *const json__system_strings[BINARY_SYSTEM_STRINGS] = {
 };
 
 typedef struct reader {
-    const uint8_t *p; /* the document */
+    const uint8_t *p; /* the whole document */
     size_t n;
     size_t at;  /* the next byte */
-    size_t end; /* of the value that encloses it */
+    size_t end; /* end of the enclosing container */
     buf *out;
-    buf text; /* a string while it is unpacked */
+    buf text; /* the last unpacked string */
     const char *reason;
 } reader;
 
@@ -60,7 +60,7 @@ static bool fail(reader *r, const char *reason) {
 
 static const uint8_t *take(reader *r, size_t n) {
     if (r->end - r->at < n) {
-        fail(r, "the value ends too early");
+        fail(r, "unexpected end of the value");
         return NULL;
     }
     r->at += n;
@@ -83,7 +83,7 @@ static bool take_number(reader *r, size_t n, uint64_t *value_out) {
 
 /* ---- strings ---- */
 
-/* Characters of `bits` bits each: those of an alphabet, or those above `base`. */
+/* Reads n characters of `bits` bits each: indexes into an alphabet, or offsets from `base`. */
 static bool unpack(reader *r, size_t n, unsigned bits, unsigned base, const char *alphabet) {
     const uint8_t *p = take(r, (n * bits + 7) / 8);
     unsigned held = 0, held_n = 0;
@@ -100,7 +100,7 @@ static bool unpack(reader *r, size_t n, unsigned bits, unsigned base, const char
         held_n -= bits;
         buf_add_byte(&r->text, alphabet ? alphabet[c] : (char)(base + c));
     }
-    return held == 0 || fail(r, "a packed string ends in the middle of a byte that is not filled up with zeros");
+    return held == 0 || fail(r, "a packed string with unused bits that are not zero");
 }
 
 static const char hex_lower[] = "0123456789abcdef", hex_upper[] = "0123456789ABCDEF", date_characters[] = " 0123456789:-.TZ";
@@ -168,7 +168,7 @@ static bool read_base64(reader *r, unsigned marker) {
     bool padded = padding <= 2;
     padding = padded ? padding : (uint8_t)~padding;
     if (padding > 2 || groups * 4 < padding) {
-        return fail(r, "base64 text with more padding than there can be");
+        return fail(r, "a base64 string with too much padding");
     }
     size_t n = (size_t)(groups * 3 - padding);
     const uint8_t *p = take(r, n);
@@ -189,7 +189,7 @@ static bool read_plain(reader *r, size_t n, slice *text_out) {
 
 static bool read_string_of(reader *r, unsigned marker, slice *text_out);
 
-/* The string lies elsewhere in the document, before or behind. */
+/* Reads the string at another offset of the document, then continues after the reference. */
 static bool read_reference(reader *r, unsigned marker, slice *text_out) {
     uint64_t target;
     if (!take_number(r, marker - BINARY_REFERENCE_1 + 1, &target)) {
@@ -197,7 +197,7 @@ static bool read_reference(reader *r, unsigned marker, slice *text_out) {
     }
     size_t at = r->at, end = r->end;
     if (target >= r->n || (r->p[target] >= BINARY_REFERENCE_1 && r->p[target] <= BINARY_REFERENCE_4)) {
-        return fail(r, "a reference to what is no string");
+        return fail(r, "a reference that does not point to a string");
     }
     r->at = (size_t)target + 1;
     r->end = r->n;
@@ -237,8 +237,8 @@ static bool read_string_of(reader *r, unsigned marker, slice *text_out) {
     if (marker >= BINARY_REFERENCE_1 && marker <= BINARY_REFERENCE_4) {
         return read_reference(r, marker, text_out);
     }
-    return fail(r, marker >= BINARY_USER_STRING && marker < BINARY_USER_STRING_END ? "a string of a dictionary that is not known here"
-                                                                                   : "no string where there should be one");
+    return fail(r, marker >= BINARY_USER_STRING && marker < BINARY_USER_STRING_END ? "user dictionary strings are not supported"
+                                                                                   : "expected a string");
 }
 
 static bool write_string(reader *r, unsigned marker) {
@@ -257,7 +257,7 @@ static bool write_double(reader *r, double value) {
         return fail(r, "a number is not finite");
     }
     if (value == 0 && signbit(value)) {
-        buf_add_lit(r->out, "-0"); /* which number_write_double writes as 0 */
+        buf_add_lit(r->out, "-0"); /* number_write_double would write 0 */
     } else {
         json_add_double(r->out, value);
     }
@@ -277,7 +277,7 @@ static double float_of(uint64_t bits) {
     return value;
 }
 
-/* The bytes that a number has behind its marker; 0: it is no number of that kind. */
+/* The size of a number after its marker; 0: the marker is not that of a number. */
 static size_t number_bytes(unsigned marker) {
     switch (marker) {
     case BINARY_U8:
@@ -355,7 +355,7 @@ static bool write_numbers(reader *r, unsigned marker, size_t n) {
     return buf_ok(r->out);
 }
 
-/* Only numbers of the other spelling may be without their markers. */
+/* Uniform arrays hold typed numbers only. */
 static bool is_uniform(unsigned marker) {
     return number_bytes(marker) && (marker == BINARY_FLOAT32 || marker == BINARY_FLOAT64 || marker >= BINARY_TYPED_U8);
 }
@@ -369,7 +369,7 @@ static bool write_uniform(reader *r, unsigned marker) {
         return false;
     }
     if (!is_uniform((unsigned)item) || (nested && inner != marker - 2)) {
-        return fail(r, "an array of numbers that are none");
+        return fail(r, "a number array whose items are not numbers");
     }
     if (!nested) {
         return write_numbers(r, (unsigned)item, (size_t)n);
@@ -398,7 +398,7 @@ static bool write_member(reader *r, bool is_object, unsigned depth) {
     return write_value(r, depth + 1) && buf_ok(r->out);
 }
 
-/* Members up to the end of the container, or one of them. */
+/* Writes the members up to the end of the container, or one member. */
 static bool write_members(reader *r, bool is_object, bool one, unsigned depth) {
     for (bool first = true; one ? first : r->at < r->end; first = false) {
         if (!first) {
@@ -411,7 +411,7 @@ static bool write_members(reader *r, bool is_object, bool one, unsigned depth) {
     return true;
 }
 
-/* Reads the length, and passes over the count: it says nothing that the members do not. */
+/* Reads the length and skips the count, which is redundant. */
 static bool take_length(reader *r, unsigned form, size_t *n_out) {
     size_t width = (size_t)1 << (form < BINARY_LC1 ? form - BINARY_L1 : form - BINARY_LC1);
     uint64_t n;
@@ -419,7 +419,7 @@ static bool take_length(reader *r, unsigned form, size_t *n_out) {
         return false;
     }
     *n_out = (size_t)n;
-    return n <= r->end - r->at || fail(r, "an array or an object is longer than what encloses it");
+    return n <= r->end - r->at || fail(r, "an array or object is longer than its parent");
 }
 
 static bool write_container(reader *r, unsigned marker, unsigned depth) {
@@ -507,9 +507,9 @@ static bool write_value(reader *r, unsigned depth) {
 err json_binary_to_text(slice binary, buf *out, json_error *why) {
     size_t before = out->n;
     reader r = {.p = (const uint8_t *)binary.p, .n = binary.n, .at = 1, .end = binary.n, .out = out, .text = buf_init(BUF_NO_LIMIT)};
-    bool good = json_is_binary(binary) ? write_value(&r, 0) : fail(&r, "no document of Cosmos binary JSON");
+    bool good = json_is_binary(binary) ? write_value(&r, 0) : fail(&r, "not Cosmos binary JSON");
     if (good && r.at != r.n) {
-        good = fail(&r, "bytes behind the value");
+        good = fail(&r, "extra bytes after the value");
     }
     buf_free(&r.text);
     err code = !buf_ok(out) ? E_TOO_LARGE : good ? OK : E_BAD_JSON;

@@ -1,5 +1,5 @@
-/* JSON text to Cosmos binary JSON: one run over the text. An array's or an object's length stands before it, so room for the longest is
- * left, and what is short moves up when its end is reached. */
+/* JSON text to Cosmos binary JSON: one pass over the text. The length of an array or object comes before its members, so room for
+ * the longest prefix is left, and a short container is moved when its end is reached. */
 #include "base/hex.h"
 #include "doc/json_binary_int.h"
 #include "doc/json_int.h"
@@ -7,7 +7,7 @@
 #include "doc/scan.h"
 
 enum {
-    DEPTH_MAX = JSON_WRITE_DEPTH + 8, /* documents, and what a feed puts around them */
+    DEPTH_MAX = JSON_WRITE_DEPTH + 8, /* documents inside the object of a feed */
     PREFIX_BYTES = 5,                 /* a marker and a length of four bytes */
     SHORT_PREFIX_BYTES = 2,
 };
@@ -15,7 +15,7 @@ enum {
 typedef struct writer {
     const char *p, *end;
     buf *out;
-    buf text; /* a string without its escapes */
+    buf text; /* the last string, unescaped */
 } writer;
 
 static void add_little(buf *out, uint64_t value, size_t n) {
@@ -60,7 +60,7 @@ static void add_utf8(buf *out, unsigned c) {
     buf_add_byte(out, (char)(0x80 | (c & 0x3F)));
 }
 
-/* Behind "\u". A surrogate without its other half is written as U+FFFD. */
+/* Called after "\u". A lone surrogate becomes U+FFFD. */
 static bool unescape_unicode(writer *w) {
     int c = w->end - w->p >= 4 ? hex4(w->p) : -1;
     if (c < 0) {
@@ -79,7 +79,7 @@ static bool unescape_unicode(writer *w) {
     return true;
 }
 
-static bool unescape(writer *w) { /* behind the backslash */
+static bool unescape(writer *w) { /* called after the backslash */
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const char *letter = w->p < w->end && *w->p ? strchr(letters, *w->p) : NULL;
     if (letter) {
@@ -94,7 +94,7 @@ static bool unescape(writer *w) { /* behind the backslash */
     return unescape_unicode(w);
 }
 
-/* The string at w->p, behind its quote. It is a part of the text, or of w->text if there are escapes. */
+/* Reads the string that begins at w->p, after its quote. The result points into the text, or into w->text if there are escapes. */
 static bool read_string(writer *w, slice *text_out) {
     const char *begin = w->p;
     buf_clear(&w->text);
@@ -130,7 +130,7 @@ static bool add_system_string(buf *out, slice text) {
     return false;
 }
 
-/* 16 bytes, the first digit of each in its low half. False: the text is no GUID of lower-case digits. */
+/* 16 bytes, the first digit of each in its low half. False: the text is not a lower-case GUID. */
 static bool guid_of(const char *p, uint8_t into[static BINARY_GUID_BYTES]) {
     unsigned digits = 0;
     for (size_t i = 0; i < BINARY_GUID_TEXT; i++) {
@@ -262,7 +262,7 @@ static bool write_members(writer *w, char close, unsigned depth) {
     return true;
 }
 
-/* Everything behind `at` but the room for the prefix is there. */
+/* Sets the prefix of the container at `at`, whose members are written after PREFIX_BYTES of room. */
 static void set_prefix(buf *out, size_t at, unsigned marker) {
     size_t n = out->n - at - PREFIX_BYTES;
     char *p = out->p + at;

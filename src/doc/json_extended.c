@@ -1,5 +1,5 @@
-/* json_extended.c — the BSON types that JSON has not, as MongoDB's relaxed Extended JSON (v2) writes them. They come from other
- * APIs; the SQL API never stores one. */
+/* json_extended.c — writes the BSON types that JSON lacks as MongoDB's relaxed Extended JSON (v2). Other APIs store such values; the SQL
+ * API never does. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -15,7 +15,7 @@ static void add_binary(buf *out, const doc_element *e) {
     slice bytes = slice_skip(e->value, 5);
     unsigned subtype = (unsigned char)e->value.p[4];
     if (subtype == BSON_SUBTYPE_BINARY_DEPRECATED && bytes.n >= 4) {
-        bytes = slice_skip(bytes, 4); /* a second length */
+        bytes = slice_skip(bytes, 4); /* this subtype repeats the length */
     }
     buf_add_lit(out, "{\"$binary\":{\"base64\":\"");
     base64_encode(out, bytes);
@@ -37,9 +37,9 @@ static void add_oid(buf *out, const doc_element *e) {
     add_oid_bytes(out, e->value.p);
 }
 
-/* A day of the proleptic Gregorian calendar, counted from 1970-01-01, not before it. */
+/* `day` counts from 1970-01-01 in the proleptic Gregorian calendar and is not negative. */
 static void add_date(buf *out, int64_t day) {
-    int64_t shifted = day + 719468; /* from 0000-03-01, so that leap days end a year */
+    int64_t shifted = day + 719468; /* days since 0000-03-01, so that a leap day is the last day of its year */
     int64_t era = shifted / 146097;
     int64_t in_era = shifted % 146097;
     int64_t year_in_era = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
@@ -99,7 +99,7 @@ static void add_symbol(buf *out, const doc_element *e) {
     add_tagged_text(out, "$symbol", doc_element_text(e));
 }
 
-/* int32 of the whole, a string, a document. */
+/* The value is an int32 (its whole length), a string and a document. */
 static void add_code_with_scope(buf *out, const doc_element *e, unsigned depth) {
     slice rest = slice_skip(e->value, 4);
     int64_t n = doc_load_i32(rest.p);

@@ -4,10 +4,10 @@
 #include "doc/json.h"
 #include "doc/walk.h"
 
-/* Documents nested deeper than this are written as {}: nothing that came through json_to_bson is. */
+/* Documents nested deeper than this are written as {}. json_to_bson rejects such depths, so they only come from other BSON. */
 enum { JSON_WRITE_DEPTH = 256 };
 
 void json__add_document(buf *out, slice bson, bool is_array, unsigned depth);
 
-/* Values of the types that JSON has not, in MongoDB's relaxed Extended JSON. */
+/* Appends a value of a type that JSON lacks, as MongoDB's relaxed Extended JSON. */
 void json__add_extended(buf *out, const doc_element *e, unsigned depth);

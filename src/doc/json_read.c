@@ -1,12 +1,12 @@
 /* json_read.c — JSON text to BSON, in one pass.
  *
- * Every reading function takes the position in the text and returns the one after what it read, or NULL after noting why and where.
- * A document is written as it is read: four bytes are left for its length and filled in at its end; an element's type byte likewise
- * once its value is known.
+ * Every read function takes a position in the text and returns the position after what it read. On failure it stores the reason and the
+ * position in the reader and returns NULL. BSON is written while the text is read: a document's length is filled in at its end, and an
+ * element's type byte after its value.
  *
- * Duplicate keys are rare, so reading only detects them, and one more pass removes them at the end. An object of up to SMALL_OBJECT
- * keys asks a 256-bit set ("seen") whether the key may be known and walks the object's own bytes if so; a larger one is checked
- * through a hash table when it ends. */
+ * Duplicate keys are rare, so reading only detects them, and one more pass removes them at the end. In an object of up to SMALL_OBJECT
+ * keys, a 256-bit set (`seen`) tells whether a key may have occurred before; only then are the object's elements compared. A larger object
+ * is checked with a hash table at its end. */
 #include <assert.h>
 
 #include "base/hex.h"
@@ -22,13 +22,13 @@ enum { SMALL_OBJECT = 32 };
 #define TOO_LARGE "the document is too large"
 
 typedef struct reader {
-    const char *end; /* of the text */
+    const char *end; /* end of the text */
     buf *out;
     const json_options *options;
     unsigned depth;
     unsigned depth_max;
     bool duplicates;
-    const char *stopped; /* where and why reading failed */
+    const char *stopped; /* where reading failed, and why */
     const char *reason;
 } reader;
 
@@ -40,7 +40,7 @@ static const char *fail(reader *r, const char *at, const char *reason) {
     return NULL;
 }
 
-/* The next byte; 0, which JSON has no use for, at the end. */
+/* The next byte, or 0 at the end (no JSON token begins with a zero byte). */
 static inline char peek(const reader *r, const char *p) {
     return p < r->end ? *p : 0;
 }
@@ -54,8 +54,8 @@ static inline const char *skip_blanks(const reader *r, const char *p) {
 
 /* ---- strings ---- */
 
-/* The length of the UTF-8 sequence at p, which begins with a byte above 0x7F; 0 if it is not a valid one (RFC 3629: shortest form,
- * no surrogates, nothing above U+10FFFF). */
+/* The length of the UTF-8 sequence at `text`, whose first byte is above 0x7F; 0 if it is invalid (RFC 3629: shortest form, no surrogates,
+ * nothing above U+10FFFF). */
 static size_t utf8_sequence(const char *text, const char *end) {
     const unsigned char *p = (const unsigned char *)text;
     size_t room = (size_t)(end - text);
@@ -75,7 +75,7 @@ static size_t utf8_sequence(const char *text, const char *end) {
     return n;
 }
 
-/* Over all that needs no change: to the closing quote or a backslash. */
+/* Skips characters that are copied as they are; returns the position of the closing quote or of a backslash. */
 static const char *skip_plain(reader *r, const char *p) {
     for (;;) {
         p = scan_special(p, r->end);
@@ -141,7 +141,7 @@ static void add_code_point(buf *out, uint32_t c, bool is_key) {
     buf_add(out, utf8, n);
 }
 
-/* After "\u". Two escapes that make a pair are one character; half a pair is U+FFFD, as the service stores it. */
+/* `p` is after "\u". A surrogate pair of two escapes becomes one character; a lone surrogate becomes U+FFFD, as on the service. */
 static const char *read_unicode_escape(reader *r, const char *p, bool is_key) {
     uint32_t code, second;
     if (!hex4(r, p, &code)) {
@@ -161,7 +161,7 @@ static const char *read_unicode_escape(reader *r, const char *p, bool is_key) {
     return p;
 }
 
-/* At a backslash. */
+/* `p` is at the backslash. */
 static const char *read_escape(reader *r, const char *p, bool is_key) {
     static const char meaning[256] = {
         ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
@@ -176,7 +176,8 @@ static const char *read_escape(reader *r, const char *p, bool is_key) {
     return p + 1;
 }
 
-/* The common string: ASCII, no escapes, room for whole steps. Copies up to the first byte that is anything else. */
+/* Fast path for ASCII without escapes while the buffer has room for whole steps. Copies up to the first special byte or until a step does
+ * not fit. */
 static inline const char *copy_plain(reader *r, const char *p) {
     buf *out = r->out;
     size_t n = out->n;
@@ -196,7 +197,7 @@ static inline const char *copy_plain(reader *r, const char *p) {
     return p;
 }
 
-/* After the opening quote: appends the text and a zero byte. */
+/* `p` is after the opening quote. Appends the string's bytes and a zero byte. */
 static const char *read_text(reader *r, const char *p, bool is_key) {
     if (!buf_reserve(r->out, 1)) {
         return fail(r, p, TOO_LARGE);
@@ -252,7 +253,7 @@ static const char *leave(reader *r, const char *p, size_t start) {
     return p + 1;
 }
 
-/* Whether an earlier element of the unfinished object at `start` has the same key as the one at `element`. */
+/* Whether the unfinished object at `start` has an element with this key before the one at `element`. */
 static bool is_known(const reader *r, size_t start, size_t element, slice key) {
     doc_walk w = {.at = r->out->p + start + 4, .end = r->out->p + element};
     doc_element e;
@@ -298,7 +299,7 @@ static bool is_dropped(const reader *r, slice key) {
     return false;
 }
 
-/* At the quote of the key; to after the value. */
+/* Reads from the quote before the key to the end of the value. */
 static const char *read_member(reader *r, const char *p, object *o) {
     size_t element = r->out->n;
     buf_add_byte(r->out, 0);
@@ -359,10 +360,10 @@ static const char *read_object(reader *r, const char *p) {
     return p;
 }
 
-/* BSON's arrays have the keys "0", "1", …: decimal digits, counted up in place. */
+/* The key of a BSON array element ("0", "1", …) as decimal digits, incremented in place. */
 typedef struct index_key {
     char digits[12];
-    unsigned n; /* with the zero byte, at the end of `digits` */
+    unsigned n; /* bytes in use at the end of `digits`, with the zero byte */
 } index_key;
 
 static const index_key first_index = {.digits = "          0", .n = 2};
@@ -516,7 +517,7 @@ static void drop_duplicates(buf *out, size_t start, bool is_array) {
 
 err json_to_bson(slice text, const json_options *options, buf *out, json_root *root_out, json_error *why) {
     if (text.n == 0) {
-        text = SLICE_LIT(""); /* a pointer to count from */
+        text = SLICE_LIT(""); /* text.p may be NULL, and offsets are computed from it */
     }
     reader r = {.end = text.p + text.n,
                 .out = out,

@@ -1,6 +1,6 @@
 /* json_write.c — BSON to JSON text, straight into the buffer.
  *
- * Bytes may be corrupt: a container is closed where its bytes stop making sense, so that the text is well-formed whatever they are. */
+ * The bytes may be corrupt: an object or array is closed where its bytes stop being valid, so that the text is always well-formed. */
 #include <math.h>
 
 #include "doc/json_int.h"
@@ -9,7 +9,7 @@
 
 /* ---- strings ---- */
 
-/* One byte that cannot stand in a string as it is, the way JSON.stringify writes it. */
+/* Escapes one byte as JSON.stringify does. */
 static void add_escaped(buf *out, unsigned char c) {
     static const char letters[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     static const char hex[] = "0123456789abcdef";
@@ -22,7 +22,7 @@ static void add_escaped(buf *out, unsigned char c) {
     }
 }
 
-/* From the first byte that needs escaping on. */
+/* `p` is at the first byte that needs escaping. */
 static __attribute__((noinline)) void add_rest(buf *out, const char *p, const char *end) {
     while (p < end) {
         add_escaped(out, (unsigned char)*p++);
@@ -55,7 +55,7 @@ void json_add_string(buf *out, slice text) {
     out->n += text.n + 2;
 }
 
-/* Keys hold NUL as C0 80. */
+/* In BSON keys a NUL is stored as C0 80. */
 static __attribute__((noinline)) void add_key_escaped(buf *out, slice key) {
     buf_add_byte(out, '"');
     for (const char *nul; (nul = memmem(key.p, key.n, "\xC0\x80", 2)); key = slice_skip(key, (size_t)(nul + 2 - key.p))) {
@@ -88,7 +88,7 @@ static void add_key(buf *out, slice key) {
 
 void json_add_double(buf *out, double value) {
     if (!isfinite(value)) {
-        buf_add_lit(out, "null"); /* as JSON.stringify has it */
+        buf_add_lit(out, "null"); /* as JSON.stringify does */
         return;
     }
     char text[NUMBER_TEXT_MAX];
@@ -134,7 +134,7 @@ static void add_value(buf *out, const doc_element *e, unsigned depth) {
 
 /* ---- documents ---- */
 
-/* The members without braces; true if there are any. */
+/* Appends the members without braces; true if there are any. */
 static bool add_members(buf *out, slice bson, bool is_array, unsigned depth) {
     doc_walk w;
     doc_element e;
@@ -161,7 +161,7 @@ void json__add_document(buf *out, slice bson, bool is_array, unsigned depth) {
     buf_add_byte(out, is_array ? ']' : '}');
 }
 
-/* Mostly there will be room at once. */
+/* Reserves the likely size of the text, so that the buffer rarely has to grow. */
 static void make_room(buf *out, size_t bson_n) {
     size_t likely = bson_n + bson_n / 4 + 64;
     if (!out->overflow && likely <= out->max - out->n) {

@@ -12,7 +12,7 @@ typedef unsigned __int128 u128;
 
 /* ---- reading ---- */
 
-/* A number's text cut into its parts. Its value is the digits, without the point, times 10^exponent. */
+/* The parts of a number's text. Its value is the digits, without the point, times 10^exponent. */
 typedef struct decimal {
     const char *digits;     /* first digit; the point may be among them */
     const char *digits_end; /* after the last */
@@ -21,8 +21,8 @@ typedef struct decimal {
 } decimal;
 
 enum {
-    DIGITS_U64 = 19,    /* so many always fit 64 bits */
-    DIGITS_EXACT = 800, /* a double, or the middle between two, has at most 767; one more says which side of the middle */
+    DIGITS_U64 = 19,    /* this many digits always fit 64 bits */
+    DIGITS_EXACT = 800, /* a double, or the midpoint of two, has at most 767 digits; one more tells the side of the midpoint */
     EXPONENT_TOO_FAR = 100000000,
 };
 
@@ -36,7 +36,8 @@ static double from_bits(uint64_t bits) {
     return d;
 }
 
-/* The upper 128 bits of w × 10^q, as exact as needed: the second half of the power matters only when the first leaves it open. */
+/* The upper 128 bits of w × 10^q, as exact as needed: the low half of the power is used only if the high half does not decide the
+ * rounding. */
 static u128 product(uint64_t w, int q) {
     const power *t = &powers[q - POWER_LOWEST];
     u128 first = (u128)w * t->high;
@@ -46,7 +47,7 @@ static u128 product(uint64_t w, int q) {
     return first;
 }
 
-/* The double nearest to w × 10^q, in bits; false when 128 bits cannot tell. Too large: the bits of infinity. */
+/* The bits of the double nearest to w × 10^q, infinity if that is too large; false if 128 bits cannot decide. */
 static bool nearest(uint64_t w, int64_t q10, uint64_t *bits_out) {
     const uint64_t infinity = 0x7FFULL << 52;
     if (w == 0 || q10 < POWER_LOWEST || q10 > 308) {
@@ -64,18 +65,18 @@ static bool nearest(uint64_t w, int64_t q10, uint64_t *bits_out) {
     int top = (int)(upper >> 63);
     uint64_t m = upper >> (top + 9); /* 54 bits: the mantissa and one for rounding */
     int exponent = (int)(((int64_t)q * 217706) >> 16) + 63 + top - zeros + 1023;
-    if (exponent <= 0) { /* subnormal, or nothing */
+    if (exponent <= 0) { /* subnormal, or 0 */
         if (1 - exponent >= 64) {
             *bits_out = 0;
             return true;
         }
         m >>= 1 - exponent;
         m += m & 1;
-        *bits_out = m >> 1; /* a carry into bit 52 makes the smallest normal number, bits and all */
+        *bits_out = m >> 1; /* a carry into bit 52 correctly gives the smallest normal number */
         return true;
     }
     if (lower <= 1 && q >= -4 && q <= 23 && (m & 3) == 1 && m << (top + 9) == upper) {
-        m &= ~1ULL; /* exactly between two: to the even one */
+        m &= ~1ULL; /* exactly halfway: round to even */
     }
     m += m & 1;
     m >>= 1;
@@ -87,7 +88,7 @@ static bool nearest(uint64_t w, int64_t q10, uint64_t *bits_out) {
     return true;
 }
 
-/* strtod on a copy of bounded size, without a point, so that the locale has no say. */
+/* Calls strtod on a copy of bounded size and without a decimal point, so that the locale does not matter. */
 static uint64_t nearest_by_strtod(const decimal *d) {
     char copy[DIGITS_EXACT + 32];
     size_t n = 0;
@@ -115,7 +116,8 @@ static uint64_t nearest_by_strtod(const decimal *d) {
     return bits;
 }
 
-/* More digits than 64 bits hold: the first 19 as they are and plus one are bounds, and mostly have the same nearest double. */
+/* For more digits than 64 bits hold. The first 19 digits, and these plus one, bound the number; mostly both bounds have the same nearest
+ * double. */
 static uint64_t nearest_to_many(const decimal *d) {
     uint64_t w = 0;
     int kept = 0;
@@ -156,7 +158,7 @@ static double decimal_value(const decimal *d, uint64_t w, size_t digits) {
     }
     double value;
     if (digits <= DIGITS_U64 && w < 1ULL << 53 && d->exponent >= -22 && d->exponent <= 22) {
-        /* both sides are exact, so the one division or multiplication is rounded right */
+        /* both operands are exact, so the single division or multiplication rounds correctly */
         value = d->exponent < 0 ? (double)w / exact[-d->exponent] : (double)w * exact[d->exponent];
     } else {
         uint64_t bits;
@@ -197,7 +199,7 @@ const char *number_read(const char *p, const char *end, number_value *value_out,
     decimal d = {.negative = p < end && *p == '-'};
     p += d.negative;
     d.digits = p;
-    uint64_t w = 0; /* wraps when there are more than 19 digits, and is then not used */
+    uint64_t w = 0; /* wraps if there are more than 19 digits, and is not used then */
     while (p < end && is_digit(*p)) {
         w = w * 10 + (uint64_t)(*p++ - '0');
     }
@@ -253,7 +255,7 @@ static void write_eight(char *into, uint32_t value) {
     memcpy(into + 6, pairs + 2 * (low % 100), 2);
 }
 
-/* The decimal digits of a number, without leading zeros. */
+/* Writes decimal digits without leading zeros; returns how many. */
 static size_t write_digits(char *into, uint64_t value) {
     char digits[24];
     size_t at = sizeof digits;
@@ -286,32 +288,32 @@ size_t number_write_integer(char *into, int64_t value) {
     return 1 + write_digits(into + 1, ~(uint64_t)value + 1);
 }
 
-/* g × cp / 2^128 with the lowest bit set if anything was cut off ("round to odd"). */
+/* g × cp / 2^128, with the lowest bit set if the quotient was truncated ("round to odd"). */
 static uint64_t scaled(u128 g, uint64_t cp) {
     u128 low = (u128)(uint64_t)g * cp;
     u128 high = (u128)(uint64_t)(g >> 64) * cp + (uint64_t)(low >> 64);
     return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* The shortest decimal, digits × 10^exponent, among those that read as this double; of several, the nearest. */
+/* The shortest decimal, digits × 10^exponent, that reads as this double; if there are several, the nearest. */
 static uint64_t shortest(uint64_t bits, int *exponent_out) {
     const uint64_t hidden = 1ULL << 52;
     uint64_t fraction = bits & (hidden - 1);
     int biased = (int)(bits >> 52 & 0x7FF);
     uint64_t c = biased ? hidden | fraction : fraction;
     int q = (biased ? biased : 1) - 1075;
-    bool narrow = fraction == 0 && biased > 1; /* the neighbour below is only half as far */
+    bool narrow = fraction == 0 && biased > 1; /* the double below is only half as far away as the one above */
     int64_t log10 = (int64_t)q * 661971961083LL - (narrow ? 274743187321LL : 0);
     int k = (int)(log10 >> 41);
     int h = q + (int)((int64_t)-k * 913124641741LL >> 38) + 1;
     const power *t = &powers[-k - POWER_LOWEST];
-    u128 g = ((u128)t->high << 64 | t->low) + (-k > 55); /* rounded up, where it is not exact */
+    u128 g = ((u128)t->high << 64 | t->low) + (-k > 55); /* the table truncates powers above 10^55; this rounds them up */
     uint64_t middle = scaled(g, c << 2 << h);
-    uint64_t low = scaled(g, ((c << 2) - (narrow ? 1 : 2)) << h) + (c & 1); /* the ends read as this double if it is even */
+    uint64_t low = scaled(g, ((c << 2) - (narrow ? 1 : 2)) << h) + (c & 1); /* the interval's ends read as this double only if it is even */
     uint64_t high = scaled(g, ((c << 2) + 2) << h) - (c & 1);
     uint64_t s = middle >> 2;
     *exponent_out = k;
-    uint64_t tens = s / 10 * 10; /* one digit less, below or above */
+    uint64_t tens = s / 10 * 10; /* candidates with one digit less: tens and tens + 10 */
     bool below = low <= tens << 2;
     bool above = (tens + 10) << 2 <= high;
     if (s >= 10 && below != above) {
@@ -326,7 +328,7 @@ static uint64_t shortest(uint64_t bits, int *exponent_out) {
     return middle < half || (middle == half && s % 2 == 0) ? s : s + 1;
 }
 
-/* ECMAScript's Number::toString, from its step 6: `digits` (n of them) with the point after the first `point`. */
+/* ECMAScript's Number::toString, from its step 6: writes the n `digits` with the decimal point after the first `point` digits. */
 static size_t lay_out(char *into, const char *digits, int n, int point) {
     char *p = into;
     if (point > 21 || point <= -6) {
@@ -357,7 +359,7 @@ static size_t lay_out(char *into, const char *digits, int n, int point) {
     return (size_t)n + 1;
 }
 
-/* Takes the zeros off the end; returns how many. */
+/* Removes trailing zeros; returns how many. */
 static int strip_zeros(uint64_t *digits) {
     uint64_t s = *digits;
     int n = 0;
@@ -380,8 +382,8 @@ static int strip_zeros(uint64_t *digits) {
     return n;
 }
 
-/* Prices and positions have few decimals: if an integer of at most 15 digits divided by 10^6 is this double, then that is its
- * shortest text, zeros apart, since decimals of 15 digits all read as different doubles. */
+/* Fast path for numbers with few decimals, such as prices and positions. If this double is an integer of at most 15 digits divided by 10^6,
+ * then that quotient without trailing zeros is its shortest text, since no two decimals of up to 15 digits read as the same double. */
 static bool few_decimals(double value, uint64_t *digits_out, int *exponent_out) {
     double millionths = value * 1e6;
     if (millionths >= 1e15) {

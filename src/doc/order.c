@@ -5,10 +5,10 @@
  *   number                  order_number.c
  *   string, code, symbol    its bytes (00 as 00 FF), then 00 01
  *   array                   its elements, then DOC_BRACKET_END
- *   object                  its members, each as bracket (false's for true too), name, 00, value; then DOC_BRACKET_END
+ *   object                  its members, each as bracket (that of false for true too), name, 00, value; then DOC_BRACKET_END
  *   binary                  length (4 bytes, big-endian), subtype, bytes
  *   ObjectId                12 bytes
- *   date, timestamp         8 bytes, big-endian; of a date with the sign bit inverted
+ *   date, timestamp         8 bytes, big-endian; a date has its sign bit inverted
  *   regular expression      pattern, 00, options, 00
  *   DBPointer               name as a string, 12 bytes
  *   code with scope         code as a string, scope as an object without its bracket */
@@ -47,12 +47,12 @@ doc_bracket doc_order_bracket(const doc_element *e) {
     return e->type == BSON_TYPE_BOOL && e->value.p[0] ? DOC_BRACKET_TRUE : bracket;
 }
 
-/* As in a member's spelling, where false and true are of one bracket. */
+/* The bracket that a member's spelling begins with: false and true share one there. */
 static doc_bracket member_bracket(const doc_element *e) {
     return (doc_bracket)brackets[(uint8_t)e->type];
 }
 
-/* Code with scope: int32 of the whole, a string, a document. */
+/* Code with scope is an int32 (its whole length), a string and a document. */
 static bool scope_parts(slice value, slice *code_out, slice *scope_out) {
     uint32_t n = (uint32_t)doc_load_i32(value.p + 4);
     slice rest = slice_skip(value, 8);
@@ -140,7 +140,7 @@ static void spell(buf *out, const doc_element *e, unsigned depth) {
         buf_add_be64(out, (uint64_t)doc_load_i64(e->value.p));
         break;
     case DOC_BRACKET_OBJECT_ID:
-    case DOC_BRACKET_REGEX: /* two texts that end at a zero byte and hold none */
+    case DOC_BRACKET_REGEX: /* a regex is two zero-terminated texts */
         buf_add_slice(out, e->value);
         break;
     case DOC_BRACKET_DB_POINTER:
@@ -210,7 +210,7 @@ static int compare_pointers(slice a, slice b) {
     return c ? c : memcmp(a.p + a.n - OID_BYTES, b.p + b.n - OID_BYTES, OID_BYTES);
 }
 
-/* What is not well-formed comes first, as bytes. */
+/* Malformed values sort before well-formed ones, and compare as bytes. */
 static int compare_scoped_code(slice a, slice b, unsigned depth) {
     slice code_a, code_b, scope_a, scope_b;
     bool good_a = scope_parts(a, &code_a, &scope_a), good_b = scope_parts(b, &code_b, &scope_b);

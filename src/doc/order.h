@@ -1,4 +1,4 @@
-/* order.h — one order over all BSON values, and a spelling of values as bytes that sort in it.
+/* order.h — one total order over all BSON values, and an encoding ("spelling") of values as bytes that sort in that order.
  *
  * Values are ordered by bracket, then within it:
  *
@@ -7,8 +7,8 @@
  *                2^53 are two. NaN (any) comes first and equals itself, then -Infinity; -0 equals 0
  *   strings, symbols, code                         by bytes, a prefix first
  *   arrays       element by element, the shorter first
- *   objects      member by member in the order they have, as MongoDB does: bracket (false and true have one here), then name,
- *                then value; the shorter first
+ *   objects      member by member in document order, as MongoDB does: by bracket (false and true share one here), then name, then
+ *                value; the shorter first
  *   binary       by length, subtype, bytes, as MongoDB does; a UUID is subtype 4
  *   ObjectIds    by bytes
  *   dates        by signed milliseconds
@@ -17,19 +17,19 @@
  *   DBPointers   by name, then id
  *   code with scope       by code, then scope
  *
- * A spelling is a bracket byte and then what the value needs. It ends itself, so that several in a row sort as a tuple. Spelled descending
- * (each byte inverted) it sorts the other way. Two values have the same spelling exactly when doc_order_compare says 0: a key made of
- * spellings is unique as MongoDB's `_id` is, where 1 and 1.0 collide.
+ * A spelling is a bracket byte followed by the bytes of the value. It is self-delimiting, so that several in a row sort as a tuple. A
+ * descending spelling has each byte inverted and sorts the other way. Two values have the same spelling exactly when doc_order_compare
+ * returns 0, so a key made of spellings is unique in the sense of MongoDB's `_id`, where 1 and 1.0 collide.
  *
- * Sizes: 10 bytes for a number that some double is equal to, 27 for others; text and names 1 + n + 2, and one more for each 00 in them.
- * All functions are linear in the bytes they are given, and safe for any bytes that doc_walk accepts. */
+ * Sizes: 10 bytes for a number that equals some double, 27 for others; 1 + n + 2 for text and names, plus one for each 00 byte in them. All
+ * functions take time linear in their input, and are safe for any bytes that doc_walk accepts. */
 #pragma once
 
 #include "base/buf.h"
 #include "doc/walk.h"
 
-/* The first byte of a spelling. All values of a bracket b sort in [b, b + 1), so a front end that orders brackets otherwise walks them in
- * its own order. */
+/* The first byte of a spelling. All values of a bracket b sort in [b, b + 1), so a front end that orders types differently can scan the
+ * brackets in its own order. */
 typedef enum doc_bracket {
     DOC_BRACKET_END = 0, /* no value: ends an array or object */
     DOC_BRACKET_MIN_KEY,
@@ -57,24 +57,24 @@ typedef enum doc_bracket {
 doc_bracket doc_order_bracket(const doc_element *e);
 
 enum {
-    DOC_ORDER_DEPTH = 128,       /* arrays and objects inside each other that can be spelled */
-    DOC_ORDER_NUMBER_BYTES = 27, /* of a spelled number, at most */
+    DOC_ORDER_DEPTH = 128,       /* deepest nesting of arrays and objects that can be spelled */
+    DOC_ORDER_NUMBER_BYTES = 27, /* longest spelling of a number */
 };
 
-/* The double nearest to a number of any type, ties to even; `exact_out`: it is equal to it. */
+/* The double nearest to a number of any type, ties to even; `exact_out`: whether the two are equal. */
 double doc_order_nearest(const doc_element *number, bool *exact_out);
 
-/* Appends the spelling of `e`, whose key does not matter. A value that is nested deeper than DOC_ORDER_DEPTH or whose inner documents are
- * not well-formed is not spelled: `out` is as it was but for `overflow`, as when its limit is reached. Check with buf_ok. */
+/* Appends the spelling of `e`'s value; its key is ignored. If the value is nested deeper than DOC_ORDER_DEPTH, has malformed inner
+ * documents or does not fit, `out` keeps its bytes and only sets `overflow`. Check with buf_ok. */
 void doc_order_spell(buf *out, const doc_element *e, bool descending);
 
-/* Reads the value that `spelled` begins with. Its type is `*type_out`, its bytes (as they lie in a document after the key) are appended to
- * `value`, and `*n_out` bytes of `spelled` were read. Numbers come back in the narrowest type that has them exactly, of int32, int64,
- * double and Decimal128 without trailing zeros; elements of arrays get the keys "0", "1", …; all else comes back as it was. False: not a
- * spelling that doc_order_spell makes, or `value` has no room; `value` is then as it was. Any bytes may be given. With `value` NULL the
- * value is checked and measured only. */
+/* Reads the value at the beginning of `spelled`. Stores its type in `*type_out` and the number of bytes read in `*n_out`, and appends the
+ * value's bytes, as they follow the key in a document, to `value`. A number comes back in the first of int32, int64, double and Decimal128
+ * (without trailing zeros) that represents it exactly; elements of arrays get the keys "0", "1", …; all else comes back unchanged. Returns
+ * false, with `value` unchanged, if the bytes are not a spelling that doc_order_spell makes or `value` has no room. Any bytes are safe. If
+ * `value` is NULL, the spelling is only checked and measured. */
 bool doc_order_read(slice spelled, bool descending, buf *value, bson_type_t *type_out, size_t *n_out);
 
-/* The order of two values without spelling them: < 0, 0, > 0. A total order over whatever doc_walk accepts: below DOC_ORDER_DEPTH, arrays
- * and objects compare as bytes. */
+/* Compares two values without spelling them: < 0, 0, > 0. A total order over everything that doc_walk accepts: arrays and objects nested
+ * deeper than DOC_ORDER_DEPTH compare as bytes. */
 int doc_order_compare(const doc_element *a, const doc_element *b);

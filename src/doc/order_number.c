@@ -1,17 +1,18 @@
 /* order_number.c — numbers of all four types as bytes that sort exactly.
  *
- * A number x is spelled by its *base*, the double of the same sign nearest to it that is not farther from zero, and what is missing:
+ * A number x is spelled as its *base*, which is x rounded toward zero to a double, and if that is not exact a *rest*, which is x itself in
+ * decimal:
  *
  *   offset  size
  *   0       8     the base as an integer that sorts: big-endian, sign bit inverted if x is positive, all bits if it is negative; NaN is 0
- *   8       1     0: x is the base. 1: it is farther from zero, and there follows
+ *   8       1     0: x equals the base. 1: x is farther from zero, and the rest follows:
  *   9       2     the exponent E of |x| = 0.d1d2… × 10^E, d1 not 0, plus EXPONENT_BIAS, big-endian
  *   11      15    d1d2… as an integer of 34 digits, big-endian
  *
- * From offset 8 on the bytes of a negative number are inverted. What is not a double is an integer of 19 digits or a Decimal128, so 34
- * digits have it exactly; two numbers with the same base and a rest compare by the rest alone. The double 0.1 is
- * BFB999999999999A 00 (with the sign bit, 3FB… becomes BFB…), the Decimal128 0.1, which is less, has the base below it:
- * BFB9999999999999 01 1838 (E = 0) and 10^33. */
+ * From offset 8 on, the bytes of a negative number are inverted. A number that no double equals is an integer of 19 digits or a Decimal128,
+ * so 34 digits represent it exactly. Two numbers with the same base and a rest compare by the rest alone. Example: the double 0.1 is
+ * BFB999999999999A 00 (inverting the sign bit turns 3FB… into BFB…). The Decimal128 0.1 is less than that double, so its base is the double
+ * below: BFB9999999999999 01 1838 (E = 0), then 10^33. */
 #include <endian.h>
 #include <fenv.h>
 #include <math.h>
@@ -23,13 +24,13 @@
 enum {
     DIGITS = 34,
     EXPONENT_BIAS = 6200, /* E is from -6175 to 6145 */
-    DECIMAL_BIAS = 6176,  /* of Decimal128's own exponent */
+    DECIMAL_BIAS = 6176,  /* bias of the exponent in a Decimal128 */
     DECIMAL_EXPONENT_MAX = 12287,
     BASE_BYTES = 8,
     REST_BYTES = 17
 };
 
-/* A finite number not 0 as decimal: ± digits × 10^exponent. */
+/* A finite number, not 0: ± digits × 10^exponent. */
 typedef struct decimal {
     unsigned __int128 digits;
     int exponent;
@@ -37,8 +38,8 @@ typedef struct decimal {
 } decimal;
 
 typedef struct parts {
-    double base; /* with x's sign, also when it is 0 */
-    bool more;   /* x is `rest`, not the base */
+    double base; /* has x's sign even if it is 0 */
+    bool more;   /* x is `rest`, not `base` */
     decimal rest;
 } parts;
 
@@ -58,14 +59,14 @@ static parts of_double(double x) {
 
 static parts of_integer(int64_t x) {
     uint64_t magnitude = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-    int extra = magnitude >> 53 ? 11 - __builtin_clzll(magnitude) : 0; /* bits that a double has no room for */
+    int extra = magnitude >> 53 ? 11 - __builtin_clzll(magnitude) : 0; /* low bits that do not fit a double's mantissa */
     uint64_t kept = magnitude >> extra << extra;
     parts p = {.base = x < 0 ? -(double)kept : (double)kept, .more = kept != magnitude};
     p.rest = (decimal){.digits = magnitude, .negative = x < 0};
     return p;
 }
 
-/* |d| as a double, toward zero or away from it. Digits and an exponent without a point are read alike in every locale. */
+/* |d| as a double, rounded by `mode`. The text has no decimal point, so every locale reads it the same way. */
 static double round_decimal(const decimal *d, int mode) {
     char text[80];
     uint64_t low_power = 1000000000000000000u; /* 10^18 */
@@ -78,7 +79,8 @@ static double round_decimal(const decimal *d, int mode) {
     return rounded;
 }
 
-/* IEEE 754-2008 decimal128, binary integer significand; values with too many digits are 0. False: not finite, the answer is in *special. */
+/* Reads an IEEE 754-2008 decimal128 with a binary integer significand; a significand of too many digits counts as 0. False: not finite, and
+ * `*special` is the value. */
 static bool read_decimal(const char *p, decimal *d_out, double *special) {
     uint64_t low = (uint64_t)doc_load_i64(p), high = (uint64_t)doc_load_i64(p + 8);
     bool negative = high >> 63;
@@ -120,7 +122,7 @@ static parts parts_of(const doc_element *e) {
     }
 }
 
-/* Beyond the largest double is infinity: no double is nearer. */
+/* Numbers beyond the largest double give infinity. */
 double doc_order_nearest(const doc_element *number, bool *exact_out) {
     parts p = parts_of(number);
     *exact_out = !p.more;

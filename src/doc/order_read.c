@@ -1,4 +1,4 @@
-/* order_read.c — from the spellings of order.c back to BSON. Only what order.c writes is accepted, so each value has one spelling. */
+/* order_read.c — reads the spellings that order.c writes back to BSON. Accepts only canonical spellings, so each value has exactly one. */
 #include <stdio.h>
 
 #include "doc/order_int.h"
@@ -7,8 +7,8 @@ enum { OID_BYTES = 12, LENGTH_BYTES = 4 };
 
 typedef struct reader {
     slice rest;
-    unsigned char flip; /* FF: spelled descending */
-    buf *out;           /* NULL: nothing is made */
+    unsigned char flip; /* XORed with each byte: FF if spelled descending, else 0 */
+    buf *out;           /* NULL: only check the spelling */
 } reader;
 
 static bool read_value(reader *r, bson_type_t *type_out, unsigned depth);
@@ -29,7 +29,7 @@ static void emit_byte(reader *r, unsigned char byte) {
     emit(r, &byte, 1);
 }
 
-/* Takes the next n bytes to the output as they are. */
+/* Copies the next n bytes to the output. */
 static bool pass(reader *r, size_t n) {
     if (r->rest.n < n) {
         return false;
@@ -45,7 +45,7 @@ static bool pass(reader *r, size_t n) {
     return true;
 }
 
-/* A text that ends at a zero byte, which is passed too. */
+/* Copies a zero-terminated text, with its zero byte. */
 static bool pass_name(reader *r) {
     const char *end = r->rest.n ? memchr(r->rest.p, r->flip, r->rest.n) : NULL;
     return end && pass(r, (size_t)(end - r->rest.p) + 1);
@@ -59,7 +59,8 @@ static void skip_length(reader *r) {
     emit(r, "\0\0\0\0", LENGTH_BYTES);
 }
 
-/* The length of what was made since, itself included if it is a document's. */
+/* Fills in the length prefix at `at`, for all bytes written after it. `itself`: the length counts its own four bytes, as a document's
+ * does. */
 static void fill_length(reader *r, size_t at, bool itself) {
     if (r->out && !r->out->overflow) {
         size_t n = r->out->n - at - (itself ? 0 : LENGTH_BYTES);
@@ -70,7 +71,7 @@ static void fill_length(reader *r, size_t at, bool itself) {
 
 /* ---- values ---- */
 
-/* BSON: length, bytes, 00. */
+/* Writes a BSON string: length, bytes, 00. */
 static bool read_text(reader *r) {
     size_t at = mark(r);
     skip_length(r);
@@ -82,7 +83,7 @@ static bool read_text(reader *r) {
         }
         unsigned char next = peek(r, 1);
         r->rest = slice_skip(r->rest, 2);
-        emit_byte(r, 0); /* part of the text, or its end */
+        emit_byte(r, 0); /* a zero byte of the text, or its terminator */
         if (next != 0xFF) {
             fill_length(r, at, false);
             return next == 1;
@@ -94,7 +95,7 @@ static doc_bracket member_bracket(doc_bracket of) {
     return of == DOC_BRACKET_TRUE ? DOC_BRACKET_FALSE : of;
 }
 
-/* The type of a number is known when it was read: its byte is filled in then. */
+/* The type byte is filled in after the value, since a number's type is known only then. */
 static bool read_member(reader *r, bool named, size_t index, unsigned depth) {
     bson_type_t type;
     doc_bracket bracket = (doc_bracket)peek(r, 0);
@@ -150,7 +151,7 @@ static bool read_number(reader *r, bson_type_t *type_out) {
     return n != 0;
 }
 
-/* BSON: length, subtype, bytes. */
+/* Writes a BSON binary: length, subtype, bytes. */
 static bool read_binary(reader *r) {
     uint32_t n = 0;
     char length[LENGTH_BYTES];

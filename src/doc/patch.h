@@ -2,14 +2,14 @@
  *
  *   add      sets a member; at an array index inserts before it; "/-" appends
  *   set      like add, but overwrites an array element
- *   replace  the target must be there
- *   remove   the target must be there
- *   incr     a number is added; a missing target starts from it; integers stay integers as long as they fit 64 bits
- *   move     an add of what is at `from`, then a remove of it there (in this order, as the service does: indices in `path` count
- *            before the removal); a path inside `from` is refused
- * The object or array that holds the target must be there: no operation makes parents.
- * Operations are applied in order to the result of the one before; the first that fails fails all. Steps of a path are escaped as
- * in JSON pointers (~0 for ~, ~1 for /). Whether the partition key changes is for the caller to see. */
+ *   replace  overwrites the target, which must exist
+ *   remove   deletes the target, which must exist
+ *   incr     adds a number to the target, or sets a missing target to it; integers stay integers as long as they fit 64 bits
+ *   move     adds the value at `from` to `path`, then removes it from `from` (in this order, as the service does: indices in `path`
+ *            count before the removal); a path inside `from` is rejected
+ * The object or array that holds the target must exist: no operation creates parents. Each operation is applied to the result of the one
+ * before it; if one fails, the whole patch fails. Steps of a path are escaped as in JSON pointers (~0 for ~, ~1 for /). The caller must
+ * check whether the partition key changes. */
 #pragma once
 
 #include "base/buf.h"
@@ -31,10 +31,10 @@ typedef struct patch {
     slice condition; /* text after "condition", empty if none */
 } patch;
 
-/* Reads {"condition":…,"operations":[…]} or a bare array. The patch points into `request` and the op's arena. Errors carry the
- * service's sentence through op_fail. Refused here: bad syntax, too many operations, paths to id and to system properties. */
+/* Reads {"condition":…,"operations":[…]} or a bare array. The patch points into `request` and the op's arena. Errors carry the service's
+ * message, set by op_fail. Rejects bad syntax, too many operations, and paths to id and system properties. */
 MUST_CHECK err patch_parse(op *o, slice request, patch *patch_out);
 
-/* Appends the patched document to `out`, whose limit bounds its size (E_TOO_LARGE); LIMIT_JSON_DEPTH bounds its depth. On an error
- * `out` is as it was. */
+/* Appends the patched document to `out`. The limit of `out` bounds its size (E_TOO_LARGE), LIMIT_JSON_DEPTH its depth. On an error `out` is
+ * unchanged. */
 MUST_CHECK err patch_apply(op *o, const patch *p, slice document, buf *out);

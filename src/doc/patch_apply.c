@@ -1,7 +1,8 @@
-/* patch_apply.c — one operation after another, each a copy of the document with one place changed.
+/* patch_apply.c — applies one operation after another; each copies the document with one change.
  *
- * A copy goes down the path, container by container: what is before the step and after it is copied as it is, the step itself is
- * changed. Where that is inside an array, the elements after it get new keys. Two buffers take turns as source and target. */
+ * The copy descends the path. In each object or array, the elements before and after the step's element are copied unchanged, and the
+ * step's element is changed. If an array grows or shrinks, the elements after the change get new keys. Two buffers alternate as source and
+ * target. */
 #include <math.h>
 
 #include "base/limits.h"
@@ -11,26 +12,26 @@
 
 typedef struct edit {
     op *o;
-    size_t number; /* of the operation, from 1: for sentences */
+    size_t number; /* the operation's number, from 1, for error messages */
     patch_kind kind;
     patch_path path;
-    bson_type_t type; /* of the value to put */
+    bson_type_t type; /* type of `value` */
     slice value;
     buf *out;
-    char sum[8]; /* the value that an increment puts */
+    char sum[8]; /* holds the value of an increment */
 } edit;
 
-/* Where a step leads in its container: the element it names, or the place where one would be put. */
+/* The place of a step in its container (an object or array): the element that it names, or where to add one. */
 typedef struct place {
     slice before;
     slice after; /* without the found element */
     doc_element found;
     bool present;
     bool is_array;
-    size_t index; /* arrays: how many are before */
+    size_t index; /* in an array: number of elements before */
 } place;
 
-/* ---- sentences ---- */
+/* ---- error messages ---- */
 
 static err fail_node(const edit *e, const char *what) {
     return op_fail(e->o, E_BAD_REQUEST, "For Operation(%zu): Node(%.*s) %s", e->number, slice_shown(e->path.text), e->path.text.p, what);
@@ -41,7 +42,7 @@ static err fail_absent(const edit *e) {
                                                 : "to be replaced is absent.");
 }
 
-/* `depth` steps of the path are there, the next is not, or is no container. */
+/* The first `depth` steps of the path exist; the next one does not, or is not an object or array. */
 static err fail_parent(const edit *e, size_t depth) {
     if (e->kind == PATCH_REPLACE || e->kind == PATCH_REMOVE) {
         return fail_absent(e);
@@ -65,8 +66,8 @@ static err fail_index(const edit *e, slice step) {
 
 /* ---- finding ---- */
 
-/* E_STORE_CORRUPT if the container's bytes make no sense; otherwise `place_out` is set, present or not. An index, or "-", further
- * than the array's end leaves `index` at the end. */
+/* Finds the place of a step; the element need not exist. E_STORE_CORRUPT: the container's bytes are not valid. If the step is "-" or an
+ * index beyond the array's end, `index` is the number of elements. */
 static err find_place(slice container, bool is_array, slice step, place *place_out) {
     doc_walk w;
     doc_element e;
@@ -94,7 +95,7 @@ static err find_place(slice container, bool is_array, slice step, place *place_o
     return w.corrupt ? E_STORE_CORRUPT : OK;
 }
 
-/* Follows the first `n` steps of a path. E_NOT_FOUND: they lead nowhere. */
+/* Follows the first `n` steps of a path. E_NOT_FOUND: there is no such element. */
 static err find_element(slice document, const patch_path *path, size_t n, doc_element *element_out) {
     doc_element at = {.type = BSON_TYPE_DOCUMENT, .value = document};
     for (size_t i = 0; i < n; i++) {
@@ -112,7 +113,7 @@ static err find_element(slice document, const patch_path *path, size_t n, doc_el
     return OK;
 }
 
-/* How many levels of containers a value has, or more than allowed. */
+/* How many levels of objects and arrays a value has; stops counting at `allowed` + 1. */
 static unsigned depth_of(bson_type_t type, slice value, unsigned allowed) {
     doc_walk w;
     doc_element e;
@@ -140,7 +141,7 @@ static void put_key(edit *e, const place *p, slice step) {
     buf_add_byte(e->out, 0);
 }
 
-/* Elements of an array from `index` on. */
+/* Copies array elements, numbering them from `index` on. */
 static void copy_renumbered(buf *out, slice elements, size_t index) {
     doc_walk w = {.at = elements.p, .end = elements.p + elements.n};
     doc_element e;
@@ -190,7 +191,7 @@ static double number_of(bson_type_t type, slice value, int64_t *integer_out, boo
     return (double)*integer_out;
 }
 
-/* Replaces the value to put by its sum with the number that is there. */
+/* Replaces e->value by its sum with the number in the document. */
 static err add_up(edit *e, const doc_element *there) {
     int64_t a = 0, b = 0, sum;
     bool a_is_integer, b_is_integer;
@@ -220,7 +221,7 @@ static err add_up(edit *e, const doc_element *there) {
     return OK;
 }
 
-/* In an array a step is an index, or "-" for the end where something may be put there. */
+/* In an array a step is an index, or "-" for the end if the operation may append. */
 static err check_index(const edit *e, const place *p, slice step) {
     size_t index;
     bool may_append = e->kind != PATCH_REPLACE && e->kind != PATCH_REMOVE;
@@ -230,7 +231,7 @@ static err check_index(const edit *e, const place *p, slice step) {
     return may_append && patch__index(step, &index) && index == p->index ? OK : fail_index(e, step);
 }
 
-/* The last step: here the change is made. */
+/* Makes the change at the last step of the path. */
 static err change(edit *e, const place *p, slice step) {
     if (p->is_array) {
         TRY(check_index(e, p, step));
@@ -284,7 +285,7 @@ static err edit_document(edit *e, slice document) {
 
 /* ---- operations ---- */
 
-/* The document on its way: `now` is the source of the next operation. */
+/* The state between operations: `now` is the document that the next operation reads. */
 typedef struct work {
     slice now;
     buf scratch[2];
@@ -309,7 +310,8 @@ static bool is_prefix(const patch_path *a, const patch_path *b, size_t n) {
     return true;
 }
 
-/* Where `from` is after something was added at `path`. False: nowhere any more, since that replaced what holds it. */
+/* Adjusts `from` to the add at e->path that a move just made: an insertion in the same array shifts it by one. `*gone_out`: the add
+ * overwrote the object or array that held it. */
 static err follow(edit *e, slice document, patch_path *from, bool *gone_out) {
     size_t parent = e->path.n - 1;
     doc_element holder;
@@ -359,7 +361,7 @@ static err apply_operation(op *o, work *w, size_t number, const patch_operation 
         patch_path from;
         return patch__split(o->arena, operation->from, &from) ? move(w, &e, from) : E_BAD_REQUEST;
     }
-    e.type = operation->value.type; /* none when removing */
+    e.type = operation->value.type; /* 0 for a remove */
     e.value = operation->value.value;
     return run(w, &e);
 }

@@ -5,12 +5,12 @@
 
 typedef struct patch_path {
     slice text;   /* as written */
-    slice *steps; /* unescaped, as BSON keys have them */
+    slice *steps; /* unescaped, in the form of BSON keys */
     size_t n;
 } patch_path;
 
-/* Bytes live in `a`. False: not a path, or more steps than a document may have levels. */
+/* Splits `text` into steps, which live in `a`. False: not a path, or more than LIMIT_JSON_DEPTH steps. */
 bool patch__split(arena *a, slice text, patch_path *path_out);
 
-/* The index that a step names in an array; false if it names none. */
+/* Reads a step as an array index; false if it is not one. */
 bool patch__index(slice step, size_t *index_out);

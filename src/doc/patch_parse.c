@@ -6,7 +6,7 @@
 
 #define BAD_SYNTAX "Invalid patch request: check syntax of patch specification."
 
-/* ~0 and ~1 as in RFC 6901, where nothing else may follow a tilde; NUL as BSON keys have it. */
+/* Resolves ~0 and ~1 as RFC 6901 does, and rejects any other character after a tilde. A NUL becomes C0 80, as in BSON keys. */
 static bool unescape(arena *a, slice raw, slice *step_out) {
     if (!memchr(raw.p, '~', raw.n) && !memchr(raw.p, 0, raw.n)) {
         *step_out = raw;
@@ -62,7 +62,7 @@ bool patch__index(slice step, size_t *index_out) {
     return true;
 }
 
-/* The service's own properties are not the client's to change. */
+/* Rejects invalid paths, and paths to the id or to system properties. */
 static err check_target(op *o, size_t number, slice text) {
     static const slice system_properties[] = {SLICE_LIT("_rid"), SLICE_LIT("_ts"), SLICE_LIT("_self"), SLICE_LIT("_etag"),
                                               SLICE_LIT("_attachments")};
@@ -128,7 +128,7 @@ static err parse_operation(op *o, size_t number, const doc_element *e, patch_ope
     return OK;
 }
 
-/* The array of operations, which may be the whole request. */
+/* Finds the array of operations; the request itself may be that array. */
 static bool find_operations(slice request, slice *array_out) {
     doc_walk w;
     doc_element e;

@@ -2,8 +2,8 @@
 
 #include "base/limits.h"
 
-/* Reads the step that begins at text.p[at] (after the slash), unescaped into `into`; returns the position after it, or 0. A NUL becomes the
- * two bytes that BSON keys have in its place. */
+/* Reads the step at text.p[at] (after the slash) and writes it unescaped to `into`. Returns the position after the step, or 0 if a quote is
+ * not closed. A NUL becomes C0 80, as in BSON keys. */
 static size_t read_step(slice text, size_t at, char *into, size_t *n_out) {
     char quote = at < text.n && (text.p[at] == '"' || text.p[at] == '\'') ? text.p[at++] : 0;
     size_t n = 0;
@@ -35,7 +35,7 @@ err doc_path_parse(arena *a, slice text, doc_path *path_out) {
         return E_BAD_REQUEST;
     }
     text = arena_copy(a, text);
-    char *into = arena_alloc(a, 2 * text.n); /* each byte may become two, each slash a zero byte */
+    char *into = arena_alloc(a, 2 * text.n); /* each byte may become two; each slash becomes a zero byte */
     for (size_t at = 0; at < text.n;) {
         if (text.p[at] != '/' || steps_n == LIMIT_PATH_DEPTH) {
             return E_BAD_REQUEST;
@@ -59,7 +59,7 @@ bool doc_find_member(slice bson, slice key, doc_element *element_out) {
     return doc_find_member_counted(bson, key, element_out, &passed);
 }
 
-/* The element at a path and the document that holds it. */
+/* Finds the element at a path; leaves in `*holder` the document that directly contains it. */
 static bool find(slice *holder, const doc_path *path, doc_element *e) {
     for (size_t i = 0; i < path->steps_n; i++) {
         if (i > 0) {
@@ -79,7 +79,7 @@ bool doc_find_element(slice bson, const doc_path *path, doc_element *element_out
     return find(&bson, path, element_out);
 }
 
-/* An iterator as bson_iter_find would leave it: on the element, in the document that holds it. */
+/* Makes an iterator as bson_iter_find would leave it: on the element, in the document that contains it. */
 static bool iter_on(slice holder, const doc_element *e, bson_iter_t *iter_out) {
     size_t n = (size_t)doc_load_i32(holder.p);
     uint32_t offset = (uint32_t)(e->key.p - 1 - holder.p);

@@ -10,7 +10,7 @@
 
 typedef struct doc_path {
     slice text;   /* as written */
-    slice *steps; /* zero-terminated bytes as well, for BSON keys */
+    slice *steps; /* each is also zero-terminated, for use as a BSON key */
     size_t steps_n;
 } doc_path;
 
@@ -21,7 +21,7 @@ MUST_CHECK err doc_path_parse(arena *a, slice text, doc_path *path_out);
 bool doc_find(slice bson, const doc_path *path, bson_iter_t *iter_out);
 bool doc_find_key(slice bson, slice key, bson_iter_t *iter_out); /* top level */
 
-/* The same without the iterator's weight, for paths where it counts. */
+/* The same without the cost of an iterator, for hot code. */
 bool doc_find_element(slice bson, const doc_path *path, doc_element *element_out);
 bool doc_find_member(slice bson, slice key, doc_element *element_out);
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes powers.h, the table of 10^k that number.c multiplies by; the build runs it.
 
-Each line is the 128 highest bits of 10^k, for every k that a double can meet. Positive powers are cut off, negative ones rounded
-up: what exact reading wants (Lemire, "Number parsing at a gigabyte per second"); number.c adds the one that writing wants.
+Each line is the 128 highest bits of 10^k, for every k that reading or writing a double needs. Positive powers are truncated and negative
+ones rounded up, as exact reading requires (Lemire, "Number parsing at a gigabyte per second"). Writing requires positive powers rounded
+up too: number.c adds 1 to them.
 """
 
 LOWEST, HIGHEST = -342, 324
@@ -22,7 +23,7 @@ def top_bits(k):
 
 
 def check_logarithms():
-    """The multiplications by which number.c takes logarithms hold over the whole range of doubles."""
+    """Checks that the multiplications that number.c uses as logarithms are right over the whole range of doubles."""
     for e in range(-1074, 972):
         numerator, denominator = (2**e, 1) if e >= 0 else (1, 2**-e)
         for logarithm, n, d in (((e * 661971961083) >> 41, numerator, denominator),

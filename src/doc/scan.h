@@ -1,4 +1,4 @@
-/* scan.h — finding the next byte that matters, sixteen at a time where the machine can. For this folder. */
+/* scan.h — finding the next special byte, sixteen bytes at a time with SSE2, else eight. For this folder. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ static inline unsigned scan_mask_escape(const char *p) {
     return (unsigned)_mm_movemask_epi8(_mm_or_si128(hit, low));
 }
 
-/* Those and all bytes that are not ASCII: as signed bytes, these are below the blank too. */
+/* The same, and all bytes that are not ASCII: as signed bytes, those are less than a blank too. */
 static inline unsigned scan_mask_special(const char *p) {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
     __m128i low = _mm_cmplt_epi8(v, _mm_set1_epi8(0x20));
@@ -41,8 +41,8 @@ static inline bool scan_is_plain(__m128i v, bool is_key) {
     return _mm_movemask_epi8(_mm_or_si128(hit, low)) == 0;
 }
 
-/* Copies n bytes; false if one of them needs escaping (then what was copied is of no use). The last bytes are taken by a step that
- * overlaps the one before, so that nothing outside is touched. */
+/* Copies n bytes; false if one of them needs escaping (then the copy must be discarded). The last bytes are copied by a step that overlaps
+ * the previous one, so that no byte outside is touched. */
 static inline bool scan_copy_plain(char *to, const char *from, size_t n, bool is_key) {
     if (n >= 16) {
         size_t last = n - 16;
@@ -80,7 +80,7 @@ static inline bool scan_copy_plain(char *to, const char *from, size_t n, bool is
     return scan_is_plain(_mm_set_epi64x((int64_t)tail, (int64_t)head), is_key);
 }
 
-#else /* eight bytes in one word; a byte that matters gets its top bit set, the bytes below it being right */
+#else /* eight bytes in one word; masks have the top bit set for each special byte; only the lowest set bit is reliable */
 #include <endian.h>
 
 #define SCAN_STEP 8
@@ -137,7 +137,7 @@ static inline bool scan_copy_plain(char *to, const char *from, size_t n, bool is
     }                                                                                                                                      \
     return (p)
 
-/* Each returns the first such byte, or `end`. */
+/* Each returns the position of the first matching byte, or `end`. */
 static inline const char *scan_zero(const char *p, const char *end) {
     SCAN_LOOP(p, end, scan_mask_zero, *p == 0);
 }

@@ -33,7 +33,7 @@ void doc_store_i64(char *p, int64_t value) {
     memcpy(p, &bits, sizeof bits);
 }
 
-/* How many bytes a value has: a fixed number, or what its length prefix says. */
+/* How the size of a value is found, by its BSON type. */
 typedef enum shape { SHAPE_NONE, SHAPE_FIXED, SHAPE_TEXT, SHAPE_CONTAINER, SHAPE_BINARY, SHAPE_REGEX, SHAPE_POINTER, SHAPE_SCOPE } shape;
 
 static const struct {
@@ -49,7 +49,8 @@ static const struct {
     [BSON_TYPE_DECIMAL128] = {SHAPE_FIXED, 16}, [BSON_TYPE_MAXKEY] = {SHAPE_FIXED, 0},    [BSON_TYPE_MINKEY] = {SHAPE_FIXED, 0},
 };
 
-/* The size of a value with a length prefix: `overhead` bytes besides the prefix's count; 0 when it does not fit into `room`. */
+/* The size of a value with a length prefix: the prefix's number plus `overhead`; 0 if that exceeds `room` or the number is below
+ * `least`. */
 static size_t prefixed(const char *p, size_t room, size_t overhead, int32_t least) {
     if (room < 4) {
         return 0;
@@ -63,7 +64,7 @@ static inline size_t text_size(const char *p, size_t room) {
         return 0;
     }
     uint32_t n = (uint32_t)doc_load_i32(p);
-    return n - 1 < room - 4 && p[4 + n - 1] == 0 ? 4 + (size_t)n : 0; /* one comparison for 0 < n <= room - 4 */
+    return n - 1 < room - 4 && p[4 + n - 1] == 0 ? 4 + (size_t)n : 0; /* checks 0 < n <= room - 4 by one comparison */
 }
 
 static size_t regex_size(const char *p, size_t room) {
@@ -118,7 +119,7 @@ static inline bool step(doc_walk *w, doc_element *e) {
     }
     uint8_t type = (uint8_t)*w->at;
     const char *key = w->at + 1;
-    const char *key_end = scan_zero(key, w->end); /* the closing zero byte itself ends no key: a value or at least that byte follows */
+    const char *key_end = scan_zero(key, w->end); /* the document's closing zero byte cannot end a key */
     if (key_end == w->end) {
         return stop(w);
     }

@@ -1,8 +1,8 @@
-/* walk.h — one step after another through a BSON document, never outside it.
+/* walk.h — an iterator over the elements of a BSON document that never reads outside it.
  *
- * bson_iter does the same with more comforts (and wants 128 bytes aligned to 128, which an arena does not give); this one is for the paths
- * where each step counts (answering a read, finding a key, patching) and for bytes that may be corrupt: a step that would leave the
- * document ends the walk and sets `corrupt`. Slices point into the document. */
+ * bson_iter does the same with more features, but needs 128 bytes aligned to 128, which an arena does not give. This iterator is for hot
+ * code (answering a read, finding a key, patching) and for bytes that may be corrupt: a step that would leave the document ends the walk
+ * and sets `corrupt`. Slices point into the document. */
 #pragma once
 
 #include <bson/bson.h>
@@ -16,21 +16,22 @@ typedef struct doc_walk {
 } doc_walk;
 
 typedef struct doc_element {
-    slice key;   /* zero-terminated as well */
-    slice value; /* its bytes, length prefixes included */
+    slice key;   /* also zero-terminated */
+    slice value; /* the value's bytes, with any length prefix */
     bson_type_t type;
 } doc_element;
 
-/* False (and corrupt) if the slice does not begin with a whole document; bytes after it are not looked at. */
+/* False, with `corrupt` set, if the slice does not begin with a whole document; bytes after the document are ignored. */
 bool doc_walk_init(doc_walk *w, slice bson);
 
-/* False at the end and when corrupt. */
+/* False at the end and if the bytes are corrupt. */
 bool doc_walk_next(doc_walk *w, doc_element *element_out);
 
-/* Whether all of the slice is a document, whose parts are documents too, at most so deep. For bytes from outside, before they are used. */
+/* Whether the whole slice is one well-formed document, nested documents included, with at most `depth_max` levels below the top. Call it
+ * before using bytes from outside. */
 bool doc_is_sound(slice bson, unsigned depth_max);
 
-/* The first element of this key, in a whole document; `passed` counts those before it. */
+/* Finds the first element with this key; adds the number of elements before it to `*passed`. */
 bool doc_find_member_counted(slice bson, slice key, doc_element *element_out, uint64_t *passed);
 
 /* The whole element: type byte, key, value. */

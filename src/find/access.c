@@ -1,9 +1,9 @@
-/* Which way a range's items are found. */
+/* access.c — chooses how a range's items are found. */
 #include <math.h>
 
 #include "find/find_int.h"
 
-enum { COMPARED_MAX = 1000 }; /* vectors: so many are compared one by one rather than asked of a graph */
+enum { COMPARED_MAX = 1000 }; /* up to this many vectors are compared one by one rather than by a graph */
 
 static bool any_of_other_path(const find__finder *f, index_path path) {
     for (size_t i = 0; i < f->demands.n; i++) {
@@ -23,7 +23,7 @@ static err take_demand(find__finder *f, const find_demand *used, bool *found_out
     return find__collect(f, used);
 }
 
-/* A demand on another path may be so small that sorting what it finds costs less than walking the order past all that it does not. */
+/* Finds a demand on another path that is so small that sorting its items costs less than walking the order. NULL: there is none. */
 static err sorts_better(find__finder *f, const find__walk *w, const find_demand **used_out) {
     const find_demand *best;
     if (!any_of_other_path(f, w->path)) {
@@ -39,12 +39,12 @@ static err sorts_better(find__finder *f, const find__walk *w, const find_demand 
     return OK;
 }
 
-/* Groups and distinct values in the order of their keys, unless a demand on another path leaves fewer items than a page's keys take. */
+/* Reads groups and distinct values in key order, unless a demand on another path leaves fewer items than a page's keys would take. */
 static err keyed_way(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     const find_path *p = &a->asked.lead.path;
     const find_demand *best = NULL;
-    bool begun = f->view->stretch.after > 0; /* by number, and it goes on so */
+    bool begun = f->view->stretch.after > 0; /* the range was begun by number, and is continued that way */
     if (!a->asked.lead.given || begun || a->asked.quick || !index_policy_covers(&f->view->index->policy, p->steps, p->n)) {
         return OK;
     }
@@ -56,7 +56,7 @@ static err keyed_way(find__finder *f, bool *found_out) {
     return best && !find_is_of_path(best, path) ? take_demand(f, best, found_out) : find__in_key_order(f, found_out);
 }
 
-/* A demand that few items meet is taken, and all of them compared. Otherwise a graph is asked first, and WHERE of what it finds. */
+/* If few items meet a demand, compares all of these. Otherwise searches the graph first, and evaluates WHERE on what it finds. */
 static err nearest_way(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     const find_demand *used;
@@ -83,7 +83,7 @@ static err find(find__finder *f, bool *found_out) {
     if (*found_out) {
         return OK;
     }
-    if (f->view->partition && !f->view->local) { /* small: read whole */
+    if (f->view->partition && !f->view->local) { /* a small logical partition: scan it */
         return f->access->asked.quick && f->view->items_n > FIND_QUICK_ENTRIES ? E_QUERY_TOO_LONG : OK;
     }
     if (is_for_graph(f)) {
@@ -113,7 +113,7 @@ static void begin(find_access *a, const find__finder *f, const find_nearest *nea
     r->intersected = 0;
     r->composite = NULL;
     r->nearest = *nearest;
-    if (f->view->stretch.after == 0) { /* otherwise the range goes on being read */
+    if (f->view->stretch.after == 0) { /* the range is read from its beginning */
         r->graph = (find_graph_use){.state = NEAREST_OFF};
     }
     r->backward = r->too_many = false;

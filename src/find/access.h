@@ -1,21 +1,21 @@
-/* access.h — how the items of one range are found: which demands and which order the index answers, and what is left to look at.
+/* access.h — the access path to the items of one range: chooses how the index serves a query's demands and order.
  *
- * The layer between index entries (item/view.h) and whoever has conditions: it knows demands, orders and spelled values, and no query
- * language. Called by a feed for each range that it comes to (item_find in item/item.h), on the feed's thread.
+ * This layer lies between index entries (item/view.h) and the query language: it knows demands, orders and spelled values, but no query
+ * language. A feed calls it for each range that it reads (item_find in item/item.h), on the feed's thread.
  *
  * Ways to find items:
- *   by number   the smallest demand's entries are collected, others are intersected with them where that is cheap, and the items come in
- *               number order, as without an index
- *   in order    the entries of the order's path, or of a composite index, are walked, and items come in the order asked for, until whoever
- *               gets them has enough
- *   by key      groups and distinct values come in the order of their keys: the entries of the path that keys begin with are walked from
- *               the last key that was shown, until there are enough for a page
- *   covered     no items: entries tell all that is asked
- *   nearest     vectors (nearest.h)
+ *   by number   collects the entries of the demand that has the fewest, intersects others with them where that is cheap, and offers the
+ *               items in number order, the same order as a scan
+ *   in order    walks the entries of the ORDER BY path, or of a composite index, and offers items in that order until the visitor has
+ *               enough
+ *   by key      groups and distinct values in the order of their keys: walks the entries of the path that keys begin with, from the last
+ *               key of the previous page, until there are enough keys for a page
+ *   covered     loads no items: the entries contain everything that the query needs
+ *   nearest     vector search (nearest.h)
  *
- * Which one, and whether any, is decided by counting entries, never further than deciding is worth, so the same data gives the same choice.
- * Every item that is found must still be asked its condition: a demand that is not exact, and demands that were not intersected, let items
- * through that do not fulfil them. */
+ * The choice among these and a scan is made by counting entries, only as far as the choice is worth, so the same data gives the same
+ * choice. The visitor must still evaluate the condition on every item found: inexact demands, and demands that were not intersected, let
+ * through items that do not meet the condition. */
 #pragma once
 
 #include "find/demand.h"
@@ -26,126 +26,126 @@ typedef enum find_way {
     WAY_SCAN, /* all items, by number */
     WAY_BY_NUMBER,
     WAY_IN_ORDER,
-    WAY_COVERED, /* no items: their entries tell all, or their number does */
-    WAY_NEAREST, /* those that a graph of vectors finds */
+    WAY_COVERED, /* no items loaded: entries, or their number, are enough */
+    WAY_NEAREST, /* items that a vector graph finds */
     WAY_BY_KEY,
 } find_way;
 
-/* A value as the index spells it; of one that is not told whole, what all such values begin with. */
+/* A value as the index spells it; if the index does not store it in full, the common prefix of all values that it cannot distinguish. */
 typedef struct find_spelled {
     slice bytes;
     bool whole;
     bool undefined;
 } find_spelled;
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
-/* Where an ordered walk begins: behind this row. */
+/* An ordered walk begins after this row. */
 typedef struct find_start {
     bool given;
     const find_spelled *values; /* one for each part of the order */
     uint64_t number;
 } find_start;
 
-/* Rows that can be told by entries: aggregates, groups and distinct values of one path, and counts. */
+/* What a covered query needs: aggregates, groups or distinct values of one path, or only counts. */
 typedef struct find_cover {
-    bool possible;     /* what is asked can be told so, and the order in which rows come does not matter to it */
-    bool path_given;   /* all that is asked of an item is this path; otherwise nothing, or (see `counts`) */
-    bool counts;       /* only the condition asks anything of an item: whoever knows how many pass can say the rest */
-    bool multiplicity; /* how many items have a value matters */
-    bool distinct;     /* values are wanted each once */
+    bool possible;     /* the query can be covered, and does not depend on the order of rows */
+    bool path_given;   /* the query reads only `path` of an item */
+    bool counts;       /* only the condition reads items: the number of matching items is enough */
+    bool multiplicity; /* the number of items with each value matters */
+    bool distinct;     /* each value is needed only once */
     find_path path;
 } find_cover;
 
-/* What keys of groups, or distinct values, begin with. */
+/* The path of the first value of group keys, or of distinct values. */
 typedef struct find_lead {
     bool given;
     find_path path;
-    bool alone;        /* a key is this value and nothing more */
-    bool once;         /* … and one row of a value is as good as all of them */
-    bool only_defined; /* items without it have no key */
-    bool in_objects;   /* a key is an object, and the value a member of it: keys without it come behind all others */
-    bool sure;         /* each entry surely has a row */
+    bool alone;        /* the key consists of this value alone */
+    bool once;         /* … and one row per value is enough */
+    bool only_defined; /* items without the path have no key */
+    bool in_objects;   /* the key is an object with this value as a member; keys without the member sort last */
+    bool sure;         /* every entry is certain to produce a row */
 } find_lead;
 
-/* Keys are read behind this one. */
+/* The last key of the previous page: reading continues after it. */
 typedef struct find_keys {
     bool given;
-    bool defined;  /* its first value is */
-    bool cut;      /* only its beginning is known: keys that begin alike come again, and are not counted */
-    slice spelled; /* the common beginning of all spellings that the index does not tell apart from its first value */
-    size_t wanted; /* keys: at least so many of each range that has them; SIZE_MAX: all */
-    bool many;     /* it is already known that there are more keys than wanted */
+    bool defined;  /* its first value is not undefined */
+    bool cut;      /* only a prefix of the key is known: keys with that prefix are read again, and not counted */
+    slice spelled; /* common prefix of all spellings that the index cannot distinguish from its first value */
+    size_t wanted; /* keys to read, at least this many from each range that has them; SIZE_MAX: all */
+    bool many;     /* there are known to be more keys than wanted */
 } find_keys;
 
 typedef struct find_asked {
-    bool conditional; /* there is a condition: demands are what the index knows of it */
-    size_t wanted;    /* rows; SIZE_MAX: all there are */
-    uint64_t given;   /* of an order: so many before them */
-    bool quick;       /* only what is done at once; what would take longer ends with E_QUERY_TOO_LONG before any item was offered */
+    bool conditional; /* the query has a condition; the demands are the parts of it that the index can serve */
+    size_t wanted;    /* rows; SIZE_MAX: all */
+    uint64_t given;   /* rows that earlier pages returned, for an ordered query */
+    bool quick;       /* do only quick work; if it would take longer, fail with E_QUERY_TOO_LONG before any item is offered */
     find_order order;
     find_start start;
     find_cover cover;
     find_lead lead;
     find_keys key;
 
-    /* Rows that are passed over, the first of an order: counted by their entries, if each item that is let through has one row. */
+    /* Rows to skip at the beginning of the order (OFFSET). They are counted by their entries, if each matching item has exactly one row. */
     bool skips;
-    bool skips_lacking; /* … those without the order's path too */
-    uint64_t skip;      /* so many */
+    bool skips_lacking; /* … items without the order's path too */
+    uint64_t skip;      /* number of rows to skip */
 } find_asked;
 
-/* ---- who gets the items ---- */
+/* ---- the visitor ---- */
 
-/* Beside item_visit, which the view has. */
+/* Callbacks in addition to item_visit, which the view has. */
 typedef struct find_visitor {
     void *context;
-    void (*before_load)(void *context); /* each item that is loaded is announced; NULL: to nobody */
-    void (*on_walk)(void *context);     /* called before an order is walked; NULL: nobody minds */
-    bool (*may_skip)(void *context);    /* asked before each row that is passed over; false: no more */
-    size_t (*keys_held)(void *context); /* how many keys the visitor has seen */
+    void (*before_load)(void *context); /* called before each item is loaded; may be NULL */
+    void (*on_walk)(void *context);     /* called before an ordered walk begins; may be NULL */
+    bool (*may_skip)(void *context);    /* called before each row is skipped; false: stop */
+    size_t (*keys_held)(void *context); /* the number of keys that the visitor has seen */
 
-    /* In place of items: one entry, whose spelled value stands for so many. Empty: they lack the path, or (`decided`) only their number is
-     * told, and the condition holds for all of them. False: no more. */
+    /* Called instead of offering items: `times` items have this spelled value. It is empty if they lack the path or, with `decided`, if
+     * only their number matters and all of them meet the condition. False: stop. */
     bool (*on_value)(void *context, slice spelled, uint64_t times, bool decided);
 } find_visitor;
 
-/* What finder and visitor tell each other with each item. */
+/* State that finder and visitor exchange with each item. */
 typedef struct find_turn {
-    bool in_order;       /* no item that is still to come stands before this one in the order asked for */
-    bool only_undefined; /* of this item, rows whose first order value, or lead, is undefined are meant, no others */
-    bool only_empty;     /* of this item, only a row without any member counts */
-    bool beyond;         /* set by the visitor: in this order nothing more is wanted */
-    uint64_t matched;    /* counted by the visitor: rows that belong to the page, or behind it */
+    bool in_order;       /* no later item sorts before this one */
+    bool only_undefined; /* take only rows of this item whose first order value, or lead, is undefined */
+    bool only_empty;     /* take only rows of this item without any members */
+    bool beyond;         /* set by the visitor: it needs no later item of this order */
+    uint64_t matched;    /* counted by the visitor: rows that belong to this page or a later one */
 } find_turn;
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 typedef struct find_reached {
-    uint64_t skipped;                   /* rows that were passed over */
-    const find_spelled *stopped_values; /* the visitor let no more be passed over: the next page begins behind these values, one for each
-                                           part of the order, and this number; or NULL */
+    uint64_t skipped;                   /* rows skipped so far */
+    const find_spelled *stopped_values; /* set if may_skip returned false: the next page begins after these values, one for each part of
+                                           the order, and `stopped_number`; else NULL */
     uint64_t stopped_number;
-    bool by_key;                       /* the last range was read in the order of keys */
-    bool bounded;                      /* all ranges were read up to this value, and only keys up to it are complete: */
-    char bound[INDEX_VALUE_BYTES_MAX]; /* … how its spelling begins, see find_keys */
-    size_t bound_n;                    /* 0: none is known */
+    bool by_key;                       /* the last range was read in key order */
+    bool bounded;                      /* ranges were read only up to `bound`, so only keys up to it are complete */
+    char bound[INDEX_VALUE_BYTES_MAX]; /* prefix of a spelling, as in find_keys */
+    size_t bound_n;                    /* 0: no key is complete */
 } find_reached;
 
-/* How it was done, of the last range: for people and for metrics. */
+/* How the last range was read: for explain output and metrics. */
 typedef struct find_report {
     find_way way;
-    const find_demand *used;   /* the demand that was collected */
-    const find_demand *others; /* all that there were */
+    const find_demand *used;   /* the demand whose entries were collected */
+    const find_demand *others; /* all demands */
     size_t others_n;
-    uint32_t intersected; /* with which of them, as bits */
+    uint32_t intersected; /* bit set of the demands in `others` that were intersected */
     const index_composite *composite;
     find_nearest nearest;
-    find_graph_use graph; /* if one was meant to be asked */
-    bool backward;        /* the order was walked so */
-    bool too_many;        /* scanned, since every demand has too many entries for the index to pay */
-    uint64_t entries;     /* looked at, of all ranges together */
-    uint64_t passed;      /* items found that another demand excludes, up to where the page ended; likewise */
+    find_graph_use graph; /* valid if a graph was to be searched */
+    bool backward;        /* the order was walked backward */
+    bool too_many;        /* scanned because every demand has too many entries */
+    uint64_t entries;     /* index entries read, over all ranges */
+    uint64_t passed;      /* found items of this page that another demand excluded, over all ranges */
 } find_report;
 
 struct find_access {
@@ -156,11 +156,11 @@ struct find_access {
     find_report report;
 };
 
-/* Everything else is nothing yet. */
+/* All other members are zero. */
 static inline void find_access_init(find_access *a, const find_asked *asked, const find_visitor *visitor) {
     *a = (find_access){.asked = *asked, .visitor = *visitor};
 }
 
-/* Offers the view's items to its visitor (item_find in item/item.h says what *found_out means). `demands` and `nearest` are what the
- * view's index knows; they live as long as the report is looked at. */
+/* Offers the view's items to its visitor (item_find in item/item.h explains *found_out). `demands` and `nearest` fit the view's index; they
+ * must live as long as the report is used. */
 MUST_CHECK err find_items(find_access *a, item_view *v, const find_demands *demands, const find_nearest *nearest, bool *found_out);

@@ -1,11 +1,11 @@
-/* Which demand has the fewest entries, and how many it pays to collect. Entries are counted, a little of each demand first. */
+/* choose.c — finds the demand with the fewest entries, by counting entries, and decides how many are worth collecting. */
 #include <math.h>
 
 #include "find/find_int.h"
 
 enum { PROBE_FACTOR = 8 };
 
-/* What was found of the best so far is kept: often it is all there is. */
+/* Keeps the items found for the best demand so far, since these are often all of its items. */
 static void keep_probed(find__finder *f, find__refs *found, const find_demand *of, uint64_t after) {
     find__refs before = f->probed;
     f->probed = *found;
@@ -14,7 +14,7 @@ static void keep_probed(find__finder *f, find__refs *found, const find_demand *o
     *found = before;
 }
 
-/* The demand with the fewest entries, if it has fewer than `most`: all are counted a little, then further. */
+/* All demands are counted up to a small limit first, then up to a larger one, until one has fewer entries than the limit. */
 err find__smallest(find__finder *f, uint64_t after, size_t most, const find_demand **best_out) {
     find__refs found = {0};
     err code = OK;
@@ -60,8 +60,7 @@ const find_demand *find__a_point(const find__finder *f) {
     return NULL;
 }
 
-/* How many entries it pays to collect: a found item costs as much as FIND_SCAN_PER_LOAD that are just passed by, and passing by ends when
- * the rows wanted were met. */
+/* Loading a found item costs as much as scanning FIND_SCAN_PER_LOAD items, and a scan ends once it has the wanted rows. */
 size_t find__worth(const find__finder *f) {
     double all = (double)f->view->items_n + 1, most = all / FIND_SCAN_PER_LOAD;
     if (f->access->asked.wanted != SIZE_MAX) {

@@ -1,4 +1,4 @@
-/* Without items: what their entries tell, or how many there are. */
+/* cover.c — covered queries: answered from entries, or from the number of items, without loading items. */
 #include "find/find_int.h"
 
 bool find__give_value(find__finder *f, slice spelled, uint64_t times, bool decided) {
@@ -8,7 +8,7 @@ bool find__give_value(find__finder *f, slice spelled, uint64_t times, bool decid
     return !f->view->stopped;
 }
 
-/* How many items fulfil all demands, which are all of the condition. */
+/* Counts the items that meet all demands, which together are the whole condition. */
 static err cover_count(find__finder *f, bool *found_out) {
     const find_demand *used;
     find__refs found = {0};
@@ -42,7 +42,7 @@ static bool all_exact(const find__finder *f) {
     return f->demands.whole;
 }
 
-/* Expired items have entries, and shared segments those of others; of a stretch that was begun some items were seen. */
+/* Not possible where entries may be of expired items or of other ranges' items, or if items of the stretch were already read. */
 err find__covered(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     const item_view *v = f->view;

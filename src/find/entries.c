@@ -1,4 +1,4 @@
-/* Lists of items, and the entries of demands that they are made of. */
+/* entries.c — lists of items, and reading the entries of demands into them. */
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -1,9 +1,10 @@
-/* Items in the order of one path's index entries. Where entries tell all that is asked, items are not loaded (find__cover_path); otherwise
- * they are (find__in_key_order).
+/* keys.c — items in the order of one path's index entries. If entries contain all that the query needs, items are not loaded
+ * (find__cover_path); otherwise they are (find__in_key_order).
  *
- * Entries come in the order of values, but for those whose values the index does not tell whole: all long strings that begin alike, all
- * arrays, all objects. Such entries are a *cluster*, and so are those of one value. The keys of groups and distinct values that begin with
- * this path come cluster by cluster: when one ends, all of its keys are known, and a walk that has enough may end there. */
+ * Entries come in the order of values, except for values that the index does not store in full: long strings with a common prefix, all
+ * arrays, all objects. The entries of such indistinguishable values are a *cluster*, and so are the entries of one value. Keys of groups
+ * and distinct values that begin with this path come cluster by cluster: at the end of a cluster all of its keys are known, and the walk
+ * may end there if it has enough. */
 #include <endian.h>
 #include <math.h>
 
@@ -11,30 +12,31 @@
 
 enum { ENTRIES_BETWEEN_CHECKS = 4096, PROBED_PER_KEY = 4, PROBED_MIN = 1024 };
 
-static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END; /* as find_keys has them */
+static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END; /* stand for keys without the lead */
 
 typedef struct key_walk {
     find__finder *finder;
-    find__walk bounds;                 /* what WHERE leaves of the path, and the shapes of items without it */
-    bool in_keys;                      /* clusters matter: keys begin with this path */
-    bool tells;                        /* entries tell all that is asked; no item is loaded unless its entry is not whole */
-    bool once;                         /* one row of a value is as good as all of them */
-    bool ended;                        /* there is enough, or what comes next is beyond what other ranges were read to */
-    size_t held;                       /* keys that the visitor had before */
-    char value[INDEX_VALUE_BYTES_MAX]; /* of the last entry */
+    find__walk bounds;                 /* the spans that WHERE leaves of the path, and the shapes of items without it */
+    bool in_keys;                      /* keys begin with this path, so clusters matter */
+    bool tells;                        /* entries contain all that the query needs; an item is loaded only if its value is not whole */
+    bool once;                         /* one row per value is enough */
+    bool ended;                        /* the walk has enough keys, or passed the bound up to which other ranges were read */
+    size_t held;                       /* keys that the visitor had before this range */
+    char value[INDEX_VALUE_BYTES_MAX]; /* value of the last entry */
     size_t value_n;
-    size_t cluster_n;                  /* its first bytes are its cluster's; 0: none was begun */
-    char whole[INDEX_VALUE_BYTES_MAX]; /* the last cluster that ended */
+    size_t cluster_n;                  /* length of the prefix of `value` that is its cluster; 0: no entry yet */
+    char whole[INDEX_VALUE_BYTES_MAX]; /* the last complete cluster */
     size_t whole_n;
-    uint64_t times;   /* told: so many items, not given yet */
-    uint64_t matched; /* the visitor's count when the value began */
+    uint64_t times;   /* items with `value` counted but not yet passed to on_value */
+    uint64_t matched; /* turn.matched at the first entry of `value` */
 } key_walk;
 
 static slice cluster_of(const key_walk *w) {
     return slice_of(w->value, w->cluster_n);
 }
 
-/* Numbers are one key even if not whole: those that share a spelling compare as equal. */
+/* Whether all values with this spelling are one key. Numbers are, even if not whole, since those with the same spelling compare as
+ * equal. */
 static bool is_one_key(slice spelled) {
     index_value v;
     return index_value_read(spelled, &v) && (v.placed || v.type == INDEX_NUMBER);
@@ -52,7 +54,7 @@ static void set_bound(find_access *a, slice cluster) {
     a->reached.bounded = true;
 }
 
-/* Other ranges were not read so far. */
+/* Whether a cluster is beyond the bound up to which other ranges were read. */
 static bool is_beyond(const find_access *a, slice cluster) {
     return a->reached.bounded && slice_cmp(cluster, slice_of(a->reached.bound, a->reached.bound_n)) > 0;
 }
@@ -65,7 +67,7 @@ static void give_told(key_walk *w) {
     }
 }
 
-/* One key more than wanted tells that another page follows. Where each entry surely has a row, the next entry tells it. */
+/* One key more than wanted shows that another page follows. If every entry is sure to have a row, the next entry shows it. */
 static bool has_enough(const key_walk *w) {
     const find_access *a = w->finder->access;
     bool sure = w->tells && a->asked.lead.sure;
@@ -73,7 +75,7 @@ static bool has_enough(const key_walk *w) {
     return a->asked.key.wanted != SIZE_MAX && n >= a->asked.key.wanted + !sure;
 }
 
-/* What was seen up to here is whole. */
+/* All keys up to and including this cluster are complete. */
 static void end_cluster(key_walk *w, slice cluster, slice next) {
     find_access *a = w->finder->access;
     if (!w->in_keys || !may_go_on(w)) {
@@ -89,7 +91,8 @@ static void end_cluster(key_walk *w, slice cluster, slice next) {
     w->ended = is_beyond(a, next);
 }
 
-/* Keys without the lead come before all values; if keys are objects, behind them (ends_lacking). */
+/* Whether the walk begins with the items without the path. Their keys sort before all others, or after them if keys are objects
+ * (ends_lacking). */
 static bool begins_lacking(const key_walk *w) {
     const find_access *a = w->finder->access;
     bool again = a->asked.key.given && !a->asked.lead.alone && !a->asked.lead.in_objects && !a->asked.key.defined;
@@ -151,7 +154,7 @@ static err take_entry(key_walk *w, item_lookup *l, const item_entry *e, unsigned
     return may_go_on(w) ? take_first(w, e) : OK;
 }
 
-/* Where the entries of a span begin, behind the key that was shown last. False: all of them are before it. */
+/* Seeks the first entry of a span after the previous page's last key. False: the whole span is before that key. */
 static bool seek_start(const key_walk *w, item_lookup *l, const find_span *span) {
     slice start = w->bounds.start;
     if (start.n && span->to.n && slice_cmp(span->to, start) <= 0) {
@@ -197,7 +200,7 @@ static err walk_spans(key_walk *w) {
 
 /* ---- items without the path ---- */
 
-/* How many have one of these shapes, up to `most`. */
+/* Counts the items with one of these shapes, up to `most`. */
 static err count_lacking(find__finder *f, const find__walk *w, size_t most, size_t *lacking_out) {
     *lacking_out = 0;
     for (size_t i = 0; i < w->shapes_n && *lacking_out < most; i++) {
@@ -219,7 +222,7 @@ static err tell_lacking(key_walk *w) {
     return OK;
 }
 
-/* Those whose key has no member at all come first, others whose key lacks the lead come last. */
+/* Offers the items without the path. If keys are objects: those with an empty key at the beginning, the others (`last`) at the end. */
 static err walk_lacking(key_walk *w, bool last) {
     find_access *a = w->finder->access;
     a->turn.only_empty = !last && a->asked.lead.in_objects && !a->asked.lead.alone;
@@ -252,12 +255,12 @@ static void take_start(key_walk *w) {
     if (!a->key.given || !w->in_keys) {
         return;
     }
-    bool done = a->lead.alone && !a->key.cut && is_one_key(spelled); /* … and was shown */
+    bool done = a->lead.alone && !a->key.cut && is_one_key(spelled); /* the key at the start was complete on the previous page */
     w->bounds.start = spelled.p[0] == lacking_first ? SLICE_EMPTY : spelled;
     w->bounds.start_number = done && w->bounds.start.n ? UINT64_MAX : 0;
 }
 
-/* *found_out false: which items lack the path is not known. */
+/* *found_out false: the index cannot tell which items lack the path. */
 static err prepare(key_walk *w, const find_path *path, bool *found_out) {
     find__finder *f = w->finder;
     w->bounds = (find__walk){.finder = f, .path = index_path_of(path->steps, path->n)};
@@ -282,7 +285,7 @@ static err run(key_walk *w) {
     if (ends_lacking(w) && may_go_on(w)) {
         TRY(end_lacking(w));
     }
-    if (w->in_keys && w->finder->view->stopped) { /* in the middle of a cluster */
+    if (w->in_keys && w->finder->view->stopped) { /* stopped inside a cluster, which is incomplete */
         set_bound(a, slice_of(w->whole, w->whole_n));
     }
     return OK;
@@ -291,7 +294,7 @@ static err run(key_walk *w) {
 err find__cover_path(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     key_walk w = {.finder = f, .tells = true, .once = !a->asked.cover.multiplicity};
-    w.in_keys = a->asked.lead.given && a->asked.lead.path.n == a->asked.cover.path.n; /* there is no other path than the one */
+    w.in_keys = a->asked.lead.given && a->asked.lead.path.n == a->asked.cover.path.n; /* covered: only one path is used */
     err code = prepare(&w, &a->asked.cover.path, found_out);
     if (code == OK && *found_out) {
         a->reached.by_key = w.in_keys;
@@ -308,7 +311,7 @@ typedef struct probe {
     size_t keys;
 } probe;
 
-/* There are at least as many keys as values of the lead. If it is known that there are more, one value is enough. */
+/* There are at least as many keys as lead values. If there are known to be more keys than wanted, one value is enough to decide. */
 static bool is_undecided(const probe *p) {
     const find_access *a = p->walk->finder->access;
     bool many = !a->asked.lead.alone && (a->asked.key.many || a->asked.key.given);
@@ -336,9 +339,9 @@ static err probe_span(probe *p, const find_span *span) {
     return find__close_lookup(p->walk->finder, l);
 }
 
-/* A page's keys by fewer loads than it takes to read everything instead; an item that is loaded costs as much as some that are read in
- * turn. While it is not known that there are more keys than wanted, only some entries are asked: if they are not enough, items are read in
- * turn until it is known. */
+/* Whether reading a page's keys in key order costs less than scanning all items; loading an item costs as much as scanning several. While
+ * it is not known that there are more keys than wanted, only some entries are probed. If these do not decide, items are scanned until it is
+ * known. */
 static err pays(const key_walk *w, bool *pays_out) {
     find__finder *f = w->finder;
     const find_access *a = f->access;
@@ -356,7 +359,8 @@ static err pays(const key_walk *w, bool *pays_out) {
     return OK;
 }
 
-/* Not where items without entries would have to be added in their turn, since the first of equal values is the one that is shown. */
+/* Not used if there are items without entries: they would have to be merged in number order, since the first of equal values is
+ * returned. */
 err find__in_key_order(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     key_walk w = {.finder = f, .in_keys = true, .once = a->asked.lead.once};

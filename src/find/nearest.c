@@ -5,11 +5,11 @@
 #include "find/find_int.h"
 
 enum {
-    LIST_MAX = 16384,    /* a search is bounded, however many items there are */
-    LIST_MIN = 256,      /* of a search: shorter ones miss too much where vectors have no order */
-    LIST_GROWTH = 4,     /* when too few of those found pass the condition */
-    PART_OF_ITEMS = 8,   /* a longer list than this part of them is not worth it */
-    MORE_THAN_WANTED = 8 /* ranked exactly, so that what floats do not tell apart comes in order */
+    LIST_MAX = 16384,    /* longest search list, however many items there are */
+    LIST_MIN = 256,      /* shortest search list: with less, searches of unclustered vectors miss too much */
+    LIST_GROWTH = 4,     /* factor for the next search if too few of the items found meet the condition */
+    PART_OF_ITEMS = 8,   /* a list longer than items / PART_OF_ITEMS costs more than comparing all */
+    MORE_THAN_WANTED = 8 /* extra rows, so that vectors whose float distances are equal are ranked by exact ones */
 };
 
 typedef struct asking {
@@ -18,7 +18,7 @@ typedef struct asking {
     item_view *view;
     uint64_t *fresh; /* offered in this round */
     size_t fresh_n;
-    uint64_t near_matched; /* rows, of all rounds */
+    uint64_t near_matched; /* rows of items that the graph found, in all rounds */
 } asking;
 
 bool find_nearest_was_seen(const find_graph_use *use, uint64_t number) {
@@ -34,7 +34,7 @@ static err offer(asking *s, const item_nearest_found *found, uint64_t number) {
     return item_view_offer_near(s->view, found, number);
 }
 
-/* What the graph does not know, and of what it knows the nearest, until enough of them had a row. */
+/* Offers all items that are not in the graph, then the nearest that are in it, until enough of these had a row. */
 static err offer_found(asking *s, const item_nearest_found *found, uint64_t enough) {
     find_access *a = s->access;
     for (size_t i = 0; i < found->others_n && !s->view->stopped; i++) {
@@ -49,7 +49,7 @@ static err offer_found(asking *s, const item_nearest_found *found, uint64_t enou
     return OK;
 }
 
-/* Those of this round join the others. */
+/* Adds this round's items to `seen`. */
 static void remember(asking *s) {
     find_graph_use *use = &s->access->report.graph;
     uint64_t *all = arena_array(s->view->op->arena, uint64_t, use->seen_n + s->fresh_n + 1);

@@ -1,4 +1,4 @@
-/* Items in number order: the entries of one demand, others intersected with them. */
+/* number.c — items in number order: the entries of one demand, intersected with those of others. */
 #include "find/find_int.h"
 
 err find__offer(find__finder *f, item_ref ref) {
@@ -10,7 +10,7 @@ err find__offer(find__finder *f, item_ref ref) {
     return item_view_offer(f->view, ref);
 }
 
-/* One of those that come in number order: the stretch goes on behind it, unless the page ends with it. */
+/* Offers an item in number order, and moves the stretch past it unless the visitor stopped. */
 static err offer_next(find__finder *f, item_ref ref) {
     item_view *v = f->view;
     bool excluded = ref.segment == FIND_SEGMENT_EXCLUDED;
@@ -37,7 +37,7 @@ static void exclude(find__refs *r, size_t i) {
     r->list[i].segment = FIND_SEGMENT_EXCLUDED;
 }
 
-/* Those of `r` that are not in `other` too are excluded; both sorted. */
+/* Excludes the items of `r` that are not in `other`; both are sorted. */
 static void keep_common(find__refs *r, const find__refs *other) {
     size_t j = 0;
     for (size_t i = 0; i < r->n; i++) {
@@ -50,7 +50,7 @@ static void keep_common(find__refs *r, const find__refs *other) {
     }
 }
 
-/* Those that have no entry of this one value are excluded: entries are passed by where they are near, sought where they are far. */
+/* Excludes the items without an entry in this point span. Steps over entries if the next item is near, seeks if it is far. */
 static err keep_with_value(find__finder *f, const find_span *span, find__refs *found) {
     item_entry e = {0};
     item_lookup *l = find__open_span(f, span, FIND_SCAN_PER_LOAD * found->n);
@@ -76,7 +76,7 @@ static err keep_with_value(find__finder *f, const find_span *span, find__refs *f
     return find__close_lookup(f, l);
 }
 
-/* Where entries of other ranges are among those found, only the items can tell: what was excluded could not be counted. */
+/* Does nothing in a filtered view: entries there may belong to other ranges, so excluded items could not be counted. */
 err find__intersect(find__finder *f, const find_demand *used, find__refs *found) {
     for (size_t i = 0; i < f->demands.n && found->n > found->excluded && !f->view->filtered; i++) {
         const find_demand *c = &f->demands.list[i];
@@ -110,7 +110,7 @@ err find__collect(find__finder *f, const find_demand *used) {
     return code;
 }
 
-/* Entries of one value, in number order: as many as are wanted. */
+/* Offers the items of a point demand straight from its entries, which come in number order, until the visitor stops. */
 static err stream(find__finder *f, const find_demand *used) {
     item_view *v = f->view;
     item_entry e;
@@ -135,8 +135,7 @@ static err stream(find__finder *f, const find_demand *used) {
 err find__by_number(find__finder *f, bool *found_out) {
     const find_demand *used = NULL;
     find_access *a = f->access;
-    bool chosen =
-        f->demands.n == 1 && find__a_point(f) && !a->asked.quick; /* its entries come in number order: there is nothing to weigh */
+    bool chosen = f->demands.n == 1 && find__a_point(f) && !a->asked.quick; /* a single point demand is always streamed */
     TRY(chosen ? OK : find__smallest(f, f->view->stretch.after, find__bounded(f, find__worth(f)), &used));
     if (a->asked.quick && !used && f->view->items_n > FIND_QUICK_ENTRIES) {
         return E_QUERY_TOO_LONG;

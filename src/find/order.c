@@ -1,9 +1,9 @@
-/* Items in the order asked for: the entries of its path, or of a composite index, are walked up or down. */
+/* order.c — items in the requested order: walks the entries of the order's path, or of a composite index, up or down. */
 #include <stdlib.h>
 
 #include "find/find_int.h"
 
-/* Whether an entry tells all of its values, so that it stands where it belongs. */
+/* Whether all values of an entry are placed, so that the entry's position is its exact place in the order. */
 static bool tells_all(const find__walk *w, slice value) {
     char space[INDEX_VALUE_BYTES_MAX];
     size_t n = w->composite ? w->composite->n : 1;
@@ -25,9 +25,9 @@ static bool tells_all(const find__walk *w, slice value) {
     return true;
 }
 
-/* ---- rows that are passed over ---- */
+/* ---- skipping rows ---- */
 
-/* The walk began here, and the row was counted by the page before. */
+/* Whether the walk began at this entry, whose row the previous page counted. */
 static bool is_start(const find__walk *w, slice value, uint64_t number) {
     const find_start *start = &w->finder->access->asked.start;
     return start->given && number == start->number && slice_eq(value, w->start);
@@ -47,7 +47,7 @@ static bool is_let_through(const find__finder *f, slice value) {
     return true;
 }
 
-/* What an entry tells of the order's values. */
+/* Decodes an entry into the values of the order. */
 static const find_spelled *values_of(const find__walk *w, slice value) {
     size_t n = w->composite ? w->composite->n : 1;
     arena *a = w->finder->view->op->arena;
@@ -70,7 +70,7 @@ static const find_spelled *values_of(const find__walk *w, slice value) {
     return values;
 }
 
-/* The next page begins with this entry. */
+/* Ends the page; the next one begins with this entry. */
 static void stop_skipping(find__walk *w, slice value, uint64_t number) {
     find_access *a = w->finder->access;
     a->reached.stopped_values = values_of(w, value);
@@ -78,7 +78,7 @@ static void stop_skipping(find__walk *w, slice value, uint64_t number) {
     w->finder->view->stopped = true;
 }
 
-/* Rows that the visitor holds come before it, and are to be passed over first. */
+/* Nothing is skipped once the visitor has matched rows: these come earlier in the order and must be skipped first. */
 bool find__skip(find__walk *w, slice value, uint64_t number) {
     find_access *a = w->finder->access;
     bool lacking = value.n == 0;
@@ -118,12 +118,12 @@ static err walk_up(find__walk *w, item_lookup *l, const find_span *span) {
     return code;
 }
 
-/* To where a walk down begins: the end of the span, or, if that is lower, where the walk was. */
+/* Seeks the beginning of a downward walk: the end of the span or, if that is lower, where the previous page ended. */
 static void seek_down(find__walk *w, item_lookup *l, const find_span *span) {
     bool fresh = w->start.n == 0 || (span->to.n && slice_cmp(span->to, w->start_whole ? w->start : w->start_beyond) <= 0);
     if (!fresh && w->start_whole) {
         item_lookup_seek(l, w->start, w->start_number + 1, true);
-    } else if (!fresh) { /* all that begin so, again: the rows know which were given */
+    } else if (!fresh) { /* read all entries with this prefix again; the visitor drops rows that were returned before */
         item_lookup_seek(l, w->start_beyond, 0, true);
     } else if (span->to.n) {
         item_lookup_seek(l, span->to, 0, true);
@@ -160,7 +160,7 @@ static int by_from(const void *a, const void *b) {
     return slice_cmp(((const find_span *)a)->from, ((const find_span *)b)->from);
 }
 
-/* In order, without overlap. */
+/* Sorts the spans and merges those that overlap. */
 static size_t tidy_spans(find_span *spans, size_t n) {
     size_t made = 0;
     if (n) {
@@ -178,7 +178,7 @@ static size_t tidy_spans(find_span *spans, size_t n) {
     return made;
 }
 
-/* What is demanded of the path itself bounds the walk. */
+/* A demand on the walk's own path bounds the walk. */
 void find__bound_walk(find__walk *w, arena *a) {
     static const char first = INDEX_NULL;
     for (size_t i = 0; i < w->finder->demands.n && !w->composite; i++) {
@@ -251,20 +251,20 @@ bool find__prepare_walk(find__walk *w) {
     return true;
 }
 
-/* Undefined comes first, unless the walk begins behind it. */
+/* Whether the walk begins with items without the path: undefined sorts first, unless the start is after it. */
 static bool begins_undefined(const find__walk *w) {
     const find_start *start = &w->finder->access->asked.start;
     return w->undefined && !w->backward && (!start->given || start->values[0].undefined);
 }
 
-/* Going down it comes last, and mostly nobody gets so far: only then is it asked which items those are. */
+/* In a downward walk undefined comes last. Pages rarely get there, so the shapes are read only now. */
 static err end_undefined(find__walk *w) {
     bool quick = w->finder->access->asked.quick, whole;
     TRY(find__lacking_shapes(w, quick ? FIND_QUICK_ENTRIES : FIND_SHAPES_ALL, &whole));
     return whole ? find__walk_undefined(w) : E_QUERY_TOO_LONG;
 }
 
-/* All of the condition, by the entries that are walked? */
+/* Whether the walked entries alone decide the whole condition. */
 static bool decides_condition(const find__finder *f, const find__walk *w) {
     bool decided = !f->access->asked.conditional || (f->demands.whole && !w->composite);
     for (size_t i = 0; i < f->demands.n && decided; i++) {
@@ -273,7 +273,8 @@ static bool decides_condition(const find__finder *f, const find__walk *w) {
     return decided;
 }
 
-/* Expired items have entries, shared segments those of others, and items without entries may stand anywhere in the order. */
+/* Rows cannot be skipped by entries if these may be of expired items or of other ranges' items, or if items without entries may be anywhere
+ * in the order. */
 static bool may_skip_entries(const find__finder *f, const find__walk *w) {
     const item_view *v = f->view;
     return f->access->asked.skips && !v->filtered && v->container->ttl == TTL_OFF && f->large.n == 0 && decides_condition(f, w);
@@ -301,7 +302,7 @@ static err run_walk(find__walk *w) {
 
 err find__in_order(find__finder *f, find__walk *w, bool *found_out) {
     find_access *a = f->access;
-    *found_out = !w->undefined || !f->view->index->policy.lean; /* there the items that lack the path are not known */
+    *found_out = !w->undefined || !f->view->index->policy.lean; /* a lean index cannot tell which items lack the path */
     if (*found_out && begins_undefined(w)) {
         TRY(find__lacking_shapes(w, find__shapes_worth(f), found_out));
     }
@@ -315,7 +316,7 @@ err find__in_order(find__finder *f, find__walk *w, bool *found_out) {
         a->visitor.on_walk(a->visitor.context);
     }
     TRY(run_walk(w));
-    if (a->turn.beyond) { /* of this range */
+    if (a->turn.beyond) { /* only this range is done */
         f->view->stopped = a->turn.beyond = false;
     }
     return OK;

@@ -1,4 +1,4 @@
-/* Items that lack a path have no entry there: they are found by their shapes, which say what paths items have. */
+/* shapes.c — finds items that lack a path. They have no entry for it, but their shape tells which paths they have. */
 #include <endian.h>
 
 #include "find/find_int.h"
@@ -14,7 +14,7 @@ static bool has_path(const index_path *paths, size_t n, index_path wanted) {
     return false;
 }
 
-/* How many shapes it pays to ask for their paths: it takes as long as reading some items each. */
+/* How many shapes are worth reading: reading the paths of one costs as much as reading some items. */
 size_t find__shapes_worth(const find__finder *f) {
     size_t most = (size_t)(f->view->items_n / ITEMS_PER_SHAPE);
     return f->access->asked.quick     ? FIND_QUICK_ENTRIES
@@ -23,7 +23,7 @@ size_t find__shapes_worth(const find__finder *f) {
                                       : FIND_SHAPES_ALL;
 }
 
-/* Shapes without the path, up to `most`; of those that are not known it is not known. *whole_out: there are no others. */
+/* Lists the shapes that lack the path, and those whose paths are not known; reads up to `most` shapes. *whole_out: all were read. */
 err find__lacking_shapes(find__walk *w, size_t most, bool *whole_out) {
     find__finder *f = w->finder;
     item_entry e;
@@ -47,7 +47,7 @@ err find__lacking_shapes(find__walk *w, size_t most, bool *whole_out) {
             w->shapes[w->shapes_n++] = shape;
             code = OK;
         }
-        item_lookup_seek(l, slice_of(&shape, 8), UINT64_MAX, false); /* the next one */
+        item_lookup_seek(l, slice_of(&shape, 8), UINT64_MAX, false); /* the next shape */
     }
     f->access->report.entries += walked;
     err ended = find__close_lookup(f, l);
@@ -59,7 +59,7 @@ static err offer_lacking(find__walk *w, item_ref ref) {
     return known && find__skip(w, SLICE_EMPTY, ref.number) ? OK : find__offer(w->finder, ref);
 }
 
-/* In the direction of the walk, from the item `from` on. */
+/* Offers the items of a shape in the direction of the walk, from number `from` on. */
 static err walk_one_shape(find__walk *w, uint64_t shape, uint64_t from) {
     find__finder *f = w->finder;
     item_entry e;
@@ -74,7 +74,7 @@ static err walk_one_shape(find__walk *w, uint64_t shape, uint64_t from) {
     return code != OK ? code : ended;
 }
 
-/* The next items of each shape, in the direction of the walk from `from` on. *edge_out: up to there none is left out. */
+/* Reads the next items of each shape, in the direction of the walk from number `from` on. The result is complete up to number *edge_out. */
 static err read_shapes(find__walk *w, const uint64_t *shapes, size_t n, uint64_t from, find__refs *found, uint64_t *edge_out) {
     find__finder *f = w->finder;
     size_t each = SHAPE_REFS / n + 1;
@@ -97,7 +97,7 @@ static err read_shapes(find__walk *w, const uint64_t *shapes, size_t n, uint64_t
     return find__close_lookup(f, l);
 }
 
-/* Some of all of them at a time, merged by number: they may be as many as there are items. */
+/* Merges the items of several shapes by number, in batches, since they may be as many as all items. */
 static err walk_many_shapes(find__walk *w, const uint64_t *shapes, size_t n, uint64_t from) {
     find__refs found = {0};
     err code = OK;

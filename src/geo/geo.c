@@ -11,7 +11,7 @@ static double radians(double degrees) {
     return degrees * (M_PI / 180);
 }
 
-/* By the reduced latitude, the ellipsoid becomes the unit sphere; poles are exact. */
+/* Maps to the unit sphere by the reduced latitude; poles are exact. */
 geo_point geo_point_at(double longitude, double latitude) {
     double s = (1 - FLATTENING) * sin(radians(latitude)), c = fabs(latitude) == 90 ? 0 : cos(radians(latitude));
     double n = sqrt(s * s + c * c);
@@ -19,7 +19,7 @@ geo_point geo_point_at(double longitude, double latitude) {
     return (geo_point){longitude, latitude, {c / n * cos(along), c / n * sin(along), s / n}};
 }
 
-/* Making the ellipsoid a sphere stretches no way by more than the shorter radius demands. Distances may be 0.1 % too short. */
+/* The map to the unit sphere scales lengths by at most 1 / pole_radius. The factor allows for distances that are 0.1 % too short. */
 double geo_angle_of(double metres) {
     return metres > 0 ? metres / pole_radius() * 1.002 : 0;
 }
@@ -32,7 +32,7 @@ bool geo_make_edges(arena *a, geo_ring *ring, bool closed) {
         e->from = &ring->points[i];
         e->to = &ring->points[(i + 1) % ring->n];
         geo_vector sum = geo_add(e->from->v, e->to->v), chord = geo_subtract(e->to->v, e->from->v);
-        geo_vector normal = geo_cross(chord, sum); /* twice the product of both, but exact for short edges */
+        geo_vector normal = geo_cross(chord, sum); /* -2 × the cross product of both ends, but accurate for short edges */
         e->middle = geo_scale(sum, 0.5);
         e->reach = geo_length(chord) / 2;
         e->angle = 2 * atan2(geo_length(chord), geo_length(sum));
@@ -54,7 +54,7 @@ double geo__nearest(const geo_edge *e, geo_vector p) {
 
 /* ---- point to point ---- */
 
-/* The length of the great elliptic arc between two points of the sphere, by Gauss and Legendre's rule. */
+/* Gauss-Legendre quadrature of 12 points, for the length of great elliptic arcs and for areas. */
 static const double rule_at[] = {0.1252334085114689, 0.3678314989981802, 0.5873179542866175,
                                  0.7699026741943047, 0.9041172563704749, 0.9815606342467192};
 static const double rule_weight[] = {0.2491470458134028, 0.2334925365383548, 0.2031674267230659,
@@ -67,7 +67,7 @@ static double speed(geo_vector from, geo_vector across, double angle) {
     return sqrt(EQUATOR * EQUATOR * (d.x * d.x + d.y * d.y) + b * b * d.z * d.z);
 }
 
-/* Between opposite points, over a pole. */
+/* The normal of the plane through two points; for antipodal points, of a plane through a pole. */
 static geo_vector plane_of(geo_vector from, geo_vector to) {
     const geo_vector north = {0, 0, 1}, greenwich = {1, 0, 0};
     geo_vector normal = geo_cross(from, to);
@@ -92,7 +92,7 @@ static double arc_length(geo_vector from, geo_vector to) {
     return total;
 }
 
-/* Nearly opposite points: the shorter of the arc and the ways over the poles. */
+/* For nearly antipodal points: the shortest of the arc and the ways over the two poles. */
 static double distance_around(const geo_point *a, const geo_point *b) {
     const geo_vector north = {0, 0, 1}, south = {0, 0, -1};
     double over_north = arc_length(a->v, north) + arc_length(north, b->v);
@@ -171,8 +171,8 @@ const geo_ring *geo__ring(const geo_shape *s, size_t at) {
     return NULL;
 }
 
-/* The straight line through the earth: what is nearest by it is nearest on the ground, but for some parts in a million at great distances.
- */
+/* The straight distance through the earth, in equatorial radii. The nearest point by it is also the nearest on the surface, except for some
+ * parts in a million at great distances. */
 static double chord(geo_vector a, geo_vector b) {
     geo_vector d = geo_subtract(a, b);
     double p = pole_radius() / EQUATOR * d.z;
@@ -182,11 +182,11 @@ static double chord(geo_vector a, geo_vector b) {
 typedef struct nearest {
     double chord;
     const geo_point *from;
-    const geo_edge *edge; /* NULL: to `to` */
+    const geo_edge *edge; /* NULL: the nearest is the point `to` */
     const geo_point *to;
 } nearest;
 
-/* The place on an edge that is nearest to a point, by golden section around the one that is nearest on the sphere. */
+/* The angle of the edge's point nearest to p, by golden-section search around the point that is nearest on the sphere. */
 static double nearest_angle(const geo_edge *e, geo_vector p) {
     const double ratio = 0.6180339887498949;
     double at = geo__nearest(e, p), width = 0.01 * acos(fmin(1, fmax(-1, geo_dot(geo_along(e, at), p)))) + 1e-9;
@@ -210,7 +210,7 @@ static geo_point on_earth(geo_vector v) {
 static void nearest_to_edges(nearest *n, const geo_point *p, const geo_ring *ring) {
     for (size_t i = 0; i < ring->edges_n; i++) {
         const geo_edge *e = &ring->edges[i];
-        const double slack = 1.01; /* the sphere is not the ellipsoid */
+        const double slack = 1.01; /* margin: distances are on the sphere, not on the ellipsoid */
         if (geo_length(geo_subtract(p->v, e->middle)) - e->reach > slack * n->chord) {
             continue;
         }
@@ -224,7 +224,7 @@ static void nearest_to_edges(nearest *n, const geo_point *p, const geo_ring *rin
     }
 }
 
-/* From each point of one shape to the edges of another: two shapes apart are nearest at an end of an edge. */
+/* Compares each point of one shape with the edges of the other: of two disjoint shapes, one of the nearest points is an end of an edge. */
 static bool nearest_of(nearest *n, const geo_shape *a, const geo_shape *b, uint64_t *steps) {
     const geo_ring *ra, *rb;
     for (size_t i = 0; (ra = geo__ring(a, i)); i++) {
@@ -248,7 +248,7 @@ double geo_shape_distance(const geo_shape *a, const geo_shape *b, uint64_t *step
     if (geo_intersects(a, b, steps)) {
         return 0;
     }
-    if (!nearest_of(&n, a, b, steps) || !nearest_of(&n, b, a, steps) || !n.from) { /* polygons may be none at all */
+    if (!nearest_of(&n, a, b, steps) || !nearest_of(&n, b, a, steps) || !n.from) { /* a MultiPolygon may be empty */
         return NAN;
     }
     geo_point to = n.edge ? on_earth(geo_along(n.edge, nearest_angle(n.edge, n.from->v))) : *n.to;
@@ -257,7 +257,7 @@ double geo_shape_distance(const geo_shape *a, const geo_shape *b, uint64_t *step
 
 /* ---- areas ---- */
 
-/* The area between the equator and a reduced latitude, for each radian of longitude. */
+/* The area between the equator and a reduced latitude, per radian of longitude: the "belt". */
 static double belt(double sin_reduced) {
     double b = pole_radius(), e2 = FLATTENING * (2 - FLATTENING), e = sqrt(e2);
     double cos2 = 1 - sin_reduced * sin_reduced;
@@ -265,7 +265,7 @@ static double belt(double sin_reduced) {
     return b * b / 2 * (s / (1 - e2 * s * s) + atanh(e * s) / e);
 }
 
-/* The integral, by longitude, of how much higher than a given belt the one below a piece of an edge is. */
+/* The integral over longitude of belt - `base` along a piece of an edge. */
 static double above(const geo_edge *e, double from, double to, double base) {
     double half = (to - from) / 2, centre = (to + from) / 2, total = 0;
     for (size_t i = 0; i < 2 * RULE; i++) {
@@ -280,7 +280,7 @@ static bool is_pole(geo_vector p) {
     return p.x * p.x + p.y * p.y < 1e-24;
 }
 
-/* Into how many pieces an edge is cut, none of them ending at a pole that the edge passes. */
+/* The number of pieces to divide an edge into, such that no piece ends at a pole that the edge passes. */
 static int pieces_of(const geo_edge *e) {
     const double piece_most = 0.1;
     for (int n = (int)ceil(e->angle / piece_most);; n++) {
@@ -294,7 +294,7 @@ static int pieces_of(const geo_edge *e) {
     }
 }
 
-/* How far the longitude turns between two places that are not far apart; at a pole it does not. */
+/* The change of longitude between two nearby points; 0 if one is a pole. */
 static double longitudes_between(geo_vector a, geo_vector b) {
     return is_pole(a) || is_pole(b) ? 0 : atan2(a.x * b.y - a.y * b.x, a.x * b.x + a.y * b.y);
 }
@@ -311,9 +311,9 @@ static bool comes_near_pole(const geo_ring *ring) {
     return false;
 }
 
-/* The integral of the belt below an edge by longitude, and the longitude passed. Near a pole, where longitudes run fast, what is missing to
- * the pole's own belt is integrated, since it is nearly nothing there; elsewhere what is there above some place of the ring, since the ring
- * may be small. */
+/* The integral of the belt along an edge over longitude; adds the change of longitude to `*turn`. To keep precision, a constant is
+ * subtracted before integrating: near a pole, where longitude changes fast, the belt of the pole, since the difference is nearly 0 there;
+ * elsewhere `base`, the belt at a point of the ring, since the ring may be small. */
 static double edge_belt(const geo_edge *e, bool near_pole, double base, double *turn) {
     double total = 0;
     for (int i = 0, n = pieces_of(e); i < n; i++) {
@@ -333,13 +333,13 @@ double geo_ring_area(const geo_ring *ring) {
     for (size_t i = 0; i < ring->edges_n; i++) {
         const geo_edge *e = &ring->edges[i], *next = &ring->edges[(i + 1) % ring->edges_n];
         total -= edge_belt(e, near_pole, base, &turn);
-        if (is_pole(e->to->v)) { /* a corner there: the longitude changes without a step being made */
+        if (is_pole(e->to->v)) { /* a corner at a pole: the longitude jumps there */
             double longitudes = longitudes_between(e->from->v, next->to->v);
             total -= belt(e->to->v.z) * longitudes;
             turn += longitudes;
         }
     }
-    double turns = round(turn / (2 * M_PI)); /* around the axis */
+    double turns = round(turn / (2 * M_PI)); /* around the earth's axis */
     total += turns * (half_earth - (near_pole ? 0 : 2 * M_PI * base));
     total = fmod(total, 2 * half_earth);
     return total < 0 ? total + 2 * half_earth : total;
@@ -350,7 +350,7 @@ double geo_area(const geo_shape *shape) {
     for (size_t i = 0; i < shape->polygons_n; i++) {
         const geo_polygon *p = &shape->polygons[i];
         for (size_t j = 0; j < p->n; j++) {
-            total += geo_ring_area(&p->rings[j]) - (j ? earth : 0); /* a hole has all but itself at its left */
+            total += geo_ring_area(&p->rings[j]) - (j ? earth : 0); /* a hole's left side is all of the earth but the hole */
         }
     }
     return total;

@@ -1,11 +1,11 @@
-/* geo_int.h — within geo/: vectors, and what geo.c and geo_topology.c share. */
+/* geo_int.h — vectors, and functions shared by geo.c and geo_topology.c. For this folder. */
 #pragma once
 
 #include <math.h>
 
 #include "geo/geo.h"
 
-#define GEO_TOLERANCE 1e-12 /* of the earth's radius: some micrometres. What is nearer touches. */
+#define GEO_TOLERANCE 1e-12 /* in earth radii: some micrometres. Points nearer than this touch. */
 
 static inline geo_vector geo_add(geo_vector a, geo_vector b) {
     return (geo_vector){a.x + b.x, a.y + b.y, a.z + b.z};
@@ -36,12 +36,12 @@ static inline geo_vector geo_unit(geo_vector a) {
     return n > 0 ? geo_scale(a, 1 / n) : a;
 }
 
-/* The point of an edge at an angle from its beginning. */
+/* The point of an edge at `angle` from its beginning. */
 static inline geo_vector geo_along(const geo_edge *e, double angle) {
     return geo_add(geo_scale(e->from->v, cos(angle)), geo_scale(geo_cross(e->normal, e->from->v), sin(angle)));
 }
 
-/* The angle at which the nearest point of an edge lies. */
+/* The angle, from the edge's beginning, of the point of the edge that is nearest to p. */
 double geo__nearest(const geo_edge *e, geo_vector p);
 
 static inline bool geo__spend(uint64_t *steps, uint64_t n) {
@@ -51,5 +51,5 @@ static inline bool geo__spend(uint64_t *steps, uint64_t n) {
     return !steps || *steps;
 }
 
-/* Rings of a shape, one after the other: `at` from 0. NULL: there are no more. */
+/* Ring number `at` of a shape, counted from 0 over all polygons; NULL after the last. */
 const geo_ring *geo__ring(const geo_shape *s, size_t at);

@@ -1,4 +1,4 @@
-/* geo_topology.c — what touches, crosses and holds what. */
+/* geo_topology.c — touching, crossing and containing. */
 #include <stdlib.h>
 
 #include "geo/geo_int.h"
@@ -13,12 +13,12 @@ static bool is_on(const geo_edge *e, geo_vector p) {
     return angle >= -GEO_TOLERANCE && angle <= e->angle + GEO_TOLERANCE;
 }
 
-/* An arc is nowhere farther from the middle of its chord than its ends are. */
+/* Quick check: no point of an arc is farther from the middle of its chord than its ends are. */
 static bool are_apart(const geo_edge *a, const geo_edge *b) {
     return geo_length(geo_subtract(a->middle, b->middle)) > a->reach + b->reach + 2 * GEO_TOLERANCE;
 }
 
-/* Whether the inner points of two arcs, given by their ends, cross. */
+/* Whether two arcs, given by their ends, cross at a point that is not an end. */
 static bool cross(geo_vector a, geo_vector b, geo_vector c, geo_vector d) {
     geo_vector ab = geo_cross(a, b), cd = geo_cross(c, d);
     double acb = -geo_dot(ab, c), bda = geo_dot(ab, d), cbd = -geo_dot(cd, b), dac = geo_dot(cd, a);
@@ -34,7 +34,7 @@ static bool meet(const geo_edge *a, const geo_edge *b) {
 
 typedef enum place { PLACE_OUTSIDE, PLACE_BORDER, PLACE_INSIDE } place;
 
-/* Counts how often the arc from p to a point m of edge `skip` crosses the other edges; -1: it passes too near to a corner to tell. */
+/* Counts how often the arc from p to a point m of edge `skip` crosses the other edges; -1: it passes too near a corner to decide. */
 static int crossings(const geo_ring *ring, size_t skip, geo_vector p, geo_vector m) {
     geo_vector normal = geo_unit(geo_cross(p, m));
     int n = 0;
@@ -48,8 +48,9 @@ static int crossings(const geo_ring *ring, size_t skip, geo_vector p, geo_vector
     return n;
 }
 
-/* Whether p, not on the ring, is at its left: go from p to the middle of an edge; whoever comes there from the left, having crossed
- * nothing, is at the left. An edge that is seen end-on, or behind a corner, says nothing: then another is tried. */
+/* Whether p, which is not on the ring, is on its left. Counts the crossings of an arc from p to the middle of an edge: if that arc arrives
+ * from the left after an even number of crossings, p is on the left. If the edge lies in line with p, or the arc passes a corner, another
+ * edge is tried. */
 static bool is_left(const geo_ring *ring, geo_vector p) {
     enum { TRIES = 24 };
     for (size_t t = 0; t < TRIES; t++) {
@@ -88,7 +89,7 @@ static place locate_in(const geo_polygon *polygon, geo_vector p) {
     return PLACE_INSIDE;
 }
 
-/* In any shape: the ends of a line are its border, a point is its own inside. */
+/* Locates p in any shape. The ends of a line are its border; a point is its own inside. */
 static place locate(const geo_shape *s, geo_vector p) {
     place best = PLACE_OUTSIDE;
     for (size_t i = 0; i < s->polygons_n && best != PLACE_INSIDE; i++) {
@@ -132,7 +133,7 @@ static bool edges_meet(const geo_shape *a, const geo_shape *b, uint64_t *steps) 
     return false;
 }
 
-/* One point of each ring is enough, once edges do not meet. */
+/* One point of each ring is enough, since no edges meet. */
 static bool a_point_is_in(const geo_shape *a, const geo_shape *b, uint64_t *steps) {
     const geo_ring *ring;
     for (size_t i = 0; (ring = geo__ring(a, i)); i++) {
@@ -150,9 +151,9 @@ bool geo_intersects(const geo_shape *a, const geo_shape *b, uint64_t *steps) {
     return edges_meet(a, b, steps) || a_point_is_in(a, b, steps) || a_point_is_in(b, a, steps);
 }
 
-/* ---- reaching ---- */
+/* ---- distance to a cap ---- */
 
-/* Within a chord's length of a place, through the earth. */
+/* Whether an edge comes within a chord's length of a place. */
 static bool edge_reaches(const geo_edge *e, geo_vector place, double chord) {
     if (geo_length(geo_subtract(e->middle, place)) > e->reach + chord) {
         return false;
@@ -192,7 +193,7 @@ static void add_angle(double *angles, size_t *n, const geo_edge *e, geo_vector p
     angles[(*n)++] = fmin(e->angle, fmax(0, atan2(geo_dot(p, geo_cross(e->normal, e->from->v)), geo_dot(p, e->from->v))));
 }
 
-/* Where the edges of a shape cut one edge into pieces: angles along it, both its ends included, in order. Up to 3 for each edge. */
+/* The angles at which the edges of a shape divide an edge into pieces, sorted, both ends included. Up to 3 for each edge of the shape. */
 static size_t cut(double *angles, const geo_edge *e, const geo_shape *by) {
     const geo_ring *ring;
     size_t n = 0;
@@ -221,10 +222,10 @@ static size_t cut(double *angles, const geo_edge *e, const geo_shape *by) {
 }
 
 typedef struct pieces {
-    bool any[PLACE_INSIDE + 1]; /* there are pieces at such places */
+    bool any[PLACE_INSIDE + 1]; /* some piece lies at this place */
 } pieces;
 
-/* Where the border of one shape lies in another. */
+/* Divides the border of `of` by that of `in`, and records where its pieces lie in `in`. False: the steps ran out. */
 static bool place_border(arena *arena, const geo_shape *of, const geo_shape *in, pieces *p, uint64_t *steps) {
     const geo_ring *ring;
     double *angles = arena_alloc(arena, (3 * in->points_n + 8) * sizeof *angles);
@@ -245,7 +246,7 @@ static bool place_border(arena *arena, const geo_shape *of, const geo_shape *in,
     return true;
 }
 
-/* A point inside a polygon: a little to the left of the middle of an edge. */
+/* Finds a point inside a polygon: a little to the left of an edge. */
 static bool inner_point(const geo_polygon *polygon, geo_vector *point_out) {
     for (double part = 1e-2; part > 1e-7; part /= 10) {
         for (size_t i = 0; i < polygon->rings[0].edges_n; i++) {
@@ -287,7 +288,7 @@ bool geo_within(arena *arena, const geo_shape *a, const geo_shape *b, uint64_t *
 
 /* ---- validity ---- */
 
-/* Neighbours share a corner: they must not lie on each other. */
+/* For neighbouring edges, which share a corner: whether they overlap. */
 static bool overlap(const geo_edge *a, const geo_edge *b) {
     return is_on(a, b->to->v) || is_on(b, a->from->v);
 }

@@ -39,7 +39,7 @@ static bool number_of(const doc_element *e, double *number_out) {
     return doc_is_number(e->type);
 }
 
-/* Longitude and latitude; what may follow them is not looked at. */
+/* Reads longitude and latitude; one or two further elements are ignored. */
 static bool two_numbers(const doc_element *v, double *longitude, double *latitude) {
     doc_walk w;
     doc_element e;
@@ -74,7 +74,7 @@ static bool same(const geo_point *a, const geo_point *b) {
     return a->longitude == b->longitude && a->latitude == b->latitude;
 }
 
-/* Positions, those that repeat the one before left out. */
+/* Reads positions, without consecutive duplicates. */
 static bool read_positions(reader *r, const doc_element *v, geo_ring *ring_out) {
     size_t n = is_array(v) ? length_of(v) : 0;
     if (n > GEOJSON_POINTS_MAX + 1) {
@@ -131,7 +131,7 @@ static bool read_ring(reader *r, const doc_element *v, size_t number, geo_ring *
                            : fail_ring(r, number, "start and end points of the ring",
                                        "are not the same. Each ring of a polygon must have the same start and end points.");
     }
-    ring->n--; /* the last is the first again */
+    ring->n--; /* the last point repeats the first */
     if (ring->n < 3) {
         return fail_ring(r, number, "ring",
                          "does not have enough distinct points. Each ring of a polygon must contain at least three distinct points.");
@@ -139,7 +139,7 @@ static bool read_ring(reader *r, const doc_element *v, size_t number, geo_ring *
     return geo_make_edges(r->arena, ring, true) || fail_ring(r, number, "ring", "contains an edge between antipodal points.");
 }
 
-/* Backwards, so that what was at the left is at the right. */
+/* Reverses a ring, which exchanges its left and right. */
 static void turn_around(arena *a, geo_ring *ring) {
     geo_point *points = arena_alloc(a, ring->n * sizeof *points);
     for (size_t i = 0; i < ring->n; i++) {

@@ -1,4 +1,4 @@
-/* geojson.h — GeoJSON objects to shapes: Point, LineString, Polygon, MultiPolygon, by RFC 7946 and the service's limits. */
+/* geojson.h — reads GeoJSON objects (Point, LineString, Polygon, MultiPolygon) by RFC 7946 and the service's limits. */
 #pragma once
 
 #include "doc/walk.h"
@@ -6,7 +6,8 @@
 
 enum { GEOJSON_POINTS_MAX = 4096 };
 
-/* `object` is a BSON document, any bytes. False: not valid, and `reason_out` says why (static, or in the arena). Holes are turned so that
- * their outside is at the left, however they are written. Whether rings cross themselves is not looked at here: geojson_check does. */
+/* `object` is an untrusted BSON document. False: not valid, and `reason_out` says why (static, or in the arena). Holes are reversed if
+ * needed, so that their outside is on the left. geojson_read does not check whether rings cross themselves or each other; geojson_check
+ * does. */
 bool geojson_read(arena *a, slice object, geo_shape *shape_out, slice *reason_out);
 bool geojson_check(arena *a, const geo_shape *shape, slice *reason_out, uint64_t *steps);

@@ -1,4 +1,4 @@
-/* canonical.c — policies as they are kept with a container and shown to clients. */
+/* canonical.c — policies in the form in which they are stored with a container and shown to clients. */
 #include "index/policy_int.h"
 
 static bool has_lean_rows(slice properties) {
@@ -14,7 +14,7 @@ slice index_policy_source(arena *a, slice properties) {
     bool given = doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && BSON_ITER_HOLDS_DOCUMENT(&it);
     if (given && bson_iter_recurse(&it, &inner)) {
         while (bson_iter_next(&inner)) {
-            bool other = strcmp(bson_iter_key(&inner), "lean") == 0; /* no client's to say */
+            bool other = strcmp(bson_iter_key(&inner), "lean") == 0; /* clients may not set this */
             for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
                 other = other || strcmp(bson_iter_key(&inner), others[i]) == 0;
             }
@@ -40,7 +40,7 @@ static void add_text(bson_t *into, const char *key, slice text) {
     bson_append_utf8(into, key, -1, text.p, (int)text.n);
 }
 
-/* A hash is a range nowadays, and ranges have no precision: -1. */
+/* Hash indexes became range indexes, whose precision is always -1. */
 static void add_index(bson_t *list, const char *key, slice index) {
     bson_t entry;
     slice kind = index__text(index, "kind");
@@ -83,7 +83,7 @@ static void add_path(bson_t *list, uint32_t i, slice path, slice given) {
     bson_append_document_end(list, &entry);
 }
 
-/* The paths as they came; if there are none, `otherwise`, which may be empty too. */
+/* Adds the given paths. If the list is missing, adds `otherwise`, unless that is empty. */
 static void add_paths(bson_t *policy, slice given, const char *name, slice otherwise) {
     bson_t list;
     doc_element e;
@@ -113,7 +113,7 @@ static void add_types(bson_t *entry) {
     bson_append_array_end(entry, &list);
 }
 
-/* Without types it has all of them. */
+/* Without `types`, all types are added. */
 static void add_spatial(bson_t *list, const char *key, slice given) {
     bson_t entry;
     bson_iter_t it;
@@ -167,7 +167,7 @@ static slice excluded_by_default(slice given, const index_policy *policy) {
     return policy->off || none ? SLICE_EMPTY : SLICE_LIT("/\"_etag\"/?");
 }
 
-/* What is left out and filled in here must never contradict what was given: settings are read again at every start. */
+/* The result must mean the same as what was given, since settings are parsed again at every start. */
 void index_policy_canonical(bson_t *settings, slice given, const index_policy *read) {
     static const char *const others[] = {"compositeIndexes", "vectorIndexes", "fullTextIndexes"};
     bson_t policy;

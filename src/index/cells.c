@@ -43,7 +43,7 @@ static index_cell child(index_cell cell, unsigned i) {
     return cell - lowest(cell) + bit * (2 * i + 1);
 }
 
-/* Every bit of a 30-bit number moved to an even place, and back. */
+/* Moves bit i of a 30-bit number to bit 2i; gather is the inverse. */
 static uint64_t spread(uint64_t n) {
     n = (n | n << 16) & 0x0000FFFF0000FFFFu;
     n = (n | n << 8) & 0x00FF00FF00FF00FFu;
@@ -63,7 +63,7 @@ static uint64_t gather(uint64_t n) {
 
 /* ---- places ---- */
 
-/* Faces 0 to 2 look along x, y and z, 3 to 5 the other way. On a face, u and v run from -1 to 1. */
+/* Faces 0 to 2 are at the positive ends of the x, y and z axes, 3 to 5 at the negative ends. On a face, u and v run from -1 to 1. */
 static geo_vector on_face(unsigned face, double u, double v) {
     double out = face < 3 ? 1 : -1;
     geo_vector p = face % 3 == 0 ? (geo_vector){out, u, v} : face % 3 == 1 ? (geo_vector){v, out, u} : (geo_vector){u, v, out};
@@ -93,7 +93,7 @@ index_cell index_cell_at(geo_vector place, unsigned level) {
     return index_cell_parent((uint64_t)face << 61 | position << 1 | 1, level);
 }
 
-/* Its middle, and the angle that its corners are away from there. */
+/* The cell's centre, and the angle from there to its farthest corner. */
 static geo_vector middle_of(index_cell cell, double *angle_out) {
     unsigned level = index_cell_level(cell), face = (unsigned)(cell >> 61);
     uint64_t position = (cell & (((uint64_t)1 << 61) - 1)) >> 1;
@@ -121,7 +121,7 @@ typedef struct cover {
     size_t most;
     unsigned level_max;
     index_cell cells[CELLS_MAX + 4];
-    bool done[CELLS_MAX + 4]; /* it is not cut further */
+    bool done[CELLS_MAX + 4]; /* the cell is not divided further */
     size_t n;
 } cover;
 
@@ -135,7 +135,7 @@ static void consider(cover *c, index_cell cell) {
     }
 }
 
-/* The largest cell that can still be cut; c->n: none. */
+/* The index of the largest cell that can still be divided; c->n if there is none. */
 static size_t largest(const cover *c) {
     size_t best = c->n;
     for (size_t i = 0; i < c->n; i++) {
@@ -146,7 +146,7 @@ static size_t largest(const cover *c) {
     return best;
 }
 
-/* Puts what the shape reaches of a cell's four parts in its place, if there is room. */
+/* Replaces a cell by those of its four children that the shape reaches, if there is room. */
 static void cut(cover *c, size_t at) {
     size_t before = c->n;
     index_cell cell = c->cells[at];
@@ -158,12 +158,12 @@ static void cut(cover *c, size_t at) {
         c->done[at] = true;
         return;
     }
-    c->n--; /* the last takes the place of what was cut */
+    c->n--; /* the last cell moves to the slot of the divided one */
     c->cells[at] = c->cells[c->n];
     c->done[at] = c->done[c->n];
 }
 
-/* What is inside a ring that crosses or touches itself depends on whom one asks: it may be anywhere. */
+/* A ring that crosses or touches itself has no well-defined inside, so its cover must be the whole earth. */
 static bool is_sound(const geo_shape *shape, uint64_t *steps) {
     bool sound = true;
     for (size_t i = 0; i < shape->polygons_n; i++) {
@@ -219,7 +219,7 @@ static int by_first(const void *a, const void *b) {
     return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->last < y->last) - (x->last > y->last);
 }
 
-/* In order, those that touch made one. */
+/* Sorts the spans and merges those that overlap or adjoin. */
 static size_t tidy(index_cell_span *spans, size_t n) {
     size_t kept = 0;
     qsort(spans, n, sizeof *spans, by_first);

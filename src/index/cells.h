@@ -1,11 +1,12 @@
-/* cells.h — the earth cut into cells, so that shapes near each other have entries near each other.
+/* cells.h — divides the earth into cells, so that shapes near each other have index entries near each other.
  *
- * The unit sphere (geo/geo.h) is seen from the centre of a cube: each of its six faces is a cell of level 0, and each cell is cut into four
- * of the next level, down to 30. A cell is a number: three bits for the face, two for each level, then a one and zeros. So the cells inside
- * a cell are a run of numbers around its own. No place is special: not the poles, not the 180th meridian.
+ * The unit sphere (geo/geo.h) is projected onto a cube around it. Each of the cube's six faces is a cell of level 0, and each cell is
+ * divided into four cells of the next level, down to level 30. A cell is a number: three bits for the face, two for each level, then a one
+ * and zeros. So the cells inside a cell are a contiguous range of numbers around its own. The poles and the 180th meridian are not special
+ * cases.
  *
- * A shape's *cover* is a few cells that hold all of it. Two shapes that touch have cells of which one is in the other; that they have is no
- * proof that they touch. */
+ * A shape's *cover* is a few cells that together contain it. If two shapes touch, then some cell of one cover contains, or is inside, a
+ * cell of the other. The converse does not hold. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,23 +17,23 @@ typedef uint64_t index_cell;
 enum {
     INDEX_CELL_LEVELS = 30,
     INDEX_CELL_BYTES = 8,
-    INDEX_CELLS_STORED = 8, /* at most, of an item's shape; their levels are even, so that few cells around a cell need to be asked for */
-    INDEX_CELLS_ASKED = 16, /* of a query's */
+    INDEX_CELLS_STORED = 8, /* maximum for an item's shape; their levels are even, so that a query looks up half of a cell's ancestors */
+    INDEX_CELLS_ASKED = 16, /* maximum for a query's shape */
     INDEX_CELL_SPANS_MAX = INDEX_CELLS_ASKED * (1 + INDEX_CELL_LEVELS / 2 + 1)
 };
 
 index_cell index_cell_at(geo_vector place, unsigned level);
 unsigned index_cell_level(index_cell cell);
-index_cell index_cell_parent(index_cell cell, unsigned level); /* the one around it */
-index_cell index_cell_first(index_cell cell);                  /* and last: of those inside it, itself among them */
+index_cell index_cell_parent(index_cell cell, unsigned level); /* the cell of that level that contains it */
+index_cell index_cell_first(index_cell cell);                  /* lowest and highest number of the cells inside it */
 index_cell index_cell_last(index_cell cell);
 void index_cell_spell(buf *out, index_cell cell);
 
-/* The cover of an item's shape: up to INDEX_CELLS_STORED cells. When steps run out, and of a polygon whose border crosses itself, it is
- * the faces of the cube. */
+/* Computes the cover of an item's shape: up to INDEX_CELLS_STORED cells. If the steps run out, or a polygon's border crosses itself, the
+ * cover is all faces of the cube. */
 size_t index_cells_of(const geo_shape *shape, uint64_t *steps, index_cell *cells_out);
 
-/* What the entries of shapes are among that come within an angle of this one: runs of numbers, first and last. */
+/* Ranges of cell numbers, both ends included. Every stored shape within `angle` of `shape` has an entry in one of them. */
 typedef struct index_cell_span {
     index_cell first, last;
 } index_cell_span;

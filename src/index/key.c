@@ -33,7 +33,7 @@ static uint64_t mix(uint64_t h, slice bytes) {
 }
 
 index_path index_path_member(index_path of, slice name) {
-    return mix(of, name) | 2; /* never one of the special ones */
+    return mix(of, name) | 2; /* never INDEX_PATH_SHAPES or INDEX_PATH_LARGE */
 }
 
 index_path index_path_element(index_path of) {
@@ -50,7 +50,7 @@ void index_spell_type(buf *out, index_type type) {
     buf_add_byte(out, (char)type);
 }
 
-/* Sign inverted for positive numbers, all bits for negative ones. NaN comes before all, zero has one sign. */
+/* Inverts the sign bit of positive numbers and all bits of negative ones. NaN sorts first; -0 becomes 0. */
 static uint64_t sortable(double number) {
     uint64_t bits;
     if (isnan(number)) {
@@ -110,9 +110,9 @@ void index_spell_prefix(buf *out, slice text) {
     spell_text(out, INDEX_STRING, slice_of(text.p, text.n < INDEX_STRING_BYTES ? text.n : INDEX_STRING_BYTES));
 }
 
-/* ---- types that JSON has not ---- */
+/* ---- types that JSON lacks ---- */
 
-/* As doc/order.h does, but for the first byte. */
+/* Spells as doc/order.h does, except for the type byte. */
 static void spell_ordered(buf *out, index_type type, const doc_element *e) {
     size_t at = out->n;
     doc_order_spell(out, e, false);
@@ -221,7 +221,7 @@ void index_spell_downward(buf *out, size_t from) {
     }
 }
 
-/* Numbers are spelled as the nearest double, which keeps their order. */
+/* Rounding to the nearest double keeps the order of numbers. */
 bool index_spell_among(buf *out, index_type type, const doc_element *number) {
     bool exact;
     if (type == INDEX_DECIMAL) {
@@ -235,7 +235,7 @@ bool index_spell_among(buf *out, index_type type, const doc_element *number) {
 
 /* ---- reading ---- */
 
-/* Up to the zero that is not an escaped one. */
+/* The text ends at the first zero byte that is not escaped. */
 static bool read_text(slice spelled, index_value *v) {
     size_t i = 1;
     for (; i + 1 < spelled.n; i++) {
@@ -281,7 +281,7 @@ static bool read_binary(slice spelled, index_value *v) {
     return v->n <= spelled.n;
 }
 
-/* The same as doc/order.h spells it. */
+/* Converts a spelling to that of doc/order.h: a copy with another type byte. */
 static slice ordered(slice spelled, doc_bracket bracket, char space[INDEX_VALUE_BYTES_MAX]) {
     size_t n = spelled.n < INDEX_VALUE_BYTES_MAX ? spelled.n : INDEX_VALUE_BYTES_MAX;
     memcpy(space, spelled.p, n);
@@ -289,7 +289,7 @@ static slice ordered(slice spelled, doc_bracket bracket, char space[INDEX_VALUE_
     return slice_of(space, n);
 }
 
-/* Which of equal Decimal128s it was, 1.0 or 1.00, is not told. */
+/* Not whole: equal Decimal128s such as 1.0 and 1.00 have the same spelling. */
 static bool read_decimal(slice spelled, index_value *v) {
     char space[INDEX_VALUE_BYTES_MAX];
     bson_type_t type;
@@ -345,7 +345,7 @@ void index_unescape(buf *out, slice text) {
     }
 }
 
-/* BSON: length, bytes, 00. */
+/* Makes a BSON string: length, bytes, 00. */
 static bool make_text(const index_value *v, buf *value) {
     size_t at = value->n;
     char length[4];
@@ -359,14 +359,14 @@ static bool make_text(const index_value *v, buf *value) {
     return buf_ok(value);
 }
 
-/* BSON: pattern, 00, options, 00. */
+/* Makes a BSON regular expression: pattern, 00, options, 00. */
 static bool make_regex(const index_value *v, buf *value) {
     index_unescape(value, v->text);
     buf_add_byte(value, 0);
     return buf_ok(value);
 }
 
-/* As few digits as the spelling has: at most 34, so that the text of a double is exact. */
+/* doc_order_read may return a narrower type; its value has at most 34 digits, so converting it by text is exact. */
 static bool make_decimal(slice spelled, buf *value, bson_type_t *type_out) {
     char space[INDEX_VALUE_BYTES_MAX], text[64], bytes[16];
     buf number = {.p = bytes, .cap = sizeof bytes, .max = sizeof bytes};

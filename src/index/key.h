@@ -1,27 +1,27 @@
-/* key.h — values and paths as the index spells them, so that byte order is the query language's order.
+/* key.h — how the index encodes ("spells") values and paths, so that byte order is the query language's order.
  *
  * A *path* is a hash of its steps: names, and "any element" for arrays. A *value* is a type byte and then:
  *
  *   undefined, null, false, true    nothing more
  *   number                          eight bytes; all numbers compare as doubles
- *   string                          its bytes (00 as 00 FF), then 00 01; of a long one the first INDEX_STRING_BYTES, 00 02, a hash
- *   array, object                   nothing more: that there is one
+ *   string                          its bytes (00 as 00 FF), then 00 01; a long one is cut to INDEX_STRING_BYTES, then 00 02 and a hash
+ *   array, object                   nothing more: the entry only says that there is one
  *
- * Types that JSON has not come behind those, each in its own order, which is that of doc/order.h:
+ * Types that JSON lacks sort after those. Within a type the order is that of doc/order.h:
  *
  *   MinKey, MaxKey                  nothing more
  *   Decimal128                      as doc/order.h spells it: 1.0 and 1.00 alike
- *   binary                          length (4 bytes), subtype, bytes; of a long one the first INDEX_STRING_BYTES and a hash
+ *   binary                          length (4 bytes), subtype, bytes; a long one is cut to INDEX_STRING_BYTES, then a hash
  *   ObjectId                        12 bytes
  *   date, timestamp                 8 bytes
  *   regular expression              pattern, 00, options, as a string
  *   code, symbol                    as a string
  *   DBPointer, code with scope      nothing more
  *
- * Every spelling ends itself, so several in a row still sort; spelled *downward* (each byte inverted) they sort the other way. Where a
- * value is not told whole (long strings, arrays, objects, integers beyond 2^53) the item must be asked.
+ * Every spelling is self-delimiting, so several in a row still sort. Spelled *downward* (each byte inverted) they sort the other way. Some
+ * values are not in the entry in full (long strings, arrays, objects, integers beyond 2^53); for these the item must be read.
  *
- * All values of a type t sort in [t, t + 1): whoever orders types otherwise walks them in its own order. */
+ * All values of a type t sort in [t, t + 1), so a caller that orders types differently can scan the types in its own order. */
 #pragma once
 
 #include "base/buf.h"
@@ -53,7 +53,7 @@ typedef enum index_type {
 
 enum {
     INDEX_STRING_BYTES = 64,
-    INDEX_VALUE_BYTES_MAX = 2 * INDEX_STRING_BYTES + 8, /* of one spelled value */
+    INDEX_VALUE_BYTES_MAX = 2 * INDEX_STRING_BYTES + 8, /* longest spelling of a value */
     INDEX_PATH_BYTES = 8
 };
 
@@ -62,47 +62,48 @@ enum {
 typedef uint64_t index_path;
 
 #define INDEX_PATH_ROOT ((index_path)0x746573656c61u)
-#define INDEX_PATH_SHAPES ((index_path)0) /* values are shapes: which paths an item has */
+#define INDEX_PATH_SHAPES ((index_path)0) /* its values are items' shapes (the set of paths an item has, see terms.h) */
 #define INDEX_PATH_LARGE ((index_path)1)  /* items with too many terms to be indexed */
 
 index_path index_path_member(index_path of, slice name);
-index_path index_path_element(index_path of);             /* of an array */
-index_path index_path_mixed(index_path a, uint64_t with); /* composite and special ones */
+index_path index_path_element(index_path of);             /* any element of an array */
+index_path index_path_mixed(index_path a, uint64_t with); /* for composite indexes, cells and words */
 
 /* ---- values ---- */
 
 void index_spell_type(buf *out, index_type type); /* undefined, null, false, true, array, object */
 void index_spell_number(buf *out, double number);
 void index_spell_string(buf *out, slice text);
-void index_spell_prefix(buf *out, slice text); /* what all strings that begin so begin with; of a long one a part of it */
+void index_spell_prefix(buf *out, slice text); /* the common prefix of the spellings of all strings that begin with `text` */
 void index_spell_element(buf *out, const doc_element *e);
-void index_spell_downward(buf *out, size_t from); /* inverts what was added since */
+void index_spell_downward(buf *out, size_t from); /* inverts the bytes from `from` on */
 
-/* For a condition: spells what the spellings of all values begin with that the index does not tell apart from this one. True: those are
- * the values equal to it, and no others, so that its entries are a point. */
+/* For a condition: appends the common prefix of the spellings of all values that the index cannot distinguish from this one. True: only
+ * equal values have that prefix, so the entries found are exact. */
 bool index_spell_sought(buf *out, const doc_element *e);
 
-/* The place of a number, of any of BSON's four types, among those of INDEX_NUMBER or of INDEX_DECIMAL: for whoever takes both types for
- * one. What is less than it is spelled no higher, what is greater no lower, what is equal alike. True: nothing else is spelled alike. */
+/* For callers that treat INDEX_NUMBER and INDEX_DECIMAL as one type: spells a number of any of BSON's four types as if it were of `type`.
+ * Smaller numbers of that type never have a higher spelling, greater ones never a lower one, equal ones the same. True: only equal numbers
+ * have the same. */
 bool index_spell_among(buf *out, index_type type, const doc_element *number);
 
-/* A spelled value taken apart. */
+/* A decoded spelling. */
 typedef struct index_value {
     index_type type;
     double number; /* INDEX_NUMBER */
-    slice text;  /* INDEX_STRING, INDEX_REGEX, INDEX_CODE, INDEX_SYMBOL: as spelled, without its end; index_unescape makes it what it was */
-    bool whole;  /* all of the value is here */
-    bool placed; /* the entry stands where the value belongs: equal spellings are of equal values. So whole ones, and Decimal128s */
-    size_t n;    /* bytes it takes */
-    size_t plain_n; /* of them, those before the hash: values that share them are not told apart, unless they are placed */
+    slice text;    /* INDEX_STRING, INDEX_REGEX, INDEX_CODE, INDEX_SYMBOL: as spelled, without the terminator; decode with index_unescape */
+    bool whole;    /* the spelling contains the full value */
+    bool placed;   /* only equal values have the same spelling: true for whole values and for Decimal128s */
+    size_t n;      /* length of the spelling */
+    size_t plain_n; /* its length without the hash: unless `placed`, different values may share these bytes */
 } index_value;
 
-bool index_value_read(slice spelled, index_value *value_out); /* false: not one */
+bool index_value_read(slice spelled, index_value *value_out); /* false: not a spelled value */
 void index_unescape(buf *out, slice text);
 
-/* The BSON type and bytes (appended to `value`) of a spelled value of a type that JSON has not, if it is placed: of a Decimal128, which is
- * not whole, those of one that is equal to it. False: it is of another type, or not placed. */
+/* For a placed value of a type that JSON lacks: appends its BSON bytes to `value`. For a Decimal128, these are of one that is equal but may
+ * have another number of trailing zeros. False: another type, or not placed. */
 bool index_value_typed(slice spelled, const index_value *v, buf *value, bson_type_t *type_out);
 
-/* Whole numbers from here on are not told apart by a double. */
+/* From here on, different integers may have the same double. */
 #define INDEX_NUMBER_EXACT 9007199254740992.0

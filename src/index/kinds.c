@@ -7,7 +7,7 @@ enum { SPATIALS_MAX = 100, TEXTS_MAX = 100, VECTORS_MAX = 100, SHARD_PATHS_MAX =
 enum { DIMENSIONS_MAX = 4096, DIMENSIONS_DEFAULT = 1536, FLAT_DIMENSIONS_MAX = 505, QUANTIZED_BYTES_MAX = 512 };
 enum { SEARCH_LIST_MIN = 25, SEARCH_LIST_MAX = 500 };
 
-/* A property, without wildcards and elements. */
+/* Parses a path that names a property: no wildcards, no array elements. */
 static bool read_property(op *o, slice text, doc_path *path_out) {
     index_read_path read;
     size_t unused;
@@ -76,7 +76,7 @@ static slice document_of(slice document, const char *key) {
     return document.n && doc_find_member(document, slice_str(key), &e) && e.type == BSON_TYPE_DOCUMENT ? e.value : SLICE_EMPTY;
 }
 
-/* On a plane there must be one, on the earth it says nothing. */
+/* A bounding box is required for planar geometry; on the earth it is checked but not used. */
 static err check_box(op *o, slice entry, slice path, bool plane) {
     slice box = document_of(entry, "boundingBox");
     double x0, y0, x1, y1;
@@ -120,7 +120,7 @@ static err read_spatial(op *o, slice entry, size_t number, bool plane, index_spa
     return OK;
 }
 
-/* An included path of the old form whose indexes have one for shapes. */
+/* Whether an included path of the old form has an index of kind Spatial. */
 static bool wants_shapes(slice entry) {
     doc_element list;
     doc_walk w;
@@ -189,7 +189,7 @@ static err check_language(op *o, slice name, search_language *language_out) {
         slice_shown(name), name.p);
 }
 
-/* What the full text policy says of texts: all that may have an index. */
+/* Reads the full-text policy: the list of all texts that may have an index. */
 static err read_text_policy(op *o, slice policy, index_text **texts_out, size_t *n_out) {
     slice list, entry;
     doc_walk w;
@@ -264,7 +264,7 @@ static err bad_input(op *o) {
     return op_fail(o, E_BAD_REQUEST, "One of the specified inputs is invalid");
 }
 
-/* A whole number, if there is one. */
+/* Reads an integer, if the member is present. */
 static err whole_of(op *o, slice document, const char *key, int64_t *number_out, bool *given_out) {
     double number;
     *given_out = index__has(document, key);
@@ -471,7 +471,7 @@ err index__read_vectors(op *o, slice document, index_policy *policy) {
     return OK;
 }
 
-/* ---- what a replace may change ---- */
+/* ---- checking a replace ---- */
 
 static bool keeps_embedding(const index_policy *after, const index_embedding *e) {
     const index_embedding *now = index_policy_embedding(after, e->hash);

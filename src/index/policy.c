@@ -26,7 +26,7 @@ static err bad_path(op *o, slice path, size_t position) {
         slice_shown(path), path.p ? path.p : "", position);
 }
 
-/* Old policies leave the ending out: /a means /a/?. */
+/* Old policies omit the ending: /a means /a/?. */
 static err add_steps(op *o, index_node *root, slice path, const index_read_path *read, index_rule r) {
     index_node *at = root;
     for (size_t i = 0; i < read->n; i++) {
@@ -67,7 +67,7 @@ static err add_path(op *o, index_node *root, slice path, index_rule r, size_t *p
     return read.tuple.n ? add_tuple(o, root, path, &read, paths) : add_steps(o, root, path, &read, r);
 }
 
-/* ---- what an included path of the old form says: {"kind", "dataType", "precision"} ---- */
+/* ---- the old "indexes" of an included path: {"kind", "dataType", "precision"} ---- */
 
 static err check_index(op *o, slice index) {
     static const char *const types[] = {"String", "Number", "Point", "LineString", "Polygon", "MultiPolygon"};
@@ -105,7 +105,7 @@ static err check_indexes(op *o, slice entry) {
 static err add_paths(op *o, index_node *root, slice document, const char *key, index_rule r) {
     slice list, entry;
     doc_walk w;
-    size_t n, paths; /* those in tuples count too */
+    size_t n, paths; /* includes paths from tuples */
     TRY(index__list(o, document, key, LIMIT_INDEX_PATHS, &list, &n));
     paths = n;
     for (bool more = n && doc_walk_init(&w, list); more && index__next(&w, &entry);) {
@@ -141,7 +141,7 @@ static int by_name(const void *a, const void *b) {
     return slice_cmp((*(const index_node *const *)a)->name, (*(const index_node *const *)b)->name);
 }
 
-/* So that a large policy and a large document do not multiply. */
+/* Sorted children allow binary search, so that the cost is not policy size times document size. */
 static void sort_children(arena *a, index_node *node) {
     for (index_node *child = node->children; child; child = child->next) {
         sort_children(a, child);
@@ -230,7 +230,7 @@ static err read_composite(op *o, const bson_iter_t *it, index_composite *composi
         }
     }
     TRY(check_parts(o, parts, n));
-    bool turned = parts[0].descending; /* walked backward it is the same index; so the first always ascends */
+    bool turned = parts[0].descending; /* the same index scanned backward; normalised so that the first path ascends */
     for (i = 0; i < n; i++) {
         parts[i].descending ^= turned;
     }
@@ -273,7 +273,7 @@ static void index_always(op *o, index_node *root, const slice *steps, size_t n) 
     at->always = true;
 }
 
-/* What is indexed whatever the paths say. */
+/* Marks the paths that are always indexed. */
 static void index_keys(op *o, index_node *root, const doc_path *keys, size_t n) {
     index_always(o, root, &(slice){"id", 2}, 1);
     for (size_t i = 0; i < n; i++) {
@@ -326,7 +326,7 @@ err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, i
     return OK;
 }
 
-/* ---- asking ---- */
+/* ---- lookups ---- */
 
 const index_node *index_node_child(const index_node *node, slice name) {
     size_t low = 0, high = node ? node->sorted_n : 0;
@@ -426,7 +426,7 @@ static bool has_composite(const index_policy *p, index_path id) {
     return false;
 }
 
-/* Order counts, which at the worst builds an index once more. */
+/* Compares in order: policies that differ only in order count as different, which costs at most one needless index build. */
 static bool same_spatials(const index_policy *a, const index_policy *b) {
     bool same = a->spatials_n == b->spatials_n;
     for (size_t i = 0; same && i < a->spatials_n; i++) {

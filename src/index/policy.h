@@ -1,14 +1,14 @@
-/* policy.h — which properties a container indexes: its indexing policy, ready for use.
+/* policy.h — which properties a container indexes: its indexing policy, parsed.
  *
- * Paths: "/a/b/?" is the scalar there, "/a/b/" and a star all below, "/a/[]/b" every array element's. The deeper path wins, and the scalar
- * form beats the star at its place. The id, _ts and the partition key are indexed whatever the paths say, unless the mode is none.
- * A policy is built once with its container and then only read.
+ * Paths: "/a/b/?" names the scalar at /a/b, "/a/b/" with a star everything below it, "/a/[]/b" the b of every array element. The deeper
+ * path wins; at the same depth the scalar form beats the star. The id, _ts and the partition key are always indexed, unless the mode is
+ * none. A policy is built once with its container and is read-only from then on.
  *
- * A lean policy leaves these out, and with them the shapes of items (terms.h): for containers whose rows are found by their keys, so that
- * an item costs an entry for each path that is named. Which items lack a path is then not known to the index.
+ * A lean policy indexes only the paths that it includes: not the id, _ts and the partition key, and not the shapes of items (terms.h). It
+ * is for containers whose rows are found by their keys. Such an index cannot tell which items lack a path.
  *
- * Beside these, shapes (GeoJSON) at spatial paths have entries of their cells (cells.h), and texts at full-text paths entries of their
- * words, under paths of their own. Vectors have no entries: those of diskANN are in graphs (item/nearest.h). */
+ * In addition, GeoJSON shapes at spatial paths have an entry for each of their cells (cells.h), and texts at full-text paths one for each
+ * word. These entries have index paths of their own. Vectors have no entries; those with a diskANN index are in graphs (item/nearest.h). */
 #pragma once
 
 #include "base/op.h"
@@ -22,12 +22,12 @@ typedef enum index_rule { RULE_NONE, RULE_INCLUDE, RULE_EXCLUDE } index_rule;
 typedef struct index_node index_node;
 struct index_node {
     slice name;
-    index_rule scalar;  /* by a question mark */
-    index_rule subtree; /* by a star */
-    bool always;        /* id and partition key */
+    index_rule scalar;  /* rule of a path that ends with "?" */
+    index_rule subtree; /* rule of a path that ends with a star */
+    bool always;        /* id or partition key: indexed even if excluded */
     index_node *children;
     index_node *next;
-    const index_node **sorted; /* the children by name, once all paths are read */
+    const index_node **sorted; /* the children sorted by name; set after all paths are read */
     size_t sorted_n;
 };
 
@@ -35,34 +35,34 @@ typedef struct index_composite_part {
     doc_path path;
     index_path hash;
     bool descending;
-    bool ts;   /* it is _ts, which is no part of a document */
-    bool made; /* it is another of the system's properties, which no document has: the composite's order is not theirs */
+    bool ts;   /* the path is _ts, which is not stored in the document */
+    bool made; /* the path is another system property: documents lack it, so the composite does not sort by it */
 } index_composite_part;
 
 typedef struct index_composite {
-    index_path id; /* what its entries stand under */
+    index_path id; /* index path of its entries */
     const index_composite_part *parts;
     size_t n;
 } index_composite;
 
-/* What a policy's path or a query's is made of. */
+/* A step of a policy's path or of a query's. */
 typedef struct index_step {
     slice name;
     bool element; /* any element of an array */
 } index_step;
 
-/* What entries of shapes and of words stand under: index_path_mixed with the path itself. */
-enum { INDEX_OF_CELLS = 2, INDEX_OF_WORDS = 16 /* and the language */ };
+/* Mixed with a property's path by index_path_mixed, these give the index paths of its cells and words. */
+enum { INDEX_OF_CELLS = 2, INDEX_OF_WORDS = 16 /* plus the language */ };
 
 typedef struct index_spatial {
     const index_step *steps;
     size_t n;
-    bool below; /* by a star: shapes below it too */
+    bool below; /* the path ends with a star: also shapes below it */
 } index_spatial;
 
 typedef struct index_text {
     doc_path path;
-    index_path hash, id; /* of the path; what its words stand under */
+    index_path hash, id; /* the property's path; the index path of its words */
     search_language language;
 } index_text;
 
@@ -85,9 +85,9 @@ typedef struct index_embedding {
 
 typedef struct index_policy {
     bool off;               /* indexingMode none */
-    bool rest_included;     /* what no path names */
-    bool lean;              /* the paths that are named have entries, and nothing else: see above */
-    const index_node *root; /* NULL: no path but the catch-all */
+    bool rest_included;     /* properties that no path names are indexed */
+    bool lean;              /* only included paths have entries: see above */
+    const index_node *root; /* NULL: the policy has no path besides the catch-all */
     const index_composite *composites;
     size_t composites_n;
     const index_spatial *spatials;
@@ -96,44 +96,44 @@ typedef struct index_policy {
     size_t texts_n;
     const index_vector *vectors;
     size_t vectors_n;
-    const index_embedding *embeddings; /* of the vector embedding policy */
+    const index_embedding *embeddings; /* from the vector embedding policy */
     size_t embeddings_n;
 } index_policy;
 
 /* ---- reading ---- */
 
-/* What the policy is read from: a container's indexingPolicy with what else of its properties it needs (fullTextPolicy,
- * vectorEmbeddingPolicy, geospatialConfig, whether its rows are lean) as members of it. */
+/* Makes the input of index_policy_parse: the container's indexingPolicy, with the other properties that parsing needs (fullTextPolicy,
+ * vectorEmbeddingPolicy, geospatialConfig, lean) added as members. */
 slice index_policy_source(arena *a, slice properties);
 
-/* `bson` as index_policy_source gives it; `keys` are the partition key's paths. Bytes live in the op's arena, which must be the
- * container's. E_BAD_REQUEST with the service's sentence. */
+/* `bson` comes from index_policy_source; `keys` are the partition key's paths. The policy lives in the op's arena, which must be the
+ * container's. Fails with E_BAD_REQUEST and the service's message. */
 MUST_CHECK err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, index_policy *policy_out);
 
-/* The indexing policy as a client sees it, appended to its container's settings: defaults in place, old forms in the new one. `read` is
- * what was parsed of it; what is written parses, too. */
+/* Appends the indexing policy to the container's settings as clients see it: with defaults filled in and old forms converted. `read` is the
+ * parsed form of `given`. The result can be parsed again. */
 void index_policy_canonical(bson_t *settings, slice given, const index_policy *read);
 
-/* What a replace may not change: vectors. */
+/* Fails if replacing a container would change its vector policy, which is not allowed. */
 MUST_CHECK err index_policy_check_replace(op *o, const index_policy *before, const index_policy *after);
 
-/* ---- asking ---- */
+/* ---- lookups ---- */
 
 index_path index_path_of(const index_step *steps, size_t n);
 
-/* A property that items have from the system. Of these only _ts has entries. */
+/* Whether a step names a system property. Of these only _ts has entries. */
 bool index_is_system(index_step step);
 
 /* Whether scalars at this path have entries. */
 bool index_policy_covers(const index_policy *policy, const index_step *steps, size_t n);
 
 bool index_policy_has_shapes(const index_policy *policy, const index_step *steps, size_t n);
-const index_text *index_policy_text(const index_policy *policy, const index_step *steps, size_t n); /* NULL: words have no entries */
+const index_text *index_policy_text(const index_policy *policy, const index_step *steps, size_t n); /* NULL: no full-text index there */
 
 const index_embedding *index_policy_embedding(const index_policy *policy, index_path path);
-const index_vector *index_policy_vector(const index_policy *policy, index_path path); /* NULL: it has no vector index */
+const index_vector *index_policy_vector(const index_policy *policy, index_path path); /* NULL: no vector index at this path */
 
-const index_node *index_node_child(const index_node *node, slice name); /* NULL: none; of NULL none */
+const index_node *index_node_child(const index_node *node, slice name); /* NULL if there is none; `node` may be NULL */
 
 /* Whether two policies give the same entries for every item. */
 bool index_policy_same(const index_policy *a, const index_policy *b);

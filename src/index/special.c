@@ -1,11 +1,11 @@
-/* special.c — terms of shapes and of texts. */
+/* special.c — terms of GeoJSON shapes and of texts. */
 #include <stdlib.h>
 
 #include "geo/geojson.h"
 #include "index/cells.h"
 #include "index/terms_int.h"
 
-/* For all shapes of an item. A polygon takes a quarter of its points squared, to see that it does not cross itself. */
+/* Steps for all shapes of an item together. Checking that a polygon of n points does not cross itself takes n² / 4 steps. */
 enum { SHAPE_STEPS = 4000000 };
 
 /* ---- shapes ---- */
@@ -45,7 +45,7 @@ static void list_value(shapes *s, index_path path, const doc_element *e) {
     }
 }
 
-/* All shapes in a document or an array. */
+/* Lists all shapes inside an object or array. */
 static void list_below(shapes *s, index_path path, slice document, bool array) {
     doc_walk w;
     doc_element e;
@@ -56,7 +56,7 @@ static void list_below(shapes *s, index_path path, slice document, bool array) {
     }
 }
 
-/* Those that the rest of a policy's path leads to from here. */
+/* Lists the shapes that the policy's path leads to, from its step `step` on. */
 static void list_at(shapes *s, const index_spatial *of, size_t step, index_path path, const doc_element *at) {
     doc_walk w;
     doc_element e;
@@ -95,7 +95,7 @@ static int by_bytes(const void *a, const void *b, void *list) {
     return slice_cmp(slice_of(l->bytes.p + x->at, x->n), slice_of(l->bytes.p + y->at, y->n));
 }
 
-/* Terms from `from` on, each once; the bytes of the others stay behind unused. */
+/* Removes duplicates among the terms from `from` on; their bytes stay in the buffer unused. */
 static void keep_once(index_list *l, size_t from) {
     size_t n = from;
     if (l->n > from) {
@@ -109,17 +109,17 @@ static void keep_once(index_list *l, size_t from) {
     l->n = n;
 }
 
-/* Where words were last seen in the list, by hash: most that come again are known by it, and what is not is dropped by keep_once. */
+/* Maps a word's hash to where the word was last seen in the list. This catches most repeated words; keep_once removes the others. */
 enum { SEEN = 8192 };
 
 typedef struct seen {
-    uint32_t at[SEEN]; /* and 1; 0: none */
+    uint32_t at[SEEN]; /* index of the term plus 1; 0 if empty */
 } seen;
 
-/* Whether the last term of the list is in it already; if so it is taken back. */
+/* Removes the last term of the list if it is a known duplicate; true if it was. */
 static bool take_back(index_list *l, seen *words) {
     slice last = index_list_term(l, l->n - 1);
-    uint32_t *at = &words->at[index_path_member(0, last) / 4 % SEEN]; /* its low bits are the same for all */
+    uint32_t *at = &words->at[index_path_member(0, last) / 4 % SEEN]; /* / 4, since one of the two lowest bits is always set */
     if (*at && slice_eq(index_list_term(l, *at - 1), last)) {
         l->bytes.n -= last.n;
         l->n--;
@@ -139,7 +139,7 @@ static void list_text(index_list *l, const index_text *text, slice words) {
         index__end_term(l);
         if (!take_back(l, &known) && l->n == full) {
             keep_once(l, from);
-            known = (seen){0}; /* they stand elsewhere now */
+            known = (seen){0}; /* keep_once moved the terms */
             l->large = l->n > INDEX_TERMS_MAX;
         }
         if (read % 1024 == 1023) {

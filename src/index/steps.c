@@ -1,9 +1,9 @@
-/* steps.c — the paths of policies, and members of settings. */
+/* steps.c — parses the paths of policies; access to the members of settings. */
 #include "index/policy_int.h"
 
 /* ---- paths ---- */
 
-/* An unquoted step ends at the next slash; a tuple at its brace. */
+/* The length of an unquoted step: up to the next slash, or for a tuple its closing brace. */
 static size_t plain_length(slice rest) {
     size_t n = 0;
     char end = rest.n && rest.p[0] == '{' ? '}' : '/';
@@ -13,7 +13,7 @@ static size_t plain_length(slice rest) {
     return end == '}' && n < rest.n ? n + 1 : n;
 }
 
-/* Takes the next step off a path that begins with a slash; quoted steps lose their quotes. False: no such step. */
+/* Removes the first step, with its slash, from a path and returns it without quotes. False: not a valid step. */
 static bool next_step(slice *path, slice *step_out, bool *quoted_out) {
     if (path->n < 2 || path->p[0] != '/') {
         return false;
@@ -37,7 +37,7 @@ static bool next_step(slice *path, slice *step_out, bool *quoted_out) {
     return step_out->n > 0;
 }
 
-/* [] is any element, and so is [3]: elements have no places in the index. */
+/* [] is any element, and [3] means the same: the index does not record positions in arrays. */
 static bool is_element(slice step) {
     bool is = step.n >= 2 && step.p[0] == '[' && step.p[step.n - 1] == ']';
     for (size_t i = 1; is && i + 1 < step.n; i++) {
@@ -54,7 +54,7 @@ static bool add_step(index_read_path *path, slice name, bool element) {
     return true;
 }
 
-/* A tuple stands behind the one [] of its path. */
+/* A tuple must directly follow the only [] of its path, and be followed by "/?". */
 static bool take_tuple(index_read_path *path, slice step, slice rest) {
     size_t elements = 0;
     for (size_t i = 0; i < path->n; i++) {

@@ -7,17 +7,17 @@
 
 enum { TERMS_OF_ITEM = 1, TERMS_PER_SCALAR = 2 };
 
-/* Visits what a policy indexes of a document. `in_array`: an element of an array is on the way there. */
+/* Visits the properties of a document that a policy indexes. `in_array`: the value is inside an array. */
 typedef struct walk walk;
 struct walk {
     void (*found)(walk *w, index_path path, const doc_element *e, bool in_array);
-    bool containers; /* arrays and objects are visited too */
-    bool always;     /* what is indexed whatever the paths say */
-    bool paths;      /* hashes of paths are wanted */
+    bool containers; /* also visit arrays and objects */
+    bool always;     /* also visit nodes marked `always` */
+    bool paths;      /* compute hashes of paths */
     index_list *list;
     uint64_t *hashes;
     size_t n, cap;
-    size_t scalars; /* that the paths include */
+    size_t scalars; /* scalars that the paths include, counted so far */
     arena *scratch;
 };
 
@@ -38,7 +38,7 @@ static void walk_value(walk *w, const index_node *node, bool included, index_pat
     if (wanted && w->containers) {
         w->found(w, path, e, in_array);
     }
-    if ((node && node->children) || included) { /* nothing below can count otherwise */
+    if ((node && node->children) || included) { /* otherwise nothing below is indexed */
         walk_document(w, node, included, path, in_array, e->value, e->type == BSON_TYPE_ARRAY);
     }
 }
@@ -173,7 +173,7 @@ static void add_to_shape(index_list *l, index_path path) {
 
 static void list_one(walk *w, index_path path, const doc_element *e, bool in_array) {
     index_list *l = w->list;
-    if (e->type == BSON_TYPE_UNDEFINED) { /* as if it were not there: queries do not tell */
+    if (e->type == BSON_TYPE_UNDEFINED) { /* listed as missing: queries cannot distinguish the two */
         return;
     }
     if (l->n >= INDEX_TERMS_MAX) {
@@ -236,7 +236,7 @@ static bool has_ts(const index_composite *c) {
     return has;
 }
 
-/* The bytes of before stay behind unused. */
+/* Respells term i at the end of the buffer; its old bytes stay unused. */
 static void begin_term_again(index_list *l, size_t i, index_path path) {
     l->terms[i].at = l->bytes.n;
     buf_add_be64(&l->bytes, path);
@@ -298,7 +298,7 @@ void index_list_make(index_list *l, const index_policy *policy, slice document, 
     if (l->large) {
         l->n = l->bytes.n = 0;
     }
-    l->shape |= 1; /* 0 is of items whose shape is not known */
+    l->shape |= 1; /* 0 is reserved for items whose shape is not known */
 }
 
 static int by_bytes(const void *a, const void *b, void *list) {

@@ -1,9 +1,9 @@
-/* terms_int.h — within index/: adding to a list of terms. */
+/* terms_int.h — adding to a list of terms. For this folder. */
 #pragma once
 
 #include "index/terms.h"
 
-void index__begin_term(index_list *l, index_path path); /* what is spelled into l->bytes then is its value */
+void index__begin_term(index_list *l, index_path path); /* the caller then appends the value to l->bytes */
 void index__end_term(index_list *l);
 
 void index__list_shapes(index_list *l, const index_policy *policy, slice document);

@@ -1,4 +1,4 @@
-/* The value that holds an item's attachments, little-endian: the next number (u32), then for each
+/* The value that holds an item's attachments, little-endian: the next number (u32), then a record for each attachment:
  *
  *    0  u32  number      8  u64  lsn of its last write
  *    4  u32  _ts        16  u32  bytes of the body      20  the body, BSON
@@ -51,7 +51,7 @@ static slice id_in(slice body) {
     return doc_find_key(body, SLICE_LIT("id"), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_EMPTY;
 }
 
-/* Cuts a record off; false: none is left, or no whole one. */
+/* Takes the next record off `rest`. False: none is left, or the next one is incomplete. */
 static bool take_record(slice *rest, attachment *out) {
     if (rest->n < RECORD_BYTES || get32(rest->p + 16) > rest->n - RECORD_BYTES) {
         return false;
@@ -107,7 +107,7 @@ bool attach_next(attach_list *list, attachment *attachment_out) {
     return take_record(&list->rest, attachment_out);
 }
 
-/* The first KB is part of what reading the item cost. */
+/* Reading the item already paid for the first KB. */
 void attach_charge(const items *s, op *o, const attach_list *list, size_t bytes) {
     double more = charge_read(bytes) - charge_read(0);
     if (more > 0) {
@@ -122,12 +122,12 @@ void attach_close(attach_list *list) {
 
 /* ---- writing: the committer's thread ---- */
 
-/* An item's attachments on their way to what they will be. */
+/* The attachments of an item while one of them is changed. */
 typedef struct rewrite {
-    slice records; /* as they are */
+    slice records; /* the current ones */
     uint32_t next;
     size_t n;
-    bool found; /* the one that is meant */
+    bool found; /* the addressed attachment exists; it is `old` */
     attachment old;
     buf out;
 } rewrite;
@@ -168,7 +168,7 @@ static err check(const attach_write *a, const rewrite *r) {
     return OK;
 }
 
-/* In the order of their numbers: the changed one stays where it was. */
+/* Writes the records in the order of their numbers; a changed one keeps its position. */
 static err write_records(const attach_write *a, rewrite *r) {
     attachment each;
     slice rest = r->records;
@@ -265,7 +265,7 @@ static err apply(commit *base, commit_group *group) {
     range_counts counts = range->pending;
     err code = change_item(&w, a);
     if (code != OK) {
-        range->pending = counts; /* the committer cuts the changes */
+        range->pending = counts; /* the committer cuts the changes from the batch */
     }
     return code;
 }
@@ -316,9 +316,9 @@ void attach_write_give(attach_write *a) {
     }
 }
 
-/* ---- with their item ---- */
+/* ---- removal with the item ---- */
 
-/* Most containers have none: one look tells, and from then on it is known. */
+/* Most containers have no attachments: one look at the store finds out, and the result is cached. */
 static err look_for_any(item_work *w) {
     container_space *space = w->container->space;
     layout_key from, to;

@@ -1,5 +1,5 @@
-/* Shards with a lock each; in a shard a chained hash table, and all entries in a ring for the clock hand: an entry that was used since the
- * hand came by is spared once. */
+/* The cache has shards with a lock each. A shard is a chained hash table whose entries also form a ring for clock eviction: the hand spares
+ * an entry once if it was used since the hand last passed. */
 #include "item/cache.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ enum {
     BUCKETS_MIN = 64,
     NOTES_MIN = 64,
     BYTES_PER_NOTE = 512,
-    ITEM_BYTES_MAX = 64 * 1024, /* larger ones are left to RocksDB's cache */
+    ITEM_BYTES_MAX = 64 * 1024, /* larger items are left to RocksDB's cache */
     ENTRY_OVERHEAD = sizeof(void *) * 8 + 64,
 };
 
@@ -23,7 +23,7 @@ struct cached_item {
     atomic_uint refs;
     uint32_t key_bytes, value_bytes;
     item_place place;
-    char bytes[]; /* key, value */
+    char bytes[]; /* the key, then the value */
 };
 
 typedef struct entry entry;
@@ -43,34 +43,34 @@ typedef struct shard {
     size_t bytes;
 } shard;
 
-/* Changed and compared under the lock of the key's shard: stripes of one shard are its own. */
+/* Protected by the lock of the key's shard: all keys of a stripe are in the same shard. */
 typedef struct stripe {
     uint64_t version;
     uint32_t blocked;
 } stripe;
 
-/* Which primary key, by its hash, belongs to the place of this number: as long as no other place takes the note. */
+/* Maps the place with this number to its primary key, by the key's hash. Lossy: another place may overwrite the note. */
 typedef struct note {
     atomic_uint_fast64_t number, hash;
 } note;
 
-/* A key that the group at hand writes. */
+/* A key that the current group writes. */
 typedef struct written_key {
     uint64_t hash;
     item_place place;
     slice key;   /* in the batch's arena, as is the value */
-    slice value; /* the item as the batch has it; empty: gone */
+    slice value; /* the item in the batch; empty: removed */
 } written_key;
 
 struct item_cache {
     commit_hook hook;
     size_t shard_bytes_max;
-    uint64_t secrets[2]; /* of its hashes */
+    uint64_t secrets[2]; /* for the hash function */
     shard shards[SHARDS];
     stripe stripes[STRIPES];
     note *notes;
     uint64_t notes_mask;
-    written_key *written; /* the committer's */
+    written_key *written; /* owned by the committer */
     size_t written_n, written_cap;
 };
 
@@ -79,7 +79,7 @@ static inline uint64_t mix(const item_cache *c, uint64_t h, uint64_t word) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Ids are the client's choice: without a secret it could put all its items into one bucket, and slow down whoever shares the shard. */
+/* Clients choose ids: without a secret, a client could put all its items into one bucket and slow down others in the shard. */
 static uint64_t hash_of(const item_cache *c, slice key) {
     uint64_t h = key.n;
     const char *p = key.p;
@@ -99,7 +99,7 @@ static shard *shard_of(item_cache *c, uint64_t hash) {
 }
 
 static stripe *stripe_of(item_cache *c, uint64_t hash) {
-    return &c->stripes[hash % STRIPES]; /* SHARDS divides STRIPES: a stripe lies in one shard */
+    return &c->stripes[hash % STRIPES]; /* SHARDS divides STRIPES, so a stripe lies in one shard */
 }
 
 static entry **bucket_of(shard *s, uint64_t hash) {
@@ -221,7 +221,7 @@ static void link_entry(shard *s, entry *e) {
     entry **bucket = bucket_of(s, e->hash);
     e->chain = *bucket;
     *bucket = e;
-    if (s->hand) { /* just behind the hand: the last it comes to */
+    if (s->hand) { /* just behind the hand, which reaches it last */
         e->ring_next = s->hand;
         e->ring_before = s->hand->ring_before;
         e->ring_before->ring_next = e;
@@ -238,7 +238,7 @@ static note *note_of(item_cache *c, item_place place) {
     return &c->notes[mixed >> 20 & c->notes_mask];
 }
 
-/* Takes `e` (which may be NULL) over; one of the same key that is there already stays. */
+/* Takes ownership of `e` (may be NULL). An existing entry of the same key stays. */
 static void add(item_cache *c, shard *s, entry *e) {
     if (e && s->buckets_n && find(s, e->hash, slice_of(e->item->bytes, e->item->key_bytes))) {
         entry_free(e);
@@ -289,7 +289,7 @@ void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key
 
 /* ---- by place ---- */
 
-/* Any other place may have taken the note meanwhile, even between its two words: the item itself has the last word. */
+/* Another place may have overwritten the note, even between its two words, so the item's own place is compared. */
 const cached_item *item_cache_take_place(item_cache *c, item_place place) {
     const note *n = note_of(c, place);
     uint64_t hash = atomic_load_explicit(&n->hash, memory_order_relaxed);
@@ -312,7 +312,7 @@ const cached_item *item_cache_take_place(item_cache *c, item_place place) {
 
 /* ---- writing: the committer's thread ---- */
 
-/* The item as the batch has it, unless the batch says that the key leads elsewhere. */
+/* The item in the batch; empty if the batch makes the key lead elsewhere. */
 static slice value_in(const store_batch *batch, const written_key *w) {
     layout_key k;
     item_place place;
@@ -320,7 +320,7 @@ static slice value_in(const store_batch *batch, const written_key *w) {
     const store_change *item = store_batch_find(batch, STORE_ITEMS, layout_view(&k));
     const store_change *lead = store_batch_find(batch, STORE_INDEX, w->key);
     slice row;
-    if (lead && lead->kind == STORE_PUT && layout_row_read(lead->value, &place.segment, &row)) { /* of a clustered container */
+    if (lead && lead->kind == STORE_PUT && layout_row_read(lead->value, &place.segment, &row)) { /* the row of a clustered container */
         return place.segment == w->place.segment ? row : SLICE_EMPTY;
     }
     bool elsewhere = lead && (lead->kind != STORE_PUT || !layout_place_read(lead->value, &place) || place.segment != w->place.segment ||
@@ -338,7 +338,7 @@ static void block(item_cache *c, uint64_t hash) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* And adds what there is now, if it is not NULL. */
+/* Also adds the new entry, unless it is NULL. */
 static void unblock(item_cache *c, uint64_t hash, entry *e) {
     shard *s = shard_of(c, hash);
     pthread_mutex_lock(&s->lock);
@@ -386,7 +386,7 @@ void item_cache_cut(item_cache *c, size_t mark) {
     c->written_n = mark;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 item_cache *item_cache_open(size_t bytes_max) {
     item_cache *c = mem_zero(sizeof *c);
@@ -400,7 +400,7 @@ item_cache *item_cache_open(size_t bytes_max) {
     while (notes < bytes_max / BYTES_PER_NOTE) {
         notes *= 2;
     }
-    c->notes = mem_zero(notes * sizeof *c->notes); /* pages that nobody writes to take no memory */
+    c->notes = mem_zero(notes * sizeof *c->notes); /* untouched pages take no memory */
     c->notes_mask = notes - 1;
     for (unsigned i = 0; i < SHARDS; i++) {
         pthread_mutex_init(&c->shards[i].lock, NULL);

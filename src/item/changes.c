@@ -1,12 +1,12 @@
-/* The order of changes: written with every item, and read back from an lsn on, range by range or partition by partition.
+/* The order of changes: written with every item, and read from an lsn on, by range or by partition.
  *
- * An item's lsn is that of its last write, so each item is met once. Within a range lsns are given out once, but a range that was merged
- * has the items of several sequences: two of them may have the same lsn, and neither lsn nor time of the one says anything of the other.
- * Within a logical partition they always ascend, with the time.
+ * An item's lsn is that of its last write, so each item appears once. Within a range no lsn is given out twice. But a merged range has the
+ * items of several lsn sequences: two items may have the same lsn, and lsns or times of different sequences cannot be compared. Within a
+ * logical partition both always ascend.
  *
- * Where the reader stands afterwards is an lsn: everything up to it was seen. The range's lsn is read before the snapshot is taken, so all
- * that was written up to it is in the snapshot. What is met beyond it, written meanwhile or by another range that has items in the same
- * segment, is left for the next page. */
+ * A reader's position is an lsn up to which it has seen everything. The range's lsn is read before the snapshot is taken, so the snapshot
+ * contains all writes up to it. Entries beyond that lsn are left for the next page: they were written meanwhile, or by another range with
+ * items in the same segment. */
 #include "item/changes.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ static layout_change change_of(const item_key *key, const item_head *head, uint6
     return (layout_change){head->lsn, head->ts, layout_epk_head(&key->epk), number};
 }
 
-/* A fixed container is one partition: those of its segment are enough. A clustered one does without. */
+/* A fixed container is one partition, so its segment entries suffice. A clustered container has no local entries. */
 static bool has_partitions(const item_work *w) {
     return w->container->key.n > 0 && !w->container->clustered;
 }
@@ -78,7 +78,7 @@ void item__move_change(const item_work *w, const item_key *key, const stored_ite
     put_in(w, &k, &change);
 }
 
-/* ---- reading: the entries of a partition, or those of a range's segments, merged ---- */
+/* ---- reading: merges the entries of a range's segments, or reads those of one partition ---- */
 
 enum { CLOCK_SLACK_S = 300, ENTRIES_PER_LOOK = 256, ENTRIES_PER_CHECK = 64, BEGINS_MAX = EPK_BYTES_MAX + 8, NEAR = 2 };
 
@@ -86,13 +86,13 @@ typedef struct run {
     store_scan *scan;
     char begins[BEGINS_MAX];
     size_t begins_n;
-    uint32_t segment; /* 0: not told */
+    uint32_t segment; /* 0: unknown */
     bool shared;
-    bool live; /* `next` is its next entry */
+    bool live; /* `next` holds its next entry */
     layout_change next;
 
-    uint64_t loaded;   /* the last number that was */
-    store_scan *items; /* of the segment, once some were loaded in a row; it stands at `at` with `value` */
+    uint64_t loaded;   /* the last number loaded */
+    store_scan *items; /* iterator over the segment's items, opened for runs of adjacent items; positioned at `at` with `value` */
     uint64_t at;
     slice value;
 } run;
@@ -108,12 +108,12 @@ typedef struct reader {
     container_range *range;
     const range_sources *sources;
     const store_snapshot *at;
-    bool narrow;    /* what is asked for is less than the range */
-    bool mixed;     /* the order is not that of time */
-    uint64_t end;   /* the range's lsn before the snapshot */
-    uint64_t last;  /* of the entries looked at, which may be another range's */
-    size_t entries; /* looked at since the clock was */
-    size_t passed;  /* looked at and not loaded */
+    bool narrow;    /* the requested part is smaller than the range */
+    bool mixed;     /* lsn order is not time order */
+    uint64_t end;   /* the range's lsn, read before the snapshot */
+    uint64_t last;  /* lsn of the last entry read, which may belong to another range */
+    size_t entries; /* entries read since the last look at the clock */
+    size_t passed;  /* entries read but not loaded */
     double weight;
     bool full;
     size_t runs_n;
@@ -190,8 +190,8 @@ static err seek(reader *d, uint64_t after) {
     return OK;
 }
 
-/* From a time on: where the order is that of time, the place is searched for, and a little before it is begun with, for clocks that were
- * set back. Elsewhere all entries are walked, but none of those before the time is loaded. */
+/* Starts at a time. If lsn order is time order, this is a binary search; it starts a little early in case the clock was set back. Otherwise
+ * all entries are scanned, but only those from that time on are loaded. */
 static err seek_time(reader *d) {
     uint64_t low = d->changes->after, high = d->end;
     int64_t from = d->changes->since_s - CLOCK_SLACK_S;
@@ -212,8 +212,8 @@ static err seek_time(reader *d) {
 
 typedef enum verdict { OUT, IN, ASK } verdict;
 
-/* By the head of the EPK, if that is enough. Two keys may share an EPK: where a key or prefix is asked for, the item itself decides (ASK).
- */
+/* Decides by the first bytes of the EPK if they suffice. Two keys may share an EPK: for a key or a prefix, the item itself must be checked
+ * (ASK). */
 static verdict judge(const reader *d, const run *r) {
     const item_changes *c = d->changes;
     if (c->partition) {
@@ -247,7 +247,7 @@ static void seek_items(const reader *d, run *r, uint64_t number) {
     step(r);
 }
 
-/* Items that were created one after the other lie side by side: stepping to the next costs far less than getting it. */
+/* Items that were created one after the other are stored side by side: stepping to the next one is much cheaper than a get. */
 static bool is_next(const reader *d, run *r) {
     uint64_t number = r->next.number;
     bool near = r->segment && r->loaded && number > r->loaded && number - r->loaded <= NEAR;
@@ -272,7 +272,7 @@ static err get(const reader *d, const run *r, item_found *found) {
             code = store_get(d->range->home->store, STORE_ITEMS, d->at, layout_view(&k), &found->value);
         }
     }
-    if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
+    if (code == E_NOT_FOUND) { /* a dangling entry */
         return d->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
@@ -319,14 +319,14 @@ static err offer(reader *d, run *r, bool ask) {
     return OK;
 }
 
-/* The clock is asked now and then, and always after an item; what has one lsn stays together. */
+/* Checks the clock now and then, and always after loading an item. Entries with the same lsn are not separated. */
 static bool is_late(reader *d, const run *r, bool loaded) {
     bool looks = d->changes->until_us && (loaded || ++d->entries >= ENTRIES_PER_LOOK) && r->next.lsn != d->last;
     d->entries = looks ? 0 : d->entries;
     return looks && d->last && clock_monotonic_us(d->items->clock) - op_waited_us(d->op) >= d->changes->until_us;
 }
 
-/* Others have their turn: after each item, and after some entries. */
+/* Yields to other jobs after each item, and after some entries. */
 static err check(reader *d, bool loaded) {
     return loaded || ++d->passed % ENTRIES_PER_CHECK == 0 ? op_check(d->op) : OK;
 }
@@ -355,7 +355,7 @@ static err walk(reader *d) {
 
 /* ---- a page ---- */
 
-/* The range that has all of what is asked for. */
+/* Finds the range that contains everything requested. */
 static bool find_range(reader *d) {
     const item_changes *c = d->changes;
     size_t i = container_position(d->tiles, c->partition ? &c->partition->epk : &c->min);
@@ -367,7 +367,8 @@ static bool find_range(reader *d) {
     return c->partition || epk_cmp(&c->max, &range->max) <= 0;
 }
 
-/* Tiles, lsn and snapshot that belong together: if the tiles are the newest once the snapshot is there, they were so when it was taken. */
+/* Gets tiles, lsn and snapshot that belong together: if the tiles are still the newest after the snapshot was taken, they were so when it
+ * was taken. */
 static err enter(reader *d) {
     container_space *space = d->container->space;
     for (;;) {
@@ -376,7 +377,7 @@ static err enter(reader *d) {
             return E_RANGE_GONE;
         }
         d->end = atomic_load_explicit(&d->range->lsn, memory_order_acquire);
-        if (d->changes->from_now || d->changes->after >= d->end) { /* nothing to read, and nothing is said of what comes later */
+        if (d->changes->from_now || d->changes->after >= d->end) { /* nothing to read */
             return OK;
         }
         d->at = store_snapshot_take(d->range->home->store);
@@ -391,7 +392,7 @@ static err enter(reader *d) {
 
 static err read_page(reader *d) {
     item_changes *c = d->changes;
-    if (c->from_now || c->after >= d->end) { /* an lsn beyond it was never given out: it is not of this range */
+    if (c->from_now || c->after >= d->end) { /* a greater lsn was never given out by this range */
         c->after = d->end;
         return OK;
     }

@@ -1,4 +1,4 @@
-/* What an item must be before it is written: row key, partition key, ttl. */
+/* Checks of an item before it is written: row key, partition key, ttl. */
 #include "item/item.h"
 
 static err read_row(op *o, const container *c, item_op *item) {
@@ -36,7 +36,7 @@ static err read_ttl(op *o, item_op *item) {
     return OK;
 }
 
-/* A fixed container has no key: none, [] and [{}] all mean the same. */
+/* A fixed container has no partition key: no key, [] and [{}] are all accepted. */
 static err check_fixed(op *o, const pkey *header_key) {
     for (size_t i = 0; header_key && i < header_key->n; i++) {
         if (header_key->values[i].type != PKEY_UNDEFINED) {

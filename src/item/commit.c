@@ -1,5 +1,5 @@
-/* A request's operations before and after the committer decides them (item/write.c): admitting, submitting, preparing what is too long for
- * the committer, charging. The caller's threads. */
+/* A request's operations before and after the committer decides them (item/write.c): admitting, submitting, preparing long edits, charging.
+ * Runs on the caller's threads. */
 #include <assert.h>
 
 #include "item/admit.h"
@@ -11,7 +11,7 @@
 
 /* ---- submitting ---- */
 
-/* Some operations were written before others had to be prepared: the failure is of those others only. */
+/* Some operations were already written when others had to be prepared: only the others fail. */
 static void fail_rest(item_commit *c) {
     for (size_t i = c->began; i < c->n; i++) {
         c->ops[i].code = c->ops[i].code == OK || (c->again && i == c->from) ? c->base.code : c->ops[i].code;
@@ -23,17 +23,17 @@ static void all_done(commit *base) {
     if (base->code != OK && c->began) {
         fail_rest(c);
     }
-    c->again = c->again && base->code == (c->atomic ? E_RETRY_WITH : OK); /* unless the store failed */
+    c->again = c->again && base->code == (c->atomic ? E_RETRY_WITH : OK); /* not if the store failed */
     c->done(c);
 }
 
-/* Writes may be about several ranges: each must have something left of its share. */
+/* The operations may span several ranges: each must have some of its share left. */
 static err admit(item_commit *c) {
     const container_range *range = item__first_range(c);
     const epk *e = &c->ops[0].key.epk;
     TRY(item__admit(c->items, c->op, item__first_range(c)));
     for (size_t i = 1; i < c->n; i++) {
-        if (epk_cmp(e, &c->ops[i].key.epk) == 0) { /* of one partition, as most are */
+        if (epk_cmp(e, &c->ops[i].key.epk) == 0) { /* the same partition as before, as is usual */
             continue;
         }
         e = &c->ops[i].key.epk;
@@ -53,7 +53,7 @@ static err admit_all(item_commit *c) {
     return OK;
 }
 
-/* One store decides what is atomic. */
+/* An atomic commit must be within one store. */
 static err check_homes(item_commit *c) {
     const home *home = item__first_range(c)->home;
     for (const item_commit *each = c; each && c->items->homes_n > 1; each = each->also) {
@@ -66,7 +66,7 @@ static err check_homes(item_commit *c) {
     return OK;
 }
 
-/* Where versions are kept, a delete writes the whole item once more. */
+/* If versions are kept, a delete writes the whole item once more. */
 static store_use use_of_one(const item_commit *c) {
     store_use use = STORE_READS;
     for (size_t i = 0; i < c->n; i++) {
@@ -88,7 +88,7 @@ static store_use use_of(const item_commit *c) {
     return use;
 }
 
-/* An atomic commit fails with its first bad operation; otherwise that operation keeps its code. */
+/* An atomic commit fails at its first invalid operation; otherwise only that operation gets the code. */
 static err make_ready(item_commit *c) {
     for (size_t i = 0; i < c->n; i++) {
         item_op *op = &c->ops[i];
@@ -131,7 +131,7 @@ static err make_all_ready(item_commit *c) {
     return OK;
 }
 
-/* As before it was submitted. */
+/* Resets the results to their state before the submit. */
 static void forget_results(item_op *op) {
     store_give(&op->pin);
     op->code = OK;
@@ -179,7 +179,7 @@ err item_commit_submit(item_commit *c) {
     return OK;
 }
 
-/* ---- long edits and conditions, outside ---- */
+/* ---- long edits and conditions, outside the committer ---- */
 
 static bool same_item(const item_key *a, const item_key *b) {
     return slice_eq(a->row, b->row) && epk_cmp(&a->epk, &b->epk) == 0 && pkey_equal(&a->partition, &b->partition);
@@ -208,7 +208,7 @@ static void run_outside(const item_commit *c, item_op *op, item_edit_input *in, 
     }
 }
 
-/* Should the item not be readable, the committer finds out. */
+/* If the item cannot be read, the committer will report the error. */
 static void prepare_one(item_commit *c, item_op *op) {
     item_found found;
     err code = item__read_now(c->container, &op->key, clock_wall_ms(c->items->clock) / 1000, &found);
@@ -228,7 +228,7 @@ void item_commit_prepare(item_commit *c) {
     c->attempts++;
     for (size_t i = c->from; i < c->n; i++) {
         item_op *op = &c->ops[i];
-        bool refused = op->code != OK && !c->atomic && i > c->from; /* before it was submitted */
+        bool refused = op->code != OK && !c->atomic && i > c->from; /* already before the submit */
         if (item__is_judged(op) && !refused && !item__written_before(c, i)) {
             prepare_one(c, op);
         }
@@ -237,13 +237,13 @@ void item_commit_prepare(item_commit *c) {
 
 /* ---- after the commit, on the caller's thread ---- */
 
-/* An edit that fails has looked at all of the item, and may have made it anew. */
+/* A failed edit has read the whole item, and may have rebuilt it. */
 static double price_failed(const item_op *op) {
     double read = op->kind == ITEM_EDIT && op->before_there ? charge_read(op->before_body.n) : 0;
     return read > CHARGE_FAILED ? read : CHARGE_FAILED;
 }
 
-/* Terms that were listed by the same policy were counted then. */
+/* Reuses the count of terms that were listed by the same policy. */
 static size_t terms_created(const item_op *op, const index_policy *policy) {
     bool listed = op->terms && op->listed.p == op->result.p && !op->not_indexed;
     return listed ? op->terms->charged : index_terms(policy, op->result);
@@ -275,12 +275,12 @@ double item_price(const item_op *op, const index_policy *index) {
 bool item_commit_failed(const item_commit *c) {
     err code = c->base.code;
     if (c->began) {
-        return false; /* each operation has its code (fail_rest) */
+        return false; /* each operation has its own code (fail_rest) */
     }
     for (const item_commit *each = c; each && c->atomic && code != OK; each = each->also) {
         for (size_t i = 0; i < each->n; i++) {
             if (each->ops[i].code == code) {
-                return false; /* one operation of a batch gave its code to the commit */
+                return false; /* an operation of the batch failed, and the commit has its code */
             }
         }
     }

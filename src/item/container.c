@@ -20,7 +20,7 @@ container *container_new(void) {
 }
 
 container *container_with_tiles(const container *before, container_tiles *tiles) {
-    enum { REST = offsetof(container, space) }; /* all but the count, which others change meanwhile */
+    enum { REST = offsetof(container, space) }; /* all but the refcount, which other threads may be changing */
     container *c = mem_alloc(sizeof *c);
     memcpy((char *)c + REST, (const char *)before + REST, sizeof *c - REST);
     atomic_init(&c->refs, 1);
@@ -39,7 +39,7 @@ void container_give(container *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (c->space) { /* else it was never finished */
+    if (c->space) { /* otherwise it was never completed */
         container_tiles_give(c->tiles);
         container_space_give(c->space);
     }
@@ -83,7 +83,7 @@ static void range_after(commit_hook *hook, err code) {
         publish(range);
     } else {
         range->pending = range->written;
-        if (range->pending.number_next < range->reserved_next) { /* what was given out stays given out */
+        if (range->pending.number_next < range->reserved_next) { /* reserved numbers stay reserved */
             range->pending.number_next = range->reserved_next;
         }
     }
@@ -140,7 +140,7 @@ void container_range_restore(container_range *range, const range_counts *counts)
 void container_range_set_bucket(container_range *range, bucket *b) {
     bucket *before = atomic_exchange(&range->bucket, b);
     for (size_t i = 0; i < range->past_buckets_n; i++) {
-        if (range->past_buckets[i] == before) { /* kept already */
+        if (range->past_buckets[i] == before) { /* already in the list */
             bucket_give(before);
             return;
         }
@@ -162,7 +162,7 @@ static int by_segment(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A segment that two ranges have in their lists is shared. */
+/* A segment in the lists of two ranges is shared. */
 static void mark_shared(segment_use *uses, size_t n) {
     qsort(uses, n, sizeof *uses, by_segment);
     for (size_t i = 0; i < n; i++) {
@@ -258,7 +258,7 @@ container_index *container_index_new(uint8_t generation, slice policy, const pke
     index->settings = arena_copy(&index->arena, policy);
     op_init(&unused, &index->arena, 0);
     if (index_policy_parse(&unused, index->settings, key->paths, key->n, &index->policy) != OK) {
-        index->policy.off = true; /* it was read before: it cannot be bad; if it were, nothing is found by it */
+        index->policy.off = true; /* cannot happen, since the policy was validated before; if it did, the index would be off */
     }
     return index;
 }
@@ -277,7 +277,7 @@ void container_index_give(container_index *index) {
     }
 }
 
-/* A range that is made knows its space before any commit writes it. */
+/* Sets the space of new ranges before any commit writes to them. */
 static void belong(container_space *space, const container_tiles *tiles) {
     for (size_t i = 0; i < tiles->map->n; i++) {
         if (!tiles->ranges[i]->space) {
@@ -352,7 +352,7 @@ container_tiles *container_space_newest(container_space *space) {
 
 container_index *container_space_index(container_space *space) {
     container_part *part = space->parts;
-    while (!part->home) { /* a container has a range, and so a part, somewhere */
+    while (!part->home) { /* every container has a range, so some part has a home */
         part++;
     }
     return container_part_index(space, part);

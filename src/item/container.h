@@ -1,12 +1,12 @@
-/* container.h — a container as items see it: how it is cut into ranges, where its items are, and the settings that rule them.
+/* container.h — a container as items see it: its settings, how it is divided into ranges, and where its items are stored.
  *
- * A `container` is one version of settings and tiles, never changed after it is made. A `container_tiles` is one version of how the
- * container is cut: the partition map, the ranges, and where each range's items are stored. The `container_space` is what stays the same
- * through all of them. All are counted: whoever keeps a pointer takes one and gives it back. Names, creation, splits, merges and removal
- * are account/'s.
+ * A `container` is one immutable version of settings and tiles. A `container_tiles` is one immutable version of how the container is
+ * divided: the partition map, the ranges, and where each range's items are stored. The `container_space` is shared by all versions. All
+ * three are reference-counted: code that keeps a pointer takes a reference and gives it back. account/ handles names, creation, splits,
+ * merges and removal.
  *
- * A request works with the tiles it came in with. Point reads need no more: keys that lead to items do not name a range. Writes are
- * decided by the committer with the newest tiles. Pages of items look at the newest too (item/feed.c). */
+ * A request works with the tiles that were current when it arrived. Point reads need no more, since the keys that lead to items do not name
+ * a range. The committer decides writes with the newest tiles. Feeds read with the newest tiles too (item/feed.c). */
 #pragma once
 
 #include <pthread.h>
@@ -21,85 +21,86 @@
 #include "throughput/hotkeys.h"
 #include "throughput/meter.h"
 
-/* What a range counts, exactly. Every write of the range advances the LSN; numbers are given out once and never again. */
+/* Exact counters of a range. Every write of the range advances the LSN; a document number is never given out twice. */
 typedef struct range_counts {
     uint64_t lsn;
-    uint64_t number_next; /* without the range's prefix */
+    uint64_t number_next; /* without the range's prefix bits */
     uint64_t items;
-    uint64_t bytes;       /* of the items as stored */
-    uint64_t index_bytes; /* of the keys that lead to them, but for those of expiry */
-    uint64_t partitions;  /* logical ones */
+    uint64_t bytes;       /* size of the stored items */
+    uint64_t index_bytes; /* size of the keys that lead to the items, except expiry entries */
+    uint64_t partitions;  /* number of logical partitions */
 } range_counts;
 
 typedef unsigned __int128 hash_place;   /* the first sixteen bytes of an EPK: item/waiters.h */
 typedef struct range_watch range_watch; /* item/sizes.h */
 typedef struct range_graph range_graph; /* item/nearest.h */
 
-/* A physical partition: a range of the hash space, and the segment that its new items are stored under. Shared by all tiles it is in. */
+/* A physical partition: a range of the hash space, and the segment that its new items are stored under. All tiles that contain the range
+ * share this object. */
 typedef struct container_range {
-    commit_hook hook; /* counts are written with every group that touches the range; link it by counts_log_link */
-    home *home;       /* where its items are, for life */
+    commit_hook hook; /* writes the counts with every group that touches the range; link it by counts_log_link */
+    home *home;       /* where its items are stored; never changes */
     atomic_uint refs;
     uint32_t container;
     uint32_t id;
     uint32_t rid_prefix;
     uint32_t segment;
 
-    /* the committer's of its home */
-    range_counts pending;   /* with this group's changes */
+    /* owned by the committer of its home */
+    range_counts pending;   /* including the current group's changes */
     range_counts written;   /* as on disk */
-    range_watch *watch;     /* while a split of the range is prepared */
-    bool in_log;            /* its home's log has counts of it */
-    uint64_t reserved_next; /* the number after the last that was reserved (item_reserve); 0: none was */
-    bool late;              /* the group has an item whose number was given out before (item_reserve) */
-    uint32_t log_opened; /* its part's log_turns when the log of versions was seen to have a head for it (item/versions.h); 0: it was not */
-    atomic_bool gone;    /* it was split, merged or deleted */
-    uint64_t *touched;   /* hashes of the keys that the group writes, if followers wait for some (item/waiters.h) */
+    range_watch *watch;     /* set while a split of the range is being prepared */
+    bool in_log;            /* the counts log of its home holds a record of the range */
+    uint64_t reserved_next; /* the number after the last reserved one (item_reserve); 0: no number was reserved */
+    bool late;              /* the group writes an item whose number was reserved earlier (item_reserve) */
+    uint32_t log_opened; /* the part's log_turns when the range was found to have a log head on disk (item/versions.h); 0: not found yet */
+    atomic_bool gone;    /* the range was split, merged or deleted */
+    uint64_t *touched;   /* hashes of the keys that the group writes; collected only while followers wait for keys (item/waiters.h) */
     uint32_t touched_n;
-    bool touched_unknown; /* it writes others too */
+    bool touched_unknown; /* `touched` is incomplete */
 
-    struct container_space *space; /* that it is of; not counted: whoever commits to the range holds it */
-    hash_place first, last;        /* of its keys */
+    struct container_space *space; /* the range's space; borrowed: whoever commits to the range holds a reference */
+    hash_place first, last;        /* first and last place of its keys */
 
-    _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* as on disk, for everyone */
-    _Atomic uint64_t uncut;                                      /* the balancer found no place to cut while it had so many partitions */
+    _Atomic uint64_t lsn, items, bytes, index_bytes, partitions; /* the counts as on disk, readable by any thread */
+    _Atomic uint64_t uncut;                                      /* partitions it had when the balancer found no place to split */
 
-    _Atomic(bucket *) bucket; /* its share of the throughput, or the part of its database's that it draws from */
-    bucket **past_buckets;    /* retired, each once; in-flight requests may still look at one */
+    _Atomic(bucket *) bucket; /* the range's own share of the throughput, or the shared bucket of its database */
+    bucket **past_buckets;    /* retired, each once; in-flight requests may still use one */
     size_t past_buckets_n;
     meter meter;
     _Atomic(hotkeys *) hotkeys;    /* NULL until the first request */
-    _Atomic(range_graph *) graphs; /* of its vectors, once some were asked for */
+    _Atomic(range_graph *) graphs; /* graphs of its vectors; NULL until a query asks for one */
 } container_range;
 
-/* Where items of a range are: in its own segment, and, after a split or a merge, in those of its ancestors too. */
+/* One segment that holds items of a range: its own segment or, after a split or a merge, one of its ancestors'. */
 typedef struct range_source {
     uint32_t segment;
-    bool shared;  /* other ranges have items there: only those of the range's keys are meant */
-    bool leaving; /* the range moves its items from there to its own segment (item/move.c) */
+    bool shared;  /* other ranges have items there too: readers must filter by the range's keys */
+    bool leaving; /* the range is moving its items from there to its own segment (item/move.c) */
 } range_source;
 
 typedef struct range_sources {
-    const range_source *list; /* by segment, the range's own last */
+    const range_source *list; /* ordered by segment; the range's own is last */
     size_t n;
 } range_sources;
 
 typedef struct container_tiles {
     atomic_uint refs;
-    uint64_t epoch; /* counts the tiles of a space */
+    uint64_t epoch; /* version number of the tiles within their space */
     partition_map *map;
     container_range **ranges; /* ranges[i] is map->ranges[i] */
-    range_sources *sources;   /* sources[i] is of ranges[i] */
-    uint32_t *segments;       /* that any range has items in, each once, in order */
-    home **segment_homes;     /* segment_homes[i] is where segments[i] is */
+    range_sources *sources;   /* sources[i] belongs to ranges[i] */
+    uint32_t *segments;       /* every segment that any range has items in, each once, ascending */
+    home **segment_homes;     /* segment_homes[i] stores segments[i] */
     size_t segments_n;
-    arena arena; /* of the lists */
+    arena arena; /* holds the lists */
 } container_tiles;
 
 enum { ATTACHMENTS_UNKNOWN, ATTACHMENTS_NONE, ATTACHMENTS_SOME };
 enum { LARGE_UNKNOWN, LARGE_NONE, LARGE_SOME };
 
-/* One generation of a container's index. A change of the policy builds another beside it (item/reindex.c). */
+/* One generation of a container's index. A change of the policy builds another generation beside it (item/reindex.c). */
 typedef struct container_index {
     atomic_uint refs;
     arena arena;
@@ -107,9 +108,9 @@ typedef struct container_index {
     slice settings; /* the policy as BSON */
     index_policy policy;
 
-    atomic_int large; /* items with too many terms: LARGE_UNKNOWN, none, some */
+    atomic_int large; /* whether items have too many terms to be indexed: LARGE_UNKNOWN, LARGE_NONE or LARGE_SOME */
 
-    /* the committer's: shapes that are known to be in the store, and those that the group adds (item/terms.c) */
+    /* owned by the committer: the shapes known to be in the store, and those that the current group adds (item/terms.c) */
     struct known_shape *shapes, *shapes_made;
     size_t shapes_n, shapes_made_n;
     uint64_t shapes_secret[2];
@@ -117,59 +118,59 @@ typedef struct container_index {
     commit_hook shapes_hook;
     uint32_t shapes_container;
 
-    /* the committer's: the settings whose policy was last compared with this one (item/terms.c) */
-    uint64_t compared; /* container_memory.serial; 0: none was */
+    /* owned by the committer: the settings whose policy was last compared with this index's (item/terms.c) */
+    uint64_t compared; /* their container_memory.serial; 0: none compared yet */
     bool compared_same;
 } container_index;
 
-/* What a container keeps in one home. Its committer's to change. */
+/* A container's state in one home. Only that home's committer changes it. */
 typedef struct container_part {
-    home *home;             /* NULL: the container has no range there */
-    commit_queue commits;   /* of its items: they take turns with those of other containers */
-    container_tiles *tiles; /* the newest, as far as ranges of this home are concerned: changed on its committer's thread only */
+    home *home;             /* NULL: the container has no range in this home */
+    commit_queue commits;   /* queue of the commits to its items; the committer serves the queues of all containers in turn */
+    container_tiles *tiles; /* the newest for this home's ranges; may lag behind space->newest. Changed on its committer's thread only */
 
-    /* the index: changed under the space's lock */
-    _Atomic(container_index *) index;    /* that queries use */
-    _Atomic(container_index *) building; /* that will take its place, or NULL: writes keep both */
-    atomic_bool index_switching;         /* what is on disk may be of the one or the other */
-    _Atomic uint32_t index_progress;     /* per cent */
+    /* the index; changed under the space's lock */
+    _Atomic(container_index *) index;    /* the one that queries use */
+    _Atomic(container_index *) building; /* its replacement while that is being built, otherwise NULL; writes maintain both */
+    atomic_bool index_switching;         /* a switch is being committed: the disk may hold the old or the new index */
+    _Atomic uint32_t index_progress;     /* progress of the index build in per cent */
 
-    int attachments; /* whether any item has had some (item/attach.h) */
+    int attachments; /* ATTACHMENTS_…: whether any item ever had attachments (item/attach.h) */
 
     /* expiry */
-    int32_t ttl;                       /* by the newest settings that this home has heard of */
-    uint32_t swept_own, swept_default; /* no entry before these times is left */
-    atomic_bool ttl_backfill;          /* the ttl was turned on: items of before still need their entries */
+    int32_t ttl;                       /* from the newest settings that this home has seen */
+    uint32_t swept_own, swept_default; /* all entries before these times have been swept */
+    atomic_bool ttl_backfill;          /* the ttl was turned on; older items still lack their expiry entries */
 
     /* the log of versions */
-    _Atomic uint32_t version_minutes; /* how long they are kept, by those settings; 0: no log */
-    uint32_t log_turns;               /* counts how often that was changed, from 1 */
-    uint32_t trim_from;               /* the segment that the next trim begins with */
+    _Atomic uint32_t version_minutes; /* retention from the newest settings that this home has seen; 0: no log */
+    uint32_t log_turns;               /* how many times version_minutes was changed, plus one */
+    uint32_t trim_from;               /* the segment that the next trim starts at */
     _Atomic int64_t trim_due_s;
 } container_part;
 
 typedef struct container_space {
     atomic_uint refs;
-    uint32_t container; /* the number that begins all its keys; never used again */
+    uint32_t container; /* the number that all its keys begin with; never reused */
     atomic_bool deleted;
-    _Atomic uint64_t epoch;          /* of the newest tiles */
-    _Atomic int64_t merges_after_us; /* monotonic: what was split by command is not merged again at once */
-    pthread_mutex_t lock;            /* of `newest` and the parts' indexes */
+    _Atomic uint64_t epoch;          /* the epoch of the newest tiles */
+    _Atomic int64_t merges_after_us; /* monotonic; ranges that an operator split are not merged before this time */
+    pthread_mutex_t lock;            /* protects `newest` and the parts' indexes */
     container_tiles *newest;
-    atomic_bool tiles_unrecorded; /* the newest tiles are in the store of what was reshaped, and not in the container's record yet */
+    atomic_bool tiles_unrecorded; /* the newest tiles are stored in the reshaped home, but not yet in the container's record */
 
-    meter past; /* the history of ranges that were split or merged */
+    meter past; /* the metered history of ranges that were split or merged */
 
-    /* the balancer's: requests refused with 429, and all, since the log told of some (account/balance.c) */
+    /* owned by the balancer: requests rejected with 429, and all requests, since the last log line about them (account/balance.c) */
     int64_t refused_from_s, refused_told_s;
     uint64_t refused, refused_of;
 
-    _Atomic uint32_t version_minutes; /* how long versions are kept, by the newest settings; 0: no log */
+    _Atomic uint32_t version_minutes; /* retention from the newest settings; 0: no log */
 
-    _Atomic(struct change_waiters *) waiters; /* for its changes (item/waiters.h); NULL: nobody ever followed it */
+    _Atomic(struct change_waiters *) waiters; /* followers that wait for its changes (item/waiters.h); NULL until the first follower */
 
     size_t parts_n;
-    container_part parts[]; /* by the homes' numbers */
+    container_part parts[]; /* indexed by home number */
 } container_space;
 
 typedef struct unique_key {
@@ -179,10 +180,10 @@ typedef struct unique_key {
 
 enum { TTL_OFF = 0, TTL_NEVER = -1 };
 
-/* What a container's settings lie in: shared by its versions that differ in their tiles only. */
+/* The memory that holds a container's settings. Versions of the container that differ only in their tiles share it. */
 typedef struct container_memory {
     atomic_uint refs;
-    uint64_t serial; /* of these settings: no others of this process ever have it */
+    uint64_t serial; /* identifies these settings; unique within the process */
     arena arena;
 } container_memory;
 
@@ -190,66 +191,67 @@ typedef struct container {
     atomic_uint refs;
     container_space *space;
     container_tiles *tiles;
-    container_memory *memory; /* of everything below */
+    container_memory *memory; /* holds everything below */
 
     slice id;
     slice database_id;
     unsigned char rid[8];
-    slice settings; /* the resource's JSON properties as BSON, without the system's */
-    slice api;      /* that made it: "sql", "mongo", … */
-    slice memo;     /* BSON that the front end of that API keeps with it, or empty: schema, indexes; nobody else reads it */
+    slice settings; /* the resource's JSON properties as BSON, without system properties */
+    slice api;      /* the API that created it: "sql", "mongo", … */
+    slice memo;     /* BSON kept for the front end of that API (schema, indexes), or empty; not interpreted here */
     int64_t ts;
-    uint64_t version; /* for the etag */
+    uint64_t version; /* the etag is made from it */
 
-    pkey_definition key; /* n 0: a fixed container */
+    pkey_definition key; /* n is 0 for a fixed container */
     row_definition row;
-    bool clustered; /* items lie at their primary keys (layout.h) */
+    bool clustered; /* items are stored at their primary keys (layout.h) */
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;
-    int32_t ttl;              /* TTL_OFF, TTL_NEVER (items may say), or seconds */
-    uint32_t version_minutes; /* that every version is kept; 0: no log of them */
+    int32_t ttl;              /* TTL_OFF, TTL_NEVER (only items with their own ttl expire), or seconds */
+    uint32_t version_minutes; /* how long every version is kept; 0: no log of versions */
 } container;
 
-container *container_new(void);                                                   /* with memory of its own, and no space yet */
-container *container_with_tiles(const container *before, container_tiles *tiles); /* the same settings; takes the tiles over */
+container *container_new(void);                                                   /* has its own memory, but no space yet */
+container *container_with_tiles(const container *before, container_tiles *tiles); /* the same settings; takes ownership of the tiles */
 container *container_take(container *c);
 void container_give(container *c);
 
 /* ---- tiles ---- */
 
-/* A range that is not in use yet; its counts are zero, its numbers start at 1. */
+/* A range that is not in use yet. Its counts are zero; its numbers start at 1. */
 container_range *container_range_new(uint32_t container, const partition_range *range, uint32_t segment, home *home);
 container_range *container_range_take(container_range *range);
 void container_range_give(container_range *range);
-void container_range_restore(container_range *range, const range_counts *counts); /* from disk, at start, or by a split */
+void container_range_restore(container_range *range, const range_counts *counts); /* counts from disk or from a split */
 
-/* Takes the map over, and the references of `ranges`. The lists of sources are copied, and `shared` is set from them all. */
+/* Takes ownership of the map and of the references in `ranges`. Copies the lists of sources, and sets `shared` in the copies. */
 container_tiles *container_tiles_new(partition_map *map, container_range *const *ranges, const range_sources *sources);
 container_tiles *container_tiles_take(container_tiles *tiles);
 void container_tiles_give(container_tiles *tiles);
 
-/* A good policy, as settings hold it; empty: everything is indexed. */
+/* `policy` is a valid policy as settings hold it; empty: everything is indexed. */
 container_index *container_index_new(uint8_t generation, slice policy, const pkey_definition *key);
 container_index *container_index_take(container_index *index);
 void container_index_give(container_index *index);
 
-/* The space takes the tiles over. It has a part for each of `homes_n` homes; those that have ranges get an index of this policy. */
+/* Takes ownership of the tiles. The space has a part for each of the `homes_n` homes; the parts with ranges get their tiles here and their
+ * index from item_index_new or item_index_load. */
 container_space *container_space_new(uint32_t number, size_t homes_n, container_tiles *tiles);
 void container_space_give(container_space *space);
-/* The committer's thread of the home whose ranges are others now: takes the tiles over, as the newest. */
+/* Publishes new tiles after the ranges of `home` changed; takes ownership of the tiles. Called on that home's committer thread. */
 void container_space_set(container_space *space, const home *home, container_tiles *tiles);
-container_tiles *container_space_newest(container_space *space); /* any thread: a reference */
-container_index *container_space_index(container_space *space);  /* any thread: a reference to that of the first range */
-uint32_t container_space_progress(const container_space *space); /* of the index in all its homes, per cent */
+container_tiles *container_space_newest(container_space *space); /* any thread; returns a reference */
+container_index *container_space_index(container_space *space);  /* any thread; returns a reference to that of the first home with ranges */
+uint32_t container_space_progress(const container_space *space); /* progress of the index build in per cent: the lowest of all homes */
 
 static inline container_part *container_part_of(container_space *space, const home *home) {
     return &space->parts[home->number];
 }
-container_index *container_part_index(container_space *space, container_part *part);        /* any thread: a reference */
-void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* the part's committer */
-container_index *container_part_goal(container_space *space, container_part *part); /* the same of the one being built, if there is one */
-/* The part's committer: takes over. */
+container_index *container_part_index(container_space *space, container_part *part);        /* any thread; returns a reference */
+void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* on the part's committer */
+container_index *container_part_goal(container_space *space, container_part *part); /* the one being built, or else the current one */
+/* On the part's committer. Takes ownership of both indexes. */
 void container_part_set_index(container_space *space, container_part *part, container_index *index, container_index *building);
 
 static inline size_t container_position(const container_tiles *tiles, const epk *e) {
@@ -260,16 +262,17 @@ static inline container_range *container_route(const container_tiles *tiles, con
     return tiles->ranges[container_position(tiles, e)];
 }
 
-/* The next segment of this home that the tiles have items in, from `segment` on; false: no more. `home` NULL: of any. */
+/* Finds the next segment, from `segment` on, in which the tiles have items in this home. `home` NULL: in any home. False: there are no
+ * more. */
 bool container_tiles_segment(const container_tiles *tiles, const home *home, uint32_t segment, uint32_t *segment_out);
 
-/* Data and index together. */
+/* Bytes of data and index together. */
 static inline uint64_t container_range_stored(const container_range *range) {
     return atomic_load_explicit(&range->bytes, memory_order_relaxed) + atomic_load_explicit(&range->index_bytes, memory_order_relaxed);
 }
 
-/* The range's share. Never NULL; valid as long as the range. */
+/* The bucket that the range draws its throughput from. Never NULL; valid as long as the range. */
 static inline bucket *container_range_bucket(const container_range *range) {
     return atomic_load_explicit(&range->bucket, memory_order_acquire);
 }
-void container_range_set_bucket(container_range *range, bucket *b); /* takes the reference over; one thread at a time */
+void container_range_set_bucket(container_range *range, bucket *b); /* takes ownership of the reference; one thread at a time */

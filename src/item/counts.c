@@ -10,10 +10,10 @@ enum { SLOTS = 256, NOTE = SLOTS, RECORD_BYTES = 8 + LAYOUT_COUNTS_BYTES };
 
 /* ---- before a group is written ---- */
 
-/* A range that the group touched: called by the range's own hook. */
+/* Called by the hook of a range that the group touched. */
 void counts_log_add(counts_log *log, const container_range *range) {
     char counts[LAYOUT_COUNTS_BYTES];
-    if (memcmp(&range->pending, &range->written, sizeof range->written) == 0) { /* what touched it failed */
+    if (memcmp(&range->pending, &range->written, sizeof range->written) == 0) { /* the operations that touched it failed */
         return;
     }
     layout_counts_write(counts, &range->pending);
@@ -88,7 +88,7 @@ void counts_log_link(commit_group *group, container_range *range) {
     commit_link(group, &range->hook);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 void counts_log_open(counts_log *log) {
     *log = (counts_log){.hook = {.before = log_before, .after = log_after}, .next = 1, .gathered = 1, .pending = buf_init(BUF_NO_LIMIT)};
@@ -112,7 +112,7 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A slot's number and value; number 0 if there is none. */
+/* Number and value of a slot; number 0: empty. */
 static err load_slot(store *s, uint32_t at, slot *slot_out) {
     layout_key k;
     *slot_out = (slot){0};

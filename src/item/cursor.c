@@ -1,8 +1,8 @@
-/* Cursors of feeds, and their bytes.
+/* Cursors of feeds, and their encoding.
  *
  *     u8 version (1) · u8 stretches · stretches × (u64 after · bound · bound)     numbers big-endian; a bound is u8 bytes · the EPK's bytes
  *
- * Of a partition there is one stretch at most, without bounds. */
+ * The cursor of a partition has at most one stretch, without bounds. */
 #include "item/item.h"
 
 enum { CURSOR_VERSION = 1 };
@@ -25,7 +25,7 @@ void item_cursor_copy(item_cursor *to, const item_cursor *from) {
     memcpy(to, from, offsetof(item_cursor, stretches) + from->n * sizeof *from->stretches);
 }
 
-/* ---- bytes ---- */
+/* ---- encoding ---- */
 
 void item_cursor_write(buf *out, const item_cursor *c) {
     buf_add_byte(out, CURSOR_VERSION);
@@ -39,7 +39,7 @@ void item_cursor_write(buf *out, const item_cursor *c) {
     }
 }
 
-/* From `from` on, within `whole`. */
+/* The stretch must lie within `whole`, and not begin before `from`. */
 static bool take_stretch(slice *rest, const item_cursor *c, const item_stretch *whole, const epk *from, item_stretch *out) {
     *out = (item_stretch){.min = whole->min, .max = whole->max};
     if (!slice_take_be(rest, 8, &out->after)) {

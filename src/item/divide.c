@@ -1,15 +1,15 @@
 #include "item/divide.h"
 
-/* One home's operations: a commit of its own, with copies of them. */
+/* The operations of one home: copies of them in a commit of their own. */
 typedef struct division {
     item_commit commit;
     item_commit_parts *whole;
-    size_t *positions; /* of its operations in the request's list */
+    size_t *positions; /* positions of its operations in the request */
 } division;
 
 struct item_commit_parts {
     item_commit *request;
-    atomic_size_t left; /* divisions that are not done */
+    atomic_size_t left; /* divisions not done yet */
     size_t n;
     division *list;
 };
@@ -29,9 +29,9 @@ bool item__is_divided(const item_commit *c) {
     return divided;
 }
 
-/* ---- when they are done ---- */
+/* ---- completion ---- */
 
-/* Whatever the home said of the request as a whole is said of each of its operations. */
+/* An error of the home's whole commit becomes that of each of its operations. */
 static void copy_back(item_commit *request, const division *d) {
     err code = d->commit.base.code;
     for (size_t i = 0; i < d->commit.n; i++) {
@@ -45,7 +45,7 @@ static bool is_about_target(err code) {
     return code == E_OWNER_NOT_FOUND || code == E_RANGE_GONE;
 }
 
-/* The request failed as a whole if its target is gone, or if no home could do its part. */
+/* The request fails as a whole if its target is gone, or if every home failed. */
 static err code_of(const item_commit_parts *p) {
     bool all = true;
     for (size_t i = 0; i < p->n; i++) {
@@ -66,7 +66,7 @@ static size_t count_long(const item_commit_parts *p) {
     return n;
 }
 
-/* What is too long is prepared outside first: the request is not finished. */
+/* If some operations are too long they must be prepared first: the request is not finished then. */
 static void finish(item_commit_parts *p) {
     item_commit *request = p->request;
     request->again = count_long(p) > 0;
@@ -75,7 +75,7 @@ static void finish(item_commit_parts *p) {
         request->done(request);
         return;
     }
-    container_tiles *tiles = p->list[0].commit.tiles; /* of the first operation's home */
+    container_tiles *tiles = p->list[0].commit.tiles; /* those of the first operation's home */
     request->base.code = code_of(p);
     request->tiles = tiles ? container_tiles_take(tiles) : NULL;
     for (size_t i = 0; i < p->n; i++) {
@@ -99,7 +99,7 @@ static bool any_failed(const item_commit *c) {
     return failed;
 }
 
-/* One after the other: what follows a failure is not tried. */
+/* The homes run one after the other: after a failure, the rest is not tried. */
 static void next_or_end(item_commit *c) {
     division *d = (division *)c, *end = d->whole->list + d->whole->n;
     bool failed = any_failed(c);
@@ -121,10 +121,10 @@ static void next_or_end(item_commit *c) {
 
 /* ---- dividing ---- */
 
-/* Which division an operation belongs to: that of its home; in order, that of the operation before it if the home is the same. */
+/* Assigns operations to divisions: one division per home; if the order matters, one per run of operations of the same home. */
 static size_t assign(const item_commit *c, size_t *division_of) {
     size_t n = 0;
-    size_t known[HOMES_MAX] = {0}; /* of a home, and one more */
+    size_t known[HOMES_MAX] = {0}; /* by home: its division plus one; 0: none */
     for (size_t i = 0; i < c->n; i++) {
         uint32_t home = home_of(c, i)->number;
         bool same = c->stops_at_failure ? i > 0 && home_of(c, i - 1)->number == home : known[home] > 0;
@@ -169,7 +169,7 @@ void item__divide(item_commit *c) {
         fill(c, &p->list[i], division_of, i);
     }
     c->parts = p;
-    size_t n = c->stops_at_failure ? 1 : p->n; /* once all are submitted the request may be gone */
+    size_t n = c->stops_at_failure ? 1 : p->n; /* read it now: once all are submitted, the request may be freed */
     division *list = p->list;
     for (size_t i = 0; i < n; i++) {
         item__submit_here(&list[i].commit);
@@ -192,7 +192,7 @@ void item__divide_again(item_commit *c) {
     size_t left = count_long(p), n = p->n;
     c->again = false;
     p->left = left;
-    for (size_t i = 0; i < n && left; i++) { /* once the last is submitted the request may be gone */
+    for (size_t i = 0; i < n && left; i++) { /* once the last one is submitted, the request may be freed */
         if (list[i].commit.again) {
             left--;
             item__submit_here(&list[i].commit);
@@ -200,7 +200,7 @@ void item__divide_again(item_commit *c) {
     }
 }
 
-/* The operations are the request's again, and so are their pins. */
+/* The request has the operations and their pins again, so the divisions must not release them. */
 void item__divided_give(item_commit *c) {
     for (size_t i = 0; i < c->parts->n; i++) {
         item_commit *part = &c->parts->list[i].commit;

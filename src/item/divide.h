@@ -1,19 +1,19 @@
-/* divide.h — within item/: a request's operations that are of several homes.
+/* divide.h — within item/: requests whose operations span several homes.
  *
- * Each home decides and writes its own, and the request is done when all of them are. Only a request whose operations stand for themselves
- * can be of several homes: an atomic one is of one logical partition. One that stops at the first failure goes from home to home, in the
- * order of its operations. */
+ * Each home decides and writes its own operations; the request is done when all homes are. Only requests with independent operations can
+ * span homes, since an atomic commit must stay within one. A request that stops at the first failure visits the homes one after the other,
+ * in the order of its operations. */
 #pragma once
 
 #include "item/item.h"
 
-bool item__is_divided(const item_commit *c); /* its operations are of several homes */
-void item__divide(item_commit *c);           /* submits them; c->done is called once, by the last home */
-void item__divided_give(item_commit *c);     /* with item_commit_give */
+bool item__is_divided(const item_commit *c); /* whether its operations span several homes */
+void item__divide(item_commit *c);           /* submits them; the last home to finish calls c->done */
+void item__divided_give(item_commit *c);     /* called by item_commit_give */
 
-/* Homes whose operations were too long for their committers: as item_commit_prepare and, again, item_commit_submit. */
+/* The counterparts of item_commit_prepare and a further item_commit_submit, for the homes whose committers found operations too long. */
 void item__divided_prepare(item_commit *c);
 void item__divide_again(item_commit *c);
 
-/* Submits operations of one home, admitted already (item/commit.c). */
+/* Submits operations of one home that are already admitted (item/commit.c). */
 void item__submit_here(item_commit *c);

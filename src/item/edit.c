@@ -1,4 +1,4 @@
-/* Edits and conditions: the registry, and how those of a write are run. */
+/* Edits and conditions: the registry, and running those of a write. */
 #include "item/edit.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static const item_condition_kind *conditions[ITEM_CONDITION_IDS] = {
 
 void item_edit_register(const item_edit_kind *kind) {
     assert(kind->id != ITEM_EDIT_NONE && kind->id < ITEM_EDIT_IDS && kind->apply);
-    assert(!edits[kind->id] || edits[kind->id] == kind); /* a number has one meaning */
+    assert(!edits[kind->id] || edits[kind->id] == kind); /* an id must not get a second meaning */
     edits[kind->id] = kind;
 }
 
@@ -60,7 +60,7 @@ err item_edit_too_long(op *o) {
                    LIMIT_EDIT_STEPS_MAX);
 }
 
-/* ---- making ready ---- */
+/* ---- parsing arguments ---- */
 
 static err prepare(op *o, const container *c, item_edit_prepare_fn prepare_fn, slice argument, const void **ready_out) {
     if (argument.n > LIMIT_EDIT_ARGUMENT_BYTES) {
@@ -92,7 +92,7 @@ err item_edit_make_ready(op *o, const container *c, item_op *op) {
     return OK;
 }
 
-/* ---- running: all is ready, so that all kinds are known ---- */
+/* ---- running: everything is ready, so all kinds are known ---- */
 
 static uint64_t estimate(uint64_t (*by)(const item_edit_input *), item_edit_input *in, slice argument, const void *ready) {
     in->argument = argument;
@@ -113,7 +113,7 @@ bool item__edit_is_long(const item_op *op, item_edit_input *in) {
     return steps > LIMIT_EDIT_STEPS || bytes > LIMIT_EDIT_BYTES;
 }
 
-/* The edited body must still be the same item. */
+/* The edited body must keep the item's key. */
 static err check_edited(op *o, const item_edit_kind *kind, const item_edit_input *in, slice body, int32_t *ttl_out) {
     item_op whole = {.kind = ITEM_REPLACE, .key.row = in->key->row, .body = body};
     if (body.n > LIMIT_EDITED_BYTES) {

@@ -1,15 +1,14 @@
-/* edit_int.h — within item/: edits where they are decided. */
+/* edit_int.h — within item/: running edits and conditions. */
 #pragma once
 
 #include "item/item.h"
 
 extern const item_edit_kind item__edit_patch;
 
-/* Whether conditions and edit of a write are too long for the committer, as far as can be told before they are run. Changes what `in` says
- * of the argument. */
+/* Estimates whether conditions and edit of a write are too long for the committer. Overwrites in->argument and in->ready. */
 bool item__edit_is_long(const item_op *op, item_edit_input *in);
 
-/* What conditions and edit of a write came to outside, and the item that they saw. */
+/* The result of running conditions and edit outside the committer, and the version of the item they ran on. */
 typedef struct item_prepared {
     item_expected of;
     err code;
@@ -22,7 +21,7 @@ static inline bool item__is_judged(const item_op *op) {
     return op->conditions_n > 0 || op->kind == ITEM_EDIT;
 }
 
-/* By the tiles that the request came with. */
+/* Looked up in the tiles that the request arrived with. */
 static inline container_range *item__first_range(item_commit *c) {
     c->first = c->first ? c->first : container_route(c->container->tiles, &c->ops[0].key.epk);
     return c->first;
@@ -30,8 +29,9 @@ static inline container_range *item__first_range(item_commit *c) {
 
 MUST_CHECK err item__commit_apply(commit *base, commit_group *group); /* committer's thread */
 
-/* Whether an earlier operation of the commit, among those that are decided together with this one, writes the same item. */
+/* Whether an earlier operation of the commit, still undecided like this one, writes the same item. */
 bool item__written_before(const item_commit *c, size_t i);
 
-/* The item of a key as it is now; expired ones are not there. E_NOT_FOUND. On OK give it back. Neither admitted nor charged. */
+/* The current item of a key; an expired item counts as absent. E_NOT_FOUND. On OK release it with item_give. Neither admitted nor
+ * charged. */
 MUST_CHECK err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out);

@@ -2,7 +2,7 @@
 #include "doc/json.h"
 #include "item/edit_int.h"
 
-enum { TEXT_PER_BYTE_MAX = 6 /* a control character, escaped */ };
+enum { TEXT_PER_BYTE_MAX = 6 /* an escaped control character */ };
 
 static err prepare(op *o, const container *c, slice argument, const void **ready_out) {
     patch *p = arena_new(o->arena, patch);
@@ -11,14 +11,14 @@ static err prepare(op *o, const container *c, slice argument, const void **ready
     return patch_parse(o, argument, p);
 }
 
-/* Every operation makes another copy of the item. */
+/* Every operation copies the item. */
 static uint64_t estimate(const item_edit_input *in) {
     const patch *p = in->ready;
     return (p->n + 1) * item_edit_steps(in->body.n + in->argument.n);
 }
 
-/* The limit is of the text, which can be far shorter than the BSON, as for lists of small numbers, or somewhat longer. The text is made
- * only of large items, which are not edited on the committer's thread (LIMIT_EDIT_BYTES). */
+/* The limit applies to the JSON text, which can be much shorter than the BSON (lists of small numbers) or somewhat longer. The text is only
+ * written for large items, which are not edited on the committer's thread (LIMIT_EDIT_BYTES). */
 static err check_size(slice body) {
     if (body.n <= LIMIT_ITEM_BYTES / TEXT_PER_BYTE_MAX) {
         return OK;

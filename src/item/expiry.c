@@ -1,7 +1,7 @@
-/* Expiry. Reads hide an expired item at once; its bytes go later, in small commits between the others.
+/* Expiry. Reads hide an expired item at once; its bytes are removed later, in small commits between the others.
  *
- * Items that say their own ttl have an entry at the time they expire ('t'), those under the container's default one at the time they were
- * written ('d'), so that a change of the default moves no entries. An entry is only a hint: the item itself decides. */
+ * Items with their own ttl have an entry at the time they expire ('t'). Items under the container's default ttl have an entry at the time
+ * they were written ('d'), so that a change of the default moves no entries. An entry is only a hint: the item itself decides. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -20,7 +20,7 @@ typedef struct sweep {
     container *container;
     unsigned cost_left;
     atomic_uint *in_flight;
-    /* what becomes of the part's fields of these names once the group is written */
+    /* new values of the part's members of the same names, once the group is written */
     uint32_t swept_own, swept_default;
     bool ttl_backfill;
 } sweep;
@@ -30,13 +30,13 @@ static void spend(unsigned *cost_left, size_t bytes) {
     *cost_left -= cost < *cost_left ? (unsigned)cost : *cost_left;
 }
 
-/* The item that an entry leads to: removed if expired; in any case the entry is used up. */
+/* Removes the item that an entry leads to, if it is expired. Deletes the entry in any case. */
 static err visit_entry(item_work *w, slice entry, item_place place, unsigned *cost_left) {
     stored_item stored;
     item_key key;
     err code = item__load_place(w, place, &stored);
     spend(cost_left, code == OK ? stored.body.n : 0);
-    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* a damaged item was logged when it was loaded, and stays */
+    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* a damaged item was logged on loading, and stays */
         store_delete(&w->group->batch, STORE_INDEX, entry);
         return OK;
     }
@@ -58,7 +58,7 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
     return code;
 }
 
-/* Entries of one list up to `until`; *swept is moved up when all were seen. */
+/* Visits the entries of one list up to `until`, and advances *swept if it saw them all. */
 static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swept, unsigned *cost_left) {
     layout_key from, to;
     slice key, value;
@@ -67,7 +67,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
     if (until <= 0) {
         return OK;
     }
-    until = until < TIME_LAST ? until : TIME_LAST - 1; /* times past the last second are kept as the last second, so those never expire */
+    until = until < TIME_LAST ? until : TIME_LAST - 1; /* later times are stored as the last second, so they never expire */
     layout_expiry(&from, container, tag, *swept, (item_place){0});
     layout_expiry(&to, container, tag, (uint32_t)until + 1, (item_place){0});
     store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
@@ -91,7 +91,7 @@ static err sweep_list(item_work *w, layout_tag tag, int64_t until, uint32_t *swe
 
 /* ---- the backfill: entries for items written while the container had no ttl ---- */
 
-/* Of the item that a value is, or leads to. */
+/* `value` is the item, or a lead to it. */
 static err backfill_one(const item_work *w, item_place place, slice value) {
     layout_key entry;
     stored_item stored;
@@ -100,7 +100,7 @@ static err backfill_one(const item_work *w, item_place place, slice value) {
     bool read = layout_head_read(value, &head, &body);
     if (!read) {
         err code = item__load_place(w, place, &stored);
-        if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* gone by this group; or damaged, and stays as it is */
+        if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* removed by this group; or damaged, and left as it is */
             return OK;
         }
         TRY(code);
@@ -113,7 +113,7 @@ static err backfill_one(const item_work *w, item_place place, slice value) {
     return OK;
 }
 
-/* Gives a segment's next items their entries. *place moves along; *ended_out: those were the last. */
+/* Adds the entries of a segment's next items, and advances *place. *ended_out: the segment is finished. */
 static err backfill_segment(item_work *w, item_place *place, bool *ended_out) {
     layout_key from, to;
     slice key, value;
@@ -192,7 +192,8 @@ static err run_sweep(sweep *s, item_work *w) {
     return w->part->ttl > 0 ? sweep_list(w, LAYOUT_TTL_DEFAULT, w->now_s - w->part->ttl, &s->swept_default, &s->cost_left) : OK;
 }
 
-/* A sweep that the store stops in the middle keeps what it has done: each item is removed whole, and the next sweep takes up there. */
+/* If the store fails in the middle of a sweep, the sweep keeps what it has done: each item is removed as a whole, and the next sweep
+ * continues there. */
 static err sweep_apply(commit *base, commit_group *group) {
     sweep *s = (sweep *)base;
     container_space *space = s->container->space;
@@ -211,7 +212,7 @@ static err sweep_apply(commit *base, commit_group *group) {
     s->swept_own = part->swept_own;
     s->swept_default = part->swept_default;
     s->ttl_backfill = part->ttl_backfill;
-    if (!space->deleted && part->ttl == s->container->ttl && part->ttl != TTL_OFF) { /* else: other settings by now, next time */
+    if (!space->deleted && part->ttl == s->container->ttl && part->ttl != TTL_OFF) { /* else: settings changed, next time */
         err code = run_sweep(s, &w);
         if (code != OK) {
             log_warn("item", "sweep stopped early", "container=%u code=%s", space->container, err_lookup(code)->name);

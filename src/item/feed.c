@@ -1,8 +1,8 @@
-/* Pages of items in document-number order: the 'o' entries for one logical partition, the segments of a range otherwise.
+/* Pages of items in document-number order: a logical partition is read by its 'o' entries, a range by its segments.
  *
- * Tiles and what is read must fit together: a page that looked for a range's items with tiles of before a split would miss those written to
- * the new segments since. So the scans are opened first and the space's epoch is looked at afterwards: if the tiles are still the newest,
- * they were so when the scans were opened. */
+ * Tiles and data must fit together: with tiles from before a split, a page would miss items that were written to the new segments since. So
+ * the scans are opened first, and then the space's epoch is checked: if the tiles are still the newest, they were so when the scans were
+ * opened. */
 #include "item/admit.h"
 #include "item/fetch.h"
 #include "item/stored.h"
@@ -11,17 +11,17 @@
 #include "throughput/charge.h"
 
 enum {
-    CACHED_PER_VIEW = 1000, /* a page that loads more does not take the cache over */
+    CACHED_PER_VIEW = 1000, /* a page adds no more items to the cache than this */
     PREFETCH_BYTES = 1024,
     CACHE_LINE = 64,
     STEPS_BETWEEN_CHECKS = 32,
 };
 
-/* One segment of a range, as far as it was read. */
+/* The scan of one segment of a range. */
 typedef struct source {
     store_scan *scan;
     bool shared;
-    bool live; /* key, value and place are of its next item */
+    bool live; /* key, value and place are those of its next item */
     slice key, value;
     item_place place;
 } source;
@@ -34,20 +34,20 @@ typedef struct page {
     item_reader *reader;
     size_t steps_left;
     container_tiles *tiles;
-    const store_snapshot *at; /* of a page that reads from more than one place */
-    bool full;                /* the visitor or the steps ended it */
-    bool any;                 /* a range was read */
+    const store_snapshot *at; /* set if the page reads from more than one place */
+    bool full;                /* ended by the visitor or by steps_max */
+    bool any;                 /* at least one range was read */
     item_mark *mark;
 
     /* the stretch being read */
     container_range *range;
     item_stretch stretch;
-    bool narrow; /* it is less than the range */
+    bool narrow; /* the stretch is smaller than the range */
     source *sources;
     size_t sources_n;
 } page;
 
-/* ---- is it meant, and wanted? ---- */
+/* ---- filters ---- */
 
 bool item_in_scope(op *o, const container *c, const item_scope *scope, slice body) {
     pkey key;
@@ -71,7 +71,7 @@ static double read_price(const page *p, size_t bytes) {
     return charge_read(bytes) * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1);
 }
 
-/* False: the page is full, and this item not in it. */
+/* False: the page is full; this item is not part of it. */
 static bool offer(page *p, item_found *found, bool filter) {
     if (item_expired(p->container, &found->head, p->op->now_s) || (filter && !is_meant(p, found->body))) {
         return true;
@@ -96,29 +96,29 @@ static err check(const page *p) {
     return p->steps_left % STEPS_BETWEEN_CHECKS == 0 ? op_check(p->op) : OK;
 }
 
-/* The visitor's last word on what it was offered. */
+/* Lets the visitor finish the items that it held back. */
 static void leave(page *p) {
     if (p->reader->leave && !p->reader->leave(p->reader->context)) {
         p->full = true;
     }
 }
 
-/* ---- one item, by its place ---- */
+/* ---- loading one item by its place ---- */
 
 typedef struct loader {
     const home *home;
     const container *container;
     arena *arena;
     const store_snapshot *at;
-    uint64_t lsn;     /* the snapshot has all writes of the range up to here; 0: not known */
-    unsigned *loaded; /* counts the items that were not in the cache */
+    uint64_t lsn;     /* the snapshot contains all writes of the range up to this lsn; 0: unknown */
+    unsigned *loaded; /* counts items that were not in the cache */
 } loader;
 
 static err get_place(const loader *l, const store_snapshot *at, item_found *found) {
     return item__fetch(l->home->store, at, found);
 }
 
-/* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
+/* The cache holds the newest version of an item. If that version is not newer than the snapshot, the snapshot has it too. */
 static bool take_cached(const loader *l, item_found *found) {
     found->cached = l->lsn ? item_cache_take_place(l->home->cache, found->place) : NULL;
     if (found->cached && layout_head_read(cached_item_value(found->cached), &found->head, &found->body) && found->head.lsn <= l->lsn) {
@@ -128,7 +128,7 @@ static bool take_cached(const loader *l, item_found *found) {
     return false;
 }
 
-/* For the next time, under its primary key. It is read again: what the snapshot has may be older than what is there. */
+/* Adds the item to the cache under its primary key. Reads it again, since the version in the snapshot may be outdated. */
 static void keep_in_cache(const loader *l, const item_found *found) {
     layout_key k;
     item_key key;
@@ -160,14 +160,14 @@ static err load_place(const loader *l, item_found *found) {
 
 static bool offer_written(page *p, const item_written *written, uint64_t *after) {
     item_found found = {.range = p->range, .head = written->head, .body = written->body, .place = {.number = written->number}};
-    if (!offer(p, &found, true)) { /* it may be of another partition */
+    if (!offer(p, &found, true)) { /* it may belong to another partition */
         return false;
     }
     *after = written->number;
     return true;
 }
 
-/* New items of a transaction whose turn has come: those before `number`. */
+/* Offers the transaction's new items with numbers below `number`. */
 static void offer_new(page *p, const item_overlay *overlay, uint64_t number, uint64_t *after) {
     item_written written;
     while (overlay && !p->full && overlay->next_new(overlay, *after, &written) && written.number < number && takes_step(p)) {
@@ -189,7 +189,7 @@ static err offer_place(page *p, const loader *l, item_place place, uint64_t *aft
     }
     err code = load_place(l, &found);
     if (code == E_NOT_FOUND) {
-        /* An entry that leads nowhere. Dropping a deleted container's files does not wait for snapshots. */
+        /* A dangling entry. The files of a deleted container are dropped without waiting for snapshots. */
         return p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     TRY(code);
@@ -198,6 +198,12 @@ static err offer_place(page *p, const loader *l, item_place place, uint64_t *aft
     }
     item_give(&found);
     return OK;
+}
+
+/* Trials run on loops, which must not wait for the disk. */
+static const store_snapshot *take_snapshot(const page *p) {
+    store *s = p->range->home->store;
+    return p->reader->trial ? store_snapshot_take_in_memory(s) : store_snapshot_take(s);
 }
 
 static err read_partition(page *p) {
@@ -210,7 +216,7 @@ static err read_partition(page *p) {
     unsigned loaded = 0;
     loader l = {.home = p->range->home, .container = p->container, .arena = p->op->arena, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : store_snapshot_take(l.home->store);
+    p->at = l.at = p->cursor->moment ? p->cursor->moment->at : take_snapshot(p);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
     store_scan *scan = store_scan_open(p->range->home->store, STORE_INDEX, p->at, layout_view(&from), layout_view(&to), false);
@@ -243,7 +249,7 @@ static err read_partition(page *p) {
 
 /* ---- the segments of a range, merged by number ---- */
 
-/* An item's members are found one behind the other: the processor cannot tell where the next one lies, so it is told what will be read. */
+/* A BSON document's members are read one after the other, which the processor cannot predict: prefetch them. */
 static void prefetch(slice value) {
     for (size_t i = 0; i < value.n && i < PREFETCH_BYTES; i += CACHE_LINE) {
         __builtin_prefetch(value.p + i);
@@ -260,7 +266,7 @@ static err open_sources(page *p, const range_sources *sources) {
     err code = OK;
     p->sources = arena_array(p->op->arena, source, sources->n);
     p->sources_n = sources->n;
-    p->at = sources->n > 1 || p->container->clustered ? store_snapshot_take(p->range->home->store) : NULL;
+    p->at = sources->n > 1 || p->container->clustered || p->reader->trial ? take_snapshot(p) : NULL;
     for (size_t i = 0; i < sources->n; i++) {
         layout_key from, to;
         source *s = &p->sources[i];
@@ -318,13 +324,13 @@ static err read_sources(page *p) {
     return OK;
 }
 
-/* ---- what is found by the index ---- */
+/* ---- reading through the index ---- */
 
 static bool is_newest(const page *p);
 static void renew_tiles(page *p);
 static bool enter_range(page *p);
 
-/* Two partitions may have one EPK; then their entries are mixed, or all of the other one. */
+/* Two partitions may share an EPK. Their local entries are then mixed, or all belong to the other one: v->local must be false. */
 static err size_partition(page *p, item_view *v) {
     layout_key from, to, own;
     slice entry, value, key;
@@ -348,7 +354,7 @@ static err size_partition(page *p, item_view *v) {
     return store_scan_close(scan);
 }
 
-/* The cursor's own moment; its index may have been replaced since. */
+/* Uses the cursor's own moment, unless its index was replaced since. */
 static err enter_moment(page *p, item_view *v, bool *entered_out) {
     const container_part *part = container_part_of(p->container->space, p->range->home);
     const item_moment *m = p->cursor->moment;
@@ -358,7 +364,7 @@ static err enter_moment(page *p, item_view *v, bool *entered_out) {
     return OK;
 }
 
-/* A snapshot, and the tiles and the index that were the newest when it was taken. False: the index is just being replaced. */
+/* Takes a snapshot, with the tiles and the index that were the newest then. *entered_out false: the index is just being replaced. */
 static err enter_view(page *p, item_view *v, bool *entered_out) {
     container_part *part;
     if (p->cursor->moment) {
@@ -371,7 +377,7 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
         part = container_part_of(p->container->space, p->range->home);
         v->index = container_part_index(p->container->space, part);
         v->lsn = atomic_load_explicit(&p->range->lsn, memory_order_acquire);
-        p->at = store_snapshot_take(p->range->home->store);
+        p->at = take_snapshot(p);
         if (is_newest(p)) {
             break;
         }
@@ -408,7 +414,7 @@ static void describe(const page *p, item_view *v) {
     v->filtered = v->filtered || v->narrow || v->prefix;
 }
 
-/* *found_out false: nothing was done. */
+/* *found_out false: nothing was read. */
 static err find_items(page *p, bool *found_out) {
     item_view v = {.items = p->items,
                    .op = p->op,
@@ -435,7 +441,7 @@ static err find_items(page *p, bool *found_out) {
     return OK;
 }
 
-/* The visitor's false: the item counts as not seen. */
+/* If the visitor returns false, the item counts as not read. */
 static err found_items(item_view *v, const item_found *found, bool ask_partition) {
     if (item_expired(v->container, &found->head, v->op->now_s)) {
         return OK;
@@ -468,7 +474,7 @@ static err load_and_offer(item_view *v, item_ref ref, bool ask_partition) {
 
 err item_view_offer(item_view *v, item_ref ref) {
     err code = load_and_offer(v, ref, false);
-    if (code == E_NOT_FOUND) { /* an entry that leads nowhere */
+    if (code == E_NOT_FOUND) { /* a dangling entry */
         return v->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
@@ -484,7 +490,7 @@ static void drop_first(item_cursor *c) {
     memmove(c->stretches, c->stretches + 1, --c->n * sizeof *c->stretches);
 }
 
-/* The first stretch is cut to what one range has of it; the rest follows with the same `after`. False: too many stretches. */
+/* Cuts the first stretch to the part that lies in one range; the rest follows with the same `after`. False: too many stretches. */
 static bool enter_range(page *p) {
     item_cursor *c = p->cursor;
     item_stretch *first = &c->stretches[0];
@@ -543,8 +549,8 @@ static err read_stretch(page *p) {
     return code != OK ? code : ended;
 }
 
-/* A clustered container has no creation order within a partition: all items of the range are passed. Whoever can takes rows in key order
- * instead (item/rows.h), which a transaction must. */
+/* A clustered container has no creation order within a partition, so this filters all items of the range. Callers should prefer rows in key
+ * order (item/rows.h); transactions must use those. */
 static err read_filtered(page *p) {
     const item_key *key = p->cursor->partition;
     if (p->cursor->moment) {
@@ -584,7 +590,7 @@ static void charge_entry(page *p) {
     r->entered = p->range->id;
 }
 
-/* What one range has of the page. */
+/* Reads the page's part of one range. */
 static err read_range(page *p) {
     double before = p->op->charge_ru;
     find_range(p);
@@ -592,7 +598,7 @@ static err read_range(page *p) {
         return E_TRANSACTION_SPREAD;
     }
     err code = item__admit(p->items, p->op, p->range);
-    if (code == E_THROTTLED && p->any) { /* what was read is the page */
+    if (code == E_THROTTLED && p->any) { /* the page ends with what was read */
         p->op->charge_ru = before;
         p->full = true;
         return OK;
@@ -634,14 +640,14 @@ err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_
     err code = OK;
     *mark_out = (item_mark){0};
     while (code == OK && cursor->n && !p.full) {
-        if (cursor->stretches[0].after == UINT64_MAX) { /* as a client may send it: nothing is behind that */
+        if (cursor->stretches[0].after == UINT64_MAX) { /* a client may send this; there is nothing after it */
             drop_first(cursor);
         } else {
             code = reader->trial && p.any ? E_QUERY_TOO_LONG : read_range(&p);
         }
     }
     container_tiles_give(p.tiles);
-    return code;
+    return reader->trial && code == E_NOT_IN_MEMORY ? E_QUERY_TOO_LONG : code;
 }
 
 static void settle_later(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {

@@ -2,19 +2,23 @@
 
 #include "base/log.h"
 
+err item__get(store *s, store_family family, const store_snapshot *at, slice key, const item_found *found, store_value *value_out) {
+    return found->in_memory ? store_get_in_memory(s, family, key, value_out) : store_get(s, family, at, key, value_out);
+}
+
 static err damaged(item_found *found) {
     log_error("item", "stored item is damaged", "segment=%u number=%lu", found->place.segment, (unsigned long)found->place.number);
     item_give(found);
     return E_STORE_CORRUPT;
 }
 
-/* Without a snapshot the row may be another one by now: then this one is gone, or somewhere else. */
+/* Without a snapshot the row may have changed since: another number or segment means that this item was deleted or moved. */
 static err fetch_row(store *s, const store_snapshot *at, slice primary, item_found *found) {
     store_value value;
     uint32_t segment;
     slice item;
-    TRY(store_get(s, STORE_INDEX, at, primary, &value));
-    item_give(found); /* which the primary key was in */
+    TRY(item__get(s, STORE_INDEX, at, primary, found, &value));
+    item_give(found); /* releases the value that held the primary key */
     found->value = value;
     if (!layout_row_read(value.bytes, &segment, &item) || !layout_head_read(item, &found->head, &found->body)) {
         return damaged(found);
@@ -44,6 +48,6 @@ err item__fetch_value(store *s, const store_snapshot *at, slice value, item_foun
 err item__fetch(store *s, const store_snapshot *at, item_found *found) {
     layout_key k;
     layout_item(&k, found->place);
-    TRY(store_get(s, STORE_ITEMS, at, layout_view(&k), &found->value));
+    TRY(item__get(s, STORE_ITEMS, at, layout_view(&k), found, &found->value));
     return item__fetch_value(s, at, found->value.bytes, found);
 }

@@ -1,8 +1,8 @@
-/* A follower: stretches of the hash space, each with the lsn that it was read up to, kept in order and without gaps.
+/* A follower has stretches of the hash space, in order and without gaps, each with the lsn up to which it was read.
  *
  * A stretch lies within one range of the tiles that it was last aligned with. When a range is split, its stretches are cut at the new
- * bounds, and both parts go on with the same lsn. When ranges are merged, their stretches stay apart, since their lsns are of different
- * sequences, until they stand at the same lsn of the merged range. */
+ * bounds, and both parts continue with the same lsn. When ranges are merged, their stretches stay separate until they reach the same lsn of
+ * the merged range, since before that their lsns belong to different sequences. */
 #include "item/follow.h"
 
 #include <assert.h>
@@ -16,24 +16,24 @@ enum { POSITION_VERSION = 1, KIND_HASHES = 0, KIND_PARTITION = 1 };
 
 typedef struct stretch {
     epk min, max;
-    uint64_t after; /* all with lsns up to it were read */
+    uint64_t after; /* everything up to this lsn was read */
 } stretch;
 
 struct follower {
     const items *items;
     container_space *space;
-    arena arena; /* of the key or the prefix that is followed */
+    arena arena; /* holds the followed key or prefix */
     follow_mode mode;
-    bool keyed; /* one logical partition: `key` */
+    bool keyed; /* follows one logical partition: `key` */
     item_key key;
-    bool prefixed; /* only keys that begin with `prefix` */
+    bool prefixed; /* follows only keys that begin with `prefix` */
     pkey prefix;
-    epk min, max; /* that is followed; of a partition its EPK, twice */
+    epk min, max; /* the followed part of the hash space; for a partition, both are its EPK */
     int64_t since_s;
 
-    stretch *list; /* of a partition: one */
+    stretch *list; /* one only for a partition */
     size_t n;
-    size_t turn; /* the stretch that the next page begins with */
+    size_t turn; /* the stretch that the next page starts with */
     change_waiter waiter;
 };
 
@@ -44,7 +44,7 @@ typedef struct stretches {
     size_t n, room;
 } stretches;
 
-/* Adds a part of the hash space that lies within one range; `joins`: the one before it lies in the same range. */
+/* Appends a stretch that lies within one range. `joins`: the previous stretch lies in the same range, so the two may be joined. */
 static bool add_stretch(stretches *to, stretch s, bool joins) {
     stretch *last = to->n ? &to->list[to->n - 1] : NULL;
     if (joins && last && last->after == s.after && epk_cmp(&last->max, &s.min) == 0) {
@@ -93,7 +93,7 @@ static bool is_aligned(const follower *f, const partition_map *map) {
     return aligned;
 }
 
-/* To the ranges of these tiles. */
+/* Aligns the stretches with the ranges of these tiles. */
 static err align(follower *f, op *o, const container_tiles *tiles) {
     if (f->keyed || is_aligned(f, tiles->map)) {
         return OK;
@@ -142,7 +142,7 @@ void follow_position(const follower *f, buf *out) {
     }
 }
 
-/* What comes before the stretches, and how many of these there are. */
+/* Parses what precedes the stretches, and their number. */
 static bool take_head(follower *f, slice *rest, uint64_t *n_out) {
     uint64_t version, mode, kind, container, since;
     bool good = slice_take_be(rest, 1, &version) && slice_take_be(rest, 1, &mode) && slice_take_be(rest, 1, &kind) &&
@@ -154,7 +154,7 @@ static bool take_head(follower *f, slice *rest, uint64_t *n_out) {
     return container == f->space->container && f->since_s >= 0 && *n_out > 0 && *n_out <= (f->keyed ? 1 : LIMIT_FOLLOW_STRETCHES);
 }
 
-/* Bounds must ascend from the one to the other end of what is followed. */
+/* The bounds must ascend from one end of the followed part to the other. */
 static bool take_stretches(follower *f, slice rest) {
     uint64_t n;
     epk from;
@@ -173,7 +173,7 @@ static bool take_stretches(follower *f, slice rest) {
     return good && rest.n == 0 && epk_cmp(&from, &f->max) == 0;
 }
 
-/* ---- a follower's life ---- */
+/* ---- open and close ---- */
 
 static void copy_key(follower *f, const pkey *from, pkey *to) {
     buf bytes = buf_init(BUF_NO_LIMIT);
@@ -207,7 +207,7 @@ static err check_versions(const follower *f, op *o, const container *c) {
     return OK;
 }
 
-/* An lsn beyond the range's was never given out, or was lost by a crash with relaxed durability: what comes next is what is followed. */
+/* An lsn beyond the range's was never given out, or was lost in a crash with relaxed durability: continue from the range's current lsn. */
 static void stand_within(follower *f, const container_tiles *tiles, bool from_now) {
     for (size_t i = 0; i < f->n; i++) {
         uint64_t end = lsn_of(range_of(f, tiles, &f->list[i]));
@@ -279,11 +279,11 @@ typedef struct reading {
     follow_visit visit;
     void *context;
     size_t bytes;
-    uint64_t last; /* lsn of the last change of the stretch; 0: none yet */
+    uint64_t last; /* lsn of the stretch's last change; 0: none yet */
     bool full;
 } reading;
 
-/* What has the lsn of the one before it belongs to the same page, since a position is an lsn. */
+/* A change with the same lsn as the previous one must be in the same page, since a position is an lsn. */
 static bool take(reading *r, const follow_change *change) {
     const follow_page *page = r->page;
     bool fits = page->n < page->items_max && (page->n == 0 || r->bytes + change->body.n <= page->bytes_max);
@@ -315,7 +315,7 @@ static bool take_version(void *context, const logged_version *v) {
     return take(context, &change);
 }
 
-/* One stretch, from where it stands. */
+/* Reads one stretch from its position. */
 static err read_stretch(reading *r, stretch *s, bool *more_out) {
     follower *f = r->follower;
     item_changes what = {.partition = f->keyed ? &f->key : NULL,
@@ -340,7 +340,7 @@ static bool is_late(const reading *r) {
     return until && clock_monotonic_us(r->follower->items->clock) - op_waited_us(r->op) >= until;
 }
 
-/* All stretches that have something new, from the one whose turn it is on. E_RANGE_GONE: these tiles are not the newest any more. */
+/* Reads all stretches that have something new, beginning with the one whose turn it is. E_RANGE_GONE: the tiles are outdated. */
 static err read_all(reading *r, const container_tiles *tiles) {
     follower *f = r->follower;
     follow_page *page = r->page;
@@ -371,7 +371,7 @@ static err read_all(reading *r, const container_tiles *tiles) {
     return OK;
 }
 
-/* What was read counts once all of it is there. */
+/* The position before a page, restored if the page fails. */
 typedef struct saved {
     stretch *list;
     size_t n, turn;
@@ -405,7 +405,8 @@ static bool has_news(const follower *f, const container_tiles *tiles) {
     return news;
 }
 
-/* Until it is done with tiles that stay the newest meanwhile. What was taken before a reshape stays taken. */
+/* Repeats until a page is read with tiles that stay the newest meanwhile. Changes that were taken before a split or merge are not taken
+ * again. */
 static err read_page(reading *r) {
     follower *f = r->follower;
     err code;

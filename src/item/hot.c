@@ -14,7 +14,7 @@ static hotkeys *hotkeys_of(container_range *range) {
     return hot;
 }
 
-/* As in the partition key header, cut to what fits. */
+/* Writes the key as in the partition key header, truncated to `max`. */
 static size_t write_text(const pkey *key, char *into, size_t max) {
     buf text = buf_init(BUF_NO_LIMIT);
     pkey_write(&text, key);
@@ -28,7 +28,7 @@ static size_t text_of_item(const void *key, char *into, size_t max) {
     return write_text(&((const item_key *)key)->partition, into, max);
 }
 
-/* Eight bytes at a time: most EPKs are hashes already. */
+/* Eight bytes at a time, cheaply, since most EPKs are hashes already. */
 static uint64_t hash_of(const epk *e) {
     uint64_t hash = e->n, piece;
     size_t i = 0;
@@ -46,7 +46,7 @@ static uint64_t hash_of(const epk *e) {
 
 /* ---- feeding ---- */
 
-/* A container without a partition key has one partition, and nothing to tell apart. */
+/* A container without a partition key has only one partition, so there is nothing to compare. */
 void item__spent(container_range *range, const item_key *key, double ru, int64_t now_ns) {
     if (key->partition.n) {
         hotkeys_spent(hotkeys_of(range), hash_of(&key->epk), ru, now_ns, text_of_item, key);
@@ -70,7 +70,7 @@ typedef struct seeder {
     bool stopped;
 } seeder;
 
-/* The components of an encoded key, as many as there are. */
+/* Decodes a key with an unknown number of components. */
 static size_t text_of_entry(const void *key, char *into, size_t max) {
     const slice *encoded = key;
     arena scratch = arena_init();
@@ -88,7 +88,7 @@ static size_t text_of_entry(const void *key, char *into, size_t max) {
 
 static bool seed_one(void *context, const epk *e, slice key, const size_sum *size) {
     seeder *s = context;
-    s->seeding->next = *e; /* if it ends here, once more with this one: several may have the same EPK */
+    s->seeding->next = *e; /* if it stops here, the next call repeats this EPK, since several partitions may share it */
     s->stopped = ++s->steps % STEPS_BETWEEN_CLOCKS == 0 && clock_monotonic_us(s->items->clock) >= s->until_us;
     if (!s->stopped) {
         hotkeys_seed(s->hot, hash_of(e), size->bytes, text_of_entry, &key);
@@ -155,7 +155,7 @@ static size_t text_of_hotkey(const void *key, char *into, size_t max) {
     return n;
 }
 
-/* *changed_out: the sketch was wrong about some, and has been told. */
+/* *changed_out: the sketch had wrong sizes, which were corrected. */
 static err look_up_top(const container *c, container_range *range, hot_size *top, size_t *n_out, bool *changed_out) {
     hotkeys *hot = hotkeys_of(range);
     hotkey keys[HOTKEYS_TOP];
@@ -186,7 +186,7 @@ static void sort(hot_size *top, size_t n) {
     }
 }
 
-/* With each round fewer are wrong; under writes some may always be. */
+/* Each round corrects wrong sizes; under concurrent writes some may always be wrong, so the rounds are limited. */
 err item_hot_sizes(const container *c, size_t position, hot_size top[HOTKEYS_TOP], size_t *n_out) {
     container_range *range = c->tiles->ranges[position];
     bool changed = true;

@@ -10,7 +10,7 @@ enum { HEAD_VERSION = 1, LEAD_VERSION = 2, PLACE_BYTES = 12 };
 /* ---- building keys ---- */
 
 static void add(layout_key *k, const void *p, size_t n) {
-    assert(n <= sizeof k->bytes - k->n); /* ids, keys and unique values are bounded long before */
+    assert(n <= sizeof k->bytes - k->n); /* ids, keys and unique values are limited long before this */
     memcpy(k->bytes + k->n, p ? p : "", n);
     k->n += n;
 }
@@ -26,7 +26,7 @@ static void add64(layout_key *k, uint64_t value) {
 }
 
 static void add_key(layout_key *k, const pkey *key) {
-    char space[LIMIT_KEY_LEVELS * LIMIT_KEY_BYTES * 2 + 64]; /* more than a typed key has */
+    char space[LIMIT_KEY_LEVELS * LIMIT_KEY_BYTES * 2 + 64]; /* larger than any typed key */
     buf encoded = {.p = space, .cap = sizeof space, .max = sizeof space};
     pkey_encode(&encoded, key);
     assert(buf_ok(&encoded));
@@ -213,7 +213,7 @@ void layout_after(layout_key *k) {
     }
 }
 
-/* ---- reading them ---- */
+/* ---- parsing keys ---- */
 
 static uint32_t get32(const char *p) {
     uint32_t value;

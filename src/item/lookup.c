@@ -1,4 +1,4 @@
-/* Walking through index entries. A range's segments each have theirs; they are merged, by value and number. */
+/* Iterating over index entries. Each segment of a range has its own; they are merged by value and number. */
 #include <assert.h>
 #include <endian.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@ enum { BEGINS_MAX = EPK_BYTES_MAX + 16 };
 
 typedef struct run {
     store_scan *scan;
-    char begins[BEGINS_MAX]; /* what its keys begin with: up to the path */
+    char begins[BEGINS_MAX]; /* the prefix of its keys, up to and including the path */
     size_t begins_n;
     uint32_t segment;
-    bool live; /* value and number are of its next entry */
+    bool live; /* value and number are those of its next entry */
     slice value;
     uint64_t number;
 } run;
@@ -21,7 +21,7 @@ typedef struct run {
 struct item_lookup {
     bool backward;
     err code;
-    run *last; /* whose entry was given */
+    run *last; /* the run whose entry was returned last */
     size_t n;
     run runs[];
 };
@@ -35,7 +35,7 @@ static void advance(item_lookup *l, run *r) {
     }
 }
 
-/* value NULL: all of the path's. */
+/* value NULL: all entries of the path. */
 static void open_run(const item_view *v, index_path path, const slice *value, bool many, uint32_t segment, run *r) {
     uint64_t be = htobe64(path);
     layout_key k, to;
@@ -147,13 +147,13 @@ static err has_large(const item_view *v, uint32_t segment, bool *has_out) {
     return store_scan_close(r.scan);
 }
 
-/* A write that makes such an item says so before it is written: what is found out here does not undo that. */
+/* A write that creates such an item sets LARGE_SOME before it is written; the compare-exchange here does not overwrite that. */
 static err find_out_large(const item_view *v) {
     int unknown = LARGE_UNKNOWN;
     bool any = false;
     for (size_t i = 0; i < v->tiles->map->n && !any; i++) {
         const range_sources *sources = &v->tiles->sources[i];
-        bool here = v->tiles->ranges[i]->home == v->range->home; /* an index is of one home */
+        bool here = v->tiles->ranges[i]->home == v->range->home; /* an index belongs to one home */
         for (size_t j = 0; j < sources->n && !any && here; j++) {
             TRY(has_large(v, sources->list[j].segment, &any));
         }

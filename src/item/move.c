@@ -1,6 +1,6 @@
-/* Moving items after a split. Both new ranges begin with their items in their parent's segment, each reading past the other's. The one that
- * has less leaves: in small commits its items go to its own segment, number and all, and when none is left the parent's segment is the
- * other's alone. How far the move is stands in STORE_META, so a restart takes it up there. */
+/* Moving items after a split. At first both new ranges have their items in the parent's segment, and each skips the other's. The smaller
+ * range leaves: small commits move its items, with their numbers, to its own segment; when none is left, the parent's segment belongs to
+ * the other range alone. The progress of the move is in STORE_META, so it continues after a restart. */
 #include "base/log.h"
 #include "item/stored.h"
 
@@ -11,12 +11,12 @@ typedef struct mover {
     item_move *move;
     const range_sources *sources;
     const partition_range *range;
-    item_place place; /* the last one looked at */
+    item_place place; /* the last place visited */
     unsigned cost_left;
-    size_t steps_left; /* items of others, and segments, cost little, but not nothing */
+    size_t steps_left; /* limits the items of other ranges, and the segments, that are visited: these are cheap, but not free */
 } mover;
 
-/* The next segment that the range is leaving, from `segment` on. */
+/* Finds the next segment, from `segment` on, that the range is leaving. */
 static bool leaving_from(const range_sources *sources, uint32_t segment, uint32_t *segment_out) {
     for (size_t i = 0; i < sources->n; i++) {
         if (sources->list[i].leaving && sources->list[i].segment >= segment) {
@@ -39,7 +39,7 @@ static err move_stored(mover *m, const item_key *key, stored_item *stored) {
     return code;
 }
 
-/* The item may be changed by the group already: what it is now is what moves. */
+/* The current group may have changed the item: move its current version. */
 static err move_one(mover *m, const item_key *key) {
     stored_item stored;
     err code = item__load_place(&m->work, m->place, &stored);
@@ -57,7 +57,7 @@ static err refuse_damaged(const mover *m) {
     return OK;
 }
 
-/* The place has a lead: only the item tells whose it is. */
+/* The place holds a lead, so the item must be loaded to find its range. */
 static err move_led(mover *m) {
     stored_item stored;
     item_key key;
@@ -75,7 +75,7 @@ static err move_led(mover *m) {
     return code;
 }
 
-/* A damaged item stays where it is, and does not keep the others from moving. */
+/* A damaged item stays where it is; the move continues with the others. */
 static err visit(mover *m, slice value) {
     item_head head;
     slice body, primary;
@@ -89,7 +89,7 @@ static err visit(mover *m, slice value) {
     return is_ours(m, &key.epk) ? move_one(m, &key) : OK;
 }
 
-/* From m->place on, as far as the cost allows. *ended_out: that was the segment's last. */
+/* Continues after m->place, as far as the cost allows. *ended_out: the segment is finished. */
 static err move_segment(mover *m, bool *ended_out) {
     layout_key from, to;
     slice key, value;
@@ -128,7 +128,8 @@ static err load_place(mover *m, const layout_key *k) {
     return read ? OK : E_STORE_CORRUPT;
 }
 
-/* From where the last step ended, through as many segments as the cost allows: most that many splits and merges leave behind are empty. */
+/* Continues where the last step ended, through as many segments as the cost allows: after many splits and merges, most segments are
+ * empty. */
 static err run(mover *m) {
     layout_key k;
     char bytes[12];
@@ -151,7 +152,7 @@ static err run(mover *m) {
     return OK;
 }
 
-/* A range that is gone by now has nothing to move. */
+/* If the range no longer exists, there is nothing to move. */
 static err move_apply(commit *base, commit_group *group) {
     item_move *move = (item_move *)base;
     container_part *part = container_part_of(move->container->space, move->home);
@@ -180,7 +181,7 @@ static err move_apply(commit *base, commit_group *group) {
         .steps_left = (size_t)move->cost_max * STEPS_PER_COST,
     };
     err code = run(&m);
-    if (code != OK) { /* it is tried again; a damaged item, which nobody can tell the range of, stops it for good */
+    if (code != OK) { /* the move is tried again */
         log_warn("item", "a move stopped", "container=%u range=%u segment=%u number=%lu code=%s", move->container->space->container,
                  move->range_id, m.place.segment, (unsigned long)m.place.number, err_lookup(code)->name);
     }
@@ -193,7 +194,7 @@ static void move_done(commit *base) {
     m->done(m);
 }
 
-/* Where the range is; of one that is gone, any home can tell that. */
+/* The home of the range. If the range no longer exists, any home can find that out. */
 static home *home_of(const item_move *m) {
     container_tiles *tiles = container_space_newest(m->container->space);
     const partition_range *range = partition_map_by_id(tiles->map, m->range_id);

@@ -2,7 +2,7 @@
 
 #include "item/fetch.h"
 
-enum { NEAR = 8 }; /* steps that are cheaper than a get */
+enum { NEAR = 8 }; /* this many steps are cheaper than a get */
 
 void item__near_open(item_near *n, const home *h, const store_snapshot *at) {
     *n = (item_near){.home = h, .at = at};
@@ -19,7 +19,7 @@ err item__near_close(item_near *n) {
     return close_scan(n);
 }
 
-/* How far `to` lies ahead; 0: not ahead, or too far to step. */
+/* The distance to `to` in this direction; 0: not ahead, or too far to step. */
 static uint64_t ahead(item_place from, item_place to, bool backward) {
     uint64_t distance = backward ? from.number - to.number : to.number - from.number;
     return from.segment == to.segment && distance <= NEAR ? distance : 0;
@@ -30,7 +30,7 @@ static void step(item_near *n) {
     n->live = store_scan_next(n->scan, &key, &n->value) && layout_item_read(key, &n->place);
 }
 
-/* The next step gives `place` itself, if it is there. */
+/* Positions the iterator on `place`, if there is an item. */
 static err seek(item_near *n, item_place place, bool backward) {
     layout_key from, to, at;
     layout_item(&at, (item_place){place.segment, place.number + backward});
@@ -54,7 +54,7 @@ static bool stands_on(const item_near *n, item_place place) {
     return n->live && n->place.segment == place.segment && n->place.number == place.number;
 }
 
-/* True: the iterator stands on the place. It is moved there only after the place before was near too. */
+/* *near_out: the iterator is on the place. It is moved only if the previous place was near too. */
 static err is_near(item_near *n, item_place place, bool *near_out) {
     item_place last = n->last;
     n->last = place;
@@ -74,7 +74,7 @@ static err is_near(item_near *n, item_place place, bool *near_out) {
     return OK;
 }
 
-/* What is in the cache is an item's newest version, and the snapshot's too, if it is not newer than that. */
+/* The cache holds the newest version of an item. If that version is not newer than the snapshot, the snapshot has it too. */
 static bool take_cached(const item_near *n, item_found *found) {
     found->cached = n->lsn ? item_cache_take_place(n->home->cache, found->place) : NULL;
     if (found->cached && layout_head_read(cached_item_value(found->cached), &found->head, &found->body) && found->head.lsn <= n->lsn) {

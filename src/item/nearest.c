@@ -10,40 +10,40 @@
 #include "base/thread.h"
 
 enum {
-    PAGE_ITEMS = 256, /* changes read at once */
+    PAGE_ITEMS = 256, /* changes per page */
     PAGE_BYTES = 1024 * 1024,
     UNFIT_MAX = 1024,
     GONE_MAX = 8192,
     ROOM_MIN = 2048,
     DEAD_MIN = 1024,
-    PARTITIONS_MAX = 8, /* in a range: a smaller one would be too rare among what its graph finds */
+    PARTITIONS_MAX = 8, /* if a partition has less than this fraction of a range's items, it is too rare among the graph's results */
     NICE = 5
 };
 
-/* Of one path. Its range's, and as long-lived. */
+/* The graph of one vector path. Owned by its range, and lives as long. */
 struct range_graph {
     range_graph *next;
     item_nearest *owner;
-    container_index *index; /* the embedding is of its policy */
+    container_index *index; /* `embedding` belongs to its policy */
     const index_embedding *embedding;
     uint32_t list;
     atomic_int state;
 
-    pthread_rwlock_t lock; /* of these four: */
-    vector_graph *graph;   /* NULL: there is none yet, or none any more */
-    uint64_t after;        /* it has seen everything up to this lsn */
-    uint64_t *unfit;       /* numbers of items whose vectors it cannot hold, in order */
+    pthread_rwlock_t lock; /* protects the next four members */
+    vector_graph *graph;   /* NULL: not built yet, or given up */
+    uint64_t after;        /* the graph has seen every write up to this lsn */
+    uint64_t *unfit;       /* numbers of items whose vectors the graph cannot hold, ascending */
     size_t unfit_n;
-    size_t bytes; /* that it counts for; the builder's */
+    size_t bytes; /* its share of the memory limit; owned by the builder */
 
-    pthread_mutex_t gone_lock; /* of those that were found to be gone */
+    pthread_mutex_t gone_lock; /* protects the numbers of items that queries found gone */
     uint64_t *gone;
     size_t gone_n;
 
-    /* under the owner's lock */
+    /* protected by the owner's lock */
     range_graph *queued_next;
     bool queued;
-    container *container; /* while it is queued */
+    container *container; /* set while it is queued */
     container_range *range;
 };
 
@@ -54,7 +54,7 @@ struct item_nearest {
     bool background;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    range_graph *first, *last; /* to be brought up */
+    range_graph *first, *last; /* queue of graphs to be updated */
     bool running;
     atomic_bool stopping;
     pthread_t thread;
@@ -78,7 +78,7 @@ static range_graph *graph_new(item_nearest *n, container_index *index, const ind
     return g;
 }
 
-/* Alone with it: nobody asks it any more, or its lock is held. */
+/* The caller has exclusive access: the graph is no longer in use, or its lock is held. */
 static void empty(range_graph *g) {
     vector_graph_free(g->graph);
     free(g->unfit);
@@ -112,7 +112,7 @@ static void give_up(range_graph *g, item_nearest_state why) {
     pthread_rwlock_unlock(&g->lock);
 }
 
-/* Room for so many, if there is memory; the lock is held, or nobody sees the graph yet. */
+/* Makes room for this many vectors, if the memory limit allows. The lock is held, or nobody else has the graph yet. */
 static bool make_room(range_graph *g, size_t room) {
     size_t bytes = vector_graph_bytes(g->embedding->dimensions, room);
     if (atomic_load(&g->owner->bytes) - g->bytes + bytes > g->owner->bytes_max) {
@@ -127,17 +127,17 @@ static bool make_room(range_graph *g, size_t room) {
     return vector_graph_grow(g->graph, room);
 }
 
-/* ---- bringing it up: the builder's ---- */
+/* ---- updating a graph: on the builder's thread ---- */
 
 typedef struct changed_vector {
     uint64_t number;
-    const double *numbers; /* NULL: the item has none */
+    const double *numbers; /* NULL: the item has no vector */
 } changed_vector;
 
 typedef struct bringing {
     item_nearest *owner;
     range_graph *graph;
-    arena arena; /* of a page */
+    arena arena; /* reset for each page */
     changed_vector *vectors;
     size_t n, cap, bytes;
     uint64_t last_lsn;
@@ -152,7 +152,7 @@ static const double *vector_in(bringing *b, slice body) {
     return is && n == e->dimensions ? numbers : NULL;
 }
 
-/* What has one lsn stays together: of a merged range, as many as it was once. */
+/* Changes with the same lsn stay in one page. In a merged range there can be one for each of its former ranges. */
 static bool take_change(void *context, const item_found *found) {
     bringing *b = context;
     bool full = b->n >= PAGE_ITEMS || b->bytes >= PAGE_BYTES;
@@ -215,7 +215,7 @@ static item_nearest_state put_vector(range_graph *g, const changed_vector *v) {
     return g->unfit_n > UNFIT_MAX ? NEAREST_UNFIT : NEAREST_FOUND;
 }
 
-/* One at a time, so that searches need not wait for many. */
+/* Locks for one vector at a time, so that searches never wait for many. */
 static item_nearest_state put_all(bringing *b) {
     range_graph *g = b->graph;
     item_nearest_state state = NEAREST_FOUND;
@@ -227,7 +227,7 @@ static item_nearest_state put_all(bringing *b) {
     return state;
 }
 
-/* Those that were met and are gone. */
+/* Removes the items that queries found gone. */
 static void remove_gone(range_graph *g) {
     pthread_mutex_lock(&g->gone_lock);
     size_t n = g->gone_n;
@@ -244,7 +244,7 @@ static void remove_gone(range_graph *g) {
     free(gone);
 }
 
-/* The borders of a range, and whether it is still one of the container's. */
+/* Finds the bounds of a range. False: it no longer belongs to the container. */
 static bool find_borders(container *c, const container_range *range, item_changes *changes) {
     container_tiles *tiles = container_space_newest(c->space);
     bool found = false;
@@ -259,7 +259,8 @@ static bool find_borders(container *c, const container_range *range, item_change
     return found && !c->space->deleted;
 }
 
-/* There is one, and not more dead than alive in it: neither those that were replaced or met and gone, nor those that nobody has met. */
+/* Makes sure that there is a graph. Starts anew if more of its vectors are dead than alive: removed ones, or ones of deleted items that no
+ * query has met. */
 static bool begin_graph(range_graph *g, const container_range *range) {
     size_t items = atomic_load_explicit(&range->items, memory_order_relaxed), room = items + items / 4;
     pthread_rwlock_wrlock(&g->lock);
@@ -272,7 +273,7 @@ static bool begin_graph(range_graph *g, const container_range *range) {
     return made;
 }
 
-/* One page of changes. False: there are no more, or it is given up. */
+/* Reads and adds one page of changes. False: there are no more, or the graph was given up. */
 static bool bring_on(bringing *b, container *c, const container_range *range) {
     range_graph *g = b->graph;
     if (!begin_graph(g, range)) {
@@ -284,7 +285,7 @@ static bool bring_on(bringing *b, container *c, const container_range *range) {
     op o;
     arena_reset(&b->arena);
     b->n = b->bytes = 0;
-    op_init(&o, &b->arena, 0); /* so long ago that nothing is expired: a ttl may be taken back */
+    op_init(&o, &b->arena, 0); /* at time 0 nothing is expired: a ttl may be turned off again */
     if (!find_borders(c, range, &changes) || item_changes_read(b->owner->items, &o, c, &changes, take_change, b, &unused) != OK) {
         give_up(g, NEAREST_BUILDING);
         return false;
@@ -310,7 +311,7 @@ static void bring_up(item_nearest *n, range_graph *g, container *c, const contai
     free(b.vectors);
 }
 
-/* ---- who is next ---- */
+/* ---- the queue ---- */
 
 static range_graph *next_queued(item_nearest *n, container **container_out, container_range **range_out) {
     pthread_mutex_lock(&n->lock);
@@ -333,14 +334,14 @@ void item_nearest_work(item_nearest *n) {
         if (!n->stopping) {
             bring_up(n, g, c, range);
         }
-        container_range_give(range); /* the graph may go with it */
+        container_range_give(range); /* may free the graph too */
         container_give(c);
     }
 }
 
 static void *run(void *context) {
     item_nearest *n = context;
-    if (setpriority(PRIO_PROCESS, (id_t)gettid(), NICE) != 0) { /* requests come first; without it, they share */
+    if (setpriority(PRIO_PROCESS, (id_t)gettid(), NICE) != 0) { /* requests come first; if this fails, the builder competes with them */
         log_debug("item", "the builder of graphs keeps its priority", "errno=%d", errno);
     }
     for (;;) {
@@ -375,7 +376,7 @@ static void ask_for_more(range_graph *g, const item_view *v) {
         *(n->last ? &n->last->queued_next : &n->first) = g;
         n->last = g;
     }
-    start(n); /* if there was no thread to be had before, there may be one now */
+    start(n); /* an earlier attempt to start the thread may have failed */
     pthread_cond_signal(&n->wake);
     pthread_mutex_unlock(&n->lock);
 }
@@ -399,7 +400,7 @@ void item_nearest_stop(item_nearest *n) {
         pthread_join(n->thread, NULL);
         n->running = false;
     }
-    item_nearest_work(n); /* nothing is built, what waited is given back */
+    item_nearest_work(n); /* builds nothing, only releases what was queued */
 }
 
 void item_nearest_close(item_nearest *n) {
@@ -408,7 +409,7 @@ void item_nearest_close(item_nearest *n) {
     free(n);
 }
 
-/* ---- asking ---- */
+/* ---- querying ---- */
 
 static range_graph *known_graph(const container_range *range, index_path path) {
     range_graph *g = atomic_load_explicit(&range->graphs, memory_order_acquire);
@@ -435,7 +436,7 @@ static range_graph *graph_of(const item_view *v, const index_embedding *e, const
     return g;
 }
 
-/* The order of changes of a view's segments from an lsn on; up to NEAREST_OTHERS_MAX. */
+/* Collects the numbers of items changed after an lsn in the view's segments, up to NEAREST_OTHERS_MAX + 1. */
 static err changes_since(const item_view *v, uint64_t after, uint64_t *numbers, size_t *n) {
     for (size_t i = 0; i < v->sources->n; i++) {
         layout_key from, to;
@@ -480,7 +481,7 @@ bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number) {
     return n && bsearch(&number, numbers, n, sizeof *numbers, by_number);
 }
 
-/* Of the whole range as it is now, or of a partition that is a good part of it; and enough items that it pays. */
+/* A graph is used for a whole range as it is now, or for a partition that is a good part of it, if there are enough items. */
 static item_nearest_state judge(const item_view *v, const index_embedding *e, const double *numbers) {
     uint64_t all = atomic_load_explicit(&v->range->items, memory_order_relaxed);
     bool enough = v->items_n >= NEAREST_ITEMS_MIN && (!v->partition || v->items_n >= all / PARTITIONS_MAX);
@@ -495,7 +496,7 @@ static item_nearest_state judge(const item_view *v, const index_embedding *e, co
     return NEAREST_FOUND;
 }
 
-/* Where and what the graph is, and what it finds: at one moment. */
+/* Searches the graph, and reads its lsn and unfit items, under one lock. */
 static void search(range_graph *g, arena *a, const double *numbers, size_t n, item_nearest_found *f, uint64_t *others) {
     f->near = arena_array(a, vector_near, n + 1);
     pthread_rwlock_rdlock(&g->lock);
@@ -530,7 +531,7 @@ err item_view_nearest(const item_view *v, const index_embedding *embedding, cons
     return OK;
 }
 
-/* Nobody else gets its number: if it is gone at a moment up to which the graph had not even come, it is gone. */
+/* Numbers are never reused: if the view is at least as new as the graph, an item that is missing there was deleted. */
 static void note_gone(const item_view *v, const item_nearest_found *found, uint64_t number) {
     range_graph *g = found->graph;
     if (v->lsn < found->after) {

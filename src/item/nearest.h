@@ -1,61 +1,61 @@
-/* nearest.h — the vectors of a range as graphs (vector/graph.h), built and kept up beside the writes.
+/* nearest.h — graphs of a range's vectors (vector/graph.h), built and updated in the background.
  *
- * A graph is in memory alone. It begins when a query first asks for it, is filled from the order of changes (item_changes_read), and goes
- * on from there whenever a query finds it behind. It knows up to which lsn it has seen everything; what was written since, a query takes
- * from the order of changes itself. So nothing that was written is missed, and writes know nothing of graphs. Items that were deleted stay
- * until somebody meets them. After a restart, a split or a merge, a range's graphs are built anew; until then all items are read. */
+ * A graph is in memory only. It is created when a query first asks for it, filled from the order of changes (item_changes_read), and
+ * updated whenever a query finds it behind. It knows the lsn up to which it has seen every write; a query reads later writes from the order
+ * of changes itself. So no write is missed, and writers need not update graphs. Deleted items stay in the graph until a query finds one of
+ * them gone. After a restart, a split or a merge, the graphs of a range are rebuilt; until then queries read all items. */
 #pragma once
 
 #include "item/view.h"
 #include "vector/graph.h"
 
-/* Who builds them. */
+/* Builds the graphs. */
 typedef struct item_nearest item_nearest;
 
 enum { NEAREST_ITEMS_MIN = 1000, NEAREST_OTHERS_MAX = 4096 };
 
-/* All graphs together take `bytes_max` at most. `background`: on a thread of their own, which starts with the first one; otherwise
- * whoever opened it calls item_nearest_work. */
+/* All graphs together take at most `bytes_max`. `background`: they are built on a separate thread, which starts with the first one;
+ * otherwise the caller must call item_nearest_work. */
 item_nearest *item_nearest_open(const items *s, size_t bytes_max, bool background);
-void item_nearest_work(item_nearest *n); /* what was asked for up to now is built */
-void item_nearest_stop(item_nearest *n); /* nothing more is built */
+void item_nearest_work(item_nearest *n); /* builds everything requested so far */
+void item_nearest_stop(item_nearest *n); /* stops building for good */
 void item_nearest_close(item_nearest *n);
 
-/* ---- asking ---- */
+/* ---- querying ---- */
 
 typedef enum item_nearest_state {
     NEAREST_FOUND,
-    NEAREST_OFF,      /* too few items, just some of a range, or a moment that is over: looking at all of them is as well */
-    NEAREST_MOVING,   /* after a split or a merge the range's items are still among others' */
-    NEAREST_BUILDING, /* too many were written since */
+    NEAREST_OFF,      /* reading all items is as good: too few items, only part of a range, or an old moment */
+    NEAREST_MOVING,   /* after a split or a merge the range's items are still mixed with others' */
+    NEAREST_BUILDING, /* too many items were written since the graph was last updated */
     NEAREST_NO_MEMORY,
-    NEAREST_UNFIT, /* too many of its vectors have numbers that floats cannot hold */
+    NEAREST_UNFIT, /* too many of its vectors have values that floats cannot represent */
 } item_nearest_state;
 
 typedef struct item_nearest_found {
     item_nearest_state state;
-    uint64_t known; /* vectors in the graph */
+    uint64_t known; /* number of vectors in the graph */
     vector_near *near;
     size_t near_n;
-    const uint64_t *others; /* numbers of items that the graph does not know as they are, in order */
+    const uint64_t *others; /* numbers of items that the graph lacks or has an old version of, ascending */
     size_t others_n;
     range_graph *graph;
-    uint64_t after; /* the lsn up to which it has seen everything */
+    uint64_t after; /* the graph has seen all writes up to this lsn */
 } item_nearest_found;
 
-/* The vectors nearest to `numbers`, from a list of `n`: their items' numbers as labels. In the operation's arena. The embedding and the
- * vector are of the view's index. */
+/* Finds the vectors nearest to `numbers`, from a candidate list of `n`; their labels are the items' document numbers. Allocated in the
+ * operation's arena. `embedding` and `vector` belong to the view's index. */
 MUST_CHECK err item_view_nearest(const item_view *v, const index_embedding *embedding, const index_vector *vector, const double *numbers,
                                  size_t n, item_nearest_found *found_out);
 
-/* As item_view_offer, of an item that was found so: it may be gone. */
+/* item_view_offer for an item found this way: it may have been deleted. */
 MUST_CHECK err item_view_offer_near(item_view *v, const item_nearest_found *found, uint64_t number);
 
-/* Lists of numbers: sorted, each once; returns how many. */
+/* Sorts a list of numbers and removes duplicates; returns the new length. */
 size_t item_numbers_sort(uint64_t *numbers, size_t n);
-bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number); /* of a sorted one */
+bool item_numbers_have(const uint64_t *numbers, size_t n, uint64_t number); /* `numbers` is sorted */
 
-/* With their range. */
+/* Called when the range is freed. */
 void range_graphs_free(range_graph *graphs);
 
-size_t item_nearest_dead(const range_graph *g); /* vectors that take room and are not found; for tests, with nobody at work */
+size_t item_nearest_dead(const range_graph *g); /* removed vectors that still use space; for tests, while no other thread uses the graph */

@@ -50,14 +50,14 @@ static err read_head(item_found *found, slice value) {
     return E_STORE_CORRUPT;
 }
 
-/* The keys that lead to an item: the primary one, and the one by its number. */
+/* How a key leads to an item: it is the primary key, or contains the number. */
 typedef enum lead { BY_KEY, BY_NUMBER } lead;
 
-/* Where a key leads, or, in a clustered container, the item itself: then found->value is set. */
+/* Finds the place that a key leads to. In a clustered container this loads the item itself, and found->value is set. */
 static err look_up(const home *h, const store_snapshot *at, slice key, lead by, item_found *found) {
     store_value value;
     slice item;
-    TRY(store_get(h->store, STORE_INDEX, at, key, &value));
+    TRY(item__get(h->store, STORE_INDEX, at, key, found, &value));
     if (by == BY_KEY && layout_row_read(value.bytes, &found->place.segment, &item)) {
         found->value = value;
         TRY(read_head(found, item));
@@ -69,7 +69,7 @@ static err look_up(const home *h, const store_snapshot *at, slice key, lead by, 
     return placed ? OK : E_STORE_CORRUPT;
 }
 
-/* Between the two lookups the item may be moved, or deleted and even made again at another place: then the first is asked anew. */
+/* Between the two lookups the item may be moved, or deleted and created anew at another place: then the first lookup is repeated. */
 static err find_stored(const home *h, slice key, lead by, item_found *found) {
     item_place before = {0};
     for (;;) {
@@ -78,7 +78,7 @@ static err find_stored(const home *h, slice key, lead by, item_found *found) {
             return OK;
         }
         if (found->place.segment == before.segment && found->place.number == before.number) {
-            return E_STORE_CORRUPT; /* the same place again: the key leads nowhere */
+            return E_STORE_CORRUPT; /* the same place again: the key is dangling */
         }
         before = found->place;
         err code = item__fetch(h->store, NULL, found);
@@ -102,11 +102,15 @@ static err find(const home *h, const container *c, const item_key *key, item_fou
     return OK;
 }
 
-err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+static err read_item(const items *s, op *o, const container *c, const item_key *key, bool in_memory, item_found *found_out) {
     container_range *range = container_route(c->tiles, &key->epk);
-    *found_out = (item_found){.range = range};
+    *found_out = (item_found){.range = range, .in_memory = in_memory};
     TRY(item__admit(s, o, range));
     err code = find(range->home, c, key, found_out);
+    if (code == E_NOT_IN_MEMORY) {
+        o->admitted = true;
+        return code;
+    }
     if (code == OK && item_expired(c, &found_out->head, o->now_s)) {
         item_give(found_out);
         code = E_NOT_FOUND;
@@ -115,6 +119,14 @@ err item_read(const items *s, op *o, const container *c, const item_key *key, it
     op_charge(o, ru);
     item__settle(s, o, range, key, ru, code != OK);
     return code;
+}
+
+err item_read(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+    return read_item(s, o, c, key, false, found_out);
+}
+
+err item_read_in_memory(const items *s, op *o, const container *c, const item_key *key, item_found *found_out) {
+    return read_item(s, o, c, key, true, found_out);
 }
 
 err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out) {
@@ -141,7 +153,7 @@ err item_admit_many(const items *s, op *o, const container *c, const item_key *k
     return OK;
 }
 
-/* A clustered container has no order in a partition: its segments are asked one after the other. */
+/* A clustered container has no order in a partition: this tries the segments one after the other. */
 static err find_number(const items *s, const container *c, const item_key *key, uint64_t number, item_found *found) {
     layout_key k;
     if (c->clustered) {
@@ -178,7 +190,7 @@ static err read_at(const home *h, const store_snapshot *at, item_place place, it
     return item__fetch(h->store, at, found_out);
 }
 
-/* Where a segment is. One that the newest tiles do not have any more is as good as empty, and may be looked for anywhere. */
+/* The home of a segment. A segment that is not in the newest tiles has become empty, so any home will do. */
 static const home *home_of_segment(const items *s, const container_tiles *tiles, uint32_t segment) {
     size_t i = 0;
     while (s->homes_n > 1 && i < tiles->segments_n && tiles->segments[i] != segment) {
@@ -198,8 +210,8 @@ static err read_number(const container_tiles *tiles, const item_moment *moment, 
     return code;
 }
 
-/* A number is one item's for life, and moves go to segments that are newer: looking at all of them in order meets it, once the tiles are
- * the newest. */
+/* A number belongs to one item for life, and items move to newer segments only: trying all segments in order finds the item, once the tiles
+ * are the newest. */
 err item_read_place(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out) {
     item_written written;
     if (moment && moment->overlay && moment->overlay->find(moment->overlay, place.number, &written)) {
@@ -220,9 +232,10 @@ err item_read_place(const items *s, const container *c, const item_moment *momen
     return code;
 }
 
-/* ---- as it was ---- */
+/* ---- reading at a snapshot ---- */
 
-/* Tiles and snapshot must fit together: if the tiles are still the newest once the snapshot is taken, they are of then (item/feed.c). */
+/* Tiles and snapshot must fit together: if the tiles are still the newest after the snapshot was taken, they were so when it was taken
+ * (item/feed.c). */
 void item_moment_take(container *c, const home *home, item_moment *moment_out) {
     container_space *space = c->space;
     container_part *part = container_part_of(space, home);
@@ -241,7 +254,7 @@ void item_moment_take(container *c, const home *home, item_moment *moment_out) {
     }
 }
 
-/* Newer tiles do: keys that lead to items of a partition name no range, and a range's home is that of its ancestors. */
+/* Newer tiles are fine: the keys that lead to a partition's items do not name a range, and a range has the same home as its ancestors. */
 void item_moment_take_at(container *c, const home *home, const store_snapshot *at, item_moment *moment_out) {
     *moment_out = (item_moment){.tiles = container_space_newest(c->space), .home = home, .at = at, .borrowed = true};
 }
@@ -262,7 +275,7 @@ static err read_then(const container *c, const item_moment *moment, slice key, l
     *found_out = (item_found){0};
     TRY(look_up(h, moment->at, key, by, found_out));
     err code = found_out->value.owner ? OK : item__fetch(h->store, moment->at, found_out);
-    if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped whatever snapshots there are */
+    if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped without waiting for snapshots */
         return c->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
@@ -293,5 +306,5 @@ err item_read_number_then(const items *s, op *o, const container *c, const item_
 }
 
 err item_unique_holder_then(const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {
-    return read_then(c, moment, unique_key, BY_KEY, found_out); /* it leads to a place, as a primary key does */
+    return read_then(c, moment, unique_key, BY_KEY, found_out); /* a unique key leads to a place, as a primary key does */
 }

@@ -1,6 +1,6 @@
-/* The state, 'I' in STORE_META of each home: generation u8 · generation being built u8, or 0 · where the build is (segment, number) · items
- * built u64 · the policy of the first as BSON · in a home that does not hold the container's record: that of the other, if there is one.
- * Without a state the index is of generation 1 and the container's own policy. */
+/* The state, 'I' in STORE_META of each home: generation u8 · generation being built u8, or 0 · progress of the build (segment, number) ·
+ * items built u64 · policy of the current generation as BSON · in a home that does not hold the container's record: policy of the
+ * generation being built, if there is one. Without a state, the index has generation 1 and the container's own policy. */
 #include "item/reindex.h"
 
 #include <endian.h>
@@ -236,12 +236,12 @@ typedef struct build {
     unsigned cost_left;
 } build;
 
-/* The item as it is now, the group's changes included. */
+/* Builds the current version of the item, including the group's changes. */
 static err build_one(build *b) {
     stored_item stored;
     item_key key;
     err code = item__load_place(&b->work, b->state.place, &stored);
-    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* gone; or damaged, which was logged, and stays unfound */
+    if (code == E_NOT_FOUND || code == E_STORE_CORRUPT) { /* deleted; or damaged, which was logged: it stays without entries */
         return OK;
     }
     TRY(code);
@@ -274,7 +274,7 @@ static err build_segment(build *b, bool *ended_out) {
     return code != OK ? code : ended;
 }
 
-/* From where the last step ended, through as many segments as the cost allows. True through *ended_out: no segment is left. */
+/* Continues where the last step ended, through as many segments as the cost allows. *ended_out: no segment is left. */
 static err build_some(build *b, bool *ended_out) {
     uint32_t segment;
     *ended_out = false;
@@ -327,7 +327,7 @@ static err run_step(item_index_step *step, commit_group *group, arena *scratch) 
     return OK;
 }
 
-/* Alone in its group: what comes before has kept both generations, what comes after keeps the new one only. */
+/* Alone in its group: writes before it have maintained both generations, writes after it maintain only the new one. */
 static err run_switch(item_index_step *step, commit_group *group) {
     container_space *space = step->container->space;
     container_part *part = container_part_of(space, step->home);

@@ -1,6 +1,6 @@
 #include "item/row.h"
 
-/* ---- SQL's ids ---- */
+/* ---- ids of the SQL API ---- */
 
 err row_check_id(op *o, slice id) {
     if (id.n == 0 || id.n > LIMIT_ID_BYTES) {
@@ -8,7 +8,7 @@ err row_check_id(op *o, slice id) {
                        "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
                        slice_shown(id), id.p ? id.p : "", LIMIT_ID_BYTES + 1);
     }
-    if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n)) { /* some SDKs refuse more, the service does not */
+    if (memchr(id.p, '/', id.n) || memchr(id.p, '\\', id.n)) { /* some SDKs reject more characters, the service does not */
         return op_fail(o, E_BAD_REQUEST, "The input name '%.*s' is invalid: an id may not contain '/' or '\\'.", slice_shown(id), id.p);
     }
     return OK;

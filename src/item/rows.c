@@ -9,12 +9,12 @@
 enum {
     STEPS_MAX = 1000 * 1000,
     STEPS_BETWEEN_CHECKS = 32,
-    PASSED_BEFORE_SEEK = 4, /* entries that are no primary keys, one after the other */
+    PASSED_BEFORE_SEEK = 4, /* after this many entries in a row that are not primary keys */
     CURSOR_VERSION = 1,
     STEM_BYTES = 5 /* container and tag */
 };
 
-/* [low, high). Keys are large: they are kept apart, and not cleared. */
+/* [low, high). Keys are large, so they are kept outside of `page`, which is cleared. */
 typedef struct bounds {
     layout_key low, high;
 } bounds;
@@ -29,18 +29,18 @@ typedef struct page {
     item_visit visit;
     void *context;
     size_t steps_left;
-    bool full; /* the visitor, the rows or the steps ended it */
-    bool any;  /* a range was read */
+    bool full; /* ended by the visitor, rows_max or steps_max */
+    bool any;  /* at least one range was read */
     container_tiles *tiles;
     const store_snapshot *snapshot;
     container_range *range;
     item_near near;
-    bounds *left;     /* of primary keys: what is left to be read */
-    bounds *inner;    /* … and what one range has of it */
-    layout_key *last; /* the last entry looked at */
-    bool moved;       /* … there is one */
-    layout_key *at;   /* new rows of a transaction are offered from here on; backward, before it */
-    slice prefix;     /* of encoded partition keys; empty: any */
+    bounds *left;     /* primary keys that are left to read */
+    bounds *inner;    /* the part of `left` in the current range */
+    layout_key *last; /* the last entry read */
+    bool moved;       /* `last` is set */
+    layout_key *at;   /* new rows of the transaction are offered from here on; backward, those before it */
+    slice prefix;     /* required prefix of the encoded partition key; empty: any */
     size_t passed;
 } page;
 
@@ -52,7 +52,7 @@ item_rows_ask item_rows_ask_space(epk min, epk max) {
     return (item_rows_ask){.min = min, .max = max, .steps_max = STEPS_MAX};
 }
 
-/* ---- what is meant ---- */
+/* ---- bounds ---- */
 
 static void add_bytes(layout_key *k, slice bytes) {
     assert(bytes.n <= sizeof k->bytes - k->n);
@@ -91,7 +91,7 @@ static slice place_of(const item_rows_cursor *c) {
     return slice_skip(c->place, 1);
 }
 
-/* Forward the next key is the one after the cursor's, which is that key and a zero byte. */
+/* Forward, the next possible key is the cursor's key followed by a zero byte. */
 static err resume(page *p) {
     layout_key at;
     if (p->cursor->place.n == 0) {
@@ -135,7 +135,7 @@ static void keep_place(page *p) {
 
 static err load(page *p, slice value, item_found *found) {
     slice item;
-    if (layout_row_read(value, &found->place.segment, &item)) { /* of a clustered container */
+    if (layout_row_read(value, &found->place.segment, &item)) { /* the row of a clustered container */
         bool read = layout_head_read(item, &found->head, &found->body);
         found->place.number = found->head.number;
         return read ? OK : E_STORE_CORRUPT;
@@ -144,13 +144,13 @@ static err load(page *p, slice value, item_found *found) {
         return E_STORE_CORRUPT;
     }
     err code = item__near_load(&p->near, found);
-    if (code == E_NOT_FOUND) { /* dropping a deleted container's files does not wait for snapshots */
+    if (code == E_NOT_FOUND) { /* the files of a deleted container are dropped without waiting for snapshots */
         return p->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
 }
 
-/* p->full: the visitor did not take it. */
+/* p->full: the visitor did not take the row. */
 static void offer(page *p, const item_found *found) {
     if (item_expired(p->container, &found->head, p->op->now_s)) {
         return;
@@ -162,7 +162,7 @@ static void offer(page *p, const item_found *found) {
     }
 }
 
-/* ---- what a transaction has written ---- */
+/* ---- the transaction's writes ---- */
 
 static const item_overlay *overlay_of(const page *p) {
     return p->ask->moment ? p->ask->moment->overlay : NULL;
@@ -197,7 +197,7 @@ static void stand_behind(page *p, slice key) {
 
 /* ---- one range ---- */
 
-/* A primary key has an EPK, its tag, and the partition key. False: another entry, or a row that is not meant. */
+/* A primary key consists of an EPK, its tag, and the partition key. False: another entry, or a row outside the prefix. */
 static bool is_row(page *p, slice key, size_t *epk_n_out) {
     slice tail = slice_skip(key, STEM_BYTES);
     size_t n = epk_length(&p->container->key, tail);
@@ -209,7 +209,7 @@ static bool is_row(page *p, slice key, size_t *epk_n_out) {
     return partition.n >= p->prefix.n && memcmp(partition.p, p->prefix.p ? p->prefix.p : "", p->prefix.n) == 0;
 }
 
-/* Entries of other kinds lie behind the primary keys of their EPK: past a few of them the scan is moved to where rows may be again. */
+/* Entries of other kinds come after the primary keys of their EPK: after a few of them, seeks to where rows may follow. */
 static void pass(page *p, store_scan *scan, slice key, size_t epk_n) {
     layout_key to;
     to.n = STEM_BYTES + epk_n;
@@ -225,7 +225,7 @@ static void pass(page *p, store_scan *scan, slice key, size_t epk_n) {
     p->passed = 0;
 }
 
-/* A seek moves the key: it is kept before. */
+/* A seek invalidates the key, so it is copied before. */
 static void keep_last(page *p, slice key) {
     p->last->n = 0;
     add_bytes(p->last, key);
@@ -247,7 +247,7 @@ static err visit_entry(page *p, store_scan *scan, slice key, slice value) {
     return OK;
 }
 
-/* An item that was deleted and made again has the stored one's key: it comes before that, which is passed over. */
+/* An item that was deleted and created anew has the same key as the stored one: it comes first, and the stored one is skipped. */
 static bool comes_before(const page *p, slice key, slice until, bool inclusive) {
     int order = slice_cmp(key, until);
     return p->ask->backward ? order >= 0 : order < 0 || (inclusive && order == 0);
@@ -258,7 +258,7 @@ static bool takes_more(page *p) {
     return !p->full;
 }
 
-/* New rows whose turn comes before `until`. */
+/* Offers the new rows that come before `until`. */
 static void offer_new(page *p, slice until, bool inclusive) {
     const item_overlay *overlay = overlay_of(p);
     item_written written;
@@ -289,7 +289,7 @@ static err visit_in_order(page *p, store_scan *scan, slice key, slice value) {
     return visit_entry(p, scan, key, value);
 }
 
-/* Entries of [low, high) that belong to one range. */
+/* Reads the entries of [low, high) in one range. */
 static err walk(page *p) {
     slice key, value, low = layout_view(&p->inner->low), high = layout_view(&p->inner->high);
     err code = OK;
@@ -311,7 +311,7 @@ static err walk(page *p) {
     return code != OK ? code : ended;
 }
 
-/* The position of the range that has the next entry. */
+/* The position of the range with the next entry. */
 static size_t next_range(const page *p) {
     const layout_key *at = p->ask->backward ? &p->left->high : &p->left->low;
     layout_key min;
@@ -319,7 +319,7 @@ static size_t next_range(const page *p) {
     memcpy(e.bytes, at->bytes + STEM_BYTES, e.n);
     size_t i = container_position(p->tiles, &e);
     layout_partitions(&min, p->container->space->container, &p->tiles->map->ranges[i].min);
-    bool empty = p->ask->backward && slice_cmp(layout_view(&min), layout_view(at)) >= 0; /* nothing of it lies below */
+    bool empty = p->ask->backward && slice_cmp(layout_view(&min), layout_view(at)) >= 0; /* the range has nothing below `at` */
     return i - (empty && i > 0);
 }
 
@@ -356,7 +356,7 @@ static void charge_page(page *p, double before) {
     p->any = true;
 }
 
-/* The range's lsn is read before the snapshot is taken, which has all that was written up to it. */
+/* The range's lsn is read before the snapshot is taken, so the snapshot contains all writes up to it. */
 static err read_at_once(page *p) {
     const home *h = p->range->home;
     const item_moment *moment = p->ask->moment;
@@ -379,7 +379,7 @@ static err read_range(page *p) {
     double before = p->op->charge_ru;
     find_range(p);
     err code = item__admit(p->items, p->op, p->range);
-    if (code == E_THROTTLED && p->any) { /* what was read is the page */
+    if (code == E_THROTTLED && p->any) { /* the page ends with what was read */
         p->full = true;
         return OK;
     }
@@ -415,7 +415,7 @@ err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask
     TRY(resume(p));
     p->tiles = ask->moment ? container_tiles_take(ask->moment->tiles) : container_space_newest(c->space);
     err code = OK;
-    do { /* an empty scope is asked for too: it is admitted and charged as a page without rows */
+    do { /* an empty range of keys is admitted and charged too, as a page without rows */
         code = read_range(p);
     } while (code == OK && !p->full && !nothing_left(p));
     container_tiles_give(p->tiles);

@@ -9,7 +9,7 @@
 
 static void bound(layout_key *k, uint32_t container, const epk *e) {
     epk end = epk_max();
-    if (epk_cmp(e, &end) >= 0) { /* beyond all EPKs, whatever they begin with */
+    if (epk_cmp(e, &end) >= 0) { /* beyond all EPKs */
         layout_sizes(k, container);
         layout_after(k);
     } else {
@@ -51,7 +51,7 @@ typedef struct cutting {
 static bool cut_before(void *context, const epk *e, slice key, const size_sum *size) {
     cutting *c = context;
     (void)key;
-    if (c->any && epk_cmp(&c->last, e) == 0) { /* keys of V1 that hash alike share an EPK: they are one, as far as cutting goes */
+    if (c->any && epk_cmp(&c->last, e) == 0) { /* V1 keys with the same hash share an EPK: no cut can separate them */
         c->cutter.sum += size->bytes;
         return true;
     }
@@ -70,7 +70,7 @@ err item_sizes_cut(store *s, const pkey_definition *key, const size_pieces *piec
     return code;
 }
 
-/* ---- what the pieces hold ---- */
+/* ---- sizes of the pieces ---- */
 
 static uint32_t piece_of(const size_pieces *pieces, const epk *e) {
     uint32_t low = 0, high = pieces->n - 1;
@@ -134,7 +134,7 @@ void range_watch_free(range_watch *watch) {
     free(watch);
 }
 
-/* Is this change the size of a partition of the range? */
+/* Whether this change is the size entry of a partition in the watched range. */
 static bool is_watched(const range_watch *watch, const store_change *change, epk *e) {
     if (change->family != STORE_INDEX || change->kind == STORE_DELETE_RANGE || !layout_size_epk(change->key, watch->pieces.container, e)) {
         return false;

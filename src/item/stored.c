@@ -7,7 +7,7 @@
 
 enum { PLACE_BYTES = 12 };
 
-/* Of a value that the store or the group has; the store's stays pinned. */
+/* Parses an item's value. A value from the store stays pinned; one from the group is copied. */
 static err load_value(const item_work *w, slice item, store_value value, bool of_group, stored_item *stored) {
     stored->there = true;
     stored->pin = value;
@@ -20,7 +20,7 @@ static err load_value(const item_work *w, slice item, store_value value, bool of
     return OK;
 }
 
-/* A primary key of a clustered container: it has the item. */
+/* Loads the item that a clustered container stores at its primary key. */
 static err load_row(const item_work *w, slice primary, stored_item *stored_out) {
     store_value value;
     bool of_group;
@@ -52,10 +52,10 @@ err item__load_place(const item_work *w, item_place place, stored_item *stored_o
     if (!same) {
         store_give(&stored_out->pin);
     }
-    return same && code != E_NOT_FOUND ? code : E_STORE_CORRUPT; /* a lead that leads nowhere */
+    return same && code != E_NOT_FOUND ? code : E_STORE_CORRUPT; /* a dangling lead */
 }
 
-/* ---- the keys of an item: spelled before, or in `space` ---- */
+/* ---- the keys of an item: prebuilt, or built in `space` ---- */
 
 void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, layout_key *size) {
     uint32_t container = w->container->space->container;
@@ -106,7 +106,7 @@ err item__load(const item_work *w, const item_key *key, stored_item *stored_out)
         return E_STORE_CORRUPT;
     }
     code = item__load_place(w, place, stored_out);
-    return code == E_NOT_FOUND ? E_STORE_CORRUPT : code; /* a primary key that leads nowhere */
+    return code == E_NOT_FOUND ? E_STORE_CORRUPT : code; /* a dangling primary key */
 }
 
 err item__key_of(const container *c, arena *a, slice body, item_key *key_out) {
@@ -122,8 +122,9 @@ err item__key_of(const container *c, arena *a, slice body, item_key *key_out) {
     return OK;
 }
 
-/* ---- expiry entries: only while the container has a ttl; the sweep checks each, so one left over does no harm ----
- * The newest settings decide, not those that the request came with: an item must have its entry when the ttl was turned on meanwhile. */
+/* ---- expiry entries: written only while the container has a ttl; the sweep checks the item, so a leftover entry does no harm ----
+ *
+ * The newest settings decide, not those that the request arrived with: if the ttl was turned on meanwhile, the item needs its entry. */
 
 bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k) {
     uint32_t container = c->space->container;
@@ -139,7 +140,7 @@ bool item__expiry_key(const container *c, const container_part *part, item_place
     return true;
 }
 
-/* ---- counting: the range's counts and the partition's own entry ---- */
+/* ---- counting: the range's counts and the partition's size entry ---- */
 
 err item__enter(item_work *w, const item_key *key) {
     w->range = container_route(w->tiles, &key->epk);
@@ -163,7 +164,7 @@ err item__enter_range(item_work *w, const item_key *key) {
     return read ? OK : E_STORE_CORRUPT;
 }
 
-/* What was added, or below zero what was taken away. */
+/* Amounts added; negative: removed. */
 typedef struct change {
     int64_t items, bytes, index_bytes;
 } change;
@@ -185,7 +186,7 @@ static void count(item_work *w, const item_key *key, change c) {
     } else {
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
-    item__sized(w->range, key, w->size.bytes); /* should the group fail, whoever shows it will see (item/hot.h) */
+    item__sized(w->range, key, w->size.bytes); /* if the group fails, readers of the sketch correct it (item/hot.h) */
 }
 
 void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
@@ -194,16 +195,16 @@ void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
 
 /* ---- the item and its entries ---- */
 
-/* The primary key of an item that is written; whoever has it cached hears of it. */
+/* The primary key of an item that is written. Also tells the cache about the write. */
 static slice written_key(const item_work *w, const item_key *key, item_place place, layout_key *space) {
     slice primary = primary_key(w, key, space);
     item_cache_written(w->home->cache, w->group, primary, place);
     return primary;
 }
 
-/* What a new item needs, or one in a new place, beside itself and its unique keys: how many bytes that is. */
+/* The size of the keys that lead to a new or moved item, without its unique keys. */
 static size_t leads_bytes(const item_work *w, const item_key *key, slice primary) {
-    size_t order = 4 + 1 + key->epk.n + 1 + 8; /* layout_order's */
+    size_t order = 4 + 1 + key->epk.n + 1 + 8; /* the key of layout_order */
     return w->container->clustered ? primary.n + LAYOUT_ROW_BYTES + PLACE_BYTES + LAYOUT_LEAD_BYTES + primary.n
                                    : primary.n + PLACE_BYTES + order + 4;
 }
@@ -294,7 +295,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
     return OK;
 }
 
-/* The cache is not told: what it has of the item is as true as before, and places are looked up in the store. */
+/* The cache needs no notice: its copy of the item stays valid, and places are looked up in the store. */
 err item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment) {
     layout_key k;
     item_place place = {segment, stored->place.number};

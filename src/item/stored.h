@@ -1,76 +1,77 @@
-/* stored.h — within item/: an item as the committer handles it, and the entries that go with it. Committer's thread. */
+/* stored.h — within item/: loading, putting and removing items with all their entries. Committer's thread. */
 #pragma once
 
 #include "item/item.h"
 #include "item/sizes.h"
 
-/* An item as it is now, the group's changes included. */
+/* An item as it is now, including the group's changes. */
 typedef struct stored_item {
     bool there;
     item_place place;
     item_head head;
     slice body;
-    store_value pin; /* of body, if the store holds it */
+    store_value pin; /* keeps the body alive if it is in the store */
 } stored_item;
 
-/* What a write works on. */
+/* The context of a write. */
 typedef struct item_work {
     const items *items;
-    home *home; /* whose committer works */
+    home *home; /* the home whose committer is running */
     commit_group *group;
-    item_commit *commit; /* a request's, and its operation that is applied now; otherwise NULL */
+    item_commit *commit; /* the request's commit, and the operation being applied; NULL outside of requests */
     item_op *op;
     container *container;
-    container_part *part;         /* of the container in that home */
-    const container_tiles *tiles; /* the newest, as far as that home is concerned */
+    container_part *part;         /* the container's part in that home */
+    const container_tiles *tiles; /* the newest as far as that home's ranges are concerned */
     container_range *range;
-    size_sum size;           /* of the logical partition, loaded before its items are changed */
-    const item_key *spelled; /* whose primary key and size entry these two are; NULL: nobody's */
+    size_sum size;           /* size of the logical partition; loaded before its items are changed */
+    const item_key *spelled; /* the key that the next two were built for; NULL: none */
     const layout_key *primary_key, *size_key;
-    arena *arena; /* for bytes that outlive the group */
+    arena *arena; /* for data that must outlive the group */
     int64_t now_s;
-    size_t result_bytes; /* of the request's operations so far */
+    size_t result_bytes; /* result bytes of the request's operations so far */
 } item_work;
 
 MUST_CHECK err item__load(const item_work *w, const item_key *key, stored_item *stored_out);
 MUST_CHECK err item__load_place(const item_work *w, item_place place, stored_item *stored_out);
 
-/* The key that an item has by its body. It points into the body, or lives in `a`. */
+/* The key of an item, from its body. Points into the body, or lives in `a`. */
 MUST_CHECK err item__key_of(const container *c, arena *a, slice body, item_key *key_out);
 
-/* Sets w->range and w->size to those of a key: to be called before the first change of its partition. */
+/* Sets w->range and w->size for a key. Call it before the first change to the key's partition. */
 MUST_CHECK err item__enter(item_work *w, const item_key *key);
-MUST_CHECK err item__enter_range(item_work *w, const item_key *key); /* w->range is set already */
+MUST_CHECK err item__enter_range(item_work *w, const item_key *key); /* the same when w->range is already set */
 
-/* Spells the keys of an item once for all that follows, until w->spelled is NULL again. They are kept in `primary` and `size`. */
+/* Builds the primary key and size entry of an item once for all following calls, until w->spelled is set to NULL. `primary` and `size` hold
+ * them. */
 void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, layout_key *size);
 
-/* Puts an item and all entries that lead to it; `before` is the one it takes the place of, or has there false. What fails leaves some of
- * its changes in the batch: the caller cuts them, or its commit fails. */
+/* Puts an item and all entries that lead to it. `before` is the item being replaced; before->there is false if none is. A failure leaves
+ * some changes in the batch: the caller must cut them, or fail its commit. */
 MUST_CHECK err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
-/* Takes an lsn, as every change does. `expired`: by its ttl, not by somebody's wish. */
+/* Advances the lsn, as every change does. `expired`: removed by its ttl, not by a client. */
 MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired);
 
-/* Changes what the partition, and its range, are counted to hold. */
+/* Changes the counted bytes of the partition and its range. */
 void item__count_bytes(item_work *w, const item_key *key, int64_t bytes);
 
-/* A logical partition that is full takes nothing more; what is there may be read, deleted and made smaller. */
+/* E_PARTITION_FULL or E_CONTAINER_FULL if a write would grow a full logical partition. Reads, deletes and shrinking writes always pass. */
 MUST_CHECK err item__check_room(item_work *w, op *o, size_t before, size_t after);
 
-/* What hangs on an item that goes (item/attach.c). */
+/* Removes the attachments of an item that is being removed (item/attach.c). */
 MUST_CHECK err item__remove_attachments(item_work *w, const item_key *key, uint64_t number);
 
-/* The same item, its entries leading to another segment. */
+/* Moves an item and the entries that lead to it to another segment. */
 MUST_CHECK err item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment);
 
 /* Unique keys: E_UNIQUE_KEY if another item of the partition has the same values. `self` is the item's own number, or 0. */
 MUST_CHECK err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self);
-size_t item__unique_put(const item_work *w, const item_key *key, slice body, item_place place); /* the bytes of the entries */
+size_t item__unique_put(const item_work *w, const item_key *key, slice body, item_place place); /* returns the size of the entries */
 size_t item__unique_remove(const item_work *w, const item_key *key, slice body);
 
-/* The log of versions (item/versions.h), if there is one. */
+/* Append to the log of versions (item/versions.h), if the container has one. */
 MUST_CHECK err item__log_put(item_work *w, const item_key *key, const item_head *head, slice body, const stored_item *before);
 MUST_CHECK err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn);
 
-/* The expiry entry that an item of this head has; false if none. */
+/* Builds the expiry entry for an item with this head; false if it has none. */
 bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k);

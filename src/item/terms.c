@@ -23,14 +23,15 @@ void item_lists_free(item_lists *lists) {
     free(lists);
 }
 
-/* ---- shapes: known ones are in memory, sorted; what is new is written with the item that has it, and known once that is written ----
+/* ---- shapes: known ones are in memory, sorted; a new one is written with its first item, and known once that is on disk ----
  *
- * An item's entry stands under its shape, if that is known, otherwise under none; and it must be found there again when the item goes. So
- * there must never be room for a shape that there was none for before: what counts is what is written, and nothing is taken back.
+ * The shape entry of an item is stored under its shape if that is known, otherwise under none. It must be found there again when the item
+ * is removed. So a shape that was once rejected for lack of room must never be accepted later: only shapes on disk count, and none is ever
+ * removed.
  *
- * A shape's number is a sum of hashes that anybody can compute, so clients can choose property names whose paths share a number with those
- * of other items. The number belongs to the paths that were written with it first. They are told from others by a second sum, the seal,
- * whose hashes have a secret; an item with other paths is of no known shape, for as long as it lives. */
+ * The number of a shape is a sum of public hashes, so clients can choose property names whose paths get the same number as those of other
+ * items. The number belongs to the paths that were written with it first. A second sum with secret hashes, the seal, distinguishes other
+ * paths with the same number; an item with such paths never has a known shape. */
 
 typedef struct known_shape {
     uint64_t shape;
@@ -84,7 +85,7 @@ static void know_shape(container_index *index, known_shape known) {
     if (at < index->shapes_n && index->shapes[at].shape == known.shape) {
         return;
     }
-    if ((index->shapes_n & (index->shapes_n - 1)) == 0) { /* full at every power of two */
+    if ((index->shapes_n & (index->shapes_n - 1)) == 0) { /* the array is full at every power of two */
         index->shapes = mem_resize(index->shapes, (index->shapes_n ? 2 * index->shapes_n : 1) * sizeof *index->shapes);
     }
     memmove(index->shapes + at + 1, index->shapes + at, (index->shapes_n - at) * sizeof *index->shapes);
@@ -96,7 +97,7 @@ static err load_shapes(const item_work *w, container_index *index) {
     layout_key from, to;
     slice key, value;
     choose_secret(index);
-    index->shapes_n = 0; /* those of a load that failed have seals of another secret */
+    index->shapes_n = 0; /* a failed load leaves shapes with seals of an old secret */
     layout_shapes(&from, w->container->space->container, index->generation);
     to = from;
     layout_after(&to);
@@ -121,7 +122,7 @@ static void put_shape(const item_work *w, const layout_key *k, const index_list 
     }
 }
 
-/* Those that are still part of the group: the others' operations failed. */
+/* Drops new shapes that are no longer in the group, since their operations failed. */
 static void keep_made(container_index *index, const commit_group *group) {
     size_t n = 0;
     for (size_t i = 0; i < index->shapes_made_n; i++) {
@@ -158,7 +159,7 @@ static bool has_room(container_index *index, const commit_group *group) {
     return index->shapes_n + index->shapes_made_n < SHAPES_MAX;
 }
 
-/* One whose operation was cut may be in the list, and is not counted twice. */
+/* A shape of an operation that was cut may still be in the list; it must not be counted twice. */
 static void note_made(container_index *index, known_shape made) {
     size_t i = 0;
     while (i < index->shapes_made_n && index->shapes_made[i].shape != made.shape) {
@@ -180,7 +181,7 @@ static void make_shape(const item_work *w, container_index *index, const layout_
     put_shape(w, k, l);
 }
 
-/* Whether the list's shape can be looked up; if it is new and there is room, it is written now. */
+/* Whether the shape of the list is known. If it is new, `adding` is set and there is room, it is written now. */
 static err is_known(const item_work *w, container_index *index, const index_list *l, bool adding, bool *known_out) {
     layout_key k;
     if (!index->shapes_loaded) {
@@ -213,13 +214,13 @@ void item__list_ahead(const container *c, item_op *op, slice body) {
     index_list_make(&l, &c->index, body, 0);
     op->terms = index_list_keep(op->op.arena, &l);
     op->listed = body;
-    if (b && !op->terms) { /* the committer can do without */
+    if (b && !op->terms) { /* out of budget: the committer lists the terms itself */
         budget_renew(b);
     }
     index_list_free(&l);
 }
 
-/* The settings that a request came with may be older or newer than the index. */
+/* The request's settings may be older or newer than the index. */
 static bool has_policy_of(container_index *index, const container *c) {
     if (index->compared != c->memory->serial) {
         index->compared = c->memory->serial;
@@ -272,7 +273,7 @@ static void delete_all(const item_work *w, layout_key *k, const index_list *l, u
     k->n = begins;
 }
 
-/* Both lists sorted: what is in one only. */
+/* Both lists are sorted: writes the entries that are in only one of them. */
 static void put_changes(const item_work *w, layout_key *k, const index_list *before, const index_list *now, uint64_t number) {
     size_t begins = k->n, i = 0, j = 0;
     while (i < before->n || j < now->n) {
@@ -298,9 +299,9 @@ static void begin_local(const item_work *w, const container_index *index, const 
     layout_local_terms(k, w->container->space->container, index->generation, &key->epk);
 }
 
-/* ---- a partition that has grown ---- */
+/* ---- local entries of a partition that has grown ---- */
 
-/* The item that was at this place before the group, which may have moved it. */
+/* Loads the item that was at this place before the group; the group may have moved it. */
 static err load_now(const item_work *w, const item_key *key, item_place place, stored_item *stored_out) {
     layout_key k;
     store_value value;
@@ -316,7 +317,7 @@ static err load_now(const item_work *w, const item_key *key, item_place place, s
     return read ? item__load_place(w, place, stored_out) : E_STORE_CORRUPT;
 }
 
-/* One item more has local entries. */
+/* Writes the local entries of one more item. */
 static err localize(item_work *w, const item_key *key, item_place place) {
     layout_key k;
     stored_item stored;
@@ -329,7 +330,7 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     TRY(code);
     place = stored.place;
     code = item__key_of(w->container, w->arena, stored.body, &own);
-    bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may have one EPK */
+    bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may share an EPK */
     for (size_t i = 0; code == OK && ours && i < 2; i++) {
         if (both[i]) {
             index_list *l = &w->home->lists->before;
@@ -342,9 +343,9 @@ static err localize(item_work *w, const item_key *key, item_place place) {
     return code;
 }
 
-/* The next few of those before local_from. When no committed one is left, and local_from was given out by an earlier group, all are there:
- * a number that was reserved and comes later is given its entries then. A group that has such a number already does not get here, since it
- * could not be seen. */
+/* Writes the local entries of the next few items before local_from. If no committed item is left, and local_from was given out by an
+ * earlier group, all items have their entries: an item whose reserved number comes later gets its entries when it is written. A group that
+ * has already written such an item does not get here, since the scan would not see that item. */
 static err grow_local(item_work *w, const item_key *key) {
     layout_key from, to;
     slice entry, value;
@@ -370,7 +371,7 @@ static err grow_local(item_work *w, const item_key *key) {
     return code != OK ? code : ended;
 }
 
-/* Nobody has it, nor any that follows. */
+/* No item has this number or a higher one. */
 static uint64_t next_number(const item_work *w) {
     return (uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->pending.number_next;
 }

@@ -10,18 +10,18 @@
 #include "item/written.h"
 #include "throughput/charge.h"
 
-/* Numbers that new items are shown with until the commit gives them theirs: behind all others, in the order in which they were made. */
+/* New items are shown with provisional numbers until the commit assigns real ones. They sort after all others, in order of creation. */
 #define PROVISIONAL (UINT64_MAX - UINT32_MAX)
 
-/* What a transaction has to do with one container. */
+/* The transaction's state for one container. */
 typedef struct part part;
 struct part {
     part *next;
     item_transaction *transaction;
     container *container; /* a reference */
-    item_moment moment;   /* the first part's has the snapshot; the others borrow it */
+    item_moment moment;   /* the first part's owns the snapshot; the others borrow it */
     item_writes writes;
-    item_op *ops; /* the writes in their order; at the commit, the guards behind them */
+    item_op *ops; /* the writes in order; at the commit, followed by the guards */
     size_t n, cap, writes_n;
     item_commit commit;
 };
@@ -32,15 +32,15 @@ struct item_transaction {
     item_transaction_ask ask;
     state state;
     int64_t until_us; /* 0: no deadline */
-    const home *home; /* NULL: nothing was asked yet */
+    const home *home; /* NULL until the first call */
     part *parts, **last;
     size_t parts_n;
     arena arena;
     random_source random;
-    size_t n, bytes; /* writes and guards; of items written */
-    size_t counted;  /* of the budget, beside the arena's */
+    size_t n, bytes; /* number of writes and guards; bytes of items written */
+    size_t counted;  /* bytes counted against the budget, besides the arena's */
     uint64_t provisional_next;
-    item_found pinned; /* what the last write's results point to */
+    item_found pinned; /* keeps the results of the last write alive */
 
     /* the commit */
     op op;
@@ -50,7 +50,7 @@ struct item_transaction {
     void *context;
 };
 
-/* What the arena does not count. */
+/* Counts memory outside the arena. */
 static void count_memory(item_transaction *t, size_t bytes) {
     if (t->ask.budget) {
         budget_force(t->ask.budget, bytes);
@@ -58,7 +58,7 @@ static void count_memory(item_transaction *t, size_t bytes) {
     }
 }
 
-/* ---- life ---- */
+/* ---- begin and end ---- */
 
 item_transaction *item_transaction_begin(const item_transaction_ask *ask) {
     item_transaction *t = mem_zero(sizeof *t);
@@ -115,7 +115,7 @@ void item_transaction_expire(item_transaction *t) {
     t->state = EXPIRED;
 }
 
-/* ---- a call ---- */
+/* ---- entering a call ---- */
 
 static part *find_part(const item_transaction *t, const container *c) {
     part *p = t->parts;
@@ -150,7 +150,7 @@ static err check_open(item_transaction *t) {
     return t->state == EXPIRED ? E_TRANSACTION_EXPIRED : OK;
 }
 
-/* What every call begins with: the container's part. */
+/* Every call begins here: finds or adds the container's part. */
 static err enter(item_transaction *t, op *o, container *c, const item_key *key, part **part_out) {
     const home *home = container_route(c->tiles, &key->epk)->home;
     TRY(check_open(t));
@@ -193,7 +193,7 @@ static err check_room(item_transaction *t, op *o, size_t bytes) {
 
 /* ---- reading ---- */
 
-/* As the moment has it; what has expired is not there. */
+/* As in the snapshot; an expired item counts as absent. */
 static err read_moment(const part *p, const op *o, const item_key *key, item_found *found_out) {
     TRY(item_read_at(p->container, &p->moment, key, found_out));
     if (item_expired(p->container, &found_out->head, o->now_s)) {
@@ -279,7 +279,7 @@ err item_transaction_row_of(item_transaction *t, op *o, container *c, const item
     return code == OK ? OK : E_STORE_CORRUPT;
 }
 
-/* ---- writing: what the committer would decide (item/write.c), decided here ---- */
+/* ---- writing: makes the same decisions as the committer (item/write.c) ---- */
 
 typedef struct writing {
     item_transaction *t;
@@ -289,7 +289,7 @@ typedef struct writing {
     slice primary;
     written_item *entry; /* NULL: not touched yet */
 
-    /* as it is */
+    /* the current item */
     bool there;
     item_head head;
     slice body;
@@ -323,7 +323,7 @@ static err check_presence(const writing *w) {
     return matches ? OK : E_PRECONDITION;
 }
 
-/* What becomes of the item: result_out, and the ttl of an edited body in the operation. */
+/* Decides what becomes of the item: *result_out; sets the operation's ttl from an edited body. */
 static err judge(writing *w, item_edit_result *result_out) {
     item_op *op = w->op;
     item_edit_input in = {.container = w->part->container, .key = &op->key, .there = w->there, .head = w->head, .body = w->body};
@@ -345,7 +345,8 @@ static err judge(writing *w, item_edit_result *result_out) {
     return OK;
 }
 
-/* Of the moment, by an item that the transaction has not written: values of those are claimed, if they still have any. */
+/* Whether an item of the snapshot that the transaction has not written holds this unique key. Items that it has written are checked by
+ * item__writes_claims. */
 static err is_held(const writing *w, slice key, bool *held_out) {
     item_found found;
     item_key holder = w->op->key;
@@ -381,7 +382,7 @@ static err check_unique(const writing *w, slice body) {
     return OK;
 }
 
-/* Not 0, and far from where lsns begin. */
+/* Never 0, and far from the first lsns. */
 static uint32_t new_etag(item_transaction *t) {
     return (uint32_t)random_u64(&t->random) | 0x80000000;
 }
@@ -393,7 +394,7 @@ static err stamp(writing *w, item_preset *preset) {
     return numbers ? ask->number(ask->context, w->part->container, &w->op->key, &preset->number) : OK;
 }
 
-/* Room for one more operation of the commit. */
+/* Appends an operation of the commit. */
 static item_op *add_op(part *p) {
     if (p->n == p->cap) {
         size_t cap = p->cap ? 2 * p->cap : 16;
@@ -404,7 +405,7 @@ static item_op *add_op(part *p) {
     return &p->ops[p->n++];
 }
 
-/* Notes the write for the commit. An edit is noted by what it came to. */
+/* Records the write for the commit. An edit is recorded by its result. */
 static void keep(writing *w, const item_edit_result *result, slice body, const item_preset *preset) {
     const item_op *op = w->op;
     item_op *added = add_op(w->part);
@@ -434,7 +435,7 @@ static void set_results(writing *w, const item_head *after, slice body) {
     op->result = body;
 }
 
-/* The outcome depends on the item: so the item is guarded. */
+/* The outcome depends on the item, so the item is guarded. */
 static err leave(writing *w) {
     item_expected expected = expect(w->there, &w->head);
     w->op->left = true;
@@ -524,7 +525,7 @@ static void decided(item_commit *c) {
     t->done(t->context);
 }
 
-/* One commit for each container, in a chain. */
+/* Makes a chain of commits, one for each container. */
 static void chain(item_transaction *t) {
     item_commit **last = &t->first;
     for (part *p = t->parts; p; p = p->next) {
@@ -552,7 +553,7 @@ err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *conte
     op_init(&t->op, &t->arena, o->now_s);
     t->op.low_priority = o->low_priority;
     t->op.throughput_bucket = o->throughput_bucket;
-    t->op.admitted = true; /* each call was */
+    t->op.admitted = true; /* each call was admitted */
     give_moments(t);
     if (!has_written(t)) {
         done(context);

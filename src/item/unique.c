@@ -7,7 +7,7 @@
 
 enum { VALUE_PLAIN_MAX = 64, VALUES_PLAIN_MAX = 256, DIGEST_BYTES = 32, VALUE_BYTES_MAX = 2 * VALUE_PLAIN_MAX + 8 };
 
-/* Long values stand as their digest, so that keys stay short, whatever the item's size. */
+/* Long values are replaced by their digest, so that keys stay short. */
 static void add_digest(buf *out, char tag, const void *p, size_t n) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned digest_n = 0;
@@ -16,8 +16,8 @@ static void add_digest(buf *out, char tag, const void *p, size_t n) {
     buf_add(out, digest, DIGEST_BYTES);
 }
 
-/* Exactly, as doc/order.h has it: Decimal128s 1.0 and 1.00 are one value, a date and a timestamp of the same bytes are two. What has no
- * spelling there (nested too deep) is equal when its bytes are. */
+/* Compares by type and value, as doc/order.h does: Decimal128s 1.0 and 1.00 are the same, a date and a timestamp with the same bytes are
+ * different. Values that doc/order.h cannot encode (nested too deep) are compared by their bytes. */
 static void add_exact(buf *out, const bson_iter_t *it) {
     buf spelled = buf_init(BUF_NO_LIMIT);
     doc_element e = {.type = bson_iter_type(it), .value = slice_of(it->raw + it->d1, it->d1 < it->next_off ? it->next_off - it->d1 : 0)};
@@ -31,7 +31,8 @@ static bool is_json(const bson_iter_t *it) {
     return doc_is_container(type) || doc_is_number(type) || type == BSON_TYPE_UTF8 || type == BSON_TYPE_BOOL || type == BSON_TYPE_NULL;
 }
 
-/* `exact`: numbers and objects too, where the SQL API takes the nearest double and the order of members. */
+/* `exact`: compares numbers and objects exactly too. The SQL API compares numbers as doubles, and objects with the order of their
+ * members. */
 static void add_value(buf *out, const bson_iter_t *it, bool exact) {
     if (it && !BSON_ITER_HOLDS_NULL(it) && (exact || !is_json(it))) {
         add_exact(out, it);
@@ -47,7 +48,7 @@ static void add_value(buf *out, const bson_iter_t *it, bool exact) {
         *value = (pkey_value){.type = PKEY_NUMBER, .number = bson_iter_as_double(it)};
     } else if (BSON_ITER_HOLDS_UTF8(it)) {
         *value = (pkey_value){.type = PKEY_STRING, .text = doc_text(it)};
-    } else { /* objects and arrays: equal when their bytes are */
+    } else { /* objects and arrays are compared by their bytes */
         add_digest(out, BSON_ITER_HOLDS_ARRAY(it) ? (char)0xFC : (char)0xFD, it->raw + it->d1, it->next_off - it->d1);
         return;
     }
@@ -74,7 +75,7 @@ void item_unique_key(const container *c, unsigned index, const item_key *key, sl
     layout_unique(k, c->space->container, index, &key->epk, &key->partition, buf_view(shortened.n ? &shortened : &values));
 }
 
-/* Somebody has these values. If that item is expired it makes way. */
+/* Another item has these values. If it is expired, removes it. */
 static err meet_holder(item_work *w, item_place place) {
     stored_item holder;
     item_key holder_key;

@@ -1,4 +1,5 @@
-/* The log of versions: writing, turning on and off, and letting go of what is too old. All but item_trim_due is the committer's. */
+/* The log of versions: writing, turning it on and off, and retention. Everything but item_trim_due and item_trim runs on the committer's
+ * thread. */
 #include "item/versions.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static log_head head_of(const partition_range *range, uint64_t born, uint64_t fl
     return (log_head){.min = range->min, .max = range->max, .born = born, .floor = floor};
 }
 
-/* The head comes with a range's first version. Only what is on disk is remembered: the rest of the group may still fail. */
+/* Writes the range's log head with its first version. Only a head on disk is remembered, since the rest of the group may still fail. */
 static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
     layout_key k;
     store_value value;
@@ -119,8 +120,8 @@ static int by_segment(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A reclaim deletes once more, later, when there may be a log again: so only keys that it can never write. Behind each segment that is
- * written to come others that nobody writes to, up to the next. */
+/* A reclaim deletes its keys again later, when a new log may have started: so it covers only keys that the new log can never write. These
+ * are the old lsns of each current segment, and all segments between them. */
 static void reclaim_runs(store *store, const container *c, const trimmed *written_to, size_t n) {
     uint32_t container = c->space->container, first = 0;
     for (size_t i = 0; i < n; i++) {
@@ -137,7 +138,7 @@ void item_versions_reclaim(const container *c, const home *home) {
     trimmed written_to[RECLAIMED_RANGES_MAX];
     size_t n = 0;
     for (size_t i = 0; i < tiles->map->n; i++) {
-        if (tiles->ranges[i]->home == home && n == RECLAIMED_RANGES_MAX) { /* compaction comes by in its own time */
+        if (tiles->ranges[i]->home == home && n == RECLAIMED_RANGES_MAX) { /* leave it to compaction */
             return;
         }
         if (tiles->ranges[i]->home == home) {
@@ -155,10 +156,10 @@ typedef struct trim {
     home *home;
     container *container;
     atomic_uint *in_flight;
-    int64_t now_s, cutoff_s; /* what is older goes */
+    int64_t now_s, cutoff_s; /* older versions are removed */
     trimmed dropped[TRIM_HEADS];
     size_t dropped_n;
-    /* what becomes of the part's fields of these names once the group is written */
+    /* new values of the part's members of the same names, once the group is written */
     uint32_t trim_from;
     int64_t trim_due_s;
 } trim;
@@ -184,7 +185,7 @@ static void drop_versions(trim *t, commit_group *group, uint32_t segment, uint64
     t->dropped[t->dropped_n++] = (trimmed){segment, last};
 }
 
-/* The first version from an lsn on, or the last of all; false: none. */
+/* Finds the first version from an lsn on, or the last one; false: none. */
 static bool peek(store_scan *scan, const layout_key *at, bool last, uint64_t *lsn_out, uint32_t *ts_out) {
     slice key, value, body;
     log_entry entry;
@@ -197,7 +198,7 @@ static bool peek(store_scan *scan, const layout_key *at, bool last, uint64_t *ls
     return true;
 }
 
-/* The last version that is too old; 0: none. Time goes up with the lsn, so a few steps find it however many there are. */
+/* Finds the last version that is too old; 0: none. Time ascends with the lsn, so this is a binary search. */
 static err last_too_old(const trim *t, commit_group *group, uint32_t segment, uint64_t *last_out, bool *empty_out) {
     layout_key from, to, at;
     uint64_t low, high, found;
@@ -210,7 +211,7 @@ static err last_too_old(const trim *t, commit_group *group, uint32_t segment, ui
         if (ts < t->cutoff_s) {
             low = high;
         }
-        while (high > low + 1) { /* low is too old; from high on nothing is */
+        while (high > low + 1) { /* low is too old; from high on, none is */
             uint64_t middle = low + (high - low) / 2;
             layout_version(&at, container, segment, middle);
             bool there = peek(scan, &at, false, &found, &ts);
@@ -225,7 +226,7 @@ static err last_too_old(const trim *t, commit_group *group, uint32_t segment, ui
     return store_scan_close(scan);
 }
 
-/* Nobody needs the head of a segment that is empty when whoever it would refuse is refused by the ranges of today too. */
+/* The head of an empty segment is superseded if the heads of the current ranges reject the same readers. */
 static err is_superseded(const trim *t, commit_group *group, const log_head *head, bool *superseded_out) {
     const container_tiles *tiles = part_of(t)->tiles;
     size_t i = container_position(tiles, &head->min), left = COVERING_MAX;
@@ -267,8 +268,8 @@ static err trim_segment(trim *t, commit_group *group, uint32_t segment, log_head
     return OK;
 }
 
-/* A few segments; the next commit goes on behind them. A head that this group changed already waits for its next turn: the scan sees what
- * is on disk. */
+/* Trims a few segments; the next commit continues after them. Skips a head that this group has changed, since the scan only sees the
+ * disk. */
 static err trim_some(trim *t, commit_group *group) {
     layout_key from, to;
     slice key, value;

@@ -1,10 +1,10 @@
-/* Reading the log of versions: the segments that overlap a stretch of the hash space, merged by lsn.
+/* Reading the log of versions: merges the segments that overlap a stretch of the hash space by lsn.
  *
- * Tiles and what is read must fit together, as in item/feed.c: the snapshot is taken first and the space's epoch looked at afterwards. The
- * range's lsn is read before the snapshot, so all up to it is in there.
+ * Tiles and data must fit together, as in item/feed.c: the snapshot is taken first, and then the space's epoch is checked. The range's lsn
+ * is read before the snapshot, so the snapshot contains all versions up to it.
  *
- * What is being let go of meanwhile is not held by a snapshot. So whether all is there is asked again when the page is read: the floor
- * was raised before anything went. */
+ * Snapshots do not protect versions from being trimmed. So the floors are checked again after the page is read: a trim raises the floor
+ * before anything is removed. */
 #include "item/admit.h"
 #include "item/stored.h"
 #include "item/versions.h"
@@ -13,11 +13,11 @@
 
 enum { LOOKS_BYTES = 1024 * 1024, LOOKS_VERSIONS = 64 /* read between two looks at the clock */ };
 
-/* One segment, as far as it was read. */
+/* The scan of one segment. */
 typedef struct source {
     struct source *next;
     store_scan *scan;
-    bool live; /* lsn and value are of its next version */
+    bool live; /* lsn and value are those of its next version */
     uint64_t lsn;
     slice value;
 } source;
@@ -33,13 +33,13 @@ typedef struct reading {
     container_range *range;
     const store_snapshot *at;
     uint64_t after; /* where the page began */
-    uint64_t lsn;   /* the range's, when the snapshot was taken or before */
+    uint64_t lsn;   /* the range's lsn, read before the snapshot */
     source *sources;
-    size_t versions, bytes; /* since the clock was looked at */
+    size_t versions, bytes; /* since the last look at the clock */
     double weight;
 } reading;
 
-/* ---- which segments, and is all there ---- */
+/* ---- log heads: which segments to read, and whether they are complete ---- */
 
 static err too_old(const reading *r) {
     return op_fail(r->op, E_BAD_REQUEST,
@@ -64,16 +64,16 @@ static void add_source(reading *r, uint32_t segment) {
 }
 
 typedef struct heads {
-    bool all_there; /* nothing after the page's beginning is missing */
-    bool opens;     /* the segments are to be read */
+    bool all_there; /* no version after the page's beginning is missing */
+    bool opens;     /* scans of the segments are to be opened */
 } heads;
 
-/* The range's own head; *alone_out: nothing else can have anything after the page's beginning. */
+/* Checks the range's own head. *alone_out: no other segment can have versions after the page's beginning. */
 static err look_at_own(reading *r, const store_snapshot *at, heads *h, bool *alone_out) {
     layout_key k;
     store_value value;
     log_head head;
-    *alone_out = r->after >= r->lsn; /* if it has none, nothing was written since the range came to be */
+    *alone_out = r->after >= r->lsn; /* without a head, nothing was written since the range was created */
     layout_log_head(&k, r->container->space->container, r->range->segment);
     err code = store_get(r->range->home->store, STORE_VERSIONS, at, layout_view(&k), &value);
     if (code == E_NOT_FOUND) {
@@ -93,7 +93,7 @@ static err look_at_own(reading *r, const store_snapshot *at, heads *h, bool *alo
     return OK;
 }
 
-/* Whether a segment may have versions of what is asked for. */
+/* Whether a segment may have versions of the requested part. */
 static bool concerns(const reading *r, const log_head *head) {
     const item_changes *asked = r->changes;
     const epk *first = asked->partition ? &asked->partition->epk : &asked->min;
@@ -159,7 +159,7 @@ static source *lowest(const reading *r) {
     return low;
 }
 
-/* Two keys may have one EPK, or hashes that begin alike: then the key decides. */
+/* Keys may share an EPK: for a partition or a prefix, the key itself is compared. */
 static bool is_meant(const reading *r, const logged_version *v) {
     const item_changes *asked = r->changes;
     const epk *e = &v->entry.epk;
@@ -169,7 +169,7 @@ static bool is_meant(const reading *r, const logged_version *v) {
            (!by_key || item_in_scope(r->op, r->container, &(item_scope){.partition = asked->partition, .prefix = asked->prefix}, v->body));
 }
 
-/* The clock is asked now and then; a page never ends before its first version. */
+/* Checks the clock now and then; a page never ends before its first version. */
 static bool is_late(reading *r, size_t bytes) {
     r->versions++;
     r->bytes += bytes;
@@ -186,7 +186,7 @@ static void charge(reading *r, size_t bytes) {
     r->weight += weight;
 }
 
-/* *full_out: the page is, and this version not in it. */
+/* *full_out: the page is full; this version is not part of it. */
 static err offer(reading *r, const source *s, bool *full_out) {
     logged_version v = {.lsn = s->lsn};
     if (!layout_log_entry_read(s->value, &v.entry, &v.head, &v.body)) {
@@ -201,7 +201,7 @@ static err offer(reading *r, const source *s, bool *full_out) {
     return OK;
 }
 
-/* Versions of ranges that were merged may have one lsn. A page never ends between them, since a place is an lsn. */
+/* After a merge, versions of different ranges may have the same lsn. A page never ends between them, since a position is an lsn. */
 static err read_sources(reading *r) {
     item_changes *asked = r->changes;
     bool late = false;
@@ -209,7 +209,7 @@ static err read_sources(reading *r) {
         bool full = late && s->lsn != asked->after;
         TRY(full ? OK : offer(r, s, &full));
         if (full) {
-            asked->after = s->lsn - 1; /* one of the same lsn may have been passed by, as somebody else's */
+            asked->after = s->lsn - 1; /* a version with the same lsn may have been skipped before */
             asked->more = true;
             return OK;
         }
@@ -242,7 +242,7 @@ static err close_sources(reading *r) {
 
 /* ---- the page ---- */
 
-/* The range that has all of what is asked for. */
+/* Finds the range that contains everything requested. */
 static bool find_range(reading *r) {
     const item_changes *asked = r->changes;
     size_t i = container_position(r->tiles, asked->partition ? &asked->partition->epk : &asked->min);
@@ -250,7 +250,7 @@ static bool find_range(reading *r) {
     return asked->partition || epk_cmp(&asked->max, &r->tiles->map->ranges[i].max) <= 0;
 }
 
-/* A snapshot, and the tiles that were the newest when it was taken. */
+/* Takes a snapshot, with the tiles that were the newest then. */
 static err enter(reading *r) {
     container_space *space = r->container->space;
     for (;;) {
@@ -271,7 +271,7 @@ static err enter(reading *r) {
 
 static err read_page(reading *r) {
     item_changes *asked = r->changes;
-    if (asked->from_now || asked->after > r->lsn) { /* an lsn that was never given out: it is not of this range */
+    if (asked->from_now || asked->after > r->lsn) { /* this range never gave out such an lsn */
         asked->after = r->lsn;
     }
     r->after = asked->after;

@@ -10,13 +10,13 @@ enum { BUCKETS = 1024, TOUCHED_MAX = 4096 };
 
 typedef struct change_waiters {
     pthread_mutex_t lock;
-    _Atomic uint32_t waiting;         /* in all lists */
-    _Atomic uint32_t keyed_followers; /* that are open, waiting or not */
+    _Atomic uint32_t waiting;         /* total of all lists */
+    _Atomic uint32_t keyed_followers; /* open followers, waiting or not */
     change_waiter *wide;
     change_waiter *keyed[BUCKETS]; /* by hash */
 } change_waiters;
 
-uint64_t waiters_hash(const epk *e) { /* FNV-1a: two keys of one hash wake each other's followers, no more */
+uint64_t waiters_hash(const epk *e) { /* FNV-1a; a collision only causes needless wakes */
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t i = 0; i < e->n; i++) {
         hash = (hash ^ e->bytes[i]) * 0x100000001b3u;
@@ -41,7 +41,7 @@ static change_waiters *list_of(container_space *space) {
     return atomic_load_explicit(&space->waiters, memory_order_acquire);
 }
 
-/* Made with the first follower: most containers never have one. */
+/* Created with the first follower: most containers never have one. */
 static change_waiters *make_list(container_space *space) {
     pthread_mutex_lock(&space->lock);
     change_waiters *list = list_of(space);
@@ -92,7 +92,7 @@ void waiters_add(container_space *space, change_waiter *w) {
     put_in(w->keyed ? &list->keyed[w->hash % BUCKETS] : &list->wide, w);
     atomic_fetch_add(&list->waiting, 1);
     pthread_mutex_unlock(&list->lock);
-    atomic_thread_fence(memory_order_seq_cst); /* what the caller now looks at is newer */
+    atomic_thread_fence(memory_order_seq_cst); /* the caller's following checks see newer state */
 }
 
 bool waiters_remove(container_space *space, change_waiter *w) {
@@ -116,7 +116,7 @@ size_t waiters_count(container_space *space) {
 
 /* ---- waking ---- */
 
-/* Moves a waiter to the list of those that are to be woken once the lock is given back. */
+/* Moves a waiter to the list to be woken after the unlock. */
 static void pick(change_waiters *list, change_waiter *w, change_waiter **picked) {
     take_out(list, w);
     w->next = *picked;
@@ -147,7 +147,7 @@ static void pick_key(change_waiters *list, uint64_t hash, change_waiter **picked
     }
 }
 
-/* A waiter may wait again, or be gone, as soon as its function is called. */
+/* A waiter may wait again, or be freed, as soon as its function is called. */
 static void wake(change_waiter *picked) {
     for (change_waiter *next; picked; picked = next) {
         next = picked->next;
@@ -156,7 +156,7 @@ static void wake(change_waiter *picked) {
 }
 
 void waiters_wake_all(container_space *space) {
-    atomic_thread_fence(memory_order_seq_cst); /* after what they will see */
+    atomic_thread_fence(memory_order_seq_cst); /* orders the caller's changes before the check of the list */
     change_waiters *list = list_of(space);
     change_waiter *picked = NULL;
     if (!list) {
@@ -189,7 +189,7 @@ void waiters_touch(container_range *range, const epk *e) {
         range->touched_unknown = true;
         return;
     }
-    if ((range->touched_n & (range->touched_n - 1)) == 0) { /* a power of two, or none: the room is used up */
+    if ((range->touched_n & (range->touched_n - 1)) == 0) { /* a power of two or 0: the array is full */
         range->touched = mem_resize(range->touched, (range->touched_n ? 2 * range->touched_n : 1) * sizeof *range->touched);
     }
     range->touched[range->touched_n++] = hash;
@@ -211,7 +211,7 @@ static void wake_touched(change_waiters *list, const container_range *range) {
 
 void waiters_published(container_range *range, bool advanced) {
     if (advanced && range->space) {
-        atomic_thread_fence(memory_order_seq_cst); /* the lsn was published before this */
+        atomic_thread_fence(memory_order_seq_cst); /* orders the published lsn before the check of the list */
         change_waiters *list = list_of(range->space);
         if (list && atomic_load_explicit(&list->waiting, memory_order_relaxed) > 0) {
             wake_touched(list, range);

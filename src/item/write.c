@@ -1,7 +1,7 @@
-/* Writing items: what the committer decides for one request's operations.
+/* Writing items: how the committer decides the operations of a request.
  *
- * For each operation: find what is there now; check existence, etag and unique keys against it; number and stamp the item; put it and all
- * entries that lead to it. An operation that fails leaves neither changes nor counts; in an atomic request it takes the others with it. */
+ * For each operation: load the current item; check existence, etag and unique keys; number and stamp the new item; put it and all entries
+ * that lead to it. A failed operation leaves neither changes nor counts; in an atomic request all others fail with it. */
 #include <assert.h>
 
 #include "base/units.h"
@@ -53,7 +53,7 @@ static err check_expected(const item_expected *e, const stored_item *now) {
     return same ? OK : E_RETRY_WITH;
 }
 
-/* An edit of what the same batch writes cannot be prepared outside, since nobody can read that there. */
+/* An edit of an item that the same batch writes cannot be prepared outside, where that version cannot be read. */
 static bool may_prepare(const item_work *w) {
     const item_commit *c = w->commit;
     return c->prepares && c->attempts < LIMIT_EDIT_ATTEMPTS && !item__written_before(c, (size_t)(w->op - c->ops));
@@ -77,7 +77,7 @@ static err run_here(item_work *w, item_op *op, const stored_item *now, item_edit
     if (!b.exceeded || is_long) {
         return code;
     }
-    if (may_prepare(w)) { /* it took more than it looked like */
+    if (may_prepare(w)) { /* it took more steps than estimated */
         return decide_later(w);
     }
     b = (item_edit_budget){.steps = LIMIT_EDIT_STEPS_MAX};
@@ -85,7 +85,7 @@ static err run_here(item_work *w, item_op *op, const stored_item *now, item_edit
     return item_edit_run(&op->op, op, &in, &b, result_out, ttl_out);
 }
 
-/* What conditions and edit say of the item as it is now. */
+/* Conditions and edit, applied to the current item. Uses the prepared result if the item is unchanged. */
 static err judge(item_work *w, item_op *op, const stored_item *now, item_edit_result *result_out, int32_t *ttl_out) {
     const item_prepared *p = op->prepared;
     if (p && check_expected(&p->of, now) == OK) {
@@ -96,7 +96,7 @@ static err judge(item_work *w, item_op *op, const stored_item *now, item_edit_re
     return run_here(w, op, now, result_out, ttl_out);
 }
 
-/* Conditions of a write that is no edit. */
+/* The conditions of a write other than an edit. */
 static inline err check_conditions(item_work *w, item_op *op, const stored_item *now) {
     item_edit_result none;
     int32_t ttl;
@@ -190,7 +190,7 @@ static err apply_edit(item_work *w, item_op *op, const stored_item *now) {
 
 static err apply_read(item_work *w, item_op *op, const stored_item *now) {
     (void)w;
-    if (op->expected) { /* that the item is the same is all that was asked */
+    if (op->expected) { /* a guard: the item is unchanged, and that is all it asks */
         return OK;
     }
     if (!now->there) {
@@ -209,7 +209,7 @@ static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
     [ITEM_DELETE] = apply_delete, [ITEM_EDIT] = apply_edit,     [ITEM_READ] = apply_read,
 };
 
-/* An expired item is as good as gone: its bytes go now, and what follows finds nothing. */
+/* Removes an expired item: its bytes are deleted now, and the operation sees no item. */
 static err remove_if_expired(item_work *w, const item_op *op, stored_item *now) {
     if (now->there && item_expired(w->container, &now->head, w->now_s)) {
         if (op->kind != ITEM_READ) {
@@ -221,7 +221,7 @@ static err remove_if_expired(item_work *w, const item_op *op, stored_item *now) 
     return OK;
 }
 
-/* In w->range. */
+/* w->range is set. */
 static err apply_one(item_work *w, item_op *op) {
     stored_item now;
     w->op = op;
@@ -242,20 +242,20 @@ static err apply_one(item_work *w, item_op *op) {
     return appliers[op->kind](w, op, &now);
 }
 
-/* A request's results together stay within bounds, whatever its operations do to large items; one alone always fits. */
+/* Limits the size of a request's results together; a single result is always accepted. */
 static err check_budget(item_work *w, const item_op *op) {
     bool fits = w->result_bytes == 0 || w->result_bytes + op->result.n <= LIMIT_BATCH_RESULT_BYTES;
     w->result_bytes += fits ? op->result.n : 0;
     return fits ? OK : E_TOO_LARGE;
 }
 
-/* By the newest tiles. Those that the request came with are the same as a rule. */
+/* By the newest tiles, which are usually the same as the request's. */
 static container_range *range_of(item_commit *c, const item_op *op) {
     bool is_first = op == c->ops && c->tiles == c->container->tiles;
     return is_first ? item__first_range(c) : container_route(c->tiles, &op->key.epk);
 }
 
-/* One operation, or nothing of it. */
+/* Applies one operation, or leaves no trace of it. */
 static err apply_or_leave(item_work *w, item_op *op) {
     layout_key primary, size;
     store_mark mark = store_batch_mark(&w->group->batch);
@@ -285,13 +285,13 @@ static err check_target(const item_commit *c) {
     return gone ? E_RANGE_GONE : OK;
 }
 
-/* A bulk request names its range; an operation whose key lies elsewhere is told so. */
+/* A bulk request names its range; an operation with a key elsewhere gets E_RANGE_GONE. */
 static bool in_named_range(item_commit *c, const item_op *op) {
     return c->range_id < 0 || range_of(c, op)->id == (uint32_t)c->range_id;
 }
 
-/* Each by itself; those refused while they were prepared keep their code. At one that is too long for the committer the commit ends, and
- * goes on with it when it is submitted again: so operations are decided in their order. */
+/* Applies each operation by itself; those that failed while being prepared keep their code. At an operation that is too long the commit
+ * stops, and continues with it when it is submitted again: so operations are decided in order. */
 static void apply_each(item_work *w, item_commit *c) {
     bool stopped = false;
     for (; c->from < c->n; c->from++) {
@@ -310,14 +310,14 @@ static void apply_each(item_work *w, item_commit *c) {
     }
 }
 
-/* The first `n` operations were carried out: what their ranges count is as it was before. */
+/* The first `n` operations were applied: restores the counts of their ranges. */
 static void undo(item_commit *c, size_t n) {
     for (size_t i = n; i-- > 0;) {
         c->ops[i].range->pending = c->ops[i].counts_before;
     }
 }
 
-/* Operation `failed` took the others with it. The commit's `n`: an operation of another commit did. */
+/* The other operations fail with operation `failed`. If that is c->n, an operation of another commit failed. */
 static void fail_others(item_commit *c, size_t failed, bool applied) {
     for (size_t i = 0; i < c->n; i++) {
         if (i != failed) {
@@ -347,9 +347,9 @@ static size_t results_so_far(const item_commit *c) {
     return bytes;
 }
 
-/* A range's home is that of all its ancestors: the tiles that the request came with tell it as well as the newest. */
+/* A range has the same home as its ancestors, so the request's tiles give the same home as the newest ones. */
 static err begin(item_commit *c, home *home, commit_group *group, item_work *w_out) {
-    if (c->tiles) { /* it was prepared outside meanwhile; operations that are done have ranges of these */
+    if (c->tiles) { /* it was prepared outside meanwhile; finished operations refer to ranges of these tiles */
         c->past[c->past_n++] = c->tiles;
     }
     container_part *part = container_part_of(c->container->space, home);
@@ -368,7 +368,7 @@ static err begin(item_commit *c, home *home, commit_group *group, item_work *w_o
     return check_target(c);
 }
 
-/* Commits of a chain before and after the one that failed. */
+/* Fails the commits of a chain before and after the failed one. */
 static void fail_chain(item_commit *first, const item_commit *failed) {
     bool applied = true;
     for (item_commit *c = first; c; c = c->also) {
@@ -382,7 +382,7 @@ static void fail_chain(item_commit *first, const item_commit *failed) {
     }
 }
 
-/* The committer cuts the changes if it fails; counts and what the cache was told are undone here. */
+/* If it fails, the committer cuts the changes; counts and notices to the cache are undone here. */
 static err apply_chain(item_commit *first, home *home, commit_group *group) {
     size_t cache_mark = item_cache_mark(home->cache);
     for (item_commit *c = first; c; c = c->also) {
@@ -410,10 +410,10 @@ err item__commit_apply(commit *base, commit_group *group) {
     return OK;
 }
 
-/* ---- numbers ahead of their items ---- */
+/* ---- reserving numbers ---- */
 
 static err apply_reserve(commit *base, commit_group *group) {
-    (void)group; /* nothing is written: numbers that come to nothing are given out again after a restart */
+    (void)group; /* nothing is written: unused numbers are given out again after a restart */
     item_reserve *r = (item_reserve *)base;
     if (r->container->space->deleted) {
         return E_OWNER_NOT_FOUND;

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-/* Values of a unique key that were given to an item, which may have others by now. */
+/* The values of a unique key that were given to an item, which may have other values by now. */
 struct written_claim {
     written_claim *next;
     unsigned index;
@@ -98,7 +98,7 @@ static void note_number(item_writes *w, written_item *e) {
     w->made_numbers[w->made_n++] = e->head.number;
 }
 
-/* The position of the first row from `at` on. */
+/* The index of the first row from `at` on. */
 static size_t first_row(const item_writes *w, slice at) {
     size_t low = 0, high = w->rows_n;
     while (low < high) {
@@ -159,7 +159,7 @@ static size_t first_made_after(const item_writes *w, uint64_t number) {
     return low;
 }
 
-/* By the number that the item had at the moment, or that it was made with. */
+/* Finds an item by its number in the snapshot, or by the number it was created with. */
 static bool find_written(const item_overlay *overlay, uint64_t number, item_written *written_out) {
     const item_writes *w = (const item_writes *)overlay;
     for (const written_item *e = w->by_number[number % WRITTEN_BUCKETS]; e; e = e->next_number) {
@@ -199,7 +199,7 @@ static bool next_row(const item_overlay *overlay, slice at, bool backward, slice
     return false;
 }
 
-/* ---- life ---- */
+/* ---- init and free ---- */
 
 void item__writes_init(item_writes *w, const container *c, arena *a) {
     *w = (item_writes){.overlay = {find_written, next_new, next_row}, .container = c, .arena = a};

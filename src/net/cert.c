@@ -1,5 +1,5 @@
-/* The certificate a server makes for itself at first start: self-signed, EC P-256, for the names a developer's machine answers to.
- * It is no authority (CA:FALSE): clients trust this one certificate, not what its key might sign. */
+/* The certificate that a server makes for itself at its first start: self-signed, EC P-256, for the names of a developer's machine. It is
+ * not a CA (CA:FALSE): clients trust this one certificate, and nothing that its key might sign. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "net/tls.h"
 
-enum { DAY_S = 24 * 60 * 60, VALID_DAYS = 825 /* the longest that all clients accept */, RENEW_DAYS = 30 };
+enum { DAY_S = 24 * 60 * 60, VALID_DAYS = 825 /* the longest validity that all clients accept */, RENEW_DAYS = 30 };
 
 static bool add_extension(X509 *cert, X509V3_CTX *ctx, int nid, const char *value) {
     X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, ctx, nid, value);
@@ -33,7 +33,7 @@ static bool is_address(const char *s) {
     return inet_pton(AF_INET, s, &unused) == 1 || inet_pton(AF_INET6, s, &unused) == 1;
 }
 
-/* Calls `use` for each of the names, with commas between, until it says no. */
+/* Calls `use` for each of the comma-separated names, until it returns false. */
 static bool each_name(const char *names, bool (*use)(void *context, const char *name), void *context) {
     slice rest = names ? slice_str(names) : SLICE_EMPTY;
     bool good = true;
@@ -86,7 +86,7 @@ static X509 *make_certificate(EVP_PKEY *key, const char *names, int64_t now_s) {
     time_t now = (time_t)now_s;
     X509_NAME *name = cert ? X509_get_subject_name(cert) : NULL;
     bool ok = cert && X509_set_version(cert, X509_VERSION_3) == 1 && set_serial(cert) &&
-              X509_time_adj_ex(X509_getm_notBefore(cert), -1, 0, &now) && /* a day back: clocks differ */
+              X509_time_adj_ex(X509_getm_notBefore(cert), -1, 0, &now) && /* backdated by a day: clocks differ */
               X509_time_adj_ex(X509_getm_notAfter(cert), VALID_DAYS - 1, 0, &now) && X509_set_pubkey(cert, key) == 1 &&
               X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const unsigned char *)"tesela", -1, -1, 0) == 1 &&
               X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0) == 1 &&
@@ -100,7 +100,7 @@ static X509 *make_certificate(EVP_PKEY *key, const char *names, int64_t now_s) {
 
 /* ---- files ---- */
 
-/* Written beside, then renamed. Not synced: what a power cut leaves half done is made again at the next start. */
+/* Writes a temporary file, then renames it. Not synced: a file lost in a power cut is made again at the next start. */
 static bool write_pem(const char *path, BIO *pem) {
     char beside[4096];
     char *bytes;

@@ -57,7 +57,7 @@ net_peer net_conn_peer(const net_conn *c) {
 }
 
 void net_conn_deadline(net_conn *c, unsigned after_ms) {
-    if (c->phase == OPEN && !c->queue) { /* otherwise the layer's own deadline counts */
+    if (c->phase == OPEN && !c->queue) { /* otherwise this layer's own deadline applies */
         net_wheel_set(&c->loop->wheel, &c->deadline, c->loop->now_ms + after_ms);
     }
 }
@@ -74,7 +74,7 @@ static void own_deadline(net_conn *c, unsigned after_ms) {
 
 /* ---- closing ---- */
 
-/* The bytes were counted as an answer before they were queued, so taking them again cannot be refused (budget_force). */
+/* The bytes were counted as an answer before they were queued, so counting them again must not fail (budget_force). */
 static void weigh_queue(net_conn *c) {
     conn_queue *q = c->queue;
     size_t now = q->bytes.cap, before = q->weighed;
@@ -123,7 +123,7 @@ void net_conn_close(net_conn *c) {
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-/* Who does not take answers is not read from either: that bounds what waits. */
+/* A client that does not take answers is not read from either: that bounds the queued output. */
 static bool wants_bytes(const net_conn *c) {
     return c->reading && !c->ended && !c->queue;
 }
@@ -141,7 +141,7 @@ static void watch(net_conn *c) {
     }
 }
 
-/* All is sent: half-close, or close. */
+/* Called when all output is sent: half-closes, or closes. */
 static void finish_now(net_conn *c) {
     if (!c->linger || c->ended || shutdown(c->fd, SHUT_WR) != 0) {
         net_conn_close(c);
@@ -155,7 +155,7 @@ static void finish_now(net_conn *c) {
 
 /* ---- writing ---- */
 
-/* Bytes the kernel took; a broken connection is closed and counts as all taken. */
+/* Returns how many bytes the kernel took. If the connection is broken, closes it and returns n. */
 static size_t send_some(net_conn *c, const char *p, size_t n) {
     size_t at = 0;
     while (at < n) {
@@ -171,7 +171,7 @@ static size_t send_some(net_conn *c, const char *p, size_t n) {
             break;
         }
         at += (size_t)k;
-        if (at < n) { /* a short write fills the socket's buffer: the next one would only say EAGAIN */
+        if (at < n) { /* a short write means that the socket's buffer is full: another would fail with EAGAIN */
             break;
         }
     }
@@ -179,7 +179,7 @@ static size_t send_some(net_conn *c, const char *p, size_t n) {
 }
 
 enum {
-    QUEUE_STEAL_BYTES = 16 * 1024, /* a larger answer is queued in its own buffer, if most of it is unsent */
+    QUEUE_STEAL_BYTES = 16 * 1024, /* larger answers are queued without copying, if most of their buffer is unsent */
     QUEUE_TRIM_BYTES = 64 * 1024,
 };
 
@@ -214,14 +214,14 @@ static void begin_queue(net_conn *c) {
     time_queue(c);
 }
 
-/* A socket's buffer may be megabytes, and is announced writable only when a good part of it is free: whoever reads steadily but slowly is
- * told from who does not read at all by what the kernel still holds. */
+/* A socket's buffer may be megabytes, and is reported writable only when a good part of it is free. So a client that reads slowly but
+ * steadily is recognised by how many bytes the kernel still holds. */
 static bool peer_reads(net_conn *c) {
     return kernel_bytes(c) <= c->queue->kernel_bytes - NET_PROGRESS_BYTES &&
            net_time_left(&c->loop->shared->options, c->queue->began_ms, taken_bytes(c), c->loop->now_ms) > 0;
 }
 
-/* A copy of the unsent bytes, in a buffer of exactly their size. */
+/* Copies the unsent bytes to a buffer of exactly their size. */
 static buf rest_of(const buf *b, size_t at) {
     buf rest = buf_init(b->n - at);
     buf_add(&rest, b->p + at, b->n - at);
@@ -345,7 +345,7 @@ static void input_ended(net_conn *c) {
 static void tls_bytes(net_conn *c, const char *p, size_t n) {
     size_t plain_n;
     net_tls_state state = net_tls_input(c->tls, p, n, &plain_n);
-    send_raw(c, &c->loop->cipher); /* handshake, tickets, or the alert that says what is wrong */
+    send_raw(c, &c->loop->cipher); /* handshake, tickets, or an alert that says what is wrong */
     if (plain_n && c->phase == OPEN) {
         c->protocol->bytes(c, c->loop->plain_bytes, plain_n);
     }
@@ -359,8 +359,8 @@ static void tls_bytes(net_conn *c, const char *p, size_t n) {
     }
 }
 
-/* True: it is known whether they are TLS's (*tls_out) or the protocol's own. Otherwise they are kept until more have come, for as long as
- * the deadline of a new connection lets them. */
+/* Decides from the first bytes whether they are TLS (*tls_out). False: undecided; the bytes are kept until more come, or until the deadline
+ * of a new connection. */
 static bool sniff(net_conn *c, const char *p, size_t n, bool *tls_out) {
     net_tls_guess guess = c->loop->shared->tls ? net_tls_guess_of(p, n) : NET_TLS_NO;
     *tls_out = guess == NET_TLS_YES;
@@ -442,7 +442,7 @@ void net_conn_expired(net_deadline *deadline) {
 
 void net_conn_stopping(net_conn *c) {
     if (c->phase == OPEN && wants_bytes(c)) {
-        on_readable(c); /* a request may be here that the loop has not seen: it is still answered */
+        on_readable(c); /* a request that has arrived but was not read yet is still answered */
     }
     bool handshaking = c->tls ? !net_tls_ready(c->tls) : c->hello_n > 0;
     if (c->phase == LINGERING || (c->phase == OPEN && handshaking)) {

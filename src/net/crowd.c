@@ -1,13 +1,13 @@
-/* Which connections are closed when there are too many: those that have not authenticated, and clients that are too slow.
+/* Closes connections when there are too many of them or memory is short: unauthenticated connections, and slow clients.
  *
- *   accepted ── untrusted ── net_conn_trust ──► trusted: ends by itself, or after idle_timeout_ms
- *                  ├── nothing to do for untrusted_timeout_ms ──► closed
- *                  ├── a newcomer needs its place, and it is the loop's oldest ──► closed
- *                  └── it is the newcomer, and nobody can make room ──► surplus: told so, then closed
+ *   accepted ── untrusted ── net_conn_trust ──► trusted: closed by the client, or after idle_timeout_ms
+ *                  ├── no request for untrusted_timeout_ms ──► closed
+ *                  ├── displaced by a newcomer, as the loop's oldest ──► closed
+ *                  └── a newcomer for which there is no room ──► surplus: gets a refusal, then closed
  *
- * Every newcomer is untrusted, a good client too: so, when all places are taken, it is let in at the cost of the oldest untrusted one,
- * which has had its time to authenticate. A loop knows its own connections only; when all places are taken, newcomers are dealt to the
- * loop that has most untrusted ones. */
+ * Every newcomer is untrusted, even a good client. When connections_max is reached, a newcomer displaces the oldest untrusted connection,
+ * which has had its time to authenticate. A loop knows only its own connections; so when the limit is reached, newcomers go to the loop
+ * that has the most untrusted ones. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -15,13 +15,13 @@
 #include "net/conn_int.h"
 
 enum {
-    SURPLUS_MAX = 64,    /* connections that are told why they are refused; more are just closed */
-    SURPLUS_MS = 1000,   /* how long such a one may take to send its first byte */
-    RECLAIM_MS = 2000,   /* when memory is scarce, a client is judged after this time, */
-    SCARCE_FACTOR = 16,  /* … must be this many times faster than least_rate, */
-    SCARCE_S = 10,       /* … and fast enough to move what it holds within so many seconds */
-    LAGGARDS_MAX = 1024, /* looked at in one tick */
-    COMPLAIN_MS = 10000, /* between two log lines of a kind */
+    SURPLUS_MAX = 64,    /* surplus connections that get a refusal; more are just closed */
+    SURPLUS_MS = 1000,   /* how long a surplus connection may take to send its first byte */
+    RECLAIM_MS = 2000,   /* when memory is short, a client is judged after this time: */
+    SCARCE_FACTOR = 16,  /* … it must be this many times faster than least_rate, */
+    SCARCE_S = 10,       /* … and fast enough to move the memory it holds within this many seconds */
+    LAGGARDS_MAX = 1024, /* max. connections considered per tick */
+    COMPLAIN_MS = 10000, /* min. time between two log lines of one kind */
 };
 
 unsigned net_complain(net_complaint *c, int64_t now_ms) {
@@ -35,7 +35,7 @@ unsigned net_complain(net_complaint *c, int64_t now_ms) {
     return (unsigned)(total - atomic_exchange_explicit(&c->reported, total, memory_order_relaxed));
 }
 
-/* ---- the untrusted, the oldest first ---- */
+/* ---- untrusted connections, oldest first ---- */
 
 static void add_untrusted(net_conn *c) {
     net_loop *loop = c->loop;
@@ -94,7 +94,7 @@ void net_crowd_leave(net_conn *c) {
     }
 }
 
-/* One whose request is being worked on stays: it is about to be answered. */
+/* Skips connections whose request is being served: they are about to be answered. */
 static net_conn *oldest_but(net_conn *newcomer) {
     net_conn *c = newcomer->loop->untrusted_oldest;
     while (c && (c == newcomer || c->protocol->busy(c))) {
@@ -171,7 +171,7 @@ static int by_rate(const void *a, const void *b) {
 
 typedef bool (*progress_of)(net_conn *c, net_progress *progress_out);
 
-/* The more it holds, the faster it has to be: a few large answers would keep all others waiting for memory. */
+/* A client that holds more memory has to be faster: otherwise a few large answers would keep all others waiting for memory. */
 static int64_t least_rate(const net_conn *c, size_t held_bytes) {
     int64_t for_all = (int64_t)c->loop->shared->options.least_rate * SCARCE_FACTOR, for_held = (int64_t)held_bytes / SCARCE_S;
     return for_held > for_all ? for_held : for_all;
@@ -187,7 +187,7 @@ static bool lags(net_conn *c, progress_of progress, laggard *out) {
     return ms >= RECLAIM_MS && out->rate < least_rate(c, p.held_bytes);
 }
 
-/* Ends clients, the slowest first, until they have given back as much as is wanted. */
+/* Closes connections, slowest first, until they have released `wanted` bytes. */
 static void end_laggards(net_loop *loop, progress_of progress, size_t wanted, void (*end)(net_conn *c)) {
     laggard *list = mem_alloc(LAGGARDS_MAX * sizeof *list);
     size_t n = 0, freed = 0;
@@ -214,7 +214,7 @@ static void end_sending(net_conn *c) {
     c->protocol->timed_out(c);
 }
 
-/* What lies above three quarters. */
+/* The part above three quarters of `max`. */
 static size_t excess(size_t used, size_t max) {
     return used > max / 4 * 3 ? used - max / 4 * 3 : 0;
 }

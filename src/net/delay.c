@@ -11,7 +11,7 @@ static void unlink_delay(net_delay *d) {
     d->next->prev = d->prev;
 }
 
-/* By time, searched from the end: most delays are as long as the one before. */
+/* Inserts in order of time. Searches from the end, since most delays are as long as the one before. */
 static void link_delay(net_loop *loop, net_delay *d) {
     net_delay *before = loop->delays.prev;
     while (before != &loop->delays && before->due_ms > d->due_ms) {
@@ -53,13 +53,13 @@ void net_delay_start(net_loop *loop, net_delay *delay, unsigned ms, void (*run)(
         run(delay);
         return;
     }
-    delay->due_ms = now_ms() + ms + 1; /* this millisecond has begun */
+    delay->due_ms = now_ms() + ms + 1; /* + 1: the current millisecond is partly over */
     link_delay(loop, delay);
     set_timer(loop);
 }
 
 void net_delay_stop(net_delay *delay) {
-    unlink_delay(delay); /* the timer may go off for nothing */
+    unlink_delay(delay); /* the timer may then fire with nothing due */
 }
 
 void net_delays_init(net_loop *loop) {

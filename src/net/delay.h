@@ -1,4 +1,4 @@
-/* delay.h — a call later, on the same loop: for answers that are to come late. No thread waits for it. */
+/* delay.h — delayed calls on a loop, for answers that are sent late on purpose. No thread waits for them. */
 #pragma once
 
 #include "net/loop.h"
@@ -10,9 +10,9 @@ struct net_delay {
     void (*run)(net_delay *delay);
 };
 
-/* On the loop's thread. Calls `run` there, once, `ms` later or a little after; at once when the server is stopping, so that nobody waits
- * for it. The memory is the caller's until then. */
+/* Calls `run` once, on the loop's thread, after `ms` or slightly later; at once if the server is stopping. Call it on the loop's thread.
+ * The loop uses the caller's memory until then. */
 void net_delay_start(net_loop *loop, net_delay *delay, unsigned ms, void (*run)(net_delay *));
 
-/* Before `run` was called: it is not called any more. On the loop's thread. */
+/* Cancels a delay whose `run` has not been called yet. On the loop's thread. */
 void net_delay_stop(net_delay *delay);

@@ -3,9 +3,9 @@
  *   bytes ── step ──► handed over: in flight ── frames_end ──► answer joins `out` ──► sent when the turn ends
  *               └──► refused: the connection ends after the last answer
  *
- * `pump` is the only place that parses: it runs when bytes come, when a request ends, and when stuck bytes have gone. Each request
- * has a buffer of its own for its answer, so that several may be written at a time. The first answer's buffer becomes the connection's;
- * further ones are appended, or sent on their own if they are large.
+ * `pump` is the only place that parses: it runs when bytes come, when a request ends, and when queued output has been sent. Each request
+ * has its own buffer for its answer, so that several can be written at a time. The first answer's buffer becomes the connection's; further
+ * answers are appended to it, or sent separately if they are large.
  *
  * The object outlives its net_conn while requests are in flight (f->net NULL). */
 #include "net/frames_int.h"
@@ -17,23 +17,23 @@
 #include "base/memory.h"
 
 enum {
-    STOCK_MAX = 64,            /* free exchanges per loop, with their arena's block */
-    OWN_BYTES = 32 * 1024,     /* of a request's memory, not drawn from the pool: a connection has many requests */
-    WAITING_BYTES = 64 * 1024, /* input kept while as much is in flight as may be; past it the connection is not read */
-    JOIN_BYTES = 64 * 1024,    /* answers that are sent together */
-    HOLD_BYTES = 16 * 1024,    /* answers that wait for the end of the turn */
+    STOCK_MAX = 64,            /* free exchanges kept per loop, each with one arena block */
+    OWN_BYTES = 32 * 1024,     /* request memory not drawn from the pool; small, since a connection has many requests */
+    WAITING_BYTES = 64 * 1024, /* input kept while the in-flight limit is reached; above it the socket is not read */
+    JOIN_BYTES = 64 * 1024,    /* answers sent together */
+    HOLD_BYTES = 16 * 1024,    /* answers up to this size are held until the end of the turn */
 };
 
 struct frames_exchange {
-    frames_request request; /* first: the front end's pointer is ours */
+    frames_request request; /* must be first: front ends hold a pointer to it */
     net_serving serving;
-    frames_exchange *next, *prev; /* in flight; `next` in the stock */
+    frames_exchange *next, *prev; /* in the list of requests in flight; `next` also in the free list */
     buf *out;                     /* NULL: no answer has begun */
-    size_t weight;                /* in live_bytes */
+    size_t weight;                /* bytes counted in live_bytes */
     void (*go_on)(frames_request *r);
-    net_task task; /* for go_on */
-    bool waiting;  /* for the client to take what was flushed */
-    bool starved;  /* it is being refused, since its answer did not fit */
+    net_task task; /* posted to call go_on */
+    bool waiting;  /* frames_flush waits until the client has taken the output */
+    bool starved;  /* being refused because its answer did not fit */
 };
 
 static frames_exchange *exchange_of(frames_request *r) {
@@ -124,7 +124,7 @@ static void run_go_on(net_task *task) {
     x->go_on(&x->request);
 }
 
-/* What was flushed has been taken, or nobody will. */
+/* The flushed output has been taken, or the client has left. */
 static void wake_waiting(frames_conn *f) {
     for (frames_exchange *x = f->live; x && f->waiting_n; x = x->next) {
         if (x->waiting) {
@@ -135,7 +135,7 @@ static void wake_waiting(frames_conn *f) {
     }
 }
 
-/* Adds a whole answer to what is to be sent; the buffer is ours from here. */
+/* Adds a complete answer to the output; takes ownership of the buffer. */
 static void join(frames_conn *f, buf *answer) {
     if (!f->net || !net_conn_is_open(f->net) || f->mute) {
         net_loop_give_out(f->loop, answer);
@@ -164,7 +164,7 @@ buf *frames__control(frames_conn *f) {
     return f->out;
 }
 
-/* ---- what the connection waits for next ---- */
+/* ---- waiting for the next event ---- */
 
 const frames_limits *frames__limits(const frames_conn *f) {
     return net_conn_is_trusted(f->net) ? &f->front->trusted : &f->front->untrusted;
@@ -175,7 +175,7 @@ static bool is_full(const frames_conn *f) {
     return f->live_n >= limits->in_flight || f->live_bytes >= limits->in_flight_bytes;
 }
 
-/* Nothing will come that is parsed, and all that came has been answered. */
+/* No more input will be parsed, and all requests are answered. */
 static bool is_over(const frames_conn *f) {
     return f->live_n == 0 && (f->last || f->ended || f->stopped);
 }
@@ -211,7 +211,7 @@ static void wait_for_next(frames_conn *f) {
         net_conn_no_deadline(c);
         f->reading.timing = NET_UNTIMED;
         net_conn_read(c, f->in.n < WAITING_BYTES);
-    } else if (!net_conn_is_stuck(c)) { /* else `drained` comes, or the deadline of stalled writes */
+    } else if (!net_conn_is_stuck(c)) { /* otherwise `drained` follows, or the deadline for stalled writes */
         net_conn_read(c, true);
         if (f->in.n || f->collected.n) {
             net_reading_time(&f->reading, c, f->frame_n || f->collected.n);
@@ -351,7 +351,7 @@ void frames_abandon(frames_request *r) {
     }
 }
 
-/* The last the front end has to do with it. */
+/* The front end's last call for this connection. */
 static void conn_free(frames_conn *f) {
     if (f->front->closed) {
         f->front->closed(f);
@@ -362,7 +362,7 @@ static void conn_free(frames_conn *f) {
     free(f);
 }
 
-/* Moves the answer to the connection. False: it did not fit, and was forgotten. */
+/* Moves the answer to the connection. False: it did not fit, and was discarded. */
 static bool pass_on(frames_exchange *x) {
     frames_conn *f = x->request.conn;
     buf *out = x->out;
@@ -378,14 +378,14 @@ static bool pass_on(frames_exchange *x) {
     return true;
 }
 
-/* Without memory for its answer, or with too much of it: the front end says so, once. */
+/* The answer did not fit (no memory, or too large): lets the front end refuse, once. */
 static void refuse_unfit(frames_exchange *x) {
     frames_conn *f = x->request.conn;
     bool starved = net_answer_starved(f->loop);
     if (!starved) {
         log_error("net", "answer larger than any may be", "front=%s bytes_max=%d", f->front->name, NET_REPLY_BYTES_MAX);
     }
-    if (x->starved) { /* a front end whose refusals are that large; nothing else can be said */
+    if (x->starved) { /* even the refusal did not fit: nothing more can be sent */
         if (f->net) {
             net_conn_close(f->net);
         }
@@ -451,7 +451,7 @@ frames_conn *frames__make(net_conn *c, const frames_front *front, const frames_c
     f->front = front;
     f->codec = codec;
     f->peer = net_conn_peer(c);
-    f->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the limits of a frame and by WAITING_BYTES */
+    f->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the frame limits and WAITING_BYTES */
     f->collected = buf_init(BUF_NO_LIMIT);
     *(frames_conn **)net_conn_state(c) = f;
     return f;
@@ -499,7 +499,7 @@ static void ended(net_conn *c) {
 
 static void drained(net_conn *c) {
     frames_conn *f = conn_of(c);
-    f->reading.timing = NET_UNTIMED; /* its deadline gave way to that of the stalled write */
+    f->reading.timing = NET_UNTIMED; /* its deadline was replaced by that of the stalled write */
     pump(f);
 }
 
@@ -530,7 +530,7 @@ static bool busy(net_conn *c) {
     return conn_of(c)->live_n > 0;
 }
 
-/* Nothing of what it sends is looked at. */
+/* Its input is ignored. */
 static void surplus(net_conn *c) {
     frames_conn *f = conn_of(c);
     f->pumping = true;
@@ -539,7 +539,7 @@ static void surplus(net_conn *c) {
     send_now(f);
 }
 
-/* Whole frames that have come are still answered. */
+/* Whole frames that have already arrived are still answered. */
 static void stopping(net_conn *c) {
     frames_conn *f = conn_of(c);
     f->stopped = true;

@@ -38,8 +38,8 @@ struct http_names {
     name_entry slots[NAME_SLOTS];
 };
 
-/* Four letters and the length tell the service's names apart; the rare shared slot costs one more comparison. Bit 5 makes letters lower
- * case and leaves digits and '-' alone. */
+/* Four characters and the length are enough to distinguish the service's names; the rare collision costs one more comparison. Bit 5 makes
+ * letters lower case and leaves digits and '-' alone. */
 static unsigned name_hash(const char *p, size_t n) {
     uint32_t h = (uint32_t)n;
     h = h * 31 + (p[n - 1] | 0x20u);
@@ -55,8 +55,8 @@ static uint64_t eight_lower(const char *p) {
     return x | 0x2020202020202020u;
 }
 
-/* `lower` is of a-z, 0-9 and '-' (asserted when the table is made), p of what http-parser lets into names, so setting bit 5 of each byte
- * makes no two different names equal. */
+/* `lower` has only a-z, 0-9 and '-' (asserted when the table is made), and p only what http-parser allows in names. So setting bit 5 of
+ * each byte cannot make two different names equal. */
 static bool name_equals(slice lower, const char *p, size_t n) {
     if (lower.n != n) {
         return false;
@@ -103,7 +103,7 @@ http_names *http_names_new(const char *const *fields, size_t fields_n) {
         slice name = slice_str(fields[i]);
         assert(name.n == strspn(name.p, "abcdefghijklmnopqrstuvwxyz0123456789-"));
         name_entry *e = name_slot(names, name.p, name.n);
-        assert(name.n > 0 && !e->name.p); /* asked for twice */
+        assert(name.n > 0 && !e->name.p); /* no name is asked for twice */
         *e = (name_entry){.name = name, .field = (int8_t)i};
     }
     for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++) {
@@ -145,7 +145,8 @@ static slice bytes_of(const http_framing *f, http_span s) {
     return (slice){f->base + s.at, s.n};
 }
 
-/* Any byte below ' ' or DEL; eight at a time. Tabs are rare enough for the slow look. */
+/* Whether there is a control character other than a tab. Checks eight bytes at a time; bytes are checked singly only at the end, or after a
+ * hit, which may be a tab. */
 static bool has_control(const char *p, size_t n) {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
     uint64_t hit = 0;
@@ -211,8 +212,8 @@ static void record_own(http_framing *f, http_own_field own) {
     }
 }
 
-/* The offset behind a field's line, which must read "name:", blanks, value, blanks, CR LF; 0 if it does not. The parser has seen the
- * end of the line, so what is looked at is there. */
+/* Returns the offset after a field's line, which must read "name:", blanks, value, blanks, CR LF; 0 if it does not. The parser has seen the
+ * end of the line, so all of these bytes exist. */
 static uint32_t field_line_end(http_framing *f) {
     const char *p = f->base;
     uint32_t at = f->name.at + f->name.n;
@@ -224,7 +225,7 @@ static uint32_t field_line_end(http_framing *f) {
         at++;
     }
     if (f->value.n == 0) {
-        f->value.at = at; /* http-parser points behind the line for an empty one */
+        f->value.at = at; /* for an empty value, http-parser points after the line */
     }
     uint32_t end = f->value.at + f->value.n;
     return f->value.at == at && p[end] == '\r' && p[end + 1] == '\n' && !has_control(p + at, f->value.n) ? end + 2 : 0;
@@ -289,13 +290,13 @@ static int on_value(http_parser *parser, const char *at, size_t n) {
         f->value = (http_span){offset(f, at), 0};
     }
     if (n && f->value.at + f->value.n != offset(f, at)) {
-        refuse(f, E_BAD_REQUEST); /* folded over lines */
+        refuse(f, E_BAD_REQUEST); /* the value is folded over several lines */
     }
     f->value.n += (uint32_t)n;
     return 0;
 }
 
-/* Where the fields begin, after "GET /path HTTP/1.1" CR LF with one blank each; 0 if it reads otherwise. */
+/* Returns the offset of the first field, after "GET /path HTTP/1.1" CR LF with single blanks; 0 if the request line differs from that. */
 static uint32_t request_line_end(const http_framing *f) {
     const http_parser *parser = &f->parser;
     const char *end = f->base + f->url.at + f->url.n;
@@ -321,7 +322,7 @@ static void check_head(http_framing *f) {
         refuse(f, E_METHOD);
     } else if (!http_url_allowed(url, f->limits)) {
         refuse(f, E_BAD_REQUEST);
-    } else if (upgrade && !f->upgrade_websocket && !f->upgrade_h2c) { /* a server may ignore h2c, and Java clients offer it */
+    } else if (upgrade && !f->upgrade_websocket && !f->upgrade_h2c) { /* a server may ignore h2c, which Java clients offer */
         refuse(f, E_BAD_REQUEST);
     } else if (!f->http10 && !f->host_seen) {
         refuse(f, E_BAD_REQUEST);
@@ -334,7 +335,7 @@ static void plan_body(http_framing *f) {
     f->left = f->parser.flags & F_CONTENTLENGTH ? f->parser.content_length : 0;
     f->body_too_large = f->left > f->limits->body_bytes;
     f->expects_continue &= !f->http10 && (f->left || f->chunked);
-    /* Whoever asks first need not send what would only be thrown away. */
+    /* A client that waits for "100 Continue" need not send a body that would only be discarded. */
     f->abandon = f->left > f->limits->discard_bytes || (f->body_too_large && f->expects_continue);
     f->body.at = f->parsed = f->head_n;
 }
@@ -359,7 +360,7 @@ static int on_head(http_parser *parser) {
         check_head(f);
         plan_body(f);
     }
-    return -1; /* the parser's work is done */
+    return -1; /* stops the parser: bodies are read below */
 }
 
 static const http_parser_settings head_settings = {
@@ -372,14 +373,14 @@ static const http_parser_settings head_settings = {
 static http_step read_head(http_framing *f, const net_input *in) {
     size_t end = in->n < f->limits->head_bytes ? in->n : f->limits->head_bytes;
     if (end == f->parsed) {
-        return HTTP_MORE; /* no bytes would mean the end of the stream to the parser */
+        return HTTP_MORE; /* to the parser, zero bytes would mean the end of the stream */
     }
     http_parser_execute(&f->parser, &head_settings, f->base + f->parsed, end - f->parsed);
     if (f->head_whole) {
         return HTTP_MORE;
     }
     if (HTTP_PARSER_ERRNO(&f->parser) != HPE_OK) {
-        f->refusal = E_BAD_REQUEST; /* whatever was wrong before: only so do all fragmentations agree */
+        f->refusal = E_BAD_REQUEST; /* overrides earlier refusals, so that every split into reads gives the same result */
         return HTTP_REFUSED;
     }
     f->parsed = (uint32_t)end;
@@ -410,11 +411,11 @@ static http_step plain_body(http_framing *f, net_input *in) {
         return whole(f, f->head_n + f->left);
     }
     f->left -= have;
-    in->n = f->head_n; /* thrown away */
+    in->n = f->head_n; /* discards it */
     return HTTP_MORE;
 }
 
-/* RFC 9112, 7.1. Each state names what comes next. */
+/* RFC 9112, 7.1. Each state is named after what comes next. */
 typedef enum chunk_state {
     CHUNK_SIZE,
     CHUNK_EXTENSION,
@@ -443,7 +444,7 @@ static chunk_state chunk_size(http_framing *f, char c) {
     return c == '\r' ? CHUNK_SIZE_LF : c == ';' ? CHUNK_EXTENSION : CHUNK_BAD;
 }
 
-/* Extensions and trailers are read over, within a bound. */
+/* Skips extensions and trailers, within a bound. */
 static chunk_state chunk_ignored(http_framing *f, char c, chunk_state at_cr, chunk_state otherwise) {
     if (c == '\r') {
         return at_cr;
@@ -486,7 +487,7 @@ static chunk_state chunk_control(http_framing *f, char c) {
     }
 }
 
-/* Closes up the body behind the head, over the bytes that framed it. */
+/* Moves the chunk's data up to the rest of the body, over the bytes that framed it. */
 static void chunk_data(http_framing *f, const char *p, size_t n) {
     f->seen += n;
     f->left -= n;
@@ -524,7 +525,7 @@ static http_step chunked_body(http_framing *f, net_input *in) {
             return HTTP_REFUSED;
         }
     }
-    in->n = f->parsed = f->head_n + f->body.n; /* all was looked at; only head and body are kept */
+    in->n = f->parsed = f->head_n + f->body.n; /* all bytes were parsed; only head and body are kept */
     return HTTP_MORE;
 }
 

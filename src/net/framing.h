@@ -1,11 +1,11 @@
-/* framing.h — where one HTTP/1.1 request ends and the next begins: bytes in, requests or refusals out. For the files of this folder.
+/* framing.h — splits a byte stream into HTTP/1.1 requests and refusals. Private to this folder.
  *
- * No sockets, no clock: the fuzz target drives it as the server does. The head is read by http-parser, whose build in Debian is the
- * lenient one, so what strict mode would refuse (blanks in names, bare line feeds, folded lines, HTTP/0.9, …) is refused here. Bodies,
- * plain and chunked, are counted here.
+ * No sockets, no clock: the fuzz target calls it as the server does. http-parser reads the head. Debian builds it in lenient mode, so this
+ * module refuses what strict mode would (blanks in names, bare line feeds, folded lines, HTTP/0.9, …). It also reads the bodies, plain and
+ * chunked.
  *
- * The same bytes give the same requests and refusals however they are cut into reads. For that, whatever is wrong with a head is
- * decided when the head is whole (or malformed, or past its limit), not when the first sign of it is seen. */
+ * The same bytes give the same requests and refusals however they are split into reads. For that, errors in a head are reported when the
+ * head is complete (or malformed, or past its limit), not when the first sign of one is seen. */
 #pragma once
 
 #include <http_parser.h>
@@ -17,13 +17,13 @@ typedef struct http_limits {
     uint32_t head_bytes;
     uint32_t url_bytes;
     uint32_t fields;
-    uint32_t body_bytes;    /* longer ones are thrown away … */
-    uint32_t discard_bytes; /* … up to here, past which the connection is not worth keeping */
+    uint32_t body_bytes;    /* a longer body is discarded … */
+    uint32_t discard_bytes; /* … up to this size; the connection closes after a larger one */
 } http_limits;
 
 extern const http_limits http_limits_default;
 
-/* The names a front end asks for, hashed, and those that framing needs itself. */
+/* Hash table of the field names that the front end asks for, and of those that framing uses itself. */
 typedef struct http_names http_names;
 http_names *http_names_new(const char *const *fields, size_t fields_n);
 void http_names_free(http_names *names);
@@ -47,7 +47,7 @@ bool http_url_allowed(slice url, const http_limits *limits);
 /* ---- one request ---- */
 
 typedef struct http_span {
-    uint32_t at; /* from the request's first byte */
+    uint32_t at; /* offset from the request's first byte */
     uint32_t n;
 } http_span;
 
@@ -56,35 +56,35 @@ typedef struct http_found {
     uint8_t field;
 } http_found;
 
-enum { HTTP_FOUND_MAX = HTTP_FIELDS_MAX + 16 }; /* asked-for fields, repeated ones included */
+enum { HTTP_FOUND_MAX = HTTP_FIELDS_MAX + 16 }; /* maximum number of asked-for fields in a request, counting repeats */
 
 typedef enum http_step {
-    HTTP_MORE,     /* bytes are missing: keep the input, give more */
-    HTTP_CONTINUE, /* the client waits for "100 Continue"; step again */
-    HTTP_WHOLE,    /* a request: see the members below */
+    HTTP_MORE,     /* bytes are missing: keep the input and add more */
+    HTTP_CONTINUE, /* the client waits for "100 Continue"; call again after sending it */
+    HTTP_WHOLE,    /* a whole request: see the members below */
     HTTP_REFUSED,  /* see `refusal` */
 } http_step;
 
 typedef struct http_framing {
-    /* the result, once HTTP_WHOLE; spans are valid until the input moves */
+    /* The result, after HTTP_WHOLE; spans are valid until the input moves. */
     http_span url;
     http_span host;
     http_span origin;
     http_span body;
-    uint32_t used; /* bytes of the input that were this request */
+    uint32_t used; /* bytes of the input that this request took */
     err refusal;
     uint8_t method; /* http-parser's number */
     uint8_t found_n;
-    bool origin_seen; /* `origin` is there, be it empty */
+    bool origin_seen; /* there is an Origin field, perhaps empty */
     bool keep_alive;
     bool http10;
-    bool websocket; /* it asks to be upgraded to one */
+    bool websocket; /* the request asks for an upgrade to WebSocket */
     bool body_too_large;
-    bool abandon; /* too much is still to come: answer, then close */
+    bool abandon; /* too much of the body is still to come: answer, then close */
     http_found found[HTTP_FOUND_MAX];
 
-    /* at work */
-    bool head_whole; /* may be looked at: which time-out applies */
+    /* Internal state. */
+    bool head_whole; /* the head is complete. Callers read it to choose a timeout */
     bool expects_continue;
     bool chunked;
     bool field_open;
@@ -95,11 +95,11 @@ typedef struct http_framing {
     uint8_t chunk_state;
     uint8_t chunk_digits;
     uint32_t fields;
-    uint32_t parsed; /* bytes of the input looked at */
+    uint32_t parsed; /* bytes of the input parsed so far */
     uint32_t head_n;
     uint32_t overhead; /* bytes of chunk extensions and trailers */
-    uint64_t left;     /* of the body, or of the chunk */
-    uint64_t seen;     /* of the body */
+    uint64_t left;     /* bytes still to come of the body, or of the chunk */
+    uint64_t seen;     /* body bytes received in chunks */
     http_span name;
     http_span value;
     char *base;
@@ -110,5 +110,5 @@ typedef struct http_framing {
 
 void http_framing_start(http_framing *f, const http_names *names, const http_limits *limits);
 
-/* The request begins at in->p. After HTTP_WHOLE skip `used` bytes; after HTTP_REFUSED the rest of the input means nothing. */
+/* The request begins at in->p. After HTTP_WHOLE, skip `used` bytes; after HTTP_REFUSED, ignore the rest of the input. */
 http_step http_framing_next(http_framing *f, net_input *in);

@@ -24,7 +24,7 @@ bool net_address_is_loopback(const uint8_t address[static 16]) {
     return IN6_IS_ADDR_LOOPBACK(&a) || (IN6_IS_ADDR_V4MAPPED(&a) && address[12] == 127);
 }
 
-/* Four decimal numbers, or what stands in brackets. No other spelling: browsers send none. */
+/* Reads a dotted IPv4 address, or an IPv6 address in brackets. Other spellings are rejected: browsers do not send them. */
 static bool read_address(slice name, uint8_t into[static 16]) {
     bool brackets = name.n > 2 && name.p[0] == '[' && name.p[name.n - 1] == ']';
     char text[INET6_ADDRSTRLEN] = "";
@@ -48,7 +48,7 @@ static bool is_port(slice text) {
     return text.n && text.n <= 5 && slice_to_u64(text, &port) && port <= 65535;
 }
 
-/* The host without its port. False: what follows the name is no port. */
+/* Returns the host without its port. False: what follows the name is not a port. */
 static bool cut_port(slice host, slice *name_out) {
     const char *bracket = host.n && host.p[0] == '[' ? memchr(host.p, ']', host.n) : NULL;
     slice rest = bracket ? slice_skip(host, (size_t)(bracket - host.p) + 1) : host;
@@ -130,7 +130,7 @@ static bool has_name(const struct hostent *entry, const char *name) {
     return is;
 }
 
-/* By /etc/hosts, which no network can change: a name server could be anyone's, and lead the machine's name wherever it likes. */
+/* Looks in /etc/hosts only. DNS is not asked, since its answers may be under an attacker's control. */
 static bool leads_to(const char *name, const uint8_t address[static 16]) {
     bool found = false;
     sethostent(0);
@@ -145,7 +145,7 @@ static bool leads_to(const char *name, const uint8_t address[static 16]) {
     return found;
 }
 
-/* Where others can reach us, the machine's name leads to us as well as to anything. */
+/* A socket that is not on the loopback address is reachable by the machine's name in any case. */
 void net_guard_listens(net_guard *g, int fd) {
     char name[NET_NAME_BYTES] = "";
     uint8_t address[16];

@@ -1,13 +1,12 @@
-/* The life of exchanges: bytes become requests, requests go to the front end, answers go out in order. How an answer is written is in
- * reply.c.
+/* The lifecycle of exchanges: bytes become requests, requests go to the front end, answers go out in order. Answers are written in reply.c.
  *
  *   exchange NULL                idle
  *   exchange, not handed         reading a request
- *   exchange, handed             the front end has it; bytes that come are kept, within a bound
- *   net_conn_is_stuck            answered, but the client takes no bytes: nothing is parsed until it does
+ *   exchange, handed             the front end has it; further input is kept, within a bound
+ *   net_conn_is_stuck            output is queued, the client does not read: nothing is parsed until it does
  *
- * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when stuck bytes have gone. The answers of one
- * pump go out in one write. */
+ * `pump` is the only place that parses: it runs when bytes come, when an answer ends, and when queued output has been sent. The answers of
+ * one pump go out in one write. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,11 +14,11 @@
 #include "net/http_int.h"
 
 enum {
-    EXCHANGES_KEPT = 64,         /* per loop, with their arena's block */
-    FLUSH_BYTES = 64 * 1024,     /* answers that wait for the end of the pump */
-    WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; past it the connection is not read */
-    HOLD_BYTES = 16 * 1024,      /* answers that wait for the end of the turn */
-    OWN_BYTES = 4 * 1024 * 1024, /* of a request's memory, not drawn from the pool: a page of an answer */
+    EXCHANGES_KEPT = 64,         /* free exchanges kept per loop, each with one arena block */
+    FLUSH_BYTES = 64 * 1024,     /* answers are sent before the end of the pump once they exceed this */
+    WAITING_BYTES = 64 * 1024,   /* input kept while the front end works; above it the socket is not read */
+    HOLD_BYTES = 16 * 1024,      /* answers up to this size are held until the end of the turn */
+    OWN_BYTES = 4 * 1024 * 1024, /* request memory not drawn from the pool: enough for a page of an answer */
 };
 
 /* ---- exchanges ---- */
@@ -87,14 +86,14 @@ void http_free_exchanges(net_loop *loop) {
 
 http_method http__method(unsigned method) {
     static const uint8_t known[64] = {
-        /* one more than the verb; 0: other */
+        /* verb + 1; 0: any other */
         [HTTP_GET] = VERB_GET + 1,       [HTTP_POST] = VERB_POST + 1, [HTTP_PUT] = VERB_PUT + 1,         [HTTP_PATCH] = VERB_PATCH + 1,
         [HTTP_DELETE] = VERB_DELETE + 1, [HTTP_HEAD] = VERB_HEAD + 1, [HTTP_OPTIONS] = VERB_OPTIONS + 1,
     };
     return method < sizeof known && known[method] ? (http_method)(known[method] - 1) : VERB_OTHER;
 }
 
-/* Between "//" and the path: "host:port", an IPv6 host in its brackets. */
+/* The part between "//" and the path: "host:port", an IPv6 host with its brackets. */
 static slice authority_of(slice url, const struct http_parser_url *parts) {
     size_t from = parts->field_data[UF_HOST].off, to = from + parts->field_data[UF_HOST].len;
     bool brackets = from > 0 && url.p[from - 1] == '[';
@@ -106,7 +105,7 @@ static slice authority_of(slice url, const struct http_parser_url *parts) {
     return slice_of(url.p + from, to - from);
 }
 
-/* "http://host:port/path?query", as a proxy's client sends it. */
+/* "http://host:port/path?query", as clients of a proxy send it. */
 static void split_absolute_url(http_request *r, slice url) {
     struct http_parser_url parts;
     http_parser_url_init(&parts);
@@ -225,8 +224,8 @@ static bool weighs_too_much(const http_conn *h, net_loop *loop) {
 
 /* ---- the pump ---- */
 
-/* Sends what is answered. A reply in progress (begun in one callback, to be ended in another) stays, and so does the buffer the front
- * end may have a pointer to. */
+/* Sends the complete answers. A reply in progress (begun in one callback, to be ended in another) stays in its buffer, since the front end
+ * may hold a pointer to it. */
 static void flush(http_conn *h) {
     http_exchange *x = h->exchange;
     net_loop *loop = net_conn_loop(net_conn_of(h));
@@ -243,7 +242,7 @@ static void flush(http_conn *h) {
     buf *ready = net_loop_take_out(loop);
     size_t n = x->reply_at;
     buf_add(ready, h->out->p, n);
-    if (!buf_ok(ready)) { /* no memory for answers that are whole already */
+    if (!buf_ok(ready)) { /* no memory to copy complete answers */
         net_conn_close(net_conn_of(h));
     }
     h->out->n -= n;
@@ -261,7 +260,7 @@ void http_send_answered(http_exchange *x) {
     }
 }
 
-/* What the connection waits for next, and for how long. */
+/* Sets the deadline, and turns reading on or off, for what the connection waits for next. */
 static void wait_for_next(http_conn *h) {
     net_conn *c = net_conn_of(h);
     net_loop *loop = net_conn_loop(c);
@@ -272,7 +271,7 @@ static void wait_for_next(http_conn *h) {
         net_conn_finish(c, h->linger || h->in.n);
         free_input(h);
     } else if (net_conn_is_stuck(c)) {
-        return; /* `drained` comes, or the deadline of stalled writes */
+        return; /* `drained` follows, or the deadline for stalled writes */
     } else if (h->ended || (loop->draining && !h->exchange)) {
         net_conn_finish(c, false);
     } else {
@@ -291,7 +290,7 @@ static bool can_parse(http_conn *h) {
     return !h->handed && !h->last && net_conn_is_open(c) && !net_conn_is_stuck(c);
 }
 
-/* A request may be preceded by empty lines (RFC 9112, 2.2); they are not the beginning of anything. */
+/* Empty lines may precede a request (RFC 9112, 2.2); they do not begin one. */
 static bool request_begins(http_conn *h) {
     while (h->in.n && !h->exchange && (h->in.p[0] == '\r' || h->in.p[0] == '\n')) {
         net_input_skip(&h->in, 1);
@@ -341,7 +340,7 @@ static void send_held(net_held *held) {
     send_now((http_conn *)((char *)held - offsetof(http_conn, held)));
 }
 
-/* The connection goes on with another protocol, whose state takes the place of ours. */
+/* Switches to another protocol, whose state takes the place of ours. */
 static void switch_protocol(http_conn *h) {
     net_conn *c = net_conn_of(h);
     net_loop *loop = net_conn_loop(c);
@@ -420,7 +419,7 @@ void http_answered(http_exchange *x) {
 static void opened(net_conn *c, void *context) {
     http_conn *h = net_conn_state(c);
     h->service = context;
-    h->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the limits of a request and by WAITING_BYTES */
+    h->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the request limits and WAITING_BYTES */
 }
 
 /* Whether the connection's first bytes are HTTP/2's: its client says so by ALPN, or by the preface. Fewer bytes than the preface has are
@@ -490,7 +489,7 @@ static bool busy(net_conn *c) {
     return h->handed;
 }
 
-/* Nothing of what it sends is looked at. */
+/* Its input is ignored. */
 static void surplus(net_conn *c) {
     http_conn *h = net_conn_state(c);
     h->exchange = exchange_take(h);

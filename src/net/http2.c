@@ -1,10 +1,10 @@
-/* A connection of HTTP/2: bytes go to nghttp2, whose callbacks make requests of streams; what it has to send goes out when the turn ends.
+/* A connection of HTTP/2. Input goes to nghttp2, whose callbacks turn streams into requests. Its output is sent when the turn ends.
  *
  *   bytes ── nghttp2_session_mem_recv ──► callbacks ──► http2_stream.c ──► front end
  *   answers ──► nghttp2's queue ── `flush`, while the kernel takes bytes and the client's windows are open ──► net_conn_send
  *
- * nghttp2 does framing, HPACK, flow control and the states of streams. Bounds are ours: how many streams, how long a head, a body and an
- * answer may take, how many frames that ask for nothing (http2__spend). While the client takes no bytes, nothing is read either. */
+ * nghttp2 does framing, HPACK, flow control and the states of streams. This file and http2_stream.c limit the number
+ * of streams, their size and time, and frames that carry no request (http2__spend). While output is queued, nothing is read. */
 #include "net/http2_int.h"
 
 #include <assert.h>
@@ -18,9 +18,9 @@ enum {
     LAST_FIELDS_BYTES = 4096,
     CALM_MAX = 10000, /* see http2__spend; a connection begins with it */
     CALM_PER_MS = 1,
-    CALM_PER_BYTES = 512,     /* of answers sent: a client that reads has to open its windows */
-    PRICE_FRAME = 1,          /* a frame that is neither a head nor a body's */
-    PRICE_CONTINUATION = 100, /* heads that are not cut up on purpose need none */
+    CALM_PER_BYTES = 512,     /* of answers sent: reading them takes WINDOW_UPDATE frames */
+    PRICE_FRAME = 1,          /* any frame but HEADERS and DATA */
+    PRICE_CONTINUATION = 100, /* honest clients rarely need any */
     PRICE_UNANSWERED = 25,    /* a stream that ends before its answer */
 };
 
@@ -103,7 +103,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
     }
 }
 
-/* Streams that were reset while they are served count too: opening and resetting them gains a client nothing. */
+/* Reset streams that are still being served count too, so opening and resetting streams gains nothing. */
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *conn) {
     http2_conn *f = conn;
     int32_t id = frame->hd.stream_id;
@@ -169,7 +169,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 
 /* ---- what goes out ---- */
 
-/* Sends what was written before if there is no room behind it. */
+/* Sends what was written before if the new bytes do not fit. */
 static void append(http2_conn *f, const void *p, size_t n) {
     if (f->out->n + n > FLUSH_BYTES || !buf_reserve(f->out, n)) {
         f->out->overflow = false;
@@ -194,7 +194,7 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
     return f->paused ? NGHTTP2_ERR_PAUSE : 0;
 }
 
-/* An answer that did not wait for the whole request ends it: RFC 9113, 8.1. */
+/* After an early answer the rest of the request is refused: RFC 9113, 8.1. */
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *conn) {
     (void)conn;
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
@@ -206,7 +206,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* Writes what nghttp2 has ready to `out`. False: it cannot go on. */
+/* Writes nghttp2's output to `out`. False: out of memory; the connection must be closed. */
 static bool write_frames(http2_conn *f) {
     const uint8_t *p;
     ssize_t n = 0;
@@ -362,7 +362,7 @@ static void ended(net_conn *c) {
     http2_conn *f = conn_of(c);
     f->ended = true;
     for (http2_stream *s = f->streams; s; s = s->next) {
-        if (s->state == HTTP2_SERVED) { /* a half-closed client could still read, but nearly always it has given up */
+        if (s->state == HTTP2_SERVED) { /* a half-closed client could still read, but nearly always it has left */
             net__client_left(&s->client);
         }
     }
@@ -379,7 +379,7 @@ static void drained(net_conn *c) {
     send_now(f);
 }
 
-/* `all`: those that are being read, whether they are late or not. */
+/* Ends streams whose deadline has passed; with `all`, every stream being received. Returns how many. */
 static unsigned end_slow(http2_conn *f, bool all) {
     unsigned n = 0;
     for (http2_stream *s = f->streams, *next; s; s = next) {
@@ -392,7 +392,7 @@ static unsigned end_slow(http2_conn *f, bool all) {
     return n;
 }
 
-/* It is also called when memory is scarce: then no stream need be late. */
+/* Also called when memory is scarce (crowd.c). Then no deadline has passed, and all requests being received are ended. */
 static void timed_out(net_conn *c) {
     http2_conn *f = conn_of(c);
     f->pumping = true;
@@ -405,7 +405,7 @@ static void timed_out(net_conn *c) {
     send_now(f);
 }
 
-/* Sums up the streams of a state; false: none are. */
+/* Sums up the streams of one state; false: they hold nothing. */
 static bool progress_of(const http2_conn *f, http2_state state, net_progress *out) {
     *out = (net_progress){.began_ms = NET_NEVER};
     for (const http2_stream *s = f->streams; s; s = s->next) {

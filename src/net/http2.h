@@ -1,4 +1,4 @@
-/* http2.h — HTTP/2 (RFC 9113), by nghttp2: what http.c needs to hand a connection over to it. For the files of this folder.
+/* http2.h — HTTP/2 (RFC 9113), by nghttp2: the interface between http.c and http2.c. For the files of this folder.
  *
  * A connection begins as HTTP/1.1. http.c hands it over when TLS has chosen "h2" by ALPN, or when its first bytes are the preface of
  * HTTP/2 (prior knowledge). From then on streams become requests of the same front end, as carried.h has it. */

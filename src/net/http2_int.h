@@ -21,12 +21,12 @@ typedef struct http2_stream http2_stream;
 
 typedef enum http2_state { HTTP2_READING, HTTP2_SERVED, HTTP2_ANSWERED } http2_state;
 
-/* How fast a request comes in, or an answer is taken; the same rule as for a connection of HTTP/1.1 (net_time_left). */
+/* Progress of a request being received, or of an answer being sent. The rule is that of HTTP/1.1 connections (net_time_left). */
 typedef struct http2_pace {
     int64_t began_ms;
-    int64_t due_ms;  /* when the stream is too slow */
-    int64_t bytes;   /* moved, but for `progress` */
-    size_t progress; /* since due_ms was last moved */
+    int64_t due_ms;  /* the deadline */
+    int64_t bytes;   /* received or sent, without `progress` */
+    size_t progress; /* bytes since due_ms was last renewed */
 } http2_pace;
 
 struct http2_stream {
@@ -39,21 +39,21 @@ struct http2_stream {
     uint8_t state; /* http2_state */
     bool head_whole;
     bool expects_continue;
-    bool unread; /* the answer does not wait for the rest of the request */
-    bool reset;  /* nghttp2 has forgotten it: the answer is thrown away */
+    bool unread; /* the request was answered before its end; the rest is not read */
+    bool reset;  /* nghttp2 has closed the stream: the answer is discarded */
     http2_pace pace;
 
     /* READING */
     err refusal;
     unsigned fields;
     size_t head_bytes;
-    slice url, host, origin; /* p NULL: not seen; the request's own host is that of :authority */
-    uint64_t length;         /* as announced; UINT64_MAX: it was not */
-    uint64_t seen;           /* of the body */
+    slice url, host, origin; /* p NULL: not received; request.host is :authority */
+    uint64_t length;         /* content-length; UINT64_MAX: none was sent */
+    uint64_t seen;           /* bytes of the body received */
     buf body;
 
     /* ANSWERED */
-    buf *out; /* fields and body; the latter is from `at` to `end`. NULL: there are none */
+    buf *out; /* fields and body; the unsent body is from `at` to `end`. NULL: none */
     size_t at, end;
     char status[8], length_text[24], date[32]; /* further fields */
 };
@@ -66,8 +66,8 @@ struct http2_conn {
     net_peer peer;
     http2_stream *streams;
     unsigned streams_n, served_n;
-    net_input in;      /* holds no bytes; weighs the bodies that are being read */
-    size_t body_bytes; /* of memory of those */
+    net_input in;      /* counts the memory of bodies being received; holds no bytes */
+    size_t body_bytes; /* memory of those bodies */
     buf last_fields;   /* of the last answer */
     buf *out;          /* frames that are being written; NULL outside of `flush` */
     net_held held;
@@ -85,23 +85,23 @@ struct http2_conn {
 
 void http2__send_soon(http2_conn *f);
 
-/* Frames that cost us more than their sender: resets of streams that were not answered, pings, settings. Each has its price; the connection
- * earns by time, by answers and by the bytes they have. False: it has spent all, and ends. */
+/* Flood protection. Frames that carry no request, and streams that end unanswered, have a price. The connection earns by time, by answers
+ * and by bytes of answers sent. False: it has spent everything and must be closed. */
 bool http2__spend(http2_conn *f, unsigned price);
 void http2__earn(http2_conn *f, unsigned price);
-void http2__freed(http2_conn *f); /* a stream is gone, the connection's last call perhaps: f may be too */
+void http2__freed(http2_conn *f); /* a stream was freed: frees f if it was the last one of a closed connection */
 
 /* ---- http2_stream.c ---- */
 
 http2_stream *http2__stream_new(http2_conn *f, int32_t id);
-bool http2__field(http2_stream *s, slice name, slice value); /* of head or trailers. False: an attack, the connection is to end */
-void http2__head(http2_stream *s, bool whole);               /* the head is there; `whole`: no body comes */
+bool http2__field(http2_stream *s, slice name, slice value); /* of the head or the trailers. False: far too long; close the connection */
+void http2__head(http2_stream *s, bool whole);               /* the head is complete; `whole`: there is no body */
 void http2__body(http2_stream *s, slice bytes);
-void http2__whole(http2_stream *s);            /* hands the request over; s may be gone */
-void http2__refuse(http2_stream *s, err code); /* a READING stream, which may be gone after it */
-void http2__stream_closed(http2_stream *s);    /* nghttp2 has closed it, or the connection is closed; s may be gone */
-void http2__stream_slow(http2_stream *s);      /* it is too slow: refused, or reset */
-void http2__moved(http2_stream *s, size_t n);  /* bytes of it came in or went out */
-void http2__wait_anew(http2_stream *s);        /* an ANSWERED stream could not be sent, for no fault of its own */
+void http2__whole(http2_stream *s);            /* hands the request to the front end; may free s */
+void http2__refuse(http2_stream *s, err code); /* refuses a READING stream; may free s */
+void http2__stream_closed(http2_stream *s);    /* nghttp2 has closed the stream, or the connection has closed; may free s */
+void http2__stream_slow(http2_stream *s);      /* the deadline passed: refuses or resets the stream */
+void http2__moved(http2_stream *s, size_t n);  /* n bytes were received or sent */
+void http2__wait_anew(http2_stream *s);        /* restarts the clock of an ANSWERED stream */
 ssize_t http2__read_answer(nghttp2_session *session, int32_t id, uint8_t *into, size_t n, uint32_t *flags, nghttp2_data_source *source,
                            void *conn);

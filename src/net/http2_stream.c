@@ -1,4 +1,4 @@
-/* A stream: its fields become a request, the front end's answer becomes frames. The states are drawn in http2_int.h. */
+/* A stream of HTTP/2: makes a request of its fields and body, and frames of the answer. The states are drawn in http2_int.h. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 enum {
     STOCK_MAX = 64,        /* free streams per loop, with their arena's block */
     OWN_BYTES = 32 * 1024, /* of a request's memory, not drawn from the pool: a connection has many requests */
-    FIELD_BYTES = 32,      /* what a field counts beside its bytes: RFC 9113, 6.5.2 */
-    HEAD_TIMES_MAX = 4,    /* a head this many times longer than it may be is an attack */
+    FIELD_BYTES = 32,      /* overhead of a field in the size of a head: RFC 9113, 6.5.2 */
+    HEAD_TIMES_MAX = 4,    /* a head longer than this multiple of the limit closes the connection */
     EARNED_BY_ANSWER = 2,
     FIELDS_MAX = 128, /* of an answer; front ends have some thirty */
 };
@@ -78,7 +78,7 @@ static void free_body(http2_stream *s) {
     net_input_weigh_to(&s->conn->in, s->conn->loop, s->conn->body_bytes);
 }
 
-/* The request is over; its memory is given back. */
+/* Ends the request and frees its memory. */
 static void end_serving(http2_stream *s) {
     net_loop *loop = s->conn->loop;
     s->exchange = NULL;
@@ -120,7 +120,7 @@ void http2_free_streams(net_loop *loop) {
     }
 }
 
-/* A request that is being served stays: the front end has it. */
+/* A request being served stays until the front end answers. */
 void http2__stream_closed(http2_stream *s) {
     if (s->state == HTTP2_SERVED) {
         s->reset = true;
@@ -154,7 +154,7 @@ static void set_method(http2_stream *s, slice name) {
     refuse_later(s, E_BAD_REQUEST);
 }
 
-/* nghttp2 has checked that each is there once, before all other fields. */
+/* nghttp2 has checked that each is sent once, before all other fields. */
 static void pseudo_field(http2_stream *s, slice name, slice value) {
     if (slice_eq(name, SLICE_LIT(":method"))) {
         set_method(s, value);
@@ -185,7 +185,7 @@ static void own_field(http2_stream *s, http_own_field own, slice value) {
 static void ordinary_field(http2_stream *s, slice name, slice value) {
     http_own_field own;
     int index = http_names_find(s->conn->service->names, name, &own);
-    if (index >= 0 && (size_t)index < s->exchange->front->fields_n) { /* those of WebSockets come behind: they are HTTP/1.1's */
+    if (index >= 0 && (size_t)index < s->exchange->front->fields_n) { /* fields of WebSockets follow; they are for HTTP/1.1 */
         slice *field = &s->exchange->request.field[index];
         *field = field->p ? http__joined(&s->serving.arena, *field, value) : keep(s, value);
     }
@@ -235,7 +235,7 @@ static void say_continue(http2_stream *s) {
     nghttp2_submit_headers(s->conn->session, NGHTTP2_FLAG_NONE, s->id, NULL, &status, 1, NULL);
 }
 
-/* Whoever asks first need not send what would only be thrown away. */
+/* Whether the body is too large even to be read and discarded. A client that waits for 100 Continue need not send it at all. */
 static bool is_hopeless(const http2_stream *s, uint64_t body_bytes) {
     const http_limits *limits = s->conn->service->limits;
     return body_bytes > limits->discard_bytes || (s->expects_continue && body_bytes > limits->body_bytes);
@@ -319,7 +319,7 @@ void http2__refuse(http2_stream *s, err code) {
     http__refuse(s->exchange, code);
 }
 
-/* Without the rest of a head the connection cannot go on: HPACK's table would be unknown. */
+/* A connection cannot continue after an incomplete head, because HPACK's table is unknown. */
 void http2__stream_slow(http2_stream *s) {
     if (!s->head_whole) {
         nghttp2_session_terminate_session(s->conn->session, NGHTTP2_NO_ERROR);
@@ -336,7 +336,7 @@ void http2__stream_slow(http2_stream *s) {
 
 /* ---- the answer ---- */
 
-/* The caller keeps both until the frame is sent, or the stream is gone. */
+/* Name and value must live until the frame is sent or the stream is freed. */
 static nghttp2_nv nv_of(slice name, slice value, unsigned flags) {
     return (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)name.p,
@@ -365,8 +365,8 @@ static size_t lower_name(char *p) { /* up to the colon, which is there */
     return n;
 }
 
-/* A line that the answer before had at the same place is worth one of HPACK's entries; a value that changes with each answer would only
- * push others out. */
+/* Only lines that the previous answer had at the same place are put into HPACK's table. Values that change with each answer would evict
+ * the others. */
 static size_t add_fields(http2_conn *f, char *text, size_t n, nghttp2_nv *nv) {
     slice lines = slice_of(text, n), before = buf_view(&f->last_fields);
     size_t count = 0;
@@ -432,7 +432,7 @@ static void answered(void *context, const http_answer *answer) {
     http2_stream *s = context;
     http2_conn *f = s->conn;
     net_loop *loop = f->loop;
-    bool is_there = f->net != NULL; /* otherwise f is gone with its last stream */
+    bool is_there = f->net != NULL; /* otherwise f is freed with its last stream */
     bool sent = is_there && !s->reset && net_conn_is_open(f->net) && submit(s, answer);
     f->served_n--;
     s->state = HTTP2_ANSWERED;
@@ -447,7 +447,7 @@ static void answered(void *context, const http_answer *answer) {
         stream_free(s);
     }
     if (is_there) {
-        http2__send_soon(f); /* or finishes: it may have waited for this answer only */
+        http2__send_soon(f); /* may also finish the connection */
     }
     net_loop_check_drained(loop);
 }

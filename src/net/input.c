@@ -36,7 +36,7 @@ void net_input_keep(net_input *in) {
         net_input_free(in);
         return;
     }
-    if (in->own.n) { /* it lies in `own` */
+    if (in->own.n) { /* the bytes lie in `own` */
         if (in->p != in->own.p) {
             memmove(in->own.p, in->p, in->n);
         }

@@ -13,13 +13,13 @@
 enum {
     BACKLOG = 1024,
     FREE_PORT_TRIES = 50,
-    UNSENT_BYTES = 256 * 1024, /* that the kernel takes for a client that does not read; the rest waits here, where it is counted */
+    UNSENT_BYTES = 256 * 1024, /* unsent bytes the kernel buffers for a slow client; the rest waits in our memory, where it is counted */
 };
 
 typedef struct address {
     struct sockaddr_storage at;
     socklen_t n;
-    bool optional; /* the machine may lack its family */
+    bool optional; /* skipped if the machine lacks its address family */
 } address;
 
 static void set_port(address *a, uint16_t port) {
@@ -42,7 +42,7 @@ static address literal6(struct in6_addr ip, bool optional) {
     return a;
 }
 
-/* The addresses a host's name stands for; 0 with `why`. */
+/* Resolves a host name to addresses; returns 0 and sets `why` on failure. */
 static unsigned find_addresses(const char *host, address into[static NET_LISTEN_MAX], char *why, size_t why_n) {
     if (strcmp(host, "localhost") == 0) {
         into[0] = literal4(INADDR_LOOPBACK);
@@ -65,15 +65,15 @@ static unsigned find_addresses(const char *host, address into[static NET_LISTEN_
     return n;
 }
 
-/* A listening socket, or -1 and errno. Two servers on one port are a mistake, hence no SO_REUSEPORT; SO_REUSEADDR only lets a new
- * server follow one whose last connections are still in TIME_WAIT. */
+/* Returns a listening socket, or -1 and errno. Two servers on one port are a mistake, hence no SO_REUSEPORT; SO_REUSEADDR only lets a new
+ * server start while the last connections of the previous one are in TIME_WAIT. */
 static int listen_at(const address *a) {
     int fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return -1;
     }
     int on = 1, any6 = a->at.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&a->at)->sin6_addr);
-    int v6only = !any6; /* "::" is for both families */
+    int v6only = !any6; /* "::" serves both families */
     int unsent = UNSENT_BYTES;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent); /* accepted sockets inherit it */
@@ -106,7 +106,7 @@ static void close_all(net_sockets *s) {
     }
 }
 
-/* All addresses on one port; 0 or errno. */
+/* Listens at all addresses on one port; returns 0 or errno. */
 static int listen_all(address *addresses, unsigned n, uint16_t port, net_sockets *out) {
     *out = (net_sockets){.port = port};
     for (unsigned i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* listen.h — sockets that listen, from a host's name and a port. For the files of this folder. Blocking: name look-ups are. */
+/* listen.h — listening sockets, from a host name and a port. Private to this folder. Blocks during name lookups. */
 #pragma once
 
 #include "base/err.h"
@@ -12,5 +12,5 @@ typedef struct net_sockets {
     uint16_t port; /* the same for all */
 } net_sockets;
 
-/* See net_listen. Nothing stays open after a failure. */
+/* See net_listen. After a failure no socket stays open. */
 MUST_CHECK err net_listen_sockets(const char *host, uint16_t port, net_sockets *sockets_out, char *why, size_t why_n);

@@ -20,7 +20,7 @@ void net_post(net_loop *loop, net_task *task) {
     } while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, task, memory_order_release, memory_order_relaxed));
     if (!head) { /* the loop takes the whole list at once, so one wake-up is enough */
         uint64_t one = 1;
-        ssize_t written = write(loop->wake_fd, &one, sizeof one); /* it cannot be full: the loop reads all of it at once */
+        ssize_t written = write(loop->wake_fd, &one, sizeof one); /* the counter cannot overflow: the loop reads all of it at once */
         (void)written;
     }
 }
@@ -42,7 +42,7 @@ void net_loop_run_posted(net_loop *loop) {
     }
 }
 
-/* The count is read before the list is taken, so that what is posted afterwards wakes the loop again. */
+/* Reads the eventfd before it takes the list, so that a later post wakes the loop again. */
 static void on_wake(uv_poll_t *wake, int status, int events) {
     net_loop *loop = wake->data;
     uint64_t n;
@@ -81,7 +81,7 @@ random_source *net_loop_random(net_loop *loop) {
     return &loop->random;
 }
 
-/* The first bytes of an answer are forced: small answers, error messages among them, are never refused. */
+/* A buffer's first bytes are forced: small answers, error messages among them, are never refused. */
 static void make_room(net_loop *loop, buf *out) {
     *out = buf_init(NET_REPLY_BYTES_MAX);
     buf_reserve(out, NET_OUT_LEAST_BYTES);
@@ -92,7 +92,7 @@ static void make_room(net_loop *loop, buf *out) {
 buf *net_loop_take_out(net_loop *loop) {
     buf *out = loop->outs_n ? loop->outs[--loop->outs_n] : mem_zero(sizeof *out);
     loop->outs_bytes -= out->cap;
-    if (!out->cap) { /* it is new, or a queue took its memory */
+    if (!out->cap) { /* it is new, or a queue of unsent output took its memory */
         make_room(loop, out);
     }
     return out;
@@ -153,7 +153,7 @@ static void on_tick(uv_timer_t *tick) {
     net_loop_refresh(loop);
     net_wheel_turn(&loop->wheel, loop->now_ms, net_conn_expired);
     net_crowd_reclaim(loop);
-    if (!loop->conns) { /* an idle server sleeps; the next connection starts it again */
+    if (!loop->conns) { /* an idle server has no timer; the next connection starts it again */
         uv_timer_stop(tick);
     }
 }
@@ -164,7 +164,7 @@ void net_loop_start_ticking(net_loop *loop) {
     }
 }
 
-/* A tick is an eighth of the shortest time-out, within reason: how late a deadline may be noticed. */
+/* An eighth of the shortest timeout, at least 10 ms: that is how late a deadline may be noticed. */
 static int64_t tick_for(const net_options *o) {
     unsigned shortest = NET_LINGER_MS;
     const unsigned each[] = {o->header_timeout_ms, o->body_timeout_ms, o->idle_timeout_ms, o->untrusted_timeout_ms};
@@ -202,7 +202,7 @@ void net_loop_drain(net_loop *loop) {
     net_delays_end(loop);
     uv_timer_start(&loop->drain, on_drain_timeout, loop->shared->options.drain_timeout_ms, 0);
     for (net_conn *c = loop->conns, *next; c; c = next) {
-        next = net_conn_next(c); /* closing is never immediate: `c` stays in the list, and so does its successor */
+        next = net_conn_next(c); /* closing is asynchronous: `c` stays in the list, and so does its successor */
         net_conn_stopping(c);
     }
     atomic_fetch_add(&loop->shared->drain_requests, loop->requests_live);
@@ -260,13 +260,13 @@ static void close_handle(uv_handle_t *handle, void *unused) {
 }
 
 void net_loop_free(net_loop *loop) {
-    loop->draining = true; /* connections dealt too late are refused */
+    loop->draining = true; /* connections that arrive now are refused */
     loop->stopped = true;
     net_loop_run_posted(loop);
     for (net_conn *c = loop->conns; c; c = net_conn_next(c)) {
         net_conn_close(c);
     }
-    uv_run(&loop->uv, UV_RUN_NOWAIT); /* their close callbacks */
+    uv_run(&loop->uv, UV_RUN_NOWAIT); /* runs their close callbacks */
     uv_walk(&loop->uv, close_handle, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);

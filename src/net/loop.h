@@ -1,7 +1,7 @@
-/* loop.h — event loops: one thread each, sockets and timers by libuv.
+/* loop.h — event loops: one thread each, with sockets and timers from libuv.
  *
- * A connection belongs to one loop for its life; whatever is done for it is done on that loop's thread, so front ends need no locks of
- * their own. Other threads (the committer) hand results back with net_post. */
+ * A connection belongs to one loop for life. All its work is done on that loop's thread, so front ends need no locks of their own. Other
+ * threads (the committer) hand results back with net_post. */
 #pragma once
 
 #include <stdint.h>
@@ -16,14 +16,14 @@ typedef struct net_loop net_loop;
 typedef struct net_task net_task;
 struct net_task {
     net_task *next;
-    void (*run)(net_task *task); /* on the loop's thread; the task's memory is the caller's */
+    void (*run)(net_task *task); /* called on the loop's thread; the caller owns the task's memory */
 };
 
-/* Any thread. Tasks of one poster run in the order posted. Never blocks, never fails. */
+/* Any thread. Tasks posted by one thread run in the order posted. Never blocks, never fails. */
 void net_post(net_loop *loop, net_task *task);
 
 unsigned net_loop_index(const net_loop *loop); /* 0, 1, … */
 const clock_source *net_loop_clock(const net_loop *loop);
-int64_t net_loop_wall_ms(const net_loop *loop); /* as of this turn of the loop: cheap */
+int64_t net_loop_wall_ms(const net_loop *loop); /* read once per turn of the loop, so it is cheap */
 random_source *net_loop_random(net_loop *loop);
-budget_pool *net_loop_memory(net_loop *loop); /* what all requests that are being served may take together */
+budget_pool *net_loop_memory(net_loop *loop); /* the pool for all requests being served */

@@ -1,4 +1,4 @@
-/* Open addressing with linear probing. Emptied slots are filled by what was displaced behind them, so there are no tombstones. */
+/* Open addressing with linear probing. Removing an entry moves displaced ones back into its slot, so there are no tombstones. */
 #include "net/peers.h"
 
 #include <assert.h>
@@ -16,14 +16,14 @@ typedef struct slot {
 
 struct net_peers {
     pthread_mutex_t lock;
-    uint64_t seed; /* so that nobody can choose networks of one slot */
+    uint64_t seed; /* prevents clients from choosing networks that collide */
     unsigned max;  /* 0: no limit, nothing is counted */
     bool spare_loopback;
     size_t mask;
     slot slots[];
 };
 
-enum { IN_FLIGHT = 1024 }; /* connections accepted above the limit that no loop has closed yet */
+enum { IN_FLIGHT = 1024 }; /* connections accepted above the limit that a loop has yet to close */
 
 net_peers *net_peers_new(unsigned connections_max, unsigned per_address_max, bool spare_loopback) {
     size_t n = 1;
@@ -65,7 +65,7 @@ static size_t home(const net_peers *p, const uint8_t network[static 16]) {
     return (size_t)(h ^ h >> 32) & p->mask;
 }
 
-/* Its slot, or the free one where it belongs. There is always a free one: at most half are used. */
+/* The network's slot, or the free one where it belongs. At most half of the slots are used, so there is always a free one. */
 static size_t find(const net_peers *p, const uint8_t network[static 16]) {
     size_t at = home(p, network);
     while (p->slots[at].connections && memcmp(p->slots[at].network, network, 16) != 0) {
@@ -78,7 +78,7 @@ static void remove_slot(net_peers *p, size_t hole) {
     p->slots[hole].connections = 0;
     for (size_t at = (hole + 1) & p->mask; p->slots[at].connections; at = (at + 1) & p->mask) {
         size_t from_home = (at - home(p, p->slots[at].network)) & p->mask;
-        if (from_home >= ((at - hole) & p->mask)) { /* the hole is between its home and here: a look-up would stop there */
+        if (from_home >= ((at - hole) & p->mask)) { /* the hole is between its home and here: a lookup would stop there */
             p->slots[hole] = p->slots[at];
             p->slots[at].connections = 0;
             hole = at;

@@ -1,4 +1,4 @@
-/* Writing an answer: head, fields and body into one buffer, the length patched in at the end. */
+/* Writes answers: head, fields and body go into one buffer; the length is filled in at the end. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "net/http_int.h"
 
 enum { LENGTH_PLACES = 10 };
-#define LENGTH_LINE "Content-Length:           \r\n" /* a blank, and ten places */
+#define LENGTH_LINE "Content-Length:           \r\n" /* a blank, and room for ten digits */
 
 static http_exchange *exchange_of(http_request *r) {
     return (http_exchange *)r;
@@ -20,7 +20,7 @@ static bool status_has_body(unsigned status) {
 
 static const char *reason(unsigned status) {
     const char *text = http_status_str((enum http_status)status);
-    return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is the service's own */
+    return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is not a standard status: the service defines it */
 }
 
 slice http__date(net_loop *loop) {
@@ -29,14 +29,14 @@ slice http__date(net_loop *loop) {
         time_t t = (time_t)second;
         struct tm utc;
         gmtime_r(&t, &utc);
-        /* the C locale's names: nobody calls setlocale */
+        /* English names: the process stays in the C locale */
         loop->date.n = strftime(loop->date.text, sizeof loop->date.text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
         loop->date.second = second;
     }
     return slice_of(loop->date.text, loop->date.n);
 }
 
-/* Status line and Date, with the place of the length behind them; the same bytes for all answers of one status and second. */
+/* Status line and Date, followed by room for the length; cached, since they are the same for all answers of one status and second. */
 static slice reply_head(net_loop *loop, unsigned status) {
     int64_t second = loop->wall_ms / 1000;
     if (loop->reply_head.second != second || loop->reply_head.status != status) {
@@ -167,7 +167,7 @@ static void fail_oversized(http_exchange *x) {
     http_reply_body(&x->request);
 }
 
-/* Earlier answers may fill the buffer: they are sent first, so that the refusal has one of its own, which is large enough for it. */
+/* Earlier answers may fill the buffer: they are sent first, so that the refusal gets a buffer of its own, with enough room. */
 static void refuse_starved(http_exchange *x) {
     http_reply_abandon(&x->request);
     if (!x->starved) {
@@ -176,7 +176,7 @@ static void refuse_starved(http_exchange *x) {
         x->front->refuse(&x->request, net_starved(x->request.client->loop));
         return;
     }
-    if (x->carrier) { /* a front end whose refusals are larger than that; nothing else can be said */
+    if (x->carrier) { /* even the refusal did not fit: nothing more can be sent */
         x->carrier->answered(x->carrier_context, &(http_answer){.status = 503});
         return;
     }
@@ -186,7 +186,7 @@ static void refuse_starved(http_exchange *x) {
     http_answered(x);
 }
 
-/* The buffer is taken from the exchange first: it is gone when its carrier has the answer. */
+/* Takes the buffer from the exchange first: the carrier's callback frees the exchange. */
 static void end_carried(http_exchange *x) {
     net_loop *loop = x->request.client->loop;
     buf *out = x->out;

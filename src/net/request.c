@@ -62,7 +62,7 @@ slice net_serving_take(net_serving *s, net_loop *loop, buf *collected) {
     return bytes;
 }
 
-/* ---- want of memory ---- */
+/* ---- memory shortage ---- */
 
 err net_starved(net_loop *loop) {
     net_shared *shared = loop->shared;

@@ -38,10 +38,10 @@ const net_options net_defaults = {
 enum {
     LOOPS_MAX = 64,
     PORTS_MAX = 16,
-    LOOP_SLICE_US = 100,      /* of the kernel: a loop runs before the workers when an event comes */
-    ACCEPTS_PER_TURN = 64,    /* then the connections at hand get their turn */
-    ACCEPT_PAUSE_MS = 100,    /* when the system is out of descriptors or memory */
-    CERTIFICATE_BYTES = 65536 /* of a PEM file kept for clients */
+    LOOP_SLICE_US = 100,      /* the kernel's time slice for loops: short, so that they run before workers when an event comes */
+    ACCEPTS_PER_TURN = 64,    /* then events of existing connections are handled */
+    ACCEPT_PAUSE_MS = 100,    /* pause when the system is out of descriptors or memory */
+    CERTIFICATE_BYTES = 65536 /* max. size of the PEM file offered to clients */
 };
 
 typedef struct listener {
@@ -99,7 +99,7 @@ static void pause_accepting(net_server *s, int reason) {
     uv_timer_start(&s->accept_pause, accept_again, ACCEPT_PAUSE_MS, 0);
 }
 
-/* Loops close surplus connections, but may be busy: this bounds those that are on their way to a loop. */
+/* Loops close connections above the limit, but may be busy: this bounds how many are on their way to a loop. */
 static bool is_flooded(net_server *s) {
     unsigned most = s->shared.options.connections_max + ACCEPTS_PER_TURN;
     if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) < most) {
@@ -121,7 +121,7 @@ static void tell_crowded(net_server *s, const net_peer *peer) {
     }
 }
 
-/* Counts the connection, perhaps as surplus. False: it is closed at once. */
+/* Counts the connection, as surplus if its address has too many. False: close it at once. */
 static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
     if (is_flooded(s)) {
         return false;
@@ -135,7 +135,7 @@ static bool admit(net_server *s, const net_peer *peer, bool *surplus_out) {
     return true;
 }
 
-/* Round robin; if a connection must be closed for the new one, the loop with the most untrusted connections. */
+/* Round robin; above connections_max, where an untrusted connection must give way, the loop with the most of them. */
 static net_loop *choose_loop(net_server *s) {
     net_loop *chosen = &s->loops[s->next_loop];
     s->next_loop = (s->next_loop + 1) % s->loops_n;
@@ -156,7 +156,7 @@ static void deal(net_server *s, listener *l, int fd, const struct sockaddr_stora
         return;
     }
     int on = 1;
-    unsigned unread_ms = 3 * s->shared.options.body_timeout_ms; /* bounds how long the kernel keeps an answer that nobody reads */
+    unsigned unread_ms = 3 * s->shared.options.body_timeout_ms; /* bounds how long the kernel keeps unacknowledged output */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof unread_ms);
     net_conn_deal(choose_loop(s), fd, &peer, surplus, l->protocol, l->context);
@@ -172,9 +172,9 @@ static bool accept_failed(net_server *s, int reason) {
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        pause_accepting(s, reason); /* the connection stays in the backlog, so the socket stays readable: polling would spin */
+        pause_accepting(s, reason); /* the socket stays readable while a connection is in the backlog: polling would spin */
         return false;
-    default: /* EAGAIN, or an error of the network that accept(2) says to treat like it */
+    default: /* EAGAIN, or a network error that accept(2) says to treat like EAGAIN */
         return false;
     }
 }
@@ -233,7 +233,7 @@ err net_listen_frames(net_server *s, const char *host, uint16_t port, const fram
     assert(front->length && front->header_bytes > 0 && front->header_bytes <= FRAMES_HEADER_MAX);
     net_sockets sockets;
     TRY(net_listen_sockets(host, port, &sockets, why, why_n));
-    add_port(s, front->name, host, &sockets, &frames_protocol, (void *)(uintptr_t)front); /* given back as const */
+    add_port(s, front->name, host, &sockets, &frames_protocol, (void *)(uintptr_t)front); /* only used as const */
     *port_out = sockets.port;
     return OK;
 }
@@ -308,7 +308,7 @@ slice net_tls_certificate(net_server *s) {
 
 /* ---- life ---- */
 
-/* Descriptors: as many as the system allows; some are left for files. */
+/* Raises the descriptor limit to the system's maximum, and returns it. */
 static unsigned raise_descriptors(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
@@ -352,7 +352,7 @@ err net_open(const net_options *options, net_server **server_out) {
         log_warn("net", "fewer connections than asked for", "max=%u open_files=%u", descriptors / 4 * 3, descriptors);
     }
     s->shared.requests.max = s->shared.buffers.max = options->memory_max / 2;
-    if (s->shared.options.request_memory_max > s->shared.requests.max) { /* or it would be told to retry, for ever */
+    if (s->shared.options.request_memory_max > s->shared.requests.max) { /* otherwise a large request would be told to retry for ever */
         s->shared.options.request_memory_max = s->shared.requests.max;
     }
     s->shared.peers = net_peers_new(s->shared.options.connections_max, options->per_address_max, options->spare_loopback);
@@ -433,14 +433,14 @@ static void *run_loop(void *argument) {
     return NULL;
 }
 
-/* Signals are for the thread that called net_run. */
+/* Blocks signals in the new threads: only the thread that called net_run handles them. */
 static void start_threads(net_server *s) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 1; i < s->loops_n; i++) {
         if (!thread_start(&s->threads[i], "net", run_loop, &s->loops[i])) {
-            _exit(1); /* nothing was accepted yet; the reason was logged */
+            _exit(1); /* safe, since nothing was accepted yet; thread_start has logged the reason */
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -19,17 +19,17 @@ typedef struct tickets {
     const clock_source *clock;
     pthread_mutex_t lock;
     int64_t changed_us;
-    ticket_key now, before; /* before: of no use until the first change, since its name is random too */
+    ticket_key now, before; /* `before` is random too until the first change, so no ticket matches it */
 } tickets;
 
-static int slot = -1; /* of a context's data */
+static int slot = -1; /* index of our data in an SSL_CTX */
 
 static bool make_key(ticket_key *key) {
     return RAND_bytes(key->name, sizeof key->name) == 1 && RAND_priv_bytes(key->cipher, sizeof key->cipher) == 1 &&
            RAND_priv_bytes(key->mac, sizeof key->mac) == 1;
 }
 
-/* Under the lock. After a long silence both have had their time. */
+/* Call with the lock held. After a long silence both keys have expired, and both are replaced. */
 static bool change_if_due(tickets *t) {
     int64_t now_us = clock_monotonic_us(t->clock), age_s = (now_us - t->changed_us) / 1000000;
     ticket_key made;
@@ -46,8 +46,8 @@ static bool change_if_due(tickets *t) {
     return true;
 }
 
-/* The key to seal with, or the one that a ticket was sealed with. 1: the present one; 2: the one before, so that a new ticket is due; 0:
- * none of ours; -1: an error. */
+/* Finds the key to seal with, or the one that a ticket was sealed with. 1: the current one; 2: the previous one, so that a new ticket is
+ * due; 0: not one of ours; -1: an error. */
 static int find_key(tickets *t, bool seals, const unsigned char *name, ticket_key *key_out) {
     int found = -1;
     pthread_mutex_lock(&t->lock);

@@ -14,7 +14,7 @@ struct net_tls_session {
     SSL *ssl;
     net_loop *loop;
     const char *alpn;
-    const char *in; /* what is left of the bytes given */
+    const char *in; /* input that OpenSSL has not read yet */
     size_t in_n;
     bool ready;
 };
@@ -66,8 +66,8 @@ static void make_bio_method(void) {
 
 enum {
     RECORD_BYTES_MAX = 16384 + 256,
-    HELLO_BYTES_MIN = 41,          /* version, random, no session, one cipher, one compression */
-    HELLO_BYTES_MAX = 0x10000 * 2, /* OpenSSL takes no longer one */
+    HELLO_BYTES_MIN = 41,          /* version, random, no session ID, one cipher, one compression method */
+    HELLO_BYTES_MAX = 0x10000 * 2, /* OpenSSL accepts no longer one */
 };
 
 /*  0     1..2        3..4      5           6..8      9..10
@@ -163,7 +163,7 @@ static net_tls_state shake_hands(net_tls_session *s) {
     return NET_TLS_FAILED;
 }
 
-/* Reads until OpenSSL wants bytes that are not there: what is left in it then is less than a record. */
+/* Reads until OpenSSL wants more input: it then holds less than one record. */
 net_tls_state net_tls_input(net_tls_session *s, const char *p, size_t n, size_t *plain_n) {
     *plain_n = 0;
     s->in = p;
@@ -190,7 +190,7 @@ net_tls_state net_tls_input(net_tls_session *s, const char *p, size_t n, size_t 
             return NET_TLS_FAILED;
         }
     }
-    return NET_TLS_FAILED; /* more than the bytes given can hold */
+    return NET_TLS_FAILED; /* cannot happen: more plain text than the input can hold */
 }
 
 bool net_tls_output(net_tls_session *s, const char *p, size_t n) {
@@ -221,21 +221,21 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* A key with a password would make OpenSSL ask for it on the terminal. */
+/* Without this callback, OpenSSL would ask for a key's password on the terminal. */
 static int no_password(char *into, int n, int writing, void *unused) {
     (void)into, (void)n, (void)writing, (void)unused;
     return -1;
 }
 
 static void configure(SSL_CTX *context) {
-    char groups[] = "X25519:P-256:P-384"; /* others cost us up to a hundred times as much, at the client's wish */
+    char groups[] = "X25519:P-256:P-384"; /* clients could choose groups that cost us up to a hundred times as much */
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-    SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20"); /* TLS 1.2; those of 1.3 are all fine */
+    SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20"); /* for TLS 1.2; all ciphers of 1.3 are fine */
     SSL_CTX_set1_groups_list(context, groups);
     SSL_CTX_set_options(context,
                         SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets do it without memory of ours */
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets resume sessions without memory of ours */
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 }
 

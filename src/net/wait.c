@@ -24,7 +24,7 @@ void net_wait_wake(net_wait *w) {
     net_post(w->client->loop, &w->task);
 }
 
-/* Posted rather than called: whoever ends it may be walking the list of clients that its owner is in. */
+/* Posted rather than called: the caller may be iterating over a list of clients that the wait's owner is in. */
 void net__wait_end(net_wait *w) {
     bool first = !w->ending;
     w->ending = true;

@@ -1,5 +1,5 @@
-/* WebSockets as a codec of frames.c. wslay reads the frames of a message; where a frame ends is found here, so that it gets the bytes of
- * one frame at a time: it would read on otherwise, and back-pressure would come late. */
+/* WebSockets as a codec of frames.c. wslay decodes the frames. This file finds where each frame ends and gives wslay one frame at a time:
+ * otherwise wslay would read ahead, past the in-flight limits. */
 #include "net/websocket.h"
 
 #include <assert.h>
@@ -13,25 +13,25 @@
 #include "net/http_int.h"
 
 enum {
-    ANSWER_HEADER = 4,      /* of most answers; it is moved for shorter and longer ones */
-    REASON_BYTES = 123,     /* of a close frame, after its code */
-    WSLAY_BYTES = 9 * 1024, /* what wslay's context takes: two buffers of 4 KB */
-    ACCEPT_BYTES = 28,      /* of Sec-WebSocket-Accept: base64 of SHA-1 */
-    KEY_BYTES = 24,         /* of Sec-WebSocket-Key: base64 of 16 bytes */
+    ANSWER_HEADER = 4,      /* room for the header; most answers have this size, for others the payload is moved */
+    REASON_BYTES = 123,     /* max. reason in a close frame, after its code */
+    WSLAY_BYTES = 9 * 1024, /* size of wslay's context: two buffers of 4 KB */
+    ACCEPT_BYTES = 28,      /* size of Sec-WebSocket-Accept: base64 of SHA-1 */
+    KEY_BYTES = 24,         /* size of Sec-WebSocket-Key: base64 of 16 bytes */
 };
 
 typedef struct websocket {
     frames_conn *f;
     wslay_event_context_ptr wslay;
-    const char *feed; /* for wslay to read: all of one frame, or a part of it */
+    const char *feed; /* input for wslay: one frame, or a part of it */
     size_t feed_n;
-    uint64_t left; /* bytes of the frame that wslay has not seen */
-    bool whole;    /* `collected` is a message */
+    uint64_t left; /* bytes of the frame that wslay has yet to see */
+    bool whole;    /* `collected` is a whole message */
     bool text;
-    bool in_message; /* the frame is of a message, not a control frame */
-    bool pinged;     /* and nothing has come since */
-    bool closed;     /* our close frame is written */
-    uint16_t code;   /* to close with; 0: the usual */
+    bool in_message; /* the frame is part of a message, not a control frame */
+    bool pinged;     /* a ping was sent, and nothing has come since */
+    bool closed;     /* our close frame has been written */
+    uint16_t code;   /* status code to close with; 0: the default */
     uint8_t reason_n;
     uint8_t reason[REASON_BYTES];
 } websocket;
@@ -52,7 +52,7 @@ static void say_close(websocket *w, uint16_t code, const uint8_t *reason, size_t
     }
 }
 
-/* No answer may follow our close frame. */
+/* Sends a close frame and stops answering: no answer may follow a close frame. */
 static bool end_with(websocket *w, uint16_t code) {
     say_close(w, code, NULL, 0);
     frames__leave(w->f);
@@ -63,14 +63,14 @@ static void refuse(frames_conn *f, slice head, err code) {
     (void)head;
     end_with(f->codec_state, code == E_TIMEOUT     ? WSLAY_CODE_POLICY_VIOLATION
                              : code == E_TOO_LARGE ? WSLAY_CODE_MESSAGE_TOO_BIG
-                                                   : 1013); /* try again later (IANA's registry) */
+                                                   : 1013); /* "Try Again Later" in IANA's registry */
 }
 
 static void goodbye(frames_conn *f) {
     websocket *w = f->codec_state;
     uint16_t usual = f->stopped || w->pinged ? WSLAY_CODE_GOING_AWAY : WSLAY_CODE_NORMAL_CLOSURE;
     say_close(w, w->code ? w->code : usual, w->reason, w->reason_n);
-    f->linger = true; /* for the client's close frame */
+    f->linger = true; /* to receive the client's close frame */
 }
 
 void websocket_close(frames_conn *f, uint16_t code, slice reason) {
@@ -89,7 +89,7 @@ typedef struct frame_head {
     uint64_t payload;
     size_t header_n;
     bool control;
-    bool good; /* but for what wslay checks itself: reserved bits and kinds of frames, and their order */
+    bool good; /* valid, apart from what wslay checks: reserved bits, opcodes, and their order */
 } frame_head;
 
 /* RFC 6455, 5.2. False: bytes are missing. */
@@ -104,7 +104,7 @@ static bool read_head(const unsigned char *p, size_t n, frame_head *out) {
     out->payload = more ? 0 : length;
     if (n < out->header_n) {
         out->good = masked && !(out->control && (more || !fin));
-        return !out->good; /* nothing else need be waited for */
+        return !out->good; /* a header that is already invalid need not be complete */
     }
     for (unsigned i = 0; i < more; i++) {
         out->payload = out->payload << 8 | p[2 + i];
@@ -158,7 +158,7 @@ static void on_message(wslay_event_context_ptr wslay, const struct wslay_event_o
     w->whole = !wslay_is_ctrl_frame(arg->opcode);
 }
 
-/* The header of the next frame. False: bytes are missing. */
+/* Reads the header of the next frame. False: bytes are missing. */
 static bool next_frame(frames_conn *f, websocket *w) {
     frame_head head;
     if (!read_head((const unsigned char *)f->in.p, f->in.n, &head)) {
@@ -171,7 +171,7 @@ static bool next_frame(frames_conn *f, websocket *w) {
     if (!head.control && (head.payload > most || head.payload + f->collected.n > most)) {
         return end_with(w, WSLAY_CODE_MESSAGE_TOO_BIG);
     }
-    if (head.control && f->in.n < head.header_n + head.payload) { /* wslay looks at a close frame's code in the first bytes it gets */
+    if (head.control && f->in.n < head.header_n + head.payload) { /* wslay needs all of a close frame's code at once */
         return false;
     }
     w->left = head.header_n + head.payload;
@@ -194,7 +194,7 @@ static bool step(frames_conn *f) {
     f->frame_n = w->left;
     write_pending(w);
     if (rc != 0 || w->closed) {
-        return end_with(w, WSLAY_CODE_PROTOCOL_ERROR); /* unless wslay has said why, or the client has closed */
+        return end_with(w, WSLAY_CODE_PROTOCOL_ERROR); /* the code is ignored if wslay has sent a close frame already */
     }
     if (w->whole) {
         frames_exchange *x = frames__take(f);
@@ -276,9 +276,9 @@ static void attach(frames_conn *f) {
     f->codec_state = w;
 }
 
-/* What waits between websocket_accept and the end of HTTP on the connection. */
+/* Kept between websocket_accept and the end of HTTP on the connection. */
 typedef struct accepted {
-    http_switch to; /* first */
+    http_switch to; /* must be first */
     const frames_front *front;
     char state[];
 } accepted;

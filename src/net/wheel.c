@@ -36,7 +36,7 @@ void net_wheel_move(net_wheel *w, net_deadline *d) {
     if (visit <= w->turned) {
         visit = w->turned + 1;
     }
-    if (visit >= w->turned + NET_WHEEL_SLOTS) { /* farther than the ring reaches: looked at once per round */
+    if (visit >= w->turned + NET_WHEEL_SLOTS) { /* beyond the ring: visited once per round */
         visit = w->turned + NET_WHEEL_SLOTS - 1;
     }
     net_wheel_remove(d);
@@ -45,7 +45,7 @@ void net_wheel_move(net_wheel *w, net_deadline *d) {
 }
 
 static void turn_slot(net_wheel *w, net_deadline *slot, int64_t now_ms, void (*expired)(net_deadline *d)) {
-    net_deadline due; /* moved aside first, since visits put deadlines back into slots */
+    net_deadline due; /* moved here first, since a visit may put deadlines back into the slot */
     list_init(&due);
     while (slot->next != slot) {
         net_deadline *d = slot->next;
@@ -66,7 +66,7 @@ static void turn_slot(net_wheel *w, net_deadline *slot, int64_t now_ms, void (*e
 
 void net_wheel_turn(net_wheel *w, int64_t now_ms, void (*expired)(net_deadline *d)) {
     int64_t now = now_ms / w->tick_ms;
-    if (now - w->turned > NET_WHEEL_SLOTS) { /* slept long: one round sees every slot */
+    if (now - w->turned > NET_WHEEL_SLOTS) { /* after a long sleep one round visits every slot */
         w->turned = now - NET_WHEEL_SLOTS;
     }
     while (w->turned < now) {

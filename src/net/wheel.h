@@ -1,8 +1,8 @@
 /* wheel.h — many deadlines, one coarse timer.
  *
- * A ring of slots, one per tick. Moving a deadline later, which a busy connection does with every request, is one store: the slot it
- * sits in is visited earlier than needed and puts it into the right one then. A deadline passes up to one tick late, never early.
- * One thread. Knows neither sockets nor clocks. */
+ * A ring of slots, one per tick. Moving a deadline to a later time, which a busy connection does with every request, is one store: it stays
+ * in its slot, and moves to the right one when that slot is visited. A deadline fires up to one tick late, never early. One thread. Uses
+ * neither sockets nor clocks. */
 #pragma once
 
 #include <stdint.h>
@@ -14,20 +14,20 @@ struct net_deadline {
     net_deadline *next; /* NULL: in no slot */
     net_deadline *prev;
     int64_t due_ms;
-    int64_t visit_ms; /* when its slot is looked at */
+    int64_t visit_ms; /* when its slot is visited */
 };
 
 enum { NET_WHEEL_SLOTS = 256 };
 
 typedef struct net_wheel {
     int64_t tick_ms;
-    int64_t turned; /* the last tick looked at */
+    int64_t turned; /* the last tick processed */
     net_deadline slots[NET_WHEEL_SLOTS];
 } net_wheel;
 
 void net_wheel_init(net_wheel *w, int64_t tick_ms, int64_t now_ms);
 
-/* NET_NEVER disarms. A zeroed net_deadline may be set. */
+/* NET_NEVER disarms. A zeroed net_deadline is valid. */
 void net_wheel_move(net_wheel *w, net_deadline *d);
 static inline void net_wheel_set(net_wheel *w, net_deadline *d, int64_t due_ms) {
     d->due_ms = due_ms;
@@ -36,7 +36,7 @@ static inline void net_wheel_set(net_wheel *w, net_deadline *d, int64_t due_ms) 
     }
 }
 
-void net_wheel_remove(net_deadline *d); /* before its memory goes */
+void net_wheel_remove(net_deadline *d); /* call before freeing the deadline */
 
-/* Calls `expired` for each deadline passed by now_ms, which is disarmed first and may be set again or freed by the call. */
+/* Calls `expired` for each deadline that has passed at now_ms. The deadline is disarmed first; the callback may set it again or free it. */
 void net_wheel_turn(net_wheel *w, int64_t now_ms, void (*expired)(net_deadline *d));

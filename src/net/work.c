@@ -2,16 +2,20 @@
 
 enum {
     SLICE_US = 500,
+    OWN_SLICES = 8,
     IDLE_MS = 10000,
     STARTED_MAX = 32,
     STARTED_PER_TENANT = 8,
     WAITING_MAX = 2048,
     WAITING_PER_TENANT = 256,
-    BODIES_PER_TENANT = 64, /* they hold up to 4 MB each while they wait */
+    READS_AT_ONCE = 32, /* their threads wait for the disk, not for a processor */
+    READS_WAITING = 16384,
+    READS_PER_TENANT = 8192,
+    BODIES_PER_TENANT = 64, /* a waiting body holds up to 4 MB */
     WAITING_ALL = 1 << 30,
 };
 
-const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "answers", "admin"};
+const char *const net_lane_names[NET_LANES] = {"short", "pages", "bodies", "answers", "reads", "admin"};
 
 static void on_worker(sched_job *job) {
     net_work *work = (net_work *)job;
@@ -24,7 +28,7 @@ static void finish(net_work *work) {
     work->done(work);
 }
 
-/* Once the loop has stopped, nothing may be begun that needs the rest of the server. */
+/* Once the loop has stopped, `done` must not begin work that needs the rest of the server. */
 static void on_loop(net_task *task) {
     net_work *work = (net_work *)((char *)task - offsetof(net_work, task));
     if (work->client->loop->stopped && !work->kept) {
@@ -53,7 +57,7 @@ void net_work_start(net_client *client, op *o, net_lane lane, uint64_t tenant, n
     sched *s = client->loop->shared->lanes[lane];
     prepare(client, o, tenant, work, run, done);
     work->kept = lane == NET_ANSWERS;
-    client->working = work->kept ? NULL : work; /* set first: once submitted, `work` is the worker's */
+    client->working = work->kept ? NULL : work; /* set before submitting: then the worker owns `work` */
     err code = client->left && !work->kept ? E_CANCELLED : sched_submit(s, &work->job);
     if (code != OK) {
         work->job.code = code;
@@ -71,31 +75,61 @@ void net__client_left(net_client *client) {
         net__wait_end(wait);
     }
     if (work) {
-        client->working = NULL; /* once is enough */
+        client->working = NULL; /* cancel only once */
         sched_cancel(&work->job);
     }
 }
 
 /* ---- life ---- */
 
+static unsigned lane_permits(net_lane lane, unsigned processors) {
+    switch (lane) {
+    case NET_BODIES:
+    case NET_ANSWERS:
+        return (processors + 1) / 2;
+    case NET_READS:
+        return READS_AT_ONCE;
+    case NET_ADMIN:
+        return STARTED_PER_TENANT;
+    default:
+        return processors;
+    }
+}
+
+static void limit_waiting(sched_options *options, net_lane lane) {
+    switch (lane) {
+    case NET_ANSWERS:
+        options->waiting_max = options->waiting_per_tenant = WAITING_ALL;
+        break;
+    case NET_READS:
+        options->waiting_max = READS_WAITING, options->waiting_per_tenant = READS_PER_TENANT;
+        break;
+    case NET_BODIES:
+        options->waiting_per_tenant = BODIES_PER_TENANT;
+        break;
+    default:
+        break;
+    }
+}
+
 static sched_options lane_options(const net_shared *shared, net_lane lane) {
     unsigned processors = uv_available_parallelism();
-    return (sched_options){
+    sched_options options = {
         .name = net_lane_names[lane],
-        .permits = lane == NET_BODIES || lane == NET_ANSWERS ? (processors + 1) / 2
-                   : lane == NET_ADMIN                       ? STARTED_PER_TENANT
-                                                             : processors,
+        .permits = lane_permits(lane, processors),
         .extra = processors,
         .started_max = STARTED_MAX,
-        .started_per_tenant = STARTED_PER_TENANT,
-        .waiting_max = lane == NET_ANSWERS ? WAITING_ALL : WAITING_MAX,
-        .waiting_per_tenant = lane == NET_ANSWERS  ? WAITING_ALL
-                              : lane == NET_BODIES ? BODIES_PER_TENANT
-                                                   : WAITING_PER_TENANT,
+        .started_per_tenant = lane == NET_READS ? READS_AT_ONCE : STARTED_PER_TENANT,
+        .waiting_max = WAITING_MAX,
+        .waiting_per_tenant = WAITING_PER_TENANT,
         .slice_us = SLICE_US,
+        .urgent = lane == NET_READS,
+        .own_slices = OWN_SLICES,
         .idle_ms = IDLE_MS,
         .clock = shared->options.clock,
     };
+    limit_waiting(&options, lane);
+    return options;
 }
 
 void net__lanes_open(net_shared *shared) {

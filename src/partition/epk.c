@@ -14,8 +14,8 @@ static const uint64_t v1_max = 0xFFFFFFFFu;
 
 enum {
     V2_BYTES = 16,
-    V1_TEXT_UNITS = 100, /* UTF-16 units of a string that count */
-    V1_TEXT_BYTES = 100, /* bytes of it that are appended; one more when it is longer */
+    V1_TEXT_UNITS = 100, /* UTF-16 units of a string that are hashed */
+    V1_TEXT_BYTES = 100, /* bytes of a string that are appended; one more if it is longer */
     V1_NUMBER_BYTES = 10,
 };
 
@@ -35,10 +35,11 @@ epk epk_max(void) {
     return (epk){.n = 1, .bytes = {0xFF}};
 }
 
-/* ---- what is hashed ---- */
+/* ---- the input of the hashes ---- */
 
-/* Type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). A typed value that
- * the SQL API knows too is hashed as that; all others as 09 and what doc/order.h spells, which equal values have in common. */
+/* Appends the type byte, then for numbers the IEEE bits little-endian, for strings the bytes and a terminator (00 in V1, FF in V2). A typed
+ * value that the SQL API can represent is hashed as the SQL API does; others as 09 and their spelling (doc/order.h), which is the same for
+ * equal values. */
 static void add_hashed(buf *out, const pkey_value *value, char terminator) {
     pkey_value plain;
     if (value->type == PKEY_TYPED) {
@@ -86,7 +87,7 @@ static u128 hash_v2_large(const pkey_value *values, size_t n) {
 }
 
 static u128 hash_v2(const pkey_value *values, size_t n) {
-    char room[LIMIT_KEY_BYTES + 64]; /* a key within limits needs no more */
+    char room[LIMIT_KEY_BYTES + 64]; /* enough for any key within limits */
     buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
     for (size_t i = 0; i < n; i++) {
         add_hashed(&bytes, &values[i], '\xFF');
@@ -101,8 +102,8 @@ void epk_hash_v2(const pkey_value *values, size_t n, epk *epk_out) {
 
 /* ---- V1 ---- */
 
-/* `05`, eight bits, then groups of seven with the low bit saying that another follows; a trailing run of zeros is left out. Byte order is
- * number order, but -0 and 0 are one. */
+/* Appends 05, eight bits, then groups of seven bits whose low bit says that another group follows; trailing zeros are left out. Byte order
+ * is number order, except that -0 and 0 are equal. */
 static void add_number_v1(epk *e, double number) {
     uint64_t bits = 0;
     memcpy(&bits, &number, sizeof bits);
@@ -117,7 +118,7 @@ static void add_number_v1(epk *e, double number) {
     } while (left);
 }
 
-/* The number at the head of a V1 bound, as a hash; anything malformed or out of range goes to the nearest end. */
+/* The hash at the beginning of a V1 bound; if it is malformed or out of range, 0 or v1_max, whichever is nearer. */
 static uint64_t read_number_v1(const epk *e) {
     if (e->n && e->bytes[0] > PKEY_NUMBER) {
         return v1_max;
@@ -140,7 +141,7 @@ static uint64_t read_number_v1(const epk *e) {
     return !(number > 0) ? 0 : number < (double)v1_max ? (uint64_t)number : v1_max;
 }
 
-/* Each byte plus one, so that the closing 00 sorts below all; FF stays. */
+/* Adds one to each byte but FF, so that the terminating 00 sorts below all. */
 static void add_text_v1(epk *e, slice text) {
     bool whole = text.n <= V1_TEXT_BYTES;
     size_t n = whole ? text.n : V1_TEXT_BYTES + 1;
@@ -154,7 +155,7 @@ static void add_text_v1(epk *e, slice text) {
     }
 }
 
-/* Cuts at V1_TEXT_UNITS UTF-16 units. A cut through a surrogate pair leaves a lone half, which the service's encoder writes as U+FFFD. */
+/* Truncates to V1_TEXT_UNITS UTF-16 units. If that splits a surrogate pair, the lone half becomes U+FFFD, as in the service's encoder. */
 static slice cut_text_v1(slice text, char room[3 * V1_TEXT_UNITS]) {
     size_t units = 0;
     size_t at = 0;
@@ -220,7 +221,7 @@ void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *m
     add_byte(max_out, 0xFF);
 }
 
-/* A V1 number: type, eight bits, groups of seven until one says that it is the last. */
+/* Skips a V1 number: type byte, eight bits, groups of seven bits up to one whose low bit is 0. */
 static size_t skip_number_v1(slice bytes, size_t at) {
     at += 2;
     while (at < bytes.n && bytes.p[at] & 1) {
@@ -229,7 +230,7 @@ static size_t skip_number_v1(slice bytes, size_t at) {
     return at + 1;
 }
 
-/* A number, and behind it a number, a type byte or a text. A text ends with its zero byte, or after the most that counts. */
+/* The hash as a number, then a number, a type byte or a text. A text ends at its zero byte, or after V1_TEXT_BYTES + 1 bytes. */
 static size_t length_v1(slice bytes) {
     size_t at = skip_number_v1(bytes, 0);
     if (at >= bytes.n || bytes.p[at] < PKEY_NUMBER) {
@@ -292,7 +293,7 @@ void epk_boundary(const pkey_definition *definition, uint32_t i, uint32_t n, epk
     }
 }
 
-/* One level of a bound as a number: missing is the lowest, the FF that ends a range the highest. */
+/* One level of a bound as a number: 0 if the level is missing, v2_max for the FF that ends a range. */
 static u128 read_level(const epk *e, size_t level) {
     size_t from = level * V2_BYTES;
     if (from < e->n && e->bytes[from] > 0x3F) {
@@ -305,7 +306,7 @@ static u128 read_level(const epk *e, size_t level) {
     return v;
 }
 
-/* The first level where the bounds leave room decides. Bounds [20,40] and [21,10] leave none at the first level, so 20 stays and the
+/* Divides at the first level where the bounds leave room. Bounds [20,40] and [21,10] leave none at the first level, so 20 stays and the
  * second level is divided from 40 up to its end. */
 static void part_v2(size_t levels, const epk *min, const epk *max, uint32_t i, uint32_t n, epk *epk_out) {
     for (size_t level = 0; level < levels; level++) {
@@ -338,7 +339,7 @@ double epk_place(const pkey_definition *definition, const epk *e) {
     return v1 ? (double)read_number_v1(e) / (double)v1_max : (double)read_level(e, 0) / (double)v2_max;
 }
 
-/* Bytes of the number at the head of a V1 key: type, eight bits, groups until one says that it is the last. */
+/* The length of the number at the beginning of a V1 key, encoded by add_number_v1. */
 static size_t number_length_v1(const epk *e) {
     size_t n = 2;
     while (n < e->n && e->bytes[n] & 1) {
@@ -347,7 +348,7 @@ static size_t number_length_v1(const epk *e) {
     return n < e->n ? n + 1 : e->n;
 }
 
-/* Bytes up to the end of the first level that differs. */
+/* The length up to the end of the first level that differs. */
 static size_t differing_length(const epk *left, const epk *right) {
     size_t at = 0;
     while (at < left->n && at < right->n && left->bytes[at] == right->bytes[at]) {

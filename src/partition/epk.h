@@ -1,14 +1,14 @@
-/* epk.h — effective partition keys: where in the hash space a partition key lies.
+/* epk.h — effective partition keys (EPKs): the position of a partition key in the hash space.
  *
- * Bit for bit the service's, since SDKs compute them too and ask for ranges by them. An EPK is bytes; on the wire it is their upper-case
- * hex text, and the order of texts is the order of bytes. Ranges are [min, max); the first starts at "" and the last ends before "FF".
+ * They equal the service's bit for bit, since SDKs compute them too and request ranges by them. An EPK is a byte string; on the wire it is
+ * written as upper-case hex, which sorts as the bytes do. Ranges are [min, max); the first starts at "" and the last ends before "FF".
  *
- *   V1         number(hash32 of the component) ++ the component itself, both in the service's binary encoding
+ *   V1         the 32-bit hash of the component as a number ++ the component itself, both in the service's binary encoding
  *   V2         the 128-bit hash of all components, most significant byte first, its top two bits cleared: 16 bytes
- *   MultiHash  the V2 of each component alone, one after the other: 16 bytes a level
+ *   MultiHash  the V2 hash of each component, concatenated: 16 bytes per level
  *
- * Typed keys (key.h) are hashed by V2 or MultiHash too. Their components that have a value of the SQL API's types are hashed as those, so a
- * string or a double lies at the same place in either kind of container; the others by a rule of ours (epk.c).
+ * Typed keys (key.h) are hashed by V2 or MultiHash too. A component whose value the SQL API can represent is hashed as the SQL API does, so
+ * a string or a double has the same EPK in both kinds of containers. Other components are hashed by a rule of ours (epk.c).
  *
  * Pure functions, any thread; nothing is allocated. */
 #pragma once
@@ -22,7 +22,7 @@ typedef struct epk {
     unsigned char bytes[EPK_BYTES_MAX];
 } epk;
 
-static inline slice epk_view(const epk *e) { /* valid as long as `e` */
+static inline slice epk_view(const epk *e) { /* points into `e` */
     return slice_of(e->bytes, e->n);
 }
 
@@ -33,40 +33,40 @@ static inline int epk_cmp(const epk *a, const epk *b) {
 epk epk_min(void); /* "" */
 epk epk_max(void); /* "FF" */
 
-/* Of a key, or of a prefix of a hierarchical one; the empty key is at "". */
+/* The EPK of a key, or of a prefix of a hierarchical key; the empty key has the EPK "". */
 void epk_of(const pkey_definition *definition, const pkey *key, epk *epk_out);
 
-/* All keys that begin with this one: [epk, epk ++ FF). A whole key's range holds that key alone. */
+/* The range of all keys that begin with this one: [epk, epk ++ FF). For a whole key it contains only that key. */
 void epk_prefix_range(const pkey_definition *definition, const pkey *key, epk *min_out, epk *max_out);
 
-/* How many of the bytes are the EPK of a whole key that they begin with; more than there are: it is not whole. */
+/* The length of the whole key's EPK at the beginning of `bytes`; more than bytes.n if it is incomplete. */
 size_t epk_length(const pkey_definition *definition, slice bytes);
 
-/* The hashes themselves, whatever a definition says. */
+/* The hash functions themselves, independent of a definition. */
 void epk_hash_v1(const pkey_value *value, epk *epk_out);
 void epk_hash_v2(const pkey_value *values, size_t n, epk *epk_out);
 
-/* Hex text. Parsing takes bounds from outside: even, at most EPK_BYTES_MAX bytes, hex digits of either case. */
+/* Hex text. epk_parse reads untrusted text: an even number of hex digits of either case, at most EPK_BYTES_MAX bytes. */
 void epk_write(buf *out, const epk *e);
 bool epk_parse(slice text, epk *epk_out);
 
-/* Bytes, within positions that clients are given: u8 length · the EPK's bytes. Taking skips them; false: they are none. */
+/* Binary form, used in continuations: u8 length, then the EPK's bytes. epk_take reads one and advances `rest`; false: not valid. */
 void epk_put(buf *out, const epk *e);
 bool epk_take(slice *rest, epk *epk_out);
 
-/* Boundary i of n equal ranges, as the service places them at creation: 0 is "", n is "FF". 0 ≤ i ≤ n, n ≥ 1. */
+/* Boundary i of n equal ranges, placed as the service does at creation: 0 is "", n is "FF". 0 ≤ i ≤ n, n ≥ 1. */
 void epk_boundary(const pkey_definition *definition, uint32_t i, uint32_t n, epk *epk_out);
 
-/* Where [min, max) is cut into n parts of equal width in hash space: the end of the first i of them. False when that is not strictly
- * inside. 0 < i < n. The middle is where the service splits. */
+/* Divides [min, max) into n parts of equal width in hash space and returns the end of part i, counted from 1. False if that is not strictly
+ * inside. 0 < i < n. The service splits at the middle. */
 bool epk_part(const pkey_definition *definition, const epk *min, const epk *max, uint32_t i, uint32_t n, epk *epk_out);
 static inline bool epk_middle(const pkey_definition *definition, const epk *min, const epk *max, epk *epk_out) {
     return epk_part(definition, min, max, 1, 2, epk_out);
 }
 
-/* How far into the hash space a bound lies, 0 to 1. Of a hierarchical key only the first level counts. */
+/* The position of a bound in the hash space, from 0 to 1. For a hierarchical key only the first level counts. */
 double epk_place(const pkey_definition *definition, const epk *e);
 
-/* Between two neighbours, EPKs of whole keys with left < right: the shortest boundary of the service's shape with left < cut ≤ right. So
- * a prefix of a hierarchy stays in one range where it can. */
+/* A boundary between two adjacent whole keys, left < right: the shortest of the service's form with left < cut ≤ right. So a prefix of a
+ * hierarchical key stays in one range where possible. */
 void epk_cut(const pkey_definition *definition, const epk *left, const epk *right, epk *cut_out);

@@ -8,7 +8,7 @@ static inline uint64_t rotate64(uint64_t x, int r) {
     return x << r | x >> (64 - r);
 }
 
-/* The first n ≤ 8 bytes, little-endian. Constant n compiles to one load where the machine allows it. */
+/* Loads n ≤ 8 bytes, little-endian. With a constant n this compiles to one load where possible. */
 static inline uint64_t load(const unsigned char *p, size_t n) {
     uint64_t v = 0;
     for (size_t i = 0; i < n; i++) {

@@ -6,7 +6,7 @@
 
 /* ---- JSON text ---- */
 
-enum { SHOWN_MAX = 256 }; /* of a refused header, in the error's sentence */
+enum { SHOWN_MAX = 256 }; /* bytes of a rejected header quoted in the error message */
 
 static err refuse(op *o, slice header) {
     int n = (int)(header.n < SHOWN_MAX ? header.n : SHOWN_MAX);
@@ -17,7 +17,7 @@ static pkey_value number_value(double number) {
     return (pkey_value){.type = PKEY_NUMBER, .number = number};
 }
 
-/* The scalar under a cursor; false when it is none that can be a key. {} is for the caller: it means something in headers only. */
+/* The scalar at an iterator; false if it cannot be a key. The caller handles {}, which is valid only in headers. */
 static bool value_of(const bson_iter_t *iter, pkey_value *value_out) {
     *value_out = (pkey_value){0};
     switch (bson_iter_type(iter)) {
@@ -61,7 +61,7 @@ static bool plain_integer(int64_t number, pkey_value *plain_out) {
     return nearest < 0x1p63 && (int64_t)nearest == number;
 }
 
-/* Reading its spelling gives the narrowest type that has the value. */
+/* Spells the value and reads it back, which gives the narrowest type that represents it. */
 static bool plain_decimal(const pkey_value *typed, pkey_value *plain_out) {
     char spelled_room[DOC_ORDER_NUMBER_BYTES], value_room[16];
     buf spelled = {.p = spelled_room, .cap = sizeof spelled_room, .max = sizeof spelled_room};
@@ -137,7 +137,7 @@ void pkey_make_typed(arena *a, const pkey *key, pkey *typed_out) {
     }
 }
 
-/* ---- JSON text, further ---- */
+/* ---- JSON text, continued ---- */
 
 static bool is_empty_object(const bson_iter_t *iter) {
     bson_iter_t child;
@@ -163,7 +163,7 @@ static bool read_array(slice bson, pkey *key_out) {
     return true;
 }
 
-/* Nearly every header is one plain string, ["..."], and the path of a point read is short: no JSON for those. */
+/* Fast path: nearly every header is one plain string, ["..."], which needs no JSON parser. */
 static bool read_plain_string(slice header, pkey *key_out) {
     if (header.n < 4 || memcmp(header.p, "[\"", 2) != 0 || memcmp(header.p + header.n - 2, "\"]", 2) != 0) {
         return false;
@@ -180,8 +180,8 @@ static bool read_plain_string(slice header, pkey *key_out) {
     return true;
 }
 
-/* A key's BSON is never longer than its text by more than a few bytes per component, so a buffer of the arena is enough; what does not
- * fit has too many components. */
+/* A key's BSON is longer than its text by a few bytes per component at most, so a buffer from the arena is enough. If it does not fit,
+ * there are too many components. */
 static bool read_json(arena *a, slice header, pkey *key_out) {
     size_t room = header.n + 128;
     buf bson = {.p = arena_alloc(a, room), .cap = room, .max = room};
@@ -202,7 +202,7 @@ err pkey_parse(op *o, slice header, pkey *key_out) {
     return OK;
 }
 
-/* One code point of valid UTF-8; bytes that are none come back as U+FFFD, one at a time. */
+/* Reads one code point of UTF-8; each invalid byte becomes U+FFFD. */
 static uint32_t next_code_point(slice text, size_t *at) {
     const unsigned char *p = (const unsigned char *)text.p + *at;
     size_t left = text.n - *at;
@@ -244,7 +244,8 @@ static void write_string(buf *out, slice text) {
     buf_add_byte(out, '"');
 }
 
-/* As relaxed Extended JSON, which an array of one value is written in; only strings in it can have more than ASCII. */
+/* Writes relaxed Extended JSON: makes an array of the one value, writes that and drops the brackets. Characters that are not ASCII, which
+ * occur only in strings, are escaped. */
 static void write_typed(buf *out, const pkey_value *value) {
     buf bson = buf_init(BUF_NO_LIMIT), json = buf_init(BUF_NO_LIMIT);
     char length[4];
@@ -275,7 +276,7 @@ static void write_value(buf *out, const pkey_value *value) {
     } else if (value->type == PKEY_TYPED) {
         write_typed(out, value);
     } else if (value->type == PKEY_NUMBER && value->number == 0 && signbit(value->number)) {
-        buf_add_lit(out, "-0.0"); /* JavaScript would write 0, which is another key */
+        buf_add_lit(out, "-0.0"); /* JavaScript writes 0, which is a different key */
     } else if (value->type == PKEY_NUMBER) {
         json_add_double(out, value->number);
     } else if (value->type == PKEY_STRING) {
@@ -367,7 +368,7 @@ err pkey_check_whole(op *o, const pkey_definition *definition, const pkey *key) 
         return OK;
     }
     if (key->n < definition->n) {
-        o->detail_n = 0; /* the list's sentence is the service's */
+        o->detail_n = 0; /* use the default message of E_KEY_COMPONENTS, which is the service's */
         return E_KEY_COMPONENTS;
     }
     return op_fail(o, E_KEY_COMPONENTS, "PartitionKey has more components than defined the collection resource.");
@@ -467,7 +468,7 @@ static bool decode_number(slice *bytes, pkey_value *value_out) {
     return !isnan(value_out->number);
 }
 
-/* Bytes up to the closing 00 00; zero_bytes_out: how many escaped zero bytes are among them. */
+/* Finds the terminating 00 00. `n_out`: bytes before it; `zero_bytes_out`: escaped zero bytes among them. */
 static bool find_text_end(slice bytes, size_t *n_out, size_t *zero_bytes_out) {
     size_t at = 0;
     *zero_bytes_out = 0;

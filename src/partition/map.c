@@ -55,7 +55,7 @@ static bool index_ids(partition_range *ranges, uint32_t *by_id, size_t n) {
     return true;
 }
 
-/* The first eight bytes as a number. Where two of them differ, the EPKs differ the same way; where not, only a full comparison tells. */
+/* The first eight bytes as a number. If two heads differ, the EPKs have the same order; if not, the EPKs must be compared in full. */
 static uint64_t head_of(const epk *e) {
     uint64_t head = 0;
     memcpy(&head, e->bytes, sizeof head);
@@ -63,13 +63,13 @@ static uint64_t head_of(const epk *e) {
     return e->n >= 8 ? head : e->n ? head >> (64 - 8 * e->n) << (64 - 8 * e->n) : 0;
 }
 
-/* One block: the map, its ranges, the heads of their starts, the order by id, all parents. Ranges are added in order. */
+/* One allocation holds the map, its ranges, `heads`, `by_id` and all parents. Ranges are added in order. */
 typedef struct builder {
     partition_map *map;
     partition_range *ranges;
     uint64_t *heads;
     uint32_t *by_id;
-    uint32_t *parents; /* for the next range */
+    uint32_t *parents; /* where the next range's parents go */
 } builder;
 
 static builder begin(size_t n, size_t parents_n, uint32_t next_id) {
@@ -140,7 +140,7 @@ void partition_map_free(partition_map *map) {
 
 /* ---- splitting and merging ---- */
 
-/* Ancestors of the ranges to be made. Room for those kept, and for the ones of one more range. */
+/* Ancestors of the new ranges. Has room for PARTITION_PARENTS_MAX ids, plus one more range and its parents. */
 typedef struct lineage {
     uint32_t n;
     uint32_t ids[2 * PARTITION_PARENTS_MAX + 1];
@@ -152,7 +152,7 @@ static int id_order(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorted, each once, the newest. */
+/* Sorts, removes duplicates and keeps the newest. */
 static void lineage_tidy(lineage *l) {
     qsort(l->ids, l->n, sizeof *l->ids, id_order);
     uint32_t kept = 0;
@@ -192,7 +192,7 @@ static bool fits(const partition_map *map, size_t first, size_t n, uint32_t part
            map->next_id <= PARTITION_IDS_MAX - parts;
 }
 
-/* The order by id without sorting: the ranges that stay keep theirs, new ids are the highest. */
+/* Makes the order by id without sorting: ranges that stay keep their relative order, and new ids are the highest. */
 static void index_again(const partition_map *map, size_t first, size_t n, uint32_t parts, uint32_t *by_id) {
     for (size_t i = 0; i < map->n; i++) {
         uint32_t at = map->by_id[i];
@@ -254,7 +254,7 @@ partition_map *partition_map_reshape(const partition_map *map, size_t first, siz
     return b.map;
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
 /* How many ranges start at or before `e`; at least one does. */
 static size_t count_starting(const partition_map *map, const epk *e) {
@@ -304,7 +304,7 @@ size_t partition_map_overlap(const partition_map *map, const epk *min, const epk
         return 0;
     }
     const partition_range *last = partition_map_find(map, max);
-    if (epk_cmp(&last->min, max) == 0) { /* it starts where the asked range ends */
+    if (epk_cmp(&last->min, max) == 0) { /* this range starts at the exclusive end */
         last--;
     }
     return (size_t)(last - *first_out) + 1;

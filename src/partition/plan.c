@@ -5,9 +5,9 @@
 /* Wide arithmetic on weights; gcc and clang have it on every 64-bit machine. */
 __extension__ typedef unsigned __int128 u128;
 
-static const double merge_share = 0.3; /* of t: ranges with less than this may merge */
-static const double merge_bytes = 0.4; /* of the storage limit: what a merged range may hold */
-static const double nearly = 0.1;      /* data is never cut quite evenly */
+static const double merge_share = 0.3; /* ranges with a share below this fraction of t may merge */
+static const double merge_bytes = 0.4; /* a merged range may have this fraction of the storage limit */
+static const double nearly = 0.1;      /* tolerance: data is never cut quite evenly */
 static const double rounding = 1e-9;   /* 3 × 0.1 is not 0.3 */
 static const plan_step nothing = {.reason = PLAN_NOTHING};
 
@@ -22,7 +22,7 @@ const char *plan_reason_text(plan_reason reason) {
 
 /* ---- storage ---- */
 
-/* Pieces of half the limit to three quarters of it: far enough from full to stay for a while, too full to merge again. */
+/* Parts get half to three quarters of the limit: not soon full again, and too large to be merged again. */
 static plan_step split_for_storage(const plan_limits *limits, const plan_range *ranges, size_t n) {
     size_t fullest = n;
     for (size_t i = 0; i < n; i++) {
@@ -52,7 +52,7 @@ static size_t ranges_wanted(const plan_limits *limits) {
     return plan_ranges_for(limits->throughput, limits->range_most, limits->ranges_max);
 }
 
-/* Which ranges to cut first: those where a cut leaves data on both sides, then those without data, where none is left behind. */
+/* Which ranges to split first: those where both sides get data, then empty ranges, last those with a single logical partition. */
 static int rank(const plan_range *range) {
     return range->partitions > 1 ? 2 : range->partitions == 0 ? 1 : 0;
 }
@@ -64,7 +64,7 @@ static bool goes_before(const plan_range *a, const plan_range *b) {
     return a->bytes != b->bytes && rank(a) == 2 ? a->bytes > b->bytes : a->width > b->width;
 }
 
-/* What the cuts of ranges like `top` are to even out: their data, or the hash space where there is none to divide. */
+/* The weight that splits of ranges like `top` balance: their data, or their width if there is no data to divide. */
 static double weight(const plan_range *top, const plan_range *range) {
     if (rank(range) != rank(top)) {
         return 0;
@@ -72,9 +72,9 @@ static double weight(const plan_range *top, const plan_range *range) {
     return rank(top) == 2 && top->bytes > 0 ? (double)range->bytes : range->width;
 }
 
-/* The part of the missing ranges that comes from `top`, the heaviest of its rank. Those lighter than what all will weigh on average stay
- * whole, the others share what is left of the places by their weights. Rounding up here and looking again for each step makes the sum
- * come out: ten equal ranges that must become 25 give five times three and five times two; two that are not quite equal become two each. */
+/* The number of parts for `top`, the heaviest of its rank. Ranges lighter than the final average stay whole; the others divide the
+ * remaining places by weight. The result is rounded up, and computed again for each step, so that the total comes out right: ten equal
+ * ranges that must become 25 give five times three and five times two; two that are not quite equal become two each. */
 static double parts_of(const plan_range *top, const plan_range *ranges, size_t n, size_t missing) {
     double total = 0;
     double places = (double)missing;
@@ -108,7 +108,7 @@ static plan_step split_for_throughput(const plan_range *ranges, size_t n, size_t
 
 /* ---- scaling down ---- */
 
-/* Neighbours that may become one, while they are looked for. */
+/* A candidate for a merge: adjacent ranges. */
 typedef struct run {
     size_t first, n;
     double bytes, width;
@@ -135,7 +135,8 @@ static run lightest_pair(const plan_range *ranges, size_t n, double bytes_most) 
     return best;
 }
 
-/* Takes in neighbours, the lighter side first, up to what a range will hold on average in the end: one change for clients, not several. */
+/* Adds neighbours, the lighter side first, up to the average size of the final ranges, so that clients see one change instead of
+ * several. */
 static run grown(run r, const plan_range *ranges, size_t n, size_t n_most, double bytes_most, double width_most) {
     uint32_t home = ranges[r.first].home;
     while (r.n < n_most) {
@@ -151,7 +152,7 @@ static run grown(run r, const plan_range *ranges, size_t n, size_t n_most, doubl
 }
 
 static plan_step merge(const plan_limits *limits, const plan_range *ranges, size_t n) {
-    /* as many as are left when no share is below the limit any more; never fewer than wanted, since 0.3 t a range is less than t */
+    /* the number of ranges at which no share is below the merge limit; never fewer than wanted, since 0.3 t is less than t */
     double enough = floor(limits->throughput / (merge_share * limits->range_most) + rounding);
     size_t fewest = (size_t)fmax(fmin(enough, (double)n), (double)ranges_wanted(limits));
     if (n <= fewest) {
@@ -188,19 +189,19 @@ plan_step plan_next(const plan_limits *limits, const plan_range *ranges, size_t 
 
 /* ---- cutting ---- */
 
-/* Where cut number `cut` belongs, doubled so that halves are whole. */
+/* The ideal place of cut number `cut`, doubled so that halves are integers. */
 static u128 place_doubled(const plan_cutter *c, uint32_t cut) {
     uint64_t rest = c->total > c->base ? c->total - c->base : 0;
     return 2 * ((u128)c->base + (u128)rest * (cut - c->base_cuts) / (c->parts - c->base_cuts));
 }
 
 bool plan_cut_here(plan_cutter *c, uint64_t weight_here) {
-    u128 middle_doubled = 2 * (u128)c->sum + weight_here; /* of this partition: is the place nearer to its start or to its end? */
+    u128 middle_doubled = 2 * (u128)c->sum + weight_here; /* this partition's middle decides whether to cut before or after it */
     bool cut = c->in_piece && c->cuts + 1 < c->parts && place_doubled(c, c->cuts + 1) <= middle_doubled;
     if (cut) {
         c->cuts++;
         if (c->cuts + 1 < c->parts && 2 * (u128)c->sum >= place_doubled(c, c->cuts + 1)) {
-            c->base = c->sum; /* a heavy one took the next piece's place too: the rest is divided anew */
+            c->base = c->sum; /* a heavy partition also took the next piece's share: divide the rest anew */
             c->base_cuts = c->cuts;
         }
     }

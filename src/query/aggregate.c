@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 
-enum { SAVED_VALUES = 3 }; /* where the values of a saved accumulator begin */
+enum { SAVED_VALUES = 3 }; /* index of the first value in a saved state */
 
 void accumulator_init(query_accumulator *a, query_aggregate_kind kind) {
     *a = (query_accumulator){.kind = kind};
@@ -17,7 +17,7 @@ static void add_number(query_accumulator *a, const query_value *v, uint64_t time
     }
 }
 
-/* Only values that have an order take part: arrays and objects spoil the result. */
+/* Arrays and objects make the result undefined. */
 static void add_best(query_accumulator *a, arena *keep, const query_value *v) {
     if (v->type >= TYPE_ARRAY) {
         a->spoiled = true;
@@ -30,7 +30,7 @@ static void add_best(query_accumulator *a, arena *keep, const query_value *v) {
     a->any = true;
 }
 
-/* False: there is no memory for more. */
+/* False: out of memory. */
 static bool add_to_list(query_accumulator *a, arena *keep, const query_value *v) {
     if (a->list_n == a->list_cap) {
         size_t cap = a->list_cap ? 2 * a->list_cap : 16;
@@ -114,7 +114,7 @@ void accumulator_move(query_accumulator *a, arena *keep) {
     }
 }
 
-/* ---- through a continuation: [count, sum, spoiled, the best, or the values of a list or a set] ---- */
+/* ---- saving and loading: [count, sum, spoiled, then the best value, or the values of the list or set] ---- */
 
 static bool save_values(bson_t *list, const query_value *values, size_t n, size_t bytes_max) {
     bool good = n <= bytes_max;

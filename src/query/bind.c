@@ -32,7 +32,7 @@ static int find_slot(const binder *b, slice name) {
                 return s->first_slot + i;
             }
         }
-        visible = -1; /* of the outer ones all */
+        visible = -1; /* in outer selects all sources are visible */
     }
     return -1;
 }
@@ -62,7 +62,7 @@ static const query_source *source_of(const binder *b, int slot) {
     return NULL;
 }
 
-/* The item itself, by its own name or by another. */
+/* Whether the slot is the item itself, perhaps under a second alias. */
 static bool is_item(const binder *b, int slot) {
     const query_source *source = slot < 0 ? NULL : source_of(b, slot);
     while (source && source->kind == SOURCE_ROOT && source->from && source->from->kind == EXPR_NAME && source->from->slot >= 0) {
@@ -71,7 +71,7 @@ static bool is_item(const binder *b, int slot) {
     return slot < 0 || (source && source->kind == SOURCE_ROOT && (!source->from || source->from->kind == EXPR_NAME));
 }
 
-/* Its query was checked when the container was made (query_schema_check). */
+/* The query was checked when the container was created (query_schema_check). */
 static err add_computed(binder *b, slice name, slice text, const query_select **select_out) {
     query_ast *ast;
     binder inner = {.op = b->op, .arena = b->arena, .query = b->query, .text = text, .visible = -1, .from_item = true};
@@ -102,7 +102,7 @@ static err bind_member(binder *b, query_expr *e) {
 
 /* ---- parameters ---- */
 
-/* One that was not given is undefined, and no error. */
+/* A parameter that was not given is undefined; that is not an error. */
 static void bind_parameter(binder *b, query_expr *e) {
     query_parameter wanted = {.name = e->name};
     const query_parameter *all = b->query->parameters, *found = NULL;
@@ -124,7 +124,7 @@ static err bind_items(binder *b, query_expr *e) {
 static void add_aggregate(binder *b, query_expr *e) {
     query_select *s = b->select;
     size_t n = s->aggregates_n;
-    if ((n & (n - 1)) == 0) { /* full: 0, 1, 2, 4, … */
+    if ((n & (n - 1)) == 0) { /* full at 0, 1, 2, 4, … */
         query_expr **list = arena_array(b->arena, query_expr *, 2 * n + 1);
         memcpy(list, n ? (const void *)s->aggregates : "", n * sizeof *list);
         s->aggregates = list;
@@ -170,7 +170,7 @@ static err wrong_count(binder *b, const query_expr *e, const query_function *f) 
                : query_fail(b->op, where, "SC2050", "The %.*s function requires %u to %u argument(s).", n, e->name.p, f->least, f->most);
 }
 
-/* FullTextScore and RRF. */
+/* FullTextScore and RRF may stand in ORDER BY RANK only. */
 static err check_rank(binder *b, const query_expr *e, const query_function *f) {
     if (b->ranks || !query_function_is_rank_only(f)) {
         return OK;
@@ -182,7 +182,7 @@ static err check_rank(binder *b, const query_expr *e, const query_function *f) {
     return query_fail(b->op, query__at(b, e->span), "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", f->name);
 }
 
-/* What the container's policies say of the first argument, if that is a property of the item. */
+/* Looks up the container's setting for the first argument, if that is a property of the item. */
 static void bind_setting(binder *b, query_expr *e) {
     query_function_setting wanted = query_function_setting_of(e->function);
     slice steps[LIMIT_PATH_DEPTH];
@@ -195,12 +195,12 @@ static void bind_setting(binder *b, query_expr *e) {
         steps[--n] = at_step->name;
     }
     bool named = at_step->kind == EXPR_NAME && is_item(b, at_step->slot);
-    size_t steps_n = named ? LIMIT_PATH_DEPTH - n : 0; /* no steps: what policies have by default */
+    size_t steps_n = named ? LIMIT_PATH_DEPTH - n : 0; /* without steps: the policies' defaults */
     e->setting = wanted == SETTING_DISTANCE ? (uint8_t)query_schema_distance(&b->query->schema, steps + n, steps_n)
                                             : (uint8_t)query_schema_language(&b->query->schema, steps + n, steps_n);
 }
 
-/* {"searchListSizeMultiplier": 1 to 100}: it is about an index, and its bounds are the service's. */
+/* {"searchListSizeMultiplier": 1 to 100} only matters to a vector index; the bounds are the service's. */
 static err check_vector_options(binder *b, const query_expr *e) {
     const query_expr *options = query_function_setting_of(e->function) == SETTING_DISTANCE && e->items_n > 3 ? e->items[3] : NULL;
     for (size_t i = 0; options && options->kind == EXPR_OBJECT && i < options->items_n; i++) {
@@ -277,7 +277,7 @@ static bool names_something(const query_expr *e) {
     return found;
 }
 
-/* Which element or member is meant must be known before there are rows. */
+/* The index must not depend on the row: inner[c.x] is rejected, as on the service. */
 static err check_index(binder *b, const query_expr *e) {
     if (!names_something(e->items[1])) {
         return OK;
@@ -320,8 +320,8 @@ err query__bind_expr(binder *b, query_expr *e) {
 
 /* ---- sources ---- */
 
-/* The first name of the first source of the outermost select, or of a subquery in its place, is the container, whatever it is called: slot
- * -1, the item itself. */
+/* The first name in the first source of the outermost select, or of a subquery that is this source, means the container, whatever it is
+ * called: slot -1, the item itself. */
 static err bind_root(binder *b, const query_source *source) {
     query_expr *e = source->from, *above = NULL;
     for (; e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX; e = e->items[0]) {
@@ -370,7 +370,7 @@ static int by_alias(const void *a, const void *b) {
     return order ? order : (x > y) - (x < y);
 }
 
-/* There may be tens of thousands, so they are sorted; what is said is of the first that was there before. */
+/* Sorted, since there may be tens of thousands. The error is about the first column whose alias was used before. */
 static err check_aliases(binder *b, const query_select *s) {
     const query_column **sorted = arena_array(b->arena, const query_column *, s->columns_n + 1), *again = NULL;
     for (size_t i = 0; i < s->columns_n; i++) {
@@ -396,12 +396,12 @@ bool query_same_expr(const query_expr *a, const query_expr *b) {
     return same;
 }
 
-/* The same for expressions that query_same_expr calls the same: what they look like, not what they mean. Few different ones share it. */
+/* A hash of an expression: equal if query_same_expr holds, and rarely equal otherwise. */
 static uint64_t look_of(const query_expr *e) {
     uint64_t look = (uint64_t)e->kind * 31 + e->op;
     look = (look ^ e->name.n) * 0x9E3779B97F4A7C15;
     for (size_t i = 0; i < e->name.n; i++) {
-        look = (look ^ ((unsigned char)e->name.p[i] | 32)) * 0x100000001B3; /* case does not count, for some have none */
+        look = (look ^ ((unsigned char)e->name.p[i] | 32)) * 0x100000001B3; /* case-insensitive, because function names are */
     }
     for (size_t i = 0; i < e->items_n; i++) {
         look = (look ^ look_of(e->items[i])) * 0x9E3779B97F4A7C15;
@@ -418,7 +418,7 @@ static const uint64_t *group_looks(binder *b, const query_select *s) {
     return looks;
 }
 
-/* A source, or a path below one. */
+/* Whether it is a source, or a path below one. */
 static bool is_property(const query_select *s, const query_expr *e) {
     while (e->kind == EXPR_MEMBER) {
         e = e->items[0];
@@ -426,7 +426,7 @@ static bool is_property(const query_select *s, const query_expr *e) {
     return e->kind == EXPR_NAME && e->slot >= s->first_slot;
 }
 
-/* One of the expressions that groups are made of: then it is shown by its number. */
+/* Whether it is one of the GROUP BY expressions; then it takes its value from the group. */
 static bool is_grouped(const query_select *s, const uint64_t *looks, query_expr *e) {
     uint64_t look = s->group_n ? look_of(e) : 0;
     for (size_t i = 0; i < s->group_n; i++) {
@@ -438,7 +438,7 @@ static bool is_grouped(const query_select *s, const uint64_t *looks, query_expr 
     return false;
 }
 
-/* A path below one: GROUP BY x, of which x.name is shown. */
+/* Whether it is a path below a GROUP BY expression: x.name with GROUP BY x. */
 static bool is_below_grouped(const query_select *s, const uint64_t *looks, query_expr *e) {
     while (e->kind == EXPR_MEMBER) {
         e = e->items[0];
@@ -449,7 +449,7 @@ static bool is_below_grouped(const query_select *s, const uint64_t *looks, query
     return false;
 }
 
-/* Outside of aggregates only what the groups are made of may be named. */
+/* Outside of aggregates, a column may use the GROUP BY expressions only. */
 static err check_grouped(binder *b, query_select *s, const uint64_t *looks, query_expr *e) {
     if (e->kind == EXPR_CALL && e->aggregate >= 0) {
         return OK;
@@ -527,7 +527,7 @@ static err bind_select(binder *b, query_select *s) {
     return bind_rest(&inner, s);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole query ---- */
 
 static err read_count(binder *b, const query_count *c, const char *code, const char *sentence, double *value_out) {
     *value_out = -1;
@@ -554,7 +554,7 @@ static err check_limits(binder *b) {
     return ast->udf_calls > b->udfs_max ? too_many_udfs(b) : OK;
 }
 
-/* The tree is there; its parameters and its schema too. */
+/* Binds query_out->ast; the parameters and the schema are set. */
 static err bind(op *o, arena *a, unsigned udfs_max, query *query_out) {
     query_computed computed[QUERY_COMPUTED_MAX];
     size_t computed_n = 0;

@@ -1,8 +1,8 @@
-/* bind.h — from a tree to one that can be run: names become slots, functions are looked up, aggregates are found, rules are checked.
+/* bind.h — binds a parsed query, so that it can be run: resolves names to slots, looks up functions, collects aggregates, checks rules.
  *
- * What the service refuses is refused here with its code: unknown functions (SC2005), wrong numbers of arguments (SC2050), doubled aliases
- * (SC2022), SELECT * with GROUP BY (SC2041), TOP, OFFSET and LIMIT out of bounds (SC2060 to SC2062), aggregates in aggregates (SC2101),
- * columns that are neither grouped nor aggregated (SC2102), names that nothing stands for, too many JOINs and UDF references. */
+ * Errors that the service reports are reported here with its codes: unknown functions (SC2005), wrong numbers of arguments (SC2050),
+ * duplicate aliases (SC2022), SELECT * with GROUP BY (SC2041), TOP, OFFSET and LIMIT out of bounds (SC2060 to SC2062), nested aggregates
+ * (SC2101), columns that are neither grouped nor aggregated (SC2102), unresolved names, too many JOINs and UDF references. */
 #pragma once
 
 #include "query/function.h"
@@ -30,9 +30,9 @@ typedef enum query_aggregate_kind {
     AGGREGATE_NONE
 } query_aggregate_kind;
 
-query_aggregate_kind query_aggregate_of(slice name); /* case-insensitive; AGGREGATE_NONE: it is none */
+query_aggregate_kind query_aggregate_of(slice name); /* case-insensitive; AGGREGATE_NONE: not an aggregate */
 
-/* Parameters, sorted by name (query_parameter_order), each once. */
+/* A parameter. Lists are sorted by name (query_parameter_order), without duplicates. */
 typedef struct query_parameter {
     slice name; /* with its @ */
     query_value value;
@@ -40,7 +40,7 @@ typedef struct query_parameter {
 
 int query_parameter_order(const void *a, const void *b); /* for qsort */
 
-/* A computed property that the query names, bound once: SELECT VALUE expression FROM c, with slots of its own. */
+/* A computed property that the query uses, bound once: SELECT VALUE expression FROM c, with its own slots. */
 typedef struct query_computed {
     slice name;
     const query_select *select;
@@ -53,23 +53,23 @@ typedef struct query {
     const query_parameter *parameters;
     size_t parameters_n;
     query_schema schema;
-    slice udfs[QUERY_UDFS_MAX]; /* the user-defined functions that it calls, each once; slices of the text */
+    slice udfs[QUERY_UDFS_MAX]; /* names of the UDFs that it calls, without duplicates; slices of the text */
     unsigned udfs_n;
-    bool aggregates;           /* it has aggregates or groups */
-    bool patterns;             /* it matches regular expressions, whose time is not known before */
+    bool aggregates;           /* it has aggregates or GROUP BY */
+    bool patterns;             /* it uses regular expressions, whose running time cannot be predicted */
     double top, offset, limit; /* -1: not given */
 } query;
 
-/* Written alike: the same names, operators and literals. */
+/* Whether two expressions are written the same: the same names, operators and literals. */
 bool query_same_expr(const query_expr *a, const query_expr *b);
 
-/* Parses and binds. E_BAD_QUERY with the service's JSON. Everything lives in `a`; text, parameters and the schema's settings must live as
- * long. `schema` NULL: nothing is computed, everything is as policies have it by default. */
+/* Parses and binds. E_BAD_QUERY with the service's JSON. The result lives in `a`, and points into the text, the parameters and the schema's
+ * settings. `schema` NULL: no computed properties, default policies. */
 MUST_CHECK err query_prepare(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n,
                              const query_schema *schema, query *query_out);
 
-/* The same for a text that a plan may have made (query/plan.h), which repeats calls of user-defined functions: more of them are allowed. */
+/* The same for a text that may come from a plan (query/plan.h): rewrites repeat UDF calls, so more of them are allowed. */
 MUST_CHECK err query_prepare_part(op *o, arena *a, slice text, const query_parameter *parameters, size_t parameters_n,
                                   const query_schema *schema, query *query_out);
 
-MUST_CHECK err query_prepare_condition(op *o, arena *a, slice text, query *query_out); /* FROM c WHERE …, of a patch */
+MUST_CHECK err query_prepare_condition(op *o, arena *a, slice text, query *query_out); /* FROM c WHERE …, as a patch has it */

@@ -1,4 +1,4 @@
-/* bind_order.c — ORDER BY and ORDER BY RANK: what may stand there, and in which direction; and which clauses subqueries may not have. */
+/* bind_order.c — checks ORDER BY and ORDER BY RANK, sets their default directions, and rejects clauses that subqueries may not have. */
 #include "query/bind_int.h"
 
 static query_span clause_from(const binder *b, const char *word, uint32_t before, uint32_t end) {
@@ -12,7 +12,6 @@ static query_span clause_from(const binder *b, const char *word, uint32_t before
     return query__at(b, (query_span){before, end});
 }
 
-/* What subqueries may not have. */
 err query__check_subquery(binder *b, const query_select *s) {
     if (s->order_by_rank) {
         return query_fail(b->op, clause_from(b, "ORDER", s->order[0].expr->span.start, s->order[s->order_n - 1].expr->span.end), "SC2228",
@@ -49,7 +48,7 @@ static bool is_called(const query_expr *e, const char *name) {
     return e->kind == EXPR_CALL && !e->udf && slice_eq_nocase(e->name, slice_str(name));
 }
 
-/* By which distance VectorDistance compares: its options say, or the container's policy. */
+/* The distance function of a VectorDistance call: from its options, or from the container's policy. */
 static search_distance distance_of(const binder *b, const query_expr *e) {
     search_distance distance = (search_distance)e->setting;
     const query_expr *options = e->items_n > 3 ? e->items[3] : NULL;
@@ -68,7 +67,7 @@ static search_distance distance_of(const binder *b, const query_expr *e) {
     return distance;
 }
 
-/* Scores and distances without a direction: the best first. */
+/* A score or distance without ASC or DESC is ordered best first. */
 static bool is_score_order(const binder *b, query_order *order) {
     const query_expr *e = order->expr;
     bool vector = is_called(e, "VectorDistance"), score = is_called(e, "_VectorScore") || is_called(e, "_FullTextScore");
@@ -108,7 +107,7 @@ static bool is_weight(const query_expr *e) {
     return e->kind == EXPR_LITERAL && e->value.type == TYPE_NUMBER;
 }
 
-/* The last argument of RRF may be weights: as many numbers as scores. */
+/* The last argument of RRF may be an array of weights, one number for each score. */
 static bool are_weights(const query_expr *e, size_t scores) {
     bool good = e->kind == EXPR_ARRAY && e->items_n == scores;
     for (size_t i = 0; good && i < scores; i++) {
@@ -137,7 +136,7 @@ static err check_ranked(binder *b, const query_select *s, const query_expr *e) {
     return OK;
 }
 
-/* What ORDER BY RANK does not go with. */
+/* Rejects clauses that ORDER BY RANK cannot be combined with. */
 static err check_rank_clauses(binder *b, const query_select *s) {
     if (s->sources_n > 1) {
         query_span all = {s->sources[0].span.start, s->sources[s->sources_n - 1].span.end};

@@ -2,7 +2,7 @@
 
 /* ---- days ---- */
 
-/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last of a year. */
+/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last day of a year. */
 static int64_t day_of(int year, int month, int day) {
     int64_t y = year - (month <= 2);
     int64_t era = (y >= 0 ? y : y - 399) / 400;
@@ -69,7 +69,7 @@ int calendar_weekday(calendar_ticks t) {
 
 /* ---- text ---- */
 
-/* A number of exactly n digits. */
+/* Reads exactly n digits. */
 static bool digits(slice *s, size_t n, int *value_out) {
     *value_out = 0;
     if (s->n < n) {
@@ -93,7 +93,7 @@ static bool skip(slice *s, char c) {
     return true;
 }
 
-/* After the point: one to seven digits. */
+/* Reads one to seven decimals. */
 static bool fraction(slice *s, int *ticks_out) {
     int n = 0, digit;
     *ticks_out = 0;
@@ -167,7 +167,7 @@ bool calendar_unit_of(slice name, calendar_unit *unit_out) {
     return false;
 }
 
-/* Ticks of the units that have always the same length; of a nanosecond there is none. */
+/* Ticks of the units of fixed length; a nanosecond is less than a tick. */
 static const int64_t lengths[] = {
     [CALENDAR_DAY] = CALENDAR_TICKS_PER_DAY,
     [CALENDAR_HOUR] = 3600 * CALENDAR_TICKS_PER_SECOND,
@@ -218,7 +218,7 @@ bool calendar_add(calendar_ticks t, calendar_unit unit, int64_t n, calendar_tick
     }
 }
 
-/* How many units have begun since the origin; for months since the year 0. */
+/* The number of units since 1970, or for years and months since the year 0. */
 static int64_t index_of(calendar_unit unit, calendar_ticks t) {
     calendar_parts p;
     switch (unit) {
@@ -235,11 +235,11 @@ static int64_t index_of(calendar_unit unit, calendar_ticks t) {
 }
 
 int64_t calendar_borders(calendar_unit unit, calendar_ticks from, calendar_ticks to) {
-    int64_t n = index_of(unit, to) - index_of(unit, from); /* both are within the calendar, so this does not overflow */
+    int64_t n = index_of(unit, to) - index_of(unit, from); /* both times are in range, so this does not overflow */
     return unit == CALENDAR_NANOSECOND ? (int64_t)((uint64_t)n * 100) : n;
 }
 
-/* Whole months between two moments, rounded down. */
+/* Whole months between two times, rounded down. */
 static int64_t months_since(calendar_ticks origin, calendar_ticks t) {
     calendar_parts a = calendar_split(origin), b = calendar_split(t);
     int64_t n = month_of(&b) - month_of(&a);

@@ -5,7 +5,8 @@ static bool found_row(void *context) {
     return false;
 }
 
-/* A condition that took all of a small budget is asked again with a larger one; past its own limit it has failed. */
+/* If the budget given was below the condition's own limit, running out of it means: try again with a larger budget. Otherwise the condition
+ * fails. */
 static err outcome(query_runner *r, uint64_t steps, bool found, item_edit_budget *b) {
     err code = !query_may_keep(r) ? r->code : found ? OK : E_PRECONDITION;
     b->exceeded = b->exceeded || (code == E_QUERY_TOO_LONG && steps < QUERY_CONDITION_STEPS);

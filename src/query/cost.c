@@ -15,7 +15,7 @@ static void charge(const query_cost *c, double ru) {
     op_charge(c->op, ru * c->factor);
 }
 
-/* ---- would the index have found it? ---- */
+/* ---- would the index have excluded an item? ---- */
 
 static bool found_row(void *context) {
     *(bool *)context = true;
@@ -25,7 +25,7 @@ static bool found_row(void *context) {
 static bool fulfils(query_cost *c, const find_demand *d, const query_value *item) {
     bool found = false;
     const query_source *first = &c->select->sources[0];
-    if (c->select->sources_n == 1 && first->kind == SOURCE_ROOT && (!first->from || first->from->kind == EXPR_NAME)) { /* set already */
+    if (c->select->sources_n == 1 && first->kind == SOURCE_ROOT && (!first->from || first->from->kind == EXPR_NAME)) { /* slots are set */
         query_value v = query_eval(c->runner, d->condition);
         return value_is_true(&v);
     }
@@ -43,7 +43,7 @@ static const find_demands *know_demands(query_cost *c) {
     return &c->demands;
 }
 
-/* Of an item that WHERE excludes: does a condition that the index knows do so? */
+/* For an item that WHERE excludes: whether a condition that the index can answer excludes it. */
 static bool index_excludes(query_cost *c, const query_value *item) {
     know_demands(c);
     if (c->demands.whole) {
@@ -59,7 +59,7 @@ static bool index_excludes(query_cost *c, const query_value *item) {
 
 /* ---- a page ---- */
 
-/* An order that cannot be walked, of distances, scores, or what is not indexed, needs all items. */
+/* False for an order that no index has: it needs all items. */
 static bool has_order(arena *a, const query *q, const index_policy *policy) {
     const query_select *s = q->select;
     find_path p;
@@ -75,7 +75,7 @@ static bool has_order(arena *a, const query *q, const index_policy *policy) {
     return find_composite_for(&order, policy, &backward) != NULL;
 }
 
-/* As find/cover.c finds it out, but for what depends on how things are stored just now. */
+/* The decision of find/cover.c, without the parts that depend on how entries are stored at the moment. */
 static bool is_covered(query_cost *c) {
     const query *q = c->runner->query;
     const index_policy *policy = &c->index->policy;
@@ -107,7 +107,7 @@ void query_cost_begin(query_cost *c, query_runner *r, const container *container
     c->covered = is_covered(c);
 }
 
-/* ---- what was done ---- */
+/* ---- charges ---- */
 
 static void charge_item(query_cost *c, size_t bytes) {
     double weight = charge_query_weight(bytes);
@@ -147,7 +147,7 @@ void query_cost_told(query_cost *c, const query_value *item, uint64_t times, boo
     c->done->matched += matched ? times : 0;
 }
 
-/* Rows of one item come one after the other, as far as an order tells them apart at all. */
+/* Rows of the same item follow each other, as far as the order separates items. */
 void query_cost_shown(query_cost *c, uint64_t number, size_t bytes) {
     if ((c->ordered || c->searched) && number != c->shown) {
         charge_item(c, bytes);

@@ -1,10 +1,10 @@
 #include "query/cover.h"
 
-/* ---- what a query asks of an item ---- */
+/* ---- which paths a query uses ---- */
 
 typedef struct asks {
     const query *query;
-    bool beyond; /* more than one path, or what is no path */
+    bool beyond; /* uses several paths, or something else than a path */
     bool any;
     find_path path;
 } asks;
@@ -53,7 +53,7 @@ static void ask_rows(asks *a, const query_select *s) {
     }
 }
 
-/* Lists and sets come in the order of items. */
+/* Lists and sets keep the order of items. */
 static bool order_matters(const query_select *s) {
     for (size_t i = 0; i < s->aggregates_n; i++) {
         query_aggregate_kind kind = query_aggregate_of(s->aggregates[i]->name);
@@ -83,7 +83,7 @@ find_cover query_cover_of(const query *q) {
     return c;
 }
 
-/* ---- what keys begin with ---- */
+/* ---- the path that keys begin with ---- */
 
 static const char lacking_first = INDEX_UNDEFINED, lacking_last = INDEX_TYPE_END;
 
@@ -109,7 +109,7 @@ static const query_expr *lead_expr(const query *q, query_lead *l) {
     return first ? first->expr : NULL;
 }
 
-/* User-defined functions are called for many items at a time: which of them had a row is not known at once. */
+/* Not with UDFs: they are called for many items at a time, so it is not known at once which items had a row. */
 query_lead query_lead_of(const query *q) {
     const query_select *s = q->select;
     query_lead l = {0};
@@ -123,7 +123,7 @@ query_lead query_lead_of(const query *q) {
     return l;
 }
 
-/* What a continuation says may be anything. */
+/* A key from a continuation may be any value. */
 static bool is_row(const query_value *key) {
     return key->type == TYPE_OBJECT && !key->item && !key->extended;
 }
@@ -145,7 +145,7 @@ query_value query_lead_value(const query_lead *l, const query_value *key) {
     return value_undefined();
 }
 
-/* An object without the member comes behind all that have it, one without any member before them. */
+/* An object without the member sorts after all objects that have it; an object without any member sorts before them. */
 void query_lead_spell(const query_lead *l, const query_value *key, buf *out) {
     enum { EMPTY_DOCUMENT = 5 };
     query_value v = query_lead_value(l, key);
@@ -209,7 +209,7 @@ bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *k
     return true;
 }
 
-/* ---- an item made of an entry ---- */
+/* ---- a document made from an index entry ---- */
 
 static bool append_typed(bson_t *to, slice name, slice spelled, const index_value *v, arena *a) {
     query_value typed;

@@ -1,7 +1,7 @@
-/* cover.h — queries that need not load items: aggregates, groups and distinct values of one path, whose index entries tell all of it, and
- * counts of what conditions decide.
+/* cover.h — queries that index entries answer without loading items: aggregates, groups and distinct values of one path, and counts of
+ * items that the conditions alone decide.
  *
- * What such a query is given in place of an item is a document with that one property, and how many items it stands for. */
+ * Instead of an item, such a query evaluates a document with that one property, and is told how many items it stands for. */
 #pragma once
 
 #include "find/access.h"
@@ -9,28 +9,28 @@
 
 find_cover query_cover_of(const query *q);
 
-/* What the keys of groups, or distinct values, begin with: a path of the item. Keys are ordered by its values first, so whoever walks its
- * index entries comes to the keys in their order. */
+/* The path that the keys of groups, or distinct values, begin with. Keys are ordered by its value first, so walking its index entries
+ * visits the keys in their order. */
 typedef struct query_lead {
     find_lead by;
-    slice member; /* if keys are objects: this member of them is the value */
+    slice member; /* if keys are objects: the member that holds the value */
 } query_lead;
 
 query_lead query_lead_of(const query *q);
 
-/* The value in a key, which has a member for each column that is defined. */
+/* The value in a key. An object key has a member for each column that is defined. */
 query_value query_lead_value(const query_lead *l, const query_value *key);
 
-/* The common beginning of all spellings that the index does not tell apart from this key's value. */
+/* Appends the common prefix of all index encodings that the index cannot distinguish from this key's value. */
 void query_lead_spell(const query_lead *l, const query_value *key, buf *out);
 
-/* The key of this spelled value; false: it is not told whole, or is not all of the key. */
+/* The key for an encoded value. False: the encoding does not hold the full value, or the key has further values. */
 bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out);
 
-/* The value of a spelling and how many bytes that takes; false: it is not told whole (of a Decimal128 one that is equal comes out all the
- * same). Text is copied. */
+/* Decodes an index value, and sets *n_out to the bytes it takes. False: the encoding does not hold the full value (for a Decimal128 an
+ * equal one is still returned). Text is copied to the arena. */
 bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out);
 
-/* The document that has this spelled value at the path; an empty value: has nothing there. `ts` is set if the path is _ts. False: the entry
- * does not tell the value, ask the item. */
+/* A document with this encoded value at the path; without any property if the value is empty. *ts_out is set if the path is _ts. False: the
+ * entry does not hold the value, so the item must be loaded. */
 bool query_cover_item(arena *a, const find_cover *c, slice spelled, slice *body_out, uint32_t *ts_out);

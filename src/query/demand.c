@@ -18,7 +18,7 @@ static bool add_step(find_path *p, slice name, bool element) {
     return true;
 }
 
-/* The source that a slot stands for, in the query or in a subquery of it. */
+/* The source of a slot, in this select or an enclosing one. */
 static const query_source *source_of(const query_select *s, int slot) {
     for (; s; s = s->outer) {
         if (slot >= s->first_slot && slot < s->first_slot + (int)s->sources_n) {
@@ -33,7 +33,7 @@ static bool path_within(const query_select *s, const query_expr *e, find_path *p
         return path_within(s, e->items[0], p) && add_step(p, e->name, false);
     }
     if (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL && e->items[1]->value.type == TYPE_NUMBER) {
-        p->single = false; /* of all elements, more than were asked for */
+        p->single = false; /* the index has one path for all elements of an array */
         return path_within(s, e->items[0], p) && add_step(p, SLICE_EMPTY, true);
     }
     if (e->kind != EXPR_NAME) {
@@ -84,7 +84,7 @@ bool query__demand_constant(reader *r, const query_expr *e, query_value *value_o
     return r->runner->code == OK;
 }
 
-/* ---- spelling ---- */
+/* ---- encoding ---- */
 
 bool query_spell(buf *out, const query_value *v) {
     switch (v->type) {
@@ -131,7 +131,7 @@ static slice type_start(reader *r, unsigned type) {
 
 /* ---- demands on one path ---- */
 
-/* A path, if the policy has it. */
+/* The path of an expression, if the policy indexes it. */
 static bool indexed_path(reader *r, const query_select *s, const query_expr *e, find_path *p) {
     return query__demand_path(s, e, p) && index_policy_covers(r->policy, p->steps, p->n);
 }
@@ -147,7 +147,7 @@ static void add_span(find_demand *c, slice from, slice to, bool point) {
     c->spans[c->n++] = (find_span){index_path_of(c->steps, c->steps_n), from, to, point};
 }
 
-/* An object equals a value of a type that JSON has not if that is seen so: {"$oid":"…"} is an ObjectId, too. */
+/* An object also equals a value of a non-JSON type that has this extended-JSON form: {"$oid":"…"} equals that ObjectId. */
 static void add_typed(reader *r, find_demand *c, const query_value *object) {
     bool whole;
     query_value typed;
@@ -161,7 +161,7 @@ static void add_typed(reader *r, find_demand *c, const query_value *object) {
     }
 }
 
-/* undefined equals nothing. */
+/* undefined equals no value. */
 static void add_point(reader *r, find_demand *c, const query_value *v) {
     bool whole;
     if (v->type == TYPE_UNDEFINED) {
@@ -205,7 +205,7 @@ static bool read_in(reader *r, const query_select *s, const query_expr *e, find_
     return true;
 }
 
-/* Values of one type on one side of a bound. Of JSON's types those other than numbers and strings are left to the rows. */
+/* The values of the bound's type on one side of it. False for null, booleans and arrays, and for NaN: the rows are tested instead. */
 static bool bound(reader *r, const query_value *v, query_operator op, slice *from, slice *to, bool *exact) {
     bool whole;
     query_value typed = *v;
@@ -266,7 +266,7 @@ static bool read_between(reader *r, const query_select *s, const query_expr *e, 
     return true;
 }
 
-/* ---- beginnings ---- */
+/* ---- prefixes ---- */
 
 static void add_prefix(reader *r, find_demand *c, slice text) {
     char space[INDEX_VALUE_BYTES_MAX];
@@ -303,7 +303,7 @@ static bool is_named(const query_expr *e, const char *name) {
     return e->function && slice_eq_nocase(slice_str(e->function->name), slice_str(name));
 }
 
-/* f(path, text[, ignoring case]): with letters as they are. */
+/* f(path, text[, ignore_case]) that is case-sensitive. */
 static bool text_test(reader *r, const query_select *s, const query_expr *e, find_path *p, query_value *text) {
     query_value ignore_case = value_bool(false);
     return indexed_path(r, s, e->items[0], p) && query__demand_constant(r, e->items[1], text) && text->type == TYPE_STRING &&
@@ -386,11 +386,11 @@ static bool read_call(reader *r, const query_select *s, const query_expr *e, fin
     return read_type_test(r, s, e, c);
 }
 
-/* ---- parts of WHERE ---- */
+/* ---- operands of WHERE ---- */
 
 static bool read_part(reader *r, const query_select *s, const query_expr *e, find_demand *c);
 
-/* A OR B: the spans of both. An item may fulfil both: whoever counts must mind numbers seen twice. */
+/* A OR B: the spans of both. An item may have entries in both, so counts must not count its number twice. */
 static bool read_or(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     find_demand a, b;
     if (!read_part(r, s, e->items[0], &a) || !read_part(r, s, e->items[1], &b) || a.n + b.n > DEMAND_SPANS_MAX) {
@@ -407,21 +407,21 @@ static bool read_or(reader *r, const query_select *s, const query_expr *e, find_
     return true;
 }
 
-/* A AND B within an OR: either alone is a demand, if a looser one. */
+/* A AND B within an OR: every matching item fulfils the demands of both, so either may be used; it is not exact. */
 static bool read_either(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     bool read = read_part(r, s, e->items[0], c) || read_part(r, s, e->items[1], c);
     c->exact = false;
     return read;
 }
 
-/* An element that fulfils the subquery's WHERE must be there. */
+/* Some element must have an entry that fulfils the subquery's WHERE. */
 static bool read_exists(reader *r, const query_expr *e, find_demand *c) {
     const query_select *inner = e->select;
     if (!inner->where || inner->aggregates_n || inner->group_n || inner->sources_n == 0 || !read_part(r, inner, inner->where, c)) {
         return false;
     }
     c->exact = false;
-    c->condition = e; /* what is inside is about elements, and means nothing out here */
+    c->condition = e; /* the inner condition is about elements, and cannot be evaluated here */
     return true;
 }
 

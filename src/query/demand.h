@@ -1,22 +1,21 @@
-/* demand.h — what the index can tell about a WHERE: for each part of its AND, which entries the items it lets through have
- * (find/demand.h).
+/* demand.h — what the index can answer of a WHERE: for each operand of its AND, the index entries of which each matching item must have at
+ * least one (find/demand.h).
  *
- * Understood: =, IN, <, <=, >, >=, BETWEEN with a constant, OR of such, LIKE and STARTSWITH of a beginning,
- * ARRAY_CONTAINS, IS_DEFINED and the types, a path alone (it is true), EXISTS and JOIN over elements; ST_WITHIN, ST_INTERSECTS and
- * ST_DISTANCE below a bound, of a constant shape; FullTextContains and its kin. */
+ * Supported: =, IN, <, <=, >, >=, BETWEEN with constants, OR of these, LIKE and STARTSWITH with a constant prefix, ARRAY_CONTAINS,
+ * IS_DEFINED and the type tests, a path alone (meaning = true), EXISTS and JOIN over array elements; ST_WITHIN, ST_INTERSECTS and
+ * ST_DISTANCE below a bound, with a constant shape; the FullTextContains functions. */
 #pragma once
 
 #include "find/demand.h"
 #include "query/eval.h"
 
-/* Of paths that the policy indexes. In the operation's arena. */
+/* The demands of the query's WHERE on paths that the policy indexes. In the operation's arena. */
 find_demands query_demands_of(query_runner *r, const index_policy *policy);
-find_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition); /* of a part of WHERE alone */
+find_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition); /* of one operand of WHERE */
 
-/* The path of an expression as the index has it: below the item, through elements of arrays where an alias iterates over them. False: it is
- * no such path. */
+/* The index path of an expression: from the item, through array elements where an alias iterates over them. False: not such a path. */
 bool query_path_of(const query *q, const query_expr *e, find_path *path_out);
 
-/* The one spelling of a value; false: it has none that says it whole (objects, arrays, long strings, large integers), and `out` holds what
- * all such values begin with. */
+/* Appends the index encoding of a value. False: the encoding does not identify the value (objects, arrays, long strings, large integers);
+ * `out` then holds the common prefix of all values like it. */
 bool query_spell(buf *out, const query_value *v);

@@ -1,4 +1,4 @@
-/* demand_int.h — within query/: what demand.c and demand_special.c share. */
+/* demand_int.h — within query/: shared by demand.c and demand_special.c. */
 #pragma once
 
 #include "query/demand.h"
@@ -10,7 +10,7 @@ typedef struct query__demand_reader {
     const query *query;
     const index_policy *policy;
     arena *arena;
-    uint64_t steps; /* left for covers of shapes: of all of them together, however many a WHERE has */
+    uint64_t steps; /* budget for covering shapes by cells; one for the whole WHERE */
 } query__demand_reader;
 
 bool query__demand_path(const query_select *s, const query_expr *e, find_path *path_out);
@@ -19,11 +19,11 @@ bool query__demand_constant(query__demand_reader *r, const query_expr *e, query_
 /* ST_WITHIN and ST_INTERSECTS of a path and a constant shape, in either order. */
 bool query__demand_shapes(query__demand_reader *r, const query_select *s, const query_expr *call, find_demand *c);
 
-/* ST_DISTANCE of such, where at most `most` is let through. `whole` is the condition. */
+/* ST_DISTANCE of such arguments, compared with an upper bound `most`. `whole` is the comparison. */
 bool query__demand_distance(query__demand_reader *r, const query_select *s, const query_expr *call, const query_expr *most,
                             const query_expr *whole, find_demand *c);
 
-/* FullTextContains, FullTextContainsAll and FullTextContainsAny: one word that must be there, or one of several. Where more must be there,
- * query__demand_more_words makes a demand of each further one, up to `room`; it returns how many. */
+/* FullTextContains, FullTextContainsAll and FullTextContainsAny: a demand for one word that must be there, or for any of several. If
+ * further words must be there, query__demand_more_words makes a demand for each, up to `room`, and returns how many. */
 bool query__demand_words(query__demand_reader *r, const query_select *s, const query_expr *call, find_demand *c);
 size_t query__demand_more_words(query__demand_reader *r, const query_select *s, const query_expr *call, find_demand *list, size_t room);

@@ -1,5 +1,5 @@
-/* demand_special.c — what a WHERE says about shapes and words. Such demands are never exact: cells are larger than shapes, and a word is
- * not yet a phrase. Their spans are of paths that no value has, so no order is walked by them (`steps` is NULL). */
+/* demand_special.c — demands of a WHERE on shapes and words. They are never exact: cells are larger than shapes, and a word is not a whole
+ * phrase. Their spans are of special paths that hold no values, so no order can be walked by them (`steps` is NULL). */
 #include <math.h>
 
 #include "geo/geojson.h"
@@ -32,7 +32,7 @@ static void add_cells(reader *r, index_path path, const geo_shape *shape, double
     c->n = n;
 }
 
-/* One argument of a call is an indexed path, the other a constant shape. */
+/* Reads a call with one indexed path and one constant shape. */
 static bool read_shapes(reader *r, const query_select *s, const query_expr *call, double angle, const query_expr *whole, find_demand *c) {
     find_path p;
     query_value v;
@@ -82,7 +82,7 @@ static bool read_phrases(reader *r, const query_expr *call, wanted *w) {
     return true;
 }
 
-/* What a call looks for, if the index has the words of its text, in the language that the call reads it in. */
+/* Reads the phrases of a call, if the index has the words of its path, in the same language. */
 static bool read_wanted(reader *r, const query_select *s, const query_expr *call, wanted *w) {
     find_path p;
     bool any = is_named(call, "FullTextContainsAny") || is_named(call, "FULLTEXT_CONTAINS_ANY");
@@ -115,7 +115,7 @@ static void add_word(reader *r, const wanted *w, slice word, find_demand *c) {
     c->spans[c->n++] = (find_span){w->text->id, from, to, true};
 }
 
-/* Keeps the longest words, which are rarest, the longest first. */
+/* Keeps the longest words, which tend to be the rarest, longest first. */
 static void note_word(slice *words, size_t *n, size_t most, slice word) {
     if (word.n == 0 || (*n == most && words[most - 1].n >= word.n)) {
         return;
@@ -127,7 +127,7 @@ static void note_word(slice *words, size_t *n, size_t most, slice word) {
     words[at] = word;
 }
 
-/* Words that must all be there, up to `most`. *never_out: one phrase is never found. */
+/* Words that must all be there, at most `most`. *never_out: one of the phrases can match nothing. */
 static size_t needed(const wanted *w, slice *words, size_t most, bool *never_out) {
     size_t n = 0;
     *never_out = false;

@@ -56,7 +56,7 @@ void query_distinct_cut(query_distinct *d, size_t n) {
     arena_free(&before);
 }
 
-/* ---- keys, counted ---- */
+/* ---- counting keys ---- */
 
 static bool put_hash(query_key_count *c, uint64_t hash) {
     size_t mask = c->cap - 1, at = hash & mask;

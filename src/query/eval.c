@@ -9,7 +9,7 @@
 
 enum { ARGUMENTS_MAX = 8 };
 
-static const budget unbounded = {.max = SIZE_MAX}; /* of the server's own work */
+static const budget unbounded = {.max = SIZE_MAX}; /* for the server's own queries */
 
 void query_runner_init(query_runner *r, const query *q, op *o, arena *row_arena, int64_t now_ms) {
     *r = (query_runner){.query = q, .op = o, .budget = o->budget ? o->budget : &unbounded, .random = (uint64_t)now_ms * 2654435761u | 1};
@@ -35,7 +35,7 @@ bool query_check(query_runner *r) {
     return r->code == OK;
 }
 
-/* ---- logic: true, false, and neither ---- */
+/* ---- three-valued logic ---- */
 
 typedef enum truth { IS_FALSE, IS_TRUE, IS_NEITHER } truth;
 
@@ -57,7 +57,7 @@ static truth opposite(truth t) {
 
 /* ---- comparing ---- */
 
-/* No longer than the shorter of two takes. */
+/* Costs as much as the shorter value: a comparison goes no further. */
 static void pay_comparison(query_runner *r, const query_value *a, const query_value *b) {
     if (a->type == b->type) {
         query_pay_value(r, a->bytes.n < b->bytes.n ? a : b);
@@ -72,8 +72,8 @@ static truth equals(query_runner *r, const query_value *a, const query_value *b)
     return value_equal(a, b) ? IS_TRUE : IS_FALSE;
 }
 
-/* Objects that show values of one type that JSON has not have the order of those. One of them must be such a value itself: two objects that
- * only look so have none. */
+/* Compares values of the same non-JSON type, one of which may be given as its extended-JSON object. At least one must be such a value
+ * itself: two plain objects have no order. */
 static bool order_typed(query_runner *r, const query_value *a, const query_value *b, int *order_out) {
     query_value x, y;
     if (a->type != TYPE_OBJECT || (!a->extended && !b->extended)) {
@@ -87,7 +87,7 @@ static bool order_typed(query_runner *r, const query_value *a, const query_value
     return true;
 }
 
-/* Values of different types have no order, nor have arrays and objects. */
+/* Values of different types have no order; neither have arrays and objects. */
 static truth compare(query_runner *r, const query_value *a, const query_value *b, query_operator op) {
     int order;
     if (a->type != b->type || a->type == TYPE_UNDEFINED) {
@@ -109,7 +109,7 @@ static truth compare(query_runner *r, const query_value *a, const query_value *b
 
 /* ---- numbers ---- */
 
-/* As JavaScript does: modulo 2^32. */
+/* Modulo 2^32, as in JavaScript. */
 static int32_t to_int32(double number) {
     double whole = isfinite(number) ? fmod(trunc(number), 4294967296.0) : 0;
     return (int32_t)(uint32_t)(int64_t)(whole < 0 ? whole + 4294967296.0 : whole);
@@ -297,7 +297,7 @@ static query_value call_function(query_runner *r, const query_expr *e, const que
         r->context.too_large = false;
         return query_made(r, value_undefined());
     }
-    return r->steps ? v : fail(r, E_QUERY_TOO_LONG); /* it gave up: its value means nothing */
+    return r->steps ? v : fail(r, E_QUERY_TOO_LONG); /* it gave up: its value is meaningless */
 }
 
 static query_value eval_call(query_runner *r, const query_expr *e) {
@@ -319,9 +319,9 @@ static query_value eval_call(query_runner *r, const query_expr *e) {
     return call_function(r, e, args);
 }
 
-/* ---- literals with expressions in them ---- */
+/* ---- array and object literals ---- */
 
-/* A query that goes on as if there were no value would lie. */
+/* Without its value the query's result would be wrong, so the query fails. */
 query_value query_made(query_runner *r, query_value document) {
     if (!value_is_defined(&document)) {
         return fail(r, r->budget->exceeded ? budget_error(r->budget) : E_VALUE_TOO_LARGE);
@@ -413,7 +413,7 @@ static query_value eval_subquery(query_runner *r, const query_expr *e) {
     unsigned waits = r->waits;
     gathered g = {.runner = r, .first_only = e->kind == EXPR_EXISTS || e->kind == EXPR_FIRST};
     query_run_subquery(r, e->select, gather, &g);
-    if (r->waits != waits) { /* there may be other rows */
+    if (r->waits != waits) { /* there may be more rows than known yet */
         return value_undefined();
     }
     switch (e->kind) {
@@ -453,7 +453,7 @@ static query_value eval_filter(query_runner *r, const query_expr *e) {
     return query_may_step(r) ? value_bool(passes) : value_undefined();
 }
 
-/* ---- all of them ---- */
+/* ---- any expression ---- */
 
 query_value query_eval(query_runner *r, const query_expr *e) {
     if (!query_may_step(r)) {

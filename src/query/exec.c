@@ -8,11 +8,11 @@
 
 enum {
     STEPS = 20000,
-    QUICK_STEPS = 256, /* entries of a small partition, of which */
-    QUICK_ITEMS = 128, /* … so many are looked at, with */
+    QUICK_STEPS = 256, /* limits of a quick page: index entries read, */
+    QUICK_ITEMS = 128, /* … items visited, */
     QUICK_BYTES = 256 * 1024,
-    QUICK_ITEMS_ORDERED = 32, /* … in an order: so many more than rows are wanted, and with */
-    QUICK_BUDGET = 20000,     /* … so many steps of evaluation in all: a fifth of a millisecond */
+    QUICK_ITEMS_ORDERED = 32, /* … with ORDER BY: items beyond the rows wanted, */
+    QUICK_BUDGET = 20000,     /* … and evaluation steps in all, about 0.2 ms */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000
 };
@@ -40,12 +40,11 @@ void query__lap(exec *x, uint64_t *to) {
     }
 }
 
-/* What rows leave behind is bounded, also when one item has very many of them. */
 bool query__may_keep(exec *x) {
     return query_may_keep(&x->runner);
 }
 
-/* Each item has its own; a quick page has one budget for all. */
+/* Each item has its own budget of steps; a quick page has one for all its items. */
 static void renew_steps(exec *x) {
     if (!x->page->ask.quick) {
         x->steps += QUERY_ITEM_STEPS - x->runner.steps;
@@ -53,13 +52,13 @@ static void renew_steps(exec *x) {
     }
 }
 
-/* Where an order is walked, a condition that lets few items through is a worker's. */
+/* If ORDER BY walks an index and WHERE passes few items, the page is left to a worker. */
 static uint64_t quick_items(const exec *x) {
     uint64_t ordered = x->rows_wanted + QUICK_ITEMS_ORDERED;
     return x->select->order_n && ordered < QUICK_ITEMS ? ordered : QUICK_ITEMS;
 }
 
-/* False: no more, and this one was not looked at. The clock is asked now and then, and after an item that took long. */
+/* Counts an item. False: the page must end before it. The clock is read every few items, and after an item that took long. */
 bool query__may_go_on(exec *x) {
     bool first = ++x->items == 1;
     bool asks = x->items % ITEMS_BETWEEN_CLOCKS == 0 || (x->unknown && !first) || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
@@ -77,7 +76,7 @@ static bool matched_row(void *context) {
     return x->on_row(x);
 }
 
-/* Which range is being read, for those who ask. */
+/* Notes in the trace which range is being read. */
 static void enter_part(exec *x, uint32_t range_id) {
     query_trace *t = x->page->ask.trace;
     if (!t || (x->part && x->part->range_id == range_id)) {
@@ -113,7 +112,7 @@ static bool take_stop_values(void *context) {
     return false;
 }
 
-/* The time is up in the middle of an ordered walk: the next page begins with this item, whatever WHERE says of it. */
+/* The deadline passed during an ordered walk: the next page begins with this item, whether or not it passes WHERE. */
 static void stop_before(exec *x, const item_found *found) {
     query_select all = *x->select;
     all.where = NULL;
@@ -169,7 +168,7 @@ bool query__visit_item(void *context, const item_found *found) {
     return true;
 }
 
-/* ---- a row's way out ---- */
+/* ---- returning a row ---- */
 
 double query__rows_left(const exec *x) {
     const query *q = x->page->ask.query;
@@ -183,7 +182,7 @@ uint64_t query__offset_left(const exec *x) {
     return offset > skipped ? (uint64_t)(offset - skipped) : 0;
 }
 
-/* False: not in this page. */
+/* False: the page has no room for it. */
 static bool write_row(exec *x, const query_value *v) {
     query_page *p = x->page;
     size_t before = p->ask.out->n;
@@ -225,7 +224,7 @@ static bool sink_row(exec *x) {
     return true;
 }
 
-/* OFFSET, TOP and LIMIT, then the page. False: stop. */
+/* Applies OFFSET, TOP and LIMIT, then returns the row. False: stop. */
 bool query__give_row(exec *x, const query_value *v) {
     query_position *at = &x->page->position;
     if (x->page->ask.query->offset > 0 && (double)at->skipped < x->page->ask.query->offset) {
@@ -250,7 +249,7 @@ bool query__give_row(exec *x, const query_value *v) {
 static bool stream_row(void *context) {
     exec *x = context;
     query_position *at = &x->page->position;
-    if (at->number == x->item.number && x->row < at->rows_of_item) { /* given by the page before */
+    if (at->number == x->item.number && x->row < at->rows_of_item) { /* returned by the page before */
         x->row++;
         return true;
     }
@@ -265,7 +264,7 @@ static bool stream_row(void *context) {
     return goes_on;
 }
 
-/* No item, but what its index entry tells, or just how many there are. */
+/* Stands in for an item: the value of an index entry, or just a number of items (`decided`: they pass WHERE). */
 static bool visit_value(void *context, slice spelled, uint64_t times, bool decided) {
     exec *x = context;
     item_found found = {0};
@@ -304,7 +303,7 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->demands = a->report.others;
     part->demands_n = a->report.others_n;
     part->intersected = a->report.intersected;
-    part->backward = a->report.composite && a->report.backward; /* of one path, the order itself says so */
+    part->backward = a->report.composite && a->report.backward; /* for one path, `order` shows the direction */
     part->too_many = a->report.too_many;
     part->vector = a->report.nearest.meant ? a->report.nearest.vector->path.text : SLICE_EMPTY;
     part->graph = a->report.graph;
@@ -348,7 +347,7 @@ static bool may_go_on_with_value(void *context) {
     return query__may_go_on(context);
 }
 
-/* The row that an ordered walk begins behind. */
+/* The row after which an ordered walk begins. */
 static find_start start_of(const exec *x) {
     const query_position *at = &x->page->position;
     arena *to = x->page->ask.op->arena;
@@ -366,7 +365,7 @@ static find_start start_of(const exec *x) {
     return (find_start){true, values, at->number};
 }
 
-/* The key that keys are read behind. */
+/* The key after which keys are read. */
 static find_keys key_of(const exec *x) {
     find_keys key = {.given = x->key != NULL, .cut = x->key_cut, .wanted = x->keys_wanted, .many = x->keys_walked};
     if (key.given && x->lead.by.given) {
@@ -379,7 +378,7 @@ static find_keys key_of(const exec *x) {
     return key;
 }
 
-/* What the index is asked for. `wanted` rows will do. */
+/* Fills in what to ask the index for. `wanted`: rows that suffice. */
 static void ask_index(exec *x, size_t wanted) {
     const query_page *p = x->page;
     const find_visitor visitor = {.context = x,
@@ -405,7 +404,7 @@ static void ask_index(exec *x, size_t wanted) {
     a->skip = query__offset_left(x);
 }
 
-/* Reads items until the visitor stops, all are read, or, if `may_stop`, the time is up. `wanted` rows will do. */
+/* Reads items until the visitor stops, all are read or, if `may_stop`, the deadline passes. `wanted`: rows that suffice. */
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop) {
     query_page *p = x->page;
     err code = OK;
@@ -431,7 +430,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     return code == OK && x->late && !may_stop ? E_QUERY_TOO_LONG : code;
 }
 
-/* Rows that are known once all items are read. */
+/* Reads all items, for rows that are only known afterwards. */
 err query__read_all(exec *x) {
     item_cursor all;
     item_cursor_copy(&all, x->page->cursor);
@@ -442,7 +441,7 @@ err query__read_all(exec *x) {
     return x->runner.code != OK ? x->runner.code : x->late ? E_QUERY_TOO_LONG : OK;
 }
 
-/* Given by earlier pages: passed over. */
+/* Skips rows that earlier pages returned. */
 static bool gathered_row(void *context) {
     exec *x = context;
     query_value v = query_project(&x->runner, x->select);
@@ -486,7 +485,7 @@ void query__keep_position(exec *x) {
     }
 }
 
-/* What was charged since a range's share was last settled. */
+/* Takes from the range's share what was charged since it was last settled. */
 static void settle_rest(exec *x) {
     query_page *p = x->page;
     double ru = p->ask.op->charge_ru - x->settled_ru;
@@ -497,17 +496,17 @@ static void settle_rest(exec *x) {
     }
 }
 
-/* No page comes of it, but it costs what it did: the items that were looked at are paid already, their evaluation is now. */
+/* A page that fails still costs: loaded items were charged already, evaluation steps are charged now. */
 static void end_in_error(exec *x, err code) {
     if (x->page->ask.quick && code == E_QUERY_TOO_LONG) {
-        x->page->ask.op->charge_ru = x->settled_ru; /* a worker begins anew */
+        x->page->ask.op->charge_ru = x->settled_ru; /* the worker charges it again from the start */
     } else if (!x->page->ask.quick && code != E_THROTTLED) {
         query_cost_steps(&x->cost, x->steps + QUERY_ITEM_STEPS - x->runner.steps);
         settle_rest(x);
     }
 }
 
-/* What the page cost and did, beside its rows. */
+/* Charges the page, and fills its metrics and notes. */
 static void end_page(exec *x) {
     query_page *p = x->page;
     query_renew_steps(&x->runner, QUERY_ITEM_STEPS);
@@ -525,7 +524,7 @@ static void end_page(exec *x) {
     p->outcome.metrics.took_us = (uint64_t)(clock_monotonic_us(p->ask.items->clock) - x->begun_us);
 }
 
-/* Without FROM there is one row, and no item. */
+/* A query without FROM has one row, and no item. */
 static err run_without_items(exec *x) {
     x->page->cursor->n = 0;
     op_charge(x->page->ask.op, query_cost_base(&x->cost));
@@ -544,8 +543,8 @@ void query_page_init(query_page *p, const items *items, op *o, container *c, con
 }
 
 err query_run_page(query_page *p) {
-    if (p->ask.quick &&
-        (p->ask.query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* functions have threads of their own; what goes on takes long */
+    if (p->ask.quick && (p->ask.query->udfs_n || p->position.stage != STAGE_WHOLE)) { /* UDFs have threads of their own; a page that
+                                                                                         continues STAGE_CARRIED and the like takes long */
         return E_QUERY_TOO_LONG;
     }
     arena counted = arena_init_counted(p->ask.op->budget);
@@ -557,7 +556,7 @@ err query_run_page(query_page *p) {
     x.distinct.keep = &x.keep;
     x.settled_ru = p->ask.op->charge_ru;
     x.gather = query_gather_new(&x.keep, x.select);
-    x.runner.context.keep = p->ask.op->arena; /* as long-lived as the tree, which holds what is prepared */
+    x.runner.context.keep = p->ask.op->arena; /* lives as long as the tree, which points to prepared patterns */
     query_renew_steps(&x.runner, p->ask.quick ? QUICK_BUDGET : QUERY_ITEM_STEPS);
     query_cost_begin(&x.cost, &x.runner, p->ask.container, p->cursor->partition != NULL);
     err code = x.select->sources_n == 0   ? run_without_items(&x)

@@ -1,96 +1,98 @@
-/* exec.h — a page of a query's rows over a part of a container. On a worker, never on a loop.
+/* exec.h — runs one page of a query over a part of a container. On a worker thread; a `quick` page may run on a loop.
  *
- * Plain queries stream: items are read in number order, their rows written until the page is full, and the cursor says where to go on.
- * Those with an order (ORDER BY, GROUP BY, DISTINCT) read as many items as the page has rows if an index has that order, otherwise all of
- * them for each page, and keep no more than the page's rows; where they go on is by order values and number, by the last key, or by how
- * many rows were given. What groups have come to when a page's time is up goes with its continuation, if it is small. */
+ * Plain queries stream: items are read in number order and their rows written until the page is full; the cursor says where the next page
+ * begins. Queries with ORDER BY, GROUP BY or DISTINCT read only as many items as the page needs if an index has their order. Otherwise each
+ * page reads all items, and keeps no more rows than it returns. Such a query continues after the last row's order values and item number,
+ * after the last key, or after a count of rows. If time runs out while groups are being built, the groups so far go into the continuation,
+ * if they are small enough. */
 #pragma once
 
 #include "query/cost.h"
 
 typedef struct query_udfs query_udfs; /* query/udf.h */
 
-/* Groups and distinct values whose items cannot be read within one page. */
+/* How a query with GROUP BY or DISTINCT continues on the next page. */
 typedef enum query_stage {
-    STAGE_WHOLE,   /* each page reads all of them, and goes on behind the last row's values */
-    STAGE_CARRIED, /* items before the cursor are in what is carried; until all are, pages have no rows */
-    STAGE_FOUND,   /* all items are; rows come from it */
-    STAGE_PARTS /* of a text that the plan rewrote: each page has the groups of its own items, and the client adds them up, as it does with
-                   ranges. It has rows: there are clients that take a page without any for the end */
+    STAGE_WHOLE,   /* each page reads all items, and continues after the last row's key */
+    STAGE_CARRIED, /* the continuation carries the groups of all items before the cursor; no rows until every item was read */
+    STAGE_FOUND,   /* the continuation carries the groups of all items; pages only return rows */
+    STAGE_PARTS /* for a query that a plan rewrote: each page returns the groups of its own items, and the client merges them, as it merges
+                   ranges. Every page has rows, since some clients take an empty page for the end */
 } query_stage;
 
-/* What a continuation holds beside the cursor. */
+/* The part of a continuation beside the cursor. */
 typedef struct query_position {
-    uint64_t rows_of_item; /* of the item after the cursor: given already (JOINs) */
-    uint64_t skipped;      /* by OFFSET */
-    uint64_t given;        /* rows so far: of TOP and LIMIT; of groups and DISTINCT */
-    uint64_t passed;       /* ORDER BY: rows so far, shown or not */
-    bool ordered;          /* rows after this one: in the order of ORDER BY, of groups or of distinct values */
-    query_value *values;   /* its order values (query_position_values) */
-    uint64_t number, row;  /* its item's number, its place among the item's rows; otherwise the number that rows_of_item is about */
-    uint32_t cut;          /* which of the values are cut (query/position.h), as bits */
-    uint64_t check;        /* of the whole values, if any is */
+    uint64_t rows_of_item; /* rows already returned of the first item after the cursor (JOINs) */
+    uint64_t skipped;      /* rows skipped for OFFSET so far */
+    uint64_t given;        /* rows returned so far; for TOP and LIMIT, and for GROUP BY and DISTINCT */
+    uint64_t passed;       /* ORDER BY: rows so far, returned or skipped */
+    bool ordered;          /* continue after the row below: in the order of ORDER BY, of groups or of distinct values */
+    query_value *values;   /* that row's order values; query_position_values says how many */
+    uint64_t number, row;  /* if `ordered`: that row's item, and its index among the item's rows; otherwise `number` is the item of
+                              rows_of_item */
+    uint32_t cut;          /* bit mask of the values that were shortened (query/position.h) */
+    uint64_t check;        /* hash of the full values, if any was shortened */
     query_stage stage;
-    slice carried;      /* a BSON list (group.h), in the operation's memory */
-    slice carried_from; /* which range it is of; for whoever writes continuations */
+    slice carried;      /* groups so far: a BSON list (group.h), in the operation's arena */
+    slice carried_from; /* lower bound of the range of `carried`; set by the writer of continuations */
 } query_position;
 
-/* For x-ms-documentdb-query-metrics and for people. */
+/* For the header x-ms-documentdb-query-metrics and for explain. */
 typedef struct query_metrics {
-    uint64_t read, read_bytes; /* items looked at */
-    uint64_t matched;          /* of them: WHERE let them through */
-    uint64_t entries;          /* of the index, looked at; those that were only counted too */
+    uint64_t read, read_bytes; /* items loaded */
+    uint64_t matched;          /* loaded items that passed WHERE */
+    uint64_t entries;          /* index entries visited, including those that were only counted */
     uint64_t rows, rows_bytes;
     uint64_t took_us;
-    uint64_t calls, calls_us;             /* of user-defined functions: whose values were used; the time they took */
-    uint64_t index_us, load_us, write_us; /* of it: finding items, loading them, writing rows; if the page is `timed` */
+    uint64_t calls, calls_us;             /* UDF calls whose values were used; time spent in all UDF calls */
+    uint64_t index_us, load_us, write_us; /* parts of took_us: finding, loading, writing; only if `timed` */
 } query_metrics;
 
-/* An index that the query uses or could use: for x-ms-cosmos-index-utilization and for people. */
+/* An index that the query uses or could use. For the header x-ms-cosmos-index-utilization and for explain. */
 typedef struct query_index_note {
-    bool used;          /* or it would help */
+    bool used;          /* false: not used, but it would help */
     bool composite;     /* several specs: "/a ASC", "/b DESC"; otherwise one: "/a/?", "/tags/[]/?" */
     const slice *specs; /* these and the filter live in the page's arena (op->arena) */
     size_t specs_n;
-    slice filter;     /* what of WHERE it is about: "(ROOT.a = 1)"; empty for ORDER BY */
+    slice filter;     /* the condition of WHERE that it serves: "(ROOT.a = 1)"; empty for ORDER BY */
     bool precise;     /* the index alone decides */
-    bool impact_high; /* it spares most of the work */
+    bool impact_high; /* it saves most of the work */
 } query_index_note;
 
-/* How one range, or one logical partition, was read; for people (query/explain.h). Lives in the page's arena. */
+/* How one range, or one logical partition, was read. For query/explain.h; lives in the page's arena. */
 typedef struct query_part {
     uint32_t range_id;
-    uint64_t items; /* it has about so many; 0: not known */
-    bool asked;     /* the index was: otherwise there is none, it is just being replaced, or the query needs every item */
-    bool small;     /* a partition that has no entries of its own, and is read whole */
+    uint64_t items; /* estimated number of items in it; 0: unknown */
+    bool asked;     /* the index was used; false: there is none, it is being replaced, or the query needs every item */
+    bool small;     /* a small partition without index entries of its own: all its items are read */
     find_way way;
     const find_demand *used; /* WAY_BY_NUMBER, WAY_COVERED */
     const find_demand *demands;
     size_t demands_n;
-    uint32_t intersected; /* of the demands, as bits */
-    slice order;          /* WAY_IN_ORDER: "/a ASC", of a composite index "/a ASC, /b DESC"; WAY_BY_KEY: "/a/?" */
+    uint32_t intersected; /* demands that were intersected, as a bit mask */
+    slice order;          /* WAY_IN_ORDER: "/a ASC", or for a composite index "/a ASC, /b DESC"; WAY_BY_KEY: "/a/?" */
     bool backward;
-    bool too_many; /* WAY_SCAN: every condition has too many entries */
-    slice vector;  /* the path whose graph was meant to be asked; empty: none */
+    bool too_many; /* WAY_SCAN: each condition has too many entries for the index to pay off */
+    slice vector;  /* path of the vector graph that could serve the query; empty: none */
     find_graph_use graph;
     uint64_t entries;
     query_done done;
 } query_part;
 
-/* A condition of WHERE's AND, and what the index makes of it. */
+/* One operand of WHERE's AND, and whether the index answers it. */
 typedef struct query_where_part {
     const query_expr *expr;
     slice text;
-    slice path; /* "/a/?"; empty: of several, or of none */
+    slice path; /* "/a/?"; empty: no path, or several */
     bool answered;
     bool exact; /* the index alone decides */
-    slice why;  /* not answered: a clause */
+    slice why;  /* why it is not answered, as a clause */
 } query_where_part;
 
 typedef struct query_trace {
     query_part *parts;
     size_t n, cap;
-    query_where_part *where; /* the first QUERY_WHERE_SHOWN */
+    query_where_part *where; /* the first QUERY_WHERE_SHOWN operands */
     size_t where_n;
     bool where_more, no_index;
 } query_trace;
@@ -99,41 +101,41 @@ enum { QUERY_WHERE_SHOWN = 50 };
 
 /* ---- a page ---- */
 
-/* An item as a row: until the sink returns. */
+/* An item as a row; valid until the sink returns. */
 typedef struct query_found {
     const container *container;
     item_head head;
     slice body; /* BSON */
 } query_found;
 
-/* Takes a row; false: no more, and this one was not taken. */
+/* Takes a row. Returns false to end the page; that row is then not taken. */
 typedef bool (*query_sink)(void *context, const query_found *row);
 
-/* What is asked, and how it is to be answered. */
+/* The query and how to answer it. */
 typedef struct query_ask {
     const items *items;
     op *op;
     container *container;
     const query *query;
     size_t rows_max, bytes_max;
-    int64_t until_us; /* monotonic: then the page ends with what it has, if it can; 0: it has time */
-    query_udfs *udfs; /* runs its user-defined functions (query/udf.h); NULL: it may have none */
-    bool quick;       /* on a loop: what would take long ends with E_QUERY_TOO_LONG, nothing done and nothing charged; then ask a worker */
-    bool scans;       /* look at all items, as if there were no index: for comparison */
-    bool sorts;       /* an order that no index has is sorted; otherwise it is refused, as the service does */
+    int64_t until_us; /* deadline, monotonic: the page then ends with the rows it has, if it can; 0: none */
+    query_udfs *udfs; /* runs the UDFs (query/udf.h); NULL: the query may call none */
+    bool quick;       /* for loops: a page that would take long ends with E_QUERY_TOO_LONG and charges nothing; run it on a worker then */
+    bool scans;       /* read all items, as if there were no index; for comparison in tests */
+    bool sorts;       /* sort if no index has the order; otherwise such an ORDER BY is rejected, as on the service */
 
-    /* where rows go: the one or the other */
-    buf *out;        /* as JSON, with commas between */
-    query_sink sink; /* as items: rows are whole items */
+    /* where rows go: either `out` or `sink` */
+    buf *out;        /* JSON, separated by commas */
+    query_sink sink; /* whole items; for queries that select whole items */
     void *sink_context;
 
-    /* what is to be told beside them */
-    bool timed;         /* measure what is in metrics, which costs two looks at the clock for each item */
-    bool notes_indexes; /* fill indexes */
-    query_trace *trace; /* filled; NULL: not wanted */
+    /* what else to report */
+    bool timed;         /* fill the *_us metrics, which reads the clock twice for each item */
+    bool notes_indexes; /* fill outcome.indexes */
+    query_trace *trace; /* is filled; NULL: not wanted */
 } query_ask;
 
-/* What came of it, beside the rows. */
+/* The result of a page, beside its rows. */
 typedef struct query_outcome {
     size_t rows;
     bool more;
@@ -145,19 +147,19 @@ typedef struct query_outcome {
 
 typedef struct query_page {
     query_ask ask;           /* in */
-    item_cursor *cursor;     /* in and out: with the position, where the page begins, and then where the next one does */
-    query_position position; /* of a query that begins: zero */
+    item_cursor *cursor;     /* in and out: with `position`, where this page begins, then where the next one begins */
+    query_position position; /* in and out: all zero for the first page */
     query_outcome outcome;   /* out */
 } query_page;
 
-/* The first page of a query, or, with a position, one that goes on: all of an answer's rows, as JSON, by the index, without a time limit.
- * The caller sets what else it wants of `ask`. */
+/* A page with default settings: rows go to `out` as JSON, as many as fit an answer; the index is used; no deadline. The caller sets the
+ * other members of `ask`, and the position if it is not the first page. */
 void query_page_init(query_page *p, const items *items, op *o, container *c, const query *q, item_cursor *cursor, buf *out);
 
-enum { QUERY_CARRIED_BYTES_MAX = 6 * 1024 }; /* in base64 it is a header field that every client takes */
+enum { QUERY_CARRIED_BYTES_MAX = 6 * 1024 }; /* in base64 it still fits a header field that every client accepts */
 
-/* How many values the position of such a query has. */
+/* The number of values in a position of this query. */
 size_t query_position_values(const query *q);
 
-/* After an error the cursor and the position are not where they were: keep copies to begin again. */
+/* After an error the cursor and the position are undefined: keep copies if the page is to be run again. */
 MUST_CHECK err query_run_page(query_page *p);

@@ -1,6 +1,6 @@
-/* Items of queries that call user-defined functions: some are held back, looked at ahead, and evaluated in earnest when the functions were
- * called (query/udf.h). Blocks are small at first, so that a query for a few rows calls little that it does not need; their sizes do not
- * depend on time, since charges must not. */
+/* Items of queries that call user-defined functions: a block of items is held back, evaluated ahead to learn which calls it needs, and
+ * evaluated for real when the calls were made (query/udf.h). The first blocks are small, so that a query for a few rows makes few needless
+ * calls. Block sizes do not depend on time, because charges must not. */
 #include "query/exec_int.h"
 
 #include "base/memory.h"
@@ -8,9 +8,9 @@
 
 enum { BLOCK_FIRST = 8, BLOCK_FACTOR = 4, BLOCK_MAX = 512, BLOCK_BYTES_MAX = 1024 * 1024 };
 
-/* ---- looking ahead ---- */
+/* ---- evaluating ahead ---- */
 
-/* What the page does with a row, as far as it makes values. */
+/* Evaluates the expressions that the page will evaluate for this row. */
 static bool evaluate_row(void *context) {
     exec *x = context;
     query_runner *r = &x->runner;
@@ -41,7 +41,7 @@ static bool evaluate_shown(void *context) {
     return false;
 }
 
-/* One that fails does so again in earnest, if it comes to that. */
+/* Errors are dropped here: the real evaluation meets them again, if it gets there. */
 static void look_at(exec *x, size_t i, query_row row) {
     held_item *h = &x->held[i];
     query_runner *r = &x->runner;
@@ -59,7 +59,7 @@ static void look_at(exec *x, size_t i, query_row row) {
     r->code = OK;
 }
 
-/* False: the time is up. */
+/* False: the deadline passed. */
 static bool look_at_all(exec *x, query_row row, const ordered_row *rows) {
     for (size_t i = 0; i < x->held_n; i++) {
         if (x->held[i].known) {
@@ -74,8 +74,8 @@ static bool look_at_all(exec *x, query_row row, const ordered_row *rows) {
     return true;
 }
 
-/* Each round may come to calls that those of the one before stood in the way of; no more rounds than places where calls are written, since
- * none of them waits for itself. */
+/* Each round may reach calls that waited for values of the round before. There are at most as many rounds as call sites, since no site
+ * waits for itself. */
 static void look_ahead(exec *x, query_row row, const ordered_row *rows) {
     bool goes_on = true;
     for (unsigned round = 0; round < x->page->ask.query->ast->udf_calls && goes_on; round++) {
@@ -121,7 +121,7 @@ void query__forget(exec *x) {
     query_calls_leave(&x->calls);
 }
 
-/* ---- as they come ---- */
+/* ---- holding items ---- */
 
 static uint64_t *cursor_after(exec *x) {
     return x->view ? &x->view->stretch.after : &x->cursor->stretches[0].after;
@@ -141,7 +141,7 @@ bool query__hold_item(void *context, const item_found *found) {
     return x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX ? true : query__release(x);
 }
 
-/* Back to where it stood before the item that it stopped at. */
+/* Moves the cursor back to before item i, at which the evaluation stopped. */
 static void go_back(exec *x, size_t i) {
     *cursor_after(x) = i ? x->held[i - 1].found.place.number : x->held_after;
     x->access.report.passed = x->held[i].passed;
@@ -170,7 +170,7 @@ bool query__release(void *context) {
     return goes_on;
 }
 
-/* ---- rows to be shown ---- */
+/* ---- rows to be returned ---- */
 
 err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out) {
     begin_block(x);

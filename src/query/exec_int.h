@@ -1,5 +1,5 @@
-/* exec_int.h — what the parts of running a page share: exec.c (items, plain rows, the page), exec_keyed.c (groups and distinct values),
- * exec_order.c (ORDER BY and RANK), exec_ahead.c (items held back for user-defined functions). For this folder. */
+/* exec_int.h — shared by the files that run a page: exec.c (items, plain rows, the page), exec_keyed.c (groups and distinct values),
+ * exec_order.c (ORDER BY and RANK), exec_ahead.c (items held back until their user-defined functions were called). Private to query/. */
 #pragma once
 
 #include "query/distinct.h"
@@ -11,118 +11,120 @@
 
 typedef struct exec exec;
 
-/* A row that ORDER BY holds: where it is, not what it shows. */
+/* A row that ORDER BY holds: its order values and where its item is, without the projected row. */
 typedef struct ordered_row {
     query_value *values;
     item_place place;
-    uint64_t row; /* of its item */
-    slice body;   /* of a small item that came in order and so will be shown; empty: to be loaded again */
+    uint64_t row; /* index among its item's rows */
+    slice body;   /* copy of a small item that came in order, so that it need not be loaded again; empty: load it */
     item_head head;
 } ordered_row;
 
-/* An item that waits until the user-defined functions it needs were called (exec_ahead.c). */
+/* An item held back until the UDFs that it needs were called (exec_ahead.c). */
 typedef struct held_item {
-    item_found found; /* its body is a copy in the calls' memory; none: it is not there any more */
+    item_found found; /* its body is a copy in calls.memory; empty if the item is gone */
     query_item item;
-    uint64_t passed;               /* find_access's when it came */
-    uint64_t random;               /* the runner's, so that RAND gives the same ahead and in earnest */
-    bool in_order, only_undefined; /* find_access's */
-    bool known;                    /* no value is missing */
+    uint64_t passed;               /* access.report.passed when the item came */
+    uint64_t random;               /* runner.random before it, so that RAND gives the same values in the evaluation ahead and in the real
+                                      one */
+    bool in_order, only_undefined; /* from access.turn */
+    bool known;                    /* all UDF values that it needs are there */
 } held_item;
 
 struct exec {
     query_page *page;
     const query_select *select;
     query_runner runner;
-    arena row_arena;     /* of the item being looked at */
-    arena keep;          /* through the page */
-    arena ordered;       /* order values of the rows held */
-    size_t ordered_live; /* bytes of it that were in use when it was last made anew */
+    arena row_arena;     /* reset for each item */
+    arena keep;          /* lives as long as the page, or as one window of it */
+    arena ordered;       /* order values of the rows held; hashes of counted keys */
+    size_t ordered_live; /* bytes of `ordered` in use after it was last compacted */
     query_item item;
     query_value item_value;
-    uint64_t row;     /* of the item, counted from 0 */
-    bool full;        /* the page is */
+    uint64_t row;     /* index of the row among its item's, from 0 */
+    bool full;        /* the page is full */
     bool finished;    /* TOP or LIMIT is reached */
-    bool late;        /* its time is up */
-    uint64_t items;   /* looked at */
-    uint64_t scanned; /* items of ranges that are read whole, about */
-    uint64_t steps;   /* of evaluation that the items before took */
+    bool late;        /* the deadline has passed */
+    uint64_t items;   /* items visited */
+    uint64_t scanned; /* estimated number of items in ranges that are read whole */
+    uint64_t steps;   /* evaluation steps used by the items before this one */
     int64_t begun_us;
-    int64_t lap_us; /* when it was last looked at the clock, if the page is timed */
-    uint64_t times; /* items that the one being looked at stands for */
+    int64_t lap_us; /* time of the last lap, if the page is timed */
+    uint64_t times; /* how many items the current one stands for */
     bool (*on_row)(void *exec);
-    bool matched; /* the item had a row */
+    bool matched; /* the current item had a row */
     const item_found *found;
 
     find_access access;
-    query_lead lead;        /* of keys, if they are read in their order */
-    const query_value *key; /* … behind this one's first value; NULL: from the beginning */
+    query_lead lead;        /* path that keys begin with, if they are read in key order */
+    const query_value *key; /* … read keys from this one's first value on; NULL: from the first key */
     size_t keys_wanted;
-    bool key_cut; /* … which is not known in full */
+    bool key_cut; /* … `key` was shortened in the continuation */
     size_t (*keys_held)(void *exec);
-    bool keys_walked;    /* … it is known that there are more */
-    struct keyed *keyed; /* exec_keyed.c's */
+    bool keys_walked;    /* … there are known to be more keys than the page needs */
+    struct keyed *keyed; /* state of exec_keyed.c */
     query_cost cost;
-    bool entered;         /* ranges were read once, and need not be paid for again */
-    double settled_ru;    /* of the charge: taken from a range's share */
-    query_part *part;     /* of the trace */
-    query_gather *gather; /* of subqueries in FROM; NULL: items are rows at once */
+    bool entered;         /* the base price of ranges was charged already */
+    double settled_ru;    /* part of the charge already taken from a range's share */
+    query_part *part;     /* of the trace, for the range being read */
+    query_gather *gather; /* collects rows of subqueries in FROM; NULL: the query needs none */
     query_groups *groups;
-    uint64_t grouped; /* the last item that groups have a row of */
+    uint64_t grouped; /* number of the last item that has a row in `groups` */
     query_rank *rank;
-    ordered_row *rows; /* a heap: the last in order is on top */
+    ordered_row *rows; /* max-heap: the root comes last in the order */
     size_t rows_n, rows_cap, rows_wanted;
-    query_value *stopped_values; /* of the item that an ordered walk stopped before, for want of time */
+    query_value *stopped_values; /* order values of the item before which an ordered walk ran out of time */
     uint64_t stopped_number;
-    size_t rows_total; /* that the page and OFFSET want, and one more; rows_wanted of them are held at a time */
-    bool several;      /* ranges are read for a page */
-    bool windowed;     /* rows_wanted is less than the page and OFFSET want: more follow */
-    bool skips;        /* rows that OFFSET passes over cost what their entries do */
-    bool by_count;     /* DISTINCT in another order: rows of earlier pages come again, so many, */
-    bool recalling;    /* … and are not given, but remembered */
+    size_t rows_total; /* rows for OFFSET and the page, and one more; rows_wanted of them are held at a time */
+    bool several;      /* the page reads several ranges */
+    bool windowed;     /* rows_wanted is less than OFFSET and the page need: further windows follow */
+    bool skips;        /* a row skipped by OFFSET is charged as an index entry */
+    bool by_count;     /* DISTINCT and ORDER BY of different values: each page finds the rows of earlier pages again, */
+    bool recalling;    /* … and adds them to `distinct` without returning them */
     query_distinct distinct;
-    uint64_t seen_before; /* of gathered rows: by earlier pages */
+    uint64_t seen_before; /* gathered rows that earlier pages returned or skipped */
 
-    query_calls calls; /* of user-defined functions, if the query has any */
+    query_calls calls; /* of UDFs, if the query calls any */
     held_item *held;
     size_t held_n, held_max, held_bytes;
-    uint64_t held_after; /* where the cursor stood before them */
+    uint64_t held_after; /* where the cursor stood before the held items */
     item_reader reader;
-    item_cursor *cursor;    /* that is being read by, */
-    item_view *view;        /* … or, if the index finds its items, this */
-    bool unknown;           /* the item being looked at still misses values */
-    uint64_t wanted_row;    /* looking ahead at a row to be shown: which of its item's */
-    const item_found *kept; /* of a row to be shown: its item, if it was looked at ahead */
+    item_cursor *cursor;    /* the cursor that is being read, */
+    item_view *view;        /* … or, if the index finds the items, the view */
+    bool unknown;           /* the current item still lacks UDF values */
+    uint64_t wanted_row;    /* evaluating ahead a row to be returned: its index among its item's rows */
+    const item_found *kept; /* the item of the row to be returned, if it was evaluated ahead */
 };
 
 /* ---- exec.c ---- */
 
 void query__set_item(exec *x, const item_found *found);
-void query__lap(exec *x, uint64_t *to); /* adds what has passed since the last lap; NULL: to nothing */
+void query__lap(exec *x, uint64_t *to); /* adds the time since the last lap to *to, if not NULL */
 bool query__time_is_up(const query_page *p);
 bool query__may_keep(exec *x);
 bool query__may_go_on(exec *x);
-bool query__visit_item(void *exec, const item_found *found); /* evaluates it, in earnest */
+bool query__visit_item(void *exec, const item_found *found); /* an item_visit: evaluates the item */
 double query__rows_left(const exec *x);
-uint64_t query__offset_left(const exec *x); /* rows that OFFSET still passes over */
+uint64_t query__offset_left(const exec *x); /* rows that OFFSET has still to skip */
 bool query__give_row(exec *x, const query_value *v);
 err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop);
 err query__read_all(exec *x);
-void query__keep_position(exec *x); /* its values outlive the page's own memory */
+void query__keep_position(exec *x); /* copies its values to the operation's arena, which outlives the page */
 
 /* ---- exec_ahead.c ---- */
 
 static inline bool query__calls_functions(const exec *x) {
     return x->page->ask.query->udfs_n > 0;
 }
-bool query__hold_item(void *exec, const item_found *found); /* an item_visit: it is evaluated later, with others */
-bool query__release(void *exec);                    /* evaluates those held. False: it stopped at one, and the cursor stands there */
-void query__forget(exec *x);                        /* an error ended it all */
-void query__charge_calls(exec *x, uint64_t before); /* those since `before` were taken */
+bool query__hold_item(void *exec, const item_found *found); /* an item_visit: holds the item back, to be evaluated with others */
+bool query__release(void *exec);                            /* evaluates the held items. False: stopped at one, and the cursor is moved back
+                                                               there */
+void query__forget(exec *x);                                /* drops the held items */
+void query__charge_calls(exec *x, uint64_t before);         /* charges calls taken since `before` */
 
-/* The rows from the first one on that are to be shown: as many as are looked at together, ahead. */
+/* Loads the items of the first rows and calls their UDFs, as one block. *n_out: how many rows the block has. */
 MUST_CHECK err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out);
-void query__enter_shown(exec *x, size_t i); /* the row with this number among them is shown next */
+void query__enter_shown(exec *x, size_t i); /* row i of the block is returned next */
 
 /* ---- exec_keyed.c ---- */
 
@@ -135,4 +137,4 @@ err query__run_distinct(exec *x);
 void query__free_rows(exec *x);
 err query__run_ranked(exec *x);
 err query__run_ordered(exec *x);
-void query__enter_walk(void *exec); /* rows come in order: they are held one window at a time */
+void query__enter_walk(void *exec); /* rows come in order: hold one window at a time */

@@ -1,9 +1,9 @@
-/* Rows that are known once all items are read: groups, and distinct values.
+/* GROUP BY, aggregates and DISTINCT: rows that are known only when all their items were read.
  *
- * They come in the order of their keys (the group's values, or the distinct value itself), and the next page begins behind the last key
- * given: wherever its items are by then. Where the index has the path that keys begin with, a page reads as many keys as it has room for,
- * in their order (find/access.h); OFFSET is passed in windows of so many. Otherwise it reads all items. When a page's time is up before all
- * items were read, what is known so far goes into the continuation, or, to a client that adds rows up, is shown as a part of them
+ * Rows come in the order of their keys (a group's values, or the distinct value itself). The next page begins after the last key returned,
+ * so it does not depend on where items are then. If the path that keys begin with is indexed, a page reads only as many keys as it has room
+ * for, in their order (find/access.h); keys that OFFSET skips are read in windows. Otherwise each page reads all items. If the deadline
+ * passes before that, the groups so far go into the continuation; or, if the client merges groups, they are returned as a part
  * (query_stage). */
 #include "query/exec_int.h"
 
@@ -14,47 +14,47 @@
 #include "query/position.h"
 
 enum {
-    PARTS_BYTES_MAX = 1024 * 1024, /* held by a page of parts, which is shown whole */
-    KEYS_WINDOW = 5000,            /* keys that are read at a time, if they are read in order */
-    KEYS_SPARE = 256,              /* keys are cut when more than twice those wanted and these are held */
-    SWITCH_BEFORE = 8              /* before 1/8 of the items were read, switching to the order of keys pays */
+    PARTS_BYTES_MAX = 1024 * 1024, /* memory of the groups of a part, which is returned in one page */
+    KEYS_WINDOW = 5000,            /* keys read at a time, if they are read in order */
+    KEYS_SPARE = 256,              /* keys are cut when the page holds more than twice those wanted, plus this */
+    SWITCH_BEFORE = 8              /* before 1/8 of the items were read, switching to key order pays */
 };
 
 typedef struct keyed keyed;
 
-/* What a page has gathered: groups, or distinct values. */
+/* The operations on what a page collects: groups or distinct values. */
 typedef struct gathered {
-    void (*start)(exec *x); /* with none */
+    void (*start)(exec *x); /* makes it empty */
     size_t (*held)(const exec *x);
     void (*count)(const exec *x, query_key_count *seen);
-    const query_value *(*cut)(exec *x, size_t n); /* only so many stay, the first in order; returns the last one's key */
+    const query_value *(*cut)(exec *x, size_t n); /* keeps the first n in order; returns the last one's key */
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
-    void (*show)(exec *x, keyed *k); /* in order, through give_keyed */
+    void (*show)(exec *x, keyed *k); /* returns rows in order, by give_keyed */
 } gathered;
 
-/* Which keys were given by earlier pages. */
+/* Tells which keys earlier pages returned. */
 typedef struct after_key {
     const query_position *at;
-    size_t n;      /* values of a key */
-    bool by_check; /* the last key was too long for the continuation, and is still there */
+    size_t n;      /* values in a key */
+    bool by_check; /* the last key was shortened in the continuation, and was found again by its hash */
     bool passed;
 } after_key;
 
 struct keyed {
     exec *exec;
     const gathered *gathered;
-    query_position begun; /* as the page found it */
+    query_position begun; /* the position at the page's start */
     after_key after;
-    item_cursor cursor;      /* moved along by the page, if it reads items */
-    bool moved;              /* the position was, by what was shown */
+    item_cursor cursor;      /* advanced as the page reads items */
+    bool moved;              /* this page has advanced the position */
     bool whole;              /* each page reads all items, or the first keys in order: only keys for this page need to be held */
-    query_key_count seen;    /* counts keys once some were cut */
-    size_t checked;          /* how many keys there were at the last check_keys */
-    uint64_t looked;         /* items that were looked at before start_keys */
-    size_t wanted;           /* keys: those that the page has room for, and OFFSET's */
-    const query_value *edge; /* keys beyond this one are not held; NULL: all are */
-    bool switches;           /* reading items in turn was given up, to read them in the order of keys */
+    query_key_count seen;    /* counts keys after some were cut */
+    size_t checked;          /* number of keys at the last check_keys */
+    uint64_t looked;         /* items visited before start_keys */
+    size_t wanted;           /* number of keys: those for the page, and those that OFFSET skips */
+    const query_value *edge; /* keys beyond this one are not held; NULL: all are held */
+    bool switches;           /* stop reading items by number, and read them in key order */
 };
 
 static bool is_after(after_key *k, const query_value *key) {
@@ -72,7 +72,7 @@ static bool is_after(after_key *k, const query_value *key) {
     return k->at->cut ? order >= 0 : order > 0;
 }
 
-/* False: stop. A page whose time is up goes on with the next one, as one that is full does. */
+/* False: stop. If the deadline passed, the next page continues, as after a full page. */
 static bool may_show(exec *x) {
     if (!query__may_go_on(x)) {
         x->full = x->late;
@@ -82,7 +82,7 @@ static bool may_show(exec *x) {
     return true;
 }
 
-/* All of its items were seen. */
+/* Whether all items of this key were read. */
 static bool is_known(const exec *x, const query_value *key) {
     const find_access *a = &x->access;
     char space[INDEX_VALUE_BYTES_MAX];
@@ -102,7 +102,7 @@ static void move_behind(keyed *k, const query_value *key) {
     k->moved = true;
 }
 
-/* `row` undefined: the key has none. */
+/* `row` undefined: the key has no row. */
 static bool give_keyed(keyed *k, const query_value *row, const query_value *key) {
     exec *x = k->exec;
     uint64_t skipped = x->page->position.skipped;
@@ -116,21 +116,21 @@ static bool give_keyed(keyed *k, const query_value *row, const query_value *key)
     return go_on;
 }
 
-/* ---- through the continuation ---- */
+/* ---- carrying groups in the continuation ---- */
 
-/* Not what subqueries gather, which is no group yet; and without items there is nothing to go on with. */
+/* False for gathered subqueries, which have no groups yet, and without items. */
 static bool may_carry(const exec *x) {
     return !x->gather && x->select->sources_n > 0;
 }
 
-/* Does the client add rows up, as it does with those of several ranges? */
+/* Whether the client merges rows, as it merges those of several ranges. */
 static bool merges(const exec *x) {
     const query *q = x->page->ask.query;
-    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0; /* some rows would be cut off */
+    bool bounded = q->top >= 0 || q->limit >= 0 || q->offset > 0; /* rows of a part would be cut off */
     return q->aggregates && !bounded && may_carry(x) && query_is_rewritten(q);
 }
 
-/* Puts what was gathered into the position. False: it is too much. */
+/* Puts the groups so far into the position. False: they are too large. */
 static bool carry(keyed *k, query_stage stage) {
     exec *x = k->exec;
     query_position *at = &x->page->position;
@@ -144,7 +144,7 @@ static bool carry(keyed *k, query_stage stage) {
     return good;
 }
 
-/* What index entries have told so far begins nowhere and ends nowhere: next time items tell it. */
+/* Groups made from index entries cannot be continued: the next page begins again, and reads items. */
 static err begin_again(keyed *k) {
     query_page *p = k->exec->page;
     p->position = k->begun;
@@ -153,12 +153,12 @@ static err begin_again(keyed *k) {
     return OK;
 }
 
-/* Were items read by number, each range's to its end, so that the cursor says which were? */
+/* Whether items were read by number, each range to its end, so that the cursor tells which were read. */
 static bool is_read_in_turn(const exec *x) {
     return x->access.report.way != WAY_COVERED && x->access.report.way != WAY_BY_KEY && !x->access.reached.bounded;
 }
 
-/* The time was up before all was read. */
+/* The deadline passed before everything was read. */
 static err go_on_later(keyed *k) {
     exec *x = k->exec;
     if (!is_read_in_turn(x)) {
@@ -172,7 +172,7 @@ static err go_on_later(keyed *k) {
     return OK;
 }
 
-/* The first item, or row, is never too late: no page is in vain. */
+/* The deadline is not checked before the first item or row, so that every page makes progress. */
 static void start_clock(exec *x) {
     x->late = false;
     if (!x->page->ask.quick) {
@@ -191,7 +191,7 @@ static err show(keyed *k) {
         return E_QUERY_TOO_LONG;
     }
     p->outcome.more = x->full || (k->edge && !x->finished);
-    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->outcome.rows == 0); /* the next page may */
+    bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->outcome.rows == 0); /* the next page may read everything again */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
         return E_QUERY_TOO_LONG;
     }
@@ -201,7 +201,7 @@ static err show(keyed *k) {
 
 /* ---- which keys are held ---- */
 
-/* Those that the page has room for, and those that OFFSET passes over. */
+/* Keys for the page, and those that OFFSET skips. */
 static size_t keys_wanted(const exec *x) {
     const query_page *p = x->page;
     double left = query__rows_left(x), rows = (double)(p->ask.rows_max - p->outcome.rows);
@@ -222,7 +222,7 @@ static int compare_keys(const query_value *a, const query_value *b, size_t n) {
     return order;
 }
 
-/* A client that adds up parts gets parts, each of which reads its own items only. Another one is told what would help. */
+/* A client that merges gets parts instead, each of which reads its own items only. Other clients get an error that says what would help. */
 static err refuse(const exec *x, uint64_t pages, uint64_t items) {
     if (merges(x) || x->page->ask.quick) {
         return E_QUERY_TOO_LONG;
@@ -236,7 +236,7 @@ static err refuse(const exec *x, uint64_t pages, uint64_t items) {
                           : "Select an indexed property, under the name that sorts first if there are several");
 }
 
-/* Refuses the query if its pages, as many as the keys seen so far need, would read too many items. */
+/* Rejects the query if as many pages as the keys so far need would together read too many items. */
 static void check_pages(keyed *k) {
     exec *x = k->exec;
     const query_page *p = x->page;
@@ -249,15 +249,15 @@ static void check_pages(keyed *k) {
     }
 }
 
-/* There are more keys than the page has room for, and they begin with an indexed path: the index finds the page's own sooner. */
+/* There are more keys than the page needs, and they begin with an indexed path: walking the index finds the page's keys sooner. */
 static bool switches(const keyed *k) {
     const exec *x = k->exec;
     return x->lead.by.given && !x->keys_walked && x->access.report.way == WAY_SCAN && k->checked > k->wanted &&
            x->items * SWITCH_BEFORE < x->scanned;
 }
 
-/* Whether a key must be held. Those that earlier pages gave need not be; if the last of them was cut for the continuation, all are held, to
- * find it again. Those behind the edge are not shown by this page. */
+/* Whether a key must be held. Keys that earlier pages returned need not be; but if the last of them was shortened in the continuation, all
+ * keys are held, to find it again. Keys beyond the edge are for later pages. */
 static bool takes_key(keyed *k, const query_value *key) {
     if (k->begun.ordered && !k->begun.cut && !is_after(&k->after, key)) {
         return false;
@@ -269,7 +269,7 @@ static bool takes_key(keyed *k, const query_value *key) {
     return compare_keys(key, k->edge, k->after.n) <= 0;
 }
 
-/* Drops keys that this page cannot show, once they are about as many as those that it can. */
+/* Drops keys that this page cannot return, once they outnumber those that it can. */
 static void cut_keys(keyed *k) {
     exec *x = k->exec;
     size_t held = k->gathered->held(x);
@@ -282,7 +282,7 @@ static void cut_keys(keyed *k) {
     k->edge = k->gathered->cut(x, k->wanted + 1);
 }
 
-/* After a row was added. */
+/* Called after each row. */
 static void check_keys(keyed *k) {
     exec *x = k->exec;
     size_t n = k->whole ? keys_seen(x) : 0;
@@ -297,7 +297,7 @@ static void check_keys(keyed *k) {
 
 /* ---- in parts ---- */
 
-/* A part ends before an item, not within its rows. */
+/* A part ends between two items, never between two rows of one item. */
 static bool may_end_here(const exec *x) {
     return x->page->position.stage == STAGE_PARTS && x->grouped != x->item.number;
 }
@@ -312,7 +312,7 @@ static bool is_wanted(void *context, const query_value *key) {
     return takes_key(context, key);
 }
 
-/* From here on keys are held and counted anew. */
+/* Starts to hold and count keys from none. */
 static void start_keys(keyed *k, size_t wanted) {
     exec *x = k->exec;
     arena_reset(&x->ordered);
@@ -328,7 +328,7 @@ static void start_keys(keyed *k, size_t wanted) {
     }
 }
 
-/* What was gathered is too much for a page, or ends nowhere: some of the same items are read again, as a part, in the time of a second
+/* The groups so far do not fit a page, or do not end at an item: reads some of the same items again as a part, with the time of a second
  * page. */
 static err read_a_part(keyed *k) {
     exec *x = k->exec;
@@ -352,7 +352,7 @@ static err read_a_part(keyed *k) {
     return query__read_items(x, &k->cursor, SIZE_MAX, true);
 }
 
-/* A part is shown whole. VALUE of a sum that is undefined stays so, whatever follows. */
+/* Returns a part whole. If SELECT VALUE's sum is undefined, it stays undefined whatever follows, so nothing more is read. */
 static err show_part(keyed *k) {
     exec *x = k->exec;
     query_page *p = x->page;
@@ -370,7 +370,7 @@ static err show_part(keyed *k) {
     return p->outcome.rows == 0 && p->outcome.more ? E_QUERY_TOO_LONG : x->runner.code;
 }
 
-/* Not where rows go on behind a key that is not known in full, nor where showing them calls functions, which takes time. */
+/* Not possible after a key that was shortened, nor if returning groups calls UDFs, which takes time. */
 static err run_in_parts(keyed *k) {
     exec *x = k->exec;
     if (k->begun.cut || (x->select->group_n && query__calls_functions(x))) {
@@ -392,7 +392,7 @@ static err read_keyed(keyed *k) {
     return may_carry(x) ? query__read_items(x, &k->cursor, SIZE_MAX, true) : query__read_all(x);
 }
 
-/* Such a position could be ours, and what it carries is read. */
+/* Whether the position could be one of ours; loads the groups that it carries. */
 static bool is_sound(keyed *k) {
     const query_position *at = &k->begun;
     if (at->stage == STAGE_WHOLE) {
@@ -405,7 +405,7 @@ static bool is_sound(keyed *k) {
     return possible && (!at->carried.n || k->gathered->load(k->exec, at->carried));
 }
 
-/* All that the page has time for was read: it is shown, or goes on later. */
+/* After reading: returns the rows, or arranges to continue with the next page. */
 static err end_reading(keyed *k, err code) {
     exec *x = k->exec;
     bool ended = code == OK && !x->late && k->begun.stage != STAGE_PARTS;
@@ -432,13 +432,13 @@ static void begin_window(keyed *k) {
     x->full = false;
     x->scanned = 0;
     start_keys(k, keys_wanted(x));
-    bool lost = k->begun.cut && x->lead.member.n; /* nothing is left of an object that was cut: all keys are looked at */
+    bool lost = k->begun.cut && x->lead.member.n; /* a shortened object key has lost its first value: all keys are read */
     x->key = k->begun.ordered && !lost ? k->begun.values : NULL;
     x->key_cut = k->begun.cut;
     x->keys_wanted = lost ? SIZE_MAX : k->wanted < KEYS_WINDOW ? k->wanted : KEYS_WINDOW;
 }
 
-/* No row of the keys that are known: the next page begins behind them all the same. */
+/* No key of the window had a row: the next page begins after the last complete key all the same. */
 static bool move_to_bound(keyed *k) {
     exec *x = k->exec;
     arena *a = x->page->ask.op->arena;
@@ -450,7 +450,7 @@ static bool move_to_bound(keyed *k) {
     return true;
 }
 
-/* *ended_out: the page did. */
+/* *ended_out: the page has ended. */
 static err show_window(keyed *k, bool late, bool *ended_out) {
     exec *x = k->exec;
     query_page *p = x->page;
@@ -469,7 +469,7 @@ static err show_window(keyed *k, bool late, bool *ended_out) {
     return OK;
 }
 
-/* False: what was read is all there is, or nothing of it is known whole. */
+/* False: everything was read, or no key is known to be complete. */
 static bool is_window(const keyed *k, err code) {
     const exec *x = k->exec;
     return code == OK && (x->access.reached.bounded || (k->edge && !x->late)) &&
@@ -487,7 +487,7 @@ static err run_windows(keyed *k) {
         code = query__read_items(x, &k->cursor, SIZE_MAX, true);
         if (code == OK && k->switches) {
             x->keys_walked = true;
-        } else if (code == OK && x->late && p->outcome.rows && !is_window(k, code)) { /* the next page has more time for it */
+        } else if (code == OK && x->late && p->outcome.rows && !is_window(k, code)) { /* left to the next page, which has more time */
             p->outcome.more = ended = true;
         } else if (is_window(k, code)) {
             code = show_window(k, x->late, &ended);
@@ -518,7 +518,7 @@ static err run_keyed(exec *x, const gathered *gathered, size_t key_n) {
 
 /* ---- groups ---- */
 
-/* Of items that may or may not lack the lead, those that do are asked for alone; the others come by their entries. */
+/* An item that may lack the lead is visited a second time for rows that do (`only_undefined`); its other rows come by their entries. */
 static bool has_meant_lead(exec *x, const query_value *key) {
     if (!x->access.turn.only_undefined || !x->lead.by.given) {
         return true;
@@ -589,7 +589,7 @@ static bool show_group(void *context) {
     }
     uint64_t taken = x->calls.taken;
     query_value v = query_project(&x->runner, x->select);
-    if (x->runner.code == E_QUERY_TOO_LONG && query__time_is_up(x->page)) { /* its functions were not called any more */
+    if (x->runner.code == E_QUERY_TOO_LONG && query__time_is_up(x->page)) { /* the deadline passed before its UDFs were called */
         x->runner.code = OK;
         x->full = x->late = true;
         return false;
@@ -690,7 +690,7 @@ static int by_value(const void *a, const void *b) {
     return value_compare(a, b);
 }
 
-/* What was seen is not asked for any more: the values may be sorted where they are. */
+/* Nothing is looked up any more, so the values may be sorted in place. */
 static void show_distinct(exec *x, keyed *k) {
     query_value *values = x->distinct.values;
     if (x->distinct.n) {

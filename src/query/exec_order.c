@@ -1,4 +1,5 @@
-/* Rows in the order asked for: the first of them are held while all items are read, or as many as an order that the index has brings. */
+/* ORDER BY and ORDER BY RANK. If an index has the order, only as many rows as the page needs are read; otherwise all items are read, and
+ * the first rows in order held in a heap. */
 #include "query/exec_int.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static err sorts_too_long(const exec *x) {
                          "narrower.");
 }
 
-/* Refused at once: all items would have to be read, and too many rows held. */
+/* Rejected at once: all items would have to be read, and too many rows held. */
 static err refuse_sorting(const exec *x) {
     return x->page->ask.quick
                ? E_QUERY_TOO_LONG
@@ -35,7 +36,8 @@ static err refuse_sorting(const exec *x) {
                          (int)ORDERED_MAX);
 }
 
-/* Equal values: in the direction of the first, by number, since that is how SDKs take them when they go on in the middle. */
+/* Rows with equal values are ordered by item number, in the direction of the first value: SDKs expect that when they continue among
+ * them. */
 static int compare_rows(const query_select *s, const query_value *a, uint64_t a_number, uint64_t a_row, const query_value *b,
                         uint64_t b_number, uint64_t b_row) {
     for (size_t i = 0; i < s->order_n; i++) {
@@ -86,7 +88,7 @@ static void keep_values(exec *x, const query_value *values, query_value *into) {
     }
 }
 
-/* Values of rows that were pushed out are garbage: when there is more of it than anything else, what is held moves to a new arena. */
+/* The values of rows that were pushed out are garbage. If they outweigh the rest, the held values move to a new arena. */
 static void tidy_values(exec *x) {
     if (x->ordered.held < 2 * x->ordered_live + ORDER_GARBAGE_BYTES) {
         return;
@@ -100,7 +102,7 @@ static void tidy_values(exec *x) {
     arena_free(&before);
 }
 
-/* False: there is no memory for more rows, and the runner has the error. */
+/* False: out of memory; the runner has the error. */
 static bool make_room(exec *x) {
     if (x->rows_n < x->rows_cap) {
         return true;
@@ -158,12 +160,12 @@ static void hold_row(exec *x, const query_value *values) {
     sift_up(x, x->rows_n - 1);
 }
 
-/* Values are shown themselves. */
+/* Whether the order value is itself the row. */
 static bool shows_order_value(const query_select *s) {
     return s->order_n == 1 && s->columns_n == 1 && query_same_expr(s->columns[0].expr, s->order[0].expr);
 }
 
-/* Rows that have their item's _rid are one of a kind: SDKs ask for it when they merge ranges in order. */
+/* Rows with their item's _rid are distinct anyway: SDKs select it when they merge ranges in order. */
 static bool shows_rid(const query_select *s) {
     for (size_t i = 0; i < s->columns_n && s->sources_n == 1; i++) {
         const query_expr *e = s->columns[i].expr;
@@ -182,7 +184,7 @@ static bool order_row(void *context) {
         values[i] = query_eval(&x->runner, x->select->order[i].expr);
         query_pay_value(&x->runner, &values[i]);
     }
-    bool again = x->select->distinct && shows_order_value(x->select); /* equal ones were seen */
+    bool again = x->select->distinct && shows_order_value(x->select); /* rows with an equal value were returned already */
     uint64_t number = again ? at->number : x->found->place.number, row = again ? at->row : x->row;
     bool after = x->by_count || !at->ordered || compare_rows(x->select, values, number, row, at->values, at->number, at->row) > 0;
     bool defined = value_is_defined(&values[0]);
@@ -199,7 +201,7 @@ static int sort_order(const void *a, const void *b, void *select) {
     return compare_ordered(select, a, b);
 }
 
-/* The row again, now to be shown: its item is loaded, its rows counted up to it. */
+/* A held row that is now returned: its item is loaded, and its rows are counted up to the one wanted. */
 typedef struct shown_row {
     exec *exec;
     uint64_t wanted;
@@ -228,7 +230,7 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
         code = item_read_place(x->page->ask.items, x->page->ask.container, x->page->cursor->moment, row->place, &found);
     }
     *go_on_out = true;
-    if (code == E_NOT_FOUND) { /* deleted meanwhile */
+    if (code == E_NOT_FOUND) { /* deleted since */
         return OK;
     }
     TRY(code);
@@ -248,7 +250,7 @@ static err show_ordered(exec *x, const ordered_row *row, bool *go_on_out) {
     return x->runner.code;
 }
 
-/* Those before `first` were given by earlier pages. */
+/* Rows before `first` were returned by earlier pages. */
 static err show_all_ordered(exec *x, size_t first) {
     query_page *p = x->page;
     if (x->rows_n == 0) {
@@ -265,7 +267,7 @@ static err show_all_ordered(exec *x, size_t first) {
             query__enter_shown(x, i - begin);
         }
         x->recalling = i < first;
-        if (!query__may_go_on(x) && i > first) { /* one row a page at least: the next begins where this one ends */
+        if (!query__may_go_on(x) && i > first) { /* at least one row a page; the next page begins here */
             x->full = x->runner.code == OK;
             return x->runner.code;
         }
@@ -293,7 +295,7 @@ static bool count_row(void *context) {
     return x->runner.code == OK;
 }
 
-/* What the scores are reckoned from: all items, whatever WHERE says. */
+/* Gathers text statistics over all items, whether they pass WHERE or not: scores depend on them. */
 static err count_items(exec *x) {
     const query_select *select = x->select;
     query_select all = *select;
@@ -330,7 +332,7 @@ static void fuse_rows(exec *x) {
     query_rank_fuse(x->rank, &x->keep, values, x->rows_n);
 }
 
-/* Only those after the page before. */
+/* Drops rows that earlier pages returned. */
 static void drop_given(exec *x) {
     const query_position *at = &x->page->position;
     size_t n = 0;
@@ -359,7 +361,7 @@ err query__run_ranked(exec *x) {
     return OK;
 }
 
-/* ---- ORDER BY, all of it ---- */
+/* ---- running a page of ORDER BY ---- */
 
 static err check_order(const exec *x) {
     if (x->page->ask.sorts) {
@@ -371,7 +373,7 @@ static err check_order(const exec *x) {
     return code;
 }
 
-/* Has each item that WHERE lets through one row, so that a row can be counted without being made? */
+/* Whether each item that passes WHERE has exactly one row, so that a row can be counted without being made. */
 static bool has_one_row(const exec *x) {
     const query *q = x->page->ask.query;
     const query_select *s = x->select;
@@ -386,7 +388,7 @@ static bool has_one_row(const exec *x) {
     return shown.n == 0 || id || (query_path_of(q, s->order[0].expr, &ordered) && query_same_expr(s->columns[0].expr, s->order[0].expr));
 }
 
-/* … and does the index tell which items those are? Then a skipped row costs what its entry does, however it was found. */
+/* Whether index entries also tell which items pass WHERE. Then a skipped row is charged as an entry, however it was found. */
 static bool skips_by_entries(exec *x) {
     const query_select *s = x->select;
     find_path p;
@@ -406,7 +408,7 @@ static bool skips_by_entries(exec *x) {
     return decided;
 }
 
-/* A walk in order brings the rows one window at a time; a sort must hold those of OFFSET and the page together. */
+/* An ordered walk needs to hold one window of rows at a time; a sort must hold all rows of OFFSET and the page together. */
 void query__enter_walk(void *context) {
     exec *x = context;
     if (!x->several && !x->select->distinct && x->rows_n == 0) {
@@ -415,14 +417,14 @@ void query__enter_walk(void *context) {
     }
 }
 
-/* Rows of OFFSET and the page that are still wanted, and one more. */
+/* Rows that OFFSET and the page still need, and one more. */
 static double count_wanted(const exec *x, uint64_t passed) {
     const query_page *p = x->page;
     double left = x->select->distinct ? -1 : query__rows_left(x), room = (double)(p->ask.rows_max - p->outcome.rows);
     return (double)passed + (double)query__offset_left(x) + (left >= 0 && left < room ? left : room) + 1;
 }
 
-/* The time was up: the next page begins with the item, or the entry, that this one stopped before. */
+/* The deadline passed: the next page begins with the item, or the entry, at which this one stopped. */
 static void stop_at(query_page *p, const query_value *values, uint64_t number) {
     p->position.ordered = p->outcome.more = true;
     p->position.values = (query_value *)(uintptr_t)values;
@@ -430,9 +432,9 @@ static void stop_at(query_page *p, const query_value *values, uint64_t number) {
     p->position.row = UINT32_MAX;
 }
 
-/* Those of the entry that the index stopped before. */
+/* The values of the entry at which the walk stopped. */
 static const query_value *values_reached(exec *x) {
-    query_value *values = arena_array(&x->keep, query_value, x->select->order_n); /* undefined */
+    query_value *values = arena_array(&x->keep, query_value, x->select->order_n); /* all undefined */
     size_t n;
     for (size_t i = 0; i < x->select->order_n; i++) {
         query_value_spelled(&x->keep, x->access.reached.stopped_values[i].bytes, &values[i], &n);
@@ -440,14 +442,14 @@ static const query_value *values_reached(exec *x) {
     return values;
 }
 
-/* As many rows as are held at a time. */
+/* Reads and returns as many rows as are held at a time. */
 static err run_window(exec *x) {
     query_page *p = x->page;
     item_cursor all;
     item_cursor_copy(&all, p->cursor);
     uint64_t passed = x->by_count ? p->position.passed : 0;
     double wanted = count_wanted(x, passed);
-    if (x->select->distinct && wanted > ORDERED_MAX) { /* all of them are looked at again for each page */
+    if (x->select->distinct && wanted > ORDERED_MAX) { /* each page reads all of them again */
         return refuse_sorting(x);
     }
     x->rows_wanted = x->rows_total = wanted < (double)SIZE_MAX / 2 ? (size_t)wanted : SIZE_MAX / 2;
@@ -461,7 +463,7 @@ static err run_window(exec *x) {
     TRY(code);
     const query_value *stopped = x->access.reached.stopped_values ? values_reached(x) : x->stopped_values;
     uint64_t number = x->access.reached.stopped_values ? x->access.reached.stopped_number : x->stopped_number;
-    if (x->late && (!stopped || all.n > 1)) { /* what is held may not be the first */
+    if (x->late && (!stopped || all.n > 1)) { /* the rows held may not be the first in order */
         return sorts_too_long(x);
     }
     size_t held = x->rows_n;

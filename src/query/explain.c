@@ -4,7 +4,7 @@
 
 enum { PARTS_SHOWN = 20 };
 
-/* ---- pieces ---- */
+/* ---- formatting ---- */
 
 /* 1,234,567 */
 static void add_count(buf *out, uint64_t n) {
@@ -30,7 +30,7 @@ static void add_ms(buf *out, uint64_t us) {
     buf_addf(out, "%.*f ms", us < 10000 ? 2 : us < 1000000 ? 1 : 0, (double)us / 1000);
 }
 
-/* A condition as it is shown elsewhere; one that is not listed has no text. */
+/* The text of a demand's condition, if it is among those listed. */
 static slice text_of(const query_trace *t, const find_demand *d) {
     for (size_t i = 0; d && i < t->where_n; i++) {
         if (t->where[i].expr == d->condition) {
@@ -91,7 +91,7 @@ static void add_nearest(buf *out, const query_part *part) {
     }
 }
 
-/* Of the graph that was meant to be asked. */
+/* Why the vector graph was not used. */
 static void add_why_not_nearest(buf *out, const query_part *part) {
     slice path = part->vector;
     if (part->graph.state == NEAREST_FOUND) {
@@ -221,7 +221,7 @@ static void advise(const query_explained *e, tell say, void *context) {
     }
 }
 
-/* ---- words ---- */
+/* ---- as text ---- */
 
 static void add_head(buf *out, const query_explained *e) {
     const query_page *p = e->page;
@@ -237,7 +237,7 @@ static void add_head(buf *out, const query_explained *e) {
     buf_addf(out, "%s\n", p->outcome.more ? "; there is more, on another page" : "");
 }
 
-/* In one partition, a condition on the key that it is of has been answered by reading that partition. */
+/* In a partition's page, a condition on its key is answered by reading that partition. */
 static bool names_partition(const query_explained *e, const query_where_part *part) {
     const pkey_definition *key = &e->page->ask.container->key;
     for (size_t i = 0; e->partition.n && part->answered && i < key->n; i++) {
@@ -308,7 +308,7 @@ void query_explain_words(buf *out, const query_explained *e) {
     advise(e, say_line, &advice);
 }
 
-/* ---- JSON ---- */
+/* ---- as JSON ---- */
 
 static void json_text(buf *out, const char *name, slice value) {
     buf_addf(out, ",\"%s\":", name);

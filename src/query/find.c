@@ -24,9 +24,7 @@ err query_find_prepare(op *o, arena *a, const container *c, const query_find *fi
 
 /* ---- continuations ----
  *
- *   {"q": check of the conditions and the order, "w": cursor, "p": position}
- *
- * The cursor is item_cursor_write's. */
+ * {"q": hash of the conditions and the order, "w": cursor (item_cursor_write), "p": position} */
 
 static int64_t check_of(const query_find *f) {
     hash128 where = hash_murmur3_128(f->where), order = hash_murmur3_128(f->order);

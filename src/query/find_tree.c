@@ -1,4 +1,4 @@
-/* Conditions and an order, as BSON that may be anything, become the tree that a text of the same meaning has. */
+/* Builds the tree of a find: conditions and an order, which are untrusted BSON, become the tree of the equivalent query text. */
 #include "query/filter.h"
 #include "query/find_int.h"
 
@@ -9,7 +9,7 @@ typedef struct builder {
     op *op;
     arena *arena;
     const container *container;
-    query_select *select; /* that is being built */
+    query_select *select; /* the select being built */
     unsigned conditions, aliases;
 } builder;
 
@@ -82,7 +82,7 @@ static query_expr *negated(builder *b, query_expr *inner) {
     return e;
 }
 
-/* A balanced tree, so that it is not as deep as the list is long. */
+/* As a balanced tree, so that its depth is logarithmic. */
 static query_expr *joined(builder *b, query_operator op, query_expr **list, size_t n) {
     size_t half = n / 2;
     return n == 1 ? list[0] : binary(b, op, joined(b, op, list, n - half), joined(b, op, list + n - half, half));
@@ -98,7 +98,7 @@ static query_select *new_select(builder *b, query_source_kind kind, slice alias,
     return s;
 }
 
-/* ---- the members of a condition ---- */
+/* ---- members of a condition ---- */
 
 typedef enum field {
     FIELD_AND,
@@ -123,7 +123,7 @@ static const char *const field_names[FIELDS] = {"and", "or", "at",     "eq", "in
 
 typedef struct fields {
     doc_element list[FIELDS];
-    unsigned given; /* as bits */
+    unsigned given; /* bit mask */
 } fields;
 
 static bool has(const fields *f, field which) {
@@ -423,7 +423,7 @@ static err read_order(builder *b, slice list, query_select *s) {
     return OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole tree ---- */
 
 err query__find_tree(op *o, arena *a, const container *c, const query_find *find, query_ast **ast_out) {
     builder b = {.op = o, .arena = a, .container = c};

@@ -1,11 +1,11 @@
-/* function_int.h — within query/: what the functions share. */
+/* function_int.h — within query/: helpers of the functions. */
 #pragma once
 
 #include <math.h>
 
 #include "query/function.h"
 
-/* Pays for work of about n × 10 ns; false when the time is up, and then the function's value is undefined. */
+/* Pays for work of about n × 10 ns. False: the budget is used up, and the function returns undefined. */
 static inline bool function_spend(query_context *c, uint64_t n) {
     if (!c->steps) {
         return true;
@@ -14,7 +14,7 @@ static inline bool function_spend(query_context *c, uint64_t n) {
     return *c->steps > 0;
 }
 
-/* Is a value of n bytes too large? Then the query ends with an error. */
+/* Whether a value of n bytes would be too large; if so, the query ends with an error. */
 static inline bool function_too_large(query_context *c, size_t n) {
     if (n > VALUE_BYTES_MAX) {
         c->too_large = true;
@@ -22,24 +22,24 @@ static inline bool function_too_large(query_context *c, size_t n) {
     return n > VALUE_BYTES_MAX;
 }
 
-/* Pays for n bytes of working memory of the row's arena, before they are allocated; false when there is no memory or time for them. */
+/* Pays for n bytes of working memory in the row's arena, before they are allocated. False: no memory or steps left for them. */
 static inline bool function_spend_memory(query_context *c, size_t n) {
     return arena_fits(c->arena, n) && function_spend(c, n / 8 + 1);
 }
 
-/* Likewise for the n bytes of a value. */
+/* The same for the n bytes of a result. */
 static inline bool function_spend_bytes(query_context *c, size_t n) {
     return !function_too_large(c, n) && function_spend_memory(c, n);
 }
 
-/* value_array, as a function's result. */
+/* value_array for a function's result. */
 static inline query_value function_array(query_context *c, const query_value *items, size_t n) {
     query_value made = value_array(c->arena, items, n);
     c->too_large = c->too_large || !value_is_defined(&made);
     return made;
 }
 
-/* A number without fraction that fits 64 bits. */
+/* Reads a number without fraction that fits 64 bits. */
 static inline bool function_whole(const query_value *v, int64_t *whole_out) {
     const double bound = 9223372036854775808.0;
     if (v->type != TYPE_NUMBER || (!v->is_integer && (v->number != trunc(v->number) || v->number < -bound || v->number >= bound))) {
@@ -58,5 +58,5 @@ static inline bool function_texts(const query_value *args, size_t n) {
     return true;
 }
 
-/* The values of an array, in the row's arena; NULL when the time is up. */
+/* The values of an array, in the row's arena; NULL: no memory or steps left. */
 query_value *function_elements(query_context *c, const query_value *array, size_t *n_out);

@@ -1,9 +1,9 @@
-/* functions_array.c — arrays, and arrays as sets. Undefined members (of array literals) are skipped where values are looked at. */
+/* functions_array.c — arrays, and arrays as sets. Undefined elements of array literals are skipped by functions that look at values. */
 #include <stdlib.h>
 
 #include "query/function_int.h"
 
-/* ---- parts ---- */
+/* ---- length, concatenation, slices ---- */
 
 static query_value array_length(query_context *c, const query_value *args, size_t n) {
     (void)n;
@@ -58,14 +58,14 @@ static query_value array_slice(query_context *c, const query_value *args, size_t
 
 /* ---- sets ---- */
 
-/* Values without doubles, in the order they came; found by hash. */
+/* A hash set that keeps insertion order. */
 typedef struct value_set {
     query_value *list;
     uint64_t *hashes;
     size_t n;
-    uint32_t *slots; /* index + 1 into the list; 0: free */
+    uint32_t *slots; /* index + 1 into the list; 0: empty slot */
     size_t slots_n;  /* a power of two, at least twice the values */
-    uint64_t seed;   /* nobody outside knows it */
+    uint64_t seed;   /* secret, so that clients cannot choose values that collide */
 } value_set;
 
 static bool set_init(query_context *c, arena *a, value_set *s, size_t most) {
@@ -82,7 +82,7 @@ static bool set_init(query_context *c, arena *a, value_set *s, size_t most) {
     return true;
 }
 
-/* Where a value is, or would be. */
+/* The slot of a value, or the empty slot for it. */
 static size_t set_slot(const value_set *s, const query_value *v, uint64_t hash) {
     size_t at = hash & (s->slots_n - 1);
     while (s->slots[at] && !(s->hashes[s->slots[at] - 1] == hash && value_same(&s->list[s->slots[at] - 1], v))) {
@@ -105,9 +105,9 @@ static void set_add(value_set *s, const query_value *v) {
     }
 }
 
-/* ---- whether a value is there ---- */
+/* ---- searching for a value ---- */
 
-/* Each property of `part` is one of `object` with an equal value. */
+/* Whether each property of `part` is in `object` with an equal value. */
 static bool has_part(const query_value *object, const query_value *part) {
     doc_walk w;
     doc_element e;
@@ -122,7 +122,7 @@ static bool has_part(const query_value *object, const query_value *part) {
 }
 
 static bool contains(query_context *c, const query_value *array, const query_value *wanted, bool partly) {
-    size_t scans = partly ? 1 + wanted->bytes.n / 8 : 1; /* of an object: each wanted property is looked for */
+    size_t scans = partly ? 1 + wanted->bytes.n / 8 : 1; /* each property is searched for in an object */
     doc_walk w;
     doc_element e;
     for (doc_walk_init(&w, array->bytes); doc_walk_next(&w, &e);) {
@@ -145,7 +145,7 @@ static bool contains(query_context *c, const query_value *array, const query_val
     return false;
 }
 
-/* The array of a call when it is long, as a set. Queries that name many values do so in each row, so the first row's is kept. */
+/* The array of a call as a set, if it is long. Such an array is mostly the same in all rows, so the first row's set is cached. */
 typedef struct known_array {
     slice bytes;
     value_set set;
@@ -154,7 +154,7 @@ typedef struct known_array {
 static known_array *know(query_context *c, const query_value *array, size_t n) {
     known_array *known = arena_new(c->keep, known_array);
     if (!set_init(c, c->keep, &known->set, n)) {
-        return known; /* of no bytes: no array is this one */
+        return known; /* without bytes, so no array equals it */
     }
     query_value kept = value_keep(c->keep, array);
     known->bytes = kept.bytes;
@@ -162,13 +162,13 @@ static known_array *know(query_context *c, const query_value *array, size_t n) {
     doc_element e;
     for (doc_walk_init(&w, kept.bytes); doc_walk_next(&w, &e);) {
         query_value each = value_of_element(&e);
-        each = value_plain(c->keep, &each); /* as what is looked for is */
+        each = value_plain(c->keep, &each); /* the values searched for are plain too */
         set_add(&known->set, &each);
     }
     return known;
 }
 
-/* NULL: it is not the one that is known. */
+/* The cached set; NULL: the array is short, or not the cached one. */
 static const value_set *known_set(query_context *c, const query_value *array) {
     enum { FEW_BYTES = 256 };
     if (!c->prepared || !c->keep || array->bytes.n < FEW_BYTES) {
@@ -191,7 +191,7 @@ static query_value array_contains(query_context *c, const query_value *args, siz
     return value_bool(set ? set_has(set, &wanted) : contains(c, &args[0], &wanted, partly));
 }
 
-/* As a chain of ARRAY_CONTAINS joined by OR (any) or AND: an undefined one decides only when no other does. */
+/* A chain of ARRAY_CONTAINS joined by OR (any) or AND: an undefined argument decides only if no other does. */
 static query_value contains_several(query_context *c, const query_value *args, size_t n, bool any) {
     bool some_undefined = false;
     if (args[0].type != TYPE_ARRAY) {
@@ -218,9 +218,9 @@ static query_value array_contains_any(query_context *c, const query_value *args,
     return contains_several(c, args, n, true);
 }
 
-/* ---- what numbers in an array come to ---- */
+/* ---- sums and extremes ---- */
 
-/* The numbers; NULL if there is anything else in it, or nothing at all. */
+/* The numbers of an array; NULL if it is empty or has other values. */
 static double *numbers(query_context *c, const query_value *array, size_t *n_out) {
     size_t n = array->type == TYPE_ARRAY ? value_length(array) : 0;
     *n_out = 0;
@@ -283,7 +283,7 @@ static query_value array_median(query_context *c, const query_value *args, size_
     return value_number(count % 2 ? upper : (list[count / 2 - 1] + upper) / 2);
 }
 
-/* The least (sign -1) or greatest (1) value: strings over numbers over booleans over null. */
+/* The least (sign -1) or greatest (sign 1) value: null < booleans < numbers < strings. */
 static query_value extreme(query_context *c, const query_value *array, int sign) {
     query_value best = value_undefined();
     doc_walk w;
@@ -315,7 +315,7 @@ static query_value array_min(query_context *c, const query_value *args, size_t n
 
 /* ---- operations on sets ---- */
 
-/* Adds those of an array that are in `also`, and not in `but` (either may be NULL). */
+/* Adds the values of an array that are in `also` and not in `but`; either may be NULL. */
 static void set_add_all(value_set *s, const query_value *array, const value_set *also, const value_set *but) {
     doc_walk w;
     doc_element e;
@@ -331,7 +331,7 @@ typedef struct two_sets {
     value_set first, second, result;
 } two_sets;
 
-/* Sets of both arguments, and an empty one that can take all. */
+/* Makes sets of both arguments, and an empty one with room for all values. */
 static bool sets_init(query_context *c, const query_value *args, two_sets *sets) {
     if (args[0].type != TYPE_ARRAY || args[1].type != TYPE_ARRAY) {
         return false;
@@ -370,7 +370,7 @@ static query_value set_equal(query_context *c, const query_value *args, size_t n
     return value_bool(sets.result.n == sets.first.n && sets.first.n == sets.second.n);
 }
 
-/* In the second one's order, as the service's documentation shows it. */
+/* In the order of the second array, as in the service's documentation. */
 static query_value set_intersect(query_context *c, const query_value *args, size_t n) {
     two_sets sets;
     (void)n;
@@ -400,7 +400,7 @@ static query_value array_choose(query_context *c, const query_value *args, size_
     return function_whole(&args[0], &index) && index >= 1 && index < (int64_t)n ? args[index] : value_undefined();
 }
 
-/* Keys hold NUL as C0 80 (doc/json.h). */
+/* Keys have C0 80 for NUL (doc/json.h). */
 static slice name_of_key(arena *a, slice key) {
     if (!memmem(key.p, key.n, "\xC0\x80", 2)) {
         return key;
@@ -421,7 +421,7 @@ static query_value object_to_array(query_context *c, const query_value *args, si
     }
     query_value object = value_plain(c->arena, &args[0]);
     slice names[2] = {n > 1 ? args[1].bytes : SLICE_LIT("k"), n > 2 ? args[2].bytes : SLICE_LIT("v")};
-    object.type = TYPE_ARRAY; /* to count and list its members */
+    object.type = TYPE_ARRAY; /* to count and walk its members */
     size_t count = value_length(&object), made = 0;
     if (!function_spend_memory(c, count * (sizeof(query_value) + names[0].n + names[1].n) + 2 * object.bytes.n)) {
         return value_undefined();

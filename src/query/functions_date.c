@@ -1,5 +1,5 @@
-/* functions_date.c — moments are text; calendar.h reads and writes it. "Now" is the query's, the same in all its rows, so that the static
- * forms and the others agree. */
+/* functions_date.c — dates and times are text, which calendar.h reads and writes. The current time is that of the query, the same in all
+ * rows, so that GetCurrentDateTime and GetCurrentDateTimeStatic agree. */
 #include "query/calendar.h"
 #include "query/function_int.h"
 
@@ -158,7 +158,7 @@ static query_value date_from_parts(query_context *c, const query_value *args, si
     return calendar_join(&p, &t) ? text_of(c, t) : value_undefined();
 }
 
-/* ---- numbers ---- */
+/* ---- ticks and timestamps ---- */
 
 static query_value date_to_ticks(query_context *c, const query_value *args, size_t n) {
     calendar_ticks t;
@@ -199,7 +199,7 @@ static void add_number(buf *out, int value, size_t width) {
     buf_addf(out, "%0*d", (int)width, value);
 }
 
-/* d dd: the number; ddd: three letters of the name; dddd: the name. */
+/* d, dd: the number; ddd: the first three letters of the name; dddd: the name. */
 static void add_named(buf *out, int value, const char *name, size_t count) {
     if (count <= 2) {
         add_number(out, value, count);
@@ -208,7 +208,7 @@ static void add_named(buf *out, int value, const char *name, size_t count) {
     }
 }
 
-/* f: that many digits of the second; F: without zeros at the end. */
+/* f: `count` decimals of the second; F: without trailing zeros. */
 static void add_fraction(buf *out, int ticks, size_t count, bool zeros) {
     char digits[8];
     snprintf(digits, sizeof digits, "%07d", ticks);
@@ -219,7 +219,7 @@ static void add_fraction(buf *out, int ticks, size_t count, bool zeros) {
     buf_add(out, digits, n);
 }
 
-/* Writes a run of one letter; false if the letter stands for nothing. */
+/* Writes what a run of one letter stands for; false: the letter has no meaning. */
 static bool add_run(buf *out, const calendar_parts *p, int weekday, char letter, size_t count) {
     switch (letter) {
     case 'y':

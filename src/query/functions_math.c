@@ -1,7 +1,7 @@
-/* functions_math.c — numbers are doubles here, but for Int…, which work on 64-bit integers and wrap around. */
+/* functions_math.c — numbers are doubles here, except in Int…, which compute with 64-bit integers and wrap around. */
 #include "query/function_int.h"
 
-/* ---- of one number ---- */
+/* ---- one argument ---- */
 
 #define OF_NUMBER(name, expression)                                                                                                        \
     static query_value name(query_context *c, const query_value *args, size_t n) {                                                         \
@@ -23,7 +23,7 @@ OF_NUMBER(math_exp, exp(x))
 OF_NUMBER(math_floor, floor(x))
 OF_NUMBER(math_log10, log10(x))
 OF_NUMBER(math_radians, M_PI *x / 180)
-OF_NUMBER(math_round, round(x)) /* halves go away from zero */
+OF_NUMBER(math_round, round(x)) /* halves are rounded away from zero */
 OF_NUMBER(math_sign, x > 0 ? 1 : x < 0 ? -1 : x)
 OF_NUMBER(math_sin, sin(x))
 OF_NUMBER(math_sqrt, sqrt(x))
@@ -31,7 +31,7 @@ OF_NUMBER(math_square, x *x)
 OF_NUMBER(math_tan, tan(x))
 OF_NUMBER(math_trunc, trunc(x))
 
-/* ---- of two ---- */
+/* ---- other arguments ---- */
 
 static bool are_numbers(const query_value *args, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -61,7 +61,7 @@ static query_value math_log(query_context *c, const query_value *args, size_t n)
     if (n == 1) {
         return value_number(log(x));
     }
-    return value_number(base == 10 ? log10(x) : base == 2 ? log2(x) : log(x) / log(base)); /* the usual bases without rounding twice */
+    return value_number(base == 10 ? log10(x) : base == 2 ? log2(x) : log(x) / log(base)); /* exact for the usual bases */
 }
 
 static query_value math_number_bin(query_context *c, const query_value *args, size_t n) {
@@ -109,7 +109,7 @@ static query_value math_rand(query_context *c, const query_value *args, size_t n
 OF_INTEGERS(int_add, true, x + y)
 OF_INTEGERS(int_sub, true, x - y)
 OF_INTEGERS(int_mul, true, x *y)
-OF_INTEGERS(int_div, b != 0, b == -1 ? (int64_t)(0 - x) : a / b) /* the least divided by -1 is itself */
+OF_INTEGERS(int_div, b != 0, b == -1 ? (int64_t)(0 - x) : a / b) /* INT64_MIN / -1 wraps to itself */
 OF_INTEGERS(int_mod, b != 0, b == -1 ? 0 : a % b)
 OF_INTEGERS(int_and, true, x &y)
 OF_INTEGERS(int_or, true, x | y)

@@ -1,4 +1,4 @@
-/* functions_other.c — what has no category of its own. HASH, which Microsoft's tools name without saying what it computes, is not here. */
+/* functions_other.c — functions without a category. HASH is left out: Microsoft's tools name it, but do not say what it computes. */
 #include "query/function_int.h"
 
 static query_value other_iif(query_context *c, const query_value *args, size_t n) {
@@ -7,7 +7,7 @@ static query_value other_iif(query_context *c, const query_value *args, size_t n
     return value_is_true(&args[0]) ? args[1] : args[2];
 }
 
-/* Bytes 8 to 15 of its _rid, as an integer. */
+/* Bytes 8 to 15 of the item's _rid, as an integer. */
 static query_value other_document_id(query_context *c, const query_value *args, size_t n) {
     (void)c;
     (void)n;

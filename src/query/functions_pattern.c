@@ -1,5 +1,5 @@
-/* functions_pattern.c — RegexMatch, RegexExtract, RegexExtractAll. A pattern that is not valid, and a match that takes too long, give
- * undefined. */
+/* functions_pattern.c — RegexMatch, RegexExtract, RegexExtractAll. An invalid pattern gives undefined, and so does a match that takes too
+ * long. */
 #include "query/function_int.h"
 #include "query/regex.h"
 #include "text/text.h"
@@ -26,7 +26,7 @@ static bool group_number(const query_regex *r, const query_value *v, unsigned *g
     return true;
 }
 
-/* What the whole pattern, or a group of it, matched first. */
+/* The first match of the pattern, or of one of its groups. */
 static query_value regex_extract(query_context *c, const query_value *args, size_t n) {
     slice groups[REGEX_GROUPS_MAX];
     unsigned group = 0;
@@ -37,7 +37,7 @@ static query_value regex_extract(query_context *c, const query_value *args, size
     return groups[group].p ? value_string(groups[group]) : value_undefined();
 }
 
-/* The numbers of an array argument; the whole match if there is none. */
+/* Reads the group numbers of the fourth argument; without it, the whole match. */
 static bool take_groups(query_context *c, const query_regex *r, const query_value *args, size_t n, unsigned *groups, size_t *n_out) {
     groups[0] = 0;
     *n_out = 1;
@@ -78,14 +78,14 @@ static bool add_match(query_context *c, matches *m, query_value v) {
     return true;
 }
 
-/* Where to look for the next match: after this one; after one of no length, one character on. */
+/* Where to search for the next match: after this one, and after an empty one a character further. */
 static size_t next_start(slice text, slice match) {
     size_t end = (size_t)(match.p - text.p) + match.n;
     uint32_t character;
     return match.n || end >= text.n ? end + (match.n == 0) : end + text_decode(text.p + end, text.p + text.n, &character);
 }
 
-/* All matches, each an array of the groups asked for. */
+/* All matches, each an array of the requested groups. */
 static query_value regex_extract_all(query_context *c, const query_value *args, size_t n) {
     slice found[REGEX_GROUPS_MAX];
     unsigned groups[REGEX_GROUPS_MAX];

@@ -1,12 +1,12 @@
-/* functions_search.c — full text and vectors, without an index: each text is read, each vector compared. What a call is asked to find is
- * compiled once. FullTextScore and RRF stand in ORDER BY RANK only: the ranking there is computed with search.h. */
+/* functions_search.c — full text and vectors, without an index: each text is read, each vector compared. Search phrases are compiled once a
+ * query. FullTextScore and RRF are allowed in ORDER BY RANK only, which computes scores with search.h. */
 #include "query/function_int.h"
 #include "text/search.h"
 
-/* ---- what is looked for ---- */
+/* ---- search phrases ---- */
 
 typedef struct wanted {
-    query_value *args; /* as given */
+    query_value *args; /* as passed */
     size_t n;
     search_phrase *phrases;
     bool valid;
@@ -46,7 +46,7 @@ static bool same_args(const wanted *w, const query_value *args, size_t n) {
     return same;
 }
 
-/* NULL: not all of them are phrases. The first ones of a call are kept, as they are mostly the only ones. */
+/* The compiled phrases; NULL: not all are valid. The first row's phrases are cached, since they are mostly constant. */
 static const wanted *take_wanted(query_context *c, const query_value *args, size_t n) {
     const wanted *w = c->prepared ? *c->prepared : NULL;
     if (!w || !same_args(w, args, n)) {
@@ -61,7 +61,7 @@ static const wanted *take_wanted(query_context *c, const query_value *args, size
 
 /* ---- full text ---- */
 
-/* Whether at least `least` of the phrases are in the text. */
+/* Whether at least `least` of the phrases occur in the text. */
 static query_value find_phrases(query_context *c, const query_value *args, size_t n, size_t least) {
     const wanted *w = args[0].type == TYPE_STRING ? take_wanted(c, args + 1, n - 1) : NULL;
     if (!w || !function_spend(c, args[0].bytes.n / 8)) {
@@ -91,9 +91,9 @@ static query_value full_text_contains_any(query_context *c, const query_value *a
 /* ---- vectors ---- */
 
 typedef struct vector {
-    slice bytes; /* of the array it was made of */
+    slice bytes; /* the array that it was read from */
     double *numbers;
-    size_t n; /* 0: it is none */
+    size_t n; /* 0: not a vector */
 } vector;
 
 static vector *vector_of(arena *a, const query_value *v) {
@@ -104,7 +104,7 @@ static vector *vector_of(arena *a, const query_value *v) {
     return made;
 }
 
-/* The second vector is mostly the query's own, the same in all rows. */
+/* The second vector is mostly constant, so the first row's is cached. */
 static const vector *query_vector(query_context *c, const query_value *v) {
     const vector *last = c->prepared ? *c->prepared : NULL;
     if (last && slice_eq(last->bytes, v->bytes)) {
@@ -119,7 +119,7 @@ static const vector *query_vector(query_context *c, const query_value *v) {
     return made;
 }
 
-/* The fourth argument: {"distanceFunction": "cosine", …}; what else is in it is about the index. */
+/* Reads the distance from the fourth argument, {"distanceFunction": "cosine", …}; its other members are about the index. */
 static bool take_distance(query_context *c, const query_value *args, size_t n, search_distance *distance_out) {
     *distance_out = (search_distance)c->setting;
     if (n < 4) {
@@ -130,7 +130,7 @@ static bool take_distance(query_context *c, const query_value *args, size_t n, s
            (!value_is_defined(&name) || (name.type == TYPE_STRING && search_distance_named(name.bytes, distance_out)));
 }
 
-/* NaN: there is none. */
+/* NaN: undefined. */
 static double distance_of(query_context *c, const query_value *args, size_t n, search_distance *kind_out) {
     if (args[0].type != TYPE_ARRAY || args[1].type != TYPE_ARRAY || !take_distance(c, args, n, kind_out) ||
         !function_spend_bytes(c, args[0].bytes.n + args[1].bytes.n)) {
@@ -149,7 +149,7 @@ static query_value vector_distance(query_context *c, const query_value *args, si
     return isfinite(distance) ? value_number(distance) : value_undefined();
 }
 
-/* ---- what plans ask ranges for: scores, of which the greatest is best ---- */
+/* ---- scores in rewritten queries of plans: greater is better ---- */
 
 static query_value vector_score(query_context *c, const query_value *args, size_t n) {
     search_distance kind;
@@ -167,7 +167,7 @@ static query_value full_text_word_count(query_context *c, const query_value *arg
     return function_spend(c, 1) ? value_integer(length) : value_undefined();
 }
 
-/* (text, [terms], documents, words in all of them, [documents that have each term]) */
+/* Arguments: text, [terms], number of documents, number of words in them, [number of documents with each term]. */
 static query_value full_text_score(query_context *c, const query_value *args, size_t n) {
     size_t terms_n, hits_n;
     (void)n;

@@ -1,10 +1,10 @@
-/* functions_spatial.c — GeoJSON values; geo.h says what a shape is, geojson.h which are valid. An argument that is no valid shape gives
- * undefined, but where validity is the question. */
+/* functions_spatial.c — GeoJSON values; geo.h defines shapes, geojson.h which are valid. An invalid shape gives undefined, except in
+ * ST_ISVALID and ST_ISVALIDDETAILED. */
 #include "geo/geojson.h"
 #include "query/function_int.h"
 
 typedef struct shape {
-    slice bytes; /* of the object it was made of */
+    slice bytes; /* the object that it was read from */
     bool valid;
     geo_shape geo;
 } shape;
@@ -20,7 +20,7 @@ static shape *read_shape(query_context *c, arena *a, const query_value *v) {
     return s;
 }
 
-/* The second shape is mostly the query's own, the same in all rows: read once. */
+/* The second shape is mostly constant, so the first row's is cached. */
 static const geo_shape *query_shape(query_context *c, const query_value *v) {
     const shape *last = c->prepared ? *c->prepared : NULL;
     if (!last || !slice_eq(last->bytes, v->bytes)) {
@@ -35,7 +35,7 @@ static const geo_shape *query_shape(query_context *c, const query_value *v) {
     return last->valid ? &last->geo : NULL;
 }
 
-/* Both shapes of a call; false: they are not two valid ones. */
+/* Reads both shapes of a call; false: not both are valid. */
 static bool take_shapes(query_context *c, const query_value *args, const geo_shape **a_out, const geo_shape **b_out) {
     if (args[0].type != TYPE_OBJECT || args[1].type != TYPE_OBJECT) {
         return false;

@@ -1,15 +1,15 @@
-/* functions_string.c — text.h says what a character is. */
+/* functions_string.c — string functions. text.h defines what a character is. */
 #include "query/function_int.h"
 #include "text/text.h"
 
 enum { REPLICATE_MAX = 10000 }; /* characters, as documented */
 
-/* The result of a function that makes one of up to `n` bytes: is there time? */
+/* Pays for a result of up to `n` bytes; false: no memory or steps left. */
 static bool afford(query_context *c, size_t n) {
     return function_spend_bytes(c, n);
 }
 
-/* ---- cutting ---- */
+/* ---- substrings ---- */
 
 static query_value string_length(query_context *c, const query_value *args, size_t n) {
     (void)n;
@@ -72,7 +72,7 @@ static query_value string_trim(query_context *c, const query_value *args, size_t
 
 /* ---- searching ---- */
 
-/* Two strings, and whether case is to be ignored; false: wrong types. */
+/* Reads two strings, and whether to ignore case; false: wrong types, or no steps left. */
 static bool take_search(query_context *c, const query_value *args, size_t n, bool *nocase_out) {
     *nocase_out = n > 2 && value_is_true(&args[2]);
     return function_texts(args, 2) && (n < 3 || args[2].type == TYPE_BOOL) &&
@@ -88,7 +88,7 @@ static query_value string_contains(query_context *c, const query_value *args, si
     return take_search(c, args, n, &nocase) ? value_bool(contains(c, args[0].bytes, args[1].bytes, nocase)) : value_undefined();
 }
 
-/* What is equal but for case need not have as many bytes, but it has as many characters: four times the bytes are enough to look at. */
+/* Case folding may change the number of bytes, but not of characters, so four times the prefix's bytes suffice. */
 static bool starts_nocase(query_context *c, slice s, slice prefix) {
     s.n = s.n / 4 > prefix.n ? 4 * prefix.n : s.n;
     return slice_starts(text_fold(c->arena, s), text_fold(c->arena, prefix));
@@ -127,7 +127,7 @@ static query_value string_equals(query_context *c, const query_value *args, size
     return value_bool(nocase ? text_equal_nocase(args[0].bytes, args[1].bytes) : slice_eq(args[0].bytes, args[1].bytes));
 }
 
-/* As a chain of CONTAINS joined by OR (any) or AND: one without a value decides only when no other does. */
+/* A chain of CONTAINS joined by OR (any) or AND: an undefined operand decides only if no other does. */
 static query_value contains_several(query_context *c, const query_value *args, size_t n, bool any, bool nocase) {
     bool some_undefined = false;
     if (args[0].type != TYPE_STRING) {
@@ -160,7 +160,7 @@ static query_value string_contains_any_cs(query_context *c, const query_value *a
     return contains_several(c, args, n, true, false);
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static query_value string_index_of(query_context *c, const query_value *args, size_t n) {
     int64_t start = 0;
@@ -180,7 +180,7 @@ static query_value string_index_of(query_context *c, const query_value *args, si
     return value_integer(at == SIZE_MAX ? -1 : (int64_t)text_unit_at(s, from + at));
 }
 
-/* The search goes from `start` to the beginning: what is found ends there or before. */
+/* Searches backwards from `start`: a match must end there or before. */
 static query_value string_last_index_of(query_context *c, const query_value *args, size_t n) {
     int64_t start = INT64_MAX;
     if (!function_texts(args, 2) || (n > 2 && !function_whole(&args[2], &start))) {
@@ -195,7 +195,7 @@ static query_value string_last_index_of(query_context *c, const query_value *arg
     return value_integer(at == SIZE_MAX ? -1 : (int64_t)text_unit_at(s, at));
 }
 
-/* The part before or after the first or last place of another string; without such a place undefined. */
+/* The part before or after the first or last occurrence of another string; undefined if there is none. */
 static query_value around(query_context *c, const query_value *args, bool after, bool last) {
     if (!function_texts(args, 2) || !function_spend(c, args[0].bytes.n / 16)) {
         return value_undefined();
@@ -228,7 +228,7 @@ static query_value string_last_substring_before(query_context *c, const query_va
     return around(c, args, false, true);
 }
 
-/* ---- making ---- */
+/* ---- making strings ---- */
 
 static query_value string_concat(query_context *c, const query_value *args, size_t n) {
     size_t bytes = 0;
@@ -289,7 +289,7 @@ static size_t count_of(slice s, slice needle) {
     return count;
 }
 
-/* To replace nothing is to leave all as it is. */
+/* Replacing an empty string changes nothing. */
 static query_value string_replace(query_context *c, const query_value *args, size_t n) {
     if (!function_texts(args, n) || !function_spend(c, args[0].bytes.n / 16)) {
         return value_undefined();
@@ -314,7 +314,7 @@ static query_value string_replace(query_context *c, const query_value *args, siz
     return value_string(slice_of(made, bytes));
 }
 
-/* ---- lists ---- */
+/* ---- joining and splitting ---- */
 
 static query_value string_join(query_context *c, const query_value *args, size_t n) {
     size_t count, bytes = 0;

@@ -1,4 +1,4 @@
-/* functions_type.c — what a value is, and values made of text. IS_… see undefined, and say no. */
+/* functions_type.c — type tests and conversions. IS_… functions return false for undefined. */
 #include <stdlib.h>
 
 #include "doc/json.h"
@@ -6,7 +6,7 @@
 #include "query/calendar.h"
 #include "query/function_int.h"
 
-/* ---- what it is ---- */
+/* ---- type tests ---- */
 
 #define IS(name, condition)                                                                                                                \
     static query_value name(query_context *c, const query_value *args, size_t n) {                                                         \
@@ -49,7 +49,7 @@ static slice number_text(arena *a, const query_value *v) {
     return arena_copy(a, slice_of(text, n));
 }
 
-/* Strings as they are, all others as JSON. */
+/* Strings are unchanged, other values become JSON. */
 static query_value to_string(query_context *c, const query_value *args, size_t n) {
     const query_value *v = args;
     (void)n;
@@ -67,7 +67,7 @@ static query_value to_string(query_context *c, const query_value *args, size_t n
     return text;
 }
 
-/* ---- from text: JSON with blanks around it ---- */
+/* ---- from text: JSON, with white space around it ---- */
 
 static bool is_json_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';

@@ -3,16 +3,16 @@
 #include "query/distinct.h"
 #include "query/group.h"
 
-/* A subquery, and what became of its rows. */
+/* One of the nested subqueries, and its rows. */
 typedef struct stage {
     query_gather *gather;
     const query_select *select;
     query_runner *runner;
-    query_groups *groups; /* NULL: it has none */
-    query_distinct set;   /* its rows: each once if it is DISTINCT, else only the values are used */
+    query_groups *groups; /* NULL: it has no groups */
+    query_distinct set;   /* its rows; used as a set if it is DISTINCT, otherwise only `values` is used */
 } stage;
 
-/* The query's first source is stages[0], that one's is stages[1], …; the last one reads items. */
+/* stages[0] is the first source of the outer query, stages[1] that of stages[0], and so on; the last stage reads items. */
 struct query_gather {
     arena *keep;
     const query_select *select;
@@ -20,7 +20,7 @@ struct query_gather {
     size_t n;
 };
 
-/* ---- which subqueries ---- */
+/* ---- finding the subqueries ---- */
 
 static const query_select *first_subquery(const query_select *s) {
     const query_source *source = s->sources_n ? &s->sources[0] : NULL;
@@ -30,7 +30,7 @@ static const query_select *first_subquery(const query_select *s) {
     return source && source->kind == SOURCE_SUBQUERY ? source->select : NULL;
 }
 
-/* How many subqueries deep the last one is that needs all items. */
+/* How many nested subqueries there are up to the innermost one that needs all items. */
 static size_t depth_of(const query_select *s) {
     size_t found = 0, depth = 0;
     for (s = first_subquery(s); s; s = first_subquery(s)) {
@@ -63,7 +63,7 @@ const query_select *query_gather_first(const query_gather *g) {
     return g->stages[g->n - 1].select;
 }
 
-/* ---- rows of one ---- */
+/* ---- rows of a stage ---- */
 
 static void keep_value(stage *t, const query_value *v) {
     query_distinct *set = &t->set;
@@ -94,7 +94,7 @@ static bool keep_row(void *context) {
     return query_may_keep(t->runner);
 }
 
-/* There are as many as fit the memory; each may take what an item may. */
+/* Each group has the step budget of an item. */
 static bool keep_group(void *context) {
     stage *t = context;
     query_renew_steps(t->runner, QUERY_ITEM_STEPS);
@@ -116,7 +116,7 @@ void query_gather_add(query_gather *g, query_runner *r, const query_value *item)
     query_each_row(r, last->select, item, stage_row, last);
 }
 
-/* ---- from each to the one around it ---- */
+/* ---- passing rows to the enclosing stage ---- */
 
 typedef struct visit {
     query_row row;

@@ -1,24 +1,24 @@
 /* gather.h — subqueries in FROM that must see all items before they have a row: FROM (SELECT DISTINCT VALUE c.x FROM c) AS x.
  *
- * DISTINCT, aggregates and GROUP BY of a subquery in the place of the container reach over all items, not over each. Such subqueries may
- * stand in each other. Items are added; then the rows of the query around them are visited. */
+ * If a subquery takes the place of the container, its DISTINCT, aggregates and GROUP BY apply to all items together, not to each one. Such
+ * subqueries may be nested. Items are added first; then the rows of the outer query are visited. */
 #pragma once
 
 #include "query/eval.h"
 
 typedef struct query_gather query_gather;
 
-/* Does its FROM have such a subquery? */
+/* Whether FROM has such a subquery. */
 bool query_gathers(const query_select *s);
 
-/* NULL: it has none. Everything is kept in `keep`. */
+/* NULL: there is no such subquery. Everything is allocated in `keep`. */
 query_gather *query_gather_new(arena *keep, const query_select *s);
 
-const query_select *query_gather_first(const query_gather *g); /* the one whose rows are of single items */
+const query_select *query_gather_first(const query_gather *g); /* the innermost select, which reads items */
 
-/* An item. The runner's code says what went wrong. */
+/* Adds an item. Errors are in the runner's code. */
 void query_gather_add(query_gather *g, query_runner *r, const query_value *item);
 
-/* All items were added: visits the rows of the query's sources, its WHERE passed, until the visitor or `go_on` stops, which is asked before
- * each value that a subquery gave. The runner's arena is reset in between. */
+/* After all items: visits the rows of the outer query that pass its WHERE. `go_on` is called before each row of a subquery; it or the
+ * visitor may stop. The runner's arena is reset in between. */
 void query_gather_each(query_gather *g, query_runner *r, query_row go_on, query_row visit, void *context);

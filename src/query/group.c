@@ -6,11 +6,11 @@
 
 typedef struct group group;
 struct group {
-    group *next;  /* in the order of first rows */
-    group *chain; /* in the same bucket */
+    group *next;  /* in the order of first rows, or as sorted */
+    group *chain; /* next in the same bucket */
     uint64_t hash;
     query_value *keys;
-    query_value *slots; /* of its first row, if they can be shown */
+    query_value *slots; /* slots of its first row, if columns may use them (shows_rows) */
     query_accumulator *accumulators;
 };
 
@@ -38,7 +38,7 @@ query_groups *query_groups_new(arena *keep, const query_select *s) {
 static void grow(query_groups *g) {
     size_t n = g->buckets_n * 4;
     if (!arena_fits(g->keep, n * sizeof *g->buckets)) {
-        return; /* the query ends */
+        return; /* the budget is exceeded, so the query ends */
     }
     group **buckets = arena_array(g->keep, group *, n);
     for (group *each = g->first; each; each = each->next) {
@@ -58,7 +58,7 @@ static bool same_keys(const query_groups *g, const group *a, const query_value *
     return true;
 }
 
-/* With nothing but its keys. */
+/* Makes a group with keys only. */
 static group *add_group(query_groups *g, const query_value *keys, uint64_t hash) {
     const query_select *s = g->select;
     group *made = arena_new(g->keep, group);
@@ -91,7 +91,7 @@ static group *make_group(query_groups *g, query_runner *r, const query_value *ke
     return made;
 }
 
-/* NULL: there is none, and already `most` of others. */
+/* Finds or makes a group. NULL: it would be new, and there are already `most`. */
 static group *find_group(query_groups *g, query_runner *r, const query_value *keys, size_t most) {
     uint64_t hash = 0;
     for (size_t i = 0; i < g->select->group_n; i++) {
@@ -144,7 +144,7 @@ bool query_groups_spoiled(const query_groups *g) {
     return spoiled;
 }
 
-/* ---- through a continuation: of each group its values and what its aggregates have come to ---- */
+/* ---- saving and loading: for each group an array of its keys and its accumulators ---- */
 
 static bool save_group(const query_groups *g, const group *each, bson_t *list, size_t index, size_t bytes_max) {
     const query_select *s = g->select;
@@ -209,7 +209,7 @@ bool query_groups_load(query_groups *g, query_runner *r, slice list) {
     return good;
 }
 
-/* ---- showing ---- */
+/* ---- visiting groups ---- */
 
 static int by_keys(const void *a, const void *b, void *groups) {
     const group *x = *(group *const *)a, *y = *(group *const *)b;

@@ -1,5 +1,5 @@
-/* group.h — GROUP BY and aggregates: rows are added to the group of their values; then each group is shown. Without GROUP BY there is one
- * group, even if no row came. */
+/* group.h — GROUP BY and aggregates: rows are added to the group of their values; afterwards the groups are visited. Without GROUP BY there
+ * is one group, even if there are no rows. */
 #pragma once
 
 #include "query/distinct.h"
@@ -7,31 +7,32 @@
 
 typedef struct query_groups query_groups;
 
-/* Everything is kept in `keep`, which must outlive the rows. */
+/* Everything is allocated in `keep`. */
 query_groups *query_groups_new(arena *keep, const query_select *s);
 
-/* The row that the runner's slots are set to; it stands for so many alike. False: it would need a new group, and there are `most`. */
+/* Adds the row that is in the runner's slots; it stands for `times` equal rows. False: it needs a new group, and there are already
+ * `most`. */
 bool query_groups_add(query_groups *g, query_runner *r, uint64_t times, size_t most);
 size_t query_groups_count(const query_groups *g);
 void query_groups_count_keys(const query_groups *g, query_key_count *to);
 
-/* From now on rows of groups that are not `wanted` are passed over. */
+/* From now on, rows of groups that are not `wanted` are ignored. */
 void query_groups_only(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context);
 
-/* Has a SUM met what is no number, so that nothing can be added to it any more? Without GROUP BY. */
+/* Without GROUP BY: whether a SUM is undefined because of a value that is not a number, so that further rows do not matter. */
 bool query_groups_spoiled(const query_groups *g);
 
-/* What was added so far, as a list for a later page. False: it would have more than `bytes_max`, or cannot be told; or what is read was
- * never saved. */
+/* Saves the groups as a list for a later page, and loads it. Save returns false if it takes more than `bytes_max`, or cannot be
+ * represented; load returns false if the list is not a saved one. */
 bool query_groups_save(const query_groups *g, bson_t *list, size_t bytes_max);
 bool query_groups_load(query_groups *g, query_runner *r, slice list);
 
-/* From now on in the order of their values. */
+/* Sorts the groups by their values. */
 void query_groups_sort(query_groups *g);
 
-/* Keeps the first `n` in that order, and frees everything else in `keep`, `g` included. Returns the new groups; *last_out: the last one's
- * values. */
+/* Sorts the groups, keeps the first `n`, and frees everything else in `keep`, including `g`. Returns the new groups; *last_out is the
+ * values of the last one. */
 query_groups *query_groups_cut(query_groups *g, size_t n, const query_value **last_out);
 
-/* Calls `visit` for each group, in the order their first rows came: query_project then gives the group's row. */
+/* Calls `visit` for each group, in the order of their first rows or as sorted; query_project then gives the group's row. */
 void query_groups_each(query_groups *g, query_runner *r, query_row visit, void *context);

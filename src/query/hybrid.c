@@ -1,8 +1,8 @@
 /* hybrid.c — the plan of ORDER BY RANK over several ranges, as the service writes it.
  *
- * First the client asks every range for statistics of the texts (how many items, how many words, how many items have each term) and adds
- * them up. Then it puts the sums into one query for each score, in the place of {documentdb-formattablehybridsearchquery-…}, takes the best
- * rows of all ranges, and fuses the places that each score gives. */
+ * The client first asks every range for statistics of the texts (number of items, number of words, number of items with each term), and
+ * adds them up. It puts the sums into one query for each score, in place of {documentdb-formattablehybridsearchquery-…}, takes the best
+ * rows of all ranges, and fuses the ranks that each score gives. */
 #include "doc/json.h"
 #include "query/plan_int.h"
 #include "query/rank.h"
@@ -17,9 +17,9 @@ typedef struct hybrid {
     query_rank_part parts[QUERY_SCORES_MAX];
     size_t n;
     bool weighted;
-    bool scored;    /* components come with the scores of all, which one alone does without if the client can */
-    bool rewritten; /* ORDER BY as in other plans; else rows come with their scores, and the client sorts */
-    double rows;    /* that each component is asked for; -1: all */
+    bool scored;    /* component queries return all scores; not needed for a single score if the client can do without */
+    bool rewritten; /* rewrite ORDER BY as in other plans; otherwise rows come with their scores, and the client sorts them */
+    double rows;    /* rows asked of each component; -1: all */
     bool limited;   /* by OFFSET and LIMIT, not by TOP */
 } hybrid;
 
@@ -39,7 +39,7 @@ static void add_list(buf *out, query_expr *const *items, size_t n) {
     }
 }
 
-/* Texts are counted among themselves: the second one of [vector, text, text] is number 1. */
+/* The number of a text score among the text scores: 1 for the last one of [vector, text, text]. */
 static size_t text_number(const hybrid *h, size_t part) {
     size_t number = 0;
     for (size_t i = 0; i < part; i++) {
@@ -65,7 +65,7 @@ static void add_score(buf *out, const hybrid *h, size_t i) {
              number);
 }
 
-/* Of those that have no score: the worst. Scores that count the other way round are turned round, unless ORDER BY says so. */
+/* Rows without a score get the worst one. A score with a negative weight is negated, unless ORDER BY has its direction. */
 static void add_component_score(buf *out, const hybrid *h, size_t i) {
     bool backwards = h->parts[i].weight < 0, turned = backwards && !h->rewritten;
     buf_add_slice(out, turned ? SLICE_LIT("(-1 * (") : SLICE_LIT("("));
@@ -199,7 +199,7 @@ static void add_component(buf *out, const hybrid *h, size_t i) {
     buf_addf(out, ",\"hasSelectValue\":false,\"dCountInfo\":null,\"hasNonStreamingOrderBy\":%s}", h->rewritten ? "true" : "false");
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 static void add_info(buf *out, const hybrid *h) {
     const query *q = h->query;

@@ -20,7 +20,7 @@ static bool is_name_char(char c) {
     return is_name_start(c) || is_digit(c);
 }
 
-/* The byte at `at`; 0, which begins no token, at the end. */
+/* The byte at `at`; at the end 0, which begins no token. */
 static char peek(const query_lexer *l, uint32_t at) {
     return at < l->text.n ? l->text.p[at] : 0;
 }
@@ -52,10 +52,10 @@ static uint32_t character_bytes(const query_lexer *l, uint32_t at) {
 typedef struct word {
     const char *text;
     query_token_kind kind;
-    bool exact; /* this case only */
+    bool exact; /* case-sensitive */
 } word;
 
-/* In alphabetical order. */
+/* In alphabetical order, for the binary search. */
 static const word words[] = {
     {"AND", TOKEN_AND, false},
     {"ARRAY", TOKEN_ARRAY, false},
@@ -112,7 +112,7 @@ static const word words[] = {
 
 static query_token_kind word_kind(slice text) {
     size_t low = 0;
-    size_t high = text.n > 1 ? sizeof words / sizeof *words : 0; /* `c` is none of them */
+    size_t high = text.n > 1 ? sizeof words / sizeof *words : 0; /* no keyword has one letter */
     while (low < high) {
         size_t middle = (low + high) / 2;
         const word *w = &words[middle];
@@ -169,7 +169,7 @@ static query_lex_result lex_number(query_lexer *l) {
         for (end += 2; hex_digit(peek(l, end)) >= 0;) {
             end++;
         }
-        end -= end == l->at + 2; /* 0x alone: no number, as the name that follows the 0 shows */
+        end -= end == l->at + 2; /* 0x alone is invalid: the x counts as a name after the 0 */
     } else {
         end = decimal_end(l, end);
     }
@@ -191,7 +191,7 @@ static bool hexadecimal_value(slice digits, query_value *value_out) {
     return isfinite(number);
 }
 
-/* 007, .5, 1. and 1.e9 as JSON would have them. */
+/* Rewrites 007, .5, 1. and 1.e9 as JSON numbers. */
 static slice decimal_as_json(arena *a, slice text) {
     while (text.n > 1 && text.p[0] == '0' && is_digit(text.p[1])) {
         text = slice_skip(text, 1);
@@ -238,7 +238,7 @@ static bool is_escape(const query_lexer *l, uint32_t at) {
     return true;
 }
 
-/* A string with a mistake inside goes to its closing quote, or to the end of the text if there is none. */
+/* An invalid string ends at its closing quote, or at the end of the text if there is none. */
 static query_lex_result lex_string(query_lexer *l) {
     char quote = l->text.p[l->at++];
     bool good = true;
@@ -266,7 +266,7 @@ static uint32_t four_digits(const char *p) {
     return c;
 }
 
-/* \uXXXX, or two of them for a character beyond U+FFFF; half of such a pair is U+FFFD, as in documents. */
+/* Reads \uXXXX, or a surrogate pair of two. An unpaired surrogate becomes U+FFFD, as in documents. */
 static const char *read_unicode(const char *p, const char *end, uint32_t *character_out) {
     uint32_t c = four_digits(p + 1);
     p += 5;
@@ -302,7 +302,7 @@ slice query_lex_string(arena *a, slice text) {
     if (!memchr(p, '\\', (size_t)(end - p))) {
         return slice_of(p, (size_t)(end - p));
     }
-    char *start = arena_alloc(a, text.n); /* an escape is never shorter than what it means */
+    char *start = arena_alloc(a, text.n); /* an escape is at least as long as its character */
     char *to = start;
     while (p < end) {
         if (*p != '\\') {
@@ -320,9 +320,9 @@ slice query_lex_string(arena *a, slice text) {
     return slice_of(start, (size_t)(to - start));
 }
 
-/* ---- all of it ---- */
+/* ---- tokens ---- */
 
-/* Blanks, and what texts pasted from pages and files have in their place: a no-break space, a byte order mark. */
+/* White space, including what pasted texts may have instead: a no-break space, a byte order mark. */
 static uint32_t blank_bytes(const query_lexer *l) {
     char c = peek(l, l->at);
     slice rest = slice_skip(l->text, l->at);
@@ -360,7 +360,7 @@ static query_token_kind mark_kind(char c) {
     return (unsigned char)c < 128 ? (query_token_kind)kinds[(unsigned char)c] : TOKEN_END;
 }
 
-/* Longer ones before those that they begin with. */
+/* Longer marks come before their prefixes, since the first match is taken. */
 static const struct {
     char text[4];
     uint8_t n;

@@ -1,12 +1,12 @@
-/* lex.h — from text to tokens, one at a time. For the parser.
+/* lex.h — splits a query text into tokens, one at a time. For the parser.
  *
- * The words of the language are the service's: a keyword is one everywhere, after a dot too (c.order is an error there, c["order"] is what
- * people write). Keywords are matched without regard to case, but for true, false, null, undefined and udf, which are names otherwise.
- * RANK, LET, ALL, FIRST and LAST are names; the parser knows where they mean something.
+ * Keywords are the service's, and are reserved everywhere, even after a dot: c.order is an error, c["order"] is not. They are
+ * case-insensitive, except true, false, null, undefined and udf, which are names in any other case. RANK, LET, ALL, FIRST and LAST are
+ * names; the parser decides where they have a special meaning.
  *
  * Strings are in single or double quotes with JSON's escapes and \'; numbers are decimal (007, 1., .5 and 1e9 too) or hexadecimal. A
- * number's sign is a token of its own. Comments go from -- to the end of the line. Time is linear in the text; nothing is allocated but
- * the values of literals. */
+ * number's sign is a token of its own. Comments go from -- to the end of the line. Time is linear in the text; nothing is allocated but the
+ * values of literals. */
 #pragma once
 
 #include "query/ast.h"
@@ -73,7 +73,7 @@ typedef enum query_token_kind {
     TOKEN_OFFSET,
     TOKEN_OR,
     TOKEN_ORDER,
-    TOKEN_RESERVED, /* a word that the service keeps for later: CASE, HAVING, OVER, SET, … */
+    TOKEN_RESERVED, /* reserved by the service for later: CASE, HAVING, OVER, SET, … */
     TOKEN_RIGHT,
     TOKEN_SELECT,
     TOKEN_TOP,
@@ -89,26 +89,26 @@ typedef struct query_token {
     query_span span;
 } query_token;
 
-/* Where in the text the next token is looked for. Copy it to look ahead. */
+/* The lexer's place in the text. Copy it to look ahead. */
 typedef struct query_lexer {
-    slice text; /* at most 4 GB; the parser lets in much less */
+    slice text; /* at most 4 GB; the parser accepts much less */
     uint32_t at;
 } query_lexer;
 
-/* What is wrong with the text where the lexer stands; the token covers it. */
+/* The result of reading a token. If it is invalid, the token's span covers the invalid text. */
 typedef enum query_lex_result {
     LEX_OK,
-    LEX_BAD_TOKEN, /* a character that begins no token */
+    LEX_BAD_TOKEN, /* a character that no token begins with */
     LEX_BAD_NUMBER,
     LEX_BAD_STRING
 } query_lex_result;
 
 query_lex_result query_lex_next(query_lexer *l, query_token *token_out);
 
-/* The value of a TOKEN_NUMBER or TOKEN_STRING. A string without escapes points into the text, others are made in the arena. False: the
+/* The value of a TOKEN_NUMBER or TOKEN_STRING. A string without escapes points into the text; others are decoded into the arena. False: the
  * number is too large for a double. */
 bool query_lex_number(arena *a, slice text, query_value *value_out);
 slice query_lex_string(arena *a, slice text);
 
-/* Does this text read as a TOKEN_NAME, and as nothing more? */
+/* Whether the text is one TOKEN_NAME and nothing else. */
 bool query_lex_is_name(slice text);

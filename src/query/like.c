@@ -6,7 +6,7 @@ typedef struct range {
     uint32_t first, last;
 } range;
 
-/* One of a set of characters: ASCII by bits, others by ranges. */
+/* A set of characters: a bitmap for ASCII, ranges for others. */
 typedef struct set {
     bool negated;
     uint64_t ascii[2];
@@ -22,16 +22,16 @@ typedef struct token {
     const set *set;
 } token;
 
-/* What stands between two %. */
+/* A part of the pattern between two %. */
 typedef struct segment {
     size_t first, n;   /* tokens */
-    size_t characters; /* how many it matches */
+    size_t characters; /* number of characters that it matches */
 } segment;
 
 struct query_like_pattern {
     token *tokens;
     size_t tokens_n;
-    segment *segments; /* one more than there are %, empty ones too */
+    segment *segments; /* one more than there are %; some may be empty */
     size_t segments_n;
 };
 
@@ -42,8 +42,8 @@ typedef struct compiler {
     query_like_pattern *made;
     const char *at, *end;
     uint32_t escape; /* TEXT_INVALID: none */
-    char *text;      /* of TOKEN_TEXT, one run after the other; never longer than the pattern */
-    bool unclosed;   /* a '[' was never closed, so no later one is */
+    char *text;      /* space for the text of TOKEN_TEXT; never longer than the pattern */
+    bool unclosed;   /* a '[' was not closed, so later ones are not either */
 } compiler;
 
 static segment *current(compiler *c) {
@@ -57,7 +57,7 @@ static token *add_token(compiler *c, token_kind kind) {
     return made;
 }
 
-/* Adds to the run of plain characters, or begins one. */
+/* Appends to the current run of plain characters, or begins one. */
 static void add_plain(compiler *c, const char *p, size_t n) {
     segment *s = current(c);
     token *last = s->n ? &c->made->tokens[c->made->tokens_n - 1] : NULL;
@@ -75,7 +75,7 @@ static void begin_segment(compiler *c) {
     c->made->segments[c->made->segments_n++] = (segment){.first = c->made->tokens_n};
 }
 
-/* The next character, what follows an escape being plain. */
+/* The next character; *plain_out: it was escaped. */
 static uint32_t next(compiler *c, bool *plain_out) {
     uint32_t character;
     c->at += text_decode(c->at, c->end, &character);
@@ -95,7 +95,7 @@ static void set_add(set *s, uint32_t first, uint32_t last) {
     }
 }
 
-/* After '[': how many characters there are before it is closed; SIZE_MAX: it never is. */
+/* After '[': the number of characters before the closing bracket; SIZE_MAX: there is none. */
 static size_t set_length(compiler *c) {
     compiler ahead = *c;
     for (size_t n = 0; ahead.at < ahead.end; n++) {
@@ -108,7 +108,7 @@ static size_t set_length(compiler *c) {
     return SIZE_MAX;
 }
 
-/* After '['; false (and nothing read) if it is never closed. */
+/* Reads a set after '['. False, without reading: there is no closing bracket. */
 static bool read_set(compiler *c) {
     size_t length = c->unclosed ? SIZE_MAX : set_length(c);
     if (length == SIZE_MAX) {
@@ -125,7 +125,7 @@ static bool read_set(compiler *c) {
         if (first == ']' && !plain) {
             break;
         }
-        if (c->escape != '-' && c->at[0] == '-' && c->at[1] != ']') { /* the closing bracket is ahead */
+        if (c->escape != '-' && c->at[0] == '-' && c->at[1] != ']') { /* a closing bracket exists, so at[1] is valid */
             c->at++;
             last = next(c, &plain);
         }
@@ -187,7 +187,7 @@ typedef struct matcher {
     const query_like_pattern *pattern;
     const char *end;
     uint64_t *steps;
-    bool late; /* no steps are left */
+    bool late; /* out of steps */
 } matcher;
 
 static void spend(matcher *m, uint64_t n) {
@@ -210,7 +210,7 @@ static bool in_set(matcher *m, const set *s, uint32_t c) {
     return found != s->negated;
 }
 
-/* Where a segment that begins at p ends; NULL: it does not match here. */
+/* Matches a segment at p, and returns where it ends; NULL: no match. */
 static const char *match_here(matcher *m, const segment *s, const char *p) {
     const token *tokens = m->pattern->tokens + s->first;
     for (size_t i = 0; i < s->n; i++) {
@@ -237,7 +237,7 @@ static const char *match_here(matcher *m, const segment *s, const char *p) {
     return p;
 }
 
-/* Where a segment could begin, at p or later; NULL: nowhere. */
+/* The first place from p on where a segment could match; NULL: none. */
 static const char *candidate(matcher *m, const segment *s, const char *p) {
     const token *first = &m->pattern->tokens[s->first];
     if (first->kind != TOKEN_TEXT) {
@@ -249,7 +249,7 @@ static const char *candidate(matcher *m, const segment *s, const char *p) {
     return at;
 }
 
-/* The end of its first place at p or later. */
+/* The end of the segment's first match at p or later; NULL: none. */
 static const char *find(matcher *m, const segment *s, const char *p) {
     if (s->n == 0) {
         return p;
@@ -266,7 +266,7 @@ static const char *find(matcher *m, const segment *s, const char *p) {
     return NULL;
 }
 
-/* Where the last n characters begin; NULL: there are not as many after p. */
+/* Where the last n characters begin; NULL: there are fewer after p. */
 static const char *last_characters(const char *p, const char *end, size_t n) {
     while (n > 0 && end > p) {
         const char *at = end - 1;

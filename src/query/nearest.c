@@ -2,18 +2,19 @@
 
 #include "query/demand_int.h"
 
-enum { LIST_PER_ROW = 10 }; /* what searchListSizeMultiplier is on the service, if it is not given */
+enum { LIST_PER_ROW = 10 }; /* the service's default for searchListSizeMultiplier */
 
 static bool is_called(const query_expr *e, const char *name) {
     return e->kind == EXPR_CALL && e->function && slice_eq(slice_str(e->function->name), slice_str(name));
 }
 
-/* {"distanceFunction": …, "searchListSizeMultiplier": …}; false: it asks for another distance than the graph's, or is not known. */
+/* Reads {"distanceFunction": …, "searchListSizeMultiplier": …}. False: not a constant, another distance than the graph's, or brute
+ * force. */
 static bool read_options(query__demand_reader *r, const query_expr *e, find_nearest *n) {
     query_value force, options;
     search_distance distance = n->embedding->distance;
     if (e->items_n > 2 && (!query__demand_constant(r, e->items[2], &force) || force.type != TYPE_BOOL || force.truth)) {
-        return false; /* true: each vector is compared */
+        return false; /* true: brute force, all vectors are compared */
     }
     if (e->items_n < 4) {
         return true;
@@ -41,7 +42,7 @@ static bool read_numbers(query__demand_reader *r, const query_expr *e, find_near
     return count == n->embedding->dimensions;
 }
 
-/* The nearest first, and not all of them. */
+/* Whether the nearest come first and their number is limited. */
 static bool asks_for_nearest(const query *q, const query_expr *e, search_distance distance) {
     bool greatest_first = is_called(e, "_VectorScore") || distance != SEARCH_EUCLIDEAN;
     return (q->top >= 0 || q->limit >= 0) && q->select->order[0].descending == greatest_first && !q->select->distinct && q->udfs_n == 0;

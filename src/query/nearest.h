@@ -1,13 +1,13 @@
-/* nearest.h — ORDER BY VectorDistance by a vector index: what of it a graph can be asked (find/nearest.h).
+/* nearest.h — ORDER BY VectorDistance by a vector index: whether a vector graph can answer it (find/nearest.h).
  *
- * `diskANN` is approximate: the nearest are found by a graph of the range's vectors (item/nearest.h), and ranked by their exact distances.
- * `flat` and `quantizedFlat` are exact, and so is VectorDistance with `true` as its third argument: all vectors are compared. Below
- * NEAREST_ITEMS_MIN items, and where no graph can be had, so are those of diskANN; what that costs is the same. Only items that have a
- * vector take part. */
+ * `diskANN` is approximate: a graph of the range's vectors (item/nearest.h) finds the nearest items, which are then ranked by their exact
+ * distances. `flat` and `quantizedFlat` are exact, and so is VectorDistance with `true` as its third argument: all vectors are compared.
+ * With diskANN all vectors are compared as well if there are fewer than NEAREST_ITEMS_MIN items, or if there is no graph; the charge is the
+ * same. Items without a vector are left out. */
 #pragma once
 
 #include "find/nearest.h"
 #include "query/demand.h"
 
-/* In the operation's arena; it points into the policy. */
+/* In the operation's arena; points into the policy. */
 find_nearest query_nearest_of(query_runner *r, const index_policy *policy);

@@ -6,7 +6,7 @@ enum { NOTES_MAX = 64, PARTS_MAX = 8 };
 
 static const index_policy everything = {.rest_included = true};
 
-/* ---- spelling ---- */
+/* ---- writing paths ---- */
 
 static bool is_plain(slice name) {
     bool plain = name.n > 0;
@@ -68,7 +68,7 @@ slice query_note_order(arena *a, const query *q, const index_composite *composit
     return taken(a, &b);
 }
 
-/* ---- a condition, with what FROM names called ROOT ---- */
+/* ---- a condition as text, with ROOT as the name of the item ---- */
 
 static query_expr *rooted(arena *a, const query_select *s, const query_expr *e) {
     query_expr *copy = arena_new(a, query_expr);
@@ -127,7 +127,7 @@ static void add_single(noting *t, slice spec, slice filter, bool used, bool prec
     add_note(t, (query_index_note){used, false, specs, 1, filter, precise, high});
 }
 
-/* That a property is there, or of some type, is so of most items. */
+/* Most items have a given property, and of a given type: testing for that saves little. */
 static bool spares_much(const query_expr *e) {
     return e->kind != EXPR_CALL || !slice_starts(slice_str(e->function ? e->function->name : ""), SLICE_LIT("IS_"));
 }
@@ -139,7 +139,7 @@ static void note_demand(noting *t, const find_demand *d) {
                    index_policy_covers(t->policy, d->steps, d->steps_n), d->exact, spares_much(e));
         return;
     }
-    for (size_t i = 0; i < e->items_n && e->kind == EXPR_BINARY; i++) { /* a OR b: those of each side */
+    for (size_t i = 0; i < e->items_n && e->kind == EXPR_BINARY; i++) { /* a OR b: the demands of both sides */
         find_demands side = query_demands_in(t->runner, &everything, e->items[i]);
         for (size_t j = 0; j < side.n; j++) {
             note_demand(t, &side.list[j]);
@@ -172,7 +172,7 @@ static void note_order(noting *t) {
     }
 }
 
-/* ---- composite indexes for filters: equalities first, then one range, or the order ---- */
+/* ---- composite indexes for filters: equalities first, then one range or the order ---- */
 
 typedef struct candidate {
     index_path paths[PARTS_MAX];
@@ -221,7 +221,7 @@ static void take_demands(noting *t, candidate *c, const find_demands *all, bool 
     }
 }
 
-/* The first `equalities` in any order, then the same. */
+/* Whether the composite index has the candidate's equalities first, in any order, and then its last path. */
 static bool serves(const index_composite *composite, const candidate *c) {
     size_t found = 0;
     for (size_t i = 0; composite->n == c->n && i < c->n; i++) {
@@ -276,9 +276,9 @@ void query_note_indexes(query_page *p, query_runner *r, const index_policy *poli
     }
 }
 
-/* ---- why not ---- */
+/* ---- why the index cannot answer a condition ---- */
 
-/* The first call in an expression that is not answered as it stands. */
+/* The first call in an expression. */
 static const query_expr *call_in(const query_expr *e) {
     const query_expr *found = e->kind == EXPR_CALL ? e : NULL;
     for (size_t i = 0; i < e->items_n && !found; i++) {

@@ -1,4 +1,4 @@
-/* order.h — ORDER BY as the index sees it: its paths, and what the service refuses to order. */
+/* order.h — the paths of ORDER BY, and the orders that the service rejects. */
 #pragma once
 
 #include "find/demand.h"
@@ -7,5 +7,5 @@
 /* The paths of ORDER BY, in the arena. */
 find_order query_order_of(arena *a, const query *q);
 
-/* What the service refuses to order: E_BAD_REQUEST with its sentence. */
+/* Rejects an ORDER BY that the service rejects: E_BAD_REQUEST with its message. */
 MUST_CHECK err query_check_order(op *o, const query *q, const index_policy *policy);

@@ -12,7 +12,7 @@ enum { STEPS = 2 * QUERY_ITEM_STEPS };
 typedef struct over_row {
     query_value value;
     query_value *order; /* values of ORDER BY */
-    size_t number;      /* in which it came: decides between equal ones */
+    size_t number;      /* insertion order; breaks ties */
 } over_row;
 
 struct query_over {
@@ -119,7 +119,7 @@ static void drop_doubles(query_over *x) {
     x->n = n;
 }
 
-/* Rows [from, to) of all are the query's. */
+/* The rows [from, to) that OFFSET, TOP and LIMIT select. */
 static void bounds(const query_over *x, double *from_out, double *to_out) {
     const query *q = x->query;
     double most = q->top >= 0 && (q->limit < 0 || q->top < q->limit) ? q->top : q->limit;

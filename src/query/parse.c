@@ -1,4 +1,4 @@
-/* parse.c — queries and their clauses, and how mistakes are told. Expressions are in parse_expr.c. */
+/* parse.c — parses queries and their clauses, and formats errors. Expressions are in parse_expr.c. */
 #include "query/parse.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { NESTING_MAX = 3 * QUERY_DEPTH_MAX };
 
-/* ---- mistakes ---- */
+/* ---- errors ---- */
 
 static bool is_continuation(slice text, uint32_t i) {
     return i < text.n && ((unsigned char)text.p[i] & 0xC0) == 0x80;
@@ -25,7 +25,7 @@ query_span query_location(slice text, query_span bytes) {
     return units;
 }
 
-/* Bytes that a sentence may hold so that the JSON around it, with everything escaped, still fits the operation. */
+/* The bytes of a message that fit, once escaped, into `room` bytes of JSON. */
 static size_t sentence_room(slice sentence, size_t room) {
     size_t used = 0;
     size_t n = 0;
@@ -89,7 +89,7 @@ void query__leave(parser *p) {
     p->nesting--;
 }
 
-/* A byte that is not UTF-8 is shown as the replacement character: the sentence goes out as JSON. */
+/* Bytes that are not UTF-8 are shown as the replacement character, since the message is sent as JSON. */
 static bool bad_token(parser *p, query_lex_result result) {
     static const char *const codes[] = {[LEX_BAD_TOKEN] = "SC1010", [LEX_BAD_NUMBER] = "SC1011", [LEX_BAD_STRING] = "SC1012"};
     static const char *const kinds[] = {[LEX_BAD_TOKEN] = "", [LEX_BAD_NUMBER] = "numeric value ", [LEX_BAD_STRING] = "string literal "};
@@ -125,7 +125,7 @@ bool query__name(parser *p, slice *name_out) {
 
 void *query__grow(parser *p, void *list, size_t n, size_t size) {
     if (n & (n - 1)) {
-        return list; /* room is made at 0, 1, 2, 4, 8, … */
+        return list; /* grows at 0, 1, 2, 4, 8, … */
     }
     void *larger = arena_alloc(p->arena, (n ? 2 * n : 1) * size);
     memcpy(larger, n ? list : larger, n * size);
@@ -138,7 +138,7 @@ static void note_depth(query_select *s, const query_expr *e) {
     }
 }
 
-/* An expression of a clause. */
+/* Reads an expression of the current clause. */
 static query_expr *clause_scalar(parser *p) {
     query_expr *e = query__scalar(p);
     if (e) {
@@ -154,7 +154,7 @@ static bool has_fraction_or_exponent(slice number) {
                                                (memchr(number.p, 'e', number.n) || memchr(number.p, 'E', number.n)));
 }
 
-/* TOP takes any number, and binding says that it must be whole; OFFSET and LIMIT take only the text of a whole one. */
+/* TOP accepts any number, and binding rejects fractions; OFFSET and LIMIT accept integer literals only. */
 static bool read_count(parser *p, bool whole, query_count *count_out) {
     bool number = p->token.kind == TOKEN_NUMBER;
     if (!number && p->token.kind != TOKEN_PARAMETER) {
@@ -169,7 +169,7 @@ static bool read_count(parser *p, bool whole, query_count *count_out) {
     return count_out->expr;
 }
 
-/* The last name of a path, as a column or a source is called if it is given no alias. */
+/* The default alias of a column or source: the last name of its path. */
 static slice implied_alias(const query_expr *e) {
     return e->kind == EXPR_NAME || e->kind == EXPR_MEMBER ? e->name : SLICE_EMPTY;
 }
@@ -257,7 +257,7 @@ static query_expr *read_path_index(parser *p, query_expr *inner, uint32_t start)
     return index ? query__element(p, inner, index, start) : NULL;
 }
 
-/* A name and what stands below it. */
+/* Reads the path that begins with `name`. */
 static query_expr *read_path(parser *p, slice name, uint32_t start) {
     query_expr *e = query__node(p, EXPR_NAME, start);
     e->name = name;
@@ -268,14 +268,14 @@ static query_expr *read_path(parser *p, slice name, uint32_t start) {
     return e;
 }
 
-/* OBJECTTOARRAY(c.x): the documentation has such a call after IN, though the SDKs' grammar has not. */
+/* Whether a call like OBJECTTOARRAY(c.x) follows. The documentation has such calls after IN, the SDKs' grammar has not. */
 static bool is_call(const parser *p) {
     query_lexer ahead = p->lexer;
     query_token next;
     return p->token.kind == TOKEN_NAME && query_lex_next(&ahead, &next) == LEX_OK && next.kind == TOKEN_LEFT_PAREN;
 }
 
-/* What follows a source's name: it is that of the elements (x IN …), or the start of a path. */
+/* Reads `x IN …`, where the name is the alias of the elements, or a path that begins with the name. */
 static bool read_named_source(parser *p, query_source *source) {
     slice name;
     if (!query__name(p, &name)) {
@@ -342,7 +342,7 @@ static bool read_source(parser *p, query_select *s) {
     return true;
 }
 
-/* Sources see those before them through the select, so they are added one by one. */
+/* Sources are added one by one, because each can refer to those before it. */
 static bool read_from(parser *p, query_select *s) {
     do {
         p->ast->joins += p->token.kind == TOKEN_JOIN;
@@ -396,7 +396,7 @@ static bool read_order_item(parser *p, query_select *s) {
     return !item.direction_given || query__advance(p);
 }
 
-/* RANK is a word of its own only before a call: ORDER BY RANK f(x), but ORDER BY rank.x and ORDER BY RANK(x). */
+/* RANK is a keyword only before a call: in ORDER BY RANK f(x), but not in ORDER BY rank.x or ORDER BY RANK(x). */
 static bool is_rank(const parser *p) {
     query_lexer ahead = p->lexer;
     query_token next;
@@ -463,9 +463,9 @@ query_select *query__select(parser *p) {
     return good ? s : NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole text ---- */
 
-/* FROM and WHERE alone, as if SELECT VALUE true stood before them. */
+/* Reads FROM and WHERE alone, as if SELECT VALUE true stood before them. */
 static query_select *condition(parser *p) {
     query_select *s = arena_new(p->arena, query_select);
     query_expr *truth = query__finish(p, query__node(p, EXPR_LITERAL, 0), NULL, 0);
@@ -487,7 +487,7 @@ static query_select *condition(parser *p) {
 
 static err parse(op *o, arena *a, slice text, query_select *(*read)(parser *), query_ast **ast_out) {
     *ast_out = NULL;
-    text = text.n ? text : SLICE_LIT(""); /* pointers into it are computed */
+    text = text.n ? text : SLICE_LIT(""); /* not NULL, since spans are computed from it */
     parser p = {.op = o, .arena = a, .lexer = {.text = text}};
     if (text.n > LIMIT_QUERY_BYTES) {
         uint32_t end = text.n < UINT32_MAX ? (uint32_t)text.n : UINT32_MAX;

@@ -1,17 +1,17 @@
-/* parse_expr.c — expressions. From the loosest to the tightest:
+/* parse_expr.c — expressions. Precedence, from the loosest to the tightest:
  *
- *   scalar     a ? b : c, a ?? b            both to the right
- *   logical    OR, then AND                 to the left
- *   predicate  [NOT] BETWEEN, IN, LIKE      one for an operand of AND and OR
- *   binary     = != < <= > >= << >> >>>     all of one level, to the left
+ *   scalar     a ? b : c, a ?? b            right-associative
+ *   logical    OR, then AND                 left-associative
+ *   predicate  [NOT] BETWEEN, IN, LIKE      at most one in each operand of AND and OR
+ *   binary     = != < <= > >= << >> >>>     one level, left-associative
  *              ||
- *              | ^ & + -                    all of one level, to the left
+ *              | ^ & + -                    one level, left-associative
  *              * / %
  *   unary      - + ~ NOT                    so that NOT a = b is (NOT a) = b
  *   postfix    .name [index]
  *
- * which is how the service's own grammar has it, odd as some of it looks. A BETWEEN may end a chain of AND and OR, but nothing may follow
- * it: a BETWEEN 1 AND 2 AND b is an error at the second AND, and people put parentheses around it. */
+ * This is the service's own grammar, odd as some of it looks. A BETWEEN may end a chain of AND and OR, but nothing may follow it: a BETWEEN
+ * 1 AND 2 AND b is an error at the second AND, and needs parentheses around the BETWEEN. */
 #include "query/parse_int.h"
 
 /* ---- nodes ---- */
@@ -41,7 +41,7 @@ query_expr *query__finish(parser *p, query_expr *e, query_expr **items, size_t n
     return e;
 }
 
-/* One with one to three operands. */
+/* Makes a node with one to three operands. */
 static query_expr *make(parser *p, query_kind kind, uint32_t start, query_expr *a, query_expr *b, query_expr *c) {
     size_t n = c ? 3 : b ? 2 : 1;
     query_expr *operands[] = {a, b, c};
@@ -70,7 +70,7 @@ static void list_add(parser *p, list *l, query_expr *e) {
     l->items[l->n++] = e;
 }
 
-/* scalar, scalar, … up to the closing token, and past it. */
+/* Reads scalar, scalar, … up to and including the closing token. */
 static bool read_list(parser *p, list *l, query_token_kind closing, bool may_be_empty) {
     if (may_be_empty && p->token.kind == closing) {
         return query__advance(p);
@@ -166,7 +166,7 @@ static query_expr *read_object(parser *p) {
 
 /* ---- calls and subqueries ---- */
 
-/* SELECT … and the closing parenthesis. */
+/* Reads SELECT … and the closing parenthesis. */
 static query_expr *read_subquery_rest(parser *p, query_kind kind, uint32_t start) {
     query_expr *e = query__node(p, kind, start);
     e->select = query__select(p);
@@ -185,7 +185,7 @@ static query_expr *read_exists(parser *p) {
     return query__advance(p) && query__expect(p, TOKEN_LEFT_PAREN) ? read_subquery_rest(p, kind, start) : NULL;
 }
 
-/* ALL, FIRST and LAST are functions with a subquery where one follows, and names otherwise. */
+/* ALL, FIRST and LAST before (SELECT are functions of a subquery; otherwise they are names. */
 static query_kind subquery_kind(slice name) {
     return slice_eq_nocase(name, SLICE_LIT("ALL"))     ? EXPR_ALL
            : slice_eq_nocase(name, SLICE_LIT("FIRST")) ? EXPR_FIRST
@@ -193,7 +193,7 @@ static query_kind subquery_kind(slice name) {
                                                        : EXPR_CALL;
 }
 
-/* The arguments; the token is the one after the opening parenthesis. */
+/* Reads arguments from after the opening parenthesis. */
 static query_expr *read_arguments(parser *p, slice name, bool udf, uint32_t start) {
     if (!udf && p->token.kind == TOKEN_SELECT && subquery_kind(name) != EXPR_CALL) {
         return read_subquery_rest(p, subquery_kind(name), start);
@@ -313,10 +313,10 @@ static query_expr *read_postfix(parser *p) {
     return e;
 }
 
-/* -5 is a literal, so that indexes and rewrites see one. */
+/* -5 becomes a literal, for indexes and rewrites. */
 static query_expr *negate(parser *p, query_expr *e, uint32_t start) {
     if (slice_eq(query__text(p, e->span), SLICE_LIT("9223372036854775808"))) {
-        e->value = value_integer(INT64_MIN); /* no integer without its sign */
+        e->value = value_integer(INT64_MIN); /* fits an integer only with its sign */
     } else if (e->value.is_integer && e->value.integer != 0 && e->value.integer != INT64_MIN) {
         e->value = value_integer(-e->value.integer);
     } else {
@@ -365,7 +365,7 @@ static query_expr *read_unary(parser *p) {
 enum { LEVEL_COMPARISON = 1, LEVEL_CONCAT, LEVEL_ADDITIVE, LEVEL_MULTIPLICATIVE };
 
 typedef struct binary_operator {
-    uint8_t level; /* 0: not one of these */
+    uint8_t level; /* 0: not a binary operator */
     uint8_t op;
 } binary_operator;
 
@@ -405,7 +405,7 @@ static query_expr *read_binary(parser *p, unsigned least) {
 
 /* ---- predicates ---- */
 
-/* AND and OR cannot follow: the service's grammar has BETWEEN outside of them. */
+/* AND and OR cannot follow: in the service's grammar BETWEEN is outside of them. */
 static query_expr *read_between(parser *p, query_expr *value, uint32_t start) {
     query_expr *low = query__advance(p) ? read_binary(p, LEVEL_COMPARISON) : NULL;
     query_expr *high = low && query__expect(p, TOKEN_AND) ? read_binary(p, LEVEL_COMPARISON) : NULL;
@@ -467,15 +467,15 @@ static query_expr *read_predicate(parser *p) {
 
 /* ---- AND, OR ---- */
 
-/* Operands of one operator, and where each stands with the parentheses around it. */
+/* The operands of a chain of ANDs or ORs; a span includes the parentheses around its operand. */
 typedef struct chain {
     query_operator op;
     list operands;
     query_span *spans;
 } chain;
 
-/* Short chains are grouped to the left, as the service prints them. Long ones, of the kind that programs write, would make trees too deep
- * to walk; since AND and OR may be grouped at will, theirs are cut in the middle. */
+/* Short chains become left-deep trees, as the service prints them. Long ones, which programs write, would become too deep to walk; they
+ * become balanced trees, since AND and OR are associative. */
 enum { CHAIN_TO_THE_LEFT = 64 };
 
 static query_expr *fold(parser *p, const chain *c, size_t from, size_t to) {

@@ -1,8 +1,8 @@
-/* parse_int.h — what the two halves of the parser share. For this folder.
+/* parse_int.h — shared by the two files of the parser. Private to query/.
  *
- * parse.c reads queries and their clauses, parse_expr.c reads expressions; each calls the other. Reading functions leave `token` on the
- * first token that is not theirs. Those that return a pointer return NULL, and those that return a bool return false, once anything has
- * failed: `code` and the operation's sentence say what, and nothing may be read after it. */
+ * parse.c reads queries and their clauses, parse_expr.c reads expressions; each calls the other. A reading function leaves `token` on the
+ * first token that it does not consume. After a failure, functions return NULL or false; `code` and the operation's message say why, and
+ * nothing more may be read. */
 #pragma once
 
 #include "query/lex.h"
@@ -13,10 +13,10 @@ typedef struct parser {
     arena *arena;
     query_ast *ast;
     query_lexer lexer;
-    query_token token;    /* the next one to be read */
-    uint32_t last_end;    /* where the one before it ends */
-    unsigned nesting;     /* of the functions that call themselves */
-    query_select *select; /* whose clauses are being read */
+    query_token token;    /* the next token */
+    uint32_t last_end;    /* end of the previous token */
+    unsigned nesting;     /* current depth of recursive calls */
+    query_select *select; /* the select being read */
     err code;
 } parser;
 
@@ -25,35 +25,35 @@ typedef struct parser {
 query_select *query__select(parser *p); /* the token is SELECT */
 
 bool query__advance(parser *p);
-bool query__expect(parser *p, query_token_kind kind); /* that token, and past it */
-bool query__unexpected(parser *p);                    /* always false: there is no place for the token here */
+bool query__expect(parser *p, query_token_kind kind); /* consumes a token of this kind */
+bool query__unexpected(parser *p);                    /* fails: the token is not allowed here; returns false */
 
-/* Against texts made to exhaust the stack: every function that can meet itself enters and leaves. Trees are bounded too, by
- * QUERY_DEPTH_MAX; this bound is for parentheses and the like, which leave nothing in the tree. */
+/* Protects the stack from hostile texts: every recursive function calls enter and leave. Trees are bounded by QUERY_DEPTH_MAX as well; this
+ * limit also counts parentheses and the like, which leave no node in the tree. */
 bool query__enter(parser *p);
 void query__leave(parser *p);
-bool query__too_deep(parser *p); /* always false */
+bool query__too_deep(parser *p); /* fails; returns false */
 
 static inline slice query__text(const parser *p, query_span span) {
     return slice_of(p->ast->text.p + span.start, span.end - span.start);
 }
 
-/* The name that the token is; false if it is none. */
+/* Consumes a name; fails if the token is none. */
 bool query__name(parser *p, slice *name_out);
 
 /* ---- parse_expr.c ---- */
 
 query_expr *query__scalar(parser *p);
-query_expr *query__literal(parser *p);                   /* a number, a string or a parameter, as FROM, TOP, OFFSET and LIMIT have them */
+query_expr *query__literal(parser *p);                   /* a number, a string or a parameter, as FROM, TOP, OFFSET and LIMIT take them */
 query_expr *query__call(parser *p);                      /* name(…), LEFT(…), udf.name(…), ALL(SELECT …) */
 query_expr *query__subquery(parser *p, query_kind kind); /* the token is the opening parenthesis */
 
-/* Making nodes: one begins at `start`, and is finished with its operands (a list in the arena, which becomes its own), its depth and its
- * end once all of it has been read. */
+/* Making nodes: query__node begins a node at `start`. After all of it was read, query__finish sets its operands (a list in the arena, which
+ * the node takes over), its depth and its end. */
 query_expr *query__node(parser *p, query_kind kind, uint32_t start);
 query_expr *query__finish(parser *p, query_expr *e, query_expr **items, size_t n);
 query_expr *query__member(parser *p, query_expr *inner, uint32_t start);                     /* the token is the dot */
 query_expr *query__element(parser *p, query_expr *inner, query_expr *index, uint32_t start); /* the token is the closing bracket */
 
-/* A list that grows in the arena, for the parser's lists of pointers and of small structs. Doubling keeps the bytes linear. */
+/* Makes room for one more entry in a list of the arena. Doubling keeps memory linear. */
 void *query__grow(parser *p, void *list, size_t n, size_t size);

@@ -53,7 +53,7 @@ static unsigned aggregate_features(const query_select *s) {
     return needed;
 }
 
-/* Ranges find such rows in no order that could be merged as it comes. */
+/* Orders by score: ranges cannot stream their rows in order, so the client must sort. */
 static bool has_score_order(const query_select *s) {
     return s->order_n && !s->order_by_rank && s->order[0].expr->kind == EXPR_CALL;
 }
@@ -105,7 +105,7 @@ static err check_features(op *o, unsigned needed, unsigned supported) {
     return OK;
 }
 
-/* ---- pieces of rewrites ---- */
+/* ---- parts of rewrites ---- */
 
 static void add_call(buf *out, const char *name, const query_expr *e) {
     buf_add(out, name, strlen(name));
@@ -114,7 +114,7 @@ static void add_call(buf *out, const char *name, const query_expr *e) {
     buf_add_byte(out, ')');
 }
 
-/* {"item": …}: what the ranges' results can be put together from. */
+/* Prints {"item": …}, the part of an aggregate that the client can add up over ranges. */
 static void add_aggregate(buf *out, const query_expr *e) {
     buf_add_lit(out, "{\"item\": ");
     switch (query_aggregate_of(e->name)) {
@@ -214,7 +214,7 @@ static void add_bounds(buf *out, const query *q) {
 
 /* ---- the rewrites ---- */
 
-/* WHERE ({filter}), WHERE (w AND ({filter})), and around either (… AND IS_DEFINED(x)). */
+/* Prints WHERE ({filter}) or WHERE (w AND ({filter})), and with SELECT VALUE x wraps either as (… AND IS_DEFINED(x)). */
 static void add_order_where(buf *out, const query_select *s) {
     bool defined = s->value && !s->star;
     buf_add_slice(out, defined ? SLICE_LIT("\nWHERE (") : SLICE_LIT("\nWHERE "));
@@ -235,7 +235,7 @@ static void add_order_where(buf *out, const query_select *s) {
 static void rewrite_order(buf *out, const query *q) {
     const query_select *s = q->select;
     buf_add_lit(out, "SELECT ");
-    if (q->top >= 0 && !s->distinct) { /* rows come with their _rid: they are made distinct, and counted, by the client */
+    if (q->top >= 0 && !s->distinct) { /* with DISTINCT, the client removes duplicates and counts rows, since each has its _rid */
         buf_addf(out, "TOP %.0f ", q->top);
     }
     buf_add_slice(out, s->sources[0].alias);
@@ -285,7 +285,8 @@ static void rewrite_aggregate(buf *out, const query *q) {
     add_where(out, s);
 }
 
-/* The query with other bounds: from the start; of DISTINCT none, since rows of several ranges may be alike. */
+/* Prints the query for one range: without OFFSET, and LIMIT enlarged by it; with DISTINCT without bounds, since ranges may have equal
+ * rows. */
 static void rewrite_bounds(buf *out, const query *q) {
     query_select s = *q->select;
     s.limit.given = s.offset.given = false;
@@ -296,7 +297,7 @@ static void rewrite_bounds(buf *out, const query *q) {
     }
 }
 
-/* COUNT of the rows of SELECT DISTINCT …: the ranges give distinct rows, the client makes them distinct again, and counts. */
+/* Whether it counts the rows of SELECT DISTINCT …: ranges return distinct rows, and the client merges and counts them. */
 static bool is_distinct_count(const query_select *s) {
     const query_select *inner = s->sources_n == 1 ? s->sources[0].select : NULL;
     if (!inner || !inner->distinct || inner->aggregates_n || inner->group_n || query_gathers(inner)) {
@@ -330,7 +331,7 @@ static const char *aggregate_name(const query_expr *e) {
     return names[query_aggregate_of(e->name)];
 }
 
-/* Aggregates stand alone: SUM(c.a) + 1 cannot be put together from the ranges' results. */
+/* Each aggregate must be a column by itself: SUM(c.a) + 1 cannot be computed from the ranges' results. */
 static err check_compositions(op *o, const query_select *s) {
     size_t alone = 0;
     if (query_gathers(s) && !is_distinct_count(s)) {
@@ -441,7 +442,7 @@ static void add_ranges(buf *out, arena *a, const query *q, const pkey_definition
     buf_add_lit(out, "\"queryRanges\":[");
     if (!list && n) {
         buf_add_lit(out, "{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}");
-    } else if (!list) { /* nothing can be found, but COUNT of nothing is a row all the same: one range makes it */
+    } else if (!list) { /* nothing can be found, but COUNT of nothing is a row: one range returns it */
         buf_add_lit(out, "{\"min\":\"\",\"max\":\"\",\"isMinInclusive\":true,\"isMaxInclusive\":true}");
     }
     for (size_t i = 0; list && i < n; i++) {
@@ -454,7 +455,7 @@ static void add_ranges(buf *out, arena *a, const query *q, const pkey_definition
     buf_add_byte(out, ']');
 }
 
-/* One partition skips and takes by itself, and so does what has no FROM: then nobody else has to. */
+/* Drops bounds that the client need not apply: a single partition applies OFFSET and LIMIT itself, and so does a query without FROM. */
 static query without_needless_bounds(arena *a, const query *q, const pkey_definition *key) {
     const query_select *s = q->select;
     query bare = *q;

@@ -1,12 +1,13 @@
-/* plan.h — what SDKs ask for before they run a query over several ranges: how to merge the ranges' results, and the query to send to each.
+/* plan.h — the query plan that SDKs fetch before they run a query over several ranges: how to merge the ranges' results, and the query to
+ * send to each.
  *
- * Text for text what the service answers (reference A14), because SDKs rely on the rewrites: aggregates come as {"item": …} parts that can
- * be added up, ORDER BY comes with its values and _rid, GROUP BY with its keys. */
+ * The text is exactly the service's (reference A14), because SDKs rely on its rewrites: aggregates come as {"item": …} parts that can be
+ * added up, ORDER BY comes with its values and _rid, GROUP BY with its keys. */
 #pragma once
 
 #include "query/ranges.h"
 
-/* Features that a client says it can merge, as bits in the order of `query_feature_names`. */
+/* Features that a client can merge, as bits in the order of `feature_names`. */
 typedef enum query_feature {
     FEATURE_AGGREGATE = 1 << 0,
     FEATURE_COMPOSITE_AGGREGATE = 1 << 1,
@@ -27,14 +28,14 @@ typedef enum query_feature {
     FEATURE_HYBRID_SEARCH_SKIP_ORDER_BY_REWRITE = 1 << 16
 } query_feature;
 
-unsigned query_features_parse(slice header); /* "NonValueAggregate, Aggregate, …"; unknown ones are passed over */
+unsigned query_features_parse(slice header); /* "NonValueAggregate, Aggregate, …"; unknown names are ignored */
 unsigned query_features_needed(const query *q);
 
-/* Can a gateway answer it over several ranges by sending it to each and joining the results? */
+/* Whether a gateway can answer it over several ranges by sending it to each and concatenating the results. */
 bool query_is_plain(const query *q);
 
-/* Is it a plan's rewritten text of groups or aggregates, whose rows the client adds up? */
+/* Whether it is a plan's rewritten query with groups or aggregates, whose rows the client merges. */
 bool query_is_rewritten(const query *q);
 
-/* The plan as JSON. E_BAD_QUERY: the query cannot be run over several ranges at all, or needs features that are not in `supported`. */
+/* Writes the plan as JSON. E_BAD_QUERY: the query cannot run over several ranges, or needs features that are not in `supported`. */
 MUST_CHECK err query_plan_write(op *o, arena *a, const query *given, const pkey_definition *key, unsigned supported, buf *out);

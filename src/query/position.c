@@ -6,7 +6,7 @@
 
 enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16, CUT_MAX = 32 };
 
-/* Continuations outlive the process, whose value_hash is its own. */
+/* Not value_hash, whose seed differs in each process: continuations outlive the process. */
 uint64_t query_position_check(const query_value *values, size_t n) {
     uint64_t check = 0;
     for (size_t i = 0; i < n; i++) {
@@ -17,7 +17,7 @@ uint64_t query_position_check(const query_value *values, size_t n) {
     return check;
 }
 
-/* Not in the middle of a character. */
+/* The largest cut of at most n bytes that does not split a character. */
 static size_t cut_at(slice text, size_t n) {
     while (n && ((unsigned char)text.p[n] & 0xC0) == 0x80) {
         n--;
@@ -25,7 +25,7 @@ static size_t cut_at(slice text, size_t n) {
     return n;
 }
 
-static const char nothing[5] = {5}; /* a document without members */
+static const char nothing[5] = {5}; /* an empty document */
 
 size_t query_position_values(const query *q) {
     const query_select *s = q->select;
@@ -49,7 +49,7 @@ void query_position_cut(arena *a, size_t n, query_position *at) {
     at->values = values;
 }
 
-/* ---- back ---- */
+/* ---- restoring full values ---- */
 
 typedef struct wanted {
     query_runner *runner;
@@ -73,7 +73,7 @@ static bool take_values(void *context) {
     return false;
 }
 
-/* The order values of the row as it is now. */
+/* Evaluates the order values of the position's row as the item is now. */
 static bool values_of_row(const query_page *p, const item_found *found, query_value *values) {
     arena row = arena_init_counted(p->ask.op->budget);
     query_runner *r = arena_new(&row, query_runner);
@@ -92,14 +92,14 @@ static bool values_of_row(const query_page *p, const item_found *found, query_va
     return w.found;
 }
 
-/* The first value in the order's direction of those that begin so. */
+/* A value at, or in the order's direction before, all values that have the shortened one as prefix. */
 static query_value first_alike(arena *a, const query_value *v, bool descending) {
-    if (v->type != TYPE_STRING) { /* of all arrays or objects: above arrays is the least object */
+    if (v->type != TYPE_STRING) { /* any array or object: objects come after all arrays */
         return descending ? value_document(TYPE_OBJECT, v->bytes) : *v;
     }
     char *text = arena_array(a, char, v->bytes.n + 1);
     memcpy(text, v->bytes.n ? v->bytes.p : "", v->bytes.n);
-    text[v->bytes.n] = descending ? (char)0xFF : 0; /* no text has the one; that it was longer is known */
+    text[v->bytes.n] = descending ? (char)0xFF : 0; /* 0xFF is in no UTF-8 text; the full value was longer than the prefix */
     return value_string(slice_of(text, v->bytes.n + 1));
 }
 
@@ -109,12 +109,13 @@ static void start_alike(const query_page *p, query_position *at) {
     while (i + 1 < s->order_n && !(at->cut & 1u << i)) {
         i++;
     }
-    at->ordered = !(at->values[i].type == TYPE_OBJECT && s->order[i].descending); /* above objects is nothing: all of them come again */
+    at->ordered = !(at->values[i].type == TYPE_OBJECT && s->order[i].descending); /* nothing comes after objects: begin with the first
+                                                                                     row */
     at->values[i] = first_alike(p->ask.op->arena, &at->values[i], s->order[i].descending);
     at->number = at->row = 0;
 }
 
-/* The number is the client's word: it may name any item of the container, and nothing may be told of another partition's. */
+/* The number comes from the client, and could name any item of the container: an item outside the query's partition must reveal nothing. */
 static bool is_own(const query_page *p, const item_found *found) {
     return item_in_scope(p->ask.op, p->ask.container, &(item_scope){.partition = p->cursor->partition, .prefix = p->cursor->prefix},
                          found->body);
@@ -125,7 +126,7 @@ err query_position_restore(query_page *p) {
     size_t n = p->ask.query->select->order_n;
     query_value values[ORDER_MAX];
     item_found found;
-    if (!at->cut || n == 0 || n > ORDER_MAX) { /* of groups and distinct values exec_keyed.c knows better */
+    if (!at->cut || n == 0 || n > ORDER_MAX) { /* exec_keyed.c restores keys itself */
         return OK;
     }
     const container_tiles *tiles = p->ask.container->tiles;
@@ -147,14 +148,14 @@ err query_position_restore(query_page *p) {
     return OK;
 }
 
-/* ---- as BSON: reading, of bytes that may be anything ---- */
+/* ---- from BSON: the bytes may be anything ---- */
 
 static uint64_t number_of(slice bson, const char *name) {
     bson_iter_t it;
     return doc_find_key(bson, slice_str(name), &it) ? (uint64_t)bson_iter_as_int64(&it) : 0;
 }
 
-/* Counts are never negative, nor so large that they wrap around when rows are added. */
+/* Rejects negative counts, and counts so large that adding rows could overflow. */
 static bool read_count(slice bson, const char *name, uint64_t *count_out) {
     *count_out = number_of(bson, name);
     return *count_out < INT64_MAX / 2;
@@ -179,7 +180,7 @@ static bool read_values(arena *a, slice bson, size_t wanted, query_position *at)
     return n == wanted && wanted > 0;
 }
 
-/* What groups have come to is looked at where it is used. */
+/* The carried groups are checked where they are used. */
 static bool read_carried(slice bson, query_position *at) {
     bson_iter_t it;
     const uint8_t *from;
@@ -212,7 +213,7 @@ bool query_position_parse(arena *a, slice bson, size_t values, query_position *a
            read_carried(bson, at);
 }
 
-/* ---- as BSON: writing ---- */
+/* ---- to BSON ---- */
 
 static void write_values(bson_t *document, arena *a, size_t n, query_position at) {
     bson_t list;

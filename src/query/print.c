@@ -10,8 +10,8 @@
 
 typedef struct printer {
     buf *out;
-    bool lines;      /* clauses on lines of their own */
-    unsigned indent; /* of those lines */
+    bool lines;      /* each clause on its own line */
+    unsigned indent; /* of these lines */
 } printer;
 
 static void print_expr(printer *p, const query_expr *e);
@@ -21,7 +21,7 @@ static void add(printer *p, const char *text) {
     buf_add(p->out, text, strlen(text));
 }
 
-/* Between clauses. */
+/* Printed between clauses. */
 static void add_break(printer *p) {
     if (!p->lines) {
         buf_add_byte(p->out, ' ');
@@ -45,7 +45,7 @@ static void print_list(printer *p, query_expr *const *items, size_t n) {
 static void print_number(printer *p, const query_value *v) {
     char text[NUMBER_TEXT_MAX];
     size_t n = v->is_integer ? number_write_integer(text, v->integer) : number_write_double(text, v->number);
-    if (!v->is_integer && n > 17 && v->number != trunc(v->number)) { /* 15 digits if they say it all, else 17: as the service writes them */
+    if (!v->is_integer && n > 17 && v->number != trunc(v->number)) { /* as the service: 15 digits if they are exact, otherwise 17 */
         char fifteen[NUMBER_TEXT_MAX];
         snprintf(fifteen, sizeof fifteen, "%.15g", v->number);
         n = strtod(fifteen, NULL) == v->number ? n : (size_t)snprintf(text, sizeof text, "%.17g", v->number);
@@ -83,7 +83,7 @@ static void print_name(printer *p, const query_expr *e) {
     buf_add_slice(p->out, e->name);
 }
 
-/* A name where only a name may stand (an alias), or else a string. */
+/* Prints an alias: a name if it can be written as one, otherwise a string. */
 static void print_alias(printer *p, slice alias) {
     add(p, " AS ");
     if (query_lex_is_name(alias)) {
@@ -95,7 +95,7 @@ static void print_alias(printer *p, slice alias) {
 
 /* ---- paths ---- */
 
-/* What a dot or a bracket follows: 5.x would not be read as it is meant, and -5["x"] neither. */
+/* Prints the expression before a dot or a bracket. Numbers need parentheses: 5.x and -5["x"] would be parsed differently. */
 static void print_inner(printer *p, const query_expr *e) {
     bool number = e->kind == EXPR_LITERAL && e->value.type == TYPE_NUMBER;
     add(p, number ? "(" : "");
@@ -338,7 +338,7 @@ static void print_order(printer *p, const query_select *s) {
         const query_order *item = &s->order[i];
         add(p, i ? ", " : "");
         print_expr(p, item->expr);
-        add(p, !item->direction_given ? "" : item->descending ? " DESC" : " ASC"); /* of scores the best come first without a word */
+        add(p, !item->direction_given ? "" : item->descending ? " DESC" : " ASC"); /* scores are ordered best first by default */
     }
 }
 
@@ -381,7 +381,7 @@ static void print_select(printer *p, const query_select *s) {
     }
 }
 
-/* ---- for everyone ---- */
+/* ---- public functions ---- */
 
 void query_print_expr(buf *out, const query_expr *e) {
     print_expr(&(printer){.out = out}, e);

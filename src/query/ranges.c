@@ -4,9 +4,9 @@
 
 enum { KEYS_MAX = 10000 };
 
-/* Keys that a condition allows: a list of (possibly partial) keys, everything, or nothing. */
+/* The keys that a condition allows: a list of (possibly partial) keys, all or none. */
 typedef struct keys {
-    bool all; /* no demand */
+    bool all; /* any key is allowed */
     pkey *list;
     size_t n, room;
 } keys;
@@ -19,7 +19,7 @@ typedef struct finder {
 
 /* ---- c.a.b = constant ---- */
 
-/* The names of a path below the item, the last one first; 0: it is none. */
+/* The names of a path below the item, last one first; returns 0 if it is not such a path. */
 static size_t item_path(const finder *f, const query_expr *e, slice names[LIMIT_PATH_DEPTH]) {
     size_t n = 0;
     for (; e->kind == EXPR_MEMBER && !e->computed && n < LIMIT_PATH_DEPTH; e = e->items[0]) {
@@ -33,7 +33,7 @@ static size_t item_path(const finder *f, const query_expr *e, slice names[LIMIT_
     return n;
 }
 
-/* Which path of the key an expression is, or -1. */
+/* Which path of the partition key an expression is, or -1. */
 static int key_path(const finder *f, const query_expr *e) {
     slice names[LIMIT_PATH_DEPTH];
     size_t n = item_path(f, e, names);
@@ -62,7 +62,7 @@ static bool constant(const finder *f, const query_expr *e, query_value *value_ou
     return false;
 }
 
-/* False: no item has such a key (undefined equals nothing, objects and arrays are no keys). */
+/* False: no item has such a key (undefined equals nothing; objects and arrays cannot be keys). */
 static bool to_key(const query_value *v, pkey_value *out) {
     switch (v->type) {
     case TYPE_NULL:
@@ -82,7 +82,7 @@ static bool to_key(const query_value *v, pkey_value *out) {
     }
 }
 
-/* ---- demands on single components: a table of allowed values for each path of the key ---- */
+/* ---- allowed values for each path of the key ---- */
 
 typedef struct demand {
     bool given[LIMIT_KEY_COMPONENTS];
@@ -96,7 +96,7 @@ static void demand_constants(finder *f, demand *d, int path, const query_value *
     for (size_t i = 0; i < n; i++) {
         count += to_key(&list[i], &values[count]);
     }
-    if (!d->given[path] || count < d->n[path]) { /* of two demands the smaller; the rows decide the rest */
+    if (!d->given[path] || count < d->n[path]) { /* of two lists for a path the shorter is used; WHERE decides the rest */
         d->given[path] = true;
         d->values[path] = values;
         d->n[path] = count;
@@ -107,7 +107,7 @@ static void demand_values(finder *f, demand *d, int path, const query_expr *cons
     query_value *values = arena_array(f->arena, query_value, n + 1);
     for (size_t i = 0; i < n; i++) {
         if (!constant(f, list[i], &values[i])) {
-            return; /* not known now: no demand */
+            return; /* not a constant: nothing is known */
         }
     }
     demand_constants(f, d, path, values, n);
@@ -129,7 +129,7 @@ static bool is_call(const query_expr *e, const char *name, size_t arguments) {
     return e->kind == EXPR_CALL && !e->udf && e->items_n == arguments && slice_eq_nocase(e->name, slice_str(name));
 }
 
-/* c.key alone, NOT c.key, IS_NULL(c.key), IS_BOOL(c.key), ARRAY_CONTAINS([1, 2], c.key) */
+/* Reads c.key alone, NOT c.key, IS_NULL(c.key), IS_BOOL(c.key), ARRAY_CONTAINS([1, 2], c.key). */
 static void demand_test(finder *f, demand *d, const query_expr *e) {
     const query_value truths[] = {value_bool(true), value_bool(false)}, nothing = value_null();
     bool not = e->kind == EXPR_UNARY && e->op == OP_NOT, null = is_call(e, "IS_NULL", 1), truth = is_call(e, "IS_BOOL", 1);
@@ -147,7 +147,7 @@ static void demand_test(finder *f, demand *d, const query_expr *e) {
     }
 }
 
-/* A chain of AND: demands add up. *never_out: it cannot hold. */
+/* Reads the operands of AND. *never_out: the condition is never true. */
 static void read_demands(finder *f, const query_expr *e, demand *d, bool *never_out) {
     if (e->kind == EXPR_BINARY && e->op == OP_AND) {
         read_demands(f, e->items[0], d, never_out);
@@ -167,7 +167,7 @@ static void read_demands(finder *f, const query_expr *e, demand *d, bool *never_
     }
 }
 
-/* All combinations of the first components that are demanded. */
+/* All combinations of the values for the first paths of the key. */
 static keys combine(finder *f, const demand *d) {
     size_t levels = 0, n = 1;
     while (levels < f->key->n && d->given[levels] && n * (d->n[levels] ? d->n[levels] : 1) <= KEYS_MAX) {
@@ -209,7 +209,7 @@ static void append(finder *f, keys *to, const keys *more) {
 
 static keys find_keys(finder *f, const query_expr *e);
 
-/* A chain of OR: keys add up in one list, so that memory is in proportion to them, until there are too many. */
+/* Reads the operands of OR. All keys go into one list, so that memory is proportional to them, until there are too many. */
 static void add_keys(finder *f, const query_expr *e, keys *to) {
     if (to->all) {
         return;
@@ -229,7 +229,8 @@ static keys find_keys(finder *f, const query_expr *e) {
         add_keys(f, e, &any);
         return any;
     }
-    if (e->kind == EXPR_BINARY && e->op == OP_AND) { /* (a OR b) AND c: either side alone is a demand */
+    if (e->kind == EXPR_BINARY && e->op == OP_AND) { /* (a OR b) AND c: the keys of either side contain the result; the shorter list is
+                                                        used */
         keys left = find_keys(f, e->items[0]), right = find_keys(f, e->items[1]);
         demand both = {0};
         bool none = false;
@@ -292,9 +293,9 @@ static bool is_id(const finder *f, const query_expr *e) {
     return item_path(f, e, names) == 1 && slice_eq(names[0], SLICE_LIT("id"));
 }
 
-enum { ID_SEEN = 1u << LIMIT_KEY_COMPONENTS }; /* beside a bit for each component */
+enum { ID_SEEN = 1u << LIMIT_KEY_COMPONENTS }; /* the bit after those of the key components */
 
-/* A component of the key, or the id, or, if that is the key, both. */
+/* Reads a component of the key, the id, or both if the id is the key. */
 static bool name_part(const finder *f, const query_expr *path, const query_value *v, query_point *point, unsigned *seen) {
     int level = key_path(f, path);
     bool id = is_id(f, path);
@@ -363,7 +364,7 @@ static bool read_points(points *p, const query_expr *e) {
     return read_parts(f, e, point, &seen) && seen == (ID_SEEN | ((1u << f->key->n) - 1));
 }
 
-/* Leaves of OR and elements of IN: as many points as there can be. */
+/* An upper bound for the number of points: leaves of OR and elements of IN. */
 static size_t count_points(const query_expr *e) {
     bool either = e->kind == EXPR_BINARY && e->op == OP_OR;
     return either ? count_points(e->items[0]) + count_points(e->items[1]) : e->kind == EXPR_IN ? e->items_n : 1;

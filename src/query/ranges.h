@@ -1,7 +1,7 @@
-/* ranges.h — which parts of the hash space a query can find anything in: from the partition keys that its WHERE demands.
+/* ranges.h — the parts of the hash space where a query can find items, from the partition keys that its WHERE allows.
  *
- * Understood: equality with a literal or parameter on every path of the key (or on the first ones of a hierarchical key), IN, OR of such,
- * AND with anything. All else: the whole space. */
+ * Supported: equality with a literal or parameter on every path of the key (or on the first ones of a hierarchical key), IN, OR of these,
+ * AND with any condition. Anything else means the whole space. */
 #pragma once
 
 #include "partition/epk.h"
@@ -10,18 +10,19 @@
 typedef struct query_range {
     epk min, max;
     bool point;  /* one key: min and max are the same, both inclusive */
-    bool shared; /* … or several that hash alike */
-    pkey key;    /* of a point that is not shared */
+    bool shared; /* … or several keys with the same hash */
+    pkey key;    /* if `point` and not `shared` */
 } query_range;
 
-/* Items that a query names one by one, and that it is about nothing else but: SELECT * FROM c WHERE (c.id = … AND c.pk = …) OR …, as SDKs
- * write for read-many, each with an id and a whole key (IS_DEFINED(c.pk) = false for a component that is not there); with /id as the key
- * also c.id IN (…). NULL: it is not such a query. One may be named twice. */
+/* The items of a query that names each by its id and partition key, as SDKs write it for read-many: SELECT * FROM c WHERE (c.id = … AND
+ * c.pk = …) OR …. A missing key component is written IS_DEFINED(c.pk) = false; if /id is the key, c.id IN (…) counts too. NULL: not such a
+ * query. An item may be listed twice. */
 typedef struct query_point {
     pkey key;
     slice id;
 } query_point;
 const query_point *query_points(arena *a, const query *q, const pkey_definition *key, size_t *n_out);
 
-/* In EPK order, without overlap. `*n_out` 0: the query can find nothing at all (WHERE false, SELECT 5). NULL and n 1: everything. */
+/* The ranges in EPK order, without overlap. *n_out 0: the query can find nothing (WHERE false, SELECT 5). NULL with *n_out 1:
+ * everything. */
 query_range *query_ranges(arena *a, const query *q, const pkey_definition *key, size_t *n_out);

@@ -5,7 +5,7 @@
 
 #include "text/search.h"
 
-/* One score: its call, and of FullTextScore what is looked for and how often it was found. */
+/* One score: its call and, for FullTextScore, its phrases and their statistics. */
 typedef struct part {
     query_rank_part of;
     search_phrase *phrases;
@@ -22,13 +22,13 @@ struct query_rank {
     bool fused;
 };
 
-/* ---- which scores ---- */
+/* ---- the scores of ORDER BY RANK ---- */
 
 static bool is_call(const query_expr *e, const char *name) {
     return e->kind == EXPR_CALL && slice_eq_nocase(e->name, slice_str(name));
 }
 
-/* Binding saw to it that it is a number. */
+/* Binding has checked that it is a number. */
 static double weight_of(const query_expr *e) {
     return e->kind == EXPR_UNARY ? -e->items[0]->value.number : e->value.number;
 }
@@ -75,7 +75,7 @@ static void compile(query_rank *k, query_runner *r, part *p) {
     }
 }
 
-/* False: there is no text. */
+/* Counts the phrases in the row's text. False: there is no text. */
 static bool count_text(query_rank *k, query_runner *r, part *p, uint32_t **counts_out, uint32_t *length_out) {
     if (!p->compiled) {
         compile(k, r, p);
@@ -87,7 +87,7 @@ static bool count_text(query_rank *k, query_runner *r, part *p, uint32_t **count
     }
     search_count(r->context.arena, (search_language)p->of.call->setting, text.bytes, p->phrases, p->phrases_n, *counts_out, length_out,
                  &r->steps);
-    if (r->steps == 0) { /* it gave up: its counts mean nothing */
+    if (r->steps == 0) { /* it gave up: its counts are meaningless */
         r->code = r->code == OK ? E_QUERY_TOO_LONG : r->code;
     }
     return true;
@@ -140,7 +140,7 @@ void query_rank_scores(query_rank *k, query_runner *r, query_value *scores_out) 
     }
 }
 
-/* ---- fusing ---- */
+/* ---- fusing ranks (RRF) ---- */
 
 typedef struct placed {
     const query_value *score;
@@ -151,7 +151,7 @@ static int best_first(const void *a, const void *b) {
     return value_compare(((const placed *)b)->score, ((const placed *)a)->score);
 }
 
-/* Equal scores share a place, and the next is one further: as the SDKs count. */
+/* Equal scores share a rank, and the next score gets the next rank, as the SDKs count. */
 void query_rank_fuse(const query_rank *k, arena *scratch, query_value *const *rows, size_t n) {
     double *sums = arena_array(scratch, double, n + 1);
     placed *order = arena_array(scratch, placed, n + 1);

@@ -7,7 +7,7 @@
 
 typedef struct named {
     item_key key;
-    size_t position; /* of its range among the container's */
+    size_t position; /* index of its range in the container */
     bool there;
     item_found found;
 } named;
@@ -27,7 +27,7 @@ static bool in_scope(const item_cursor *cursor, const item_key *key) {
     return in_stretches(cursor, &key->epk) && (!cursor->prefix || pkey_starts(&key->partition, cursor->prefix));
 }
 
-/* Those that the request is about. False: one is no key at all. */
+/* Takes the keys that are in the request's scope. False: one is not a valid key. */
 static bool take_keys(const query_page *p, const query_point *points, size_t n, item_key *keys, size_t *n_out) {
     *n_out = 0;
     for (size_t i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ static bool take_keys(const query_page *p, const query_point *points, size_t n, 
     return true;
 }
 
-/* Range by range, and in a range as they were created: the order in which the engine would find them. */
+/* Range by range, and within a range in creation order: as a query would find them. */
 static int by_place(const void *a, const void *b) {
     const named *x = a, *y = b;
     if (x->there != y->there) {
@@ -93,7 +93,7 @@ static void write_all(query_page *p, named *list, size_t n) {
     p->outcome.metrics.rows_bytes = p->ask.out->n;
 }
 
-/* What does not fit one page is for the engine, which has continuations. */
+/* A result that does not fit one page is left to the query engine, which has continuations. */
 static bool fits(const query_page *p) {
     return p->outcome.metrics.read_bytes <= p->ask.bytes_max && p->ask.out->n <= p->ask.bytes_max && p->outcome.rows <= p->ask.rows_max;
 }

@@ -1,8 +1,8 @@
-/* read_many.h — a query that names its items one by one, as SDKs write for read-many, answered by reading just these. */
+/* read_many.h — answers a query that names each of its items, as SDKs write it for read-many, by point reads. */
 #pragma once
 
 #include "query/exec.h"
 
-/* Of a first page. True: it was such a query, of two items at least, and the page has all its rows, or *code_out says why not. False: it is
- * for the engine. */
+/* For a first page. True: it was such a query with at least two items, and the page has all its rows, or *code_out is the error. False: run
+ * it as an ordinary query. */
 bool query_read_many(query_page *page, err *code_out);

@@ -8,29 +8,29 @@
 
 enum {
     PATTERN_BYTES_MAX = 32 * 1024,
-    BACKTRACKS_MAX = 1000000, /* from one place */
+    BACKTRACKS_MAX = 1000000, /* from one start position */
     DEPTH_MAX = 20000,
     HEAP_KB_MAX = 4 * 1024,
-    PLACES = 16, /* bytes at which a match may begin, tried at a time */
+    PLACES = 16, /* start positions tried at a time, in bytes */
 };
 
-/* How a match begins: what PCRE2 found out about the pattern. */
+/* What PCRE2 knows about the first byte of a match. */
 typedef enum first_kind { FIRST_ANY, FIRST_BYTE, FIRST_BITMAP, FIRST_LINE, FIRST_ONLY } first_kind;
 
 struct query_regex {
-    slice pattern, modifiers; /* as given */
-    pcre2_code *code;         /* NULL: not valid */
+    slice pattern, modifiers; /* as passed */
+    pcre2_code *code;         /* NULL: invalid */
     pcre2_match_data *found;
     pcre2_match_context *limits;
     uint32_t groups;
     first_kind first;
-    unsigned char byte, other; /* FIRST_BYTE: in both cases */
+    unsigned char byte, other; /* FIRST_BYTE: both cases of the letter */
     const uint8_t *bitmap;
 };
 
 /* ---- compiling ---- */
 
-/* Everything PCRE2 needs comes from an arena, and goes with it. */
+/* PCRE2's memory comes from an arena, and is freed with it. */
 static void *allocate(size_t n, void *context) {
     return arena_alloc(context, n);
 }
@@ -94,7 +94,7 @@ static query_regex *compile(arena *a, slice pattern, slice modifiers) {
     return r;
 }
 
-/* The first pattern of a call is kept through the query, for mostly it is the only one; others live as long as their row. */
+/* The first pattern of a call is cached for the query, since it usually is the only one; others live as long as their row. */
 query_regex *query_regex_get(query_context *c, slice pattern, slice modifiers) {
     query_regex *r = c->prepared ? (query_regex *)(uintptr_t)*c->prepared : NULL;
     if (!r || !slice_eq(r->pattern, pattern) || !slice_eq(r->modifiers, modifiers)) {
@@ -116,8 +116,8 @@ unsigned query_regex_groups(const query_regex *r) {
 
 /* ---- matching ---- */
 
-/* The first place at `at` or later where a match could begin; SIZE_MAX: there is none. PCRE2 looks for it in the same way, and would go
- * through all that is left of the text each time it is asked. */
+/* The first position from `at` on where a match could begin; SIZE_MAX: none. PCRE2 does the same search, but would scan all the rest of the
+ * text each time. */
 static size_t next_place(const query_regex *r, slice text, size_t at, size_t from) {
     const unsigned char *p = (const unsigned char *)text.p;
     switch (r->first) {
@@ -144,7 +144,7 @@ static size_t next_place(const query_regex *r, slice text, size_t at, size_t fro
     return at <= text.n ? at : SIZE_MAX;
 }
 
-/* Places are between characters. */
+/* Start positions are between characters. */
 static size_t after_places(slice text, size_t at) {
     at += PLACES;
     while (at < text.n && ((unsigned char)text.p[at] & 0xC0) == 0x80) {

@@ -3,7 +3,7 @@
 #include "doc/path.h"
 #include "query/bind.h"
 
-/* ---- finding ---- */
+/* ---- looking up ---- */
 
 static slice nested(slice bson, slice key, bson_type_t type) {
     doc_element e;
@@ -23,7 +23,7 @@ static bool is_object(const doc_element *e, slice key) {
     return e->type == BSON_TYPE_DOCUMENT && slice_eq(e->key, key);
 }
 
-/* Each query asks: mostly none of them is there, which one walk tells. */
+/* One walk over the settings: every query calls this, and most settings have none of these members. */
 query_schema query_schema_of(slice settings) {
     doc_walk w;
     doc_element e;
@@ -58,7 +58,7 @@ bool query_schema_computed(const query_schema *s, slice name, slice *query_out) 
     return false;
 }
 
-/* ---- what policies say of a path ---- */
+/* ---- settings of a path ---- */
 
 static bool is_path(slice text, const slice *steps, size_t n) {
     char first[512];
@@ -98,7 +98,7 @@ search_language query_schema_language(const query_schema *s, const slice *steps,
     return language;
 }
 
-/* ---- which computed properties there may be ---- */
+/* ---- checking computed properties ---- */
 
 /* What is wrong with an expression, or NULL. */
 static const char *wrong_in(const query_expr *e) {

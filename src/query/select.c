@@ -1,5 +1,5 @@
-/* The rows of a SELECT over one item: sources are combined one inside the other, WHERE is asked, the rest is for whoever visits. Subqueries
- * run to their end here, grouping, DISTINCT and bounds included. */
+/* The rows of a SELECT over one item: nested loops over its sources, filtered by WHERE; the visitor does the rest. Subqueries are run
+ * completely here, with grouping, DISTINCT, TOP, OFFSET and LIMIT. */
 #include "query/distinct.h"
 #include "query/group.h"
 
@@ -10,9 +10,9 @@ typedef struct rows {
     const query_select *select;
     query_row visit;
     void *context;
-    size_t at;     /* the source being bound */
-    bool others;   /* rows for which WHERE is false, instead */
-    bool releases; /* nothing of a row in the row's arena outlives its visit */
+    size_t at;     /* index of the source being bound */
+    bool others;   /* visit rows for which WHERE is false instead */
+    bool releases; /* the row's arena may be released after each row */
 } rows;
 
 static bool each_source(rows *w);
@@ -29,7 +29,7 @@ static bool visit_row(const rows *w) {
     return r->code == OK && w->visit(w->context);
 }
 
-/* Rows of one item may be millions: each gives its memory back. */
+/* An item may have millions of rows: the memory of each is released. */
 static bool end_of_sources(const rows *w) {
     if (!w->releases) {
         return visit_row(w);
@@ -48,7 +48,7 @@ static bool with_value(rows *w, query_value v) {
     return each_source(&inner);
 }
 
-/* What FROM names: the item, an alias, or a path below one. */
+/* The value of a path in FROM: the item, an alias, or a path below one. */
 static query_value from_value(const rows *w, const query_expr *e) {
     if (!e || (e->kind == EXPR_NAME && e->slot < 0)) {
         return w->runner->item ? *w->runner->item : value_undefined();
@@ -150,9 +150,9 @@ bool query_all_rows_pass(query_runner *r, const query_select *s) {
     return !failed;
 }
 
-/* ---- what a row comes to ---- */
+/* ---- projecting a row ---- */
 
-/* SELECT * over JOINs: an object of the aliases. */
+/* SELECT * over several sources gives an object with their aliases. */
 static query_value project_star(query_runner *r, const query_select *s) {
     slice names[QUERY_SLOTS_MAX];
     if (s->sources_n == 1) {
@@ -187,8 +187,8 @@ typedef struct subquery {
     const query_select *select;
     query_result visit;
     void *context;
-    double skip, left;   /* of OFFSET, of TOP or LIMIT; left below 0: no bound */
-    query_distinct seen; /* DISTINCT */
+    double skip, left;   /* rows left for OFFSET, and for TOP or LIMIT; left < 0: no limit */
+    query_distinct seen; /* for DISTINCT */
     query_groups *groups;
     bool stopped;
 } subquery;

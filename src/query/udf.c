@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-/* What a block may hold. Calls beyond that are made by themselves. */
+/* Limits of a block. Calls beyond them are made one by one. */
 enum { CALLS_MAX = 32768, CALLS_BYTES_MAX = 16 * 1024 * 1024 };
 
 void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *clock, int64_t until_us, budget *budget) {
@@ -47,7 +47,7 @@ void query_calls_leave(query_calls *c) {
     c->ahead = false;
 }
 
-/* ---- making them ---- */
+/* ---- making calls ---- */
 
 static err make(query_calls *c, op *o, query_udf_call *calls, size_t n, arena *a, size_t *done_out) {
     *done_out = 0;
@@ -68,15 +68,15 @@ bool query_calls_make(query_calls *c, op *o) {
     return c->made == c->n;
 }
 
-/* ---- noting ---- */
+/* ---- recording calls ---- */
 
-/* What lies in the item lives as long as the block; so does what is known of a whole item (held_item.item). */
+/* Values inside the item's body, and the item itself (held_item.item), live as long as the block; others are copied. */
 static query_value keep(query_calls *c, const query_value *v) {
     bool lies_there = v->type >= TYPE_STRING && v->bytes.p >= c->body.p && v->bytes.p < c->body.p + c->body.n;
     return v->type < TYPE_STRING || lies_there ? *v : value_keep(&c->memory, v);
 }
 
-/* False: there are too many. */
+/* False: the block is full. */
 static bool note(query_calls *c, const query_expr *e, const query_value *args) {
     if (c->n == CALLS_MAX || c->memory.held > CALLS_BYTES_MAX) {
         return false;
@@ -98,7 +98,7 @@ static bool note(query_calls *c, const query_expr *e, const query_value *args) {
     return true;
 }
 
-/* ---- finding them again ---- */
+/* ---- finding recorded calls ---- */
 
 static bool same_value(const query_value *a, const query_value *b) {
     if (a->type != b->type) {
@@ -128,7 +128,7 @@ static bool same_args(const query_udf_call *call, const query_value *args) {
     return true;
 }
 
-/* From one link on, up to another; numbers go up in a chain. 0: it is not there. */
+/* Searches a chain from link `from` up to link `to`; links go up along a chain. Returns 0 if there is no such call. */
 static uint32_t search(query_runner *r, uint32_t from, uint32_t to, const query_value *args) {
     const query_calls *c = r->calls;
     for (uint32_t i = from; i && i != to && i <= c->before; i = c->links[i - 1].next) {
@@ -155,7 +155,7 @@ static uint32_t find(query_runner *r, const query_expr *e, const query_value *ar
     return found;
 }
 
-/* ---- a value ---- */
+/* ---- the value of a call ---- */
 
 static query_value fail(query_runner *r, err code) {
     r->code = r->code == OK ? code : r->code;
@@ -176,7 +176,7 @@ static query_value take(query_runner *r, const query_udf_call *call) {
     return call->value;
 }
 
-/* By itself: now. */
+/* A call by itself. */
 static query_value call_now(query_runner *r, const query_expr *e, const query_value *args) {
     query_udf_call call = {.function = (unsigned)e->slot, .n = (unsigned)e->items_n, .args = args};
     size_t done;

@@ -1,80 +1,80 @@
-/* udf.h — calls of user-defined functions: noted ahead, made many at a time, found again where they stand.
+/* udf.h — batched calls of user-defined functions (UDFs).
  *
- * Functions run far away, in another process (src/script): a call by itself costs ten times what it costs among a hundred others. So a
- * query looks at a block of items *ahead* of the evaluation that counts: calls whose values are not there are noted, and their value is
- * taken for undefined, but nothing is decided by it (query_runner.waits): what stands behind AND, OR, ?, ?? or IN is not come to before the
- * value is there. Then all calls that were noted are made at once, and so on until none is missing. *In earnest* each call finds its own
- * value: of those of the same item, in the same place of the query, the first with these arguments that was not taken yet. One that nobody
- * foresaw is made by itself, so looking ahead changes how long things take and nothing else. What a function threw is a query's error only
- * if its value is asked for in earnest. */
+ * UDFs run in another process (src/script): a call by itself costs ten times as much as a call in a batch of a hundred. So a query first
+ * evaluates a block of items *ahead*, only to find out which calls it needs. A call whose value is not known yet is recorded, and gives
+ * undefined; nothing is decided by that value (query_runner.waits): operands of AND, OR, ?, ?? and IN whose evaluation depends on it are
+ * not evaluated yet. Then all recorded calls are made at once. This is repeated until no value is missing. The *real* evaluation follows:
+ * each call takes the first unused value that was recorded for the same item, the same call site and the same arguments. A call that was
+ * not foreseen is made by itself, so evaluating ahead affects time only. An exception that a UDF threw becomes the query's error only if
+ * the real evaluation takes its value. */
 #pragma once
 
 #include "base/clock.h"
 #include "query/eval.h"
 
 typedef struct query_udf_call {
-    unsigned function; /* its place in query.udfs */
+    unsigned function; /* index in query.udfs */
     unsigned n;
     const query_value *args;
-    query_value value; /* afterwards; in the arena given */
-    slice threw;       /* it threw: a sentence that says so, and what; p NULL: it did not */
+    query_value value; /* set by the callee; lives in the arena passed */
+    slice threw;       /* message of the exception that it threw; p NULL: none */
 } query_udf_call;
 
-/* Who runs the functions of one query. */
+/* Runs the UDFs of one query. */
 typedef struct query_udfs query_udfs;
 struct query_udfs {
-    /* Fills in as many of the calls as there is time for, in their order. Fewer than n: the time is up (`until_us`, monotonic; 0: never).
-     * An error, with its sentence in the operation, is for all: a call that did not end, a process that died. */
+    /* Makes the calls in their order, and sets *done_out to how many it made: fewer than n if the deadline `until_us` (monotonic; 0: none)
+     * passed. An error, with its message in the operation, is about all of them: a call that did not end, a process that died. */
     err (*call)(query_udfs *udfs, op *o, query_udf_call *calls, size_t n, arena *a, int64_t until_us, size_t *done_out);
 };
 
-/* The calls of a block of items. */
+/* The recorded calls of a block, as linked lists: one for each item and call site. Links are call numbers plus one. */
 typedef struct query_call_link {
-    uint32_t next; /* of the same item and place, one more than its number; 0: none */
-    uint32_t pass; /* that took its value */
+    uint32_t next; /* next call of the same item and site; 0: none */
+    uint32_t pass; /* the pass that recorded it, or last used its value */
 } query_call_link;
 
 typedef struct query_call_chain {
-    uint32_t first, last, hint; /* one more than the number; hint: after the one taken last */
+    uint32_t first, last, hint; /* 0: none; hint: where the next search begins, after the call last used */
 } query_call_chain;
 
 typedef struct query_calls {
     query_udfs *udfs;
     const clock_source *clock;
     int64_t until_us;
-    arena memory; /* of the block: items, arguments, values */
+    arena memory; /* items, arguments and values of the block */
     query_udf_call *list;
     query_call_link *links;
     size_t n, cap;
-    size_t made; /* the first so many have their values */
+    size_t made; /* the first `made` calls have their values */
     query_call_chain *chains;
     size_t chains_cap;
-    unsigned sites;       /* places of the query where calls are written */
-    query_call_chain *at; /* of the item being looked at, one for each place of a call; NULL: no item of the block */
-    slice body;           /* of that item: what lies in it need not be copied */
+    unsigned sites;       /* call sites in the query */
+    query_call_chain *at; /* chains of the current item, one for each site; NULL: no item of the block */
+    slice body;           /* body of that item: values inside it need not be copied */
     bool ahead;
     uint32_t pass;
-    size_t before;    /* so many were noted when the pass began */
-    err code;         /* of a call that could not be made: no more is tried */
-    uint64_t taken;   /* values, in earnest */
-    uint64_t took_us; /* by functions */
+    size_t before;    /* calls recorded before the current pass */
+    err code;         /* error of the last batch: no further calls are made */
+    uint64_t taken;   /* values used in real evaluations */
+    uint64_t took_us; /* time spent in UDFs */
 } query_calls;
 
 void query_calls_init(query_calls *c, query_udfs *udfs, const clock_source *clock, int64_t until_us, budget *budget);
 void query_calls_free(query_calls *c);
 
-/* Forgets all; the block that begins has at most so many items. */
+/* Begins a new block of at most items_max items, and forgets the block before. */
 void query_calls_begin(query_calls *c, const query *q, size_t items_max);
 
-/* An item of the block is looked at: its place among them, and its body, which lives as long as the block. */
+/* Begins a pass over one item of the block: its index, and its body, which must live as long as the block. */
 void query_calls_enter(query_calls *c, size_t item, slice body, bool ahead);
-void query_calls_leave(query_calls *c); /* what follows is in earnest, and of no item */
+void query_calls_leave(query_calls *c); /* later calls are real, and of no item in the block */
 
-/* Makes the calls that were noted. False: not all of them were, for want of time or because of an error. */
+/* Makes the recorded calls. False: some were not made, because the deadline passed or an error occurred. */
 bool query_calls_make(query_calls *c, op *o);
 
-/* The value of a call whose arguments are known. */
+/* The value of a call with these arguments. */
 query_value query_calls_value(query_runner *r, const query_expr *e, const query_value *args);
 
-/* E_BAD_QUERY: there is no such function; `function` is its place in query.udfs. */
+/* E_BAD_QUERY: the query calls a UDF that does not exist; `function` is its index in query.udfs. */
 err query_udf_unknown(op *o, const query *q, unsigned function);

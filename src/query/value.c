@@ -33,7 +33,7 @@ query_value value_of_element(const doc_element *e) {
 
 query_value value_of_iter(const bson_iter_t *it) {
     doc_element e = {.type = bson_iter_type(it)};
-    if (it->d1 < it->next_off) { /* else it has no bytes: null and the like */
+    if (it->d1 < it->next_off) { /* otherwise it has no bytes, like null */
         e.value = slice_of(it->raw + it->d1, it->next_off - it->d1);
     }
     return value_of_element(&e);
@@ -43,7 +43,7 @@ query_value value_of_item(const query_item *item) {
     return (query_value){.type = TYPE_OBJECT, .bytes = item->body, .item = item};
 }
 
-/* ---- what the system adds to an item ---- */
+/* ---- system properties of an item ---- */
 
 void value__rid(char text[VALUE_RID_BYTES], const query_item *item) {
     rid container = {.n = sizeof item->container_rid};
@@ -112,7 +112,6 @@ static bool system_member(arena *a, const query_item *item, slice name, query_va
 
 /* ---- members ---- */
 
-/* Keys of BSON end at a zero byte: a NUL inside is the two bytes C0 80 there (doc/json.h). */
 slice value__key(arena *a, slice name) {
     if (name.n == 0 || !memchr(name.p, 0, name.n)) {
         return name;

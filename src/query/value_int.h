@@ -1,4 +1,4 @@
-/* value_int.h — within query/: what value.c and value_make.c share. */
+/* value_int.h — within query/: shared by value.c and value_make.c. */
 #pragma once
 
 #include "account/rid.h"
@@ -14,12 +14,12 @@ enum {
 void value__rid(char text[VALUE_RID_BYTES], const query_item *item);
 void value__self(char text[VALUE_SELF_BYTES], const query_item *item);
 
-/* What the system adds to an item, in the order it is written. */
+/* A system property of items. The table is in the order in which they are written. */
 typedef struct value__property {
     slice name;
     query_value (*make)(arena *a, const query_item *item);
 } value__property;
 extern const value__property value__system[VALUE_SYSTEM_PROPERTIES];
 
-/* Keys of BSON end at a zero byte: a NUL inside is the two bytes C0 80 there (doc/json.h). */
+/* The BSON key for a name: keys end at a zero byte, so a NUL inside is written as C0 80 (doc/json.h). */
 slice value__key(arena *a, slice name);

@@ -1,4 +1,4 @@
-/* value_make.c — values into documents, and into JSON. */
+/* value_make.c — writes values into documents and as JSON. */
 #include <math.h>
 
 #include "doc/json.h"
@@ -21,12 +21,12 @@ static bson_type_t bson_type_of(const query_value *v) {
     return v->extended ? (bson_type_t)v->extended : v->type == TYPE_NUMBER ? number_type(v) : types[v->type];
 }
 
-/* Whole items get the system's properties when they are put into a document; those of the item at hand are made once. */
+/* State for putting whole items into a document: their system properties, made once for each item. */
 typedef struct embedding {
     arena *arena;
     const query_item *item;
     query_value system[VALUE_SYSTEM_PROPERTIES];
-    size_t system_bytes; /* as elements */
+    size_t system_bytes; /* size as BSON elements */
 } embedding;
 
 static size_t element_size(embedding *in, size_t key_n, const query_value *v);
@@ -89,7 +89,7 @@ static char *put_double(char *p, double number) {
 
 static char *put_element(char *p, embedding *in, slice key, const query_value *v);
 
-/* The body, then the system's properties. */
+/* The body, then the system properties. */
 static char *put_item(char *p, embedding *in, const query_item *item) {
     size_t whole = item_size(in, item);
     doc_walk w;
@@ -105,7 +105,7 @@ static char *put_item(char *p, embedding *in, const query_item *item) {
     return p + whole;
 }
 
-/* Null has no payload either, so only the types change. */
+/* Copies an array, with null for undefined. Both have no payload, so only the type byte changes. */
 static char *put_without_holes(char *p, slice array) {
     doc_walk w;
     doc_element e;
@@ -154,7 +154,7 @@ static char *put_element(char *p, embedding *in, slice key, const query_value *v
 
 /* ---- documents ---- */
 
-/* Room for a document whose elements have `n` bytes; NULL: it would be too large. */
+/* Allocates a document whose elements take `n` bytes; NULL: it would be too large. */
 static char *open_document(arena *a, size_t n, slice *document_out) {
     size_t whole = 4 + n + 1;
     if (n > VALUE_BYTES_MAX || !arena_fits(a, whole)) {
@@ -167,7 +167,7 @@ static char *open_document(arena *a, size_t n, slice *document_out) {
     return p + 4;
 }
 
-/* Array keys are their indexes in decimal. */
+/* The length of an array key, which is its index in decimal. */
 static size_t index_size(size_t index) {
     size_t n = 1;
     for (; index >= 10; index /= 10) {
@@ -212,7 +212,7 @@ query_value value_object(arena *a, const slice *names, const query_value *items,
     return made;
 }
 
-/* ---- plain ---- */
+/* ---- plain documents ---- */
 
 static query_value plain_item(arena *a, const query_item *item) {
     embedding in = {.arena = a};
@@ -234,7 +234,7 @@ static query_value without_holes(arena *a, const query_value *v) {
     return value_document(TYPE_ARRAY, slice_of(copy, v->bytes.n));
 }
 
-/* A document of this one element. */
+/* A document with one element. */
 static slice single(arena *a, slice key, const query_value *v) {
     embedding in = {.arena = a};
     slice document = SLICE_EMPTY;
@@ -245,7 +245,7 @@ static slice single(arena *a, slice key, const query_value *v) {
     return document;
 }
 
-/* Its JSON: that of an array of this one element, without the brackets. */
+/* Writes the JSON of an array with this one element, and removes the brackets. */
 static void write_extended(buf *out, const query_value *v) {
     arena a = arena_init_small();
     slice document = single(&a, SLICE_LIT("0"), v);
@@ -276,7 +276,7 @@ query_value value_plain(arena *a, const query_value *v) {
     return v->item ? plain_item(a, v->item) : v->extended ? plain_extended(a, v) : v->holes ? without_holes(a, v) : *v;
 }
 
-/* ---- into other documents ---- */
+/* ---- appending to documents ---- */
 
 static void append_plain(bson_t *to, slice key, const query_value *v) {
     bson_t document;
@@ -329,7 +329,7 @@ bool value_append_exact(bson_t *list, size_t index, const query_value *v) {
     size_t n = bson_uint32_to_string((uint32_t)index, &key, number, sizeof number);
     if (v->type == TYPE_UNDEFINED) {
         bson_append_undefined(list, key, (int)n);
-    } else if (v->type == TYPE_NUMBER && !v->is_integer) { /* also one that is not finite, and would be null in JSON */
+    } else if (v->type == TYPE_NUMBER && !v->is_integer) { /* also if it is not finite, which would become null */
         bson_append_double(list, key, (int)n, v->number);
     } else {
         value_append(list, key, (int)n, v, true);

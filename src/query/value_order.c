@@ -1,7 +1,7 @@
-/* value_order.c — comparing and hashing values, deep ones too, without making anything of them but lists of members to sort.
+/* value_order.c — compares and hashes values, deeply, without copying them; only lists of members are made, for sorting.
  *
- * Documents nest as deep as JSON does (LIMIT_JSON_DEPTH) and a query's literals around them; below DEPTH_MAX, which only bytes from
- * elsewhere can reach, they compare as bytes. */
+ * Documents nest as deep as JSON may (LIMIT_JSON_DEPTH), plus a query's literals around them. Deeper levels than DEPTH_MAX, which only
+ * foreign bytes can have, compare as bytes. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static int compare_numbers(double a, double b) {
     if (a < b || a > b) {
         return a < b ? -1 : 1;
     }
-    return (a == a) - (b == b); /* NaN is before all others */
+    return (a == a) - (b == b); /* NaN comes before all other numbers */
 }
 
 /* ---- arrays ---- */
@@ -105,13 +105,13 @@ static __attribute__((noinline)) int compare_objects(slice a, slice b, unsigned 
     return c;
 }
 
-/* ---- all ---- */
+/* ---- any value ---- */
 
 static doc_element element_of(const query_value *extended) {
     return (doc_element){.type = (bson_type_t)extended->extended, .value = extended->bytes};
 }
 
-/* Types that JSON has not come behind objects, in doc/order.h's order. */
+/* Types that JSON lacks come after objects, in the order of doc/order.h. */
 static int compare_extended(const query_value *a, const query_value *b) {
     if (!a->extended || !b->extended) {
         return !b->extended - !a->extended;
@@ -120,7 +120,7 @@ static int compare_extended(const query_value *a, const query_value *b) {
     return doc_order_compare(&ea, &eb);
 }
 
-/* Whole items, and extended values where they are seen as documents: rare, so with memory of their own. */
+/* Compares whole items, or an extended value with an object. Rare, so it uses a temporary arena. */
 static __attribute__((noinline)) int compare_plain(const query_value *a, const query_value *b, unsigned depth) {
     arena temporary = arena_init_small();
     query_value pa = value_plain(&temporary, a), pb = value_plain(&temporary, b);
@@ -161,7 +161,7 @@ int value_compare(const query_value *a, const query_value *b) {
     return compare(a, b, 0);
 }
 
-/* Two documents member by member as long as they are in the same order, which they mostly are; `order_out`: the order differs. */
+/* Compares two documents member by member while their keys agree, as they mostly do. *order_out: the keys are in another order. */
 static bool equal_in_order(slice a, slice b, bool keyed, bool seen, unsigned depth, bool *order_out) {
     doc_walk wa, wb;
     doc_element ea, eb;
@@ -183,7 +183,7 @@ static bool equal_in_order(slice a, slice b, bool keyed, bool seen, unsigned dep
     }
 }
 
-/* Members in another order, by name. */
+/* Compares two objects with members in different order. */
 static __attribute__((noinline)) bool equal_sorted(slice a, slice b, bool seen, unsigned depth) {
     members ma, mb;
     members_sort(&ma, a);
@@ -275,7 +275,7 @@ static uint64_t hash_number(double number, uint64_t h) {
     uint64_t bits = 0;
     if (number != number) {
         bits = 1;
-    } else if (number != 0) { /* -0 is equal to 0 */
+    } else if (number != 0) { /* -0 equals 0 */
         memcpy(&bits, &number, sizeof bits);
     }
     return mix(h, bits);
@@ -283,7 +283,7 @@ static uint64_t hash_number(double number, uint64_t h) {
 
 static uint64_t hash(const query_value *v, uint64_t h, unsigned depth);
 
-/* Of an object the order of members does not count, so theirs are added up. */
+/* The order of members in an object does not matter, so their hashes are added. */
 static uint64_t hash_document(const query_value *v, uint64_t h, unsigned depth) {
     doc_walk w;
     doc_element e;
@@ -310,7 +310,7 @@ static __attribute__((noinline)) uint64_t hash_item(const query_value *v, uint64
     return h;
 }
 
-/* Of equal values the spelling is the same; one that has none is hashed by its type. */
+/* Equal values have the same encoding (doc_order_spell); a value without encoding is hashed by its type. */
 static __attribute__((noinline)) uint64_t hash_extended(const query_value *v, uint64_t h) {
     buf spelled = buf_init(BUF_NO_LIMIT);
     doc_element e = element_of(v);

@@ -1,7 +1,7 @@
-/* value_typed.c — from Extended JSON to the values that it shows: {"$oid":"…"} in a query's text or parameters names an ObjectId.
+/* value_typed.c — values of non-JSON types from Extended JSON: {"$oid":"…"} in a query's text or parameters means an ObjectId.
  *
- * Read is exactly what doc/json_extended.c writes: a value that was made is shown again, and must be the object it was made from.
- * DBPointers and code with scope are not made. */
+ * Only what doc/json_extended.c writes is accepted: the value made is converted back, and must equal the object. DBPointers and code with
+ * scope are not supported. */
 #include <inttypes.h>
 
 #include "base/base64.h"
@@ -20,7 +20,7 @@ static bool text_of(const doc_element *e, slice *text_out) {
     return e->type == BSON_TYPE_UTF8;
 }
 
-/* A member of the first member. */
+/* A member of the first member's document. */
 static bool inner(const maker *m, const char *name, doc_element *e) {
     return m->first.type == BSON_TYPE_DOCUMENT && doc_find_member(m->first.value, slice_str(name), e);
 }
@@ -67,7 +67,7 @@ static bool add_hex(buf *out, slice text) {
     return text.n % 2 == 0;
 }
 
-/* ---- one for each type ---- */
+/* ---- one function for each type ---- */
 
 static bool make_oid(maker *m) {
     slice text;
@@ -111,7 +111,7 @@ static bool make_binary(maker *m) {
     if (!add_hex(&m->value, subtype)) {
         return false;
     }
-    bool deprecated = (unsigned char)m->value.p[4] == BSON_SUBTYPE_BINARY_DEPRECATED; /* a second length */
+    bool deprecated = (unsigned char)m->value.p[4] == BSON_SUBTYPE_BINARY_DEPRECATED; /* has a second length */
     deprecated ? add_i32(&m->value, 0) : (void)0;
     size_t head = m->value.n;
     if (!base64_decode(&m->value, text)) {
@@ -175,7 +175,7 @@ static const struct {
     {{"$maxKey", 7}, BSON_TYPE_MAXKEY, make_nothing},
 };
 
-/* ---- all ---- */
+/* ---- any object ---- */
 
 static bool first_member(const query_value *v, doc_element *first_out) {
     doc_walk w;
@@ -187,7 +187,7 @@ bool value_may_be_typed(const query_value *v) {
     return first_member(v, &first) && first.key.n && first.key.p[0] == '$';
 }
 
-/* The value of one maker, if it is shown as the object. */
+/* Takes the value that was made, if it converts back to the object. */
 static bool made_of(maker *m, bson_type_t type, const query_value *object, query_value *typed_out) {
     *typed_out = (query_value){.type = TYPE_OBJECT, .extended = (uint8_t)type, .bytes = arena_copy(m->arena, buf_view(&m->value))};
     return value_equal(typed_out, object);

@@ -16,7 +16,7 @@ enum {
     THREAD_RETRY_US = 1000000,
     STACK_BYTES = 4 * 1024 * 1024,
     NICER = 5,
-    CROWDED_PART = 8 /* of a slice, when extra permits are held */
+    CROWDED_PART = 8 /* while extra permits are held, a slice is 1/8 as long */
 };
 
 typedef struct jobs {
@@ -27,7 +27,7 @@ typedef struct sched_tenant tenant;
 struct sched_tenant {
     uint64_t id;
     tenant *next;
-    int64_t ran_us; /* virtual: see `least_us` */
+    int64_t ran_us; /* virtual run time: see `least_us` */
     jobs waiting;   /* not started */
     jobs aside;     /* started, without a permit */
     unsigned waiting_n, started, running;
@@ -35,7 +35,7 @@ struct sched_tenant {
 
 typedef struct sched_worker worker;
 struct sched_worker {
-    worker *next;   /* of the idle ones, the last used first */
+    worker *next;   /* in the list of idle workers, last used first */
     sched_job *job; /* NULL: idle */
     bool granted;   /* its job holds a permit */
     pthread_cond_t wake;
@@ -45,15 +45,15 @@ struct sched {
     sched_options options;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    tenant *tenants;  /* those with jobs, and those that ran more than the least */
-    int64_t least_us; /* virtual run time where newcomers begin; never goes back */
+    tenant *tenants;  /* tenants with jobs, and idle ones that have run more than least_us */
+    int64_t least_us; /* virtual run time at which newcomers start; never decreases */
     uint64_t places;
-    unsigned ready; /* jobs that want a permit */
+    unsigned ready; /* jobs waiting for a permit */
     unsigned started, running, threads;
     worker *idle;
-    int64_t failed_us; /* when a thread could not be made; 0: it could */
+    int64_t failed_us; /* when a thread last failed to start; 0: the last attempt succeeded */
     atomic_bool stopping;
-    atomic_bool crowded; /* extra permits are held: the next job at a check point gives its own back */
+    atomic_bool crowded; /* extra permits are held: the next job at a check point returns its permit */
     sched_counts counts;
 };
 
@@ -93,7 +93,8 @@ static bool is_idle(const tenant *t) {
     return t->waiting_n == 0 && t->started == 0;
 }
 
-/* The least that a tenant with jobs has run; if none has any, the most that any has, and all debts are forgotten. */
+/* Updates least_us: the lowest run time of a tenant with jobs. If no tenant has any, the highest run time of all, which cancels all
+ * debts. */
 static void find_least(sched *s) {
     int64_t least = INT64_MAX, most = s->least_us;
     for (const tenant *t = s->tenants; t; t = t->next) {
@@ -104,7 +105,7 @@ static void find_least(sched *s) {
     s->least_us = least > s->least_us ? least : s->least_us;
 }
 
-/* One that has run more than the least is kept while it is idle, or else it could forget its debt by leaving. */
+/* Frees idle tenants, except those that have run more than least_us: otherwise a tenant could lose its debt by leaving. */
 static void forget_tenants(sched *s) {
     for (tenant **at = &s->tenants; *at;) {
         tenant *t = *at;
@@ -132,7 +133,7 @@ static tenant *find_tenant(sched *s, uint64_t id) {
     return t;
 }
 
-/* Whoever was idle comes back with what it owes, never with savings. */
+/* A tenant that was idle keeps its debt, but gets no credit for the idle time. */
 static void wake_tenant(sched *s, tenant *t) {
     if (is_idle(t)) {
         find_least(s);
@@ -152,7 +153,7 @@ static bool may_start(const sched *s, const tenant *t, int64_t now) {
     return t->waiting.first && t->started < s->options.started_per_tenant && s->started < most && has_thread(s, now);
 }
 
-/* Of one tenant: whoever has wanted a permit for longest. */
+/* The tenant's job that has waited longest for a permit. */
 static sched_job *next_of(const sched *s, const tenant *t, int64_t now) {
     sched_job *aside = t->aside.first, *waiting = may_start(s, t, now) ? t->waiting.first : NULL;
     return !aside ? waiting : !waiting ? aside : aside->place < waiting->place ? aside : waiting;
@@ -162,7 +163,7 @@ static bool has_permit(const sched *s, const tenant *t) {
     return s->running < s->options.permits + (t->running ? 0 : s->options.extra);
 }
 
-/* NULL: nobody wants a permit, or there is none. */
+/* NULL: no job wants a permit, or no permit is free. */
 static sched_job *next_job(const sched *s, int64_t now) {
     sched_job *best = NULL;
     for (const tenant *t = s->tenants; t; t = t->next) {
@@ -182,7 +183,7 @@ typedef struct beginning {
     worker *worker;
 } beginning;
 
-/* Signals are for the thread that serves. */
+/* Blocks all signals in the new thread: the main thread handles them. */
 static bool start_thread(sched *s, worker *w) {
     pthread_t thread;
     pthread_attr_t attributes;
@@ -232,7 +233,7 @@ static worker *take_worker(sched *s) {
     return w;
 }
 
-/* False: there is no thread for it; it goes on waiting. */
+/* False: no thread is available, and the job keeps waiting. */
 static bool start_job(sched *s, sched_job *job) {
     worker *w = take_worker(s);
     if (!w) {
@@ -257,12 +258,12 @@ static void grant(sched *s, sched_job *job, int64_t now) {
     count_running(s, 1);
     job->of->running++;
     s->ready--;
-    job->since_us = now;
+    job->since_us = job->granted_us = now;
     job->on->granted = true;
     pthread_cond_signal(&job->on->wake);
 }
 
-/* With the lock, as all above: gives the permits that nobody holds. */
+/* Lock held, as in all functions above. Grants the free permits. */
 static void grant_all(sched *s, int64_t now) {
     for (sched_job *job; (job = next_job(s, now));) {
         if (job->on) {
@@ -271,7 +272,7 @@ static void grant_all(sched *s, int64_t now) {
             grant(s, job, now);
         } else if (start_job(s, job)) {
             grant(s, job, now);
-        } /* or else no thread can be made, and those that wait are not asked again */
+        } /* otherwise no thread can be started, and next_job skips jobs that need one */
     }
 }
 
@@ -288,7 +289,7 @@ static void give_permit(sched *s, sched_job *job) {
 
 /* ---- a job's check points ---- */
 
-/* With the lock. */
+/* Lock held. */
 static void stand_aside(sched *s, sched_job *job, int64_t now) {
     worker *w = job->on;
     give_permit(s, job);
@@ -304,6 +305,17 @@ static void stand_aside(sched *s, sched_job *job, int64_t now) {
     job->turn.waited_us += job->since_us - now;
 }
 
+/* Lock held. A thread switch costs time, so jobs of one tenant are switched less often than tenants. */
+static bool ends_turn(const sched *s, const sched_job *job, int64_t now) {
+    const tenant *t = job->of;
+    unsigned own = (t->waiting.first && t->started < s->options.started_per_tenant) + (t->aside.first != NULL);
+    bool others = false;
+    for (const tenant *each = s->tenants; each && !others; each = each->next) {
+        others = each != t && (each->waiting.first || each->aside.first);
+    }
+    return s->running > s->options.permits || others || (own && now - job->granted_us >= s->options.own_slices * s->options.slice_us);
+}
+
 static err check(op_turn *turn) {
     sched_job *job = (sched_job *)turn;
     sched *s = job->sched;
@@ -312,7 +324,7 @@ static err check(op_turn *turn) {
     if (now - job->since_us >= s->options.slice_us / (crowded ? CROWDED_PART : 1)) {
         pthread_mutex_lock(&s->lock);
         pay(job, now);
-        if (s->ready || s->running > s->options.permits) {
+        if (ends_turn(s, job, now)) {
             stand_aside(s, job, now);
         }
         pthread_mutex_unlock(&s->lock);
@@ -323,10 +335,10 @@ static err check(op_turn *turn) {
 
 /* ---- threads ---- */
 
-/* With the lock. Returns ETIMEDOUT, or 0. */
+/* Lock held. Returns ETIMEDOUT, or 0. */
 static int wait_idle(sched *s, worker *w) {
     struct timespec until;
-    if (s->threads == 1) { /* the last one stays: another might be refused when it is needed */
+    if (s->threads == 1) { /* the last thread stays: the system might refuse a new one later */
         return pthread_cond_wait(&w->wake, &s->lock);
     }
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -336,7 +348,7 @@ static int wait_idle(sched *s, worker *w) {
     return pthread_cond_timedwait(&w->wake, &s->lock, &until);
 }
 
-/* With the lock. False: nothing came, and the thread ends. */
+/* Lock held. False: no job came, and the thread ends. */
 static bool wait_for_job(sched *s, worker *w) {
     int reason = 0;
     while (!w->job && !atomic_load(&s->stopping) && !(reason == ETIMEDOUT && s->threads > 1)) {
@@ -345,7 +357,7 @@ static bool wait_for_job(sched *s, worker *w) {
     return w->job != NULL;
 }
 
-/* With the lock, which is let go meanwhile. */
+/* Lock held, but released during the work. */
 static void do_job(sched *s, worker *w) {
     sched_job *job = w->job;
     pthread_mutex_unlock(&s->lock);
@@ -359,7 +371,7 @@ static void do_job(sched *s, worker *w) {
     w->job = NULL;
     w->next = s->idle;
     s->idle = w;
-    grant_all(s, now); /* perhaps to a job on this thread */
+    grant_all(s, now); /* may start another job on this thread */
     pthread_mutex_unlock(&s->lock);
     job->done(job);
     pthread_mutex_lock(&s->lock);
@@ -378,7 +390,7 @@ static void end_worker(sched *s, worker *w) {
     pthread_cond_signal(&s->ended);
 }
 
-/* On a busy machine loops go first: the kernel gives a thread that is nicer a smaller share, and others run sooner when they wake. */
+/* Lowers the thread's priority (raises its nice value), so that on a busy machine loops go first and run sooner when they wake. */
 static void give_way(void) {
     id_t thread = (id_t)gettid();
     setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + NICER);
@@ -389,7 +401,9 @@ static void *run_worker(void *context) {
     sched *s = b.sched;
     free(context);
     pthread_setname_np(pthread_self(), s->options.name);
-    give_way();
+    if (!s->options.urgent) {
+        give_way();
+    }
     pthread_mutex_lock(&s->lock);
     while (wait_for_job(s, b.worker)) {
         do_job(s, b.worker);
@@ -428,7 +442,7 @@ static void enqueue(sched *s, tenant *t, sched_job *job) {
     grant_all(s, now_us(s));
 }
 
-/* With the lock. False: it was started. */
+/* Lock held. False: the job was started already. */
 static bool dequeue(sched *s, sched_job *job, err code) {
     if (job->on || !take_out(&job->of->waiting, job)) {
         return false;
@@ -447,7 +461,7 @@ err sched_submit(sched *s, sched_job *job) {
     if (code == OK) {
         enqueue(s, t, job);
     }
-    if (code == OK && s->threads == 0 && dequeue(s, job, OK)) { /* no thread could be made, and nobody else will come */
+    if (code == OK && s->threads == 0 && dequeue(s, job, OK)) { /* no thread could be started, and there is none to take the job later */
         code = E_UNAVAILABLE;
     }
     s->counts.refused += code != OK;

@@ -1,4 +1,4 @@
-/* What scripts ask of their collection: a call's BSON in, an answer's JSON out (protocol.h). Everything in a call may be hostile. */
+/* calls.c — serves the calls of scripts: takes a call as BSON, makes an answer as JSON (protocol.h). Calls are untrusted. */
 #include "account/rid.h"
 #include "base/limits.h"
 #include "doc/json.h"
@@ -60,7 +60,7 @@ static slice trim_slashes(slice s) {
     return s;
 }
 
-/* Up to the next slash, which is taken off too. */
+/* Removes the text up to the next slash, and the slash, from `rest`; returns the text. */
 static slice next_part(slice *rest) {
     const char *slash = rest->n ? memchr(rest->p, '/', rest->n) : NULL;
     slice part = slice_of(rest->p, slash ? (size_t)(slash - rest->p) : rest->n);
@@ -73,7 +73,7 @@ static bool names(slice part, slice name, const rid *own) {
     return slice_eq(part, name) || (rid_parse(part, &r) != RID_NONE && rid_equal(&r, own));
 }
 
-/* Takes this container's own link off. */
+/* Removes this container's own link from the beginning of `link`; false if it is not there. */
 static bool take_container(const container *c, slice *link) {
     rid own = {.n = sizeof c->rid};
     memcpy(own.bytes, c->rid, sizeof c->rid);
@@ -88,14 +88,14 @@ static err bad_link(const request *r, slice link, const char *what) {
                    link.p ? link.p : "", what);
 }
 
-/* Of the collection itself; a missing one is taken for it. */
+/* The link must be that of the collection itself, or missing. */
 static err check_link(const request *r) {
     slice link = text_member(r->call, "link"), rest = link;
     bool own = link.n == 0 || (take_container(script__scope(r->t)->container, &rest) && rest.n == 0);
     return own ? OK : bad_link(r, link, "this collection, or not");
 }
 
-/* The id of the document that the link names. */
+/* Finds the id of the document that the link names. */
 static err linked_id(const request *r, slice *id_out) {
     const container *c = script__scope(r->t)->container;
     slice link = text_member(r->call, "link"), rest = link;
@@ -112,14 +112,14 @@ static err linked_id(const request *r, slice *id_out) {
     }
     rid in = rid_container_of(&item);
     if (memcmp(in.bytes, c->rid, sizeof c->rid) != 0) {
-        return OK; /* a name that looks like a rid */
+        return OK; /* an id that looks like a rid */
     }
     err code = script__find_number(r->t, rid_number(&item), id_out);
     *id_out = code == E_NOT_FOUND ? rest : *id_out;
     return code == E_NOT_FOUND ? OK : code;
 }
 
-/* ---- answering ---- */
+/* ---- answers ---- */
 
 void script_write_document(buf *out, const container *c, const item_head *head, slice body) {
     query_item item = {.body = body, .number = head->number, .version = item_version(head), .ts = head->ts};
@@ -152,9 +152,9 @@ static void answer_error(const request *r, err code) {
     buf_add_byte(r->answer, '}');
 }
 
-/* ---- one document ---- */
+/* ---- calls for one document ---- */
 
-/* The limit is of the text. */
+/* The limit applies to the JSON text. */
 static err check_size(slice body) {
     if (body.n <= LIMIT_ITEM_BYTES / TEXT_PER_BYTE_MAX) {
         return OK;
@@ -179,7 +179,7 @@ static slice new_id(request *r) {
     return slice_of(text, UUID_BYTES);
 }
 
-/* A document without an id is given one, as its clients do. */
+/* Adds a new id to a document without one, as client SDKs do. */
 static slice with_id(request *r, slice body) {
     doc_element id;
     if (member(body, "id", &id) || flag_member(r->options, "disableAutomaticIdGeneration")) {
@@ -277,7 +277,7 @@ static err read_document(request *r) {
     return OK;
 }
 
-/* ---- many ---- */
+/* ---- lists and queries ---- */
 
 typedef struct listing {
     request *request;
@@ -340,7 +340,7 @@ static err list(request *r) {
     return OK;
 }
 
-/* The text alone, or {query, parameters}. */
+/* The query is a text, or {query, parameters}. */
 static err read_query(request *r, query *query_out) {
     const script_scope *scope = script__scope(r->t);
     query_schema schema = query_schema_of(scope->container->settings);
@@ -378,7 +378,7 @@ static err find_functions(request *r, const query *asked, script_function *list)
     return OK;
 }
 
-/* A query with functions has a worker of its own for them. */
+/* User-defined functions of a query run in a second worker. */
 static err run_page(request *r, query_page *p) {
     const script_scope *scope = script__scope(r->t);
     script_function list[QUERY_UDFS_MAX];
@@ -419,7 +419,7 @@ static err query_documents(request *r) {
     return code;
 }
 
-/* ---- all of them ---- */
+/* ---- dispatch ---- */
 
 static const struct {
     const char *name;
@@ -429,7 +429,7 @@ static const struct {
     {"read", read_document}, {"list", list},     {"query", query_documents},
 };
 
-/* What is the script's to handle; the rest ends it. */
+/* Whether the script gets the error in its callback; other errors end the script. */
 static bool is_answerable(err code) {
     unsigned status = err_lookup(code)->http_status;
     return status >= 400 && status < 500 && code != E_OWNER_NOT_FOUND;
@@ -443,7 +443,7 @@ err script_transaction_call(void *context, slice call, buf *answer) {
     err code = E_BAD_REQUEST;
     r.op->detail_n = 0;
     if (r.op->budget) {
-        budget_renew(r.op->budget); /* a script may go on after a query that needed too much */
+        budget_renew(r.op->budget); /* a script may continue after a query that exceeded the budget */
     }
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (slice_eq(name, slice_str(calls[i].name))) {

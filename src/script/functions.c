@@ -5,20 +5,20 @@
 #include "doc/json.h"
 #include "doc/path.h"
 
-/* A message has as many calls as fit: enough that its way costs nothing, not so many that they are worth waiting for. What comes back in
- * one call of ours is bounded, however much each function returns. */
+/* A batch of calls is large enough that the round trip costs little, and small enough not to be worth waiting for. RESULTS_BYTES_MAX bounds
+ * the results of one `call`, however much each function returns. */
 enum {
     ROWS_MAX = 1024,
     ROWS_BYTES_MAX = 256 * 1024,
     RESULTS_BYTES_MAX = 32 * 1024 * 1024,
-    DEPTH_MORE = 4, /* of a frame around a value */
+    DEPTH_MORE = 4, /* levels of a frame around a value */
     CALL_US = 5000000,
-    GRACE_US = 250000 /* past the page's time: a worker tells what it has every 50 ms, and is killed only if a single call does not end */
+    GRACE_US = 250000 /* after the page's deadline: workers report every 50 ms, so only a single call that does not end is killed */
 };
 
 /* ---- frames ---- */
 
-/* What a worker's silence, death or nonsense means; it is of no more use. */
+/* Gives a failed worker back to be killed, and turns the failure into an error. */
 static err give_up(script_functions *f, op *o, script_sign sign) {
     log_warn("script", "a worker failed in a user-defined function", "pid=%d sign=%d", (int)f->process->pid, (int)sign);
     script_process_give(f->pool, f->process, false);
@@ -35,7 +35,7 @@ static err give_up(script_functions *f, op *o, script_sign sign) {
     }
 }
 
-/* Sends what is in f->text; then the answer is there, and, unless it is READY, as BSON in f->bson. */
+/* Sends the text in f->text and receives the answer there. Unless the answer is READY, f->bson then has it as BSON. */
 static script_sign exchange(script_functions *f, script_frame kind, int64_t until_us, script_frame *answer_out, json_root *root_out) {
     if (!buf_ok(&f->text)) {
         return SCRIPT_NONSENSE;
@@ -60,7 +60,7 @@ static bool flag_of(slice document, const char *name) {
     return doc_find_member(document, slice_str(name), &e) && e.type == BSON_TYPE_BOOL && e.value.p[0];
 }
 
-/* Not what one call threw: the functions cannot be defined, or the engine gave up. */
+/* Handles a FAULT: the functions cannot be defined, or the engine failed. Exceptions of single calls come in RESULTS instead. */
 static err take_fault(script_functions *f, op *o) {
     slice frame = buf_view(&f->bson), message = text_of(frame, "message");
     bson_iter_t it;
@@ -86,7 +86,7 @@ static void write_definitions(script_functions *f) {
     buf_add_lit(&f->text, "]}");
 }
 
-/* A worker that has run often enough ends by itself: then another one is asked, once. */
+/* Defines the functions in a worker. If the worker dies, as worn-out workers end by themselves, tries one more. */
 static err define(script_functions *f, op *o, int64_t until_us) {
     for (int attempt = 0;; attempt++) {
         script_frame kind = SCRIPT_FAULT;
@@ -117,7 +117,7 @@ static void write_value(buf *out, const query_value *v) {
     buf_add(out, "]", wrapped);
 }
 
-/* As many as a message takes. */
+/* Writes as many calls as a batch takes; returns how many. */
 static size_t write_rows(buf *out, const query_udf_call *calls, size_t n) {
     size_t i = 0;
     buf_clear(out);
@@ -133,12 +133,12 @@ static size_t write_rows(buf *out, const query_udf_call *calls, size_t n) {
     return i;
 }
 
-/* False: it is none. */
+/* False: not a valid result. */
 static bool read_result(const bson_iter_t *it, query_udf_call *call) {
     query_value v = value_of_iter(it);
     call->value = v;
     call->threw = SLICE_EMPTY;
-    if (v.type == TYPE_ARRAY) { /* the value is in it, or it is undefined */
+    if (v.type == TYPE_ARRAY) { /* [value], or [] for undefined */
         call->value = value_element(&v, 0);
     } else if (v.type == TYPE_OBJECT) {
         call->threw = text_of(v.bytes, "threw");
@@ -146,7 +146,7 @@ static bool read_result(const bson_iter_t *it, query_udf_call *call) {
     return v.type != TYPE_UNDEFINED && (v.type != TYPE_OBJECT || call->threw.p) && call->value.bytes.n <= VALUE_BYTES_MAX;
 }
 
-/* One at least, no more than were asked for; 0: nonsense. */
+/* Returns the number of results, from 1 to n; 0 if they are malformed. */
 static size_t read_results(slice bson, query_udf_call *calls, size_t n) {
     bson_iter_t it;
     size_t i = 0;
@@ -182,7 +182,7 @@ static err call_all(script_functions *f, op *o, query_udf_call *calls, size_t n,
     return OK;
 }
 
-/* Answers that memory does not suffice for look like nonsense: the budget tells them apart. */
+/* An answer that exceeds the memory budget looks malformed; the budget shows which of the two it is. */
 static err call(query_udfs *base, op *o, query_udf_call *calls, size_t n, arena *a, int64_t until_us, size_t *done_out) {
     *done_out = 0;
     err code = call_all((script_functions *)base, o, calls, n, a, until_us, done_out);

@@ -1,8 +1,8 @@
-/* functions.h — the user-defined functions of one query, run by a worker (what query/udf.h asks for). On a script thread.
+/* functions.h — runs the user-defined functions of one query in a worker; implements query/udf.h. On a script thread.
  *
- * A worker is taken with the first call, defines the functions in a fresh global and is given back at the end. What a function threw is
- * told call by call. A function that does not end by the page's time is ended with its worker, and so is one that needs too much memory:
- * then the query fails. */
+ * The first call takes a worker from the pool and defines the functions in a fresh global; the worker goes back to the pool at the end.
+ * Exceptions are reported per call. A function that exceeds the page's deadline or needs too much memory is killed with its worker, and the
+ * query fails. */
 #pragma once
 
 #include "query/udf.h"
@@ -17,10 +17,10 @@ typedef struct script_functions {
     script_pool *pool;
     const script_function *list; /* in the order of query.udfs */
     size_t n;
-    script_process *process; /* NULL: not yet, or no more */
+    script_process *process; /* NULL before the first call and after a failure */
     buf text, bson;
 } script_functions;
 
-/* The list must outlive it. */
+/* `list` must outlive `f`. */
 void script_functions_init(script_functions *f, script_pool *pool, budget *budget, const script_function *list, size_t n);
 void script_functions_end(script_functions *f);

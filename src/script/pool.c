@@ -18,8 +18,8 @@ enum { GRACE_US = 1000000, KEEPER_US = 1000000, START_TRIES = 3, RETRY_US = 2000
 
 typedef struct worker worker;
 struct worker {
-    script_process process; /* first: a job holds a pointer to it */
-    worker *next;           /* of the idle ones, the last used first */
+    script_process process; /* must be first: jobs hold a pointer to it */
+    worker *next;           /* idle list, most recently used first */
     worker *next_used, *previous_used;
     int64_t idle_since_us;
 };
@@ -28,21 +28,21 @@ struct script_pool {
     script_options options;
     char program[PATH_BYTES];
     pthread_mutex_t lock;
-    pthread_cond_t jobs_come;         /* for threads */
-    pthread_cond_t workers_come;      /* for who wants a process */
-    pthread_cond_t supervisor_wanted; /* for the supervisor */
-    pthread_cond_t all_ended;         /* for stop */
+    pthread_cond_t jobs_come;         /* wakes threads */
+    pthread_cond_t workers_come;      /* wakes jobs that wait for a process */
+    pthread_cond_t supervisor_wanted; /* wakes the supervisor */
+    pthread_cond_t all_ended;         /* wakes script_pool_stop */
 
     script_job *first, **last;
-    uint64_t sequences[SCRIPT_THREADS_MAX]; /* of the jobs that run; 0: none */
-    uint64_t tenants[SCRIPT_THREADS_MAX];   /* likewise */
+    uint64_t sequences[SCRIPT_THREADS_MAX]; /* sequences of the running jobs; 0: slot is free */
+    uint64_t tenants[SCRIPT_THREADS_MAX];   /* tenants of the running jobs, in the same slots */
     unsigned threads, threads_idle;
 
     worker *idle, *used;
-    unsigned workers;  /* idle and used */
+    unsigned workers;  /* idle, used and starting */
     unsigned wanting;  /* jobs that wait for a process */
-    unsigned starting; /* processes that are being started for one */
-    int64_t failed_us; /* when one could not be started: the supervisor tries again later, jobs at once */
+    unsigned starting; /* processes being started */
+    int64_t failed_us; /* time of the last failed start: the supervisor delays its retry, jobs retry at once; 0: none */
     bool keeps, wanted, stopping, killing;
     pthread_t supervisor;
     script_counts counts;
@@ -87,7 +87,7 @@ script_pool *script_pool_open(const script_options *options) {
     return pool;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void wait_until(script_pool *pool, pthread_cond_t *condition, int64_t until_us) {
     struct timespec at = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
     pthread_cond_timedwait(condition, &pool->lock, &at);
@@ -120,7 +120,7 @@ static void end_worker(worker *w) {
     free(w);
 }
 
-/* It waits for us; anything that comes from it meanwhile, and its end, make it unfit. */
+/* An idle worker must not send anything: if its socket is readable, it sent a frame or ended, and is unfit. */
 static bool is_sound(const worker *w) {
     struct pollfd fd = {.fd = w->process.socket, .events = POLLIN};
     return poll(&fd, 1, 0) == 0;
@@ -142,7 +142,7 @@ static void unlink_used(script_pool *pool, worker *w) {
     }
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void add_idle(script_pool *pool, worker *w) {
     w->next = pool->idle;
     w->idle_since_us = script_now_us();
@@ -151,7 +151,7 @@ static void add_idle(script_pool *pool, worker *w) {
     pthread_cond_signal(&pool->workers_come);
 }
 
-/* With the lock, which is let go meanwhile. Whoever waits gets it; if none can be started they hear of it. */
+/* Called with the lock, which is released meanwhile. A waiting job gets the worker. If the start fails, all waiting jobs are woken. */
 static bool start_worker(script_pool *pool) {
     pool->starting++;
     pool->workers++;
@@ -180,7 +180,7 @@ static worker *take_idle(script_pool *pool) {
     return w;
 }
 
-/* With the lock. One that died while it was idle costs nobody anything. */
+/* Called with the lock. Drops workers that died while idle. */
 static worker *take_sound(script_pool *pool) {
     worker *w;
     while ((w = take_idle(pool)) && !is_sound(w)) {
@@ -204,14 +204,14 @@ err script_process_take(script_pool *pool, script_process **process_out) {
     while (!(w = take_sound(pool)) && !pool->killing && failures < START_TRIES) {
         if (pool->starting < pool->wanting) {
             failures += !start_worker(pool);
-        } else { /* one is on its way for each of us */
+        } else { /* a process is being started for each waiting job */
             pthread_cond_wait(&pool->workers_come, &pool->lock);
         }
     }
     pool->wanting--;
     if (w) {
         link_used(pool, w);
-        wake_keeper(pool); /* there should be a spare again */
+        wake_keeper(pool); /* to start another spare */
     }
     pthread_mutex_unlock(&pool->lock);
     *process_out = w ? &w->process : NULL;
@@ -235,9 +235,9 @@ void script_process_give(script_pool *pool, script_process *process, bool fit) {
     }
 }
 
-/* ---- the supervisor: one spare, no idlers, no dead ---- */
+/* ---- the supervisor: keeps one spare, ends idle and dead workers ---- */
 
-/* With the lock: takes out those that go. The first in the list, used last, is the spare, and stays. */
+/* Called with the lock. Removes idle and dead workers from the list. The first live one, the most recently used, is the spare and stays. */
 static worker *take_stale(script_pool *pool) {
     worker *gone = NULL, **at = &pool->idle;
     int64_t now = script_now_us();
@@ -292,7 +292,7 @@ static void *keep(void *context) {
     return NULL;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void start_keeper(script_pool *pool) {
     if (!pool->keeps && !pool->stopping) {
         pool->keeps = thread_start(&pool->supervisor, "script-super", keep, pool);
@@ -332,7 +332,7 @@ static script_job *take_out(script_pool *pool, script_job **at, err code) {
     return job;
 }
 
-/* With the lock: one that may run, or whose time is up. */
+/* Called with the lock. Takes a job that may run, or that must be rejected (queue timeout, or the pool is stopping). */
 static script_job *take_job(script_pool *pool) {
     int64_t now = script_now_us();
     script_job **best = NULL;
@@ -350,13 +350,13 @@ static script_job *take_job(script_pool *pool) {
     return best ? take_out(pool, best, OK) : NULL;
 }
 
-/* With the lock, which is let go meanwhile. */
+/* Called with the lock, which is released meanwhile. */
 static void do_job(script_pool *pool, script_job *job) {
     unsigned place = 0;
     while (pool->sequences[place]) {
         place++;
     }
-    pool->sequences[place] = job->sequence ? job->sequence : UINT64_MAX; /* some sequence that nobody asks for */
+    pool->sequences[place] = job->sequence ? job->sequence : UINT64_MAX; /* marks the slot as used; no job has this sequence */
     pool->tenants[place] = job->tenant;
     pool->counts.running++;
     pthread_mutex_unlock(&pool->lock);
@@ -368,7 +368,7 @@ static void do_job(script_pool *pool, script_job *job) {
     pool->counts.running--;
     bool more = pool->first && pool->threads_idle;
     pthread_mutex_unlock(&pool->lock);
-    if (more) { /* of the same sequence or tenant, perhaps */
+    if (more) { /* a job of this sequence or tenant may run now */
         pthread_cond_signal(&pool->jobs_come);
     }
     job->done(job);
@@ -398,7 +398,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* With the lock: somebody to do what waits. */
+/* Called with the lock. Wakes or starts a thread for the waiting jobs; false if there is none. */
 static bool find_thread(script_pool *pool) {
     pthread_t thread;
     if (pool->threads_idle) {
@@ -452,7 +452,7 @@ err script_submit(script_pool *pool, script_job *job) {
         pool->last = &job->next;
         pool->counts.waiting++;
         pool->counts.jobs++;
-        if (!find_thread(pool)) { /* nobody has seen it: it is the last */
+        if (!find_thread(pool)) { /* no thread can have taken it: remove it from the end */
             script_job **at = &pool->first;
             while (*at != job) {
                 at = &(*at)->next;
@@ -470,7 +470,7 @@ err script_submit(script_pool *pool, script_job *job) {
 
 /* ---- the end ---- */
 
-/* With the lock. Their jobs see it, and end. */
+/* Called with the lock. Kills all processes in use, so that their jobs fail and end. */
 static void kill_used(script_pool *pool) {
     pool->killing = true;
     for (worker *w = pool->used; w; w = w->next_used) {

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { READ_AT_ONCE = 64 * 1024, NICENESS = 5 /* requests that run no script go first */ };
+enum { READ_AT_ONCE = 64 * 1024, NICENESS = 5 /* requests without scripts take precedence */ };
 
 int64_t script_now_us(void) {
     return clock_monotonic_us(&clock_system);
@@ -23,7 +23,7 @@ int64_t script_now_us(void) {
 
 /* ---- starting ---- */
 
-/* Standard error is the worker's only if somebody is looking: an engine that runs out of memory writes pages. */
+/* The worker gets standard error only at debug level, since an engine that runs out of memory writes pages to it. */
 static int describe_files(posix_spawn_file_actions_t *files, int theirs) {
     int failed = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     failed = failed ? failed : posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -34,7 +34,8 @@ static int describe_files(posix_spawn_file_actions_t *files, int theirs) {
     return failed ? failed : posix_spawn_file_actions_addclosefrom_np(files, SCRIPT_FD + 1);
 }
 
-/* A group of its own: the terminal's Ctrl-C is for the server, which ends its workers itself. No signal is blocked or ignored. */
+/* The worker has its own process group, so that Ctrl-C reaches only the server, which ends its workers itself. No signal is blocked or
+ * ignored. */
 static int describe_process(posix_spawnattr_t *attributes) {
     sigset_t none, all;
     sigemptyset(&none);
@@ -93,9 +94,9 @@ int script_process_end(script_process *p) {
     return status;
 }
 
-/* ---- talking ---- */
+/* ---- frames ---- */
 
-/* Until the socket is ready for `events`. */
+/* Waits until the socket is ready for `events`. */
 static script_sign wait_for(const script_process *p, short events, int64_t until_us) {
     struct pollfd fd = {.fd = p->socket, .events = events};
     for (;;) {
@@ -137,14 +138,14 @@ script_sign script_process_send(script_process *p, script_frame kind, slice text
     if (text.n >= SCRIPT_FRAME_BYTES_MAX) {
         return SCRIPT_NONSENSE;
     }
-    uint32_t length = htole32((uint32_t)text.n + 1); /* the kind is part of it */
+    uint32_t length = htole32((uint32_t)text.n + 1); /* the length includes the kind */
     memcpy(header, &length, sizeof length);
     header[4] = (char)kind;
     script_sign sign = send_all(p, slice_of(header, sizeof header), until_us);
     return sign == SCRIPT_FINE ? send_all(p, text, until_us) : sign;
 }
 
-/* Some bytes, `most` at most. */
+/* Receives at least one byte and at most `most`. */
 static script_sign receive_some(script_process *p, void *into, size_t most, size_t *n_out, int64_t until_us) {
     for (;;) {
         ssize_t n = recv(p->socket, into, most, MSG_DONTWAIT);

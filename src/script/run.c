@@ -9,9 +9,9 @@
 #include "doc/json.h"
 #include "doc/path.h"
 
-enum { DEPTH_MORE = 4 /* of a frame around a document */, PEEK_TIMES = 50, PEEK_US = 2000 };
+enum { DEPTH_MORE = 4 /* levels of a frame around a document */, PEEK_TIMES = 50, PEEK_US = 2000 };
 
-/* ---- what it is given ---- */
+/* ---- sending the run ---- */
 
 static void add_text(buf *out, const char *name, slice value) {
     buf_addf(out, ",\"%s\":", name);
@@ -47,7 +47,7 @@ static void write_run(buf *out, const script_run *run) {
     buf_add_byte(out, '}');
 }
 
-/* ---- how it ended ---- */
+/* ---- taking the result ---- */
 
 static slice text_of(slice document, const char *name) {
     doc_element e;
@@ -55,7 +55,7 @@ static slice text_of(slice document, const char *name) {
     return found ? doc_element_text(&e) : SLICE_EMPTY;
 }
 
-/* The JSON of one member: that of a document with nothing else in it, its braces and name taken off. */
+/* The JSON of one member: writes a document with only this member, then removes the braces and the name. */
 static slice json_of(arena *a, slice document, const char *name) {
     doc_element e;
     if (!doc_find_member(document, slice_str(name), &e)) {
@@ -108,14 +108,14 @@ static err take_fault(op *o, script_run *run, slice frame) {
     run->number = numbered ? bson_iter_as_int64(&number) : 0;
     err code = code_of_fault(of_compiler, run->number);
     size_t shown = message.n < sizeof o->detail ? message.n : sizeof o->detail - 1;
-    while (shown && shown < message.n && ((unsigned char)message.p[shown] & 0xC0) == 0x80) { /* not within a character */
+    while (shown && shown < message.n && ((unsigned char)message.p[shown] & 0xC0) == 0x80) { /* do not cut inside a UTF-8 sequence */
         shown--;
     }
     return code == E_SCRIPT_TIMEOUT ? code : op_fail(o, code, "%.*s", (int)shown, message.p ? message.p : "");
 }
 
-/* Why it closed its end: an engine out of memory ends itself by a signal; SIGKILL comes from elsewhere. What
- * was to be run may just have been sent when it happened, and is then not lost. */
+/* Finds out why the worker died. An engine that runs out of memory ends itself by another signal; SIGKILL comes from outside. If the worker
+ * died before it sent a frame, the script did not begin and can be run by another worker. */
 static err take_death(op *o, const script_process *p, script_run *run) {
     siginfo_t info = {0};
     for (int i = 0; i < PEEK_TIMES && info.si_pid == 0; i++) {
@@ -220,7 +220,7 @@ err script_run_in(script_process *p, op *o, script_run *run) {
     run->body = run->log = SLICE_EMPTY;
     err code = converse(&c);
     int64_t after_us = script_process_cpu_us(p);
-    run->cpu_us = after_us ? after_us - before_us : script_now_us() - begun_us; /* of one that is gone: as if it had never waited */
+    run->cpu_us = after_us ? after_us - before_us : script_now_us() - begun_us; /* if the process is gone, use elapsed time */
     buf_free(&c.text);
     buf_free(&c.bson);
     buf_free(&c.answer);

@@ -13,7 +13,7 @@ static void give_unfit(script_attempt *a) {
 }
 
 err script_attempt_run(script_attempt *a, script_run *run) {
-    if (a->process && a->unfit) { /* the run before was its last */
+    if (a->process && a->unfit) { /* the process ended with the previous run */
         give_unfit(a);
     }
     if (!a->process) {
@@ -32,7 +32,7 @@ err script_attempt_run(script_attempt *a, script_run *run) {
     return code;
 }
 
-/* The sentence of what ended a call or a commit is the transaction's; that of a script is the request's already. */
+/* Copies the transaction's error message to the request's op, unless a script's error is already there. */
 static void tell(op *o, const op *of_transaction) {
     if (!o->detail_n && of_transaction->detail_n) {
         memcpy(o->detail, of_transaction->detail, of_transaction->detail_n + 1);
@@ -44,8 +44,8 @@ typedef struct work {
     const script_scope *scope;
     op *op;
     script_attempt attempt;
-    double charge_ru;    /* of the last attempt */
-    double unsettled_ru; /* of all of them */
+    double charge_ru;    /* charge of the last attempt */
+    double unsettled_ru; /* unsettled charges of all attempts */
 } work;
 
 static err try_once(work *w, err (*attempt)(void *context, script_attempt *a), void *context, item_mark *mark_out) {
@@ -55,7 +55,7 @@ static err try_once(work *w, err (*attempt)(void *context, script_attempt *a), v
     w->op->detail_n = 0;
     err code = attempt(context, &w->attempt);
     if (code == OK) {
-        o->detail_n = 0; /* what a call was refused with was the script's business */
+        o->detail_n = 0; /* drop the error of a call that the script handled */
         code = script_transaction_commit(t, mark_out);
     }
     if (code != OK) {
@@ -88,7 +88,7 @@ err script_transact(script_pool *pool, const script_scope *scope, op *o, err (*a
     if (w.attempt.process) {
         script_process_give(pool, w.attempt.process, !w.attempt.unfit);
     }
-    double own = charge_script(code == E_SCRIPT_TIMEOUT ? SCRIPT_RUN_US : w.attempt.cpu_us); /* who was ended pays for all of it */
+    double own = charge_script(code == E_SCRIPT_TIMEOUT ? SCRIPT_RUN_US : w.attempt.cpu_us); /* a timeout costs the full time */
     op_charge(o, own + w.charge_ru);
     item_settle(scope->items, o, scope->container, scope->key, own + w.unsettled_ru, true, code != OK);
     return code;
@@ -103,7 +103,8 @@ static void choose_sequence_secret(void) {
     sequence_secret = random_u64(&random);
 }
 
-/* Sequences are told apart by hash. With a secret in it nobody can choose a key that shares another's sequence, and make it wait. */
+/* A sequence is a keyed hash of the partition. The secret prevents clients from choosing a key that collides with another's sequence to
+ * delay it. */
 uint64_t script_sequence(const container *c, const item_key *key) {
     layout_key k;
     pthread_once(&sequence_once, choose_sequence_secret);

@@ -1,8 +1,7 @@
-/* transact.h — a script's request as a whole: admitted, run in a worker, committed, and run again where others were first. On a script
- * thread.
+/* transact.h — a whole request with scripts: admission, run in a worker, commit, and retries after write conflicts. On a script thread.
  *
- * What is done in one attempt is the caller's: a stored procedure runs one script; a write with triggers runs one before and one after it,
- * in the same transaction. An attempt must not leave anything behind but in the transaction. */
+ * The caller's function does one attempt: a stored procedure runs one script; a write with triggers runs one before and one after the
+ * write, in the same transaction. An attempt may have no effects outside the transaction. */
 #pragma once
 
 #include "script/pool.h"
@@ -11,22 +10,22 @@
 
 typedef struct script_attempt {
     script_transaction *transaction;
-    op *op; /* of the request: its sentence is told */
+    op *op; /* the request's; gets the error message */
     script_pool *pool;
-    script_process *process; /* once a script was run */
+    script_process *process; /* NULL until a script is run */
     int64_t until_us;
     int64_t cpu_us;
-    bool unfit;       /* the process is */
-    unsigned retired; /* processes that were gone before they had done anything */
+    bool unfit;       /* the process cannot be used again */
+    unsigned retired; /* processes that ended before their script began */
 } script_attempt;
 
-/* Within an attempt: runs a script over its transaction. Fills in deadline and calls. Not OK: the attempt must end with that. */
+/* Runs a script in an attempt's transaction. Fills in the run's deadline and `call`. On an error the attempt must return it. */
 MUST_CHECK err script_attempt_run(script_attempt *a, script_run *run);
 
-/* E_THROTTLED: the range's share is spent, nothing was done. E_RETRY_WITH: others were first, again and again. The cost is added to the
- * operation's charge, whatever became of it. The scope's soft_us is set here. */
+/* E_THROTTLED: the range's share is spent, and nothing was done. E_RETRY_WITH: every attempt had a write conflict. The cost is added to the
+ * operation's charge even on failure. Ignores the scope's soft_us and sets its own. */
 MUST_CHECK err script_transact(script_pool *pool, const script_scope *scope, op *o, err (*attempt)(void *context, script_attempt *a),
                                void *context, item_mark *mark_out);
 
-/* The sequence of a partition: scripts over it run one after another (pool.h). */
+/* The sequence number of a partition: its scripts run one at a time (pool.h). */
 uint64_t script_sequence(const container *c, const item_key *key);

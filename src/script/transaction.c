@@ -12,7 +12,7 @@ enum { RESERVE_FIRST = 4, RESERVE_MAX = 256, CHARGED_SECONDS = 5 };
 struct script_transaction {
     script_scope scope;
     item_transaction *core;
-    const item_moment *moment; /* the core's */
+    const item_moment *moment; /* owned by `core` */
     op op;
     arena call_arena;
     random_source random;
@@ -21,7 +21,7 @@ struct script_transaction {
     double charge_max; /* 0: no bound */
     double unsettled_ru;
 
-    /* for the committer's answer */
+    /* for waiting for the committer */
     pthread_mutex_t lock;
     pthread_cond_t come;
     bool answered;
@@ -51,10 +51,10 @@ static void reserve_done(item_reserve *r) {
     answer((char *)r - offsetof(script_transaction, reserve));
 }
 
-/* Some at a time, and more the more are used. */
+/* Reserves numbers in batches, which double in size. */
 static err next_number(void *context, container *c, const item_key *key, uint64_t *number_out) {
     script_transaction *t = context;
-    (void)key; /* its partition is the scope's */
+    (void)key; /* in the scope's partition */
     if (t->reserved_n == 0) {
         uint32_t n = t->reserve_next;
         t->reserve_next = 2 * n < RESERVE_MAX ? 2 * n : RESERVE_MAX;
@@ -93,7 +93,7 @@ script_transaction *script_transaction_begin(const script_scope *scope, const op
     item_transaction_ask ask = {.items = scope->items, .budget = o->budget, .unsettled = true, .number = next_number, .context = t};
     t->core = item_transaction_begin(&ask);
     err code = item_transaction_moment(t->core, &t->op, scope->container, scope->key, &t->moment);
-    assert(code == OK); /* the first call of a transaction without a deadline is never refused */
+    assert(code == OK); /* the first call of a transaction without a deadline never fails */
     return t;
 }
 

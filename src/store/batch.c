@@ -30,7 +30,7 @@ void store_batch_clear(store_batch *b) {
     arena_reset(&b->arena);
 }
 
-/* Keys are short, and not chosen to collide within one group. */
+/* Keys are short, and are assumed not to collide on purpose within one group. */
 static uint32_t hash_of(store_family family, slice key) {
     return (uint32_t)hash_bytes(key, (uint64_t)family);
 }

@@ -10,23 +10,23 @@
 
 enum {
     GROUP_BYTES_MAX = 8 * 1024 * 1024,
-    GROUP_US = 5000, /* while others wait, a group takes no more than fits: those in it wait for its end */
-    TURN_US = 1000,  /* what a queue may take in one round */
+    GROUP_US = 5000, /* target time of a group while other commits wait, since every commit waits for the end of its group */
+    TURN_US = 1000,  /* time that a queue may use in one round */
 };
 
 struct committer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    commit *first; /* submitted, and not in a queue yet */
+    commit *first; /* submitted, but not in a queue yet */
     commit **last;
     bool waiting, stopping;
     atomic_bool more; /* `first` is not NULL */
 
-    /* the thread's own */
-    commit_queue others;  /* of commits that name none */
-    commit_queue *before; /* in the ring of queues with commits, before the one whose turn it is. NULL: none has any */
-    uint64_t quiet;       /* how often none had */
+    /* Used by the committer's thread only. */
+    commit_queue others;  /* for commits without a queue */
+    commit_queue *before; /* in the ring of queues with commits, the one before the current queue. NULL: the ring is empty */
+    uint64_t quiet;       /* how often the ring became empty */
     commit_group group;
 };
 
@@ -64,7 +64,7 @@ static void end_hooks(commit_group *group, err code) {
     group->hooks = NULL;
 }
 
-/* A delete that came together with a write that the full disk refuses must not share its fate: so that is decided here, one by one. */
+/* Checks for room per commit, so that a delete can succeed although the full disk refuses a write of the same group. */
 static void apply_one(commit_group *group, commit *c) {
     store_mark mark = store_batch_mark(&group->batch);
     c->code = store_has_room(group->store, c->use) ? c->apply(c, group) : E_STORE_FULL;
@@ -77,7 +77,7 @@ static void apply_one(commit_group *group, commit *c) {
 
 /* ---- queues ---- */
 
-/* At the end of the round. What it took too much is forgotten once nobody had anything to commit. */
+/* Adds the queue at the end of the round. Its negative credit is forgotten if the ring has been empty since. */
 static void enter_ring(committer *c, commit_queue *q) {
     q->last = &q->first;
     if (q->quiet != c->quiet || q->credit_us > 0) {
@@ -114,7 +114,8 @@ static void leave_ring(committer *c) {
     q->next = NULL;
 }
 
-/* Whose turn it is. Who took too much waits for rounds of the others; one that is alone waits for nobody. */
+/* The queue whose turn it is. A queue with negative credit is skipped until enough rounds have passed; a queue that is alone never
+ * waits. */
 static commit_queue *next_queue(committer *c) {
     while (c->before && c->before->next->credit_us <= 0) {
         c->before = c->before->next;
@@ -142,7 +143,7 @@ static bool is_full(committer *c, const commit_queue *next, int64_t took_us) {
     return c->group.batch.bytes_held >= GROUP_BYTES_MAX || next->first->solo || (took_us + next->took_us > GROUP_US && others_wait(c));
 }
 
-/* Applies commits until the group is full or the next one wants to be alone. Returns those that it took. */
+/* Applies commits until the group is full or the next one is solo. Returns the applied commits. */
 static commit *fill_group(committer *c) {
     commit *taken = NULL, **last = &taken;
     int64_t begun = clock_monotonic_us(&clock_system), now = begun;

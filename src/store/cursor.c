@@ -1,5 +1,5 @@
-/* The cursor of tail.h: sources stay sorted by the key they stand on, so that a step costs about one comparison where one source has a
- * stretch of keys to itself. */
+/* The cursor of tail.h. Sources stay sorted by their current key, so a step costs about one comparison while consecutive keys come from the
+ * same source. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -18,7 +18,7 @@ static bool comes_first(const store_cursor *cursor, const store_cursor_source *a
     return c ? (c < 0) != cursor->backward : a->age > b->age;
 }
 
-/* Puts a source where it belongs among the first n, which are in order. */
+/* Inserts a source into the first n, which are sorted. */
 static void place(store_cursor *cursor, size_t n, store_cursor_source source) {
     while (n > 0 && comes_first(cursor, &source, &cursor->sources[n - 1])) {
         cursor->sources[n] = cursor->sources[n - 1];
@@ -27,7 +27,7 @@ static void place(store_cursor *cursor, size_t n, store_cursor_source source) {
     cursor->sources[n] = source;
 }
 
-/* By a run that is newer than the source's. */
+/* Whether a range in a newer run than the source's deletes its key. */
 static bool is_hidden(const store_cursor *cursor, const store_cursor_source *source) {
     for (size_t i = source->age + 1; i < cursor->version->ranged; i++) {
         if (store_run_covers(cursor->version->runs[i], source->key)) {
@@ -37,7 +37,7 @@ static bool is_hidden(const store_cursor *cursor, const store_cursor_source *sou
     return false;
 }
 
-/* Moves the first source on, and to where it belongs then. */
+/* Advances the first source, and restores the order. */
 static void step_first(store_cursor *cursor) {
     store_cursor_source source = cursor->sources[0];
     bool ended = cursor->backward ? source.at == 0 : source.at + 1 >= source.run->n;
@@ -53,7 +53,7 @@ static void step_first(store_cursor *cursor) {
     cursor->n -= ended;
 }
 
-/* The newest change of the next key that no newer range deletes. */
+/* Positions the cursor on the newest change of the next key, skipping keys that a newer range deletes. */
 static void settle_on(store_cursor *cursor) {
     for (;;) {
         cursor->live = cursor->n > 0;

@@ -1,6 +1,7 @@
 #include "store/fault.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/memory.h"
 
@@ -31,7 +32,15 @@ static err fault_get(store *s, store_family family, const store_snapshot *at, sl
         *value_out = (store_value){0};
         return f->plan->code;
     }
-    return store_get(f->inner, family, at, key, value_out); /* the value's owner is the inner store */
+    if (f->plan->disk_ms) {
+        nanosleep(&(struct timespec){.tv_sec = f->plan->disk_ms / 1000, .tv_nsec = f->plan->disk_ms % 1000 * 1000000L}, NULL);
+    }
+    return store_get(f->inner, family, at, key, value_out); /* the inner store owns the value */
+}
+
+static err fault_get_in_memory(store *s, store_family family, slice key, store_value *value_out) {
+    *value_out = (store_value){0};
+    return ((fault_store *)s)->plan->disk_ms ? E_NOT_IN_MEMORY : fault_get(s, family, NULL, key, value_out);
 }
 
 static bool fault_has_room(store *s, store_use use) {
@@ -78,8 +87,9 @@ static err fault_scan_close(store_scan *base) {
     return code;
 }
 
-static const store_snapshot *fault_snapshot_take(store *s) {
-    return store_snapshot_take(((fault_store *)s)->inner);
+static const store_snapshot *fault_snapshot_take(store *s, bool in_memory) {
+    store *inner = ((fault_store *)s)->inner;
+    return inner->ops->snapshot_take(inner, in_memory);
 }
 
 static void fault_snapshot_give(store *s, const store_snapshot *snapshot) {
@@ -103,7 +113,8 @@ static const store_ops fault_ops = {
     .name = "fault",
     .close = fault_close,
     .get = fault_get,
-    .give = NULL, /* values are the inner store's */
+    .get_in_memory = fault_get_in_memory,
+    .give = NULL, /* the inner store owns the values */
     .has_room = fault_has_room,
     .write = fault_write,
     .scan_open = fault_scan_open,

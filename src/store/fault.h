@@ -1,17 +1,18 @@
-/* fault.h — a store that wraps another and fails when told to, for tests: the n-th read, write or scan from now. */
+/* fault.h — for tests: wraps another store, and makes the n-th read, write or scan from now fail. */
 #pragma once
 
 #include "store/store.h"
 
 typedef struct store_fault_plan {
-    /* Calls until the failure: 1 fails the next one, 0 never. After it has fired, calls succeed again unless `sticky`. */
+    /* Calls until the failure: 1 fails the next one, 0 never. After a failure, calls succeed again unless `sticky`. */
     unsigned get_in, write_in, scan_in;
     err code;
     bool sticky;
-    store_use room; /* batches of an earlier use are refused as by a full disk */
-    bool torn;      /* the failing write reaches the store beneath all the same: a disk that fails after the fact */
+    store_use room; /* batches with a lower use are refused, as by a full disk */
+    bool torn;      /* the failing write is carried out all the same: a disk that reports an error too late */
     unsigned fired;
+    unsigned disk_ms; /* a slow disk: nothing is in memory, and each get takes this long; 0: off */
 } store_fault_plan;
 
-/* The plan is the caller's and may be changed between calls; the inner store is closed with this one. */
+/* The caller owns the plan and may change it between calls. Closing this store closes the inner one. */
 store *store_open_fault(store *inner, store_fault_plan *plan);

@@ -16,7 +16,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* *made_out is the length of the shortest part of the path that had to be made; 0: none had. */
+/* *made_out is the length of the shortest prefix of the path that had to be created; 0: none. */
 static err make_parents(const char *dir, size_t *made_out, char *why, size_t why_n) {
     char *path = mem_text(dir, strlen(dir));
     err code = OK;
@@ -42,7 +42,7 @@ static err make_parents(const char *dir, size_t *made_out, char *why, size_t why
     return code;
 }
 
-/* A file system's own entry, and what a first start that was killed leaves, count as nothing. */
+/* Ignores lost+found, and the file that a first start leaves if it is killed. */
 static bool is_empty(const char *dir) {
     static const char *const nothing[] = {".", "..", "lost+found", "FORMAT.new"};
     DIR *d = opendir(dir);
@@ -60,7 +60,7 @@ static bool is_empty(const char *dir) {
     return empty;
 }
 
-/* Written under another name, synced and renamed: a FORMAT file is whole or not there. */
+/* Writes a temporary file, syncs and renames it, so that a FORMAT file is either complete or missing. */
 static err mark_folder(const char *dir, char *why, size_t why_n) {
     char temporary[PATH_BYTES], path[PATH_BYTES], line[64];
     snprintf(temporary, sizeof temporary, "%s/FORMAT.new", dir);
@@ -99,14 +99,14 @@ static err check_version(const store_folder *folder, char *why, size_t why_n) {
     return OK;
 }
 
-/* A file that only a database with data in it has. A first start that was killed can leave MANIFEST-000001 and no more. */
+/* Whether only a database with data has this file. A first start that was killed may leave MANIFEST-000001, but nothing else. */
 static bool is_of_database(const char *name) {
     const char *dot = strrchr(name, '.');
     bool manifest = strncmp(name, "MANIFEST-", 9) == 0 && strcmp(name, "MANIFEST-000001") != 0;
     return manifest || (dot && (strcmp(dot, ".sst") == 0 || strcmp(dot, ".log") == 0));
 }
 
-/* Without its CURRENT file RocksDB would take what is there for nothing, and put a new database over it. */
+/* If CURRENT is missing, RocksDB ignores the other files and creates a new database over them. So refuse if there are any. */
 static err check_database(const store_folder *folder, char *why, size_t why_n) {
     char path[PATH_BYTES];
     bool data = false;
@@ -130,7 +130,7 @@ static err check_database(const store_folder *folder, char *why, size_t why_n) {
     return OK;
 }
 
-/* Ours, and nobody else's for as long as we have it. */
+/* Takes the lock on the folder, which lasts until it is closed. */
 static err take_lock(store_folder *folder, char *why, size_t why_n) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/FORMAT", folder->dir);
@@ -162,7 +162,7 @@ static err check_is_folder(const char *dir, char *why, size_t why_n) {
     return OK;
 }
 
-/* A folder without our mark: it becomes ours if there is nothing in it. */
+/* Marks a folder as ours, if it is empty. */
 static err make_ours(const char *dir, store_folder_new *made, char *why, size_t why_n) {
     if (errno == EACCES) {
         snprintf(why, why_n, "cannot look into the data folder %s: %s", dir, strerror(errno));
@@ -219,7 +219,7 @@ void store_folder_close(store_folder *folder) {
 
 /* ---- deleting ---- */
 
-/* A folder of files, as RocksDB's is. Its own folders, if any, stay, and it with them. */
+/* Removes a folder and the files in it. If it has subfolders, they stay, and so does it. */
 static bool remove_files(const char *dir) {
     DIR *d = opendir(dir);
     for (struct dirent *entry; d && (entry = readdir(d));) {
@@ -231,7 +231,7 @@ static bool remove_files(const char *dir) {
     return rmdir(dir) == 0 || errno == ENOENT;
 }
 
-/* The parts of the path that were made, the last first; a folder with something in it stays. */
+/* Removes the created parts of the path, innermost first; stops at a folder that is not empty. */
 static void remove_parents(const char *dir, size_t shortest) {
     char *path = mem_text(dir, strlen(dir));
     for (size_t n = strlen(path); shortest && n >= shortest; n--) {

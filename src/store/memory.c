@@ -1,5 +1,5 @@
-/* The store in memory, for tests: per family a sorted table of shared nodes, in blocks. A scan or a snapshot holds a table; a write copies
- * the table if somebody holds it, and the blocks that it changes. Simple before fast. */
+/* The store in memory, for tests: each family is a sorted table of shared nodes, in blocks. A scan or a snapshot holds a reference to a
+ * table. A write copies the table if others hold it, and the blocks that it changes. Simple rather than fast. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -26,14 +26,14 @@ typedef struct table {
     block **blocks;
 } table;
 
-/* Of a node in a table; behind the last one: {n, 0}. */
+/* Position of a node in a table; {n, 0} is past the last one. */
 typedef struct place {
     size_t block, at;
 } place;
 
 typedef struct memory_store {
     store base;
-    pthread_mutex_t lock; /* of all reference counts and of `tables` */
+    pthread_mutex_t lock; /* protects all reference counts and `tables` */
     table *tables[STORE_FAMILIES];
 } memory_store;
 
@@ -44,8 +44,8 @@ struct store_snapshot {
 typedef struct memory_scan {
     store_scan base;
     table *table;
-    place first, last; /* its bounds */
-    place at, end;     /* nodes [at, end) are still to come */
+    place first, last; /* the scan's bounds */
+    place at, end;     /* nodes [at, end) are yet to come */
     bool backward;
 } memory_scan;
 
@@ -106,7 +106,7 @@ static table *table_copy(const table *t) {
     return copy;
 }
 
-/* A block that only this table has, so that it can be changed. */
+/* Returns a block that only this table holds, so that it can be changed. */
 static block *own_block(table *t, size_t i) {
     block *b = t->blocks[i];
     if (b->refs > 1) {
@@ -149,7 +149,7 @@ static bool is_before(place a, place b) {
     return a.block < b.block || (a.block == b.block && a.at < b.at);
 }
 
-/* Of the first key not below `key`. */
+/* Position of the first key that is not below `key`. */
 static place lower_bound(const table *t, slice key) {
     size_t low = 0, high = t->n;
     while (low < high) {
@@ -205,7 +205,7 @@ static void table_remove(table *t, place from, place to) {
     remove_of_block(t, from.block, from.at, t->blocks[from.block]->n);
 }
 
-/* Behind the last block there is none to put a node into: then the last one. */
+/* A position past the last block means the end of the last block. */
 static void insert(table *t, place p, node *n) {
     if (p.block == t->n && t->n) {
         p = (place){t->n - 1, t->blocks[t->n - 1]->n};
@@ -346,7 +346,8 @@ static err memory_scan_close(store_scan *base) {
     return OK;
 }
 
-static const store_snapshot *memory_snapshot_take(store *s) {
+static const store_snapshot *memory_snapshot_take(store *s, bool in_memory) {
+    (void)in_memory; /* all is */
     memory_store *m = (memory_store *)s;
     store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&m->lock);
@@ -369,7 +370,7 @@ static void memory_snapshot_give(store *s, const store_snapshot *snapshot) {
 }
 
 static void memory_reclaim(store *s, store_family family, slice from, slice to) {
-    (void)s, (void)family, (void)from, (void)to; /* nothing lingers here */
+    (void)s, (void)family, (void)from, (void)to; /* deleted nodes are freed at once */
 }
 
 static uint64_t memory_bytes(store *s, store_family family, slice from, slice to) {

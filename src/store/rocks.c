@@ -1,12 +1,12 @@
 /* The store on RocksDB.
  *
- * DIR/FORMAT   one line, "tesela data 4": marks the folder as ours, carries the format's version, and is locked by its one server
+ * DIR/FORMAT   one line, "tesela data 4": marks the folder as ours, has the format's version, and is locked by its server
  * DIR/db/      RocksDB's files
- * DIR/tail.sst  a table of index entries being written (rocks_terms.c); left by a crash it is removed
+ * DIR/tail.sst  a table of index entries being written (rocks_terms.c); removed at start after a crash
  *
- * Errors of the disk: a full disk is met by refusing writes before it is full (rocks_space.c), and not by RocksDB failing in the middle of
- * its log; when space comes back, so do writes. One that is full at the start is served for reads. Another failure that RocksDB does meet
- * is final for writes until a restart, since only then is it known what the log holds; reads go on. */
+ * Disk errors: writes are refused before the disk is full (rocks_space.c), so that RocksDB does not fail in the middle of its log; they
+ * resume when space is free again. If the disk is full at start, only reads are served. After any other failed write, all writes are
+ * refused until a restart, since only then is it known what the log holds; reads continue. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,13 +32,13 @@ static const char *const family_names[FAMILIES] = {"default", "items", "index", 
 enum {
     MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
-    MEMTABLE_TERMS_BYTES = 4 * 1024 * 1024, /* deleted ranges only */
+    MEMTABLE_TERMS_BYTES = 4 * 1024 * 1024, /* holds range deletions only */
     MEMTABLE_VERSIONS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_RUNS_BYTES = 64 * 1024 * 1024,
     MEMTABLE_META_BYTES = 4 * 1024 * 1024,
-    KEPT_BYTES = 64 * 1024 * 1024, /* of lists, or a sixteenth of the cache if that is less */
+    KEPT_BYTES = 64 * 1024 * 1024, /* limit for lists (rocks_kept.c), or a sixteenth of the cache if that is less */
     WAL_BYTES_MAX = 512 * 1024 * 1024,
-    WAL_BYTES_LEAST = 4 * 1024 * 1024, /* of a small disk, as the next one */
+    WAL_BYTES_LEAST = 4 * 1024 * 1024, /* lower bounds, for small disks */
     TABLE_BYTES = 64 * 1024 * 1024,
     TABLE_BYTES_LEAST = 2 * 1024 * 1024,
     FILTER_BITS = 10,
@@ -49,9 +49,19 @@ enum {
 
 /* ---- errors ---- */
 
+/* Reads of options that allow the block cache only end so where a block is missing. */
+static bool is_incomplete(const char *message) {
+    static const char incomplete[] = "Result incomplete"; /* Status::Incomplete, as the C API has it */
+    return strncmp(message, incomplete, sizeof incomplete - 1) == 0;
+}
+
 err store__classify(char *message, const char *doing) {
     if (!message) {
         return OK;
+    }
+    if (is_incomplete(message)) {
+        rocksdb_free(message);
+        return E_NOT_IN_MEMORY;
     }
     err code = strstr(message, "No space left") ? E_STORE_FULL : strstr(message, "Corruption") ? E_STORE_CORRUPT : E_STORE_IO;
     char shown[512];
@@ -66,16 +76,16 @@ typedef struct rocks_scan {
     store_scan base;
     rocksdb_iterator_t *iterator;
     rocksdb_readoptions_t *read;
-    char *bounds;        /* lower then upper: RocksDB keeps pointers to them */
-    idle_iterator ready; /* in place of all that, if its iterator is not NULL */
+    char *bounds;        /* lower, then upper bound: RocksDB keeps pointers to them */
+    idle_iterator ready; /* a pooled iterator; if it is set, `read` and `bounds` are not used */
     bool backward, started, ended;
-    bool sought; /* it stands on what the next step gives */
+    bool sought; /* the iterator is already at the next row */
 } rocks_scan;
 
-err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
+static err get_plain(rocks *r, int family, const rocksdb_readoptions_t *options, slice key, store_value *value_out) {
     char *message = NULL;
     *value_out = (store_value){0};
-    rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, at ? at->read : r->read_now, r->families[family], key.p, key.n, &message);
+    rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, options, r->families[family], key.p, key.n, &message);
     if (message) {
         return store__classify(message, "read failed");
     }
@@ -86,6 +96,15 @@ err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, 
     const char *p = rocksdb_pinnableslice_value(pin, &n);
     *value_out = (store_value){.bytes = slice_of(p, n), .pin = pin, .owner = &r->base};
     return OK;
+}
+
+err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
+    return get_plain(r, family, at ? at->read : r->read_now, key, value_out);
+}
+
+static err rocks_get_in_memory(store *s, store_family family, slice key, store_value *value_out) {
+    rocks *r = (rocks *)s;
+    return get_plain(r, (int)family, r->read_cached, key, value_out);
 }
 
 static err rocks_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
@@ -111,8 +130,9 @@ store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, sl
     }
     if (at) {
         rocksdb_readoptions_set_snapshot(scan->read, at->snapshot);
+        rocksdb_readoptions_set_read_tier(scan->read, at->in_memory ? BLOCK_CACHE_TIER : READ_ALL_TIER);
     }
-    rocksdb_readoptions_set_total_order_seek(scan->read, 1); /* filters are about stems, and this may go beyond one */
+    rocksdb_readoptions_set_total_order_seek(scan->read, 1); /* prefix filters cover one stem, and this scan may leave it */
     scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
     return &scan->base;
 }
@@ -136,7 +156,7 @@ static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice ste
 
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
     rocks_scan *scan = (rocks_scan *)base;
-    if (scan->ended) { /* RocksDB aborts if it is asked to go on from there */
+    if (scan->ended) { /* RocksDB would abort if stepped past the end */
         return false;
     }
     if (scan->sought) {
@@ -193,9 +213,11 @@ static err rocks_scan_close(store_scan *base) {
     return code;
 }
 
-static const store_snapshot *rocks_snapshot_take(store *s) {
+static const store_snapshot *rocks_snapshot_take(store *s, bool in_memory) {
     store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
     store__terms_snapshot((rocks *)s, snapshot);
+    snapshot->in_memory = in_memory;
+    rocksdb_readoptions_set_read_tier(snapshot->read, in_memory ? BLOCK_CACHE_TIER : READ_ALL_TIER);
     return snapshot;
 }
 
@@ -221,7 +243,7 @@ static uint64_t rocks_bytes(store *s, store_family family, slice from, slice to)
 
 /* ---- writing ---- */
 
-/* STORE_TERMS is the run's business. */
+/* Skips STORE_TERMS, whose changes are in the run. */
 static void fill_batch(rocks *r, const store_batch *batch) {
     rocksdb_writebatch_clear(r->scratch);
     for (size_t i = 0; i < batch->n; i++) {
@@ -244,7 +266,7 @@ static void fill_batch(rocks *r, const store_batch *batch) {
     }
 }
 
-/* The scratch batch, with the run in it if there is one, which then joins the tail. */
+/* Writes the scratch batch. A run, if there is one, is logged in it and then joins the tail. */
 static err write_scratch(rocks *r, store_run *run) {
     char *message = NULL;
     if (run) {
@@ -278,12 +300,12 @@ static err rocks_write(store *s, const store_batch *batch) {
         store__space_note(r, batch);
         return OK;
     }
-    if (code != E_STORE_FULL) { /* RocksDB gets over a full disk by itself: it looks for space every few seconds */
+    if (code != E_STORE_FULL) { /* RocksDB recovers from a full disk itself: it checks for space every few seconds */
         log_error("store", "no more writes until a restart", "dir=%s", r->folder.dir);
         r->space.said_us = store__now_us();
         r->failed = code;
     }
-    return E_STORE_IO; /* whether the batch is in the log is not known here: not "nothing was written" */
+    return E_STORE_IO; /* the batch may be in the log, so the error must not say "nothing was written" */
 }
 
 /* ---- giving space back ---- */
@@ -295,8 +317,8 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
         store__terms_drain(r);
         store__idle_drop(r, INT64_MAX);
     }
-    /* Whole files are dropped first: that is where the space is. The file with the range's tombstone may be among them while older files
-     * that only overlap the range stay, so the tombstone is written anew, into the memtable, before. */
+    /* Most of the space is freed by dropping whole files. The file with the range's tombstone may be among them, while older files that
+     * only overlap the range stay. So the tombstone is written again first, to the memtable. */
     rocksdb_delete_range_cf(r->db, r->write_unsynced, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
     if (store__classify(message, "reclaim: deleting failed") != OK) {
         return;
@@ -320,7 +342,7 @@ static void reclaim_and_free(rocks *r, reclaim_job *job) {
     free(job);
 }
 
-/* With the lock: until there is a job, or iterators have grown too old, or it may be time to compact. */
+/* Lock held. Waits until there is a job, iterators have expired, or a compaction may be due. */
 static void wait_for_job(rocks *r) {
     struct timespec until;
     if (!store__idle_drop(r, 0) && !r->space.compact) {
@@ -378,8 +400,8 @@ static void rocks_reclaim(store *s, store_family family, slice from, slice to) {
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
-/* A compaction that it waits for is broken off. RocksDB takes no table in after that, so it is not done without need: the last tail is
- * still to be flushed. */
+/* If the reclaimer is waiting for a compaction, cancels it. Only then: after the cancel RocksDB ingests no more files, and the last tail
+ * has yet to be flushed. */
 static void stop_reclaimer(rocks *r) {
     pthread_mutex_lock(&r->reclaim_lock);
     r->stopping = true;
@@ -402,7 +424,7 @@ static void stop_reclaimer(rocks *r) {
 
 /* ---- opening and closing ---- */
 
-/* RocksDB takes the space of a whole file before it writes one. So those of a small disk are small: a part of what is kept free. */
+/* RocksDB preallocates whole files. So on a small disk files are small: a fraction of the space that is kept free. */
 static uint64_t file_bytes(const char *dir, uint64_t usual, unsigned part, uint64_t least) {
     uint64_t space, floor;
     if (!store__space_read(dir, &space, &floor) || floor / part >= usual || floor == SPACE_RESERVE_BYTES) {
@@ -416,16 +438,16 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, r->cache);
     rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
-    if (family == STORE_TERMS) { /* asked which values they have, never for a whole key */
+    if (family == STORE_TERMS) { /* filters are queried by stem, never by whole key */
         rocksdb_block_based_options_set_whole_key_filtering(table, 0);
         rocksdb_options_set_prefix_extractor(o, store__stems());
     }
     rocksdb_block_based_options_set_format_version(table, 5);
-    if (family == STORE_ITEMS) { /* large values found by keys that exist: docs/layout.md, "What the options do" */
+    if (family == STORE_ITEMS) { /* large values, looked up by keys that exist: docs/layout.md, "What the options do" */
         rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
         rocksdb_block_based_options_set_block_restart_interval(table, 1);
         rocksdb_options_set_optimize_filters_for_hits(o, 1);
-    } else if (family == STORE_VERSIONS) { /* large values, walked through */
+    } else if (family == STORE_VERSIONS) { /* large values, scanned in order */
         rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
     } else if (family != STORE_TERMS) {
         rocksdb_block_based_options_set_data_block_index_type(table,
@@ -438,7 +460,7 @@ static rocksdb_options_t *make_family_options(rocks *r, int family) {
     static const size_t memtable_bytes[FAMILIES] = {MEMTABLE_META_BYTES,  MEMTABLE_ITEMS_BYTES,    MEMTABLE_INDEX_BYTES,
                                                     MEMTABLE_TERMS_BYTES, MEMTABLE_VERSIONS_BYTES, MEMTABLE_RUNS_BYTES};
     rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
-    rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most of a run's log is dead when it is full */
+    rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most runs in a full memtable are already deleted */
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_disable_auto_compactions(o, r->opened_low);
     rocksdb_options_set_target_file_size_base(o, file_bytes(r->folder.dir, TABLE_BYTES, 8, TABLE_BYTES_LEAST));
@@ -482,6 +504,8 @@ static void make_options(rocks *r, const store_options *options) {
         r->family_options[f] = make_family_options(r, f);
     }
     r->read_now = rocksdb_readoptions_create();
+    r->read_cached = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_read_tier(r->read_cached, BLOCK_CACHE_TIER);
     store__idle_open(r);
     store__kept_open(r, options->cache_bytes / 16 < KEPT_BYTES ? options->cache_bytes / 16 : KEPT_BYTES);
     r->write_options = rocksdb_writeoptions_create();
@@ -516,6 +540,7 @@ static void rocks_destroy(rocks *r) {
     rocksdb_options_destroy(r->db_options);
     rocksdb_cache_destroy(r->cache);
     rocksdb_readoptions_destroy(r->read_now);
+    rocksdb_readoptions_destroy(r->read_cached);
     rocksdb_writeoptions_destroy(r->write_options);
     rocksdb_writeoptions_destroy(r->write_unsynced);
     rocksdb_writebatch_destroy(r->scratch);
@@ -534,6 +559,7 @@ static const store_ops rocks_ops = {
     .name = "rocksdb",
     .close = rocks_close,
     .get = rocks_get,
+    .get_in_memory = rocks_get_in_memory,
     .give = rocks_give,
     .has_room = rocks_has_room,
     .write = rocks_write,
@@ -583,7 +609,8 @@ static bool is_live(const rocksdb_livefiles_t *live, const char *name) {
     return false;
 }
 
-/* Tables that a kill left half written: RocksDB removes them only once it is open, for which their space may be needed. True: some were. */
+/* Removes tables that were being written when the process was killed. RocksDB would remove them after opening, but opening may need their
+ * space. True: some were removed. */
 static bool remove_strays(rocks *r) {
     const rocksdb_livefiles_t *live = rocksdb_livefiles(r->db);
     bool any = false;
@@ -601,7 +628,7 @@ static bool remove_strays(rocks *r) {
     return any;
 }
 
-/* E_STORE_FULL too if it is not even tried. */
+/* E_STORE_FULL also means that there was too little space to try. */
 static err open_for_writes(rocks *r, char *why, size_t why_n) {
     uint64_t space, floor;
     bool full = store__space_read(r->folder.dir, &space, &floor) && space < OPEN_BYTES;
@@ -614,7 +641,7 @@ static err open_for_reads(rocks *r, char *why, size_t why_n) {
     return open_once(r, why, why_n);
 }
 
-/* Opening for writes needs space: the log becomes tables. On a full disk what is there is served for reads. */
+/* Opening for writes needs space, because the log is flushed to tables. On a full disk the data is opened for reads only. */
 static err open_db(rocks *r, char *why, size_t why_n) {
     err code = r->folder.read_only ? open_for_reads(r, why, why_n) : open_for_writes(r, why, why_n);
     if (code != E_STORE_FULL) {
@@ -640,7 +667,7 @@ static err open_db(rocks *r, char *why, size_t why_n) {
     return OK;
 }
 
-/* RocksDB aborts if it cannot start one of its own: those for flushes and compactions, and, while it opens, those that read tables. */
+/* RocksDB aborts if it cannot start its threads: those for flushes and compactions, and those that read tables while it opens. */
 static err check_threads(char *why, size_t why_n) {
     if (!thread_can_start(BACKGROUND_JOBS + OPENING_THREADS)) {
         snprintf(why, why_n, THREAD_REFUSED);
@@ -673,7 +700,7 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     pthread_mutex_init(&r->reclaim_lock, NULL);
     pthread_cond_init(&r->reclaim_wake, NULL);
     make_options(r, options);
-    err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* unsynced batches may be torn anywhere */
+    err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* without sync, batches may be torn anywhere in the log */
     code = code != OK ? code : check_threads(why, why_n);
     code = code != OK ? code : open_db(r, why, why_n);
     code = code != OK ? code : store__terms_open(r, why, why_n);

@@ -1,12 +1,12 @@
-/* Iterators of STORE_TERMS that are kept ready. Making one and letting it go costs RocksDB more than the lookup of a single term that it
- * is made for. They can be used again because the family changes only when a tail is flushed: each change has a number, the *edition*, odd
- * while it is under way, and an iterator shows the family as it was in its edition. They hold on to files that RocksDB would have deleted:
- * so none stays for longer than a second. */
+/* A pool of iterators of STORE_TERMS. Creating and destroying an iterator costs RocksDB more than the lookup of a single term. Iterators
+ * can be reused because the family changes only when a tail is flushed. Changes are counted by the *edition*, which is odd during a change;
+ * an iterator shows the family as of its edition. Iterators keep files alive that RocksDB would delete, so none is kept for longer than a
+ * second. */
 #include "store/rocks_int.h"
 
 enum { AGE_US_MAX = 1000000, STEM_REST = 8 };
 
-/* ---- stems: what RocksDB's filters are about ---- */
+/* ---- stems: the prefixes of RocksDB's filters ---- */
 
 static char *stem_of(void *state, const char *key, size_t n, size_t *stem_n) {
     (void)state;
@@ -32,7 +32,7 @@ rocksdb_slicetransform_t *store__stems(void) {
     return rocksdb_slicetransform_create(NULL, no_state, stem_of, has_stem, has_stem, stem_name);
 }
 
-/* ---- epochs ---- */
+/* ---- editions ---- */
 
 void store__idle_change(rocks *r) {
     atomic_fetch_add(&r->idle.edition, 1);
@@ -47,12 +47,16 @@ uint64_t store__terms_edition(rocks *r) {
 void store__idle_open(rocks *r) {
     pthread_mutex_init(&r->idle.lock, NULL);
     r->idle.read = rocksdb_readoptions_create();
+    r->idle.read_in_memory = rocksdb_readoptions_create();
     rocksdb_readoptions_set_prefix_same_as_start(r->idle.read, 1);
+    rocksdb_readoptions_set_prefix_same_as_start(r->idle.read_in_memory, 1);
+    rocksdb_readoptions_set_read_tier(r->idle.read_in_memory, BLOCK_CACHE_TIER);
 }
 
 void store__idle_close(rocks *r) {
     store__idle_drop(r, INT64_MAX);
     rocksdb_readoptions_destroy(r->idle.read);
+    rocksdb_readoptions_destroy(r->idle.read_in_memory);
     pthread_mutex_destroy(&r->idle.lock);
 }
 
@@ -60,30 +64,33 @@ static bool is_fresh(rocks *r, const idle_iterator *i, int64_t now) {
     return i->edition == store__terms_edition(r) && now - i->made_us < AGE_US_MAX;
 }
 
-/* The newest one of this edition. */
-static bool take_ready(rocks *r, uint64_t edition, idle_iterator *taken_out) {
+/* Takes the newest iterator of this edition and kind. */
+static bool take_ready(rocks *r, uint64_t edition, bool in_memory, idle_iterator *taken_out) {
     int64_t now = store__now_us();
     bool found = false;
     pthread_mutex_lock(&r->idle.lock);
-    if (r->idle.n) {
-        *taken_out = r->idle.list[r->idle.n - 1];
-        found = taken_out->edition == edition && now - taken_out->made_us < AGE_US_MAX;
-        r->idle.n -= found;
+    for (size_t i = r->idle.n; i-- > 0 && !found;) {
+        *taken_out = r->idle.list[i];
+        found = taken_out->in_memory == in_memory && taken_out->edition == edition && now - taken_out->made_us < AGE_US_MAX;
+        if (found) {
+            r->idle.list[i] = r->idle.list[--r->idle.n];
+        }
     }
     pthread_mutex_unlock(&r->idle.lock);
     return found;
 }
 
-bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out) {
+bool store__idle_take(rocks *r, uint64_t edition, bool in_memory, idle_iterator *taken_out) {
     if (edition % 2 || edition != store__terms_edition(r)) {
         return false;
     }
-    if (take_ready(r, edition, taken_out)) {
+    if (take_ready(r, edition, in_memory, taken_out)) {
         return true;
     }
-    *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us()};
-    taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
-    if (store__terms_edition(r) != edition) { /* it may show the change, or half of it */
+    const rocksdb_readoptions_t *read = in_memory ? r->idle.read_in_memory : r->idle.read;
+    *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us(), .in_memory = in_memory};
+    taken_out->iterator = rocksdb_create_iterator_cf(r->db, read, r->families[STORE_TERMS]);
+    if (store__terms_edition(r) != edition) { /* it may show all or part of the change */
         rocksdb_iter_destroy(taken_out->iterator);
         return false;
     }

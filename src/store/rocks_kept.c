@@ -1,9 +1,9 @@
-/* Lists of the numbers that belong to a stem, kept in memory as plain arrays. A step of RocksDB's iterator takes some 0.3 µs, one through
- * an array a tenth of it; and a condition on a property of few values, such as a kind or a state, walks through the same long list again
- * and again. As for iterators (rocks_idle.c) a list shows the family as it was in its edition; when a tail is flushed, all are dropped.
+/* Lists of the numbers of a stem, cached in memory as arrays. A step of RocksDB's iterator takes some 0.3 µs, a step through an array a
+ * tenth of that. A condition on a property with few values, such as a kind or a state, scans the same long list again and again. Like
+ * iterators (rocks_idle.c), a list shows the family as of its edition; all lists are dropped when a tail is flushed.
  *
- * A list is made when it pays: by a scan that comes to a stem through which earlier ones, in this edition, have walked as far as its list
- * is long. So making lists never costs more than the walks did. */
+ * A list is made when it pays: when earlier scans of the stem, in this edition, have together read as many entries as the list is long. So
+ * making lists never costs more than the scans did. */
 #include <endian.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ enum { WORK_LEAST = 64, FIRST_CAP = 256, NUMBER_BYTES = 8, NEIGHBOURS = 4 };
 struct kept_list {
     atomic_uint refs;
     uint64_t edition, hash;
-    bool used; /* since the hand came by */
+    bool used; /* since the clock hand last passed (CLOCK eviction) */
     size_t n;
     uint64_t *numbers;
     size_t stem_n;
@@ -41,7 +41,7 @@ void store__kept_open(rocks *r, size_t bytes_max) {
     r->kept.bytes_max = bytes_max;
 }
 
-/* With the lock. */
+/* Lock held. */
 static void drop_at(kept_lists *t, size_t i) {
     t->bytes -= bytes_of(t->list[i]);
     let_go(t->list[i]);
@@ -63,7 +63,7 @@ void store__kept_close(rocks *r) {
     pthread_mutex_destroy(&r->kept.lock);
 }
 
-/* With the lock. Of all lists it is never more than some hundreds: a look through them is nothing beside what they are for. */
+/* Lock held. There are at most some hundred lists, so a linear search is cheap compared with a scan. */
 static kept_list *find(kept_lists *t, uint64_t edition, uint64_t hash, slice stem) {
     for (size_t i = 0; i < t->n; i++) {
         kept_list *k = t->list[i];
@@ -74,7 +74,7 @@ static kept_list *find(kept_lists *t, uint64_t edition, uint64_t hash, slice ste
     return NULL;
 }
 
-/* With the lock. Those that nobody asked for while the hand went round make room. */
+/* Lock held. CLOCK eviction: drops lists that were not used since the hand last passed. */
 static void make_room(kept_lists *t, size_t bytes) {
     while (t->n && (t->n == KEPT_MAX || t->bytes + bytes > t->bytes_max)) {
         t->hand = t->hand < t->n ? t->hand : 0;
@@ -86,7 +86,7 @@ static void make_room(kept_lists *t, size_t bytes) {
     }
 }
 
-/* Takes a reference of its own, unless it is there already or its edition has passed. */
+/* Adds the list, with a reference of its own, unless it is there already or its edition has ended. */
 static void add(rocks *r, kept_list *k) {
     kept_lists *t = &r->kept;
     pthread_mutex_lock(&t->lock);
@@ -99,7 +99,7 @@ static void add(rocks *r, kept_list *k) {
     pthread_mutex_unlock(&t->lock);
 }
 
-/* With the lock. Its place, or the one among its neighbours that was walked least. */
+/* Lock held. The entry of this hash, or the one of its bucket with the fewest entries read. */
 static kept_asked *asked_of(kept_lists *t, uint64_t hash) {
     kept_asked *first = &t->asked[hash % (ASKED_MAX / NEIGHBOURS) * NEIGHBOURS], *least = first;
     for (kept_asked *a = first; a < first + NEIGHBOURS; a++) {
@@ -122,7 +122,7 @@ void store__kept_walked(rocks *r, slice stem, uint64_t entries) {
     pthread_mutex_unlock(&r->kept.lock);
 }
 
-/* With the lock. How long a list it pays to make, or 0. */
+/* Lock held. The maximum length of a list that would pay, or 0. */
 static size_t pays(kept_lists *t, uint64_t hash) {
     kept_asked *a = asked_of(t, hash);
     if (a->hash != hash || a->walked < WORK_LEAST || a->walked < 2 * a->tried) {
@@ -151,7 +151,7 @@ static uint64_t number_at(const char *p) {
     return be64toh(number);
 }
 
-/* False: there are more than `most`, or keys that a list cannot stand for. */
+/* False: there are more than `most`, or keys that do not fit a list. */
 static bool fill(kept_list *k, store_scan *scan, size_t most) {
     slice key, value;
     size_t cap = 0;
@@ -190,7 +190,7 @@ typedef struct kept_scan {
     char key[];
 } kept_scan;
 
-/* Like RocksDB's own: of one moment, and forward. */
+/* The list never changes during the scan. Forward only. */
 static bool kept_next(store_scan *base, slice *key_out, slice *value_out) {
     kept_scan *s = (kept_scan *)base;
     const kept_list *k = s->list;
@@ -204,7 +204,7 @@ static bool kept_next(store_scan *base, slice *key_out, slice *value_out) {
     return true;
 }
 
-/* The first number from `least` on; mostly it is near. */
+/* Index of the first number from `least` on. Galloping search, since it is usually near. */
 static size_t find_number(const kept_scan *s, uint64_t least) {
     const kept_list *k = s->list;
     size_t from = s->at && k->numbers[s->at - 1] < least ? s->at : 0, step = 1;
@@ -226,7 +226,7 @@ static void kept_seek(store_scan *base, slice key, bool backward) {
     char rest[NUMBER_BYTES] = {0};
     size_t common = key.n < k->stem_n ? key.n : k->stem_n;
     int order = memcmp(key.p, k->stem, common);
-    if (backward || order) { /* nobody goes backward in a stem */
+    if (backward || order) { /* stems are never scanned backward */
         s->at = backward || order > 0 ? k->n : 0;
         return;
     }

@@ -1,24 +1,24 @@
-/* Space on disk: which batches are accepted while it runs out, and how deletes give it back.
+/* Disk space: which batches are accepted when space runs short, and how deletes free it.
  *
- * RocksDB must not meet the end of the disk: a write would be in doubt, and a compaction that does ends the process. So the free space is
- * looked at before each batch (at most every SPACE_CHECK_US), and a reserve is kept:
+ * RocksDB must not run out of disk: the outcome of a write would be unknown, and a failed compaction ends the process. So the free space is
+ * checked before each batch (at most every SPACE_CHECK_US), and a reserve is kept:
  *
  *   free space                 accepted batches (store_use)
  *   above the reserve          all
- *   above a half of the floor  those that delete: items, containers, databases
- *   above an eighth            those that delete containers and databases
+ *   above a half of the floor  deletes of items, containers and databases
+ *   above an eighth            deletes of containers and databases
  *   below                      none
  *
  *   floor    SPACE_RESERVE_BYTES, or a tenth of a small disk
- *   reserve  the floor, or as much as the tables have if that is more, since all of them may be compacted at once; SPACE_RESERVE_BYTES at
+ *   reserve  the floor, or the size of the tables if that is more, since all of them may be compacted at once; SPACE_RESERVE_BYTES at
  *            most, since a compaction is of STORE_COMPACTION_BYTES at most
  *
- * What is in memory needs its place in tables too, and counts as used. What unfinished tables have taken counts as free: it comes back, by
- * the removal of the tables or the log that they replace.
+ * Unflushed data counts as used, since it needs space in tables. Space of unfinished tables counts as free: it comes back when they, or the
+ * tables or log that they replace, are removed.
  *
- * Below the reserve RocksDB does not compact by itself. Deletes of items free nothing until they are compacted together with what they
- * delete: the reclaimer does that, with the range of deleted keys of each family, once the result fits into the free space. Deletes of
- * containers drop whole files and need nothing of this. */
+ * Below the reserve, RocksDB's automatic compactions are off. Deletes of items free nothing until they are compacted together with what
+ * they delete. The reclaimer does that, for the range of deleted keys in each family, once the result fits into the free space. Deletes of
+ * containers drop whole files and need no compaction. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,9 +55,9 @@ bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out
     return true;
 }
 
-/* ---- what is accepted ---- */
+/* ---- accepting batches ---- */
 
-/* Bytes of all tables in the folder, finished or not. */
+/* Size of all tables in the folder, finished or not. */
 static uint64_t bytes_of_tables(const char *path) {
     uint64_t sum = 0;
     struct stat file;
@@ -91,12 +91,12 @@ static uint64_t sum_of(rocks *r, const char *name) {
     return sum;
 }
 
-/* Bytes that are in the log and in memory, and need their place in tables before the log's can be given back. */
+/* Bytes in the log and in memory, which need space in tables before the log's space can be freed. */
 static uint64_t unflushed_bytes(rocks *r) {
     return sum_of(r, "rocksdb.cur-size-all-mem-tables") + store_tail_held(r->tail);
 }
 
-/* Moves what is in memory into tables: then the log's space comes back. */
+/* Flushes memtables to tables, which frees the log's space. */
 static void flush(rocks *r, bool wait) {
     rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
     rocksdb_flushoptions_set_wait(options, wait);
@@ -108,7 +108,7 @@ static void flush(rocks *r, bool wait) {
     rocksdb_flushoptions_destroy(options);
 }
 
-/* Once there was too little, it takes a little more: compactions by RocksDB are turned off and on with it. */
+/* Hysteresis: once space was short, growing needs an eighth more, since RocksDB's compactions are switched with it. */
 static store_use room_in(const disk_space *s, uint64_t space, uint64_t floor, uint64_t reserve, uint64_t unflushed) {
     uint64_t enough = s->room == STORE_GROWS ? reserve : reserve + reserve / 8;
     return space > enough + unflushed      ? STORE_GROWS
@@ -117,7 +117,7 @@ static store_use room_in(const disk_space *s, uint64_t space, uint64_t floor, ui
                                            : STORE_READS;
 }
 
-/* RocksDB writes its options to a file, for which there must be space. */
+/* Turns RocksDB's automatic compactions on or off. Needs space, since RocksDB writes its options to a file. */
 static void let_compact(rocks *r, bool allowed, uint64_t space) {
     if (allowed != r->space.no_compactions || space < OPEN_BYTES) {
         return;
@@ -132,7 +132,7 @@ static void let_compact(rocks *r, bool allowed, uint64_t space) {
     }
 }
 
-/* A change is said at once, a lasting lack every minute. */
+/* Logs a change at once, and a lasting shortage every minute. */
 static void say(rocks *r, store_use room, uint64_t space, int64_t now) {
     disk_space *s = &r->space;
     bool lasts = room != STORE_GROWS && now - s->said_us >= SAY_AGAIN_US;
@@ -181,7 +181,7 @@ static void look(rocks *r, int64_t now) {
     r->space.checked_us = now;
 }
 
-/* There are no writes until a restart: since the disk was full at the start, or since a write failed. */
+/* Logs that writes are refused until a restart, because the disk was full at start or a write failed. */
 static void say_restart(rocks *r, int64_t now) {
     uint64_t space = 0, floor = 0;
     if (now - r->space.said_us < SAY_AGAIN_US) {
@@ -201,7 +201,7 @@ bool store__space_accepts(rocks *r, store_use use) {
         if (r->opened_full || r->failed) {
             say_restart(r, now);
         }
-        return true; /* the write itself is told why not */
+        return true; /* the write itself reports the error */
     }
     if (!r->space.checked_us || now - r->space.checked_us >= SPACE_CHECK_US) {
         look(r, now);
@@ -209,9 +209,9 @@ bool store__space_accepts(rocks *r, store_use use) {
     return use >= r->space.room;
 }
 
-/* ---- giving the space of deleted items back ---- */
+/* ---- freeing the space of deleted items ---- */
 
-/* With the reclaimer's lock. */
+/* Reclaimer's lock held. */
 static void widen(key_range *range, slice key) {
     if (!range->any) {
         range->from = range->to = buf_init(BUF_NO_LIMIT);
@@ -249,7 +249,7 @@ void store__space_note_range(rocks *r, int family, slice from, slice to) {
     pthread_mutex_unlock(&r->reclaim_lock);
 }
 
-/* A whole family: deletes of an earlier run of the server are not known one by one. */
+/* Marks whole families, since deletes before this start of the server are not known one by one. */
 static void note_all(rocks *r) {
     static const char last[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     pthread_mutex_lock(&r->reclaim_lock);
@@ -267,7 +267,7 @@ static uint64_t number_after(const char *text, const char *name) {
     return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-/* What part of a family's entries is deleted, if each delete is for one of them. */
+/* Which fraction of a family's entries is deleted, assuming that each delete is for one of them. */
 static double deleted_part(rocks *r, int family) {
     char *text = rocksdb_property_value_cf(r->db, r->families[family], "rocksdb.aggregated-table-properties");
     double entries = (double)(number_after(text, "# entries=") + property(r, family, "rocksdb.num-entries-active-mem-table"));
@@ -276,13 +276,13 @@ static double deleted_part(rocks *r, int family) {
     return entries == 0 ? 0 : deletes * 2 >= entries ? 1 : deletes / (entries - deletes);
 }
 
-/* A compaction writes its result before it removes its input, and one that meets the end of the disk makes RocksDB wait until all of its
- * input would fit: so it is not begun. */
+/* A compaction writes its result before it removes its input. If it runs out of disk, RocksDB waits until space for all of its input is
+ * free. So it is only started if the result fits. */
 static bool fits(double bytes, uint64_t space) {
     return (bytes < STORE_COMPACTION_BYTES ? bytes : STORE_COMPACTION_BYTES) < (double)space * 0.9;
 }
 
-/* The index of items that are deleted is about to be, if it is not yet. */
+/* If items are deleted, their index entries are deleted too or soon will be, so the larger fraction of the two counts. */
 static bool is_worth(rocks *r, int family, const key_range *range) {
     uint64_t space, floor;
     double own = deleted_part(r, family), items = deleted_part(r, STORE_ITEMS), deleted = own > items ? own : items;
@@ -306,7 +306,7 @@ static void compact_family(rocks *r, int family, key_range *range) {
     if (!range->any) {
         return;
     }
-    if (!is_worth(r, family, range)) { /* with more deletes it may be */
+    if (!is_worth(r, family, range)) { /* after more deletes it may be */
         store__space_note_range(r, family, buf_view(&range->from), buf_view(&range->to));
         return;
     }

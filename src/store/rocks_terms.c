@@ -1,17 +1,17 @@
-/* STORE_TERMS on RocksDB: many small keys without values. As single puts they would cost more than everything else of a write together.
+/* STORE_TERMS on RocksDB: many small keys without values. As single puts they would cost more than the rest of a write.
  *
- * A batch's changes to this family are sorted into a run and put as one value, in the same RocksDB write as the rest, into a family of
- * their own, the log of runs; then the run joins the tail in memory (store/tail.h). A large tail is written as one sorted file, which
- * RocksDB takes in as it is, into the family "terms"; then its runs are deleted from the log. Readers lay the tail over that family.
+ * A batch's changes to this family are sorted into a run. The run is put as one value into a separate family, the log of runs, in the same
+ * RocksDB write as the rest of the batch; then it joins the tail in memory (store/tail.h). A large tail is written as one sorted file,
+ * which RocksDB ingests into the family "terms"; then its runs are deleted from the log. Readers lay the tail over that family.
  *
- * The log:   'n'            → number u64   of the last batch with a run: tells which batches a snapshot has
+ * The log:   'n'            → number u64   of the last batch with a run: shows which batches a snapshot has
  *            'r' number u64 → run
  *
  * A crash can leave, besides the log:
- *   a file not taken in       removed at the next start; its runs are in the log
- *   ranges deleted, no file   the same: the log's runs hide what is missing
- *   a file taken in           and its runs in the log: the same changes again, under newer ones as before
- * The file is synced before it is taken in. Without --durability full the log is synced too, so that no entry outlives its item. */
+ *   a file not ingested       removed at the next start; its runs are in the log
+ *   ranges deleted, no file   harmless: the log's runs hide what is missing
+ *   a file ingested           and its runs in the log: harmless, since the runs repeat the same changes
+ * The file is synced before it is ingested. Without --durability full the log is synced too, so that no entry outlives its item. */
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
@@ -85,7 +85,7 @@ static err load_runs(rocks *r, uint64_t last) {
     return code != OK ? code : ended;
 }
 
-/* ---- from the tail into a table ---- */
+/* ---- flushing the tail to a table ---- */
 
 static void file_path(const rocks *r, char path[4096]) {
     snprintf(path, 4096, "%s/tail.sst", r->folder.dir);
@@ -101,7 +101,7 @@ static char *add_to_file(rocksdb_sstfilewriter_t *file, const store_run_change *
     return message;
 }
 
-/* All changes of the runs, one for each key. False: the tail is being closed. */
+/* Writes all changes of the runs, one for each key. False: the tail is being closed. */
 static bool fill_file(rocks *r, rocksdb_sstfilewriter_t *file, store_cursor *cursor, char **message) {
     for (size_t n = 0; cursor->live && !*message; store_cursor_next(cursor)) {
         *message = add_to_file(file, &cursor->change);
@@ -110,7 +110,7 @@ static bool fill_file(rocks *r, rocksdb_sstfilewriter_t *file, store_cursor *cur
         }
     }
     if (!*message) {
-        rocksdb_sstfilewriter_finish(file, message); /* which syncs it */
+        rocksdb_sstfilewriter_finish(file, message); /* also syncs the file */
     }
     return true;
 }
@@ -148,7 +148,7 @@ static err take_in(rocks *r, const char *path) {
     return store__classify(message, "taking in a table of index entries failed; it is tried again");
 }
 
-/* If this does not work, the next time does it too. */
+/* Deletes flushed runs from the log. After a failure, the next flush deletes them too. */
 static void forget_runs(rocks *r, uint64_t last) {
     char from[LOG_KEY_BYTES], to[LOG_KEY_BYTES], *message = NULL;
     log_key(from, 0);
@@ -180,7 +180,7 @@ static err flush(void *context, const store_version *runs) {
     if (code == OK) {
         forget_runs(r, runs->number);
     }
-    unlink(path); /* if it was taken in, it has another name by now */
+    unlink(path); /* after a failure; an ingested file has been renamed */
     return code;
 }
 
@@ -215,11 +215,11 @@ typedef struct terms_scan {
     store_scan *table;
     slice table_key, table_value;
     bool table_live;
-    bool cursor_used, table_used; /* it has to move on before the next row */
+    bool cursor_used, table_used; /* must advance before the next row */
     bool backward, started;
-    bool stem;       /* the table's scan does not end at `to` by itself */
-    bool counted;    /* it is of a stem that has no list */
-    uint64_t walked; /* entries of the table; a seek is worth several */
+    bool stem;       /* the table's scan does not stop at `to` by itself */
+    bool counted;    /* a stem scan without a list */
+    uint64_t walked; /* entries read from the table; a seek counts as several */
     slice from, to;
     char bounds[];
 } terms_scan;
@@ -238,7 +238,7 @@ static terms_scan *make_scan(rocks *r, store_version *version, store_scan *table
     return s;
 }
 
-/* Counted: what it walks through is told to those who keep lists. */
+/* If `counted`, the number of entries read is reported to rocks_kept.c. */
 static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward, bool counted) {
     if (version->n == 0 && !counted) {
         store_version_give(version);
@@ -260,7 +260,7 @@ static store_scan *open_scan(rocks *r, const store_snapshot *at, slice from, sli
         if (!store_tail_overtaken(r->tail, version)) {
             return open_over(r, version, table, from, to, backward, counted);
         }
-        store_version_give(version); /* RocksDB's iterator may have what this version has not */
+        store_version_give(version); /* RocksDB's iterator may show changes that this version lacks */
         (void)!store_scan_close(table);
     }
 }
@@ -269,18 +269,19 @@ store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, sl
     return open_scan(r, at, from, to, backward, false);
 }
 
-/* Of one edition, or NULL. */
-static store_scan *open_stem_table(rocks *r, uint64_t edition, slice stem, slice to, bool many) {
+/* A table scan of the snapshot's edition, or of the present one; NULL: there is none. */
+static store_scan *open_stem_table(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
     idle_iterator ready;
+    uint64_t edition = at ? at->edition : store__terms_edition(r);
     if (many) {
         return store__kept_scan(r, edition, stem, to);
     }
-    return store__idle_take(r, edition, &ready) ? store__ready_open(r, ready) : NULL;
+    return store__idle_take(r, edition, at && at->in_memory, &ready) ? store__ready_open(r, ready) : NULL;
 }
 
 store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
     store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
-    store_scan *table = open_stem_table(r, at ? at->edition : store__terms_edition(r), stem, to, many);
+    store_scan *table = open_stem_table(r, at, stem, to, many);
     if (table && (at || !store_tail_overtaken(r->tail, version))) {
         terms_scan *s = make_scan(r, version, table, stem, to, false);
         s->stem = true;
@@ -293,7 +294,7 @@ store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, sl
     return open_scan(r, at, stem, to, false, many);
 }
 
-/* An iterator that stays within a stem is sought with the least key that has it. */
+/* An iterator limited to one stem must be positioned with a complete key: here the lowest one. */
 static void start_stem(terms_scan *s) {
     static const char least[8] = {0};
     char *key = mem_alloc(s->from.n + sizeof least);
@@ -303,7 +304,7 @@ static void start_stem(terms_scan *s) {
     free(key);
 }
 
-/* The cursor to the first row of the scan. */
+/* Moves the cursor to the first row of the scan. */
 static void start(terms_scan *s) {
     bool bounded = !s->backward || s->to.n;
     if (s->stem) {
@@ -333,7 +334,7 @@ static bool cursor_in_bounds(const terms_scan *s) {
     return s->backward ? slice_cmp(s->cursor.change.key, s->from) >= 0 : !s->to.n || slice_cmp(s->cursor.change.key, s->to) < 0;
 }
 
-/* Which comes first: < 0 the cursor's, > 0 the table's, 0 both are the same key. */
+/* < 0: the cursor's key comes first; > 0: the table's; 0: both are the same. */
 static int compare_sides(const terms_scan *s, bool in_bounds) {
     int c = !in_bounds ? 1 : !s->table_live ? -1 : slice_cmp(s->cursor.change.key, s->table_key);
     return in_bounds && s->table_live && s->backward ? -c : c;
@@ -410,8 +411,8 @@ static void drop_snapshot(rocks *r, store_snapshot *snapshot) {
     rocksdb_release_snapshot(r->db, snapshot->snapshot);
 }
 
-/* The version is taken first, so RocksDB's snapshot has all that it has, and all that was flushed before it was made. It may have a batch
- * more, whose run is about to join the tail; then both are taken anew. */
+/* The version is taken first, so RocksDB's snapshot has every batch of that version, and everything flushed before the snapshot. It may
+ * have one batch more, whose run is about to join the tail; then both are taken again. */
 void store__terms_snapshot(rocks *r, store_snapshot *snapshot) {
     for (;;) {
         uint64_t number;
@@ -473,8 +474,8 @@ err store__terms_open(rocks *r, char *why, size_t why_n) {
     return code;
 }
 
-/* The log's tables go too: nothing is left in them. A small tail is left to itself: each container that goes asks for this several times.
- */
+/* Also compacts the log's tables, which are then empty. Does nothing for a small tail, since every deleted container calls this several
+ * times. */
 void store__terms_drain(rocks *r) {
     uint64_t logged = 0;
     if (rocksdb_property_int_cf(r->db, r->families[FAMILY_RUNS], "rocksdb.live-sst-files-size", &logged) != 0) {

@@ -12,7 +12,7 @@ typedef enum change_kind { PUT_EMPTY, PUT_VALUE, GONE, KINDS } change_kind;
 
 /* ---- making ---- */
 
-/* Room for so many bytes, changes and ranges; what is not used is cut off by `finish`. */
+/* Allocates a run with room for this many bytes, changes and ranges; `finish` trims it. */
 static store_run *begin(size_t bytes, size_t changes, size_t ranges, uint64_t first, uint64_t last) {
     assert(bytes + HEAD_BYTES <= UINT32_MAX);
     store_run *run = mem_zero(sizeof *run);
@@ -69,12 +69,12 @@ static void add_change(store_run *run, const store_change *c) {
     run->bytes = (size_t)(p - run->p);
 }
 
-/* What was asked for too much goes back, unless it is little. */
+/* Releases unused memory, unless it is little. */
 static store_run *finish(store_run *run, size_t bytes_made, size_t changes_made) {
     run->p[0] = VERSION;
     put_u32(run->p + 1, run->ranges_n);
     put_u32(run->p + 5, run->n);
-    if (run->bytes < bytes_made / 8 * 7 && run->ranges_n == 0) { /* ranges point into it */
+    if (run->bytes < bytes_made / 8 * 7 && run->ranges_n == 0) { /* ranges point into `p`, so it must not move */
         run->p = mem_resize(run->p, run->bytes);
     }
     if (run->n < changes_made / 8 * 7) {
@@ -99,7 +99,8 @@ void store_run_give(store_run *run) {
 
 /* ---- sorting a batch ---- */
 
-/* Most keys of a batch begin alike. The eight bytes after that, as a number, tell most of them apart without another look at the key. */
+/* Most keys of a batch have a common prefix. Comparing the eight bytes after it, as a number, mostly decides the order without looking at
+ * the key. */
 typedef struct sorted {
     uint64_t head;
     uint32_t index;
@@ -166,7 +167,7 @@ typedef struct batch_terms {
     const store_change *changes;
     sorted *points;
     size_t points_n;
-    uint32_t *ranges; /* in the order given */
+    uint32_t *ranges; /* in the order of the batch */
     size_t ranges_n;
     size_t bytes;
 } batch_terms;
@@ -200,7 +201,7 @@ static void collect(const store_batch *batch, batch_terms *t) {
     }
 }
 
-/* By a range that came later in the batch. */
+/* Whether a range that came later in the batch deletes this key. */
 static bool is_covered(const batch_terms *t, uint32_t point) {
     for (size_t i = t->ranges_n; i-- > 0 && t->ranges[i] > point;) {
         const store_change *range = &t->changes[t->ranges[i]];
@@ -215,7 +216,7 @@ static int by_from(const void *a, const void *b) {
     return slice_cmp(((const store_range *)a)->from, ((const store_range *)b)->from);
 }
 
-/* Ranges in order of `from` become ones that do not touch each other. Returns how many. */
+/* Joins overlapping and adjacent ranges, which are sorted by `from`. Returns how many are left. */
 static size_t join_ranges(store_range *ranges, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -284,7 +285,7 @@ store_run *store_run_of_batch(const store_batch *batch) {
 
 /* ---- from the log ---- */
 
-/* A length within [p, end), or NULL. */
+/* Reads a length within [p, end); NULL if it is invalid. */
 static const char *read_length(const char *p, const char *end, size_t *length_out) {
     size_t length = 0;
     for (unsigned shift = 0; p < end && shift < 7 * LENGTH_BYTES_MAX; shift += 7) {
@@ -429,7 +430,7 @@ store_run *store_run_merge(const store_run *older, const store_run *newer) {
     return finish(run, bytes, changes);
 }
 
-/* ---- looking ---- */
+/* ---- lookups ---- */
 
 store_run_change store_run_get(const store_run *run, size_t i) {
     size_t head, length = 0;
@@ -458,7 +459,7 @@ size_t store_run_find(const store_run *run, slice key) {
 }
 
 const store_range *store_run_covers(const store_run *run, slice key) {
-    size_t low = 0, high = run->ranges_n; /* the first that ends after the key */
+    size_t low = 0, high = run->ranges_n; /* finds the first range that ends after the key */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (slice_cmp(run->ranges[middle].to, key) <= 0) {

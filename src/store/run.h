@@ -1,9 +1,10 @@
-/* run.h — a sorted run: what one batch, or several one after the other, did to STORE_TERMS. Never changed once it is made; counted.
+/* run.h — a sorted run: the changes that one batch, or several consecutive ones, made to STORE_TERMS. Immutable and reference-counted.
  *
- * A run says: first these ranges were deleted, then these keys were put or deleted, one change for a key. So two runs merge into one, the
- * newer one's word counting, and a run laid over older ones, or over RocksDB, hides what it replaces.
+ * A run means: first these ranges were deleted, then these keys were put or deleted, with one change per key. So two runs can be merged
+ * into one, in which the newer one wins. A run over older runs, or over RocksDB, hides what it replaces.
  *
- * Its bytes are what is logged. Numbers are little-endian; a length is seven bits a byte, the lowest first, the eighth: more follow.
+ * The log stores its bytes unchanged. Numbers are little-endian; a length has seven bits per byte, lowest first; the eighth bit is set if
+ * more follow.
  *
  *   u8 1 · u32 ranges · u32 changes
  *   a range:   length · from · length · to                       in order, none touches another
@@ -21,12 +22,12 @@ typedef struct store_range {
 
 typedef struct store_run {
     atomic_uint refs;
-    uint64_t first, last; /* numbers of the batches it holds */
-    bool busy;            /* the tail's: being merged or written to a table */
+    uint64_t first, last; /* numbers of the first and last batch in it */
+    bool busy;            /* owned by the tail: being merged or flushed */
     uint32_t n;
     uint32_t ranges_n;
     size_t bytes;
-    uint32_t *at; /* where each change begins */
+    uint32_t *at; /* offset of each change in `p` */
     store_range *ranges;
     char *p;
 } store_run;
@@ -36,17 +37,17 @@ typedef struct store_run_change {
     bool gone;
 } store_run_change;
 
-/* What the batch does to STORE_TERMS; NULL: nothing. The number is the caller's to set. */
+/* Makes a run of the batch's changes to STORE_TERMS; NULL if there are none. The caller sets its number. */
 store_run *store_run_of_batch(const store_batch *batch);
 
-/* From logged bytes, which may be anything: E_STORE_CORRUPT. */
+/* Makes a run from logged bytes, which may be damaged: E_STORE_CORRUPT. */
 MUST_CHECK err store_run_read(slice logged, uint64_t number, store_run **run_out);
 
 store_run *store_run_merge(const store_run *older, const store_run *newer);
 store_run *store_run_hold(store_run *run);
 void store_run_give(store_run *run);
 
-/* ---- looking ---- */
+/* ---- lookups ---- */
 
 static inline size_t store_run_held(const store_run *run) {
     return sizeof *run + run->bytes + run->n * sizeof *run->at + run->ranges_n * sizeof *run->ranges;
@@ -68,6 +69,6 @@ static inline slice store_run_key(const store_run *run, size_t i) {
 }
 
 store_run_change store_run_get(const store_run *run, size_t i);
-size_t store_run_find(const store_run *run, slice key);                /* the first change not below `key` */
-const store_range *store_run_covers(const store_run *run, slice key);  /* the range that deletes it, or NULL */
-size_t store_run_bytes_in(const store_run *run, slice from, slice to); /* an empty `to`: the end */
+size_t store_run_find(const store_run *run, slice key);                /* index of the first change whose key is not below `key` */
+const store_range *store_run_covers(const store_run *run, slice key);  /* the range that deletes `key`, or NULL */
+size_t store_run_bytes_in(const store_run *run, slice from, slice to); /* an empty `to` means the end */

@@ -8,28 +8,28 @@
 #include "base/thread.h"
 
 enum {
-    SMALL_SHARE = 32, /* runs of up to 1/32 of what is flushed at once are merged by the writer: half a millisecond at most */
-    STALL_TIMES = 3,  /* and the writer waits at three times as much */
+    SMALL_SHARE = 32, /* the writer merges runs of up to 1/32 of the flush size, which takes half a millisecond at most */
+    STALL_TIMES = 3,  /* the writer waits while the tail is three times the flush size */
     IDLE_MS = 1000,
     RETRY_MS = 1000,
-    STALL_SAY_S = 10, /* how often it is logged that writes wait */
+    STALL_SAY_S = 10, /* interval of log lines while writes wait */
     CLOSE_BYTES = 1024 * 1024,
 };
 
 struct store_tail {
     store_tail_options options;
-    pthread_mutex_t lock;    /* of all below, and of the runs' `busy` */
-    pthread_cond_t progress; /* a batch ended, runs were flushed, flushing failed */
+    pthread_mutex_t lock;    /* protects the members below, and the runs' `busy` */
+    pthread_cond_t progress; /* signalled when a batch ended, or runs were flushed or failed to be */
     pthread_cond_t work;
     store_version *now;
     uint64_t ended;
-    err failed; /* of the last flushing */
+    err failed; /* result of the last flush */
     bool stopping;
     int64_t stall_said_s;
-    bool hurried;                              /* it is flushed even though it is small: somebody waits */
-    enum { WORKS, NAPS, SLEEPS } keeper_state; /* napping it wakes by itself */
+    bool hurried;                              /* flush even a small tail: a thread waits for it */
+    enum { WORKS, NAPS, SLEEPS } keeper_state; /* NAPS: sleeps with a timeout */
     pthread_t merger;
-    atomic_uint_fast64_t begun, flushing; /* numbers */
+    atomic_uint_fast64_t begun, flushing; /* batch numbers */
     atomic_bool stops;
 };
 
@@ -69,8 +69,8 @@ store_version *store_tail_take(store_tail *tail) {
     return version;
 }
 
-/* With the lock. In place of runs [from, to) there is `run`, or nothing if it is NULL. The old version is the caller's to give back,
- * without the lock: it may be the last to know large runs. */
+/* Lock held. Publishes a version with `run` in place of runs [from, to), or without them if it is NULL. The caller gives the returned old
+ * version back without the lock: that may free large runs. */
 static store_version *publish(store_tail *tail, uint64_t number, size_t from, size_t to, store_run *run) {
     store_version *old = tail->now, *next = version_make(number, old->n - (to - from) + 1);
     for (size_t i = 0; i < from; i++) {
@@ -86,14 +86,14 @@ static store_version *publish(store_tail *tail, uint64_t number, size_t from, si
     return old;
 }
 
-/* With the lock, which is left for the time of the merge. The runs are nobody else's to merge meanwhile. */
+/* Lock held, but released during the merge. `busy` keeps others from merging these runs meanwhile. */
 static void merge_pair(store_tail *tail, size_t i) {
     store_run *older = store_run_hold(tail->now->runs[i]), *newer = store_run_hold(tail->now->runs[i + 1]);
     older->busy = newer->busy = true;
     pthread_mutex_unlock(&tail->lock);
     store_run *merged = store_run_merge(older, newer);
     pthread_mutex_lock(&tail->lock);
-    for (i = 0; tail->now->runs[i] != older; i++) { /* the merger may have taken older ones away, or merged them */
+    for (i = 0; tail->now->runs[i] != older; i++) { /* the merger may have removed or merged older runs */
     }
     store_version *old = publish(tail, tail->now->number, i, i + 2, merged);
     pthread_mutex_unlock(&tail->lock);
@@ -114,7 +114,7 @@ static bool is_small(const store_tail *tail, size_t i) {
 
 /* ---- the merger ---- */
 
-/* The newest pair that is the merger's to merge, or SIZE_MAX. */
+/* The newest pair that the merger should merge, or SIZE_MAX. */
 static size_t find_pair(const store_tail *tail) {
     for (size_t i = tail->now->n; i-- > 1;) {
         if (alike(tail->now, i - 1) && !is_small(tail, i - 1)) {
@@ -124,7 +124,7 @@ static size_t find_pair(const store_tail *tail) {
     return SIZE_MAX;
 }
 
-/* There is enough to flush, and the writer is not just merging the first of it. */
+/* There is enough to flush, and the writer is not merging the oldest run. */
 static bool is_full(const store_tail *tail) {
     bool due = tail->hurried || tail->now->bytes >= tail->options.bytes;
     return tail->options.flush && tail->now->n && due && !tail->now->runs[0]->busy;
@@ -136,7 +136,7 @@ static void mark_busy(const store_version *v, bool busy) {
     }
 }
 
-/* All runs there are now, but for those that the writer is just merging. */
+/* Takes the oldest runs, up to the first that the writer is merging. */
 static store_version *make_job(store_tail *tail) {
     store_version *job = version_make(0, tail->now->n);
     for (size_t i = 0; i < tail->now->n && !tail->now->runs[i]->busy; i++) {
@@ -148,7 +148,7 @@ static store_version *make_job(store_tail *tail) {
     return job;
 }
 
-/* With the lock, which is left meanwhile. */
+/* Lock held, but released during the flush. */
 static void flush(store_tail *tail) {
     store_version *job = make_job(tail);
     pthread_mutex_unlock(&tail->lock);
@@ -168,7 +168,7 @@ static void flush(store_tail *tail) {
     pthread_mutex_lock(&tail->lock);
 }
 
-/* With the lock. False: nobody woke us. */
+/* Lock held. False: it timed out. */
 static bool sleep_ms(store_tail *tail, long ms) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -183,7 +183,7 @@ static bool can_merge_last(const store_tail *tail) {
     return v->n >= 2 && !v->runs[v->n - 1]->busy && !v->runs[v->n - 2]->busy && !tail->stopping;
 }
 
-/* Nothing must be done: after a while without a write, all runs become one. */
+/* Called when there is no work: waits, and merges all runs into one after a while without writes. */
 static void rest(store_tail *tail) {
     uint64_t number = tail->now->number;
     if (tail->now->n < 2) {
@@ -220,7 +220,7 @@ static void *keep(void *context) {
     return NULL;
 }
 
-/* With the lock. */
+/* Lock held. */
 static void wake_keeper(store_tail *tail) {
     bool work = is_full(tail) || find_pair(tail) != SIZE_MAX;
     if ((tail->keeper_state == NAPS && work) || (tail->keeper_state == SLEEPS && (work || tail->now->n >= 2))) {
@@ -268,7 +268,7 @@ uint64_t store_tail_begin(store_tail *tail) {
     return atomic_fetch_add(&tail->begun, 1) + 1;
 }
 
-/* With the lock: what the writer merges itself. */
+/* Lock held. Merges that the writer does itself. */
 static void merge_small(store_tail *tail) {
     for (size_t n = tail->now->n; n >= 2 && alike(tail->now, n - 2) && is_small(tail, n - 2); n = tail->now->n) {
         merge_pair(tail, n - 2);
@@ -391,7 +391,8 @@ store_tail *store_tail_open(const store_tail_options *options) {
     return tail;
 }
 
-/* Nobody else is there any more. Reading the log of a large tail back would make the next start slow; if this fails, that is all. */
+/* Called when no other thread uses the tail. Flushes a large tail, since reading its log would slow the next start; a failure is
+ * harmless. */
 static void settle_last(store_tail *tail) {
     atomic_store(&tail->stops, false);
     if (tail->options.flush && tail->now->bytes >= CLOSE_BYTES && tail->failed == OK) {

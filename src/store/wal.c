@@ -1,11 +1,11 @@
-/* RocksDB's log format (db/log_format.h): blocks of 32 KB; in a block records that do not leave it,
+/* RocksDB's log format (db/log_format.h): blocks of 32 KB, with records that do not cross block borders:
  *
  *   offset 0  u32  CRC-32C of type and payload, rotated right by 15 and 0xA282EAD8 added
- *          4  u16  length of the payload, little-endian as all
+ *          4  u16  length of the payload; all numbers are little-endian
  *          6  u8   type: 1 a whole batch, 2 the first, 3 a middle, 4 the last piece of one
  *          7       payload
  *
- * less than 7 bytes at a block's end are zero. */
+ * If less than 7 bytes are left at a block's end, they are zero. */
 #include "store/wal.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ enum { BLOCK = 32 * 1024, HEAD = 7, TYPE_WHOLE = 1, TYPE_FIRST = 2, TYPE_LAST = 
 
 static uint32_t crc_by_table(uint32_t crc, const unsigned char *p, size_t n) {
     static uint32_t table[256];
-    if (!table[1]) { /* only ever the same values */
+    if (!table[1]) { /* not locked: every thread writes the same values */
         for (uint32_t i = 0; i < 256; i++) {
             uint32_t c = i;
             for (int bit = 0; bit < 8; bit++) {
@@ -72,12 +72,12 @@ static uint32_t crc32c(const unsigned char *p, size_t n) {
 /* ---- records ---- */
 
 typedef struct state {
-    bool damaged; /* from here on whole batches must not follow */
+    bool damaged; /* damage was found; no whole batch may follow */
     char path[PATH_BYTES];
     uint64_t at;
 } state;
 
-/* The length of the whole record, head included, at the start of `n` bytes; 0 if it is none. */
+/* Returns the length of the record at the start of `n` bytes, header included; 0 if there is no valid record. */
 static size_t record_at(const unsigned char *p, size_t n) {
     if (n < HEAD) {
         return 0;
@@ -104,7 +104,8 @@ static void note_damage(state *s, const char *path, uint64_t at) {
     }
 }
 
-/* Goes through a block's records. Where one is damaged the next is looked for byte by byte. False: a whole batch follows a damaged one. */
+/* Checks the records of a block. After a damaged record, it looks for the next one byte by byte. False: a whole batch follows a damaged
+ * one. */
 static bool check_block(state *s, const char *path, uint64_t offset, const unsigned char *p, size_t n) {
     for (size_t at = 0; n - at >= HEAD;) {
         size_t length = record_at(p + at, n - at);
@@ -125,7 +126,7 @@ static err check_log(state *s, const char *path) {
     err code = OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return OK; /* RocksDB says why */
+        return OK; /* RocksDB will report the error */
     }
     ssize_t n;
     for (uint64_t offset = 0; code == OK && (n = pread(fd, block, sizeof block, (off_t)offset)) > 0; offset += (uint64_t)n) {
@@ -137,7 +138,7 @@ static err check_log(state *s, const char *path) {
 
 /* ---- files ---- */
 
-/* Numbers of the logs, oldest first; the caller frees them. */
+/* Returns the numbers of the logs, oldest first; the caller frees the array. */
 static uint64_t *list_logs(const char *dir, size_t *n_out) {
     uint64_t *numbers = NULL;
     size_t n = 0;

@@ -30,7 +30,7 @@ bool search_language_of(slice name, search_language *language_out) {
     return false;
 }
 
-/* ---- stems: each thread has its own stemmers, made when first needed ---- */
+/* ---- stems: each thread has its own stemmers, created on first use ---- */
 
 typedef struct stemmers {
     struct sb_stemmer *of[LANGUAGES];
@@ -70,7 +70,7 @@ static struct sb_stemmer *stemmer(search_language language) {
 }
 
 static slice stem(arena *a, search_language language, slice word) {
-    enum { WORD_BYTES_MAX = 256 }; /* longer ones are no words */
+    enum { WORD_BYTES_MAX = 256 }; /* longer runs are not stemmed */
     struct sb_stemmer *s = word.n <= WORD_BYTES_MAX ? stemmer(language) : NULL;
     const sb_symbol *made = s ? sb_stemmer_stem(s, (const sb_symbol *)word.p, (int)word.n) : NULL;
     return made ? arena_copy(a, slice_of(made, (size_t)sb_stemmer_length(s))) : word;
@@ -89,7 +89,7 @@ static bool is_apostrophe(uint32_t c) {
     return c == '\'' || c == 0x2019;
 }
 
-/* The next run of word characters; false: there is none. */
+/* Takes the next run of word characters; false at the end. */
 static bool next_run(slice *rest, slice *run_out) {
     const char *p = rest->p, *end = rest->p + rest->n, *start = NULL;
     while (p < end) {
@@ -110,7 +110,7 @@ static bool next_run(slice *rest, slice *run_out) {
     return start != NULL;
 }
 
-/* Words that English texts are full of and that tell nothing. */
+/* English stop words, and all single ASCII characters. */
 static bool is_usual(slice word) {
     static const char words[] =
         " about after all also am an and any are as at be because been before being but by can could did do does doing during each for "
@@ -132,7 +132,7 @@ static bool is_usual(slice word) {
     return memmem(words, sizeof words - 1, spaced, word.n + 2) != NULL;
 }
 
-/* Without case, its apostrophes straight. */
+/* Folds case, and replaces curly apostrophes by straight ones. */
 static slice fold(arena *a, slice run) {
     slice word = text_fold(a, run);
     static const char curly[] = "\xE2\x80\x99";
@@ -170,7 +170,7 @@ bool search_phrase_of(arena *a, search_language language, slice text, unsigned d
     size_t n = 0;
     search_words w = search_words_of(a, language, text);
     while (search_next(&w, &term)) {
-        size_t at = n ? n - 1 + w.places : 0; /* words left out before the first do not count */
+        size_t at = n ? n - 1 + w.places : 0; /* stop words before the first term do not count */
         if (at >= SEARCH_PHRASE_MAX) {
             return false;
         }
@@ -185,8 +185,8 @@ bool search_phrase_of(arena *a, search_language language, slice text, unsigned d
     return true;
 }
 
-/* Whether two terms differ in at most `most` letters (left out, put in, or another): the rows of the usual table, cut to a band. Bytes
- * stand for letters, so one that is not ASCII may count twice. */
+/* Whether the edit distance of two terms is at most `most`: the usual dynamic programming, limited to a band. It compares bytes, so a
+ * letter that is not ASCII may count twice. */
 static bool is_near(slice a, slice b, unsigned most) {
     enum { NEAR_BYTES_MAX = 64 };
     if (most == 0 || a.n > NEAR_BYTES_MAX || b.n > NEAR_BYTES_MAX) {
@@ -215,11 +215,11 @@ static bool is_near(slice a, slice b, unsigned most) {
     return row[b.n] <= most;
 }
 
-/* One more term of the text, `places` after the one before: bit i of `state` says that the text up to there is the phrase up to place i.
- * True at the phrase's end. */
+/* Feeds one more term of the text, `places` after the previous term. Bit i of `state`: the text so far ends with the phrase's words 0 to i.
+ * True if the whole phrase matches here. */
 static bool phrase_step(const search_phrase *p, uint64_t *state, slice term, unsigned places) {
     uint64_t fits = 0;
-    for (; places > 1 && *state; places--) { /* words left out of the text: they fit what is left out of the phrase */
+    for (; places > 1 && *state; places--) { /* stop words of the text match stop words of the phrase */
         *state = *state << 1 & p->gaps;
     }
     uint64_t open = *state << 1 | 1;
@@ -245,7 +245,7 @@ void search_count(arena *a, search_language language, slice text, const search_p
     memset(counts_out, 0, n * sizeof *counts_out);
     *length_out = 0;
     char first[2048];
-    arena terms = {.at = first, .end = first + sizeof first}; /* of a text there may be many, and none is kept */
+    arena terms = {.at = first, .end = first + sizeof first}; /* a text may have many terms, and none is kept */
     search_words w = search_words_of(&terms, language, text);
     for (slice term; search_next(&w, &term) && spend(steps, 20 + n); ++*length_out) {
         for (size_t i = 0; i < n; i++) {
@@ -297,7 +297,8 @@ bool search_distance_named(slice name, search_distance *distance_out) {
     return false;
 }
 
-/* The doubles that arrays are mostly full of, without a look at their keys, which are their indexes: one step, or none. */
+/* Fast path for doubles, the most common elements: skips the key, an index of `digits` digits, without comparing it. False: not such an
+ * element. */
 static bool next_double(doc_walk *w, size_t digits, double *number_out) {
     if (*w->at != BSON_TYPE_DOUBLE || (size_t)(w->end - w->at) < 1 + digits + 1 + 8) {
         return false;
@@ -368,7 +369,7 @@ static double greatest_of(const double *a, size_t n) {
     return greatest;
 }
 
-/* Of numbers whose squares are too large or too small: each is divided by the greatest of its vector first. */
+/* For numbers whose squares overflow or underflow: divides each vector by its greatest number first. */
 static double cosine_of_odd(const double *a, const double *b, size_t n) {
     double greatest_a = greatest_of(a, n), greatest_b = greatest_of(b, n), aa = 0, bb = 0, ab = 0;
     for (size_t i = 0; i < n; i++) {

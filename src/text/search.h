@@ -1,8 +1,8 @@
-/* search.h — full text and vectors: words, scores, distances. For the functions of queries, and for what ranks and indexes.
+/* search.h — full-text search and vectors: words, scores, distances. For query functions, ranking and indexing.
  *
- * A text is a row of terms: runs of letters, marks and digits (an apostrophe inside a word belongs to it), without case, reduced to their
- * stems by the language's Snowball stemmer. In English the most usual words are left out. A phrase is found where its terms stand side by
- * side, words left out not counting. Any thread. */
+ * A text is a sequence of terms. A term is a run of letters, marks and digits (apostrophes inside a word included), case-folded and reduced
+ * to its stem by the language's Snowball stemmer. English stop words are left out. A phrase matches where its terms are adjacent; a stop
+ * word in it matches any word. Any thread. */
 #pragma once
 
 #include "base/arena.h"
@@ -24,8 +24,8 @@ bool search_language_of(slice name, search_language *language_out); /* en-US, de
 typedef struct search_words {
     slice rest;
     search_language language;
-    arena *arena;    /* terms are made here */
-    unsigned places; /* from the term before to the last one: 1, and 1 more for each word left out between them */
+    arena *arena;    /* terms are allocated here */
+    unsigned places; /* distance of the last term from the one before: 1, plus 1 for each stop word between them */
 } search_words;
 
 static inline search_words search_words_of(arena *a, search_language language, slice text) {
@@ -39,26 +39,26 @@ bool search_next(search_words *w, slice *term_out);
 enum { SEARCH_PHRASE_MAX = 64, SEARCH_DISTANCE_MAX = 2 };
 
 typedef struct search_phrase {
-    slice *terms;      /* one for each place; empty: a word that is left out, where any may stand */
-    size_t terms_n;    /* 0: nothing but words that are left out; it is never found */
-    uint64_t gaps;     /* a bit for each place without a term */
-    unsigned distance; /* how many letters of each term may differ */
+    slice *terms;      /* one for each word; empty for a stop word, which matches any word */
+    size_t terms_n;    /* 0: only stop words; such a phrase is never found */
+    uint64_t gaps;     /* bit i: terms[i] is a stop word */
+    unsigned distance; /* allowed edit distance of each term */
 } search_phrase;
 
-/* False: it has more than SEARCH_PHRASE_MAX words. */
+/* False: the phrase has more than SEARCH_PHRASE_MAX words. */
 bool search_phrase_of(arena *a, search_language language, slice text, unsigned distance, search_phrase *phrase_out);
 
-/* How often each phrase is in a text, and how many terms that has. `steps` is counted down and may be NULL. */
+/* Counts how often each phrase occurs in a text, and the text's terms. `steps` is counted down and may be NULL. */
 void search_count(arena *a, search_language language, slice text, const search_phrase *phrases, size_t n, uint32_t *counts_out,
                   uint32_t *length_out, uint64_t *steps);
 
 /* ---- scores ---- */
 
-/* What a score needs to know of all texts of the path. */
+/* Statistics over all texts of a path, for scoring. */
 typedef struct search_statistics {
     uint64_t documents;
-    uint64_t terms;       /* in all of them */
-    const uint64_t *hits; /* for each phrase, how many documents have it */
+    uint64_t terms;       /* in all documents together */
+    const uint64_t *hits; /* for each phrase, the number of documents that contain it */
 } search_statistics;
 
 double search_bm25(const search_statistics *s, const uint32_t *counts, size_t n, uint32_t length);
@@ -70,8 +70,8 @@ double search_rrf(const uint32_t *ranks, const double *weights, size_t n);
 
 bool search_distance_named(slice name, search_distance *distance_out); /* cosine, dotproduct, euclidean; any case */
 
-/* The numbers of an array (a BSON document, any bytes); false: there is something else in it, or nothing. */
+/* Reads the numbers of an array (an untrusted BSON document); false if it is empty or has other elements. */
 bool search_vector_of(arena *a, slice array, double **numbers_out, size_t *n_out);
 
-/* Cosine and dot product grow with likeness, euclidean shrinks. NaN: there is no direction to compare. */
+/* Cosine and dot product grow with similarity, euclidean shrinks. NaN: cosine of a zero vector. */
 double search_distance_between(search_distance kind, const double *a, const double *b, size_t n);

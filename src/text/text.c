@@ -93,7 +93,7 @@ size_t text_units(slice s) {
     return units;
 }
 
-/* The character that holds a unit: where it begins, and whether the unit is its second. */
+/* Finds the character that contains a unit; *half_out: the unit is its second one. */
 static const char *seek(slice s, size_t unit, bool *half_out) {
     const char *p = s.p, *end = s.p + s.n;
     *half_out = false;
@@ -153,12 +153,12 @@ static uint32_t upper_of(uint32_t c) {
     return c < 0x80 ? (c >= 'a' && c <= 'z' ? c - 32 : c) : uc_toupper(c);
 }
 
-/* Small letters as the dotless i and the long s have ASCII capitals, so both ways are gone. */
+/* Upper case first, then lower case: some small letters, such as dotless i and long s, have ASCII capitals. */
 static uint32_t fold_of(uint32_t c) {
     return c < 0x80 ? lower_of(c) : uc_tolower(uc_toupper(c));
 }
 
-/* A mapped character has at most half as many bytes again. */
+/* A mapped character has at most half again as many bytes. */
 static slice map(arena *a, slice s, uint32_t (*to)(uint32_t)) {
     char *made = arena_alloc_aligned(a, s.n + s.n / 2 + 4, 1), *out = made;
     for (const char *p = s.p, *end = s.p + s.n; p < end;) {
@@ -244,7 +244,7 @@ static bool is_blank(uint32_t c) {
            c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/* A set of characters as bits, by the page of 256 they are in; pages that hold none are not there. */
+/* A set of characters as bits, in pages of 256 characters; empty pages are NULL. */
 typedef struct char_set {
     uint64_t *pages[0x110000 / 256];
 } char_set;

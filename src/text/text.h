@@ -1,15 +1,15 @@
-/* text.h — strings as the string functions of queries see them.
+/* text.h — strings for the string functions of queries.
  *
  * Strings are UTF-8. Positions and lengths count UTF-16 code units, as the service's SDKs and its hash of partition keys do: a character
- * beyond U+FFFF counts two. Where a function cuts such a character in half, the half becomes U+FFFD, as a lone surrogate does everywhere.
- * Bytes that are no UTF-8 (only other APIs could have stored them) are passed on as they are and count one each. */
+ * beyond U+FFFF counts as two. If a function cuts such a character in half, the half becomes U+FFFD, as lone surrogates do everywhere.
+ * Bytes that are not valid UTF-8 (only other APIs could have stored them) are copied as they are and count as one each. */
 #pragma once
 
 #include "base/arena.h"
 
 enum { TEXT_INVALID = 0xFFFFFFFF };
 
-/* Decodes the character at p (p < end); returns its bytes. A byte that begins none: 1, and TEXT_INVALID. */
+/* Decodes the character at p (p < end); returns its length in bytes. For an invalid byte: 1, and TEXT_INVALID. */
 unsigned text_decode(const char *p, const char *end, uint32_t *character_out);
 unsigned text_encode(char *p, uint32_t character); /* up to 4 bytes */
 
@@ -17,10 +17,10 @@ bool text_is_ascii(slice s);
 bool text_is_valid(slice s); /* UTF-8 */
 size_t text_units(slice s);
 
-/* Units [start, start + n) of a string, as far as there are. A view, but for cut characters. */
+/* Units [start, start + n) of a string, or fewer at its end. Points into `s` unless a character is cut in half. */
 slice text_part(arena *a, slice s, size_t start, size_t n);
 
-/* The unit at which a byte stands; the byte at which a unit stands (of a character cut in half: where it begins). */
+/* Convert a byte offset to a unit offset and back; a unit inside a character maps to the character's first byte. */
 size_t text_unit_at(slice s, size_t byte);
 size_t text_byte_at(slice s, size_t unit);
 
@@ -32,10 +32,11 @@ bool text_equal_nocase(slice a, slice b);
 
 slice text_reverse(arena *a, slice s); /* by characters */
 
-/* Without characters of a set (white space if `set` is NULL) at the ends. */
+/* Removes the characters of a set (white space if `set` is NULL) at the ends. */
 typedef enum text_side { TEXT_LEFT = 1, TEXT_RIGHT = 2, TEXT_BOTH = 3 } text_side;
 slice text_trim(arena *a, slice s, const slice *set, text_side side);
 
-/* The first and the last place of a needle; SIZE_MAX: none. Time is linear. An empty one is found at the very start or end. */
+/* The byte offset of the first and the last occurrence of `needle`; SIZE_MAX if none. Linear time. An empty needle is found at the very
+ * start or end. */
 size_t text_find(slice s, slice needle);
 size_t text_find_last(arena *a, slice s, slice needle);

@@ -7,10 +7,10 @@
 #include "base/memory.h"
 
 static const int64_t SECOND = 1000000000;
-static const int64_t LOW_RESERVE = 100000000;   /* the credit that low priority leaves to high */
-static const int64_t PROMISE_MOST = 5000000000; /* behind the payment of the debt */
+static const int64_t LOW_RESERVE = 100000000;   /* credit reserved for high priority */
+static const int64_t PROMISE_MOST = 5000000000; /* latest retry time, after the debt is paid */
 static const int64_t LONG_AGO = INT64_MIN / 2;
-static const int64_t DEBT_MOST = (int64_t)1 << 60; /* 36 years: sums stay within 64 bits */
+static const int64_t DEBT_MOST = (int64_t)1 << 60; /* 36 years, so that sums fit 64 bits */
 
 #define load(p) atomic_load_explicit((p), memory_order_relaxed)
 #define store(p, value) atomic_store_explicit((p), (value), memory_order_relaxed)
@@ -23,7 +23,7 @@ static int64_t later(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* How long `ru` take to be refilled. */
+/* The time that it takes to refill `ru`. */
 static int64_t refill_ns(double ru, double rate) {
     double ns = ru / rate * (double)SECOND;
     return ns < (double)DEBT_MOST ? llrint(ns) : DEBT_MOST;
@@ -74,7 +74,7 @@ void bucket_give(bucket *b) {
     }
 }
 
-/* The named that limits a request, or null. */
+/* The named bucket that limits a request, or NULL. */
 static named_bucket *limiting_named(bucket *b, bucket_class class) {
     assert(class.named <= THROUGHPUT_BUCKETS);
     named_bucket *named = class.named ? &b->named[class.named - 1] : NULL;
@@ -85,8 +85,8 @@ static double named_rate(named_bucket *named, double rate) {
     return rate * load(&named->percent) / 100;
 }
 
-/* The next turn after `due`. Once five seconds of turns are given out, there are more clients than those can serve: the further ones all
- * come at its end and some of them again, rather than taking the turns of those that were told earlier. */
+/* Returns the next free turn after `due`. Once the turns of five seconds are taken, all further clients get the last one. Some of these are
+ * rejected again, but they do not take the turns of clients that were rejected earlier. */
 static int64_t promise(instant *promised_until, int64_t due, double rate, double charge) {
     int64_t step = refill_ns(charge, rate), turn, seen = load(promised_until);
     if (step > PROMISE_MOST) {
@@ -101,7 +101,7 @@ static int64_t promise(instant *promised_until, int64_t due, double rate, double
     return turn;
 }
 
-/* All conditions; also the way of those that the quick look in bucket_admit does not admit. */
+/* Checks all conditions: the slow path of bucket_admit. */
 static int64_t admit_or_promise(bucket *b, bucket_class class, int64_t now) {
     double rate = load(&b->rate);
     if (rate <= 0) {
@@ -129,7 +129,7 @@ int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns) {
     return admit_or_promise(b, class, now_ns);
 }
 
-/* Moves a payment time on. What was paid before `oldest` is credit too old to count. */
+/* Moves a payment time forward by `refill`. Credit from before `oldest` has expired. */
 static void pay(instant *paid_until, int64_t oldest, int64_t refill, int64_t now) {
     int64_t paid = load(paid_until);
     while (paid < oldest) {
@@ -157,10 +157,10 @@ void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns) {
         pay(&named->paid_until, now_ns - SECOND, refill_ns(ru, named_rate(named, rate)), now_ns);
     }
     double usual = load(&b->usual_charge);
-    store(&b->usual_charge, usual + (ru - usual) / 16); /* another thread's may get lost: it is an average */
+    store(&b->usual_charge, usual + (ru - usual) / 16); /* a concurrent update may be lost, which is fine for an average */
 }
 
-/* The distance from now shrinks as the rate grows. */
+/* Scales a payment time's distance from now, which shrinks as the rate grows. */
 static void rescale(instant *paid_until, int64_t window, double factor, int64_t now) {
     int64_t seen = load(paid_until), scaled;
     do {
@@ -178,9 +178,9 @@ void bucket_set_rate(bucket *b, double rate, int64_t now_ns) {
             rescale(&b->named[i].paid_until, SECOND, old / rate, now_ns);
         }
     } else if (rate > 0) {
-        store(&b->paid_until, now_ns - SECOND); /* as a new one */
+        store(&b->paid_until, now_ns - SECOND); /* as in a new bucket */
     } else {
-        store(&b->paid_until, LONG_AGO); /* what a charge of this instant may still add, bucket_admit overlooks */
+        store(&b->paid_until, LONG_AGO); /* a concurrent charge may still add to it, which bucket_admit ignores at rate 0 */
     }
     if (rate <= 0 || !bursts(b, rate)) {
         store(&b->burst_paid_until, LONG_AGO);

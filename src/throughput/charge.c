@@ -54,9 +54,9 @@ double charge_script(long long cpu_us) {
 
 /* ---- queries ---- */
 
-#define WEIGHT_DEAR 1000.0                         /* so much of a page costs more */
-#define PRICE_DEAR ((17.16 - CHARGE_QUERY) / 1000) /* 1000 rows */
-#define PRICE_CHEAP ((34.72 - 17.16) / 1500)       /* 1500 more */
+#define WEIGHT_DEAR 1000.0                         /* the first part of a page, at the higher price */
+#define PRICE_DEAR ((17.16 - CHARGE_QUERY) / 1000) /* from the charge of 1000 rows */
+#define PRICE_CHEAP ((34.72 - 17.16) / 1500)       /* from the charge of 2500 rows */
 #define WEIGHT_PER_KB 0.8655
 #define PRICE_ROW_KB 0.03
 

@@ -1,10 +1,10 @@
-/* By RU: filtered space-saving (Homem and Carvalho, 2010). COUNTERS keys are counted each for itself; all others share CELLS counters by
- * hash. A key whose cell would pass the smallest counter takes that counter's place, and the key that had it goes back to a cell with what
- * it had. So the tail of rarely used keys, however long, stays in the cells: they are many and hence small.
+/* hotkeys.c — by RU: filtered space-saving (Homem and Carvalho, 2010). COUNTERS keys have a counter each; all others share CELLS counters
+ * ("cells") by hash. If a key's cell would exceed the smallest counter, the key takes over that counter, and the key that had it moves its
+ * count to its cell. So a long tail of rarely used keys stays in the cells, which are many and hence small.
  *
- * Sampling: think of all RU spent as a line, requests as pieces of it one after the other. Marks are set on the line about `step` apart, at
- * random, and the request that covers a mark is credited with the distance from the mark before. A key's chance grows with what it
- * spends, and the credits add up to all that was spent. `step` is chosen again every second, or after SAMPLES_MOST samples. */
+ * Sampling: imagine all RU spent as a line, with requests as consecutive pieces. Marks are set on the line at random, about `step` apart,
+ * and the request that covers a mark is credited with the distance from the previous mark. A key's chance grows with its spending, and the
+ * credits add up to all RU spent. `step` is adjusted every second, or after SAMPLES_MOST samples. */
 #include "throughput/hotkeys.h"
 
 #include <math.h>
@@ -19,16 +19,16 @@
 enum {
     COUNTERS = 64,
     CELLS = 1024,
-    SIZES = 32,  /* more than are shown, for those that shrink */
-    FILTER = 16, /* words of 64 bits, far more than SIZES */
+    SIZES = 32,  /* more than HOTKEYS_TOP, since some may shrink */
+    FILTER = 16, /* words of 64 bits; far more bits than SIZES */
     SAMPLES_MOST = 1000,
-    MINUTES_FORGOTTEN = 60, /* what is left of anything after so many halvings is nothing */
+    MINUTES_FORGOTTEN = 60, /* after this many halvings a count is 0 */
 };
 
 static const int64_t SECOND = 1000000000;
 static const int64_t MINUTE = 60 * SECOND;
 static const double MICRO = 1e6;
-static const double COUNT_LEAST = 0.01; /* RU; less is forgotten */
+static const double COUNT_LEAST = 0.01; /* RU; smaller counts are dropped */
 
 typedef struct label {
     uint8_t n;
@@ -39,7 +39,7 @@ typedef struct keys_by_ru {
     pthread_mutex_t lock;
     bool started;
     int64_t halved_ns;
-    double weight_s; /* seconds that the counts stood for at `halved_ns`, themselves halved with them */
+    double weight_s; /* seconds that the counts represent at `halved_ns`; halved together with the counts */
     size_t n;
     uint64_t hashes[COUNTERS];
     double counts[COUNTERS];
@@ -47,10 +47,10 @@ typedef struct keys_by_ru {
     label labels[COUNTERS];
     /* sampling */
     uint64_t random;
-    double step; /* RU; 0: every request */
+    double step; /* mean distance of marks in RU; 0: every request is counted */
     int64_t tuned_ns;
     unsigned samples;
-    double sampled_ru, sampled_requests; /* that they stand for */
+    double sampled_ru, sampled_requests; /* totals that the samples represent */
 } keys_by_ru;
 
 typedef struct keys_by_size {
@@ -64,11 +64,11 @@ typedef struct keys_by_size {
 
 struct hotkeys {
     _Atomic uint64_t pending;        /* micro-RU spent since the last mark */
-    _Atomic uint64_t mark;           /* where the next one is */
-    _Atomic uint64_t gone;           /* a partition whose end could not be noted at once; 0: none */
-    _Atomic uint64_t least;          /* the smallest size in the full list; 0: there is room */
-    _Atomic uint64_t filter[FILTER]; /* a bit for each key in the list: without it, a key is not there */
-    _Atomic uint64_t left_out;       /* the largest size seen that is not in the list, since it was made or its seeding began */
+    _Atomic uint64_t mark;           /* distance of the next mark from the last, in micro-RU */
+    _Atomic uint64_t gone;           /* hash of a deleted partition still to be removed; 0: none */
+    _Atomic uint64_t least;          /* smallest size in the list; 0 while the list is not full */
+    _Atomic uint64_t filter[FILTER]; /* Bloom filter of the keys in the list */
+    _Atomic uint64_t left_out;       /* largest size that is not in the list, since creation or the last start of seeding */
     keys_by_ru ru;
     keys_by_size size;
 };
@@ -77,7 +77,7 @@ hotkeys *hotkeys_new(void) {
     hotkeys *h = mem_zero(sizeof *h);
     pthread_mutex_init(&h->ru.lock, NULL);
     pthread_mutex_init(&h->size.lock, NULL);
-    h->ru.random = 88172645463325252u; /* any but 0; the same each time, so that runs can be repeated */
+    h->ru.random = 88172645463325252u; /* any value but 0; constant, so that runs are reproducible */
     return h;
 }
 
@@ -94,7 +94,7 @@ static void write_label(label *l, hotkey_text text, const void *key) {
     l->n = (uint8_t)(n < sizeof l->text ? n : sizeof l->text);
 }
 
-/* Its place, or `n`. */
+/* The index of a hash, or `n`. */
 static size_t find(const uint64_t *hashes, size_t n, uint64_t hash) {
     size_t i = 0;
     while (i < n && hashes[i] != hash) {
@@ -133,7 +133,7 @@ static void halve_if_due(keys_by_ru *k, int64_t now) {
     }
     double factor = minutes < MINUTES_FORGOTTEN ? ldexp(1, -(int)minutes) : 0;
     scale_counts(k, factor);
-    k->weight_s = 60 + (k->weight_s - 60) * factor; /* what `weight = (weight + 60) / 2`, so many times, comes to */
+    k->weight_s = 60 + (k->weight_s - 60) * factor; /* equals `weight = (weight + 60) / 2` repeated `minutes` times */
     k->halved_ns += minutes * MINUTE;
 }
 
@@ -156,14 +156,14 @@ static void tune(keys_by_ru *k, int64_t now) {
     k->sampled_ru = k->sampled_requests = 0;
 }
 
-/* What the request over the mark is credited with, in RU; the rest of what is pending is left for the next. */
+/* The credit, in RU, of the request that covers a mark; the rest of the pending RU is left for the next sample. */
 static double take_credit(hotkeys *h, keys_by_ru *k) {
     double pending = (double)atomic_exchange_explicit(&h->pending, 0, memory_order_relaxed);
     double credit = pending;
     if (k->step > 0) {
         double step = k->step * MICRO, mark = (double)atomic_load_explicit(&h->mark, memory_order_relaxed);
         credit = fmin(mark, pending);
-        credit += floor((pending - credit) / step) * step; /* further marks under a large request */
+        credit += floor((pending - credit) / step) * step; /* a large request may cover several marks */
         uint64_t rest = (uint64_t)fmax(pending - credit, 0);
         atomic_fetch_add_explicit(&h->pending, rest, memory_order_relaxed);
     }
@@ -228,7 +228,7 @@ void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_
     keys_by_ru *k = &h->ru;
     halve_if_due(k, now_ns);
     double credit = take_credit(h, k);
-    if (credit > 0) { /* else another thread has just taken it */
+    if (credit > 0) { /* otherwise another thread has just taken it */
         count(k, hash, credit, text, key);
         set_next_mark(h, k, credit, (double)micro / MICRO, now_ns);
     }
@@ -242,7 +242,7 @@ static size_t text_of_known(const void *key, char *into, size_t max) {
     return n;
 }
 
-/* The counters stand for the same seconds in both, so that rates stay what they were. */
+/* Copies the time base too: the counts represent the same seconds in both sketches, so rates stay the same. */
 void hotkeys_inherit(hotkeys *to, hotkeys *from, int64_t now_ns, bool (*belongs)(void *context, const hotkey *key), void *context) {
     keys_by_ru *old = &from->ru, *new = &to->ru;
     pthread_mutex_lock(&old->lock);
@@ -278,7 +278,7 @@ static bool may_be_listed(const hotkeys *h, uint64_t hash) {
     return atomic_load_explicit(&h->filter[bit / 64], memory_order_relaxed) >> bit % 64 & 1;
 }
 
-/* After keys came or went. Those that stay never miss their bit. */
+/* Rebuilds the filter after keys were added or removed. Bits of keys that stay are never cleared in between. */
 static void note_keys(hotkeys *h) {
     const keys_by_size *k = &h->size;
     uint64_t words[FILTER] = {0};
@@ -353,14 +353,14 @@ static void remove_missed(hotkeys *h) {
     }
 }
 
-/* Most partitions are neither among the largest nor about to be. */
+/* The fast path covers most partitions: not in the list, and too small for it. */
 void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key) {
     if (bytes <= atomic_load_explicit(&h->least, memory_order_relaxed) && !may_be_listed(h, hash)) {
         leave_out(h, bytes);
         return;
     }
     if (pthread_mutex_trylock(&h->size.lock)) {
-        if (bytes == 0) { /* there may be no next write that would tell; two at once are rare, and the first is then forgotten */
+        if (bytes == 0) { /* remember it, since no later write may report it; if two are missed at once, which is rare, the first is lost */
             atomic_store_explicit(&h->gone, hash, memory_order_relaxed);
         }
         leave_out(h, bytes);

@@ -1,12 +1,12 @@
-/* hotkeys.h — the hottest partition keys of a range: by request units lately spent, and by bytes stored.
+/* hotkeys.h — the hottest partition keys of a range: by request units recently spent, and by bytes stored.
  *
- * A bounded sketch, always on. By RU: a few counters for the hottest keys and a table of small ones for all others (filtered space-saving),
- * halved every minute, fed by a sample of the requests when there are many of them (every request while there are fewer than about 1,000 a
- * second), weighted so that the sums stay true. By size: the largest seen since the sketch was made or seeded. Keys are told apart by a
- * 64-bit hash (of the EPK); their text is kept for people, cut to HOTKEY_TEXT_MAX bytes.
+ * A sketch of bounded size, always on. By RU: counters for the hottest keys and a table of shared counters for all others (filtered
+ * space-saving), halved every minute. Up to about 1,000 requests a second all are counted; beyond that, a sample weighted so that the sums
+ * stay right. By size: the largest partitions seen since the sketch was made or seeded. Keys are identified by a 64-bit hash of the EPK;
+ * their text is kept for display, truncated to HOTKEY_TEXT_MAX bytes.
  *
- * Any thread may add, and never waits: what was spent while another thread is in the sketch goes to the next sample, a size seen then is
- * seen again with the partition's next write. */
+ * Any thread may add, without waiting: if another thread is in the sketch, the RU go to the next sample, and a missed size is reported
+ * again with the partition's next write. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,30 +24,31 @@ typedef struct hotkey {
     double value; /* RU/s over about the last minute, or bytes */
 } hotkey;
 
-/* Writes a key's text when the sketch needs it: called rarely, never for a key that is known. Returns its length (at most `max`). It runs
- * inside the sketch and may not call it. */
+/* Writes a key's text and returns its length, at most `max`. Called rarely, and never for a key that the sketch already has. It runs with
+ * the sketch locked and must not call the sketch. */
 typedef size_t (*hotkey_text)(const void *key, char *into, size_t max);
 
-hotkeys *hotkeys_new(void); /* about 18 KB; ranges make theirs on their first request */
+hotkeys *hotkeys_new(void); /* about 18 KB; a range makes its sketch on its first request */
 void hotkeys_free(hotkeys *h);
 
 /* Times are monotonic nanoseconds. */
 void hotkeys_spent(hotkeys *h, uint64_t hash, double ru, int64_t now_ns, hotkey_text text, const void *key);
-void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key); /* 0: the partition is gone */
+void hotkeys_size(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key); /* 0 bytes: the partition is gone */
 
-/* What the keys that `belongs` to a new range have lately spent goes on in its sketch, after a split or a merge. `belongs` runs inside the
- * old sketch and may not call it. */
+/* After a split or a merge: copies the recent spending of the keys for which `belongs` is true to the new range's sketch. `belongs` runs
+ * with the old sketch locked and must not call it. */
 void hotkeys_inherit(hotkeys *to, hotkeys *from, int64_t now_ns, bool (*belongs)(void *context, const hotkey *key), void *context);
 
-/* Seeding tells the sketch of all partitions that there are: start, each of them, end. Sizes may be added meanwhile. These wait. */
+/* Seeding reports all existing partitions to the sketch: start, one call each, end. Sizes may be added meanwhile. These functions wait for
+ * the lock. */
 void hotkeys_seed_start(hotkeys *h);
 void hotkeys_seed(hotkeys *h, uint64_t hash, uint64_t bytes, hotkey_text text, const void *key);
 void hotkeys_seed_end(hotkeys *h);
 
-/* Was the sketch seeded, and is none of the partitions that it left out larger than those it shows? Not after many of the large ones were
- * deleted: then it wants to be seeded again. */
+/* Whether the sketch was seeded and no omitted partition can be larger than those it shows. If many of the large ones are deleted, this
+ * becomes false and the sketch should be seeded again. */
 bool hotkeys_sizes_known(hotkeys *h);
 
-/* The top, largest first; returns how many. These do wait for a thread that is adding. */
+/* The top keys, largest first; returns how many. These functions wait for the lock. */
 size_t hotkeys_top_by_ru(hotkeys *h, int64_t now_ns, hotkey top[HOTKEYS_TOP]);
 size_t hotkeys_top_by_size(hotkeys *h, hotkey top[HOTKEYS_TOP]);

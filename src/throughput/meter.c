@@ -8,7 +8,7 @@
 
 enum {
     BLOCK_SAMPLES = 60,
-    SECOND_BLOCKS = 61, /* an hour, and the minute that is not over */
+    SECOND_BLOCKS = 61, /* an hour, plus the current minute */
     MINUTE_BLOCKS = 25,
 };
 
@@ -16,11 +16,11 @@ enum {
 #define add(p, n) ((void)atomic_fetch_add_explicit((p), (n), memory_order_relaxed))
 
 typedef struct block {
-    int64_t number; /* of all blocks since 1970 */
+    int64_t number; /* counted from 1970 */
     meter_sample samples[BLOCK_SAMPLES];
 } block;
 
-/* Samples by time, counted in `unit` seconds; a block's place is its number modulo `n`. */
+/* A ring of blocks with one sample every `unit` seconds; a block's slot is its number modulo `n`. */
 typedef struct series {
     int64_t unit;
     unsigned n;
@@ -41,7 +41,7 @@ static series minutes_of(meter_history *h) {
     return (series){60, MINUTE_BLOCKS, h->by_minute};
 }
 
-/* Rounded down, as before 1970 too. */
+/* Rounds down for negative times too. */
 static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
@@ -62,7 +62,7 @@ static meter_sample *find_or_make(series s, int64_t time) {
     block **place = place_of(s, number);
     if (!*place) {
         *place = mem_alloc(sizeof **place);
-        (*place)->number = ~number; /* any other */
+        (*place)->number = ~number; /* differs from `number`, so that it is cleared below */
     }
     if ((*place)->number != number) {
         **place = (block){.number = number};
@@ -70,8 +70,8 @@ static meter_sample *find_or_make(series s, int64_t time) {
     return &(*place)->samples[index - number * BLOCK_SAMPLES];
 }
 
-/* Frees the blocks that are further than the series is long from `time`, whether past or, after the clock was put back, to come. Returns
- * how many are left. */
+/* Frees the blocks that are farther from `time` than the series is long, in the past or (after the clock was set back) in the future.
+ * Returns how many are left. */
 static unsigned prune(series s, int64_t time) {
     int64_t number = floor_div(time, s.unit * BLOCK_SAMPLES);
     unsigned left = 0;
@@ -138,7 +138,7 @@ static uint64_t grown(_Atomic uint64_t *counter, uint64_t *last) {
     return by;
 }
 
-/* What was added since the last tick. */
+/* The counts added since the last tick. */
 static meter_sample collect(meter *m) {
     meter_sample s = {0};
     s.ru = (float)((double)grown(&m->micro_ru, &m->last_micro_ru) / 1e6);
@@ -152,7 +152,7 @@ static meter_sample collect(meter *m) {
     return s;
 }
 
-/* Sums, the average weighted by requests, the highest of the highest. */
+/* Combines samples: sums of counts, the request-weighted average, the maximum of maxima. */
 static meter_sample together(const meter_sample *samples, size_t n) {
     meter_sample all = {0};
     uint64_t requests = 0, throttled = 0;
@@ -187,7 +187,7 @@ static void record(meter *m, int64_t second, const meter_sample *added, double s
     m->last = *of_second;
 
     const meter_sample *first = of_second - (second - floor_div(second, BLOCK_SAMPLES) * BLOCK_SAMPLES);
-    *find_or_make(minutes_of(m->history), second) = together(first, BLOCK_SAMPLES); /* a block of seconds is a minute */
+    *find_or_make(minutes_of(m->history), second) = together(first, BLOCK_SAMPLES); /* the block's 60 seconds are the minute */
 }
 
 static void forget_old(meter *m, int64_t second) {
@@ -199,7 +199,7 @@ static void forget_old(meter *m, int64_t second) {
     }
 }
 
-/* Nobody else writes `history` and `last`, so that looking at them needs no lock here; changing them does. */
+/* Only this thread writes `history` and `last`, so reading them needs no lock here; writing does. */
 void meter_tick(meter *m, int64_t second, double share) {
     meter_sample added = collect(m);
     bool idle = added.requests == 0 && added.throttled == 0 && !(added.ru > 0);
@@ -260,7 +260,7 @@ meter_sample meter_last(meter *m) {
     return last;
 }
 
-/* A block that is older than the one in its place is not wanted any more. */
+/* Ignores a block that is older than the one in its slot. */
 static void absorb_block(series to, const block *b) {
     const block *there = *place_of(to, b->number);
     if (there && there->number > b->number) {

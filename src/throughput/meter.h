@@ -1,10 +1,11 @@
-/* meter.h — what a range did: counters that requests add to, and their history by second for an hour and by minute for a day.
+/* meter.h — metrics of a range: counters that requests add to, and their history by second for an hour and by minute for a day.
  *
- * Requests add with relaxed atomics (meter_add: a few tens of nanoseconds). Once a second the balancer's thread, always the same one, calls
- * meter_tick, which moves what was added into the history; a range that did nothing costs nothing then, and one that did nothing for a day
- * holds no history at all. Readers of the history take the meter's lock; any thread may read.
+ * Requests add with relaxed atomics (meter_add takes a few tens of nanoseconds). Once a second the balancer's thread, always the same one,
+ * calls meter_tick, which moves the new counts into the history. That costs nothing for an idle range, and a range that was idle for a day
+ * has no history at all. Any thread may read the history; readers take the meter's lock.
  *
- * Seconds are the wall clock's. Where it jumps back, samples of the same second add up; what it left far behind, or ahead, is forgotten. */
+ * Seconds are those of the wall clock. If it jumps back, samples of the same second are added up; samples too far from the current time, in
+ * either direction, are dropped. */
 #pragma once
 
 #include <pthread.h>
@@ -15,45 +16,45 @@
 
 typedef struct meter_sample {
     float ru;
-    uint32_t requests; /* throttled ones included */
+    uint32_t requests; /* includes throttled ones */
     uint32_t throttled;
     uint32_t latency_average_us;
     uint32_t latency_max_us;
-    uint16_t normalized; /* tenths of a percent of the share, at most 1,000; of a minute: the highest of its seconds */
+    uint16_t normalized; /* RU spent, in tenths of a percent of the share, at most 1,000; for a minute, the highest of its seconds */
 } meter_sample;
 
-/* Made on first use; blocks of a minute and of an hour, given back when they are past: 1.5 KB for each minute of the last hour and each
- * hour of the last day in which anything happened. */
+/* Allocated on first use, in blocks that are freed when they are too old: 1.5 KB for each minute of the last hour, and each hour of the
+ * last day, that had any requests. */
 typedef struct meter_history meter_history;
 
 typedef struct meter {
     _Atomic uint64_t requests, throttled, failed, micro_ru, latency_us; /* since the server started */
     _Atomic uint32_t latency_max_us;                                    /* since the last tick */
-    /* the ticker's */
+    /* used by meter_tick only */
     uint64_t last_requests, last_throttled, last_micro_ru, last_latency_us;
     int64_t last_second;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     meter_history *history;
-    meter_sample last; /* of the last second ticked; zeros when idle */
+    meter_sample last; /* the last second's sample; zeros if idle */
 } meter;
 
 void meter_init(meter *m);
 void meter_free(meter *m);
 
-/* A request ended: what it was charged, how long it took. */
+/* Records a finished request: its charge and latency. */
 void meter_add(meter *m, double ru, uint32_t latency_us, bool throttled, bool failed);
 
-void meter_add_ru(meter *m, double ru); /* more of the charge of one that was counted */
+void meter_add_ru(meter *m, double ru); /* a further charge of a request that was recorded before */
 
-/* `second`: wall clock, seconds; `share`: RU/s that the range has, 0: no limit. Calls with the same second again add up into it. */
+/* `second`: wall clock in seconds; `share`: the range's RU/s, 0: no limit. Repeated calls for the same second are added up. */
 void meter_tick(meter *m, int64_t second, double share);
 
-/* Samples from `from` on, `n` of them, one per second (at most 3,600 back) or per minute (`from` counted in seconds too, at most 1,440
- * minutes back); times without a sample are zeros. */
+/* Read `n` samples from the second `from` on: one per second (at most 3,600 back), or one per minute (at most 1,440 back). Times without a
+ * sample are zeros. */
 void meter_seconds(meter *m, int64_t from, meter_sample *samples, size_t n);
 void meter_minutes(meter *m, int64_t from, meter_sample *samples, size_t n);
 meter_sample meter_last(meter *m);
 
-/* Adds another meter's history, as of ranges that were split or merged, to this one's; `from` stays as it is. What was added to `from`
- * since its last tick counts for `second`. The ticker's thread, or while it does not run. */
+/* Adds the history of another meter, for ranges that were split or merged; `from` keeps its own. Counts added to `from` since its last tick
+ * are recorded at `second`. Call it on the thread that calls meter_tick, or while that is not running. */
 void meter_absorb(meter *to, meter *from, int64_t second, double share);

@@ -25,7 +25,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Vessels of different sizes, filled from one jug to the same height: the height at which `water` is used up. Sorts the sizes. */
+/* Water-filling: the level at which the sum of min(size, level) is `water`. Sorts the sizes. */
 static double water_level(double *sizes, size_t n, double water) {
     qsort(sizes, n, sizeof *sizes, by_value);
     for (size_t i = 0; i < n; i++) {
@@ -38,7 +38,7 @@ static double water_level(double *sizes, size_t n, double water) {
     return sizes[n - 1];
 }
 
-/* What each must or may have: its demand within the bounds of one range. Returns the sum. */
+/* Clamps each demand to the bounds of one range. Returns the sum. */
 static double needs_of(const double *demand, double *needs, size_t n, double least, double most) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ void shares_follow(const share_rule *rule, const double *demand, double *shares,
     double *sizes = mem_alloc(n * sizeof *sizes);
     if (needed > all) {
         memcpy(sizes, shares, n * sizeof *sizes);
-        double level = water_level(sizes, n, all); /* not below the least part: that is in every need, and n of it are within `all` */
+        double level = water_level(sizes, n, all); /* never below the least part, which every need includes and `all` covers n times */
         for (size_t i = 0; i < n; i++) {
             shares[i] = smaller(shares[i], level);
         }

@@ -67,7 +67,7 @@ static const char *openssl_reason(void) {
     return reason ? reason : "unreadable";
 }
 
-/* Trusts the file's certificates, or those of the system. */
+/* Trusts the file's certificates, or the system's. */
 static bool trust(SSL_CTX *context, const char *ca, char *why, size_t why_n) {
     if (ca && SSL_CTX_load_verify_file(context, ca) != 1) {
         snprintf(why, why_n, "--ca %s cannot be used: %s", ca, access(ca, R_OK) != 0 ? strerror(errno) : openssl_reason());
@@ -84,7 +84,7 @@ static bool trust(SSL_CTX *context, const char *ca, char *why, size_t why_n) {
 /* The certificate must be for this name, or address. */
 static bool expect_host(SSL *ssl, const char *host) {
     struct in6_addr address;
-    char name[256]; /* OpenSSL's macro takes no constant */
+    char name[256]; /* OpenSSL's macro needs a non-const pointer */
     snprintf(name, sizeof name, "%s", host);
     bool is_address = inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
     return is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1

@@ -12,8 +12,8 @@ typedef struct channel {
     SSL *ssl;
 } channel;
 
-/* False, and `why` says so in words that tell what to do: no server, or a certificate that is not trusted. */
+/* On failure false, with the reason and the remedy in `why`: no server, or an untrusted certificate. */
 bool channel_open(channel *c, const remote *r, char *why, size_t why_n);
 bool channel_send(channel *c, slice bytes);
-bool channel_receive(channel *c, buf *in); /* all, until the server closes */
+bool channel_receive(channel *c, buf *in); /* everything until the server closes */
 void channel_close(channel *c);

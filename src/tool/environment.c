@@ -10,10 +10,10 @@
 #define OURS "TESELA_"
 #define EMULATORS "AZURE_COSMOS_EMULATOR_"
 
-/* Settings of the other commands and of ./dev, which a shell may have exported for those. */
+/* Variables of the other commands and of ./dev, which a shell may have exported. */
 static const char *const others[] = {"ENDPOINT", "CA", "BIN", "VERBOSE", "SCHEMES"};
 
-/* What the emulator's images read. */
+/* Variables of the emulator's images. */
 static const struct {
     const char *name, *hint;
 } emulators[] = {
@@ -29,7 +29,7 @@ static slice name_of(const char *variable) {
     return equals ? slice_of(variable, (size_t)(equals - variable)) : slice_str(variable);
 }
 
-/* SQL_PORT is sql-port. */
+/* Whether the variable names the option: SQL_PORT is sql-port. */
 static bool is_named(slice name, const char *option) {
     bool same = name.n == strlen(option);
     for (size_t i = 0; same && i < name.n; i++) {

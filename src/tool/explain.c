@@ -1,4 +1,4 @@
-/* `tesela explain`: what a query does, and why. The server runs it and tells. */
+/* `tesela explain`: shows what a query does, and why. The server runs the query and describes its execution. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 
 /* ---- the request ---- */
 
-/* As JSON if it is some, else as a text. False: neither. */
+/* Adds the value as JSON if it is valid JSON, else as a string. False: it is neither JSON nor UTF-8. */
 static bool add_value(buf *body, slice value) {
     buf bson = buf_init(BUF_NO_LIMIT), list = buf_init(BUF_NO_LIMIT);
     json_root root;
@@ -58,7 +58,7 @@ static bool add_parameter(buf *list, const char *given_text) {
     return good;
 }
 
-/* Takes the parameters out of the arguments, since other options are given once. False: a mistake, told. */
+/* Removes the --parameter options from the arguments, since only they may be repeated. On an error prints it and returns false. */
 static bool take_parameters(int *argc, char **argv, buf *list) {
     static const char flag[] = "--parameter";
     enum { FLAG_N = sizeof flag - 1 };
@@ -151,8 +151,8 @@ static size_t number_in(slice bson, const char *name) {
     return n > 0 ? (size_t)n : 0;
 }
 
-/* A mistake in the query's text is told with its place: the message is JSON, {"errors":[{"location":{"start":9,"end":13},"message":…}]}.
- * False: it is another one. */
+/* Shows an error in the query's text with its position: the message is JSON, {"errors":[{"location":{"start":9,"end":13},"message":…}]}.
+ * False: it is some other error. */
 static bool tell_mistake(slice answer, slice query) {
     buf errors = buf_init(BUF_NO_LIMIT), out = buf_init(BUF_NO_LIMIT);
     json_root root;

@@ -1,4 +1,4 @@
-/* `tesela fault`: requests that go wrong on purpose. */
+/* `tesela fault`: fault injection. */
 #include <bson/bson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static bool write_fault(buf *body) {
     return good;
 }
 
-/* The verb and what goes with it: adding, taking back or listing. False: a mistake, told. */
+/* Chooses the verb, path and body: to add, remove or list faults. On an error prints it and returns false. */
 static bool choose(const char **verb, buf *path, buf *body) {
     uint64_t id;
     bool adds = asked.status || asked.delay;

@@ -65,7 +65,7 @@ static void add_text(buf *out, const char *text) {
     add_roff(out, slice_str(text));
 }
 
-/* Paragraphs: a blank line becomes a macro. */
+/* Adds paragraphs: a blank line becomes a macro. */
 static void add_paragraphs(buf *out, const char *text) {
     slice rest = slice_str(text);
     while (rest.n) {

@@ -1,4 +1,4 @@
-/* `tesela keys`: which keys a running server has, another in place of one of them, its key file once more. */
+/* `tesela keys`: lists a running server's keys, replaces a key, reloads the key file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static int ask(const remote *r, const char *verb, const char *path, slice body, 
     return good ? 0 : 1;
 }
 
-/* The new value stays where the keys are kept; the command says where that is. */
+/* Without --show prints only where the new key is stored, not its value. */
 static void print_regenerated(slice answer) {
     slice kind = text_in(answer, "kind"), file = text_in(answer, "file"), value = text_in(answer, "key");
     bson_iter_t it;

@@ -10,7 +10,7 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* UINT64_MAX: the file is not there, or says "max". */
+/* UINT64_MAX: no such file, or it says "max". */
 static uint64_t read_limit(const char *path) {
     unsigned long long bytes;
     FILE *file = fopen(path, "re");
@@ -21,7 +21,7 @@ static uint64_t read_limit(const char *path) {
     return found ? bytes : UINT64_MAX;
 }
 
-/* The limits of the process's own control group and of those around it; of version 1 that of the container. */
+/* The lowest limit of the process's control group and its ancestors; for cgroups v1 the container's limit. */
 static uint64_t group_limit(void) {
     char line[512] = "", path[640];
     FILE *file = fopen("/proc/self/cgroup", "re");

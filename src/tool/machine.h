@@ -1,4 +1,4 @@
-/* machine.h — how much memory this process may have: the machine's, or less where a control group or `ulimit -v` says so. */
+/* machine.h — how much memory this process may use: the machine's, or less if a control group or `ulimit -v` limits it. */
 #pragma once
 
 #include <stdint.h>

@@ -17,7 +17,7 @@ static const tool_option *find(const tool_option *options, size_t n, slice name)
     return NULL;
 }
 
-/* The value stays readable through our copy; argv, which ps shows, loses it. */
+/* For a secret, keeps a copy and wipes argv, which ps shows. */
 static const char *keep(const tool_option *option, char *value) {
     if (!option->secret) {
         return value;
@@ -30,7 +30,7 @@ static const char *keep(const tool_option *option, char *value) {
     return copy;
 }
 
-/* A switch in the environment has a value all the same. */
+/* A switch in the environment also has a value, which may turn it off. */
 static bool is_off(const tool_option *option, const char *value) {
     static const char *const words[] = {"false", "off", "no", "0"};
     bool off = false;
@@ -54,7 +54,7 @@ static void read_environment(const tool_option *options, size_t n) {
     }
 }
 
-/* One option, and its value if that is a word of its own. Moves *i along. */
+/* Reads one option, and its value if that is the next argument. Advances *i. */
 static bool read_option(const tool_option *options, size_t n, int argc, char **argv, int *i, const char *command) {
     char *word = argv[*i], *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);

@@ -11,14 +11,14 @@
 
 enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024 };
 
-/* ---- where ---- */
+/* ---- endpoint ---- */
 
 static bool refuse_endpoint(const char *endpoint, const char *why) {
     fprintf(stderr, "tesela: --endpoint %s: %s\n", endpoint, why);
     return false;
 }
 
-/* https:// or http://; without a scheme it is http. Returns what follows. */
+/* Reads https:// or http://; the default is http. Returns the rest. */
 static slice read_scheme(remote *r, slice endpoint) {
     r->tls = slice_starts(endpoint, SLICE_LIT("https://"));
     return r->tls ? slice_skip(endpoint, 8) : slice_starts(endpoint, SLICE_LIT("http://")) ? slice_skip(endpoint, 7) : endpoint;
@@ -56,7 +56,7 @@ bool remote_open(remote *r, const remote_given *given) {
     return good_key && read_endpoint(r, given->endpoint);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void add_signature(buf *out, const remote *r, const char *verb) {
     char date[64];
@@ -93,7 +93,7 @@ static void write_request(buf *out, const remote *r, const char *verb, slice pat
     buf_add_slice(out, body);
 }
 
-/* The server sends the whole of it with a length; what is in between is not looked at. */
+/* Takes the body after the header fields, which are ignored: the server closes the connection after it. */
 static bool read_answer(const buf *in, remote_answer *a) {
     static const char start[] = "HTTP/1.1 ";
     uint64_t status;

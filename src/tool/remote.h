@@ -1,13 +1,13 @@
-/* remote.h — a running server, asked by the commands that watch and steer it, over http or https. Blocking, with time-outs.
+/* remote.h — a client of a running server for the commands that watch and control it, over http or https. Blocking, with timeouts.
  *
- * Requests are signed as the SQL API's are, so that a key never travels. Without a key nothing is sent: a server on this machine that uses
- * the emulator's key asks for none. */
+ * Requests are signed as in the SQL API, so the key itself is never sent. Without a key requests are unsigned: a server on this machine
+ * that uses the emulator's key needs no signature. */
 #pragma once
 
 #include "base/buf.h"
 #include "tool/options.h"
 
-/* Options that all such commands have. `given` is a remote_given. */
+/* Options common to all such commands. `given` is a remote_given. */
 typedef struct remote_given {
     const char *endpoint, *key, *ca, *help;
 } remote_given;
@@ -28,7 +28,7 @@ typedef struct remote {
     const char *ca;  /* certificates to trust; NULL: the system's */
 } remote;
 
-/* False, and says why on standard error: no such endpoint, no base64. */
+/* Prints an error and returns false if the endpoint is invalid or the key is not base64. */
 bool remote_open(remote *r, const remote_given *given);
 
 enum { REMOTE_WHY_BYTES = 512 };
@@ -39,18 +39,19 @@ typedef struct remote_answer {
     buf bson; /* the body, if it is a JSON object */
 } remote_answer;
 
-/* One request. `path` is as it goes on the wire; an empty body is none. False: there is no answer, and `why` says so in words that tell
- * what to do. Whatever comes, free the answer. */
+/* Sends one request. `path` is sent as it is; an empty body means none. False: no answer, with the reason and the remedy in `why`. The
+ * caller frees the answer in every case. */
 bool remote_ask(const remote *r, const char *verb, slice path, slice body, remote_answer *answer_out, char *why, size_t why_n);
 void remote_answer_free(remote_answer *a);
 
-/* What came of it: anything but success is told on standard error. */
+/* Returns whether the request succeeded; otherwise prints the error on standard error. */
 bool remote_succeeded(bool answered, const remote_answer *a, const char *why);
 
-/* Both, for commands. */
+/* remote_ask and remote_succeeded together. */
 bool remote_command(const remote *r, const char *verb, slice path, slice body, remote_answer *answer_out);
 
-/* "database/container" in two; false, and says so, if it is not. With `database_alone` the container may be missing. */
+/* Splits "database/container"; prints an error and returns false if it has another form. With `database_alone` the container may be
+ * missing. */
 bool remote_names(const char *text, bool database_alone, slice *database_out, slice *container_out);
 
 /* Adds name=value to a query, percent-encoded; nothing if the value is empty. */

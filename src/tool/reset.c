@@ -16,7 +16,7 @@ static const tool_option options[] = {
 
 enum { OPTIONS = sizeof options / sizeof *options };
 
-/* Whoever is at a terminal is asked; a script must say --yes. */
+/* Asks for confirmation at a terminal; without one --yes is required. */
 static bool is_meant(void) {
     char answer[16] = "";
     if (given.yes) {

@@ -71,9 +71,9 @@ static void print_event(slice event) {
     buf_free(&name);
 }
 
-/* ---- what the three have in common ---- */
+/* ---- shared by the three commands ---- */
 
-/* -1: go on; else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int begin(const tool_command *c, const remote_given *given, size_t words_least, size_t words_most, int argc, char **argv,
                  tool_words *words, remote *r) {
     if (!tool_options_read_words(c->options, c->options_n, argc, argv, c->name, words)) {

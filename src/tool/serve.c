@@ -22,7 +22,7 @@ enum { TICK_MS = 20, WHY_BYTES = 1024 };
 typedef struct server {
     serve_settings settings;
     store *store;
-    store_folder_new made; /* what of the data folder is new */
+    store_folder_new made; /* which parts of the data folder are new */
     account *account;
     net_server *net;
     faults *faults;
@@ -46,7 +46,7 @@ static void on_hangup(int number) {
     access_keys_reload_soon(running->settings.keys);
 }
 
-/* A server with a key file is no child of a terminal that may hang up: the signal asks it to read the file again. */
+/* With a key file SIGHUP reloads it. Without one SIGHUP keeps its default action, to end when the terminal hangs up. */
 static void take_signals(server *s) {
     struct sigaction stop = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN}, again = {.sa_handler = on_hangup};
     running = s;
@@ -64,7 +64,7 @@ static uint64_t default_cache_bytes(void) {
     return quarter > most ? most : quarter < least ? least : quarter;
 }
 
-/* Data that cannot be read: there is nothing that repairs it. */
+/* Adds what to do about unreadable data, which cannot be repaired. */
 static void add_way_out(const server *s, char *why) {
     size_t n = strlen(why);
     snprintf(why + n, WHY_BYTES - n,
@@ -73,7 +73,7 @@ static void add_way_out(const server *s, char *why) {
              s->settings.data);
 }
 
-/* Half of the cache is for items as they are read, half for the store's blocks. */
+/* Half of the cache is for items, half for the store's blocks. */
 static bool open_core(server *s, char *why) {
     uint64_t half = (s->settings.cache ? s->settings.cache : default_cache_bytes()) / 2;
     store_options so = {.sync = s->settings.sync,
@@ -99,7 +99,7 @@ static bool open_core(server *s, char *why) {
     return account_open(&ao, &s->account, why, WHY_BYTES) == OK;
 }
 
-/* With the key that everybody knows, on this machine alone, nobody is asked for it. */
+/* On loopback with the public emulator key, the admin API needs no key. */
 static void open_admin(server *s) {
     admin_options options_admin = {
         .account = s->account,
@@ -181,7 +181,7 @@ static void *prepare_tls(void *unused) {
     return unused;
 }
 
-/* Opening the store and loading OpenSSL take most of the start: side by side. */
+/* Opening the store and loading OpenSSL take most of the start-up time, so they run in parallel. */
 static bool open_all(server *s, char *why) {
     pthread_t beside;
     bool started = thread_start(&beside, "tls", prepare_tls, NULL);
@@ -209,8 +209,8 @@ static void say_ready(const server *s) {
              net_server_ports(s->net), s->settings.data, s->settings.durability);
 }
 
-/* In this order: splits by hand and scripts end; what the committer still has is written and its answers posted; the connections send them;
- * then the rest. */
+/* Order: manual splits and scripts end; the committer writes what it has and posts the answers; the connections send them; then the rest
+ * closes. */
 static void close_all(server *s) {
     if (s->admin) {
         admin_stop(s->admin);

@@ -12,7 +12,7 @@
 #include "net/guard.h"
 #include "tool/environment.h"
 
-/* As given; serve_settings_read makes values of it. */
+/* The texts as given; serve_settings_read parses them. */
 static struct {
     const char *data, *host, *sql_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
@@ -21,7 +21,7 @@ static struct {
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
     const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *max_connections_per_address, *least_rate,
         *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min, *script_worker,
-        *log_level, *access_log, *slow_ms, *tls_names, *help, *version;
+        *log_level, *access_log, *slow_ms, *page_ms, *tls_names, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -50,6 +50,7 @@ static struct {
     .request_memory = "128MB",
     .memory_for_requests = "0",
     .token_seconds_min = "600",
+    .page_ms = "5000",
     .index_tail = "0",
     .log_level = "info",
     .access_log = "off",
@@ -109,8 +110,10 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"unauthenticated-seconds", "N", NULL, &given.unauthenticated_seconds, false}, /* net_options.untrusted_timeout_ms, for tests */
     {"request-memory", "SIZE", "that one request may take while it is served; a query that needs more is refused", &given.request_memory,
      false},
+    {"page-ms", "MS", "time limit of one page of a query or feed; a query that needs more goes on with a continuation, or ends in 408",
+     &given.page_ms, false},
     {"index-tail", "SIZE", NULL, &given.index_tail, false},            /* store_options.tail_bytes, for tests */
-    {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* of a resource token; below the service's 600 for tests */
+    {"token-seconds-min", "N", NULL, &given.token_seconds_min, false}, /* resource token lifetime; below the service's 600 for tests */
     {"script-worker", "PROGRAM", NULL, &given.script_worker, false},   /* instead of tesela-script beside our own program, for tests */
     {"log-level", "LEVEL", "error, warn, info or debug", &given.log_level, false},
     {"access-log", "off|all|N", "one line for each request, or for one of N: verb, path, status, charge, time; no bodies, no keys",
@@ -131,7 +134,7 @@ static bool __attribute__((format(printf, 1, 2))) fail(const char *format, ...) 
     return false;
 }
 
-/* An address or "localhost", which net takes to mean both loopback addresses; any other name may lead anywhere. */
+/* True for loopback addresses and "localhost", which net binds to both loopback addresses. Other names may resolve to anything. */
 static bool is_loopback(const char *host) {
     struct in_addr v4;
     struct in6_addr v6;
@@ -156,22 +159,24 @@ static bool read_keys(serve_settings *s) {
     return s->keys ? true : fail("%s", why);
 }
 
-/* One of two words; the second sets the flag. */
+/* The text must be one of two words; the second sets the flag. */
 static bool read_choice(const char *flag, const char *text, const char *first, const char *second, bool *second_out) {
     *second_out = strcmp(text, second) == 0;
     return *second_out || strcmp(text, first) == 0 ? true : fail("--%s must be %s or %s, not '%s'", flag, first, second, text);
 }
 
 static bool read_rules(account_rules *r) {
-    uint64_t throughput = 0;
+    uint64_t throughput = 0, page_ms = 0;
     bool good = tool_read_bytes("partition-max-storage", given.partition_max_storage, &r->range_bytes) &&
                 tool_read_bytes("logical-partition-max-storage", given.logical_partition_max_storage, &r->partition_bytes) &&
                 tool_read_bytes("fixed-container-max-storage", given.fixed_container_max_storage, &r->fixed_bytes) &&
                 tool_read_number("partition-max-throughput", given.partition_max_throughput, 1, 1000000, &throughput) &&
+                tool_read_number("page-ms", given.page_ms, 1, 600000, &page_ms) &&
                 read_choice("throttling", given.throttling, "on", "off", &r->unlimited) &&
                 read_choice("throughput-shares", given.throughput_shares, "equal", "follow-load", &r->follow_load) &&
                 read_choice("merges", given.merges, "auto", "off", &r->no_merges);
     r->range_throughput = (uint32_t)throughput;
+    r->page_ms = (uint32_t)page_ms;
     r->burst = given.burst_capacity != NULL;
     r->serverless = given.serverless != NULL;
     return good;
@@ -213,7 +218,7 @@ static bool read_limits(serve_settings *s) {
 typedef struct port_flag {
     const char *flag, **given;
     const char *api;
-    bool there; /* this version has that API */
+    bool there; /* this version implements the API */
 } port_flag;
 
 static const port_flag port_flags[PORTS] = {
@@ -282,7 +287,7 @@ static bool check_tls(void) {
     return check_file("tls-cert", given.tls_cert) && check_file("tls-key", given.tls_key);
 }
 
-/* ---- all of them ---- */
+/* ---- all settings ---- */
 
 bool serve_settings_read(serve_settings *s) {
     if (!read_logs(s)) {

@@ -1,4 +1,4 @@
-/* serve_settings.h — what `tesela serve` was told by flags and variables, checked before anything is opened. */
+/* serve_settings.h — the settings of `tesela serve` from flags and environment variables, checked before anything is opened. */
 #pragma once
 
 #include "access/keys.h"
@@ -6,7 +6,7 @@
 #include "api/sql/sql.h"
 #include "tool/options.h"
 
-#define SERVE_MEMORY_FOR_REQUESTS_MIN ((uint64_t)64 << 20) /* loops keep some buffers at hand; below this they would be most of it */
+#define SERVE_MEMORY_FOR_REQUESTS_MIN ((uint64_t)64 << 20) /* loops keep some buffers allocated; with less, these would take most of it */
 
 /* One port for each protocol. */
 typedef enum port_of { PORT_SQL, PORT_MONGO, PORT_CASSANDRA, PORT_GREMLIN, PORT_TABLE, PORTS } port_of;
@@ -16,20 +16,20 @@ typedef struct serve_settings {
     account_rules rules;
     uint64_t threads, cache, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds, request_memory,
         memory_for_requests, index_tail, token_seconds_min;
-    uint64_t access_log; /* a line for one of so many requests; 0: for none */
-    uint64_t slow_ms;    /* 0: requests may take as long as they do */
+    uint64_t access_log; /* log one of this many requests; 0: none */
+    uint64_t slow_ms;    /* threshold of the slow-request log; 0: off */
     bool sync, spare_loopback;
-    bool loopback; /* listens there only */
+    bool loopback; /* listens only on loopback */
     sql_consistency consistency;
     access_keys *keys;
     const char *data, *host, *key_file, *allow_host, *tls_cert, *tls_key, *tls_names, *script_worker, *durability; /* as given */
     bool help, version;
 } serve_settings;
 
-enum { SERVE_OPTIONS = 46 };
+enum { SERVE_OPTIONS = 47 };
 extern const tool_option serve_options[SERVE_OPTIONS];
 
-/* The flags first; then, unless --help or --version is one of them, what they say. Both print what is wrong and return false. Whatever
- * comes, close the keys. */
+/* Call take_flags first; then, unless --help or --version was given, read, which checks the values. Both print what is wrong and return
+ * false on an error. Close the keys in every case. */
 bool serve_settings_take_flags(serve_settings *s, int argc, char **argv);
 bool serve_settings_read(serve_settings *s);

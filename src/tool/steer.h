@@ -1,4 +1,4 @@
-/* steer.h — the commands that watch, explain and change a running server, each with a file of its own. */
+/* steer.h — the commands that watch, explain and change a running server; each has its own file. */
 #pragma once
 
 #include "tool/command.h"

@@ -8,11 +8,11 @@ typedef struct span {
     uint32_t first, last;
 } span;
 
-/* Controls, and the marks that turn the direction of text around. */
+/* Control characters, and marks that change the direction of text. */
 static const span unseen[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x200B, 0x200F}, {0x2028, 0x202E},
                               {0x2060, 0x206F}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}};
 
-/* Two columns wide: the large blocks of Unicode's East Asian Width, which is enough for a table. */
+/* Characters two columns wide: the large blocks of Unicode's East Asian Width, which is enough for a table. */
 static const span wide[] = {{0x1100, 0x115F}, {0x2E80, 0xA4CF}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},  {0xFE30, 0xFE6F},
                             {0xFF00, 0xFF60}, {0xFFE0, 0xFFE6}, {0x1F300, 0x1FAFF}, {0x20000, 0x3FFFD}};
 
@@ -32,14 +32,14 @@ static bool is_in(uint32_t c, const span *spans, size_t n) {
 typedef struct glyph {
     slice bytes;
     size_t columns;
-    bool shown; /* otherwise as '?' */
+    bool shown; /* false: shown as '?' */
 } glyph;
 
 static size_t length_of(unsigned char first) {
     return first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
 }
 
-/* The next character; a byte that begins none is one. */
+/* The next character; an invalid byte counts as one. */
 static glyph next_glyph(slice text) {
     static const unsigned char head_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     unsigned char first = (unsigned char)text.p[0];
@@ -118,7 +118,7 @@ void text_add_count(buf *out, double n, const char *singular) {
     buf_addf(out, " %s%s", singular, n == 1 ? "" : "s");
 }
 
-/* The byte that a UTF-16 unit is at. A character beyond U+FFFF, four bytes long, has two. */
+/* The byte offset of a UTF-16 unit. A character above U+FFFF (four bytes) has two units. */
 static size_t byte_at(slice text, size_t units) {
     size_t at = 0;
     while (at < text.n && units > 0) {

@@ -43,7 +43,7 @@ static int print_man(void) {
     return 0;
 }
 
-/* `tesela help`, `tesela help COMMAND`, `tesela help --man`, which the build makes tesela.1 with. */
+/* `tesela help`, `tesela help COMMAND`, and `tesela help --man`, from which the build makes tesela.1. */
 static int help_about(const char *word) {
     if (word && strcmp(word, "--man") == 0) {
         return print_man();

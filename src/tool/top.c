@@ -1,4 +1,4 @@
-/* The loop of `tesela top`: ask, draw, wait for a key or a second. The terminal is given back as it was, however we end. */
+/* The loop of `tesela top`: fetch, draw, wait for a key or a second. The terminal is always restored on exit. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static const tool_option options[] = {
 
 enum { OPTIONS = sizeof options / sizeof *options };
 
-/* ---- what the server says ---- */
+/* ---- fetching ---- */
 
 typedef struct view {
     remote remote;
@@ -56,7 +56,7 @@ static bool ask(view *v, const char *path, bool filtered, remote_answer *answer)
     return good;
 }
 
-/* What was there stays until there is something new. */
+/* The old rows stay until new ones have been fetched. */
 static bool look(view *v) {
     remote_answer overview = {0}, ranges = {0};
     bool good = ask(v, "/_tesela/", false, &overview) && ask(v, "/_tesela/ranges", true, &ranges);
@@ -100,7 +100,8 @@ static void leave_screen(void) {
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 }
 
-/* Another screen, no cursor, lines that do not wrap, keys as they are pressed. Signals only interrupt, so that we end in order. */
+/* Switches to the alternate screen, without cursor, line wrap and line buffering. Signals only set a flag, so that the terminal is
+ * restored. */
 static bool enter_screen(void) {
     static const char text[] = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
     struct sigaction interrupts = {.sa_handler = on_signal};
@@ -145,7 +146,7 @@ static void scroll(view *v, long by) {
     v->screen.scroll = to > 0 ? (size_t)to : 0;
 }
 
-/* A key that sends several bytes, ESC [ digits letter: what it does, and how many bytes it was. */
+/* Handles a key that sends several bytes, ESC [ digits letter. Returns the number of bytes. */
 static size_t take_sequence(view *v, slice keys) {
     long page = (long)top_lines_of_rows(&v->screen), by = 0;
     size_t n = 2;
@@ -179,7 +180,7 @@ static size_t take_sequence(view *v, slice keys) {
     return n + 1;
 }
 
-/* False: the end. */
+/* Returns false to quit. */
 static bool take_keys(view *v, slice keys) {
     static const char letters[] = "nputisl"; /* in the order of top_order */
     while (keys.n) {
@@ -196,7 +197,7 @@ static bool take_keys(view *v, slice keys) {
     return true;
 }
 
-/* Draws again with every key, until it is time to look. False: the end. */
+/* Redraws after every key, until it is time to fetch. Returns false to quit. */
 static bool wait_until(view *v, int64_t until_ms) {
     for (;;) {
         int64_t left = until_ms - clock_monotonic_us(&clock_system) / 1000;

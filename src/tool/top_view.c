@@ -16,7 +16,7 @@ static slice text_in(slice document, const char *name) {
     return doc_find_key(document, slice_str(name), &it) && BSON_ITER_HOLDS_UTF8(&it) ? doc_text(&it) : SLICE_EMPTY;
 }
 
-/* None of them is below zero or beyond what a whole number can say, whatever the answer claims. */
+/* Clamps the number to 0 … 2^53, whatever the answer contains. */
 static double number_in(slice document, const char *name) {
     bson_iter_t it;
     double value = doc_find_key(document, slice_str(name), &it) && BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_double(&it) : 0;
@@ -78,7 +78,7 @@ static bool is_container_of(const top_row *container, const top_row *range) {
     return slice_eq(container->database, range->database) && slice_eq(container->container, range->container);
 }
 
-/* Containers have no id: that is how their rows are told from those of ranges, which come in the order of their containers. */
+/* Only the rows of ranges have an id; they are in the order of their containers. */
 top_rows top_rows_read(slice ranges) {
     top_rows rows = {.total = number_in(ranges, "total")};
     size_t at = 0;
@@ -127,7 +127,7 @@ static double key_of(const top_row *row, top_order order) {
     }
 }
 
-/* A row among others: by its container's place first. */
+/* A row with its sort keys: by its container first. */
 typedef struct ranked {
     top_row row;
     double container_key, key;
@@ -215,7 +215,7 @@ static void cell_latency_max(buf *out, const top_row *row) {
     add_ms(out, row->latency_max_us);
 }
 
-/* Behind the name and the bar. Where the screen is narrow, the ones with the highest number go first. */
+/* The columns after the name and the bar. On a narrow screen those with the highest `goes` are dropped first. */
 typedef struct column {
     const char *title;
     size_t width;
@@ -239,8 +239,8 @@ enum {
 };
 
 typedef struct layout {
-    size_t name, bar, key; /* key 0: there is no room for it */
-    unsigned goes;         /* columns with a higher number are not shown */
+    size_t name, bar, key; /* key 0: no room for it */
+    unsigned goes;         /* columns with a higher `goes` are not shown */
 } layout;
 
 static size_t width_of_columns(unsigned goes) {
@@ -251,7 +251,7 @@ static size_t width_of_columns(unsigned goes) {
     return width;
 }
 
-/* Columns first, then the bar and the name grow, and what is left is the hottest key's. */
+/* Fits in the columns first; then the bar and the name grow; the hottest key gets the rest. */
 static layout lay_out(size_t width) {
     layout l = {.name = NAME_LEAST, .bar = BAR_LEAST, .goes = 6};
     size_t least = NAME_LEAST + 1 + BAR_LEAST + PERCENT;
@@ -299,7 +299,7 @@ static void add_bar(buf *out, const top_screen *screen, double percent, size_t w
     buf_addf(out, " %5.1f%%", percent);
 }
 
-/* With the API that made it, unless that is the SQL API: "shop/orders (mongo)". */
+/* Adds the API that made the container, unless it is SQL: "shop/orders (mongo)". */
 static void add_container_name(buf *name, const top_row *row) {
     buf_add_slice(name, row->database);
     buf_add_byte(name, '/');
@@ -430,7 +430,7 @@ size_t top_lines_of_rows(const top_screen *screen) {
 }
 
 void top_draw(buf *out, const top_screen *screen, const top_server *server, const top_rows *rows) {
-    layout l = lay_out(screen->columns ? screen->columns - 1 : 0); /* the last one stays free: erasing behind it would take it along */
+    layout l = lay_out(screen->columns ? screen->columns - 1 : 0); /* leave the last column free: erasing to the line end would clear it */
     size_t room = top_lines_of_rows(screen);
     buf_add_lit(out, "\x1b[H");
     add_server(out, screen, server);
@@ -448,7 +448,7 @@ void top_draw(buf *out, const top_screen *screen, const top_server *server, cons
 
 /* ---- the table ---- */
 
-/* What a row may spend, and how much of that it spends; "-" where there is no limit, as with throttling off. */
+/* Adds the share of the row and the percentage used; "-" if there is no limit, as with throttling off. */
 static void add_limits(buf *out, const top_row *row) {
     char normalized[CELL_BYTES] = "-", share[CELL_BYTES] = "-";
     if (row->share > 0) {

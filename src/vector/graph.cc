@@ -1,7 +1,7 @@
-// The one file that sees hnswlib (and includes it: its header has functions that are not inline). No exception leaves it.
+// graph.cc — the only file that includes hnswlib, whose header defines functions that are not inline. No exception leaves this file.
 #include "vector/graph.h"
 
-#define NO_MANUAL_VECTORIZATION // what it fetches ahead with it is read beyond the end of a list
+#define NO_MANUAL_VECTORIZATION // its prefetching reads beyond the end of a list
 #include <hnswlib/hnswlib.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace {
 
-// Links of a vector, and how many are looked at to choose them: more find better, and take longer to build. With these, of the ten nearest
-// among 20,000 vectors of 128 numbers without any order a list of 200 found 93 %, one of 400 98 %; where there are clusters, as in real
-// data, all.
+// The number of links of a vector, and of candidates among which they are chosen: larger numbers find more, and take longer to build. With
+// these, among 20,000 unclustered vectors of 128 dimensions, a list of 200 found 93 % of the ten nearest, one of 400 98 %; in clustered
+// data, as real data is, all of them.
 constexpr size_t LINKS = 24, LIST_TO_BUILD = 150;
 
-// What of a vector's numbers can be squared and summed in a float.
+// The range of numbers that can be squared and summed in a float.
 constexpr double GREATEST = 1e15, SMALLEST = 1e-15;
 
 enum class shape { good, unfit, nowhere };
@@ -27,7 +27,7 @@ double greatest_of(const double *numbers, size_t n) {
     double greatest = 0;
     for (size_t i = 0; i < n; i++) {
         double size = std::fabs(numbers[i]);
-        greatest = size > greatest || std::isnan(size) ? size : greatest; // NaN stays
+        greatest = size > greatest || std::isnan(size) ? size : greatest; // a NaN is kept
     }
     return greatest;
 }
@@ -42,7 +42,7 @@ shape to_floats(search_distance distance, const double *numbers, size_t n, float
     if (cosine && greatest == 0) {
         return shape::nowhere;
     }
-    if (cosine) { // not larger than the root of n, and not smaller than 1
+    if (cosine) { // after dividing by `greatest`, the length is from 1 to the square root of n
         double sum = 0;
         for (size_t i = 0; i < n; i++) {
             sum += numbers[i] / greatest * (numbers[i] / greatest);
@@ -58,7 +58,7 @@ shape to_floats(search_distance distance, const double *numbers, size_t n, float
 using floats = std::unique_ptr<float[]>;
 using node = hnswlib::tableint;
 
-// ---- distances: several sums at once ----
+// ---- distances, by SIMD ----
 
 typedef float four __attribute__((vector_size(16)));
 typedef float eight __attribute__((vector_size(32)));
@@ -124,17 +124,17 @@ class space : public hnswlib::SpaceInterface<float> {
 
 } // namespace
 
-// A node for each different vector: equal ones would be linked to each other and to nothing else. A node without a label is dead: it stays
-// where it is, since what is linked to it would lead astray if it moved, and hnswlib's own marks keep new ones from being linked to it.
+// There is one node for each distinct vector, since equal vectors would be linked only to each other. A node without a label is dead. It
+// stays in the graph: if it were moved, links to it would be wrong; if hnswlib marked it deleted, new vectors would not be linked to it.
 struct vector_graph {
     search_distance distance;
     size_t dimensions;
     std::unique_ptr<space> measure;
-    std::unique_ptr<hnswlib::HierarchicalNSW<float>> links; // whose own labels are the nodes' numbers
-    std::vector<uint64_t> label;                            // of a node, NO_LABEL if it has none
-    std::unordered_map<node, std::vector<uint64_t>> more;   // labels, of nodes that have several
-    std::unordered_map<uint64_t, node> node_of;             // a label's
-    std::unordered_multimap<size_t, node> by_numbers;       // by a hash of them
+    std::unique_ptr<hnswlib::HierarchicalNSW<float>> links; // hnswlib's labels are our node numbers
+    std::vector<uint64_t> label;                            // by node; NO_LABEL if it has none
+    std::unordered_map<node, std::vector<uint64_t>> more;   // further labels of nodes that have several
+    std::unordered_map<uint64_t, node> node_of;             // by label
+    std::unordered_multimap<size_t, node> by_numbers;       // by a hash of the vector's numbers
     size_t dead = 0;
 };
 
@@ -160,7 +160,7 @@ static node add_node(vector_graph *g, const float *numbers, size_t hash) {
     g->label.push_back(NO_LABEL);
     g->dead++;
     g->links->addPoint(numbers, made);
-    g->links->label_lookup_.erase(made); // ours are enough
+    g->links->label_lookup_.erase(made); // not needed: node_of replaces it
     g->by_numbers.emplace(hash, made);
     return made;
 }
@@ -237,7 +237,7 @@ extern "C" bool vector_graph_grow(vector_graph *g, size_t room) try {
     }
     return true;
 } catch (...) {
-    (void)g->links.release(); // half of it may be gone: it could not even be freed
+    (void)g->links.release(); // leaked: it may be half freed, and destroying it is not safe
     return false;
 }
 
@@ -280,8 +280,8 @@ extern "C" size_t vector_graph_room(const vector_graph *g) {
     return g->links->max_elements_;
 }
 
-// The numbers, the links of the lowest level and a few of those above, a lock, a place in the table of labels, and in the lists of what
-// some searches have seen; and the locks of updates, of which there are as many in any graph.
+// Per vector: the numbers, the links of the lowest level and some of those above, a lock, an entry in the table of labels and in the
+// visited lists of some searches. Per graph: the update locks, whose number is fixed.
 extern "C" size_t vector_graph_bytes(size_t dimensions, size_t room) {
     constexpr size_t OF_LINKS = (2 * LINKS + 1 + LINKS / 16) * sizeof(hnswlib::tableint), OF_LABEL = 120,
                      OF_SEARCHES = 8 * sizeof(hnswlib::vl_type);

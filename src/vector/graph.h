@@ -1,8 +1,7 @@
-/* graph.h — vectors, each linked to some that are near it, so that the nearest to a given one are found without looking at all: hnswlib,
- * behind an interface of ours.
+/* graph.h — approximate nearest-neighbour search in a graph of vectors: a C interface to hnswlib.
  *
- * A graph holds vectors of one length as floats, each under a label. What it finds is approximate: now and then it misses one. Whoever asks
- * ranks what it gets by the real distance. A graph has no lock: searches may go on beside each other, changes are alone. */
+ * A graph holds vectors of one length as floats, each with a label. Searches are approximate: they may miss some vectors. The caller ranks
+ * the results by the exact distance. A graph has no lock: searches may run concurrently, but a change must run alone. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,39 +16,40 @@ extern "C" {
 
 typedef struct vector_graph vector_graph;
 
-/* For `room` vectors at first. `list`: of how many each one's links are chosen; 0: 150. NULL: there is no memory for it. */
+/* Has room for `room` vectors at first. `list`: the number of candidates among which a vector's links are chosen; 0: 150. NULL: out of
+ * memory. */
 vector_graph *vector_graph_new(search_distance distance, size_t dimensions, size_t list, size_t room);
-void vector_graph_free(vector_graph *g); /* NULL too */
+void vector_graph_free(vector_graph *g); /* `g` may be NULL */
 
 typedef enum vector_put_result {
     VECTOR_PUT,
-    VECTOR_UNFIT,     /* its numbers are too large or too small for floats: it is not in the graph, nor the one it takes the place of */
-    VECTOR_NOWHERE,   /* nor is this one: it has no direction, so nothing is near it */
-    VECTOR_NO_ROOM,   /* nothing was done: vector_graph_grow, and again */
+    VECTOR_UNFIT,     /* not added, since its numbers are too large or too small for floats; the label's old vector was removed */
+    VECTOR_NOWHERE,   /* not added, since a zero vector has no direction; the label's old vector was removed */
+    VECTOR_NO_ROOM,   /* nothing was changed: call vector_graph_grow and retry */
     VECTOR_NO_MEMORY, /* the graph can only be freed */
 } vector_put_result;
 
-/* In the place of the one that had the label. */
+/* Adds a vector; replaces the one that had the label. */
 vector_put_result vector_graph_put(vector_graph *g, uint64_t label, const double *numbers);
-void vector_graph_remove(vector_graph *g, uint64_t label); /* if it is there */
-bool vector_graph_grow(vector_graph *g, size_t room);      /* false: there is no memory, and the graph can only be freed */
+void vector_graph_remove(vector_graph *g, uint64_t label); /* does nothing if there is no such label */
+bool vector_graph_grow(vector_graph *g, size_t room);      /* false: out of memory; the graph can only be freed */
 
 typedef struct vector_near {
     uint64_t label;
-    float distance; /* of any two, the smaller is nearer; no more than that */
+    float distance; /* only for comparison: smaller is nearer */
 } vector_near;
 
-/* The `n` nearest that it finds, the nearest first, from a list of `n`: the longer, the better. Returns how many: fewer
- * where most that is near is dead. */
+/* Finds the `n` nearest vectors, the nearest first; `n` is also the length of the search list, so a larger `n` gives better results.
+ * Returns how many: fewer if most of the near vectors are dead. */
 size_t vector_graph_search(const vector_graph *g, const double *numbers, size_t n, vector_near *near_out);
 
-/* Whether vectors like this one can be looked for. */
+/* Whether a graph can store and search for this vector. */
 bool vector_graph_fits(search_distance distance, const double *numbers, size_t dimensions);
 
-size_t vector_graph_count(const vector_graph *g); /* of those that can be found */
-size_t vector_graph_dead(const vector_graph *g);  /* removed or replaced: they take their room, and time, until the graph is made anew */
+size_t vector_graph_count(const vector_graph *g); /* live vectors */
+size_t vector_graph_dead(const vector_graph *g);  /* removed or replaced vectors: they take room, and time, until the graph is rebuilt */
 size_t vector_graph_room(const vector_graph *g);
-size_t vector_graph_bytes(size_t dimensions, size_t room); /* what one takes, about */
+size_t vector_graph_bytes(size_t dimensions, size_t room); /* estimated memory of a graph */
 
 #ifdef __cplusplus
 }

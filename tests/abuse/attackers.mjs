@@ -1,5 +1,5 @@
-// attackers.mjs — clients that mean harm, in a thread of their own so that what they do does not slow the victim's clock. workerData: port,
-// token (a resource token to read the attacked container), seed, n (attackers). Ends when it is told to; a wrong answer is its error.
+// attackers.mjs — hostile clients, in a thread of their own so that they do not slow down the victim's measurements. workerData: port,
+// token (a resource token to read the attacked container), seed, n (number of attackers). Ends on a message; fails if an answer is wrong.
 
 import net from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
@@ -17,7 +17,7 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const sockets = new Set();
 let open = true;
 
-// ---- what attackers send ----
+// ---- requests of attackers ----
 
 const path = "c.n c.s c.id x c.o.a c['p']".split(" ");
 const value = (depth) => {
@@ -81,7 +81,7 @@ const signedQuery = () => {
   return head("POST", `${attack}/docs`, { ...queryFields, ...key("a"), "content-length": body.length }) + body;
 };
 
-// Anything may be refused, in the protocol's form; nothing may hang or be answered with 500.
+// Any request may be rejected in the protocol's form; none may hang or be answered with 500.
 const fine = new Set([200, 201, 207, 304, 400, 401, 403, 404, 408, 413, 429, 503]);
 
 async function attacker() {

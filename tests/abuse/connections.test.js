@@ -1,5 +1,5 @@
-// Clients that hold connections, or what lies on them, without need: idle ones that never authenticate, those that send or read a few bytes now and
-// then, and those that ask for pages and do not read them. Others are served meanwhile, and memory is bounded.
+// Clients that hold connections or server memory needlessly: idle ones that never authenticate, those that send or read a few bytes now and
+// then, and those that request pages and do not read them. Others are served meanwhile, and memory is bounded.
 
 import { readFileSync } from "node:fs";
 import net from "node:net";
@@ -11,7 +11,7 @@ import { Rest, Server, binary, emulatorKey, sign, signed } from "../sdk/server.j
 const sanitized = /asan|tsan/.test(binary);
 const patient = { timeout: 300_000 };
 
-// A connection that keeps what comes, or, paused, does not even read it.
+// A connection that collects received bytes or, if paused, does not read them.
 class Socket {
   constructor(server, { paused = false } = {}) {
     this.text = "";
@@ -46,7 +46,7 @@ function signedRequest(path, headers = {}, verb = "GET") {
   return `${verb} ${path} HTTP/1.1\r\n${Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;
 }
 
-async function until(what, holds, ms = 90_000) { // only a failure takes so long
+async function until(what, holds, ms = 90_000) { // reached only on failure
   const end = performance.now() + ms;
   while (!(await holds())) {
     assert.ok(performance.now() < end, `not within ${ms} ms: ${what}`);
@@ -79,14 +79,14 @@ describe("connections", () => {
   });
 
   it("that are idle and unauthenticated keep nobody out", patient, async () => {
-    await start("--max-connections", "300", "--unauthenticated-seconds", "300"); // they end for want of room alone
+    await start("--max-connections", "300", "--unauthenticated-seconds", "300"); // connections are closed only when the limit is reached
     const early = open().write(signedRequest("/"));
     await until("the first answer", () => early.statuses.length === 1);
     const idle = Array.from({ length: 300 }, (_, i) => open().write(i % 3 ? unsigned : i % 2 ? "\x16\x03\x01" : "GET"));
     await Promise.all(idle.map((socket) => socket.connected()));
     await until("two hundred 401s, or an end", () => idle.every((socket, i) => !(i % 3) || socket.closed || socket.statuses[0] === 401));
     const rests = Array.from({ length: 20 }, () => new Rest({ server }));
-    for (const rest of rests) assert.equal((await rest.get("/dbs")).status, 200); // each on a connection of its own
+    for (const rest of rests) assert.equal((await rest.get("/dbs")).status, 200); // each on its own connection
     assert.ok(idle.filter((socket) => !socket.closed).length >= 100, "they are only ended where there is need");
     early.write(signedRequest("/"));
     await until("the second answer", () => early.statuses.length === 2);
@@ -136,7 +136,7 @@ describe("connections", () => {
     const slow = open().write("POST /dbs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n");
     const began = performance.now();
     await until("its end", async () => {
-      slow.write("x".repeat(5000)); // progress, but too little of it
+      slow.write("x".repeat(5000)); // progress, but too slow
       await sleep(80);
       return slow.closed;
     });
@@ -154,7 +154,7 @@ describe("clients that do not read their answers", () => {
   const residentBytes = () => 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${server.child.pid}/status`, "utf8"))[1]);
 
   before(async () => {
-    server = await Server.start({ flags: ["--memory-for-requests", "128MB", "--cache", "64MB", "--slow-seconds", "4"] }); // half of the memory is for answers
+    server = await Server.start({ flags: ["--memory-for-requests", "128MB", "--cache", "64MB", "--slow-seconds", "4"] }); // half of the memory is for responses
     rest = new Rest({ server });
     await rest.post("/dbs", { id: "d" });
     await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"], version: 2 } });
@@ -188,7 +188,7 @@ describe("clients that do not read their answers", () => {
         const small = await rest.get(`${path}/small`, { headers: { "x-ms-documentdb-partitionkey": '["a"]' } });
         assert.equal(small.status, 200);
         const large = await rest.get(path);
-        assert.ok([200, 429, 503].includes(large.status), large.text.slice(0, 300)); // 429: the same container's turns are all taken
+        assert.ok([200, 429, 503].includes(large.status), large.text.slice(0, 300)); // 429: the container's queue is full
         if (large.status !== 200) assert.ok(Number(large.headers["x-ms-retry-after-ms"]) > 0, "it says when to come again");
         most = Math.max(most, residentBytes());
       }
@@ -198,7 +198,7 @@ describe("clients that do not read their answers", () => {
       return (await metric(server, "tesela_memory_refused_total")) > 0;
     });
     assert.ok((await metric(server, "tesela_answer_waiting_bytes")) < 1.2 * memory);
-    const slack = (sanitized ? 10 : 5) * memory; // workers' pages, and what the allocator keeps
+    const slack = (sanitized ? 10 : 5) * memory; // for pages of workers, and memory that the allocator keeps
     assert.ok(most - before < 2 * memory + slack, `${Math.round((most - before) / 2 ** 20)} MB more than before`);
     await until("slow readers are ended", async () => (await metric(server, "tesela_slow_clients_total")) > 1);
     await until("a page", async () => (await rest.get(path)).status === 200);

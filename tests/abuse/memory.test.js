@@ -1,5 +1,5 @@
-// What a client with a read token may ask for, on a server that has 2 GB of address space: no request ends the process, whatever it wants to
-// be made, alone or a hundred at a time.
+// Requests of a client with a read token, on a server with 2 GB of address space: no request ends the process, however large a value it
+// tries to make, alone or a hundred at a time.
 
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
@@ -9,7 +9,7 @@ import { Rest, Server, binary } from "../sdk/server.js";
 const sanitized = /asan|tsan/.test(binary);
 const under = sanitized ? [] : ["prlimit", "--as=2147483648"]; // sanitizers reserve terabytes of address space
 const rssMax = (sanitized ? 4 : 1) * 1024 ** 3;
-const worstMs = sanitized ? 60_000 : 25_000; // a page has five seconds, gives way for ten at most, and an item has a third of one; the machine may be busy
+const worstMs = sanitized ? 60_000 : 25_000; // a page has five seconds, yields for ten at most, and an item takes a third of a second; the machine may be busy
 const key = { "x-ms-documentdb-partitionkey": '["a"]' };
 const list = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join(",");
 
@@ -27,7 +27,7 @@ const middle = "FROM c WHERE c.id = 'middle'";
 const numbers = "FROM c WHERE c.id = 'numbers'";
 const holder = "FROM c WHERE c.id = 'holder'";
 
-// Each would take gigabytes, or make a value past any bound: an error, or a page, never the end of the process.
+// Each would take gigabytes, or make a value beyond every limit: it gets an error or a page, and the process survives.
 const attacks = {
   "an array of 5,000 times the item": `SELECT VALUE [${list(5000, () => "c")}] ${big}`,
   "an array of 200,000 times the item": `SELECT VALUE [${list(200_000, () => "c")}] ${middle}`,
@@ -54,7 +54,7 @@ const attacks = {
 
 const path = "/dbs/d/colls/c";
 
-// A server with the documents, and a token to read them.
+// Starts a server with the documents, and makes a token to read them.
 async function serve(options) {
   const server = await Server.start(options), rest = new Rest({ server });
   await rest.post("/dbs", { id: "d" });
@@ -134,7 +134,7 @@ describe("memory", () => {
   });
 });
 
-// A script's engine needs more address space than the server is given above.
+// A script's engine needs more address space than the servers above have.
 describe("memory of scripts", () => {
   let server, rest;
 

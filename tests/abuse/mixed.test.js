@@ -1,5 +1,5 @@
-// Attackers of every kind at once, chosen by a seed, against a server with 2 GB of address space and throttling on; a victim in another
-// container goes on reading, paging and planning meanwhile. TESELA_ABUSE_SECONDS=600 and TESELA_ABUSE_SEED=… make it long, or the same again.
+// Attackers of every kind at once, chosen by a seed, against a server with 2 GB of address space and throttling on. Meanwhile a victim in
+// another container reads, pages and plans. TESELA_ABUSE_SECONDS=600 makes the test long; TESELA_ABUSE_SEED=… repeats a run.
 
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
@@ -11,7 +11,7 @@ const sanitized = /asan|tsan/.test(binary);
 const seconds = Number(process.env.TESELA_ABUSE_SECONDS ?? 8);
 const seed = Number(process.env.TESELA_ABUSE_SEED ?? 1);
 const rssMax = (sanitized ? 4 : 1) * 1024 ** 3;
-const victimMs = sanitized ? 10_000 : 2_000; // the longest wait: far above the goal of the bench, since the machine is small and shared
+const victimMs = sanitized ? 10_000 : 2_000; // longest wait allowed: far above the benchmark's goal, since the machine is small and shared
 const key = (value) => ({ "x-ms-documentdb-partitionkey": JSON.stringify([value]) });
 const queryFields = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True" };
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));

@@ -1,5 +1,5 @@
-/* A batch or bulk body: read, refused or run; all or nothing; what was answered as written is there. The first byte chooses the container,
- * the header key and whether it is atomic; the rest is the body. */
+/* A batch or bulk body is rejected or run. An atomic one is all or nothing, and every write that was acknowledged is in the store. The
+ * first byte chooses the container, the header key and whether the batch is atomic; the rest is the body. */
 #include "world.h"
 
 #include "api/sql/batch.h"
@@ -15,7 +15,7 @@ static bool read_list(harness *h, slice text, slice *list_out) {
     return good;
 }
 
-/* What each operation was told must hold for the store, unless a later one of the same item changed it again. */
+/* Each operation's result must match the store, unless a later operation changed the same item again. */
 static void check_results(world *w, const item_op *ops, size_t n) {
     for (size_t i = 0; i < n; i++) {
         bool last = ops[i].code == OK;
@@ -31,7 +31,7 @@ static void check_results(world *w, const item_op *ops, size_t n) {
     }
 }
 
-/* All items and all entries that lead to them. */
+/* Dumps all items and all entries that refer to them. */
 static buf dump_items(store *s) {
     buf out = buf_init(BUF_NO_LIMIT);
     dump_family(s, STORE_ITEMS, NULL, SLICE_EMPTY, SLICE_EMPTY, false, &out);
@@ -46,7 +46,7 @@ static void run(world *w, item_op *ops, size_t n, bool atomic) {
         assert_true(ops[i].code == OK || err_lookup(ops[i].code)->http_status < 500);
     }
     if (atomic && refused) {
-        return; /* not tried at all */
+        return; /* was not run */
     }
     buf before = dump_items(w->h.store);
     err code = harness_commit(&w->h, w->c, ops, n, atomic);
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         assert_int_equal(pkey_parse(o, slice_str(key), &header), OK);
         target.key = &header;
     }
-    bool runs = !target.atomic || target.key || w.c->key.n == 0; /* as the front end has it */
+    bool runs = !target.atomic || target.key || w.c->key.n == 0; /* as the front end decides */
     if (runs && read_list(&w.h, slice_of(data + 1, n - 1), &list) && sql_batch_read(o, &target, list, &ops, &count) == OK) {
         assert_true(count <= LIMIT_BATCH_OPERATIONS && (count > 0 || !target.atomic));
         if (count > 0) {

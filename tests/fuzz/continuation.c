@@ -1,7 +1,8 @@
-/* Continuations of feeds, as a client may send them. The first byte chooses the container and what is asked for, the rest is the text.
+/* Continuations of feeds, as a client may send them. The first byte chooses the container and the scope, the rest is the continuation's
+ * text.
  *
- * Whatever it says, a feed ends; it has items that were asked for, each once; what a page ends with is read again as it was written; and
- * taken to the ranges one by one it gives what it gives for all of them. */
+ * Whatever the text is, the feed ends and has only items of the scope, each once; the continuation that a page ends with reads back as it
+ * was written; and used for each range separately it gives the same as for all ranges together. */
 #include "api/sql/continuation.h"
 #include "world.h"
 
@@ -17,7 +18,7 @@ typedef struct page {
     unsigned *seen;
 } page;
 
-/* Containers that were split, one of each kind, which no input changes. */
+/* Containers that were split, one of each kind; inputs do not change them. */
 static world *open_split(unsigned kind) {
     static world worlds[WORLD_KINDS];
     world *w = &worlds[kind % WORLD_KINDS];
@@ -31,7 +32,7 @@ static world *open_split(unsigned kind) {
         assert_int_equal(harness_write(&w->h, w->c, ITEM_CREATE, NULL, NULL, body), OK);
         if (i == ITEMS / 2) {
             err code = account_split(w->h.account, harness_op(&w->h), w->c, w->c->tiles->ranges[0]->id, 3);
-            assert_true(code == OK || code == E_BAD_REQUEST); /* not that of a fixed container */
+            assert_true(code == OK || code == E_BAD_REQUEST); /* a fixed container cannot be split */
         }
     }
     container_give(w->c);
@@ -67,7 +68,7 @@ static void check_cursor(const sql_scope *scope, const item_cursor *c) {
     }
 }
 
-/* What is written is read as it was. */
+/* A written continuation reads back the same. */
 static void check_again(const sql_scope *scope, const item_cursor *c, size_t count) {
     buf text = buf_init(BUF_NO_LIMIT);
     item_cursor again = {.partition = c->partition};
@@ -82,7 +83,7 @@ static void check_again(const sql_scope *scope, const item_cursor *c, size_t cou
     buf_free(&text);
 }
 
-/* All that follows; false: it was given up. */
+/* Reads all following pages; false: reading was given up. */
 static bool read_on(world *w, const sql_scope *scope, item_cursor *c, unsigned *seen) {
     bool good = true;
     arena scratch = arena_init();
@@ -93,7 +94,7 @@ static bool read_on(world *w, const sql_scope *scope, item_cursor *c, unsigned *
         assert_true(pages < PAGES_MAX);
         op_init(&o, &scratch, harness_now_s(&w->h));
         err code = item_feed(harness_items(&w->h), &o, w->c, c, 50, see, &p, &mark);
-        if (code == E_BAD_CONTINUATION) { /* so many that there was no room to cut one where a range ends */
+        if (code == E_BAD_CONTINUATION) { /* too many stretches to divide one at the end of a range */
             assert_true(c->n == ITEM_STRETCHES_MAX);
             good = false;
             break;
@@ -112,7 +113,7 @@ static bool read_on(world *w, const sql_scope *scope, item_cursor *c, unsigned *
     return good;
 }
 
-/* A client that finds its range split takes the continuation to each of the parts: together they give what the whole gives. */
+/* A client whose range was split uses the continuation for each part: together the parts give the same as the whole. */
 static void check_parts(world *w, slice text, const sql_scope *whole, const unsigned *seen) {
     const partition_map *map = w->c->tiles->map;
     unsigned together[ITEMS] = {0};
@@ -125,7 +126,7 @@ static void check_parts(world *w, slice text, const sql_scope *whole, const unsi
     assert_memory_equal(seen, together, sizeof together);
 }
 
-/* All, one range, a part of the hash space, or one partition. */
+/* The scope is everything, one range, a part of the hash space, or one logical partition. */
 static void choose_scope(const world *w, unsigned what, sql_scope *scope, item_cursor *c, item_key *key) {
     const partition_map *map = w->c->tiles->map;
     rid container = {.n = 8};

@@ -1,5 +1,5 @@
-/* Any query over items of every shape: what follows the first zero byte is JSON, the value of @d. It ends, with rows that are JSON or an
- * error that queries have, within its memory; and by small pages, with continuations between them, it gives what it gives at once. */
+/* Any query over items of every shape. The text after the first zero byte is JSON, the value of @d. The query ends within its memory
+ * budget, with rows that are JSON or with an error of queries; in small pages with continuations it gives the same rows as at once. */
 #include "queryworld.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -13,7 +13,7 @@ static bool is_expected(err code) {
            code == E_BAD_REQUEST || code == E_MEMORY || code == E_VALUE_TOO_LARGE;
 }
 
-/* Rows as they go to the client. A query may nest deeper than our reader of JSON goes. */
+/* Checks the rows as sent to the client. A query may nest deeper than our JSON reader allows. */
 static void check_rows(const buf *rows, size_t expected) {
     buf text = buf_init(BUF_NO_LIMIT), bson = buf_init(BUF_NO_LIMIT);
     json_error why = {0};
@@ -37,7 +37,7 @@ static void check_rows(const buf *rows, size_t expected) {
     buf_free(&bson);
 }
 
-/* All rows by pages of so many; false: it failed, or there are too many. */
+/* Reads all rows in pages of `page_rows`; false: the query failed, or there are too many rows. */
 static bool run(const items *s, world *w, op *o, const query *q, size_t page_rows, buf *rows, size_t *rows_n_out) {
     buf continuation = buf_init(BUF_NO_LIMIT);
     bool good = true, more = true;
@@ -65,7 +65,7 @@ static bool run(const items *s, world *w, op *o, const query *q, size_t page_row
     return good;
 }
 
-/* Values by chance are others in each page. */
+/* Random values differ from page to page. */
 static bool is_random(slice text) {
     for (size_t i = 0; i + 4 <= text.n; i++) {
         if (slice_eq_nocase(slice_of(text.p + i, 4), SLICE_LIT("rand"))) {
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const items *s = query_world_open(&w);
     const uint8_t *end = n ? memchr(data, 0, n) : NULL;
     slice text = slice_of(data, end ? (size_t)(end - data) : n);
-    if (!bson_utf8_validate(text.n ? text.p : "", text.n, true)) { /* which is seen to before it is a query */
+    if (!bson_utf8_validate(text.n ? text.p : "", text.n, true)) { /* checked before a text becomes a query */
         return 0;
     }
     slice json = end ? slice_of(end + 1, n - text.n - 1) : SLICE_EMPTY;

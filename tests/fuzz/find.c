@@ -1,5 +1,5 @@
-/* Conditions, orders and continuations of finds, as BSON of any bytes, or as JSON so that the fuzzer gets far. What is accepted gives the
- * same items by the index and without it, and in pages. */
+/* Conditions, orders and continuations of finds: as arbitrary BSON bytes, or as JSON so that the fuzzer gets further. An accepted input
+ * gives the same items with the index, without it, and in pages. */
 #include "query/find.h"
 #include "queryworld.h"
 
@@ -45,7 +45,7 @@ static slice next_part(slice *rest) {
     return part;
 }
 
-/* As JSON, or as it is. */
+/* Converts JSON to BSON, or returns the bytes as they are. */
 static slice bytes_of(arena *a, slice part, bool json) {
     buf b = buf_init(BUF_NO_LIMIT);
     json_root root;
@@ -55,7 +55,7 @@ static slice bytes_of(arena *a, slice part, bool json) {
     return bytes;
 }
 
-/* From the beginning, by the index and in pages. */
+/* Compares all results by the index, in pages and by a scan. */
 static void compare(const items *s, world *w, arena *a, const query_find *f) {
     answer whole = {0}, pages = {0}, scanned = {0};
     slice from = SLICE_EMPTY, at = SLICE_EMPTY;

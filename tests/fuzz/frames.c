@@ -1,14 +1,14 @@
-/* Length-prefixed frames: the same bytes have the same answers, however they are cut into reads, within all limits; nothing is left behind.
+/* Length-prefixed frames: the same bytes get the same answers, however they are divided into reads, within all limits; nothing is leaked.
  *
- * The input's first byte seeds the cuts. The rest is what a client sends: frames of two bytes of length (little-endian, of the whole), a
- * verb, and its argument. */
+ * The input's first byte seeds the division. The rest is what a client sends: frames of a length (two bytes, little-endian, of the whole
+ * frame), a verb and its argument. */
 #include "net/frames.h"
 #include "net/frames_int.h"
 #include "wire.h"
 
 enum { HEADER = 3, IN_FLIGHT = 5, HELD_MAX = 8 };
 
-enum { UNTRUSTED_BYTES = 40, TRUSTED_BYTES = 20000 }; /* of a frame */
+enum { UNTRUSTED_BYTES = 40, TRUSTED_BYTES = 20000 }; /* maximum size of a frame */
 
 typedef struct state {
     frames_request *held[HELD_MAX];
@@ -29,7 +29,7 @@ static bool length(frames_conn *conn, const uint8_t *header, uint64_t *bytes_out
     return header[2] != 0xFF;
 }
 
-/* The last first. Each that ends may let another in, which is held for the next time. */
+/* Ends the held requests, the last first. Each may admit another request, which is held until the next call. */
 static void release(state *s) {
     state before = *s;
     s->held_n = 0;
@@ -38,7 +38,7 @@ static void release(state *s) {
     }
 }
 
-static bool flushed; /* parts of answers may come between others, by how the bytes were cut */
+static bool flushed; /* partial answers were sent; their order depends on how the bytes were divided */
 
 static void last_part(frames_request *r) {
     answer(r, 'l');
@@ -64,7 +64,7 @@ static void handle(frames_request *r) {
     check(s->opened, "opened first");
     check(r->frame.n >= HEADER && length(r->conn, (const uint8_t *)r->frame.p, &n) && n == r->frame.n, "a whole frame");
     check(n <= most, "frame past its limit");
-    check(r->conn->live_n <= IN_FLIGHT + 1 && s->held_n <= IN_FLIGHT, "more in flight than may be"); /* and perhaps an event */
+    check(r->conn->live_n <= IN_FLIGHT + 1 && s->held_n <= IN_FLIGHT, "more in flight than may be"); /* + 1: an event */
     switch (r->frame.p[2]) {
     case 'h':
         s->held[s->held_n++] = r;
@@ -116,7 +116,7 @@ static void closed(frames_conn *conn) {
     check(((state *)frames_state(conn))->held_n == 0 && conn->live_n == 0, "closed with requests in flight");
 }
 
-static frames_conn *last_conn; /* to end what a client leaves held */
+static frames_conn *last_conn; /* for ending requests that are still held */
 
 static void opened_first(frames_conn *conn) {
     last_conn = conn;

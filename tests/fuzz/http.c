@@ -1,6 +1,6 @@
-/* HTTP framing: the same bytes give the same requests and refusals, however they are cut into reads.
+/* HTTP framing: the same bytes give the same requests and rejections, however they are divided into reads.
  *
- * The input's first byte seeds the cuts, its second chooses the limits (small ones, so that short inputs reach them). The rest is what
+ * The input's first byte seeds the division, its second chooses the limits (small ones, so that short inputs reach them). The rest is what
  * a client sends. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ typedef struct client {
     bool over;
 } client;
 
-/* As net/http.c pumps, without a connection. False: bytes are missing, or all is over. */
+/* One step of the loop in net/http.c, without a connection. False: more bytes are needed, or reading is over. */
 static bool step(client *c) {
     while (c->in.n && !c->reading && (c->in.p[0] == '\r' || c->in.p[0] == '\n')) {
         net_input_skip(&c->in, 1);
@@ -72,7 +72,7 @@ static bool step(client *c) {
     case HTTP_WHOLE:
         log_request(&c->log, &c->framing, &c->in);
         c->over = c->framing.abandon;
-        if (c->framing.used % 2 && c->in.own.n && c->in.p == c->in.own.p) { /* both ways to go on behind it */
+        if (c->framing.used % 2 && c->in.own.n && c->in.p == c->in.own.p) { /* alternate between the two ways to continue after a request */
             buf taken;
             net_input_take(&c->in, c->framing.used, &taken);
             buf_free(&taken);
@@ -89,7 +89,7 @@ static bool step(client *c) {
 }
 
 static void feed(client *c, const uint8_t *data, size_t n) {
-    char *lent = malloc(n ? n : 1); /* exactly as large as it is, and gone afterwards: so that the sanitizer sees every step outside */
+    char *lent = malloc(n ? n : 1); /* exact size, and freed afterwards, so that the sanitizer detects any access outside */
     check(lent != NULL, "memory");
     memcpy(lent, data, n);
     net_input_give(&c->in, lent, n);

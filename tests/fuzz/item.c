@@ -1,11 +1,11 @@
-/* Items: a small program, one step a line, against a container that the first byte chooses.
+/* Items: a small program with one step per line, run on a container that the first byte chooses.
  *
- *   c{…} u{…}      create, upsert                r{…}           replace what the body's own id and key name
- *   d{…}           delete what they name         p{…}[…]        patch it
- *   t9             nine seconds pass, and a sweep
- *   f              the feed, by pages of three
+ *   c{…} u{…}      create, upsert                r{…}           replace the item with the body's id and key
+ *   d{…}           delete that item              p{…}[…]        patch that item
+ *   t9             nine seconds pass, then a sweep
+ *   f              the feed, in pages of three
  *
- * Whatever is written reads back as it was, expired items do not, and everything in the store fits together at the end. */
+ * Every written item reads back unchanged, expired items are gone, and the store is consistent at the end. */
 #include <sched.h>
 
 #include "world.h"
@@ -23,7 +23,7 @@ static bool bson_of(harness *h, slice text, json_root wanted, slice *bson_out) {
     return good;
 }
 
-/* The operation on the item that the body names; false: the body names none. */
+/* Prepares an operation on the item that the body names; false: the body names none. */
 static bool prepare(world *w, item_op *o, item_kind kind, slice text) {
     bson_iter_t it;
     *o = (item_op){.kind = kind == ITEM_REPLACE ? ITEM_UPSERT : kind};

@@ -1,5 +1,5 @@
-/* Any bytes as JSON: refused, or read into a valid document whose text reads as the same document. Any bytes as BSON: written as
- * well-formed JSON, without a look outside. */
+/* Any bytes as JSON are rejected, or read into a valid document whose text reads as the same document. Any bytes as BSON are written as
+ * well-formed JSON, without reading outside. */
 #include <assert.h>
 #include <bson/bson.h>
 
@@ -20,7 +20,7 @@ static void check_document(slice bson) {
     bson_t b;
     bool good = bson_init_static(&b, (const uint8_t *)bson.p, bson.n);
     assert(good);
-    if (!memmem(bson.p, bson.n, "\xC0\x80", 2)) { /* our NUL in keys, which libbson refuses */
+    if (!memmem(bson.p, bson.n, "\xC0\x80", 2)) { /* our NUL in keys, which libbson rejects */
         good = bson_validate(&b, BSON_VALIDATE_UTF8 | BSON_VALIDATE_UTF8_ALLOW_NULL, NULL);
         assert(good);
     }
@@ -51,7 +51,7 @@ static void check_text(slice input) {
     buf_free(&text2);
 }
 
-/* With a small limit and keys to leave out: the same or E_TOO_LARGE. */
+/* With a small limit and keys to leave out: the same result, or E_TOO_LARGE. */
 static void check_limited(slice input) {
     static const slice drop[] = {SLICE_LIT("_ts"), SLICE_LIT("a")};
     json_options options = {.drop = drop, .drop_n = 2, .depth_max = 5};
@@ -75,7 +75,7 @@ static void check_bytes(slice input) {
     json_error why = {0};
     json_from_bson(&text, input);
     err code = json_to_bson(buf_view(&text), &deep, &bson, NULL, &why);
-    assert(code == OK || strstr(why.reason, "UTF-8")); /* strings are passed on as they are */
+    assert(code == OK || strstr(why.reason, "UTF-8")); /* strings are copied unchecked */
     buf_free(&text);
     buf_free(&bson);
 }

@@ -1,5 +1,5 @@
-/* Spellings of values (doc/order.h): what is read makes BSON that spells the same bytes; what a BSON document holds is spelled, read back
- * as an equal value, and sorts as it compares. The first byte chooses the direction. */
+/* Spellings of values (doc/order.h): bytes that can be read give BSON with the same spelling. The values of a BSON document can be spelled
+ * and read back as equal values, and their spellings sort as the values compare. The first byte chooses the direction. */
 #include <assert.h>
 
 #include "base/limits.h"

@@ -1,5 +1,5 @@
-/* Two JSON texts with a zero byte between them, a document and a patch: refused with a sentence, or a valid document comes out. The
- * patch is also applied to its own bytes and to the raw input taken for BSON. */
+/* Two JSON texts with a zero byte between them, a document and a patch: the patch is rejected with a message, or gives a valid document.
+ * The patch is also applied to its own bytes, and to the raw input as BSON. */
 #include <assert.h>
 #include <bson/bson.h>
 
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         apply(&o, &p, buf_view(&request), false);
         apply(&o, &p, slice_of(data, size), false);
     }
-    if (patch_parse(&o, slice_of(data, size), &p) == OK) { /* hostile BSON, which no front end passes on */
+    if (patch_parse(&o, slice_of(data, size), &p) == OK) { /* hostile BSON, which front ends reject */
         apply(&o, &p, slice_of(data, size), false);
     }
     buf_free(&document);

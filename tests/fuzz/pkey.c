@@ -1,4 +1,4 @@
-/* Partition keys: header text to key to text to key, key to bytes and back, bytes to key and back, bounds, effective keys of all kinds. */
+/* Partition keys: round trips between header text, keys and their encoding; bounds; effective partition keys of all kinds. */
 #include <assert.h>
 
 #include "partition/map.h"
@@ -71,7 +71,7 @@ static void try_header(op *o, slice text) {
     }
 }
 
-/* What decodes was encoded that way and no other. */
+/* Bytes that decode are the only encoding of their key. */
 static void try_bytes(op *o, slice bytes) {
     for (size_t n = 1; n <= LIMIT_KEY_LEVELS; n++) {
         pkey key;

@@ -1,4 +1,4 @@
-/* Any query that can be planned has a plan that is JSON, with ranges in order, and a rewritten query that can be run. The first byte
+/* Any query that can be planned has a plan that is JSON, with ranges in order, and a rewritten query that can be parsed. The first byte
  * chooses the partition key. */
 #include "query/plan.h"
 #include "world.h"
@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 #define ORDER_FILTER "{documentdb-formattableorderbyquery-filter}"
 
-/* Containers' keys, one of each kind. */
+/* Partition key definitions, one of each kind. */
 static const pkey_definition *key_of(unsigned kind) {
     static world worlds[WORLD_KINDS];
     world *w = &worlds[kind % WORLD_KINDS];
@@ -17,7 +17,7 @@ static const pkey_definition *key_of(unsigned kind) {
     return &w->c->key;
 }
 
-/* What an SDK sends to each range: the filter's place is taken by "true". */
+/* The query that an SDK sends to each range: with the filter placeholder replaced by "true". */
 static slice first_page(arena *a, slice rewritten) {
     const char *filter = rewritten.n ? memmem(rewritten.p, rewritten.n, ORDER_FILTER, strlen(ORDER_FILTER)) : NULL;
     if (!filter) {
@@ -41,7 +41,7 @@ static void check_rewritten(arena *a, slice text) {
         return;
     }
     err code = query_prepare(&o, a, first_page(a, text), NULL, 0, NULL, &again);
-    if (code != OK && !strstr(o.detail, "SC3021")) { /* what it is wrapped into may make it too deep */
+    if (code != OK && !strstr(o.detail, "SC3021")) { /* rewriting may make it too deep */
         fail_msg("rewritten as %.*s: %.*s", (int)text.n, text.p, (int)o.detail_n, o.detail);
     }
 }
@@ -75,7 +75,7 @@ static void check_plan(arena *a, slice json) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (n == 0 || memmem(data, n, ORDER_FILTER, strlen(ORDER_FILTER)) ||
-        !bson_utf8_validate((const char *)data + 1, n - 1, true)) { /* which is seen to before it is a query */
+        !bson_utf8_validate((const char *)data + 1, n - 1, true)) { /* checked before a text becomes a query */
         return 0;
     }
     const pkey_definition *key = key_of(data[0]);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     err code = query_prepare(&o, &memory, slice_of(data + 1, n - 1), NULL, 0, NULL, &q);
     if (code == OK) {
         code = query_plan_write(&o, &memory, &q, key, ~0u, &plan);
-        if (code == OK && !q.select->order_by_rank) { /* which is planned in another way */
+        if (code == OK && !q.select->order_by_rank) { /* ORDER BY RANK has another form of plan */
             check_plan(&memory, buf_view(&plan));
         }
     }

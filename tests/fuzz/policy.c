@@ -1,5 +1,5 @@
-/* Any JSON as a container's properties, its indexing policy above all: refused, or read into settings that read as the same again, and a
- * policy that can be asked about any path. */
+/* Any JSON as a container's properties, above all its indexing policy: it is rejected, or gives settings that read back the same, and a
+ * policy that works for any path. */
 #include "account/settings.h"
 #include "index/terms.h"
 #include "world.h"

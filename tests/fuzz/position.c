@@ -1,7 +1,7 @@
 /* Continuations of queries, as a client may send them. The first byte chooses the query; the second whether the rest is the text itself, or
- * the BSON that its position is made of.
+ * the BSON of the position in it.
  *
- * Whatever it says, the query ends, and what a page ends with is read as it was written. */
+ * Whatever the continuation is, the query ends, and the continuation that a page ends with reads back as it was written. */
 #include "base/base64.h"
 #include "queryworld.h"
 
@@ -44,7 +44,7 @@ static bool same_values(const query *q, const query_position *a, const query_pos
     return true;
 }
 
-/* What was read and is written again is the same, but for values that are too long to be written. */
+/* A position that was read and written again is the same, except for values that are too long to be written. */
 static void check_again(arena *a, const query *q, slice text) {
     query_position first, second;
     slice rest;

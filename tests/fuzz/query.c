@@ -1,5 +1,5 @@
-/* Any bytes as a query: refused with a well-formed sentence about a place in the text, or read into a bounded tree whose text reads as the
- * same text again. */
+/* Any bytes as a query are rejected with a well-formed message about a place in the text, or parsed into a bounded tree. The tree's text
+ * parses to a tree with the same text. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -58,7 +58,7 @@ static void check_printed(const query_select *s, void (*print)(buf *, const quer
     op o;
     op_init(&o, &memory, 0);
     print(&first, s);
-    if (first.n <= 512 * 1024) { /* the parentheses may have made it too long */
+    if (first.n <= 512 * 1024) { /* printed parentheses may make it too long */
         err code = query_parse(&o, &memory, buf_view(&first), &again);
         assert(code == OK);
         print(&second, again->select);

@@ -1,5 +1,5 @@
-/* queryworld.h — for fuzz targets that run queries: a container with items of every shape, which no input changes; and pages of a query
- * over it, with a continuation between them as a client would have it. */
+/* queryworld.h — for fuzz targets that run queries: a container with items of every shape, which inputs do not change, and pages of a query
+ * over it, with continuations as clients get them. */
 #pragma once
 
 #include "api/sql/continuation.h"
@@ -23,7 +23,7 @@ static const char *const query_world_items[] = {
 #define QUERY_WORLD_CONTAINER                                                                                                              \
     "{" WORLD_KEY ",\"indexingPolicy\":{\"compositeIndexes\":[[{\"path\":\"/s\"},{\"path\":\"/n\",\"order\":\"descending\"}]]}}"
 
-/* With the quotes that JSON has. */
+/* Writes an item; single quotes stand for double quotes. */
 static inline void write_item(world *w, const char *item) {
     char *json = arena_text(&w->h.arena, slice_str(item));
     for (char *p = json; *p; p++) {
@@ -37,7 +37,7 @@ static inline int64_t real_us(const clock_source *c) {
     return clock_monotonic_us(&clock_system);
 }
 
-/* Its wall stands still, so that one query has one answer; pages take as long as they take. */
+/* The wall clock stands still, so that a query has only one answer; the monotonic clock runs. */
 static inline const items *query_world_open(world **world_out) {
     static world w;
     static items with_time;
@@ -66,7 +66,7 @@ static inline sql_scope query_world_scope(const world *w) {
     return (sql_scope){.container = container, .min = epk_min(), .end = epk_max(), .plain = true};
 }
 
-/* One page from a continuation; the operation's memory is the query's own. What it ends with is in *text, empty when there is no more. */
+/* Runs one page from the continuation in *text, in the operation's arena. *text is then the next continuation, or empty at the end. */
 static inline err query_world_page(const items *s, world *w, op *o, const query *q, size_t rows_max, buf *text, query_page *page_out,
                                    buf *out) {
     sql_scope scope = query_world_scope(w);

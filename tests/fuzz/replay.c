@@ -1,5 +1,5 @@
-/* replay.c — the corpus without libFuzzer: every file named, or in a folder named, goes once through the target. This is how gcc's
- * builds and the sanitizer builds run what fuzzing has found as ordinary tests. */
+/* replay.c — runs a corpus without libFuzzer: every given file, and every file in a given folder, is run once. So builds by gcc and with
+ * sanitizers run the inputs found by fuzzing as ordinary tests. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static int replay_folder(const char *path, int depth) {
 
 static int replay_file(const char *path, size_t size) {
     FILE *file = fopen(path, "rb");
-    uint8_t *data = malloc(size ? size : 1); /* exactly the size, so that the sanitizer sees one byte too many */
+    uint8_t *data = malloc(size ? size : 1); /* exact size, so that the sanitizer detects an access one byte too far */
     if (file == NULL || data == NULL || fread(data, 1, size, file) != size) {
         fprintf(stderr, "replay: cannot read %s\n", path);
         exit(1);

@@ -1,4 +1,4 @@
-/* Paths and signatures: an input is lines, "verb, path, authorization, x-ms-date, date", each as far as it is there. */
+/* Paths and signatures. An input has the lines verb, path, authorization, x-ms-date and date; the last ones may be missing. */
 #include <assert.h>
 
 #include "api/sql/auth.h"
@@ -41,7 +41,7 @@ static access_ring *ring_of_all(void) {
     return ring;
 }
 
-/* A signature that was accepted is that of the text, and no longer is when the link changes. */
+/* An accepted signature is that of the text, and is rejected if the link changes. */
 static void check_accepted(op *o, sql_auth_request *request, slice field) {
     sql_route other = *request->route;
     access_key key = ACCESS_KEY_COUNT;

@@ -1,8 +1,9 @@
-/* Shared access signatures. The first byte chooses: a query as it is; or values of parameters, one a line, which we sign ourselves, so that
- * what lies behind the signature is reached too. The second byte chooses the time, the address and whether the client came over TLS.
+/* Shared access signatures. The first byte chooses: the input is a query string; or it has the values of parameters, one per line, which
+ * are signed here, so that the code behind the signature check is reached too. The second byte chooses the time, the address and whether
+ * the client uses TLS.
  *
- * The text to sign is composed here once more, and signed with OpenSSL's own HMAC. What we did not sign is never accepted; what is accepted
- * allows no more than its letters say, and not at another time; and a flipped bit voids it. */
+ * The string to sign is built here independently, and signed with OpenSSL's HMAC. A signature that was not made here is never accepted. An
+ * accepted one allows no more than its permissions, and only at its times; a flipped bit invalidates it. */
 #include <assert.h>
 #include <openssl/hmac.h>
 
@@ -116,7 +117,7 @@ static void check_signed(op *o, access_sas_request *request, slice input) {
     request->query = buf_view(&query);
     if (access_sas_check(o, the_ring(), request, &reach) == OK) {
         check_accepted(o, &reach, values);
-        query.p[query.n - 9] = query.p[query.n - 9] == '1' ? '2' : '1'; /* a digit of the last letter but two */
+        query.p[query.n - 9] = query.p[query.n - 9] == '1' ? '2' : '1'; /* a hex digit of the third-last character */
         err code = access_sas_check(o, the_ring(), request, &reach);
         assert(code != OK && reach.proof == ACCESS_NOBODY);
     }

@@ -1,7 +1,7 @@
-/* SASL messages. The first byte chooses: a PLAIN message; two SCRAM messages of a client that knows no key, a line end between them; or
- * the first message of a SCRAM client that knows a key and computes its second one, so that the end of an exchange is reached too.
+/* SASL messages. The first byte chooses: a PLAIN message; two SCRAM messages, separated by a line feed, of a client without a key; or the
+ * first message of a SCRAM client with a key, whose second message is computed here, so that the end of an exchange is reached too.
  *
- * The client's side is made with OpenSSL alone. Nobody gets in without the key, nor under another name; whoever knows both does. */
+ * The client's side uses only OpenSSL. A client without the key, or with another name, is never admitted; one with both is. */
 #include <assert.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

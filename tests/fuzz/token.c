@@ -1,8 +1,8 @@
-/* Resource tokens, as a client may send them. The first byte chooses: an authorization field as it is; or a payload that we sign
- * ourselves, so that what lies behind the signature is reached too. Seconds from now are the second byte's.
+/* Resource tokens, as a client may send them. The first byte chooses: the input is an authorization field; or a payload that is signed
+ * here, so that the code behind the signature check is reached too. The second byte is the time, in seconds from now.
  *
- * The signature is made by OpenSSL's own HMAC, so ours is checked as well. Whatever comes, nothing is read out of what we did not sign;
- * what is read is written and read again as it was; and a permission is found only under its own rid and version. */
+ * The signature is made by OpenSSL's HMAC, so ours is checked as well. A token that was not signed here is never read. A token that is read
+ * is written and read back the same, and a permission is found only by its own rid and version. */
 #include <openssl/hmac.h>
 
 #include "access/token.h"
@@ -16,7 +16,7 @@ enum { NOW = 1800000000, PAYLOAD = 49 };
 
 static const unsigned char key[ACCESS_TOKEN_KEY_BYTES] = "a key that the fuzzer has not ..";
 
-/* One permission, which no input changes. */
+/* One permission; inputs do not change it. */
 static permission *the_permission(world *w) {
     static permission *p;
     if (!p) {

@@ -1,5 +1,5 @@
-/* Extended JSON in a query's text or parameters (query/value_typed.c): what is taken for a value of a type that JSON has not is shown as
- * the object it was read from, is spelled by the index, and comes back from it. */
+/* Extended JSON in a query's text or parameters (query/value_typed.c): a value read as a type that JSON lacks is written as the object that
+ * it was read from, and can be spelled by the index and read back. */
 #include <assert.h>
 
 #include "doc/json.h"

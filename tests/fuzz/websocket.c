@@ -1,7 +1,7 @@
-/* WebSocket: the same bytes have the same answers, however they are cut into reads. Messages are within their limit, text is UTF-8, and
- * nothing is left behind.
+/* WebSocket: the same bytes get the same answers, however they are divided into reads. Messages are within their limit, text is UTF-8, and
+ * nothing is leaked.
  *
- * The input's first byte seeds the cuts. The rest is what a client sends after its handshake. */
+ * The input's first byte seeds the division. The rest is what a client sends after its handshake. */
 #include <unistr.h>
 
 #include "net/frames_int.h"
@@ -20,7 +20,7 @@ static void answer(frames_request *r) {
     frames_end(r);
 }
 
-/* Each that ends may let another in, which is held for the next time. */
+/* Ends the held requests. Each may admit another request, which is held until the next call. */
 static void release(void) {
     frames_request *before[IN_FLIGHT];
     unsigned n = held_n;

@@ -1,7 +1,6 @@
-/* wire.h — a connection of a server in this process, without threads: bytes go in as they are cut, and what comes back is collected.
+/* wire.h — a connection to a server in this process, without threads: sends bytes in given pieces and collects the answers.
  *
- * Everything from the socket upwards is the real thing: reading, limits, answers, lifetimes. No time passes that a time-out could notice.
- */
+ * Everything from the socket upwards is the real code: reading, limits, answers, lifetimes. Too little time passes for any timeout. */
 #pragma once
 
 #include <errno.h>
@@ -18,8 +17,8 @@
 
 typedef struct wire {
     int fd;
-    bool over; /* the server has closed */
-    buf out;   /* what it sent */
+    bool over; /* the server has closed the connection */
+    buf out;   /* bytes received from the server */
 } wire;
 
 static net_server *wire_server;
@@ -64,7 +63,7 @@ static inline bool wire_read(wire *w) {
     return n > 0;
 }
 
-/* Until nothing more comes of it. */
+/* Runs the loop until nothing more happens. */
 static inline void wire_run(wire *w) {
     for (int quiet = 0; quiet < 4;) {
         uv_run(&wire_loop()->uv, UV_RUN_NOWAIT);
@@ -83,16 +82,16 @@ static inline void wire_send(wire *w, const void *bytes, size_t n) {
         if (k > 0) {
             p += k;
             n -= (size_t)k;
-        } else if (send(w->fd, p, 1, MSG_NOSIGNAL) == 1) { /* it takes bytes again */
+        } else if (send(w->fd, p, 1, MSG_NOSIGNAL) == 1) { /* the server reads again */
             p++;
             n--;
         } else {
-            return; /* it does not read on: as much is in flight as may be */
+            return; /* the server stopped reading: the limit of requests in flight is reached */
         }
     }
 }
 
-/* In pieces if there are cuts. */
+/* Sends bytes, in random pieces if `cuts` is not NULL. */
 static inline void wire_send_cut(wire *w, const uint8_t *data, size_t n, random_source *cuts) {
     while (n && !w->over) {
         size_t k = cuts ? 1 + random_below(cuts, random_below(cuts, 4) ? 8 : 200) : n;
@@ -111,7 +110,7 @@ static inline void wire_close(wire *w) {
     }
 }
 
-/* Nothing is left of the connection. */
+/* Checks that no connection or request is left. */
 static inline void wire_expect_nothing(void) {
     for (int i = 0; i < 100 && (wire_loop()->conns || wire_loop()->requests_live); i++) {
         uv_run(&wire_loop()->uv, UV_RUN_NOWAIT);

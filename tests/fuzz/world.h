@@ -1,5 +1,5 @@
-/* world.h — for fuzz targets that write items: the unit tests' harness, with assertions that abort, and containers of every kind to write
- * to. Each input has an account of its own on a store in memory, so that what it does depends on nothing before it. */
+/* world.h — for fuzz targets that write items: the unit tests' harness, with assertions that abort, and containers of every kind. Each
+ * input has a new account on a store in memory, so that it does not depend on earlier inputs. */
 #pragma once
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static inline void world_open(world *w, unsigned kind) {
     w->c = harness_container(&w->h, world_kinds[kind % WORLD_KINDS].properties, world_kinds[kind % WORLD_KINDS].throughput);
 }
 
-/* At the end: everything fits together, and a restart, which takes its time, finds the same. */
+/* Checks at the end that the store is consistent and, with `restart` (which is slow), that a restart finds the same. */
 static inline void world_close(world *w, bool restart) {
     harness_check(&w->h, w->c);
     if (restart) {
@@ -61,7 +61,7 @@ static inline void world_close(world *w, bool restart) {
     harness_close(&w->h);
 }
 
-/* The item of this key is what was written. */
+/* Checks that the item with this key has this body. */
 static inline void world_expect(world *w, const item_key *key, slice body) {
     item_found found;
     op *o = harness_op(&w->h);

@@ -1,4 +1,4 @@
-// format.mjs — reads files of query cases (README.md says what is in them) and compares rows with what was expected.
+// format.mjs — reads files of query cases (see README.md) and compares rows with the expected ones.
 
 const optionWords = ["doubt", "only"];
 const nothing = { items: [], container: {} };
@@ -37,7 +37,7 @@ export function parseCases(text, file) {
     for (; !isBoundary(); at++) if (/\S/.test(lines[at]) && !lines[at].startsWith("#")) given.items.push({ id: String(given.items.length + 1), ...json(lines[at], at) });
   };
 
-  // "name = function (a) { … }", over more lines if they begin with a blank.
+  // Reads "name = function (a) { … }"; lines that begin with a blank continue it.
   const readFunctions = (line) => {
     const functions = {};
     let name;
@@ -66,14 +66,14 @@ export function parseCases(text, file) {
     return expected;
   };
 
-  // "SC2005 7-14, SC2203 29-34": codes and, if known, where.
+  // Reads "SC2005 7-14, SC2203 29-34": codes, with locations if known.
   const readErrors = (text) =>
     text.split(",").filter((one) => /\S/.test(one)).map((one) => {
       const [, code, start, end] = /^\s*(SC\d+|\d+)(?: (\d+)-(\d+))?\s*$/.exec(one) ?? wrong("an error like SC2005 7-14 was expected", at - 1);
       return { code: /^\d+$/.test(code) ? Number(code) : code, start: start && Number(start), end: end && Number(end) };
     });
 
-  // Lines of "expression => value", each a case of its own.
+  // Reads lines of "expression => value"; each is a case.
   const readTable = (title, options) => {
     for (; !isBoundary(); at++) {
       if (!/\S/.test(lines[at]) || lines[at].startsWith("#")) continue;
@@ -140,14 +140,14 @@ function fitsForm(pattern, value) {
   return typeof value === "number" && Math.abs(value - near) <= (Math.abs(near) * percent) / 100;
 }
 
-// Fractions may differ in their last digits: mathematical libraries do.
+// Fractions may differ in their last digits, as math libraries do.
 function sameNumber(a, b) {
   if (a === b) return true;
   const isFraction = !Number.isInteger(a) || !Number.isInteger(b) || Math.abs(a) > 2 ** 53;
   return isFraction && Math.abs(a - b) <= 1e-14 * Math.max(Math.abs(a), Math.abs(b));
 }
 
-// Whether a row is what the case says it is.
+// Whether a row matches the pattern in the case.
 export function fits(pattern, value) {
   if (isForm(pattern)) return fitsForm(pattern, value);
   if (typeof pattern === "number" && typeof value === "number") return sameNumber(pattern, value);
@@ -161,13 +161,13 @@ export function fits(pattern, value) {
 
 const system = ["_rid", "_self", "_etag", "_attachments", "_ts"];
 
-// A whole item without the system's properties, but for those that the case names.
+// A whole item without system properties, except those that the case names.
 function withoutSystem(value, pattern = {}) {
   if (!system.every((name) => Object.hasOwn(value, name))) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => !system.includes(name) || Object.hasOwn(pattern, name)));
 }
 
-// What is wrong with the rows, or undefined. loosely: as if the case said unordered.
+// What is wrong with the rows, or undefined. loosely: ignore the order, even if the case gives one.
 export function judgeRows(expected, rows, loosely = false) {
   if (expected.order === "exactly") {
     const texts = rows.map((row) => JSON.stringify(row !== null && typeof row === "object" ? withoutSystem(row) : row));
@@ -186,7 +186,7 @@ export function judgeRows(expected, rows, loosely = false) {
   }
 }
 
-// errors: as the service lists them, [{ code, location: { start, end }, message }]. A server may stop at the first of several.
+// errors: in the service's form, [{ code, location: { start, end }, message }]. A server may stop at the first of several errors.
 export function judgeErrors(expected, errors, text) {
   for (const { code, location } of errors) {
     if (expected.errors.length === 0) break;

@@ -1,9 +1,9 @@
-// generate.mjs — random items and random queries over them, from a seed. Queries are well formed and mean something: an expression is made for
-// the type that is wanted there, most of the time.
+// generate.mjs — random items and random queries over them, from a seed. Queries are well formed and mostly meaningful: an expression
+// usually has the type that is needed in its place.
 //
-// A node of an expression is a list of texts and nodes; a query is an object of clauses. So a failure can be made smaller (shrinks()).
-// Left out on purpose, since there is nothing to compare: RAND, the current time, division by what may be zero, and what LANGUAGE.md calls
-// undecided. Ties of ORDER BY come in the order of creation (docs: the order contract); over several ranges there are none.
+// A node of an expression is a list of texts and nodes; a query is an object of clauses. So a failing query can be made smaller
+// (shrinks()). Left out because results cannot be compared: RAND, the current time, division by what may be zero, and what LANGUAGE.md
+// calls undecided. Ties in ORDER BY come in creation order (docs: the order contract); over several ranges no ties are generated.
 
 export class Random {
   constructor(seed) {
@@ -54,7 +54,7 @@ function anything(r, depth = 0) {
   return Object.fromEntries(["x", "y", "z"].filter(() => r.chance(0.5)).map((name) => [name, anything(r, depth + 1)]));
 }
 
-// The properties, what they mostly hold, and how it is made. Some items lack some, or hold something else.
+// The properties: their usual type, and how a value is made. Some items lack some properties, or have another type there.
 const shapes = {
   n: ["number", (r) => r.pick([...wholes, ...halves])],
   m: ["number", (r) => r.below(6)],
@@ -93,7 +93,7 @@ export const container = {
   },
 };
 
-// A value of its own for each item, of several types.
+// A unique value for each item, of several types.
 function unique(i) {
   return [null, false, true, -5, 0.25, 3, 40, "", "A", "a", "ab", "z"][i];
 }
@@ -116,7 +116,7 @@ class Maker {
     this.parameters = {};
   }
 
-  // scope: [{ name, type }], the aliases that are known.
+  // scope: [{ name, type }], the aliases in scope.
   any(scope, depth) {
     return this.of(this.r.pick(["number", "string", "boolean", "numbers", "object", "any"]), scope, depth);
   }
@@ -136,7 +136,7 @@ class Maker {
     return literal(this.constant(type));
   }
 
-  // Without subqueries, which aggregates do not take.
+  // Without subqueries, which aggregates do not accept.
   plain(type, scope) {
     if (type !== "number" || this.r.chance(0.6)) return this.leaf(type, scope);
     return node("(", this.leaf("number", scope), this.r.pick([" + ", " - ", " * "]), this.leaf("number", scope), ")");
@@ -164,7 +164,7 @@ class Maker {
     return node(name);
   }
 
-  // What in scope is mostly of this type.
+  // The paths in scope that mostly have this type.
   paths(type, scope) {
     const found = [];
     const put = (wanted, text) => {
@@ -196,7 +196,7 @@ class Maker {
     return `x${this.aliases++}`;
   }
 
-  // x IN some array, and the scope with x.
+  // x IN some array, and the scope that includes x.
   iteration(scope, depth) {
     const type = this.r.pick(["numbers", "strings", "objects"]);
     const name = this.alias();
@@ -214,7 +214,7 @@ const call = (name, ...types) => (m, scope, depth) => {
   return node(`${m.r.chance(0.8) ? name : name.toLowerCase()}(`, ...args, ")");
 };
 
-// A type, or a text as it is.
+// An argument: of a type, or a given text.
 function argument(type, m, scope, depth) {
   if (typeof type === "function") return node(type(m.r));
   return m.of(type, scope, depth);
@@ -228,7 +228,7 @@ const unit = (r) => JSON.stringify(r.pick(units));
 const pattern = (r) => JSON.stringify(r.pick(["a%", "%a%", "%d", "_b%", "[a-c]%", "[^a]%", "", "%", "red", "%o_d", "100[%]"]));
 const expression = (r) => JSON.stringify(r.pick(["^a", "b$", "[0-9]+", "r.d", "^(red|blue)$", "o{1,2}", "x y"]));
 
-// (SELECT … FROM x IN …), by how.
+// Makes (SELECT … FROM x IN …), between the given texts.
 function overElements(before, select, after) {
   return (m, scope, depth) => {
     const { name, source, where, inner, element } = m.iteration(scope, depth);
@@ -329,7 +329,7 @@ const grammar = {
     overElements("FIRST(", whole, ")"), overElements("LAST(", whole, ")"),
     (m) => node(m.r.pick(["null", "undefined", "true"])),
   ],
-  // For every type.
+  // For any type.
   common: [
     (m, scope, depth, type) => node("(", m.of("any", scope, depth), " ?? ", m.of(type, scope, depth), ")"),
     (m, scope, depth, type) => node("(", m.of("boolean", scope, depth), " ? ", m.of(type, scope, depth), " : ", m.of(type, scope, depth), ")"),
@@ -340,7 +340,7 @@ const grammar = {
 
 // ---- queries ----
 
-// ranges: it is for several, so there are no ties and no subqueries in FROM that several cannot answer.
+// ranges: for several ranges, so without ties, and without subqueries in FROM that cannot be answered over several ranges.
 export function makeQuery(r, { ranges = false } = {}) {
   const m = new Maker(r);
   const root = r.pick(["c", "root", "p"]);
@@ -370,7 +370,7 @@ export function makeQuery(r, { ranges = false } = {}) {
   return query;
 }
 
-// FROM (SELECT …) whose DISTINCT, groups or aggregates reach over all items; sometimes one in the other.
+// FROM (SELECT …) whose DISTINCT, GROUP BY or aggregates apply to all items; sometimes nested.
 function gathered(m, query) {
   const { r } = m;
   const item = [{ name: query.root, type: "item" }];
@@ -463,7 +463,7 @@ function selection(m, query, scope) {
   else if (r.chance(0.2)) query.offset = [r.below(4), r.below(6)];
 }
 
-// Over ranges by what no two items share; otherwise with ties, which JOINs have anyway, and values of all types.
+// Over ranges, by a unique property; otherwise with ties (JOINs have them anyway) and values of all types.
 function ordering(r, query) {
   if (query.ranges) return node(`${query.root}.id`, r.pick(["", " ASC", " DESC"]));
   const at = query.root;
@@ -484,7 +484,7 @@ export function text(query) {
 
 // ---- shrinking ----
 
-// Smaller expressions: one of the inner ones instead, or the same with one inner one smaller.
+// Smaller expressions: an inner expression instead, or the same expression with a smaller inner one.
 function* smaller(one) {
   if (typeof one === "string") return;
   const inner = one.parts.map((part, i) => [part, i]).filter(([part]) => typeof part !== "string");
@@ -493,7 +493,7 @@ function* smaller(one) {
   for (const [part, i] of inner) for (const less of smaller(part)) yield node(...one.parts.slice(0, i), less, ...one.parts.slice(i + 1));
 }
 
-// Smaller queries and fewer items, the boldest first. Some are not well formed any more: whoever tries them must see.
+// Smaller queries and fewer items, the largest reductions first. Some are not well formed: the caller must check.
 export function* shrinks(query, items) {
   if (items.length > 1) {
     const half = items.length >> 1;

@@ -1,16 +1,16 @@
 #!/usr/bin/env node
-// random.mjs — random queries over random items: what the server answers must be what the second opinion answers.
+// random.mjs — random queries over random items: the server and the reference implementation (reference/) must agree.
 //
 //   random.mjs [--seed N] [--queries N] [--ranges] [--pages] [--functions] [--forever]     against a fresh server
-//   random.mjs --self [--seed N] [--queries N]                              without one: makes queries, evaluates them, says what they reached
-//   random.mjs --seed N --show                                              prints them
+//   random.mjs --self [--seed N] [--queries N]                              no server: evaluates queries, prints what they covered
+//   random.mjs --seed N --show                                              prints the queries
 //
-// --functions passes properties through a user-defined function.
-// --pages asks for pages of a few rows, so that continuations are used; half of the queries are asked so anyway.
-// --ranges asks through the SDK over four ranges. What the SDK itself cannot merge (orders of mixed types, DISTINCT of null, aggregates of
-// mixed types) is passed over and counted.
+// --functions passes properties through a user-defined function. --pages uses pages of a few rows, to test continuations; half of the
+// queries do so anyway. --ranges runs queries through the SDK over four ranges. Queries that the SDK itself cannot merge (orders of mixed
+// types, DISTINCT of null, aggregates of mixed types) are skipped and counted.
 //
-// A disagreement is made smaller and printed as a case for a .query file, with the rows that the second opinion gives, and ends the run with 1.
+// If they disagree, the query is made smaller and printed as a case for a .query file, with the rows of the reference implementation; the
+// exit code is 1.
 
 import { pathToFileURL } from "node:url";
 import { fits, judgeRows } from "./format.mjs";
@@ -33,7 +33,7 @@ function option(args, name, otherwise) {
   return at < 0 ? otherwise : Number(args[at + 1]);
 }
 
-// { rows } or { error }; undefined where there is nothing to compare (NaN and infinities have no JSON).
+// { rows } or { error }; undefined if the result cannot be compared (NaN and infinities have no JSON).
 function reference(query, items) {
   try {
     const rows = bare(run({ query: text(query), parameters: query.parameters, items, container, functions }));
@@ -44,7 +44,7 @@ function reference(query, items) {
   }
 }
 
-// Without the system's properties, of which each side has its own.
+// Without system properties, which differ on each side.
 const system = new Set(["_rid", "_self", "_etag", "_attachments", "_ts"]);
 function bare(value) {
   if (value === null || typeof value !== "object") return value;
@@ -72,8 +72,8 @@ async function serverAnswer(bench, query, items, { ranges, pages }, r) {
 
 const shownBare = (answer) => (answer.rows ? { rows: bare(answer.rows) } : answer);
 
-// Over ranges: what the SDK does not merge as the language says. It throws without a status, drops what is false from DISTINCT, and leaves
-// ranges out whose aggregates are undefined.
+// Over ranges: what the SDK merges differently than the language says. It throws without a status, drops falsy values from DISTINCT, and
+// omits ranges whose aggregates are undefined.
 const isKey = ({ group }, expr) => group.some((key) => render(key) === render(expr));
 
 function isBeyondSdk(query, items, expected, found) {
@@ -85,7 +85,7 @@ function isBeyondSdk(query, items, expected, found) {
   return !expected.rows?.every((row) => query.columns.every(({ expr, alias }) => isKey(query, expr) || Object.hasOwn(row, alias)));
 }
 
-// Why the two differ, or undefined.
+// How the two results differ, or undefined.
 function difference(query, expected, found, { ranges }) {
   if (expected.error) return found.rows ? `answered, though ${expected.error.code} ${expected.error.message}` : undefined;
   if (!found.rows) return `${found.status} ${found.body}`;
@@ -95,7 +95,7 @@ function difference(query, expected, found, { ranges }) {
   return judgeRows({ order: "ordered", rows: expected.rows }, found.rows, isLoose);
 }
 
-// Tries smaller ones as long as they still differ.
+// Makes the query and the items smaller as long as the results still differ.
 async function shrink(query, items, differs) {
   for (let steps = 0; steps < 400; ) {
     let isSmaller = false;
@@ -146,7 +146,7 @@ export async function compare(bench, seed, options, tally) {
   }
 }
 
-// Without a server: every query must parse and evaluate; what was reached is counted.
+// Without a server: every query must parse and evaluate; counts what was covered.
 function alone(seed, queries, isShown) {
   const reached = new Map();
   const tally = { queries: 0, errors: 0, empty: 0, rows: 0, left: 0 };

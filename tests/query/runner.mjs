@@ -1,5 +1,5 @@
-// runner.mjs — runs the cases of this folder against the second opinion (reference/), or against a server. Node.js's own modules, and the
-// official SDK of tests/sdk where there are several ranges.
+// runner.mjs — runs the cases of this folder against the reference implementation (reference/), or against a server. Uses Node.js's own
+// modules, and the official SDK of tests/sdk for several ranges.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -10,7 +10,7 @@ import { QueryError, run } from "./reference/index.mjs";
 const folder = dirname(fileURLToPath(import.meta.url));
 const parametersOf = (one) => Object.entries(one.parameters).map(([name, value]) => ({ name, value }));
 
-// What each way of running says of a case: undefined if it is right, else why not. A case that it cannot run gives "skip".
+// The judge functions return undefined if the case passes, "skip" if it cannot be run that way, otherwise what is wrong.
 
 function judgeReference(one) {
   try {
@@ -39,7 +39,7 @@ async function judgeServer(one, bench) {
   return judgeErrors(one.expected, errors, message);
 }
 
-// Across ranges only ORDER BY has an order; errors and values without items are the same as with one range.
+// Over several ranges only ORDER BY has an order. Errors, and queries without items, are the same as with one range, and skipped.
 async function judgeRanges(one, bench) {
   if (one.expected.errors || one.isValue || one.options.only === "one range" || !/\bfrom\b/i.test(one.query)) return "skip";
   const { rows } = await bench.askSdk(one.given, one.query, parametersOf(one));

@@ -1,4 +1,4 @@
-// server.mjs — asks a running tesela: range by range with bare requests, or through the official SDK.
+// server.mjs — queries a running tesela: range by range with plain requests, or through the official SDK.
 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -9,7 +9,7 @@ export { Server };
 
 const asQuery = { "x-ms-documentdb-isquery": "True", "content-type": "application/query+json" };
 
-// A database of its own, with a container for each set of items that cases are about.
+// A new database, with a container for each set of items in the cases.
 export class Bench {
   #containers = new Map();
   #made = 0;
@@ -61,7 +61,7 @@ export class Bench {
     return answer.json.PartitionKeyRanges.map(({ id }) => id);
   }
 
-  // Every page of every range, one after the other: { rows, charge } or { status, body } of the first refusal.
+  // Reads every page of every range in turn: { rows, charge }, or { status, body } of the first error.
   async ask(given, query, parameters, { pageSize } = {}) {
     const container = await this.container(given);
     const rows = [];
@@ -86,12 +86,12 @@ export class Bench {
     return this.rest.post(`${path}/docs`, { query, parameters }, { headers });
   }
 
-  // The same through @azure/cosmos, which asks for a plan and merges the ranges.
+  // The same through @azure/cosmos, which fetches a plan and merges the ranges.
   async askSdk(given, query, parameters, options) {
     const { id } = await this.container(given);
     this.client ??= await this.#connect();
     const { resources } = await this.client.database(this.name).container(id).items.query({ query, parameters }, options).fetchAll();
-    return { rows: JSON.parse(JSON.stringify(resources.filter((row) => row !== undefined))) }; // without members that the SDK set to undefined
+    return { rows: JSON.parse(JSON.stringify(resources.filter((row) => row !== undefined))) }; // without undefined members
   }
 
   async #connect() {
@@ -102,7 +102,7 @@ export class Bench {
   }
 }
 
-// The errors in a refusal's message: {"errors":[…]} or {"Errors":["…"]} stands within it. A bare sentence gives none.
+// The errors in an error message that contains {"errors":[…]} or {"Errors":["…"]}; none for plain text.
 export function errorsOf(body) {
   const message = (() => {
     try {

@@ -1,9 +1,9 @@
-// Who may do what: every operation of the SQL API with every kind of credential.
+// Authorization: every operation of the SQL API with every kind of credential.
 //
-// The list of operations is read out of the server's own source (the table in src/api/sql/front.c). Each must have a row here, or the first
-// test fails: whoever adds an operation says who may do it. A row names those that may; everyone else must be refused, 403 for a token or a
-// key that is good and not enough, 401 for one that is none, and must have changed nothing. "May" means any answer but these two: what the
-// operation itself answers is for other tests.
+// The list of operations is read from the server's source (the table in src/api/sql/front.c). Each must have a row here, or the first test
+// fails, so that a new operation needs a decision about its access. A row names the credentials that are allowed. All others must be
+// rejected and change nothing: with 403 for a valid token or key without the right, with 401 for an invalid one. "Allowed" means any other
+// status: the operations' own answers are for other tests.
 
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -23,16 +23,16 @@ const secrets = ["primary", "secondary", "reader", "second reader"].map((word) =
 const writers = ["primary", "secondary"];
 const readers = [...writers, "reader", "second reader"];
 
-// Of the container that the rows are about, or of something in it. Partition key "a", item "1" of it.
+// Credentials for the container of the rows, or for something in it: partition key "a", its item "1", and so on.
 const inside = ["container Read", "container All", "key Read", "key All", "item Read", "item All", "attachment Read", "attachment All", "sproc Read", "sproc All", "trigger Read", "trigger All", "udf Read", "udf All", "other key All", "other item All"];
 
-// Good ones of other things.
+// Valid credentials for other resources.
 const outside = ["other container All", "other database All"];
 
-// No good any more: 403.
+// No longer valid: 403.
 const ended = ["expired", "permission deleted", "permission changed", "user deleted", "database recreated", "container recreated", "item recreated", "script recreated"];
 
-// Never were: 401.
+// Never valid: 401.
 const fakes = ["none", "garbage", "empty token", "token of another key", "another key"];
 
 const read = (...more) => [...readers, "container Read", "container All", ...more];
@@ -40,7 +40,7 @@ const write = (...more) => [...writers, "container All", ...more];
 const keyRead = ["key Read", "key All"];
 const itemRead = ["item Read", "item All"];
 
-// ---- the rows: operation, what it is, who may, and a request for it ----
+// ---- the rows: operation, description, allowed credentials, and a request ----
 
 const query = { "x-ms-documentdb-isquery": "True", "content-type": "application/query+json" };
 const crossing = { ...query, "x-ms-documentdb-query-enablecrosspartition": "True" };
@@ -161,7 +161,7 @@ const rows = [
   ["PUT OFFER", "", writers, (w) => ({ path: `/offers/${w.offer._rid}`, body: w.offer })],
 ].map(([operation, what, may, request]) => ({ operation, what, may: new Set(may), request }));
 
-// ---- the world that they are about ----
+// ---- the resources that the rows use ----
 
 class World {
   #names = 0;
@@ -212,7 +212,7 @@ class World {
     this.tokens.expired = await this.grant("expired", "All", "dbs/d/colls/c", ["a"], { headers: { "x-ms-documentdb-expiry-seconds": "1" } });
   }
 
-  // Tokens of a database and of a container that are made again under the same names.
+  // Tokens for a database and a container that are then deleted and created again with the same names.
   async #makeGhosts() {
     const tokens = {};
     await this.make("/dbs", { id: "d" });
@@ -272,14 +272,14 @@ class World {
     return `/dbs/d/colls/${(await this.makeContainer("d", this.name())).id}`;
   }
 
-  // An item of partition key "a" that may be deleted, with tokens of its own.
+  // A new item with partition key "a" that may be deleted, with its own tokens.
   async freshItem() {
     const { id } = await this.make(this.items, { id: this.name(), pk: "a" }, key("a"));
     const token = (mode) => this.grant(`${id} ${mode}`, mode, `dbs/d/colls/c/docs/${id}`, ["a"], { user: `/dbs/d/users/${mode}` });
     return { path: `${this.items}/${id}`, headers: key("a"), tokens: { "item Read": await token("Read"), "item All": await token("All") } };
   }
 
-  // Everything that is there, with its etags.
+  // All resources with their etags.
   async state() {
     const feeds = ["/dbs", "/dbs/d/colls", "/dbs/e/colls", this.items, "/dbs/d/users", "/offers", `${this.items}/1/attachments`, ...["sprocs", "triggers", "udfs"].map((word) => `${this.container}/${word}`)];
     const state = {};
@@ -291,7 +291,7 @@ class World {
     return state;
   }
 
-  // The answer's status to this request by whoever has the credential.
+  // The response status of this request with this credential.
   async ask(operation, request, credential) {
     const [verb] = operation.split(" ");
     const { path, headers = {}, body, byRid } = request;
@@ -332,13 +332,13 @@ const parts = (token) => {
 };
 const whole = ({ mac, payload }) => `type=resource&ver=1&sig=${mac.toString("base64")};${payload.toString("base64")};`;
 
-// Signed with another key, but otherwise right.
+// The token signed with another key, otherwise correct.
 function forged(token) {
   const { payload } = parts(token);
   return whole({ mac: createHmac("sha256", "another").update(payload).digest(), payload });
 }
 
-// Where things are in a token: see src/api/sql/token.h.
+// The layout of a token: see src/api/sql/token.h.
 const regions = { mac: ["mac", 0, 32], format: ["payload", 0, 1], database: ["payload", 1, 5], user: ["payload", 5, 9], permission: ["payload", 9, 17], version: ["payload", 17, 25], from: ["payload", 25, 33], until: ["payload", 33, 41], random: ["payload", 41, 49] };
 
 function* tampered(token) {

@@ -1,4 +1,4 @@
-// Seeing and steering: /_tesela/ and /metrics, who may, splits and merges by hand, faults on demand, and the commands that use them.
+// Administration: /_tesela/ and /metrics, authorization, manual splits and merges, injected faults, and the commands that use them.
 
 import { after, before, describe, it } from "node:test";
 import { spawn } from "node:child_process";
@@ -10,7 +10,7 @@ import { binary } from "./server.js";
 const bare = { sign: false };
 const query = (path, values = {}) => `/_tesela/${path}?${new URLSearchParams(values)}`;
 
-// Asks without a key, as programs of the same machine may.
+// Sends a request without a key, as programs on the same machine may.
 const ask = async (t, path, values) => {
   const answer = await t.rest.get(query(path, values), bare);
   assert.equal(answer.status, 200, answer.text);
@@ -21,14 +21,14 @@ const post = (t, path, body, options) => t.rest.post(`/_tesela/${path}`, body, {
 const names = (t, container) => ({ database: t.database.id, container: container.id });
 const rangesOf = async (t, container) => (await ask(t, "ranges", names(t, container))).ranges;
 
-// An admin's error: the status and a sentence.
+// Checks an error of the admin API: status and message.
 function wrong(answer, status, text) {
   assert.equal(answer.status, status, answer.text);
   assert.deepEqual(Object.keys(answer.json), ["code", "message"]);
   if (text) assert.match(answer.json.message, text);
 }
 
-// Partitions p0 to p(n-1) with sizes that grow with their number.
+// Fills partitions p0 to p(n-1); sizes grow with the number.
 async function fill(container, n, size = 20) {
   for (let i = 0; i < n; i++) await container.items.create({ id: `i${i}`, pk: `p${i}`, s: "x".repeat(i * size) });
 }
@@ -392,7 +392,7 @@ suite("metrics", (t) => {
   });
 }, { flags: ["--partition-max-throughput", "1000", "--throttling", "on"] });
 
-// ---- who may ----
+// ---- authorization ----
 
 describe("admin keys", () => {
   const primary = Buffer.alloc(64, 1).toString("base64");
@@ -559,7 +559,7 @@ suite("faults", (t) => {
     assert.equal((await container.item("1", "a").read()).statusCode, 200);
   });
 
-  // The SDK takes a range that is gone for gone for good: so it was split behind its back, and the fault comes before the real answer.
+  // The SDK assumes that a range that is gone never comes back. So the range is really split, and the fault comes before the real answer.
   t.it("say that a range is gone, and bulk writes recover", async () => {
     const container = await t.container();
     const bulk = (from) =>
@@ -815,7 +815,7 @@ describe("commands", () => {
     }
   });
 
-  // What answers may be no tesela at all.
+  // The server that answers may be some other program.
   it("survive servers that are others", async () => {
     const answers = ["", "garbage", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n[]", 'HTTP/1.1 200 OK\r\n\r\n{"ranges":7,"events":[7,{}]}', "HTTP/1.1 abc\r\n\r\n", 'HTTP/1.1 500 X\r\n\r\n{"message":"\\u001b[2Jboo"}'];
     for (const text of answers) {

@@ -1,11 +1,11 @@
-// Attachments of an item, as the REST API has them (the SDK no longer does), and the feed of conflicts, which is always empty.
+// Attachments of an item by the REST API (the SDK no longer supports them), and the feed of conflicts, which is always empty.
 
 import { assert, suite, fails, refused, key, ridBytes, checkStamp, withoutSystem, eventually, sleep } from "./harness.js";
 
 const picture = (id, more = {}) => ({ id, contentType: "image/png", media: `https://files.example/${id}.png`, ...more });
 
 suite("attachments", (t) => {
-  // An item of its own, and the path of its attachments.
+  // Creates an item and returns the path of its attachments.
   async function attachments(body = {}, settings = {}) {
     const container = await t.containerPath(settings);
     const item = (await t.rest.post(`${container}/docs`, { id: "1", pk: "a", ...body }, { headers: key("a") })).json;
@@ -230,7 +230,7 @@ suite("conflicts", (t) => {
     const feed = await t.rest.get(`${path}/conflicts`);
     const { _rid } = (await t.rest.get(path)).json;
     assert.deepEqual(feed.json, { _rid, Conflicts: [], _count: 0 });
-    refused(await t.rest.get(`${path}/conflicts/x`, { headers: key("a") }), 404); // the SDK asks for another path
+    refused(await t.rest.get(`${path}/conflicts/x`, { headers: key("a") }), 404); // the SDK uses another path
     refused(await t.rest.post(`${path}/conflicts`, { id: "x" }), 405);
     refused(await t.rest.get(`${t.databasePath}/colls/nobody/conflicts`), 404, { substatus: 1003 });
   });

@@ -1,4 +1,4 @@
-// Who may ask: signatures with the account's four keys, dates, and what goes wrong.
+// Authentication: signatures with the account's four keys, dates, and errors.
 
 import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -95,7 +95,7 @@ suite("batch", (t) => {
     assert.deepEqual(await codes([patch("1", "from c where c.v = 1", 2), patch("2", "from c where c.v = 2", 3)]), [424, 412]);
     assert.deepEqual(await codes([patch("1", "from c where c.v = 1", 2), patch("2", "from c where c.v ==", 3)]), [424, 400]);
     assert.equal((await container.item("1", "a").read()).resource.v, 1);
-    // The second sees what the first wrote.
+    // The second operation sees the first one's write.
     assert.deepEqual(await codes([patch("1", "from c where c.v = 1", 2), patch("1", "from c where c.v = 2", 3), patch("2", "from c where c.v = 1", 4)]), [200, 200, 200]);
     assert.equal((await container.item("1", "a").read()).resource.v, 3);
   });

@@ -1,5 +1,5 @@
 // Cosmos binary JSON: bodies of requests in it, and answers where they are asked for. The bytes are made and read here by a few lines of
-// our own, so that the server is not its own judge.
+// our own, so that the server's own code is not used to check it.
 
 import { suite, assert } from "./harness.js";
 
@@ -212,7 +212,7 @@ suite("binary JSON", (t) => {
     const p = await docs();
     const bad = await t.rest.send("POST", p, { body: Buffer.from([0x80, 0xea, 0x09, 0x2c]), headers: key("bad") });
     assert.equal(bad.status, 400);
-    assert.match(bad.json.message, /longer than what encloses it at byte/);
+    assert.match(bad.json.message, /longer than its parent at byte/);
     const long = string("y".repeat(60_000));
     for (const times of [10, 100]) { // 600 KB fit; 6 MB do not
       const head = Buffer.alloc(5, 0xe4);

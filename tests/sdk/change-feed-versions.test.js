@@ -1,6 +1,6 @@
-// The change feed's mode of all versions and deletes, by the SDK's pull model: what each change looks like, every scope, pages, continuations
-// through restarts, splits and merges, expiry, the policy; and everything at once: writers, splits, readers of both modes, compared with
-// what was acknowledged.
+// The change feed in all-versions-and-deletes mode, with the SDK's pull model: the form of changes, every scope, pages, continuations
+// across restarts, splits and merges, expiry, the policy; and everything at once: writers, splits and readers of both modes, compared with
+// the acknowledged writes.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const changeFeedMode = ChangeFeedMode.AllVersionsAndDeletes;
 const open = (container, changeFeedStartFrom, options = {}) =>
   container.items.getChangeFeedIterator({ changeFeedMode, changeFeedStartFrom, ...options });
 
-// All there is until the feed says that nothing has changed, and where it goes on.
+// Reads until the feed reports no changes; returns all changes and the continuation.
 async function drain(iterator) {
   const changes = [];
   for (;;) {
@@ -27,7 +27,7 @@ async function drain(iterator) {
   }
 }
 
-// A feed that has looked once: from here on it has a place.
+// Starts a feed and reads it once, so that it has a continuation.
 async function begin(container, scope, options) {
   const iterator = open(container, ChangeFeedStartFrom.Now(scope), options);
   assert.deepEqual((await drain(iterator)).changes, []);
@@ -204,7 +204,7 @@ async function reshape(rest, command, body) {
 
 const rangeIds = async (rest) => (await rest.get("/dbs/d/colls/c/pkranges")).json.PartitionKeyRanges;
 
-// One split or merge of some range; which one is possible depends on what there is.
+// Splits or merges some range, whichever is possible.
 async function change(rest, turn) {
   const ranges = (await rangeIds(rest)).sort((a, b) => (a.minInclusive < b.minInclusive ? -1 : 1));
   const at = turn % ranges.length;
@@ -213,7 +213,7 @@ async function change(rest, turn) {
   else await reshape(rest, "split", { database: "d", container: "c", range: ranges[at].id, parts: 2 });
 }
 
-// What a writer was told, per item; what is not known because the answer is missing is not looked at.
+// The acknowledged writes of each item; writes without an answer are not checked.
 class Ledger {
   versions = new Map();
   note(pk, id, kind, v) {
@@ -248,7 +248,7 @@ async function write(container, ledger, pk, rounds, isOver) {
 
 const newClient = (server) => new CosmosClient({ endpoint: server.endpoint("http"), key: emulatorKey });
 
-// Adds what a page of versions tells to a ledger; within a key lsns go up.
+// Adds a page of versions to a ledger; checks that LSNs ascend within a key.
 function noteAll(ledger, lsns, changes) {
   for (const { current, previous, metadata } of changes) {
     const { pk, id, v } = metadata.operationType === "delete" ? previous : current;

@@ -1,5 +1,5 @@
-// The change feed, latest versions: the SDK's pull model with every start and scope, its older iterator, pages; and readers who follow a container
-// that is written to, split, merged and restarted.
+// The change feed in latest-version mode: the SDK's pull model with every start and scope, its older iterator, pages; and readers that
+// follow a container that is written, split, merged and restarted.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const names = (container) => ({ database: container.database.id, container: cont
 const ids = (items) => items.map(({ id }) => id);
 const sorted = (list) => [...list].sort();
 
-// Pages until nothing is new: their items, one after the other, and where it ended.
+// Reads pages until there are no new items; returns all items and the continuation.
 async function drain(iterator) {
   const items = [];
   for (let page, n = 0; ; n++) {
@@ -40,7 +40,7 @@ async function bulk(container, items, operationType = "Upsert") {
   }
 }
 
-// The balancer works beside it, so the ranges may have changed again by then.
+// Splits or merges; retries, since the balancer may change the ranges concurrently.
 async function reshape(rest, container, kind, tries = 5) {
   const ranges = await rangesOf(rest, container);
   if (kind === "merge" && ranges.length < 2) return;
@@ -211,7 +211,7 @@ suite("the change feed", (t) => {
       await reshape(t.rest, container, kind);
       for (let i = 0; i < 20; i++, round++) {
         const id = (round * 37) % 200;
-        await container.items.upsert({ id: `${id}`, pk: `key ${id % 23}`, round: round + 1 }); // in bulk the SDK waits a second for each range that is gone
+        await container.items.upsert({ id: `${id}`, pk: `key ${id % 23}`, round: round + 1 }); // not in bulk, where the SDK waits a second for each range that is gone
       }
       const page = await iterator.readNext();
       for (const item of page.result) {
@@ -245,8 +245,8 @@ suite("the change feed", (t) => {
   });
 });
 
-// Writers, a reader by the SDK that is now and then replaced by another with its token, ranges that come and go, and a server that is started
-// anew in the middle. Each writer knows what it wrote; of each key versions ascend, and the last one written of each item is the last one seen.
+// Writers, an SDK reader that is now and then replaced by a new one with its token, splits and merges, and a restart of the server in the
+// middle. For each key, versions must be seen in ascending order, and for each item the last version written must be the last one seen.
 describe("a reader who follows", () => {
   const data = mkdtempSync(join(tmpdir(), "tesela-follow-"));
   let server, rest, client;
@@ -267,12 +267,12 @@ describe("a reader who follows", () => {
     rmSync(data, { recursive: true, force: true });
   });
 
-  const written = new Map(); // id → the version that was answered last
+  const written = new Map(); // id → the last acknowledged version
   const seen = new Map();
   let stops = false, version = 0, deliveries = 0;
 
   const containerOf = (by) => by.database("follow").container("c");
-  const ofKey = new Map(); // the last version seen of any item of the key
+  const ofKey = new Map(); // key → the last version seen of any of its items
   const note = (items) => {
     for (const { id, pk, version: at } of items) {
       assert.ok(at > (ofKey.get(pk) ?? 0), `version ${at} of item ${id} after version ${ofKey.get(pk)} of its key`);
@@ -286,7 +286,7 @@ describe("a reader who follows", () => {
     while (!stops) {
       const n = Math.floor(Math.random() * 120), id = `${writer}-${n}`, at = ++version;
       await containerOf(client).items.upsert({ id, pk: `${writer} ${n % 17}`, version: at });
-      written.set(id, at); // one writer for a key, one write after the other: versions ascend with the lsn
+      written.set(id, at); // each key has one writer, which writes one item at a time: versions ascend with the LSN
     }
   }
 
@@ -321,7 +321,7 @@ describe("a reader who follows", () => {
         await reshape(rest, containerOf(client), kind);
       }
       await sleep(250);
-      await eventually("much was written and seen", () => deliveries > 150 * (life + 1)); // on a slow machine it takes longer
+      await eventually("much was written and seen", () => deliveries > 150 * (life + 1)); // takes longer on a slow machine
       stops = true;
       token = (await Promise.all(work)).at(-1);
       assert.deepEqual([...seen].sort(), [...written].sort());
@@ -332,7 +332,7 @@ describe("a reader who follows", () => {
   });
 });
 
-// What a page costs does not depend on where it is.
+// The cost of a page does not depend on its position in the feed.
 describe("a container of many items", () => {
   const many = rounds(50_000);
   const bulkFields = { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False", "x-ms-cosmos-batch-continue-on-error": "True", "x-ms-documentdb-partitionkeyrangeid": "0" };

@@ -1,4 +1,4 @@
-// Request charges: the figures seen on the hosted service, growth with size, and that time has no part in them.
+// Request charges: figures observed on the hosted service, growth with size, and independence of time.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -139,7 +139,7 @@ suite("charges", (t) => {
     assert.equal(answer.status, 200, answer.text);
     return answer;
   };
-  // Many small items of one partition: {id, pk, n, s}.
+  // Creates many small items in one partition: {id, pk, n, s}.
   const filled = async (n, make = (i) => ({ id: `${i}`, pk: "a", n: i, s: "text" }), settings) => {
     const path = await t.containerPath(settings);
     for (let i = 0; i < n; i += 100) {
@@ -228,7 +228,7 @@ suite("charges", (t) => {
         assert.equal(answer.status, 201);
       }
       const ranges = async () => (await rest.get(`${path}/pkranges`)).json.PartitionKeyRanges.map(({ id }) => id);
-      // Each range asked by itself, and what they cost together, without what each costs for being asked.
+      // Queries each range separately; returns the sum of the charges without the base charge of each range.
       const costs = async () => {
         const list = [];
         const ids = await ranges();
@@ -254,7 +254,7 @@ suite("charges", (t) => {
       assert.equal((await rest.post("/_tesela/split", { database: "d", container: "c", range: only, parts: 2 }, { sign: false })).status, 200);
       const close = (list, what) => {
         for (const [i, one] of list.entries()) {
-          // Each range gives as many rows as TOP asks for, and all distinct values that it has.
+          // Each range returns up to TOP rows, and all of its distinct values.
           const more = 0.011 + (queries[i].includes("TOP 5") ? 5 * 0.01491 : queries[i].includes("DISTINCT") ? 10 * 0.005 : 0);
           assert.ok(one >= first[i] - 0.011 && one <= first[i] + more, `${what}: ${queries[i]}: ${one}, before ${first[i]}`);
         }

@@ -1,10 +1,10 @@
-// collide.js — partition key values that hash alike, found as an attacker would: MurmurHash3 has no secret, and every step of it can be
-// undone.
+// collide.js — finds partition key values with equal hashes, as an attacker would: MurmurHash3 has no secret, and every step of it can be
+// inverted.
 //
-// Of a V2 key, and of each level of a hierarchical one, the bytes 08 · text · FF are hashed to 128 bits, of which all but the upper two make
-// the effective partition key. A text of 31 bytes fills two blocks of 16 with its type byte and leaves FF for the tail. Any first block goes:
-// from the wanted end one computes backwards which second block leads there. What comes out must be text, so first blocks are tried until it
-// is: one in some thousands.
+// For a V2 key, and for each level of a hierarchical key, the bytes 08 · text · FF are hashed to 128 bits; all but the upper two bits are
+// the effective partition key. A text of 31 bytes and the type byte fill two blocks of 16 and leave FF for the tail. The first block can
+// be chosen freely; the second is computed backwards from the wanted hash. The result must be valid text, so first blocks are tried until
+// it is, which takes some thousand tries.
 
 const mask = (1n << 64n) - 1n;
 const c1 = 0x87c37b91114253d5n;
@@ -17,7 +17,7 @@ const times = (x, y) => (x * y) & mask;
 const plus = (x, y) => (x + y) & mask;
 const minus = (x, y) => (x - y) & mask;
 
-// The odd number's inverse modulo 2^64: each step of Newton's doubles the bits that are right.
+// The inverse of an odd number modulo 2^64, by Newton's method: each step doubles the number of correct bits.
 function inverse(x) {
   let y = x;
   for (let i = 0; i < 6; i++) y = times(y, minus(2n, times(x, y)));
@@ -72,7 +72,7 @@ export function murmur(bytes) {
 
 const hashed = (text) => Buffer.concat([Buffer.from([8]), Buffer.from(text, "utf8"), Buffer.from([0xff])]);
 
-// The effective partition key of a string in a V2 container, or of one level, as hexadecimal text.
+// The effective partition key of a string in a V2 container, or of one level of a hierarchical key, in hex.
 export function epkOf(text) {
   const [h1, h2] = murmur(hashed(text));
   return (((h2 & (mask >> 2n)) << 64n) | h1).toString(16).toUpperCase().padStart(32, "0");
@@ -101,7 +101,7 @@ function blockBetween([a1, a2], [b1, b2]) {
 
 const isText = (bytes) => Buffer.from(bytes.toString("utf8"), "utf8").equals(bytes);
 
-// Another string with the effective partition key of `text`. `word` (up to 7 letters) begins it, so that there are many.
+// Another string with the effective partition key of `text`. It begins with `word` (up to 7 letters), so that many can be made.
 export function collide(text, word = "tenant") {
   const [h1, h2] = murmur(hashed(text));
   const wanted = [0n, 1n, 2n, 3n].map((top) => beforeTail(h1, (h2 & (mask >> 2n)) | (top << 62n), 33n));

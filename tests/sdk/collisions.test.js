@@ -1,4 +1,4 @@
-// Partition key values that hash alike (collide.js): the hash says where items lie, and never whose they are.
+// Partition key values with equal hashes (collide.js): the hash decides where items are stored, but never to which key they belong.
 
 import { assert, documentNumber, eventually, suite } from "./harness.js";
 import { collide, epkOf } from "./collide.js";
@@ -16,9 +16,9 @@ const attacker = collide(victim);
 const ids = (answer) => answer.json.Documents.map((item) => item.id).sort();
 
 suite("keys that hash alike", (t) => {
-  // ---- what both kinds of key share ----
+  // ---- shared by both kinds of keys ----
 
-  // A bare client of one permission's token.
+  // A bare client with the token of one permission.
   async function bearer(body) {
     const { user } = await t.database.users.create({ id: t.name("u") });
     const { resource } = await user.permissions.create({ id: "p", permissionMode: "All", ...body });
@@ -38,7 +38,7 @@ suite("keys that hash alike", (t) => {
     return answer.json.Documents;
   }
 
-  // A query that needs no item, one that finds items by the index, one in its order, and one that looks at all.
+  // Runs a query that loads no items, one that finds items by the index, one in index order, and one that scans.
   async function checkQueries(who, path, headers, { own, filler = 0 }) {
     const n = own.length + filler;
     assert.deepEqual(await rows(who, path, headers, "SELECT VALUE COUNT(1) FROM c"), [n]);
@@ -84,7 +84,7 @@ suite("keys that hash alike", (t) => {
     assert.equal(answer.status, 201, answer.text);
   }
 
-  // Everything that a prefix scopes, with whatever else a request may name beside it.
+  // Headers that a request may have in addition to a prefix.
   const beside = {
     "the prefix alone": {},
     "the range too": { "x-ms-documentdb-partitionkeyrangeid": "0" },
@@ -103,7 +103,7 @@ suite("keys that hash alike", (t) => {
   t.it("a prefix's items are its own after splits", async () => {
     const { docs, path, who } = await tenants();
     const of = { database: t.database.id, container: path.split("/").pop() };
-    for (let i = 0; i < 6; i++) await put(docs, [`other ${i}`, "u"], { id: `${i}` }); // so that there is something to cut
+    for (let i = 0; i < 6; i++) await put(docs, [`other ${i}`, "u"], { id: `${i}` }); // so that the range can be split
     for (let i = 0; i < 2; i++) {
       const { json } = await t.rest.get(`${path}/pkranges`);
       const range = json.PartitionKeyRanges.find(({ minInclusive, maxExclusive }) => minInclusive <= epkOf(victim) && epkOf(victim) < maxExclusive);
@@ -158,7 +158,7 @@ suite("keys that hash alike", (t) => {
 
   // ---- a whole key ----
 
-  // More than 128 items in each, so that both have index entries of their own; `filler` ones have none of the properties asked for.
+  // More than 128 items in each partition, so that both have their own index entries; `filler` items lack the queried properties.
   async function partitions(definition = {}) {
     const path = await t.containerPath({ partitionKey: { paths: ["/pk"], version: 2 }, ...definition });
     const docs = `${path}/docs`;
@@ -209,7 +209,7 @@ suite("keys that hash alike", (t) => {
     const asked = await t.rest.get(byRid, { headers: keyed(attacker), byRid: true });
     assert.equal(asked.status, 404, asked.text);
     assert.equal((await t.rest.get(byRid, { headers: keyed(victim), byRid: true })).json.owner, "another");
-    // The permission names no key: which item it is for is known by the number alone.
+    // The permission names no partition key: only the number identifies its item.
     const who = await bearer({ resource: hers._self });
     assert.equal((await who.get(byRid, keyed(victim))).json.owner, "another");
     assert.equal((await who.get(byRid, keyed(attacker))).status, 403);
@@ -258,9 +258,9 @@ suite("keys that hash alike", (t) => {
     await checkQueries(who, docs, headers, { own, filler });
   });
 
-  // ---- what a part of a container may not learn of the rest, without any collision ----
+  // ---- isolation of keys without collisions ----
 
-  // A continuation names the item of the last row, by number: the client may name any. What its WHERE says of that item must not be told.
+  // A continuation names the item of the last row by number, and a client may forge it. It must not learn whether that item matches WHERE.
   t.it("a continuation that names another key's item tells nothing of it", async () => {
     const { docs, path } = await partitions();
     const who = await bearer({ resource: path.slice(1), resourcePartitionKey: ["third"] });
@@ -295,7 +295,7 @@ suite("keys that hash alike", (t) => {
   });
 });
 
-// A forged place in ORDER BY: behind a row of item `number` whose one order value, said to be cut, is undefined: its check is 0.
+// A forged ORDER BY position: after a row of item `number` with one order value, which is marked as cut and undefined, with checksum 0.
 function position(number) {
   const long = (value) => [0x12, int64(value)];
   const values = document([["0", [0x02, Buffer.from([1, 0, 0, 0, 0])]]]);
@@ -309,7 +309,7 @@ function int64(value) {
   return bytes;
 }
 
-// BSON of members, each a type and bytes.
+// A BSON document of members, each given as type and bytes.
 function document(members) {
   const parts = members.map(([name, [type, bytes]]) => Buffer.concat([Buffer.from([type]), Buffer.from(`${name}\0`), bytes]));
   const body = Buffer.concat([...parts, Buffer.from([0])]);

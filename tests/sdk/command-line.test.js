@@ -1,5 +1,5 @@
-// What a newcomer meets on the command line: settings that are wrong are told so before anything is touched, the log says what goes on, and
-// the commands reach a server however it is reached.
+// The command line: wrong settings are reported before anything is changed, the log is informative, and commands reach a server by any
+// kind of address.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

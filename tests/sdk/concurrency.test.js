@@ -1,4 +1,4 @@
-// Many at once: every logical partition's writes are in one order, and nobody's is lost.
+// Concurrent clients: each logical partition's writes are serialised, and none is lost.
 
 import { assert, suite, key } from "./harness.js";
 

@@ -1,4 +1,4 @@
-// Containers: create, read, list, query, replace, delete; settings; fixed ones; pkranges.
+// Containers: create, read, list, query, replace, delete; settings; fixed containers; pkranges.
 
 import { assert, suite, fails, refused, checkStamp, ridBytes, key, withoutSystem } from "./harness.js";
 

@@ -1,4 +1,5 @@
-// The examples of examples/, briefly: what docs/partitioning.md says about good and bad partition keys is so. All at once, since they mostly wait.
+// Runs the examples in examples/ briefly: what docs/partitioning.md says about good and bad partition keys holds. They run concurrently,
+// since they mostly wait.
 
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -10,14 +11,14 @@ import { binary, run, Server } from "./server.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../../examples");
 
-// What the example says of itself (--json). On a machine too busy for the load it says so, and is asked again.
+// The example's own report (--json). If it reports that the machine was too busy for the load, it is run again.
 async function figures(name, seconds) {
   let seen;
   for (let turn = 0; turn < 3 && (!seen || seen.slow); turn++) seen = await example(name, seconds);
   return seen;
 }
 
-// It has its own server, and its own copy of the SDK.
+// Runs an example, which starts its own server and has its own copy of the SDK.
 async function example(name, seconds) {
   const child = spawn(process.execPath, [join(folder, `${name}.js`), "--json", "--seconds", `${seconds}`], {
     env: { ...process.env, TESELA_BIN: binary },
@@ -31,7 +32,7 @@ async function example(name, seconds) {
   return JSON.parse(stdout);
 }
 
-// Of 400 RU/s asked for, the good key gets nearly all, and far more than the bad one.
+// The good key gets nearly all of the 400 RU/s requested, and far more than the bad one.
 function better(good, bad, times) {
   assert.ok(good.ru > 290, `${good.ru} RU/s with the good key`);
   assert.ok(good.ru > times * bad.ru, `${good.ru} RU/s with the good key, ${bad.ru} with the bad one`);
@@ -39,12 +40,12 @@ function better(good, bad, times) {
   assert.ok(bad.part > 0.3, `${bad.part} refused with the bad key`);
 }
 
-// One physical partition gives 100 RU/s; after a pause of a busy machine it has a second's credit, and requests that come in together may leave a debt.
+// One physical partition gives 100 RU/s. After a pause of a busy machine it has a second's credit; concurrent requests may leave a debt.
 function isOneShare(ru, seconds) {
   assert.ok(ru * seconds < 100 * (seconds + 1.5), `${ru} RU/s of one physical partition, for ${seconds} s`);
 }
 
-// What a command prints, but for how long it took and how the index entries lay.
+// A command's output without times and numbers of index entries.
 const timeless = (line) => line.replace(/ in [\d.,]+ ms$/, "").replace(/[\d,]+ entries of the index/, "entries of the index").trim();
 
 describe("examples", { concurrency: true }, () => {

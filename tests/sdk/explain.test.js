@@ -1,4 +1,4 @@
-// Explaining: what a query does and why, by POST /_tesela/explain and in a terminal; index metrics and query metrics from the same facts.
+// Explain: how a query is run and why, by POST /_tesela/explain and in a terminal; index metrics and query metrics from the same data.
 
 import { assert, suite, key, run } from "./harness.js";
 
@@ -6,7 +6,7 @@ const bare = { sign: false };
 const post = (t, path, body, options) => t.rest.post(`/_tesela/${path}`, body, { ...bare, ...options });
 const names = (t, container) => ({ database: t.database.id, container: container.id });
 
-// An admin's error: the status and a sentence.
+// Checks an error of the admin API: status and message.
 function wrong(answer, status, text) {
   assert.equal(answer.status, status, answer.text);
   assert.deepEqual(Object.keys(answer.json), ["code", "message"]);

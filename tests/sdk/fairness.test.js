@@ -1,5 +1,5 @@
-// Nobody keeps others waiting: heavy queries of one container beside another's pages and plans, work of clients that left, full queues, what
-// failed work costs, and large writes beside point reads.
+// Fairness: heavy queries of one container alongside another's pages and plans, work of disconnected clients, full queues, the cost of
+// failed work, and large writes alongside point reads.
 
 import { readFileSync } from "node:fs";
 import http from "node:http";
@@ -10,7 +10,7 @@ const sanitized = /asan|tsan/.test(binary);
 const repeat = (n, f) => Array.from({ length: n }, (_, i) => f(i));
 const asQuery = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True" };
 
-// Some thirty milliseconds of evaluation for each item, so a page of them takes its five seconds.
+// Takes some thirty milliseconds for each item, so a page takes its full five seconds.
 const heavy = { query: "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a WHERE a + b < 0" };
 
 async function fillHeavy(t, path) {
@@ -23,7 +23,7 @@ async function fillHeavy(t, path) {
 
 const unindexed = { indexingPolicy: { indexingMode: "none", automatic: false } };
 
-// Sends the heavy query n times, from connections of its own. stop() leaves without waiting for the answers.
+// Sends the heavy query n times, on its own connections. stop() disconnects without waiting for the answers.
 function attack(t, path, n) {
   const clients = repeat(Math.ceil(n / 32), () => t.newRest());
   const state = { answers: [], pending: n };
@@ -38,7 +38,7 @@ function attack(t, path, n) {
   return state;
 }
 
-// What workers of the lane have: running, set aside, waiting.
+// The number of jobs in a lane: running, preempted and waiting together.
 async function workOf(t, lane) {
   const { text } = await t.rest.get("/metrics", { sign: false });
   const lines = text.split("\n").filter((line) => line.startsWith(`tesela_work{lane="${lane}"`));
@@ -61,7 +61,7 @@ const milliseconds = async (promise) => {
   return performance.now() - begun;
 };
 
-// Processor time in milliseconds: of the process, or of its main thread, which is its first loop.
+// Processor time in milliseconds of the process, or of its main thread, which is the first loop.
 function processorMs(t, thread = false) {
   const { pid } = t.server.child;
   const text = readFileSync(thread ? `/proc/${pid}/task/${pid}/stat` : `/proc/${pid}/stat`, "utf8");
@@ -139,7 +139,7 @@ suite(
         assert.equal(answer.status, 408, answer.text);
         assert.ok(answer.charge > 90 && answer.charge < 200, `${answer.charge} RU`);
       }
-      if (sanitized) return; // such a server evaluates so slowly that 400 RU/s pay for it
+      if (sanitized) return; // evaluation is so slow there that 400 RU/s cover its cost
       const read = await t.rest.get(`${path}/docs/1`, { headers: key("x") });
       assert.equal(read.status, 429);
       assert.equal(read.substatus, 3200);
@@ -149,7 +149,7 @@ suite(
       const path = await t.containerPath();
       const fault = { status: 429, count: 5, retryAfterMs: 5000, container: path.split("/").at(-1) };
       assert.equal((await t.rest.post("/_tesela/faults", fault, { sign: false })).status, 201);
-      const client = t.newRest(); // one connection, since it sends one request after the other
+      const client = t.newRest(); // uses one connection, since it sends one request at a time
       const read = async () => refused(await client.get(`${path}/docs/1`, { headers: key("x") }), 429, { substatus: 3200 });
       const begun = performance.now();
       await read();
@@ -207,7 +207,7 @@ suite(
 );
 
 suite("names that lead nowhere", (t) => {
-  // All but the last byte is sent, so that the rest can come at once.
+  // Sends all but the last byte of a request, so that it can be completed instantly.
   function hold(path, body) {
     const date = new Date().toUTCString(), { type, link } = signed(path);
     const headers = { ...key("x"), "x-ms-version": "2020-07-15", "x-ms-date": date, authorization: sign(emulatorKey, "POST", type, link, date), "content-length": body.length };
@@ -237,7 +237,7 @@ suite("scripts of clients that left", (t) => {
     await make("write", "function (id) { const c = getContext().getCollection(); c.upsertDocument(c.getSelfLink(), { id, pk: 'x' }); }");
     const run = (rest, id, ...values) => rest.post(`${path}/sprocs/${id}`, values, { headers: key("x") });
     assert.equal((await run(t.rest, "write", "before")).status, 200);
-    const long = run(t.rest, "long"); // those of one partition key run one after the other
+    const long = run(t.rest, "long"); // scripts of one partition key run one at a time
     await sleep(200);
     const leaving = t.newRest();
     const left = run(leaving, "write", "left").catch(() => undefined);

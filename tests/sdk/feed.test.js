@@ -1,4 +1,4 @@
-// Items many at a time: the item feed, its order and its pages; read-many.
+// Reading many items: the item feed, its order and its pages; read-many.
 
 import { assert, suite, refused, documentNumber, key, withoutSystem } from "./harness.js";
 
@@ -6,7 +6,7 @@ const v2 = { paths: ["/pk"], kind: "Hash", version: 2 };
 const ids = (items) => items.map((item) => item.id);
 
 suite("feed", (t) => {
-  // All pages of a feed of bare requests: an array of arrays.
+  // All pages of a feed, by bare requests: an array of arrays.
   const pages = async (path, headers = {}) => {
     const found = [];
     let continuation;

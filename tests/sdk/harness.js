@@ -1,11 +1,11 @@
-// harness.js — what the suites share: each runs against a server of its own, over http and then over https, with the official SDK.
+// harness.js — shared by the suites: each runs against its own server, over http and then over https, with the official SDK.
 //
 //   suite("databases", (t) => {
 //     t.it("can be created", async () => {
 //       const { resource } = await t.client.databases.create({ id: t.name() });
 //       …
 //
-// In a test, t has: client (the SDK), rest (a bare signed client), database and databasePath (one of the suite's own), scheme, server.
+// In a test, t has: client (the SDK), rest (a bare signing client), database and databasePath (the suite's database), scheme, server.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -19,13 +19,13 @@ export { Rest, Server, run, sign, signed } from "./server.js";
 
 const quickRetries = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 1, maxWaitTimeInSeconds: 1 };
 
-// TESELA_SCHEMES=http leaves the other out (README.md tells when).
+// TESELA_SCHEMES=http skips https (README.md says when).
 const schemesAsked = (process.env.TESELA_SCHEMES ?? "http https").split(" ");
 
-// How much of something is tried: all of it, or a quarter where TESELA_SANITIZED says that the server is slow.
+// Scales a number of repetitions: a quarter if TESELA_SANITIZED says that the server is slow.
 export const rounds = (n) => (process.env.TESELA_SANITIZED ? Math.ceil(n / 4) : n);
 
-// flags: further ones for the server; key: the one that clients sign with; concurrency: true for tests that mostly wait; schemes: one, where
+// flags: additional flags for the server; key: the clients' signing key; concurrency: true for tests that mostly wait; schemes: only one if
 // the tests take long.
 export function suite(name, define, { flags = [], key = emulatorKey, concurrency = false, schemes = schemesAsked } = {}) {
   describe(name, () => {
@@ -77,8 +77,7 @@ class Bench {
     this.agent?.destroy();
   }
 
-  // Over https the self-signed certificate is trusted by this agent, and nothing else is: verification stays on. Over http the SDK
-  // uses an agent of its own.
+  // Over https this agent trusts only the self-signed certificate; verification stays on. Over http the SDK uses its own agent.
   newAgent() {
     return this.scheme === "https" ? new https.Agent({ keepAlive: true, ca: this.certificate }) : undefined;
   }
@@ -97,24 +96,24 @@ class Bench {
     return new Rest({ server: this.server, scheme: this.scheme, ca: this.certificate, key: this.key, ...options });
   }
 
-  // A name nobody else has.
+  // A unique name.
   name(word = "x") {
     return `${word}-${this.scheme}-${++this.#names}`;
   }
 
-  // A container of its own, as the SDK knows it.
+  // Creates a container; returns the SDK's object.
   async container(body = {}, options) {
     const { container } = await this.database.containers.create({ id: this.name("c"), partitionKey: "/pk", ...body }, options);
     return container;
   }
 
-  // The same for bare requests: its path.
+  // The same for bare requests; returns the path.
   async containerPath(body = {}, options) {
     const { id } = await this.container(body, options);
     return `${this.databasePath}/colls/${id}`;
   }
 
-  // A test; what the server wrote on standard error is part of its failure.
+  // Defines a test; its failure includes the server's standard error.
   it(name, test, options = {}) {
     it(name, options, async () => {
       const from = this.server.stderr.length;
@@ -131,9 +130,9 @@ class Bench {
   }
 }
 
-// ---- what is said of errors ----
+// ---- errors ----
 
-// The SDK call fails with this status, sub-status and words in its message; the error is returned.
+// Checks that an SDK call fails with this status, sub-status and text in its message; returns the error.
 export async function fails(promise, code, { substatus, text } = {}) {
   let error;
   try {
@@ -151,7 +150,7 @@ export async function fails(promise, code, { substatus, text } = {}) {
 const words = { 400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict" };
 Object.assign(words, { 410: "Gone", 412: "PreconditionFailed", 413: "RequestEntityTooLarge", 429: "TooManyRequests", 501: "NotImplemented" });
 
-// The bare answer is an error in the service's form.
+// Checks that a bare answer is an error in the service's form.
 export function refused(answer, status, { substatus = 0, text } = {}) {
   assert.equal(answer.status, status, answer.text);
   assert.equal(answer.substatus, substatus, answer.text);
@@ -187,7 +186,7 @@ export function documentNumber(rid) {
   return ridBytes(rid).readBigUInt64LE(8);
 }
 
-// _etag carries _ts, and _ts is now.
+// Checks that _etag contains _ts, and that _ts is now.
 export function checkStamp(resource) {
   assert.match(resource._etag, etagForm);
   assert.equal(parseInt(resource._etag.slice(25, 33), 16), resource._ts);
@@ -200,7 +199,7 @@ export function key(...components) {
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Asks until it is so; the time limit is generous because the machine may be busy.
+// Polls until a condition holds; the time limit is generous because the machine may be busy.
 export async function eventually(what, isSo, ms = 20_000) {
   const end = Date.now() + ms;
   while (!(await isSo())) {

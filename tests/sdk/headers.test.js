@@ -1,9 +1,9 @@
-// Header fields: what every answer carries, consistency, sessions, versions; errors in the service's form.
+// Header fields: those of every response, consistency, sessions, versions; errors in the service's form.
 
 import { assert, suite, refused, key, guid, sleep } from "./harness.js";
 
 suite("headers", (t) => {
-  // One answer of each kind of request, and whether it is of a container's items.
+  // One response for each kind of request, and whether the request is for a container's items.
   const everyAnswer = async () => {
     const path = await t.containerPath();
     const item = { headers: key("a") };
@@ -62,7 +62,7 @@ suite("headers", (t) => {
       assert.equal(headers["x-ms-gatewayversion"], "version=2.14.0", what);
       assert.match(headers["x-ms-serviceversion"], /^version=/, what);
       assert.ok(Math.abs(Date.parse(headers.date) - Date.now()) < 60_000, what);
-      assert.equal(headers["strict-transport-security"], undefined, what); // it would bind every other port of a developer's localhost
+      assert.equal(headers["strict-transport-security"], undefined, what); // it would apply to all other ports of a developer's localhost
       if (!ofItems) continue;
       assert.equal(headers["x-ms-documentdb-partitionkeyrangeid"], "0", what);
       assert.match(headers.lsn, /^\d+$/, what);

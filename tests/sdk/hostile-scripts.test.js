@@ -1,5 +1,5 @@
-// Scripts that mean harm, through the server (tests/script/hostile; tests/unit/script_hostile.c has all of them against the worker itself): each
-// ends as its first line says, others' point reads go on meanwhile, the next script runs, and the server lives.
+// Hostile scripts (tests/script/hostile), run through the server; tests/unit/script_hostile.c runs all of them in a worker directly. Each
+// ends as its first line says, point reads continue meanwhile, the next script runs, and the server survives.
 
 import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,11 +11,11 @@ import { binary } from "./server.js";
 const folder = new URL("../script/hostile/", import.meta.url);
 const sanitized = /asan|tsan/.test(binary);
 const limitMs = 250; // of CPU time, instead of the worker's five seconds
-const worstMs = sanitized ? 30_000 : 12_000; // of one request, on a machine that others use too
-const worstReadMs = sanitized ? 8_000 : 3_000; // of a point read beside it
-const noKey = { "x-ms-documentdb-partitionkey": "[{}]" }; // items without the key's property
+const worstMs = sanitized ? 30_000 : 12_000; // of one request, on a shared machine
+const worstReadMs = sanitized ? 8_000 : 3_000; // of a concurrent point read
+const noKey = { "x-ms-documentdb-partitionkey": "[{}]" }; // for items without the partition key's property
 
-// Those that are stopped take all of their time: some of each kind are enough here.
+// Scripts that are stopped take their full time, so only some of each kind are run here.
 const stoppedHere =
   /^(loop-(endless|catches-all)|promise-(await|then)-loop|regex-(catastrophic|many)|memory-(arrays|map|closures|string-rope|typed-arrays|caught)|calls-|generator-endless|throw-loops)/;
 
@@ -28,14 +28,14 @@ function scripts() {
   });
 }
 
-// A worker with a smaller limit: the server starts this in the place of its own.
+// A worker with a smaller limit, which the server starts instead of its own.
 const temporary = mkdtempSync(join(tmpdir(), "tesela-hostile-"));
 const program = join(temporary, "worker");
 writeFileSync(program, `#!/bin/sh\nexec '${join(dirname(binary), "tesela-script")}' --limit-ms ${limitMs}\n`);
 chmodSync(program, 0o755);
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
-// Half a surrogate pair becomes U+FFFD on its way, as in items.
+// A lone surrogate becomes U+FFFD, as in items.
 const stored = (value) => (typeof value === "string" ? Buffer.from(value).toString() : value);
 
 function check({ id, expected, rest }, answer) {
@@ -63,7 +63,7 @@ async function execute(t, path, script) {
   check(script, answer);
 }
 
-// Point reads, one after the other, until told to stop; gives the slowest.
+// Does point reads, one at a time, until stopped; returns the slowest time.
 function readOn(t, path) {
   const state = { going: true, reads: 0, slowest: 0 };
   state.ended = (async () => {

@@ -1,4 +1,4 @@
-// Shapes and texts by index: the same rows as without one, from fewer items.
+// Spatial and full-text indexes: the same rows as without an index, from fewer items.
 
 import { assert, suite, random } from "./harness.js";
 
@@ -19,7 +19,7 @@ const texts = { defaultLanguage: "en-US", fullTextPaths: [{ path: "/text" }] };
 
 suite("kinds of index", (t) => {
   const indexed = { partitionKey: "/id", fullTextPolicy: texts, indexingPolicy: { ...policy, spatialIndexes: [{ path: "/at/?", types: ["Point", "LineString", "Polygon", "MultiPolygon"] }, { path: "/stops/[]/at/?" }], fullTextIndexes: [{ path: "/text" }] } };
-  const plenty = { offerThroughput: 10000 }; // and one range
+  const plenty = { offerThroughput: 10000 }; // still one range
   const count = 600;
 
   async function fill(container, seed) {
@@ -35,7 +35,7 @@ suite("kinds of index", (t) => {
     }
   }
 
-  // Rows, and how many items were looked at.
+  // Runs a query; returns its rows and the number of items loaded.
   async function ask(container, query) {
     const rows = [];
     let looked = 0;

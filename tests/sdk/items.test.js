@@ -227,7 +227,7 @@ suite("items", (t) => {
   });
 });
 
-// As encodeURIComponent, and dots too, which clients and proxies would take for steps up.
+// Like encodeURIComponent, but also escapes dots, which clients and proxies would resolve as "." and "..".
 function escapePath(id) {
   return encodeURIComponent(id).replaceAll(".", "%2E");
 }

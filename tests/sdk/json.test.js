@@ -1,4 +1,4 @@
-// What comes back of a JSON text: every value as it was, byte for byte where JSON leaves a choice.
+// Round trips of JSON text: every value is preserved, and the text is byte for byte as expected.
 
 import { assert, suite, refused, key, withoutSystem } from "./harness.js";
 
@@ -6,7 +6,7 @@ suite("json", (t) => {
   let path;
   let count = 0;
 
-  // Posts members as a text and returns the text of the same members in the answer to a read.
+  // Creates an item with these members, given as text; returns their text in the answer to a read.
   const echo = async (members) => {
     path ??= await t.containerPath();
     const id = `${++count}`;

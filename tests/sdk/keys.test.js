@@ -1,4 +1,4 @@
-// Keys that change while the server runs, and what becomes of requests that nobody may send: refused, counted, told without their secrets.
+// Key rotation while the server runs; unauthorized requests are rejected, counted, and logged without secrets.
 
 import { createHmac, randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { assert, emulatorKey, eventually, key, Rest, run, Server, sign } from ".
 const newKey = () => randomBytes(64).toString("base64");
 const status = async (rest, key) => (await rest.get("/dbs", { key })).status;
 
-// A server whose keys are in a file of its own.
+// A server with its keys in its own file.
 class Keyed {
   static async start(keys, flags = []) {
     const it = new Keyed();
@@ -29,7 +29,7 @@ class Keyed {
   keys() {
     return readFileSync(this.file, "utf8").trim().split("\n");
   }
-  // `tesela keys …` with this key.
+  // Runs `tesela keys …` with this key.
   command(key, ...words) {
     return run(["keys", ...words, "--endpoint", this.server.endpoint("http")], { env: { TESELA_KEY: key } });
   }
@@ -40,7 +40,7 @@ class Keyed {
   }
 }
 
-// A token for a container of this database, and the path of an item there that does not exist.
+// Makes a token for a container of this database; returns it with the path of a nonexistent item there.
 async function permit(rest, key, id) {
   const send = (path, body) => rest.post(path, body, { key });
   await send("/dbs", { id });
@@ -325,7 +325,7 @@ describe("requests that nobody may send", () => {
     await s.stop();
     const log = s.server.stderr;
     const lines = log.split("\n").filter((line) => line.includes("requests refused (401)"));
-    assert.ok(lines.length >= 1 && lines.length <= 4, log); // each loopback address: at once, and the rest at the end
+    assert.ok(lines.length >= 1 && lines.length <= 4, log); // for each loopback address: one at once, and one for the rest at the end
     const told = lines.reduce((sum, line) => sum + Number(/count=(\d+)/.exec(line)[1]), 0);
     assert.equal(told, counted("missing") + counted("malformed") + counted("wrong"));
     for (const each of secrets) {
@@ -343,7 +343,7 @@ describe("requests that nobody may send", () => {
     const server = await Server.start({ flags: ["--key", own] });
     const good = new Rest({ server, key: own });
     let answers = 0;
-    // The median time of good reads beside a flood of requests with this key.
+    // The median time of valid reads during a flood of requests with this key.
     const beside = async (key, status) => {
       const other = new Rest({ server, key });
       let stop = false;

@@ -1,4 +1,4 @@
-// The life of a server: it starts, says so, keeps what it was given, and stops.
+// The life cycle of a server: it starts, reports that it is ready, keeps its data, and stops.
 
 import { connect } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -34,7 +34,7 @@ suite("ids", (t) => {
 });
 
 suite("sizes", (t) => {
-  // An item whose JSON text has exactly so many bytes.
+  // An item whose JSON text has exactly this many bytes.
   const sized = (bytes, id = "big") => {
     const frame = JSON.stringify({ id, pk: "a", text: "" }).length;
     return JSON.stringify({ id, pk: "a", text: "x".repeat(bytes - frame) });
@@ -94,7 +94,7 @@ suite("sizes", (t) => {
   });
 });
 
-// Ten thousand conditions with a parameter each: looked up one by one they would be a hundred million comparisons.
+// Ten thousand conditions with a parameter each: linear lookups would take a hundred million comparisons.
 suite("query texts", (t) => {
   t.it("with many parameters are read in linear time, and too long ones refused", async () => {
     const container = await t.container();

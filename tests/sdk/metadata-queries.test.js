@@ -1,4 +1,4 @@
-// Databases, containers and offers by query.
+// Queries over databases, containers and offers.
 
 import { assert, fails, refused, suite } from "./harness.js";
 import { binary } from "./server.js";
@@ -57,7 +57,7 @@ suite("metadata queries", (t) => {
     const pages = async (query, maxItemCount) => {
       const seen = [];
       for (let continuationToken; ; ) {
-        const page = await database.containers.query(query, { maxItemCount, continuationToken }).fetchNext(); // a new iterator for each
+        const page = await database.containers.query(query, { maxItemCount, continuationToken }).fetchNext(); // a new iterator for each page
         seen.push(page.resources);
         continuationToken = page.continuationToken;
         if (!continuationToken) return seen;

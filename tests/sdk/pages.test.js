@@ -1,5 +1,5 @@
-// Web pages, and the key that everybody knows: what a browser on the developer's machine may be made to send, and where the emulator's key
-// is taken at all.
+// Web pages and the well-known emulator key: requests that a hostile web page may make a developer's browser send, and where the
+// emulator's key is accepted.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
@@ -12,7 +12,7 @@ import { assert, emulatorKey, eventually, refused, Rest, run, Server, sign, suit
 
 const own = Buffer.alloc(48, "own key").toString("base64");
 
-// Bytes to the server; its first status line, or "" if it said nothing.
+// Sends bytes to the server; returns the first status, or "" if there is no answer.
 function status(server, bytes, { host = "127.0.0.1", secure } = {}) {
   return new Promise((done, fail) => {
     const to = { host, port: server.port };
@@ -95,7 +95,7 @@ suite("web pages", (t) => {
       assert.ok(resources.some((database) => database.id === t.database.id));
       client.dispose();
     }
-    const rest = t.newRest({ host: "::1" }); // the SDK finds no such name: "[::1]"
+    const rest = t.newRest({ host: "::1" }); // the SDK cannot resolve "[::1]"
     assert.equal((await rest.get("/dbs")).status, 200);
     rest.close();
   });

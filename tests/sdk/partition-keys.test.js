@@ -1,4 +1,4 @@
-// Partition keys: which values they take, what the header must say, what cannot change; hierarchical ones.
+// Partition keys: allowed values, the header, what cannot change; hierarchical keys.
 
 import { assert, suite, fails, refused, key, withoutSystem } from "./harness.js";
 
@@ -21,7 +21,7 @@ suite("partition keys", (t) => {
         assert.equal(statusCode, 200, `version ${version}, ${JSON.stringify(pk)}`);
         assert.equal(resource.i, i);
         const { resources } = await container.items.readAll({ partitionKey: pk }).fetchAll();
-        if (pk) assert.deepEqual(resources.map((item) => item.i), [i]); // falsy ones the SDK leaves out of the request
+        if (pk) assert.deepEqual(resources.map((item) => item.i), [i]); // the SDK omits falsy keys from the request
       }
     }
   });

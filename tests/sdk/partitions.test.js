@@ -1,4 +1,4 @@
-// Physical partitions: how many there are, how requests name them, and how they split and merge while clients go on.
+// Physical partitions: their number, how requests name them, and how they split and merge while clients are active.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const within = (value, least, most, what) => assert.ok(value >= least && value <
 
 const rangesOf = async (rest, path) => (await rest.get(`${path}/pkranges`)).json.PartitionKeyRanges;
 
-// One page of a feed, and what follows it.
+// Reads one page of a feed; returns its items and the continuation.
 async function page(rest, path, headers = {}, continuation = undefined, size = 7) {
   const more = continuation ? { "x-ms-continuation": continuation } : {};
   const answer = await rest.get(`${path}/docs`, { headers: { "x-ms-max-item-count": String(size), ...headers, ...more } });
@@ -27,7 +27,7 @@ async function page(rest, path, headers = {}, continuation = undefined, size = 7
   return { items: answer.json.Documents, continuation: answer.headers["x-ms-continuation"], answer };
 }
 
-// All that is left of a feed. `between` runs after each page.
+// Reads the rest of a feed. `between` runs after each page.
 async function drain(rest, path, headers = {}, continuation = undefined, { size = 7, between = () => {} } = {}) {
   const items = [];
   do {
@@ -39,7 +39,7 @@ async function drain(rest, path, headers = {}, continuation = undefined, { size 
   return items;
 }
 
-// `keys` logical partitions of `each` items, by bare requests.
+// Creates `keys` logical partitions of `each` items, by bare requests.
 async function fill(rest, path, keys, each, more = {}) {
   const made = [];
   for (let i = 0; i < keys * each; i++) {
@@ -51,7 +51,7 @@ async function fill(rest, path, keys, each, more = {}) {
   return made;
 }
 
-// Changes the throughput with the official SDK and waits until the ranges are as many as that takes.
+// Changes the throughput with the official SDK and waits for the resulting number of ranges.
 async function scale(container, throughput, ranges) {
   const { resource, offer } = await container.readOffer();
   const { resource: changed } = await offer.replace({ ...resource, content: { offerThroughput: throughput } });
@@ -63,7 +63,7 @@ async function scale(container, throughput, ranges) {
   }
 }
 
-// An SDK client that remembers how its requests were answered: "201", "410/1002", …; query plans, which are not there yet, aside.
+// An SDK client that records the status of each response ("201", "410/1002", …), except for query plans.
 function watched(t, options = {}) {
   const seen = new Map();
   const note = (what) => seen.set(what, (seen.get(what) ?? 0) + 1);
@@ -182,7 +182,7 @@ suite("the map of ranges", (t) => {
     const container = await t.container({ partitionKey: v2, throughput: 20_000 });
     const path = `${t.databasePath}/colls/${container.id}`;
     const read = (etag) => t.rest.get(`${path}/pkranges`, { headers: { ...incremental, ...(etag && { "if-none-match": etag }) } });
-    const known = new Map(); // as the .NET SDK keeps it: ids in anyone's parents are gone
+    const known = new Map(); // as in the .NET SDK: ids among any range's parents are gone
     const learn = (answer) => {
       for (const range of answer.json.PartitionKeyRanges) {
         assert.ok(!known.has(range.id), `${range.id} is new`);
@@ -241,7 +241,7 @@ suite("the map of ranges", (t) => {
   t.it("is cut where the data is, not in the middle of the hash space", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 10_000 });
     const path = `${t.databasePath}/colls/${container.id}`;
-    // Three light keys and one heavy one; and all of the keys below are in the first half of the hash space.
+    // Three light keys and one heavy one; all keys below are in the first half of the hash space.
     const low = [];
     for (let i = 0; low.length < 8; i++) {
       const pk = `k${i}`;
@@ -306,7 +306,7 @@ suite("a split and a merge", (t) => {
     assert.equal((await container.item("0", "key 5").read()).statusCode, 200);
   });
 
-  // What the SDK does on 410/1002: bulk and executeBulkOperations read the ranges anew and send what is left to the new ones.
+  // On 410/1002 the SDK's bulk and executeBulkOperations read the ranges again and send the remaining operations to the new ones.
   t.it("are unknown to users of the SDK's bulk, which recovers by itself", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 10_000 });
     const { client, seen, container: through } = watched(t);
@@ -422,8 +422,8 @@ suite("a split and a merge", (t) => {
     assert.deepEqual(sorted(rids(found)), sorted(rids(made)));
   });
 
-  // As the SDKs' query producers do: what is left of a range that was split is read from its children with its continuation; of one that
-  // was merged, from the new range, within the old one's bounds.
+  // As the SDKs' query producers do: the rest of a split range is read from its children with its continuation; the rest of a merged range
+  // is read from the new range, within the old bounds.
   t.it("let who read a range go on with its successors", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 20_000 });
     const path = `${t.databasePath}/colls/${container.id}`;
@@ -518,7 +518,7 @@ suite("a split and a merge", (t) => {
     const pending = async () => (await t.rest.get(`/offers/${resource._rid}`)).headers["x-ms-offer-replace-pending"];
     for (let i = 0; i < 10; i++) {
       assert.equal((await set(1000)).status, 200);
-      const up = await set(60_000); // while its ranges are being merged
+      const up = await set(60_000); // while ranges are being merged
       assert.equal(up.status, 200, up.text);
       if (up.headers["x-ms-offer-replace-pending"] === "false") {
         for (let j = 0; j < 20; j++) {
@@ -547,7 +547,7 @@ suite("a split and a merge", (t) => {
   });
 });
 
-// The limits in kilobytes: the ranges split by themselves.
+// With limits of some kilobytes, ranges split automatically.
 suite("storage", (t) => {
   const text = "x".repeat(1000);
   const full = "Partition key reached maximum size of 250 KB.";
@@ -568,7 +568,7 @@ suite("storage", (t) => {
     await eventually("no range holds more than it may", async () => {
       const held = [];
       for (const range of await rangesOf(t.rest, path)) {
-        const { items } = await page(t.rest, path, byEpk(range.minInclusive, range.maxExclusive), undefined, 1); // it may be gone by now
+        const { items } = await page(t.rest, path, byEpk(range.minInclusive, range.maxExclusive), undefined, 1); // the range may be gone by now
         const [{ id, pk }] = items; // a cut between keys leaves no range empty
         held.push(usage(await t.rest.put(`${path}/docs/${id}`, { id, pk, text }, { headers: key(pk) })));
       }
@@ -591,7 +591,7 @@ suite("storage", (t) => {
     const container = await t.container({ partitionKey: v2 });
     const path = `${t.databasePath}/colls/${container.id}`;
     let made = 0;
-    for (const size of [1000, 300, 100, 30, 1]) { // to the brim
+    for (const size of [1000, 300, 100, 30, 1]) { // fills it up completely
       let error;
       while (!error && made < 300) {
         await container.items.create({ id: `${made}`, pk: "hot", text: text.slice(0, size) }).then(() => made++, (refusal) => (error = refusal));
@@ -741,10 +741,10 @@ describe("a restart", () => {
   });
 });
 
-// Clients of all kinds, each with a connection and caches of its own. Every answer that is not what it should be stops the load.
+// Clients of all kinds, each with its own connection and caches. Any wrong answer stops the load.
 class Load {
   keys = Array.from({ length: 60 }, (_, i) => `key ${i}`);
-  there = new Map(); // pk/id of what was acknowledged → its counter
+  there = new Map(); // pk/id of each acknowledged item → its counter
   done = { bare: 0, create: 0, read: 0, upsert: 0, bulk: 0, page: 0, feed: 0 };
   stopping = false;
 
@@ -771,7 +771,7 @@ class Load {
     const work = [this.#create, this.#create, this.#create, this.#read, this.#read, this.#read, this.#upsert, this.#bulk, this.#bulk];
     work.push(this.#feed, this.#partition, this.#execute, this.#bare, this.#bare, this.#bare);
     this.running = Promise.all(work.map((step, i) => this.#run(step, i)));
-    this.running.catch(() => {}); // until someone waits for it
+    this.running.catch(() => {}); // avoids an unhandled rejection before it is awaited
   }
 
   async #run(step, i) {
@@ -808,7 +808,7 @@ class Load {
     this.done.read++;
   }
 
-  // Without the SDK, which is slow.
+  // Writes without the SDK, which is slow.
   async #bare(_, id) {
     const path = `${this.t.databasePath}/colls/${this.id}/docs`;
     const headers = key("bare");
@@ -822,7 +822,7 @@ class Load {
     this.done.bare++;
   }
 
-  // The only one to change the items called "old".
+  // The only client that changes the items called "old".
   async #upsert(container) {
     const pk = this.#some();
     const n = this.there.get(`${pk}/old`) + 1;
@@ -851,7 +851,7 @@ class Load {
     this.done.bulk++;
   }
 
-  // What was there before the feed began is in it; nothing is in it twice.
+  // The feed has all items that existed before it began, and no item twice.
   async #feed(container) {
     const before = [...this.there.keys()];
     await this.#pages(container.items.readAll({ maxItemCount: 100 }), before);

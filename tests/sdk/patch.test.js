@@ -1,11 +1,11 @@
-// PATCH: the six operations, on members and on arrays; what is refused.
+// PATCH: the six operations on members and arrays; rejected patches.
 
 import { assert, suite, fails, refused, key, withoutSystem } from "./harness.js";
 
 suite("patch", (t) => {
   let container;
 
-  // The item without what all of them have, after the operations.
+  // Applies the operations and returns the item without system properties.
   const patched = async (item, operations) => {
     container ??= await t.container();
     const id = t.name();
@@ -18,7 +18,7 @@ suite("patch", (t) => {
     return rest;
   };
 
-  // The operations are refused and the item stays as it was.
+  // Checks that the operations are rejected and the item is unchanged.
   const refuses = async (item, operations, text, code = 400) => {
     container ??= await t.container();
     const id = t.name();
@@ -169,7 +169,7 @@ suite("patch", (t) => {
     assert.equal((await container.item("1", "a").read()).resource.v, 1);
   });
 
-  // If anything could come between the condition and the write, some step would be taken twice.
+  // If another write could come between the condition and its write, some step would be done twice.
   t.it("has its condition decided where the write is", async () => {
     const container = await t.container();
     await container.items.create({ id: "1", pk: "a", v: 0, steps: [] });

@@ -1,5 +1,5 @@
-// Queries that go on: in another client, after a restart of the server, after splits and merges in the middle, in the middle of ties, with order
-// values that no header field can hold; and what a page tells about itself.
+// Continuations of queries: in another client, after a restart of the server, across splits and merges, in the middle of ties, with order
+// values that do not fit a header field; and the metadata of a page.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ async function fill(container, n, more = () => ({})) {
 
 const rangesOf = async (t, container) => (await t.rest.get(`/dbs/${container.database.id}/colls/${container.id}/pkranges`)).json.PartitionKeyRanges.map((range) => range.id);
 
-// The balancer works beside it, so the ranges may have changed again by then.
+// Splits or merges; retries, since the balancer may change the ranges concurrently.
 async function reshape(t, container, kind, tries = 5) {
   const ranges = await rangesOf(t, container);
   const body = kind === "split" ? { range: ranges[Math.floor(ranges.length / 2)] } : { first: ranges[0], second: ranges[1] };
@@ -31,13 +31,13 @@ async function reshape(t, container, kind, tries = 5) {
   assert.equal(answer.status, 200, answer.text);
 }
 
-// Page by page, with a new iterator for each, and whatever `between` does before the next one.
+// Reads page by page, with a new iterator for each; `between` runs before the next page.
 async function paged(container, query, options, between = () => container) {
   const pages = [];
   for (let continuationToken, n = 0; ; n++) {
     const iterator = container.items.query(query, { ...options, continuationToken });
     let page = await iterator.fetchNext();
-    // One that met a range that is gone has neither rows nor a token.
+    // A page that found its range gone has neither rows nor a token.
     for (let tries = 0; tries < 5 && !page.resources?.length && !page.continuationToken && iterator.hasMoreResults(); tries++) page = await iterator.fetchNext();
     continuationToken = page.continuationToken;
     pages.push(page.resources ?? []);
@@ -51,7 +51,7 @@ suite("continuations", (t) => {
   const plain = "SELECT VALUE c.at FROM c WHERE c.n != 2";
   const one = { partitionKey: "key 5" };
   const control = { enableQueryControl: true };
-  // The SDK's own tokens: of queries that go through as they are, of one partition key, and with enableQueryControl of ORDER BY over ranges.
+  // The SDK's own tokens: of pass-through queries, of one partition key, and (with enableQueryControl) of ORDER BY over ranges.
   const kinds = [
     [plain, { maxItemCount: 9 }],
     ["SELECT VALUE [c.at, x] FROM c JOIN x IN c.list", { maxItemCount: 7 }],
@@ -75,7 +75,7 @@ suite("continuations", (t) => {
 
   t.it("are good in a new client", async () => {
     const container = await filled();
-    // Equal values too; descending ones the SDK expects in the opposite order of creation, which is not ours: see the README.
+    // Ties too. In descending order the SDK expects ties in the opposite order of creation, which differs from ours: see the README.
     const ties = ["SELECT VALUE c.at FROM c ORDER BY c.n", { ...control, maxItemCount: 25 }];
     for (const [query, options] of [...kinds, ties]) {
       const expected = await all(container.items.query(query, { ...options, maxItemCount: 1000 }));
@@ -105,8 +105,8 @@ suite("continuations", (t) => {
     });
   }
 
-  // The JavaScript SDK (4.10.1) never ends when a range is gone in the middle of a query that it merges; others send the range's continuation to
-  // its parts, or to the range that it was merged into with the bounds that it had. So does this.
+  // The JavaScript SDK (4.10.1) never ends if a range goes away in the middle of a query that it merges. Other SDKs send the range's
+  // continuation to its parts, or to the range that it was merged into, with the old bounds. This test does the same.
   t.it("of a range are good for its parts, and for what it was merged into", async () => {
     for (const query of ["SELECT VALUE c.at FROM c", "SELECT VALUE c.at FROM c ORDER BY c.at", "SELECT VALUE c.at FROM c ORDER BY c.n DESC", "SELECT VALUE [c.at, x] FROM c JOIN x IN c.list ORDER BY c.n", "SELECT TOP 40 VALUE c.at FROM c ORDER BY c.at", "SELECT DISTINCT VALUE c.at FROM c", "SELECT DISTINCT c.n, c.at FROM c", "SELECT c.at, COUNT(1) AS many FROM c GROUP BY c.at", "SELECT c.at, SUM(c.n) AS sum FROM c GROUP BY c.at"]) {
       const container = await t.container({ partitionKey: v2, throughput: 10_000 });
@@ -152,7 +152,7 @@ suite("continuations", (t) => {
     }
   });
 
-  // Each has as many keys as there are items. What it answers is said beside it; in the order of the keys.
+  // Queries with as many keys as there are items, each with a model of its rows in key order.
   const numbers = (n) => Array.from({ length: n }, (_, i) => i);
   const manyKeys = [
     ["SELECT DISTINCT VALUE c.at FROM c", (n) => numbers(n)],
@@ -171,7 +171,7 @@ suite("continuations", (t) => {
     await fill(container, n, (i) => (i % 2 ? { odd: i } : {}));
     assert.ok((await rangesOf(t, container)).length > 1);
     for (const [query, model] of manyKeys) {
-      const expected = model(n).filter((row) => row !== 0); // which the SDK (4.10.1) leaves out when it merges distinct values
+      const expected = model(n).filter((row) => row !== 0); // the SDK (4.10.1) drops 0 when it merges distinct values
       assert.deepEqual(ordered(await all(container.items.query(query, { maxItemCount: 70 }))), ordered(expected), query);
     }
   });
@@ -190,7 +190,7 @@ suite("continuations", (t) => {
         const answer = await page(query, token);
         assert.equal(answer.status, 200, answer.text);
         assert.ok(answer.json.Documents.length > 0, query);
-        // All items cost 16 RU, all of those with one n out of six 5; 50 of them 3, and a group of 600 is counted for 0.6.
+        // Reading all items costs 16 RU, all with one of the six values of n 5, and 50 items 3; counting a group of 600 costs 0.6.
         const most = query.includes("* 2") ? 20 : query.includes("c.n, c.at") ? 7 : 3.6;
         assert.ok(Number(answer.headers["x-ms-request-charge"]) < most, `${query}: ${answer.headers["x-ms-request-charge"]} RU`);
         rows.push(...answer.json.Documents);
@@ -241,7 +241,7 @@ suite("continuations", (t) => {
       }
       assert.deepEqual(rows, expected, query);
     }
-    // Read a page, delete it, read on: what begins alike is not lost when the row it stood at is gone.
+    // Reads a page, deletes its items and continues: values with the same prefix are not lost if the row at the position is gone.
     const rows = [];
     for (let continuation; ; ) {
       const answer = await page("SELECT VALUE c.at FROM c ORDER BY c.s", continuation);
@@ -356,14 +356,14 @@ suite("pages of queries", (t) => {
     assert.equal(nothing.headers["x-ms-cosmos-index-utilization"], undefined, "of pages with rows only");
   });
 
-  // What one page of five seconds cannot find. Of one partition: pages without rows, whose continuations carry what is known. Over ranges: parts that the
-  // SDK adds up. They are never empty: it would take that for the end, and return what it has.
+  // Aggregates that take longer than a page of five seconds. In one partition: pages without rows, whose continuations carry the partial
+  // result. Over ranges: partial results that the SDK adds up. These pages are never empty, since the SDK would take that for the end.
   t.it("of aggregates and groups are as many as it takes", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 20_000 });
     const list = Array.from({ length: 700 }, (_, i) => i);
-    const slowly = "FROM c JOIN s IN (SELECT VALUE [COUNT(1)] FROM x IN c.list JOIN y IN c.list WHERE x = y)"; // tens of milliseconds for each s, which is 700
+    const slowly = "FROM c JOIN s IN (SELECT VALUE [COUNT(1)] FROM x IN c.list JOIN y IN c.list WHERE x = y)"; // takes tens of milliseconds for each s, which is 700
     const query = `SELECT c.n, COUNT(1) AS many, SUM(s) AS sum, MAX(c.at) AS last ${slowly} GROUP BY c.n`;
-    // As many items as take ten seconds here.
+    // Creates as many items as take ten seconds on this machine.
     const sample = await t.container({ partitionKey: v2 });
     await sample.items.create({ id: "0", pk: "a", n: 0, at: 0, list });
     const took = [];
@@ -388,7 +388,7 @@ suite("pages of queries", (t) => {
     const expected = (numbers) =>
       [0, 1, 2].map((r) => numbers.filter((i) => i % 3 === r)).map((group, r) => ({ n: r, many: group.length, sum: 700 * group.length, last: Math.max(...group) }));
     const numbers = Array.from({ length: n }, (_, i) => i);
-    const asked = ofOnePartition(); // both at the same time
+    const asked = ofOnePartition(); // started now, so that both run concurrently
     const groups = await all(container.items.query(query));
     const pages = await asked;
     assert.ok(pages.length > 1, "it took longer than a page");

@@ -1,5 +1,5 @@
-// Queries over ten ranges through the SDK: what it merges, in which order, page by page, with every setting; and what reaches which range.
-// What the rows must be is worked out by tests/query/reference over the items in the order in which ranges give them.
+// Queries over ten ranges with the SDK: its merging, order, pages and settings; and which requests reach which range. The expected rows are
+// computed by tests/query/reference over the items in the order of the ranges.
 
 import { assert, fails, key, suite } from "./harness.js";
 import { compare, run } from "../query/reference/index.mjs";
@@ -20,7 +20,7 @@ const indexingPolicy = {
 const colours = ["red", "green", "blue"];
 const words = ["zebra", "Äpfel", "apple", "", "Zoo", "ñandú", "10", "9", "日本", "😀"];
 
-// Numbers and texts with many ties, in 61 logical partitions.
+// Items with numbers and texts with many ties, in 61 logical partitions.
 function makeItems(n) {
   return Array.from({ length: n }, (_, i) => ({
     id: `${i}`,
@@ -46,7 +46,7 @@ async function fill(container, items) {
 const all = async (iterator) => (await iterator.fetchAll()).resources;
 const bare = (row) => (row && typeof row === "object" && "_rid" in row ? Object.fromEntries(Object.entries(row).filter(([name]) => !name.startsWith("_"))) : row);
 
-// One suite's container and items, in the order in which its ranges have them.
+// A suite's container, and its items in the order of its ranges.
 class Data {
   static async make(t, n, ranges = 10) {
     const data = new Data();
@@ -61,7 +61,8 @@ class Data {
     return data;
   }
 
-  // Equal values: ranges one after the other, and in each by creation, the newest first where the order descends. The second opinion turns all of them round.
+  // Ties come range by range, and by creation in each, the newest first in descending order. The reference reverses all ties, ranges
+  // included, so the ranges are reversed beforehand.
   expected(query, parameters = {}) {
     const down = /ORDER BY [^,]*? DESC/.test(query);
     const items = down ? [...this.ranges].reverse().flat() : this.items;
@@ -74,7 +75,7 @@ class Data {
   }
 }
 
-// The SDK merges DISTINCT with `if (row)`: it loses "", 0 and false where several ranges are asked.
+// The SDK merges DISTINCT with `if (row)`, so it loses "", 0 and false if there are several ranges.
 const distinct = (query, rows) => (query.includes("DISTINCT") ? rows.filter((row) => row) : rows);
 const ordered = (rows) => [...rows].sort((a, b) => compare(a, b));
 
@@ -165,7 +166,7 @@ suite("queries over ten ranges", (t) => {
   });
 
   t.it("are bounded by TOP, OFFSET and LIMIT", async () => {
-    // Without an order the SDK takes a page of each range in turn: whole ranges come one after the other only if they fit a page.
+    // Without an order the SDK takes a page from each range in turn, so rows come range by range only if each range fits a page.
     const options = { maxItemCount: 1000 };
     for (const [offset, limit] of [[0, 1], [0, 10], [5, 10], [295, 10], [300, 5], [1000, 5], [7, 0], [0, 1000]]) {
       await check(`SELECT VALUE c.at FROM c OFFSET ${offset} LIMIT ${limit}`, { options });
@@ -187,7 +188,7 @@ suite("queries over ten ranges", (t) => {
   settings.push({ maxItemCount: 7, maxDegreeOfParallelism: 10, bufferItems: true, forceQueryPlan: true }, { maxItemCount: 100, forceQueryPlan: true });
 
   t.it("give the same rows in the same order whatever the page size, the parallelism and the buffering", async () => {
-    data = await Data.make(t, 60); // fewer: with one row in a page they are many requests
+    data = await Data.make(t, 60); // few items, since pages of one row take many requests
     const queries = [
       ["SELECT VALUE c.at FROM c WHERE c.price > 12", true],
       ["SELECT VALUE c.at FROM c ORDER BY c.n DESC", true],
@@ -202,7 +203,7 @@ suite("queries over ten ranges", (t) => {
     for (const [query, order] of queries) {
       for (const options of settings) await check(query, { order: order && (query.includes("ORDER BY") || !options.forceQueryPlan), options });
     }
-    // With -1 the SDK itself never ends where it merges: there it is asked for a query that goes through as it is.
+    // With -1 the SDK never ends if it merges, so a pass-through query is used.
     await check("SELECT VALUE c.at FROM c WHERE c.price > 3", { options: { maxItemCount: -1, maxDegreeOfParallelism: 10 } });
   });
 
@@ -261,7 +262,7 @@ suite("queries over ten ranges", (t) => {
 }, { schemes: ["http"] });
 
 suite("queries and what they ask of which range", (t) => {
-  // A client that remembers which ranges and keys its queries went to.
+  // A client that records the ranges and keys of its queries.
   function watched() {
     const seen = [];
     const plugin = async (context, diagnostics, next) => {

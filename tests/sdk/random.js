@@ -1,4 +1,4 @@
-// A generator of one's own, so that a failing run can be run again.
+// A seeded random generator, so that a failing run can be repeated.
 export function random(seed) {
   let state = seed >>> 0;
   return () => {

@@ -1,4 +1,4 @@
-// Much of it: deleting what holds many items, and many containers. Each once, http for one and https for the other.
+// Scale: deleting containers and databases with many items, and many containers. Each runs once, one over http and one over https.
 
 import { randomBytes } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
@@ -9,7 +9,7 @@ import { assert, eventually, key, Rest, Server } from "./harness.js";
 const operations = 100;
 const bulk = { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False", "x-ms-documentdb-partitionkeyrangeid": "0" };
 
-// So many small items, by bulk requests of which some are under way at a time.
+// Creates `count` small items by bulk requests, several at a time.
 async function fill(rest, path, count, more = () => ({})) {
   const requests = Array.from({ length: count / operations }, (_, i) => i);
   const write = async () => {
@@ -28,7 +28,7 @@ async function fill(rest, path, count, more = () => ({})) {
   assert.match(headers["x-ms-resource-usage"], new RegExp(`documentsCount=${count};`));
 }
 
-// Bytes in the store's tables, some of which may go while they are counted. Its log is bounded by itself.
+// Bytes in the store's tables, some of which may be deleted meanwhile. The log is not counted, since it is bounded.
 function tableBytes(folder) {
   const tables = readdirSync(join(folder, "db")).filter((name) => name.endsWith(".sst"));
   return tables.reduce((sum, name) => sum + (statSync(join(folder, "db", name), { throwIfNoEntry: false })?.size ?? 0), 0);
@@ -81,7 +81,7 @@ describe("100,000 items", () => {
 describe("10,000 containers", () => {
   it("work, and the server starts with them", async (t) => {
     let server = await Server.start({ flags: ["--durability", "relaxed"] });
-    t.after(() => server.stop()); // whatever fails, no server is left behind
+    t.after(() => server.stop()); // stops the server even if the test fails
     const data = server.data;
     server.keeps = true;
     let rest = new Rest({ server });

@@ -1,5 +1,5 @@
-// Stored procedures, triggers and user-defined functions as resources: made, read, listed, queried, replaced, deleted; names and etags;
-// what is left after a restart and with their container. That they run is told by other files.
+// Stored procedures, triggers and user-defined functions as resources: create, read, list, query, replace, delete; names and etags;
+// restarts and deletion with their container. Other files test running them.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { assert, suite, fails, refused, checkStamp, ridBytes, Rest, Server, with
 const already = "Resource with specified id, name, or unique index already exists.";
 const notFound = "Entity with the specified id does not exist in the system.";
 
-// The three kinds differ in their words alone.
+// The three kinds differ only in names.
 const kinds = [
   { word: "sprocs", feed: "StoredProcedures", nibble: 8, all: (s) => s.storedProcedures, one: (s, id) => s.storedProcedure(id), rest: {}, most: 100 },
   { word: "udfs", feed: "UserDefinedFunctions", nibble: 6, all: (s) => s.userDefinedFunctions, one: (s, id) => s.userDefinedFunction(id), rest: {}, most: 50 },
@@ -208,7 +208,7 @@ describe("scripts over a restart", () => {
       const before = await see();
       assert.deepEqual(before.map((list) => list._count), [2, 2, 2]);
       rest.close();
-      server.child.kill("SIGKILL"); // nothing acknowledged waits for a clean end
+      server.child.kill("SIGKILL"); // acknowledged writes must survive a crash
       await server.ended;
       server = await Server.start({ data });
       rest = new Rest({ server });

@@ -1,5 +1,5 @@
-// server.js — a tesela of one's own: started on a free port with a fresh data folder, ended by its process id; and a bare REST client that
-// signs requests. Node.js's own modules only: tests/cases uses this file too.
+// server.js — starts a tesela server on a free port with a fresh data folder, and ends it by its process id; and a bare REST client that
+// signs requests. Uses only Node.js's own modules, since tests/cases uses this file too.
 
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -14,24 +14,24 @@ import { fileURLToPath } from "node:url";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 
-// The binary under test: TESELA_BIN, or what ./dev build leaves.
+// The binary under test: TESELA_BIN, or the result of ./dev build.
 export const binary = resolve(process.env.TESELA_BIN || join(root, "build/tesela"));
 
 // The emulator's well-known key, which is the server's default on loopback.
 export const emulatorKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-// Whatever ends us ends our servers.
+// When this process ends, its servers are ended too.
 const running = new Set();
 process.on("exit", () => running.forEach((server) => server.abandon()));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 
-// A child's environment without the settings that the tester's shell may have.
+// A child's environment without TESELA_ settings of the user's shell.
 function cleanEnvironment(extra) {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("TESELA_"));
   return { ...Object.fromEntries(kept), ...extra };
 }
 
-// Runs the program to its end, or ends it after a minute: { code, stdout, stderr }.
+// Runs the program to its end, or kills it after a minute; returns { code, stdout, stderr }.
 export async function run(args, { env = {} } = {}) {
   const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"], env: cleanEnvironment(env), timeout: 60_000 });
   const text = { stdout: "", stderr: "" };
@@ -42,8 +42,8 @@ export async function run(args, { env = {} } = {}) {
 }
 
 export class Server {
-  // flags: further ones for `tesela serve`; data: a folder to use instead of a fresh one (it is kept then); under: a command that runs it,
-  // such as prlimit.
+  // flags: additional flags for `tesela serve`; data: a folder to use (and keep) instead of a fresh one; under: a command that runs the
+  // server, such as prlimit.
   static async start({ flags = [], data, env, under = [] } = {}) {
     const server = new Server();
     server.keeps = data !== undefined;
@@ -70,7 +70,7 @@ export class Server {
     return server;
   }
 
-  // One line of JSON on standard output says that it listens.
+  // The server prints one line of JSON on standard output when it listens.
   #readyLine() {
     return new Promise((done) => {
       let text = "";
@@ -90,13 +90,13 @@ export class Server {
     return `${scheme}://${host}:${this.port}`;
   }
 
-  // The self-signed certificate, which clients must trust to speak https.
+  // The self-signed certificate, which https clients must trust.
   async certificate() {
     const answer = await new Rest({ server: this }).send("GET", "/_explorer/emulator.pem", { sign: false });
     return answer.text;
   }
 
-  // Asks it to stop; throws when it did not do so by itself, or not with 0 (a sanitizer's complaint, for one).
+  // Asks the server to stop; throws if it does not, or if its exit code is not 0 (for example after a sanitizer's report).
   async stop() {
     this.child.kill("SIGTERM");
     const late = setTimeout(() => this.child.kill("SIGKILL"), 10_000);
@@ -118,14 +118,14 @@ export class Server {
 
 // ---- signing ----
 
-// The signature of the master key over what the request is about. `date` is the x-ms-date field.
+// The master key's signature of verb, resource type, link and date; `date` is the x-ms-date field.
 export function sign(key, verb, type, link, date) {
   const text = `${verb.toLowerCase()}\n${type.toLowerCase()}\n${link}\n${date.toLowerCase()}\n\n`;
   const signature = createHmac("sha256", Buffer.from(key, "base64")).update(text, "utf8").digest("base64");
   return encodeURIComponent(`type=master&ver=1.0&sig=${signature}`);
 }
 
-// What a client signs for a path: resource type and resource link. Addressed by _rid it is the last rid alone, in lower case.
+// The resource type and link that a client signs for a path. With `byRid` the link is only the last rid, in lower case.
 export function signed(path, byRid = false) {
   const whole = path.split("?")[0].replace(/\/operations\/partitionkeydelete$/, "");
   const segments = whole.split("/").filter((segment) => segment !== "").map((segment, i) => (i % 2 ? decodeSegment(segment) : segment.toLowerCase()));
@@ -140,14 +140,13 @@ function decodeSegment(segment) {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return segment; // a path that is wrong on purpose
+    return segment; // an intentionally wrong path
   }
 }
 
 // ---- a bare client ----
 
-// Sends requests as they are given and hides nothing of the answers.
-// As Node.js does it, but Debian's Node.js 18 does not find ::1 among a certificate's addresses.
+// Node.js's own check, except that Debian's Node.js 18 does not find ::1 among a certificate's addresses.
 function checkServerIdentity(host, certificate) {
   const old = process.versions.node.startsWith("18.");
   if (old && host === "::1" && certificate.subjectaltname.includes("IP Address:0:0:0:0:0:0:0:1")) return undefined;
@@ -165,8 +164,8 @@ export class Rest {
     this.agent.destroy();
   }
 
-  // headers: a null value takes the default one out. body: text or bytes as they are, anything else as JSON.
-  // sign: false sends no authorization. byRid: sign as for a path of _rids.
+  // headers: a null value removes the default. body: text or bytes are sent as they are, anything else as JSON.
+  // sign: false sends no authorization. byRid: signs as for a path of _rids.
   async send(verb, path, options = {}) {
     const body = encodeBody(options.body);
     const headers = this.#headers(verb, path, options, body);

@@ -1,4 +1,4 @@
-// Stored procedures, run: the server-side API as scripts see it, transactions, limits, and what becomes of scripts that misbehave.
+// Running stored procedures: the server-side API, transactions, limits, and scripts that misbehave.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
@@ -7,7 +7,7 @@ import { assert, emulatorKey, eventually, fails, key, Rest, Server, sleep, suite
 
 // ---- helpers ----
 
-// A container with these procedures, given as functions; run(id, key, …arguments).
+// Creates a container with these procedures, given as functions; returns run(id, key, …arguments).
 async function scripted(t, procedures, properties = {}) {
   const container = await t.container(properties);
   for (const [id, body] of Object.entries(procedures)) {
@@ -20,7 +20,7 @@ async function scripted(t, procedures, properties = {}) {
 const idsOf = async (container, partitionKey) =>
   (await container.items.query("SELECT VALUE c.id FROM c ORDER BY c.id", { partitionKey }).fetchAll()).resources;
 
-// The script workers of a server: its child processes, by their names.
+// The script workers of a server: its child processes with that name.
 function workersOf(pid) {
   return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((child) => {
     try {
@@ -42,7 +42,7 @@ const give = function (value) {
   getContext().getResponse().setBody(value);
 };
 
-// Adds to a counter that is kept in an item.
+// Adds to a counter stored in an item.
 const add = function (n, pauseMs) {
   const c = getContext().getCollection();
   c.readDocument(`${c.getAltLink()}/docs/counter`, (error, counter) => {
@@ -57,7 +57,7 @@ const add = function (n, pauseMs) {
   });
 };
 
-// As many documents as are accepted; the client sends the rest again.
+// Creates as many documents as are accepted; the client sends the rest again.
 const bulkImport = function (docs) {
   const collection = getContext().getCollection();
   let count = 0;
@@ -77,7 +77,7 @@ const bulkImport = function (docs) {
   }
 };
 
-// Deletes what a query finds, as far as is accepted: { deleted, continuation: whether there is more }.
+// Deletes the results of a query, as long as calls are accepted: { deleted, continuation: whether there are more }.
 const bulkDelete = function (query) {
   const collection = getContext().getCollection();
   const response = getContext().getResponse();
@@ -99,7 +99,7 @@ const bulkDelete = function (query) {
     if (!accepted) response.setBody(body);
   }
   function tryDelete(documents) {
-    if (documents.length === 0) return tryQuery(); // from the beginning: what is deleted is not found any more
+    if (documents.length === 0) return tryQuery(); // starts again: deleted documents are no longer found
     const accepted = collection.deleteDocument(documents[0]._self, {}, (error) => {
       if (error) throw error;
       body.deleted++;
@@ -128,7 +128,7 @@ suite("stored procedures", (t) => {
     const { container } = await scripted(t, { add });
     const answer = await container.scripts.storedProcedure("add").execute("a", [1]);
     assert.equal(answer.statusCode, 200);
-    assert.ok(answer.requestCharge > 7 && answer.requestCharge < 9, `${answer.requestCharge}`); // 1 + a read that finds nothing + a create
+    assert.ok(answer.requestCharge > 7 && answer.requestCharge < 9, `${answer.requestCharge}`); // 1, plus a read that finds nothing, plus a create
     assert.match(answer.headers["x-ms-session-token"], /^\d+:-1#1$/);
     assert.equal(answer.headers["x-ms-documentdb-script-log-results"], undefined);
     const again = await container.scripts.storedProcedure("add").execute("a", [1]);
@@ -163,7 +163,7 @@ suite("stored procedures", (t) => {
     await fails(run("nowhere", "a"), 404);
     const path = `${t.databasePath}/colls/${container.id}/sprocs/throws`;
     assert.equal((await t.rest.post(path, [])).status, 400); // without a partition key
-    assert.equal((await t.rest.post(path, {}, { headers: key("a") })).status, 400); // no array
+    assert.equal((await t.rest.post(path, {}, { headers: key("a") })).status, 400); // not an array
     assert.equal((await t.rest.post(path, "[1", { headers: key("a") })).status, 400);
   });
 
@@ -191,7 +191,7 @@ suite("stored procedures", (t) => {
         c.createDocument(self, { id: "3", pk: "a", n: 3 }, (error, made) => {
           c.deleteDocument(made._self, note("delete"));
           c.deleteDocument(made._self, note("delete again"));
-          c.queryDocuments(self, "SELECT * FROM c", note("query")); // with what was done so far
+          c.queryDocuments(self, "SELECT * FROM c", note("query")); // includes the writes so far
           c.readDocuments(self, note("list"));
           c.queryDocuments(self, { query: "SELECT * FROM c WHERE c.id = @id", parameters: [{ name: "@id", value: "old" }] }, (e, rows) => {
             seen.push(["parameters", rows[0].id]);
@@ -309,7 +309,7 @@ suite("transactions of stored procedures", (t) => {
           c.deleteDocument(`${c.getAltLink()}/docs/old`, (e) => {
             if (e) throw e;
             if (how === "throw") throw new Error("too bad");
-            if (how === "call") c.createDocument(c.getSelfLink(), { id: "new", pk: "a" }); // nobody takes the error
+            if (how === "call") c.createDocument(c.getSelfLink(), { id: "new", pk: "a" }); // no callback takes the error
             if (how === "loop") for (;;);
             if (how === "memory") for (const all = []; ; ) all.push(new Array(1e6).fill(all.length));
           });
@@ -399,7 +399,7 @@ suite("transactions of stored procedures", (t) => {
   });
 }, { schemes: ["http"] });
 
-// ---- in pieces ----
+// ---- bulk work in several calls ----
 
 suite("bulk procedures", (t) => {
   t.it("import as far as they are accepted, and go on", async () => {
@@ -451,7 +451,7 @@ suite("throughput of stored procedures", (t) => {
   });
 }, { flags: ["--throttling", "on"], schemes: ["http"] });
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 describe("script workers", () => {
   let server, client, database;
@@ -515,7 +515,7 @@ describe("script workers", () => {
     assert.equal(await run("add", 1), 1);
     for (const error of await Promise.all(endless)) {
       assert.equal(error.code, 408, error.message);
-      assert.equal(Number(error.headers["x-ms-request-charge"]), 451); // 4.5 s beyond what is free
+      assert.equal(Number(error.headers["x-ms-request-charge"]), 451); // 4.5 s beyond the free half second
     }
     assert.ok(performance.now() - begun < 15_000);
     assert.equal(await run("add", 1), 2);
@@ -533,7 +533,7 @@ describe("script workers", () => {
     rest.close();
     const [done, refused] = ["200/0", "429/3084"].map((kind) => answers.filter((answer) => answer.kind === kind));
     assert.equal(done.length + refused.length, 200, [...new Set(answers.map(({ kind }) => kind))].join());
-    const late = refused.filter(({ waited }) => waited).length; // they had a place, but on a slow machine no turn within ten seconds
+    const late = refused.filter(({ waited }) => waited).length; // queued, but on a slow machine not started within ten seconds
     assert.ok(done.length + late >= 128, `${done.length} were done, ${late} waited in vain`);
   });
 

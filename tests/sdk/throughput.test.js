@@ -1,4 +1,4 @@
-// Provisioned throughput: what is refused and when, what offers may say, and who gets which share.
+// Provisioned throughput: rejected requests, offers, and shares.
 
 import { describe } from "node:test";
 import { assert, eventually, fails, key, refused, sleep, suite } from "./harness.js";
@@ -10,7 +10,7 @@ const rateIsLarge = "Request rate is large. More Request Units may be needed, so
 const creates = (pk, ids, more = {}) => ids.map((id) => ({ operationType: "Create", resourceBody: { id: `${id}`, pk, ...more } }));
 const numbers = (n, from = 0) => Array.from({ length: n }, (_, i) => i + from);
 
-// `n` small items under one key: a page of them costs n request units, and no disk. Returns what they cost.
+// Creates `n` small items under one key: a page of them costs n request units, without disk access. Returns their charge.
 async function fill(rest, path, pk, n) {
   let units = 0;
   for (let i = 0; i < n; i += 100) {
@@ -21,7 +21,7 @@ async function fill(rest, path, pk, n) {
   return units;
 }
 
-// Asks again whenever it is told to, after as long as it is told to.
+// Retries a rejected request after its retry time.
 async function obey(send) {
   for (;;) {
     const answer = await send();
@@ -32,8 +32,8 @@ async function obey(send) {
 
 const read = (rest, path, pk, units, headers = {}) => () => rest.get(`${path}/docs`, { headers: { ...key(pk), "x-ms-max-item-count": String(units), ...headers } });
 
-// Several clients that do not wait as they are told, for so long from the first refusal on. Returns what was answered: when it was sent and
-// when it came (seconds), what it cost, whether it was refused.
+// Runs several clients that retry without waiting, for this long after the first rejection. Returns a log: for each request the times when
+// it was sent and answered (seconds), its charge, and whether it was rejected.
 const clients = 5;
 async function overload(send, seconds) {
   const log = [];
@@ -57,10 +57,10 @@ async function overload(send, seconds) {
   return log;
 }
 
-// What was admitted between the first refusal and the last is what `share` request units per second gave meanwhile. Whoever is refused finds
-// no credit, and no more debt than the requests under way then cost; in between, credit is kept for a second. So this holds to within those
-// requests, however slow the clients are: only what they left unused for longer than a second is lost. `reserve`: credit, in seconds, at
-// which a refusal is possible already. Returns the rate.
+// Checks that the charges admitted between the first and the last rejection match `share` request units per second. At a rejection there is
+// no credit, and no more debt than the charges of the requests in flight; in between, credit is kept for a second. So the check is exact up
+// to those requests, however slow the clients are; only credit unused for longer than a second is lost. `reserve`: the credit, in seconds,
+// at which a request may already be rejected. Returns the rate.
 function holds(log, share, what, { reserve = 0, seconds = 0, most = share } = {}) {
   const refusals = log.filter(({ refused }) => refused).sort((a, b) => a.got - b.got);
   const admitted = log.filter(({ refused }) => !refused);
@@ -83,7 +83,7 @@ const together = (...logs) => Object.assign(logs.flat(), { groups: logs.length }
 const within = (value, least, most, what) => assert.ok(value >= least && value <= most, `${what}: ${value} is from ${least} to ${most}`);
 
 suite("throttling", (t) => {
-  // 400 RU/s in four ranges: 100 each. What `n` creates cost more than a second's worth is a debt that takes seconds to be paid.
+  // 400 RU/s in four ranges: 100 each. If `n` creates cost more than a second's worth, the rest is a debt that takes seconds to pay.
   const spend = async (path, pk, n, word = "spent") => {
     const operations = creates(pk, numbers(n).map((i) => `${word}-${i}`));
     const answer = await obey(() => t.rest.post(`${path}/docs`, operations, { headers: { ...atomic, ...key(pk) } }));
@@ -213,7 +213,7 @@ suite("throttling", (t) => {
   });
 }, { flags: ["--throttling", "on", "--partition-max-throughput", "100"], concurrency: true });
 
-// What is admitted when far more is asked for: the tests run side by side, each with containers of its own.
+// Overload: far more requests than the throughput allows. The tests run concurrently, each with its own containers.
 suite("overload", (t) => {
   t.it("is admitted to within a few percent of what was provisioned", async () => {
     const path = await t.containerPath({ partitionKey: v2, throughput: 1000 });
@@ -251,7 +251,7 @@ suite("overload", (t) => {
     for (const level of ["High", undefined]) {
       const [low, high] = await Promise.all([overload(of("Low"), 3), overload(of(level), 3)]);
       holds(together(low, high), 500, "low and high", { reserve: 0.1, seconds: 3 });
-      // Low needs the credit of a tenth of a second: who is admitted so soon after a refusal of high went before its turn.
+      // Low priority needs credit of a tenth of a second, so it must not be admitted sooner than that after a rejection of high priority.
       const early = low.filter((one) => !one.refused && high.some((other) => other.refused && other.got < one.sent && one.got - other.sent < 0.1));
       assert.equal(early.length, 0, `${early.length} of ${low.length}`);
       assert.ok(high.filter(({ refused }) => refused).length > 10 && low.length > 10);
@@ -283,7 +283,7 @@ suite("overload", (t) => {
     assert.deepEqual(changed.content.throughputBuckets, buckets);
     assert.deepEqual((await offer.read()).resource, changed);
     const lane = (number) => read(t.rest, path, "a", 10, { "x-ms-cosmos-throughput-bucket": String(number) });
-    const beside = []; // asks for little, and gets it
+    const beside = []; // needs little, and gets it
     let going = true;
     const others = (async () => {
       for (; going; await sleep(100)) beside.push((await read(t.rest, path, "a", 5)()).status);
@@ -444,7 +444,7 @@ suite("offers", (t) => {
   });
 });
 
-// Four ranges of 500 RU/s each: with 1,000 a range could give, three others idle.
+// Makes four ranges of 500 RU/s each, with a limit of 1,000 per range; overloads one and leaves three idle.
 const quarter = async (t) => {
   const container = await t.container({ partitionKey: v2, throughput: 4000 });
   const path = `${t.databasePath}/colls/${container.id}`;
@@ -458,7 +458,7 @@ const quarter = async (t) => {
   return { log, fractions: resources.map((range) => range.throughputFraction) };
 };
 
-// What the server can be told to do otherwise: each has a server of its own, all at the same time.
+// Settings of the server: each suite has its own server, and all run concurrently.
 describe("settings", { concurrency: true }, () => {
   suite("serverless", (t) => {
     const none = "not supported for serverless accounts";
@@ -481,7 +481,7 @@ describe("settings", { concurrency: true }, () => {
     });
   }, { flags: ["--throttling", "on", "--serverless"], schemes: ["https"] });
 
-  // One request after the other until one is refused: what they cost together, and when the last was sent and answered.
+  // Sends requests until one is rejected; returns their total charge, and when the last was sent and answered.
   const spendAll = async (t, path) => {
     const clock = () => performance.now() / 1000;
     for (let units = 0, first = clock(); ; ) {

@@ -1,5 +1,5 @@
-// What a scanner would look at: protocol versions, ciphers, key exchange, compression, renegotiation, tickets, the certificate. By Node.js's
-// own TLS, and by `openssl s_client` where Node.js hides it.
+// What a TLS scanner checks: protocol versions, ciphers, key exchange, compression, renegotiation, tickets, the certificate. Uses Node.js's
+// TLS, and `openssl s_client` for what Node.js does not expose.
 
 import { spawn, spawnSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
@@ -8,7 +8,7 @@ import tls from "node:tls";
 import { after, before, describe, it } from "node:test";
 import { assert, eventually, Server } from "./harness.js";
 
-// As long as it takes, but no longer than this.
+// Waits for a promise, with a timeout.
 async function within(promise, ms) {
   let timer;
   await Promise.race([promise, new Promise((done) => (timer = setTimeout(done, ms)))]);
@@ -25,7 +25,7 @@ describe("TLS", () => {
   });
   after(() => server.stop());
 
-  // A connection: what it agreed on, or the error.
+  // Connects; returns the negotiated parameters, or the error.
   function connect(options = {}) {
     return new Promise((done) => {
       const socket = tls.connect({ host: "localhost", port: server.port, ca, ...options }, () =>
@@ -116,7 +116,7 @@ describe("TLS", () => {
     assert.ok(certificate.verify(certificate.publicKey));
   });
 
-  // What `openssl s_client` tells, given these bytes to send.
+  // The output of `openssl s_client`, which sends this input.
   async function client(flags, input = "") {
     const child = spawn("openssl", ["s_client", "-connect", `localhost:${server.port}`, ...flags], { stdio: ["pipe", "pipe", "pipe"] });
     let text = "";
@@ -137,7 +137,7 @@ describe("TLS", () => {
   it("neither compresses nor renegotiates", { skip: !hasOpenssl && "there is no openssl command" }, async () => {
     const told = await client(["-tls1_2", "-comp"]);
     assert.match(told, /Compression: NONE/);
-    assert.match(told, /Secure Renegotiation IS supported/); // the extension that makes the refusal safe
+    assert.match(told, /Secure Renegotiation IS supported/); // the extension that makes rejecting it safe
     const renegotiated = await client(["-tls1_2"], "R\n");
     assert.match(renegotiated, /RENEGOTIATING/);
     assert.match(renegotiated, /no renegotiation|no_renegotiation/i);

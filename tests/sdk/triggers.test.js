@@ -1,5 +1,5 @@
-// Triggers on item writes: those of the documentation first, then what they may and may not do. A write with its triggers is one
-// transaction: all of it or nothing.
+// Triggers on item writes: the documentation's samples first, then what triggers may and may not do. A write and its triggers are one
+// transaction.
 
 import { TriggerOperation, TriggerType } from "@azure/cosmos";
 import { assert, eventually, fails, key, refused, suite, withoutSystem } from "./harness.js";
@@ -40,7 +40,7 @@ const pre = (...names) => ({ preTriggerInclude: names });
 const post = (...names) => ({ postTriggerInclude: names });
 
 suite("triggers", (t) => {
-  // A container with these: { name: [function, type, operation] }.
+  // Creates a container with these triggers: { name: [function, type, operation] }.
   async function withTriggers(triggers, body) {
     const container = await t.container(body);
     for (const [id, [script, triggerType, triggerOperation = TriggerOperation.All]] of Object.entries(triggers)) {
@@ -176,7 +176,7 @@ suite("triggers", (t) => {
 
   t.it("leave alone what they only look at", async () => {
     const look = function () {
-      getContext().getRequest().getBody().n = 7; // not set
+      getContext().getRequest().getBody().n = 7; // changed, but not set by setBody
     };
     const container = await withTriggers({ look: [look, TriggerType.Pre], after: [look, TriggerType.Post] });
     const text = '{"id":"1","pk":"a","n":9007199254740993,"d":1.0,"deep":{"n":-9007199254740995}}';
@@ -292,7 +292,7 @@ suite("triggers", (t) => {
       const answer = await replace(permission, { "x-ms-documentdb-pre-trigger-include": "stamp" });
       assert.equal(answer.status, 200, answer.text);
       assert.equal(typeof answer.json.timestamp, "number");
-      await user.permission((await user.permissions.readAll().fetchAll()).resources[0].id).delete(); // one for each resource
+      await user.permission((await user.permissions.readAll().fetchAll()).resources[0].id).delete(); // a user may have only one permission per resource
     }
     refused(await replace(ofItem, { "x-ms-documentdb-pre-trigger-include": "stamp" }), 403, { text: "does not run triggers" });
   });

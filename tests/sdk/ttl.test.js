@@ -1,5 +1,5 @@
-// Time to live: of containers and of items; expired items are gone from reads at once, and from the disk soon after. It counts whole seconds
-// from the second of the write, so a ttl of 1 can be over in a moment: where an item must first be seen, it lives longer.
+// Time to live of containers and items: expired items disappear from reads at once, and from the disk soon after. A ttl counts whole
+// seconds from the second of the write, so a ttl of 1 can expire in a moment; items that must be seen first have a longer ttl.
 
 import { assert, suite, fails, refused, key, sleep, eventually } from "./harness.js";
 
@@ -98,9 +98,9 @@ suite(
       assert.ok(await there(container, "stays"));
     });
 
-    // 20,000 items in eight containers end in the same seconds. What a client of another container sees meanwhile is compared with what it
-    // saw just before, on the same machine: the median may not grow fivefold, and no request may wait a second (five under a sanitizer, which
-    // makes the server ten times as slow).
+    // 20,000 items in eight containers expire within the same seconds. The latency of a client of another container is compared with that
+    // just before: the median may not grow fivefold, and no request may take a second (five under a sanitizer, which makes the server ten
+    // times as slow).
     t.it("is swept without starving anybody", async () => {
       const quiet = await t.container();
       await quiet.items.create({ id: "1", pk: "a" });

@@ -1,5 +1,5 @@
-// User-defined functions in queries: over several ranges with all that the SDK merges, by pages and continuations, what they cost, what is
-// refused, and hostile ones, which end while others notice nothing.
+// User-defined functions in queries: over several ranges with everything that the SDK merges, in pages with continuations, their charges,
+// rejected ones, and hostile ones, which are ended without effect on other clients.
 
 import { assert, fails, suite } from "./harness.js";
 
@@ -117,7 +117,7 @@ suite(
       const [with1, with2] = [await charge("SELECT VALUE udf.twice(c.n) FROM c"), await charge("SELECT VALUE udf.twice(c.n) FROM c")];
       const without = await charge("SELECT VALUE c.n * 2 FROM c");
       assert.equal(with1, with2);
-      assert.ok(Math.abs(with1 - without - 10 * 0.01) < 0.0101, `${with1} against ${without}`); // charges are told to two places
+      assert.ok(Math.abs(with1 - without - 10 * 0.01) < 0.0101, `${with1} against ${without}`); // charges are rounded to two decimals
     });
 
     t.it("are timed in the query metrics", async () => {
@@ -155,7 +155,7 @@ suite(
       return container;
     };
 
-    // What is said of a function that cannot give a value.
+    // The errors of functions that return no usable value.
     const failing = {
       "throws an Error": ["function () { throw new Error('so it is'); }", 400, "so it is"],
       "throws a string": ["function () { throw 'bare'; }", 400, "bare"],
@@ -178,7 +178,7 @@ suite(
       });
     }
 
-    // What a function may give.
+    // Values that a function may return.
     const giving = {
       "a function": ["function () { return () => 1; }", []],
       "a symbol": ["function () { return Symbol('s'); }", []],

@@ -1,5 +1,5 @@
-// Users, permissions and resource tokens, as an application has them: a server with the key hands tokens to clients that have none.
-// What every operation answers to every kind of credential is in access.test.js.
+// Users, permissions and resource tokens, as an application uses them: a server with the key gives tokens to clients without one.
+// access.test.js tests every operation with every kind of credential.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -314,7 +314,7 @@ suite("resource tokens", (t) => {
         ]) {
           await fails(write(), 403, { text: "Insufficient permissions provided in the authorization header for the corresponding request." });
         }
-        await assert.rejects(seen.items.batch([{ operationType: "Create", resourceBody: { id: "x", pk: "a" } }], "a"), /Insufficient permissions/); // the SDK tells no status
+        await assert.rejects(seen.items.batch([{ operationType: "Create", resourceBody: { id: "x", pk: "a" } }], "a"), /Insufficient permissions/); // the SDK's error has no status
       }, way);
     }
     assert.deepEqual((await container.items.query("SELECT VALUE c.n FROM c").fetchAll()).resources, [1, 2, 3]);
@@ -359,7 +359,7 @@ suite("resource tokens", (t) => {
         () => seen.items.query("SELECT * FROM c WHERE c.pk = 'a'").fetchAll(),
         () => seen.items.query("SELECT * FROM c", { partitionKey: "b" }).fetchAll(),
         () => seen.items.readAll().fetchAll(),
-        () => seen.items.query("SELECT * FROM c", { partitionKey: "a", forceQueryPlan: true }).fetchAll(), // by range, as the SDK does it then
+        () => seen.items.query("SELECT * FROM c", { partitionKey: "a", forceQueryPlan: true }).fetchAll(), // makes the SDK query by range
       ]) {
         await fails(beyond(), 403);
       }

@@ -1,12 +1,12 @@
-// Vector indexes of type diskANN: the nearest by a graph, which is built when it is first asked for and misses nothing that was written.
+// Vector indexes of type diskANN: nearest-neighbour search by a graph, which is built on first use and includes all later writes.
 
 import { assert, suite, random, rounds, sleep } from "./harness.js";
 
 const dimensions = 16;
-const count = rounds(5200); // at first more than a query compares one by one; under sanitizers fewer, and all are asked of the graph once it is there
+const count = rounds(5200); // more than a query compares one by one; fewer under sanitizers, where all searches use the graph once it is built
 const plenty = { offerThroughput: 10000 };
 
-// Vectors in clusters, as texts and pictures have them.
+// Vectors in clusters, like embeddings of texts and images.
 function vectors(seed) {
   const next = random(seed);
   const centres = Array.from({ length: 100 }, () => Array.from({ length: dimensions }, () => 2 * next() - 1));
@@ -37,7 +37,7 @@ suite("vectors", (t) => {
     return json.parts;
   }
 
-  // Until every range is asked by its graph.
+  // Waits until every range uses its graph.
   async function built(container, v) {
     for (let i = 0; i < 1200; i++) {
       const all = await parts(container, nearest(10), v);
@@ -47,7 +47,7 @@ suite("vectors", (t) => {
     assert.fail("the graph is not there after two minutes");
   }
 
-  // Of the really nearest, the part that is found.
+  // The fraction of the true nearest neighbours that is found.
   async function recall(container, make, where = "", queries = rounds(12)) {
     let hits = 0;
     for (let i = 0; i < queries; i++) {
@@ -87,7 +87,7 @@ suite("vectors", (t) => {
     const container = await t.container(body("cosine"), plenty);
     const make = vectors(2);
     await fill(container, make);
-    const far = Array.from({ length: dimensions }, (_, i) => (i % 2 ? 3 : -3)); // nothing else is in this direction
+    const far = Array.from({ length: dimensions }, (_, i) => (i % 2 ? 3 : -3)); // no other vector has this direction
     const first = async (top = 1) => (await ask(container, nearest(top), far)).resources;
     await built(container, far);
     for (let round = 0; round < rounds(12); round++) {
@@ -115,7 +115,7 @@ suite("vectors", (t) => {
     await container.items.create({ id: "huge", v: far.map((x) => x * 1e100) });
     assert.deepEqual(await first(1), ["huge"], "no direction is too long");
     assert.ok(!(await first(100)).some((id) => ["short", "words", "zero"].includes(id)));
-    // Most of what is near goes: others take its place.
+    // Deletes most of the near vectors; others must be found instead.
     const v = make();
     await ask(container, nearest(10), v);
     for (const id of (await ask(container, nearest(200), v)).resources) await container.item(id, id).delete();
@@ -127,7 +127,7 @@ suite("vectors", (t) => {
     const container = await t.container(body("euclidean"), plenty);
     const make = vectors(3);
     await fill(container, make);
-    await container.items.create({ id: "none" }); // would be the first in an order that has undefined before all numbers
+    await container.items.create({ id: "none" }); // would come first, since undefined sorts before numbers
     const v = make();
     await built(container, v);
     const whole = (await ask(container, nearest(50), v)).resources;
@@ -140,7 +140,7 @@ suite("vectors", (t) => {
     }
     assert.equal(new Set(paged).size, 50);
     assert.ok(exact.filter((id) => paged.includes(id)).length >= 48);
-    // What comes nearer between two pages is passed by: there are as many rows as before.
+    // A vector that becomes nearer between two pages is skipped: the number of rows stays the same.
     const begun = container.items.query(asked(nearest(50), v), { maxItemCount: 7 });
     const rows = [...((await begun.fetchNext()).resources ?? [])];
     for (let i = 0; i < 100; i++) await container.items.create({ id: `near${i}`, v });
@@ -152,7 +152,7 @@ suite("vectors", (t) => {
     const distances = (await ask(container, "SELECT TOP 50 VALUE VectorDistance(c.v, @v) FROM c ORDER BY VectorDistance(c.v, @v)", v)).resources;
     assert.deepEqual(distances, distances.slice().sort((a, b) => a - b));
     assert.ok((await recall(container, make)) > 0.97);
-    // One that asks for the most distant, for all, or for another distance, is answered by comparing all.
+    // Queries for the farthest, for all, or with another distance function compare all vectors.
     for (const query of ["SELECT TOP 5 VALUE c.id FROM c ORDER BY VectorDistance(c.v, @v) DESC", "SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, @v)", 'SELECT TOP 5 VALUE c.id FROM c ORDER BY VectorDistance(c.v, @v, false, {"distanceFunction": "cosine"})']) {
       assert.equal((await parts(container, query, v))[0].way, "all", query);
     }
@@ -167,7 +167,7 @@ suite("vectors", (t) => {
     assert.ok((await recall(container, make)) > 0.95);
     const { resource, offer } = await container.readOffer();
     await offer.replace({ ...resource, content: { offerThroughput: 20000 } });
-    // With a client of its own each time: the SDK's (4.10) never leaves a range that is gone while it collects rows in the order of distances.
+    // Uses a new client each time: the SDK (4.10) keeps retrying a range that is gone while it collects rows by distance.
     const anew = async (act) => {
       const client = t.newClient();
       try {
@@ -190,7 +190,7 @@ suite("vectors", (t) => {
     const make = vectors(6);
     await fill(container, make, 2000);
     await built(container, make());
-    // Each in a direction of its own, in which nobody else has anything.
+    // Each worker has its own direction, in which no other vectors are.
     const worker = async (w) => {
       const mine = Array.from({ length: dimensions }, (_, i) => (i === w ? 9 : i === (w + 7) % dimensions ? -9 : 0));
       for (let round = 0; round < rounds(24); round++) {

@@ -54,7 +54,7 @@ void load_free(load *l) {
     free(l->trends);
 }
 
-/* 0 outside, 1 in the middle, straight ramps between. */
+/* 0 outside, 1 in the middle, linear ramps between. */
 static double height(const load_phase *p, double second) {
     double in = second - p->from;
     double out = p->to - second;
@@ -70,7 +70,7 @@ static double multiplier(const load_phase *p, double second) {
     return 1 - h + h * p->factor;
 }
 
-/* Midday peaks of 1.45 and nights of 0.55; Saturdays and Sundays at three quarters; 0.6 % more each day. */
+/* Peaks of 1.45 at midday and 0.55 at night; three quarters on Saturdays and Sundays; growth of 0.6 % a day. */
 double load_wave(const load *l, double second) {
     double days = second / day;
     double of_day = 1 + 0.45 * sin(2 * M_PI * (days - 0.33));

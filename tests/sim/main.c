@@ -1,4 +1,4 @@
-/* The simulation's command line and what it prints. See README.md. */
+/* main.c — the simulation's command line and output. See README.md. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "month.h"
 
-/* What can be set, and between which bounds. */
+/* The options and their bounds. */
 enum { SEED, DAYS, RANGES, PARTITIONS, SHARE, SKEW, HOTTEST, SETTINGS };
 
 static const struct setting {
@@ -63,7 +63,7 @@ static bool read_options(int argc, char **argv, month_options *o) {
     return good && optind == argc;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static double percent(double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0;

@@ -13,10 +13,10 @@ enum { HOT_MOST = 1 << 16, MINUTE = 60, HOURS_OF_DAY = 24 };
 static const double range_most = 10000;     /* t, RU/s */
 static const double range_bytes = 50e9;     /* storage limit of a range */
 static const double partition_bytes = 20e9; /* and of a logical partition */
-static const double load_at_start = 0.55;   /* of T, on average over a week */
-static const double bytes_at_start = 8e5;   /* per RU/s of T: 4.8 GB beside 6,000 RU/s */
-static const double trends_at_start = 4e-7; /* new ones a day per RU/s of T: 24 of 60 million */
-static const double bytes_per_ru = 0.5;     /* that stay, in a month; shorter simulations live the same story faster */
+static const double load_at_start = 0.55;   /* average load over a week, as a fraction of T */
+static const double bytes_at_start = 8e5;   /* data per RU/s of T: 4.8 GB for 6,000 RU/s */
+static const double trends_at_start = 4e-7; /* new trends a day per RU/s of T: 24 for 60 million */
+static const double bytes_per_ru = 0.5;     /* growth in a month; shorter simulations run through the same events faster */
 
 double month_cpu(void) {
     struct timespec t;
@@ -24,7 +24,7 @@ double month_cpu(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static double throughput_at_start(const month_options *o) {
     return o->share * range_most * o->ranges;
@@ -56,7 +56,7 @@ static void begin_arrays(month *m, size_t ranges_max) {
     }
 }
 
-/* What depends on which range is where. */
+/* Recomputes everything that depends on the map. */
 static void after_change(month *m, double wave) {
     for (size_t i = 0; i < m->hot_n; i++) {
         m->hot_tiles[i] = tiles_find(&m->tiles, (uint32_t)i);
@@ -99,7 +99,7 @@ void month_free(month *m) {
 
 /* ---- a minute ---- */
 
-/* One key's load: what it adds to the hot ones of its range, if it is one of them. */
+/* Adds one key's load to its range's hot load, if the key alone needs more than an equal share. */
 static void meet_key(month *m, size_t tile, double rate, double equal) {
     m->hot[tile] += rate > equal ? rate : 0;
     m->day.hottest_key = fmax(m->day.hottest_key, rate);
@@ -163,8 +163,7 @@ static void share_out(month *m) {
     }
 }
 
-/* What is refused is what is asked for past the share: a minute's credit of a second does not matter here, and requests that are refused
- * are not asked for again. */
+/* Demand beyond the share is rejected. A bucket's credit of a second is negligible here, and rejected requests are not retried. */
 static void account(month *m, double total) {
     size_t n = m->tiles.map->n;
     month_figures *f = &m->day;
@@ -209,8 +208,8 @@ static void minute(month *m, double second) {
 
 /* ---- an hour ---- */
 
-/* Single requests: at the range that is asked for most, and at any one, in turn; with equal shares for two hours, then with following
- * ones, which change in the middle of the minute from equal to what they are. */
+/* Simulates single requests, alternately at the range with the most demand and at a random one. Two hours use equal shares; the next two
+ * use shares that follow the load, which change from equal in the middle of the minute. */
 static void look_closely(month *m, unsigned hour) {
     size_t n = m->tiles.map->n;
     size_t chosen = random_below(&m->random, n);

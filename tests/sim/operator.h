@@ -1,19 +1,19 @@
-/* operator.h — whoever sets the container's throughput: a simple person, and the bill.
+/* operator.h — a simple model of the operator who sets the container's throughput, and of the bill.
  *
- * Up: as soon as an hour took 90 % of T, to 1.3 times that hour. Down: when for two days a quarter would have been enough to leave out,
- * to 1.25 times the highest hour of the day. */
+ * Raises T when an hour used 90 % of it, to 1.3 times that hour. Lowers T when three quarters of it would have been enough for two days, to
+ * 1.25 times the highest hour of the day. */
 #pragma once
 
 typedef struct operator_bill { /* RU/s × hours */
     double manual;             /* T itself */
-    double autoscale;          /* the highest normalised use of any range, of T; at least a tenth */
-    double dynamic;            /* the same by range, added up */
+    double autoscale;          /* T times the highest normalised use of any range, at least a tenth */
+    double dynamic;            /* the same for each range, added up */
 } operator_bill;
 
 typedef struct operator_state {
     double throughput;
     double throughput_most;
-    double hour_sum; /* of this hour's minutes */
+    double hour_sum; /* sum over this hour's minutes */
     int hour_minutes;
     double day_peak; /* the highest hour */
     int low_days;

@@ -42,7 +42,7 @@ static void add_sums(world_sums *to, const world_sums *from) {
     to->growth += from->growth;
 }
 
-/* Those that would pass the limit of a logical partition by the end. */
+/* Finds the partitions that would exceed their limit by the end. */
 static void watch(tiles *t, double age_most) {
     size_t room = 0;
     for (uint32_t rank = 0; rank < t->world->options.partitions; rank++) {
@@ -80,7 +80,7 @@ void tiles_free(tiles *t) {
 
 /* ---- where to cut ---- */
 
-/* A range in pieces: piece i starts at starts[i] of the order and, from the second on, at cuts[i-1] of the hash space. */
+/* A range in pieces: piece i starts at index starts[i] in the order and, from the second on, at cuts[i-1] in the hash space. */
 typedef struct pieces {
     uint32_t n;
     tile *tiles;
@@ -107,7 +107,7 @@ static void cut_between_partitions(const tiles *t, size_t range, uint32_t parts,
     }
 }
 
-/* A range with no or one logical partition: equal widths. */
+/* Cuts a range with at most one logical partition into equal widths. */
 static void cut_in_hash_space(const tiles *t, size_t range, uint32_t parts, pieces *out) {
     uint64_t low = world_head(&t->map->ranges[range].min);
     uint64_t high = world_head(&t->map->ranges[range].max);
@@ -155,7 +155,7 @@ static bool near(double a, double b) {
     return fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)) + 1e-3;
 }
 
-/* No logical partition comes, goes, or lies over a boundary. */
+/* No logical partition is added, lost or divided by a boundary. */
 static void check_pieces(const tiles *t, plan_step step, const partition_map *before, const world_sums *was, const pieces *p) {
     world_sums is = {0};
     for (uint32_t i = 0; i < p->n; i++) {
@@ -198,7 +198,7 @@ static void describe(tiles *t, size_t i, double age) {
     };
 }
 
-/* Bytes that full logical partitions did not take, by range. */
+/* Computes each range's excess: bytes that its full logical partitions rejected. */
 static void find_full(tiles *t, double age) {
     for (size_t i = 0; i < t->map->n; i++) {
         t->tiles[i].excess = 0;
@@ -290,7 +290,7 @@ bool tiles_settle(tiles *t, double throughput, double age) {
     }
 }
 
-/* ---- the whole ---- */
+/* ---- splitting and merging, checks ---- */
 
 static void check_stored(const partition_map *map) {
     buf out = buf_init(BUF_NO_LIMIT);

@@ -1,7 +1,7 @@
-/* tiles.h — the container's ranges: the real map, what each range holds, and splits and merges by the real plan.
+/* tiles.h — the container's ranges: the real map, the contents of each range, and splits and merges by the real plan.
  *
- * A range holds a run of the world's order, so a logical partition is in one range if the map's boundaries are where the runs meet: that,
- * the tiling, the ids and the reason for every change are checked as it happens. */
+ * A range holds consecutive logical partitions in the world's order. Every change is checked as it happens: that the map's boundaries
+ * separate these runs, the tiling, the ids and the reason. */
 #pragma once
 
 #include "partition/map.h"
@@ -9,15 +9,15 @@
 #include "world.h"
 
 typedef struct tile {
-    uint32_t from; /* in the world's order; up to the next tile's */
+    uint32_t from; /* index of its first partition in the world's order; the next tile's `from` is its end */
     world_sums sums;
-    double excess; /* bytes that its full logical partitions would hold without a limit */
+    double excess; /* bytes beyond the limit that its full logical partitions would hold without it */
 } tile;
 
 typedef struct tiles_counts {
     uint64_t splits_throughput, splits_storage; /* ranges that were split */
     uint64_t merges, merged;                    /* merges, and ranges that went into them */
-    uint64_t rounds;                            /* times that the plan was asked */
+    uint64_t rounds;                            /* calls of plan_next */
     double plan_seconds, map_seconds, cut_seconds;
 } tiles_counts;
 
@@ -26,8 +26,8 @@ typedef struct tiles {
     plan_limits limits;
     partition_map *map;
     tile *tiles;       /* map->n of them */
-    plan_range *plan;  /* as many */
-    uint32_t *watched; /* ranks that may fill up */
+    plan_range *plan;  /* map->n of them */
+    uint32_t *watched; /* ranks of partitions that may reach their limit */
     size_t watched_n;
     size_t full;           /* logical partitions at their limit */
     world_sums everything; /* never changes */
@@ -37,10 +37,10 @@ typedef struct tiles {
 void tiles_build(tiles *t, const world *w, uint32_t ranges, const plan_limits *limits, double age_most);
 void tiles_free(tiles *t);
 
-/* Splits and merges until the plan has nothing more to do. True: something changed. */
+/* Splits and merges until the plan has no more steps. True: something changed. */
 bool tiles_settle(tiles *t, double throughput, double age);
 
-/* Everything about the map and the runs, and some random logical partitions' owners. */
+/* Checks the whole map, all ranges' contents, and the owners of some random logical partitions. */
 void tiles_check(const tiles *t, uint32_t samples, uint64_t seed);
 
 size_t tiles_find(const tiles *t, uint32_t rank); /* by the real hash and map */

@@ -19,7 +19,7 @@ static double random_charge(random_source *r) {
     return kind < 0.8 ? 1 + u : kind < 0.99 ? 5 + 10 * u : 50 + 50 * u;
 }
 
-/* The plain way to write a bucket down: a level that rises and falls. */
+/* A straightforward model of a bucket: a level that rises and falls. */
 typedef struct level {
     double rate, credit;
     int64_t at_ns;
@@ -30,7 +30,7 @@ static void level_rise(level *l, int64_t now_ns) {
     l->at_ns = now_ns;
 }
 
-/* Both halves of the minute; the share changes between them. */
+/* Results of the two halves of the minute; the share changes between them. */
 typedef struct halves {
     double provisioned[2], offered[2];
     double admitted, modelled;
@@ -43,7 +43,7 @@ static bool overloaded(const halves *h) {
 static void check_window(const halves *h) {
     double provisioned = h->provisioned[0] + h->provisioned[1];
     double part = h->admitted / provisioned;
-    double slack = 2 * charge_most / provisioned; /* one request may overdraw, one is in flight */
+    double slack = 2 * charge_most / provisioned; /* one request may overdraw, and one may be in flight */
     CHECK(part <= 1.02 + slack, "%g RU admitted of %g provisioned", h->admitted, provisioned);
     CHECK(fabs(h->admitted - h->modelled) <= 0.005 * provisioned + 2 * charge_most, "%g RU admitted, %g by the model", h->admitted,
           h->modelled);
@@ -65,7 +65,7 @@ static void add_up(window_totals *t, const halves *h) {
     }
 }
 
-/* A bucket and its model side by side. */
+/* A bucket and its model, given the same requests. */
 typedef struct pair {
     bucket *bucket;
     level model;
@@ -105,7 +105,7 @@ void window_run(window_totals *totals, random_source *r, double demand, double s
     const int64_t middle = start + SECONDS / 2 * second_ns;
     const int64_t end = start + SECONDS * second_ns;
     halves h = {.provisioned = {share_before * SECONDS / 2, share_after * SECONDS / 2}};
-    pair p = pair_new(share_before, demand >= share_before, start); /* if it was so before, the credit is used up */
+    pair p = pair_new(share_before, demand >= share_before, start); /* no credit if the demand already exceeded the share */
     bool changed = false;
     for (int64_t now = start; demand > 0;) {
         double gap = -log(1 - random_fraction(r)) * charge_mean / demand;

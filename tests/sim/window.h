@@ -1,5 +1,5 @@
-/* window.h — a minute of single requests at one range, through the real bucket, beside a model of it and the fluid that the simulation
- * takes for it otherwise. */
+/* window.h — simulates a minute of single requests to one range with the real bucket, and compares it with a model of the bucket and with
+ * the fluid approximation that the rest of the simulation uses. */
 #pragma once
 
 #include "base/random.h"
@@ -7,11 +7,11 @@
 typedef struct window_totals {
     uint64_t windows, requests, refused;
     double offered, admitted; /* RU */
-    double fluid;             /* RU that the simulation would have admitted: what is asked for, up to what is provisioned */
+    double fluid;             /* RU admitted by the fluid approximation: the smaller of offered and provisioned */
     double provisioned;
-    double most;                              /* the highest part of what was provisioned that one window admitted */
-    double overloaded_least, overloaded_most; /* the same, of those windows that were asked for 10 % more than provisioned or beyond */
+    double most;                              /* highest ratio of admitted to provisioned RU of a window */
+    double overloaded_least, overloaded_most; /* bounds of that ratio in windows that were offered at least 10 % more than provisioned */
 } window_totals;
 
-/* Requests come at random, `demand` RU/s of them; after half a minute the share changes. */
+/* Requests arrive at random, `demand` RU/s on average; after half a minute the share changes. */
 void window_run(window_totals *totals, random_source *r, double demand, double share_before, double share_after);

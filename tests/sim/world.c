@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 static const double pareto = 1.2;      /* the exponent of sizes: most are small, some are huge */
-static const double growing_part = 64; /* one in so many grows, and takes all that is written to stay */
+static const double growing_part = 64; /* one partition in 64 grows, and gets all of the data's growth */
 
 /* ---- rates ---- */
 
@@ -22,7 +22,7 @@ static double hottest_of(const world_options *o, double flat) {
     return o->rate * pow(1 + flat, -o->skew) / zipf_sum(o->partitions, flat, o->skew);
 }
 
-/* How far the head must be flattened for the hottest to be as hot as asked for: the hotter the less. */
+/* How far the law's head must be flattened for the hottest partition to have the given rate. */
 static double find_flat(const world_options *o) {
     double low = 0;
     double high = o->partitions;
@@ -46,7 +46,7 @@ double world_rate(const world *w, uint32_t rank) {
 
 /* ---- sizes ---- */
 
-/* Random bits of a rank, the same each time. */
+/* Pseudo-random bits of a rank, the same on each call. */
 static uint64_t bits_of(const world *w, uint32_t rank) {
     uint64_t z = (w->options.seed << 32) + rank + 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -93,7 +93,7 @@ world_sums world_sum(const world *w, uint32_t from, uint32_t to) {
 
 /* ---- places ---- */
 
-/* Another seed, other keys: other places. */
+/* Another seed gives other keys, and so other places. */
 void world_epk(const world *w, uint32_t rank, epk *epk_out) {
     double number = (double)((w->options.seed % (1u << 20) << 32) + rank);
     pkey key = {.n = 1, .values = {{.type = PKEY_NUMBER, .number = number}}};
@@ -124,7 +124,7 @@ uint32_t world_seek(const world *w, const epk *e) {
     return low;
 }
 
-/* ---- the order: counted into cells by the first bits of the EPK, cells that fit a cache; these into heaps by the next bits; then sorted
+/* ---- the order: radix sort by the EPK's first bits into cells that fit the cache, by the next bits into heaps, then insertion sort
  * ---- */
 
 enum { CELL_BITS = 12, HEAP_BITS = 11 };
@@ -151,7 +151,7 @@ static bool goes_before(const world *w, const placed *a, const placed *b) {
     return epk_cmp(&x, &y) < 0;
 }
 
-/* By heaps, out of order only within one; so what insertion has to move is near. */
+/* Distributes into heaps, so that elements are out of order only within a heap; then insertion sort moves them only a little. */
 static void sort_cell(const world *w, uint32_t *ranks, uint32_t n, placed *room) {
     uint32_t ends[(1 << HEAP_BITS) + 1] = {0};
     const unsigned shift = 62 - CELL_BITS - HEAP_BITS;
@@ -192,7 +192,7 @@ static void sort_all(world *w) {
         largest = ends[i + 1] > largest ? ends[i + 1] : largest;
         ends[i + 1] += ends[i];
     }
-    for (uint32_t rank = 0; rank < w->options.partitions; rank++) { /* ends[i] goes from the start of cell i to its end */
+    for (uint32_t rank = 0; rank < w->options.partitions; rank++) { /* ends[i] moves from the start of cell i to its end */
         w->order[ends[head_of(w, rank) >> shift]++] = rank;
     }
     placed *room = mem_alloc((2 * (size_t)largest + 1) * sizeof *room);

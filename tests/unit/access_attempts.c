@@ -1,4 +1,4 @@
-/* Requests refused for who sent them: counted exactly, told rarely. */
+/* Failed authentications: counted exactly, logged rarely. */
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 static clock_manual now;
 static int kept_stderr, log_fd;
 
-/* What is logged goes to a file without a name. */
+/* Redirects the log to an unlinked file. */
 static int take_log(void **state) {
     char path[] = "/tmp/tesela-attempts-XXXXXX";
     (void)state;
@@ -81,12 +81,12 @@ static void an_address_is_told_once_and_then_counted(void **state) {
     assert_int_equal(access_attempts_total(a, ATTEMPT_MALFORMED), 100);
     assert_int_equal(access_attempts_total(a, ATTEMPT_WRONG), 801);
 
-    clock_manual_advance(&now, ATTEMPTS_INTERVAL_S * 1000); /* quiet for a while, it is new again */
+    clock_manual_advance(&now, ATTEMPTS_INTERVAL_S * 1000); /* after a quiet interval the address is new again */
     access_attempts_tick(a);
     note(a, "192.0.2.7", E_UNAUTHORIZED);
     note(a, "192.0.2.7", E_UNAUTHORIZED);
     assert_int_equal(lines_with("address="), 4);
-    access_attempts_free(a); /* what was counted is told at the end */
+    access_attempts_free(a); /* logs the remaining count */
     assert_int_equal(lines_with("address="), 5);
 }
 
@@ -117,7 +117,7 @@ static void a_flood_from_everywhere_is_quiet(void **state) {
     assert_int_equal(lines_with("address=others"), 1);
     clock_manual_advance(&now, ATTEMPTS_INTERVAL_S * 1000);
     access_attempts_tick(a);
-    assert_int_equal(lines_with("address="), told + 1); /* the others, with their count */
+    assert_int_equal(lines_with("address="), told + 1); /* the shared entry, with its count */
     assert_int_equal(access_attempts_total(a, ATTEMPT_WRONG), ADDRESSES);
     access_attempts_free(a);
 }

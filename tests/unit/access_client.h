@@ -1,4 +1,4 @@
-/* A SCRAM client and a key file for tests of src/access: made with OpenSSL alone, so that nothing of ours checks itself. */
+/* A SCRAM client and a key file for tests of src/access. Uses only OpenSSL, so that our code does not check itself. */
 #pragma once
 
 #include <openssl/evp.h>
@@ -12,7 +12,7 @@
 
 #define CLIENT_NONCE "fyko+d2lbbFgONRv9qkxdawL"
 
-/* Two ordinary keys and a reader's. */
+/* Two full keys and a read-only one. */
 static const char key_one[] = "Zmlyc3Qga2V5LCBsb25nIGVub3VnaCBub3QgdG8gYmUgZ3Vlc3NlZCBieSBhbnlib2R5";
 static const char key_two[] = "c2Vjb25kIGtleSwgbG9uZyBlbm91Z2ggbm90IHRvIGJlIGd1ZXNzZWQgYnkgYW55Ym9keQ==";
 static const char key_reader[] = "cmVhZGVyJ3Mga2V5LCBsb25nIGVub3VnaCBub3QgdG8gYmUgZ3Vlc3NlZCBieSBhbnlib2R5";
@@ -21,7 +21,7 @@ static inline slice client_text(arena *a, const buf *b) {
     return arena_copy(a, buf_view(b));
 }
 
-/* The password as the kind has it. */
+/* The password in the form that the kind uses. */
 static inline slice client_password(arena *a, access_scram_kind kind, const char *user, const char *password) {
     if (kind != ACCESS_SCRAM_SHA_1_MONGO) {
         return slice_str(password);
@@ -38,7 +38,7 @@ static inline slice client_password(arena *a, access_scram_kind kind, const char
     return made;
 }
 
-/* What a client makes of the server's first message: its final one, and the signature that the server must answer with. */
+/* The client's final message in answer to the server's first one, and the signature that the server must return. */
 static inline slice client_final(arena *a, access_scram_kind kind, const char *user, const char *password, slice bare, slice server_first,
                                  const char *header_base64, slice *server_final_out) {
     const EVP_MD *md = kind == ACCESS_SCRAM_SHA_256 ? EVP_sha256() : EVP_sha1();
@@ -71,7 +71,7 @@ static inline slice client_final(arena *a, access_scram_kind kind, const char *u
     return message;
 }
 
-/* A whole exchange. */
+/* Runs a whole exchange. */
 static inline err client_authenticate(op *o, const access_ring *ring, access_scram_kind kind, const char *user, const char *password,
                                       access_reach *reach_out) {
     access_scram s;

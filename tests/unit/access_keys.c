@@ -1,4 +1,4 @@
-/* The account's keys while they change: where they come from, what is refused, and loops that read them all the while. */
+/* The account's keys while they change: their sources, what is rejected, and loops that read them concurrently. */
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static int make_folder(void **state) {
 static int remove_folder(void **state) {
     (void)state;
     unlink(file);
-    assert_int_equal(rmdir(folder), 0); /* nothing was left beside */
+    assert_int_equal(rmdir(folder), 0); /* no temporary file is left */
     return 0;
 }
 
@@ -96,7 +96,7 @@ static void bad_ones_are_refused(void **state) {
     char why[ACCESS_KEYS_WHY_BYTES] = "", long_key[500];
     assert_null(access_keys_open(&(access_keys_options){.given = {"not base64!"}}, why));
     assert_non_null(strstr(why, "base64"));
-    assert_null(strstr(why, "not base64!")); /* what was given could be half a key */
+    assert_null(strstr(why, "not base64!")); /* the text could be a part of a key */
     assert_null(access_keys_open(&(access_keys_options){.given = {first, first}}, why));
     assert_non_null(strstr(why, "the same"));
     memset(long_key, 'A', sizeof long_key - 1);
@@ -167,7 +167,7 @@ static void a_bad_file_changes_nothing(void **state) {
     assert_false(access_keys_reload(keys, why));
     unlink(file);
     assert_false(access_keys_reload(keys, why));
-    assert_int_equal(mkfifo(file, 0600), 0); /* nobody writes to it: whoever waited would wait for ever */
+    assert_int_equal(mkfifo(file, 0600), 0); /* it has no writer: a blocking open would hang */
     assert_false(access_keys_reload(keys, why));
     unlink(file);
     assert_true(has(keys, first, ACCESS_KEY_PRIMARY) && has(keys, second, ACCESS_KEY_SECONDARY) &&
@@ -176,7 +176,7 @@ static void a_bad_file_changes_nothing(void **state) {
     access_keys_close(keys);
 }
 
-/* Whatever kind it is given as, and however it comes. */
+/* As any kind of key, from flags or from a file. */
 static void the_emulators_key_is_refused_where_others_reach_it(void **state) {
     (void)state;
     char why[ACCESS_KEYS_WHY_BYTES] = "";
@@ -196,7 +196,7 @@ static void the_emulators_key_is_refused_where_others_reach_it(void **state) {
         assert_non_null(local);
         access_keys_close(local);
     }
-    assert_null(access_keys_open(&(access_keys_options){.exposed = true}, why)); /* no key is the emulator's */
+    assert_null(access_keys_open(&(access_keys_options){.exposed = true}, why)); /* without a key the default is the emulator's */
     write_keys(first, access_key_emulator, "-");
     assert_null(access_keys_open(&(access_keys_options){.file = file, .exposed = true}, why));
 }
@@ -216,7 +216,7 @@ static void the_emulators_key_is_refused_from_a_file_that_changed(void **state) 
     assert_true(has(keys, first, ACCESS_KEY_PRIMARY) && has(keys, second, ACCESS_KEY_SECONDARY));
     assert_false(has(keys, access_key_emulator, ACCESS_KEY_SECONDARY) || has(keys, reader, ACCESS_KEY_PRIMARY_READ_ONLY));
     assert_int_equal(access_keys_changes(keys), 0);
-    assert_true(access_keys_regenerate(keys, ACCESS_KEY_SECONDARY, why)); /* another takes its place */
+    assert_true(access_keys_regenerate(keys, ACCESS_KEY_SECONDARY, why)); /* replaces the emulator's key */
     assert_true(has(keys, reader, ACCESS_KEY_PRIMARY_READ_ONLY));
     access_keys_close(keys);
 }
@@ -269,7 +269,7 @@ static void kinds_have_names(void **state) {
 /* ---- loops that read while keys change ---- */
 
 typedef struct reading {
-    net_task task; /* first */
+    net_task task; /* must be first */
     net_loop *loop;
     access_keys *keys;
     unsigned long rounds;
@@ -279,7 +279,7 @@ typedef struct reading {
 static atomic_bool reading_ends;
 static atomic_uint readers_left;
 
-/* The secondary key stays through all changes of the primary: every ring must know it, whole. */
+/* The secondary key stays while the primary changes: it must be valid in every ring. */
 static void read_once(net_task *task) {
     reading *r = (reading *)task;
     char room[128];
@@ -330,7 +330,7 @@ static void loops_read_while_keys_change(void **state) {
     }
     net_stop(server);
     pthread_join(thread, NULL);
-    assert_true(access_keys_regenerate(keys, ACCESS_KEY_PRIMARY, why)); /* what is posted too late is run by net_close */
+    assert_true(access_keys_regenerate(keys, ACCESS_KEY_PRIMARY, why)); /* net_close runs late posts */
     net_close(server);
     for (unsigned i = 0; i < LOOPS; i++) {
         assert_true(readers[i].rounds > 0);

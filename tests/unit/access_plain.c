@@ -1,4 +1,4 @@
-/* SASL PLAIN: messages as drivers send them, and others. Tokens as passwords are tested with the reaches (access_reach.c). */
+/* SASL PLAIN: messages as drivers send them, and malformed ones. access_reach.c tests tokens as passwords. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void messages_are_cut_at_their_zeros(void **state) {
                 slice_eq(plain.password, SLICE_LIT("xipj3plmq")));
     char room[100];
     buf bytes = {.p = room, .cap = sizeof room, .max = sizeof room};
-    assert_true(base64_decode(&bytes, SLICE_LIT("AC9kYnMvZGIvY29sbHMvZ3JhcGgAS0VZPT0="))); /* as Gremlin's driver was seen to send it */
+    assert_true(base64_decode(&bytes, SLICE_LIT("AC9kYnMvZGIvY29sbHMvZ3JhcGgAS0VZPT0="))); /* recorded from Gremlin's driver */
     assert_int_equal(access_plain_read(&o, buf_view(&bytes), &plain), OK);
     assert_true(slice_eq(plain.user, SLICE_LIT("/dbs/db/colls/graph")) && slice_eq(plain.password, SLICE_LIT("KEY==")));
 }

@@ -1,5 +1,5 @@
-/* Reaches: what keys, tokens and permissions allow, in which containers and under which partition keys; and what ends them: another key, a
- * permission that is taken back or replaced, time. Over a memory store and over RocksDB. */
+/* Reaches: what keys, tokens and permissions allow, in which containers and under which partition keys; and what ends them: a changed key,
+ * a deleted or replaced permission, expiry. Over a memory store and over RocksDB. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static pkey key_of(const char *json) {
     return key;
 }
 
-/* The user is the permission's own. */
+/* Creates a user with this one permission, and returns a token for it. */
 static slice token_for(const char *id, grant g) {
     user_creation u = {.database = harness_name("d"), .id = slice_str(id)};
     permission_creation p = {.database = harness_name("d"), .user = harness_name(id), .id = slice_str(id), .grant = g};
@@ -151,7 +151,7 @@ static void a_token_reaches_its_container(void **state) {
     assert_int_equal(holds(&all), OK);
     access_reach_end(&all);
     access_reach_end(&read);
-    access_reach_end(&read); /* once more does no harm */
+    access_reach_end(&read); /* a second call is harmless */
 }
 
 static void a_token_for_a_key_reaches_what_is_below_it(void **state) {
@@ -172,7 +172,7 @@ static void a_token_for_a_key_reaches_what_is_below_it(void **state) {
     access_reach_end(&above);
 }
 
-/* Such permissions are SQL's alone: others ask about containers and keys. */
+/* Permissions for items exist only in the SQL API; other APIs check containers and keys. */
 static void a_token_for_an_item_reaches_no_container(void **state) {
     (void)state;
     grant g = grant_of(c, PERMISSION_ALL);
@@ -203,7 +203,7 @@ static void permissions_end_what_they_opened(void **state) {
     (void)state;
     slice text = token_for("p", grant_of(c, PERMISSION_ALL)), signature;
     access_reach r = reach_of(text), again;
-    h.plan.write_in = 1; /* a change that the store refuses ends nothing */
+    h.plan.write_in = 1; /* a change that fails to be written ends nothing */
     assert_int_equal(replace_permission("p"), E_STORE_IO);
     assert_int_equal(holds(&r), OK);
     assert_int_equal(replace_permission("p"), OK);
@@ -295,7 +295,7 @@ static void another_key_ends_what_was_proven_with_the_old(void **state) {
     for (way w = 0; w < WAYS; w++) {
         assert_int_equal(holds(&by_first[w]), OK);
         assert_int_equal(holds(&by_second[w]), E_UNAUTHORIZED);
-        assert_int_equal(prove(w, key_one, &now), OK); /* those that stayed work as before */
+        assert_int_equal(prove(w, key_one, &now), OK); /* the unchanged key still works */
         assert_int_equal(prove(w, key_two, &now), E_UNAUTHORIZED);
     }
     assert_int_equal(holds(&token), OK);
@@ -304,10 +304,10 @@ static void another_key_ends_what_was_proven_with_the_old(void **state) {
     assert_int_equal(holds(&now), OK);
 
     assert_true(access_keys_regenerate(keys, ACCESS_KEY_PRIMARY, why));
-    assert_int_equal(holds(&token), E_UNAUTHORIZED); /* signed with a key that is derived from the primary one */
+    assert_int_equal(holds(&token), E_UNAUTHORIZED); /* its key is derived from the primary key */
     assert_int_equal(holds(&by_first[BY_SCRAM]), E_UNAUTHORIZED);
     assert_int_equal(holds(&by_reader), OK);
-    write_keys(); /* the old keys come back: who was put out authenticates again */
+    write_keys(); /* even if the old keys come back, clients must authenticate again */
     assert_true(access_keys_reload(keys, why));
     assert_int_equal(holds(&by_first[BY_PLAIN]), E_UNAUTHORIZED);
     assert_int_equal(prove(BY_PLAIN, key_one, &now), OK);
@@ -315,7 +315,7 @@ static void another_key_ends_what_was_proven_with_the_old(void **state) {
     access_reach_end(&token);
 }
 
-/* Between the two messages of an exchange: what counts is the ring of the second. */
+/* The key changes between the two messages of an exchange: the ring of the second message counts. */
 static void a_key_that_changes_during_an_exchange_is_refused(void **state) {
     (void)state;
     char why[ACCESS_KEYS_WHY_BYTES] = "";

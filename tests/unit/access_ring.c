@@ -1,4 +1,4 @@
-/* Key rings: signatures over texts of other protocols, keys as passwords, and serials that tell one value of a key from the next. */
+/* Key rings: signatures over texts of other protocols, keys as passwords, and serials that distinguish the values of a key. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static access_ring *ring_of(const char *primary, const char *secondary, const ch
     return ring;
 }
 
-/* The storage emulator's key, with which the Table SDK (13.3.2) made these signatures; see reference "Shared Key for the Table service". */
+/* The storage emulator's key, with which the Table SDK (13.3.2) made these signatures; see "Shared Key for the Table service". */
 static const char table_key[] = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 static const struct {
@@ -90,7 +90,7 @@ static void serials_follow_the_value_of_a_key(void **state) {
     assert_int_equal(access_ring_serial(first, ACCESS_KEY_PRIMARY), access_ring_serial(next, ACCESS_KEY_PRIMARY));
     assert_int_equal(access_ring_serial(first, ACCESS_KEY_PRIMARY), access_ring_serial(last, ACCESS_KEY_PRIMARY));
     assert_int_not_equal(access_ring_serial(first, ACCESS_KEY_SECONDARY), access_ring_serial(next, ACCESS_KEY_SECONDARY));
-    assert_int_not_equal(access_ring_serial(first, ACCESS_KEY_SECONDARY), access_ring_serial(last, ACCESS_KEY_SECONDARY)); /* back again */
+    assert_int_not_equal(access_ring_serial(first, ACCESS_KEY_SECONDARY), access_ring_serial(last, ACCESS_KEY_SECONDARY)); /* new serial */
     assert_int_equal(access_ring_serial(first, ACCESS_KEY_PRIMARY_READ_ONLY), 0);
     assert_int_not_equal(access_ring_serial(next, ACCESS_KEY_PRIMARY_READ_ONLY), 0);
     assert_int_equal(access_ring_serial(last, ACCESS_KEY_PRIMARY_READ_ONLY), 0);

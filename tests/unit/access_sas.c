@@ -1,4 +1,4 @@
-/* Shared access signatures: as the Table SDK makes them, what each letter allows, bounds, times, addresses, and what must be refused. */
+/* Shared access signatures: as the Table SDK makes them, what each letter allows, bounds, times, addresses, and what must be rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void other_parameters_of_the_request_do_not_matter(void **state) {
     assert_int_equal(check(SLICE_EMPTY), E_NO_AUTHORIZATION);
 }
 
-/* Any byte of any parameter; letters of the table's name may change their case. */
+/* Any changed byte in any parameter invalidates the signature, except the case of letters in the table's name. */
 static void a_change_of_anything_voids_it(void **state) {
     (void)state;
     static const char *const all[] = {account_read, account_all, table_read, table_bounded};
@@ -125,7 +125,7 @@ static void a_change_of_anything_voids_it(void **state) {
     assert_int_equal(access_sas_check(&o, ring, &another, &reach), E_UNAUTHORIZED);
 }
 
-/* ---- signed here ---- */
+/* ---- signed by the test ---- */
 
 typedef struct values {
     const char *version, *services, *types, *permissions, *start, *expiry, *addresses, *protocol, *table, *spk, *srk, *epk, *erk;
@@ -136,7 +136,7 @@ static const char *or_empty(const char *s) {
     return s ? s : "";
 }
 
-/* Values that need no percent-encoding. */
+/* A signed query of values that need no percent-encoding. */
 static slice signed_query(const values *v) {
     buf out = buf_init(BUF_NO_LIMIT), text = buf_init(BUF_NO_LIMIT), plain = buf_init(BUF_NO_LIMIT);
     const struct {
@@ -160,7 +160,7 @@ static slice signed_query(const values *v) {
     }
     buf_add_lit(&out, "sig=");
     assert_true(access_ring_sign(ring, v->key, buf_view(&text), &plain));
-    buf_add_slice(&out, buf_view(&plain)); /* "+", "/" and "=" as they are: clients forget to encode them */
+    buf_add_slice(&out, buf_view(&plain)); /* "+", "/" and "=" stay unencoded, as some clients send them */
     slice query = arena_copy(&memory, buf_view(&out));
     buf_free(&out);
     buf_free(&text);
@@ -207,7 +207,7 @@ static void letters_allow_verbs(void **state) {
         values v = for_account(cases[i].types, cases[i].permissions);
         assert_int_equal(check(signed_query(&v)), OK);
         assert_int_equal(reach.verbs, cases[i].verbs);
-        v.version = "2019-02-02"; /* before the last line of the text */
+        v.version = "2019-02-02"; /* a version without the text's last line */
         assert_int_equal(check(signed_query(&v)), OK);
         v.services = "bqf";
         assert_int_equal(check(signed_query(&v)), OK);
@@ -218,7 +218,7 @@ static void letters_allow_verbs(void **state) {
     assert_int_equal(reach.verbs, ACCESS_READ | ACCESS_WRITE);
     v.key = ACCESS_KEY_PRIMARY_READ_ONLY;
     assert_int_equal(check(signed_query(&v)), OK);
-    assert_int_equal(reach.verbs, ACCESS_READ); /* no more than the key that signed */
+    assert_int_equal(reach.verbs, ACCESS_READ); /* limited by the signing key */
 }
 
 static void reaches_answer_for_containers(void **state) {
@@ -231,14 +231,14 @@ static void reaches_answer_for_containers(void **state) {
     assert_false(access_allows(&reach, ACCESS_READ, &others, NULL) || access_allows(&reach, ACCESS_READ, NULL, NULL));
     v.spk = "a";
     assert_int_equal(check(signed_query(&v)), OK);
-    assert_false(access_allows(&reach, ACCESS_READ, &people, NULL)); /* not the whole of it */
+    assert_false(access_allows(&reach, ACCESS_READ, &people, NULL)); /* not the whole table */
     values all = for_account("co", "rl");
     assert_int_equal(check(signed_query(&all)), OK);
     assert_true(access_allows(&reach, ACCESS_READ, &others, NULL) && access_allows(&reach, ACCESS_LIST, NULL, NULL));
     assert_false(access_allows(&reach, ACCESS_CREATE, NULL, NULL) || access_allows(&reach, ACCESS_GRANT, NULL, NULL));
 }
 
-/* As the service's reference has it: partitions between the bounds, and at either bound the rows from or to its row. */
+/* As in the service's reference: partitions between the bounds, and at a bound only the rows from or up to its row. */
 static void rows_lie_between_bounds(void **state) {
     (void)state;
     static const struct {
@@ -269,7 +269,7 @@ static void rows_lie_between_bounds(void **state) {
     assert_int_equal(check(signed_query(&v)), E_BAD_AUTHORIZATION);
 }
 
-static void an_empty_bound_is_none(void **state) { /* both are signed alike */
+static void an_empty_bound_is_none(void **state) { /* an empty and an absent bound are signed alike */
     (void)state;
     values v = for_table("r");
     slice query = signed_query(&v);
@@ -348,9 +348,9 @@ static void forms_that_are_refused(void **state) {
     assert_int_equal(check(arena_printf(&memory, "si=%%2&%.*s", (int)good.n, good.p)), E_BAD_AUTHORIZATION);
     assert_int_equal(check(arena_printf(&memory, "si=%%0A&%.*s", (int)good.n, good.p)), E_BAD_AUTHORIZATION); /* a line end */
     assert_int_equal(check(arena_printf(&memory, "si=%%00&%.*s", (int)good.n, good.p)), E_BAD_AUTHORIZATION);
-    assert_int_equal(check(arena_printf(&memory, "ss=t&%.*s", (int)good.n, good.p)), E_BAD_AUTHORIZATION); /* of both kinds */
+    assert_int_equal(check(arena_printf(&memory, "ss=t&%.*s", (int)good.n, good.p)), E_BAD_AUTHORIZATION); /* both kinds at once */
     v.table = NULL;
-    assert_int_equal(check(signed_query(&v)), E_BAD_AUTHORIZATION); /* of neither */
+    assert_int_equal(check(signed_query(&v)), E_BAD_AUTHORIZATION); /* neither kind */
     static const char *const versions[] = {"2015-04-04", "2014-02-14", "2019-02-0", "2019-02-30", "9", "2019-02-02T10:00Z"};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         v = for_table("r");

@@ -1,4 +1,4 @@
-/* SCRAM: the exchanges that the RFCs and MongoDB's specification print, every key of a ring, and whatever a client may send instead. */
+/* SCRAM: the exchanges published in the RFCs and MongoDB's specification, every key of a ring, and malformed or wrong messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* A ring with one key whose SCRAM password is another text: the published exchanges have passwords that are no base64. */
+/* A ring with one key and another text as its SCRAM password: the passwords of the published exchanges are not base64. */
 static access_ring *ring_with(const char *password, const access_scram_setup *setup) {
     access_ring *ring = access_ring_new();
     access_scram_secrets *secrets = access_scram_secrets_new(setup);
@@ -113,7 +113,7 @@ static void every_key_is_a_password_of_the_account(void **state) {
     access_keys *plain = access_keys_open(&(access_keys_options){.given = {key_one}, .scram_user = "plain", .scram_kinds = ALL_KINDS}, why);
     for (access_scram_kind kind = 0; kind < ACCESS_SCRAM_COUNT; kind++) {
         assert_int_equal(client_authenticate(&o, access_keys_ring(plain), kind, "plain", key_one, &reach), OK);
-        for (access_key key = 0; kind != ACCESS_SCRAM_SHA_1_MONGO && key < 3; key++) { /* that one hashes the name as it is */
+        for (access_key key = 0; kind != ACCESS_SCRAM_SHA_1_MONGO && key < 3; key++) { /* it hashes the unescaped name */
             assert_int_equal(client_authenticate(&o, ring, kind, "account=2C=3D1", passwords[key], &reach), OK);
             assert_int_equal(reach.key, key);
             assert_int_equal(reach.verbs, key == ACCESS_KEY_PRIMARY_READ_ONLY ? ACCESS_ALL_READS : ACCESS_ALL);
@@ -142,7 +142,7 @@ static void only_kinds_that_are_offered_are_taken(void **state) {
     access_keys_close(none);
 }
 
-/* ---- what a client may send instead ---- */
+/* ---- wrong messages ---- */
 
 static err first_step(const access_ring *ring, slice message, access_scram *s, buf *reply) {
     access_reach reach;
@@ -230,20 +230,20 @@ static void lengths_are_bounded(void **state) {
     access_keys_close(keys);
 }
 
-/* Each changes the right final message in one way. */
+/* Each case changes the right final message in one way. */
 static slice broken_final(slice right, unsigned how) {
     char *text = arena_text(&memory, right);
     char *nonce = strstr(text, ",r="), *proof = strstr(text, ",p=");
     switch (how) {
     case 0: /* without a proof */
         return slice_of(text, (size_t)(proof - text));
-    case 1: /* something after it */
+    case 1: /* something after the proof */
         return arena_printf(&memory, "%s,x=1", text);
-    case 2: /* a shorter one */
+    case 2: /* a shorter proof */
         return arena_printf(&memory, "%.*s,p=AAAA", (int)(proof - text), text);
-    case 3: /* of another hash */
+    case 3: /* a proof for another hash */
         return arena_printf(&memory, "%.*s,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=", (int)(proof - text), text);
-    case 4: /* no base64 */
+    case 4: /* not base64 */
         return arena_printf(&memory, "%.*s,p=*", (int)(proof - text), text);
     case 5: /* another nonce */
         return arena_printf(&memory, "%.*s,r=x%s", (int)(nonce - text), text, nonce + 3);
@@ -272,7 +272,7 @@ static void final_messages(void **state) {
         slice right = client_final(&memory, ACCESS_SCRAM_SHA_256, NULL, key_one, bare, buf_view(&reply), "biws", &expected);
         assert_int_equal(access_scram_step(&o, &s, ring, broken_final(right, how), &final, &reach), E_BAD_AUTHORIZATION);
         assert_int_equal(reach.proof, ACCESS_NOBODY);
-        assert_int_equal(access_scram_step(&o, &s, ring, right, &final, &reach), E_UNAUTHORIZED); /* there is no second try */
+        assert_int_equal(access_scram_step(&o, &s, ring, right, &final, &reach), E_UNAUTHORIZED); /* no second try */
         assert_int_equal(final.n, 0);
     }
     buf_free(&reply);
@@ -292,14 +292,14 @@ static void a_proof_cannot_be_sent_again_or_changed(void **state) {
     slice right = client_final(&memory, ACCESS_SCRAM_SHA_256, NULL, key_one, bare, buf_view(&reply), "biws", &expected);
     access_scram begun = s;
     assert_int_equal(access_scram_step(&o, &s, ring, right, &final, &reach), OK);
-    assert_int_equal(access_scram_step(&o, &s, ring, right, &final, &reach), E_UNAUTHORIZED); /* it is over */
+    assert_int_equal(access_scram_step(&o, &s, ring, right, &final, &reach), E_UNAUTHORIZED); /* the exchange is over */
     assert_int_equal(first_step(ring, message, &s, &reply), OK);
     assert_int_equal(access_scram_step(&o, &s, ring, right, &final, &reach), E_BAD_AUTHORIZATION); /* another nonce */
     char *text = arena_text(&memory, right);
     char *proof = strstr(text, ",p=") + 3;
     for (unsigned i = 0; i < 43; i++) {
         char kept = proof[i];
-        proof[i] = kept == 'A' ? 'E' : 'A'; /* stays canonical base64, also at the last place */
+        proof[i] = kept == 'A' ? 'E' : 'A'; /* stays canonical base64, even at the last position */
         s = begun;
         assert_int_equal(access_scram_step(&o, &s, ring, slice_of(text, right.n), &final, &reach), E_UNAUTHORIZED);
         proof[i] = kept;
@@ -361,7 +361,7 @@ static void unknown_users_take_the_same_way(void **state) {
     access_keys_close(keys);
 }
 
-/* When the ring is made, also by a timer of a loop (access_keys_tick): so it must not take long. */
+/* Derivation runs when a ring is made, also on a loop's timer (access_keys_tick), so it must be quick. */
 static void secrets_of_a_key_take_milliseconds(void **state) {
     (void)state;
     static const char *const names[] = {"SHA-256", "SHA-1", "MongoDB's SHA-1"};

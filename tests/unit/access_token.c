@@ -1,4 +1,4 @@
-/* Resource tokens: what is written is read again; nothing else is; and only while its time lasts. */
+/* Resource tokens: only tokens that were written are accepted, and only until they expire. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void are_read_as_written(void **state) {
     assert_int_equal(again.version, t.version);
     assert_int_equal(again.from_s, t.from_s);
     assert_int_equal(again.until_s, t.until_s);
-    assert_false(slice_eq(text, written(&t))); /* no two are the same */
+    assert_false(slice_eq(text, written(&t))); /* every token is unique */
 }
 
 static void hold_while_their_time_lasts(void **state) {
@@ -81,7 +81,7 @@ static void hold_while_their_time_lasts(void **state) {
     }
 }
 
-/* Whatever bit is turned, in the signature or in what is signed, the token is none. */
+/* Any flipped bit, in the signature or in the payload, makes the token invalid. */
 static void bear_no_change(void **state) {
     (void)state;
     access_token t = example(), again;
@@ -112,7 +112,7 @@ static void are_of_one_length(void **state) {
     assert_int_equal(access_token_read(&o, key, longer, &again), E_BAD_AUTHORIZATION);
 }
 
-/* Two good tokens make no third. */
+/* Parts of two valid tokens do not make a third. */
 static void cannot_be_put_together(void **state) {
     (void)state;
     access_token t = example(), other = example(), again;
@@ -150,7 +150,7 @@ static void are_told_from_other_texts(void **state) {
     assert_true(slice_eq(signature, SLICE_LIT("a;b")));
 }
 
-/* What a client signs with the key itself is never the token key, nor the other way round. */
+/* Signatures made with the account key are independent of the token key. */
 static void have_a_key_of_their_own(void **state) {
     (void)state;
     buf out = buf_init(BUF_NO_LIMIT);
@@ -159,7 +159,7 @@ static void have_a_key_of_their_own(void **state) {
     buf_free(&out);
 }
 
-/* Refusing costs no more than accepting: one MAC. */
+/* Rejecting costs no more than accepting: one MAC. */
 static void a_check_is_quick(void **state) {
     (void)state;
     enum { ROUNDS = 20000 };

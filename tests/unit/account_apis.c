@@ -1,5 +1,5 @@
-/* Containers of any API: the API that made one and what its front end remembers of it stay with the container through replaces, renames,
- * splits, restarts and failed writes. On both kinds of store. */
+/* Containers of any API: the API that made a container and the front end's memo survive replaces, renames, splits, restarts and failed
+ * writes. On both kinds of store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #define MEMO "{\"columns\":[{\"name\":\"a\",\"type\":13}],\"ttl\":\"/t\"}"
 
 static harness h;
-static char *folder; /* of RocksDB; NULL: in memory */
+static char *folder; /* RocksDB's folder; NULL: in memory */
 
 static int set_up(void **state) {
     (void)state;
@@ -78,7 +78,7 @@ static err rename_to(const char *name, const char *id, bool replaces) {
     return code;
 }
 
-/* "name api memo " of each, in the order of the listing. */
+/* Adds "name api memo " for each container, in listing order. */
 static bool list(void *context, const container *c) {
     buf_add_slice(context, c->id);
     buf_add_byte(context, ' ');
@@ -137,7 +137,7 @@ static void who_made_it_and_its_memo_are_kept(void **state) {
     assert_string_equal(listing(), expected);
 }
 
-/* What the SQL API makes is stored as it was before there were others. */
+/* Records of SQL containers have the same form as before other APIs existed. */
 static void a_container_of_the_sql_api_has_neither_in_its_record(void **state) {
     (void)state;
     slice key, value;
@@ -176,7 +176,7 @@ static void a_memo_is_changed_alone_or_with_the_settings(void **state) {
     assert_string_equal(listing(), "m cassandra {\"v\":1} ");
     container *after = harness_found(&h, "d", "m");
     assert_true(slice_eq(c->settings, after->settings) && after->space == c->space && after->ttl == 60);
-    assert_null(harness_part(after)->building); /* nothing is indexed anew */
+    assert_null(harness_part(after)->building); /* no reindexing */
     container_give(after);
     assert_int_equal(replace("m", "{\"id\":\"m\"," KEY ",\"defaultTtl\":70}", &two, 0), OK);
     after = harness_found(&h, "d", "m");
@@ -190,7 +190,7 @@ static void a_memo_is_changed_alone_or_with_the_settings(void **state) {
     assert_true(has("m", "x"));
 }
 
-/* Two front ends that change a memo at once: the second reads it again. */
+/* Two front ends change a memo concurrently: the second must read it again. */
 static void a_memo_is_changed_if_it_is_still_the_one_that_was_read(void **state) {
     (void)state;
     slice one = harness_bson(&h, "{\"v\":1}"), two = harness_bson(&h, "{\"v\":2}");
@@ -233,7 +233,7 @@ static void bad_memos_and_names_are_refused(void **state) {
     char *large = mem_zero(LIMIT_MEMO_BYTES + 100);
     bson_t fits = BSON_INITIALIZER;
     memset(large, 'x', LIMIT_MEMO_BYTES);
-    bson_append_utf8(&fits, "t", -1, large, LIMIT_MEMO_BYTES - 13); /* around it 4 + 1 + 2 + 4 + 1 + 1 bytes */
+    bson_append_utf8(&fits, "t", -1, large, LIMIT_MEMO_BYTES - 13); /* plus 4 + 1 + 2 + 4 + 1 + 1 bytes of BSON around it */
     assert_int_equal(fits.len, LIMIT_MEMO_BYTES);
     assert_int_equal(create("{\"id\":\"m\"," KEY "}", "mongo", slice_of(large, LIMIT_MEMO_BYTES + 1)), E_TOO_LARGE);
     assert_int_equal(create("{\"id\":\"m\"," KEY "}", "mongo", SLICE_LIT("no bson")), E_BAD_REQUEST);
@@ -266,10 +266,10 @@ static void a_renamed_container_is_the_same_one(void **state) {
     container_give(after);
     assert_true(has("z", "x"));
     put("z", "y");
-    /* A request that found it under its old name goes on. */
+    /* A request that found the container under its old name still works. */
     assert_int_equal(harness_write(&h, before, ITEM_CREATE, NULL, NULL, "{\"id\":\"late\",\"pk\":\"p\"}"), OK);
     container_give(before);
-    assert_string_equal(listing(), "z mongo " MEMO " b sql "); /* where it was */
+    assert_string_equal(listing(), "z mongo " MEMO " b sql "); /* its place is unchanged */
     offer o;
     assert_true(account_offer_of(h.account, 1, 1, &o));
     harness_restart(&h);
@@ -305,7 +305,7 @@ static void names_that_are_taken(void **state) {
     assert_true(has("a", "new") && !has("a", "old"));
 }
 
-/* What is not written has not happened. */
+/* A change whose write fails has no effect. */
 static void failed_writes_change_nothing(void **state) {
     (void)state;
     slice one = harness_bson(&h, "{\"v\":1}");

@@ -1,4 +1,4 @@
-/* Databases, containers and offers: making, changing, deleting, finding by name and by rid, and all of it again after a restart. */
+/* Databases, containers and offers: creating, changing, deleting, finding by name and by rid, and the same state after a restart. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static container *make(const char *database, const char *properties, uint32_t th
     return c;
 }
 
-/* ---- listing as text: what others see ---- */
+/* ---- listings as text ---- */
 
 static bool list_database(void *context, const database *d) {
     buf_addf(context, "%s ", d->id);
@@ -85,14 +85,14 @@ static void databases_come_and_go(void **state) {
     assert_int_equal(harness_create_database(&h, "one", none), OK);
     assert_int_equal(harness_create_database(&h, "two words ñ", none), OK);
     assert_int_equal(harness_create_database(&h, "one", none), E_CONFLICT);
-    assert_int_equal(harness_create_database(&h, "One", none), OK); /* names have cases */
+    assert_int_equal(harness_create_database(&h, "One", none), OK); /* names are case-sensitive */
     assert_string_equal(listing(NULL), "one two words ñ One ");
     harness_restart(&h);
     assert_string_equal(listing(NULL), "one two words ñ One ");
     assert_int_equal(harness_create_database(&h, "one", none), E_CONFLICT);
     assert_int_equal(harness_delete_database(&h, "one"), OK);
     assert_int_equal(harness_delete_database(&h, "one"), E_NOT_FOUND);
-    assert_int_equal(harness_create_database(&h, "one", none), OK); /* a name can be used again, and goes to the end */
+    assert_int_equal(harness_create_database(&h, "one", none), OK); /* a name can be reused; the new one is listed last */
     assert_string_equal(listing(NULL), "two words ñ One one ");
     harness_restart(&h);
     assert_string_equal(listing(NULL), "two words ñ One one ");
@@ -153,7 +153,7 @@ static void containers_come_and_go(void **state) {
     container_give(other);
 }
 
-/* A name made again is another container: empty, with numbers that nobody had. */
+/* A container created again under an old name is a new one: empty, with new numbers. */
 static void a_name_made_again_is_empty(void **state) {
     (void)state;
     assert_int_equal(harness_create_database(&h, "d", none), OK);
@@ -181,7 +181,7 @@ static void a_name_made_again_is_empty(void **state) {
     }
 }
 
-/* Bytes of the slots of the log of counts: they are used in turn, and not given back. */
+/* Bytes of the slots of the counts log, which are reused in turn and never freed. */
 static size_t log_bytes(void) {
     buf log = buf_init(BUF_NO_LIMIT);
     dump_family(h.store, STORE_META, NULL, SLICE_LIT("L"), SLICE_LIT("M"), false, &log);
@@ -190,7 +190,7 @@ static size_t log_bytes(void) {
     return n;
 }
 
-/* Nothing of a deleted container stays in the store: no item, no entry, no count, no offer, no backfill. */
+/* A deleted container leaves nothing in the store: no item, no index entry, no count, no offer, no backfill. */
 static void deleting_leaves_nothing(void **state) {
     (void)state;
     assert_int_equal(harness_create_database(&h, "d", manual(400)), OK);
@@ -220,7 +220,7 @@ static void deleting_leaves_nothing(void **state) {
         assert_int_equal(harness_delete_database(&h, "d"), OK);
         assert_string_equal(offers(), "");
         buf after = dump_store(h.store, NULL);
-        assert_int_equal(after.n - log_bytes(), before.n); /* the account's numbers went on, and are the only thing left */
+        assert_int_equal(after.n - log_bytes(), before.n); /* only the account's number record differs, with the same length */
         buf_free(&after);
     }
     buf_free(&before);
@@ -236,7 +236,7 @@ static void replacing_settings(void **state) {
     container *after = harness_found(&h, "d", "a");
     assert_ptr_not_equal(before, after);
     assert_ptr_equal(before->space, after->space);
-    assert_int_equal(before->ttl, TTL_OFF); /* whoever holds the old one sees no change */
+    assert_int_equal(before->ttl, TTL_OFF); /* holders of the old version see no change */
     assert_int_equal(after->ttl, 10);
     assert_true(after->index.off && after->version > before->version);
     assert_int_equal(after->key.n, 1);
@@ -329,7 +329,7 @@ static void by_rid(void **state) {
     container_give(found);
     assert_int_equal(account_container(h.account, buf_view(&e_rid), true, buf_view(&c_rid), true, &found), E_NOT_FOUND);
     assert_int_equal(account_container(h.account, buf_view(&d_rid), false, buf_view(&c_rid), false, &found), E_OWNER_NOT_FOUND);
-    /* A name that looks like a rid is a name when no such rid is there. */
+    /* A name that looks like a rid is treated as a name if no such rid exists. */
     assert_int_equal(harness_create_database(&h, "AQAAAQ==", none), OK);
     struct database *odd = NULL;
     assert_int_equal(account_database(h.account, SLICE_LIT("AQAAAQ=="), true, &odd), OK);
@@ -359,11 +359,11 @@ static void offers_follow_their_resources(void **state) {
     container *c, *made;
     assert_int_equal(harness_create_database(&h, "shared", manual(1000)), OK);
     assert_int_equal(harness_create_database(&h, "plain", none), OK);
-    c = make("shared", "{\"id\":\"a\"," KEY "}", 0); /* no offer of its own */
+    c = make("shared", "{\"id\":\"a\"," KEY "}", 0); /* without its own offer */
     container_give(c);
     c = make("shared", "{\"id\":\"b\"," KEY "}", 500);
     container_give(c);
-    c = make("plain", "{\"id\":\"a\"," KEY "}", 0); /* the least there is */
+    c = make("plain", "{\"id\":\"a\"," KEY "}", 0); /* gets the minimum */
     container_give(c);
     assert_string_equal(offers(), "1/0:1000 1/2:500 2/3:400 ");
     assert_int_equal(harness_create_container(&h, "shared", "{\"id\":\"fixed\"}", 0, &made), E_BAD_REQUEST);
@@ -371,9 +371,9 @@ static void offers_follow_their_resources(void **state) {
     assert_int_equal(harness_create_container(&h, "plain", "{\"id\":\"x\"," KEY "}", 450, &made), E_BAD_REQUEST);
     assert_int_equal(harness_create_database(&h, "x", (throughput_setting){THROUGHPUT_AUTOSCALE, 1500}), E_BAD_REQUEST);
     assert_int_equal(replace_offer(2, manual(100000)), OK);
-    assert_int_equal(replace_offer(2, manual(90000)), E_OFFER_BUSY); /* the splits of before are still to be made */
+    assert_int_equal(replace_offer(2, manual(90000)), E_OFFER_BUSY); /* the earlier splits are still pending */
     account_balance(h.account, 0);
-    assert_int_equal(replace_offer(2, manual(900)), E_BAD_REQUEST); /* not below a hundredth of the highest */
+    assert_int_equal(replace_offer(2, manual(900)), E_BAD_REQUEST); /* the minimum is a hundredth of the highest value */
     assert_int_equal(replace_offer(2, manual(1000)), OK);
     assert_int_equal(replace_offer(3, (throughput_setting){THROUGHPUT_AUTOSCALE, 4000}), OK);
     assert_int_equal(replace_offer(77, manual(400)), E_NOT_FOUND);
@@ -425,7 +425,7 @@ static void the_accounts_lsn_never_goes_back(void **state) {
     }
 }
 
-/* However often the number of shares changes, a range keeps no more than there are. */
+/* However often the number of pool buckets changes, a range refers to no more buckets than exist. */
 static void shared_throughput_leaves_no_buckets_behind(void **state) {
     (void)state;
     uint32_t most = h.rules.range_throughput;
@@ -441,7 +441,7 @@ static void shared_throughput_leaves_no_buckets_behind(void **state) {
         assert_true(d->pool_n + d->spare_n <= 6);
         for (size_t j = 0; j < c->tiles->map->n; j++) {
             const container_range *range = c->tiles->ranges[j];
-            assert_true(range->past_buckets_n <= 7); /* those of the pool, and its own */
+            assert_true(range->past_buckets_n <= 7); /* the pool's buckets and its own */
             double rate = atomic_load(&container_range_bucket(range)->rate);
             assert_true(h.rules.unlimited ? rate == 0 : rate > 0);
         }

@@ -1,4 +1,4 @@
-/* Faults on purpose: which requests they hit, how often, in which order; and that the same seed hits the same ones. */
+/* Fault injection: which requests are hit, how often, in which order; and that the same seed hits the same requests. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static fault_request request(const char *database, const char *container, int64_
     return (fault_request){slice_str(database), slice_str(container), range, writes};
 }
 
-/* The id of the fault that hits; 0: none. */
+/* The id of the fault that hits the request; 0: none. */
 static uint32_t hit(fault_request r) {
     fault found;
     return faults_hit(f, &r, &found) ? found.id : 0;
@@ -86,7 +86,7 @@ static void only_those_it_is_for(void **state) {
     assert_int_equal(hit(request("d", "x", 7, true)), 0);
     assert_int_equal(hit(request("d", "cc", 7, true)), 0);
     assert_int_equal(hit(request("d", "c", 8, true)), 0);
-    assert_int_equal(hit(request("d", "c", -1, true)), 0); /* it is not known where the request goes */
+    assert_int_equal(hit(request("d", "c", -1, true)), 0); /* the request's range is unknown */
     assert_int_equal(hit(request("d", "c", 7, false)), 0);
     faults_clear(f);
     made.operation = FAULT_READ;
@@ -183,7 +183,7 @@ static void statuses_that_a_fault_may_give(void **state) {
     }
 }
 
-/* However many ask at once, a fault hits as often as it says, and is then gone. */
+/* With concurrent requests, a fault hits exactly `count` times and is then gone. */
 static void *ask(void *hits) {
     for (unsigned i = 0; i < 20000; i++) {
         if (faults_any(f) && hit(plain)) {

@@ -1,6 +1,6 @@
-/* What comes between two steps of a reader: at every call that a page, a point read or the preparation of a split makes to its store,
- * ranges are split, merged and moved, and items written, once, at just that moment. Every moment is tried, so that nothing depends on
- * threads meeting by chance (account_reshape_threads.c has those). */
+/* Interleavings with a reader: before every call that a page, a point read or the preparation of a split makes to its store, ranges are
+ * split, merged and moved, and items written, once. Every such moment is tried, so that the test does not depend on threads meeting by
+ * chance (account_reshape_threads.c does that). */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 enum { ITEMS = 24, MADE = 4, KEYS = 8, GONE = 5, AGAIN = 6, CHANGED = 7 };
 
 static harness h;
-static container *c, *first; /* as it is, and as it was made */
+static container *c, *first; /* the newest version, and the first one */
 
 /* ---- a store with an interruption ---- */
 
@@ -28,7 +28,7 @@ typedef struct hooked_store {
 } hooked_store;
 
 static pthread_t reader;
-static unsigned calls, moment; /* of the reader, and the one before which it is interrupted */
+static unsigned calls, moment; /* calls made by the reader, and the call before which it is interrupted */
 static void (*interrupt)(void);
 
 static store *inner_of(store *s) {
@@ -48,13 +48,13 @@ static err hooked_write(store *s, const store_batch *batch) {
     return store_write(((hooked_store *)s)->inner, batch);
 }
 
-/* Scans are the inner store's: a step of one sees what was there when it was opened. */
+/* Scans come from the inner store: their steps see the state at the time they were opened. */
 static store_scan *hooked_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
     return store_scan_open(inner_of(s), family, at, from, to, backward);
 }
 
-static const store_snapshot *hooked_snapshot_take(store *s) {
-    return store_snapshot_take(inner_of(s));
+static const store_snapshot *hooked_snapshot_take(store *s, bool in_memory) {
+    return inner_of(s)->ops->snapshot_take(inner_of(s), in_memory);
 }
 
 static void hooked_snapshot_give(store *s, const store_snapshot *snapshot) {
@@ -102,7 +102,7 @@ static void take_away(int i) {
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, key, id, NULL), OK);
 }
 
-/* ---- what comes between ---- */
+/* ---- interruptions ---- */
 
 static void renew(void) {
     container_give(c);
@@ -134,7 +134,7 @@ static void merge_first(void) {
     container_give(now);
 }
 
-/* So much of each range that is leaving a segment. */
+/* Moves items of each range that is leaving a segment, up to this cost. */
 static void move(unsigned cost_max) {
     container *now = harness_found(&h, "d", "c");
     harness_move(&h, now, cost_max);
@@ -145,7 +145,7 @@ static void move_a_little(void) {
     move(2);
 }
 
-/* As the balancer does it, without its pauses. */
+/* Moves everything as the balancer does, without its pauses. */
 static void move_all(void) {
     move(1000);
 }
@@ -176,7 +176,7 @@ static void all_of_it(void) {
 
 static void (*const interruptions[])(void) = {move_a_little, split_and_write, merge_and_write, move_and_write, all_of_it};
 
-/* ---- where it begins ---- */
+/* ---- initial states ---- */
 
 static void unsplit(void) {
 }
@@ -213,7 +213,7 @@ static void start(void (*begin)(void)) {
     renew();
 }
 
-/* Runs `read` again and again, interrupted at each of its moments in turn. */
+/* Runs `read` repeatedly, interrupted at each of its store calls in turn. */
 static void at_every_moment(void (*read)(void), void (*const *between)(void), size_t between_n) {
     unsigned tried = 0;
     reader = pthread_self();
@@ -334,7 +334,7 @@ static void points(void **state) {
     AT_EVERY_MOMENT(read_points);
 }
 
-/* A cursor with no room for another stretch, which a split would need: told so, with what is there still being there. */
+/* A cursor has no room for the stretch that a split needs: the feed returns an error, and no data is lost. */
 static void read_full_cursor(void) {
     reading r = {.left = UINT32_MAX};
     item_mark mark;
@@ -344,7 +344,7 @@ static void read_full_cursor(void) {
         next->min = cursor.stretches[i - 1].max;
         next->max = (epk){.n = 2, .bytes = {0x3E, (unsigned char)i}};
     }
-    container_give(c); /* nobody but the feed holds the tiles that a split replaces */
+    container_give(c); /* only the feed holds the tiles that a split replaces */
     c = container_take(first);
     op *o = harness_op(&h);
     err code = item_feed(harness_items(&h), o, c, &cursor, 20, see, &r, &mark);
@@ -357,7 +357,7 @@ static void cursors_without_room(void **state) {
     AT_EVERY_MOMENT(read_full_cursor);
 }
 
-/* A split is a reader too, until it writes its map. Other splits and moves wait for it; writes do not. */
+/* A split only reads until it writes its map. Other splits and moves wait for it; writes do not. */
 static void splits_while_written_to(void **state) {
     (void)state;
     static void (*const writes[])(void) = {write_some};

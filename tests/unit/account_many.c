@@ -1,5 +1,5 @@
-/* Ten thousand containers in one account on RocksDB: how long a start takes, how much memory they hold, and that deleting them all at once
- * holds nobody up. Figures are printed; the bounds are loose, for slow machines and sanitizers. */
+/* Ten thousand containers in one account on RocksDB: start-up time, memory, and that deleting them all at once blocks no one. Figures are
+ * printed; the bounds are loose, for slow machines and sanitizers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Splits and merges: where they cut, what they count, and that nothing is lost, doubled or out of order, whatever happens between two of
- * them: writes, moves, failures of the store, restarts. */
+/* Splits and merges: where they cut, their counts, and that no item is lost, duplicated or out of order, whatever happens between two of
+ * them: writes, moves, store failures, restarts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 static harness h;
 static container *c;
 
-/* Nothing happens by itself unless a test asks for it. */
+/* The balancer does nothing unless a test's rules say so. */
 static void start(const char *properties, uint32_t throughput, account_rules rules) {
     rules.unlimited = true;
     rules.range_throughput = rules.range_throughput ? rules.range_throughput : 1000000;
@@ -89,13 +89,13 @@ static size_t sources(void) {
     return n;
 }
 
-/* ---- where it cuts ---- */
+/* ---- cuts ---- */
 
 static void in_the_middle_of_the_data(void **state) {
     (void)state;
     start(PLAIN, 400, quiet);
     for (int i = 0; i < 200; i++) {
-        put(i, i, i < 20 ? 9000 : 10); /* ten parts in eleven are in twenty of them */
+        put(i, i, i < 20 ? 9000 : 10); /* 20 of the keys hold most of the data */
     }
     uint64_t all = atomic_load(&range_at(0)->bytes);
     assert_int_equal(split(0, 2), OK);
@@ -136,13 +136,13 @@ static void one_partition_is_not_cut(void **state) {
     assert_int_equal(ranges(), 1);
     put(8, 100, 10);
     account_balance(h.account, 0);
-    assert_int_equal(ranges(), 2); /* now there is something to divide */
+    assert_int_equal(ranges(), 2); /* now there are keys to divide */
     account_balance(h.account, 0);
     assert_int_equal(ranges(), 2);
     stop();
 }
 
-/* Two keys of a V1 container whose hashes collide share everything but their text; nothing can be cut between equal EPKs. */
+/* Two keys of a V1 container with colliding hashes differ only in their text; there is no cut between equal EPKs. */
 static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     (void)state;
     start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}", 400,
@@ -150,7 +150,7 @@ static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     char body[400], longest[160];
     memset(longest, 'a', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
-    for (int i = 0; i < 20; i++) { /* V1 looks at the first hundred characters only */
+    for (int i = 0; i < 20; i++) { /* V1 hashes only the first hundred characters */
         snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s%d\"}", i, longest, i % 2);
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
     }
@@ -159,7 +159,7 @@ static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     assert_int_equal(atomic_load(&range_at(0)->uncut), 2);
     offer_replacement more = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 1000000}};
     assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
-    h.account->rules.range_throughput = 500000; /* more throughput needs two of them, and all the data may stay in one */
+    h.account->rules.range_throughput = 500000; /* throughput needs two ranges; all the data may stay in one */
     account_balance(h.account, 0);
     renew();
     assert_int_equal(ranges(), 2);
@@ -167,7 +167,7 @@ static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     stop();
 }
 
-/* Alike ones weigh as one: behind them there is a place to cut. */
+/* Partitions with equal hashes count as one: a cut is possible after them. */
 static void cut_behind_keys_that_are_alike(void **state) {
     (void)state;
     start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}", 400, quiet);
@@ -178,7 +178,7 @@ static void cut_behind_keys_that_are_alike(void **state) {
         snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"%s%d\"}", i, longest, i % 2);
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
     }
-    for (int i = 0; i < 8; i++) { /* on both sides of them */
+    for (int i = 0; i < 8; i++) { /* before and after them */
         put(i, i, 10);
     }
     assert_int_equal(split(0, 2), OK);
@@ -186,7 +186,7 @@ static void cut_behind_keys_that_are_alike(void **state) {
     stop();
 }
 
-/* Widths of V1 and V2 are of the same kind: empty ranges are cut evenly, and merged several at once. */
+/* V1 and V2 ranges alike: empty ranges are cut into equal widths, and several are merged at once. */
 static void evenly_without_data(const char *properties) {
     start(properties, 2000, (account_rules){.range_throughput = 1000});
     assert_int_equal(ranges(), 2);
@@ -204,14 +204,14 @@ static void evenly_without_data(const char *properties) {
     assert_int_equal(harness_change(&h, &less, account_replace_offer), OK);
     account_balance(h.account, 0);
     renew();
-    assert_int_equal(ranges(), harness_homes()); /* ranges of two stores are not merged */
+    assert_int_equal(ranges(), harness_homes()); /* ranges in different stores are not merged */
     account_event newest;
     assert_int_equal(account_events(h.account, &newest, 1), 1);
     assert_int_equal(newest.before_n, 12 / harness_homes());
     stop();
 }
 
-/* ---- how long it took ---- */
+/* ---- duration ---- */
 
 static const store_ops *quick;
 static store_ops slow;
@@ -221,7 +221,7 @@ static err write_slowly(store *s, const store_batch *batch) {
     return quick->write(s, batch);
 }
 
-/* The time of the write of the map is part of it, in memory and, when that is gone, in the store. */
+/* The duration includes the write of the map, in memory and, after a restart, in the store. */
 static void an_event_counts_its_write(void **state) {
     (void)state;
     account_event event;
@@ -232,7 +232,7 @@ static void an_event_counts_its_write(void **state) {
     quick = h.homes[0]->ops;
     slow = *quick;
     slow.write = write_slowly;
-    size_t writes = range_at(0)->home->number ? 3 : 1; /* in another home than the first: segments, ranges, the container's record */
+    size_t writes = range_at(0)->home->number ? 3 : 1; /* in a home other than the first: segments, ranges, the container's record */
     for (int merges = 0; merges < 2; merges++) {
         for (size_t i = 0; i < h.homes_n; i++) {
             h.homes[i]->ops = &slow;
@@ -257,7 +257,7 @@ static void empty_ranges_are_cut_evenly_and_merged_at_once(void **state) {
     evenly_without_data("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"}}");
 }
 
-/* ---- what stays valid ---- */
+/* ---- continuity ---- */
 
 static void tokens_and_numbers_go_on(void **state) {
     (void)state;
@@ -297,15 +297,15 @@ static void the_smaller_part_moves(void **state) {
     assert_int_equal(sources(), 6);
     harness_check(&h, c);
     const char *feed = harness_feed(&h, c, NULL, 11, 1000);
-    for (int i = 300; i < 330; i++) { /* written to while they move */
+    for (int i = 300; i < 330; i++) { /* writes during the move */
         put(i % 30, i, 10);
     }
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"p5\"]", "5", NULL), OK);
-    account_balance(h.account, 1); /* a step or so */
+    account_balance(h.account, 1); /* about one step */
     harness_check(&h, c);
-    restart(); /* … and the rest after a restart */
+    restart(); /* the move continues after a restart */
     move_all();
-    assert_int_equal(sources(), 4); /* one keeps the old segment, now its alone */
+    assert_int_equal(sources(), 4); /* one keeps the old segment, which no other uses */
     harness_check(&h, c);
     assert_int_equal(strlen(harness_feed(&h, c, NULL, 11, 1000)), strlen(feed) + 4 * 30 - 2);
     for (int i = 0; i < 330; i++) {
@@ -317,7 +317,7 @@ static void the_smaller_part_moves(void **state) {
     stop();
 }
 
-/* What belonged to one of them belongs to them all: nothing has to move. */
+/* If ranges are merged back at once, the merged range keeps their segment: nothing has to move. */
 static void merged_back_at_once_nothing_moves(void **state) {
     (void)state;
     start(UNIQUE, 400, quiet);
@@ -344,7 +344,7 @@ static void merged_back_at_once_nothing_moves(void **state) {
     stop();
 }
 
-/* A range that is split while it moves: its parts leave the segment too, wherever the move was. */
+/* A range is split during its move: its parts leave the segment too, wherever the move was. */
 static void split_while_moving(void **state) {
     (void)state;
     start(UNIQUE, 400, quiet);
@@ -369,7 +369,7 @@ static void split_while_moving(void **state) {
     stop();
 }
 
-/* The few that leave are behind many that stay: the move goes on where it was, also after a restart. */
+/* The few items to move come after many that stay: the move continues where it was, also after a restart. */
 static void a_move_through_many_that_stay(void **state) {
     (void)state;
     start(PLAIN, 400, quiet);
@@ -389,7 +389,7 @@ static void a_move_through_many_that_stay(void **state) {
     stop();
 }
 
-/* Expiry: a hint moves with its item, and a sweep that was submitted with the tiles of before counts in those of now. */
+/* Expiry: a hint moves with its item, and a sweep submitted with old tiles counts in the new ones. */
 static size_t hints(void) {
     size_t n = 0;
     layout_key from, to;
@@ -442,7 +442,7 @@ static void expiry_of_what_moves(void **state) {
     stop();
 }
 
-/* ---- by themselves ---- */
+/* ---- automatic splits and merges ---- */
 
 static err set_throughput(uint32_t value) {
     offer_replacement change = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, value}};
@@ -506,14 +506,14 @@ static void a_full_partition_takes_no_more(void **state) {
     }
     assert_int_equal(code, E_PARTITION_FULL);
     assert_int_equal(n - 1, 10);
-    restart(); /* it is still full */
+    restart(); /* still full */
     assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), E_PARTITION_FULL);
     item_op o;
     assert_int_equal(harness_one(&h, c, &o, ITEM_UPSERT, NULL, NULL, body), E_PARTITION_FULL);
     assert_string_equal(o.op.detail,
                         "Partition key reached maximum size of 9.8 KB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk");
-    assert_int_equal(harness_write(&h, c, ITEM_REPLACE, NULL, "3", "{\"id\":\"3\",\"pk\":\"a\"}"), OK); /* smaller */
-    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"x\",\"pk\":\"b\"}"), OK); /* another */
+    assert_int_equal(harness_write(&h, c, ITEM_REPLACE, NULL, "3", "{\"id\":\"3\",\"pk\":\"a\"}"), OK); /* smaller than before */
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"x\",\"pk\":\"b\"}"), OK); /* another partition */
     assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"small\",\"pk\":\"a\"}"), OK);
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "4", NULL), OK);
     assert_non_null(harness_read(&h, c, "[\"a\"]", "5"));
@@ -544,7 +544,7 @@ static void fail_in(unsigned kind, unsigned in) {
     h.plan.fired = 0;
 }
 
-/* Forty items in ten partitions, of one range or of two. */
+/* Forty items in ten partitions, in one range or two. */
 static void start_with(unsigned what) {
     start(UNIQUE, 400, quiet);
     for (int i = 0; i < 40; i++) {
@@ -567,7 +567,7 @@ static size_t ranges_after(unsigned what) {
     return what == DO_MERGE ? 1 : 2;
 }
 
-/* Each call of the store that a split, a merge or a move makes fails once: all or nothing of it is there, now and after a restart. */
+/* Each store call of a split, a merge or a move fails once: afterwards the change is either complete or absent, also after a restart. */
 static void failures_leave_one_map(void **state) {
     (void)state;
     for (unsigned what = 0; what < DO_KINDS; what++) {
@@ -597,7 +597,7 @@ static void failures_leave_one_map(void **state) {
     }
 }
 
-/* The disk has it and says that it has not: nothing more is written, and after the restart it is there, whole. */
+/* The write reaches the disk but reports failure: nothing more is written, and after a restart the change is complete. */
 static void a_reshape_that_failed_after_the_fact_is_whole(void **state) {
     (void)state;
     for (unsigned what = 0; what < DO_KINDS; what++) {
@@ -611,8 +611,8 @@ static void a_reshape_that_failed_after_the_fact_is_whole(void **state) {
             err code = do_it(what);
             fired = h.plan.fired;
             bool first = range_at(0)->home->number == 0;
-            bool told = fired && what != DO_MOVE && in <= (first ? 1 : 2); /* the last write is of how long it took */
-            bool begun = first || in > 1 || !told;                         /* elsewhere segments are numbered first */
+            bool told = fired && what != DO_MOVE && in <= (first ? 1 : 2); /* the last write only stores the duration */
+            bool begun = first || in > 1 || !told;                         /* in other homes segment numbers are written first */
             assert_int_equal(code, told ? E_STORE_IO : OK);
             assert_int_equal(ranges(), code == OK ? ranges_after(what) : before);
             fail_in(0, 0);
@@ -628,7 +628,7 @@ static void a_reshape_that_failed_after_the_fact_is_whole(void **state) {
     }
 }
 
-/* Sizes that do not add up are damage: the map stays, and everything else goes on. */
+/* Sizes that do not add up mean corruption: the map stays, and everything else still works. */
 static void a_split_of_damaged_sizes_is_given_up(void **state) {
     (void)state;
     start_with(DO_SPLIT);
@@ -644,7 +644,7 @@ static void a_split_of_damaged_sizes_is_given_up(void **state) {
     slice whole = arena_copy(&h.arena, value.bytes);
     store_give(&value);
     memcpy(damaged, whole.p, sizeof damaged);
-    damaged[7] ^= 1; /* items */
+    damaged[7] ^= 1; /* the item count */
     store_batch_init(&batch);
     store_put(&batch, STORE_INDEX, layout_view(&k), slice_of(damaged, sizeof damaged));
     assert_int_equal(store_write(h.store, &batch), OK);
@@ -659,13 +659,13 @@ static void a_split_of_damaged_sizes_is_given_up(void **state) {
     stop();
 }
 
-/* ---- a long life, by seed ---- */
+/* ---- random lives, by seed ---- */
 
 enum { KEYS = 25, IDS = 300, SEVERAL = 8 };
 
 typedef struct model {
-    bool there[IDS];   /* item i is of partition i % KEYS */
-    bool deleted[IDS]; /* at some time since this was cleared */
+    bool there[IDS];   /* item i is in partition i % KEYS */
+    bool deleted[IDS]; /* deleted at some time since this was cleared */
 } model;
 
 static bool check_seen(void *context, const item_found *found) {
@@ -712,7 +712,7 @@ static void change_item(random_source *r, model *m) {
     }
 }
 
-/* ---- several items at once, of several ranges and so of several stores; each by itself ---- */
+/* ---- several items in one request, in several ranges and so in several stores; each independent ---- */
 
 typedef struct several {
     size_t n;
@@ -752,7 +752,7 @@ static void change_several(random_source *r, model *m) {
     }
 }
 
-/* The disks stop at some write, which is there or not, and the server is started again. What was acknowledged is there. */
+/* The disks fail at some write, which may or may not be on disk, and the server restarts. Acknowledged writes must be there. */
 static void change_several_badly(random_source *r, model *m) {
     several s;
     char key[16], id[16];
@@ -788,7 +788,7 @@ static void change_items(random_source *r, model *m) {
 
 /* ---- ranges ---- */
 
-/* Those of two stores stay apart. */
+/* Ranges in different stores must not be merged. */
 static err merge_if_together(size_t i) {
     bool together = range_at(i)->home == range_at(i + 1)->home;
     err code = merge(i);
@@ -796,7 +796,7 @@ static err merge_if_together(size_t i) {
     return together ? code : OK;
 }
 
-/* OK, too, when nothing was to be done. */
+/* OK also if there was nothing to do. */
 static err change_tiles(random_source *r) {
     uint64_t what = random_below(r, 10);
     size_t i = random_below(r, ranges());
@@ -816,7 +816,7 @@ static err change_tiles(random_source *r) {
     return OK;
 }
 
-/* The store fails at some call; or its disk stops for good, the last write being there or not, and the server is started again. */
+/* The store fails at some call; or its disk fails for good, with or without the last write, and the server restarts. */
 static void change_tiles_badly(random_source *r) {
     unsigned kind = (unsigned)random_below(r, FAIL_KINDS), in = 1 + (unsigned)random_below(r, 12);
     h.plan.sticky = kind == FAIL_WRITE && random_below(r, 2);
@@ -838,7 +838,7 @@ static void change_tiles_badly(random_source *r) {
     }
 }
 
-/* A feed that began before all of it ends after all of it: what was there all the time is in it once. */
+/* A feed that begins before all changes and ends after them must contain each permanent item exactly once. */
 static void random_lives(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= ROUNDS(12); seed++) {
@@ -882,7 +882,7 @@ static void random_lives(void **state) {
     }
 }
 
-/* ---- what is known of the ranges of before ---- */
+/* ---- history of replaced ranges ---- */
 
 static uint64_t requests_in_history(void) {
     meter_sample samples[120];

@@ -1,8 +1,8 @@
-/* Writers, point readers and feed readers go on while ranges are split, merged and moved: every write that was acknowledged is read at
- * once, a feed has what was there all the time exactly once, and in the end every count is exact. For ThreadSanitizer, too.
+/* Writers, point readers and feed readers run while ranges are split, merged and moved: every acknowledged write is visible at once, a feed
+ * contains every item that existed throughout exactly once, and in the end every count is exact. Also for ThreadSanitizer.
  *
- * Each item has one writer. It notes what it is about to do (`sent`) and what it has done (`acked`), so that a reader knows what it may
- * find: something between what was acknowledged before it began and what was sent when it had ended. */
+ * Each item has one writer, which records what it is about to write (`sent`) and what was acknowledged (`acked`). So a reader knows what it
+ * may find: a state between the one acknowledged before the read began and the one sent when it ended. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,7 @@ enum { WRITERS = 3, FEEDERS = 2, ITEMS = 240, KEYS = 40, RANGES_MOST = 14, RUN_M
     "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"defaultTtl\":-1,"                              \
     "\"uniqueKeyPolicy\":{\"uniqueKeys\":[{\"paths\":[\"/u\"]}]}}"
 
-/* What became of an item: its creation begins a life and its removal the time until the next, so in odd lives it is there. All writes are
- * counted. */
+/* The state of an item: each creation and each removal increments `life`, so the item exists in odd lives. `writes` counts all writes. */
 typedef struct state {
     _Atomic uint32_t life, writes;
 } state;
@@ -44,7 +43,7 @@ static pkey key_of(arena *a, int item) {
     return (pkey){.n = 1, .values = {{.type = PKEY_STRING, .text = text}}};
 }
 
-/* Now and then a thread looks the container up again; in between it works with the tiles of before. */
+/* Now and then a thread looks the container up again; in between it uses old tiles. */
 static void look_up(random_source *r, container **c) {
     if (*c && random_below(r, 8)) {
         return;
@@ -63,7 +62,7 @@ static uint32_t number_in(slice body, const char *name) {
 
 /* ---- reading one ---- */
 
-/* What an item may be like, from two looks at its states. */
+/* Checks an item against its states before and after the read. */
 static void check_found(slice body, int item, uint32_t life, uint32_t writes) {
     uint32_t found_life = number_in(body, "life"), found_writes = number_in(body, "writes");
     must(found_life % 2 && found_life >= life && found_life <= atomic_load(&sent[item].life), "a life that was never", item);
@@ -111,7 +110,7 @@ static void *read_points(void *context) {
 
 /* ---- writing ---- */
 
-/* What its writer knows of an item. */
+/* The writer's knowledge of an item. */
 typedef struct known {
     uint32_t life, writes;
     uint64_t number, lsn;
@@ -144,7 +143,7 @@ static err write_and_wait(container *c, item_op *o) {
     return w.base.base.code;
 }
 
-/* LSNs of an item, and document numbers of a logical partition, go up through all splits and merges. */
+/* An item's LSNs and a logical partition's document numbers increase through all splits and merges. */
 static void check_stamp(const item_op *o, known *k, uint64_t *highest, int item) {
     must(o->after.lsn > k->lsn, "an lsn went back", item);
     k->lsn = o->after.lsn;
@@ -179,7 +178,7 @@ static void write_one(random_source *r, arena *a, container *c, int item, known 
     atomic_fetch_add(&did.writes, 1);
 }
 
-/* Items that are its own, in partitions that all writers have a part in. */
+/* Each writer has its own items, in partitions shared by all writers. */
 static void *write_items(void *context) {
     static known all[ITEMS];
     static uint64_t highest[WRITERS][KEYS];
@@ -196,7 +195,7 @@ static void *write_items(void *context) {
         int item = (int)(random_below(&r, ITEMS / WRITERS) * WRITERS + writer);
         look_up(&r, &c);
         write_one(&r, &a, c, item, &all[item], &highest[writer][item % KEYS]);
-        read_point(&a, c, item); /* what it has written, it reads */
+        read_point(&a, c, item); /* it reads its own write */
         arena_reset(&a);
     }
     container_give(c);
@@ -207,12 +206,12 @@ static void *write_items(void *context) {
 /* ---- feeds ---- */
 
 typedef struct reading {
-    uint32_t life[ITEMS], writes[ITEMS]; /* acknowledged before it began */
+    uint32_t life[ITEMS], writes[ITEMS]; /* acknowledged before the read began */
     unsigned seen[ITEMS];
     uint64_t last[KEYS]; /* number */
-    epk min, max;        /* what is read; or */
+    epk min, max;        /* the part that is read, or */
     int key;             /* the one partition, or -1 */
-    unsigned left;       /* of the page */
+    unsigned left;       /* items left in the page */
 } reading;
 
 static bool see(void *context, const item_found *found) {
@@ -229,7 +228,7 @@ static bool see(void *context, const item_found *found) {
     return true;
 }
 
-/* All, a range as it is now, or one partition. */
+/* Chooses the whole container, one of its current ranges, or one partition. */
 static void choose_scope(random_source *r, arena *a, const container *c, reading *f, item_cursor *cursor, item_key *key) {
     f->min = epk_min();
     f->max = epk_max();
@@ -256,7 +255,7 @@ static bool is_asked_for(const reading *f, int item) {
     return f->key >= 0 ? item % KEYS == f->key : epk_cmp(&f->min, e) <= 0 && epk_cmp(e, &f->max) < 0;
 }
 
-/* An item of one life is there once; one that was made again meanwhile may be met in each of its lives. */
+/* An item that lived once must be seen once; one that was recreated meanwhile may be seen in each of its lives. */
 static void check_reading(const reading *f) {
     for (int i = 0; i < ITEMS; i++) {
         uint32_t before = f->life[i], after = atomic_load(&sent[i].life), lives = (after + 1) / 2 - before / 2;
@@ -351,7 +350,7 @@ static void *balance(void *context) {
     return NULL;
 }
 
-/* ---- all at once ---- */
+/* ---- everything concurrently ---- */
 
 static void check_item(container *c, int item) {
     char key[16], id[16];
@@ -360,7 +359,7 @@ static void check_item(container *c, int item) {
     assert_int_equal(harness_read(&h, c, key, id) != NULL, atomic_load(&acked[item].life) % 2);
 }
 
-/* All of it, by counts, by point reads and by a feed. */
+/* Checks everything by counts, by point reads and by a feed. */
 static void check_all(void) {
     container *c = harness_found(&h, "d", "c");
     random_source r;
@@ -380,7 +379,7 @@ static void check_all(void) {
     container_give(c);
 }
 
-/* Nobody is leaving any more, and no range has its items in many places. */
+/* All moves are done, and no range has its items in many segments. */
 static void check_moved(void) {
     container *c = harness_found(&h, "d", "c");
     for (size_t i = 0; i < c->tiles->map->n; i++) {
@@ -443,9 +442,9 @@ static void live(store *s, account_rules rules, bool uncached) {
     harness_close(&h);
 }
 
-/* Only what is asked for, and moves. Without the item cache every read asks the store: that is where moves are met. */
+/* Only manual splits and merges, and moves. Without the item cache every read goes to the store, where it meets moves. */
 static const account_rules by_command = {.unlimited = true, .range_throughput = 1000000, .no_merges = true};
-/* The balancer splits what holds more than this, and merges what holds little. */
+/* The balancer splits ranges larger than this, and merges small ones. */
 static const account_rules by_themselves = {.unlimited = true, .range_throughput = 1000000, .range_bytes = 20000};
 
 static void in_memory(void **state_) {

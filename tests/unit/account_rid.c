@@ -1,4 +1,4 @@
-/* Resource ids: layouts seen on the service, made and parsed. */
+/* Resource ids: layouts observed on the service, made and parsed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

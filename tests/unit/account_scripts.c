@@ -1,5 +1,5 @@
-/* Stored procedures, triggers and user-defined functions: making, replacing, renaming, deleting, finding, and all of it again after a
- * restart; what is refused; what stays when a container or a database goes; many of them. */
+/* Stored procedures, triggers and user-defined functions: creating, replacing, renaming, deleting, finding, and the same state after a
+ * restart; invalid ones; deletion of their container or database; many of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void restart(void) {
     c = harness_found(&h, "d", "c");
 }
 
-/* The change's sentence, or NULL; the script that it made, if wanted, is the caller's. */
+/* The error sentence of the last change, or NULL. */
 static const char *sentence;
 
 static void note(const account_change *change, account_script *made, account_script **script_out) {
@@ -132,7 +132,7 @@ static void come_and_go(void **state) {
     (void)state;
     assert_int_equal(create(ACCOUNT_PROCEDURE, "{\"id\":\"a\",\"body\":\"1\"}"), OK);
     assert_int_equal(create(ACCOUNT_PROCEDURE, "{\"id\":\"b\",\"body\":\"2\"}"), OK);
-    assert_int_equal(create(ACCOUNT_FUNCTION, "{\"id\":\"a\",\"body\":\"3\"}"), OK); /* kinds have names of their own */
+    assert_int_equal(create(ACCOUNT_FUNCTION, "{\"id\":\"a\",\"body\":\"3\"}"), OK); /* each kind has its own names */
     assert_int_equal(create(ACCOUNT_PROCEDURE, "{\"id\":\"a\",\"body\":\"4\"}"), E_CONFLICT);
     assert_int_equal(create(ACCOUNT_PROCEDURE, "{\"id\":\"c\",\"body\":\"5\"}"), OK);
     for (int i = 0; i < 2; i++) {
@@ -161,13 +161,13 @@ static void replacing(void **state) {
     account_script *before = found(ACCOUNT_FUNCTION, "a");
     assert_int_equal(replace(ACCOUNT_FUNCTION, "a", "{\"id\":\"a\",\"body\":\"11\"}"), OK);
     account_script *after = found(ACCOUNT_FUNCTION, "a");
-    assert_true(slice_eq(before->body, SLICE_LIT("1"))); /* whoever holds the old one sees no change */
+    assert_true(slice_eq(before->body, SLICE_LIT("1"))); /* holders of the old version see no change */
     assert_true(slice_eq(after->body, SLICE_LIT("11")));
     assert_true(after->version > before->version);
     assert_int_equal(after->number, before->number);
     assert_true(rid_equal(&after->rid, &before->rid));
     assert_string_equal(listing(ACCOUNT_FUNCTION, 0), "a=11 b=2 ");
-    /* another name: the same resource at the same place */
+    /* renamed: the same resource at the same place */
     assert_int_equal(replace(ACCOUNT_FUNCTION, "a", "{\"id\":\"b\",\"body\":\"12\"}"), E_CONFLICT);
     assert_int_equal(replace(ACCOUNT_FUNCTION, "a", "{\"id\":\"z\",\"body\":\"12\"}"), OK);
     assert_int_equal(lookup(ACCOUNT_FUNCTION, "a"), E_NOT_FOUND);
@@ -293,7 +293,7 @@ static void no_more_than_the_limit(void **state) {
     assert_int_equal(create(ACCOUNT_FUNCTION, "{\"id\":\"more\",\"body\":\"\"}"), OK);
 }
 
-/* What the disk did not take is not there, neither now nor later. */
+/* A change that was not written is not visible, now or later. */
 static void not_written(void **state) {
     (void)state;
     assert_int_equal(create(ACCOUNT_PROCEDURE, "{\"id\":\"a\",\"body\":\"1\"}"), OK);
@@ -327,7 +327,7 @@ static void go_with_their_container(void **state) {
         assert_int_equal(account_find_script(h.account, other, ACCOUNT_TRIGGER, SLICE_LIT("x"), false, &s), E_OWNER_NOT_FOUND);
         container_give(other);
         buf after = dump_store(h.store, NULL);
-        assert_int_equal(after.n, before.n); /* numbers went on */
+        assert_int_equal(after.n, before.n); /* only the number record changed */
         buf_free(&after);
     }
     buf_free(&before);

@@ -1,6 +1,6 @@
-/* A data folder of before opens: account_stored.txt is what a store of this format held when the format was new. All of it is read, fits
- * together by the checks of today (harness_check), is written to, split, moved and merged. A change that fails here needs a new format
- * version, and a migration (store/folder.h). */
+/* Old data folders can be opened: account_stored.txt is a dump of a store from when this format was new. It is loaded, passes today's
+ * consistency checks (harness_check), and is written to, split, moved and merged. A change that fails here needs a new format version and a
+ * migration (store/folder.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void load(store *s) {
     store_batch_free(&batch);
 }
 
-/* The account of the harness is closed, its store filled, and opened again. */
+/* Fills the store from the dump and opens the harness's account over it. */
 static int set_up(void **state) {
     (void)state;
     store *inner = store_open_memory();
@@ -78,7 +78,7 @@ static void has_items(const char *name, size_t n) {
 
 static void all_is_there(void **state) {
     (void)state;
-    assert_int_equal(STORE_FORMAT_VERSION, 4); /* of the text; another one needs a text of its own */
+    assert_int_equal(STORE_FORMAT_VERSION, 4); /* the dump's version; a new version needs a new dump */
     has_items("plain", 5);
     has_items("tree", 4);
     has_items("unique", 4);

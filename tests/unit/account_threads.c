@@ -1,5 +1,5 @@
-/* Lookups, listings, reads and writes by many threads while databases and containers are made, changed and deleted. For ThreadSanitizer;
- * and whoever finds something finds it whole. */
+/* Lookups, listings, reads and writes by many threads while databases and containers are created, changed and deleted. For ThreadSanitizer;
+ * also checks that every object found is complete. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static void must(bool condition, const char *what) {
     }
 }
 
-/* What a container is made with, it has: its ttl says which version of the settings it is. */
+/* A container has the settings it was made with: its ttl tells which version they are. */
 static void look_at(const container *c) {
     must(c->key.n == 1 && c->space && c->tiles->map->n == 2, "container");
     must(c->ttl == TTL_OFF || (c->ttl >= 10 && c->ttl < 10 + ROUNDS), "ttl");

@@ -1,4 +1,4 @@
-/* Users and permissions: making, renaming, deleting, what goes with what, and all of it again after a restart. */
+/* Users and permissions: creating, renaming, deleting, cascading deletes, and the same state after a restart. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* ---- changes that are waited for ---- */
+/* ---- synchronous changes ---- */
 
 static err create_user(const char *id) {
     user_creation c = {.database = harness_name("d"), .id = slice_str(id)};
@@ -90,7 +90,7 @@ static err take_back(const char *user, const char *id) {
     return harness_change(&h, &c, account_delete_permission);
 }
 
-/* ---- what others see ---- */
+/* ---- listings as text ---- */
 
 static bool list_permission(void *context, const permission *p) {
     buf_add_slice(context, p->id);
@@ -155,7 +155,7 @@ static void users_come_and_go(void **state) {
     assert_int_equal(rename_user("b", "a"), E_CONFLICT);
     assert_int_equal(rename_user("b", "z"), OK);
     assert_int_equal(rename_user("b", "y"), E_NOT_FOUND);
-    assert_string_equal(users(), "z a "); /* creation order, whatever the names */
+    assert_string_equal(users(), "z a "); /* in creation order, not by name */
     harness_restart(&h);
     assert_string_equal(users(), "z a ");
     assert_int_equal(delete_user("z"), OK);
@@ -175,7 +175,7 @@ static void permissions_come_and_go(void **state) {
     assert_int_equal(grant_to("u", "q", for_key(NULL), false), E_CONFLICT);
     assert_int_equal(grant_to("u", "q", for_key("k"), false), OK);
     assert_int_equal(grant_to("u", "q", for_key("l"), true), OK);
-    assert_int_equal(grant_to("u", "r", for_key("k"), true), OK); /* free again */
+    assert_int_equal(grant_to("u", "r", for_key("k"), true), OK); /* the resource is free again */
     assert_string_equal(permissions("u"), "p q[\"l\"] r[\"k\"] ");
     assert_int_equal(regrant("u", "q", "q", for_key("k")), E_CONFLICT);
     assert_int_equal(regrant("u", "q", "p", for_key("l")), E_CONFLICT);
@@ -203,7 +203,7 @@ static void a_grant_is_for_a_container_of_the_database(void **state) {
     assert_int_equal(harness_delete_container(&h, "d", "c"), OK);
     assert_int_equal(grant_to("u", "p", for_key(NULL), false), E_NOT_FOUND);
     make_container("d", "{\"id\":\"c\"," KEY "}");
-    assert_int_equal(grant_to("u", "p", for_key(NULL), false), E_NOT_FOUND); /* another one of that name */
+    assert_int_equal(grant_to("u", "p", for_key(NULL), false), E_NOT_FOUND); /* a new container with that name */
 }
 
 static permission *permission_of(const char *of, const char *name) {
@@ -215,7 +215,7 @@ static permission *permission_of(const char *of, const char *name) {
     return p;
 }
 
-/* By rid and version: good until something of it changes. */
+/* A permission is valid by rid and version until it changes. */
 static void a_version_is_valid_once(void **state) {
     (void)state;
     assert_int_equal(create_user("u"), OK);
@@ -271,7 +271,7 @@ static void nothing_is_left_of_what_is_deleted(void **state) {
     assert_string_equal(users(), "");
 }
 
-/* What cannot be written changes nothing. */
+/* A change that cannot be written has no effect. */
 static void a_failed_write_leaves_all_as_it_was(void **state) {
     (void)state;
     assert_int_equal(create_user("u"), OK);

@@ -1,4 +1,4 @@
-/* The Prometheus text, read back by a parser that forgives nothing: the grammar of version 0.0.4 and what promtool complains about. */
+/* The Prometheus text, read back by a strict parser: the grammar of version 0.0.4 and promtool's complaints. */
 #include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
@@ -93,7 +93,7 @@ static const char *parse_sample(const char *at) {
     assert_true(p.n <= SAMPLES_MAX && p.families_n > 0 && n < sizeof s->name && is_name(at, n));
     memcpy(s->name, at, n);
     s->name[n] = s->labels[0] = '\0';
-    assert_string_equal(s->name, p.families[p.families_n - 1]); /* all samples of a family stand together */
+    assert_string_equal(s->name, p.families[p.families_n - 1]); /* samples of a family are contiguous */
     at += n;
     at = *at == '{' ? parse_labels(at, s->labels) : at;
     assert_int_equal(*at++, ' ');
@@ -198,7 +198,7 @@ static void every_number_of_a_range(void **state) {
     buf_free(&out);
 }
 
-/* Names are what clients like. */
+/* Clients may choose any names. */
 static void labels_are_escaped(void **state) {
     static const char *const names[] = {"a\"b", "a\\b", "a\nb", "\\", "\\\"\n", "}", "{x=\"y\"} 1", "ñ 日本", "\\n", "# HELP x y"};
     metrics_range ranges[sizeof names / sizeof *names];

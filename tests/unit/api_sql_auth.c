@@ -1,4 +1,4 @@
-/* Signatures: requests as the official JavaScript SDK (4.10) sends them, the documented example, and everything that must be refused. */
+/* Signatures: requests as the official JavaScript SDK (4.10) sends them, the documented example, and everything that must be rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static void expect_detail(const char *part) {
     assert_non_null(strstr(o.detail, part));
 }
 
-/* ---- what the SDK sends ---- */
+/* ---- requests of the SDK ---- */
 
 static const char sdk_date[] = "Sun, 15 Nov 2026 09:23:45 GMT";
 static const int64_t sdk_now = 1794734625;
@@ -202,7 +202,7 @@ static void ids_may_be_signed_in_lower_case(void **state) {
     assert_int_equal(check("GET", "/dbs/ToDoList", example_date, NULL, token, &key), E_UNAUTHORIZED); /* names keep their case */
 }
 
-/* ---- refusals ---- */
+/* ---- rejections ---- */
 
 static void a_wrong_signature_is_shown_what_should_have_been_signed(void **state) {
     (void)state;
@@ -433,7 +433,7 @@ static void long_keys_are_hashed_first(void **state) {
     buf_free(&out);
 }
 
-/* Not a test of speed (sanitizers run it too): a figure to look at. */
+/* Prints a figure; does not assert the speed, since sanitizers run it too. */
 static void a_check_is_quick(void **state) {
     (void)state;
     enum { ROUNDS = 20000 };

@@ -1,4 +1,4 @@
-/* Paths of the SQL API: every resource, by name and by id, what is signed for it, and what is no path. */
+/* Paths of the SQL API: every resource, by name and by id, what a client signs for it, and invalid paths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +103,7 @@ static void names_are_decoded(void **state) {
     expect(r.container, "ñ/++");
     expect(r.child, "日=&%");
     expect(r.link, "dbs/a b/colls/ñ/++/docs/日=&%");
-    r = parsed("/dbs/ñ"); /* bytes sent as they are */
+    r = parsed("/dbs/ñ"); /* unescaped bytes */
     expect(r.database, "ñ");
     r = parsed("/dbs/a%00b");
     assert_true(slice_eq(r.database, SLICE_LIT("a\0b")));
@@ -186,7 +186,7 @@ static void what_only_looks_like_an_id_is_a_name(void **state) {
     (void)state;
     assert_false(parsed("/dbs/ToDoList").database_by_rid);     /* six bytes */
     assert_false(parsed("/dbs/DJB7AI1lZHo=").database_by_rid); /* a container's */
-    assert_false(parsed("/dbs/AAAAAA==").database_by_rid);     /* number 0 is none */
+    assert_false(parsed("/dbs/AAAAAA==").database_by_rid);     /* number 0 is invalid */
     assert_null(parsed("/dbs/ToDoList").link_rid.p);
     /* an item whose id is a GUID in base64, below names */
     assert_false(parsed("/dbs/d/colls/c/docs/DJB7AI1lZHoBAAAAAAAAAA==").child_by_rid);

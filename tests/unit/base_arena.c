@@ -1,4 +1,4 @@
-/* Arenas: alignment, blocks of their own for large things, a lent first block, reset and reuse. */
+/* Arenas: alignment, separate blocks for large allocations, a lent first block, reset and reuse. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void reset_keeps_one_block(void **state) {
     assert_ptr_equal(arena_alloc(&a, 100), again); /* the same block, from its start */
     (void)first;
     arena_free(&a);
-    arena_reset(&a); /* of an empty one */
+    arena_reset(&a); /* resetting an empty arena */
     assert_null(a.blocks);
     memset(arena_alloc(&a, 50), 1, 50);
     arena_free(&a);

@@ -1,4 +1,4 @@
-/* Budgets: what is refused, what is counted, and that everything drawn from a pool comes back. */
+/* Budgets: what is refused, what is counted, and that everything drawn from a pool is returned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void the_pool_bounds_the_sum(void **state) {
     assert_int_equal(pool.used, 0);
 }
 
-/* One that passes its own limit and then empties the pool is told of its own limit, not of others. */
+/* A budget that exceeds its own limit and then empties the pool reports its own limit. */
 static void the_first_limit_is_the_reason(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
@@ -51,7 +51,7 @@ static void the_first_limit_is_the_reason(void **state) {
     assert_int_equal(pool.used, 0);
 }
 
-/* However full the pool is, a request's first megabytes are its own. */
+/* A request's first megabytes do not depend on the pool, however full it is. */
 static void ordinary_requests_do_not_need_the_pool(void **state) {
     (void)state;
     budget_pool pool = {.max = 10 * MB};
@@ -117,7 +117,7 @@ static void a_buffer_overflows_at_the_budget(void **state) {
     assert_int_equal(b.used, 0);
 }
 
-/* An arena keeps a block for the next request: counted over budget_end, drawn from nobody. */
+/* The block that an arena keeps for the next request stays counted after budget_end, but is not drawn from the pool. */
 static void what_is_kept_over_the_end_is_not_given_to_the_pool(void **state) {
     (void)state;
     budget_pool pool = {.max = 1 << 20};
@@ -128,7 +128,7 @@ static void what_is_kept_over_the_end_is_not_given_to_the_pool(void **state) {
     budget_end(&b);
     assert_true(b.used > 0);
     assert_int_equal(pool.used, 0);
-    arena_reset(&a); /* a request that needed no more than the block */
+    arena_reset(&a); /* a request that needs only this block */
     budget_end(&b);
     assert_int_equal(pool.used, 0);
     arena_free(&a);

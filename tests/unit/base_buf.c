@@ -1,4 +1,4 @@
-/* Buffers: growth, limits and the overflow that stays, numbers, big-endian integers. */
+/* Buffers: growth, limits and overflow, numbers, big-endian integers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void takes_exactly_its_limit(void **state) {
     }
 }
 
-/* One append too many leaves what was there, and everything after it does nothing, also what would fit. */
+/* An append that exceeds the limit leaves the buffer unchanged, and so do all later appends, even those that would fit. */
 static void overflow_stays_until_cleared(void **state) {
     (void)state;
     buf b = buf_init(10);

@@ -1,4 +1,4 @@
-/* The list of errors: every error has what every protocol needs to answer it. */
+/* The list of errors: every error has the codes that each protocol needs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ static bool is_fine(err code) {
     return code == OK || code == E_NOT_MODIFIED;
 }
 
-/* Codes of native_protocol_v4.spec section 9 that a statement can end with. */
+/* The codes of native_protocol_v4.spec section 9 that may answer a statement. */
 static bool is_cql(uint16_t code) {
     static const uint16_t known[] = {0x0000, 0x000A, 0x0100, 0x1000, 0x1001, 0x1100, 0x1200, 0x1300,
                                      0x1400, 0x1500, 0x2000, 0x2100, 0x2200, 0x2300, 0x2400};
@@ -27,7 +27,7 @@ static bool is_gremlin(uint16_t status) {
     return status == 401 || status == 403 || status == 429 || (status >= 497 && status <= 500) || (status >= 595 && status <= 599);
 }
 
-static bool is_word(const char *text) { /* as codeName and OData's codes are written */
+static bool is_word(const char *text) { /* in the form of codeName and OData codes */
     size_t n = strlen(text);
     return n > 0 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == n;
 }
@@ -51,7 +51,7 @@ static void every_error_has_every_column(void **state) {
     }
 }
 
-/* A MongoDB code has one name, whichever error says it. */
+/* A MongoDB code has the same name in every error. */
 static void a_code_has_one_name(void **state) {
     (void)state;
     for (err a = OK; a < ERR_COUNT; a++) {
@@ -62,7 +62,7 @@ static void a_code_has_one_name(void **state) {
     }
 }
 
-/* What drivers act on. */
+/* Codes that drivers act on. */
 static void drivers_read_the_codes_that_they_retry_or_report(void **state) {
     (void)state;
     const err_entry *throttled = err_lookup(E_THROTTLED);

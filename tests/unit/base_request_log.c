@@ -1,4 +1,5 @@
-/* The request log: off it wants nothing, on it takes one of so many and all slow ones, and a line is a line whatever a client sent. */
+/* The request log: no lines while it is off; when on, a sample of requests and all slow ones; and one line per request, whatever a client
+ * sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static void all_slow_ones_are_taken(void **state) {
     assert_true(request_log_explains());
 }
 
-/* What goes to standard error meanwhile. */
+/* Captures what is written to standard error meanwhile. */
 static const char *written(unsigned wanted, const request_log_entry *entry) {
     static char text[8192];
     int ends[2], kept = dup(STDERR_FILENO);

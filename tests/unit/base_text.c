@@ -1,4 +1,4 @@
-/* The small things that read and write text: base64, numbers in slices, log values, error sentences; and the two clocks. */
+/* Small text functions: base64, numbers in slices, log values, error messages; and the two clocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void base64_past_a_limit_leaves_the_buffer(void **state) {
     (void)state;
     buf out = buf_init(8);
     buf_add_lit(&out, "before");
-    assert_false(base64_decode(&out, SLICE_LIT("QUJDREVG"))); /* six bytes, two fit */
+    assert_false(base64_decode(&out, SLICE_LIT("QUJDREVG"))); /* six bytes, but room for two */
     assert_int_equal(out.n, 6);
     buf_free(&out);
 }
@@ -145,7 +145,7 @@ static void order_equality_trimming(void **state) {
     (void)state;
     assert_true(slice_cmp(SLICE_LIT("a"), SLICE_LIT("ab")) < 0);
     assert_true(slice_cmp(SLICE_LIT("b"), SLICE_LIT("ab")) > 0);
-    assert_true(slice_cmp(SLICE_LIT("\x80"), SLICE_LIT("\x7F")) > 0); /* bytes, not signed chars */
+    assert_true(slice_cmp(SLICE_LIT("\x80"), SLICE_LIT("\x7F")) > 0); /* compares unsigned bytes */
     assert_int_equal(slice_cmp(SLICE_EMPTY, SLICE_LIT("")), 0);
     assert_true(slice_starts(SLICE_LIT("abc"), SLICE_LIT("ab")));
     assert_true(slice_starts(SLICE_EMPTY, SLICE_EMPTY));
@@ -231,7 +231,7 @@ static void every_error_has_its_line(void **state) {
     assert_int_equal(err_lookup(E_KEY_MISMATCH)->http_substatus, 1001);
 }
 
-/* ---- clocks and chance ---- */
+/* ---- clocks and random numbers ---- */
 
 static void a_manual_clock_stands_still(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-/* Every call, through the echo front end and a real socket: what it answers, bad input, refusals, faults, clients that leave, a server that
- * stops, splits between pages. Over a store in memory and over RocksDB; with TESELA_HOMES=2 on two stores. */
+/* Every call, through the echo front end and a real socket: results, bad input, throttling, faults, disconnects, server shutdown, splits
+ * between pages. Over a memory store and over RocksDB; with TESELA_HOMES=2 on two stores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ enum { ITEMS = 40, PARTITIONS = 5 };
 
 typedef struct world {
     harness h;
-    char *folder; /* of RocksDB; NULL: in memory */
+    char *folder; /* RocksDB's folder; NULL: in memory */
     access_keys *keys;
     access_attempts *attempts;
     faults *faults;
@@ -44,7 +44,7 @@ static int64_t now_ms(void) {
     return clock_monotonic_us(&clock_system) / 1000;
 }
 
-/* Waits for something another thread does. */
+/* Waits for a condition that another thread makes true. */
 #define AWAIT(condition)                                                                                                                   \
     do {                                                                                                                                   \
         int64_t until_ = now_ms() + 20000;                                                                                                 \
@@ -137,7 +137,7 @@ static uint32_t id_of_range(world *w, size_t position) {
     return info.range.id;
 }
 
-/* Not every range can be split or merged: it must have two keys, and a neighbour in the same store. */
+/* Not every range can be split or merged: a split needs two keys, a merge a neighbour in the same store. */
 static void split_all(world *w) {
     container *c = found(w);
     size_t before = range_count(c);
@@ -172,10 +172,10 @@ typedef struct client {
     uint32_t stream; /* of the last request */
 } client;
 
-/* The last answer: its document, and the rows behind it. */
+/* An answer: its document, and the rows after it. */
 typedef struct reply {
     uint32_t stream;
-    bool ended; /* the connection did */
+    bool ended; /* the connection has ended */
     buf bytes;
     slice document, rows;
 } reply;
@@ -208,7 +208,7 @@ static bool send_document(client *c, const void *document, size_t document_n) {
     return sent;
 }
 
-/* Extended JSON. */
+/* Sends a document given as Extended JSON. */
 static void send_json(client *c, const char *json) {
     bson_error_t error;
     bson_t *document = bson_new_from_json((const uint8_t *)json, -1, &error);
@@ -273,7 +273,7 @@ static const char *text_of(const reply *r, const char *name) {
     return bson_iter_utf8(&it, NULL);
 }
 
-/* `next` as {"$binary": …} of Extended JSON; empty text: there is none. In a ring of four. */
+/* `next` as {"$binary": …} of Extended JSON; empty: absent. In one of four static buffers. */
 static const char *next_of(const reply *r) {
     static char ring[4][16384];
     static unsigned turn;
@@ -294,7 +294,7 @@ static const char *next_of(const reply *r) {
     return text;
 }
 
-/* The values of a property of all rows, each followed by a blank. */
+/* The values of a property in all rows, each followed by a blank. */
 static const char *values_of(const reply *r, const char *name) {
     static char text[8192];
     size_t at = 0;
@@ -334,7 +334,7 @@ __attribute__((format(printf, 2, 3))) static reply ask(client *c, const char *fo
     return r;
 }
 
-/* The answer has this code, and is not looked at further. */
+/* Expects this code, and ignores the rest of the answer. */
 #define EXPECT(c, code, ...)                                                                                                               \
     do {                                                                                                                                   \
         reply expected_ = ask((c), __VA_ARGS__);                                                                                           \
@@ -364,7 +364,7 @@ static client client_open(const world *w) {
     return client_with(w, KEY);
 }
 
-/* ---- a container and its items: item i has id "i05", v 5 and is of partition p0 … p4 ---- */
+/* ---- a container and its items: item i has id "i05", v 5 and partition p0 … p4 ---- */
 
 static void make_container(client *c, const char *id, const char *rows, unsigned throughput) {
     EXPECT(c, "OK",
@@ -379,13 +379,13 @@ static void put(client *c, int i, int v) {
 }
 
 static void fill(client *c) {
-    make_container(c, "c", NULL, 3000); /* of three ranges */
+    make_container(c, "c", NULL, 3000); /* three ranges */
     for (int i = 0; i < ITEMS; i++) {
         put(c, i, i);
     }
 }
 
-/* A request of each verb about items that succeeds. */
+/* A successful request of each verb about items. */
 static const char *const reads[] = {
     "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p1\",\"id\":\"i01\"}",
     "{\"do\":\"feed\"," IN "",
@@ -423,7 +423,7 @@ static void expect_request(client *c, size_t i, const char *more, const char *co
     reply_free(&r);
 }
 
-/* ---- what each call answers ---- */
+/* ---- results of each call ---- */
 
 static void items_are_read_and_written(client *c) {
     reply r = ask(c, "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p2\",\"id\":\"i07\"}}");
@@ -444,7 +444,7 @@ static void items_are_read_and_written(client *c) {
     put(c, 7, 7);
 }
 
-/* All pages of a verb: the property of every row, in the order in which they came. */
+/* Reads all pages of a verb; returns the property of every row, in order. */
 static const char *all_pages(client *c, const char *verb, const char *name, void (*between)(world *w), world *w) {
     static char all[8192];
     char json[32768];
@@ -546,7 +546,7 @@ static void changes_are_told(client *c) {
     r = ask(c, "{\"do\":\"changes\"," IN ",\"of\":{\"pk\":\"p4\"},\"after\":{\"$numberLong\":\"%ld\"}}", (long)after);
     assert_int_equal(rows_of(&r), 0);
     reply_free(&r);
-    EXPECT(c, "E_RANGE_GONE", "{\"do\":\"changes\"," IN "}"); /* it is of one range, and there are three */
+    EXPECT(c, "E_RANGE_GONE", "{\"do\":\"changes\"," IN "}"); /* the call is for one range, and there are three */
 }
 
 static void scripts_run(world *w, client *c) {
@@ -648,7 +648,8 @@ static void a_transaction_is_seen_when_it_is_committed(bool rocks) {
     world_close(&w);
 }
 
-/* Who is too late is told so; who leaves has written nothing, and a server stops with a transaction open. */
+/* A conflicting commit fails with E_RETRY_WITH; a client that disconnects has written nothing; a server can stop with a transaction
+ * open. */
 static void transactions_that_come_to_nothing(bool rocks) {
     world w;
     world_open(&w, rocks, false);
@@ -726,7 +727,7 @@ static void followers_are_woken(bool rocks) {
     world_close(&w);
 }
 
-/* Wakes for nothing, and splits, go unseen; the time-out ends a wait; a container that goes ends it too. */
+/* Spurious wakes and splits do not end a wait; a timeout does, and so does the deletion of the container. */
 static void a_follower_waits_for_changes_only(bool rocks) {
     world w;
     world_open(&w, rocks, false);
@@ -743,7 +744,7 @@ static void a_follower_waits_for_changes_only(bool rocks) {
     begin_to_follow(&w, &c, from, 60000, 1);
     EXPECT(&writer, "OK", "{\"do\":\"write\"," IN ",\"ops\":[{\"kind\":%d,\"item\":{\"id\":\"i39\",\"pk\":\"p4\"}}]}", ITEM_DELETE);
     split_all(&w);
-    AWAIT(waiting(&w) == 1); /* again */
+    AWAIT(waiting(&w) == 1); /* waiting again */
     put(&writer, 39, 390);
     expect_followed(&c, "390 ");
     from = position_now(&c);
@@ -766,7 +767,7 @@ static void a_client_that_leaves_is_not_waited_for(bool rocks) {
     client writer = client_open(&w), c = client_open(&w);
     fill(&writer);
     const char *from = position_now(&writer);
-    for (size_t i = 0; i < FOLLOWERS; i++) { /* of one connection */
+    for (size_t i = 0; i < FOLLOWERS; i++) { /* on one connection */
         begin_to_follow(&w, &c, from, 60000, i + 1);
     }
     leave(&c);
@@ -821,7 +822,7 @@ static void a_server_that_stops_answers_what_is_in_flight(bool rocks) {
     world_close(&w);
 }
 
-/* ---- refusals ---- */
+/* ---- rejections ---- */
 
 static void a_spent_share_is_told(bool rocks) {
     world w;
@@ -844,7 +845,7 @@ static void a_spent_share_is_told(bool rocks) {
         assert_true(number_of(&r, "retry_ms") > 0);
         reply_free(&r);
     }
-    EXPECT(&c, "OK", "{\"do\":\"usage\"," IN "}"); /* costs nothing */
+    EXPECT(&c, "OK", "{\"do\":\"usage\"," IN "}"); /* no charge */
     leave(&c);
     world_close(&w);
 }
@@ -891,14 +892,14 @@ static void what_was_seen_is_checked(bool rocks) {
     }
     EXPECT(&c, "E_SESSION_NOT_AVAILABLE", "{\"do\":\"usage\"," IN ",\"range\":0,\"lsn\":1000000}");
     uint32_t id;
-    fault late = {.range = -1, .percent = 100, .count = 1, .delay_ms = 5}; /* which only delays */
+    fault late = {.range = -1, .percent = 100, .count = 1, .delay_ms = 5}; /* only a delay */
     assert_int_equal(faults_add(w.faults, &late, &id), OK);
     expect_request(&c, 0, ",\"range\":0,\"lsn\":1000000", "E_SESSION_NOT_AVAILABLE");
     leave(&c);
     world_close(&w);
 }
 
-/* ---- who asks, and what is no request ---- */
+/* ---- authentication and malformed requests ---- */
 
 static void keys_are_asked_for(bool rocks) {
     world w;
@@ -969,7 +970,7 @@ static void wrong_requests_are_refused(bool rocks) {
     world_close(&w);
 }
 
-/* Requests of each verb with some bytes changed: each is answered, and the server goes on. */
+/* Requests of each verb with some bytes changed: each is answered, and the server keeps running. */
 static void changed_bytes_do_no_harm(bool rocks) {
     world w;
     random_source dice;
@@ -1006,7 +1007,7 @@ static void changed_bytes_do_no_harm(bool rocks) {
     world_close(&w);
 }
 
-/* Each over both kinds of store. */
+/* Runs each test over both kinds of store. */
 #define BOTH(name)                                                                                                                         \
     static void name##_test(void **state) {                                                                                                \
         (void)state;                                                                                                                       \

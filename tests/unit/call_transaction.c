@@ -1,4 +1,4 @@
-/* Transactions that a client keeps open, through the calls of a front end: a protocol of lines over a real socket, a transaction for each
+/* Transactions that a client keeps open, tested through a small front end: a line protocol over a real socket, one transaction per
  * connection. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,10 +24,10 @@ static net_server *server;
 static pthread_t thread;
 static uint16_t port;
 
-/* ---- the front end: a letter, and what it is about. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard ---- */
+/* ---- the front end: a letter and its arguments. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard ---- */
 
 typedef struct line {
-    call_within within; /* first */
+    call_within within; /* must be first */
     frames_request *request;
     op op;
     item_op item;
@@ -242,7 +242,7 @@ static void a_client_reads_writes_and_commits(void **state) {
     says(one, "b", "OK");
     says(one, "w1 10", "OK");
     says(one, "w2 20", "OK");
-    says(one, "p1 5", "OK"); /* by a worker */
+    says(one, "p1 5", "OK"); /* on a worker */
     says(one, "r1", "15");
     says(one, "r9", "E_NOT_FOUND");
     says(one, "p9 1", "E_NOT_FOUND");
@@ -251,7 +251,7 @@ static void a_client_reads_writes_and_commits(void **state) {
     says(two, "r1", "E_NOT_FOUND");
     says(one, "c", "OK");
     says(one, "e", "OK");
-    says(two, "r1", "E_NOT_FOUND"); /* it began before */
+    says(two, "r1", "E_NOT_FOUND"); /* its snapshot is older */
     says(two, "w1 1", "OK");
     says(two, "c", "E_RETRY_WITH");
     says(two, "e", "OK");
@@ -266,7 +266,7 @@ static void a_client_reads_writes_and_commits(void **state) {
     assert_int_equal(harness_count(c), 3);
 }
 
-/* Its writes are forgotten, also if it had a call under way. */
+/* If a client disconnects, its writes are discarded, even if a call was in progress. */
 static void a_client_that_leaves_leaves_nothing(void **state) {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -279,7 +279,7 @@ static void a_client_that_leaves_leaves_nothing(void **state) {
     assert_int_equal(harness_count(c), 0);
 }
 
-/* Of calls that are sent at once each is carried out or refused; the transaction goes on. */
+/* Calls sent concurrently are either executed or rejected; the transaction continues. */
 static void calls_come_one_after_the_other(void **state) {
     (void)state;
     int fd = open_client(), worked = 0;
@@ -314,7 +314,7 @@ static void a_transaction_that_is_too_old_is_gone(void **state) {
     assert_int_equal(harness_count(c), 0);
 }
 
-/* A server that stops does not wait for what clients keep open. */
+/* A server that stops does not wait for open transactions. */
 static void a_server_that_stops_gives_them_up(void **state) {
     (void)state;
     int fd = open_client();

@@ -1,4 +1,4 @@
-/* JSON text to BSON and back: what is kept, what is changed, what is refused. */
+/* JSON text to BSON and back: what is preserved, what is changed and what is rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "doc/json.h"
 #include "random_document.h"
 
-/* libbson takes C0 80, our NUL in keys, for invalid; everything else it must accept. */
+/* libbson rejects C0 80, our NUL in keys; it must accept everything else. */
 static void assert_valid(const buf *bson) {
     bson_t b;
     assert_true(bson_init_static(&b, (const uint8_t *)bson->p, bson->n));
@@ -27,7 +27,7 @@ static slice view(const bson_t *b) {
     return slice_of(bson_get_data(b), b->len);
 }
 
-/* Text in, text out; the BSON between them is one that libbson takes for valid. */
+/* Converts text to BSON and back; libbson must accept the BSON. */
 static void assert_becomes(const char *in, size_t in_n, const char *expected, size_t expected_n) {
     buf bson = buf_init(BUF_NO_LIMIT);
     buf text = buf_init(BUF_NO_LIMIT);
@@ -102,11 +102,11 @@ static void strings_are_kept(void **state) {
         {"[\"\\u0041\\u00e9\\u6F22\\ud83d\\uDE00\"]", "[\"Aé漢😀\"]"},
         {"[\"\\u0000\\u0001\\u001f\\u007f\"]", "[\"\\u0000\\u0001\\u001f\x7F\"]"},
         {"[\"a\\u0000b\"]", NULL},
-        /* half a surrogate pair is U+FFFD */
+        /* a lone surrogate becomes U+FFFD */
         {"[\"\\ud800\",\"\\udc00\",\"\\ud800x\",\"\\ud800\\n\",\"\\ud800\\u0041\",\"\\ud800\\ud800\\udc00\",\"\\udc00\\ud800\"]",
          "[\"\xEF\xBF\xBD\",\"\xEF\xBF\xBD\",\"\xEF\xBF\xBDx\",\"\xEF\xBF\xBD\\n\",\"\xEF\xBF\xBD\x41\",\"\xEF\xBF\xBD\xF0\x90\x80\x80\","
          "\"\xEF\xBF\xBD\xEF\xBF\xBD\"]"},
-        /* keys as well, and NUL in them */
+        /* keys too, with NUL in them */
         {"{\"\\u0000\":1,\"a\\u0000b\":2,\"\\\"\\u0000\\n\":3,\"\\ud800\":4,\"é\\u0000\":5}",
          "{\"\\u0000\":1,\"a\\u0000b\":2,\"\\\"\\u0000\\n\":3,\"\xEF\xBF\xBD\":4,\"é\\u0000\":5}"},
         {"{\"a longer key, with a \\\"quote\\\" far behind the first step\":\"a longer text, with a \\\"quote\\\" far behind\"}", NULL},
@@ -131,7 +131,7 @@ static void the_last_of_equal_keys_wins(void **state) {
     ASSERT_ALL(cases);
 }
 
-/* The same with objects of many sizes, against a plain list. */
+/* Duplicate keys in objects of many sizes, compared with a plain list. */
 static void equal_keys_in_objects_of_any_size(void **state) {
     (void)state;
     random_source r;
@@ -219,7 +219,7 @@ static void what_is_no_json(void **state) {
         {"[\"\t\"]", 2},
         {"[\"a long text before the control byte \x01\"]", 38},
         {"[\"\x80\"]", 2},
-        {"[\"\xC0\x80\"]", 2}, /* an overlong NUL: what keys hold inside must not come from outside */
+        {"[\"\xC0\x80\"]", 2}, /* an overlong NUL: our internal form in keys must be rejected as input */
         {"{\"\xC0\x80\":1}", 2},
         {"[\"\xC1\xBF\"]", 2},
         {"[\"\xC3\"]", 2},
@@ -252,7 +252,7 @@ static void what_is_no_json(void **state) {
     buf_free(&out);
 }
 
-/* Any text cut short is refused, and nothing after its end is looked at: the sanitizers see to that. */
+/* Any truncated text is rejected, and no byte after its end is read (the sanitizers check that). */
 static void every_beginning_is_refused(void **state) {
     (void)state;
     static const char text[] =
@@ -298,14 +298,14 @@ static void depth_is_bounded(void **state) {
     buf_free(&out);
 }
 
-/* A buffer with exactly the room it takes is enough; with any less it is E_TOO_LARGE, and as before. */
+/* A buffer with exactly the needed room is enough; with less, the result is E_TOO_LARGE and the buffer is unchanged. */
 static void the_limit_is_the_buffers(void **state) {
     (void)state;
     static const char text[] =
         "{\"id\":\"0123456789 0123456789 é\\n\",\"n\":[1,2.5,9223372036854775807,{\"\":{\"\":1}},[]],\"b\":true,\"a\":1,\"a\":null}";
     buf whole = buf_init(BUF_NO_LIMIT);
     assert_int_equal(json_to_bson(SLICE_LIT(text), NULL, &whole, NULL, NULL), OK);
-    size_t before_duplicates = whole.n + 7; /* the first "a":1 takes its room until the end */
+    size_t before_duplicates = whole.n + 7; /* the first "a":1 is removed only at the end */
     for (size_t max = 0; max <= before_duplicates + 4; max++) {
         buf out = buf_init(max);
         json_error why;
@@ -394,7 +394,7 @@ static void types_are_the_smallest(void **state) {
     buf_free(&bson);
 }
 
-/* Numbers are the same if they are equal, whatever type holds them. */
+/* Numbers are the same if they are equal, whatever their types. */
 static bool same_value(bson_iter_t *a, bson_iter_t *b);
 
 static bool same_members(bson_iter_t *a, bson_iter_t *b) {
@@ -441,7 +441,7 @@ static bool same_documents(const bson_t *a, const bson_t *b) {
     return bson_iter_init(&x, a) && bson_iter_init(&y, b) && same_members(&x, &y);
 }
 
-/* Text to BSON, to text, to BSON: the texts are equal from the first one we wrote on, the values from the start. */
+/* Text to BSON to text to BSON: all values are equal, and all texts that we write are. */
 static void random_texts_come_back(void **state) {
     (void)state;
     random_source r;
@@ -470,7 +470,7 @@ static void random_texts_come_back(void **state) {
     }
 }
 
-/* What we write, libbson reads as we do. (It knows no NUL in keys and takes lone surrogates for errors, so texts are ours, rewritten.) */
+/* libbson reads the text that we write as we do. (It rejects NUL in keys and lone surrogates, so it gets text that we have rewritten.) */
 static void libbson_reads_the_same(void **state) {
     (void)state;
     random_source r;
@@ -558,7 +558,7 @@ static void other_types_in_extended_json(void **state) {
     bson_destroy(b);
 }
 
-/* Documents of all types that libbson made: it reads our text back as the same document. */
+/* For documents of all types, made by libbson: libbson reads our text back as the same document. */
 static void libbson_reads_extended_json_back(void **state) {
     (void)state;
     random_source r;
@@ -581,7 +581,7 @@ static void libbson_reads_extended_json_back(void **state) {
     }
 }
 
-/* Broken bytes: no reading outside, and well-formed text (our own reader takes it). */
+/* Corrupt bytes: nothing outside is read, and the text is well-formed (our own reader accepts it). */
 static void corrupt_documents_are_survived(void **state) {
     (void)state;
     random_source r;
@@ -603,7 +603,7 @@ static void corrupt_documents_are_survived(void **state) {
         json_error why = {0};
         json_options deep = {.depth_max = 1000};
         err code = json_to_bson(buf_view(&text), &deep, &again, NULL, &why);
-        if (code != OK && !strstr(why.reason, "UTF-8")) { /* strings are passed on as they are */
+        if (code != OK && !strstr(why.reason, "UTF-8")) { /* strings are copied unchecked */
             fail_msg("%.*s: %s at %zu", (int)text.n, text.p, why.reason, why.offset);
         }
         buf_free(&again);
@@ -613,7 +613,7 @@ static void corrupt_documents_are_survived(void **state) {
     }
 }
 
-/* Nested without end, as bytes from outside may claim. */
+/* Very deep nesting, as untrusted bytes may have. */
 static void deep_documents_are_cut(void **state) {
     (void)state;
     buf text = buf_init(BUF_NO_LIMIT);
@@ -649,8 +649,8 @@ static double time_to_read(const buf *text) {
     return took;
 }
 
-/* Texts made to be slow: many keys, equal keys, keys that fool the small set, duplicates at every level. Eight times the text may
- * take some twenty times as long, not sixty-four. */
+/* Texts made to be slow: many keys, equal keys, keys that collide in the `seen` set, duplicates at every level. A text eight times as long
+ * may take some twenty times as long, not sixty-four. */
 static void time_is_linear(void **state) {
     (void)state;
     for (int kind = 0; kind < 4; kind++) {

@@ -41,7 +41,7 @@ static void refuses(slice binary, const char *reason) {
     buf_free(&out);
 }
 
-static const char early[] = "the value ends too early";
+static const char early[] = "unexpected end of the value";
 
 static void numbers(void **state) {
     (void)state;
@@ -93,8 +93,8 @@ static void plain_strings(void **state) {
     refuses(BYTES("\x80\x82\xc3\x28"), "a string is not UTF-8");
     refuses(BYTES("\x80\x82\xc0\x80"), "a string is not UTF-8");
     refuses(BYTES("\x80\x83\xed\xa0\x80"), "a string is not UTF-8");
-    refuses(BYTES("\x80\x40"), "a string of a dictionary that is not known here");
-    refuses(BYTES("\x80\x67\x01"), "a string of a dictionary that is not known here");
+    refuses(BYTES("\x80\x40"), "user dictionary strings are not supported");
+    refuses(BYTES("\x80\x67\x01"), "user dictionary strings are not supported");
 }
 
 static void unpacked_strings(void **state) {
@@ -106,8 +106,8 @@ static void unpacked_strings(void **state) {
     reads(BYTES("\x80\x71\x01\x00\xfb\xff\xfe"), "\"+//+\"");
     reads(BYTES("\x80\x73\x01\x00\xfb\xff\xfe"), "\"-__-\"");
     reads(BYTES("\x80\x74\x01\x00\xfe\xfb\xff"), "\"-_8\"");
-    refuses(BYTES("\x80\x71\x01\x80M"), "base64 text with more padding than there can be");
-    refuses(BYTES("\x80\x71\x00\x01"), "base64 text with more padding than there can be");
+    refuses(BYTES("\x80\x71\x01\x80M"), "a base64 string with too much padding");
+    refuses(BYTES("\x80\x71\x00\x01"), "a base64 string with too much padding");
     reads(BYTES("\x80\x75\x10\x32\x54\x76\x98\xba\xdc\xfe\x10\x32\x54\x76\x98\xba\xdc\xfe"), "\"01234567-89ab-cdef-0123-456789abcdef\"");
     reads(BYTES("\x80\x76\x10\x32\x54\x76\x98\xba\xdc\xfe\x10\x32\x54\x76\x98\xba\xdc\xfe"), "\"01234567-89AB-CDEF-0123-456789ABCDEF\"");
     reads(BYTES("\x80\x77\x10\x32\x54\x76\x98\xba\xdc\xfe\x10\x32\x54\x76\x98\xba\xdc\xfe"),
@@ -116,7 +116,7 @@ static void unpacked_strings(void **state) {
     reads(BYTES("\x80\x78\x03\x10\x0f"), "\"01f\"");
     reads(BYTES("\x80\x79\x03\x10\x0f"), "\"01F\"");
     reads(BYTES("\x80\x7a\x04\x13\xfe"), "\"20TZ\"");
-    refuses(BYTES("\x80\x78\x03\x10\x1f"), "a packed string ends in the middle of a byte that is not filled up with zeros");
+    refuses(BYTES("\x80\x78\x03\x10\x1f"), "a packed string with unused bits that are not zero");
     reads(BYTES("\x80\x7b\x03\x61\x10\x02"), "\"abc\"");
     reads(BYTES("\x80\x7c\x03\x61\x20\x08"), "\"abc\"");
     reads(BYTES("\x80\x7d\x03\x61\x40\x20\x00"), "\"abc\"");
@@ -136,10 +136,10 @@ static void references(void **state) {
     reads(BYTES("\x80\xe2\x07\x82hi\xc5\x03\x00\x00"), "[\"hi\",\"hi\"]");
     reads(BYTES("\x80\xe2\x08\x82hi\xc6\x03\x00\x00\x00"), "[\"hi\",\"hi\"]");
     reads(BYTES("\x80\xea\x07\x82hi\x01\xc3\x03\x02"), "{\"hi\":1,\"hi\":2}");
-    refuses(BYTES("\x80\xc3\x01"), "a reference to what is no string"); /* to itself */
-    refuses(BYTES("\x80\xc3\x09"), "a reference to what is no string");
-    refuses(BYTES("\x80\xe2\x03\x05\xc3\x03"), "no string where there should be one");
-    refuses(BYTES("\x80\xe2\x04\xc3\x05\xc3\x03"), "a reference to what is no string"); /* one to the other */
+    refuses(BYTES("\x80\xc3\x01"), "a reference that does not point to a string"); /* to itself */
+    refuses(BYTES("\x80\xc3\x09"), "a reference that does not point to a string");
+    refuses(BYTES("\x80\xe2\x03\x05\xc3\x03"), "expected a string");
+    refuses(BYTES("\x80\xe2\x04\xc3\x05\xc3\x03"), "a reference that does not point to a string"); /* one to the other */
 }
 
 static void containers(void **state) {
@@ -161,16 +161,16 @@ static void containers(void **state) {
     reads(BYTES("\x80\xee\x03\x00\x01\x00\x2c\x81x"), "{\"id\":\"x\"}");
     reads(BYTES("\x80\xef\x03\x00\x00\x00\x01\x00\x00\x00\x2c\x81x"), "{\"id\":\"x\"}");
     reads(BYTES("\x80\xe2\x05\xe1\xe0\xe9\x2c\xd0"), "[[[]],{\"id\":null}]");
-    refuses(BYTES("\x80\xe2\x03\x05\x06"), "an array or an object is longer than what encloses it");
-    refuses(BYTES("\x80\xe2\x03\xe2\x05\x01\x02"), "an array or an object is longer than what encloses it");
+    refuses(BYTES("\x80\xe2\x03\x05\x06"), "an array or object is longer than its parent");
+    refuses(BYTES("\x80\xe2\x03\xe2\x05\x01\x02"), "an array or object is longer than its parent");
     refuses(BYTES("\x80\xe2\x02\x05\x81x"), early); /* the string lies partly outside */
-    refuses(BYTES("\x80\xe9\x05\x05"), "no string where there should be one");
+    refuses(BYTES("\x80\xe9\x05\x05"), "expected a string");
     refuses(BYTES("\x80\xea\x01\x2c"), early);
     refuses(BYTES("\x80\xe1"), early);
-    refuses(BYTES("\x80\xe0\xe0"), "bytes behind the value");
+    refuses(BYTES("\x80\xe0\xe0"), "extra bytes after the value");
     refuses(BYTES("\x80"), early);
-    refuses(BYTES("{}"), "no document of Cosmos binary JSON");
-    refuses(SLICE_EMPTY, "no document of Cosmos binary JSON");
+    refuses(BYTES("{}"), "not Cosmos binary JSON");
+    refuses(SLICE_EMPTY, "not Cosmos binary JSON");
 }
 
 static void uniform_arrays(void **state) {
@@ -186,9 +186,9 @@ static void uniform_arrays(void **state) {
     reads(BYTES("\x80\xf2\xf0\xd8\x02\x02\x01\x02\x03\x04"), "[[1,2],[3,4]]");
     reads(BYTES("\x80\xf3\xf1\xd8\x02\x00\x02\x00\x01\x02\x03\x04"), "[[1,2],[3,4]]");
     refuses(BYTES("\x80\xf0\xd8\x03\x01\xff"), early);
-    refuses(BYTES("\x80\xf0\xd0\x01\x01"), "an array of numbers that are none");
-    refuses(BYTES("\x80\xf0\x81\x01x"), "an array of numbers that are none");
-    refuses(BYTES("\x80\xf2\xf1\xd8\x02\x02\x01\x02\x03\x04"), "an array of numbers that are none");
+    refuses(BYTES("\x80\xf0\xd0\x01\x01"), "a number array whose items are not numbers");
+    refuses(BYTES("\x80\xf0\x81\x01x"), "a number array whose items are not numbers");
+    refuses(BYTES("\x80\xf2\xf1\xd8\x02\x02\x01\x02\x03\x04"), "a number array whose items are not numbers");
 }
 
 /* Markers that mean nothing, or that are for what JSON has not. */
@@ -201,7 +201,7 @@ static void unknown_markers(void **state) {
     }
     for (unsigned marker = 0x68; marker <= 0x70; marker++) {
         char bytes[12] = {(char)0x80, (char)marker};
-        refuses(slice_of(bytes, sizeof bytes), "no string where there should be one");
+        refuses(slice_of(bytes, sizeof bytes), "expected a string");
     }
 }
 

@@ -1,4 +1,4 @@
-/* Numbers: what text means, what doubles look like, and that the two agree. */
+/* Numbers: reading text, writing doubles, and that the two agree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,12 +132,12 @@ static void reading_stops_after_the_number(void **state) {
     assert_int_equal(value.i, 12);
     text = "1.5]";
     assert_ptr_equal(number_read(text, text + 4, &value, &reason), text + 3);
-    text = "12345"; /* the end given is the end */
+    text = "12345"; /* reading stops at the given end */
     assert_ptr_equal(number_read(text, text + 2, &value, &reason), text + 2);
     assert_int_equal(value.i, 12);
 }
 
-/* Two megabytes of digits, as a hostile body may have them. */
+/* Two megabytes of digits, as in a hostile body. */
 static void very_long_numbers(void **state) {
     (void)state;
     size_t n = 2 * 1024 * 1024;
@@ -154,7 +154,7 @@ static void very_long_numbers(void **state) {
     text[n - 1] = '1';
     assert_ptr_equal(number_read(text, text + n, &value, &reason), text + n);
     assert_true(value.d == 0);
-    memcpy(text, "9007199254740993.", 17); /* between two doubles, until the very last digit */
+    memcpy(text, "9007199254740993.", 17); /* halfway between two doubles; only the last digit decides */
     assert_ptr_equal(number_read(text, text + n, &value, &reason), text + n);
     assert_true(value.d == 9007199254740994.0);
     text[n - 1] = '0';
@@ -247,7 +247,7 @@ static int count_digits(const char *text) {
             n += zeros + 1;
             zeros = 0;
         } else if (*p == '0' && n > 0) {
-            zeros++; /* zeros at the end count for nothing */
+            zeros++; /* trailing zeros are not counted */
         }
     }
     return n;
@@ -304,7 +304,7 @@ static void random_texts_read_as_strtod_reads_them(void **state) {
     }
 }
 
-/* The exact middle between two doubles, and a hair to each side of it. */
+/* The exact midpoint of two doubles, and numbers just above and below it. */
 static void middles_go_to_the_even_one(void **state) {
     (void)state;
     random_source r;
@@ -313,7 +313,7 @@ static void middles_go_to_the_even_one(void **state) {
         double low = ldexp((double)(random_u64(&r) >> 11 | 1ULL << 52), (int)random_below(&r, 200) - 150);
         double high = nextafter(low, INFINITY);
         char text[400];
-        int n = snprintf(text, sizeof text, "%.300Lf", ((long double)low + (long double)high) / 2); /* 64 bits of mantissa hold it */
+        int n = snprintf(text, sizeof text, "%.300Lf", ((long double)low + (long double)high) / 2); /* exact in 64 bits of mantissa */
         assert_true(read_whole(text).d == strtod(text, NULL));
         text[n - 1] = '1';
         assert_true(read_whole(text).d == high);

@@ -1,5 +1,5 @@
-/* The order of BSON values: comparison, spelling (upward and downward) and reading back agree with a reference that knows nothing of
- * them: libbson reads the values, and numbers are compared as big integers. */
+/* The order of BSON values: comparison, spelling (ascending and descending) and reading back agree with an independent reference, in which
+ * libbson reads the values and numbers are compared as big integers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 enum { BIG_WORDS = 1400 };
 
 typedef struct big {
-    uint32_t words[BIG_WORDS]; /* least first */
+    uint32_t words[BIG_WORDS]; /* least significant first */
     size_t n;
 } big;
 
@@ -80,7 +80,7 @@ static number number_of_double(double x) {
     return (number){.sign = (x > 0) - (x < 0), .m = (uint64_t)ldexp(m, 53), .twos = exponent - 53};
 }
 
-/* More than 34 digits are 0 by IEEE 754; libbson writes the first 34. */
+/* A significand of more than 34 digits is 0 by IEEE 754, but libbson writes its first 34 digits. */
 static bool has_too_many_digits(const bson_decimal128_t *d) {
     unsigned __int128 most = 1;
     for (int i = 0; i < 34; i++) {
@@ -89,7 +89,7 @@ static bool has_too_many_digits(const bson_decimal128_t *d) {
     return (d->high >> 61 & 3) != 3 && ((unsigned __int128)(d->high & 0x1FFFFFFFFFFFF) << 64 | d->low) >= most;
 }
 
-/* By way of libbson's text: -d.dddE±x */
+/* Parses libbson's text: -d.dddE±x */
 static number number_of_decimal(const bson_decimal128_t *d) {
     char text[BSON_DECIMAL128_STRING];
     number n = {.sign = 1};
@@ -350,12 +350,12 @@ static void check_pair(const sample *a, const sample *b) {
         explain(a, b);
     }
     bool prefix = slice_starts(buf_view(&b->up), buf_view(&a->up));
-    if (prefix != (expected == 0)) { /* so what follows in a tuple never decides too early */
+    if (prefix != (expected == 0)) { /* otherwise the next part of a tuple would decide the order */
         explain(a, b);
     }
 }
 
-/* Comes back as an equal value, by its length, whatever follows. */
+/* Reading a spelling gives an equal value and the right length, whatever follows it. */
 static void check_read(const sample *s, bool descending) {
     const buf *spelled = descending ? &s->down : &s->up;
     buf bytes_after = buf_init(BUF_NO_LIMIT), document = buf_init(BUF_NO_LIMIT), again = buf_init(BUF_NO_LIMIT);
@@ -434,7 +434,7 @@ static void every_edge_number_against_every_other(void **state) {
     }
 }
 
-/* ---- what reading gives ---- */
+/* ---- types of values read back ---- */
 
 static bson_type_t read_back(const char *json) {
     bson_error_t error;
@@ -486,14 +486,14 @@ static void other_bytes_are_refused(void **state) {
     UNREADABLE("\x14");
     UNREADABLE("\xFF");
     UNREADABLE("\x06\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"); /* -0 */
-    UNREADABLE("\x06\x00\x00\x00\x00\x00\x00\x00\x01\x00"); /* a NaN that is not 0 */
+    UNREADABLE("\x06\x00\x00\x00\x00\x00\x00\x00\x01\x00"); /* a NaN not spelled as 0 */
     UNREADABLE("\x06\xBF\xF0\x00\x00\x00\x00\x00\x00\x02"); /* neither 0 nor 1 */
     UNREADABLE("\x07"
-               "a\x00\x02"); /* text with a wrong end */
+               "a\x00\x02"); /* text with a wrong terminator */
     UNREADABLE("\x09\x05"
-               "a\x00\x04\x00");                                        /* a member under the bracket of true */
-    UNREADABLE("\x0A\x7F\xFF\xFF\xFF\x00");                             /* more bytes than there are */
-    char rest[27] = "\x06\xBF\xF0\x00\x00\x00\x00\x00\x00\x01\x18\x39"; /* "1, and a little more": 0 digits */
+               "a\x00\x04\x00");                                        /* a member with the bracket of true instead of false */
+    UNREADABLE("\x0A\x7F\xFF\xFF\xFF\x00");                             /* a length beyond the end */
+    char rest[27] = "\x06\xBF\xF0\x00\x00\x00\x00\x00\x00\x01\x18\x39"; /* base 1 with a rest of 0 digits */
     assert_unreadable(rest, sizeof rest);
 }
 

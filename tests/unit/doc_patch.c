@@ -1,4 +1,4 @@
-/* Patches: document and operations in, document or sentence out. */
+/* Patches: each case has a document, operations, and the expected document or error message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static err run(op *o, const char *document, const char *operations, buf *out) {
     return code;
 }
 
-/* `expected` is the new document if it begins with a brace, otherwise the sentence of the error, or how it begins. */
+/* `expected` is the new document if it begins with a brace, otherwise the error message or a prefix of it. */
 static void assert_patch(const char *document, const char *operations, const char *expected) {
     arena a = arena_init();
     op o;
@@ -197,7 +197,7 @@ static void move(void **state) {
         {"{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/x\"}]",
          "For Operation(1): Node(/a/x) is inside of what is to be moved."},
         {"{\"a\":1,\"ab\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/ab/c\"}]", "{\"ab\":{\"c\":1}}"},
-        /* indices of the target count as if nothing had been removed yet */
+        /* indices in the target path count before the removal */
         {"{\"foo\":[\"all\",\"grass\",\"cows\",\"eat\"]}", "[{\"op\":\"move\",\"from\":\"/foo/1\",\"path\":\"/foo/3\"}]",
          "{\"foo\":[\"all\",\"cows\",\"grass\",\"eat\"]}"},
         {"{\"t\":[1,2,3]}", "[{\"op\":\"move\",\"from\":\"/t/2\",\"path\":\"/t/0\"}]", "{\"t\":[3,1,2]}"},
@@ -315,7 +315,7 @@ static void conditions_are_handed_on(void **state) {
     arena_free(&a);
 }
 
-/* A container put at the end of a path of so many steps: the document stays within its depth, or the patch fails. */
+/* Puts an object at the end of a path with this many steps: the document stays within the depth limit, or the patch fails. */
 static void depth_is_bounded(void **state) {
     (void)state;
     for (unsigned levels = LIMIT_JSON_DEPTH - 3; levels <= LIMIT_JSON_DEPTH + 1; levels++) {
@@ -399,7 +399,7 @@ static void long_paths_are_shortened_in_sentences(void **state) {
     arena_free(&a);
 }
 
-/* Random patches on random documents: whatever comes out is a valid document, and a failed patch leaves nothing. */
+/* Random patches on random documents: every result is a valid document, and a failed patch leaves no output. */
 static void random_patches(void **state) {
     (void)state;
     static const char *const words[] = {"add", "set", "replace", "remove", "incr", "move"};

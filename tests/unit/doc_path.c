@@ -1,4 +1,4 @@
-/* Property paths: what they say, and what they find. */
+/* Property paths: parsing and lookup. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "doc/walk.h"
 #include "random_document.h"
 
-/* The steps of a path, each between brackets. */
+/* `expected` has the steps of the path, each in brackets. */
 static void assert_steps(const char *text, const char *expected) {
     arena a = arena_init();
     doc_path path;
@@ -114,7 +114,7 @@ static void a_nul_in_a_path_is_one_in_a_key(void **state) {
     arena_free(&a);
 }
 
-/* Every key of a random document: found where libbson has it, with the same value, and the iterator goes on as libbson's does. */
+/* Every key of a random document is found where libbson finds it, with the same value, and the iterator continues as libbson's does. */
 static void libbson_agrees(void **state) {
     (void)state;
     random_source r;

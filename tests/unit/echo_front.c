@@ -1,8 +1,8 @@
 #include "echo_request.h"
 
-enum { ROWS_MAX = 1000 }; /* of a page */
+enum { ROWS_MAX = 1000 }; /* rows per page */
 
-/* ---- what is asked ---- */
+/* ---- decoding ---- */
 
 slice echo_get(slice document, const char *name, bson_type_t type) {
     doc_element e;
@@ -48,7 +48,7 @@ void echo_answer(echo_request *e, err code, bool told) {
     if (e->container) {
         container_give(e->container);
     }
-    buf rows = e->rows; /* e is gone with its frame */
+    buf rows = e->rows; /* e is freed with its frame */
     echo_send(e->frame, &answer, code == OK ? buf_view(&rows) : SLICE_EMPTY);
     buf_free(&rows);
     bson_destroy(&answer);
@@ -65,7 +65,7 @@ static void echo_refuse(frames_request *r, err code) {
     bson_destroy(&answer);
 }
 
-/* ---- who asks ---- */
+/* ---- authentication ---- */
 
 err echo_authenticate(echo_request *e) {
     access_reach *reach = &((echo_conn *)frames_state(e->frame->conn))->reach;
@@ -137,7 +137,7 @@ static bool echo_length(frames_conn *conn, const uint8_t *header, uint64_t *byte
     return n >= 8 + 5; /* header, and the smallest document */
 }
 
-/* No request of it is left. */
+/* Called when the connection has no requests left. */
 static void echo_closed(frames_conn *conn) {
     echo_conn *state = frames_state(conn);
     access_reach_end(&state->reach);

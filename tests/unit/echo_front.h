@@ -1,9 +1,9 @@
-/* echo_front.h — a front end that is as small as one can be and uses every call: the example of docs/front-end.md, driven by call_front.c.
+/* echo_front.h — a minimal front end that uses every call: the example of docs/front-end.md, tested by call_front.c.
  *
- * A frame is u32 length of all of it · u32 stream · a BSON document; an answer has rows behind its document: BSON documents one after the
+ * A frame is: u32 length of the whole frame · u32 stream · a BSON document; in an answer, rows follow: BSON documents one after the
  * other. Numbers are little-endian. A connection begins with {"do": "auth", "sasl": message}; then {"do": verb, "db": database, "in":
  * container, …}, with the verbs of echo_verbs.c. Answers are {"code": the error's name or "OK", "why": sentence, "retry_ms": …, "ru":
- * charge, "range": …, "lsn": …, …}; range and lsn may be sent with the next request, as what was seen. */
+ * charge, "range": …, "lsn": …, …}; a client may send range and lsn with its next request, as what it has seen. */
 #pragma once
 
 #include "access/attempts.h"
@@ -11,7 +11,7 @@
 #include "call/call.h"
 #include "net/frames.h"
 
-/* The caller sets the core, the keys and the attempts; all of it outlives the server. */
+/* The caller sets core, keys and attempts, which outlive the server. */
 typedef struct echo_front {
     frames_front frames;
     call_core core;

@@ -1,4 +1,4 @@
-/* echo_request.h — within the echo front end: one request on its way. */
+/* echo_request.h — within the echo front end: the state of one request. */
 #pragma once
 
 #include "access/plain.h"
@@ -11,14 +11,14 @@ typedef struct echo_request echo_request;
 typedef struct echo_conn {
     access_reach reach;
     call_transaction *transaction; /* NULL: there is none */
-    bool busy;                     /* a call within it is under way */
+    bool busy;                     /* a call within the transaction is in progress */
 } echo_conn;
 
 typedef struct echo_verb {
     const char *name;
-    unsigned access;                               /* of access_verb; 0: whoever has authenticated */
-    err (*start)(echo_request *e);                 /* OK: a call was submitted, which ends in echo_done */
-    void (*tell)(echo_request *e, bson_t *answer); /* what its call adds to the answer; NULL: nothing */
+    unsigned access;                               /* bits of access_verb; 0: none needed beyond authentication */
+    err (*start)(echo_request *e);                 /* OK: a call was submitted, which calls echo_done */
+    void (*tell)(echo_request *e, bson_t *answer); /* adds the call's results to the answer; NULL: none */
 } echo_verb;
 
 struct echo_request {
@@ -37,7 +37,7 @@ struct echo_request {
         call_attachments attachments;
         call_attach attach;
         call_within within;
-    } call; /* first */
+    } call; /* must be first */
     op op;
     echo_front *front;
     frames_request *frame;
@@ -45,27 +45,27 @@ struct echo_request {
     const echo_verb *verb;
     container *container;
     item_mark seen;
-    buf rows; /* of the answer */
+    buf rows; /* rows of the answer */
     size_t rows_n;
-    size_t rows_max; /* from 1 on */
+    size_t rows_max; /* at least 1 */
 
-    /* of some verbs */
+    /* used by some verbs */
     item_key partition;
     item_cursor cursor;
     uint64_t lsn;  /* of the last row */
-    bool together; /* rows of one lsn stay together */
+    bool together; /* rows of one lsn go in the same page */
     account_script *script;
     script_run run;
     container_creation creation;
     item_op one;
 };
 
-/* A member of a document, if it has this type: text, bytes, or the value as it is; otherwise empty. */
+/* A member of a document if it has this type: its text, bytes, or raw value; otherwise empty. */
 slice echo_get(slice document, const char *name, bson_type_t type);
 uint64_t echo_number(slice document, const char *name, uint64_t otherwise);
 
-void echo_done(call *c);                                /* answers */
-void echo_answer(echo_request *e, err code, bool told); /* `told`: a call has completed, and adds what it found */
+void echo_done(call *c);                                /* sends the answer */
+void echo_answer(echo_request *e, err code, bool told); /* `told`: a call has completed, whose results are added */
 
 err echo_authenticate(echo_request *e);
 const echo_verb *echo_find_verb(slice name); /* NULL: there is none */

@@ -1,4 +1,4 @@
-/* The verbs of the echo front end: one for each call. What each takes stands above it; "at" is an item's key, "of" a partition's: a
+/* The verbs of the echo front end: one for each call. The heading of each lists its arguments; "at" is an item's key, "of" a partition's: a
  * document with the properties that the key is made of. */
 #include "echo_request.h"
 #include "query/schema.h"
@@ -9,7 +9,7 @@
     (e)->call.any.seen = &(e)->seen;                                                                                                       \
     (e)->call.any.seen_n = 1
 
-/* The key of an item, or, not `whole`, of its partition. */
+/* The key of an item, or, unless `whole`, only of its partition. */
 static err echo_key(const echo_request *e, op *o, slice at, bool whole, item_key *key_out) {
     pkey partition;
     slice row = SLICE_EMPTY;
@@ -21,7 +21,7 @@ static err echo_key(const echo_request *e, op *o, slice at, bool whole, item_key
     return item_check_key(o, e->container, e->container->key.n ? &partition : NULL, row, key_out);
 }
 
-/* Pages are of the whole container, or of the partition that is named. */
+/* A page covers the whole container, or the named partition. */
 static err echo_scope(echo_request *e, const item_key **partition_out) {
     slice of = echo_get(e->ask, "of", BSON_TYPE_DOCUMENT);
     *partition_out = of.n ? &e->partition : NULL;
@@ -36,7 +36,7 @@ static bool echo_add(echo_request *e, slice row) {
     return buf_ok(&e->rows);
 }
 
-/* Of those calls that leave it to the sink when a page is full. What has the lsn of the change before it must be taken with it. */
+/* The sink of calls that let the sink end a page. A change with the same lsn as the one before it must go in the same page. */
 static bool echo_add_item(void *context, const item_found *found) {
     echo_request *e = context;
     bool full = e->rows_n && (e->rows_n >= e->rows_max || e->rows.n + found->body.n > LIMIT_RESPONSE_BYTES);
@@ -221,7 +221,7 @@ static void echo_tell_find(echo_request *e, bson_t *answer) {
     echo_tell_bytes(answer, e->call.find.next);
 }
 
-/* ---- query: text, max. The first page of it, as JSON ---- */
+/* ---- query: text, max. Returns the first page, as JSON ---- */
 
 static err echo_prepare_query(call_query *c) {
     echo_request *e = (echo_request *)c;
@@ -252,7 +252,7 @@ static void echo_tell_query(echo_request *e, bson_t *answer) {
     buf_clear(&e->rows);
 }
 
-/* ---- changes: after (an lsn), max. Of a container with one range ---- */
+/* ---- changes: after (an lsn), max. For a container with one range ---- */
 
 static err echo_changes(echo_request *e) {
     ECHO_ASK(e, changes);
@@ -311,7 +311,7 @@ static void echo_tell_usage(echo_request *e, bson_t *answer) {
     BSON_APPEND_INT64(answer, "ranges", (int64_t)e->call.usage.ranges);
 }
 
-/* ---- run: of, script, with (a JSON array). A stored procedure ---- */
+/* ---- run: of, script, with (a JSON array). Runs a stored procedure ---- */
 
 static err echo_attempt(call_transact *c, script_attempt *a) {
     return script_attempt_run(a, &((echo_request *)c)->run);
@@ -337,7 +337,7 @@ static void echo_tell_run(echo_request *e, bson_t *answer) {
     account_script_give(e->script);
 }
 
-/* ---- begin, end; within: op (as in write), or at (an item), or of (a partition), or neither: the commit. A transaction ---- */
+/* ---- transactions: begin, end; within: op (as in write), or at (an item), or of (a partition), or none of these: commit ---- */
 
 static err echo_begin(echo_request *e) {
     echo_conn *state = frames_state(e->frame->conn);
@@ -466,7 +466,7 @@ static void echo_tell_make(echo_request *e, bson_t *answer) {
     e->container = e->creation.container_out;
 }
 
-/* ---- work: with. Sent back by a worker ---- */
+/* ---- work: with. A worker sends it back ---- */
 
 static void echo_long_work(call *c) {
     echo_request *e = (echo_request *)c;
@@ -479,7 +479,7 @@ static err echo_work(echo_request *e) {
     return OK;
 }
 
-/* ---- all of them ---- */
+/* ---- table of verbs ---- */
 
 const echo_verb *echo_find_verb(slice name) {
     static const echo_verb verbs[] = {

@@ -1,24 +1,24 @@
-/* edit_samples.h — kinds of edits and conditions for tests, as front ends would write them: a counter, compare-and-set, Table's
- * InsertOrMerge, delete-if; and some that are long, wrong or too large on purpose. Each also shows how little a kind needs. */
+/* edit_samples.h — kinds of edits and conditions for tests, as front ends would implement them: a counter, compare-and-set, Table's
+ * InsertOrMerge, delete-if; and some that are long, wrong or too large on purpose. They also show how little code a kind needs. */
 #pragma once
 
 #include "item/item.h"
 
 enum {
-    EDIT_COUNTER = ITEM_EDIT_TESTS, /* {"by":n}: adds to `n`; inserts the item if it is not there; replies {"n":…} */
+    EDIT_COUNTER = ITEM_EDIT_TESTS, /* {"by":n}: adds n to `n`; inserts the item if it is absent; replies {"n":…} */
     EDIT_SWAP,                      /* {"expected":x,"value":y}: sets `v` if it is x, else leaves; replies {"swapped":bool} */
-    EDIT_MERGE,                     /* {"a":1,…}: these properties over those that are there; inserts */
+    EDIT_MERGE,                     /* {"a":1,…}: merges these properties into the item; inserts it if absent */
     EDIT_DELETE_IF,                 /* {"v":x}: deletes if `v` is x, else leaves */
-    EDIT_SPIN,                      /* {"steps":n,"told":bool}: takes so many steps, then adds 1 to `n`; told: its estimate says so */
-    EDIT_OTHER_ID,                  /* {…}: puts the argument, whatever its key */
+    EDIT_SPIN,                      /* {"steps":n,"told":bool}: takes n steps, then adds 1 to `n`; told: its estimate says n */
+    EDIT_OTHER_ID,                  /* {…}: puts the argument, even with another key */
 };
 
 enum {
     CONDITION_V = ITEM_CONDITION_TESTS, /* {"v":x}: `v` is x */
-    CONDITION_SPIN,                     /* {"steps":n}: takes so many steps, then holds */
+    CONDITION_SPIN,                     /* {"steps":n}: takes n steps, then holds */
 };
 
-/* ---- parts ---- */
+/* ---- helpers ---- */
 
 static inline int64_t sample_number(slice document, const char *name, int64_t otherwise) {
     bson_iter_t it;
@@ -37,7 +37,8 @@ static inline slice sample_done(op *o, bson_t *made) {
     return bytes;
 }
 
-/* The item without a property; where nothing is, one with the key that is asked for (containers with the partition key /pk, a text). */
+/* Copies the item without the properties in `over`; if it is absent, makes one with the addressed key (for containers with the partition
+ * key /pk, a string). */
 static inline void sample_without(bson_t *made, const item_edit_input *in, slice over) {
     bson_iter_t it, other;
     bson_init(made);

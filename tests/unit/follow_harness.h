@@ -1,5 +1,6 @@
 /* follow_harness.h — for tests of followers: a container of database "d" on either kind of store, writes of numbered items, and a follower
- * that remembers what it has seen of each item. Item i is of partition i % FOLLOW_KEYS; `v` of an item grows with every write. */
+ * that remembers the last version it has seen of each item. Item i is in partition i % FOLLOW_KEYS; `v` of an item grows with every
+ * write. */
 #pragma once
 
 #include "item/follow.h"
@@ -13,10 +14,10 @@ enum { FOLLOW_KEYS = 37, FOLLOW_ITEMS = 200 };
 
 typedef struct follow_world {
     harness h;
-    char *folder; /* of RocksDB; NULL: in memory */
+    char *folder; /* folder of RocksDB; NULL: in memory */
     container *c;
-    int v;                 /* of the last write */
-    int now[FOLLOW_ITEMS]; /* v of each item; 0: it is not there */
+    int v;                 /* `v` of the last write */
+    int now[FOLLOW_ITEMS]; /* current v of each item; 0: absent */
 } follow_world;
 
 static inline void follow_world_open(follow_world *w, bool rocks, const char *properties, uint32_t throughput) {
@@ -37,7 +38,7 @@ static inline void follow_world_close(follow_world *w) {
     }
 }
 
-/* The newest version of the container. */
+/* Gets the newest version of the container. */
 static inline void follow_renew(follow_world *w) {
     container_give(w->c);
     w->c = harness_found(&w->h, "d", "c");
@@ -91,14 +92,14 @@ static inline item_key follow_key(follow_world *w, int key) {
     return found;
 }
 
-/* ---- a follower and what it has seen ---- */
+/* ---- a follower, and what it has seen ---- */
 
 typedef struct seen {
     follower *f;
     follow_start start;
-    int last[FOLLOW_ITEMS]; /* v of each item; 0: nothing, or that it was deleted */
+    int last[FOLLOW_ITEMS]; /* last v seen of each item; 0: none, or deleted */
     size_t changes, deletes;
-    size_t page; /* changes of one page */
+    size_t page; /* changes per page */
 } seen;
 
 static inline int seen_number(slice body, const char *name) {
@@ -107,13 +108,13 @@ static inline int seen_number(slice body, const char *name) {
     return BSON_ITER_HOLDS_UTF8(&it) ? atoi(bson_iter_utf8(&it, NULL)) : (int)bson_iter_as_int64(&it);
 }
 
-/* Writes of an item come in order, each once. */
+/* Checks that the writes of an item arrive in order, each once. */
 static inline bool see(void *context, const follow_change *change) {
     seen *s = context;
     int i = seen_number(change->body, "id"), v = seen_number(change->body, "v");
     assert_true(i >= 0 && i < FOLLOW_ITEMS);
     if (change->kind == FOLLOW_DELETED) {
-        assert_int_equal(s->last[i], v); /* the version that was there */
+        assert_int_equal(s->last[i], v); /* the version that was deleted */
         s->last[i] = 0;
         s->deletes++;
     } else {
@@ -154,7 +155,7 @@ static inline void seen_all(follow_world *w, seen *s) {
     }
 }
 
-/* Closes the follower, and opens another where it stood; in between, what the caller does. */
+/* Closes the follower and returns its position; seen_reopen opens another one there. */
 static inline buf seen_close(seen *s) {
     buf position = buf_init(BUF_NO_LIMIT);
     follow_position(s->f, &position);
@@ -170,7 +171,7 @@ static inline void seen_reopen(follow_world *w, seen *s, buf *position) {
     buf_free(position);
 }
 
-/* Everything that is there was seen, as it is. */
+/* Checks that the current version of every item was seen. */
 static inline void seen_matches(const follow_world *w, const seen *s) {
     for (int i = 0; i < FOLLOW_ITEMS; i++) {
         if (w->now[i] || s->start.mode == FOLLOW_VERSIONS) {

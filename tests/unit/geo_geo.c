@@ -1,4 +1,4 @@
-/* Shapes on the ellipsoid: distances against GeographicLib's, areas against integrals computed elsewhere, what holds and touches what. */
+/* Shapes on the ellipsoid: distances compared with GeographicLib's, areas with integrals computed elsewhere, containing and touching. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static query_value value(const char *text) {
     return value_document(TYPE_OBJECT, document);
 }
 
-/* A shape of its coordinates: the depth of brackets says of which kind it is. */
+/* The kind of a shape, from the number of brackets that its coordinates begin with. */
 static const char *kind_of(const char *coordinates) {
     static const char *const kinds[] = {"", "Point", "LineString", "Polygon", "MultiPolygon"};
     return kinds[strspn(coordinates, "[")];
@@ -115,7 +115,7 @@ static void points_are_as_far_apart_as_on_the_ellipsoid(void **state) {
     }
 }
 
-/* The documentation's own figure, from a service that computes a little otherwise. */
+/* The figure in the service's documentation; the service computes slightly differently. */
 static void the_documented_distance_is_met(void **state) {
     (void)state;
     query_value args[] = {shape_value("[-122.12826822304672,47.63980239335718]"), shape_value("[-122.11758113953535,47.66901087006131]")};
@@ -174,7 +174,7 @@ static void areas_are_the_ellipsoids(void **state) {
         const char *shape;
         double area, relative;
     } cases[] = {
-        {"[[[31.8,-5],[32,-5],[32,-4.7],[31.8,-4.7],[31.8,-5]]]", 735970283.0522614, 1e-9}, /* the documented one */
+        {"[[[31.8,-5],[32,-5],[32,-4.7],[31.8,-4.7],[31.8,-5]]]", 735970283.0522614, 1e-9}, /* the documented area */
         {"[[[31.8,-5],[32,-5],[32,-4.7],[31.8,-4.7],[31.8,-5]]]", 735970283.112868998, 1e-12},
         {"[[[-10,40],[30,35],[25,60],[-5,55],[-10,40]]]", 5667736342584.96679, 1e-12},
         {"[[[100,-20],[110,-25],[105,-10],[100,-20]]]", 721481743755.836125, 1e-12},
@@ -183,7 +183,7 @@ static void areas_are_the_ellipsoids(void **state) {
         {"[[[0,0],[0,-90],[90,0],[0,0]]]", 510065621724088.509 / 8, 1e-12},
         {"[[[0,0],[90,0],[180,0],[-90,0],[0,0]]]", 510065621724088.509 / 2, 1e-12},
         {"[[[0,0],[-90,0],[180,0],[90,0],[0,0]]]", 510065621724088.509 / 2, 1e-12},
-        {"[[[31.8,-5],[31.8,-4.7],[32,-4.7],[32,-5],[31.8,-5]]]", 510065621724088.509 - 735970283.112868998, 1e-12}, /* all but it */
+        {"[[[31.8,-5],[31.8,-4.7],[32,-4.7],[32,-5],[31.8,-5]]]", 510065621724088.509 - 735970283.112868998, 1e-12}, /* everything else */
         {"[[[179.9,-5],[-179.9,-5],[-179.9,-4.7],[179.9,-4.7],[179.9,-5]]]", 735970283.112868998, 1e-9},
         {"[1,2]", 0, 0},
         {"[[1,2],[3,4]]", 0, 0},
@@ -193,7 +193,7 @@ static void areas_are_the_ellipsoids(void **state) {
         query_value v = shape_value(cases[i].shape);
         assert_near(call("ST_AREA", &v, 1).number, cases[i].area, cases[i].relative, cases[i].shape);
     }
-    geo_shape over = shape("[[[0,60],[180,60],[-90,60],[0,60]]]"), /* an edge passes the pole, and corners lie there */
+    geo_shape over = shape("[[[0,60],[180,60],[-90,60],[0,60]]]"), /* an edge passes the pole; the others have corners there */
         left = shape("[[[180,60],[-90,60],[0,90],[180,60]]]"), right = shape("[[[-90,60],[0,60],[77,90],[-90,60]]]");
     assert_near(geo_area(&over), geo_area(&left) + geo_area(&right), 1e-12, "two parts");
     geo_shape one = shape("[[[0,0],[90,-80],[180,0],[-90,-80],[0,0]]]"), rest = shape("[[[0,0],[-90,-80],[180,0],[90,-80],[0,0]]]");
@@ -212,7 +212,7 @@ static void holes_are_left_out_however_they_turn(void **state) {
     assert_near(geo_area(&other), geo_area(&one), 1e-12, "a hole that turns the other way");
 }
 
-/* ---- what holds what ---- */
+/* ---- within and intersects ---- */
 
 typedef struct relation {
     const char *a, *b;
@@ -231,7 +231,7 @@ static const relation relations[] = {
     {"[0,5]", SQUARE, false, true}, /* on the border */
     {"[0,0]", SQUARE, false, true},
     {"[5,0]", SQUARE, false, true},
-    {"[-170,-5]", SQUARE, false, false}, /* opposite */
+    {"[-170,-5]", SQUARE, false, false}, /* on the opposite side of the earth */
     {"[5,5]", RING, false, false},
     {"[4,5]", RING, false, true},
     {"[2,5]", RING, true, true},
@@ -314,7 +314,7 @@ static void shapes_hold_and_touch_each_other(void **state) {
     assert_int_equal(failures, 0);
 }
 
-/* A point some degrees from another, by bearing: on the sphere, which is near enough. */
+/* The point at some degrees and a bearing from another, on the sphere, which is close enough. */
 static void away(double longitude, double latitude, double bearing, double degrees, double *longitude_out, double *latitude_out) {
     double phi = latitude * M_PI / 180, d = degrees * M_PI / 180, b = bearing * M_PI / 180;
     double sine = fmin(1, fmax(-1, sin(phi) * cos(d) + cos(phi) * sin(d) * cos(b)));
@@ -323,8 +323,8 @@ static void away(double longitude, double latitude, double bearing, double degre
     *longitude_out = remainder(longitude + turn * 180 / M_PI, 360);
 }
 
-/* Regular polygons anywhere, poles and date line too: what is nearer to the middle than their sides is in, what is farther than their
- * corners is not; turned around, it is the other way. */
+/* Regular polygons anywhere, also at the poles and the date line: points nearer to the centre than the sides are inside, points farther
+ * than the corners are outside. If the polygon is reversed, it is the opposite. */
 static void round_polygons_hold_what_is_near_their_middle(void **state) {
     (void)state;
     random_source r;
@@ -357,11 +357,11 @@ static void round_polygons_hold_what_is_near_their_middle(void **state) {
     }
 }
 
-/* ---- what is valid ---- */
+/* ---- validity ---- */
 
 static void reasons_are_given(void **state) {
     static const struct {
-        const char *json, *reason; /* NULL: it is valid */
+        const char *json, *reason; /* NULL: valid */
     } cases[] = {
         {"{\"type\":\"Point\",\"coordinates\":[31.9,-4.8]}", NULL},
         {"{\"type\":\"Point\",\"coordinates\":[31.9,-4.8,100]}", NULL},
@@ -432,7 +432,7 @@ static void reasons_are_given(void **state) {
     assert_true(never.type == TYPE_BOOL && !never.truth);
 }
 
-/* As many points as there may be: it works, in bounded time; more are refused; without steps it ends. */
+/* The largest allowed number of points takes bounded time; more are rejected; if the steps run out, work ends. */
 static void large_shapes_are_bounded(void **state) {
     (void)state;
     for (size_t n = 4095; n <= 4096; n++) {

@@ -1,5 +1,5 @@
-/* Cells: places are where their numbers say, covers hold their shapes, and what the exact functions find is among the candidates, at the
- * poles and on the 180th meridian as anywhere. */
+/* Cells: points lie in the cells that their numbers name, covers contain their shapes, and everything that the exact functions find is
+ * among the candidates, also at the poles and on the 180th meridian. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static geo_vector somewhere(void) {
     return unit((geo_vector){uniform(-1, 1), uniform(-1, 1), uniform(-1, 1)});
 }
 
-/* A place at a distance (radians, about) and a bearing. */
+/* The point at a distance (in radians, approximately) and bearing. */
 static geo_vector away(geo_vector from, double distance, double bearing) {
     geo_vector other = fabs(from.z) < 0.9 ? (geo_vector){0, 0, 1} : (geo_vector){1, 0, 0};
     geo_vector e =
@@ -68,12 +68,12 @@ static void add_place(buf *out, geo_vector v) {
     buf_addf(out, "[%.17g,%.17g]", atan2(v.y, v.x) * 180 / M_PI, asin(fmin(1, fmax(-1, v.z))) * 180 / M_PI);
 }
 
-/* Around a middle, to the left or to the right. */
+/* Adds a ring around a centre, in either direction. */
 static void add_ring(buf *out, geo_vector middle, double size, bool turned) {
     unsigned n = 3 + below(8);
     geo_vector places[16];
     for (unsigned i = 0; i < n; i++) {
-        double bearing = (turned ? 2 : -2) * M_PI * (i + uniform(0, 0.8)) / n; /* bearings run clockwise */
+        double bearing = (turned ? 2 : -2) * M_PI * (i + uniform(0, 0.8)) / n; /* bearings increase clockwise */
         places[i] = away(middle, size * uniform(0.3, 1), bearing);
     }
     buf_add_byte(out, '[');
@@ -256,7 +256,7 @@ static void what_is_turned_around_is_everywhere_else(void **state) {
     assert_true(is_candidate(&all, &out, 0));
 }
 
-/* Of a polygon without an inside nobody can say what is in it: it is a candidate everywhere. */
+/* A polygon that crosses itself has no well-defined inside, so it is a candidate everywhere. */
 static void what_crosses_itself_is_everywhere(void **state) {
     (void)state;
     geo_shape sliver = shape("{\"type\":\"Polygon\",\"coordinates\":[[[-179.7,-16.97],[-179.7,-16.95],[-179.7,-16.98],[-179.7,-16.97]]]}");
@@ -266,7 +266,7 @@ static void what_crosses_itself_is_everywhere(void **state) {
     assert_true(is_candidate(&pole, &eight, 0) && is_candidate(&eight, &pole, 0));
 }
 
-/* Of places all over the earth, few are candidates of a small area. */
+/* Few of the points spread over the earth are candidates for a small area. */
 static void covers_are_tight(void **state) {
     (void)state;
     geo_shape town = shape("{\"type\":\"Polygon\",\"coordinates\":[[[2.2,48.8],[2.5,48.8],[2.5,48.95],[2.2,48.95],[2.2,48.8]]]}");

@@ -1,5 +1,4 @@
-/* Values as the index spells them: in the order that the query language has, upward and downward, alone and in a row; and taken apart
- * again. */
+/* How the index spells values: in the query language's order, upward and downward, alone and in sequence; and reading spellings back. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +16,7 @@
 enum { VALUES = 700 };
 
 typedef struct sample {
-    bson_t document; /* one member: the value */
+    bson_t document; /* has one member, the value */
     doc_element element;
     query_value value;
     buf up, down;
@@ -27,12 +26,12 @@ typedef struct sample {
 static sample samples[VALUES];
 static random_source dice;
 
-/* ---- values that are near each other ---- */
+/* ---- random values that often nearly collide ---- */
 
 static void add_string(bson_t *to) {
     char text[200];
     size_t n = random_below(&dice, 3) ? random_below(&dice, 6) : 60 + random_below(&dice, 10);
-    for (size_t i = 0; i < n; i++) { /* long ones begin alike */
+    for (size_t i = 0; i < n; i++) { /* long strings share a prefix */
         text[i] = i >= 6 && i < 60 ? 'm' : "\0\1ab\x7Fz"[random_below(&dice, 6)];
     }
     for (size_t i = 0; i < n && n >= 60 && i < 60; i++) {
@@ -119,7 +118,7 @@ static void make_sample(sample *s) {
     index_spell_element(&s->down, &s->element);
     index_spell_downward(&s->down, 0);
     assert_true(s->up.n <= INDEX_VALUE_BYTES_MAX);
-    s->whole = query_spell(&other, &s->value); /* queries spell alike, what can be spelled whole */
+    s->whole = query_spell(&other, &s->value); /* queries spell whole values the same way */
     assert_true(s->whole ? slice_eq(buf_view(&other), buf_view(&s->up)) : slice_starts(buf_view(&s->up), buf_view(&other)));
     buf_free(&other);
 }
@@ -157,20 +156,20 @@ static void byte_order_is_value_order(void **state) {
             const sample *a = &samples[i], *b = &samples[j];
             int order = value_compare(&a->value, &b->value), spelled = slice_cmp(buf_view(&a->up), buf_view(&b->up));
             bool alike = !a->whole && !b->whole && a->value.type == b->value.type &&
-                         a->value.extended == b->value.extended; /* then the index may not know */
+                         a->value.extended == b->value.extended; /* then the index may not distinguish them */
             if (!alike || a->value.type == TYPE_NUMBER) {
                 told++;
                 assert_int_equal(sign(spelled), sign(order));
                 assert_int_equal(sign(slice_cmp(buf_view(&a->down), buf_view(&b->down))), -sign(order));
             } else if (spelled == 0 && a->value.type == TYPE_STRING) {
-                assert_int_equal(order, 0); /* the same beginning and the same hash */
+                assert_int_equal(order, 0); /* same prefix and same hash */
             }
         }
     }
     assert_true(told > VALUES * VALUES / 2);
 }
 
-/* What is spelled in a row sorts by the first, then by the second. */
+/* Two spellings in sequence sort by the first value, then by the second. */
 static void several_in_a_row(void **state) {
     (void)state;
     for (int i = 0; i < 50000; i++) {
@@ -214,7 +213,7 @@ static void beginnings(void **state) {
 
 /* ---- reading ---- */
 
-/* Of a type that JSON has not: it is told, a Decimal128 as an equal one, or not at all. */
+/* A placed value of a type that JSON lacks can be read back, a Decimal128 as an equal one; other values cannot. */
 static void check_typed(const sample *s, const index_value *v) {
     buf value = buf_init(BUF_NO_LIMIT);
     bson_type_t type;
@@ -248,7 +247,7 @@ static void taken_apart_again(void **state) {
             assert_true(v.whole ? slice_eq(buf_view(&text), s->value.bytes)
                                 : slice_eq(buf_view(&text), slice_of(s->value.bytes.p, INDEX_STRING_BYTES)));
         }
-        for (size_t n = 0; n < s->up.n; n++) { /* nothing shorter is one */
+        for (size_t n = 0; n < s->up.n; n++) { /* no prefix is a valid spelling */
             assert_false(index_value_read(slice_of(s->up.p, n), &v));
         }
         buf_free(&text);
@@ -266,7 +265,7 @@ static void what_is_no_value(void **state) {
         if (n && random_below(&dice, 2)) {
             bytes[0] = (char)(1 + random_below(&dice, INDEX_TYPE_END));
         }
-        if (index_value_read(slice_of(bytes, n), &v)) { /* whatever it is, it is within */
+        if (index_value_read(slice_of(bytes, n), &v)) { /* any value read lies inside the bytes */
             assert_true(v.n >= 1 && v.n <= n && v.text.n < n);
         }
     }
@@ -284,7 +283,7 @@ static doc_element random_number(bson_t *into) {
     return e;
 }
 
-/* A bound of any numeric type parts entries of both types where it should, or asks for a few too many. */
+/* A bound of any numeric type divides the entries of both numeric types correctly, or includes a few too many. */
 static void numbers_have_a_place_among_both_types(void **state) {
     (void)state;
     size_t points = 0;
@@ -308,7 +307,7 @@ static void numbers_have_a_place_among_both_types(void **state) {
 
 /* ---- bytes on disk ---- */
 
-/* What containers have stored: these bytes never change. */
+/* These bytes are stored on disk, so they must never change. */
 static void json_values_have_the_bytes_they_had(void **state) {
     (void)state;
     static const struct {

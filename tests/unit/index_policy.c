@@ -1,4 +1,4 @@
-/* Indexing policies: which paths count, which of two wins, how many terms a document has and how many a change moves. */
+/* Indexing policies: which paths are indexed, which of two paths wins, and how many terms a document or a change has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static err parse(const char *json, index_policy *policy) {
     return code;
 }
 
-/* Scalars that count under a policy. */
+/* The number of scalars that a policy indexes. */
 static size_t scalars(const char *policy_json, const char *document) {
     index_policy policy;
     assert_int_equal(parse(policy_json, &policy), OK);
@@ -76,7 +76,7 @@ static void excluding_some(void **state) {
     static const char document[] = "{\"a\":1,\"b\":{\"c\":2,\"d\":{\"e\":3}},\"f\":[4,5]}";
     assert_int_equal(scalars("{" ALL ",\"excludedPaths\":[{\"path\":\"/b/*\"}]}", document), 3);
     assert_int_equal(scalars("{" ALL ",\"excludedPaths\":[{\"path\":\"/b/c/?\"}]}", document), 4);
-    assert_int_equal(scalars("{" ALL ",\"excludedPaths\":[{\"path\":\"/b/?\"}]}", document), 5); /* b is no scalar */
+    assert_int_equal(scalars("{" ALL ",\"excludedPaths\":[{\"path\":\"/b/?\"}]}", document), 5); /* b is not a scalar */
     assert_int_equal(scalars("{" ALL ",\"excludedPaths\":[{\"path\":\"/f/[]/?\"}]}", document), 3);
     assert_int_equal(scalars("{" ALL ",\"excludedPaths\":[{\"path\":\"/f/*\"}]}", document), 3);
 }
@@ -86,13 +86,13 @@ static void including_some(void **state) {
     static const char document[] = "{\"a\":1,\"b\":{\"c\":2,\"d\":{\"e\":3}},\"f\":[4,{\"g\":5}]}";
     assert_int_equal(scalars("{" NONE "}", document), 0);
     assert_int_equal(scalars("{\"includedPaths\":[{\"path\":\"/a/?\"}]," NONE "}", document), 1);
-    assert_int_equal(scalars("{\"includedPaths\":[{\"path\":\"/a\"}]," NONE "}", document), 1); /* as older policies say it */
+    assert_int_equal(scalars("{\"includedPaths\":[{\"path\":\"/a\"}]," NONE "}", document), 1); /* the form of older policies */
     assert_int_equal(scalars("{\"includedPaths\":[{\"path\":\"/b/*\"}]," NONE "}", document), 2);
     assert_int_equal(scalars("{\"includedPaths\":[{\"path\":\"/f/[]/g/?\"}]," NONE "}", document), 1);
     assert_int_equal(scalars("{\"includedPaths\":[{\"path\":\"/f/[]/?\"}]," NONE "}", document), 1);
 }
 
-/* The deeper path wins, whichever side it is on; the scalar form beats the star at its place. */
+/* The deeper path wins, whether included or excluded; at the same depth the scalar form beats the star. */
 static void precedence(void **state) {
     (void)state;
     static const char document[] = "{\"a\":{\"b\":{\"c\":1,\"d\":2},\"e\":3},\"f\":4}";
@@ -128,7 +128,7 @@ static void policies_that_are_refused(void **state) {
         "{\"includedPaths\":[{\"path\":\"/a//b/?\"}]}",
         "{\"includedPaths\":[{\"path\":\"/\\\"a/?\"}]}",
         "{\"includedPaths\":[{\"path\":\"/\\\"a\\\"b/?\"}]}",
-        "{\"includedPaths\":[{\"path\":\"/a/?\"}]}", /* nobody says what holds for the rest */
+        "{\"includedPaths\":[{\"path\":\"/a/?\"}]}", /* no rule for all other paths */
         "{\"excludedPaths\":[{\"path\":\"/a/*\"}]}",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -175,7 +175,7 @@ static void terms_that_a_change_moves(void **state) {
     assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":2,\"s\":\"x\",\"l\":[1,2,3]}"), 4);
     assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":1.0,\"s\":\"x\",\"l\":[1,2,3]}"), 0);   /* the same number */
     assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":\"1\",\"s\":\"x\",\"l\":[1,2,3]}"), 4); /* another type */
-    assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":1,\"s\":\"x\",\"l\":[3,2,1]}"), 0);     /* elements have no place */
+    assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":1,\"s\":\"x\",\"l\":[3,2,1]}"), 0);     /* positions do not count */
     assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":1,\"s\":\"x\",\"l\":[1,2,3,3]}"), 2);   /* one more */
     assert_int_equal(changed("{}", item, "{\"id\":\"1\",\"n\":1,\"s\":\"x\",\"l\":[1,2]}"), 2);
     assert_int_equal(changed("{}", item, "{}"), 12);
@@ -183,7 +183,7 @@ static void terms_that_a_change_moves(void **state) {
     assert_int_equal(changed("{\"includedPaths\":[{\"path\":\"/n/?\"}]," NONE "}", item, "{\"n\":1,\"new\":7}"), 0);
 }
 
-/* The largest policy against the largest item, both as a client may send them: bounded time. */
+/* The largest policy and the largest item that a client may send take bounded time. */
 static void a_hostile_pair_takes_bounded_time(void **state) {
     (void)state;
     index_policy policy;

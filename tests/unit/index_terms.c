@@ -1,4 +1,4 @@
-/* Terms of shapes and of texts, and which changes of a policy change entries. */
+/* Terms of GeoJSON shapes and texts, and which changes of a policy change entries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static slice bson(const char *json) {
     return made;
 }
 
-/* Of a container's properties. */
+/* Parses the policy in a container's properties. */
 static index_policy policy_of(const char *properties) {
     index_policy policy;
     op *o = arena_new(&memory, op);
@@ -176,7 +176,7 @@ static void texts_have_the_stems_of_their_words(void **state) {
     assert_false(has_word(TEXTS("en-US"), "{\"u\":\"mountain\"}", "mountain"));
 }
 
-/* Every term that a search would compare with is there, each once. */
+/* Every term that a search would compare with is listed exactly once. */
 static void all_words_of_random_texts_are_there(void **state) {
     (void)state;
     random_source source;
@@ -273,7 +273,7 @@ static void tuples_are_their_members(void **state) {
     assert_false(index_policy_covers(&policy, other, 3));
 }
 
-/* ---- lists that are kept ---- */
+/* ---- copies of lists ---- */
 
 static void same_lists(const index_list *a, const index_list *b) {
     assert_int_equal(a->n, b->n);
@@ -287,13 +287,13 @@ static void same_lists(const index_list *a, const index_list *b) {
     assert_true(a->shape == b->shape && a->large == b->large && a->charged == b->charged);
 }
 
-/* A list that was kept, with another _ts, is the list that is made with that _ts at once. */
+/* A restored copy with a new _ts equals a list made with that _ts. */
 static void check_kept(const index_policy *policy, slice document) {
     index_list listed = {0}, restored = {0}, made = {0};
     index_list_make(&listed, policy, document, 0);
     const index_kept *kept = index_list_keep(&memory, &listed);
     index_list_free(&listed);
-    index_list_make(&restored, policy, bson("{\"another\":[1,2,3],\"a\":5}"), 7); /* what it had before is gone */
+    index_list_make(&restored, policy, bson("{\"another\":[1,2,3],\"a\":5}"), 7); /* old contents, which restoring replaces */
     index_list_restore(&restored, kept);
     index_list_set_ts(&restored, policy, document, 1800000000);
     index_list_make(&made, policy, document, 1800000000);
@@ -327,7 +327,7 @@ static void kept_lists_are_those_that_were_made(void **state) {
             check_kept(&policy, slice_of(bson_get_data(document), document->len));
             bson_destroy(document);
         }
-        buf many = buf_init(BUF_NO_LIMIT); /* more than are listed */
+        buf many = buf_init(BUF_NO_LIMIT); /* more terms than the limit */
         buf_add_slice(&many, SLICE_LIT("{\"l\":[0"));
         for (int k = 0; k < INDEX_TERMS_MAX; k++) {
             buf_add_slice(&many, SLICE_LIT(",1"));
@@ -338,7 +338,7 @@ static void kept_lists_are_those_that_were_made(void **state) {
     }
 }
 
-/* The named paths have entries, and nothing else has. It is the rows' to say, not an indexing policy's. */
+/* With a lean policy only the included paths have entries. "lean" counts in `rows` only, not in an indexing policy. */
 static void lean_policies_list_what_is_named(void **state) {
     (void)state;
     static const char paths[] = "\"includedPaths\":[{\"path\":\"/a/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]";

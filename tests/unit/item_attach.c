@@ -1,4 +1,5 @@
-/* Attachments: with their item through everything, counted exactly, whole or not at all when the store fails. */
+/* Attachments: kept with their item through splits and merges, counted exactly, and written completely or not at all when the store
+ * fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,7 @@ static err simply(attach_kind kind, const char *key, const char *item, const cha
     return attach(kind, key, item, id, note, &w);
 }
 
-/* "1=x 2=y " of an item; NULL: no such item. */
+/* All attachments of an item as "1=x 2=y "; NULL: no such item. */
 static const char *all(const char *key, const char *item) {
     op *o = harness_op(&h);
     item_key k = key_of(key, item);
@@ -122,7 +123,7 @@ static void lives_with_its_item(void **state) {
     assert_string_equal(all("[\"a\"]", "1"), "x=longer z=4 ");
     assert_int_equal(harness_write(&h, c, ITEM_REPLACE, "[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\",\"v\":1}"), OK);
     assert_string_equal(all("[\"a\"]", "1"), "x=longer z=4 ");
-    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"b\"]", "2", NULL), OK); /* the first delete since the start */
+    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"b\"]", "2", NULL), OK); /* the first delete since the restart */
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), OK);
     assert_null(all("[\"a\"]", "1"));
     harness_check(&h, c);
@@ -178,7 +179,7 @@ static void is_bounded(void **state) {
     harness_check(&h, c);
 }
 
-/* Each call of the store fails in turn: the attachment is there whole or not at all, and the counts are right. */
+/* Each call of the store fails in turn: the attachment is written completely or not at all, and the counts are right. */
 static void writes_are_whole_whatever_fails(void **state) {
     (void)state;
     unsigned *const kinds[] = {&h.plan.get_in, &h.plan.write_in, &h.plan.scan_in};
@@ -198,7 +199,7 @@ static void writes_are_whole_whatever_fails(void **state) {
         assert_string_equal(all("[\"a\"]", "1"), expected);
         harness_check(&h, c);
     }
-    assert_true(fired >= 3); /* two gets and the write at least */
+    assert_true(fired >= 3); /* at least two gets and the write */
 }
 
 static void an_item_goes_whole_whatever_fails(void **state) {
@@ -210,7 +211,7 @@ static void an_item_goes_whole_whatever_fails(void **state) {
             assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\"}"), OK);
             assert_int_equal(simply(ATTACH_UPSERT, "[\"a\"]", "1", "x", "1"), OK);
             container_give(c);
-            harness_restart(&h); /* nothing is known of attachments then */
+            harness_restart(&h); /* part->attachments is unknown then */
             c = harness_found(&h, "d", "c");
             *kinds[kind] = n;
             err code = harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL);

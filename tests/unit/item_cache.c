@@ -1,5 +1,4 @@
-/* The item cache: what it answers is never older than what was acknowledged, it stays within its bytes, and threads may do what they like.
- */
+/* The item cache: it never returns anything older than an acknowledged write, respects its memory limit, and is thread-safe. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +52,7 @@ static void what_was_added_is_there(void **state) {
     item_cache_close(cache);
 }
 
-/* What is used stays, what is not goes; what somebody holds is whole, gone or not. */
+/* Used items stay, unused ones are evicted; an item that a reader holds stays valid after its eviction. */
 static void it_stays_within_its_bytes(void **state) {
     (void)state;
     enum { BYTES = 1 << 20, N = 20000 };
@@ -79,7 +78,7 @@ static void it_stays_within_its_bytes(void **state) {
         there += holds(cache, i, large, &ticket);
     }
     assert_in_range(there, BYTES / 1300 / 2, BYTES / 1000);
-    assert_true(used >= 8); /* the ten that were asked for all the time */
+    assert_true(used >= 8); /* the ten that were read all the time */
     assert_non_null(kept);
     assert_true(slice_eq(cached_item_value(kept), slice_str(large)));
     item_cache_close(cache);
@@ -103,8 +102,8 @@ static void large_items_are_left_out(void **state) {
     item_cache_close(cache);
 }
 
-/* Keys of words that differ in pairs: under a multiplicative hash without a secret, what the first of a pair changes the second undoes, so
- * all of them hash alike. */
+/* Keys whose words differ in pairs: under a multiplicative hash without a secret, the second word of a pair undoes the change of the first,
+ * so all keys have the same hash. */
 static void keys_cannot_be_made_to_share_a_bucket(void **state) {
     (void)state;
     enum { PAIRS = 12 };
@@ -125,7 +124,7 @@ static void keys_cannot_be_made_to_share_a_bucket(void **state) {
     item_cache_close(cache);
 }
 
-/* A reader that asked the store before a write and comes back after it brings something old: it is not taken. */
+/* A reader that read the store before a write and adds its item after it has an old version, which must be rejected. */
 static void what_is_old_is_not_taken_in(void **state) {
     (void)state;
     harness h;
@@ -138,7 +137,7 @@ static void what_is_old_is_not_taken_in(void **state) {
     assert_int_equal(harness_one(&h, c, &o, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}"), OK);
     layout_primary(&k, c->space->container, &o.key.epk, &o.key.partition, o.key.row);
     const cached_item *old = item_cache_take(cache, layout_view(&k), &ticket);
-    assert_non_null(old); /* writing puts it in */
+    assert_non_null(old); /* the write added it */
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":2}"), OK);
     item_cache_add(cache, &ticket, layout_view(&k), cached_item_value(old), cached_item_place(old));
     assert_string_equal(harness_read(&h, c, "[\"a\"]", "1"), "{\"id\":\"1\",\"pk\":\"a\",\"n\":2}");
@@ -150,7 +149,7 @@ static void what_is_old_is_not_taken_in(void **state) {
     harness_close(&h);
 }
 
-/* Writes that fail, alone or with their group, leave what is answered as it was. */
+/* Writes that fail, alone or with their group, do not change what reads return. */
 static void failed_writes_change_no_answer(void **state) {
     (void)state;
     harness h;
@@ -182,8 +181,8 @@ enum { ITEMS = 4, READERS = 3, WRITES = 600, READS_MIN = 10 };
 typedef struct shared {
     harness h;
     container *c;
-    atomic_int acknowledged[ITEMS]; /* the newest n that was acknowledged */
-    atomic_int asked[ITEMS];        /* the newest n that was sent */
+    atomic_int acknowledged[ITEMS]; /* the newest n acknowledged */
+    atomic_int asked[ITEMS];        /* the newest n sent */
     atomic_bool stop;
 } shared;
 
@@ -231,7 +230,7 @@ static bool note_n(void *context, const item_found *found) {
     return true;
 }
 
-/* The same by a feed of the partition, which takes items by their places. */
+/* The same through a feed of the partition, which takes items by place. */
 static int read_n_by_feed(shared *s, arena *a, unsigned item) {
     op o;
     pkey header;
@@ -247,13 +246,13 @@ static int read_n_by_feed(shared *s, arena *a, unsigned item) {
     return w.n;
 }
 
-/* Never older than what was acknowledged when the read began, never newer than what had been sent when it ended. */
+/* A read must not return anything older than what was acknowledged when it began, or newer than what had been sent when it ended. */
 static void *read_all_the_time(void *context) {
     reader *r = context;
     arena a = arena_init();
     random_source random;
     random_seed(&random, r->seed);
-    while (!atomic_load(&r->s->stop) || r->reads < READS_MIN) { /* on a busy machine a thread may begin late */
+    while (!atomic_load(&r->s->stop) || r->reads < READS_MIN) { /* on a busy machine a thread may start late */
         unsigned item = (unsigned)random_below(&random, ITEMS);
         int least = atomic_load(&r->s->acknowledged[item]);
         int n = r->reads % 2 ? read_n(r->s, &a, item) : read_n_by_feed(r->s, &a, item);
@@ -289,7 +288,7 @@ static void write_n(shared *s, random_source *random, unsigned item, int n) {
     case 1:
         assert_int_equal(harness_write(&s->h, s->c, ITEM_EDIT, "[\"a\"]", id, "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]"), OK);
         break;
-    default: /* deleted and made again at once: nobody may see it gone */
+    default: /* deleted and created again in one batch: no reader may see it missing */
         make_again(s, id, body);
     }
     atomic_store(&s->acknowledged[item], n);

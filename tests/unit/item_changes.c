@@ -1,5 +1,5 @@
-/* The order of changes: each item once, by its last write, for a range and for a partition, from an lsn or a time on; whatever is split,
- * merged, moved, indexed anew, expired or restarted between two pages. After each step every entry is what it must be (terms_check.h). */
+/* The order of changes: each item once, by its last write, for a range and for a partition, from an lsn or a time on; with splits, merges,
+ * moves, reindexing, expiry and restarts between pages. After each step all entries are checked (terms_check.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void split(size_t i) {
     renew();
 }
 
-/* Ranges of two homes stay two. */
+/* Ranges of different homes cannot be merged. */
 static bool may_merge(size_t i) {
     return tiles()->ranges[i]->home == tiles()->ranges[i + 1]->home;
 }
@@ -68,7 +68,7 @@ static void merge(size_t i) {
     renew();
 }
 
-/* Item i is of partition i % KEYS. */
+/* Item i is in partition i % KEYS. */
 static void write_item(int i, int version, int ttl, bool indexed) {
     item_op o;
     char body[200];
@@ -96,7 +96,7 @@ typedef struct got {
     buf text; /* "id:version " each */
     size_t n, most;
     uint64_t last;
-    int *versions; /* by id: what was seen of it last; -1 nothing. NULL: not kept */
+    int *versions; /* by id: the last version seen; -1: none. NULL: not tracked */
 } got;
 
 static int number_of(slice body, const char *name) {
@@ -116,7 +116,7 @@ static bool see(void *context, const item_found *found) {
     g->n++;
     buf_addf(&g->text, "%d:%d ", id, version);
     if (g->versions) {
-        assert_true(version > g->versions[id]); /* nothing twice, nothing older */
+        assert_true(version > g->versions[id]); /* no duplicates, nothing older */
         g->versions[id] = version;
     }
     return true;
@@ -139,7 +139,7 @@ static err read_page(item_changes *what, got *g) {
     return code;
 }
 
-/* All that is there from the given place on, by pages. */
+/* Reads everything from the given position on, in pages. */
 static const char *read_from(item_changes what, size_t page) {
     got g = {.text = buf_init(BUF_NO_LIMIT), .most = page};
     do {
@@ -160,7 +160,7 @@ static const char *read_key(const char *header, uint64_t after, int64_t since_s,
     return read_from((item_changes){.partition = &key, .after = after, .since_s = since_s}, page);
 }
 
-/* ---- one at a time ---- */
+/* ---- single cases ---- */
 
 static void by_the_last_write(void **state) {
     (void)state;
@@ -171,7 +171,7 @@ static void by_the_last_write(void **state) {
     put(2, 2);
     put(0, 2);
     assert_int_equal(take_away(3), OK);
-    put(3, 9); /* another one of the same name */
+    put(3, 9); /* a new item with the same id */
     assert_int_equal(take_away(4), OK);
     for (size_t page = 1; page < 8; page++) {
         assert_string_equal(read_from(whole(), page), "1:1 5:1 2:2 0:2 3:9 ");
@@ -204,7 +204,7 @@ static void from_now_and_from_nowhere(void **state) {
     put(1, 2);
     assert_string_equal(read_from(what, 9), "1:2 ");
     item_mark mark;
-    what.after = UINT64_MAX - 1; /* never given out: the end */
+    what.after = UINT64_MAX - 1; /* never given out: treated as the end */
     assert_int_equal(item_changes_read(harness_items(&h), harness_op(&h), c, &what, see, &g, &mark), OK);
     assert_int_equal(what.after, 6);
     assert_int_equal(g.text.n, 0);
@@ -226,7 +226,7 @@ static void a_fixed_container(void **state) {
     stop();
 }
 
-/* A policy that is off, an item that is left out of the index, and one with too many terms for it. */
+/* An index that is off, an item excluded from the index, and one with too many terms for it. */
 static void whatever_is_indexed(void **state) {
     (void)state;
     for (size_t p = 0; p < POLICIES; p++) {
@@ -272,7 +272,7 @@ static void expired_ones_are_gone(void **state) {
     stop();
 }
 
-/* Two V1 keys with the same first 100 characters share an effective key. */
+/* Two V1 keys with the same first 100 characters share an EPK. */
 static void keys_that_hash_alike_stay_apart(void **state) {
     (void)state;
     start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":1}}", 400);
@@ -313,7 +313,7 @@ static void a_split_goes_on_with_the_parents_lsn(void **state) {
         seen[i] = -1;
     }
     g.versions = seen;
-    for (int moved = 0; moved < 2; moved++) { /* while both have items in one segment, and after */
+    for (int moved = 0; moved < 2; moved++) { /* before and after the move out of the shared segment */
         for (int i = 0; i < 40; i++) {
             seen[i] = -1;
         }
@@ -345,7 +345,7 @@ static size_t range_of(int key) {
     return container_position(tiles(), &e);
 }
 
-/* Items of both have the lsns 1 to n; those of one lsn are never parted, and each part goes on with its own lsn. */
+/* Both ranges have items with lsns 1 to n. A page never separates items with the same lsn, and each part continues with its own lsn. */
 static void a_merge_has_lsns_twice(void **state) {
     (void)state;
     start(KEY "}", 2000);
@@ -382,7 +382,7 @@ static void a_merge_has_lsns_twice(void **state) {
     assert_int_equal(left.after, 6);
     assert_int_equal(read_page(&right, &g), OK);
     assert_int_equal(g.n, 5);
-    put(0, 100); /* of one of them: both go on, one with nothing */
+    put(0, 100); /* written in one part: both advance, the other without changes */
     size_t found = 0;
     assert_int_equal(read_page(&left, &g), OK);
     found += g.n;
@@ -419,7 +419,7 @@ static void expect_since(int day, int days, const char *where) {
     buf_free(&g.text);
 }
 
-/* Ten items a day; then the same with several sequences of lsns, which are not in the order of time. */
+/* Ten items a day; then the same with several lsn sequences, where lsn order is not time order. */
 static void from_a_time_on(void **state) {
     (void)state;
     enum { DAYS = 8 };
@@ -437,7 +437,7 @@ static void from_a_time_on(void **state) {
     snprintf(expected, sizeof expected, "%d:1 ", 68); /* 68 % 17 = 0, written on day 6 */
     assert_string_equal(read_key("[\"p0\"]", 0, HARNESS_START_S + 6 * (DAY_MS / 1000), 9), expected);
     split(0);
-    for (int i = 0; i < DAYS * 10; i++) { /* the left part first, some days before the right one */
+    for (int i = 0; i < DAYS * 10; i++) { /* the left range first, some days before the right one */
         if (range_of(i % KEYS) == 0) {
             put(i, 2);
         }
@@ -451,7 +451,7 @@ static void from_a_time_on(void **state) {
             right++;
         }
     }
-    for (int step = 0; step < 3; step++) { /* parted in one segment; parted; merged */
+    for (int step = 0; step < 3; step++) { /* split in one segment; split and moved; merged */
         got g = {.text = buf_init(BUF_NO_LIMIT), .most = SIZE_MAX};
         size_t n = 0;
         for (size_t i = 0; i < tiles()->map->n; i++) {
@@ -476,9 +476,9 @@ static void from_a_time_on(void **state) {
     stop();
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* A page is the same work and the same charge wherever it is, in a range of many items and in a partition of many. */
+/* A page takes the same work and charge at any position, in a large range and in a large partition. */
 static void a_page_costs_the_same_anywhere(void **state) {
     (void)state;
     enum { MANY = 2000, PAGE = 20 };
@@ -507,7 +507,7 @@ static void a_page_costs_the_same_anywhere(void **state) {
             assert_true(asked->charge_ru > CHARGE_CHANGES + PAGE * 0.0149 && asked->charge_ru < CHARGE_CHANGES + PAGE * 0.015);
             buf_free(&g.text);
         }
-        assert_true(calls[0] < (harness_clustered() ? 12 : 3) * PAGE); /* there an item costs a get, and those of others are passed */
+        assert_true(calls[0] < (harness_clustered() ? 12 : 3) * PAGE); /* clustered: each item costs a get, others are skipped */
         assert_true(calls[1] <= calls[0] + 2 && calls[2] <= calls[0] + 2);
     }
     h.plan.get_in = h.plan.scan_in = 0;
@@ -537,7 +537,7 @@ static void nothing_new_costs_little(void **state) {
     stop();
 }
 
-/* A page whose time is over still has one item, and says that there may be more. */
+/* A page whose time is over still has one item, and reports that there may be more. */
 static void a_page_ends_in_time(void **state) {
     (void)state;
     start(KEY "}", 400);
@@ -558,7 +558,7 @@ static void a_page_ends_in_time(void **state) {
     stop();
 }
 
-/* Each call of the store fails once: the reader says so or does not need it, and nothing is left open. */
+/* Each call of the store fails once: the reader reports it or does not need the call, and leaves nothing open. */
 static void a_store_that_fails(void **state) {
     (void)state;
     start(KEY "}", 400);
@@ -584,14 +584,15 @@ static void a_store_that_fails(void **state) {
     stop();
 }
 
-/* ---- lives ---- */
+/* ---- random lives ---- */
 
 typedef struct part {
     epk min, max;
     uint64_t after;
 } part;
 
-/* Whoever copies a container: parts of the hash space with an lsn each, cut when a range is gone, as the SDKs do. */
+/* A reader that copies a container, as the SDKs do: it has parts of the hash space with an lsn each, and cuts a part when its range is
+ * gone. */
 typedef struct follower {
     size_t n;
     part parts[PARTS_MAX];
@@ -603,7 +604,7 @@ typedef struct life {
     int version;
     bool there[IDS];
     int versions[IDS];
-    int64_t dies[IDS]; /* second; 0: never */
+    int64_t dies[IDS]; /* expiry in seconds; 0: never */
     follower followers[3];
 } life;
 
@@ -625,7 +626,7 @@ static void cut_part(follower *f, size_t i) {
     }
 }
 
-/* One page of a part. True: there may be more. */
+/* Reads one page of a part. True: there may be more. */
 static bool follow(life *l, follower *f, size_t i) {
     got g = {.text = buf_init(BUF_NO_LIMIT), .most = 1 + random_below(&l->r, 6), .versions = f->versions};
     item_changes what = {.min = f->parts[i].min, .max = f->parts[i].max, .after = f->parts[i].after};
@@ -644,7 +645,7 @@ static bool is_alive(life *l, int i) {
     return l->there[i] && (!l->dies[i] || harness_now_s(&h) < l->dies[i]);
 }
 
-/* Reads to the end: then it knows the latest version of all that is there. */
+/* Reads to the end, and checks that the follower knows the latest version of every item. */
 static void catch_up(life *l, follower *f) {
     for (size_t i = 0; i < f->n; i++) {
         while (follow(l, f, i)) {
@@ -709,7 +710,7 @@ static void change_surroundings(life *l) {
     }
 }
 
-/* All that is there now, from the beginning, once each, of ranges and of partitions; and since some time. */
+/* Reads everything from the beginning, by range and by partition, and from some time on; each item must appear once. */
 static void check_now(life *l) {
     follower fresh;
     follower_init(&fresh);
@@ -760,7 +761,7 @@ static void random_lives(void **state) {
                 follow(&l, f, random_below(&l.r, f->n));
             }
             if (step % 25 == 24) {
-                catch_up(&l, &l.followers[(step / 25) % 2]); /* the third is late */
+                catch_up(&l, &l.followers[(step / 25) % 2]); /* the third one lags behind */
                 check_now(&l);
             }
         }

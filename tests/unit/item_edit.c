@@ -1,6 +1,6 @@
-/* Edits and conditions at the core's own level: each answer, conditions on every kind of write, batches and bulk, edits that are too long
- * for the committer, items that change between preparation and commit, charges, the log of versions, the order of changes, expiry, and
- * every store call failing in turn. Over the store in memory and over RocksDB; after each test everything in the store fits together. */
+/* Edits and conditions in the core: each answer, conditions on every kind of write, batches and bulk, edits that are too long for the
+ * committer, items that change between preparation and commit, charges, the log of versions, the order of changes, expiry, and every store
+ * call failing in turn. On the in-memory store and on RocksDB; after each test the store is checked for consistency. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,11 +47,11 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* ---- asking ---- */
+/* ---- helpers ---- */
 
 static item_op edit_of(unsigned kind, const char *id, const char *argument) {
     item_op o;
-    assert_int_equal(harness_prepare(&h, c, &o, ITEM_DELETE, A, id, NULL), OK); /* its key */
+    assert_int_equal(harness_prepare(&h, c, &o, ITEM_DELETE, A, id, NULL), OK); /* only to make the key */
     o.kind = ITEM_EDIT;
     o.edit = (item_edit){.kind = (uint16_t)kind, .argument = harness_bson(&h, argument)};
     return o;
@@ -143,7 +143,7 @@ static void an_edit_leaves(void **state) {
     assert_string_equal(text_of(o.reply), "{\"swapped\":0}");
     assert_int_equal(o.after.lsn, lsn);
     assert_string_equal(text_of(o.result), "{\"id\":\"1\",\"pk\":\"a\",\"v\":1}");
-    assert_int_equal(edit(EDIT_DELETE_IF, "none", "{\"v\":1}", &o), OK); /* nothing is there, and it stays so */
+    assert_int_equal(edit(EDIT_DELETE_IF, "none", "{\"v\":1}", &o), OK); /* the item is absent, and stays so */
     assert_true(o.left && o.result.n == 0);
     assert_int_equal(lsn_now(), lsn);
     assert_int_equal(edit(EDIT_SWAP, "1", "{\"expected\":1,\"value\":3}", &o), OK);
@@ -177,7 +177,7 @@ static void an_edit_merges(void **state) {
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"x\":1,\"y\":null,\"z\":\"new\"}");
 }
 
-/* ---- what an edit may not do ---- */
+/* ---- invalid edits ---- */
 
 static void an_edit_keeps_the_key(void **state) {
     (void)state;
@@ -191,7 +191,7 @@ static void an_edit_keeps_the_key(void **state) {
     assert_int_equal(edit(EDIT_MERGE, "1", "{\"ttl\":\"x\"}", &o), E_BAD_REQUEST);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\"}");
     assert_int_equal(lsn_now(), lsn);
-    assert_int_equal(edit(EDIT_OTHER_ID, "9", "{\"id\":\"8\",\"pk\":\"a\"}", &o), E_BAD_REQUEST); /* nor may an insert */
+    assert_int_equal(edit(EDIT_OTHER_ID, "9", "{\"id\":\"8\",\"pk\":\"a\"}", &o), E_BAD_REQUEST); /* the same for an insert */
     assert_sentence(&o, "is not the one addressed, '9'");
     assert_int_equal(edit(EDIT_OTHER_ID, "9", "{\"id\":\"9\",\"pk\":\"b\"}", &o), E_BAD_REQUEST);
     assert_is("8", NULL);
@@ -243,7 +243,7 @@ static item_op of_kind(item_kind kind, const char *id) {
     return write_of(kind, kind == ITEM_REPLACE || kind == ITEM_DELETE ? id : NULL, kind == ITEM_DELETE ? NULL : body);
 }
 
-/* Each condition on each kind of write, over an item that is there with v 1, and over nothing. */
+/* Each condition on each kind of write, on an existing item with v 1, and on an absent one. */
 static void conditions_hold_on_every_kind(void **state) {
     (void)state;
     static const item_kind kinds[] = {ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_EDIT};
@@ -279,7 +279,7 @@ static void conditions_hold_on_every_kind(void **state) {
                          conditions[i / 2].argument ? conditions[i / 2].argument : "", there, err_lookup(code)->name);
             }
             assert_int_equal(lsn_now(), lsn + (code == OK));
-            if (code == E_PRECONDITION && there) { /* who was refused sees why */
+            if (code == E_PRECONDITION && there) { /* a rejected write returns the current item */
                 assert_string_equal(text_of(o.before_body), "{\"id\":\"1\",\"pk\":\"a\",\"v\":1}");
             }
         }
@@ -326,7 +326,7 @@ static void a_batch_with_edits_is_all_or_nothing(void **state) {
                       edit_of(EDIT_COUNTER, "2", "{\"by\":4}"), edit_of(EDIT_DELETE_IF, "1", "{\"v\":0}")};
     assert_int_equal(harness_commit(&h, c, ops, 4, true), OK);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}");
-    assert_is("2", "{\"id\":\"2\",\"pk\":\"a\",\"n\":5}"); /* it saw what the batch had made */
+    assert_is("2", "{\"id\":\"2\",\"pk\":\"a\",\"n\":5}"); /* it saw the batch's own writes */
     assert_true(ops[3].left && ops[0].created && !ops[2].created);
     uint64_t lsn = lsn_now();
     item_op failing[3] = {edit_of(EDIT_COUNTER, "1", "{\"by\":1}"), edit_of(EDIT_DELETE_IF, "2", "{\"v\":0}"),
@@ -350,10 +350,10 @@ static void bulk_with_edits_does_each_by_itself(void **state) {
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":2}");
 }
 
-/* ---- long ones ---- */
+/* ---- long edits ---- */
 
-#define LONG "{\"steps\":100000}"            /* it turns out to be */
-#define TOLD "{\"steps\":100000,\"told\":1}" /* its estimate says so */
+#define LONG "{\"steps\":100000}"            /* found to be long when it runs */
+#define TOLD "{\"steps\":100000,\"told\":1}" /* its estimate says that it is long */
 #define ENDLESS "{\"steps\":1000000000000}"
 
 /* Submits once and waits. */
@@ -377,7 +377,7 @@ static void a_long_edit_is_prepared_outside(void **state) {
         item_op o = edit_of(EDIT_SPIN, i ? "told" : "long", arguments[i]);
         submit(&w, &o, 1, true);
         assert_true(item_commit_is_long(&w.base));
-        assert_is(i ? "told" : "long", NULL); /* nothing of it is written */
+        assert_is(i ? "told" : "long", NULL); /* nothing has been written */
         item_commit_prepare(&w.base);
         submit(&w, &o, 1, true);
         assert_false(item_commit_is_long(&w.base));
@@ -405,12 +405,12 @@ static void a_large_item_is_edited_outside(void **state) {
     assert_false(item_commit_is_long(&w.base));
     assert_int_equal(o.code, OK);
     item_commit_give(&w.base);
-    text[n - 7] = '2'; /* "n":1 → 2 */
+    text[n - 7] = '2'; /* "n":1 became 2 */
     assert_is("1", text);
     free(text);
 }
 
-/* Without somebody to prepare it the committer runs it at once. */
+/* If the caller cannot prepare, the committer runs the edit at once. */
 static void a_long_edit_needs_no_worker(void **state) {
     (void)state;
     item_op o = edit_of(EDIT_SPIN, "1", LONG);
@@ -436,7 +436,7 @@ static void an_endless_edit_ends(void **state) {
     assert_is("1", NULL);
 }
 
-/* A filter that takes more than the committer gives it is evaluated outside; past its own limit it fails. */
+/* A filter that exceeds the committer's budget is evaluated outside; past its own limit it fails. */
 static void a_long_filter_is_evaluated_outside(void **state) {
     (void)state;
     buf body = buf_init(BUF_NO_LIMIT);
@@ -491,13 +491,13 @@ static void what_was_prepared_is_not_applied_to_another_version(void **state) {
         put("1", rest);
         submit(&w, &o, 1, true);
     }
-    assert_false(item_commit_is_long(&w.base)); /* now the committer did it itself */
+    assert_false(item_commit_is_long(&w.base)); /* this time the committer ran it itself */
     assert_int_equal(w.base.base.code, OK);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":301}");
     item_commit_give(&w.base);
 }
 
-/* The ways in which an item becomes another one between preparation and commit. */
+/* All ways in which an item can change between preparation and commit. */
 static void every_other_version_is_noticed(void **state) {
     (void)state;
     for (int how = 0; how < 5; how++) {
@@ -510,13 +510,13 @@ static void every_other_version_is_noticed(void **state) {
         item_op o = edit_of(EDIT_SPIN, "1", TOLD);
         submit(&w, &o, 1, true);
         item_commit_prepare(&w.base);
-        if (how == 0) { /* nothing happened: it is applied as prepared */
+        if (how == 0) { /* no change: the prepared result is applied */
         } else if (how == 1) {
             assert_int_equal(harness_write(&h, c, ITEM_DELETE, A, "1", NULL), OK);
-        } else if (how == 2) { /* the same body as another item */
+        } else if (how == 2) { /* another item with the same body */
             assert_int_equal(harness_write(&h, c, ITEM_DELETE, A, "1", NULL), OK);
             put("1", ",\"n\":1");
-        } else if (how == 3) { /* made meanwhile */
+        } else if (how == 3) { /* created meanwhile */
             put("1", ",\"n\":1");
         } else {
             clock_manual_advance(&h.clock, 6000); /* expired meanwhile */
@@ -561,7 +561,7 @@ static void long_edits_in_a_batch(void **state) {
                       write_of(ITEM_CREATE, NULL, "{\"id\":\"3\",\"pk\":\"a\",\"n\":1}"), edit_of(EDIT_SPIN, "3", TOLD)};
     waited_commit w = {0};
     submit(&w, ops, 5, true);
-    assert_true(item_commit_is_long(&w.base)); /* for the one of item 2; those of 1 and 3 are of what the batch writes */
+    assert_true(item_commit_is_long(&w.base)); /* because of item 2; the edits of 1 and 3 depend on the batch's own writes */
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":10}");
     item_commit_prepare(&w.base);
     submit(&w, ops, 5, true);
@@ -581,7 +581,7 @@ static void long_edits_in_bulk(void **state) {
     waited_commit w = {0};
     submit(&w, ops, 5, false);
     assert_true(item_commit_is_long(&w.base));
-    assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":11}"); /* what came before is written */
+    assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":11}"); /* the operations before it are written */
     assert_is("2", NULL);
     while (item_commit_is_long(&w.base)) {
         item_commit_prepare(&w.base);
@@ -598,7 +598,7 @@ static void long_edits_in_bulk(void **state) {
     item_commit_give(&w.base);
 }
 
-/* The store fails when the rest of a bulk request is written: what was written before keeps its answer. */
+/* The store fails while the rest of a bulk request is written: the operations written before keep their results. */
 static void bulk_that_fails_half_way(void **state) {
     (void)state;
     item_op ops[3] = {edit_of(EDIT_COUNTER, "1", "{\"by\":1}"), edit_of(EDIT_SPIN, "2", TOLD), edit_of(EDIT_COUNTER, "3", "{\"by\":1}")};
@@ -630,7 +630,7 @@ static err measured_apply(op *o, const item_edit_input *in, item_edit_budget *b,
     return spin_apply(o, in, b, result_out);
 }
 
-/* What the committer lets an edit take while it can be prepared outside. */
+/* The committer's limit for an edit that can be prepared outside. */
 static void steps_on_the_committer_are_bounded(void **state) {
     (void)state;
     static const item_edit_kind measured = {.id = ITEM_EDIT_IDS - 2, .name = "spin", .apply = measured_apply};
@@ -643,10 +643,10 @@ static void steps_on_the_committer_are_bounded(void **state) {
     assert_int_equal(most_steps, LIMIT_EDIT_STEPS);
     atomic_store(&most_steps, 0);
     item_commit_prepare(&w.base);
-    assert_int_equal(most_steps, LIMIT_EDIT_STEPS_MAX); /* outside it has more */
+    assert_int_equal(most_steps, LIMIT_EDIT_STEPS_MAX); /* the limit outside is higher */
     atomic_store(&most_steps, 0);
     submit(&w, &o, 1, true);
-    assert_int_equal(most_steps, 0); /* applied, not run again */
+    assert_int_equal(most_steps, 0); /* the prepared result was applied, the edit not run again */
     assert_int_equal(w.base.base.code, OK);
     item_commit_give(&w.base);
 }
@@ -668,13 +668,13 @@ static void charges_go_by_what_was_done(void **state) {
     double merged = price(&o);
     o = write_of(ITEM_REPLACE, "x", "{\"id\":\"x\",\"pk\":\"a\",\"n\":5}");
     assert_true(merged == price(&o));
-    o = edit_of(EDIT_COUNTER, "1", "{\"by\":1}"); /* it says that it changed one property */
+    o = edit_of(EDIT_COUNTER, "1", "{\"by\":1}"); /* it reports one changed property */
     double counted = price(&o);
     o = write_of(ITEM_EDIT, "x", "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]");
     assert_true(counted == price(&o));
     assert_true(counted == merged + CHARGE_PATCHED_PROPERTY);
     o = edit_of(EDIT_DELETE_IF, "1", "{\"v\":1}");
-    assert_true(price(&o) == charge_read(10)); /* left: a read */
+    assert_true(price(&o) == charge_read(10)); /* left: charged as a read */
     o = edit_of(EDIT_DELETE_IF, "1", "{\"v\":1}");
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"v\":1}"), OK);
     double deleted = price(&o);
@@ -683,7 +683,7 @@ static void charges_go_by_what_was_done(void **state) {
     assert_true(deleted == price(&o));
 }
 
-/* The service's own figures (throughput/charge.h): an upsert of four properties with one change is 10.67; a patch of it 0.4 more. */
+/* The service's own figures (throughput/charge.h): an upsert of four properties with one change costs 10.67; a patch of it 0.4 more. */
 static void a_patch_costs_what_it_did(void **state) {
     (void)state;
     put("1", ",\"n\":1,\"s\":\"x\"");
@@ -721,7 +721,7 @@ static void versions_and_changes_follow(void **state) {
     buf versions = buf_init(BUF_NO_LIMIT), changes = buf_init(BUF_NO_LIMIT);
     assert_int_equal(edit(EDIT_COUNTER, "1", "{\"by\":1}", &o), OK);
     assert_int_equal(edit(EDIT_SPIN, "1", TOLD, &o), OK);
-    assert_int_equal(edit(EDIT_SWAP, "1", "{\"expected\":1,\"value\":2}", &o), OK); /* leaves: not seen */
+    assert_int_equal(edit(EDIT_SWAP, "1", "{\"expected\":1,\"value\":2}", &o), OK); /* leaves the item: not in the log */
     assert_int_equal(edit(EDIT_COUNTER, "2", "{\"by\":7}", &o), OK);
     assert_int_equal(edit(EDIT_MERGE, "2", "{\"v\":1}", &o), OK);
     assert_int_equal(edit(EDIT_DELETE_IF, "2", "{\"v\":1}", &o), OK);
@@ -743,7 +743,7 @@ static void an_expired_item_is_nothing_to_an_edit(void **state) {
     assert_int_equal(edit(EDIT_MERGE, "1", "{\"n\":10,\"ttl\":5}", &o), OK);
     assert_int_equal(o.after.ttl, 5);
     clock_manual_advance(&h.clock, 4000);
-    assert_int_equal(edit(EDIT_COUNTER, "1", "{\"by\":1}", &o), OK); /* its ttl counts anew */
+    assert_int_equal(edit(EDIT_COUNTER, "1", "{\"by\":1}", &o), OK); /* its ttl starts again */
     assert_int_equal(o.after.ttl, 5);
     clock_manual_advance(&h.clock, 4000);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"ttl\":5,\"n\":11}");
@@ -762,7 +762,7 @@ static void an_expired_item_is_nothing_to_an_edit(void **state) {
 static void a_full_disk_lets_edits_that_delete_through(void **state) {
     (void)state;
     item_op o;
-    assert_int_equal(harness_replace_container(&h, "d", "c", "{" KEY "}"), OK); /* without the log, where a delete grows */
+    assert_int_equal(harness_replace_container(&h, "d", "c", "{" KEY "}"), OK); /* without the log, deletes do not grow the store */
     container_give(c);
     c = harness_found(&h, "d", "c");
     put("1", ",\"v\":1");
@@ -796,7 +796,7 @@ static void fill(void) {
     put("old", ",\"ttl\":1");
     clock_manual_advance(&h.clock, 2000);
     container_give(c);
-    h.uncached = true; /* so that reads of the preparation fail, too */
+    h.uncached = true; /* so that the reads of the preparation fail too */
     harness_restart(&h);
     c = harness_found(&h, "d", "c");
 }
@@ -831,7 +831,7 @@ static bool try_failing(const request *r, unsigned *in, unsigned n, const buf *a
 
 static void whatever_fails_an_edit_is_whole_or_not_there(void **state) {
     (void)state;
-    for (size_t i = on_rocks; i < sizeof requests / sizeof *requests; i += on_rocks ? 4 : 1) { /* opening a folder takes its time */
+    for (size_t i = on_rocks; i < sizeof requests / sizeof *requests; i += on_rocks ? 4 : 1) { /* opening a folder is slow */
         unsigned *kinds[] = {&h.plan.get_in, &h.plan.write_in, &h.plan.scan_in}, tries = 0;
         buf after = outcome_of(&requests[i]);
         for (size_t k = 0; k < 3; k++) {
@@ -846,7 +846,7 @@ static void whatever_fails_an_edit_is_whole_or_not_there(void **state) {
     }
 }
 
-/* ---- many at once ---- */
+/* ---- concurrent edits ---- */
 
 enum { THREADS = 4, EDITS = 150 };
 
@@ -856,7 +856,7 @@ typedef struct writer {
     arena arena;
 } writer;
 
-/* Own arena, since the harness's is one thread's. */
+/* Uses its own arena, since the harness's arena belongs to one thread. */
 static void *increment(void *context) {
     writer *w = context;
     for (int i = 0; i < EDITS; i++) {

@@ -1,5 +1,5 @@
-/* Expiry by a clock that stands still: hidden at once, swept later, counted exactly; ttl turned on and off, the backfill, and sweeps that
- * the store interrupts. */
+/* Expiry with a manual clock: items are hidden at once, swept later, and counted exactly; turning the ttl on and off, the backfill, and
+ * sweeps that the store interrupts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void sweep(unsigned most) {
     }
 }
 
-/* How many entries of expiry the store has. */
+/* The number of expiry entries in the store. */
 static size_t hints(void) {
     layout_key from, to;
     slice key, value;
@@ -87,7 +87,7 @@ static void the_default_ttl(void **state) {
     assert_false(there("1"));
     assert_string_equal(harness_feed(&h, c, NULL, 10, 100), "");
     assert_string_equal(harness_feed(&h, c, "[\"a\"]", 10, 100), "");
-    assert_int_equal(harness_count(c), 1); /* its bytes are still there */
+    assert_int_equal(harness_count(c), 1); /* it is still stored */
     sweep(100);
     assert_int_equal(harness_count(c), 0);
     assert_int_equal(hints(), 0);
@@ -138,7 +138,7 @@ static void off_means_off(void **state) {
     stop();
 }
 
-/* A write starts the time anew; also a patch, which may set another ttl. */
+/* A write restarts the ttl; so does a patch, which may also set another ttl. */
 static void writes_start_the_time_anew(void **state) {
     (void)state;
     start("{" KEY ",\"defaultTtl\":10}", 400);
@@ -161,7 +161,7 @@ static void writes_start_the_time_anew(void **state) {
     stop();
 }
 
-/* ---- expired items make way ---- */
+/* ---- replacing expired items ---- */
 
 static void an_expired_item_makes_way(void **state) {
     (void)state;
@@ -171,12 +171,12 @@ static void an_expired_item_makes_way(void **state) {
     pass(10);
     assert_int_equal(put(ITEM_REPLACE, "1", ",\"u\":1"), E_NOT_FOUND);
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), E_NOT_FOUND);
-    assert_int_equal(harness_count(c), 2); /* what failed changed nothing */
+    assert_int_equal(harness_count(c), 2); /* the failed writes changed nothing */
     item_op made;
     assert_int_equal(harness_one(&h, c, &made, ITEM_UPSERT, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"u\":1}"), OK);
     assert_true(made.created);
     assert_false(made.before_there);
-    assert_int_equal(put(ITEM_CREATE, "3", ",\"u\":2"), OK); /* the value's holder has expired */
+    assert_int_equal(put(ITEM_CREATE, "3", ",\"u\":2"), OK); /* the item with this value has expired */
     assert_int_equal(harness_count(c), 2);
     assert_string_equal(harness_feed(&h, c, NULL, 10, 100), "1 3 ");
     harness_check(&h, c);
@@ -213,13 +213,13 @@ static void a_sweep_takes_no_more_than_its_share(void **state) {
     static const uint64_t left[] = {15, 5, 0, 0};
     for (int i = 0; i < 4; i++) {
         sweep(10);
-        assert_true(harness_homes() == 1 ? harness_count(c) == left[i] : harness_count(c) <= left[i]); /* so much in each home */
+        assert_true(harness_homes() == 1 ? harness_count(c) == left[i] : harness_count(c) <= left[i]); /* the limit applies to each home */
         harness_check(&h, c);
     }
     stop();
 }
 
-/* The account's own tick goes round all containers. */
+/* The account's tick sweeps all containers. */
 static void ticks_sweep_every_container(void **state) {
     (void)state;
     enum { CONTAINERS = 150 };
@@ -269,7 +269,7 @@ static void changing_the_default_moves_the_time_of_all(void **state) {
     stop();
 }
 
-/* Sweeps remember how far they have come; an item that comes to expire later is found all the same. */
+/* Sweeps remember their progress; items that expire later are found nevertheless. */
 static void what_was_swept_is_not_looked_at_again(void **state) {
     (void)state;
     start("{" KEY ",\"defaultTtl\":10}", 400);
@@ -288,7 +288,7 @@ static void what_was_swept_is_not_looked_at_again(void **state) {
     stop();
 }
 
-/* ---- turning it on ---- */
+/* ---- turning the ttl on ---- */
 
 static void fill(int n) {
     for (int i = 0; i < n; i++) {
@@ -328,11 +328,11 @@ static void turned_on_it_holds_for_all(void **state) {
     replace("{" KEY ",\"defaultTtl\":1000}");
     assert_true(harness_part(c)->ttl_backfill);
     unsigned sweeps = sweep_until_filled();
-    assert_in_range(sweeps, harness_homes() == 1 ? 4 : 2, 10); /* 500 items at a time, three ranges, one more to see the end */
+    assert_in_range(sweeps, harness_homes() == 1 ? 4 : 2, 10); /* 500 items at a time, three ranges, one more sweep to see the end */
     for (int i = 0; i < 30; i++) {
         sweep(10);
     }
-    assert_int_equal(harness_count(c), N - N / 10); /* those with 50 seconds of their own */
+    assert_int_equal(harness_count(c), N - N / 10); /* those with their own ttl of 50 seconds */
     assert_int_equal(hints(), N - N / 10 * 2);
     harness_check(&h, c);
     pass(1000);
@@ -386,7 +386,7 @@ static void off_and_on_again(void **state) {
     stop();
 }
 
-/* A request that was on its way when the ttl was turned on writes with the settings of before; its item must be swept all the same. */
+/* A request that was in flight when the ttl was turned on writes with the old settings; its item must be swept nevertheless. */
 static void a_write_with_the_settings_of_before(void **state) {
     (void)state;
     start("{" KEY "}", 400);
@@ -416,10 +416,10 @@ static void make_expired(void) {
         snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"p%d\",\"u\":%d%s}", i, i % 5, i, i % 3 ? "" : ",\"ttl\":4");
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
     }
-    pass(400); /* longer ago than the sweeps' slack */
+    pass(400); /* longer than the sweep's clock slack */
 }
 
-/* Whatever call of the store fails, counts agree, nothing is half, and the next sweeps finish the work. */
+/* Whichever store call fails, the counts agree, no item is half removed, and the next sweeps finish the work. */
 static void sweeps_survive_every_failure(void **state) {
     (void)state;
     failing kinds[] = {{"get", &h.plan.get_in}, {"scan", &h.plan.scan_in}, {"write", &h.plan.write_in}};
@@ -433,7 +433,7 @@ static void sweeps_survive_every_failure(void **state) {
             fired = h.plan.fired > 0;
             harness_check(&h, c);
             container_give(c);
-            harness_restart(&h); /* what memory said must be what the store says */
+            harness_restart(&h); /* memory and store must agree */
             c = harness_found(&h, "d", "c");
             harness_check(&h, c);
             sweep(100);
@@ -445,7 +445,7 @@ static void sweeps_survive_every_failure(void **state) {
     }
 }
 
-/* The same without a restart between: a sweep must not remember as done what was not written. */
+/* The same without a restart: a sweep must not treat work as done that was not written. */
 static void a_failed_sweep_is_made_up_for(void **state) {
     (void)state;
     for (unsigned n = 1; n < 30; n++) {
@@ -487,7 +487,7 @@ static void backfills_survive_every_failure(void **state) {
     }
 }
 
-/* One damaged item must not keep the others from being swept. */
+/* A damaged item must not prevent the others from being swept. */
 static void a_damaged_item_does_not_hold_up_the_others(void **state) {
     (void)state;
     start("{" KEY ",\"defaultTtl\":10}", 400);
@@ -512,20 +512,20 @@ static void a_damaged_item_does_not_hold_up_the_others(void **state) {
     assert_int_equal(store_write(h.store, &b), OK);
     store_give(&good);
     store_batch_free(&b);
-    assert_false(there("1")); /* its entry is used up, but expired it is */
+    assert_false(there("1")); /* its expiry entry is gone, but reads still find it expired */
     container_give(c);
     harness_close(&h);
 }
 
-/* ---- the end of 32 bits ---- */
+/* ---- the last 32-bit second ---- */
 
-/* Times are kept up to 2106: what is written later has the last one and does not expire; sweeps do not start from the beginning. */
+/* Times are stored up to 2106: later items get the last second and never expire; sweeps do not restart from the beginning. */
 static void times_end_without_harm(void **state) {
     (void)state;
     start("{" KEY ",\"defaultTtl\":100}", 400);
     int64_t last = UINT32_MAX;
     h.clock.wall_ms = (last - 50) * 1000;
-    assert_int_equal(put(ITEM_CREATE, "default", ""), OK); /* until 50 s behind the end */
+    assert_int_equal(put(ITEM_CREATE, "default", ""), OK); /* expires 50 s after the last second */
     assert_int_equal(put(ITEM_CREATE, "short", ",\"ttl\":20"), OK);
     assert_int_equal(put(ITEM_CREATE, "long", ",\"ttl\":2147483647"), OK);
     sweep(100);
@@ -533,7 +533,7 @@ static void times_end_without_harm(void **state) {
     pass(49);
     sweep(100);
     assert_true(there("default") && !there("short") && there("long"));
-    pass(10); /* it is over */
+    pass(10); /* past the last second */
     assert_int_equal(put(ITEM_CREATE, "later", ",\"ttl\":1"), OK);
     assert_int_equal(put(ITEM_CREATE, "later still", ""), OK);
     for (int i = 0; i < 3; i++) {
@@ -555,7 +555,7 @@ static void times_end_without_harm(void **state) {
 }
 
 int main(void) {
-    log_set_level(LOG_ERROR); /* sweeps that fail on purpose warn */
+    log_set_level(LOG_ERROR); /* the intended failures log warnings */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_ttl),
         cmocka_unit_test(an_items_own_ttl),

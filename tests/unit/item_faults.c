@@ -1,5 +1,5 @@
-/* The failure sweep: each operation again and again, failing its first, second, third … call of the store, until it passes untouched. After
- * each try nothing or everything is there, the counts agree, and a restart finds the same. */
+/* The failure sweep: each operation is repeated, failing its first, second, third … call of the store, until it succeeds without a failure.
+ * After each try it is applied completely or not at all, the counts agree, and a restart finds the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 static harness h;
 static container *c;
 
-/* Items 1 to 3, of which 3 has expired. */
+/* Items 1 to 3; item 3 has expired. */
 static void set_up(void) {
     harness_open(&h);
     c = harness_container(&h, PROPERTIES, 2000);
@@ -81,7 +81,7 @@ static err run(const request *r, item_op *ops) {
     return harness_commit(&h, c, ops, r->n, r->atomic);
 }
 
-/* The store after the request, when nothing fails. */
+/* The store after the request if nothing fails. */
 static buf outcome(const request *r) {
     item_op ops[4];
     set_up();
@@ -110,7 +110,7 @@ static bool same_as(const buf *expected) {
     return same;
 }
 
-/* One try; true if the failure came to pass. */
+/* One try; returns whether the failure occurred. */
 static bool try_failing(const request *r, unsigned *in, unsigned n, const buf *after) {
     item_op ops[4];
     set_up();
@@ -122,15 +122,15 @@ static bool try_failing(const request *r, unsigned *in, unsigned n, const buf *a
     if (r->atomic || code != OK) {
         assert_int_equal(code, fired ? E_STORE_IO : OK);
         assert_true(same_as(code == OK ? after : &before));
-    } else { /* bulk: some of them failed; what the others left is checked below */
+    } else { /* bulk: some operations failed; the others are checked below */
         size_t failed = 0;
         for (size_t i = 0; i < r->n; i++) {
             failed += ops[i].code != OK;
         }
-        assert_true(harness_homes() == 1 ? failed == fired : (failed > 0) == fired); /* a write fails for all of its home */
+        assert_true(harness_homes() == 1 ? failed == fired : (failed > 0) == fired); /* a failed write fails all operations of its home */
     }
     restart_and_check();
-    if (fired && code != OK) { /* and now it works */
+    if (fired && code != OK) { /* without failures it works */
         assert_int_equal(run(r, ops), OK);
         assert_true(same_as(after));
         harness_check(&h, c);
@@ -158,7 +158,7 @@ static void writes_are_whole_whatever_fails(void **state) {
     }
 }
 
-/* A disk that says no and has done it: what the request was told is in doubt; after a restart it is there whole. */
+/* The disk reports a failure but has written the data: the client's answer is undefined, but after a restart the write is complete. */
 static void a_write_that_failed_after_the_fact_is_whole(void **state) {
     (void)state;
     for (size_t i = 0; i < REQUESTS; i++) {
@@ -178,7 +178,7 @@ static void a_write_that_failed_after_the_fact_is_whole(void **state) {
     }
 }
 
-/* A full disk: every write is refused, nothing changes, reads go on; with space again everything works. */
+/* A full disk: every write is rejected, nothing changes, reads continue; with space again everything works. */
 static void a_full_disk_refuses_and_forgets(void **state) {
     (void)state;
     set_up();
@@ -231,14 +231,14 @@ static err feed_all(bool partition, unsigned *seen) {
     return item_feed(harness_items(&h), harness_op(&h), c, &cursor, 100, count_one, seen, &mark);
 }
 
-/* A read that fails says so, never "not found"; a feed that fails does not end as if it were complete. */
+/* A failed read reports an error, never "not found"; a failed feed does not end as if it were complete. */
 static void reads_say_that_they_failed(void **state) {
     (void)state;
     for (unsigned n = 1; n < 10; n++) {
         unsigned seen;
         set_up();
         container_give(c);
-        harness_restart(&h); /* nothing is cached */
+        harness_restart(&h); /* with an empty cache */
         c = harness_found(&h, "d", "c");
         h.plan.fired = 0;
         h.plan.get_in = n;
@@ -250,7 +250,7 @@ static void reads_say_that_they_failed(void **state) {
         assert_true(h.plan.fired || seen == 2);
         h.plan = (store_fault_plan){.code = E_STORE_IO, .get_in = n};
         code = feed_all(true, &seen);
-        bool for_cache = n % 2 == 0 && !harness_clustered(); /* as each second get is */
+        bool for_cache = n % 2 == 0 && !harness_clustered(); /* every second get is for the cache */
         assert_true(code == (!for_cache && h.plan.fired ? E_STORE_IO : OK));
         assert_true(code != OK || seen == 2);
         h.plan = (store_fault_plan){0};
@@ -313,7 +313,7 @@ static bool count_offer(void *context, const offer *o) {
     return true;
 }
 
-/* Databases, containers of "d", offers, and whether "c" has a ttl: what others see in memory. */
+/* What is visible in memory: databases, containers of "d", offers, and whether "c" has a ttl. */
 static void what_is_seen(unsigned seen[4]) {
     database *d = NULL;
     memset(seen, 0, 4 * sizeof *seen);
@@ -343,7 +343,7 @@ static void changes_are_whole_whatever_fails(void **state) {
             h.plan.write_in = n;
             err code = change(kind);
             h.plan.write_in = 0;
-            bool fails = n == 1 || (harness_homes() > 1 && code != OK); /* a replace writes more than once there */
+            bool fails = n == 1 || (harness_homes() > 1 && code != OK); /* with several homes a replace writes more than once */
             assert_int_equal(code, fails ? E_STORE_IO : OK);
             what_is_seen(now);
             if (fails) {
@@ -368,7 +368,7 @@ static void changes_are_whole_whatever_fails(void **state) {
 
 #define PLAIN "{\"id\":\"plain\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"defaultTtl\":100}"
 
-/* What deletes goes on, down to the part of the reserve that is for containers and databases. */
+/* Deletes continue, down to the part of the reserve that is kept for containers and databases. */
 static void a_full_disk_lets_deletes_through(void **state) {
     (void)state;
     set_up();
@@ -384,15 +384,15 @@ static void a_full_disk_lets_deletes_through(void **state) {
     assert_int_equal(harness_write(&h, plain, ITEM_REPLACE, "[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\"}"), E_STORE_FULL);
     assert_int_equal(harness_create_database(&h, "more", (throughput_setting){0}), E_STORE_FULL);
     assert_int_equal(harness_write(&h, plain, ITEM_DELETE, "[\"a\"]", "1", NULL), OK);
-    assert_int_equal(harness_write(&h, plain, ITEM_READ, "[\"a\"]", "2", NULL), OK); /* of a batch */
+    assert_int_equal(harness_write(&h, plain, ITEM_READ, "[\"a\"]", "2", NULL), OK); /* a read within a commit */
     assert_int_equal(plain->tiles->ranges[0]->written.items, 3);
     atomic_uint in_flight = 0;
     item_sweep(harness_items(&h), plain, 100, &in_flight);
     while (in_flight) {
         usleep(50);
     }
-    assert_int_equal(plain->tiles->ranges[0]->written.items, 2);                             /* the one whose ttl was over is gone */
-    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), E_STORE_FULL); /* it keeps versions: that grows */
+    assert_int_equal(plain->tiles->ranges[0]->written.items, 2);                             /* the expired one was removed */
+    assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), E_STORE_FULL); /* it keeps versions: a delete grows */
     h.plan.room = STORE_DROPS;
     assert_int_equal(harness_write(&h, plain, ITEM_DELETE, "[\"a\"]", "2", NULL), E_STORE_FULL);
     assert_int_equal(harness_write(&h, plain, ITEM_READ, "[\"a\"]", "2", NULL), OK);
@@ -405,7 +405,7 @@ static void a_full_disk_lets_deletes_through(void **state) {
     tear_down();
 }
 
-/* A start-up that cannot read everything does not start with less. */
+/* If the account cannot be loaded completely, it must not start. */
 static void an_account_is_loaded_whole_or_not_at_all(void **state) {
     (void)state;
     set_up();

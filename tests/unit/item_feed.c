@@ -1,5 +1,5 @@
-/* Feeds: creation order within a range, pages that meet without gap or overlap, bounded steps, scopes; and what happens to a feed while
- * items come and go. */
+/* Feeds: creation order within a range, pages without gaps or overlaps, bounded steps, scopes; and feeds while items are written and
+ * deleted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,16 +43,16 @@ static void creation_order_whatever_the_page(void **state) {
     (void)state;
     start(KEY, 400);
     buf expected = buf_init(BUF_NO_LIMIT);
-    for (int i = 0; i < 120; i++) { /* ids run against the order, keys go round */
+    for (int i = 0; i < 120; i++) { /* ids descend, keys go round */
         put(1000 - i, i % 7);
     }
     for (int i = 0; i < 120; i += 3) {
         take_away(1000 - i, i % 7);
     }
     for (int i = 1; i < 120; i += 3) {
-        put(1000 - i, i % 7); /* keeps its place */
+        put(1000 - i, i % 7); /* keeps its number */
     }
-    put(1000, 0); /* made again: the last now */
+    put(1000, 0); /* created again: now the last */
     for (int i = 0; i < 120; i++) {
         if (i % 3) {
             buf_addf(&expected, "%d ", 1000 - i);
@@ -63,7 +63,7 @@ static void creation_order_whatever_the_page(void **state) {
     static const size_t pages[] = {1, 2, 7, 80, 81, 82, 1000};
     for (size_t p = 0; p < sizeof pages / sizeof *pages; p++) {
         assert_string_equal(harness_feed(&h, c, NULL, pages[p], 100000), expected.p);
-        assert_string_equal(harness_feed(&h, c, NULL, pages[p], 3), expected.p); /* three entries at a time */
+        assert_string_equal(harness_feed(&h, c, NULL, pages[p], 3), expected.p); /* three entries per call */
     }
     buf_free(&expected);
     stop();
@@ -90,7 +90,7 @@ static void one_partition_in_its_order(void **state) {
     stop();
 }
 
-/* Two V1 keys with the same first 100 characters share an effective key; their feeds stay apart. */
+/* Two V1 keys with the same first 100 characters share an EPK; their feeds must stay separate. */
 static void keys_that_hash_alike_stay_apart(void **state) {
     (void)state;
     start("{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":1}}", 400);
@@ -155,14 +155,14 @@ static void a_prefix_of_a_hierarchical_key(void **state) {
     stop();
 }
 
-/* ---- while items come and go ---- */
+/* ---- concurrent writes ---- */
 
 typedef struct meddling {
     uint64_t last;
     unsigned seen, eights;
 } meddling;
 
-/* From within a page: an item ahead is deleted and made again at once, and another is made. */
+/* Within a page: deletes an item ahead and creates it again at once, and creates another one. */
 static bool meddle(void *context, const item_found *found) {
     meddling *m = context;
     bson_iter_t it;
@@ -180,7 +180,7 @@ static bool meddle(void *context, const item_found *found) {
     return true;
 }
 
-/* A page is of one moment: an item that was there before and after is in it, once. */
+/* A page reads one snapshot: an item that exists before and after appears once. */
 static void a_page_is_of_one_moment(void **state) {
     (void)state;
     for (int partition = 0; partition < 2; partition++) {
@@ -216,7 +216,7 @@ static void the_end_of_a_feed(void **state) {
     op *o = harness_op(&h);
     cursor = harness_cursor();
     assert_int_equal(item_feed(harness_items(&h), o, c, &cursor, 10, collect, &got, &mark), OK);
-    assert_int_equal(cursor.n, 0); /* a page that is full at the very end says so */
+    assert_int_equal(cursor.n, 0); /* a page that ends exactly at the last item is complete */
     assert_int_equal(mark.lsn, 2);
     assert_true(o->charge_ru >= 2 && o->charge_ru < 2.1);
     cursor = harness_cursor();
@@ -224,7 +224,7 @@ static void the_end_of_a_feed(void **state) {
     assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10, collect, &got, &mark), OK);
     assert_true(cursor.n == 0 && got.n == 2);
     cursor = harness_cursor();
-    cursor.stretches[0].after = UINT64_MAX; /* as a client may send it */
+    cursor.stretches[0].after = UINT64_MAX; /* a client may send this */
     assert_int_equal(item_feed(harness_items(&h), harness_op(&h), c, &cursor, 10, collect, &got, &mark), OK);
     assert_true(cursor.n == 0 && got.n == 2);
     buf_free(&got.ids);
@@ -233,7 +233,7 @@ static void the_end_of_a_feed(void **state) {
 
 /* ---- cursors as bytes ---- */
 
-/* A page of some items from where the bytes say; then where it ended. */
+/* Reads a page from the position in `at`, and writes the new position there. */
 static void read_page(buf *at, size_t page, collected *got) {
     item_cursor cursor = harness_cursor();
     item_mark mark;
@@ -248,7 +248,7 @@ static void read_page(buf *at, size_t page, collected *got) {
 
 static void a_cursor_travels_as_bytes(void **state) {
     (void)state;
-    start(KEY, 3000); /* of three ranges */
+    start(KEY, 3000); /* three ranges */
     for (int i = 0; i < 60; i++) {
         put(i, i % 13);
     }
@@ -265,7 +265,7 @@ static void a_cursor_travels_as_bytes(void **state) {
     stop();
 }
 
-/* Whatever a client makes of the bytes, the cursor stays within what is asked. */
+/* Whatever bytes a client sends, the cursor stays within the requested part. */
 static void cursors_from_outside_are_not_trusted(void **state) {
     (void)state;
     item_cursor wide = harness_cursor(), narrow = harness_cursor(), read;
@@ -274,7 +274,7 @@ static void cursors_from_outside_are_not_trusted(void **state) {
     narrow.stretches[0].max = (epk){.n = 1, .bytes = {0x20}};
     item_cursor_write(&bytes, &wide);
     read = narrow;
-    assert_false(item_cursor_read(buf_view(&bytes), &read)); /* of more than is asked */
+    assert_false(item_cursor_read(buf_view(&bytes), &read)); /* wider than requested */
     item_cursor_write(&short_bytes, &narrow);
     for (size_t n = 0; n < short_bytes.n; n++) {
         read = narrow;

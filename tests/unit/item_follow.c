@@ -1,5 +1,5 @@
-/* Followers: changes over several ranges as one stream, positions, splits, merges and restarts, waiting and waking. On both kinds of
- * store, and with stores that fail. */
+/* Followers: changes of several ranges as one stream, positions, splits, merges and restarts, waiting and waking. On both kinds of store,
+ * and with failing stores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void a_container_of_several_ranges_is_one_stream(void **state) {
     }
 }
 
-/* Pages take turns: none of the ranges waits until another one has been read to its end. */
+/* Records which ranges the changes come from. */
 static bool note_range(void *context, const follow_change *change) {
     unsigned *ranges = context;
     item_key key = follow_key(&w, seen_number(change->body, "id") % FOLLOW_KEYS);
@@ -88,7 +88,7 @@ static void ranges_take_turns(void **state) {
         assert_int_equal(follow_read(f, harness_op(&w.h), w.c, &page, note_range, &ranges), OK);
         assert_true(page.n == 2 && page.more);
     }
-    assert_int_equal(ranges, 15); /* a page of each */
+    assert_int_equal(ranges, 15); /* one page of each */
     follow_close(f);
 }
 
@@ -181,7 +181,7 @@ static void a_position_stays_right_through_splits_merges_and_restarts(void **sta
     seen_reopen(&w, &s, &old);
     assert_int_equal(seen_page(&w, &s, &more), OK);
     follow_merge(&w, 1);
-    follow_merge(&w, 0); /* while it is open, in the middle of both */
+    follow_merge(&w, 0); /* while the follower is open, in the middle of both ranges */
     assert_int_equal(seen_page(&w, &s, &more), OK);
     old = seen_close(&s);
     follow_restart(&w);
@@ -192,7 +192,7 @@ static void a_position_stays_right_through_splits_merges_and_restarts(void **sta
     follow_close(s.f);
 }
 
-/* Stretches of ranges that were merged are one again once they stand at the same place. */
+/* Stretches of merged ranges are joined once they reach the same lsn. */
 static void positions_do_not_grow(void **state) {
     (void)state;
     seen s;
@@ -207,7 +207,7 @@ static void positions_do_not_grow(void **state) {
         follow_put(&w, round + 1);
         seen_all(&w, &s);
     }
-    for (int i = 0; i < FOLLOW_ITEMS; i++) { /* every range writes, so that all stretches move on */
+    for (int i = 0; i < FOLLOW_ITEMS; i++) { /* every range writes, so that all stretches advance */
         follow_put(&w, i);
     }
     seen_all(&w, &s);
@@ -255,7 +255,7 @@ static void a_log_that_is_not_there_is_told(void **state) {
     assert_null(s.f);
 }
 
-/* ---- positions from outside ---- */
+/* ---- untrusted positions ---- */
 
 static err open_at(follow_start start, slice position) {
     follower *f;
@@ -293,7 +293,7 @@ static void positions_of_something_else_are_refused(void **state) {
     }
     buf_add_byte(&position, 0);
     assert_int_equal(open_at(all, buf_view(&position)), E_BAD_CONTINUATION);
-    container_give(w.c); /* another container of the same name */
+    container_give(w.c); /* another container with the same name */
     assert_int_equal(harness_delete_container(&w.h, "d", "c"), OK);
     w.c = harness_container(&w.h, "{" FOLLOW_KEY FOLLOW_KEPT "}", 4000);
     assert_int_equal(open_at(all, slice_of(position.p, position.n - 1)), E_BAD_CONTINUATION);
@@ -301,7 +301,7 @@ static void positions_of_something_else_are_refused(void **state) {
     buf_free(&of_one);
 }
 
-/* Whatever a bit does to a position: it is refused, or the follower reads what is there and comes to an end. */
+/* Flips single bits of a position: it is rejected, or the follower reads existing changes and reaches the end. */
 static void changed_positions_do_no_harm(void **state) {
     (void)state;
     seen s;
@@ -318,7 +318,7 @@ static void changed_positions_do_no_harm(void **state) {
         if (seen_open_on(&w.h, w.c, &again) == OK) {
             seen_all(&w, &again);
             assert_true(again.changes <= FOLLOW_ITEMS);
-            assert_true(follow_wait(again.f, NULL, NULL)); /* it stands at the end */
+            assert_true(follow_wait(again.f, NULL, NULL)); /* it is at the end */
             assert_true(follow_cancel(again.f));
             follow_close(again.f);
             taken++;
@@ -331,7 +331,7 @@ static void changed_positions_do_no_harm(void **state) {
 
 /* ---- faults ---- */
 
-/* A page that failed was not read: the next one has all of it. */
+/* After a failed page the position is unchanged: the next page returns everything. */
 static void a_failed_page_moves_nothing(void **state) {
     (void)state;
     seen s;
@@ -391,7 +391,7 @@ static void a_commit_wakes_who_waits(void **state) {
     follow_put(&w, 3); /* the wake comes before the write is answered */
     assert_int_equal(woken, 1);
     assert_int_equal(follow_waiting(w.c->space), 0);
-    follow_put(&w, 4); /* once, until it waits again */
+    follow_put(&w, 4); /* woken once, until it waits again */
     assert_int_equal(woken, 1);
     assert_false(follow_cancel(s.f));
     assert_false(follow_wait(s.f, wake_up, NULL));
@@ -423,7 +423,7 @@ static void a_partition_is_woken_by_its_own_writes(void **state) {
     }
     assert_int_equal(woken, 0);
     follow_delete(&w, 3);
-    assert_int_equal(woken, 1); /* a delete wakes too, though there is nothing to see */
+    assert_int_equal(woken, 1); /* a delete wakes too, though there is nothing to read */
     seen_all(&w, &s);
     assert_true(follow_wait(s.f, wake_up, NULL));
     follow_put(&w, 3 + FOLLOW_KEYS);
@@ -497,7 +497,7 @@ static void who_waits_through_splits_and_merges_is_woken(void **state) {
         assert_true(follow_wait(one.f, wake_up, NULL));
         size_t i = container_position(w.c->space->newest, &key.epk);
         round % 2 ? follow_merge(&w, i ? i - 1 : i) : follow_split(&w, i);
-        harness_move(&w.h, w.c, 64); /* items that are moved have not changed */
+        harness_move(&w.h, w.c, 64); /* a move is not a change */
         assert_int_equal(woken, 0);
         follow_put(&w, 3);
         assert_int_equal(woken, 2);
@@ -565,7 +565,7 @@ static void a_renamed_container_is_followed_on(void **state) {
 /* ---- at random ---- */
 
 typedef struct lives {
-    seen all[2], part, one; /* the first of `all` is never closed but for restarts */
+    seen all[2], part, one; /* the first of `all` is closed only for restarts */
     seen *each[4];
 } lives;
 
@@ -627,7 +627,7 @@ static bool is_of_part(int i, const follow_start *part) {
     return epk_cmp(&part->min, &key.epk) <= 0 && epk_cmp(&key.epk, &part->max) < 0;
 }
 
-/* Every change is seen, as it is or as a later write left it, and those of an item in order, whatever happens between two pages. */
+/* Every change is seen, as it was or as a later write left it, and the changes of an item in order, whatever happens between two pages. */
 static void live(uint64_t seed, bool rocks, follow_mode mode, int steps) {
     random_source r;
     lives l = {.each = {&l.all[0], &l.all[1], &l.part, &l.one}};

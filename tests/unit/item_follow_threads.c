@@ -1,4 +1,4 @@
-/* Followers that wait while others write, split and merge; how soon they are woken; what a thousand of them cost. */
+/* Followers that wait while other threads write, split and merge; the latency of wakes; the cost of a thousand followers. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 static follow_world w;
 
-/* A thread's own: operations need an arena of their own. */
+/* A copy for one thread: operations need their own arena. */
 static harness own_harness(void) {
     harness mine = w.h;
     mine.arena = arena_init();
@@ -39,16 +39,16 @@ static void write_version(harness *mine, container *c, int i, int v) {
     assert_int_equal(harness_write(mine, c, ITEM_UPSERT, NULL, NULL, body), OK);
 }
 
-/* ---- a follower with a thread of its own ---- */
+/* ---- a follower on its own thread ---- */
 
 typedef struct watcher {
     pthread_t thread;
     seen s;
     sem_t woken;
-    atomic_bool stopping; /* it reads what is there, and ends */
+    atomic_bool stopping; /* read the rest, and end */
     uint64_t wakes;
-    _Atomic int64_t read_us;       /* when it had read something last */
-    _Atomic uint64_t changes_read; /* by then */
+    _Atomic int64_t read_us;       /* time of the last read with changes */
+    _Atomic uint64_t changes_read; /* changes read by then */
 } watcher;
 
 static void wake_watcher(void *context) {
@@ -102,7 +102,7 @@ static void start_watcher(watcher *x, follow_start start, size_t page) {
     assert_int_equal(pthread_create(&x->thread, NULL, watch, x), 0);
 }
 
-/* From another thread: whoever waits is told to end, unless it is being woken already. */
+/* Called from another thread: stops the watcher, unless it is being woken already. */
 static void stop_watcher(watcher *x) {
     atomic_store(&x->stopping, true);
     if (follow_cancel(x->s.f)) {
@@ -137,7 +137,7 @@ static void *write_some(void *context) {
         container_give(c);
         arena_reset(&mine.arena);
         if (random_below(&r, 8) == 0) {
-            sleep_ms(1); /* followers come to wait */
+            sleep_ms(1); /* gives followers time to wait */
         }
     }
     arena_free(&mine.arena);
@@ -195,7 +195,7 @@ static void writers_against_followers(void **state) {
     }
 }
 
-/* ---- how soon ---- */
+/* ---- latency ---- */
 
 enum { BATCHES = 5, BATCH = 40 };
 
@@ -204,8 +204,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* From the moment that a write is sent to the one at which the follower, in a thread of its own, has read it; and how much of that is after
- * the write's answer (below zero: before it). The best of some medians counts: others may use the machine meanwhile. */
+/* Measures the time from sending a write until the follower, on its own thread, has read it; and the part of it after the write's answer
+ * (negative: before it). Uses the best of some medians, since others may use the machine meanwhile. */
 static void a_follower_reads_within_milliseconds(void **state) {
     (void)state;
     int64_t best = INT64_MAX;
@@ -218,7 +218,7 @@ static void a_follower_reads_within_milliseconds(void **state) {
             while (follow_waiting(w.c->space) == 0) {
                 sleep_ms(1);
             }
-            sleep_ms(2); /* idle */
+            sleep_ms(2); /* the follower becomes idle */
             uint64_t before = atomic_load(&x.changes_read);
             int64_t sent = now_us();
             follow_put(&w, i);
@@ -240,7 +240,7 @@ static void a_follower_reads_within_milliseconds(void **state) {
     follow_world_close(&w);
 }
 
-/* ---- how much ---- */
+/* ---- cost of idle followers ---- */
 
 enum { CONTAINERS = 100, THOUSAND = 1000, IDLE_MS = 2000 };
 
@@ -272,7 +272,7 @@ static void a_thousand_idle_followers_cost_nothing(void **state) {
     sleep_ms(IDLE_MS);
     double percent = 100.0 * (double)(cpu_us() - cpu) / (double)(now_us() - from);
     print_message("a thousand idle followers: %.3f %% of a core\n", percent);
-    assert_true(percent < 5); /* a loaded machine counts the waking of RocksDB's threads too */
+    assert_true(percent < 5); /* on a loaded machine this includes RocksDB's threads */
     for (int i = 0; i < THOUSAND; i++) {
         assert_true(follow_cancel(list[i]));
         follow_close(list[i]);
@@ -285,7 +285,7 @@ static void a_thousand_idle_followers_cost_nothing(void **state) {
 
 /* ---- a busy container ---- */
 
-/* As a loop of a server: what is posted is done in order, on one thread. */
+/* Like a server's loop: runs posted tasks in order, on one thread. */
 typedef struct busy {
     pthread_mutex_t lock;
     pthread_cond_t posted;
@@ -294,7 +294,7 @@ typedef struct busy {
     bool stopping;
     follower *list[THOUSAND];
     uint64_t wakes, changes;
-    int64_t cpu_us; /* of the thread that reads */
+    int64_t cpu_us; /* CPU time of the reading thread */
 } busy;
 
 static busy b;
@@ -369,7 +369,7 @@ static int64_t write_many(int n) {
     return now_us() - from;
 }
 
-/* A thousand followers are a thousand readers, on a processor of their own; the writer shares the committer with their wakes only. */
+/* A thousand followers read on a processor of their own; the writer only competes with their wakes on the committer. */
 static void a_thousand_followers_of_a_busy_container(void **state) {
     (void)state;
     enum { WRITES = 2000 };

@@ -1,6 +1,6 @@
-/* item_harness.h — for tests of items and of the account: an account on a store in memory that can be told to fail, a clock that stands
- * still, requests in JSON that are waited for, and a check that everything in the store fits together. With TESELA_HOMES=2 in the
- * environment the account has two such stores, with ranges in both; `harness.store` then shows them as one. */
+/* item_harness.h — for tests of items and of the account: an account on an in-memory store that can be made to fail, a manual clock,
+ * synchronous requests in JSON, and a consistency check of everything in the store. With TESELA_HOMES=2 in the environment the account has
+ * two such stores, with ranges in both; `harness.store` then shows them as one. */
 #pragma once
 
 #include <stdlib.h>
@@ -18,16 +18,16 @@
 #include "terms_check.h"
 
 typedef struct harness {
-    store *store; /* all that there is */
+    store *store; /* all homes as one store */
     store *homes[JOINED];
     size_t homes_n;
     store_fault_plan plan;
     clock_manual clock;
     account *account;
     account_rules rules;
-    bool uncached;       /* every read asks the store */
-    size_t vector_bytes; /* of graphs; 0: there are none */
-    arena arena;         /* of everything that a test makes; gone with the harness */
+    bool uncached;       /* no item cache: every read goes to the store */
+    size_t vector_bytes; /* memory limit of vector graphs; 0: no graphs */
+    arena arena;         /* holds everything that a test allocates; freed with the harness */
     bool extended;       /* see harness_bson */
 } harness;
 
@@ -85,7 +85,7 @@ static inline void harness_close(harness *h) {
     arena_free(&h->arena);
 }
 
-/* As after a restart: what is in memory goes, what is in the store comes back. */
+/* Simulates a restart: memory is lost, and the account is loaded from the store. */
 static inline void harness_restart(harness *h) {
     account_close(h->account);
     harness_open_account(h);
@@ -105,7 +105,7 @@ static inline op *harness_op(harness *h) {
     return o;
 }
 
-/* With `extended`, Extended JSON: {"$oid":"…"} is an ObjectId, as another API would write it. */
+/* If `extended` is set, reads Extended JSON: {"$oid":"…"} is an ObjectId, as other APIs write it. */
 static inline slice harness_bson(harness *h, const char *json) {
     bson_t *typed = h->extended ? bson_new_from_json((const uint8_t *)json, -1, NULL) : NULL;
     if (typed) {
@@ -141,13 +141,13 @@ static inline void harness_change_begin(harness *h, account_change *change) {
 static inline err harness_change_wait(account_change *change) {
     account *a = change->account;
     waiter_wait(change->context);
-    while (atomic_load(&a->wide)) { /* what a change leaves to other homes */
+    while (atomic_load(&a->wide)) { /* background work of the change in other homes */
         usleep(100);
     }
     return change->commit.code;
 }
 
-/* Submits a change, waits for it, and returns its code. `submit` is the account_… function of the change's struct. */
+/* Submits a change, waits for it, and returns its code. `submit` is the account_… function for the change's struct. */
 #define harness_change(h, change, submit) (harness_change_begin((h), &(change)->base), submit(change), harness_change_wait(&(change)->base))
 
 static inline account_name harness_name(const char *text) {
@@ -166,7 +166,7 @@ static inline err harness_delete_database(harness *h, const char *name) {
     return harness_change(h, &c, account_delete_database);
 }
 
-/* Some tests run again with containers that are clustered, and some with lean ones (meson.build). */
+/* Some tests run again with clustered containers, and some with lean ones (meson.build). */
 static inline bool harness_lean(void) {
     return getenv("TESELA_TEST_LEAN") != NULL;
 }
@@ -181,7 +181,7 @@ static inline slice harness_rows(harness *h) {
                                  : SLICE_EMPTY;
 }
 
-/* The container is the caller's to give back; NULL unless OK. */
+/* The caller must give the container back; NULL unless OK. */
 static inline err harness_create_container(harness *h, const char *database, const char *properties, uint32_t throughput,
                                            container **container_out) {
     container_creation c = {.database = harness_name(database),
@@ -198,7 +198,7 @@ static inline err harness_create_container(harness *h, const char *database, con
     return code;
 }
 
-/* One with rows of its own kind (container_creation): `rows` is JSON. */
+/* Creates a container with a row definition (container_creation): `rows` is JSON. */
 static inline err harness_create_rows(harness *h, const char *database, const char *properties, const char *rows,
                                       container **container_out) {
     container_creation c = {.database = harness_name(database),
@@ -234,7 +234,7 @@ static inline container *harness_find(harness *h, const char *database, const ch
     return account_container(h->account, slice_str(database), false, slice_str(name), false, &c) == OK ? c : NULL;
 }
 
-/* The one that must be there. */
+/* Finds a container that must exist. */
 static inline container *harness_found(harness *h, const char *database, const char *name) {
     container *c = harness_find(h, database, name);
     if (!c) {
@@ -244,7 +244,7 @@ static inline container *harness_found(harness *h, const char *database, const c
     return c;
 }
 
-/* Database "d" with this container in it. */
+/* Creates database "d", if needed, and this container in it. */
 static inline container *harness_container(harness *h, const char *properties, uint32_t throughput) {
     container *c = NULL;
     err code = harness_create_database(h, "d", (throughput_setting){0});
@@ -255,7 +255,7 @@ static inline container *harness_container(harness *h, const char *properties, u
 
 /* ---- items ---- */
 
-/* `key` is the partition key header's JSON, or NULL; `text` the body's, or of an edit a patch's. */
+/* `key` is the JSON of the partition key header, or NULL; `text` is the JSON of the body or, for an edit, of the patch. */
 static inline err harness_prepare(harness *h, const container *c, item_op *o, item_kind kind, const char *key, const char *id,
                                   const char *text) {
     pkey *header = NULL;
@@ -277,7 +277,7 @@ static inline err harness_prepare(harness *h, const container *c, item_op *o, it
     return item_check_key(&o->op, c, header, o->key.row, &o->key);
 }
 
-/* A create, upsert or replace of a body in BSON, which is copied; or, with the key that it has, a delete. */
+/* A create, upsert or replace of a BSON body, which is copied; or a delete of the item with the body's key. */
 static inline err harness_prepare_bson(harness *h, const container *c, item_op *o, item_kind kind, const bson_t *body) {
     *o = (item_op){.kind = kind == ITEM_DELETE ? ITEM_UPSERT : kind};
     op_init(&o->op, &h->arena, harness_now_s(h));
@@ -296,7 +296,7 @@ static inline void commit_is_done(item_commit *c) {
     sem_post(&((waited_commit *)c)->waiter.done);
 }
 
-/* Submits, prepares what is too long for the committer, and waits until all is decided. */
+/* Submits, prepares long edits, and waits until everything is decided. */
 static inline err harness_submit(waited_commit *w) {
     w->base.done = commit_is_done;
     w->base.prepares = true;
@@ -311,7 +311,7 @@ static inline err harness_submit(waited_commit *w) {
     }
 }
 
-/* The commit's code; each operation's is in it. Results are copied to the harness's arena. */
+/* Returns the commit's code; each operation has its own. Results are copied to the harness's arena. */
 static inline err harness_commit(harness *h, container *c, item_op *ops, size_t n, bool atomic) {
     waited_commit w = {.base = {.items = harness_items(h), .container = c, .ops = ops, .n = n, .atomic = atomic, .range_id = -1}};
     w.base.op = harness_op(h);
@@ -327,7 +327,7 @@ static inline err harness_commit(harness *h, container *c, item_op *ops, size_t 
     return w.base.base.code;
 }
 
-/* One write: refused, failed or done. */
+/* One write, submitted and waited for. */
 static inline err harness_one(harness *h, container *c, item_op *o, item_kind kind, const char *key, const char *id, const char *text) {
     TRY(harness_prepare(h, c, o, kind, key, id, text));
     return harness_commit(h, c, o, 1, true);
@@ -338,7 +338,7 @@ static inline err harness_write(harness *h, container *c, item_kind kind, const 
     return harness_one(h, c, o, kind, key, id, text);
 }
 
-/* The item's JSON as it was written, in the harness's arena; NULL when it is not there. Other errors fail the test. */
+/* The item's JSON as it was written, in the harness's arena; NULL if it does not exist. Other errors fail the test. */
 static inline const char *harness_read(harness *h, const container *c, const char *key, const char *id) {
     op *o = harness_op(h);
     pkey header;
@@ -364,7 +364,7 @@ static inline container_part *harness_part(const container *c) {
     return container_part_of(c->space, c->space->newest->ranges[0]->home);
 }
 
-/* Of the newest tiles. */
+/* The number of items, by the newest tiles. */
 static inline uint64_t harness_count(const container *c) {
     uint64_t n = 0;
     for (size_t i = 0; i < c->space->newest->map->n; i++) {
@@ -376,7 +376,7 @@ static inline uint64_t harness_count(const container *c) {
 /* ---- feeds ---- */
 
 typedef struct collected {
-    buf ids; /* each followed by a blank */
+    buf ids; /* each followed by a space */
     uint64_t last;
     const container_range *range;
     size_t n, most;
@@ -388,7 +388,7 @@ static inline bool collect(void *context, const item_found *found) {
     if (c->n == c->most) {
         return false;
     }
-    assert_true(found->head.number > c->last || found->range != c->range); /* in order within a range */
+    assert_true(found->head.number > c->last || found->range != c->range); /* ascending within a range */
     assert_int_equal(found->head.number, found->place.number);
     c->last = found->head.number;
     c->range = found->range;
@@ -403,7 +403,7 @@ static inline item_cursor harness_cursor(void) {
     return (item_cursor){.n = 1, .stretches = {{.min = epk_min(), .max = epk_max()}}};
 }
 
-/* Ids in feed order over all ranges, or of one partition, by pages of `page`; "a b c ". */
+/* The ids in feed order, of all ranges or of one partition, read in pages of `page`: "a b c ". */
 static inline const char *harness_feed(harness *h, container *c, const char *key, size_t page, size_t steps_max) {
     collected got = {.ids = buf_init(BUF_NO_LIMIT), .most = page};
     op *o = harness_op(h);
@@ -425,7 +425,7 @@ static inline const char *harness_feed(harness *h, container *c, const char *key
     return text;
 }
 
-/* ---- what goes on in the background ---- */
+/* ---- background work ---- */
 
 typedef struct waited_move {
     item_move base;
@@ -436,7 +436,7 @@ static inline void move_is_done(item_move *m) {
     sem_post(&((waited_move *)m)->waiter.done);
 }
 
-/* So much of each range that is leaving a segment, as the balancer does it. */
+/* Moves up to `cost_max` for each range that is leaving a segment, as the balancer does. */
 static inline void harness_move(harness *h, container *c, unsigned cost_max) {
     container_tiles *tiles = container_space_newest(c->space);
     for (size_t i = 0; i < tiles->map->n; i++) {
@@ -462,7 +462,7 @@ static inline void step_is_done(item_index_step *step) {
     sem_post(&((waited_step *)step)->waiter.done);
 }
 
-/* A step of building an index, or the one that puts it to use. *ended_out: nothing is left to build. */
+/* One step of building an index, or the final switch to it. *ended_out: nothing is left to build. */
 static inline err harness_build_part(harness *h, container *c, home *home, unsigned cost_max, bool switches, bool *ended_out) {
     waited_step w = {
         .base = {
@@ -495,7 +495,7 @@ static inline bool harness_builds(const container *c) {
     return builds;
 }
 
-/* Homes that were not told of the newest settings, since a store failed, are told, as the balancer does it. */
+/* Passes the newest settings to homes that missed them because a store failed, as the balancer does. */
 static inline void harness_catch_up(harness *h, container *c) {
     for (size_t i = 1; i < c->space->parts_n; i++) {
         if (!account__follows_settings(c, &c->space->parts[i])) {
@@ -504,7 +504,7 @@ static inline void harness_catch_up(harness *h, container *c) {
     }
 }
 
-/* All that is left of it. */
+/* Builds the rest of the index and switches to it. */
 static inline void harness_build_all(harness *h, container *c) {
     bool ended = false;
     harness_catch_up(h, c);
@@ -516,7 +516,7 @@ static inline void harness_build_all(harness *h, container *c) {
     }
 }
 
-/* ---- does everything fit together? ---- */
+/* ---- consistency check ---- */
 
 static inline bool store_holds(harness *h, const layout_key *k) {
     store_value value;
@@ -532,7 +532,7 @@ static inline bool leads_to(harness *h, const layout_key *k, item_place place, s
     return get_equals(h->store, STORE_INDEX, NULL, layout_view(k), slice_of(bytes, n));
 }
 
-/* A primary key of a clustered container has the item that leads there from this place. */
+/* Whether the primary key of a clustered container holds the item of this place. */
 static inline bool has_row(harness *h, const layout_key *k, item_place place) {
     store_value value;
     uint32_t segment;
@@ -553,7 +553,7 @@ static inline bool is_source(const container_tiles *tiles, size_t i, uint32_t se
     return found;
 }
 
-/* Entries that an item must have: all there, and counted. */
+/* Checks that an item has all its entries; returns their number. */
 static inline size_t check_entries(harness *h, const container *c, item_place place, const item_head *head, slice body) {
     layout_key k;
     item_key key;
@@ -576,14 +576,14 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
     return n + c->unique_keys_n;
 }
 
-/* What was counted by looking at each item. */
+/* Sums over all items, for comparison with the counters. */
 typedef struct check_sums {
-    size_sum sums; /* partitions are counted from their entries */
+    size_sum sums; /* except partitions, which are counted from their size entries */
     size_t entries;
-    size_t lead_bytes; /* in the place of items */
+    size_t lead_bytes; /* size of leads, which are stored at the items' places */
 } check_sums;
 
-/* The items of a segment: each with its entries, each added to its range's sums. */
+/* Checks that each item of a segment has its entries, and adds it to its range's sums. */
 static inline void check_segment(harness *h, const container *c, uint32_t segment, check_sums *sums) {
     const container_tiles *tiles = c->space->newest;
     layout_key from, to;
@@ -612,7 +612,7 @@ static inline void check_segment(harness *h, const container *c, uint32_t segmen
     assert_int_equal(store_scan_close(scan), OK);
 }
 
-/* Attachments count as their partition's, and hang on an item that is there. */
+/* Checks that attachments belong to an existing item, and counts them towards their partition. */
 static inline size_t check_attachments(harness *h, const container *c, check_sums *sums) {
     const container_tiles *tiles = c->space->newest;
     layout_key from, to, order;
@@ -628,7 +628,7 @@ static inline size_t check_attachments(harness *h, const container *c, check_sum
         store_value place;
         memcpy(e.bytes, key.p + from.n, e.n);
         memcpy(&number, key.p + key.n - 8, 8);
-        if (!c->clustered) { /* which has no such order */
+        if (!c->clustered) { /* a clustered container has no 'o' entries */
             layout_order(&order, c->space->container, &e, be64toh(number));
             assert_int_equal(store_get(h->store, STORE_INDEX, NULL, layout_view(&order), &place), OK);
             store_give(&place);
@@ -639,7 +639,8 @@ static inline size_t check_attachments(harness *h, const container *c, check_sum
     return n;
 }
 
-/* What a range counts is what is there, in memory and on disk; so is what its partitions count. Returns the entries there must be. */
+/* Checks that the counts of a range, in memory and on disk, and those of its partitions match the items. Returns the expected number of
+ * entries. */
 static inline size_t check_range(const container *c, size_t i, const check_sums *found) {
     const container_tiles *tiles = c->space->newest;
     const container_range *range = tiles->ranges[i];
@@ -653,7 +654,7 @@ static inline size_t check_range(const container *c, size_t i, const check_sums 
     assert_int_equal(atomic_load(&range->index_bytes), sizes.index_bytes);
     assert_int_equal(atomic_load(&range->partitions), sizes.partitions);
     range_counts pending = range->pending;
-    if (pending.number_next == range->reserved_next) { /* numbers are reserved, and not used yet */
+    if (pending.number_next == range->reserved_next) { /* reserved numbers that are not used yet */
         pending.number_next = range->written.number_next;
     }
     assert_memory_equal(&range->written, &pending, sizeof range->written);
@@ -672,7 +673,7 @@ static inline bool item_is_there(harness *h, slice place_bytes) {
     return code == OK;
 }
 
-/* Of the ranges that have items in a segment, all but one are leaving it. */
+/* Checks that all but one of the ranges with items in a segment are leaving it. */
 static inline void check_sources(const container_tiles *tiles) {
     for (uint32_t segment = 0; container_tiles_segment(tiles, NULL, segment, &segment); segment++) {
         size_t users = 0, stay = 0;
@@ -693,7 +694,7 @@ static inline void check_sources(const container_tiles *tiles) {
     }
 }
 
-/* Counts and places of moves are kept of ranges that are there, and of no others. */
+/* Checks that counts and move progress are stored for existing ranges only. */
 static inline void check_records(harness *h, const container *c) {
     const container_tiles *tiles = c->space->newest;
     static const char tags[] = {'R', 'M'};
@@ -724,7 +725,7 @@ static inline void check_records(harness *h, const container *c) {
 typedef struct checked_version {
     log_entry entry;
     uint64_t lsn;
-    slice key; /* of its item: where its primary key would be */
+    slice key; /* the primary key of its item */
 } checked_version;
 
 static inline slice version_key(harness *h, const container *c, slice body) {
@@ -754,7 +755,7 @@ static inline size_t load_versions(harness *h, const container *c, checked_versi
     return n;
 }
 
-/* The lsn of the item that a primary key leads to; 0: none. */
+/* The lsn of the item at a primary key; 0: none. */
 static inline uint64_t lsn_at(harness *h, slice primary) {
     store_value value;
     item_found found = {0};
@@ -773,7 +774,7 @@ static inline uint64_t lsn_at(harness *h, slice primary) {
     return found.head.lsn;
 }
 
-/* The versions of an item are a chain, from the first that is kept to the item as it is now, or to its end. */
+/* Checks that the versions of an item form a chain, from the first one kept to the current item or its deletion. */
 static inline void check_versions(harness *h, const container *c) {
     enum { MAX = 4000 };
     checked_version *versions = mem_alloc(MAX * sizeof *versions);
@@ -796,8 +797,8 @@ static inline void check_versions(harness *h, const container *c) {
     free(versions);
 }
 
-/* Every item has its entries, every entry but those of expiry (hints, which the sweep uses up) has its item, all counts are exact, and the
- * index has what it must have and nothing else. */
+/* Checks that every item has its entries and every entry its item (except expiry entries, which are hints), that all counts are exact, and
+ * that the index is complete and has no extra entries. */
 static inline void harness_check(harness *h, const container *c) {
     const container_tiles *tiles = c->space->newest;
     layout_key from, to;
@@ -830,7 +831,7 @@ static inline void harness_check(harness *h, const container *c) {
         found += !hint;
         bool row = !hint && !size && c->clustered && value.n > 12;
         index_bytes += hint || size ? 0 : key.n + (row ? LAYOUT_ROW_BYTES : value.n);
-        assert_true(hint || size || row || value.n == 4 || item_is_there(h, value)); /* primary and unique keys lead to an item */
+        assert_true(hint || size || row || value.n == 4 || item_is_there(h, value)); /* primary and unique keys must lead to an item */
     }
     assert_int_equal(store_scan_close(scan), OK);
     assert_int_equal(found, expected);

@@ -1,4 +1,4 @@
-/* The largest logical partitions as they are shown: all of them known after seeding, exact whatever failed meanwhile. */
+/* The largest logical partitions: all of them known after seeding, with exact sizes whatever failed meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static size_t sizes(hot_size top[HOTKEYS_TOP]) {
 static void seed(void) {
     hot_seeding seeding = {0};
     bool ended = false;
-    while (!ended) { /* the clock stands still, so each call that may stop does so at its first look at it */
+    while (!ended) { /* the manual clock stands still, so each call stops at its first look at it */
         assert_int_equal(item_hot_seed(harness_items(&h), c, 0, &seeding, 0, &ended), OK);
     }
 }
@@ -101,7 +101,7 @@ static void what_was_written_before_a_restart_is_seeded(void **state) {
     }
 }
 
-/* What a failed batch would have stored is not shown: neither a size that is too large nor a partition that never was. */
+/* A failed batch must not be shown: neither a size that is too large nor a partition that was never created. */
 static void failed_writes_are_not_shown(void **state) {
     hot_size top[HOTKEYS_TOP];
     item_op *ops = arena_array(&h.arena, item_op, 2);
@@ -136,7 +136,7 @@ static void hierarchical_keys_have_all_their_levels(void **state) {
     assert_int_equal(top[0].size.items, 1);
 }
 
-/* A key that the sketch had to cut cannot be looked up: it is shown as it was at its last write. */
+/* A key that the sketch truncated cannot be looked up: it is shown with the size of its last write. */
 static void long_keys_are_cut(void **state) {
     hot_size top[HOTKEYS_TOP];
     char body[400];

@@ -1,4 +1,4 @@
-/* Store keys: their order is the order of what they stand for, and what is written is read back. */
+/* Store keys: their byte order is the order of their values, and they can be parsed back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void items_lie_by_segment_and_number(void **state) {
     }
 }
 
-/* Within one partition: primary keys by id, creation order by number; nothing of another partition or container between. */
+/* Within one partition: primary keys by id, creation order by number, and no keys of another partition or container in between. */
 static void a_partitions_entries_lie_together(void **state) {
     (void)state;
     pkey key = key_of("a"), other = key_of("b");
@@ -75,14 +75,14 @@ static void a_partitions_entries_lie_together(void **state) {
     assert_true(compare(&elsewhere, &one) > 0 && compare(&elsewhere, &second) > 0);
 }
 
-/* No two different things have the same key. */
+/* Different things never have the same key. */
 static void keys_do_not_run_into_each_other(void **state) {
     (void)state;
     pkey a = key_of("a"), ab = key_of("ab");
     epk e;
     layout_key one, two;
     epk_of(&v2, &a, &e);
-    layout_primary(&one, 7, &e, &a, SLICE_LIT("bx")); /* keys that share an EPK, as those of V1 can */
+    layout_primary(&one, 7, &e, &a, SLICE_LIT("bx")); /* keys that share an EPK, as V1 keys can */
     layout_primary(&two, 7, &e, &ab, SLICE_LIT("x"));
     assert_int_not_equal(compare(&one, &two), 0);
     layout_unique(&one, 7, 0, &e, &a, SLICE_LIT("v"));
@@ -94,7 +94,7 @@ static void keys_do_not_run_into_each_other(void **state) {
 
 static void the_longest_keys_fit(void **state) {
     (void)state;
-    static char text[LIMIT_KEY_BYTES], id[LIMIT_ID_BYTES]; /* of zero bytes, which take two each */
+    static char text[LIMIT_KEY_BYTES], id[LIMIT_ID_BYTES]; /* zero bytes, which take two bytes each when encoded */
     static const pkey_definition multi = {.kind = PKEY_MULTI_HASH, .version = 2, .n = 3};
     pkey_value longest = {.type = PKEY_STRING, .text = slice_of(text, sizeof text)};
     pkey key = {.n = 3, .values = {longest, longest, longest}};
@@ -169,7 +169,7 @@ static void heads_come_back(void **state) {
     assert_int_equal(back.ttl, -1);
     assert_int_equal(back.etag, head.etag);
     assert_int_equal(body.n, 5);
-    assert_false(layout_head_read(slice_of(bytes, sizeof bytes - 1), &back, &body)); /* no room for a document */
+    assert_false(layout_head_read(slice_of(bytes, sizeof bytes - 1), &back, &body)); /* too short for a document */
     assert_false(layout_head_read(SLICE_EMPTY, &back, &body));
     bytes[0] = 2;
     assert_false(layout_head_read(slice_of(bytes, sizeof bytes), &back, &body));

@@ -1,5 +1,5 @@
-/* Indexes under other policies: built beside the one in use while writes go on, given up in the middle, turned back, taken up again after a
- * restart, with a store that fails. After everything that is done the entries of every generation are what they must be (terms_check.h). */
+/* Changing the indexing policy: the new index is built beside the current one while writes continue; builds are abandoned, reverted,
+ * continued after a restart, and run on a failing store. After every step the entries of every generation are checked (terms_check.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void put_to_use(void) {
     harness_check(&h, c);
 }
 
-/* ---- one after the other ---- */
+/* ---- one change after the other ---- */
 
 static void a_policy_is_changed_while_writes_go_on(void **state) {
     (void)state;
@@ -102,9 +102,9 @@ static void a_policy_is_changed_while_writes_go_on(void **state) {
     for (int i = 0; !build(10); i++) {
         assert_true(harness_part(c)->index_progress >= progress && harness_part(c)->index_progress < 100);
         progress = harness_part(c)->index_progress;
-        assert_int_equal(put(i, 1000), OK);             /* built already */
-        assert_int_equal(put(ITEMS - 1 - i, 1000), OK); /* not yet */
-        assert_int_equal(put(ITEMS + i, 7), OK);        /* new */
+        assert_int_equal(put(i, 1000), OK);             /* an item that is already built */
+        assert_int_equal(put(ITEMS - 1 - i, 1000), OK); /* an item that is not built yet */
+        assert_int_equal(put(ITEMS + i, 7), OK);        /* a new item */
         assert_int_equal(take_away(60 + i), OK);
         harness_check(&h, c);
     }
@@ -123,18 +123,18 @@ static void back_in_the_middle(void **state) {
     uint8_t generation = ((container_index *)harness_part(c)->index)->generation;
     assert_int_equal(set_policy(2), OK);
     assert_false(build(40));
-    assert_int_equal(set_policy(0), OK); /* what was built is given up */
+    assert_int_equal(set_policy(0), OK); /* the unfinished build is abandoned */
     assert_null(harness_part(c)->building);
     assert_int_equal(((container_index *)harness_part(c)->index)->generation, generation);
     harness_check(&h, c);
     assert_int_equal(set_policy(2), OK);
     assert_false(build(40));
     uint8_t given_up = ((container_index *)harness_part(c)->building)->generation;
-    assert_int_equal(set_policy(3), OK); /* a third one */
+    assert_int_equal(set_policy(3), OK); /* a third policy */
     assert_true(((container_index *)harness_part(c)->building)->generation != given_up &&
                 ((container_index *)harness_part(c)->building)->generation != generation);
     harness_check(&h, c);
-    assert_int_equal(set_policy(3), OK); /* nothing new: it goes on */
+    assert_int_equal(set_policy(3), OK); /* the same policy: the build continues */
     while (!build(50)) {
     }
     put_to_use();
@@ -146,7 +146,7 @@ static void none_and_back(void **state) {
     (void)state;
     start(0);
     fill();
-    assert_int_equal(set_policy(OFF), OK); /* at once: there is nothing to build */
+    assert_int_equal(set_policy(OFF), OK); /* takes effect at once: there is nothing to build */
     assert_null(harness_part(c)->building);
     assert_int_equal(terms_check(h.account, c), 0);
     for (int i = 0; i < 20; i++) {
@@ -155,7 +155,7 @@ static void none_and_back(void **state) {
     }
     assert_int_equal(set_policy(0), OK);
     assert_non_null(harness_part(c)->building);
-    assert_true(((container_index *)harness_part(c)->index)->policy.off); /* until all is built, nothing is found by it */
+    assert_true(((container_index *)harness_part(c)->index)->policy.off); /* until the build is complete, the index is off */
     assert_false(build(30));
     assert_int_equal(set_policy(OFF), OK);
     assert_int_equal(terms_check(h.account, c), 0);
@@ -193,7 +193,7 @@ static void restarted_in_the_middle(void **state) {
     assert_int_equal(put(120, 3000), OK);
     while (!build(20)) {
     }
-    restart(); /* all is built, and not in use */
+    restart(); /* completely built, but not in use yet */
     assert_non_null(harness_part(c)->building);
     assert_true(build(20));
     put_to_use();
@@ -202,7 +202,7 @@ static void restarted_in_the_middle(void **state) {
     stop();
 }
 
-/* A partition with entries of its own. */
+/* A partition with local entries. */
 static void of_a_large_partition(void **state) {
     (void)state;
     start(0);
@@ -210,7 +210,7 @@ static void of_a_large_partition(void **state) {
         char body[100];
         snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"large\",\"a\":%d}", i, i);
         assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body), OK);
-        if (i == 540) { /* while it gets them */
+        if (i == 540) { /* while its items get local entries */
             assert_int_equal(set_policy(1), OK);
         }
         if (i % 20 == 0 && i > 540) {
@@ -233,7 +233,7 @@ static void of_a_large_partition(void **state) {
     stop();
 }
 
-/* ---- anything at any time ---- */
+/* ---- random sequences ---- */
 
 static void write_something(random_source *r) {
     int id = (int)random_below(r, 90);
@@ -260,7 +260,8 @@ static void change_tiles(random_source *r) {
     renew();
 }
 
-/* A step, a switch or a change whose store fails somewhere, perhaps for good and perhaps after the fact. */
+/* A build step, a switch or a policy change during which the store fails, possibly for good, possibly after the write has reached the
+ * disk. */
 static void build_badly(random_source *r, size_t *policy) {
     unsigned in = 1 + (unsigned)random_below(r, 12);
     bool ended = false, changes = random_below(r, 4) == 0, dies;

@@ -1,5 +1,5 @@
-/* Row keys and partition keys of any BSON type: what they may be, that each is found again and no other, the order of rows, and that a
- * container keeps its definition. */
+/* Row keys and partition keys of any BSON type: which values are allowed, that each key finds its own item only, the order of rows, and
+ * that a container keeps its definition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 static harness h;
 static container *c;
-static bool on_disk; /* all of it twice, over a store in memory and over RocksDB */
+static bool on_disk; /* every test runs twice, on an in-memory store and on RocksDB */
 static char *folder;
 
 static void open_store(void) {
@@ -51,7 +51,7 @@ static err write_body(item_kind kind, bson_t *body) {
     return code;
 }
 
-/* The `v` of the item that has the key of this body; -1: none. */
+/* The `v` of the item with the key of this body; -1: none. */
 static int read_body(bson_t *body) {
     item_op o;
     item_found found;
@@ -69,7 +69,7 @@ static int read_body(bson_t *body) {
     return v;
 }
 
-/* One value of each type, in the order of rows. Two of them are equal only if they are the same number. */
+/* One value of each type, in row order. Two of them are equal only if they are the same number. */
 enum { VALUES = 22 };
 static void append_value(bson_t *body, const char *name, int i) {
     bson_oid_t oid;
@@ -174,7 +174,7 @@ static void every_type_can_be_a_row_key_and_a_partition_key(void **state) {
         }
     }
     assert_int_equal(harness_count(c), VALUES * VALUES);
-    assert_int_equal(write_body(ITEM_REPLACE, body_of(8, 17, 5)), E_BAD_REQUEST); /* the harness addresses no row: another key */
+    assert_int_equal(write_body(ITEM_REPLACE, body_of(8, 17, 5)), E_BAD_REQUEST); /* the harness sets no row key, so it differs */
     assert_int_equal(write_body(ITEM_DELETE, body_of(8, 17, 0)), OK);
     assert_int_equal(read_body(body_of(8, 17, 0)), -1);
     assert_int_equal(read_body(body_of(7, 17, 0)), 717);
@@ -228,7 +228,7 @@ static void rows_of_all_types_come_in_the_order_of_values(void **state) {
     }
 }
 
-/* As MongoDB has it: 1, 1.0 and Decimal128 1.00 are one `_id`, and one shard key. */
+/* As in MongoDB: 1, 1.0 and Decimal128 1.00 are the same `_id`, and the same shard key. */
 static void numbers_are_one_key_whatever_their_type(void **state) {
     (void)state;
     bson_decimal128_t decimal;
@@ -273,7 +273,7 @@ static void a_composite_key_has_up_to_eight_components(void **state) {
     assert_int_equal(
         harness_create_rows(&h, "d", PROPERTIES("\"/a\",\"/b\",\"/c\",\"/d\",\"/e\",\"/f\",\"/g\",\"/h\",\"/i\""), "{\"typed\":true}", &c),
         E_BAD_REQUEST);
-    assert_int_equal(harness_create_container(&h, "d", PROPERTIES("\"/a\",\"/b\""), 0, &c), E_BAD_REQUEST); /* not typed: one path */
+    assert_int_equal(harness_create_container(&h, "d", PROPERTIES("\"/a\",\"/b\""), 0, &c), E_BAD_REQUEST); /* untyped: one path only */
     close_store();
 }
 
@@ -317,7 +317,7 @@ static void bad_definitions_are_refused(void **state) {
     close_store();
 }
 
-/* Neither a restart nor a replace that knows nothing of rows changes them; and a client of the SQL API cannot name them. */
+/* Neither a restart nor a replace that does not mention rows changes the definition; a client of the SQL API cannot set it. */
 static void a_container_keeps_its_definition(void **state) {
     (void)state;
     open_with(PROPERTIES("\"/pk\""), "{\"typed\":true,\"key\":[{\"path\":\"/_id\",\"order\":\"descending\"}]}");
@@ -341,7 +341,7 @@ static void a_container_keeps_its_definition(void **state) {
     close_all();
 }
 
-/* A write of a key of each type, failing each of the store's calls in turn: it is there or it is not, and the next one goes through. */
+/* Writes a key of each type, failing each store call in turn: the item exists completely or not at all, and the next try succeeds. */
 static void whatever_fails_a_key_is_whole_or_not_there(void **state) {
     (void)state;
     open_with(PROPERTIES("\"/pk\""), "{\"typed\":true,\"key\":[{\"path\":\"/a\"}]}");

@@ -1,5 +1,5 @@
-/* Rows in key order, over stores in memory and in RocksDB: bounds, directions, pages and cursors, against a model, through splits, merges,
- * moves, deletes, expiry and restarts; with a store that fails; with cursors that nobody gave out. */
+/* Rows in key order, on in-memory stores and on RocksDB: bounds, directions, pages and cursors, against a model, through splits, merges,
+ * moves, deletes, expiry and restarts; with a failing store; with forged cursors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,22 +45,22 @@ static void close_all(void) {
     }
 }
 
-/* ---- the model: rows (part, a, b), of which some are there until a time ---- */
+/* ---- the model: rows (part, a, b), some with an expiry time ---- */
 
 typedef struct row {
     bool there;
-    int64_t until_s; /* 0: for ever */
+    int64_t until_s; /* 0: never expires */
     int value;
 } row;
 static row model[PARTS][AS][BS];
 
-static const int64_t first_key = ((int64_t)1 << 53) + 1; /* doubles tell only every other one of these apart */
+static const int64_t first_key = ((int64_t)1 << 53) + 1; /* at this size doubles represent only every other integer */
 
 static bool is_there(const row *r) {
     return r->there && (r->until_s == 0 || r->until_s > harness_now_s(&h));
 }
 
-/* Numbers of one value come in all their types. */
+/* Equal numbers are written in different types. */
 static bson_t *body_of(int part, int a, int b, int value, int ttl) {
     bson_t *body = BCON_NEW("v", BCON_INT32(value), "pk", BCON_INT64(first_key + part));
     if (value % 2) {
@@ -111,7 +111,7 @@ static item_key key_of(int part) {
 
 typedef struct seen {
     int list[2 * PARTS * AS * BS][4];
-    size_t n, refuse_at; /* the visitor refuses the row after so many; 0: none */
+    size_t n, refuse_at; /* the visitor rejects the row after this many; 0: never */
 } seen;
 
 static int number_in(slice body, const char *name) {
@@ -141,7 +141,7 @@ static bool see(void *context, const item_found *found) {
     return true;
 }
 
-/* By pages as the ask says, with something else going on between them. */
+/* Reads all pages of the request, and calls `between` after each. */
 static void read_all(const item_rows_ask *ask, seen *s, void (*between)(void)) {
     item_rows_cursor cursor = {0};
     item_rows_page page;
@@ -162,7 +162,7 @@ static void read_all(const item_rows_ask *ask, seen *s, void (*between)(void)) {
     } while (!cursor.ended);
 }
 
-/* What the model has of a partition between two bounds on (a, b), each with 0, 1 or 2 values; in order. */
+/* Bounds on (a, b) for the rows of a partition, each with 0, 1 or 2 values. */
 typedef struct limits {
     int from[2], to[2];
     size_t from_n, to_n;
@@ -241,7 +241,7 @@ static int by_hash(const void *a, const void *b) {
     return epk_cmp(&x.epk, &y.epk);
 }
 
-/* The whole container, or what it has in [min, max). */
+/* Checks the whole container, or its part in [min, max). */
 static void check_space(epk min, epk max, bool backward, size_t rows_max, size_t steps_max, void (*between)(void)) {
     static seen got, wanted;
     int parts[PARTS];
@@ -265,7 +265,7 @@ static void check_space(epk min, epk max, bool backward, size_t rows_max, size_t
     assert_same(&got, &wanted, backward);
 }
 
-/* ---- a life ---- */
+/* ---- random lives ---- */
 
 static random_source dice;
 
@@ -381,7 +381,7 @@ static void fill(void) {
     memset(model, 0, sizeof model);
     for (int part = 0; part < PARTS; part++) {
         for (int i = 0; i < AS * BS; i++) {
-            int at = i * 11 % (AS * BS); /* not in the order of keys */
+            int at = i * 11 % (AS * BS); /* not in key order */
             put(part, at / BS, at % BS, part + i, 0);
         }
     }
@@ -397,7 +397,7 @@ static void bounds_are_of_prefixes(void **state) {
             check_partition(1, &l, false, 0, 1000, NULL);
             check_partition(1, &l, true, 7, 1000, NULL);
         }
-        limits nothing = {{4, 0}, {2, 0}, 1, 1, false, false}; /* the lower end is above the upper one */
+        limits nothing = {{4, 0}, {2, 0}, 1, 1, false, false}; /* the lower bound is above the upper one */
         check_partition(1, &nothing, false, 0, 1000, NULL);
         check_partition(1, &nothing, true, 0, 1000, NULL);
         close_all();
@@ -424,7 +424,7 @@ static void a_refused_row_comes_first_on_the_next_page(void **state) {
     close_all();
 }
 
-/* A cursor stands behind a row, whether or not that is still there. */
+/* A cursor is a position after a row, whether or not that row still exists. */
 static void a_cursor_outlives_its_row(void **state) {
     (void)state;
     static seen got;
@@ -460,7 +460,7 @@ static void cursors_of_others_are_refused(void **state) {
     assert_int_equal(item_rows_read(harness_items(&h), harness_op(&h), c, &asks_other, &cursor, see, &got, &page), E_BAD_CONTINUATION);
     random_seed(&dice, 7);
     static char bytes[20000];
-    for (int i = 0; i < 2000; i++) { /* any bytes: an error, or rows of what is asked for */
+    for (int i = 0; i < 2000; i++) { /* random bytes: an error, or rows within the request */
         size_t n = 1 + random_below(&dice, i % 10 ? 80 : sizeof bytes);
         for (size_t j = 0; j < n; j++) {
             bytes[j] = (char)random_below(&dice, 256);
@@ -601,7 +601,7 @@ static void ids_come_in_the_order_of_bytes(void **state) {
     harness_close(&h);
 }
 
-/* ---- how many keys a row has ---- */
+/* ---- number of keys per row ---- */
 
 #define ONE_PATH                                                                                                                           \
     "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/"                                                                                       \
@@ -619,7 +619,7 @@ static size_t keys_in(store_family family) {
     return n;
 }
 
-/* Of each of 200 rows of one partition, with the partition's own and what a shape has. */
+/* The average over 200 rows of one partition, including the partition's size entry and the shapes. */
 static size_t keys_of_rows(const char *rows, bool on_disk) {
     enum { ROWS = 200 };
     folder = on_disk ? make_folder() : NULL;
@@ -639,7 +639,8 @@ static size_t keys_of_rows(const char *rows, bool on_disk) {
     return all / ROWS;
 }
 
-/* A row of a clustered, lean table with one indexed path: itself, the lead by its number, its change, and that path's entry. */
+/* A row of a clustered, lean table with one indexed path: the row itself, the lead by its number, its change entry, and the path's
+ * entry. */
 static void a_row_of_a_lean_table_has_four_keys(void **state) {
     (void)state;
     static const char lean[] = "{\"typed\":true,\"key\":[{\"path\":\"/a\"},{\"path\":\"/b\"}],\"clustered\":true,\"lean\":true}";
@@ -651,10 +652,10 @@ static void a_row_of_a_lean_table_has_four_keys(void **state) {
     }
 }
 
-/* ---- what a row costs ----
+/* ---- cost of a row ----
  *
- * Lookups are counted. With TESELA_ROWS=1000000 in the environment time is measured too, at that size: processor time of one thread, the
- * least of several slices, per row. */
+ * Counts lookups. With TESELA_ROWS=1000000 in the environment it also measures time, at that size: CPU time of one thread per row, the
+ * minimum of several slices. */
 
 enum { SLICE_ROWS = 1000, SLICES = 40, ROWS_PER_COMMIT = 100 };
 
@@ -668,7 +669,7 @@ static void insert_rows(uint32_t n, bool in_order) {
     static item_op ops[ROWS_PER_COMMIT];
     for (uint32_t i = 0; i < n; i += ROWS_PER_COMMIT) {
         for (uint32_t j = 0; j < ROWS_PER_COMMIT; j++) {
-            uint32_t a = in_order ? i + j : (uint32_t)((uint64_t)(i + j) * 7368787 % n); /* a prime: each once */
+            uint32_t a = in_order ? i + j : (uint32_t)((uint64_t)(i + j) * 7368787 % n); /* a prime, so each value occurs once */
             bson_t *body = BCON_NEW("pk", BCON_INT64(first_key), "a", BCON_INT32((int32_t)a), "b", BCON_INT32(0), "text",
                                     "some hundred bytes of an ordinary row, as a reading of a device has them, with a name or two");
             assert_int_equal(harness_prepare_bson(&h, c, &ops[j], ITEM_CREATE, body), OK);
@@ -684,7 +685,7 @@ static bool count_row(void *context, const item_found *found) {
     return true;
 }
 
-/* By item_rows_read, from some place on. */
+/* By item_rows_read. */
 static double slice_cost(uint32_t n) {
     double least = 1e9;
     item_key key = key_of(0);
@@ -706,7 +707,7 @@ static double slice_cost(uint32_t n) {
     return least;
 }
 
-/* By stepping through the same entries. */
+/* By stepping over the same entries. */
 static double iteration_cost(uint32_t n) {
     double least = 1e9;
     item_key key = key_of(0);
@@ -759,7 +760,7 @@ static void a_slice_of_a_clustered_partition_costs_about_an_iteration(void **sta
     close_all();
 }
 
-/* The store fails the lookup after so many: a slice that needs no more is read all the same. */
+/* The store fails the lookup after `most` lookups: a slice that needs no more is read nevertheless. */
 static err slice_with_lookups(const char *rows, bool in_order, unsigned most) {
     item_key key;
     item_rows_cursor cursor = {0};

@@ -1,5 +1,5 @@
-/* Index entries of items: partitions that grow large enough for entries of their own, whatever is written and moved meanwhile, and shapes
- * beyond those that are known. harness_check compares all entries with the items (terms_check.h). */
+/* Index entries of items: partitions that grow large enough for local entries, under writes and moves, and more shapes than can be known.
+ * harness_check compares all entries with the items (terms_check.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static uint64_t local_of(const char *partition) {
     return terms_size(&x, &key).local;
 }
 
-/* ---- growing ---- */
+/* ---- growing partitions ---- */
 
 static void many_small_writes(void **state) {
     (void)state;
@@ -75,8 +75,8 @@ static void many_small_writes(void **state) {
     bool some = false;
     for (int i = LOCAL_FROM - 12; i < LOCAL_FROM + 148; i++) {
         put("p", i, 0);
-        put("p", i / 2, i);                  /* before and behind where it is */
-        put("p", 2 * LOCAL_FROM - i, i + 1); /* and not yet written, or long ago */
+        put("p", i / 2, i);                  /* items with and without local entries */
+        put("p", 2 * LOCAL_FROM - i, i + 1); /* also items that do not exist yet, and old ones */
         if (i % 3 == 0) {
             take_away("p", i);
             take_away("p", i / 3);
@@ -111,7 +111,7 @@ static void one_large_group(void **state) {
     start(V2);
     assert_int_equal(write_many("p", 0, 900, false), OK);
     harness_check(&h, c);
-    assert_true(local_of("p") != LOCAL_ALL); /* the group's own are not there to be read */
+    assert_true(local_of("p") != LOCAL_ALL); /* the group's own items cannot be scanned */
     assert_int_equal(write_many("p", 850, 100, true), OK);
     harness_check(&h, c);
     assert_int_equal(write_many("p", 0, 100, true), OK);
@@ -133,7 +133,7 @@ static void one_that_shrinks_and_begins_anew(void **state) {
         take_away("p", i);
     }
     put("p", 1, 9);
-    assert_int_equal(local_of("p"), local); /* small again: what there is is kept */
+    assert_int_equal(local_of("p"), local); /* small again: local entries are kept */
     harness_check(&h, c);
     for (int i = 1; i < LOCAL_FROM + 28; i += 2) {
         take_away("p", i);
@@ -179,7 +179,7 @@ static void move_and_write(uint32_t range, const char *partition, int id) {
     waiter_init(&w.waiter);
     assert_int_equal(sem_init(&b->go_on, 0, 0), 0);
     b->base = (commit){.apply = wait_for_it, .done = nothing};
-    committer_submit(harness_part(c)->home->committer, &b->base); /* while it waits, the next two are gathered */
+    committer_submit(harness_part(c)->home->committer, &b->base); /* while it blocks, the next two become one group */
     item_move_submit(&m.base);
     assert_int_equal(item_commit_submit(&w.base), OK);
     sem_post(&b->go_on);
@@ -212,7 +212,7 @@ static void moved_while_it_grows(void **state) {
     stop();
 }
 
-/* ---- partitions of one EPK ---- */
+/* ---- partitions that share an EPK ---- */
 
 typedef struct asked {
     bool local;
@@ -245,7 +245,7 @@ static asked ask(const char *partition) {
     return a;
 }
 
-/* Whether the partition is read by an index of its own. */
+/* Whether the partition is read through local entries. */
 static bool has_own_index(const char *partition) {
     return ask(partition).local;
 }
@@ -254,7 +254,7 @@ static uint64_t items_of(const char *partition) {
     return ask(partition).items_n;
 }
 
-/* V1 hashes no more than a string's beginning. */
+/* V1 hashes only the beginning of a string. */
 static void partitions_that_hash_alike(void **state) {
     (void)state;
     char first[160], second[160];
@@ -268,13 +268,13 @@ static void partitions_that_hash_alike(void **state) {
     }
     assert_true(local_of(first) == LOCAL_ALL);
     assert_true(has_own_index(first));
-    assert_false(has_own_index(second)); /* it has no items: those that are there are the other one's */
+    assert_false(has_own_index(second)); /* it has no items: all are the other partition's */
     put(second, 1, 1);
     assert_int_equal(items_of(first), 600);
     assert_int_equal(items_of(second), 1);
     assert_false(has_own_index(first));
     assert_false(has_own_index(second));
-    for (int i = 0; i < 800; i++) { /* what it goes through are the items of both */
+    for (int i = 0; i < 800; i++) { /* growing local entries visits the items of both partitions */
         put(second, i % 600, i);
     }
     harness_check(&h, c);
@@ -307,7 +307,7 @@ static void more_shapes_than_are_known(void **state) {
     }
     assert_int_equal(shapes(), 4096);
     harness_check(&h, c);
-    for (int i = 0; i < 4200; i += 7) { /* the same again, others' shapes, and shapes that nobody has */
+    for (int i = 0; i < 4200; i += 7) { /* their own shapes again, shapes of other items, and new ones */
         put_shape_of(i, i % 3 ? i : i % 2 ? 4199 - i : 5000 + i);
     }
     harness_check(&h, c);
@@ -323,7 +323,7 @@ static void more_shapes_than_are_known(void **state) {
     stop();
 }
 
-/* A write that fails leaves room for the shapes that it would have brought; what is denied is denied for good. */
+/* A failed write leaves room for its new shapes; a shape that was rejected stays rejected. */
 static void shapes_of_writes_that_fail(void **state) {
     (void)state;
     char body[100];
@@ -335,7 +335,7 @@ static void shapes_of_writes_that_fail(void **state) {
     h.plan.write_in = 1;
     snprintf(body, sizeof body, "{\"id\":\"a\",\"pk\":\"a\",\"y\":1}");
     assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), E_STORE_IO);
-    item_op *ops = arena_array(&h.arena, item_op, 3); /* a batch whose second operation fails, in a group with one that does not */
+    item_op *ops = arena_array(&h.arena, item_op, 3); /* a batch whose second operation fails, in a group with a successful one */
     assert_int_equal(harness_prepare(&h, c, &ops[0], ITEM_CREATE, NULL, NULL, "{\"id\":\"b\",\"pk\":\"b\",\"z\":1}"), OK);
     assert_int_equal(harness_prepare(&h, c, &ops[1], ITEM_REPLACE, NULL, "none", "{\"id\":\"none\",\"pk\":\"b\",\"z\":1}"), OK);
     assert_int_equal(harness_commit(&h, c, ops, 2, true), E_NOT_FOUND);
@@ -348,30 +348,30 @@ static void shapes_of_writes_that_fail(void **state) {
     stop();
 }
 
-/* ---- shapes of one number ----
+/* ---- shapes with the same number ----
  *
- * Eight property names whose paths sum to what another name's path is, found as Wagner's generalized birthday finds them: sums of pairs
- * that agree with the target in 16 bits, pairs of these in 32, and of those in all. */
+ * Finds eight property names whose paths have the same sum as another name's path, with Wagner's generalized birthday algorithm: sums of
+ * pairs that agree with the target in 16 bits, pairs of these in 32, and of those in all. */
 
 enum { LISTS = 8, NAMES = 1 << 17, SUMS_MAX = 1 << 18 };
 
 typedef struct part_sum {
     uint64_t sum;
-    uint32_t left, right; /* in the lists that it was made of; of a name: its number */
+    uint32_t left, right; /* indexes in the lists it was made of; for a name: its number */
 } part_sum;
 
 static uint64_t weight_of(const char *name) {
     return index_path_mixed(index_path_member(INDEX_PATH_ROOT, slice_str(name)), 1);
 }
 
-static uint64_t low_bits; /* that sort_by_low looks at */
+static uint64_t low_bits; /* the bits that sort_by_low compares */
 
 static int sort_by_low(const void *a, const void *b) {
     uint64_t x = ((const part_sum *)a)->sum & low_bits, y = ((const part_sum *)b)->sum & low_bits;
     return x < y ? -1 : x > y;
 }
 
-/* Sums of one of each that agree with the target in these bits; the second list is sorted. */
+/* Finds sums of one element of each list that agree with the target in these bits. Sorts the second list. */
 static size_t join(const part_sum *a, size_t a_n, part_sum *b, size_t b_n, uint64_t bits, uint64_t target, part_sum *sums) {
     size_t n = 0;
     low_bits = bits;
@@ -394,7 +394,7 @@ static void name_of(char name[static 16], unsigned list, uint32_t number) {
     snprintf(name, 16, "n%u_%u", list, number);
 }
 
-/* Nothing may sort a list once sums point into it: `b` is sorted before they do. */
+/* A list must not be sorted once sums point into it: `b` is sorted before. */
 static void find_names(uint64_t target, char names[LISTS][16]) {
     static part_sum lists[LISTS][NAMES], pairs[4][SUMS_MAX], fours[2][SUMS_MAX], all[SUMS_MAX];
     size_t pairs_n[4], fours_n[2];
@@ -419,7 +419,7 @@ static void find_names(uint64_t target, char names[LISTS][16]) {
     }
 }
 
-/* How many items the index finds without the path /x. */
+/* The number of items that, by their shapes in the index, lack the path /x. */
 static size_t without_x(void) {
     terms_expected x = {.store = h.store, .container = c, .part = harness_part(c)};
     slice key, value;
@@ -453,9 +453,9 @@ static void names_that_share_a_number_share_no_shape(void **state) {
             }
             assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
         }
-        assert_int_equal(shapes(), 1); /* they do share a number */
+        assert_int_equal(shapes(), 1); /* the two shapes do have the same number */
         assert_int_equal(without_x(), attacker_first);
-        harness_check(&h, c); /* each item stands under its own paths, or under none */
+        harness_check(&h, c); /* each item is under its own paths, or under none */
         container_give(c);
         harness_restart(&h);
         c = harness_found(&h, "d", "c");
@@ -466,7 +466,7 @@ static void names_that_share_a_number_share_no_shape(void **state) {
 
 /* ---- shapes of one group ---- */
 
-/* Holds the committer, so that what is submitted meanwhile is one group; then tells how many shapes the group made. */
+/* Blocks the committer, so that what is submitted meanwhile becomes one group; then counts the shapes that the group added. */
 typedef struct probe {
     commit base;
     sem_t entered, open;
@@ -502,7 +502,7 @@ static void a_shape_that_is_made_again_counts_once(void **state) {
     const char *text[] = {"{\"id\":\"1\",\"pk\":\"a\",\"new\":1}", "{\"id\":\"2\",\"pk\":\"a\",\"new\":2}"};
     start(V2);
     assert_int_equal(harness_prepare(&h, c, &twice[0], ITEM_CREATE, NULL, NULL, text[0]), OK);
-    assert_int_equal(harness_prepare(&h, c, &twice[1], ITEM_CREATE, NULL, NULL, text[0]), OK); /* the same again: all of it is cut */
+    assert_int_equal(harness_prepare(&h, c, &twice[1], ITEM_CREATE, NULL, NULL, text[0]), OK); /* the same again: the whole batch is cut */
     assert_int_equal(harness_prepare(&h, c, &once, ITEM_CREATE, NULL, NULL, text[1]), OK);
     first.base = (item_commit){.items = harness_items(&h), .container = c, .ops = twice, .n = 2, .atomic = true, .range_id = -1};
     second.base = (item_commit){.items = harness_items(&h), .container = c, .ops = &once, .n = 1, .atomic = true, .range_id = -1};
@@ -531,7 +531,7 @@ static void a_shape_that_is_made_again_counts_once(void **state) {
     stop();
 }
 
-/* The store fails while the shapes are loaded, after a restart, and then no more. */
+/* After a restart the store fails once while the shapes are loaded. */
 static void shapes_are_loaded_again_after_a_failure(void **state) {
     (void)state;
     start(V2);
@@ -552,7 +552,7 @@ static void shapes_are_loaded_again_after_a_failure(void **state) {
     stop();
 }
 
-/* ---- terms that are listed before the commit ---- */
+/* ---- terms listed before the commit ---- */
 
 #define POLICY(rest) "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"indexingPolicy\":{" rest "}}"
 
@@ -560,7 +560,7 @@ static void one(item_op *o, item_kind kind, const char *key, const char *id, con
     assert_int_equal(harness_one(&h, c, o, kind, key, id, text), OK);
 }
 
-/* What is written as it was given is listed where it is submitted, and priced by that list. */
+/* A body that is written as given is listed on submit, and charged by that list. */
 static void bodies_are_listed_where_they_are_submitted(void **state) {
     (void)state;
     item_op made, upserted, replaced, deleted, excluded = {0};
@@ -581,7 +581,8 @@ static void bodies_are_listed_where_they_are_submitted(void **state) {
     stop();
 }
 
-/* A list is of the policy that its request came with. While the index has another one, or two, the committer makes its own. */
+/* A list belongs to the policy of its request. While the index has another policy, or two indexes exist, the committer makes its own
+ * list. */
 static void a_list_of_another_policy_is_not_used(void **state) {
     (void)state;
     static const char *const policies[] = {
@@ -597,7 +598,7 @@ static void a_list_of_another_policy_is_not_used(void **state) {
         assert_int_equal(harness_replace_container(&h, "d", "c", policies[i % 4]), OK);
         renew();
         container *const versions[] = {before, c};
-        for (int v = 0; v < 2; v++) { /* while the new index is built, and when it is there */
+        for (int v = 0; v < 2; v++) { /* while the new index is built, and when it is in use */
             for (int k = 0; k < 4; k++) {
                 snprintf(body, sizeof body, "{\"id\":\"%d\",\"pk\":\"p%d\",\"n\":%d,\"m\":[%d]}", k, k % 2, i * 10 + v, k);
                 assert_int_equal(harness_write(&h, versions[k % 2], ITEM_UPSERT, NULL, NULL, body), OK);
@@ -610,7 +611,7 @@ static void a_list_of_another_policy_is_not_used(void **state) {
     stop();
 }
 
-/* Many bodies are not listed by item_commit_submit, but by whoever has time, or else by the committer. */
+/* item_commit_submit does not list many bodies; a thread that has time does, or else the committer. */
 static void many_bodies_are_listed_by_who_has_time(void **state) {
     (void)state;
     enum { N = 40, BYTES = 3000 };
@@ -639,7 +640,7 @@ static void many_bodies_are_listed_by_who_has_time(void **state) {
     stop();
 }
 
-/* A request without memory for the list is not refused for that. */
+/* A request without memory for the list is not rejected. */
 static void a_list_without_room_is_the_committers(void **state) {
     (void)state;
     budget little = budget_init(NULL, 24 * 1024);

@@ -1,5 +1,5 @@
-/* Transactions of the core: several partitions and containers of one store, on memory and on RocksDB, with others at work and with a store
- * that fails. With two stores (TESELA_HOMES=2) all items but those of `away` are in the first one. */
+/* Transactions of the core: several partitions and containers of one store, in memory and on RocksDB, with concurrent writers and with a
+ * failing store. With two stores (TESELA_HOMES=2) all items but those of `away` are in the first one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static const container_range *range_of(const container *c, const char *header) {
     return container_route(c->tiles, &key.epk);
 }
 
-/* Partitions of the first home, of several ranges if it has several; and one that is in another home. */
+/* Chooses partitions in the first home, in several ranges if it has them; and one in another home. */
 static void choose_names(void) {
     size_t n = 0;
     *away = 0;
@@ -60,7 +60,7 @@ static void choose_names(void) {
 
 static void open_containers(void) {
     a = harness_container(&h, FIRST, 2000);
-    container_give(harness_container(&h, KEYED("between", ""), 400)); /* homes are taken in turn: so `a` and `b` have theirs alike */
+    container_give(harness_container(&h, KEYED("between", ""), 400)); /* homes are assigned in turn: now `a` and `b` get the same */
     b = harness_container(&h, SECOND, 2000);
     choose_names();
 }
@@ -111,7 +111,7 @@ static void restart(void) {
     check_all();
 }
 
-/* ---- asking ---- */
+/* ---- helpers ---- */
 
 static item_transaction *begin(void) {
     item_transaction_ask ask = {.items = harness_items(&h), .lifetime_us = LIFETIME_S * INT64_C(1000000)};
@@ -133,7 +133,7 @@ static item_op *prepare(container *c, item_kind kind, const char *header, const 
     return op;
 }
 
-/* A write of the transaction; without one, of somebody else. */
+/* A write of the transaction; NULL: of another client. */
 static err put(item_transaction *t, container *c, item_kind kind, const char *header, const char *id, int n) {
     item_op *op = prepare(c, kind, header, id, n);
     return t ? item_transaction_write(t, harness_op(&h), c, op) : harness_commit(&h, c, op, 1, true);
@@ -145,7 +145,7 @@ static int number_in(slice body) {
     return (int)bson_iter_as_int64(&it);
 }
 
-/* Its number; -1: it is not there. */
+/* The item's `n`; -1: absent. */
 static int get(item_transaction *t, container *c, const char *header, const char *id, bool guarded) {
     item_found found;
     item_key key = key_of(c, header, id);
@@ -203,8 +203,8 @@ static void writes_everywhere_are_one(void **state) {
     assert_int_equal(get(t, a, names[0], "1", false), 10);
     assert_int_equal(get(t, a, names[1], "2", false), -1);
     assert_int_equal(get(t, b, names[1], "6", false), 60);
-    assert_int_equal(get(t, a, names[1], "6", false), -1);   /* of the other container */
-    assert_int_equal(get(NULL, a, names[0], "1", false), 1); /* nobody else sees it yet */
+    assert_int_equal(get(t, a, names[1], "6", false), -1);   /* it is in the other container */
+    assert_int_equal(get(NULL, a, names[0], "1", false), 1); /* invisible to others until the commit */
     assert_int_equal(get(NULL, b, names[1], "6", false), -1);
     assert_int_equal(submit_and_wait(t), OK);
     item_mark mark;
@@ -234,7 +234,7 @@ static void what_is_not_committed_never_was(void **state) {
     item_transaction_end(t);
     t = begin();
     assert_int_equal(get(t, a, names[0], "1", true), 1);
-    assert_int_equal(commit_it(t), OK); /* nothing was written: nothing is submitted */
+    assert_int_equal(commit_it(t), OK); /* nothing was written, so nothing is submitted */
     assert_int_equal(commit_it(begin()), OK);
     buf after = dump_store(h.store, NULL);
     assert_true(slice_eq(buf_view(&before), buf_view(&after)));
@@ -242,7 +242,7 @@ static void what_is_not_committed_never_was(void **state) {
     buf_free(&after);
 }
 
-/* What the transaction was told of its writes is what is there: etag and time. */
+/* The etag and time that the transaction reported are those of the stored item. */
 static void what_was_told_is_true(void **state) {
     (void)state;
     make_some();
@@ -268,14 +268,14 @@ static void what_was_told_is_true(void **state) {
     item_op *matched = prepare(a, ITEM_REPLACE, names[0], "1", 11), *late = prepare(a, ITEM_REPLACE, names[0], "1", 12);
     matched->if_match = late->if_match = slice_str(etag);
     assert_int_equal(item_transaction_write(t, harness_op(&h), a, matched), OK);
-    assert_int_equal(item_transaction_write(t, harness_op(&h), a, late), E_PRECONDITION); /* it is another one now */
+    assert_int_equal(item_transaction_write(t, harness_op(&h), a, late), E_PRECONDITION); /* its etag has changed */
     assert_int_equal(commit_it(t), OK);
     assert_int_equal(get(NULL, a, names[0], "1", false), 11);
 }
 
 /* ---- edits and conditions ---- */
 
-/* {"to":n}: puts an item with that value; 0: deletes it; without it the item is left. */
+/* {"to":n}: puts an item with that value; 0: deletes it; without "to" the item is left. */
 static err apply_test(op *o, const item_edit_input *in, item_edit_budget *budget, item_edit_result *result_out) {
     bson_iter_t it;
     (void)budget;
@@ -320,7 +320,7 @@ static void edits_see_own_writes(void **state) {
     assert_true(!again->created && number_in(again->before_body) == 7 && number_in(again->result) == 8);
     assert_int_equal(item_transaction_write(t, o, b, deletes), OK);
     assert_true(deletes->deleted);
-    assert_int_equal(item_transaction_write(t, o, b, leaves), OK); /* nothing is there */
+    assert_int_equal(item_transaction_write(t, o, b, leaves), OK); /* the item is absent */
     assert_true(leaves->left && !leaves->before_there);
     assert_int_equal(item_transaction_write(t, o, a, asks), OK);
     assert_true(asks->left && asks->reply.n && number_in(asks->result) == 1);
@@ -341,7 +341,7 @@ static void edits_see_own_writes(void **state) {
     check_all();
 }
 
-/* Its answer depends on the item. */
+/* The edit's answer depends on the item, so the item is guarded. */
 static void an_edit_that_left_the_item_is_a_guard(void **state) {
     (void)state;
     make_some();
@@ -353,10 +353,10 @@ static void an_edit_that_left_the_item_is_a_guard(void **state) {
     assert_int_equal(get(NULL, b, names[0], "8", false), -1);
 }
 
-/* ---- others ---- */
+/* ---- conflicts ---- */
 
 typedef struct step {
-    bool second; /* of container b */
+    bool second; /* in container b */
     item_kind kind;
     int partition;
     const char *id;
@@ -387,7 +387,7 @@ static const struct {
     {{false, ITEM_REPLACE, 0, "1", 10}, {false, ITEM_REPLACE, 1, "2", 11}, OK},
 };
 
-/* The step is in the middle of others, which go with it. */
+/* The conflicting step is in the middle of others, which fail with it. */
 static void who_was_first_wins(void **state) {
     for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) {
         set_up(state);
@@ -408,7 +408,7 @@ static void who_was_first_wins(void **state) {
         buf_free(&before);
         buf_free(&after);
         check_all();
-        assert_int_equal(put(NULL, a, ITEM_UPSERT, names[1], "7", 7), OK); /* nothing of it is left in what ranges count */
+        assert_int_equal(put(NULL, a, ITEM_UPSERT, names[1], "7", 7), OK); /* the failed commit left no trace in the ranges' counts */
         assert_int_equal(put(NULL, b, ITEM_UPSERT, names[1], "7", 7), OK);
         restart();
         tear_down(state);
@@ -429,7 +429,7 @@ static void a_container_that_is_gone_fails_all(void **state) {
     check_all();
 }
 
-/* A container that is asked later is seen as of the same moment, also if it was split meanwhile. */
+/* A container that is first used later is read at the same snapshot, even if it was split meanwhile. */
 static void all_is_of_one_moment(void **state) {
     (void)state;
     make_some();
@@ -451,7 +451,7 @@ static void all_is_of_one_moment(void **state) {
     assert_int_equal(put(NULL, b, ITEM_DELETE, names[0], "s00", 0), OK);
     assert_int_equal(get(t, b, names[2], "3", false), 3);
     assert_int_equal(get(t, b, names[0], "s00", false), 100);
-    assert_int_equal(put(t, b, ITEM_REPLACE, names[0], "s03", 203), OK); /* moved, and still the same */
+    assert_int_equal(put(t, b, ITEM_REPLACE, names[0], "s03", 203), OK); /* moved, but unchanged */
     assert_int_equal(put(t, a, ITEM_CREATE, names[0], "7", 7), OK);
     assert_int_equal(commit_it(t), OK);
     assert_int_equal(get(NULL, b, names[0], "s03", false), 203);
@@ -481,7 +481,7 @@ static void splits_are_no_conflicts(void **state) {
     restart();
 }
 
-/* Two that read what the other writes: without guards both go through, with them the second is told. */
+/* Each of two transactions reads what the other writes: without guards both succeed, with guards the second one fails. */
 static void guarded_reads_are_serializable(void **state) {
     (void)state;
     for (int guarded = 0; guarded < 2; guarded++) {
@@ -497,13 +497,13 @@ static void guarded_reads_are_serializable(void **state) {
         assert_int_equal(get(NULL, a, names[0], "x", false), guarded ? 1000 : 2);
     }
     item_transaction *t = begin();
-    assert_int_equal(get(t, a, names[0], "none", true), -1); /* that nothing is there is guarded too */
+    assert_int_equal(get(t, a, names[0], "none", true), -1); /* absence is guarded too */
     assert_int_equal(get(t, a, names[0], "none", true), -1);
     assert_int_equal(put(t, b, ITEM_UPSERT, names[1], "y", 3), OK);
     assert_int_equal(put(NULL, a, ITEM_CREATE, names[0], "none", 77), OK);
     assert_int_equal(commit_it(t), E_RETRY_WITH);
     t = begin();
-    assert_int_equal(get(t, a, names[0], "none", true), 77); /* a guard that is written becomes a write */
+    assert_int_equal(get(t, a, names[0], "none", true), 77); /* writing a guarded item turns the guard into a write */
     assert_int_equal(put(t, a, ITEM_REPLACE, names[0], "none", 78), OK);
     assert_int_equal(get(t, a, names[0], "none", true), 78);
     assert_int_equal(commit_it(t), OK);
@@ -520,7 +520,7 @@ static void what_expires_meanwhile_is_another_item(void **state) {
     assert_int_equal(commit_it(t), E_RETRY_WITH);
     t = begin();
     assert_int_equal(get(t, a, p, "1", false), -1);
-    assert_int_equal(put(t, a, ITEM_CREATE, p, "2", 1), OK); /* nor are its unique values there */
+    assert_int_equal(put(t, a, ITEM_CREATE, p, "2", 1), OK); /* its unique values are free too */
     assert_int_equal(put(t, a, ITEM_CREATE, p, "1", 3), OK);
     assert_int_equal(commit_it(t), OK);
     check_all();
@@ -532,8 +532,8 @@ static void unique_values_are_told_at_once(void **state) {
     assert_int_equal(put(NULL, a, ITEM_CREATE, names[0], "2", 2), OK);
     item_transaction *t = begin();
     assert_int_equal(put(t, a, ITEM_CREATE, names[0], "3", 1), E_UNIQUE_KEY);
-    assert_int_equal(put(t, a, ITEM_CREATE, names[1], "3", 1), OK); /* another partition's */
-    assert_int_equal(put(t, b, ITEM_CREATE, names[0], "3", 1), OK); /* it has no unique keys */
+    assert_int_equal(put(t, a, ITEM_CREATE, names[1], "3", 1), OK); /* in another partition */
+    assert_int_equal(put(t, b, ITEM_CREATE, names[0], "3", 1), OK); /* b has no unique keys */
     assert_int_equal(put(t, a, ITEM_EDIT, names[0], "2", 1), E_UNIQUE_KEY);
     assert_int_equal(put(t, a, ITEM_REPLACE, names[0], "1", 3), OK);
     assert_int_equal(put(t, a, ITEM_EDIT, names[0], "2", 1), OK); /* free now */
@@ -552,7 +552,7 @@ static bool add_number(void *context, const item_found *found) {
     return true;
 }
 
-/* A partition in the order of creation, by pages of so many steps. */
+/* A partition in creation order, in pages of `steps` steps. */
 static const char *listed(item_transaction *t, container *c, const char *header, size_t steps) {
     buf out = buf_init(BUF_NO_LIMIT);
     item_key key = key_of(c, header, "");
@@ -568,7 +568,7 @@ static const char *listed(item_transaction *t, container *c, const char *header,
     return text;
 }
 
-/* Rows in key order, of a partition or (NULL) of all. */
+/* Rows in key order, of one partition or (NULL) of all. */
 static const char *rows(item_transaction *t, container *c, const char *header, bool backward, size_t rows_max) {
     buf out = buf_init(BUF_NO_LIMIT);
     item_key key = key_of(c, header ? header : names[0], "");
@@ -599,7 +599,7 @@ static void lists_show_own_writes(void **state) {
     if (!harness_clustered()) {
         assert_string_equal(listed(t, a, names[0], 100), "1 2 3 4 5 ");
     }
-    assert_int_equal(put(NULL, a, ITEM_CREATE, names[0], "6", 6), OK); /* by others */
+    assert_int_equal(put(NULL, a, ITEM_CREATE, names[0], "6", 6), OK); /* by another client */
     assert_int_equal(put(t, a, ITEM_DELETE, names[0], "1", 0), OK);
     assert_int_equal(put(t, a, ITEM_CREATE, names[0], "1", 11), OK); /* as a new item */
     assert_int_equal(put(t, a, ITEM_EDIT, names[0], "3", 33), OK);
@@ -608,7 +608,7 @@ static void lists_show_own_writes(void **state) {
     assert_int_equal(put(t, a, ITEM_CREATE, names[0], "0", 10), OK);
     assert_int_equal(put(t, a, ITEM_CREATE, names[0], "8", 8), OK);
     assert_int_equal(put(t, a, ITEM_DELETE, names[0], "8", 0), OK);
-    assert_int_equal(put(t, a, ITEM_CREATE, names[1], "1", 91), OK); /* of another partition */
+    assert_int_equal(put(t, a, ITEM_CREATE, names[1], "1", 91), OK); /* in another partition */
     for (size_t page = 1; page < 8; page++) {
         if (!harness_clustered()) {
             assert_string_equal(listed(t, a, names[0], page), "2 33 5 11 25 10 ");
@@ -662,7 +662,7 @@ static void two_homes_are_refused(void **state) {
     feed.moment = ask.moment;
     assert_int_equal(item_feed(harness_items(&h), harness_op(&h), a, &feed, 10, add_number, &out, &mark), E_TRANSACTION_SPREAD);
     buf_free(&out);
-    assert_int_equal(commit_it(t), OK); /* what was refused is not in it */
+    assert_int_equal(commit_it(t), OK); /* the rejected calls are not part of it */
     item_op ops[2];
     assert_int_equal(harness_prepare(&h, a, &ops[0], ITEM_UPSERT, names[0], NULL, body_of(names[0], "3", 3)), OK);
     assert_int_equal(harness_prepare(&h, a, &ops[1], ITEM_UPSERT, away, NULL, body_of(away, "3", 3)), OK);
@@ -691,7 +691,7 @@ static void writes_and_guards_are_bounded(void **state) {
     assert_int_equal(code, E_TOO_LARGE);
     assert_int_equal(n - 1, LIMIT_TRANSACTION_WRITES);
     assert_false(item_transaction_accepts(t, 0));
-    assert_int_equal(get(t, b, names[0], "0", false), 0); /* reads go on */
+    assert_int_equal(get(t, b, names[0], "0", false), 0); /* reads continue */
     assert_int_equal(commit_it(t), OK);
     assert_int_equal(harness_count(b), LIMIT_TRANSACTION_WRITES / 4 * 3);
     harness_check(&h, b);
@@ -716,7 +716,7 @@ static void bytes_are_bounded(void **state) {
     assert_int_equal(harness_count(b), 7);
 }
 
-/* What it holds is counted before it is allocated, and all of it is given back. */
+/* The transaction's memory is counted before it is allocated, and all of it is released. */
 static void memory_is_counted(void **state) {
     (void)state;
     budget_pool pool = {.max = 512 * 1024};
@@ -758,7 +758,7 @@ static void a_transaction_has_a_deadline(void **state) {
         clock_manual_advance(&h.clock, 1);
         assert_true(item_transaction_is_overdue(t));
         if (i == 0) {
-            item_transaction_expire(t); /* as whoever keeps idle ones does */
+            item_transaction_expire(t); /* as the owner of idle transactions does */
         }
         err code = i < 2    ? item_transaction_read(t, harness_op(&h), a, &key, false, &found)
                    : i == 2 ? put(t, a, ITEM_REPLACE, names[0], "1", 11)
@@ -792,7 +792,7 @@ static void calls_cost_what_they_cost_outside(void **state) {
     assert_true(fabs(outside->op.charge_ru - created) < 1e-9);
 }
 
-/* Each call is admitted by the range that it is about; one that is refused may be made again. */
+/* Each call is admitted by its item's range; a rejected call may be repeated. */
 static void a_spent_share_refuses_the_call(void **state) {
     (void)state;
     make_some();
@@ -810,7 +810,7 @@ static void a_spent_share_refuses_the_call(void **state) {
     }
     assert_int_equal(code, E_THROTTLED);
     assert_int_equal(put(t, a, ITEM_REPLACE, names[1], "2", 20), E_THROTTLED);
-    assert_int_equal(put(t, b, ITEM_REPLACE, names[2], "3", 30), OK); /* another range's share */
+    assert_int_equal(put(t, b, ITEM_REPLACE, names[2], "3", 30), OK); /* the share of another range */
     clock_manual_advance(&h.clock, 10000);
     assert_int_equal(put(t, a, ITEM_REPLACE, names[1], "2", 21), OK);
     assert_int_equal(commit_it(t), OK);
@@ -820,7 +820,7 @@ static void a_spent_share_refuses_the_call(void **state) {
 
 /* ---- a store that fails ---- */
 
-/* The first error, or what became of the commit. */
+/* The first error, or the outcome of the commit. */
 static err write_all(void) {
     item_transaction *t = begin();
     err code = put(t, a, ITEM_REPLACE, names[0], "1", 10);
@@ -847,7 +847,7 @@ static bool same_as(const buf *expected) {
     return same;
 }
 
-/* One try; true if the failure came to pass. */
+/* One try; returns whether the failure occurred. */
 static bool try_failing(int kind, unsigned n, bool torn) {
     set_up(NULL);
     make_some();
@@ -860,7 +860,7 @@ static bool try_failing(int kind, unsigned n, bool torn) {
     bool fired = h.plan.fired > 0;
     assert_int_equal(code, fired ? E_STORE_IO : OK);
     h.plan.torn = false;
-    if (torn) { /* the disk says no and has done it: after a restart all of it is there */
+    if (torn) { /* the disk reports a failure but has written the data: after a restart all of it is there */
         restart();
     }
     assert_int_equal(same_as(&before), fired && !torn);
@@ -868,7 +868,7 @@ static bool try_failing(int kind, unsigned n, bool torn) {
     restart();
     assert_int_equal(get(NULL, a, names[0], "1", false), fired && !torn ? 1 : 10);
     assert_int_equal(get(NULL, b, names[0], "4", false), fired && !torn ? 4 : 40);
-    if (fired && !torn) { /* and now it works */
+    if (fired && !torn) { /* without failures it works */
         assert_int_equal(write_all(), OK);
         check_all();
     }
@@ -893,9 +893,9 @@ static void all_or_nothing_whatever_fails(void **state) {
 
 enum { SLOTS = 2 * PARTITIONS * 4, OPEN_MAX = 4, STEPS = 1500 };
 
-/* An item as somebody left it: `stamp` is of the write. */
+/* The state of an item; `stamp` identifies its last write. */
 typedef struct slot {
-    int n, stamp; /* n -1: it is not there */
+    int n, stamp; /* n -1: absent */
 } slot;
 
 typedef struct modelled {
@@ -938,7 +938,7 @@ static void touch(model *m, modelled *x) {
     }
 }
 
-/* The write that is tried is one that works; its value is the slot's own, so that unique values never meet. */
+/* Tries only writes that must succeed. Each slot has its own values, so unique values never conflict. */
 static void write_slot(model *m, modelled *x, int i) {
     slot *s = x ? &x->now[i] : &m->committed[i];
     item_transaction *t = x ? x->t : NULL;
@@ -975,7 +975,7 @@ static void end_modelled(model *m, modelled *x) {
     *x = (modelled){0};
 }
 
-/* Every read shows what the model says. */
+/* Every read must match the model. */
 static void read_slot(model *m, modelled *x, int i) {
     bool guarded = any(m, 3) == 0;
     touch(m, x);
@@ -1003,7 +1003,7 @@ static void reshape(model *m) {
     const container_range *range = tiles->ranges[any(m, (int)tiles->map->n)];
     if (tiles->map->n < 8) {
         err code = account_split(h.account, harness_op(&h), c, range->id, 2);
-        assert_true(code == OK || code == E_BAD_REQUEST || code == E_CONFLICT); /* there may be nothing to cut */
+        assert_true(code == OK || code == E_BAD_REQUEST || code == E_CONFLICT); /* there may be nothing to split */
     }
     container_tiles_give(tiles);
     harness_move(&h, c, 3);

@@ -1,6 +1,6 @@
-/* The log of versions against a model: random lives with splits, merges, moves, expiry and restarts, read meanwhile by readers that began
- * at different times and stand at different places. Each version once, in order, with what was before it; and what retention takes away is
- * told. */
+/* The log of versions against a model: random lives with splits, merges, moves, expiry and restarts, read by readers that started at
+ * different times and are at different positions. Each version must appear once, in order, with the one before it; versions removed by
+ * retention must cause an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ static container *c;
 typedef struct change {
     version_kind kind;
     bool expired;
-    int n;        /* what the item says: of a delete, what it said */
-    uint64_t lsn; /* 0: not known */
+    int n;        /* the item's `n`; for a delete, that of the deleted item */
+    uint64_t lsn; /* 0: unknown */
 } change;
 
 typedef struct life {
@@ -70,18 +70,18 @@ static void forget_lives(void) {
 
 typedef struct place {
     item_stretch stretch;
-    int64_t read_s; /* when all that there was had been read */
+    int64_t read_s; /* the last time it was read to the end */
 } place;
 
 typedef struct reader {
-    bool of_one; /* partition: places[0] */
+    bool of_one; /* reads one partition: uses places[0] only */
     unsigned key;
     place places[STRETCHES];
     size_t places_n;
     size_t next[ITEMS];
     uint64_t lsn[ITEMS], key_lsn[KEYS];
     size_t page_max, page_n;
-    uint64_t last; /* lsn of the page so far */
+    uint64_t last; /* last lsn of the current page */
     size_t got;
 } reader;
 
@@ -131,7 +131,7 @@ static item_key *partition_of(unsigned k) {
     return key;
 }
 
-/* A place that is of several ranges by now becomes several. */
+/* A place that now spans several ranges is cut. */
 static void cut_place(reader *r, size_t i) {
     container_tiles *tiles = container_space_newest(c->space);
     size_t at = container_position(tiles, &r->places[i].stretch.min);
@@ -142,7 +142,7 @@ static void cut_place(reader *r, size_t i) {
     container_tiles_give(tiles);
 }
 
-/* A page of one place. *ended_out: that was all. */
+/* Reads a page of one place. *ended_out: there is no more. */
 static err read_place(reader *r, size_t i, size_t page_max, bool from_now, bool *ended_out) {
     place *p = &r->places[i];
     item_mark mark;
@@ -193,7 +193,7 @@ static void read_all(reader *r) {
     }
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void find_again(void) {
     container_give(c);
@@ -238,14 +238,14 @@ static void write_one(random_source *random, size_t i) {
     record(l, (change){there ? VERSION_REPLACE : VERSION_CREATE, false, says, o->after.lsn});
     l->there = true;
     l->says = says;
-    if (kind == ITEM_EDIT) { /* its own ttl is as it was, and counts anew */
+    if (kind == ITEM_EDIT) { /* it keeps its own ttl, which starts again */
         ttl = (int)o->after.ttl;
     }
     ttl = ttl ? ttl : default_ttl;
     l->expires_s = ttl > 0 ? harness_now_s(&h) + ttl : 0;
 }
 
-/* Two of one key, both or none. */
+/* Two writes of one partition, atomically. */
 static void write_two(random_source *random) {
     size_t k = random_below(random, KEYS), a = k * IDS + random_below(random, IDS), b = k * IDS + random_below(random, IDS);
     item_op *ops = arena_array(&h.arena, item_op, 2);
@@ -314,7 +314,7 @@ static void reshape(random_source *random) {
     find_again();
 }
 
-/* A page of somewhere. A reader is refused only if it stayed away for as long as versions are kept; then it begins anew. */
+/* Reads a page of a random place. A reader may be rejected only if it was away for as long as versions are kept; then it starts again. */
 static void read_some(random_source *random) {
     reader *r = &readers[random_below(random, READERS)];
     size_t i = random_below(random, r->places_n);
@@ -325,7 +325,7 @@ static void read_some(random_source *random) {
     }
     err code = read_place(r, i, random_below(random, 12), false, &ended);
     h.plan.get_in = h.plan.scan_in = 0;
-    if (fails && code == E_STORE_IO) { /* as if it had not been asked */
+    if (fails && code == E_STORE_IO) { /* as if it had not been called */
         *r = before;
     } else if (code != OK) {
         assert_int_equal(code, E_BAD_REQUEST);
@@ -364,7 +364,7 @@ static void happen(random_source *random, int pass_max_s) {
         break;
     }
     case 6:
-        if (random_below(random, 3) == 0) { /* it stops in the middle, and goes on another time */
+        if (random_below(random, 3) == 0) { /* fails in the middle, and continues another time */
             unsigned *const kinds[] = {&h.plan.get_in, &h.plan.scan_in, &h.plan.write_in};
             *kinds[random_below(random, 3)] = 1 + (unsigned)random_below(random, 6);
         }
@@ -440,7 +440,7 @@ static void live(uint64_t seed, const char *properties, int steps, int pass_max_
 
 /* ---- tests ---- */
 
-/* Time hardly passes: nothing is let go of, and everybody sees everything. */
+/* Time hardly passes: nothing is removed, and every reader sees everything. */
 static void every_version_once_in_order(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= ROUNDS(12); seed++) {
@@ -453,7 +453,7 @@ static void every_version_once_in_order(void **state) {
     default_ttl = 0;
 }
 
-/* Time passes quickly: versions go, whole segments go; who reads often enough never misses one. */
+/* Time passes quickly: versions and whole segments are removed; a reader that reads often enough misses none. */
 static void what_is_gone_is_told(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= ROUNDS(12); seed++) {
@@ -479,7 +479,7 @@ static void no_policy_no_log(void **state) {
     stop();
 }
 
-/* An expired item that makes way for another with its unique value, or that a write of the same id finds, is seen as deleted by time. */
+/* An expired item that is removed by a write of its unique value, or of its id, is logged as a delete by ttl. */
 static void expiry_by_whoever_meets_it(void **state) {
     (void)state;
     reader r = {.places_n = 1, .places = {{.stretch = {.min = epk_min(), .max = epk_max()}}}};
@@ -521,7 +521,7 @@ static void the_log_turned_off_and_on(void **state) {
     assert_int_equal(harness_replace_container(&h, "d", "c", "{" KEY KEPT "}"), OK);
     find_again();
     assert_int_equal(stored(LAYOUT_LOG_HEAD), 3);
-    read_all(&r); /* nothing was written meanwhile */
+    read_all(&r); /* nothing was written while the log was off */
     size_t too_old = 0;
     for (size_t i = 0; i < before.places_n; i++) {
         too_old += read_place(&before, i, 10, false, &ended) == E_BAD_REQUEST;
@@ -540,7 +540,7 @@ static void the_log_turned_off_and_on(void **state) {
     stop();
 }
 
-/* Nothing is left of what is too old, be it of ranges that are or that were. */
+/* Versions past their retention are removed completely, from current and former ranges. */
 static void retention(void **state) {
     (void)state;
     reader r, late;
@@ -567,11 +567,11 @@ static void retention(void **state) {
     assert_int_equal(stored(LAYOUT_LOG_HEAD), 1);
     clock_manual_advance(&h.clock, KEPT_S * 1000);
     trim();
-    assert_int_equal(stored(LAYOUT_VERSION), 1); /* it is as old as what is kept may be */
+    assert_int_equal(stored(LAYOUT_VERSION), 1); /* exactly at the end of its retention */
     clock_manual_advance(&h.clock, 20 * 1000);
     trim();
     assert_int_equal(stored(LAYOUT_VERSION), 0);
-    assert_int_equal(stored(LAYOUT_LOG_HEAD), 1); /* the two ranges have written nothing: it says that there was something */
+    assert_int_equal(stored(LAYOUT_LOG_HEAD), 1); /* the two ranges have written nothing: the old head shows that versions were removed */
     assert_int_equal(read_place(&late, 0, 10, false, &ended), E_BAD_REQUEST);
     assert_int_equal(put(ITEM_DELETE, "0", ""), OK);
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"b\"]", "0", ""), OK);
@@ -593,7 +593,7 @@ static void retention(void **state) {
     forget_lives();
 }
 
-/* Positions that nobody gave out. */
+/* Forged positions. */
 static void hostile_positions(void **state) {
     (void)state;
     reader r = {0};
@@ -605,7 +605,7 @@ static void hostile_positions(void **state) {
         item_changes asked = {.min = epk_min(), .max = c->tiles->map->ranges[0].max, .after = after[i]};
         assert_int_equal(item_versions_read(harness_items(&h), harness_op(&h), c, &asked, see, &r, &mark), OK);
         assert_true(!asked.more && r.got == 0);
-        assert_int_equal(asked.after, mark.lsn); /* it goes on from where the range is */
+        assert_int_equal(asked.after, mark.lsn); /* it continues at the range's current lsn */
     }
     stop();
 }

@@ -1,5 +1,5 @@
-/* Writing items over the store in memory: what is refused, what is left, stamps, batches, bulk, unique keys; and random writes against a
- * model, with restarts. After each, everything in the store must fit together (harness_check). */
+/* Writing items on the in-memory store: rejected writes, stamps, batches, bulk, unique keys; and random writes against a model, with
+ * restarts. After each test the store is checked for consistency (harness_check). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,7 +151,7 @@ static void etags(void **state) {
     o.if_match = quoted;
     assert_int_equal(harness_commit(&the->h, the->c, &o, 1, true), OK);
     assert_int_equal(harness_prepare(&the->h, the->c, &o, ITEM_DELETE, "[\"a\"]", "1", NULL), OK);
-    o.if_match = quoted; /* of before the replace */
+    o.if_match = quoted; /* the etag from before the replace */
     assert_int_equal(harness_commit(&the->h, the->c, &o, 1, true), E_PRECONDITION);
     assert_is("[\"a\"]", "1", "{\"id\":\"1\",\"pk\":\"a\",\"x\":2}");
 }
@@ -178,7 +178,7 @@ static void ranges_have_numbers_of_their_own(void **state) {
     assert_int_equal(harness_count(the->c), 200);
 }
 
-/* ---- what is refused before it is tried ---- */
+/* ---- invalid requests ---- */
 
 static void bodies_that_are_refused(void **state) {
     (void)state;
@@ -228,7 +228,7 @@ static void ids_up_to_the_limit(void **state) {
     assert_is("[\"a\"]", id, body);
     snprintf(body, sizeof body, "{\"id\":\"%sx\",\"pk\":\"a\"}", id);
     assert_int_equal(put(ITEM_CREATE, body), E_BAD_REQUEST);
-    static char longer[20000]; /* as a URL can hold it */
+    static char longer[20000]; /* as long as a URL may be */
     memset(longer, 'x', sizeof longer);
     op *o = harness_op(&the->h);
     assert_int_equal(item_check_key(o, the->c, &header, slice_of(longer, sizeof longer), &key), E_BAD_REQUEST);
@@ -326,7 +326,7 @@ static void bulk_operations_stand_alone(void **state) {
     prepare(&ops[2], ITEM_DELETE, "nobody", NULL);
     prepare(&ops[3], ITEM_UPSERT, NULL, "{\"id\":\"2\",\"pk\":\"a\"}");
     prepare(&ops[4], ITEM_CREATE, NULL, "{\"id\":\"3\",\"pk\":\"a\"}");
-    ops[4].code = E_BAD_REQUEST; /* refused while it was prepared */
+    ops[4].code = E_BAD_REQUEST; /* failed while it was prepared */
     assert_int_equal(harness_commit(&the->h, the->c, ops, 5, false), OK);
     assert_int_equal(ops[0].code, OK);
     assert_int_equal(ops[1].code, E_CONFLICT);
@@ -386,13 +386,13 @@ static void values_are_unique_within_a_partition(void **state) {
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"2\",\"pk\":\"a\",\"u\":1.0,\"v\":2}"), E_UNIQUE_KEY);
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"2\",\"pk\":\"a\",\"u\":\"1\",\"v\":2}"), OK);
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"2\",\"pk\":\"b\",\"u\":1,\"v\":1}"), OK);
-    assert_int_equal(put(ITEM_CREATE, "{\"id\":\"3\",\"pk\":\"a\",\"v\":3}"), OK); /* none is a value, too: null */
+    assert_int_equal(put(ITEM_CREATE, "{\"id\":\"3\",\"pk\":\"a\",\"v\":3}"), OK); /* a missing value counts as null */
     assert_int_equal(put(ITEM_CREATE, "{\"id\":\"4\",\"pk\":\"a\",\"u\":null,\"v\":4}"), E_UNIQUE_KEY);
     assert_int_equal(put(ITEM_UPSERT, "{\"id\":\"2\",\"pk\":\"a\",\"u\":1,\"v\":2}"), E_UNIQUE_KEY);
-    assert_int_equal(put(ITEM_UPSERT, "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"v\":1,\"x\":1}"), OK); /* its own */
+    assert_int_equal(put(ITEM_UPSERT, "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"v\":1,\"x\":1}"), OK); /* its own value */
 }
 
-/* Of types that JSON has not: each is equal to its own kind only, and as a value, not as bytes. */
+/* Values of types that JSON does not have: equal only within the same type, and by value, not by bytes. */
 static void typed_values_are_unique(void **state) {
     (void)state;
     static const struct {
@@ -403,7 +403,7 @@ static void typed_values_are_unique(void **state) {
         {"{\"$oid\":\"000000000000000000000001\"}", E_UNIQUE_KEY},
         {"{\"$oid\":\"000000000000000000000002\"}", OK},
         {"{\"$date\":{\"$numberLong\":\"5\"}}", OK},
-        {"{\"$timestamp\":{\"t\":0,\"i\":5}}", OK}, /* the same bytes */
+        {"{\"$timestamp\":{\"t\":0,\"i\":5}}", OK}, /* the same bytes as the date */
         {"{\"$date\":{\"$numberLong\":\"5\"}}", E_UNIQUE_KEY},
         {"{\"$numberDecimal\":\"1.0\"}", OK},
         {"{\"$numberDecimal\":\"1.00\"}", E_UNIQUE_KEY},
@@ -457,7 +457,7 @@ static void values_move_within_a_batch(void **state) {
     assert_int_equal(harness_commit(&the->h, the->c, ops, 2, true), OK);
 }
 
-/* Values of any size and kind, told apart by all of their bytes. */
+/* Values of any size and type are compared by all of their bytes. */
 static void large_values(void **state) {
     (void)state;
     enum { LONG = 100000, ELEMENTS = 200000 };
@@ -470,7 +470,7 @@ static void large_values(void **state) {
             for (int j = 0; j < (kind ? ELEMENTS : LONG); j++) {
                 buf_add(&text, kind ? "1," : "x", kind ? 2 : 1);
             }
-            buf_addf(&text, "%d%s}", i % 2, kind ? "]" : "\""); /* they differ at the very end; the third is the first again */
+            buf_addf(&text, "%d%s}", i % 2, kind ? "]" : "\""); /* they differ at the very end; the third equals the first */
             buf_add_byte(&text, 0);
             assert_int_equal(put(ITEM_CREATE, text.p), i < 2 ? OK : E_UNIQUE_KEY);
         }
@@ -561,7 +561,7 @@ static void assert_model(const model_item *model) {
     harness_check(&the->h, the->c);
 }
 
-/* A request of one to eight operations; the model says how each must end. */
+/* A request of one to eight operations; the model predicts each result. */
 static void random_request(random_source *r, model_item *model) {
     item_op ops[8];
     item_kind kinds[8];
@@ -611,7 +611,7 @@ static void random_requests_agree_with_a_model(void **state) {
     }
 }
 
-/* Holds the committer up, so that what is submitted meanwhile becomes one group. */
+/* Blocks the committer, so that what is submitted meanwhile becomes one group. */
 typedef struct barrier {
     commit base;
     sem_t reached, open;
@@ -638,7 +638,7 @@ static void submit(waited_commit *w, item_op *ops, size_t n) {
     assert_int_equal(item_commit_submit(&w->base), OK);
 }
 
-/* The number of an item that was not made goes to the next one: nobody may find that one under the first one's key. */
+/* The number of an item that was not created goes to the next one, which must not be found under the first one's key. */
 static void a_number_given_back_leads_to_one_item_only(void **state) {
     (void)state;
     barrier b = {.base = {.apply = barrier_apply, .done = barrier_done}};
@@ -665,7 +665,7 @@ static void a_number_given_back_leads_to_one_item_only(void **state) {
     item_commit_give(&second.base);
 }
 
-/* What the operations of one request give back is bounded, however small the request. */
+/* The results of one request are bounded, however small the request. */
 static void results_of_a_batch_are_bounded(void **state) {
     (void)state;
     enum { NUMBERS = 400 * 1000, READS = 8 };

@@ -1,4 +1,4 @@
-/* Too many clients, and slow ones: who is let in, who is ended, and how much memory they hold. */
+/* Too many clients, and slow ones: which are admitted, which are closed, and how much memory they hold. */
 #include "net_harness.h"
 
 #include "net/loop_int.h"
@@ -28,7 +28,7 @@ static void close_all(client *c, unsigned n) {
     }
 }
 
-static bool is_closed(client *c) { /* without waiting */
+static bool is_closed(client *c) { /* does not wait */
     char byte;
     return recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
@@ -40,22 +40,22 @@ static void idle_unauthenticated_connections_keep_nobody_out(void **state) {
     enum { MAX = 30, IDLE = 90, CLIENTS = 10 };
     net_options o = harness_options();
     o.connections_max = MAX;
-    o.untrusted_timeout_ms = PATIENCE_S * 1000; /* they end for want of room alone */
+    o.untrusted_timeout_ms = PATIENCE_S * 1000; /* they are closed only to make room */
     harness *h = start(&o);
     client idle[IDLE], good[CLIENTS];
     for (unsigned i = 0; i < IDLE; i++) {
-        idle[i] = i % 3 ? answered(h, GET, GOT) : client_open(h); /* some never say anything */
+        idle[i] = i % 3 ? answered(h, GET, GOT) : client_open(h); /* some never send anything */
     }
     for (unsigned i = 0; i < CLIENTS; i++) {
         good[i] = answered(h, TRUST, TRUSTED);
     }
     AWAIT(net_server_connections(h->server) <= MAX);
-    assert_true(is_closed(&idle[0]) && !is_closed(&idle[IDLE - 1])); /* the oldest go first */
+    assert_true(is_closed(&idle[0]) && !is_closed(&idle[IDLE - 1])); /* the oldest are closed first */
     for (unsigned i = 0; i < MAX; i++) {
         client_close(&idle[i]);
         idle[i] = answered(h, GET, GOT);
     }
-    for (unsigned i = 0; i < CLIENTS; i++) { /* those who have authenticated stay, whoever comes */
+    for (unsigned i = 0; i < CLIENTS; i++) { /* authenticated connections stay, however many newcomers there are */
         client_send(&good[i], GET);
         expect_response(&good[i], 200, GOT);
     }
@@ -111,13 +111,13 @@ static void an_address_has_its_share(void **state) {
     harness_close(h);
 }
 
-static bool has_ended(client *c) { /* without waiting, in whatever way */
+static bool has_ended(client *c) { /* does not wait; closed or reset */
     char byte;
     ssize_t k = recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
     return k == 0 || (k < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-/* They may come before a request, but whoever sends nothing else is idle. */
+/* Empty lines may precede a request, but a client that sends nothing else is idle. */
 static void empty_lines_are_no_requests(void **state) {
     (void)state;
     net_options o = harness_options();
@@ -132,12 +132,12 @@ static void empty_lines_are_no_requests(void **state) {
     client good = answered(h, "\r\n\r\n" TRUST "\r\n", TRUSTED);
     client_send(&good, "\r\n" GET "\r\n");
     expect_response(&good, 200, GOT);
-    assert_true(client_ended(&good)); /* also if the last thing that came was an empty line */
+    assert_true(client_ended(&good)); /* even though the last input was an empty line */
     client_close(&good);
     harness_close(h);
 }
 
-/* As many as there are places to be refused in, and more: each place is free again soon. */
+/* More clients than surplus connections are allowed: each of them ends soon and makes room for another. */
 static void refusals_are_bounded(void **state) {
     (void)state;
     enum { CLIENTS = 200 };
@@ -163,7 +163,7 @@ static void refusals_are_bounded(void **state) {
 
 /* ---- slow clients ---- */
 
-enum { SLOW_MS = 2000 }; /* a client that is not slow may be held up by the machine for as long */
+enum { SLOW_MS = 2000 }; /* the machine may delay even a fast client for this long */
 
 static void a_body_has_a_least_rate(void **state) {
     (void)state;
@@ -181,7 +181,7 @@ static void a_body_has_a_least_rate(void **state) {
     client_send(&slow, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n");
     for (unsigned sent = 0; net_server_stats(h->server).slow_clients == 0; sent += 8192, usleep(50 * 1000)) {
         assert_true(sent < sizeof part / 2);
-        client_try_send(&slow, part, 8192); /* 160 KB a second: progress, but too little of it */
+        client_try_send(&slow, part, 8192); /* 160 KB a second: progress, but too slow */
     }
     client_close(&slow);
     client_close(&fast);
@@ -221,7 +221,7 @@ static void a_reader_has_a_least_rate(void **state) {
     size_t got = 0;
     for (; net_server_stats(h->server).slow_clients == 0; got += 10000) {
         assert_true(got < 8000000);
-        if (!reads_to_the_end(&slow, 10000, 50000, 10000)) { /* 200 KB a second: progress, but too little of it */
+        if (!reads_to_the_end(&slow, 10000, 50000, 10000)) { /* 200 KB a second: progress, but too slow */
             break;
         }
     }
@@ -232,7 +232,7 @@ static void a_reader_has_a_least_rate(void **state) {
     harness_close(h);
 }
 
-/* The kernel took all of the answer, so nothing waits here and the connection seems idle; it is ended all the same. */
+/* The kernel took the whole answer, so none of it is queued and the connection seems idle; it is closed all the same. */
 static void an_answer_that_only_the_kernel_holds_is_given_up(void **state) {
     (void)state;
     net_options o = harness_options();
@@ -250,11 +250,11 @@ static void an_answer_that_only_the_kernel_holds_is_given_up(void **state) {
     client_close(&c);
     harness_close(h);
     if (waits) {
-        skip(); /* a kernel that takes less than that, so there is nothing to see */
+        skip(); /* this kernel took less than the whole answer, so the case cannot be tested */
     }
 }
 
-/* … and it takes little beyond what the client has room for: the rest waits here, where it is counted. */
+/* … and the kernel takes little more than the client has room for: the rest is queued in our memory, where it is counted. */
 static void the_kernel_takes_little_for_a_client_that_does_not_read(void **state) {
     (void)state;
     harness *h = harness_start();
@@ -267,11 +267,11 @@ static void the_kernel_takes_little_for_a_client_that_does_not_read(void **state
 
 /* ---- memory ---- */
 
-enum { MEMORY = 48 << 20 }; /* of buffers */
+enum { MEMORY = 48 << 20 }; /* for buffers */
 
 static net_options little_memory(void) {
     net_options o = harness_options();
-    o.memory_max = 2 * (size_t)MEMORY; /* half of it for requests being served */
+    o.memory_max = 2 * (size_t)MEMORY; /* the other half is for requests being served */
     return o;
 }
 
@@ -282,7 +282,7 @@ static void expect_starved(client *c) {
     buf_free(&r.body);
 }
 
-/* Another's answer that was refused may have left room for a few more. */
+/* Other clients' refused answers may have left room for a few more, so this tries until it is refused. */
 static void expect_starved_soon(client *c) {
     for (int64_t until = now_ms() + PATIENCE_S * 1000;;) {
         client_send(c, LARGE);
@@ -297,12 +297,13 @@ static void expect_starved_soon(client *c) {
     }
 }
 
-/* Clients that do not read: what waits for them is bounded, the others' small answers go on, and all of it comes back. */
+/* Clients that do not read: their queued answers are bounded, small answers of other clients still go out, and all memory is released at
+ * the end. */
 static void answers_that_wait_are_bounded(void **state) {
     (void)state;
     enum { CLIENTS = 60 };
     net_options o = little_memory();
-    o.least_rate = 0; /* nobody is ended meanwhile */
+    o.least_rate = 0; /* no connection is closed as too slow */
     harness *h = start(&o);
     client c[CLIENTS];
     for (unsigned i = 0; i < CLIENTS; i++) {
@@ -315,7 +316,7 @@ static void answers_that_wait_are_bounded(void **state) {
     expect_alive(h);
     client late = asking(h, 0);
     expect_starved_soon(&late);
-    client_send(&late, GET); /* the connection is still good */
+    client_send(&late, GET); /* the connection still works */
     expect_response(&late, 200, GOT);
     close_all(c, CLIENTS);
     AWAIT(net_server_stats(h->server).waiting_bytes == 0);
@@ -326,7 +327,7 @@ static void answers_that_wait_are_bounded(void **state) {
     harness_close(h);
 }
 
-/* Answers to requests that come together share a buffer. When it is full and there is no memory for a larger one, there is a refusal, once,
+/* Answers to requests that arrive together share a buffer. When it is full and there is no memory for a larger one, one request is refused,
  * and the answers before it are sent. */
 static void answers_that_share_a_buffer_are_refused_one_by_one(void **state) {
     (void)state;
@@ -336,7 +337,7 @@ static void answers_that_share_a_buffer_are_refused_one_by_one(void **state) {
     o.least_rate = 0;
     harness *h = start(&o);
     client unread = asking(h, 3), c = client_open(h);
-    AWAIT(net_server_stats(h->server).waiting_bytes > 2 << 20); /* more than the loop has of its own */
+    AWAIT(net_server_stats(h->server).waiting_bytes > 2 << 20); /* more than the loop's own share */
     atomic_fetch_add(&net_server_loop(h->server, 0)->shared->buffers.used, MEMORY);
     buf requests = buf_init(BUF_NO_LIMIT);
     for (unsigned i = 0; i < REQUESTS; i++) {
@@ -360,7 +361,7 @@ static void large_requests_are_refused_before_they_are_carried_out(void **state)
     (void)state;
     enum { CLIENTS = 60 };
     net_options o = little_memory();
-    o.least_rate = 0; /* nobody is ended meanwhile */
+    o.least_rate = 0; /* no connection is closed as too slow */
     harness *h = start(&o);
     client c[CLIENTS];
     for (unsigned i = 0; i < CLIENTS; i++) {
@@ -378,8 +379,8 @@ static void large_requests_are_refused_before_they_are_carried_out(void **state)
     harness_close(h);
 }
 
-/* Asks for a large answer and reads it. Whoever reads so much within two seconds is never ended; it is refused at most. A reader that the
- * machine held up for longer is as slow as any, so another one takes its place. */
+/* Requests a large answer and reads it. A client that reads that much within two seconds is never closed, at most refused. If the machine
+ * delayed the reader for longer, it may be closed as too slow; then another one takes its place. */
 static void read_quickly(const harness *h, client *reader) {
     client_send(reader, LARGE);
     int64_t began = now_ms();
@@ -392,7 +393,7 @@ static void read_quickly(const harness *h, client *reader) {
     }
 }
 
-/* With memory to spare a client has 30 s; when others want it, two. Who reads stays. */
+/* A slow client has 30 s while memory is free, and two when it is short. Clients that read stay. */
 static void scarce_memory_ends_the_slowest_readers(void **state) {
     (void)state;
     enum { CLIENTS = 40 };
@@ -409,7 +410,7 @@ static void scarce_memory_ends_the_slowest_readers(void **state) {
         read_quickly(h, &reader);
     }
     uint64_t ended = net_server_stats(h->server).slow_clients;
-    assert_true(ended > 0 && ended < CLIENTS); /* only as many as were in the way */
+    assert_true(ended > 0 && ended < CLIENTS); /* no more than necessary */
     client_send(&reader, GET);
     expect_response(&reader, 200, GOT);
     close_all(c, CLIENTS);
@@ -423,7 +424,7 @@ static void trickle(client *c, unsigned n, const char *part) {
     }
 }
 
-static bool sends_quickly(const harness *h, const char *body) { /* 2 MB */
+static bool sends_quickly(const harness *h, const char *body) { /* a body of 2 MB */
     client c = client_open(h);
     client_send(&c, "POST /bytes?10 HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
     client_try_send(&c, body, 2000000);
@@ -434,7 +435,7 @@ static bool sends_quickly(const harness *h, const char *body) { /* 2 MB */
     return good;
 }
 
-/* Bodies that come just fast enough, and fill what there is for them: they make room for one that comes quickly. */
+/* Bodies that come just fast enough, and fill the memory for input: they are ended to make room for one that comes quickly. */
 static void scarce_memory_ends_the_slowest_bodies(void **state) {
     (void)state;
     enum { CLIENTS = 80, PART = 2000000 };
@@ -451,9 +452,9 @@ static void scarce_memory_ends_the_slowest_bodies(void **state) {
     AWAIT(net_server_stats(h->server).buffer_bytes > MEMORY / 3);
     for (int64_t until = now_ms() + PATIENCE_S * 1000; net_server_stats(h->server).slow_clients == 0; usleep(100 * 1000)) {
         assert_true(now_ms() < until);
-        trickle(c, CLIENTS, part); /* 20 KB a second: five times as fast as they must */
+        trickle(c, CLIENTS, part); /* 20 KB a second: five times the minimum */
     }
-    for (int64_t until = now_ms() + PATIENCE_S * 1000; !sends_quickly(h, part); usleep(100 * 1000)) { /* each loop makes room for itself */
+    for (int64_t until = now_ms() + PATIENCE_S * 1000; !sends_quickly(h, part); usleep(100 * 1000)) { /* each loop frees its own memory */
         assert_true(now_ms() < until);
         trickle(c, CLIENTS, part);
     }

@@ -1,4 +1,4 @@
-/* Delays: in the order of their times, never early, holding up nobody else; a server that stops does not wait for them. */
+/* Delays run in order of time, never early, and do not block other requests; a server that stops does not wait for them. */
 #include "net_harness.h"
 
 static void ask(client *c, unsigned ms) {
@@ -21,7 +21,7 @@ static void never_early(void **state) {
     harness_close(h);
 }
 
-/* One loop, so that all are in one list. */
+/* With one loop, all delays are in one list. */
 static void in_the_order_of_their_times(void **state) {
     enum { N = 8 };
     static const unsigned waits[N] = {200, 50, 350, 50, 125, 275, 0, 425};
@@ -38,7 +38,7 @@ static void in_the_order_of_their_times(void **state) {
         fds[i] = (struct pollfd){clients[i].fd, POLLIN, 0};
         ask(&clients[i], waits[i]);
     }
-    expect_alive(h); /* served meanwhile */
+    expect_alive(h); /* other requests are served meanwhile */
     for (unsigned left = N; left;) {
         assert_true(poll(fds, N, 10000) > 0);
         for (unsigned i = 0; i < N; i++) {

@@ -1,4 +1,4 @@
-/* Length-prefixed frames: an echo protocol whose frames begin as MongoDB's do, with a little-endian length of the whole.
+/* Length-prefixed frames: an echo protocol whose frames begin, like MongoDB's, with their little-endian length.
  *
  *   0..3 length   4..7 stream   8 verb   9.. argument
  *
@@ -23,7 +23,7 @@ typedef struct echo {
     frames_request *held[1024];
     unsigned held_n;
     _Atomic unsigned handled, opened, closed, left, parts, pushed, refused_push;
-    atomic_bool released; /* nothing more is held */
+    atomic_bool released; /* later requests are not held */
 } echo;
 
 typedef struct echo_conn {
@@ -61,7 +61,7 @@ static bool echo_length(frames_conn *conn, const uint8_t *header, uint64_t *byte
 }
 
 typedef struct echo_job {
-    net_task task; /* first */
+    net_task task; /* must be first */
     frames_request *request;
 } echo_job;
 
@@ -84,7 +84,7 @@ static void echo_later(frames_request *r) {
 }
 
 typedef struct echo_work {
-    net_work work; /* first */
+    net_work work; /* must be first */
     op op;
     frames_request *request;
 } echo_work;
@@ -194,7 +194,7 @@ static void echo_refuse(frames_request *r, err code) {
 static void echo_opened(frames_conn *conn) {
     echo_conn *state = frames_state(conn);
     assert_int_equal(state->frames, 0);
-    state->own = mem_alloc(16); /* the sanitizer sees it if `closed` is not called */
+    state->own = mem_alloc(16); /* leaks, which the sanitizer reports, if `closed` is not called */
     ((echo *)frames_context(conn))->opened++;
 }
 
@@ -294,7 +294,7 @@ static void send_number(client *c, uint32_t stream, char verb, uint32_t n) {
 typedef struct reply {
     uint32_t stream; /* NONE: the connection ended first */
     char verb;
-    char text[64]; /* of the argument */
+    char text[64]; /* the beginning of the argument */
     size_t n;
 } reply;
 
@@ -324,7 +324,7 @@ static void expect_reply(client *c, uint32_t stream, char verb, const char *text
     }
 }
 
-/* Answers of the streams 0 to n - 1, in any order. */
+/* Expects one answer for each of the streams 0 to n - 1, in any order. */
 static void expect_each_once(client *c, uint32_t n, size_t argument_n) {
     bool *seen = mem_zero(n);
     for (uint32_t i = 0; i < n; i++) {
@@ -355,7 +355,7 @@ static void frames_are_answered(void **state) {
     client c = frames_client(e);
     send_frame(&c, 7, 'e', SLICE_LIT("hello"));
     expect_reply(&c, 7, 'e', "hello");
-    send_frame(&c, 8, 'e', SLICE_EMPTY); /* a header alone */
+    send_frame(&c, 8, 'e', SLICE_EMPTY); /* only a header */
     expect_reply(&c, 8, 'e', "");
     send_frame(&c, 9, 'n', SLICE_LIT("wants no answer"));
     send_frame(&c, 10, 'l', SLICE_LIT("later"));
@@ -366,7 +366,7 @@ static void frames_are_answered(void **state) {
     echo_close(e);
 }
 
-/* However the bytes are cut into reads. */
+/* The bytes may be split into reads anywhere. */
 static void torn_frames_are_put_together(void **state) {
     (void)state;
     echo *e = echo_start();
@@ -397,7 +397,7 @@ static void answers_come_in_the_order_they_are_ended_in(void **state) {
     for (uint32_t i = 0; i < 10; i++) {
         send_frame(&c, i, 'h', SLICE_LIT("held"));
     }
-    send_frame(&c, 99, 'e', SLICE_LIT("quick")); /* overtakes them */
+    send_frame(&c, 99, 'e', SLICE_LIT("quick")); /* overtakes the held ones */
     expect_reply(&c, 99, 'e', "quick");
     AWAIT(held(e) == 10);
     assert_int_equal(net_server_stats(e->h->server).requests, 10);
@@ -457,8 +457,8 @@ static void requests_in_flight_are_bounded(void **state) {
     }
     AWAIT(held(e) == IN_FLIGHT);
     usleep(20 * 1000);
-    assert_int_equal(held(e), IN_FLIGHT);                                  /* no more of them are parsed … */
-    assert_true(net_server_stats(e->h->server).buffer_bytes < 512 * 1024); /* … and what waits is bounded */
+    assert_int_equal(held(e), IN_FLIGHT);                                  /* no more are parsed … */
+    assert_true(net_server_stats(e->h->server).buffer_bytes < 512 * 1024); /* … and kept input is bounded */
     release_for_good(e);
     expect_each_once(&c, (uint32_t)(sent / (frames.n / FRAMES)), 40);
     client_close(&c);
@@ -491,7 +491,7 @@ static void bytes_in_flight_are_bounded(void **state) {
     }
     sending s = {&c, &frames};
     assert_int_equal(pthread_create(&sender, NULL, send_all, &s), 0);
-    AWAIT(held(e) == 3); /* the third passes the bound */
+    AWAIT(held(e) == 3); /* the third exceeds the limit */
     usleep(50 * 1000);
     assert_int_equal(held(e), 3);
     release_for_good(e);
@@ -523,7 +523,7 @@ static void a_frame_has_a_largest_size(void **state) {
     echo_close(e);
 }
 
-/* What is in flight is answered before the connection closes. */
+/* Requests in flight are answered before the connection closes. */
 static void malformed_frames_end_the_connection(void **state) {
     (void)state;
     echo *e = echo_start();
@@ -562,7 +562,7 @@ static void time_outs(void **state) {
     o.header_timeout_ms = o.body_timeout_ms = o.untrusted_timeout_ms = 1500;
     o.idle_timeout_ms = 2000;
     echo *e = echo_open(&o, false);
-    client busy = frames_client(e); /* each sends at once what it sends, before its time is over */
+    client busy = frames_client(e); /* each client sends everything at once, before a timeout */
     send_frame(&busy, 1, 'h', SLICE_LIT("works"));
     client torn = frames_client(e);
     client_try_send(&torn, "\20\0\0", 3);
@@ -575,7 +575,7 @@ static void time_outs(void **state) {
     expect_reply(&slow, 0, '!', "E_TIMEOUT");
     assert_true(client_ended(&slow));
     assert_true(client_ended(&idle));
-    release_held(e, false); /* what is being worked on has no time-out */
+    release_held(e, false); /* a request being served has no timeout */
     expect_reply(&busy, 1, 'h', "works");
     assert_true(client_ended(&busy));
     client *all[] = {&silent, &torn, &slow, &idle, &busy};
@@ -607,7 +607,7 @@ static void a_slow_reader_is_not_served_on(void **state) {
         send_frame(&c, 100 + i, 'e', SLICE_LIT("waits"));
     }
     usleep(100 * 1000);
-    assert_true(e->handled <= before + 3); /* those that came before the kernel's buffer was full */
+    assert_true(e->handled <= before + 3); /* those parsed before the kernel's buffer was full */
     for (uint32_t i = 0; i < 3; i++) {
         reply r = next_reply(&c);
         assert_int_equal(r.stream, i);
@@ -633,7 +633,7 @@ static void a_reader_that_takes_nothing_is_ended(void **state) {
     echo_close(e);
 }
 
-/* What waits for clients that do not read is bounded over all connections; further answers are refused, and come when there is room. */
+/* Queued answers of clients that do not read are bounded over all connections; further answers are refused until there is room. */
 static void answers_that_wait_are_bounded(void **state) {
     (void)state;
     enum { CLIENTS = 40, MEMORY = 48 << 20 };
@@ -650,7 +650,7 @@ static void answers_that_wait_are_bounded(void **state) {
     assert_true(stats.waiting_bytes > MEMORY / 4 && stats.buffer_bytes < MEMORY + (8 << 20));
     client late = slow_client(e, 0);
     char verb = 'b';
-    for (int64_t until = now_ms() + PATIENCE_S * 1000; verb == 'b';) { /* until no other's refused answer has left room */
+    for (int64_t until = now_ms() + PATIENCE_S * 1000; verb == 'b';) { /* refused answers of others may leave room for a while */
         assert_true(now_ms() < until);
         send_number(&late, 1, 'b', 4000000);
         reply r = next_reply(&late);
@@ -690,7 +690,7 @@ static void a_long_answer_is_made_as_fast_as_it_is_read(void **state) {
     c = slow_client(e, 0);
     send_frame(&c, 6, 'f', SLICE_EMPTY);
     AWAIT(net_server_stats(e->h->server).waiting_bytes > 0);
-    client_close(&c); /* whoever writes is told */
+    client_close(&c); /* the request that writes is notified */
     AWAIT(e->left == 1);
     echo_close(e);
 }
@@ -715,7 +715,7 @@ static void work_is_cancelled_when_the_client_leaves(void **state) {
     echo_close(e);
 }
 
-/* The state of a connection lives as long as its requests. */
+/* The state of a connection lives until its last request has ended. */
 static void requests_outlive_their_client(void **state) {
     (void)state;
     echo *e = echo_start();
@@ -755,7 +755,7 @@ static void connections_that_do_not_authenticate_make_room(void **state) {
     (void)state;
     net_options o = harness_options();
     o.connections_max = 10;
-    o.untrusted_timeout_ms = PATIENCE_S * 1000; /* they end for want of room alone */
+    o.untrusted_timeout_ms = PATIENCE_S * 1000; /* they are closed only to make room */
     echo *e = echo_open(&o, false);
     client good = trusted_client(e), idle[30];
     for (unsigned i = 0; i < 30; i++) {
@@ -818,7 +818,7 @@ static void frames_may_be_sent_unasked(void **state) {
     client slow = slow_client(e, 0);
     send_frame(&slow, 1, 'h', SLICE_LIT("held"));
     AWAIT(held(e) == 1);
-    send_number(&slow, 2, 'b', 8000000); /* nothing is made for those who do not read */
+    send_number(&slow, 2, 'b', 8000000); /* no events are produced for a client that does not read */
     AWAIT(net_server_stats(e->h->server).waiting_bytes > 0);
     j = (echo_job){.task.run = push, .request = e->held[0]};
     unsigned before = e->pushed;
@@ -832,7 +832,7 @@ static void frames_may_be_sent_unasked(void **state) {
 
 /* ---- stopping ---- */
 
-/* Requests of all protocols are waited for, and counted. */
+/* A stop waits for requests of all protocols, and counts them. */
 static void a_stop_waits_for_requests_in_flight(void **state) {
     (void)state;
     echo *e = echo_start();
@@ -877,7 +877,7 @@ static void a_stop_does_not_wait_for_ever(void **state) {
     net_stop(e->h->server);
     harness_join(e->h);
     assert_int_equal(net_server_stats(e->h->server).drain_unanswered, 1);
-    release_held(e, false); /* runs in net_close */
+    release_held(e, false); /* runs during net_close */
     client_close(&c);
     echo_close(e);
 }
@@ -916,8 +916,8 @@ static void tls_and_plain_share_a_port(void **state) {
     echo_close(e);
 }
 
-/* Their lengths begin as a TLS record does: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream's number and what follows it are
- * chosen to look like one for as long as they can. */
+/* The lengths of these frames begin like a TLS record: 16 01, 16 03 00, 16 03 01, 16 03 03 (hexadecimal). The stream numbers and the bytes
+ * after them imitate a ClientHello as far as possible. */
 static void frames_that_begin_like_tls_are_frames(void **state) {
     (void)state;
     static const struct {
@@ -933,7 +933,7 @@ static void frames_that_begin_like_tls_are_frames(void **state) {
             client c = frames_client(e);
             buf frame = buf_init(BUF_NO_LIMIT);
             add_frame(&frame, all[i].stream, 'e', slice_of(argument, all[i].length - HEADER));
-            for (size_t at = 0; torn && at < 14; at++) { /* a byte at a time */
+            for (size_t at = 0; torn && at < 14; at++) { /* one byte per write */
                 assert_true(client_try_send(&c, frame.p + at, 1));
                 usleep(2000);
             }
@@ -948,7 +948,7 @@ static void frames_that_begin_like_tls_are_frames(void **state) {
     echo_close(e);
 }
 
-/* Bytes that may still become either are waited for only as long as a new connection may be silent. */
+/* While the first bytes may be TLS or plain, the server waits no longer than for a new connection without bytes. */
 static void undecided_bytes_have_a_time_out(void **state) {
     (void)state;
     net_options o = harness_options();
@@ -977,7 +977,7 @@ static void ports_are_listed(void **state) {
     assert_int_equal(first.port, e->port);
     assert_string_equal(second.name, "test");
     assert_int_equal(second.port, e->h->port);
-    expect_alive(e->h); /* HTTP beside it */
+    expect_alive(e->h); /* HTTP works on the other port */
     echo_close(e);
 }
 

@@ -1,4 +1,4 @@
-/* The guard against web pages: which hosts and origins are ours, and what only looks like them. */
+/* The guard against web pages: which hosts and origins it accepts, including similar ones that it must reject. */
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 static net_guard guard = {.on = true};
 static unsigned addresses_asked;
 
-/* The connection came in at 192.0.2.7. */
+/* The connection arrived at 192.0.2.7. */
 static void local_address(const void *context, uint8_t into[static 16]) {
     (void)context;
     addresses_asked++;
@@ -43,18 +43,18 @@ static void loopback_names_are_ours(void **state) {
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         assert_true(allows_host(ours[i]));
     }
-    assert_int_equal(addresses_asked, 0); /* that costs a system call */
+    assert_int_equal(addresses_asked, 0); /* not called, since it costs a system call */
 }
 
 static void what_looks_like_them_is_not(void **state) {
     (void)state;
     static const char *const others[] = {
         "", ":", ":80", " ", "evil.example", "evil.example:80",
-        /* users, paths and ports that are none */
+        /* users, paths and invalid ports */
         "localhost:80@evil.example", "localhost@evil.example", "evil.example@localhost", "localhost:8081:8081", "localhost:", "localhost:x",
         "localhost:-1", "localhost:+80", "localhost: 80", "localhost:65536", "localhost:999999", "localhost/", "localhost/evil",
         "localhost#", "localhost?", "localhost:80/", "localhost\\", "//localhost", "http://localhost",
-        /* names that only begin or end so */
+        /* names that only begin or end like ours */
         "localhost.", "localhost.evil.example", "evil.localhost", "xlocalhost", "localhost ", " localhost", "localhost,evil.example",
         "127.0.0.1.evil.example", "127.evil.example", "127.0.0.1.", "127.0.0.1.5", "localhost.localdomain",
         /* other spellings of 127.0.0.1, which browsers do not send */

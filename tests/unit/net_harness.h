@@ -1,4 +1,5 @@
-/* net_harness.h — a server in this process with a small front end, and a client that speaks bytes. For the tests of src/net.
+/* net_harness.h — for the tests of src/net: a server in this process with a small front end, and a client that sends and receives raw
+ * bytes.
  *
  *   /echo             verb, path, query, host, the two fields and the body, as text
  *   /trust            the same, authenticated: http_trust
@@ -7,11 +8,11 @@
  *   /delay?N          the same as /echo, N milliseconds later
  *   /turns            reply begun at once, ended through net_post
  *   /bytes?N          N bytes
- *   /status?N         status N with a body (which net drops where none may be)
- *   /peer             who the client is
+ *   /status?N         status N with a body (which net drops if the status allows none)
+ *   /peer             the client's address
  *   /inject           a field whose value holds line breaks
- *   /second-thoughts  a reply abandoned for another
- *   /too-much         more than any answer may hold */
+ *   /second-thoughts  a reply that is abandoned and started again
+ *   /too-much         more than the limit for answers */
 #pragma once
 
 // clang-format off
@@ -43,7 +44,7 @@
 #include "net/server.h"
 
 typedef struct job {
-    net_task task; /* first */
+    net_task task; /* must be first */
     http_request *request;
     struct job *next;
 } job;
@@ -62,7 +63,7 @@ typedef struct harness {
     bool worker_ends;
     http_request *held[HELD_MAX];
     unsigned held_n;
-    _Atomic unsigned busy; /* requests that kept their loop busy, or do so now */
+    _Atomic unsigned busy; /* requests that have kept their loop busy, or do so now */
     bool running;
 } harness;
 
@@ -127,7 +128,7 @@ static inline void hold(harness *h, http_request *r) {
 }
 
 typedef struct late {
-    net_delay delay; /* first */
+    net_delay delay; /* must be first */
     http_request *request;
 } late;
 
@@ -267,7 +268,7 @@ static inline void harness_run(harness *h) {
     assert_int_equal(pthread_create(&h->worker_thread, NULL, work, h), 0);
 }
 
-static inline void harness_join(harness *h) { /* after net_stop */
+static inline void harness_join(harness *h) { /* call after net_stop */
     pthread_join(h->server_thread, NULL);
     pthread_mutex_lock(&h->lock);
     h->worker_ends = true;
@@ -299,9 +300,9 @@ static inline int64_t now_ms(void) {
     return clock_monotonic_us(&clock_system) / 1000;
 }
 
-enum { PATIENCE_S = 60 }; /* for what must happen, however busy the machine is; only a failure takes so long */
+enum { PATIENCE_S = 60 }; /* timeout for events that must happen, however busy the machine is; only a failing test waits this long */
 
-/* Waits for something another thread does. */
+/* Waits until another thread makes the condition true. */
 #define AWAIT(condition)                                                                                                                   \
     do {                                                                                                                                   \
         int64_t until_ = now_ms() + PATIENCE_S * 1000;                                                                                     \
@@ -327,7 +328,7 @@ typedef struct response {
     buf body;
 } response;
 
-/* `receive_bytes`: how much its kernel keeps for it, told to the server's as the connection begins; 0: the usual. */
+/* `receive_bytes`: size of the client's receive buffer, and so of its TCP window; 0: the default. */
 static inline int client_socket_of(const harness *h, int family, int receive_bytes) {
     int fd = socket(family, SOCK_STREAM, 0), on = 1;
     struct timeval limit = {.tv_sec = PATIENCE_S};
@@ -351,7 +352,7 @@ static inline int client_socket(const harness *h, int family) {
     return client_socket_of(h, family, 0);
 }
 
-/* One that the kernels keep little for. */
+/* A client with a small receive buffer. */
 static inline client client_open_narrow(const harness *h, int receive_bytes) {
     client c = {.fd = client_socket_of(h, AF_INET, receive_bytes), .in = buf_init(BUF_NO_LIMIT)};
     assert_true(c.fd >= 0);
@@ -398,7 +399,7 @@ static inline bool client_more(client *c) {
     return k > 0;
 }
 
-static inline bool client_ended(client *c) { /* the server closed, after nothing more */
+static inline bool client_ended(client *c) { /* the server has closed, and nothing is left to read */
     return c->in.n == 0 && !client_more(c);
 }
 
@@ -416,7 +417,7 @@ static inline const char *field_of(const response *r, const char *name) {
     return value;
 }
 
-/* `bodyless`: the answer to HEAD. The body is the caller's to free. */
+/* `bodyless`: the answer to HEAD. The caller frees the body. */
 static inline response client_response(client *c, bool bodyless) {
     response r = {.body = buf_init(BUF_NO_LIMIT)};
     char *end;
@@ -442,7 +443,7 @@ static inline response client_response(client *c, bool bodyless) {
     return r;
 }
 
-/* The next answer has this status and this body (NULL: any). */
+/* Expects the next answer to have this status and body (NULL: any). */
 static inline void expect_response(client *c, int status, const char *body) {
     response r = client_response(c, false);
     assert_int_equal(r.status, status);

@@ -1,4 +1,4 @@
-/* HTTP exchanges, by bytes on a socket. */
+/* HTTP exchanges, as bytes on a socket. */
 #include "net_harness.h"
 
 static int setup(void **state) {
@@ -87,7 +87,7 @@ static void bodiless_answers(void **state) {
         assert_null(field_of(&r, "Content-Length"));
         buf_free(&r.body);
     }
-    client_send(&c, "GET /status?449 HTTP/1.1\r\nHost: h\r\n\r\n"); /* nothing of the bodies is in the way */
+    client_send(&c, "GET /status?449 HTTP/1.1\r\nHost: h\r\n\r\n"); /* no rest of the bodies precedes the answer */
     r = client_response(&c, false);
     assert_int_equal(r.status, 449);
     assert_int_equal(strncmp(r.head, "HTTP/1.1 449 Retry With\r\n", 25), 0);
@@ -238,7 +238,7 @@ static void byte_by_byte(void **state) {
     for (size_t i = 0; i < sizeof requests - 1; i++) {
         assert_true(client_try_send(&c, requests + i, 1));
         if (i % 3 == 0) {
-            usleep(200); /* so that most bytes are read alone */
+            usleep(200); /* so that most bytes arrive in a read of their own */
         }
     }
     expect_response(&c, 200, "GET /echo?1 host=h a=v w b= body=");
@@ -301,10 +301,10 @@ static void continues_when_expected(void **state) {
     buf_free(&r.body);
     client_send(&c, "abc");
     expect_response(&c, 200, "PUT /echo? host=h a= b= body=abc");
-    /* nobody waits when the body comes along */
+    /* no 100 Continue if the body comes at once */
     client_send(&c, "PUT /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nxyz");
     expect_response(&c, 200, "PUT /echo? host=h a= b= body=xyz");
-    /* nor is anybody told to send what would be thrown away */
+    /* no 100 Continue for a body that would be discarded */
     client_send(&c, "PUT /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n\r\n");
     expect_response(&c, 413, NULL);
     assert_true(client_ended(&c));
@@ -322,7 +322,7 @@ static bool send_filler(client *c, size_t n) {
     return true;
 }
 
-/* Clients that all send large bodies at once, none to its end: what is kept of them is bounded, and the others are served. */
+/* Many clients send large bodies at once, and none completes its body: the kept input is bounded, and other clients are served. */
 static void large_bodies_at_once_are_bounded(void **state) {
     enum { CLIENTS = 80, BYTES = 4 * 1000 * 1000 };
     client clients[CLIENTS];
@@ -357,9 +357,9 @@ static void bodies_too_large(void **state) {
     assert_true(send_filler(&c, 5000000));
     client_send(&c, "\r\n0\r\n\r\n");
     expect_response(&c, 413, NULL);
-    client_send(&c, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"); /* the connection is still good */
+    client_send(&c, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"); /* the connection still works */
     expect_response(&c, 200, NULL);
-    client_send(&c, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 500000000\r\n\r\n"); /* not worth reading */
+    client_send(&c, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 500000000\r\n\r\n"); /* too large to be read and discarded */
     send_filler(&c, 3000000);
     response r = client_response(&c, false);
     assert_int_equal(r.status, 413);
@@ -369,7 +369,7 @@ static void bodies_too_large(void **state) {
     expect_alive(*state);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused requests ---- */
 
 #define H "Host: h\r\n"
 #define CHUNKED "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"
@@ -568,7 +568,7 @@ static void a_request_outlives_its_client(void **state) {
         }
         client_close(&c[i]);
     }
-    AWAIT(net_server_connections(h->server) <= 3); /* those that reset; the others could be reading still */
+    AWAIT(net_server_connections(h->server) <= 3); /* the clients that reset are gone; the others might still be reading */
     harness_release(h);
     AWAIT(net_server_connections(h->server) == 0);
     expect_alive(h);
@@ -587,7 +587,7 @@ static void a_client_that_stops_sending_is_answered(void **state) {
     client_close(&c);
 }
 
-/* While an answer is awaited, what the client sends on is kept within a bound; all of it is served in the end. */
+/* While a request is served, further input of the client is kept within a bound; all of it is served in the end. */
 static void flooding_a_busy_connection(void **state) {
     enum { BODY = 30000, FLOOD_MAX = 64 * 1024 * 1024 };
     harness *h = *state;
@@ -601,7 +601,7 @@ static void flooding_a_busy_connection(void **state) {
     AWAIT(harness_held(h) == 1);
     size_t sent = 0;
     struct pollfd writable = {.fd = c.fd, .events = POLLOUT};
-    while (sent < FLOOD_MAX && poll(&writable, 1, 300) > 0) { /* until the server takes no more */
+    while (sent < FLOOD_MAX && poll(&writable, 1, 300) > 0) { /* until the server reads no more */
         size_t at = sent % request.n;
         ssize_t k = send(c.fd, request.p + at, request.n - at, MSG_NOSIGNAL | MSG_DONTWAIT);
         sent += k > 0 ? (size_t)k : 0;
@@ -618,7 +618,7 @@ static void flooding_a_busy_connection(void **state) {
     buf_free(&request);
 }
 
-/* Clients that do all of it at random, and leave at any moment: for the sanitizers. */
+/* Clients that do all of this at random, and disconnect at any moment: for the sanitizers. */
 
 typedef struct chaos {
     pthread_t thread;

@@ -1,4 +1,4 @@
-/* Connections by address, against an array that is searched. */
+/* Connections per address, compared with a plain array as a model. */
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void an_address_has_a_limit(void **state) {
     net_peers *peers = net_peers_new(100, 2, false);
     assert_true(take(peers, "192.0.2.1") && take(peers, "192.0.2.1"));
     assert_false(take(peers, "192.0.2.1"));
-    assert_false(take(peers, "::ffff:192.0.2.1")); /* the same, to a socket of both families */
+    assert_false(take(peers, "::ffff:192.0.2.1")); /* the same address, as a dual-stack socket reports it */
     assert_true(take(peers, "192.0.2.2"));
     give(peers, "192.0.2.1");
     assert_true(take(peers, "192.0.2.1"));
@@ -48,7 +48,7 @@ static void a_network_counts_as_one(void **state) {
     assert_true(take(peers, "2001:db8:1:2::1") && take(peers, "2001:db8:1:2:ffff::9"));
     assert_false(take(peers, "2001:db8:1:2:3:4:5:6"));
     assert_true(take(peers, "2001:db8:1:3::1"));
-    give(peers, "2001:db8:1:2:5::"); /* any address of the network */
+    give(peers, "2001:db8:1:2:5::"); /* any address of the same network */
     assert_true(take(peers, "2001:db8:1:2::1"));
     net_peers_free(peers);
 }
@@ -74,7 +74,7 @@ static void without_a_limit_nothing_is_counted(void **state) {
     net_peers_free(peers);
 }
 
-/* A table that is as full as it may be, so that what is displaced is found again. */
+/* Fills the table to its limit, so that removals move displaced entries, which must still be found. */
 static void many_addresses_come_and_go(void **state) {
     (void)state;
     enum { ADDRESSES = 3000, OPEN_MAX = 2000, ROUNDS = 200000, MAX = 3 };

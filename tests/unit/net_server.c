@@ -1,4 +1,4 @@
-/* Ports, loops, time-outs, the cap on connections, and stopping. */
+/* Ports, loops, timeouts, the limit on connections, and stopping. */
 #include <sys/resource.h>
 
 #include "net_harness.h"
@@ -13,7 +13,7 @@ static void localhost_is_both_families(void **state) {
     harness *h = harness_start();
     int v4 = client_socket(h, AF_INET), v6 = client_socket(h, AF_INET6);
     assert_true(v4 >= 0);
-    if (v6 >= 0) { /* a machine without IPv6 serves IPv4 alone */
+    if (v6 >= 0) { /* without IPv6 the server listens on IPv4 only */
         client c = {.fd = v6, .in = buf_init(BUF_NO_LIMIT)};
         client_send(&c, GET);
         expect_response(&c, 200, GOT);
@@ -49,7 +49,7 @@ static void a_port_in_use_is_said_so(void **state) {
 enum { POSTERS = 4, POSTS = 2000 };
 
 typedef struct numbered {
-    net_task task; /* first */
+    net_task task; /* must be first */
     struct poster *poster;
     int number;
 } numbered;
@@ -93,8 +93,8 @@ static void posts_run_in_the_order_of_their_poster(void **state) {
     harness_close(h);
 }
 
-/* While the loop is busy, a quick request comes and then several long ones: all are of one turn. The quick one's answer does not wait for
- * the last of them. */
+/* While the loop is busy, a quick request and then several long ones arrive, all in one turn. The quick one's answer does not wait for the
+ * last of them. */
 static void an_answer_does_not_wait_for_a_long_turn(void **state) {
     (void)state;
     enum { LONG = 5 };
@@ -171,7 +171,7 @@ static void surplus_connections_are_told_so(void **state) {
     assert_true(client_ended(&silent));
     client_close(&silent);
     assert_int_equal(net_server_stats(h->server).refused_full, 4);
-    client_send(&c[4], GET); /* those within go on */
+    client_send(&c[4], GET); /* admitted connections still work */
     expect_response(&c[4], 200, GOT);
     client_close(&c[4]);
     AWAIT(net_server_connections(h->server) == 4);
@@ -198,7 +198,7 @@ static void running_out_of_descriptors_is_waited_out(void **state) {
     struct timeval limit = {.tv_sec = 20};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     low = before;
-    low.rlim_cur = (rlim_t)fd + 1; /* descriptors are the lowest free ones: none below the limit is left */
+    low.rlim_cur = (rlim_t)fd + 1; /* new descriptors get the lowest free number, so none is left below the limit */
     int filler[64], n = 0;
     setrlimit(RLIMIT_NOFILE, &low);
     while (n < 64 && (filler[n] = dup(fd)) >= 0) {
@@ -210,7 +210,7 @@ static void running_out_of_descriptors_is_waited_out(void **state) {
     client_send(&c, GET);
     int64_t cpu = cpu_ms();
     usleep(400 * 1000);
-    assert_true(cpu_ms() - cpu < 100); /* it does not spin */
+    assert_true(cpu_ms() - cpu < 100); /* the loop does not spin */
     setrlimit(RLIMIT_NOFILE, &before);
     expect_response(&c, 200, GOT);
     while (n) {
@@ -248,7 +248,7 @@ static void slow_heads_are_ended(void **state) {
     client_send(&c, GET "GET /echo HTTP/1.1\r\nHos");
     expect_response(&c, 200, GOT);
     int64_t begin = now_ms();
-    for (int i = 0; i < 8; i++) { /* a byte now and then does not help */
+    for (int i = 0; i < 8; i++) { /* an occasional byte does not extend the deadline */
         client_try_send(&c, "t", 1);
         usleep(50 * 1000);
     }
@@ -264,7 +264,7 @@ static void slow_bodies_are_ended(void **state) {
     client c = client_open(h);
     client_send(&c, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n");
     char part[5000] = {0};
-    for (int i = 0; i < 8; i++) { /* progress counts */
+    for (int i = 0; i < 8; i++) { /* progress extends the deadline */
         assert_true(client_try_send(&c, part, sizeof part));
         usleep(100 * 1000);
     }
@@ -285,7 +285,7 @@ static void silent_connections_are_ended(void **state) {
     assert_true(client_ended(&never));
     assert_in_range(now_ms() - begin, 200, 3000);
     assert_true(client_ended(&unknown));
-    assert_true(client_ended(&idle)); /* who has authenticated may be idle for longer */
+    assert_true(client_ended(&idle)); /* an authenticated connection may be idle for longer */
     assert_in_range(now_ms() - begin, 550, 3000);
     client_close(&never);
     client_close(&unknown);
@@ -311,7 +311,7 @@ static void slow_readers_are_ended(void **state) {
     harness *h = impatient();
     client c = client_open(h);
     for (int i = 0; i < 8; i++) {
-        client_send(&c, "GET /bytes?4000000 HTTP/1.1\r\nHost: h\r\n\r\n"); /* more than all socket buffers hold */
+        client_send(&c, "GET /bytes?4000000 HTTP/1.1\r\nHost: h\r\n\r\n"); /* more than all socket buffers can hold */
     }
     usleep(100 * 1000);
     assert_int_equal(net_server_connections(h->server), 1);
@@ -321,7 +321,7 @@ static void slow_readers_are_ended(void **state) {
     harness_close(h);
 }
 
-/* Slower than a socket's buffer would show, but steady: not ended. */
+/* A client that reads slowly but steadily is not closed, although its socket does not become writable in time. */
 static void steady_readers_are_not(void **state) {
     (void)state;
     harness *h = impatient();
@@ -372,7 +372,7 @@ static void stopping_finishes_what_is_in_flight(void **state) {
     pthread_t stopping;
     pthread_create(&stopping, NULL, stop_and_join, h);
     assert_true(client_ended(&idle));
-    AWAIT(refuses_connections(h)); /* nobody listens any more */
+    AWAIT(refuses_connections(h)); /* the port is closed */
     AWAIT(net_server_connections(h->server) == 2);
     client_send(&partial, "i");
     response r = client_response(&partial, false);
@@ -425,7 +425,7 @@ static void stopping_does_not_wait_for_ever(void **state) {
     stop_and_join(h);
     assert_in_range(now_ms() - begin, 150, 3000);
     assert_true(client_ended(&c));
-    harness_release(h); /* answered too late: net_close runs it, and it is harmless */
+    harness_release(h); /* answered too late: net_close runs the task, which has no effect */
     client_close(&c);
     harness_close(h);
 }

@@ -1,4 +1,4 @@
-/* Session tickets: resumed under the present key and the one before, not under older ones; in memory, with a clock that stands still. */
+/* Session tickets: sessions resume with the current key and the previous one, but not with older ones. In memory, with a manual clock. */
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 static clock_manual now;
 static SSL_CTX *server, *client;
 
-/* A certificate that nobody verifies. */
+/* Sets a certificate, which the client does not verify. */
 static void give_certificate(SSL_CTX *context) {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
@@ -49,7 +49,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* A handshake, and a byte from the server so that the client reads its tickets. The session is the caller's. */
+/* Makes a handshake, and sends a byte from the server so that the client reads its tickets. The caller frees the session. */
 static SSL_SESSION *connect_with(SSL_SESSION *session, int version, bool *reused_out) {
     SSL *s = SSL_new(server), *c = SSL_new(client);
     BIO *near, *far;
@@ -94,12 +94,12 @@ static void check_version(int version) {
     clock_manual_advance(&now, (NET_TICKETS_CHANGE_S - 1) * (int64_t)1000);
     assert_true(resumes(session, version));
     clock_manual_advance(&now, 1000);
-    SSL_SESSION *exchanged = connect_with(session, version, &reused); /* under the key before */
+    SSL_SESSION *exchanged = connect_with(session, version, &reused); /* sealed with the previous key */
     assert_true(reused);
     clock_manual_advance(&now, NET_TICKETS_CHANGE_S * (int64_t)1000);
     assert_false(resumes(session, version));
     assert_true(resumes(exchanged, version));
-    clock_manual_advance(&now, 2 * NET_TICKETS_CHANGE_S * (int64_t)1000); /* nobody came meanwhile */
+    clock_manual_advance(&now, 2 * NET_TICKETS_CHANGE_S * (int64_t)1000); /* no connections meanwhile */
     assert_false(resumes(exchanged, version));
     SSL_SESSION_free(session);
     SSL_SESSION_free(exchanged);

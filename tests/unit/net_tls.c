@@ -1,4 +1,4 @@
-/* TLS on the port of plain text, and the certificate a server makes for itself. */
+/* TLS and plain text on one port, and the certificate that a server makes for itself. */
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
@@ -72,7 +72,7 @@ static void serves_tls_beside_plain_text(void **state) {
     } ways[] = {{AF_INET, "localhost"}, {AF_INET, "127.0.0.1"}, {AF_INET6, "::1"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         int probe = client_socket(*state, ways[i].family);
-        if (probe < 0 && ways[i].family == AF_INET6) { /* a machine without IPv6 */
+        if (probe < 0 && ways[i].family == AF_INET6) { /* the machine has no IPv6 */
             continue;
         }
         close(probe);
@@ -132,9 +132,9 @@ static void says_goodbye(void **state) {
     expect_response(&c, 200, NULL);
     char byte;
     int rc = SSL_read(c.ssl, &byte, 1);
-    assert_int_equal(SSL_get_error(c.ssl, rc), SSL_ERROR_ZERO_RETURN); /* close_notify, not a torn connection */
+    assert_int_equal(SSL_get_error(c.ssl, rc), SSL_ERROR_ZERO_RETURN); /* a close_notify, not a reset */
     client_close(&c);
-    /* and hears it: the client's own goodbye ends the connection */
+    /* and the other way round: the client's close_notify ends the connection */
     c = tls_open(*state, AF_INET, "localhost");
     client_send(&c, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
     expect_response(&c, 200, NULL);
@@ -146,7 +146,7 @@ static void says_goodbye(void **state) {
 
 static void byte_by_byte(void **state) {
     client c = tls_open(*state, AF_INET, "localhost");
-    static const char request[] = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"; /* each byte a record */
+    static const char request[] = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"; /* sent as one record per byte */
     for (size_t i = 0; i < sizeof request - 1; i++) {
         assert_true(client_try_send(&c, request + i, 1));
     }
@@ -203,7 +203,7 @@ static void broken_and_silent_handshakes_end(void **state) {
     assert_true(client_try_send(&silent, "\x16\x03\x01", 3));
     assert_true(client_try_send(&torn, "\x16\x03", 2));
     shutdown(torn.fd, SHUT_WR);
-    while (client_more(&garbage)) { /* an alert, perhaps */
+    while (client_more(&garbage)) { /* there may be an alert */
     }
     while (client_more(&torn)) {
     }
@@ -217,7 +217,7 @@ static void broken_and_silent_handshakes_end(void **state) {
     expect_alive(h);
 }
 
-/* A hello that comes byte by byte, never whole, gains no time by each byte. */
+/* A ClientHello that comes byte by byte, and never completely, does not extend its deadline with each byte. */
 static void dribbled_handshakes_end(void **state) {
     harness *h = *state;
     client slow = client_open(h);
@@ -228,7 +228,7 @@ static void dribbled_handshakes_end(void **state) {
         sent++;
         usleep(50 * 1000);
     }
-    assert_true(sent < sizeof hello - 1); /* it was cut off */
+    assert_true(sent < sizeof hello - 1); /* the server closed the connection */
     assert_true(now_ms() - begin < 3000);
     client_close(&slow);
     AWAIT(net_server_connections(h->server) == 0);
@@ -268,12 +268,12 @@ static void the_certificate_is_kept_and_renewed(void **state) {
     harness_close(start_with(&later.source));
     load("tls-cert.pem", &is, again);
     assert_string_equal(again, first);
-    clock_manual_advance(&later, (int64_t)100 * 24 * 3600 * 1000); /* 25 days are left */
+    clock_manual_advance(&later, (int64_t)100 * 24 * 3600 * 1000); /* it expires in 25 days */
     harness_close(start_with(&later.source));
     load("tls-cert.pem", &is, renewed);
     assert_string_not_equal(renewed, first);
 
-    FILE *file = fopen(path_of("tls-key.pem"), "w"); /* a torn key is no reason not to start */
+    FILE *file = fopen(path_of("tls-key.pem"), "w"); /* a torn key file does not prevent a start */
     fputs("-----BEGIN PRIVATE KEY-----\nAAAA", file);
     fclose(file);
     harness_close(start_with(&clock_system));
@@ -304,7 +304,7 @@ static void the_certificate_is_for_further_names(void **state) {
     assert_false(certificate_is_for(NULL, "db.example", "10.0.0.7"));
     assert_true(certificate_is_for("db.example, 10.0.0.7,2001:db8::7", "db.example", "2001:db8::7"));
     load("tls-cert.pem", &is, made);
-    assert_true(certificate_is_for("10.0.0.7", "db.example", "10.0.0.7")); /* it is for those already, and kept */
+    assert_true(certificate_is_for("10.0.0.7", "db.example", "10.0.0.7")); /* the certificate has these names already, and is kept */
     load("tls-cert.pem", &is, again);
     assert_string_equal(again, made);
     assert_true(certificate_is_for("other.example,10.0.0.8", "other.example", "10.0.0.8"));
@@ -332,7 +332,7 @@ static void given_files_are_used_or_complained_about(void **state) {
 
 /* ---- TLS or another protocol ---- */
 
-/* What OpenSSL's clients send first, for each version that we take. */
+/* The first bytes that an OpenSSL client sends, for each version that the server accepts. */
 static buf hello_of(int version) {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_min_proto_version(context, version);
@@ -366,12 +366,12 @@ static void first_bytes_tell_tls(void **state) {
     assert_int_equal(net_tls_guess_of("\x04\x00\x00\x00\x05", 5), NET_TLS_NO); /* CQL's OPTIONS */
 }
 
-/* A MongoDB message begins with its length, the request's number and zeros (it answers nothing), all little-endian: none is taken for TLS,
+/* A MongoDB message begins with its length, the request's number and a zero (responseTo), all little-endian. None is mistaken for TLS,
  * whatever its length and number. */
 static void no_mongo_message_is_taken_for_tls(void **state) {
     (void)state;
     static const uint32_t numbers[] = {0, 1, 0x0100, 0x01ff, 0x40010006, 0x2a0100ff, 0x2a01ff00, UINT32_MAX};
-    for (uint32_t length = 0x16; length <= 48000000; length += 0x100) { /* the first byte is 16 (hexadecimal) */
+    for (uint32_t length = 0x16; length <= 48000000; length += 0x100) { /* the first byte is always 16 (hexadecimal) */
         for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             char bytes[16] = {0};
             memcpy(bytes, &length, 4);

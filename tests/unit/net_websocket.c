@@ -1,8 +1,8 @@
-/* WebSockets: the handshake, messages of all shapes, bounds and the closing handshake, by bytes; and a client that others wrote.
+/* WebSockets: the handshake, messages of all shapes, bounds and the closing handshake, as raw bytes; and an independent client.
  *
- * Messages are echoed. But for these: "hold" is echoed at release, "bytes N" is answered with N letters, "many N" with N messages, "close
- * N" ends the connection with that code, "trust" authenticates, "nothing" is not answered, and "state" tells what the connection's state
- * began as. */
+ * Messages are echoed, with these exceptions: "hold" is echoed at release, "bytes N" is answered with N letters, "many N" with N messages,
+ * "close N" closes the connection with that code, "trust" authenticates, "nothing" is not answered, and "state" returns the initial state
+ * of the connection. */
 #include "net_harness.h"
 
 #include <openssl/evp.h>
@@ -111,7 +111,7 @@ static void on_closed(frames_conn *conn) {
     ((sockets *)frames_context(conn))->closed++;
 }
 
-static sockets *current; /* the harness's front end has a context of its own */
+static sockets *current; /* global, since the harness's front end has its own context */
 
 static void on_request(http_request *r) {
     if (!websocket_wanted(r)) {
@@ -128,7 +128,7 @@ static void on_request(http_request *r) {
     websocket_accept(r, &current->front, graph ? "graph" : NULL, slice_eq(r->path, SLICE_LIT("/state")) ? &state : NULL);
 }
 
-/* With TLS too if there is a folder for its certificate. */
+/* Also enables TLS if a folder for its certificate is given. */
 static sockets *sockets_open_tls(const net_options *o, const char *folder) {
     char why[256];
     sockets *s = mem_zero(sizeof *s);
@@ -283,7 +283,7 @@ static message next_message(client *c) {
         for (size_t i = 2; i < header; i++) {
             n = n << 8 | p[i];
         }
-        assert_true(n >= (header == 4 ? 126u : 65536u)); /* the shortest form; no mask bit either, which would make it large */
+        assert_true(n >= (header == 4 ? 126u : 65536u)); /* the length has its shortest form; and no mask bit, which would make it large */
     }
     assert_true(have(c, header + n));
     m = (message){.first = (unsigned char)c->in.p[0], .n = n};
@@ -299,7 +299,7 @@ static void expect_message(client *c, int first, const char *text) {
     assert_string_equal(m.text, text);
 }
 
-/* The server's close frame with this code, and then the connection's end. */
+/* Expects the server's close frame with this code, and then the end of the connection. */
 static void expect_close(client *c, unsigned code) {
     message m = next_message(c);
     assert_int_equal(m.first, FIN | CLOSE);
@@ -314,7 +314,7 @@ static void http_is_upgraded(void **state) {
     (void)state;
     sockets *s = sockets_start();
     client c = client_open(s->h);
-    client_send(&c, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n" HANDSHAKE("/", "")); /* behind another request, in one write */
+    client_send(&c, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n" HANDSHAKE("/", "")); /* after another request, in one write */
     expect_response(&c, 200, NULL);
     response r = client_response(&c, true);
     assert_int_equal(r.status, 101);
@@ -370,7 +370,7 @@ static void improper_handshakes_are_refused(void **state) {
                    "POST / HTTP/1.1\r\n" HEAD
                    "Content-Length: 0\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
                    400);
-    expect_refused(s, HANDSHAKE("/refused", ""), 403); /* by the front end */
+    expect_refused(s, HANDSHAKE("/refused", ""), 403); /* refused by the front end */
     assert_int_equal(s->opened, 0);
     expect_alive(s->h);
     sockets_close(s);
@@ -382,7 +382,7 @@ static void improper_handshakes_are_refused(void **state) {
     harness_close(plain);
 }
 
-/* A web page of another site may not reach the server by WebSocket either. */
+/* The guard also keeps web pages of other sites from connecting by WebSocket. */
 static void the_guard_is_asked(void **state) {
     (void)state;
     sockets *s = sockets_start();
@@ -454,9 +454,9 @@ static void fragments_are_put_together(void **state) {
     sockets *s = sockets_start();
     client c = socket_client(s);
     send_frame(&c, TEXT, SLICE_LIT("one \xc3"));
-    send_frame(&c, FIN | PING, SLICE_LIT("are you there")); /* between fragments */
+    send_frame(&c, FIN | PING, SLICE_LIT("are you there")); /* a ping between fragments */
     send_frame(&c, 0, SLICE_EMPTY);
-    send_frame(&c, 0, SLICE_LIT("\xa4 two")); /* a character over two fragments */
+    send_frame(&c, 0, SLICE_LIT("\xa4 two")); /* a character split over two fragments */
     send_frame(&c, FIN, SLICE_LIT(" three"));
     expect_message(&c, FIN | PONG, "are you there");
     expect_message(&c, FIN | TEXT, "one \xc3\xa4 two three");
@@ -464,7 +464,7 @@ static void fragments_are_put_together(void **state) {
     sockets_close(s);
 }
 
-/* However the bytes are cut into reads. */
+/* The bytes may be split into reads anywhere. */
 static void torn_frames_are_put_together(void **state) {
     (void)state;
     sockets *s = sockets_start();
@@ -532,11 +532,11 @@ static void malformed_frames_end_the_connection(void **state) {
     expect_ended_with(s, 1007, FIN | TEXT, SLICE_LIT("cut off: \xc3"), true);
     expect_ended_with(s, 1009, FIN | TEXT, slice_of(large, UNTRUSTED_MAX + 1), true);
     client c = socket_client(s);
-    client_try_send(&c, "\x81\xfe\0\1abcdx", 9); /* a length that is not in its shortest form */
+    client_try_send(&c, "\x81\xfe\0\1abcdx", 9); /* the length is not in its shortest form */
     expect_close(&c, 1002);
     client_close(&c);
     c = socket_client(s);
-    client_try_send(&c, "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", 10); /* the whole header is not needed to see it, but waited for */
+    client_try_send(&c, "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", 10); /* invalid, but the server waits for the whole header */
     client_try_send(&c, "abcd", 4);
     expect_close(&c, 1009);
     client_close(&c);
@@ -588,7 +588,7 @@ static void either_side_may_close(void **state) {
     sockets_close(s);
 }
 
-/* Nothing may follow our close frame. */
+/* No message may follow the server's close frame. */
 static void answers_after_the_close_are_thrown_away(void **state) {
     (void)state;
     sockets *s = sockets_start();
@@ -616,7 +616,7 @@ static void messages_in_flight_are_bounded(void **state) {
     for (unsigned i = 0; i < MESSAGES; i++) {
         add_frame(&all, FIN | TEXT, SLICE_LIT("hold"), true);
     }
-    assert_true(client_try_send(&c, all.p, all.n)); /* in one write, and less than wslay's buffer */
+    assert_true(client_try_send(&c, all.p, all.n)); /* in one write, smaller than wslay's buffer */
     AWAIT(held(s) == IN_FLIGHT);
     usleep(20 * 1000);
     assert_int_equal(held(s), IN_FLIGHT);
@@ -641,14 +641,14 @@ static void memory_comes_back(void **state) {
     uint64_t before = net_server_stats(s->h->server).buffer_bytes;
     for (unsigned i = 0; i < CLIENTS; i++) {
         c[i] = socket_client(s);
-        send_frame(&c[i], TEXT, slice_of(part, sizeof part)); /* never ended */
+        send_frame(&c[i], TEXT, slice_of(part, sizeof part)); /* a message without its end */
     }
     AWAIT(net_server_stats(s->h->server).buffer_bytes > before + CLIENTS * sizeof part);
     for (unsigned i = 0; i < CLIENTS; i++) {
         client_close(&c[i]);
     }
     AWAIT(s->closed == CLIENTS);
-    AWAIT(net_server_stats(s->h->server).buffer_bytes < before + (2 << 20)); /* buffers are kept for reuse */
+    AWAIT(net_server_stats(s->h->server).buffer_bytes < before + (2 << 20)); /* some buffers are kept for reuse */
     sockets_close(s);
 }
 
@@ -680,9 +680,9 @@ static void time_outs(void **state) {
     expect_message(&silent, FIN | TEXT, "trust");
     client_try_send(&torn, "\x81\xfe", 2);
     expect_close(&torn, 1008);
-    expect_close(&idle, 1000); /* has not authenticated */
+    expect_close(&idle, 1000); /* not authenticated: closed, without a ping */
     expect_message(&good, FIN | PING, "");
-    send_frame(&good, FIN | PONG, SLICE_EMPTY); /* so it may stay */
+    send_frame(&good, FIN | PONG, SLICE_EMPTY); /* answered, so it stays */
     expect_message(&silent, FIN | PING, "");
     expect_close(&silent, 1001);
     send_text(&good, "still here");
@@ -721,13 +721,13 @@ static void a_stop_is_told(void **state) {
     sockets_close(s);
 }
 
-/* ---- a client that others wrote ---- */
+/* ---- an independent client ---- */
 
-/* tests/python/websockets-client, over plain text and TLS; its exit code 77: the package is not there. */
+/* Runs tests/python/websockets-client, over plain text and TLS. Its exit code 77 means that the package is not installed. */
 static void a_real_client_agrees(void **state) {
     const char *program = getenv("TESELA_WEBSOCKETS_CLIENT");
     (void)state;
-    if (!program) { /* run by hand, without meson, which names the client */
+    if (!program) { /* not run by meson, which sets the variable */
         skip();
     }
     char folder[] = "/tmp/tesela-ws-XXXXXX", file[64], port[16];

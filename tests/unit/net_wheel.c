@@ -1,4 +1,4 @@
-/* Deadlines: never early, at most a tick late, whatever is moved around. */
+/* Deadlines fire never early and at most one tick late, however they are moved. */
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static net_wheel wheel;
 static int64_t now;
 
 typedef struct thing {
-    net_deadline deadline; /* first */
+    net_deadline deadline; /* must be first */
     int64_t wanted_ms;     /* NET_NEVER: must not expire */
     int expired;
 } thing;
@@ -49,7 +49,7 @@ static void run_to(int64_t until) {
 
 static void expires_within_a_tick(void **state) {
     (void)state;
-    for (int64_t after = 0; after < 5000; after += 37) { /* past the ring's round, too */
+    for (int64_t after = 0; after < 5000; after += 37) { /* also beyond the ring's size */
         thing t = {0};
         int64_t due = now + after;
         set(&t, due);
@@ -66,7 +66,7 @@ static void moves_later_and_earlier(void **state) {
     int64_t begin = now;
     set(&t, begin + 100);
     run_to(begin + 90);
-    set(&t, begin + 500); /* later: the slot it is in sends it on */
+    set(&t, begin + 500); /* later: moved when its current slot is visited */
     run_to(begin + 500);
     assert_int_equal(t.expired, 0);
     set(&t, begin + 100000);
@@ -83,7 +83,7 @@ static void can_be_disarmed_and_removed(void **state) {
     set(&a, NET_NEVER);
     net_wheel_remove(&b.deadline);
     b.wanted_ms = NET_NEVER;
-    net_wheel_remove(&b.deadline); /* twice is fine */
+    net_wheel_remove(&b.deadline); /* removing twice is allowed */
     run_to(now + 1000);
     assert_int_equal(a.expired + b.expired, 0);
     set(&a, now + 50);

@@ -1,4 +1,5 @@
-/* Effective partition keys: every value here was seen on the service or computed by an official SDK, unless a comment says otherwise. */
+/* Effective partition keys: every value here was observed on the service or computed by an official SDK, unless a comment says
+ * otherwise. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +81,7 @@ static void long_strings_are_cut_in_version_1_only(void **state) {
     key = repeated("z", 2048, "", "");
     expect(text(key), NULL, "0F959578B933D390292C6E349D7E1ECE");
     free(key);
-    key = repeated("z", 70000, "", ""); /* past every limit: checked elsewhere, hashed all the same */
+    key = repeated("z", 70000, "", ""); /* beyond every limit, which is checked elsewhere; the hash must still work */
     epk e;
     pkey_value value = text(key);
     epk_hash_v2(&value, 1, &e);
@@ -88,8 +89,8 @@ static void long_strings_are_cut_in_version_1_only(void **state) {
     free(key);
 }
 
-/* 99 units and an emoji of two: the cut leaves half of it, written as U+FFFD. Hash as the JavaScript SDK's; since these are 102 bytes,
- * 101 of them are appended and no terminator, as the service (unlike that SDK) counts bytes. */
+/* 99 units and an emoji of two units: truncation leaves half of the emoji, which becomes U+FFFD. The hash is the JavaScript SDK's. The text
+ * then has 102 bytes, so 101 of them are appended, without a terminator: the service (unlike that SDK) counts bytes. */
 static void a_cut_through_a_surrogate_pair_leaves_a_replacement_character(void **state) {
     (void)state;
     char *key = repeated("x", 99, "", "😀tail");
@@ -237,7 +238,7 @@ static void boundaries_rise(void **state) {
     }
 }
 
-/* Cut one after the other from what is left, all parts are equally wide, and places say so. */
+/* Parts cut one after another from the remaining range all have the same width, by epk_place. */
 static void equal_parts_have_equal_widths(void **state) {
     (void)state;
     const pkey_definition *all[] = {&v1, &v2, &multi};
@@ -274,7 +275,7 @@ static void middles_by_version(void **state) {
     expect_middle(&v2, "", "FF", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
     expect_middle(&v2, "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "FF", "2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
     expect_middle(&v2, "", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    /* V1: the middle of everything is boundary 1 of 2, as the .NET SDK's own test has it; and 0x33333333 + 0x66666666 halved */
+    /* V1: the middle of the whole space is boundary 1 of 2, as in the .NET SDK's test; and the mean of 0x33333333 and 0x66666666 */
     epk half;
     epk middle;
     epk low = epk_min();
@@ -283,7 +284,7 @@ static void middles_by_version(void **state) {
     assert_true(epk_middle(&v1, &low, &high, &middle));
     assert_int_equal(epk_cmp(&half, &middle), 0);
     expect_middle(&v1, "05C1C9CD673398", "05C1D9CD673398", "05C1D399CD6730");
-    /* a bound that is a whole V1 key counts by its hash */
+    /* for a bound that is a whole V1 key, its hash counts */
     assert_true(epk_parse(SLICE_LIT("05C1C9CD673398087366656E706F6500"), &low));
     assert_true(epk_parse(SLICE_LIT("05C1D9CD673398"), &high));
     assert_true(epk_middle(&v1, &low, &high, &middle));
@@ -293,9 +294,9 @@ static void middles_by_version(void **state) {
 static void middles_of_hierarchies(void **state) {
     (void)state;
     expect_middle(&multi, "", "FF", "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    /* same first level: the second is halved, from nothing to its end */
+    /* same first level: the whole second level is halved */
     expect_middle(&multi, REDMOND, REDMOND "FF", REDMOND "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    /* [20, 40] to [21, 10]: no room at the first level, so 20 stays, and the second goes from 40 to its end */
+    /* [20, 40] to [21, 10]: no room at the first level, so 20 stays, and the second level is halved from 40 to its end */
     expect_middle(&multi, ZEROS "20" ZEROS "40", ZEROS "21" ZEROS "10",
                   ZEROS "20"
                         "2000000000000000000000000000001F");
@@ -332,7 +333,7 @@ static void cuts_are_the_shortest_boundaries_between_keys(void **state) {
     expect_cut(&multi, FIVE_AND_A_HALF REDMOND REDMOND, REDMOND REDMOND REDMOND, REDMOND);
     expect_cut(&multi, REDMOND FIVE_AND_A_HALF REDMOND, REDMOND TRUE_HASH REDMOND, REDMOND TRUE_HASH);
     expect_cut(&multi, REDMOND REDMOND FIVE_AND_A_HALF, REDMOND REDMOND TRUE_HASH, REDMOND REDMOND TRUE_HASH);
-    /* 5 and 5.5, "redmond" and "": the hashes differ; then one hash for two keys, and -0 and 0, whose hashes differ and values do not */
+    /* 5 and 5.5, "redmond" and "": different hashes; then two keys with one hash, and -0 and 0, whose hashes differ but values do not */
     expect_cut(&v1, "05C1D7A771716C05C016", "05C1D9C1C5517C05C014", "05C1D9C1C5517C");
     expect_cut(&v1, "05C1CF33970FF80800", "05C1EFE313830C087366656E706F6500", "05C1EFE313830C");
     expect_cut(&v1, "05C1EFE313830C087366656E706F6500", "05C1EFE313830C087366656E706F6600", "05C1EFE313830C087366656E706F6600");

@@ -1,4 +1,4 @@
-/* MurmurHash3: published values, and one for every length of the tail, made once with the official JavaScript SDK's own hash. */
+/* MurmurHash3: published values, and one for every tail length, computed with the official JavaScript SDK's hash function. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void published_128_bit_values(void **state) {
     assert_int_equal(h.h2, 0x695da1a38987b6e7u);
 }
 
-/* The SDK prints the halves byte by byte, lowest first: hence the swaps. Bytes are i × 37 + 11. */
+/* The SDK prints each half byte by byte, lowest first, hence the byte swaps. Input byte i is i × 37 + 11. */
 static const struct {
     size_t n;
     uint32_t h32;

@@ -1,4 +1,4 @@
-/* Partition key values: the header and back, documents, limits, and the encoding whose byte order is value order. */
+/* Partition key values: reading and writing the header, documents, limits, and the order-preserving encoding. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -414,7 +414,7 @@ static bson_t *typed_document(int i) {
     case 4:
         return BCON_NEW("x", BCON_DECIMAL128(&decimal));
     case 5:
-        return BCON_NEW("x", BCON_DOUBLE(0.1)); /* a little more than that */
+        return BCON_NEW("x", BCON_DOUBLE(0.1)); /* slightly more than the Decimal128 0.1 */
     case 6:
         return BCON_NEW("x", BCON_DOUBLE(0x1p53));
     case 7:
@@ -466,7 +466,7 @@ static void typed_keys_sort_by_value_and_come_back(void **state) {
     }
 }
 
-/* … and numbers of one value are one key, wherever they come from. */
+/* Typed keys hash as untyped ones, and equal numbers of different types are the same key. */
 static void typed_keys_of_known_types_lie_where_plain_ones_do(void **state) {
     (void)state;
     static const char *const headers[] = {"[null]", "[true]", "[0.5]", "[-7]", "[\"text\"]", "[{}]", "[0]"};

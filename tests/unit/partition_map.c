@@ -1,4 +1,4 @@
-/* The partition map: who owns a point of the hash space, who overlaps a stretch of it, and the way to storage and back. */
+/* The partition map: which range owns a point of the hash space, which ranges overlap an interval, writing to storage and reading back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,10 +138,10 @@ static void ranges_that_do_not_tile_are_no_map(void **state) {
     assert_null(partition_map_build(good, 0, 2));
     assert_null(partition_map_build(good, 1, 2));     /* ends too early */
     assert_null(partition_map_build(good + 1, 1, 2)); /* starts too late */
-    assert_null(partition_map_build(good, 2, 1));     /* an id not given out yet */
+    assert_null(partition_map_build(good, 2, 1));     /* an id not below next_id */
     partition_range bad[2] = {good[0], good[1]};
     bad[1].id = 0;
-    assert_null(partition_map_build(bad, 2, 2)); /* a doubled id */
+    assert_null(partition_map_build(bad, 2, 2)); /* a duplicate id */
     bad[1] = good[1];
     bad[1].min = bound("11");
     assert_null(partition_map_build(bad, 2, 2)); /* a gap */
@@ -195,7 +195,7 @@ static void damaged_storage_is_no_map(void **state) {
     }
     random_source r;
     random_seed(&r, 3);
-    for (int i = 0; i < 20000; i++) { /* any flipped byte: a map or none, never a crash */
+    for (int i = 0; i < 20000; i++) { /* any changed byte gives a valid map or NULL, never a crash */
         size_t at = random_below(&r, out.n);
         char was = out.p[at];
         out.p[at] = (char)random_u64(&r);
@@ -221,7 +221,7 @@ static void a_split_and_a_merge(void **state) {
     partition_map *map = partition_map_new(&v2, 2);
     epk cuts[] = {bound("05"), bound("10")};
     partition_map *split = partition_map_reshape(map, 0, 1, cuts, 3);
-    assert_int_equal(map->n, 2); /* as it was */
+    assert_int_equal(map->n, 2); /* unchanged */
     assert_int_equal(split->n, 4);
     assert_int_equal(split->next_id, 5);
     static const uint32_t ids[] = {2, 3, 4, 1};
@@ -259,7 +259,7 @@ static void cuts_must_ascend_inside(void **state) {
     assert_null(partition_map_reshape(map, 1, 1, falling, 3));
     assert_null(partition_map_reshape(map, 0, 1, start, 2));
     assert_null(partition_map_reshape(map, 2, 1, end, 2));
-    partition_map *moved = partition_map_reshape(map, 0, 3, at_min, 2); /* a cut may be where one was */
+    partition_map *moved = partition_map_reshape(map, 0, 3, at_min, 2); /* a cut may be at an old boundary */
     assert_int_equal(moved->n, 2);
     partition_map_free(moved);
     partition_map_free(map);
@@ -313,13 +313,13 @@ static void only_the_newest_parents_are_kept(void **state) {
     assert_int_equal(again->ranges[1].parents_n, PARTITION_PARENTS_MAX);
     assert_int_equal(again->ranges[1].parents[0], 600 - PARTITION_PARENTS_MAX + 1);
     assert_int_equal(again->ranges[1].parents[PARTITION_PARENTS_MAX - 1], 600);
-    assert_true(partition_map_gone(again, 0)); /* too old to be named, but gone all the same */
+    assert_true(partition_map_gone(again, 0)); /* too old to be among the parents, but still gone */
     partition_map_free(again);
     partition_map_free(merged);
     partition_map_free(map);
 }
 
-/* A model of the map: for each of some keys, in EPK order, the id of its range and all ids that its place ever belonged to. */
+/* A model of the map: for some keys, in EPK order, the id of the owning range and the ids of all former owners. */
 enum { MODEL_KEYS = 300, MODEL_IDS = 2000, MODEL_STEPS = 120 };
 
 typedef struct model {
@@ -336,7 +336,7 @@ static int epk_order(const void *a, const void *b) {
 
 static pkey random_key(const pkey_definition *definition, random_source *r) {
     pkey key = {.n = definition->n};
-    for (size_t i = 0; i < key.n; i++) { /* few different values at the upper levels: prefixes that many keys share */
+    for (size_t i = 0; i < key.n; i++) { /* few different values at the upper levels, so that many keys share prefixes */
         key.values[i] = (pkey_value){.type = PKEY_NUMBER, .number = (double)random_below(r, i + 1 < key.n ? 5 : 1u << 30)};
     }
     return key;
@@ -357,7 +357,7 @@ static void model_start(model *m, const pkey_definition *definition, const parti
     }
 }
 
-/* Cuts between keys next to each other, or at any middle. Returns how many there are. */
+/* Cuts between adjacent keys, or in the middle of a range. Returns how many. */
 static uint32_t random_cuts(const model *m, const partition_range *range, random_source *r, epk *cuts, uint32_t most) {
     uint32_t n = 0;
     for (size_t i = 1; i < MODEL_KEYS && n < most; i++) {
@@ -472,7 +472,7 @@ static void random_reshapes_follow_the_model(void **state) {
     }
 }
 
-/* Not a test of speed (sanitizers run it too): a figure to look at, with a bound only gross slips pass. */
+/* Prints a figure rather than testing speed, since it also runs under sanitizers; the bound only catches gross regressions. */
 static void finding_an_owner_is_quick(void **state) {
     (void)state;
     enum { KEYS = 1024, ROUNDS = 200 };

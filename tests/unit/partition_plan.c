@@ -1,5 +1,5 @@
-/* Plans: what is split and merged, when, and that it ends. A model carries the steps out: ranges of the line from 0 to 1 with logical
- * partitions, each a place and a weight, on it. */
+/* Plans: what is split and merged, when, and that it ends. A model carries out the steps: ranges of the line from 0 to 1, with logical
+ * partitions that have a place on it and a weight. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static void carry_out(model *m, const plan_range *ranges, plan_step step) {
     splice(m, step.first, step.n, cuts, n);
 }
 
-/* Every step has a reason that holds. */
+/* Every step must have a valid reason. */
 static void expect_legitimate(const plan_limits *limits, const plan_range *ranges, size_t n, plan_step step) {
     double wanted = ceil(limits->throughput / limits->range_most);
     const plan_range *first = &ranges[step.first];
@@ -108,7 +108,7 @@ typedef struct counts {
     size_t splits, merges, splits_after_merge;
 } counts;
 
-/* Until there is nothing to do. Bounded: each split adds a range, and nothing that was merged is split. */
+/* Runs steps until there is nothing to do. This ends, since each split adds a range, and merged ranges are not split again. */
 static counts settle(model *m, const plan_limits *limits) {
     static plan_range ranges[RANGES_MAX];
     counts c = {0};
@@ -137,7 +137,7 @@ static double fraction(random_source *r) {
     return (double)(random_u64(r) >> 11) * 0x1p-53;
 }
 
-/* Any number of ranges cut anywhere, any number of partitions, of weights from equal to wildly uneven. */
+/* Makes any number of ranges with random boundaries, and any number of partitions with weights from equal to very uneven. */
 static void scramble(model *m, random_source *r) {
     *m = (model){.n = 1, .starts = {0, 1}};
     m->partitions_n = random_below(r, 4) ? random_below(r, PARTITIONS_MAX) : random_below(r, 5);
@@ -166,7 +166,7 @@ static void expect_settled(const model *m, const plan_limits *limits, counts c) 
     assert_true((double)m->n >= wanted);
     assert_int_equal(c.splits_after_merge, 0);
     if (c.merges == 0 && c.splits == 0) {
-        return; /* it stood so from the beginning */
+        return; /* the initial state was already stable */
     }
     double lightest = INFINITY;
     for (size_t i = 0; i < m->n; i++) {
@@ -286,7 +286,7 @@ static void storage_splits_need_two_partitions(void **state) {
     plan_step step = plan_next(&limits, ranges, 2);
     assert_int_equal(step.reason, PLAN_STORAGE);
     assert_true(step.first == 0 && step.n == 1 && step.parts == 2);
-    ranges[0].bytes = LIMIT_BYTES; /* at the limit is not past it */
+    ranges[0].bytes = LIMIT_BYTES; /* at the limit, not beyond it */
     assert_int_equal(plan_next(&limits, ranges, 2).reason, PLAN_NOTHING);
     ranges[0] = (plan_range){.bytes = 10 * LIMIT_BYTES, .partitions = 1000, .width = 0.5}; /* the limit was lowered */
     assert_int_equal(plan_next(&limits, ranges, 2).parts, 20);
@@ -418,7 +418,7 @@ static void weights_may_be_as_large_as_they_like(void **state) {
     plan_cutter c = {.total = UINT64_MAX, .parts = UINT32_MAX};
     assert_false(plan_cut_here(&c, UINT64_MAX / 2));
     assert_true(plan_cut_here(&c, UINT64_MAX / 2));
-    plan_cutter less = {.total = 10, .parts = 3}; /* more came than was said */
+    plan_cutter less = {.total = 10, .parts = 3}; /* more weight than `total` */
     assert_false(plan_cut_here(&less, 10));
     assert_true(plan_cut_here(&less, 10));
     assert_true(plan_cut_here(&less, 10));

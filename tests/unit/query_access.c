@@ -1,9 +1,9 @@
-/* Queries find by the index what they find without it: the same rows in the same order, page by page.
+/* The index and a scan give the same rows in the same order, page by page.
  *
- * Random items of random shapes in a container of several ranges, one logical partition large enough for an index of its own; random
- * queries over all of it, a range, a part of one, or a partition, each run twice, with the index and without (query_page.scans), while
- * ranges are split, moved and merged, items replaced and deleted, and indexes built under other policies. A failure prints its seed;
- * SEEDS=from-to runs others. */
+ * Random items of random shapes are in a container with several ranges, one logical partition large enough for its own index. Random
+ * queries run over the container, a range, a part of a range, or a partition, each with the index and without it (query_ask.scans).
+ * Meanwhile ranges are split, moved and merged, items replaced and deleted, and indexes built for other policies. A failure prints its
+ * seed; SEEDS=from-to runs others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,11 +22,11 @@ static harness h;
 static container *c;
 static random_source dice;
 static uint64_t seed;
-static unsigned ids; /* given so far */
-static bool hurries; /* no page has time */
-static bool typed;   /* items have values of types that JSON has not */
+static unsigned ids; /* used so far */
+static bool hurries; /* the deadline of every page has passed */
+static bool typed;   /* items have values of non-JSON types */
 static struct {
-    uint64_t queries, pages, rows, narrowed; /* those for which the index spared items */
+    uint64_t queries, pages, rows, narrowed; /* narrowed: queries for which the index saved items */
     uint64_t hurried, gave_up;
 } sums;
 
@@ -34,7 +34,7 @@ static uint64_t roll(uint64_t n) {
     return random_below(&dice, n);
 }
 
-/* ---- values, as JSON and as the query language writes them alike ---- */
+/* ---- values, in a form that JSON and the query language share ---- */
 
 static const char x64[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
@@ -44,7 +44,7 @@ static void add_string(buf *out) {
     if (roll(5)) {
         const char *word = words[roll(sizeof words / sizeof *words)];
         buf_add(out, word, strlen(word));
-    } else { /* about as long as the index tells whole */
+    } else { /* around the longest string that the index holds in full */
         buf_add(out, x64, 60 + roll(5));
         buf_addf(out, "%.*s", (int)roll(5), "abab");
     }
@@ -56,7 +56,7 @@ static void add_number(buf *out) {
     case 0:
         buf_addf(out, "%d.5", (int)roll(6));
         break;
-    case 1: /* more than a double can tell apart */
+    case 1: /* integers that doubles cannot distinguish */
         buf_addf(out, "90071992547409%u", 90 + (unsigned)roll(9));
         break;
     case 2:
@@ -67,7 +67,7 @@ static void add_number(buf *out) {
     }
 }
 
-/* In Extended JSON, as it is shown; the last few are of types that the index tells only the presence of. */
+/* As Extended JSON. For the types of the last few, the index only knows that a value is there. */
 static const char *const typed_values[] = {
     "{\"$oid\":\"000000000000000000000001\"}",
     "{\"$oid\":\"00ff00000000000000000001\"}",
@@ -139,7 +139,7 @@ static void add_value(buf *out) {
 
 /* ---- shapes and texts ---- */
 
-/* Around a few places, so that they meet: a pole, the 180th meridian, a town. */
+/* Close to a few places, so that shapes intersect: a pole, the 180th meridian, a town. */
 static void add_shape(buf *out) {
     static const double places[][2] = {{0, 89}, {179.5, -17}, {2.3, 48.8}};
     const double *at = places[roll(3)];
@@ -222,14 +222,14 @@ static void add_members(buf *out) {
         buf_add_lit(out, ",\"w\":");
         roll(20) ? add_words(out) : add_value(out);
     }
-    if (roll(200) == 0) { /* so many terms that it is not indexed */
+    if (roll(200) == 0) { /* too many terms to be indexed */
         buf_add_lit(out, ",\"many\":[0");
         for (int i = 1; i <= INDEX_TERMS_MAX; i++) {
             buf_addf(out, ",%d", i);
         }
         buf_add_byte(out, ']');
     }
-    if (roll(40) == 0) { /* a shape of its own */
+    if (roll(40) == 0) { /* a property that few other items have */
         buf_addf(out, ",\"only%u\":1", (unsigned)roll(1000));
     }
 }
@@ -250,12 +250,13 @@ static void put(unsigned id) {
     add_members(&body);
     buf_add_lit(&body, "}");
     buf_add_byte(&body, 0);
-    h.extended = typed && roll(5); /* otherwise objects that look like such values */
+    h.extended = typed && roll(5); /* otherwise plain objects in Extended JSON form */
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, body.p), OK);
     buf_free(&body);
 }
 
-/* Without `replaces` no item changes: one that is passed by when it is not wanted, and is wanted then, would come or not as it is read. */
+/* Without `replaces` no item changes. A page that skipped an item which then changes to match might return it or not, depending on the way
+ * of reading. */
 static void write_some(bool replaces) {
     for (int i = 0; i < 12; i++) {
         unsigned id = (unsigned)roll(ids);
@@ -468,7 +469,7 @@ static void add_order(buf *out) {
     }
 }
 
-/* Keys of one path, of several, of what is no path; by entries alone, or by items. Returns what to group by. */
+/* GROUP BY of one path, of several, or of other expressions; from entries alone, or from items. Returns the GROUP BY expressions. */
 static const char *make_groups(buf *out) {
     static const char *const sums_of[] = {"COUNT(1)", "COUNT(1)", "SUM(c.n)", "MAX(c.id)", "MIN(c.s)", "MAKELIST(c.id)"};
     static char by[64];
@@ -492,7 +493,7 @@ static void make_distinct(buf *out) {
     }
 }
 
-/* Queries are ready to be used as text: a zero is behind them. */
+/* Appends a query and a terminating zero. */
 static void make_query(buf *out) {
     static const char *const shown[] = {"VALUE c.id", "VALUE c", "c.id, c.a, c.b", "c.id, c.n, c.s, c.o.x", "*"};
     static const char *const sources[] = {"c", "c JOIN t IN c.t", "c JOIN k IN c.k", "c JOIN k IN c.k JOIN t IN c.t"};
@@ -516,7 +517,7 @@ static void make_query(buf *out) {
         top = roll(8) == 0;
         buf_addf(out, "SELECT %s", !top ? "" : roll(2) ? "TOP 7 " : "TOP 1 ");
         buf_addf(out, "%s FROM %s", element ? "VALUE [c.id, t]" : shown[roll(5)], sources[from]);
-        if (element) { /* whatever the elements are called */
+        if (element) { /* use the alias of the elements */
             const char *t = strstr(sources[from], " k ") ? "k" : "t";
             out->p[out->n - strlen(sources[from]) - strlen(" FROM ") - 2] = *t;
         }
@@ -538,7 +539,7 @@ static void make_query(buf *out) {
 
 /* ---- running them ---- */
 
-/* One of the two runs of a query. */
+/* One of the two runs of a query: with the index or by a scan. */
 typedef struct run {
     query query;
     item_cursor cursor;
@@ -572,7 +573,7 @@ static scope make_scope(void) {
         s.min = range->min;
         s.max = range->max;
         break;
-    case 4: /* as after a split that a client did not hear of */
+    case 4: /* as after a split that the client does not know of */
         if (map->n > 1) {
             s.max = map->ranges[map->n - 1].min;
             s.min.bytes[0] = (char)roll(64);
@@ -599,7 +600,7 @@ static void start_run(run *r, scope *s, const char *text) {
     }
 }
 
-/* As a client sends it back. */
+/* Writes the position as a continuation and reads it back, as a client would. */
 static void through_continuation(run *r, op *o) {
     buf text = buf_init(BUF_NO_LIMIT);
     slice rest;
@@ -631,7 +632,7 @@ static void run_page_until(run *r, size_t rows_max, bool scans, int64_t until_us
 }
 
 static void run_page(run *r, size_t rows_max, bool scans) {
-    run_page_until(r, rows_max, scans, hurries); /* long past: the page ends when the clock is first asked */
+    run_page_until(r, rows_max, scans, hurries); /* 1 µs if true: long past, so the page ends when the clock is first read */
 }
 
 static void change_tiles(void) {
@@ -683,7 +684,7 @@ static int by_row(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Groups and distinct values come in no order, unless one is asked for: rows are compared sorted. */
+/* Groups and distinct values have no guaranteed order without ORDER BY: rows are compared sorted. */
 static slice sorted_rows(buf *out) {
     json_root root;
     buf text = buf_init(BUF_NO_LIMIT), bson = buf_init(BUF_NO_LIMIT);
@@ -731,9 +732,9 @@ static void compare_runs(run *found, run *scanned, const char *text, const scope
     }
 }
 
-/* ---- groups and distinct values whose pages have no time ---- */
+/* ---- groups and distinct values with pages that run out of time ---- */
 
-/* `sometimes`: pages have no time, or some have. */
+/* `sometimes`: most pages have passed deadlines, and ranges change between pages. */
 static void run_to_the_end(run *r, size_t rows_max, bool scans, bool sometimes, buf *rows) {
     unsigned pages = 0;
     for (; r->more; pages++) {
@@ -753,7 +754,7 @@ static void run_to_the_end(run *r, size_t rows_max, bool scans, bool sometimes, 
     sums.pages += pages;
 }
 
-/* Found in many pages: what is known goes from one to the next. */
+/* Results so far are carried from page to page; the rows are those of one page with enough time. */
 static void try_in_a_hurry(const char *text, scope *s) {
     buf rows = buf_init(BUF_NO_LIMIT), expected = buf_init(BUF_NO_LIMIT);
     run r, whole;
@@ -774,7 +775,7 @@ static void try_in_a_hurry(const char *text, scope *s) {
     buf_free(&expected);
 }
 
-/* `changes`: something happens between two pages. */
+/* `changes`: ranges, items or indexes change between two pages. */
 static void try_query(bool changes) {
     buf text = buf_init(BUF_NO_LIMIT);
     run found, scanned;
@@ -809,7 +810,7 @@ static void try_queries(unsigned n, bool changes) {
     harness_check(&h, c);
 }
 
-/* ---- all of it ---- */
+/* ---- a whole run ---- */
 
 #define KEY "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
 #define COMPOSITES                                                                                                                         \
@@ -894,10 +895,10 @@ static void rows_are_the_same(void **state) {
            (unsigned long)sums.queries, (unsigned long)sums.pages, (unsigned long)sums.rows, (unsigned long)sums.narrowed,
            (unsigned long)sums.hurried, (unsigned long)sums.gave_up);
     assert_true(sums.narrowed * 6 > sums.queries);
-    assert_true(sums.gave_up * 10 < sums.hurried); /* more would be too much to be carried, and not be merged */
+    assert_true(sums.gave_up * 10 < sums.hurried); /* those were too large to be carried, and cannot be merged */
 }
 
-/* Few rows far apart in the order: pages end without any, and go on where they stopped. */
+/* Rows are few and far apart in the order: some pages return none, and the next ones continue where they stopped. */
 static void walk_in_a_hurry(const char *text, const char *expected) {
     run r;
     scope s = {.max = c->tiles->map->ranges[0].max};
@@ -948,7 +949,8 @@ static void a_walk_out_of_time_goes_on(void **state) {
 
 #define COUNTS "{\"n\": {\"item\": COUNT(1)}, \"s\": {\"item\": SUM(c.n)}} AS payload FROM c"
 
-/* Its rows, and the stages that its pages came to. What clients add up has rows: some take a page without any for the end. */
+/* Reads all rows, and returns the stages that its pages reached. Pages of a rewritten query must have rows, since some clients take an
+ * empty page for the end. */
 static unsigned read_in_a_hurry(const char *text, size_t rows_max, buf *rows, err *code_out) {
     run r;
     scope s = {.max = c->tiles->map->ranges[0].max};
@@ -979,7 +981,7 @@ static void expect_in_a_hurry(const char *text, size_t rows_max, unsigned stages
     buf_free(&rows);
 }
 
-/* What is known after a page goes with its continuation: the rows of a query that takes many pages are those of one. */
+/* Groups so far go into the continuation: many pages give the same rows as one. */
 static void groups_out_of_time_go_on(void **state) {
     (void)state;
     enum { WHOLE = 1 << STAGE_WHOLE, CARRIED = 1 << STAGE_CARRIED, FOUND = 1 << STAGE_FOUND };
@@ -991,12 +993,11 @@ static void groups_out_of_time_go_on(void **state) {
     expect_in_a_hurry("SELECT VALUE MAKELIST(c.n) FROM c WHERE c.n % 50 = 1", 100, CARRIED, "[1,1,51,51,101,101,151,151]");
     expect_in_a_hurry("SELECT c.n % 4 AS r, COUNT(1) AS n FROM c GROUP BY c.n % 4", 3, CARRIED | FOUND,
                       "{\"r\":0,\"n\":100},{\"r\":1,\"n\":100},{\"r\":2,\"n\":100},{\"r\":3,\"n\":100}");
-    expect_in_a_hurry("SELECT VALUE SUM(c.n) FROM c", 1, CARRIED, "39800"); /* told by entries at first, then by items */
+    expect_in_a_hurry("SELECT VALUE SUM(c.n) FROM c", 1, CARRIED, "39800"); /* begins with index entries, continues with items */
     expect_in_a_hurry("SELECT c.s, COUNT(1) AS n FROM c GROUP BY c.s", 1, WHOLE, "{\"n\":10},{\"s\":\"x\",\"n\":390}");
     expect_in_a_hurry("SELECT DISTINCT VALUE c.n % 3 FROM c", 2, CARRIED | FOUND, "0,1,2");
     expect_in_a_hurry("SELECT DISTINCT TOP 2 VALUE c.n % 3 FROM c", 1, CARRIED | FOUND, "0,1");
-    expect_in_a_hurry("SELECT VALUE MAX(c.n = 1 ? EXP(1000) : c.n) FROM c", 9, CARRIED,
-                      "null"); /* what is not finite is null as JSON only */
+    expect_in_a_hurry("SELECT VALUE MAX(c.n = 1 ? EXP(1000) : c.n) FROM c", 9, CARRIED, "null"); /* infinity becomes null in JSON only */
     expect_in_a_hurry("SELECT DISTINCT VALUE c.n % 3 = 0 ? EXP(1000) : c.n % 3 = 1 ? LOG(0) : null FROM c", 1, CARRIED | FOUND,
                       "null,null,null");
     expect_in_a_hurry("SELECT VALUE COUNT(1) FROM (SELECT VALUE c.n FROM c) AS n WHERE n > 100", 9, CARRIED, "198");
@@ -1005,7 +1006,7 @@ static void groups_out_of_time_go_on(void **state) {
     harness_close(&h);
 }
 
-/* Of the numbers that follow a word. */
+/* The sum of the numbers that follow a word. */
 static double sum_of(buf *rows, const char *word) {
     double sum = 0;
     buf_add_byte(rows, 0);
@@ -1025,7 +1026,7 @@ static uint64_t count_of(const buf *rows, const char *word) {
     return n;
 }
 
-/* More groups than are shown between two looks at the clock. */
+/* There are more groups than are returned between two reads of the clock. */
 static void showing_gets_on(void **state) {
     (void)state;
     buf rows = buf_init(BUF_NO_LIMIT);
@@ -1036,7 +1037,7 @@ static void showing_gets_on(void **state) {
     assert_true(stages & 1 << STAGE_FOUND);
     assert_int_equal(count_of(&rows, ","), 150 - 1);
 
-    rows.n = 0; /* as many as docs/query.md says */
+    rows.n = 0; /* the number that docs/query.md promises */
     read_in_a_hurry("SELECT c.n % 100 AS k, COUNT(1) AS n FROM c GROUP BY c.n % 100", 1000, &rows, &code);
     assert_int_equal(code, OK);
     assert_int_equal(sum_of(&rows, "\"n\":"), PAIRED_ITEMS);
@@ -1045,7 +1046,7 @@ static void showing_gets_on(void **state) {
     harness_close(&h);
 }
 
-/* Groups that were given before the time ran out are not given again in parts. */
+/* Groups that were returned before the deadline passed are not returned again in parts. */
 static void parts_go_on_behind_what_was_given(void **state) {
     (void)state;
     buf rows = buf_init(BUF_NO_LIMIT);
@@ -1056,7 +1057,7 @@ static void parts_go_on_behind_what_was_given(void **state) {
         &r, &s,
         "SELECT [{\"item\": c.n * 77 % 200}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.n * 77 % 200");
     for (; r.more; hurries = true) {
-        run_page(&r, hurries ? 2 : 150, false); /* so few that all of them may have been given */
+        run_page(&r, hurries ? 2 : 150, false); /* so small that all groups of a part may have been returned before */
         assert_int_equal(r.code, OK);
         buf_add_slice(&rows, buf_view(&r.out));
     }
@@ -1068,12 +1069,12 @@ static void parts_go_on_behind_what_was_given(void **state) {
     harness_close(&h);
 }
 
-/* All is read when the time is up, and nothing shown yet: it is shown all the same. */
+/* The deadline passes after everything was read and before anything was returned: the rows are returned nevertheless. */
 static void what_is_read_is_shown(void **state) {
     (void)state;
     buf rows = buf_init(BUF_NO_LIMIT);
     err code;
-    make_items(63); /* the next one asks the clock */
+    make_items(63); /* the clock is read at the 64th */
     assert_int_equal(
         read_in_a_hurry("SELECT [{\"item\": LENGTH(c.id)}] AS groupByItems, " COUNTS " GROUP BY LENGTH(c.id)", 100, &rows, &code), 0);
     assert_int_equal(sum_of(&rows, "\"n\":{\"item\":"), 63);
@@ -1085,14 +1086,15 @@ static void what_is_read_is_shown(void **state) {
     harness_close(&h);
 }
 
-static int64_t asked; /* how often the clock was, which is its time */
+static int64_t asked; /* the clock's time: the number of times it was read */
 
 static int64_t count_asked(const clock_source *clock) {
     (void)clock;
     return ++asked;
 }
 
-/* The first items have no row, the others more groups than a page has room for: they are read again, with time enough to come to some. */
+/* The first items have no row, and the others more groups than fit a page. Items are read again as a part, with enough time to reach some
+ * rows. */
 static void a_part_has_time(void **state) {
     (void)state;
     run r;
@@ -1114,7 +1116,7 @@ static void a_part_has_time(void **state) {
     harness_close(&h);
 }
 
-/* Random pages of parts, while ranges change: they come to the same counts and sums. */
+/* Random pages of parts, with ranges changing in between, give the same counts and sums. */
 static void parts_add_up(void **state) {
     (void)state;
     static const char *const texts[] = {
@@ -1147,14 +1149,14 @@ static void parts_add_up(void **state) {
         buf_free(&r.out);
         buf_free(&all.out);
     }
-    assert_true(gave_up * 5 < ROUNDS(200)); /* where a whole page met no row */
+    assert_true(gave_up * 5 < ROUNDS(200)); /* those where a whole page met no row */
     buf_free(&parts);
     buf_free(&whole);
     container_give(c);
     harness_close(&h);
 }
 
-/* After a split both parts are asked with the continuation of the whole: what it carries counts once. */
+/* After a split, both ranges get the continuation of the original one: what it carries must count once. */
 static void what_is_carried_goes_with_one_part(void **state) {
     (void)state;
     run r, part;
@@ -1183,7 +1185,7 @@ static void what_is_carried_goes_with_one_part(void **state) {
         buf_free(&part.out);
     }
     assert_int_equal(sum, PAIRED_ITEMS);
-    part = r; /* of the second part alone, and then asked of the whole: the first would be missing */
+    part = r; /* carried by the second range only, but used for both: the first would be missing */
     part.position.carried_from = epk_view(&cut);
     assert_int_equal(sql_position_claim(&part.position, &s.min), E_BAD_CONTINUATION);
     buf_free(&r.out);
@@ -1191,7 +1193,7 @@ static void what_is_carried_goes_with_one_part(void **state) {
     harness_close(&h);
 }
 
-/* Entries tell how many there are in all, not how many come behind an item. */
+/* Entries tell how many items there are in all, not how many come after an item. */
 static void a_stretch_that_was_begun_is_counted_by_items(void **state) {
     (void)state;
     run r;
@@ -1209,7 +1211,7 @@ static void a_stretch_that_was_begun_is_counted_by_items(void **state) {
     harness_close(&h);
 }
 
-/* Too much to be carried: a client that merges gets parts, another is told to ask for less. */
+/* The groups are too large to be carried: a client that merges gets parts, another client gets an error. */
 static void groups_too_many_come_in_parts(void **state) {
     (void)state;
     buf rows = buf_init(BUF_NO_LIMIT);
@@ -1223,7 +1225,7 @@ static void groups_too_many_come_in_parts(void **state) {
     assert_int_equal(count_of(&rows, "\"payload\":{\"n\":{\"item\":1}}"), PAIRED_ITEMS);
     assert_int_equal(count_of(&rows, "{\"item\":\"399\"}"), 1);
 
-    rows.n = 0; /* a pair may be torn apart by the end of a page: then it comes as two */
+    rows.n = 0; /* a page may end between the two items of a pair: then its group comes twice */
     read_in_a_hurry("SELECT [{\"item\": c.n}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.n", 7, &rows,
                     &code);
     assert_int_equal(code, OK);
@@ -1236,19 +1238,19 @@ static void groups_too_many_come_in_parts(void **state) {
     assert_int_equal(code, OK);
     assert_int_equal(sum_of(&rows, "\"n\":{\"item\":"), 3 * PAIRED_ITEMS);
 
-    rows.n = 0; /* begun by index entries, which are no part */
+    rows.n = 0; /* begins with index entries, which make no part */
     stages = read_in_a_hurry("SELECT VALUE [{\"item\": SUM(c.n)}] FROM c", 1, &rows, &code);
     assert_int_equal(code, OK);
     assert_int_equal(stages, 1 << STAGE_PARTS);
     assert_int_equal(sum_of(&rows, "{\"item\":"), 39800);
 
-    rows.n = 0; /* nobody has this: all is read, and one sum is given in each part */
+    rows.n = 0; /* no item has this property: all are read, and each part returns one sum */
     stages = read_in_a_hurry("SELECT VALUE [{\"item\": SUM(c.n * c.none)}] FROM c", 1, &rows, &code);
     assert_int_equal(code, OK);
     assert_int_equal(stages, 1 << STAGE_PARTS);
     assert_int_equal(count_of(&rows, "[{\"item\":0}]"), PAIRED_ITEMS / 63 + 1);
 
-    rows.n = 0; /* what is no number: the first part says all */
+    rows.n = 0; /* not a number: the first part gives the final result */
     read_in_a_hurry("SELECT VALUE [{\"item\": SUM(c.id)}] FROM c", 1, &rows, &code);
     assert_int_equal(code, OK);
     assert_string_equal(arena_text(&h.arena, buf_view(&rows)), "[{}]");
@@ -1258,19 +1260,19 @@ static void groups_too_many_come_in_parts(void **state) {
     assert_int_equal(code, OK);
     assert_true(count_of(&rows, "{\"payload\":{\"n\":{\"item\":0},\"m\":{}}}") >= 1);
 
-    rows.n = 0; /* no group in all the page's time: rather an error than a page without rows */
+    rows.n = 0; /* no group within the time of a page: an error, since a page must have rows */
     read_in_a_hurry(
         "SELECT [{\"item\": c.n}] AS groupByItems, {\"n\": {\"item\": COUNT(1)}} AS payload FROM c WHERE ENDSWITH(c.id, 'x') GROUP BY c.n",
         7, &rows, &code);
     assert_int_equal(code, E_QUERY_TOO_LONG);
 
-    rows.n = 0; /* many groups, and much of each: megabytes in parts of one */
+    rows.n = 0; /* the lists take megabytes: parts of few items */
     stages = read_in_a_hurry(
         "SELECT VALUE [{\"item\": MAKELIST([REPLICATE('x', 10000), REPLICATE('y', 10000), REPLICATE('z', 10000), c.n * c.n])}] FROM c", 1,
         &rows, &code);
     assert_int_equal(code, OK);
     assert_int_equal(stages, 1 << STAGE_PARTS);
-    assert_true(count_of(&rows, "item") > PAIRED_ITEMS / 63 + 2); /* more than there would be by time alone */
+    assert_true(count_of(&rows, "item") > PAIRED_ITEMS / 63 + 2); /* more parts than time alone would give */
 
     rows.n = 0;
     read_in_a_hurry("SELECT VALUE [{\"item\": MAKELIST(c.n * 1000000000000 + 1)}] FROM c", 7, &rows, &code);
@@ -1279,11 +1281,11 @@ static void groups_too_many_come_in_parts(void **state) {
 
     rows.n = 0;
     read_in_a_hurry("SELECT DISTINCT VALUE CONCAT(c.id, 'abcdefghijklmnopqrstuvwxyz') FROM c", 7, &rows, &code);
-    assert_int_equal(code, E_QUERY_TOO_LONG); /* who asks for distinct values may not merge them */
+    assert_int_equal(code, E_QUERY_TOO_LONG); /* a client of DISTINCT may not merge, so it gets no parts */
     read_in_a_hurry("SELECT LOWER(c.id) AS id, COUNT(1) AS n FROM c GROUP BY LOWER(c.id)", 10, &rows, &code);
     assert_int_equal(code, E_QUERY_TOO_LONG);
     read_in_a_hurry("SELECT x AS n, COUNT(1) AS many FROM (SELECT DISTINCT VALUE c.n FROM c) AS x GROUP BY x", 10, &rows, &code);
-    assert_int_equal(code, E_QUERY_TOO_LONG); /* what a subquery gathers cannot be carried */
+    assert_int_equal(code, E_QUERY_TOO_LONG); /* gathered rows of a subquery cannot be carried */
     buf_free(&rows);
     container_give(c);
     harness_close(&h);

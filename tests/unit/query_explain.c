@@ -1,4 +1,4 @@
-/* What people are told of a query: which conditions the index answers, and why not; which indexes are used, and would help; the words. */
+/* Explaining a query: which conditions the index answers, and why not; which indexes are used, and which would help; the text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "query/explain.h"
 #include "query/notes.h"
 
-/* A query as it is after its page was run, but that nothing was: parts are made up by the tests. */
+/* A query as after a page, without running one: tests fill in the parts. */
 typedef struct told {
     arena arena;
     op op;
@@ -131,7 +131,7 @@ static void without_an_index(void **state) {
 
 /* ---- indexes ---- */
 
-/* "+/a/? High" for one that is used, "-(/a ASC, /b ASC) High" for a composite one that would help. */
+/* Notes as text: "+/a/? High" for an index that is used, "-(/a ASC, /b ASC) High" for a composite index that would help. */
 static void assert_notes(const char *text, const char *expected) {
     told t;
     buf b = buf_init(BUF_NO_LIMIT);
@@ -174,7 +174,7 @@ static void composite_indexes(void **state) {
     assert_notes("SELECT * FROM c WHERE c.x = 1 ORDER BY c.y DESC", "+/x/? High +/y/? High -(/x ASC, /y DESC) High");
 }
 
-/* The filter as the service writes it, and whether the index alone decides. */
+/* The filter in the service's form, and whether the index alone decides. */
 static void filters_of_indexes(void **state) {
     told t;
     (void)state;
@@ -184,7 +184,7 @@ static void filters_of_indexes(void **state) {
     close_told(&t);
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 static void assert_words(const told *t, const char *expected) {
     buf b = buf_init(BUF_NO_LIMIT);

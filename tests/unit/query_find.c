@@ -1,5 +1,6 @@
-/* Finding by conditions: what a plain filter over all items lets through, by the index and without it, over several ranges, with splits and
- * merges between pages, in order, with ties; the plan, the charges and the words of explain that a text of the same meaning has.
+/* Finding items by conditions: the items are those that a simple filter over all items passes, with the index and without it, over several
+ * ranges, with splits and merges between pages, in order, with ties. The plan, the charges and the text of explain are those of the
+ * equivalent query text.
  *
  * Random items and conditions, over a store in memory and over RocksDB. A failure prints its seed; SEEDS=from-to runs others. */
 #include <setjmp.h>
@@ -26,7 +27,7 @@ static uint64_t roll(uint64_t n) {
     return random_below(&dice, n);
 }
 
-/* ---- a plain filter ---- */
+/* ---- a simple filter, to compare with ---- */
 
 static int type_of(const doc_element *e) {
     switch (e->type) {
@@ -53,7 +54,7 @@ static double number_of(const doc_element *e) {
                                         : doc_load_double(e->value.p);
 }
 
-/* Of one type, a scalar. */
+/* For scalars of the same type. */
 static int compare(const doc_element *a, const doc_element *b) {
     double x = 0, y = 0;
     switch (type_of(a)) {
@@ -150,7 +151,7 @@ static bool passes(slice condition, slice body) {
         }
         return get(condition, "and", &e) ? all : any;
     }
-    if (get(condition, "filter", &e)) { /* of these tests: the id ends with this digit */
+    if (get(condition, "filter", &e)) { /* the filter of these tests: the id ends with this digit */
         doc_element with, digit, id;
         assert_true(get(condition, "with", &with) && get(with.value, "digit", &digit) && get(body, "id", &id));
         slice text = doc_element_text(&id);
@@ -162,7 +163,7 @@ static bool passes(slice condition, slice body) {
     return get(condition, "exists", &e) && !e.value.p[0] ? !found : found;
 }
 
-/* ---- a filter of these tests ---- */
+/* ---- a custom filter ---- */
 
 static unsigned asked;
 static err filter_error;
@@ -208,7 +209,7 @@ static void add_scalar(buf *out) {
         buf_addf(out, roll(5) ? "%d" : "%d.5", (int)roll(12) - 4);
     } else if (kind < 7) {
         buf_addf(out, "%s", words[roll(6)]);
-    } else if (kind < 8) { /* longer than the index tells whole */
+    } else if (kind < 8) { /* longer than the index holds in full */
         buf_addf(out, "\"%s%u\"", x70, (unsigned)roll(3));
     } else {
         buf_addf(out, "%s", others[roll(3)]);
@@ -306,7 +307,7 @@ static void close_world(void) {
     harness_close(&h);
 }
 
-/* ---- what is asked ---- */
+/* ---- random conditions and orders ---- */
 
 static const char *const paths[] = {"[\"a\"]", "[\"b\"]", "[\"n\"]", "[\"o\",\"x\"]", "[\"t\",null]", "[\"k\",null,\"v\"]",
                                     "[\"p\"]", "[\"o\"]"};
@@ -370,7 +371,7 @@ static void add_condition(buf *out, unsigned depth) {
     }
 }
 
-/* An array of a text: conditions and orders are BSON. */
+/* Converts a JSON array to BSON. */
 static slice list_of(const char *json) {
     doc_element e;
     slice text = arena_printf(&h.arena, "{\"list\":%s}", json);
@@ -414,9 +415,9 @@ typedef struct found {
 
 typedef struct answer {
     found list[ITEMS + LARGE + 1];
-    size_t n, stops_at; /* the sink takes so many */
+    size_t n, stops_at; /* the sink stops after so many */
     uint64_t read, entries;
-    size_t most_read; /* of a page */
+    size_t most_read; /* in one page */
     double ru;
     err code;
 } answer;
@@ -466,7 +467,7 @@ static answer *new_answer(void) {
 
 /* ---- comparing ---- */
 
-/* Undefined is before all. */
+/* Undefined comes first. */
 static int order_at(slice a, slice b, const doc_element *path) {
     doc_element steps, x = {.type = BSON_TYPE_DOCUMENT, .value = a}, y = {.type = BSON_TYPE_DOCUMENT, .value = b};
     doc_walk w;
@@ -577,13 +578,13 @@ static void finds_agree_with_a_plain_filter(void **state) {
     free(folder);
 }
 
-/* ---- as a text of the same meaning ---- */
+/* ---- the same as the equivalent query text ---- */
 
 static slice told_words(const query_page *p) {
     buf words = buf_init(BUF_NO_LIMIT);
     query_explain_words(&words, &(query_explained){.page = p, .charge_ru = p->ask.op->charge_ru});
     slice text = arena_copy(&h.arena, buf_view(&words));
-    const char *line = memchr(text.p, '\n', text.n); /* the first has the time */
+    const char *line = memchr(text.p, '\n', text.n); /* skips the first line, which has the time */
     buf_free(&words);
     return slice_skip(text, (size_t)(line - text.p) + 1);
 }
@@ -629,7 +630,7 @@ static void compare_with_text(const char *where, const char *order, const char *
         fail_msg("%s:\n%.*sbut %s:\n%.*s", where, (int)here.n, here.p, text, (int)there.n, there.p);
     }
     assert_true(x->rows == y->rows && x->more == y->more && x->metrics.read == y->metrics.read && x->metrics.entries == y->metrics.entries);
-    assert_true(x->rows > 0 && p->page.ask.op->charge_ru == o->charge_ru); /* rows are smaller than a kilobyte: their bytes are free */
+    assert_true(x->rows > 0 && p->page.ask.op->charge_ru == o->charge_ru); /* rows are smaller than a kilobyte, so their bytes are free */
     compare_notes(x, y);
 }
 
@@ -649,7 +650,7 @@ static void plans_are_those_of_texts(void **state) {
         compare_with_text("{\"at\":[\"t\",null],\"eq\":1}", NULL, "SELECT * FROM c WHERE ARRAY_CONTAINS(c.t, 1)");
         compare_with_text("{\"at\":[\"k\",null,\"v\"],\"eq\":1}", NULL,
                           "SELECT * FROM c WHERE EXISTS(SELECT VALUE e1 FROM e1 IN c.k WHERE e1.v = 1)");
-        compare_with_text("{\"at\":[\"b\"],\"eq\":1}", NULL, "SELECT * FROM c WHERE c.b = 1"); /* left out of the index */
+        compare_with_text("{\"at\":[\"b\"],\"eq\":1}", NULL, "SELECT * FROM c WHERE c.b = 1"); /* a path that is not indexed */
         compare_with_text("{\"and\":[{\"at\":[\"n\"],\"eq\":3},{\"at\":[\"a\"],\"ge\":0}]}", NULL,
                           "SELECT * FROM c WHERE c.n = 3 AND c.a >= 0");
         compare_with_text("{\"or\":[{\"at\":[\"n\"],\"eq\":3},{\"at\":[\"a\"],\"eq\":0}]}", NULL,
@@ -667,7 +668,7 @@ static void plans_are_those_of_texts(void **state) {
     close_world();
 }
 
-/* ---- what is read ---- */
+/* ---- items and entries read ---- */
 
 static size_t count_passing(const char *where) {
     query_find everything = find_of(NULL, NULL);
@@ -692,19 +693,19 @@ static void entries_are_as_many_as_items(void **state) {
         run_all(&f, LIMIT_FIND_ROWS, false, false, a);
         assert_int_equal(a->code, OK);
         assert_int_equal(a->n, n);
-        assert_int_equal(a->read, n);    /* no other item */
-        assert_int_equal(a->entries, n); /* and no other entry */
+        assert_int_equal(a->read, n);    /* no item is read in vain */
+        assert_int_equal(a->entries, n); /* nor an entry */
     }
     close_world();
 }
 
-/* A page in order of many ranges reads little more than its rows: each range until what comes is beyond them. */
+/* An ordered page over many ranges reads little more than its rows: each range only until its next rows are beyond the page. */
 static void ranges_are_merged(void **state) {
     (void)state;
     enum { ROWS = 20, RANGES = 6 };
     seed = 4;
     open_world(store_open_memory());
-    for (unsigned i = 1; i < RANGES; i++) { /* the one with the most items */
+    for (unsigned i = 1; i < RANGES; i++) { /* splits the range with the most items */
         const container_tiles *tiles = c->space->newest;
         size_t most = 0;
         for (size_t j = 1; j < tiles->map->n; j++) {
@@ -726,7 +727,7 @@ static void ranges_are_merged(void **state) {
     run_all(&everything, LIMIT_FIND_ROWS, true, false, all);
     run_all(&f, ROWS, false, false, a);
     check(&f, a, all, "merged");
-    assert_true(a->most_read <= ROWS * 3 + 2 * ranges); /* ROWS * (1 + 1/2 + 1/3 + …) at most, and one more of each */
+    assert_true(a->most_read <= ROWS * 3 + 2 * ranges); /* at most ROWS * (1 + 1/2 + 1/3 + …), and one more for each range */
     close_world();
 }
 
@@ -762,7 +763,7 @@ static void a_sink_may_stop(void **state) {
         slice from = SLICE_EMPTY;
         asked_where = asked_order = "stops";
         run_all(&everything, LIMIT_FIND_ROWS, true, false, all);
-        do { /* what it did not take comes again */
+        do { /* rows that the sink did not take come again */
             a->stops_at = a->n + 11;
             from = one_page(&f, from, LIMIT_FIND_ROWS, false, a);
         } while (a->code == OK && from.n);
@@ -787,17 +788,17 @@ static void filters_are_asked_last_and_bounded(void **state) {
     run_all(&f, LIMIT_FIND_ROWS, false, false, a);
     assert_int_equal(a->code, OK);
     assert_int_equal(a->n, count_passing(both));
-    assert_true(asked <= 2 * left); /* of those that the index leaves: once to decide, once for the charge */
+    assert_true(asked <= 2 * left); /* only items that the index leaves: once to decide, once for the charge */
 
-    filter_error = E_BAD_REQUEST; /* its own errors end the find */
+    filter_error = E_BAD_REQUEST; /* an error of the filter ends the find */
     one_page(&alone, SLICE_EMPTY, LIMIT_FIND_ROWS, false, a);
     assert_int_equal(a->code, E_BAD_REQUEST);
     filter_error = OK;
-    filter_steps = UINT64_MAX; /* and so does an item that takes too long */
+    filter_steps = UINT64_MAX; /* so does an item that takes too long */
     one_page(&alone, SLICE_EMPTY, LIMIT_FIND_ROWS, false, a);
     assert_int_equal(a->code, E_QUERY_TOO_LONG);
 
-    filter_steps = QUERY_CHECK_STEPS; /* others have their turn between, or the client has left */
+    filter_steps = QUERY_CHECK_STEPS; /* op_check is called between items, and may cancel */
     op_turn turn = {.check = check_cancelled, .waited_us = 10};
     query_find_page *p = arena_alloc(&h.arena, sizeof *p);
     op *o = harness_op(&h);
@@ -810,7 +811,7 @@ static void filters_are_asked_last_and_bounded(void **state) {
     close_world();
 }
 
-/* ---- hostile ---- */
+/* ---- hostile input ---- */
 
 static void malformed_conditions_are_refused(void **state) {
     (void)state;
@@ -875,7 +876,7 @@ static void deep_and_long_conditions_are_refused(void **state) {
         query_find f = find_of(text.p, NULL);
         query q;
         assert_int_equal(query_find_prepare(harness_op(&h), &h.arena, c, &f, &q), E_BAD_REQUEST);
-        f.where = slice_of(f.where.p, f.where.n - 1); /* no document */
+        f.where = slice_of(f.where.p, f.where.n - 1); /* not a document */
         assert_int_equal(query_find_prepare(harness_op(&h), &h.arena, c, &f, &q), E_BAD_REQUEST);
         buf_free(&text);
     }
@@ -894,9 +895,9 @@ static void continuations_of_others_are_refused(void **state) {
     assert_int_equal(a->code, E_BAD_CONTINUATION);
     narrow.scope.min.n = 1;
     narrow.scope.min.bytes[0] = 0x20;
-    one_page(&narrow, from, 5, false, a); /* it would lead out of what is asked for */
+    one_page(&narrow, from, 5, false, a); /* the continuation reaches beyond the scope */
     assert_int_equal(a->code, E_BAD_CONTINUATION);
-    for (unsigned i = 0; i < ROUNDS(2000); i++) { /* bytes that are anything */
+    for (unsigned i = 0; i < ROUNDS(2000); i++) { /* random bytes */
         slice bytes = arena_copy(&h.arena, slice_of(from.p, roll(8) ? from.n : roll(from.n)));
         for (unsigned j = 0; j < 1 + roll(3) && bytes.n; j++) {
             ((char *)(uintptr_t)bytes.p)[roll(bytes.n)] = (char)roll(256);
@@ -908,14 +909,14 @@ static void continuations_of_others_are_refused(void **state) {
     close_world();
 }
 
-/* ---- faults ---- */
+/* ---- store errors ---- */
 
 static void a_store_that_fails_is_told(void **state) {
     (void)state;
     static const char *const wheres[] = {"{\"at\":[\"n\"],\"eq\":3}", "{\"at\":[\"n\"],\"ge\":3}", NULL};
     seed = 12;
     open_world(store_open_memory());
-    harness_restart(&h); /* nothing is cached */
+    harness_restart(&h); /* empties the cache */
     container_give(c);
     c = harness_found(&h, "d", "c");
     for (unsigned i = 0; i < 6; i++) {

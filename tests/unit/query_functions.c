@@ -1,5 +1,5 @@
-/* The system functions, by tables: name, arguments, expected value. Arguments and values are written as in a query, strings in single
- * quotes. */
+/* The system functions, tested by tables: name, arguments, expected value. Arguments and values are written as in a query, strings in
+ * single quotes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static uint64_t steps, random_state;
 static query_context context(void) {
     steps = 1000000000;
     random_state = 88172645463325252;
-    /* 2024-10-14T14:20:30.666Z, but for the digits that milliseconds have not the moment of the documentation's examples */
+    /* 2024-10-14T14:20:30.666Z, the time in the documentation's examples, cut to milliseconds */
     return (query_context){.arena = &row, .keep = &keep, .now_ms = 1728915630666, .random = &random_state, .steps = &steps};
 }
 
@@ -113,7 +113,7 @@ enum { MEMBERS_MAX = 64 };
 
 static query_value read_value(const char **p);
 
-/* Up to a closing character, or the end of the text. */
+/* Reads values up to a closing character, or to the end of the text. */
 static size_t read_list(const char **p, char close, slice *names, query_value *values) {
     size_t n = 0;
     for (blanks(p); **p != close; blanks(p)) {
@@ -922,7 +922,7 @@ static void functions_are_found_in_any_case(void **state) {
             for (size_t i = 0; i <= n; i++) {
                 other[i] = (char)(f->name[i] ^ (((f->name[i] | 32) >= 'a' && (f->name[i] | 32) <= 'z') ? 32 : 0));
             }
-            assert_ptr_equal(query_function_find(slice_str(other)), f); /* so there is none of the same name before it */
+            assert_ptr_equal(query_function_find(slice_str(other)), f); /* so no earlier entry has the same name */
             assert_non_null(f->call);
             assert_true(f->least <= f->most);
         }
@@ -935,13 +935,13 @@ static void functions_are_found_in_any_case(void **state) {
     assert_null(query_function_find(SLICE_LIT("AB")));
 }
 
-/* ---- what is prepared ---- */
+/* ---- cached arguments ---- */
 
 #define LONG_ARRAY                                                                                                                         \
     "['a text', 'another', 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29.0, "        \
     "{'a': [1.0]}, null, null]"
 
-/* The same call in row after row, its other arguments changing and not: as if each were the first. */
+/* One call site over many rows, whose other arguments change now and then: each row gives the result of a first call. */
 static void prepared_patterns_are_only_used_for_themselves(void **state) {
     static const struct {
         const char *name, *rows[4], *expected[4];
@@ -980,7 +980,7 @@ static void prepared_patterns_are_only_used_for_themselves(void **state) {
     }
 }
 
-/* ---- bounds ---- */
+/* ---- limits ---- */
 
 static query_value repeated(const char *part, size_t times) {
     size_t n = strlen(part);
@@ -991,7 +991,7 @@ static query_value repeated(const char *part, size_t times) {
     return value_string(slice_of(p, n * times));
 }
 
-/* What costs much ends when the steps do, and nothing grows beyond its bound. */
+/* Expensive calls end when their steps are used up, and no result grows beyond its limit. */
 static void hostile_arguments_end(void **state) {
     (void)state;
     query_value long_a = repeated("a", 2000000), half_a = repeated("a", 1000000), comma = value_string(SLICE_LIT("a"));
@@ -1019,7 +1019,7 @@ static void hostile_arguments_end(void **state) {
     static const char *const slow[] = {"a*+[bc]", "[a-z]*[bc]", "(?=a*[bc])a", "(a+)+[bc]", "^(a|a)*$", "x*a*[bc]", "(?<=a)a*[bc]"};
     for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
         query_value args[] = {long_a, value_string(slice_str(slow[i]))};
-        steps = 1000000; /* ten milliseconds */
+        steps = 1000000; /* about 10 ms */
         int64_t before = clock_monotonic_us(&clock_system);
         assert_int_equal(call_with(&c, "RegexMatch", args, 2).type, TYPE_UNDEFINED);
         assert_true(clock_monotonic_us(&clock_system) - before < 2000000);
@@ -1029,12 +1029,12 @@ static void hostile_arguments_end(void **state) {
     assert_int_equal(call_with(&c, "RegexExtractAll", all, 2).type, TYPE_UNDEFINED);
     assert_int_equal(steps, 0);
 
-    steps = 1000; /* made of nothing any more */
+    steps = 1000; /* not enough for the long text; then none are left */
     assert_int_equal(call_with(&c, "UPPER", &long_a, 1).type, TYPE_UNDEFINED);
     assert_int_equal(call_with(&c, "UPPER", &comma, 1).type, TYPE_UNDEFINED);
 }
 
-/* ---- anything goes ---- */
+/* ---- random arguments ---- */
 
 static query_value any_value(random_source *r, unsigned depth) {
     static const char *const texts[] = {"",
@@ -1098,7 +1098,7 @@ static query_value any_value(random_source *r, unsigned depth) {
     }
 }
 
-/* No argument breaks a function; what is called deterministic is; few steps are as good as many. */
+/* Any arguments are safe; deterministic functions give equal results; few steps do no harm. */
 static void functions_take_anything(void **state) {
     (void)state;
     random_source r;

@@ -1,6 +1,6 @@
-/* What the service's own reference says of its functions: name, arguments, value; each line one call, strings in single quotes. Included by
- * query_functions.c. Left out is one example that contradicts its own text (CONTAINS_ALL_CS finding 'have' in 'Have a nice day!'); "now"
- * has milliseconds here. */
+/* The examples of the service's own reference: name, arguments, value; one call each, strings in single quotes. Included by
+ * query_functions.c. One example is left out because it contradicts its own text (CONTAINS_ALL_CS finding 'have' in 'Have a nice day!');
+ * the current time has milliseconds only. */
 {"ABS", "-1", "1"}, {"ABS", "0", "0"}, {"ABS", "1", "1"}, {"ACOS", "-1", "3.141592653589793"}, {"ACOS", "-1", "3.141592653589793"},
     {"ATAN", "-45.01", "-1.5485826962062663"}, {"ATN2", "35.175643, 129.44", "0.265344532064832"}, {"CEILING", "123.45", "124"},
     {"CEILING", "-45.72", "-45"}, {"CEILING", "0", "0"}, {"COS", "14.78", "-0.5994654261946543"},

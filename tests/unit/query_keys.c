@@ -1,5 +1,6 @@
-/* Groups, distinct values and OFFSET cost what they show: the work of a page, counted in items and index entries, does not grow with the
- * container where an index has the order, and where none has it a query that would read everything again and again is refused early. */
+/* The work of pages with GROUP BY, DISTINCT and OFFSET, counted in items and index entries. If an index has the order, a page's work
+ * depends on its rows, not on the size of the container. If none has it, a query that would read everything for each of many pages is
+ * rejected early. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@ enum { FEW = 1500, MANY = 15000, PAGE = 100, PAGES_MAX = 20000 };
 static harness h;
 static container *c;
 
-/* x and u are numbers that no two items share, in another order than the items'; every tenth item lacks z, the others share it in pairs. */
+/* x and u are unique numbers, in another order than the items; every tenth item lacks z, the others have it in pairs. */
 static unsigned x_of(unsigned i, unsigned n) {
     return (unsigned)((uint64_t)i * 7919 % n);
 }
@@ -51,7 +52,7 @@ static void close_items(void) {
 typedef struct answer {
     buf rows;
     unsigned pages, empty;
-    uint64_t read, most_read;       /* items: of all pages, of the one with the most */
+    uint64_t read, most_read;       /* items in all pages; the most in one page */
     uint64_t entries, most_entries; /* likewise */
     double most_ru;
     err code;
@@ -63,8 +64,8 @@ typedef struct asked {
     const char *partition; /* NULL: all ranges */
     size_t rows_max;
     bool scans;
-    bool hurries;  /* no page has time */
-    size_t memory; /* of a page; 0: any */
+    bool hurries;  /* the deadline of every page has passed */
+    size_t memory; /* limit for a page; 0: none */
 } asked;
 
 static void add_page(answer *a, const query_page *p, const buf *out) {
@@ -81,7 +82,7 @@ static void add_page(answer *a, const query_page *p, const buf *out) {
     a->most_ru = p->ask.op->charge_ru > a->most_ru ? p->ask.op->charge_ru : a->most_ru;
 }
 
-/* As a client sends it back. */
+/* Writes the position as a continuation and reads it back, as a client would. */
 static query_position through_continuation(const query *q, op *o, const query_position *at) {
     buf text = buf_init(BUF_NO_LIMIT);
     slice rest;
@@ -156,7 +157,7 @@ static uint64_t count_of(const buf *rows, char mark) {
 
 static const struct {
     const char *text;
-    uint64_t loads, entries; /* that a page of PAGE rows may take */
+    uint64_t loads, entries; /* limits for a page of PAGE rows */
 } in_order[] = {
     {"SELECT DISTINCT VALUE c.x FROM c", 0, 2 * PAGE},
     {"SELECT DISTINCT c.x FROM c", 0, 2 * PAGE},
@@ -206,7 +207,7 @@ static void pages_cost_what_they_show(void **state) {
     }
 }
 
-/* Items that lack a lead have their group too, and few groups are not worth loading items one by one. */
+/* Items without the lead have a group too. If there are few groups, items are read by number, not one by one in key order. */
 static void groups_of_few_values_are_read_in_turn(void **state) {
     (void)state;
     open_items(KEY POLICY "}", FEW);
@@ -226,13 +227,13 @@ static void groups_of_few_values_are_read_in_turn(void **state) {
     close_items();
 }
 
-/* Many keys that begin with one of few values: as soon as a page has enough of them it reads no more than that value's items. */
+/* Many keys begin with one of few values: once a page has enough keys, it reads no more than the items of that value. */
 static void many_keys_of_few_values(void **state) {
     (void)state;
     static const char *const texts[] = {"SELECT DISTINCT c.few, c.x FROM c",
                                         "SELECT c.few AS a, c.x AS b, COUNT(1) AS n FROM c GROUP BY c.few, c.x"};
     open_items(KEY POLICY "}", MANY);
-    for (size_t i = 0; i < 2; i++) { /* a third is more than it pays to load: read in turn */
+    for (size_t i = 0; i < 2; i++) { /* a third of all items is too many to load in key order: they are read by number */
         answer all = ask((asked){texts[i], NULL, MANY + 1, true, false, 0}), a = ask((asked){texts[i], NULL, 2500, false, false, 0});
         assert_same(texts[i], &a, &all);
         buf_free(&a.rows);
@@ -241,13 +242,13 @@ static void many_keys_of_few_values(void **state) {
     answer by_y = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, 500, false, false, 0});
     answer all = ask((asked){"SELECT DISTINCT c.y AS a, c.x AS b FROM c", NULL, MANY + 1, true, false, 0});
     assert_same("by y", &by_y, &all);
-    assert_true(by_y.most_read < MANY / 2); /* two of seven values at most, and some before it was known */
+    assert_true(by_y.most_read < MANY / 2); /* two of seven values at most, and some items before the switch */
     buf_free(&by_y.rows);
     buf_free(&all.rows);
     close_items();
 }
 
-/* A value that many items have stands before those that few have: a page behind it reads no more than its own. */
+/* A group of many items precedes many small groups: a page after it reads the items of its own groups only. */
 static void one_large_group_before_many_small_ones(void **state) {
     (void)state;
     static const char text[] = "SELECT c.g, SUM(c.y) AS s FROM c GROUP BY c.g";
@@ -261,7 +262,7 @@ static void one_large_group_before_many_small_ones(void **state) {
     }
     answer all = ask((asked){text, NULL, MANY + 1, true, false, 0}), a = ask((asked){text, NULL, 2, false, false, 0});
     assert_same(text, &a, &all);
-    assert_true(a.most_read < MANY / 4); /* a fifth, and some before it was known that there are so many */
+    assert_true(a.most_read < MANY / 4); /* a fifth of them, and some items before the switch */
     assert_true(a.read < 4 * MANY);
     buf_free(&a.rows);
     buf_free(&all.rows);
@@ -277,8 +278,8 @@ static void put_group(const char *pk, unsigned a, unsigned b, bool shown) {
     assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
 }
 
-/* One partition has small keys, of which the first have no row; another has many keys behind them, all of one value. A page that passes
- * over keys without a row never goes further than the keys that all ranges were read to. */
+/* One partition has small keys, the first of which have no row; another has many larger keys that share their first value. A page that
+ * skips keys without rows must not go beyond the keys that all ranges were read to. */
 static void expect_all_groups(const char *small, const char *large) {
     static const char text[] = "SELECT VALUE MAX(c.m) + c.a FROM c GROUP BY c.a, c.b";
     harness_open(&h);
@@ -326,13 +327,13 @@ static void expect_rows(const char *text, bool hurries, uint64_t loads, const ch
 static void offset_is_passed_by_entries(void **state) {
     (void)state;
     open_items(KEY POLICY "}", MANY);
-    for (int hurries = 0; hurries < 2; hurries++) { /* in a hurry the next page goes on where this one stopped counting */
+    for (int hurries = 0; hurries < 2; hurries++) { /* after a passed deadline, the next page continues to count where this one stopped */
         uint64_t loads = hurries ? 1000 : 20;
         expect_rows("SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 14990 LIMIT 3", hurries, loads, "14990,14991,14992");
         expect_rows("SELECT VALUE {a: c.x} FROM c ORDER BY c.x DESC OFFSET 14990 LIMIT 3", hurries, loads, "{\"a\":9},{\"a\":8},{\"a\":7}");
         expect_rows("SELECT c.x FROM c WHERE c.x >= 100 AND c.x < 14500 ORDER BY c.x OFFSET 14000 LIMIT 2", hurries, loads,
                     "{\"x\":14100},{\"x\":14101}");
-        expect_rows("SELECT c.z FROM c ORDER BY c.z OFFSET 1400 LIMIT 1", hurries, loads, "{}"); /* items without it come first */
+        expect_rows("SELECT c.z FROM c ORDER BY c.z OFFSET 1400 LIMIT 1", hurries, loads, "{}"); /* items without z come first */
         expect_rows("SELECT VALUE c.z FROM c ORDER BY c.z DESC OFFSET 13499 LIMIT 5", hurries, 2000, "\"00000\"");
         expect_rows("SELECT VALUE c.x FROM c WHERE c.u != 5 ORDER BY c.x OFFSET 14990 LIMIT 2", hurries, 2 * MANY, "14991,14992");
     }
@@ -350,7 +351,7 @@ static void offset_of_keys(void **state) {
     close_items();
 }
 
-/* What is passed over is paid for. */
+/* Skipped rows are charged. */
 static void offset_costs_in_proportion(void **state) {
     (void)state;
     static const char *const texts[][2] = {
@@ -362,7 +363,7 @@ static void offset_costs_in_proportion(void **state) {
     for (size_t i = 0; i < 3; i++) {
         answer low = ask((asked){texts[i][0], "[\"a\"]", PAGE, false, false, 0}),
                high = ask((asked){texts[i][1], "[\"a\"]", PAGE, false, false, 0});
-        assert_true(fabs(high.most_ru - low.most_ru - 12) < 0.02); /* 0.001 each */
+        assert_true(fabs(high.most_ru - low.most_ru - 12) < 0.02); /* 0.001 RU for each of 12,000 */
         buf_free(&low.rows);
         buf_free(&high.rows);
     }
@@ -377,7 +378,7 @@ static void keys_without_an_index(void **state) {
         "SELECT DISTINCT VALUE c.u FROM c",
         "SELECT c.u, SUM(c.y) AS s, MAX(c.id) AS m, MAKELIST(c.id) AS l, MAKESET(c.few) AS f FROM c GROUP BY c.u",
         "SELECT DISTINCT VALUE c.x * 2 FROM c",
-        "SELECT VALUE c.u < 2000 ? undefined : c.u FROM c GROUP BY c.u", /* more keys without a row than a page has */
+        "SELECT VALUE c.u < 2000 ? undefined : c.u FROM c GROUP BY c.u", /* more keys without a row than fit a page */
     };
     open_items(KEY POLICY "}", FEW);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -389,7 +390,7 @@ static void keys_without_an_index(void **state) {
     close_items();
 }
 
-/* A page holds the keys that it shows, and about as many again, however many there are. */
+/* A page holds about twice the keys that it returns, however many keys there are. */
 static void memory_is_that_of_a_page(void **state) {
     (void)state;
     static const char *const texts[] = {
@@ -407,7 +408,7 @@ static void memory_is_that_of_a_page(void **state) {
         buf_free(&a.rows);
         buf_free(&all.rows);
     }
-    answer all = ask((asked){texts[1], NULL, MANY + 1, true, false, 6 * 1024 * 1024}); /* all of them at once are more */
+    answer all = ask((asked){texts[1], NULL, MANY + 1, true, false, 6 * 1024 * 1024}); /* all keys at once need more memory */
     assert_int_equal(all.code, E_MEMORY);
     buf_free(&all.rows);
     close_items();
@@ -425,20 +426,20 @@ static void too_many_pages_are_refused(void **state) {
         assert_non_null(strstr(a.detail, "indexed property"));
         assert_int_equal(a.pages, 1);
         assert_true(a.read < MANY / 2);
-        assert_true(a.most_ru > 50); /* what was done is paid for */
+        assert_true(a.most_ru > 50); /* the work done is charged */
         buf_free(&a.rows);
         a = ask((asked){texts[i], NULL, 2500, false, false, 0});
         assert_int_equal(a.code, OK);
         assert_int_equal(a.pages, MANY / 2500);
         buf_free(&a.rows);
     }
-    answer top = ask((asked){"SELECT DISTINCT TOP 20 VALUE c.u FROM c", NULL, 2, false, false, 0}); /* ten pages are not too many */
+    answer top = ask((asked){"SELECT DISTINCT TOP 20 VALUE c.u FROM c", NULL, 2, false, false, 0}); /* ten pages are allowed */
     assert_int_equal(top.code, OK);
     buf_free(&top.rows);
     close_items();
 }
 
-/* A client that adds rows up gets each page's own: all items are read once. */
+/* A client that merges gets the groups of each page's own items: all items are read once. */
 static void too_many_pages_come_in_parts(void **state) {
     (void)state;
     open_items(KEY POLICY "}", MANY);
@@ -462,12 +463,12 @@ static void an_order_without_an_index_says_what_helps(void **state) {
     buf_free(&a.rows);
     a = ask((asked){"SELECT VALUE c.id FROM c ORDER BY c._etag", NULL, PAGE, false, false, 0});
     assert_int_equal(a.code, OK);
-    assert_true(a.most_ru > 15); /* all items of each page */
+    assert_true(a.most_ru > 15); /* each page reads all items */
     buf_free(&a.rows);
     close_items();
 }
 
-/* ---- values that neither the index nor a continuation holds whole ---- */
+/* ---- values that neither the index nor a continuation holds in full ---- */
 
 static void put_long(unsigned i) {
     char body[1500], text[1000];
@@ -507,7 +508,7 @@ static void long_values(void **state) {
     close_items();
 }
 
-/* Entries of expired items are still there: items are asked. */
+/* Expired items still have index entries, so items must be loaded. */
 static void expired_items_are_in_no_group(void **state) {
     (void)state;
     open_items(KEY POLICY ",\"defaultTtl\":-1}", 300);
@@ -527,7 +528,7 @@ static void expired_items_are_in_no_group(void **state) {
     close_items();
 }
 
-/* A continuation may say anything: whatever the position is, a page is made, or it is refused. */
+/* Positions from forged continuations give a page or an error. */
 static void positions_that_nobody_wrote(void **state) {
     (void)state;
     static const char *const texts[] = {"SELECT DISTINCT VALUE c.x FROM c", "SELECT DISTINCT c.x FROM c", "SELECT DISTINCT c.z, c.y FROM c",

@@ -1,4 +1,4 @@
-/* Tokens: what is a word, a number and a string, where each stands, and what is none. */
+/* Tokens: names, keywords, numbers and strings, their spans, and what is invalid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* The kinds of a text's tokens, and that they follow each other without overlap. */
+/* Collects a text's tokens, and checks that they do not overlap. */
 static size_t tokens(slice text, query_token *list, size_t room) {
     query_lexer l = {.text = text};
     uint32_t last = 0;
@@ -314,7 +314,7 @@ static void strings_are_decoded(void **state) {
     assert_ptr_equal(query_lex_string(&memory, plain).p, plain.p + 1);
 }
 
-/* ---- what is none ---- */
+/* ---- invalid tokens ---- */
 
 static void mistakes_cover_what_is_wrong(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* LIKE: a table, a slow and obvious matcher beside it, patterns made to be slow. */
+/* LIKE: a table, comparison with a slow and simple matcher, and patterns that are made to be slow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +111,7 @@ static void patterns_match(void **state) {
     arena_free(&a);
 }
 
-/* ASCII only, every way tried. */
+/* Backtracks over all possibilities; ASCII only. */
 static bool slow_like(const char *p, const char *t) {
     if (*p == 0) {
         return *t == 0;

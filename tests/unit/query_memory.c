@@ -1,5 +1,5 @@
-/* Memory of queries: what would be too large is refused before it is allocated, with an error that says so; everything counted comes
- * back. */
+/* Memory of queries: a value that would be too large is rejected before it is allocated, with an error that says so; all counted memory is
+ * given back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static err run(slice text, budget_pool *pool, size_t *rows_out) {
     return code;
 }
 
-/* "head unit,unit,… tail"; a '#' in the unit is its number. */
+/* Makes "head unit,unit,… tail"; '#' in the unit becomes its number. */
 static slice text_of(arena *a, const char *head, const char *unit, size_t n, const char *tail) {
     buf text = buf_init(BUF_NO_LIMIT);
     buf_add(&text, head, strlen(head));
@@ -122,7 +122,7 @@ static void too_much_is_refused_before_it_is_made(void **state) {
          " FROM c JOIN x IN c.n WHERE c.id = 'list'",
          E_MEMORY},
         {"SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE CONCAT(ToString(x), '", "0123456789", 40, "') FROM c JOIN x IN c.n)", E_MEMORY},
-        {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.n ", "", 0, "WHERE [x, x, x] != [1]", OK}, /* rows give back what they take */
+        {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.n ", "", 0, "WHERE [x, x, x] != [1]", OK}, /* each row frees its memory */
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -159,7 +159,7 @@ static void an_empty_pool_refuses_large_queries_only(void **state) {
     arena_free(&a);
 }
 
-/* A patch whose condition could not be evaluated for want of memory is not decided by what is missing. */
+/* The condition of a patch that runs out of memory fails with that error, instead of being decided without the missing value. */
 static void a_condition_needs_its_memory(void **state) {
     (void)state;
     budget_pool pool = {.max = 0};
@@ -187,7 +187,7 @@ static void a_condition_needs_its_memory(void **state) {
     assert_int_equal(pool.used, 0);
 }
 
-/* ---- turns ---- */
+/* ---- op_check ---- */
 
 typedef struct counted_turn {
     op_turn turn;
@@ -199,7 +199,7 @@ static err count_check(op_turn *turn) {
     return ++t->checks == t->stop_at ? E_CANCELLED : OK;
 }
 
-/* One item whose rows multiply asks often, and ends when it is told to. */
+/* One item with very many rows calls op_check often, and ends when it returns an error. */
 static void long_rows_ask_whether_to_go_on(void **state) {
     (void)state;
     for (size_t stop_at = 0; stop_at <= 10; stop_at += 10) {

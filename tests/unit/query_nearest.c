@@ -1,8 +1,8 @@
-/* ORDER BY VectorDistance by graphs: what is found is there, has the distance it is said to have, comes once and in order; what was just
- * written is never missed; and of what comparing all finds, nearly everything is found.
+/* ORDER BY VectorDistance by graphs: each row exists, has its right distance, comes once and in order; items just written are never missed;
+ * and nearly all rows that comparing all vectors finds are found.
  *
- * Random items are written, replaced and deleted, ranges split, moved and merged, graphs brought up now and then; random queries over the
- * container or over its large partition are run twice, by graph and by comparing all. A failure prints its seed; SEEDS=from-to runs
+ * Random items are written, replaced and deleted, ranges split, moved and merged, graphs updated now and then. Random queries over the
+ * container or over its large partition run twice, by graph and by comparing all vectors. A failure prints its seed; SEEDS=from-to runs
  * others. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static uint64_t roll(uint64_t n) {
 
 /* ---- items ---- */
 
-/* A quarter of them are the same. */
+/* A quarter of the vectors are equal. */
 static void add_vector(buf *out) {
     if (roll(4) == 0) {
         buf_add_lit(out, "[1,2,1,2]");
@@ -44,7 +44,7 @@ static void add_vector(buf *out) {
     buf_add_byte(out, ']');
 }
 
-/* Most have a vector; some what is none, or one that floats cannot hold. */
+/* Most items have a vector; some have an invalid one, or one that floats cannot hold. */
 static const char *any_item(unsigned id) {
     static const char *const odd[] = {
         "", ",\"v\":[1,2,3]", ",\"v\":\"near\"", ",\"v\":[0,0,0,0]", ",\"v\":[1e200,1,1,1]", ",\"v\":[1,null,1,1]"};
@@ -116,7 +116,7 @@ static void split_rows(rows *r, slice json) {
         slice row = slice_of(json.p, (size_t)(end - json.p) + 1);
         r->text[r->n++] = arena_text(&h.arena, row);
         json = slice_skip(json, row.n);
-        json = json.n ? slice_skip(json, 1) : json; /* the comma */
+        json = json.n ? slice_skip(json, 1) : json; /* skip the comma */
     }
 }
 
@@ -174,7 +174,7 @@ static void check_rows(const char *text, const rows *found, const rows *exact, b
             assert_string_not_equal(found->text[i], found->text[j]);
         }
         sums.rows++;
-        sums.hits += greatest_first ? now >= last : now <= last; /* of equal ones, any will do */
+        sums.hits += greatest_first ? now >= last : now <= last; /* ties may be resolved differently */
     }
 }
 
@@ -195,11 +195,11 @@ static void ask(bool euclidean) {
     buf_free(&vector);
 }
 
-/* What was written since the graph was brought up is compared, so it cannot be missed. */
+/* Items written since the graph was updated are compared one by one, so they cannot be missed. */
 static void ask_for_new(void) {
     char item[256], query[256];
     int x = 100 + (int)roll(100);
-    ids += ids % 5 == 0; /* those are of small partitions */
+    ids += ids % 5 == 0; /* those ids belong to small partitions */
     unsigned id = ids++;
     snprintf(item, sizeof item, "{\"id\":\"%u\",\"pk\":\"large0\",\"n\":%u,\"v\":[%d,-%d,%d,-%d]}", id, id, x, x, x, x);
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, item), OK);
@@ -280,7 +280,7 @@ static const char five[] = "SELECT TOP 5 c.n, VectorDistance(c.v, [1,2,3,4]) AS 
 static void keeps_within_its_memory(void **state) {
     (void)state;
     random_seed(&dice, 5);
-    open_world(1 << 20, "cosine", 2 * ITEMS); /* less than one graph takes */
+    open_world(1 << 20, "cosine", 2 * ITEMS); /* less than one graph needs */
     rows exact = run(five, NULL, 100, true);
     for (unsigned i = 0; i < 3; i++) {
         rows found = run(five, NULL, 100, false);
@@ -292,7 +292,7 @@ static void keeps_within_its_memory(void **state) {
     close_world();
 }
 
-/* A container that is deleted while its graph waits to be built. */
+/* The container is deleted while its graph waits to be built. */
 static void outlives_its_container(void **state) {
     (void)state;
     random_seed(&dice, 6);
@@ -304,7 +304,7 @@ static void outlives_its_container(void **state) {
     harness_close(&h);
 }
 
-/* One item that is written again and again leaves dead vectors behind, until the graph is made anew. */
+/* Items that are rewritten again and again leave dead vectors behind, until the graph is rebuilt. */
 static void is_made_anew(void **state) {
     (void)state;
     random_seed(&dice, 8);

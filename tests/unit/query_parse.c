@@ -1,6 +1,6 @@
-/* What the language accepts, shown by how it is printed back and by its tree; what it refuses, with the code and the place.
+/* What the parser accepts, shown by the printed tree; what it rejects, with the code and the location.
  *
- * In refused texts the place is marked «so»; the marks are taken out before the text is read. */
+ * In rejected texts, «…» marks the location; the marks are removed before parsing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static query_expr *value_of(const char *text) { /* of SELECT VALUE */
 
 typedef struct accepted {
     const char *text;
-    const char *printed; /* NULL: the same */
+    const char *printed; /* NULL: the same text */
 } accepted;
 
 static void check_accepted(const accepted *cases, size_t n) {
@@ -224,7 +224,7 @@ static void literals(void **state) {
         {"SELECT VALUE {a: 1, b: 2}", "SELECT VALUE {\"a\": 1, \"b\": 2}"},
         {"SELECT VALUE {\"a\": 1, \"a\": 2}", NULL},
         {"SELECT VALUE {'value': c.id}", "SELECT VALUE {\"value\": c.id}"},
-        {"SELECT VALUE TRUE", NULL}, /* a name */
+        {"SELECT VALUE TRUE", NULL}, /* a name, since keywords of values are lower case */
     };
     CHECK_ACCEPTED(cases);
 }
@@ -408,9 +408,9 @@ static void queries_written_by_programs(void **state) {
     CHECK_ACCEPTED(cases);
 }
 
-/* ---- refused ---- */
+/* ---- rejected ---- */
 
-/* Takes the marks out; the place is where they stood. */
+/* Removes the marks; *place_out is the span between them. */
 static slice unmarked(const char *marked, query_span *place_out) {
     const char *from = strstr(marked, "«");
     const char *to = strstr(marked, "»");
@@ -423,7 +423,7 @@ static slice unmarked(const char *marked, query_span *place_out) {
     return text;
 }
 
-/* The sentence is `kind` and the marked token, or `kind` alone where the token is the end of the text. */
+/* The message is `kind` and the marked token, or `kind` alone if the location is the end of the text. */
 static void check_refused(const char *marked, const char *code, const char *kind) {
     query_span place;
     query_ast *ast = NULL;
@@ -731,7 +731,7 @@ static void bytes_that_are_no_text(void **state) {
     assert_non_null(strstr(o.detail, "\"SC1002\""));
 }
 
-/* A token as long as the text must leave room for the JSON around it, whatever it is made of. */
+/* A token as long as the whole text must leave room for the JSON around it, whatever characters it has. */
 static void long_tokens_are_cut_in_sentences(void **state) {
     (void)state;
     static const char *const fillings[] = {"x", "\\\\", "\t", "€", "\\\"", "😀"};
@@ -935,7 +935,7 @@ static void joins_and_udfs_are_counted(void **state) {
     assert_int_equal(ast->slots, 5);
 }
 
-/* ---- bounds ---- */
+/* ---- limits ---- */
 
 static void add_times(buf *text, const char *piece, int n) {
     for (int i = 0; i < n; i++) {
@@ -943,7 +943,7 @@ static void add_times(buf *text, const char *piece, int n) {
     }
 }
 
-/* before × n, middle, after × n */
+/* Parses start, before × n, middle, after × n. */
 static err parse_repeated(const char *start, const char *before, const char *middle, const char *after, int n) {
     buf text = buf_init(BUF_NO_LIMIT);
     query_ast *ast;
@@ -999,7 +999,7 @@ static void depth_is_bounded(void **state) {
     assert_int_equal(parse_repeated("SELECT VALUE ", "(", "1", "", 400000), E_BAD_QUERY);
 }
 
-/* What is just deep enough to be read can be printed and read again: printing adds parentheses, but no levels. */
+/* A tree of the greatest depth can be printed and parsed again: printing adds parentheses, but no levels. */
 static void the_deepest_trees_print_and_parse(void **state) {
     (void)state;
     static const struct {
@@ -1061,7 +1061,7 @@ static void lists_and_chains_may_be_long(void **state) {
     }
 }
 
-/* 64 operands are grouped to the left; one more, and the tree is flat. In both the operands keep their order. */
+/* Chains of 64 operands become left-deep trees; longer ones become balanced trees. Both keep the order of operands. */
 static void chains_are_grouped(void **state) {
     (void)state;
     for (int n = 64; n <= 65; n++) {

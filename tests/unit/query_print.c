@@ -1,5 +1,5 @@
-/* Printing: random trees come back from their text as they were, on one line and in lines; lines look as the service's planner writes them.
- */
+/* Printing: parsing a printed random tree gives the same tree, on one line and on several; the lines are as the service's planner writes
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static size_t roll(size_t bound) {
 
 #define PICK(list) (list)[roll(sizeof(list) / sizeof *(list))]
 
-/* ---- random trees, of the kinds that the parser makes ---- */
+/* ---- random trees of the kinds that the parser makes ---- */
 
 static query_expr *random_expr(unsigned depth);
 static query_select *random_select(unsigned depth);
@@ -129,10 +129,10 @@ static query_expr *random_operator(query_kind kind, unsigned depth) {
             : kind == EXPR_BINARY ? (query_operator)(OP_MULTIPLY + roll(OP_OR - OP_MULTIPLY + 1))
                                   : (query_operator)0;
     if (kind == EXPR_UNARY && e->op == OP_MINUS && is_number(e->items[0])) {
-        e->op = OP_PLUS; /* a number with a minus is a literal */
+        e->op = OP_PLUS; /* minus before a number would be a literal */
     }
     if (kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL && e->items[1]->value.type == TYPE_STRING) {
-        e->items[1] = literal(value_integer(3)); /* a literal name is a member */
+        e->items[1] = literal(value_integer(3)); /* a string literal would make it a member */
     }
     return e;
 }
@@ -300,7 +300,7 @@ static query_select *random_select(unsigned depth) {
     return s;
 }
 
-/* ---- sameness ---- */
+/* ---- comparing trees ---- */
 
 static bool same_select(const query_select *a, const query_select *b);
 
@@ -402,7 +402,7 @@ static void random_trees_come_back(void **state) {
     for (uint64_t seed = 1; seed <= 20000; seed++) {
         memory = arena_init();
         random_seed(&dice, seed);
-        query_select *s = random_select(1 + (unsigned)(seed / 4000)); /* small ones first: they are easier to look at */
+        query_select *s = random_select(1 + (unsigned)(seed / 4000)); /* small ones first, since they are easier to inspect */
         check_printed(s, query_print_select);
         check_printed(s, query_print_lines);
         arena_free(&memory);
@@ -450,7 +450,7 @@ static void lines_are_the_planners(void **state) {
     arena_free(&memory);
 }
 
-/* What rewrites build by hand, without caring how a name must be written. */
+/* Rewrites build trees without regard to how a name must be written. */
 static void names_are_quoted_where_they_must_be(void **state) {
     (void)state;
     static const struct {

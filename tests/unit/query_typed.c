@@ -1,6 +1,6 @@
-/* Queries over items with values that JSON has not, put through the core as another API would: equality reads the entries of one value,
- * ranges and orders within a type are read from the index, and what is shown is Extended JSON. Over a store in memory and over RocksDB.
- * That the index and a scan agree on random typed values is in query_access.c. */
+/* Queries over items with values of non-JSON types, written through the core as another API would: equality reads the entries of one value;
+ * ranges and orders within a type are read from the index; results are Extended JSON. Over a store in memory and over RocksDB.
+ * query_access.c checks that the index and a scan agree on random typed values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@ enum { ITEMS = 600, PER_DAY = 10 };
 static harness h;
 static container *c;
 
-/* Of item i: an ObjectId, a UUID, a timestamp and a regular expression of its own; a day that it shares with others, the first of them
- * before 1970; a Decimal128 that differs from its neighbours' where a double does not. */
+/* Item i has its own ObjectId, UUID, timestamp and regular expression, a day that it shares with others (the first ones are before 1970),
+ * and a Decimal128 that differs from its neighbours' only beyond the precision of a double. */
 static void put(unsigned i) {
     static const char *const edges[] = {"{\"$minKey\":1}", "{\"$maxKey\":1}", "null"};
     char body[700];
@@ -35,7 +35,7 @@ static void fill(void) {
     c = harness_container(&h, "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}", 400);
     h.extended = true;
     clock_manual_advance(&h.clock, 1000);
-    for (unsigned i = 0; i < ITEMS; i++) { /* in no order */
+    for (unsigned i = 0; i < ITEMS; i++) { /* in pseudo-random order */
         put(i * 7 % ITEMS);
     }
 }
@@ -71,7 +71,7 @@ static int tear_down(void **state) {
 
 /* ---- running a query ---- */
 
-/* The first page's rows; metrics of it. */
+/* Returns the rows and the metrics of the first page. */
 static err try_run(const char *text, size_t rows_max, bool scans, query_metrics *metrics_out, slice *rows_out) {
     op *o = harness_op(&h);
     query q;
@@ -148,12 +148,12 @@ static void each_edge_is_its_own(void **state) {
     expect("SELECT DISTINCT VALUE c.edge FROM c", 100, "null,{\"$minKey\":1},{\"$maxKey\":1}");
 }
 
-/* Of days before 1970, too, whose text is a number. */
+/* Also for dates before 1970, which are written as numbers. */
 static void ranges_read_what_they_find(void **state) {
     (void)state;
     query_metrics m = expect("SELECT VALUE COUNT(1) FROM c WHERE c.day < {\"$date\":{\"$numberLong\":\"-2419200000\"}}", 100, "20");
     assert_int_equal(m.entries, 20);
-    assert_int_equal(m.read, 0); /* entries tell it all */
+    assert_int_equal(m.read, 0); /* the entries suffice */
     m = expect("SELECT VALUE COUNT(1) FROM c WHERE c.day >= {\"$date\":\"1970-01-29T00:00:00Z\"}", 100, "20");
     assert_int_equal(m.entries, 20);
     m = expect("SELECT VALUE COUNT(1) FROM c WHERE c.day BETWEEN {\"$date\":{\"$numberLong\":\"-86400000\"}} AND "
@@ -193,7 +193,7 @@ static void groups_are_told_by_entries(void **state) {
     assert_int_equal(m.read, 0);
 }
 
-/* Pages that have no time end among the rows that OFFSET passes over, and go on there. */
+/* Pages whose deadline passed end among the rows that OFFSET skips, and the next page continues there. */
 static void skipping_goes_on_behind_a_value(void **state) {
     (void)state;
     static const char *const paths[] = {"decimal", "oid"};
@@ -227,14 +227,14 @@ static void skipping_goes_on_behind_a_value(void **state) {
     }
 }
 
-/* 64-bit integers are shown exactly; the service compares them as doubles, and so does SQL here. */
+/* 64-bit integers are returned exactly, but compared as doubles, as on the service. */
 static void integers_are_shown_exactly(void **state) {
     (void)state;
     expect("SELECT VALUE c.long FROM c WHERE c.id = \"1\"", 100, "9007199254740993");
     expect("SELECT VALUE COUNT(1) FROM c WHERE c.long = 9007199254740993", 100, "2");
 }
 
-/* Each of the store's calls fails in turn: the query says so, or has all its rows. */
+/* Each call to the store fails in turn: the query then fails, or returns all its rows. */
 static void a_store_that_fails_is_told(void **state) {
     (void)state;
     static const char *const texts[] = {

@@ -1,5 +1,5 @@
-/* Queries that call user-defined functions, with functions in C in the place of scripts: whether all calls come, whether each finds its own
- * value, and whether rows, pages and charges are those of the same query without functions. */
+/* Queries that call user-defined functions, with C functions instead of scripts: all calls are made, each gets its own value, and rows,
+ * pages and charges are those of the same query without UDFs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "query/udf.h"
 #include "throughput/charge.h"
 
-enum { ITEMS = 800 }; /* of which more than 512 are in one partition, which so has an index of its own */
+enum { ITEMS = 800 }; /* more than 512 of them in one partition, which therefore has its own index */
 
 static harness h;
 static container *c;
@@ -23,9 +23,9 @@ static container *c;
 typedef struct fake {
     query_udfs base;
     const query *query;
-    uint64_t calls, batches, most; /* most: in one batch */
-    size_t slice;                  /* so many at most are made at once, then the time is up; 0: all */
-    double fails_at;               /* the call of `id` with this argument cannot be made */
+    uint64_t calls, batches, most; /* most: largest batch */
+    size_t slice;                  /* calls made before the deadline passes; 0: all */
+    double fails_at;               /* the call of `id` with this argument fails */
     err code;
     uint64_t serial;
 } fake;
@@ -64,7 +64,7 @@ static void make_one(fake *f, query_udf_call *call, arena *a) {
         call->value = number_of(f, call, sum);
     } else if (slice_eq(name, SLICE_LIT("big"))) {
         call->value = value_bool(first->type == TYPE_NUMBER && first->number > 3);
-    } else if (slice_eq(name, SLICE_LIT("serial"))) { /* another one each time */
+    } else if (slice_eq(name, SLICE_LIT("serial"))) { /* a new value for each call */
         call->value = value_number((double)f->serial++);
     } else if (slice_eq(name, SLICE_LIT("picky"))) {
         call->value = value_bool(true);
@@ -104,7 +104,7 @@ typedef struct result {
 } result;
 
 typedef struct how {
-    const char *partition; /* NULL: all */
+    const char *partition; /* NULL: all partitions */
     size_t rows_max;
     bool scans;
     fake fake;
@@ -172,7 +172,7 @@ static void free_result(result *r) {
     buf_free(&r->rows);
 }
 
-/* One query told in two ways gives the same rows, by pages of any size; and costs its calls more. */
+/* A query with UDFs and its equivalent without give the same rows, for any page size. */
 static void assert_same(const char *with, const char *without) {
     static const how ways[] = {
         {.rows_max = 13},
@@ -210,7 +210,7 @@ static int set_up(void **state) {
                                                        i, i % 3 ? "large" : "p", i % 3 ? 0 : i % 20, i % 11, i % 7, i % 5, i % 13, i % 17,
                                                        i % 4 ? ",\"m\":1" : ""));
         char *zero = strstr(text, "large0");
-        if (zero) { /* one partition with most of them */
+        if (zero) { /* one partition has most of the items */
             memmove(zero + 5, zero + 6, strlen(zero + 6) + 1);
         }
         assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, text), OK);
@@ -297,7 +297,7 @@ static void calls_are_made_many_at_a_time(void **state) {
     free_result(&r);
 }
 
-/* What stands behind a condition that is not met is not called, even ahead: it may throw, or never end. */
+/* A call behind a condition that is not met is not made, not even ahead: it might throw, or never end. */
 static void what_is_not_come_to_is_not_called(void **state) {
     (void)state;
     static const char *const queries[] = {
@@ -317,7 +317,7 @@ static void what_is_not_come_to_is_not_called(void **state) {
         assert_true(r.n > 0);
         free_result(&r);
     }
-    /* nor does the call that cannot be made come */
+    /* a call that would fail is not made either */
     result r = run(&(how){.rows_max = 1000, .fake = {.code = E_TIMEOUT, .fails_at = 5}},
                    "SELECT VALUE udf.twice(c.n) FROM c WHERE udf.id(c.s) = 's1' AND c.n != 5");
     assert_int_equal(r.code, OK);
@@ -330,7 +330,7 @@ static void what_a_function_throws_is_the_querys_error(void **state) {
     assert_int_equal(r.code, E_SCRIPT_FAILED);
     assert_string_equal(r.detail, "Error: not five");
     free_result(&r);
-    /* unless the page ends before */
+    /* an error only if its page reaches it */
     r = run(&(how){.rows_max = 3}, "SELECT TOP 5 VALUE udf.picky(c.n) FROM c WHERE c.pk = 'large'");
     size_t before = r.n;
     assert_true(r.code == E_SCRIPT_FAILED || before == 5);
@@ -341,7 +341,7 @@ static void what_a_function_throws_is_the_querys_error(void **state) {
     free_result(&r);
 }
 
-/* Rows before it are given; the page that comes to it fails. */
+/* The rows before the call are returned; the page that reaches the call fails. */
 static void a_call_that_does_not_end_fails_when_it_is_come_to(void **state) {
     (void)state;
     how w = {.rows_max = 4, .scans = true, .fake = {.code = E_TIMEOUT, .fails_at = 600}};
@@ -355,7 +355,7 @@ static void a_call_that_does_not_end_fails_when_it_is_come_to(void **state) {
     free_result(&r);
 }
 
-/* Each call has its own value, also when others have the same arguments, and no value is used twice. */
+/* Each call has its own value, even if others have the same arguments, and no value is used twice. */
 static void each_call_has_its_own_value(void **state) {
     (void)state;
     result r = run(&(how){.rows_max = 50}, "SELECT VALUE [udf.serial(), udf.serial(1), udf.serial(1)] FROM c");
@@ -377,7 +377,7 @@ static void each_call_has_its_own_value(void **state) {
     free_result(&r);
 }
 
-/* What is made ahead and not needed costs nothing; a page's charge does not depend on blocks. */
+/* Calls made ahead and not used are free; a page's charge does not depend on block sizes. */
 static void calls_that_are_used_are_paid(void **state) {
     (void)state;
     for (int scans = 0; scans < 2; scans++) {
@@ -396,7 +396,7 @@ static void calls_that_are_used_are_paid(void **state) {
     }
 }
 
-/* The index answers what it can beside a function. */
+/* The index answers the other conditions. */
 static void conditions_beside_a_function_use_the_index(void **state) {
     (void)state;
     result r = run(&(how){.rows_max = 1000}, "SELECT VALUE c.id FROM c WHERE c.id = '77' AND udf.big(1 + c.n)");
@@ -405,7 +405,7 @@ static void conditions_beside_a_function_use_the_index(void **state) {
     free_result(&r);
 }
 
-/* A page that has no time ends behind what it could do, and the next goes on there. */
+/* A page whose deadline passed ends after the calls it could make, and the next page continues there. */
 static void pages_end_when_time_is_up(void **state) {
     (void)state;
     how w = {.rows_max = 1000, .hurries = true, .fake = {.slice = 3}};
@@ -459,7 +459,7 @@ static void without_whoever_runs_them_they_are_refused(void **state) {
     buf_free(&out);
 }
 
-/* Aggregates whose pages have no time: what functions gave is carried, or shown as parts, once. */
+/* Aggregates with pages that run out of time: results of UDFs are carried, or returned as parts, exactly once. */
 static void aggregates_go_on(void **state) {
     (void)state;
     static const char *const texts[][2] = {

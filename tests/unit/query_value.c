@@ -154,14 +154,14 @@ static void a_whole_item_has_the_systems_properties(void **state) {
 
     arena keep = arena_init();
     query_value kept = value_keep(&keep, &whole);
-    memset((char *)(uintptr_t)item.body.p, 0xFF, item.body.n); /* the row is gone */
+    memset((char *)(uintptr_t)item.body.p, 0xFF, item.body.n); /* the row's memory is gone */
     assert_json(&kept, whole_json);
     arena_free(&keep);
 }
 
 /* ---- order ---- */
 
-/* Each before the next; those on one line, divided by bars, are equal. */
+/* In ascending order; values on one line, separated by bars, are equal. */
 static const char *ordered[] = {
     "null",
     "false",
@@ -172,7 +172,7 @@ static const char *ordered[] = {
     "5e-324",
     "1|1.0|1e0",
     "1.5",
-    "9007199254740992|9007199254740993", /* seen as doubles */
+    "9007199254740992|9007199254740993", /* equal as doubles */
     "9223372036854775807|9223372036854775808",
     "1e308",
     "\"\"",
@@ -278,7 +278,7 @@ static query_value random_value(random_source *r, unsigned depth) {
     }
 }
 
-/* Antisymmetric, transitive, and at one with equality and hashes. */
+/* Antisymmetric, transitive, and consistent with equality and hashes. */
 static void the_order_holds_for_random_values(void **state) {
     (void)state;
     random_source r;
@@ -298,12 +298,12 @@ static void the_order_holds_for_random_values(void **state) {
     }
 }
 
-/* ---- types that JSON has not ---- */
+/* ---- types that JSON lacks ---- */
 
-/* Each before the next, in Extended JSON as it is shown; those divided by bars are the same. */
+/* In ascending order, as Extended JSON; values separated by bars are equal. */
 static const char *typed_ordered[] = {
     "{}",
-    "{\"$oid\":\"x\"}", /* an object */
+    "{\"$oid\":\"x\"}", /* a plain object */
     "{\"a\":1}",
     "{\"$minKey\":1}",
     "{\"$numberDecimal\":\"NaN\"}",
@@ -334,11 +334,11 @@ static const char *typed_ordered[] = {
     "{\"$maxKey\":1}",
 };
 
-/* As another API would have written it. */
+/* The BSON value, as another API would write it. */
 static query_value extended(const char *text, size_t n) {
     const char *json = arena_text(&memory, arena_printf(&memory, "{\"v\":%.*s}", (int)n, text));
     bson_t *b = bson_new_from_json((const uint8_t *)json, -1, NULL);
-    if (!b) { /* {"$oid":"x"} names nothing */
+    if (!b) { /* {"$oid":"x"} is not a valid ObjectId */
         return value(arena_text(&memory, slice_of(text, n)));
     }
     slice document = arena_copy(&memory, slice_of(bson_get_data(b), b->len));
@@ -347,7 +347,7 @@ static query_value extended(const char *text, size_t n) {
     return value_member(&memory, &whole, SLICE_LIT("v"));
 }
 
-/* Shown as JSON and read again it is the same value, if it is written as we show it. */
+/* Converted to Extended JSON and back, the value is the same. */
 static void check_shown(const query_value *v) {
     query_value typed, plain = value_plain(&memory, v);
     if (v->extended) {
@@ -384,7 +384,7 @@ static void types_that_json_has_not_have_orders(void **state) {
     }
 }
 
-/* The same at any depth: a total order, at one with hashes. */
+/* The same at any depth: a total order, consistent with hashes. */
 static void the_order_holds_for_random_typed_values(void **state) {
     (void)state;
     enum { TRIPLES = 20000 };
@@ -412,7 +412,7 @@ static void the_order_holds_for_random_typed_values(void **state) {
     }
 }
 
-/* {"a":[{"$oid":…}]} in a query's text equals what has an ObjectId there; a set takes them for two values. */
+/* {"a":[{"$oid":…}]} in a query's text equals an item's object with an ObjectId there; for DISTINCT they are two values. */
 static void shown_values_are_equal_at_any_depth(void **state) {
     (void)state;
     query_value in = extended("{\"a\":[{\"$oid\":\"000000000000000000000009\"}],\"b\":1}", 52);
@@ -450,7 +450,7 @@ static void deep_and_broken_documents_end(void **state) {
     assert_json(&broken, "{}");
 }
 
-/* ---- making ---- */
+/* ---- making values ---- */
 
 static void arrays_keep_undefined_until_they_are_written(void **state) {
     (void)state;
@@ -525,7 +525,7 @@ static void values_are_appended_to_documents(void **state) {
     bson_destroy(&document);
 }
 
-/* What another API wrote: it is seen as its Extended JSON, and comes out as it went in. */
+/* A value that another API wrote reads as its Extended JSON, and is returned unchanged. */
 static void extended_types_are_objects(void **state) {
     (void)state;
     bson_oid_t oid;

@@ -65,7 +65,7 @@ static inline void random_blanks(random_source *r, buf *out) {
 
 static inline void random_json_value(random_source *r, buf *out, unsigned depth);
 
-/* Keys are distinct if asked: their place comes first. */
+/* `distinct`: keys are unique, since they begin with their position. */
 static inline void random_json_container(random_source *r, buf *out, unsigned depth, bool is_array, bool distinct) {
     uint64_t n = random_below(r, depth > 3 ? 3 : random_below(r, 20) == 0 ? 70 : 9);
     buf_add_byte(out, is_array ? '[' : '{');
@@ -112,7 +112,7 @@ static inline void random_json_object(random_source *r, buf *out, bool distinct)
     random_json_container(r, out, 0, false, distinct);
 }
 
-/* One element of any of BSON's types. */
+/* One element of any BSON type. */
 static inline void random_bson_element(random_source *r, bson_t *into, const char *key, unsigned depth) {
     uint8_t bytes[16];
     random_bytes(r, bytes, sizeof bytes);

@@ -1,4 +1,4 @@
-/* random_typed.h — random BSON values of every type, chosen so that many are equal or near each other, for tests of order. */
+/* random_typed.h — random BSON values of every type, many of them equal or close to each other, for tests of ordering. */
 #pragma once
 
 #include <bson/bson.h>
@@ -129,7 +129,7 @@ static inline void typed_double(random_source *r, bson_t *into, const char *key)
     double value = TYPED_ANY(r, typed_doubles);
     switch (random_below(r, 6)) {
     case 0:
-        memcpy(&value, &bits, sizeof value); /* any, NaN too */
+        memcpy(&value, &bits, sizeof value); /* any bits, including NaN */
         break;
     case 1:
         value = (double)(int64_t)(bits >> random_below(r, 64));
@@ -147,7 +147,7 @@ static inline void typed_decimal(random_source *r, bson_t *into, const char *key
     bson_decimal128_t value;
     char text[64];
     switch (random_below(r, 5)) {
-    case 0: /* any bits, those that are not canonical too */
+    case 0: /* any bits, including non-canonical ones */
         value.low = random_u64(r);
         value.high = random_u64(r);
         break;
@@ -186,7 +186,7 @@ static inline void typed_number(random_source *r, bson_t *into, const char *key)
     }
 }
 
-/* Few letters, the zero byte among them if it may be; now and then longer than what the index keeps of a string. */
+/* Few different letters, including the zero byte if `zeros`; sometimes longer than the part of a string that the index stores. */
 static inline int typed_text(random_source *r, char text[300], bool zeros) {
     static const char letters[] = {'a', 'b', 1, (char)0xFF, 0};
     uint64_t n = random_below(r, 12) == 0 ? 60 + random_below(r, 12) : random_below(r, 4);
@@ -279,7 +279,7 @@ static inline void typed_scalar(random_source *r, bson_t *into, const char *key,
     }
 }
 
-/* Any value; arrays and objects while `depth` is above 0. */
+/* Any value; arrays and objects only while `depth` > 0. */
 static inline void typed_value(random_source *r, bson_t *into, const char *key, unsigned depth) {
     uint64_t kind = random_below(r, TYPED_KINDS + (depth ? 4 : 0));
     bson_t child;

@@ -1,5 +1,5 @@
-/* rounds.h — how often a test repeats what it chooses at random: as often as it says in the optimised build, a quarter of that under a
- * sanitizer, where a step takes several times as long. */
+/* rounds.h — how often randomised tests repeat: the given number in optimised builds, a quarter of it under a sanitizer, where each step
+ * takes several times as long. */
 #pragma once
 
 #ifndef __has_feature

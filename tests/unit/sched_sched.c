@@ -1,5 +1,5 @@
-/* Who runs when: jobs of several tenants on one permit, with a clock that only their own work moves on, so that every order is the same
- * each time. The last test has many threads and the real clock: for ThreadSanitizer. */
+/* The order in which jobs of several tenants run with one permit. Only the jobs' own work advances the clock, so every order is
+ * deterministic. One test uses many threads and the real clock, for ThreadSanitizer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 enum { SLICE_US = 1000, LOG_MAX = 4096 };
 
-/* ---- a clock that work moves on ---- */
+/* ---- a clock that the jobs' work advances ---- */
 
 static _Atomic int64_t time_us;
 
@@ -33,14 +33,14 @@ static const clock_source work_clock = {.wall_ms = read_time, .monotonic_us = re
 /* ---- jobs ---- */
 
 typedef struct task {
-    sched_job job;  /* first */
-    unsigned steps; /* each is a slice of work and a check point */
+    sched_job job;  /* must be first */
+    unsigned steps; /* each step is a slice of work and a check point */
     char name;
-    sem_t *begun, *goes_on;  /* NULL: none is waited for */
-    struct task *submits;    /* with its last step but … */
-    unsigned submits_before; /* … this many */
+    sem_t *begun, *goes_on;  /* if not NULL, posted and waited for at the beginning of the work */
+    struct task *submits;    /* a job that this one submits; NULL: none */
+    unsigned submits_before; /* … in its step number steps - submits_before, counting from 0 */
     sched *sched;
-    err seen; /* at the last check point */
+    err seen; /* result of the last check point */
     bool worked;
     int64_t waited_us;
     sem_t done;
@@ -132,7 +132,7 @@ static const char *seen_order(void) {
 
 /* ---- fairness ---- */
 
-/* Nine jobs of one tenant and one of another: the one has half of the time, as long as it wants it. */
+/* Nine jobs of one tenant and one of another: the single job gets half of the time, while it has work. */
 static void a_tenants_turn_comes_round(void **state) {
     (void)state;
     bench b = open_bench(roomy);
@@ -152,7 +152,7 @@ static void a_tenants_turn_comes_round(void **state) {
     sched_close(b.sched);
 }
 
-/* Time counts, not turns: who does not look for three slices pays for them. */
+/* Run time counts, not the number of turns. */
 static void time_counts_not_turns(void **state) {
     (void)state;
     bench b = open_bench(roomy);
@@ -169,14 +169,14 @@ static void time_counts_not_turns(void **state) {
     sched_close(b.sched);
 }
 
-/* A tenant that ran alone for long owes nothing for it: the newcomer begins where it stands. */
+/* A tenant that ran alone for long has no debt: a newcomer starts at its run time. */
 static void a_newcomer_begins_at_the_minimum(void **state) {
     (void)state;
     bench b = open_bench(roomy);
     task *a = make('a', 20), *c = make('c', 5);
     a->submits = c;
     a->sched = b.sched;
-    a->submits_before = 8; /* when twelve are done */
+    a->submits_before = 8; /* after twelve steps */
     assert_int_equal(sched_submit(b.sched, &a->job), OK);
     wait_and_free(a);
     wait_and_free(c);
@@ -184,7 +184,7 @@ static void a_newcomer_begins_at_the_minimum(void **state) {
     sched_close(b.sched);
 }
 
-/* Jobs of one tenant take turns, also with those that come later. */
+/* Jobs of one tenant take turns, also with later ones. */
 static void jobs_of_a_tenant_take_turns(void **state) {
     (void)state;
     bench b = open_bench(roomy);
@@ -198,7 +198,7 @@ static void jobs_of_a_tenant_take_turns(void **state) {
     let_go(&b);
     for (unsigned i = 0; i < 3; i++) {
         sem_wait(&jobs[i]->done);
-        assert_int_equal(jobs[i]->waited_us, (6 - i) * SLICE_US); /* behind the last check point the others have ever less to do */
+        assert_int_equal(jobs[i]->waited_us, (6 - i) * SLICE_US); /* at each job's last check point the others have less left to do */
         sem_post(&jobs[i]->done);
         wait_and_free(jobs[i]);
     }
@@ -206,7 +206,32 @@ static void jobs_of_a_tenant_take_turns(void **state) {
     sched_close(b.sched);
 }
 
-/* One permit, which is held: a tenant that runs nothing need not wait for it, the one that has it does. */
+/* While no other tenant wants the permit, a job keeps it for several slices. Another tenant's job ends the turn after one. */
+static void a_turn_among_jobs_of_one_tenant_is_longer(void **state) {
+    (void)state;
+    sched_options options = roomy;
+    options.own_slices = 2;
+    bench b = open_bench(options);
+    task *jobs[3];
+    hold(&b);
+    for (unsigned i = 0; i < 2; i++) {
+        jobs[i] = make((char)('x' + i), 5);
+        jobs[i]->job.tenant = 1;
+        assert_int_equal(sched_submit(b.sched, &jobs[i]->job), OK);
+    }
+    jobs[2] = make('b', 1);
+    jobs[0]->submits = jobs[2];
+    jobs[0]->submits_before = 3; /* in its third step, which is the first of its second turn */
+    jobs[0]->sched = b.sched;
+    let_go(&b);
+    for (unsigned i = 0; i < 3; i++) {
+        wait_and_free(jobs[i]);
+    }
+    assert_string_equal(seen_order(), "xxyyxbyxxyy"); /* b needs the permit once more, to end, so y's turn is one slice */
+    sched_close(b.sched);
+}
+
+/* The only permit is held: a tenant without a running job need not wait for it, but the tenant that holds it must. */
 static void an_extra_permit_is_for_others(void **state) {
     (void)state;
     sched_options options = roomy;
@@ -227,7 +252,7 @@ static void an_extra_permit_is_for_others(void **state) {
     sched_close(b.sched);
 }
 
-/* Alone, nobody is interrupted. */
+/* A job that is alone is not interrupted. */
 static void alone_it_goes_on(void **state) {
     (void)state;
     bench b = open_bench(roomy);
@@ -259,7 +284,7 @@ static void queues_are_bounded(void **state) {
     assert_int_equal(sched_submit(b.sched, &jobs[3]->job), OK);
     surplus->job.tenant = 'b';
     assert_int_equal(sched_submit(b.sched, &surplus->job), E_WORK_BUSY);
-    jobs[4] = make('c', 1); /* full of others, who cannot lock it out */
+    jobs[4] = make('c', 1); /* the queue is full of other tenants' jobs, but they cannot lock it out */
     assert_int_equal(sched_submit(b.sched, &jobs[4]->job), OK);
     assert_int_equal(sched_counted(b.sched).refused, 2);
     assert_int_equal(sched_counted(b.sched).waiting, 5);
@@ -273,7 +298,7 @@ static void queues_are_bounded(void **state) {
     sched_close(b.sched);
 }
 
-/* Two are started at most: of one tenant the third waits until one is done. Another tenant is started all the same. */
+/* At most two jobs are started: the third of one tenant waits until one is done. Another tenant's job is started all the same. */
 static void started_jobs_are_bounded(void **state) {
     (void)state;
     bench b =
@@ -287,7 +312,7 @@ static void started_jobs_are_bounded(void **state) {
     }
     jobs[3] = make('b', 2);
     jobs[0]->submits = jobs[3];
-    jobs[0]->submits_before = 3; /* in its second step: the others are started */
+    jobs[0]->submits_before = 3; /* in its second step, when the others have started */
     jobs[0]->sched = b.sched;
     let_go(&b);
     for (unsigned i = 0; i < 4; i++) {
@@ -310,7 +335,7 @@ static void what_waits_is_not_begun_when_cancelled(void **state) {
     assert_int_equal(sem_trywait(&second->done), 0);
     assert_int_equal(second->job.code, E_CANCELLED);
     assert_false(second->worked);
-    assert_int_equal(sched_submit(b.sched, &third->job), OK); /* behind the one that was last before */
+    assert_int_equal(sched_submit(b.sched, &third->job), OK); /* the queue still works after its last job was removed */
     let_go(&b);
     wait_and_free(first);
     wait_and_free(third);
@@ -329,7 +354,7 @@ static void what_runs_sees_it_at_its_check_point(void **state) {
     sem_post(&b.goes_on);
     sem_wait(&b.gate->done);
     assert_int_equal(b.gate->seen, E_CANCELLED);
-    assert_int_equal(b.gate->job.code, OK); /* it was begun, and says itself how it ended */
+    assert_int_equal(b.gate->job.code, OK); /* it had started, so it reports its own result */
     assert_string_equal(seen_order(), "g");
     sem_post(&b.gate->done);
     wait_and_free(b.gate);
@@ -371,7 +396,7 @@ static void stopping_ends_all(void **state) {
 enum { SUBMITTERS = 4, JOBS_EACH = 200 };
 
 typedef struct real_job {
-    sched_job job; /* first */
+    sched_job job; /* must be first */
     atomic_uint *left;
     unsigned seed;
     _Atomic bool done;
@@ -412,7 +437,7 @@ static void *submit_many(void *context) {
         atomic_fetch_add(&s->left, 1);
         if (sched_submit(s->sched, &r->job) != OK) {
             atomic_fetch_sub(&s->left, 1);
-        } else if (i % 5 == 4) { /* its memory is ours until the end: late is not wrong here */
+        } else if (i % 5 == 4) { /* may be too late, which is harmless: the memory stays valid until the end */
             sched_cancel(&r->job);
         }
     }
@@ -483,7 +508,7 @@ static void without_a_thread_jobs_are_refused_not_kept(void **state) {
     real_job job = {.left = &left, .seed = 1, .job = {.tenant = 1, .work = spin, .done = spun}};
     assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE);
     thread_create = pthread_create;
-    assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE); /* tried again after a second */
+    assert_int_equal(sched_submit(s, &job.job), E_UNAVAILABLE); /* threads are only retried after a second */
     atomic_fetch_add(&time_us, 2000000);
     assert_int_equal(sched_submit(s, &job.job), OK);
     sched_close(s);
@@ -509,7 +534,7 @@ static void submit_two_and_wait(sched *s) {
     }
 }
 
-/* Threads end when they have nothing to do, but the last one stays: it serves alone if the system has no more. */
+/* Threads without work end, except the last one, which serves alone if the system refuses more. */
 static void one_thread_is_there_from_the_beginning_to_the_end(void **state) {
     (void)state;
     sched *s = open_small(1);
@@ -539,6 +564,7 @@ int main(void) {
         cmocka_unit_test(time_counts_not_turns),
         cmocka_unit_test(a_newcomer_begins_at_the_minimum),
         cmocka_unit_test(jobs_of_a_tenant_take_turns),
+        cmocka_unit_test(a_turn_among_jobs_of_one_tenant_is_longer),
         cmocka_unit_test(an_extra_permit_is_for_others),
         cmocka_unit_test(alone_it_goes_on),
         cmocka_unit_test(queues_are_bounded),

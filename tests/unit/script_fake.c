@@ -1,11 +1,10 @@
 /* script_fake.c — a script worker for tests: speaks src/script/protocol.h, but its scripts are lists of these lines, not JavaScript:
  *
- *   call {…}      a CALL; its answer is the last one
- *   until {…}     the same again and again, until it is not accepted or fails
- *   done {…}      ends so; `last` alone ends with the last answer as its body
- *   fault {…}     …
- *   sleep MS, spin MS, hang, die SIGNAL, nonsense, close
- */
+ *   call {…}      sends a CALL and keeps its answer
+ *   until {…}     repeats a CALL until it is not accepted or fails
+ *   done {…}      sends DONE; `last` alone sends DONE with the last answer as its body
+ *   fault {…}     sends FAULT
+ *   sleep MS, spin MS, hang, die SIGNAL, nonsense, close */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* script_harness.h — a script worker at the other end of a socket, and this test as its server.
+/* script_harness.h — runs a script worker, with the test as its server at the other end of the socket.
  *
  * The program is the real one, tesela-script; its path is in the environment (TESELA_SCRIPT), which meson sets. */
 #pragma once
@@ -24,7 +24,7 @@
 #include "base/buf.h"
 #include "script/protocol.h"
 
-enum { WORKER_PATIENCE_MS = 60000 }; /* for a machine that is busy; nothing waits that long when all is well */
+enum { WORKER_PATIENCE_MS = 60000 }; /* for a busy machine; normally nothing takes that long */
 
 typedef struct worker {
     pid_t pid;
@@ -60,7 +60,7 @@ static inline worker worker_start_with(const char *const *arguments, const char 
     return w;
 }
 
-/* How the process ended: its wait status. It is killed when it has not by itself. */
+/* Waits for the process to end, kills it if it does not, and returns its wait status. */
 static inline int worker_end(worker *w) {
     int status = 0;
     close(w->fd);
@@ -99,7 +99,7 @@ static inline bool worker_receive_bytes(worker *w, void *to, size_t n) {
     return true;
 }
 
-/* The next frame's kind, its text in w->in; 0 when the worker is gone. */
+/* Receives a frame into w->in and returns its kind; 0 if the worker is gone. */
 static inline int worker_receive(worker *w) {
     unsigned char header[SCRIPT_HEADER_BYTES];
     if (!worker_receive_bytes(w, header, sizeof header)) {

@@ -1,5 +1,5 @@
-/* Every script of tests/script/hostile, against the worker itself: each comes to the end that its first line says, within the limit, and
- * the next script runs as if nothing had been. tests/script/README.md has the words of that line. */
+/* Runs every script of tests/script/hostile in a worker. Each must end as its first line says, within the limit, and the next script must
+ * not be affected. tests/script/README.md explains the first line. */
 #include "script_harness.h"
 
 #include <dirent.h>
@@ -7,7 +7,7 @@
 
 static const char *const arguments[] = {"--limit-ms", "150", "--memory-mb", "128", NULL};
 
-enum { WALL_MS_MAX = 20000 }; /* for a limit of 150 ms of CPU and a busy machine */
+enum { WALL_MS_MAX = 20000 }; /* generous, for a limit of 150 ms of CPU time on a busy machine */
 
 static uint64_t now_ms(void) {
     struct timespec t;
@@ -27,7 +27,7 @@ static buf read_file(const char *path) {
     return b;
 }
 
-/* Answers calls as a container would where all goes well; 0 when the worker is gone. */
+/* Runs a script and answers its calls as a container would on success. Returns the kind of the last frame; 0 if the worker is gone. */
 static int play(worker *w, slice script) {
     worker_run(w, script, "");
     uint64_t started = now_ms();
@@ -41,7 +41,7 @@ static int play(worker *w, slice script) {
     }
 }
 
-/* A worker that ends after its answer says so. */
+/* A worker that ends after this frame says so. */
 static const char last_word[] = "{\"last\":true";
 
 static bool is_gone(const worker *w, int kind) {
@@ -56,7 +56,7 @@ static bool was_stopped(const worker *w, int kind) {
     return kind == 0 || (kind == SCRIPT_FAULT && (contains(w, "time limit") || contains(w, "memory")));
 }
 
-/* DONE's body, letter for letter. */
+/* Whether DONE has exactly this body. */
 static bool has_body(const worker *w, const char *json) {
     const char *at = w->in.p + (is_gone(w, SCRIPT_DONE) ? sizeof last_word - 1 : 1);
     at += *at == ',';

@@ -1,4 +1,4 @@
-/* Worker processes and the threads that use them, with tests/unit/script_fake.c in the place of the worker. */
+/* Worker processes and the threads that use them, with tests/unit/script_fake.c as the worker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static size_t open_files(void) {
     return n;
 }
 
-/* Neither alive nor a zombie. */
+/* No child process is left, not even a zombie. */
 static void no_children_left(void) {
     errno = 0;
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -137,7 +137,7 @@ static void a_run_tells_what_was_thrown(void **state) {
     script_process_end(&p);
 }
 
-/* Whatever a worker does, the run ends, in time, and says that the worker is no good any more. */
+/* Whatever a worker does, the run ends in time and reports the worker as unfit. */
 static void a_bad_worker_is_unfit(void **state) {
     (void)state;
     static const struct {
@@ -277,7 +277,7 @@ static void processes_are_used_again(void **state) {
     no_children_left();
 }
 
-/* Returns when it is dead, reaped or not. */
+/* Kills a process and waits until it is dead, whether reaped or not. */
 static void kill_idle(pid_t pid) {
     siginfo_t info;
     kill(pid, SIGKILL);
@@ -285,7 +285,7 @@ static void kill_idle(pid_t pid) {
     }
 }
 
-/* One that dies costs its own job, or none if it was idle. */
+/* If a worker dies, only its own job fails, or none if it was idle. */
 static void the_dead_are_replaced(void **state) {
     (void)state;
     sem_t ended;
@@ -306,7 +306,7 @@ static void the_dead_are_replaced(void **state) {
     no_children_left();
 }
 
-/* A worker that says that it ends with this run is not asked for another, however often the attempt goes on. */
+/* A worker that announces its end with a run gets no further run, even in the same attempt. */
 static void a_last_run_is_the_last(void **state) {
     (void)state;
     script_pool *pool = open_pool(0);
@@ -380,7 +380,7 @@ static void a_sequence_is_serial_and_others_pass(void **state) {
     script_pool_close(pool);
 }
 
-/* Twenty scripts of one container that do not end: another container's need not wait for them. */
+/* Twenty scripts of one container that do not end do not delay another container's script. */
 static void a_tenant_leaves_threads_for_others(void **state) {
     (void)state;
     enum { N = 20 };
@@ -400,7 +400,7 @@ static void a_tenant_leaves_threads_for_others(void **state) {
     assert_int_equal(script_submit(pool, &other.base), OK);
     wait_all(&other_ended, 1);
     assert_int_equal(other.result.code, OK);
-    while (script_pool_counts(pool).running < SCRIPT_THREADS_MAX * 3 / 4) { /* threads that are still to begin */
+    while (script_pool_counts(pool).running < SCRIPT_THREADS_MAX * 3 / 4) { /* wait for all threads to begin */
         usleep(1000);
     }
     usleep(20000);
@@ -428,7 +428,7 @@ static void the_queue_is_bounded(void **state) {
     assert_int_equal(code, E_SCRIPTS_BUSY);
     assert_true(taken >= SCRIPT_SEQUENCE_MAX && taken <= SCRIPT_SEQUENCE_MAX + 1);
     int64_t begun = script_now_us();
-    script_pool_stop(pool); /* kills the one that hangs, refuses the others */
+    script_pool_stop(pool); /* kills the job that hangs, rejects the others */
     assert_true(script_now_us() - begun < 8000000);
     wait_all(&ended, taken);
     for (size_t i = 0; i < taken; i++) {

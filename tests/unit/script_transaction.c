@@ -1,4 +1,4 @@
-/* What a script sees and writes, without a script: calls in, answers out, on a store in memory that can be told to fail. */
+/* Script transactions without a script: sends calls and checks the answers, on a store in memory that can fail on demand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static container *c;
 static item_key key;
 static op *request;
 
-/* ---- continuations, as short as can be ---- */
+/* ---- minimal continuation tokens ---- */
 
 static err read_token(arena *a, const container *in, slice text, const query *query, query_position *position, item_cursor *cursor) {
     (void)a, (void)in, (void)query, (void)position;
@@ -74,7 +74,7 @@ static script_transaction *begin(void) {
     return script_transaction_begin(&scope, request);
 }
 
-/* The answer, in the harness's arena. Single quotes stand for double ones. */
+/* Sends a call and returns the answer, in the harness's arena. Single quotes in `text` stand for double quotes. */
 static const char *ask(script_transaction *t, const char *text) {
     char *json = arena_text(&h.arena, slice_str(text));
     for (char *p = json; *p; p++) {
@@ -126,7 +126,7 @@ static void own_writes_are_read_by_link_and_committed_together(void **state) {
     says(ask(t, CREATE("3", 4)), "{\"status\":409,");
     says(ask(t, REPLACE("2", 4)), "{\"status\":404,");
     says(ask(t, CREATE("2", 2)), "{\"status\":201");
-    assert_string_equal(stored("1"), "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"n\":1}"); /* nobody else sees it yet */
+    assert_string_equal(stored("1"), "{\"id\":\"1\",\"pk\":\"a\",\"u\":1,\"n\":1}"); /* not visible to others yet */
     assert_null(stored("3"));
     assert_int_equal(end(t), OK);
     assert_string_equal(stored("1"), "{\"id\":\"1\",\"pk\":\"a\",\"u\":10}");
@@ -148,11 +148,11 @@ static void what_is_not_committed_never_was(void **state) {
     buf_free(&before);
     buf_free(&after);
     harness_check(&h, c);
-    make("3", 3); /* with a number that nobody has */
+    make("3", 3); /* its number must be new */
     harness_check(&h, c);
 }
 
-/* The item as the script was told it would be is the item as it is. */
+/* The stored item is exactly what the script was told. */
 static void scripts_are_told_the_truth(void **state) {
     (void)state;
     make("1", 1);
@@ -173,7 +173,7 @@ static void scripts_are_told_the_truth(void **state) {
     t = begin();
     assert_string_equal(now_made, ask(t, READ("2")));
     script_transaction_end(t);
-    assert_string_equal(harness_feed(&h, c, "[\"a\"]", 10, 100), "1 2 3 "); /* numbers are those that were reserved */
+    assert_string_equal(harness_feed(&h, c, "[\"a\"]", 10, 100), "1 2 3 "); /* in the order of the reserved numbers */
 }
 
 static void links_are_names_or_rids_of_this_container(void **state) {
@@ -187,7 +187,7 @@ static void links_are_names_or_rids_of_this_container(void **state) {
     snprintf(call, sizeof call, "{'op':'delete','link':'/%.*s'}", (int)(strchr(self, '"') - self), self);
     says(ask(t, call), "{\"status\":204");
     says(ask(t, call), "{\"status\":404");
-    const char *made = strstr(ask(t, CREATE("2", 2)), "\"_self\":\"") + 9; /* of an item of its own */
+    const char *made = strstr(ask(t, CREATE("2", 2)), "\"_self\":\"") + 9; /* of an item that the transaction created */
     snprintf(call, sizeof call, "{'op':'read','link':'%.*s'}", (int)(strchr(made, '"') - made), made);
     says(ask(t, call), "{\"status\":200,\"body\":{\"id\":\"2\"");
     static const char *const bad[] = {"",
@@ -256,7 +256,7 @@ static void etags_are_conditions(void **state) {
     snprintf(etag, sizeof etag, "%.36s", at);
     snprintf(call, sizeof call, "{'op':'replace','link':'" LINK "/docs/1','body':{'id':'1','pk':'a','u':2},'options':{'etag':'%s'}}", etag);
     says(ask(t, call), "{\"status\":200");
-    says(ask(t, call), "{\"status\":412"); /* it is another one now */
+    says(ask(t, call), "{\"status\":412"); /* the item has changed */
     at = strstr(ask(t, READ("1")), "\"_etag\":\"\\\"") + 11;
     snprintf(call, sizeof call, "{'op':'read','link':'" LINK "/docs/1','options':{'ifNoneMatch':'%.36s'}}", at);
     says(ask(t, call), "{\"status\":304}");
@@ -273,7 +273,7 @@ static void unique_keys_are_told_at_once(void **state) {
     script_transaction *t = begin();
     says(ask(t, CREATE("3", 1)), "{\"status\":409");
     says(ask(t, REPLACE("2", 1)), "{\"status\":409");
-    says(ask(t, REPLACE("1", 1)), "{\"status\":200"); /* its own */
+    says(ask(t, REPLACE("1", 1)), "{\"status\":200"); /* its own value */
     says(ask(t, REPLACE("1", 5)), "{\"status\":200");
     says(ask(t, CREATE("3", 1)), "{\"status\":201"); /* free now */
     says(ask(t, CREATE("4", 5)), "{\"status\":409"); /* taken by this transaction */
@@ -286,7 +286,7 @@ static void unique_keys_are_told_at_once(void **state) {
 
 /* ---- lists and queries ---- */
 
-/* The page after that one. */
+/* Reads the next page. */
 static const char *go_on(script_transaction *t, const char *page) {
     char call[200];
     const char *token = strstr(page, "\"continuation\":\"");
@@ -303,7 +303,7 @@ static void lists_and_queries_show_the_snapshot(void **state) {
     }
     assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"x\",\"pk\":\"b\",\"n\":9}"), OK);
     script_transaction *t = begin();
-    make("6", 6); /* after it had begun */
+    make("6", 6); /* after the transaction began */
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), OK);
     assert_int_equal(harness_write(&h, c, ITEM_REPLACE, "[\"a\"]", "2", "{\"id\":\"2\",\"pk\":\"a\",\"u\":2,\"n\":20}"), OK);
     assert_string_equal(ask(t, "{'op':'query','link':'" LINK "','query':'SELECT VALUE c.n FROM c'}"),
@@ -321,12 +321,11 @@ static void lists_and_queries_show_the_snapshot(void **state) {
     page = go_on(t, page);
     says(page, "{\"status\":200,\"body\":[{\"id\":\"5\"");
     assert_null(strstr(page, "continuation"));
-    says(ask(t, READ("1")), "{\"status\":200"); /* it still sees it */
+    says(ask(t, READ("1")), "{\"status\":200"); /* still in its snapshot */
     script_transaction_end(t);
 }
 
-/* Through a split and a change of the index, the snapshot stays what it was. */
-/* … with the transaction's own writes on top, in every kind of query. */
+/* Every kind of query shows the snapshot with the transaction's own writes on top. */
 static void lists_and_queries_show_own_writes(void **state) {
     (void)state;
     for (int i = 1; i <= 5; i++) {
@@ -435,10 +434,10 @@ static void expired_items_are_not_there(void **state) {
     clock_manual_advance(&h.clock, 6000);
     script_transaction *t = begin();
     says(ask(t, READ("1")), "{\"status\":404");
-    says(ask(t, CREATE("3", 1)), "{\"status\":201"); /* nor are its values */
+    says(ask(t, CREATE("3", 1)), "{\"status\":201"); /* its unique values are free too */
     says(ask(t, CREATE("1", 7)), "{\"status\":201");
     says(ask(t, REPLACE("2", 2)), "{\"status\":200");
-    clock_manual_advance(&h.clock, 100000); /* what it read expires before it commits */
+    clock_manual_advance(&h.clock, 100000); /* the items it read expire before the commit */
     assert_int_equal(end(t), E_RETRY_WITH);
     t = begin();
     says(ask(t, CREATE("1", 1)), "{\"status\":201");
@@ -526,7 +525,7 @@ static void late_numbers_are_indexed(void **state) {
         make(text, i);
     }
     script_transaction *early[4];
-    for (int k = 0; k < 4; k++) { /* each has numbers that others pass */
+    for (int k = 0; k < 4; k++) { /* each reserves numbers before later items are written */
         early[k] = begin();
         snprintf(text, sizeof text, "{'op':'create','body':{'id':'e%d','pk':'a','u':%d,'n':-1}}", k, 10000 + k);
         says(ask(early[k], text), "{\"status\":201");
@@ -538,7 +537,7 @@ static void late_numbers_are_indexed(void **state) {
         }
         assert_int_equal(end(early[k]), OK);
     }
-    for (int i = 0; i < 200; i++) { /* until all have entries of the partition's own */
+    for (int i = 0; i < 200; i++) { /* until the partition gets index entries of its own */
         snprintf(text, sizeof text, "o%d", i);
         make(text, 2000 + i);
     }
@@ -562,7 +561,7 @@ static err two_writes(void) {
     return end(t);
 }
 
-/* All but what ranges count: that numbers were reserved may be known there. */
+/* Dumps all but the range counters, which may include reserved numbers. */
 static buf dump_items(void) {
     buf out = buf_init(BUF_NO_LIMIT);
     for (int f = STORE_ITEMS; f < STORE_FAMILIES; f++) {
@@ -593,9 +592,9 @@ static void all_or_nothing_whatever_fails(void **state) {
             buf_free(&before);
             buf_free(&after);
             tries += fired;
-            make("9", 9); /* numbers that were reserved are nobody's */
+            make("9", 9); /* reserved numbers are not reused */
             harness_check(&h, c);
-            if (fired) { /* and now it works */
+            if (fired) { /* without the failure it succeeds */
                 assert_int_equal(two_writes(), OK);
                 harness_check(&h, c);
             }

@@ -1,11 +1,11 @@
-/* The script worker, as its server sees it: what a script can use, in which order things happen, what it is answered, and what the process
- * cannot do. Each case plays the server by hand: the calls that must come, letter for letter, and their answers. */
+/* The script worker, from the server's side: what a script can use, the order of events, its answers, and what the process cannot do. Each
+ * case plays the server: it lists the exact calls to expect and their answers. */
 #include "script_harness.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
 
-static worker shared; /* of the tests that do not end it */
+static worker shared; /* used by all tests that do not end it */
 
 static int start_shared(void **state) {
     (void)state;
@@ -27,7 +27,7 @@ typedef struct turn {
 #define ITEM "\"link\":\"dbs/a==/colls/b==/docs/i==\""
 #define FIRST_PAGE "\"options\":{\"pageSize\":100}"
 
-/* Runs a script through its turns and checks the frame that ends it: its kind and whole text. */
+/* Runs a script through its calls and checks the kind and text of its last frame. */
 static void check_run(const char *body, const char *more, const turn *turns, script_frame kind, const char *text) {
     worker_run(&shared, slice_of(body, strlen(body)), more);
     for (; turns && turns->call; turns++) {
@@ -46,7 +46,7 @@ static void done(const char *body, const turn *turns, const char *text) {
     check_run(body, "", turns, SCRIPT_DONE, text);
 }
 
-/* A fault whose message has `part` in it. */
+/* Expects a FAULT whose message contains `part`. */
 static void fault(const char *body, const turn *turns, const char *part) {
     worker_run(&shared, slice_of(body, strlen(body)), "");
     for (; turns && turns->call; turns++) {
@@ -169,7 +169,7 @@ static void test_an_item_without_id_gets_one(void **state) {
     assert_int_equal(36, strspn(at, "0123456789abcdef-"));
     worker_send(&shared, SCRIPT_ANSWER, SLICE_LIT("{\"status\":201,\"body\":{}}"));
     assert_int_equal(SCRIPT_DONE, worker_receive(&shared));
-    assert_string_equal("{\"body\":{\"x\":1}}", shared.in.p); /* the script's own object stays as it is */
+    assert_string_equal("{\"body\":{\"x\":1}}", shared.in.p); /* the script's own object is not changed */
 }
 
 /* ---- order and acceptance ---- */
@@ -310,7 +310,7 @@ static void test_a_post_trigger_sees_both(void **state) {
         ",\"kind\":\"post\",\"request\":{\"body\":1,\"operation\":\"Replace\"},\"response\":{\"body\":2,\"usage\":\"u\",\"quota\":\"q\"}",
         NULL, SCRIPT_DONE, "{\"body\":[1,2,\"undefined\",\"u\",\"q\"]}");
     check_run("function f() { }", ",\"kind\":\"post\",\"response\":{\"body\":{\"kept\":true}}", NULL, SCRIPT_DONE,
-              "{}"); /* not set: not told */
+              "{}"); /* a body that was not set is not sent */
 }
 
 static void test_the_body_can_be_appended_to(void **state) {
@@ -531,7 +531,7 @@ static void test_many_runs_leave_nothing_behind(void **state) {
     buf_free(&w.in);
 }
 
-/* What the process must not be able to do, tried from inside. */
+/* Tries a forbidden action from inside the process. */
 static int attempt(const char *name) {
     static const char *const environment[] = {SCRIPT_ENVIRONMENT, NULL};
     worker w = worker_start_with((const char *const[]){"--try", name, NULL}, environment);
@@ -561,7 +561,7 @@ static void test_the_sandbox_refuses(void **state) {
     }
 }
 
-/* Every thread of the process, those of the engine included. */
+/* Checks every thread of the process, including the engine's. */
 static void test_no_thread_is_outside_the_sandbox(void **state) {
     (void)state;
     char path[300], line[256];
@@ -595,7 +595,7 @@ static void test_another_environment_is_not_taken(void **state) {
     assert_int_equal(SCRIPT_READY, worker_receive(&w));
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/environ", (int)w.pid);
-    FILE *f = fopen(path, "rb"); /* root may look */
+    FILE *f = fopen(path, "rb"); /* readable by root */
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     if (f) {
         fclose(f);
@@ -618,7 +618,7 @@ static void test_it_ends_with_its_server(void **state) {
     worker busy = worker_start((const char *const[]){"--limit-ms", "600000", NULL});
     worker_run(&busy, SLICE_LIT("async function f() { for (;;) await 0; }"), "");
     usleep(100000);
-    assert_int_equal(0, worker_end(&busy)); /* not killed: it went by itself */
+    assert_int_equal(0, worker_end(&busy)); /* not killed: it ended by itself */
 }
 
 static void test_frames_that_make_no_sense_end_it(void **state) {

@@ -1,4 +1,4 @@
-/* Batches against a model: lookups see the newest change, marks cut back exactly, clearing forgets all. */
+/* Batches compared with a model: lookups find the newest change, cutting to a mark is exact, clearing removes everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 enum { KEYS = 200, CHANGES_MAX = 3000 };
 
-/* The model: the same changes, looked up by going through them backward. */
+/* The model: an array of the same changes, searched backward. */
 typedef struct model {
     struct {
         store_change_kind kind;

@@ -11,20 +11,20 @@
 
 #include "store_harness.h"
 
-/* A counter in the store that commits add to: read, add, write. Lost updates would show. */
+/* A commit that adds to a counter in the store: read, add, write. Lost updates would show. */
 typedef struct adder {
     commit base;
     commit_hook *hook;
     const char *key;
     uint64_t add;
-    bool fails;     /* after it has made its changes */
-    uint64_t after; /* what it wrote */
-    unsigned group; /* in which it was applied */
+    bool fails;     /* fails after adding its changes */
+    uint64_t after; /* the value it wrote */
+    unsigned group; /* number of the group in which it was applied */
     atomic_uint *done_count;
     waiter *waiter;
 } adder;
 
-static atomic_uint groups; /* counted by the hook of the test */
+static atomic_uint groups; /* counted by the test's hook */
 
 static err add_apply(commit *base, commit_group *group) {
     adder *a = (adder *)base;
@@ -81,7 +81,7 @@ static uint64_t counter(store *s, const char *key) {
 
 /* ---- a full disk ---- */
 
-/* Together in one list: those that free are written, the others are refused and not even applied. */
+/* All in one group: commits that free space are written, the others are refused without being applied. */
 static void what_frees_does_not_fail_with_what_grows(void **state) {
     (void)state;
     static const store_use uses[] = {STORE_GROWS, STORE_FREES, STORE_GROWS, STORE_DROPS, STORE_READS, STORE_FREES};
@@ -124,19 +124,19 @@ static void commits_are_applied_in_order_and_see_each_other(void **state) {
         adders[i].fails = i % 7 == 3;
         committer_submit(c, &adders[i].base);
     }
-    committer_close(c); /* finishes what was submitted */
+    committer_close(c); /* finishes submitted commits */
     assert_int_equal(done, N);
     uint64_t expected = 0;
     for (int i = 0; i < N; i++) {
         assert_int_equal(adders[i].base.code, adders[i].fails ? E_CONFLICT : OK);
-        assert_int_equal(adders[i].after, expected + 1); /* one that failed left nothing for the next */
+        assert_int_equal(adders[i].after, expected + 1); /* a failed commit left no changes behind */
         expected += !adders[i].fails;
     }
     assert_int_equal(counter(s, "n"), expected);
     store_close(s);
 }
 
-/* A commit that holds the committer up, so that what is submitted meanwhile waits and becomes one list. */
+/* A commit that blocks the committer, so that later ones wait and form one group. */
 typedef struct gate {
     commit base;
     sem_t entered, open;
@@ -211,7 +211,7 @@ static void what_waits_is_one_group_and_solo_commits_are_alone(void **state) {
         assert_int_equal(adders[i].group, expected[i]);
         assert_int_equal(adders[i].after, i + 1);
     }
-    assert_int_equal(hook.befores, 4); /* once a group, however many link it */
+    assert_int_equal(hook.befores, 4); /* once per group, however many commits link it */
     assert_int_equal(hook.afters, 4);
     assert_int_equal(hook.last, OK);
     assert_false(hook.base.linked);
@@ -270,7 +270,7 @@ static void a_failed_read_fails_only_its_commit(void **state) {
 
 /* ---- turns ---- */
 
-/* Takes long enough to be more than a turn, and notes its place among those done. */
+/* A commit that takes longer than a turn, and records its position among those done. */
 typedef struct slow {
     commit base;
     unsigned us, place;
@@ -294,7 +294,7 @@ static slow make_slow(commit_queue *queue, unsigned us) {
     return (slow){.base = {.apply = slow_apply, .done = slow_done, .queue = queue, .use = STORE_READS}, .us = us};
 }
 
-/* Fifty that take long wait before one of another queue and before some short ones: those wait for one of them each, at most. */
+/* Fifty slow commits of one queue are submitted before those of another queue. Each of the latter waits for at most one slow commit. */
 static void a_queue_waits_for_its_own_commits(void **state) {
     (void)state;
     enum { LONG = 50, SHORT = 5 };
@@ -336,7 +336,7 @@ typedef struct submitter {
     committer *committer;
     unsigned number;
     commit_queue queue;
-    uint64_t last; /* of the shared counter, as this thread saw it */
+    uint64_t last; /* value of the shared counter that this thread last saw */
     atomic_uint *done_count;
 } submitter;
 

@@ -1,4 +1,4 @@
-/* Data folders: made, opened, locked, and refused with the reason and everything in them as it was. */
+/* Data folders: created, opened, locked, and refused with a reason and without changes to them. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void an_empty_folder_becomes_ours(void **state) {
     (void)state;
     assert_int_equal(mkdir(at("d"), 0700), 0);
     assert_int_equal(mkdir(at("d/lost+found"), 0700), 0);
-    write_file(at("d/FORMAT.new"), "tes", 3); /* a first start was killed here */
+    write_file(at("d/FORMAT.new"), "tes", 3); /* left by a first start that was killed */
     assert_true(opens(at("d"), NULL));
     assert_int_equal(access(at("d/FORMAT.new"), F_OK), -1);
 }
@@ -125,7 +125,7 @@ static void format_files(void **state) {
     assert_true(opens(at("d"), NULL));
 }
 
-/* RocksDB would put a new database over what it cannot find the beginning of. */
+/* RocksDB would create a new database over the old files. */
 static void a_database_without_its_current_file_is_refused(void **state) {
     (void)state;
     static const char *const files[] = {"d/db/000012.sst", "d/db/000004.log", "d/db/MANIFEST-000016"};
@@ -134,7 +134,7 @@ static void a_database_without_its_current_file_is_refused(void **state) {
     assert_true(opens(at("d"), NULL));
     write_file(at("d/db/MANIFEST-000001"), "x", 1);
     write_file(at("d/db/LOG"), "x", 1);
-    assert_true(opens(at("d"), NULL)); /* a first start can leave these */
+    assert_true(opens(at("d"), NULL)); /* a first start that was killed may leave these */
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         write_file(at(files[i]), "x", 1);
         assert_false(opens(at("d"), "CURRENT is missing"));
@@ -149,7 +149,7 @@ static bool exists(const char *path) {
     return access(path, F_OK) == 0;
 }
 
-/* As a start that fails after it has opened the folder. */
+/* Like a start that fails after opening the folder. */
 static store_folder_new open_and_close(const char *dir) {
     store_folder folder;
     store_folder_new made;
@@ -215,13 +215,13 @@ static void a_reset_deletes_the_data_alone(void **state) {
     (void)state;
     open_and_close(at("d"));
     assert_int_equal(mkdir(at("d/db"), 0700), 0);
-    write_file(at("d/db/000004.log"), "x", 1); /* a damaged store: no CURRENT */
+    write_file(at("d/db/000004.log"), "x", 1); /* a damaged store: CURRENT is missing */
     write_file(at("d/tls-cert.pem"), "x", 1);
     assert_true(resets(at("d"), NULL));
     assert_false(exists(at("d/db")));
     assert_true(exists(at("d/tls-cert.pem")));
     assert_true(opens(at("d"), NULL));
-    assert_true(resets(at("d"), NULL)); /* nothing to delete is no mistake */
+    assert_true(resets(at("d"), NULL)); /* resetting an empty folder is no error */
 }
 
 static void only_an_own_folder_that_nobody_uses_is_reset(void **state) {

@@ -1,5 +1,5 @@
-/* store_harness.h — for tests of stores and of what stands on them: a temporary folder, the whole of a store as text, and a commit that
- * is waited for. */
+/* store_harness.h — for tests of stores and of layers above them: a temporary folder, a dump of a store, and commits that a test waits
+ * for. */
 #pragma once
 
 #include <ftw.h>
@@ -27,7 +27,7 @@ static inline void remove_folder(const char *path) {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A new empty folder below $TMPDIR or /tmp; the path is the caller's to free. */
+/* Makes an empty folder in $TMPDIR or /tmp; the caller frees the path. */
 static inline char *make_folder(void) {
     const char *base = getenv("TMPDIR");
     char *path = malloc(4096);
@@ -37,7 +37,7 @@ static inline char *make_folder(void) {
     return path;
 }
 
-/* With a tail of so many bytes: a small one is flushed all the time. 0: the usual. */
+/* Opens a store with a tail of this size: a small one is flushed all the time. 0: the default. */
 static inline store *open_rocks_tail(const char *dir, size_t tail_bytes) {
     store *s;
     char why[512] = "";
@@ -53,9 +53,9 @@ static inline store *open_rocks(const char *dir) {
     return open_rocks_tail(dir, 0);
 }
 
-/* ---- what a store holds ---- */
+/* ---- dumping a store ---- */
 
-/* All entries of a family, as it is seen now or by a snapshot, one after the other: for comparing two stores or two moments. */
+/* Dumps all entries of a family, current or as of a snapshot, to compare two stores or two moments. */
 static inline void dump_family(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward, buf *out) {
     slice key, value;
     store_scan *scan = store_scan_open(s, family, at, from, to, backward);
@@ -65,7 +65,7 @@ static inline void dump_family(store *s, store_family family, const store_snapsh
         buf_add_be32(out, (uint32_t)value.n);
         buf_add_slice(out, value);
     }
-    assert_false(store_scan_next(scan, &key, &value)); /* at its end it stays */
+    assert_false(store_scan_next(scan, &key, &value)); /* it stays at its end */
     assert_int_equal(store_scan_close(scan), OK);
 }
 
@@ -89,7 +89,7 @@ static inline bool get_equals(store *s, store_family family, const store_snapsho
     return same;
 }
 
-/* ---- commits that are waited for ---- */
+/* ---- waiting for commits ---- */
 
 typedef struct waiter {
     sem_t done;

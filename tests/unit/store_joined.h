@@ -1,6 +1,6 @@
-/* store_joined.h — for tests of an account on two stores: both seen as one, to be looked at. A key that both have is seen once, with the
- * first one's value; which store is which ('H') is not shown. A write, which tests use to damage something, goes to the store that has the
- * key, or to both. Scans go forward. */
+/* store_joined.h — for tests of an account on two stores: a read-mostly view of both as one. A key that both have appears once, with the
+ * first store's value; the key that identifies a store ('H') is hidden. A write, which tests use to damage data, goes to the store that has
+ * the key, or to both. Scans go forward. */
 #pragma once
 
 #include <stdlib.h>
@@ -20,12 +20,12 @@ typedef struct joined_scan {
     store_scan *each[JOINED];
     slice keys[JOINED], values[JOINED];
     bool live[JOINED], begun;
-    size_t last; /* whose entry was given; JOINED: that of both */
+    size_t last; /* store of the last entry returned; JOINED: both */
 } joined_scan;
 
 static inline err joined_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
     joined_store *j = (joined_store *)s;
-    (void)at; /* tests look at what is there now */
+    (void)at; /* tests read the current state only */
     err code = store_get(j->each[0], family, NULL, key, value_out);
     return code == E_NOT_FOUND ? store_get(j->each[1], family, NULL, key, value_out) : code;
 }
@@ -100,8 +100,8 @@ static inline err joined_scan_close(store_scan *base) {
     return first != OK ? first : second;
 }
 
-static inline const store_snapshot *joined_snapshot_take(store *s) {
-    (void)s;
+static inline const store_snapshot *joined_snapshot_take(store *s, bool in_memory) {
+    (void)s, (void)in_memory;
     return NULL;
 }
 

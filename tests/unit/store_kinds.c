@@ -1,5 +1,5 @@
-/* The stores behave alike: random batches, gets, scans in both directions and snapshots on the one in memory and on RocksDB, and what
- * RocksDB has after it was closed and opened again. Then the store that fails on demand. */
+/* The stores behave alike: random batches, gets, scans in both directions and snapshots give the same results on the store in memory and on
+ * RocksDB, also after RocksDB was closed and reopened. Then the store that fails on demand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ typedef struct pair {
     random_source random;
 } pair;
 
-enum { SMALL_TAIL = 2000 }; /* some of the index's changes are in it, some in tables; more of this is in store_tail.c */
+enum { SMALL_TAIL = 2000 }; /* small, so that some index entries are in the tail and some in tables; see also store_tail.c */
 
 static void pair_open(pair *p, uint64_t seed) {
     p->folder = make_folder();
@@ -31,7 +31,7 @@ static void pair_close(pair *p) {
     free(p->folder);
 }
 
-/* Keys of a small world, so that changes meet: short ones, prefixes of each other, bytes from 0 to FF. */
+/* Keys from a small set, so that changes hit the same keys: short ones, prefixes of each other, bytes from 0 to FF. */
 static slice random_key(random_source *r, char into[8]) {
     static const unsigned char letters[] = {0, 1, 'a', 'b', 0x7F, 0x80, 0xFE, 0xFF};
     size_t n = 1 + (size_t)random_below(r, 4);
@@ -161,7 +161,7 @@ static void snapshots_stand_still(void **state) {
     pair_close(&p);
 }
 
-/* A scan sees the store as it was when opened, whatever is written meanwhile. */
+/* A scan sees the store as it was when opened, despite later writes. */
 static void a_scan_does_not_see_later_writes(void **state) {
     (void)state;
     pair p;
@@ -191,7 +191,7 @@ static void a_scan_does_not_see_later_writes(void **state) {
     pair_close(&p);
 }
 
-/* A value that was got is pinned: later writes do not change its bytes. */
+/* A returned value is pinned: later writes do not change its bytes. */
 static void values_are_pinned(void **state) {
     (void)state;
     pair p;
@@ -210,14 +210,41 @@ static void values_are_pinned(void **state) {
         assert_int_equal(store_write(stores[s], &b), OK);
         assert_true(slice_eq(value.bytes, SLICE_LIT("old")));
         store_give(&value);
-        store_give(&value); /* the second time does nothing */
+        store_give(&value); /* the second call does nothing */
         assert_true(get_equals(stores[s], STORE_ITEMS, NULL, SLICE_LIT("k"), SLICE_EMPTY));
     }
     store_batch_free(&b);
     pair_close(&p);
 }
 
-/* Space of deleted ranges is given back in the background; what lies beside them stays. */
+/* A get in memory does not read tables. Once a get has loaded the block, it finds the key. */
+static void gets_in_memory_do_not_read_the_disk(void **state) {
+    (void)state;
+    pair p;
+    store_batch b;
+    store_value value;
+    static char large[100000];
+    pair_open(&p, 45);
+    store_batch_init(&b);
+    store_put(&b, STORE_ITEMS, SLICE_LIT("k"), slice_of(large, sizeof large));
+    assert_int_equal(store_write(p.rocks, &b), OK);
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), OK); /* from the memtable */
+    store_give(&value);
+    store_close(p.rocks);
+    p.rocks = open_rocks_tail(p.folder, SMALL_TAIL); /* writes the log's contents to a table */
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), E_NOT_IN_MEMORY);
+    assert_null(value.owner);
+    assert_int_equal(store_get(p.rocks, STORE_ITEMS, NULL, SLICE_LIT("k"), &value), OK);
+    store_give(&value);
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), OK);
+    assert_int_equal(value.bytes.n, sizeof large);
+    store_give(&value);
+    assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("other"), &value), E_NOT_FOUND); /* by the table's filter */
+    store_batch_free(&b);
+    pair_close(&p);
+}
+
+/* The space of deleted ranges is freed in the background; neighbouring keys stay. */
 static void reclaiming_keeps_the_neighbours(void **state) {
     (void)state;
     pair p;
@@ -239,7 +266,7 @@ static void reclaiming_keeps_the_neighbours(void **state) {
     assert_int_equal(store_write(p.memory, &b), OK);
     store_reclaim(p.rocks, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
     store_reclaim(p.memory, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
-    store_close(p.rocks); /* also in the middle of it */
+    store_close(p.rocks); /* perhaps while it reclaims */
     p.rocks = open_rocks(p.folder);
     store_reclaim(p.rocks, STORE_ITEMS, SLICE_LIT("b"), SLICE_LIT("c"));
     assert_same_store(p.memory, p.rocks, NULL, NULL);
@@ -248,7 +275,7 @@ static void reclaiming_keeps_the_neighbours(void **state) {
     pair_close(&p);
 }
 
-/* ---- the store that fails when told to ---- */
+/* ---- the store that fails on demand ---- */
 
 static void write_one(store *s, const char *key, const char *value, err expected) {
     store_batch b;
@@ -285,7 +312,7 @@ static void sticky_and_torn_failures(void **state) {
     write_one(s, "a", "2", E_STORE_FULL);
     plan = (store_fault_plan){.code = E_STORE_IO, .write_in = 1, .torn = true};
     write_one(s, "a", "3", E_STORE_IO);
-    assert_true(get_equals(s, STORE_META, NULL, SLICE_LIT("a"), SLICE_LIT("3"))); /* it said no, and did it */
+    assert_true(get_equals(s, STORE_META, NULL, SLICE_LIT("a"), SLICE_LIT("3"))); /* it reported an error, but wrote */
     store_close(s);
 }
 
@@ -300,7 +327,7 @@ static void a_scan_breaks_and_says_so(void **state) {
     store_scan *scan = store_scan_open(s, STORE_META, NULL, SLICE_EMPTY, SLICE_EMPTY, false);
     assert_true(store_scan_next(scan, &key, &value));
     assert_false(store_scan_next(scan, &key, &value));
-    assert_false(store_scan_next(scan, &key, &value)); /* broken for good */
+    assert_false(store_scan_next(scan, &key, &value)); /* it stays broken */
     assert_int_equal(store_scan_close(scan), E_STORE_CORRUPT);
     scan = store_scan_open(s, STORE_META, NULL, SLICE_EMPTY, SLICE_EMPTY, true);
     assert_true(store_scan_next(scan, &key, &value) && slice_eq(key, SLICE_LIT("b")));
@@ -312,7 +339,7 @@ static void a_scan_breaks_and_says_so(void **state) {
 
 enum { SEEK_KEYS_MAX = 600 };
 
-/* What a scan of [from, to) can come to, in order, copied to the arena. */
+/* Lists the keys in [from, to) in order, copied to the arena. */
 static size_t list_keys(store *s, store_family family, slice from, slice to, arena *a, slice *keys) {
     slice key, value;
     size_t n = 0;
@@ -324,7 +351,7 @@ static size_t list_keys(store *s, store_family family, slice from, slice to, are
     return n;
 }
 
-/* Where the first step after a seek leads: the position of a key, or n (none). */
+/* The index of the key that the first step after a seek returns, or n for none. */
 static size_t sought(const slice *keys, size_t n, slice key, bool backward) {
     size_t at = 0;
     while (at < n && slice_cmp(keys[at], key) < 0) {
@@ -344,13 +371,13 @@ static void seek_in(store *s, random_source *r) {
     store_scan *scan = store_scan_open(s, family, NULL, from, to, random_below(r, 2));
     for (int i = 0; i < 20; i++) {
         bool backward = random_below(r, 2);
-        slice key = n && random_below(r, 3) == 0 ? keys[random_below(r, n)] : random_key(r, key_bytes); /* also outside of the bounds */
+        slice key = n && random_below(r, 3) == 0 ? keys[random_below(r, n)] : random_key(r, key_bytes); /* may be out of bounds */
         store_scan_seek(scan, key, backward);
         size_t at = sought(keys, n, key, backward);
         for (uint64_t steps = random_below(r, 6); steps > 0; steps--) {
             bool there = store_scan_next(scan, &found, &value);
             assert_int_equal(there, at < n);
-            if (!there) { /* and no more after that */
+            if (!there) { /* the scan has ended */
                 break;
             }
             assert_true(slice_eq(found, keys[at]));
@@ -387,7 +414,7 @@ int main(void) {
         cmocka_unit_test(snapshots_stand_still),     cmocka_unit_test(a_scan_does_not_see_later_writes),
         cmocka_unit_test(values_are_pinned),         cmocka_unit_test(reclaiming_keeps_the_neighbours),
         cmocka_unit_test(the_nth_call_fails),        cmocka_unit_test(sticky_and_torn_failures),
-        cmocka_unit_test(a_scan_breaks_and_says_so),
+        cmocka_unit_test(a_scan_breaks_and_says_so), cmocka_unit_test(gets_in_memory_do_not_read_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

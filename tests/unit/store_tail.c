@@ -1,6 +1,6 @@
-/* Index entries on their way: sorted runs and how they merge, the tail in memory, its tables, and what all of it shows to readers, compared
- * with the store in memory over random changes, with tails so small that they are flushed all the time; readers beside the writer; a
- * process killed anywhere; tables that cannot be written; a damaged log. */
+/* How index entries are stored: sorted runs and their merging, the tail in memory, and its tables. Reads are compared with the store in
+ * memory over random changes, with tails so small that they are flushed all the time. Also concurrent readers, a process killed at any
+ * moment, tables that cannot be written, and a damaged log. */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ enum { TINY = 400, LITTLE = 20000 };
 
 /* ---- random changes ---- */
 
-/* Keys of a small world, so that changes meet. */
+/* Keys from a small set, so that changes hit the same keys. */
 static slice random_key(random_source *r, char into[8]) {
     static const unsigned char letters[] = {0, 1, 'a', 'b', 0x7F, 0x80, 0xFE, 0xFF};
     size_t n = 1 + (size_t)random_below(r, 4);
@@ -31,7 +31,7 @@ static slice random_key(random_source *r, char into[8]) {
     return slice_of(into, n);
 }
 
-/* Mostly of STORE_TERMS, mostly without values. */
+/* Random changes, mostly in STORE_TERMS and mostly without values. */
 static void fill_terms(store_batch *b, random_source *r) {
     static char value[300];
     char key[8], to[8];
@@ -47,7 +47,7 @@ static void fill_terms(store_batch *b, random_source *r) {
         } else if (kind < 59) {
             store_delete(b, family, k);
         } else if (family == STORE_TERMS || slice_cmp(k, end) < 0) {
-            store_delete_range(b, family, k, end); /* of entries it may be empty, or the wrong way round */
+            store_delete_range(b, family, k, end); /* in STORE_TERMS the range may be empty or reversed */
         }
     }
 }
@@ -88,7 +88,7 @@ static void runs_are_read_back(void **state) {
     }
 }
 
-/* Cut anywhere, or with a byte changed: refused, or a run that is as good as any. */
+/* A run that is cut anywhere, or has a byte changed, is refused or gives another valid run. */
 static void damaged_runs_are_refused(void **state) {
     (void)state;
     random_source r;
@@ -98,7 +98,7 @@ static void damaged_runs_are_refused(void **state) {
         char *bytes = malloc(run->bytes);
         assert_non_null(bytes);
         for (size_t n = 0; n < run->bytes; n++) {
-            char *cut = malloc(n ? n : 1); /* of its own, so that a sanitizer sees a step too far */
+            char *cut = malloc(n ? n : 1); /* a separate allocation, so that a sanitizer detects reads past the end */
             assert_non_null(cut);
             memcpy(cut, run->p, n);
             assert_int_equal(store_run_read(slice_of(cut, n), 1, &read), E_STORE_CORRUPT);
@@ -147,7 +147,7 @@ static void dump_version(const store_version *v, bool backward, buf *out) {
     store_cursor_close(&cursor);
 }
 
-/* Several runs say the same as those merged into one, whichever pair is merged first; both ways, and to gets. */
+/* Several runs read the same as one merged run, whichever pair is merged first; by scans in both directions and by gets. */
 static void merged_runs_say_the_same(void **state) {
     (void)state;
     enum { RUNS = 6 };
@@ -223,7 +223,7 @@ static void pair_close(pair *p) {
     store_batch_free(&p->batch);
 }
 
-/* The batch, which is empty then. */
+/* Writes the batch to both stores and clears it. */
 static void write_both(pair *p) {
     assert_int_equal(store_write(p->memory, &p->batch), OK);
     assert_int_equal(store_write(p->rocks, &p->batch), OK);
@@ -237,7 +237,7 @@ static void assert_same(pair *p, const store_snapshot *memory_at, const store_sn
     buf_free(&right);
 }
 
-/* Scans side by side, which go some steps and then seek, this way or that. */
+/* Scans of both stores in step: a few steps, then a seek in either direction. */
 typedef struct walk {
     const store_snapshot *memory_at, *rocks_at;
     store_scan *memory, *rocks;
@@ -333,7 +333,7 @@ static void stores_agree_whatever_the_tail(void **state) {
 
 enum { STEMS = 7, NUMBERS = 40 };
 
-/* A stem with no stem in front of it, as those of index entries are, and a number. */
+/* Builds a stem that is not a prefix of another, as stems of index entries are, followed by a number. */
 static slice stem_key(unsigned stem, uint64_t number, char bytes[32]) {
     uint64_t be = htobe64(number);
     size_t n = (size_t)snprintf(bytes, 24, "path%c%0*u", 'a' + (int)stem % 3, (int)stem % 3 + 1, stem) + 1;
@@ -354,7 +354,7 @@ static void fill_stems(store_batch *b, random_source *r) {
             store_delete(b, STORE_TERMS, random_stem_key(r, from));
         }
     }
-    if (random_below(r, 40) == 0) { /* a path with all its stems, or some of a stem */
+    if (random_below(r, 40) == 0) { /* deletes a path with all its stems, or a part of a stem */
         slice first = random_stem_key(r, from), second = random_stem_key(r, to);
         bool turned = slice_cmp(second, first) < 0;
         store_delete_range(b, STORE_TERMS, turned ? second : first, turned ? first : second);
@@ -367,7 +367,7 @@ static void stem_open(pair *p, walk *w, char stem_bytes[32], slice *stem_out) {
     bool snapshot = random_below(&p->random, 2);
     stem.n -= 8;
     memcpy(after, stem.p, stem.n);
-    after[stem.n - 1] = 1; /* it ends with a zero */
+    after[stem.n - 1] = 1; /* the stem ends with a zero byte */
     w->memory_at = snapshot ? store_snapshot_take(p->memory) : NULL;
     w->rocks_at = snapshot ? store_snapshot_take(p->rocks) : NULL;
     w->memory = store_stem_open(p->memory, w->memory_at, stem, slice_of(after, stem.n), false);
@@ -403,7 +403,7 @@ static void stem_close(pair *p, walk *w) {
     *w = (walk){0};
 }
 
-/* Iterators are used again and again here, and lists are made and dropped, while tails are flushed between. */
+/* Reuses iterators, and makes and drops lists, while tails are flushed in between. */
 static void stems_agree_whatever_the_tail(void **state) {
     (void)state;
     enum { WALKS = 6 };
@@ -439,7 +439,7 @@ static void stems_agree_whatever_the_tail(void **state) {
 
 /* ---- lists ---- */
 
-/* The store has threads of its own, which drop lists and iterators too. */
+/* The store's own threads also drop lists and iterators, so the counts are read under the lock. */
 static size_t read_locked(pthread_mutex_t *lock, const size_t *number) {
     pthread_mutex_lock(lock);
     size_t now = *number;
@@ -469,7 +469,7 @@ static void settle_all(pair *p) {
     store_tail_drain(((rocks *)p->rocks)->tail);
 }
 
-/* Both stores through all of a stem, and from some numbers in it. */
+/* Scans a whole stem in both stores, then from some numbers in it. */
 static void walk_stem(pair *p, unsigned stem) {
     char bytes[32], after[32];
     slice key = stem_key(stem, 0, bytes), a, b, x, y;
@@ -486,7 +486,7 @@ static void walk_stem(pair *p, unsigned stem) {
     for (int i = 0; i < 40; i++) {
         char sought[32];
         slice to = stem_key(stem, random_below(&p->random, 700), sought);
-        to.n -= i % 4 == 3 ? (size_t)random_below(&p->random, 12) : 0; /* part of a number, or of the stem */
+        to.n -= i % 4 == 3 ? (size_t)random_below(&p->random, 12) : 0; /* cut within the number or the stem */
         store_scan_seek(memory, to, false);
         store_scan_seek(rocks, to, false);
         bool more = store_scan_next(memory, &a, &x);
@@ -497,7 +497,7 @@ static void walk_stem(pair *p, unsigned stem) {
     assert_int_equal(store_scan_close(rocks), OK);
 }
 
-/* Once walks through a stem have cost as much as its list, there is one; what is written since lies over it; a new table drops it. */
+/* A list is made once scans of a stem have cost as much as the list. Later writes are laid over it; a new table drops it. */
 static void lists_are_made_and_dropped(void **state) {
     (void)state;
     pair p;
@@ -541,7 +541,7 @@ static uint64_t walked_without(kept_lists *kept) {
     return sum;
 }
 
-/* Lists take no more memory than they may; one that is asked for again and again stays. */
+/* Lists stay within their memory limit; a list that is used again and again is kept. */
 static void lists_make_room(void **state) {
     (void)state;
     enum { MANY = 40, EACH = 2500 };
@@ -565,7 +565,7 @@ static void lists_make_room(void **state) {
     pair_close(&p);
 }
 
-/* So that the next start need not read it; also if there was a lookup, whose iterator is still kept ready. */
+/* A large tail is flushed at close, so that the next start need not read it; even if a lookup's iterator is still in the pool. */
 static void a_large_tail_is_settled_at_the_end(void **state) {
     (void)state;
     pair p;
@@ -576,10 +576,10 @@ static void a_large_tail_is_settled_at_the_end(void **state) {
     assert_true(store_tail_held(((rocks *)p.rocks)->tail) > 1024 * 1024);
     char bytes[32], to[32];
     store_delete_range(&p.batch, STORE_TERMS, stem_key(2, 7, bytes),
-                       stem_key(2, 9, to)); /* RocksDB has to flush it before it takes a table in */
+                       stem_key(2, 9, to)); /* RocksDB must flush it before it ingests a table */
     write_both(&p);
     slice key = stem_key(1, 0, bytes), found, value;
-    for (int tries = 0; idle_of(&p) == 0; tries++) { /* again where it took so long that the iterator is too old to be kept */
+    for (int tries = 0; idle_of(&p) == 0; tries++) { /* retry if it took so long that the iterator expired */
         assert_true(tries < 100);
         store_scan *scan = store_stem_open(p.rocks, NULL, slice_of(key.p, key.n - 8), SLICE_LIT("z"), false);
         assert_true(store_scan_next(scan, &found, &value));
@@ -592,7 +592,7 @@ static void a_large_tail_is_settled_at_the_end(void **state) {
     pair_close(&p);
 }
 
-/* What is in the tail counts too, and what is dropped in it stays dropped. */
+/* Sizes include the tail, and ranges deleted in the tail stay deleted. */
 static void bytes_and_reclaiming(void **state) {
     (void)state;
     pair p;
@@ -664,7 +664,7 @@ static void tail_write_until_full(store_tail *tail, random_source *r, size_t byt
     }
 }
 
-/* A merge may make the tail smaller again before it is flushed: then more is written. */
+/* A merge may shrink the tail before it is flushed: then more is written. */
 static void await_call(store_tail *tail, random_source *r, settler *s, size_t bytes) {
     struct timespec until;
     do {
@@ -687,7 +687,7 @@ static void the_writer_waits_for_the_keeper(void **state) {
     store_tail *tail = tail_with(&s, 10000);
     random_seed(&r, 30);
     await_call(tail, &r, &s, 10000);
-    tail_write_until_full(tail, &r, 20000); /* meanwhile more come, and are admitted */
+    tail_write_until_full(tail, &r, 20000); /* more runs come during the flush, and are admitted */
     assert_int_equal(store_tail_admit(tail), OK);
     tail_write_until_full(tail, &r, 30000);
     size_t before = store_tail_held(tail);
@@ -702,7 +702,8 @@ static void the_writer_waits_for_the_keeper(void **state) {
     sem_destroy(&s.go);
 }
 
-/* Nothing is lost while flushing fails; the writer is told when there is no more room; then all goes on. */
+/* Nothing is lost while flushing fails. The writer gets an error when the tail is too large; after a successful flush it can write
+ * again. */
 static void settling_fails_and_is_tried_again(void **state) {
     (void)state;
     settler s = {.code = E_STORE_FULL};
@@ -723,7 +724,7 @@ static void settling_fails_and_is_tried_again(void **state) {
     }
     assert_int_equal(store_tail_admit(tail), OK);
     buf dump = buf_init(BUF_NO_LIMIT);
-    dump_version(before, false, &dump); /* is still there for those who hold it */
+    dump_version(before, false, &dump); /* the version is still readable while it is held */
     assert_true(dump.n > 1000);
     buf_free(&dump);
     store_version_give(before);
@@ -733,7 +734,7 @@ static void settling_fails_and_is_tried_again(void **state) {
     sem_destroy(&s.go);
 }
 
-/* When nobody writes all runs become one. */
+/* Without writes, all runs are merged into one. */
 static void an_idle_tail_is_one_run(void **state) {
     (void)state;
     random_source r;
@@ -762,15 +763,15 @@ static void an_idle_tail_is_one_run(void **state) {
     buf_free(&after);
 }
 
-/* ---- readers beside the writer ---- */
+/* ---- concurrent readers ---- */
 
-/* Every batch says its number in the items and in several entries, and moves a window of entries on. */
+/* Every batch writes its number into an item and several entries, and moves a window of entries forward. */
 enum { MARKS = 5, WINDOW = 40, READERS = 3 };
 
 typedef struct shared {
     store *store;
     atomic_bool done;
-    atomic_int wrong; /* the line where a reader saw what cannot be; cmocka's assertions are for the main thread */
+    atomic_int wrong; /* line number of a failed check in a reader; cmocka's assertions work in the main thread only */
 } shared;
 
 #define EXPECT(c, what)                                                                                                                    \
@@ -787,7 +788,7 @@ static void fill_numbered(store_batch *b, uint32_t number) {
     for (int i = 0; i < MARKS; i++) {
         store_put(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "m%d", i)), said);
     }
-    if (number > 1) { /* of these there is always one */
+    if (number > 1) { /* there is always exactly one of these */
         store_delete(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "sole%08u", number - 1)));
     }
     store_put(b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "sole%08u", number)), SLICE_EMPTY);
@@ -807,7 +808,7 @@ static uint32_t number_of(slice text) {
     return slice_to_u64(text, &number) ? (uint32_t)number : UINT32_MAX;
 }
 
-/* All that a scan of the entries shows is of one batch. Returns its number. */
+/* Checks that a scan of the entries shows exactly one batch. Returns its number. */
 static uint32_t check_entries(shared *c, const store_snapshot *at, bool backward) {
     slice key, value;
     uint32_t marks = 0, window = 0, low = UINT32_MAX, high = 0, number = 0;
@@ -835,7 +836,7 @@ static uint32_t check_entries(shared *c, const store_snapshot *at, bool backward
     return number;
 }
 
-/* There is one entry of the stem at any moment. Returns its number. */
+/* Checks that the stem has exactly one entry. Returns its number. */
 static uint32_t check_stem(shared *c, const store_snapshot *at, bool many) {
     slice key, value;
     uint32_t number = 0, n = 0;
@@ -854,7 +855,7 @@ static void *read_along(void *context) {
     for (int i = 0; !atomic_load(&c->done); i++) {
         const store_snapshot *at = i % 3 ? store_snapshot_take(c->store) : NULL;
         uint32_t number = check_entries(c, at, i % 2);
-        EXPECT(c, number >= last); /* and never goes back */
+        EXPECT(c, number >= last); /* numbers never decrease */
         last = number;
         number = check_stem(c, at, i % 5 < 2);
         EXPECT(c, at ? number == last : number >= last);
@@ -903,7 +904,7 @@ static void readers_see_whole_batches(void **state) {
     }
 }
 
-/* ---- ends ---- */
+/* ---- crashes and failures ---- */
 
 enum { SEED = 1000 };
 
@@ -929,7 +930,7 @@ static _Noreturn void write_until_killed(const char *folder, uint32_t from, int 
     }
 }
 
-/* This program anew, since a fork has none of RocksDB's threads. */
+/* Executes this program again, since a forked process has none of RocksDB's threads. */
 static pid_t start_writer(const char *folder, uint32_t from, int told) {
     char from_text[16], told_text[16];
     snprintf(from_text, sizeof from_text, "%u", from);
@@ -943,10 +944,10 @@ static pid_t start_writer(const char *folder, uint32_t from, int told) {
     return child;
 }
 
-/* The number of the last batch that the child told of. */
+/* Kills the child after `us`, and returns the number of the last batch that it reported. */
 static uint32_t kill_after(pid_t child, int told, useconds_t us) {
     uint32_t last, number;
-    assert_int_equal(read(told, &last, sizeof last), sizeof last); /* it has begun to write */
+    assert_int_equal(read(told, &last, sizeof last), sizeof last); /* it has started to write */
     usleep(us);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -1012,7 +1013,7 @@ static void a_killed_writer_leaves_whole_batches(void **state) {
     free(folder);
 }
 
-/* Where the table should be written there is a folder: the entries stay in the tail and its log until that is gone. */
+/* A folder is in the way of the table file: entries stay in the tail and its log until the folder is removed. */
 static void a_table_that_cannot_be_written(void **state) {
     (void)state;
     pair p;
@@ -1045,7 +1046,7 @@ static void a_table_that_cannot_be_written(void **state) {
     pair_close(&p);
 }
 
-/* RocksDB as it lies there, to put into the log what we would never write. */
+/* Opens RocksDB directly, to put a record into the log that the store would never write. */
 static void put_into_log(const char *folder, slice key, slice value) {
     static const char *const names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
     rocksdb_column_family_handle_t *families[FAMILIES];
@@ -1076,7 +1077,7 @@ static void assert_refused(const char *folder) {
     assert_non_null(strstr(why, "Restore"));
 }
 
-/* What could be read of a damaged log is not flushed: the rest of it would go with it, and nobody would know. */
+/* The readable part of a damaged log is not flushed: that would delete the rest of the log unnoticed. */
 static void a_large_damaged_log_stays_as_it_is(void **state) {
     (void)state;
     static const char value[1000];
@@ -1113,7 +1114,7 @@ static void a_damaged_log_is_refused(void **state) {
     remove_folder(p.folder);
     p.rocks = open_rocks(p.folder);
     store_close(p.rocks);
-    put_into_log(p.folder, SLICE_LIT("r\0\0\0\0\0\0\0\5"), SLICE_LIT("\1\0\0\0\0\0\0\0\0")); /* a number that was never given */
+    put_into_log(p.folder, SLICE_LIT("r\0\0\0\0\0\0\0\5"), SLICE_LIT("\1\0\0\0\0\0\0\0\0")); /* a batch number that was never assigned */
     assert_refused(p.folder);
     put_into_log(p.folder, SLICE_LIT("n"), SLICE_LIT("seven"));
     assert_refused(p.folder);

@@ -1,4 +1,4 @@
-/* A system that starts no more threads: a server that opens says so, one that is open goes on. */
+/* When the system refuses to start threads, opening a server fails with an error, and an open one keeps working. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static void allow_all(void) {
     thread_create = pthread_create;
 }
 
-/* The store and the account, as the server opens them. */
+/* Opens store and account as the server does. */
 static err open_all(const char *dir, store **store_out, account **account_out, char *why, size_t why_n) {
     store_options options = {.dir = dir, .cache_bytes = 8 << 20, .tail_bytes = 400};
     *account_out = NULL;
@@ -60,14 +60,14 @@ static void opening_needs_its_threads(void **state) {
         assert_true(code == OK ? s && a : !s && !a);
         refused += code != OK;
     }
-    assert_true(refused >= 4); /* the committer, the index's tail, the reclaimer, the balancer */
+    assert_true(refused >= 4); /* the threads of the committer, the tail, the reclaimer and the balancer */
     account_close(a);
     store_close(s);
     remove_folder(dir);
     free(dir);
 }
 
-/* As much as makes the writer wait for the tail many times over. */
+/* Writes so much that the writer has to wait for the tail many times. */
 static void an_open_store_needs_no_more(void **state) {
     (void)state;
     char *dir = make_folder(), key[32];

@@ -1,4 +1,5 @@
-/* RocksDB's log, whole, torn at its end, and damaged in the middle: only the last is refused. The logs are made by RocksDB itself. */
+/* Checks RocksDB's log when it is whole, torn at its end, and damaged in the middle: only the last is refused. RocksDB itself writes the
+ * logs. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +15,8 @@
 enum { BATCHES = 60 };
 
 static char *folder;
-static buf log_bytes;            /* of the log as RocksDB wrote it */
-static size_t ends[BATCHES + 1]; /* where each batch ends in it */
+static buf log_bytes;            /* the log as RocksDB wrote it */
+static size_t ends[BATCHES + 1]; /* offset of each batch's end in the log */
 
 static void path_of(char into[4096], const char *name) {
     snprintf(into, 4096, "%s/%s", folder, name);
@@ -42,7 +43,7 @@ static void read_log(const char *path) {
     close(fd);
 }
 
-/* Small batches, and a few that take several blocks. */
+/* Writes a log of small batches, and a few that span several blocks. */
 static int make_log(void **state) {
     (void)state;
     static char value[100000];
@@ -91,7 +92,7 @@ static bool good(void) {
 
 static void whole_logs(void **state) {
     (void)state;
-    assert_true(good()); /* none at all */
+    assert_true(good()); /* no log at all */
     write_log("000004.log", buf_view(&log_bytes));
     assert_true(good());
     write_log("000009.log", SLICE_EMPTY);
@@ -101,7 +102,7 @@ static void whole_logs(void **state) {
     assert_true(good());
 }
 
-/* Cut anywhere, with nothing, zeros or rubbish behind: what a loss of power leaves of the last batch. */
+/* The log cut anywhere, followed by nothing, zeros or garbage: what a power loss may leave of the last batch. */
 static void torn_ends(void **state) {
     (void)state;
     random_source r;
@@ -125,7 +126,7 @@ static void torn_ends(void **state) {
     }
 }
 
-/* The last batch with some of its pages missing: later pieces of the same batch may be whole. */
+/* Some pages of the last batch are missing; later pieces of the same batch may be whole. */
 static void a_last_batch_with_holes(void **state) {
     (void)state;
     assert_true(ends[BATCHES] - ends[BATCHES - 1] > 90000);

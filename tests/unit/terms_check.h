@@ -1,8 +1,6 @@
-/* terms_check.h — do the index and the order of changes say what the items say? All entries that the items of a container must have are
- * made again from the items and compared with those in the store: none missing, none left over, of every generation in use; of others none
- * at all.
- *
- * While an index is being built, items beyond where the build is may have entries or not, but no wrong ones. */
+/* terms_check.h — checks that the index and the order of changes match the items. The entries that a container's items must have are
+ * computed again and compared with the store: none missing and none extra, in every generation in use; other generations must have no
+ * entries. While an index is being built, items that the build has not reached may have entries or not, but no wrong ones. */
 #pragma once
 
 #include <endian.h>
@@ -14,19 +12,19 @@
 #include "item/terms.h"
 
 typedef struct terms_entry {
-    size_t at, n; /* in the bytes */
+    size_t at, n; /* offset and length in `bytes` */
     bool required;
 } terms_entry;
 
 typedef struct terms_expected {
     store *store;
     const container *container;
-    const container_part *part; /* in the home that is looked at */
-    item_place built;           /* by an index that is being built */
+    const container_part *part; /* the container's part in the home being checked */
+    item_place built;           /* progress of the index being built */
     buf bytes;
     terms_entry *list;
     size_t n, cap;
-    size_t changes_n; /* of them */
+    size_t changes_n; /* number of change entries */
     index_list terms;
     layout_key key;
     arena arena;
@@ -46,7 +44,7 @@ static inline void terms_expect(terms_expected *x, slice key, bool required) {
     buf_add_slice(&x->bytes, key);
 }
 
-/* ---- what must be there ---- */
+/* ---- expected entries ---- */
 
 static inline size_t terms_shapes(const terms_expected *x, uint8_t generation) {
     layout_key from, to;
@@ -74,7 +72,7 @@ static inline bool terms_has_path(slice paths, index_path path) {
     return false;
 }
 
-/* Whether the shape of the listed item is written down; it is, unless there was no room when the item was written, or its number belongs to
+/* Whether the shape of the listed item is stored. It must be, unless there was no room when the item was written, or its number belongs to
  * other paths. */
 static inline bool terms_known(const terms_expected *x, const container_index *index, bool required) {
     layout_key k;
@@ -135,7 +133,7 @@ static inline void terms_of_item(terms_expected *x, container_index *index, item
     }
 }
 
-/* Every item is in the order of changes. */
+/* Every item must be in the order of changes. */
 static inline void terms_of_change(terms_expected *x, item_place place, const item_head *head, slice body) {
     item_key key;
     assert_int_equal(item__key_of(x->container, &x->arena, body, &key), OK);
@@ -181,9 +179,9 @@ static inline void terms_of_segment(terms_expected *x, uint32_t segment) {
     assert_int_equal(store_scan_close(scan), OK);
 }
 
-/* ---- what the store says of the index as a whole ---- */
+/* ---- the stored index state ---- */
 
-/* Generation, generation being built, where the build is, as item/reindex.c writes them; without a record there was no other policy. */
+/* Generation, generation being built and progress of the build, as item/reindex.c stores them; no record means generation 1 only. */
 static inline void terms_state(terms_expected *x) {
     const container_part *part = x->part;
     const container_index *index = part->index, *building = part->building;
@@ -224,7 +222,8 @@ static inline const char *terms_hex(slice key, char text[200]) {
     return text;
 }
 
-/* The expected ones before `key`, and `key` itself, which is there; an empty key: all that are left. */
+/* Consumes the expected entries up to and including `key`, which is in the store; fails if a required one before it is missing. Empty key:
+ * all remaining ones. */
 static inline bool terms_meet(const terms_expected *x, size_t *next, slice key) {
     char text[200];
     bool met = false;
@@ -250,7 +249,7 @@ static inline bool terms_segment_of(const container *c, uint32_t segment) {
     return container_tiles_segment(c->space->newest, NULL, segment, &found) && found == segment;
 }
 
-/* Entries of other containers are theirs; of none that there is, nobody's. */
+/* Whether the entry belongs to another existing container. */
 static inline bool terms_of_other(const account *a, const container *c, char tag, uint32_t of) {
     for (const container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
         bool its = tag == 'g' ? terms_segment_of(node->container, of) : node->container->space->container == of;
@@ -261,7 +260,7 @@ static inline bool terms_of_other(const account *a, const container *c, char tag
     return false;
 }
 
-/* A shape may outlive its items, as long as its generation is in use. */
+/* Shapes may outlive their items while their generation is in use. */
 static inline bool terms_of_shape(const terms_expected *x, slice key) {
     const container_index *index = x->part->index, *building = x->part->building;
     uint8_t generation = (uint8_t)key.p[5];
@@ -303,7 +302,7 @@ static inline size_t terms_check_part(const account *a, const container *c, cons
     return n;
 }
 
-/* In every home of the container. Returns how many entries of the index were compared. */
+/* Checks every home of the container. Returns the number of index entries compared. */
 static inline size_t terms_check(const account *a, const container *c) {
     size_t n = 0;
     for (size_t i = 0; i < c->space->parts_n; i++) {

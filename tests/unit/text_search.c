@@ -1,4 +1,4 @@
-/* Full text and vectors below the functions: terms, phrases, counts, scores. */
+/* Full-text search, below the query functions: terms, phrases, counts, scores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void phrases_are_counted(void **state) {
     buf_free(&many);
 }
 
-/* By hand: 3 texts of 4, 4 and 8 terms; a term that is in one of them, twice. */
+/* Computed by hand: 3 texts of 4, 4 and 8 terms, and a term that occurs twice in one of them. */
 static void scores_are_bm25(void **state) {
     (void)state;
     uint64_t hits[] = {1, 3};

@@ -1,5 +1,5 @@
-/* The bucket: what is admitted over time is what was provisioned, whoever asks how often; who waits as told gets in; low priority,
- * bucket_percents and bursts keep to their bounds. The clock is a number, chance is seeded: every run is the same. */
+/* The bucket: over time it admits what was provisioned, however many clients ask; clients that wait as told are admitted; low priority,
+ * bucket_percents and bursts keep their limits. The clock is simulated and randomness is seeded, so every run is the same. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void debt_is_waited_for(void **state) {
     bucket_give(b);
 }
 
-/* Alone and obedient: refused at most once for every charge, whatever it is. */
+/* A single client that waits as told is rejected at most once for each charge, whatever its size. */
 static void a_lone_client_that_waits_gets_in(void **state) {
     (void)state;
     static const double rates[] = {1, 100, 400, 10000, 1000000}, charges[] = {0.38, 1, 6.67, 704.76, 1250};
@@ -73,13 +73,14 @@ static void a_lone_client_that_waits_gets_in(void **state) {
     }
 }
 
-/* A request in flight: admitted, its charge still to come. */
+/* A request in flight: admitted but not yet charged. */
 typedef struct flight {
     int64_t lands;
     bool busy;
 } flight;
 
-/* `n` clients that ask again at once, refused or not; charges land `latency` after admission. Returns the RU charged in `seconds`. */
+/* Runs `n` clients that retry at once, rejected or not; charges are taken `latency` after admission. Returns the RU charged in
+ * `seconds`. */
 static double overload(bucket *b, double charge, unsigned n, int64_t latency, int64_t from, int64_t seconds) {
     flight flights[64] = {0};
     double sum = 0;
@@ -98,7 +99,7 @@ static double overload(bucket *b, double charge, unsigned n, int64_t latency, in
             }
             idle = idle && !f->busy;
         }
-        int64_t paid = atomic_load(&b->paid_until); /* nothing happens before it is paid: no need to look */
+        int64_t paid = atomic_load(&b->paid_until); /* nothing is admitted before this time: skip to it */
         now = idle && paid > now ? paid : now + step;
     }
     for (unsigned i = 0; i < n; i++) {
@@ -109,8 +110,8 @@ static double overload(bucket *b, double charge, unsigned n, int64_t latency, in
     return sum;
 }
 
-/* A minute, or so long that a hundred times what one moment's requests can cost goes in: no bucket can be fairer than its requests are
- * small, since charges are known only afterwards. */
+/* Runs for a minute, or long enough for a hundred times the charges of all requests in flight. Charges are known only afterwards, so a
+ * bucket cannot be more exact than the size of its requests. */
 static void overload_gets_what_is_provisioned(void **state) {
     (void)state;
     static const double rates[] = {100, 400, 3333.3, 10000, 1000000}, charges[] = {0.38, 1, 6.67, 48.19, 1250};
@@ -122,12 +123,12 @@ static void overload_gets_what_is_provisioned(void **state) {
                 double rate = rates[r], charge = charges[c], together = charge * clients[k];
                 int64_t latency = 5 * MS;
                 if (together / rate < (double)latency / (double)SECOND) {
-                    continue; /* so few cannot overload it */
+                    continue; /* too few clients to overload it */
                 }
                 int64_t seconds = together * 100 < rate * 60 ? 60 : (int64_t)(together * 100 / rate) + 1;
                 minutes += seconds == 60;
                 bucket *b = bucket_new(rate, false, START);
-                bucket_charge(b, usual, rate, START); /* no credit: it was busy before */
+                bucket_charge(b, usual, rate, START); /* uses up the initial credit */
                 double sum = overload(b, charge, clients[k], latency, START, seconds);
                 if (!near(sum / (rate * (double)seconds), 1, 0.02)) {
                     fail_msg("rate %g, charge %g, %u clients, %lld s: %g", rate, charge, clients[k], (long long)seconds, sum);
@@ -142,7 +143,7 @@ static void overload_gets_what_is_provisioned(void **state) {
 static void credit_of_a_second_keeps_a_minute_within_bounds(void **state) {
     (void)state;
     static const double rates[] = {100, 400, 10000, 1000000};
-    static const unsigned clients[] = {1, 8, 64}, parts[] = {100, 1000, 1000}; /* of a second's share: what a request costs */
+    static const unsigned clients[] = {1, 8, 64}, parts[] = {100, 1000, 1000}; /* a request costs 1 / part of a second's share */
     for (unsigned r = 0; r < 4; r++) {
         for (unsigned k = 0; k < 3; k++) {
             bucket *b = bucket_new(rates[r], false, START);
@@ -153,11 +154,11 @@ static void credit_of_a_second_keeps_a_minute_within_bounds(void **state) {
     }
 }
 
-/* Clients that do as they are told: each asks, is charged, asks again at once; the answer arrives up to `jitter` late and retry times are
- * rounded up to milliseconds, as the header has them. */
+/* Clients that wait as told: each sends a request, is charged and sends the next at once. Answers arrive up to `jitter` late, and retry
+ * times are rounded up to milliseconds, as in the header. */
 typedef struct crowd {
     unsigned clients, tries_most;
-    double tries_average, patient /* part of the requests that took more than six tries */, sum;
+    double tries_average, patient /* fraction of requests that took more than six tries */, sum;
 } crowd;
 
 static void obey(crowd *c, double rate, double charge, int64_t jitter, int64_t seconds, uint64_t seed) {
@@ -199,8 +200,8 @@ static void obey(crowd *c, double rate, double charge, int64_t jitter, int64_t s
     free(tries);
 }
 
-/* Twice is the least where all ask at once again: refused, told its turn, admitted. The bucket does not know who was told, so that one who
- * comes late finds its turn taken now and then. */
+/* Two tries are the minimum if all clients ask at once: a rejection with a retry time, then admission. The bucket does not know which
+ * client got which turn, so a client that comes late sometimes finds its turn taken. */
 static void a_crowd_that_waits_gets_in_within_few_tries(void **state) {
     (void)state;
     static const struct {
@@ -243,7 +244,8 @@ static void low_priority_is_refused_first(void **state) {
     bucket_give(b);
 }
 
-/* Low priority alone takes all but the reserve; once high asks for everything, low gets nothing and high what it would get alone. */
+/* Low priority alone gets all but the reserve. If high priority asks for everything, low gets nothing and high gets what it would get
+ * alone. */
 static void high_priority_does_not_feel_low(void **state) {
     (void)state;
     bucket *b = bucket_new(1000, false, START);
@@ -295,7 +297,7 @@ static void a_lane_keeps_to_its_percentage(void **state) {
             in_other += 1;
         }
     }
-    assert_true(near(in_lane, 200 * 61, 10)); /* a second's credit, of the named */
+    assert_true(near(in_lane, 200 * 61, 10)); /* includes a second's credit of the named bucket */
     assert_true(near(in_other, 500 * 60, 1));
     bucket_set_named(b, 3, 0);
     assert_int_equal(bucket_admit(b, named, START + 60 * SECOND), 0);
@@ -309,7 +311,7 @@ static void refused_lanes_do_not_delay_others(void **state) {
     bucket_class named = {.named = 1};
     bucket_charge(b, named, 500, START);
     int64_t wait = bucket_admit(b, named, START);
-    assert_int_equal(wait, 124 * SECOND); /* 500 RU at 4 a second, less a second's credit */
+    assert_int_equal(wait, 124 * SECOND); /* 500 RU at 4 RU/s, minus a second's credit */
     for (unsigned i = 0; i < 50; i++) {
         bucket_admit(b, named, START);
     }
@@ -334,15 +336,15 @@ static void bursts_are_saved_up_and_spent_at_their_rate(void **state) {
     int64_t now = START + 299 * SECOND;
     assert_true(near(bucket_level(b, now), 30000, 1));
     assert_true(near(bucket_level(b, now + 1000 * SECOND), 30000, 1));
-    assert_true(near(spend(b, 5, now, SECOND), 6000, 10)); /* a second's credit at 3,000, and the second */
+    assert_true(near(spend(b, 5, now, SECOND), 6000, 10)); /* a second's credit at 3,000, plus one second */
     assert_true(near(spend(b, 5, now + SECOND, SECOND), 3000, 10));
-    /* 30,000 saved, 9,000 spent, 100 a second come in */
+    /* 30,000 saved, 9,000 spent, 100 refilled each second */
     assert_true(near(spend(b, 5, now + 2 * SECOND, 60 * SECOND), 21000 + 200 + 6000, 10));
     assert_true(near(spend(b, 5, now + 62 * SECOND, 10 * SECOND), 1000, 10));
     bucket_give(b);
 
     b = bucket_new(100, true, START);
-    assert_true(near(spend(b, 5, START, 10 * SECOND), 1100, 10)); /* a new one has a second, not five minutes */
+    assert_true(near(spend(b, 5, START, 10 * SECOND), 1100, 10)); /* a new bucket has a second's credit, not five minutes' */
     bucket_give(b);
 }
 
@@ -369,7 +371,7 @@ static void a_new_rate_keeps_debt_and_credit(void **state) {
     bucket_give(b);
 
     b = bucket_new(10000, false, START);
-    bucket_set_rate(b, 400, START); /* more credit than a second of the new rate is not kept */
+    bucket_set_rate(b, 400, START); /* credit is limited to a second at the new rate */
     assert_true(near(bucket_level(b, START), 400, 0.01));
     assert_true(near(spend(b, 4, START, 10 * SECOND), 4400, 8));
     bucket_give(b);
@@ -386,14 +388,14 @@ static void new_buckets_go_on_where_the_old_ones_were(void **state) {
     bucket_hand_over(old, 1, two, 2, START);
     for (int i = 0; i < 2; i++) {
         assert_true(near(bucket_level(two[i], START), -500, 0.01));
-        assert_true(near(atomic_load(&two[i]->usual_charge), 10, 0.1)); /* retry times are as far apart as before, not a debt apart */
+        assert_true(near(atomic_load(&two[i]->usual_charge), 10, 0.1)); /* the usual charge, which spaces retry times, is passed on */
     }
     bucket *one = bucket_new(2000, false, START);
     bucket_hand_over(old, 2, &one, 1, START);
     assert_true(near(bucket_level(one, START), 0, 1));
     bucket_hand_over(&old[1], 1, &one, 1, START); /* credit is not added */
     assert_true(near(bucket_level(one, START), 0, 1));
-    bucket_hand_over(NULL, 0, two, 2, START); /* of nothing */
+    bucket_hand_over(NULL, 0, two, 2, START); /* without old buckets */
     assert_true(near(bucket_level(two[0], START), -500, 0.01));
     for (int i = 0; i < 2; i++) {
         bucket_give(old[i]);
@@ -449,7 +451,7 @@ static void huge_charges_do_not_overflow(void **state) {
     bucket_give(b);
 }
 
-/* Real threads: no charge is lost, and rates that change meanwhile break nothing. */
+/* Real threads: no charge is lost, and concurrent changes of the rate do no harm. */
 enum { THREADS = 4, CHARGES = 20000 };
 
 static void *charge_much(void *p) {

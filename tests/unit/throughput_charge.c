@@ -1,4 +1,4 @@
-/* Charges: the service's table, and the charges seen on it, to the cent. Bodies go through the same functions as requests do. */
+/* Charges: the service's table, and charges observed on it, to 0.01 RU. Bodies are counted by the same functions as in requests. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void more_bytes_never_cost_less(void **state) {
     }
 }
 
-/* The rules of the same page: 1 KB with 10 terms. */
+/* The rules on the same page of the documentation: 1 KB with 10 terms. */
 static void the_rules_in_words(void **state) {
     (void)state;
     assert_true(fabs(charge_create(1024, 10) - 7) < 0.2);
@@ -67,7 +67,7 @@ static void the_rules_in_words(void **state) {
     assert_ru(charge_patch(1024, 2, 2) - charge_replace(1024, 2), 0.8);
 }
 
-/* ---- charges seen on the hosted service ---- */
+/* ---- charges observed on the hosted service ---- */
 
 static const index_policy everything = {.rest_included = true};
 
@@ -130,7 +130,7 @@ static void query_points(void **state) {
     assert_true(million > 10000 && million < 15000);
 }
 
-/* Item by item or all at once, it is the same. */
+/* Charging item by item gives the same sum as charging all at once. */
 static void items_of_a_query_add_up(void **state) {
     (void)state;
     double weight = 0, ru = 0;
@@ -159,7 +159,7 @@ static void larger_items_and_rows_cost_a_query_more(void **state) {
 static void a_search_costs_by_what_a_graph_looks_at(void **state) {
     (void)state;
     assert_ru(charge_query_search(100000, 110), 0.01 * 110 * log2(100001));
-    assert_ru(charge_query_search(50, 110), 0.5); /* no more than there are */
+    assert_ru(charge_query_search(50, 110), 0.5); /* no more than all vectors */
     assert_ru(charge_query_search(0, 110), 0);
 }
 

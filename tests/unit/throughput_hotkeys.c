@@ -1,4 +1,4 @@
-/* Hot keys: the hottest are found among very many, what they spend is told closely, and adding never waits. */
+/* Hot keys: the hottest are found among very many, their rates are nearly exact, and adding never waits. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static size_t text_too_long(const void *key, char *into, size_t max) {
     return max + 1000;
 }
 
-/* Bits well mixed, as those of an EPK are, and never 0. */
+/* Well-mixed bits, as in an EPK, and never 0. */
 static uint64_t hash_of(unsigned key) {
     uint64_t x = (key + 1) * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -89,7 +89,7 @@ static void the_first_second_is_not_exaggerated(void **state) {
     hotkeys_free(h);
 }
 
-/* A steady rate is told as it is at any time within the minute; what has ended fades. */
+/* A steady rate is reported correctly at any time within the minute; old spending fades. */
 static void rates_stay_true_and_fade(void **state) {
     (void)state;
     hotkeys *h = hotkeys_new();
@@ -182,7 +182,7 @@ static void the_hottest_of_many_are_found(void **state) {
     check_zipf(2000, 4); /* not sampled */
 }
 
-/* Every key in turn, over and over: sampling must not always hit the same one. */
+/* Round robin over the keys: sampling must not always hit the same key. */
 static void taking_turns_does_not_fool_the_sampling(void **state) {
     (void)state;
     for (unsigned keys = 2; keys <= 12; keys++) {
@@ -199,7 +199,7 @@ static void taking_turns_does_not_fool_the_sampling(void **state) {
     }
 }
 
-/* Large requests among many small ones: each gets what it spent. */
+/* Large requests among many small ones: each key is credited with what it spent. */
 static void large_and_small_requests_keep_their_weight(void **state) {
     (void)state;
     hotkeys *h = hotkeys_new();
@@ -313,7 +313,7 @@ static void threads_do_not_wait(void **state) {
     }
     assert_true(hotkeys_top_by_ru(h, START + 50 * SECOND, top) > 0);
     assert_key(&top[0], 7);
-    assert_true(near(top[0].value, 3000, 0.35)); /* 4,000 RU/s, three quarters of it; some were dropped */
+    assert_true(near(top[0].value, 3000, 0.35)); /* three quarters of 4,000 RU/s; some samples were dropped */
     assert_true(hotkeys_top_by_size(h, top) > 0);
     hotkeys_free(h);
 }
@@ -340,7 +340,7 @@ static void rates_go_on_in_another_sketch(void **state) {
     assert_int_equal(asked, 4);
     assert_int_equal(hotkeys_top_by_ru(heir, now, top), 2);
     assert_true(near(top[0].value, before, 0.05));
-    assert_int_equal(hotkeys_top_by_ru(old, now, top), 4); /* who still looks at the old one finds it as it was */
+    assert_int_equal(hotkeys_top_by_ru(old, now, top), 4); /* the old sketch is unchanged for its readers */
     spend(heir, 2, 1000, now);
     assert_int_equal(hotkeys_top_by_ru(heir, now, top), 2);
     assert_key(&top[0], 2);

@@ -1,4 +1,4 @@
-/* Seeding of the list of sizes: when it is told of all partitions it knows the largest, and it knows when it no longer does. */
+/* Seeding the list of sizes: once all partitions were reported, it has the largest, and it notices when it no longer does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void it_stays_known_while_partitions_grow(void **state) {
     hotkeys_free(h);
 }
 
-/* Of 1,000 it keeps a dozen more than it shows; when those are gone too, the next largest are not in the list. */
+/* The list keeps a dozen more than it shows. Once these are deleted too, the next largest of the 1,000 are not in the list. */
 static void it_is_not_known_after_many_deletions(void **state) {
     hotkeys *h = seeded(1000);
     unsigned deleted = 0;

@@ -1,4 +1,4 @@
-/* Meters: every request is in exactly one second and one minute, whatever the clock does; an idle range holds nothing. */
+/* Meters: every request is counted in exactly one second and one minute, whatever the clock does; an idle range holds no memory. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void a_minute_is_made_of_its_seconds(void **state) {
         }
         meter_tick(&m, NOON + s, 100);
     }
-    /* 20 seconds each of 1 request in 0 µs, 2 in 100, 3 in 200 */
+    /* 20 seconds each of 1 request of 0 µs, 2 of 100 µs and 3 of 200 µs */
     assert_sample(minute_of(&m, NOON), 1200, 120, 60, 133, 200, 300);
     assert_sample(minute_of(&m, NOON + 59), 1200, 120, 60, 133, 200, 300);
     assert_sample(minute_of(&m, NOON + 60), 0, 0, 0, 0, 0, 0);
@@ -95,7 +95,7 @@ static void shares_of_any_size(void **state) {
     meter m;
     meter_init(&m);
     meter_add(&m, 900, 1, false, false);
-    meter_tick(&m, NOON, 400); /* saved up: no more than all of it */
+    meter_tick(&m, NOON, 400); /* spent from saved credit: capped at 100 % */
     assert_int_equal(meter_last(&m).normalized, 1000);
     meter_add(&m, 900, 1, false, false);
     meter_tick(&m, NOON + 1, 0);
@@ -131,7 +131,7 @@ static void idle_ranges_hold_nothing(void **state) {
     meter_free(&m);
 }
 
-/* A model: every sample of the last hour and day is what was ticked. */
+/* Compares every sample of the last hour and day with a model. */
 static void history_is_whole_and_bounded(void **state) {
     (void)state;
     enum { LENGTH = 2 * 86400 };
@@ -186,7 +186,7 @@ static void clocks_that_jump_do_no_harm(void **state) {
             add_one(&m, second);
             assert_true(second_of(&m, second).requests >= 1);
             assert_true(minute_of(&m, second).requests >= 1);
-            assert_true(second_of(&m, second).requests <= 3); /* at most what a step back adds up */
+            assert_true(second_of(&m, second).requests <= 3); /* at most 3, since the clock may step back over a second */
             second++;
         }
     }
@@ -194,7 +194,7 @@ static void clocks_that_jump_do_no_harm(void **state) {
 
     meter_init(&m);
     add_one(&m, NOON);
-    add_one(&m, NOON + 100 * DAY); /* the first is forgotten */
+    add_one(&m, NOON + 100 * DAY); /* drops the first */
     assert_int_equal(second_of(&m, NOON).requests, 0);
     assert_int_equal(minute_of(&m, NOON).requests, 0);
     meter_free(&m);
@@ -284,7 +284,7 @@ static void what_ranges_of_before_did_stays_known(void **state) {
     assert_sample(second_of(&past, NOON), 40, 2, 0, 200, 300, 300);
     assert_sample(second_of(&past, NOON + 1), 5, 1, 1, 100, 100, 50);
     assert_int_equal(minute_of(&past, NOON).requests, 3);
-    meter_tick(&past, NOON + DAY + 7200, 0); /* a day later nothing of it is held */
+    meter_tick(&past, NOON + DAY + 7200, 0); /* a day later all history is freed */
     assert_null(past.history);
     meter_free(&past);
     meter_free(&left);
@@ -300,7 +300,7 @@ static void old_blocks_do_not_displace_newer_ones(void **state) {
     meter_add(&stale, 1, 1, false, false);
     meter_tick(&stale, NOON, 0);
     meter_add(&fresh, 1, 1, false, false);
-    meter_tick(&fresh, NOON + (int64_t)61 * 60, 0); /* the same place in the ring of minutes */
+    meter_tick(&fresh, NOON + (int64_t)61 * 60, 0); /* the same slot in the ring of blocks */
     meter_absorb(&past, &fresh, NOON + (int64_t)61 * 60, 0);
     meter_absorb(&past, &stale, NOON, 0);
     assert_int_equal(second_of(&past, NOON + (int64_t)61 * 60).requests, 1);

@@ -1,5 +1,5 @@
-/* Shares: the whole throughput and no more is given out, nobody leaves its bounds, and whoever gets less than it asks for gets no less than
- * anybody else. */
+/* Shares: they add up to the whole throughput, each is within its bounds, and a range that gets less than its demand gets no less than any
+ * other. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

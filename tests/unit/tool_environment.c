@@ -1,4 +1,4 @@
-/* Variables that look like settings: misspelt ones and the emulator's are told from those that count. */
+/* Environment variables: misspelt ones and the emulator's are distinguished from valid settings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void settings_are_known(void **state) {
     assert_int_equal(kind_of("TESELA_SQL_PORT=1"), VARIABLE_SETTING);
     assert_int_equal(kind_of("TESELA_KEY=abc"), VARIABLE_SETTING);
     assert_int_equal(kind_of("TESELA_KEY="), VARIABLE_SETTING);
-    assert_int_equal(kind_of("TESELA_ENDPOINT=http://x"), VARIABLE_SETTING); /* of the commands */
+    assert_int_equal(kind_of("TESELA_ENDPOINT=http://x"), VARIABLE_SETTING); /* a setting of the other commands */
 }
 
 static void others_are_not(void **state) {

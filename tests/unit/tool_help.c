@@ -1,4 +1,4 @@
-/* The manual page: made of the same tables as --help, and safe for roff. */
+/* The manual page: made from the same tables as --help, and correctly escaped for roff. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -38,7 +38,7 @@ static void every_port_is_named(void **state) {
     char why[256] = "", wanted[256];
     net_options o = harness_options();
     harness *h = harness_open(&o);
-    expect_line(h->server, "localhost", "{\"ready\":true,\"pid\":4711}\n"); /* all are off */
+    expect_line(h->server, "localhost", "{\"ready\":true,\"pid\":4711}\n"); /* all ports are off */
     uint16_t sql, other;
     h->front.name = "sql";
     assert_int_equal(net_listen(h->server, "localhost", 0, &h->front, &sql, why, sizeof why), OK);

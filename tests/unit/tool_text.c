@@ -1,4 +1,4 @@
-/* Text of others in a terminal: cut to its columns, and harmless. */
+/* Untrusted text in a terminal: cut to its columns, and harmless. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void what_does_not_fit_is_cut(void **state) {
     expect("abc", 1, "…", 1);
     expect("abc", 0, "", 0);
     expect("日本語", 5, "日本…", 5);
-    expect("日本語", 4, "日…", 3); /* half of a character is none */
+    expect("日本語", 4, "日…", 3); /* half a character is not shown */
 }
 
 static void nothing_steers_the_terminal(void **state) {
@@ -68,7 +68,7 @@ static void what_is_no_text_is_shown_byte_by_byte(void **state) {
     expect("\xF4\x90\x80\x80", 5, "????", 4);
 }
 
-/* Whatever bytes: no control leaves, and the columns are kept. */
+/* With any bytes, no control character is written and the columns are kept. */
 static void random_bytes_are_harmless(void **state) {
     uint32_t seed = 12345;
     (void)state;
@@ -135,7 +135,7 @@ static void a_place_is_marked(void **state) {
     expect_marked("a\nbc d\ne", 3, 4, "bc d\n ^\n");
     expect_marked("日本 =", 3, 4, "日本 =\n     ^\n");                       /* two columns each */
     expect_marked("\xF0\x9F\x98\x80 =", 3, 4, "\xF0\x9F\x98\x80 =\n   ^\n"); /* two units of UTF-16 */
-    expect_marked("ab\ncd", 1, 5, "ab\n ^\n");                               /* goes on in the next line */
+    expect_marked("ab\ncd", 1, 5, "ab\n ^\n");                               /* continues on the next line */
     expect_marked("ab", 100, 200, "ab\n  ^\n");
     expect_marked("a\x1b[2Jb", 1, 2, "a?[2Jb\n ^\n");
 }

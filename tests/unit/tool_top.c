@@ -89,7 +89,7 @@ static void containers_keep_their_ranges(void **state) {
     free_rows(&rows);
 }
 
-/* Answers that no server of ours gives. */
+/* Answers that our server never gives. */
 static void other_answers_are_survived(void **state) {
     static const char *const texts[] = {
         "{}",
@@ -114,7 +114,7 @@ static void other_answers_are_survived(void **state) {
     }
 }
 
-/* Lines of a screen and their columns, escapes taken out. Only ours are there: those that style and erase. */
+/* Counts the lines of a screen and their columns, without escapes. Only our own style and erase escapes may occur. */
 static size_t measure(const buf *out, size_t *longest) {
     size_t lines = 1, columns = 0;
     *longest = 0;
@@ -177,7 +177,7 @@ static void a_screen_says_it_all(void **state) {
             fail_msg("the screen does not say %s", texts[i]);
         }
     }
-    assert_false(holds(&out, "\x1b[31m")); /* neither theirs nor ours, without colours */
+    assert_false(holds(&out, "\x1b[31m")); /* with colours off there are no colour escapes */
     screen.trouble = "no server";
     screen.scroll = 4;
     buf_clear(&out);

@@ -1,4 +1,4 @@
-/* The nearest of random vectors, by a graph and by comparing all; vectors that are replaced, removed, too large, or nowhere. */
+/* The nearest of random vectors, found by a graph and by comparing all; vectors that are replaced, removed, too large or zero. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,13 +63,13 @@ static void world_close(world *w) {
     free(w->there);
 }
 
-/* Smaller is nearer. */
+/* A distance: smaller is nearer. */
 static double far(const world *w, const double *from, size_t label) {
     double d = search_distance_between(w->distance, from, w->vectors[label], DIMENSIONS);
     return w->distance == SEARCH_EUCLIDEAN ? d : -d;
 }
 
-/* How many there are that are nearer than this one. */
+/* The number of vectors nearer than this one. */
 static size_t rank_of(const world *w, const double *from, size_t label) {
     size_t nearer = 0;
     double distance = far(w, from, label);
@@ -107,7 +107,7 @@ static void finds_the_nearest(void **state) {
                 put(&w, i);
             } else if (random_below(&dice, 3) == 0) {
                 vector_graph_remove(w.graph, i);
-                vector_graph_remove(w.graph, i); /* it is not there: nothing happens */
+                vector_graph_remove(w.graph, i); /* not in the graph: nothing happens */
                 w.there[i] = false;
             }
         }
@@ -145,10 +145,10 @@ static void grows(void **state) {
     assert_true(vector_graph_bytes(DIMENSIONS, 2000) > vector_graph_bytes(DIMENSIONS, 1000));
     vector_graph_free(g);
     vector_graph_free(NULL);
-    assert_null(vector_graph_new(SEARCH_COSINE, DIMENSIONS, 0, SIZE_MAX / 64)); /* more than there is */
+    assert_null(vector_graph_new(SEARCH_COSINE, DIMENSIONS, 0, SIZE_MAX / 64)); /* more than the available memory */
 }
 
-/* What has one number that is not zero. */
+/* Puts a vector with only one number that is not zero. */
 static vector_put_result put_one(vector_graph *g, uint64_t label, double number) {
     double numbers[DIMENSIONS] = {0};
     numbers[3] = number;
@@ -178,13 +178,13 @@ static void knows_what_floats_cannot_hold(void **state) {
     assert_int_equal(put_one(g, 5, INFINITY), VECTOR_UNFIT);
     assert_int_equal(put_one(g, 6, NAN), VECTOR_UNFIT);
     assert_true(finds(g, 1, 1));
-    assert_int_equal(put_one(g, 1, 1e300), VECTOR_UNFIT); /* the one before is gone too */
+    assert_int_equal(put_one(g, 1, 1e300), VECTOR_UNFIT); /* the old vector is removed too */
     assert_false(finds(g, 1, 1));
     assert_int_equal(vector_graph_count(g), 1);
     vector_graph_free(g);
 
     g = vector_graph_new(SEARCH_COSINE, DIMENSIONS, 0, 100);
-    assert_int_equal(put_one(g, 1, 1e300), VECTOR_PUT); /* its direction is all that counts */
+    assert_int_equal(put_one(g, 1, 1e300), VECTOR_PUT); /* only the direction counts */
     assert_int_equal(put_one(g, 2, -1e-300), VECTOR_PUT);
     assert_int_equal(put_one(g, 3, 0), VECTOR_NOWHERE);
     assert_int_equal(put_one(g, 4, 5e-324), VECTOR_PUT);
@@ -206,7 +206,7 @@ static void knows_what_floats_cannot_hold(void **state) {
     assert_false(vector_graph_fits(SEARCH_COSINE, odd, DIMENSIONS));
 }
 
-/* Links between vectors that are all the same lead nowhere else. */
+/* Equal vectors must not be linked only to each other. */
 static void finds_among_equal_ones(void **state) {
     (void)state;
     vector_graph *g = vector_graph_new(SEARCH_COSINE, DIMENSIONS, 0, 3000);
@@ -224,7 +224,7 @@ static void finds_among_equal_ones(void **state) {
     vector_graph_free(g);
 }
 
-/* A place where all were replaced is a place like others: what is put there is found. */
+/* New vectors are found even where all others near them were replaced. */
 static void finds_where_others_died(void **state) {
     (void)state;
     vector_graph *g = vector_graph_new(SEARCH_EUCLIDEAN, DIMENSIONS, 0, 4000);

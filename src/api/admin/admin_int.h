@@ -1,4 +1,4 @@
-/* admin_int.h — within api/admin: one request on its way. */
+/* admin_int.h — within api/admin: the state of one request. */
 #pragma once
 
 #include "account/report.h"
@@ -10,30 +10,30 @@
 
 typedef struct admin_request admin_request;
 
-/* Writes the answer's body, and if it is not 200 the status. Runs on a worker unless the endpoint is quick. */
+/* Writes the answer's body, and the status if it is not 200. Runs on a worker unless the endpoint is quick. */
 typedef err (*admin_handler)(admin_request *q);
 
-/* Work of one kind waits for the one before. */
+/* Queues: requests of one queue run one after the other. */
 typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_QUERIES, LANE_CHANGES, LANE_KEYS, LANE_COUNT } admin_lane;
 
 typedef struct admin_endpoint {
     const char *path;
     http_method method;
     admin_handler run;
-    admin_lane lane; /* LANE_NONE: quick, done on the loop */
+    admin_lane lane; /* LANE_NONE: quick, runs on the loop */
     const char *type;
 } admin_endpoint;
 
 struct admin_request {
-    call call; /* first */
+    call call; /* must be first */
     net_task task;
-    admin_request *next; /* waiting in its lane */
+    admin_request *next; /* next in its queue */
     admin *admin;
     http_request *http;
     const admin_endpoint *endpoint;
-    access_key key; /* that it was signed with; ACCESS_KEY_COUNT: none was asked for */
-    bool read_only; /* by its key */
-    bool begun;     /* a worker has run it */
+    access_key key; /* key that authenticated it; ACCESS_KEY_COUNT: none was needed */
+    bool read_only; /* its key is read-only */
+    bool begun;     /* a worker has started it */
     op op;
     err code;
     unsigned status;
@@ -47,7 +47,7 @@ typedef struct lane {
     admin_request *first, *last;
 } lane;
 
-/* Seeding that was not done in the time that an answer may take goes on with the next (LANE_HOTKEYS: one at a time). */
+/* Seedings that exceeded the time limit of an answer; the next request continues them (LANE_HOTKEYS: one at a time). */
 enum { SEEDINGS_MAX = 64 };
 typedef struct unfinished {
     uint32_t container, range;
@@ -70,41 +70,41 @@ struct admin {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     lane lanes[LANE_COUNT];
-    unsigned working; /* on workers, or about to be */
+    unsigned working; /* requests on workers or about to be */
     bool stopping;
 
     unfinished seedings[SEEDINGS_MAX];
     size_t seedings_n;
 };
 
-/* ---- what is asked ---- */
+/* ---- decoding ---- */
 
-/* A parameter of the query, decoded; p NULL: not there. */
+/* A query parameter, decoded; p NULL: absent. */
 MUST_CHECK err admin_param(admin_request *q, const char *name, slice *value_out);
 MUST_CHECK err admin_param_number(admin_request *q, const char *name, uint64_t least, uint64_t most,
-                                  uint64_t *value_out); /* else as it was */
+                                  uint64_t *value_out); /* unchanged if absent */
 
-/* The body: one JSON object with no other properties than these. */
+/* The body: one JSON object; properties other than these are rejected. */
 MUST_CHECK err admin_body(admin_request *q, const char *const *names, size_t names_n, slice *bson_out);
-MUST_CHECK err admin_text(admin_request *q, slice bson, const char *name, slice *value_out); /* empty: not there */
+MUST_CHECK err admin_text(admin_request *q, slice bson, const char *name, slice *value_out); /* empty: absent */
 MUST_CHECK err admin_number(admin_request *q, slice bson, const char *name, uint64_t least, uint64_t most, uint64_t *value_out);
 MUST_CHECK err admin_double(admin_request *q, slice bson, const char *name, double least, double most, double *value_out);
-MUST_CHECK err admin_range_id(admin_request *q, slice bson, const char *name, int64_t *id_out); /* text or number; else as it was */
+MUST_CHECK err admin_range_id(admin_request *q, slice bson, const char *name, int64_t *id_out); /* text or number; unchanged if absent */
 
-/* The container that must be named; the caller gives it back. */
+/* The container; an error if no name is given. The caller releases it. */
 MUST_CHECK err admin_container(admin_request *q, slice database, slice name, container **container_out);
 
-/* The position of a range that must be there. */
+/* The position of the range; an error if it does not exist. */
 MUST_CHECK err admin_range(admin_request *q, const container *c, int64_t id, size_t *position_out);
 
-/* ---- what is answered ---- */
+/* ---- encoding ---- */
 
 void admin_add(buf *out, const char *name, uint64_t value);                     /* ,"name":value */
 void admin_add_text(buf *out, const char *name, slice value);                   /* ,"name":"value" */
-void admin_add_decimal(buf *out, const char *name, double value, int decimals); /* likewise */
+void admin_add_decimal(buf *out, const char *name, double value, int decimals); /* ,"name":1.25 */
 void admin_add_id(buf *out, const char *name, uint32_t id);                     /* ,"name":"7" */
 
-void admin_add_paths(buf *out); /* all that there are, as a JSON array */
+void admin_add_paths(buf *out); /* all endpoint paths, as a JSON array */
 
 /* ---- the process ---- */
 

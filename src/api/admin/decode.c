@@ -1,4 +1,4 @@
-/* What requests have in common: parameters, bodies, containers, ranges; and the pieces of JSON that answers are made of. */
+/* Decoding shared by all endpoints (parameters, bodies, containers, ranges), and helpers that write JSON. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ enum { BODY_BYTES_MAX = 64 * 1024, BSON_BYTES_MAX = 256 * 1024, BODY_DEPTH = 16 
 
 /* ---- parameters of the query ---- */
 
-/* As forms write them: a plus is a blank. */
+/* Encoded as in HTML forms: a plus is a blank. */
 static err decode(admin_request *q, slice raw, slice *value_out) {
     char *text = arena_text(q->op.arena, raw), *decoded = arena_text(q->op.arena, raw);
     size_t n = 0;
@@ -117,7 +117,7 @@ err admin_double(admin_request *q, slice bson, const char *name, double least, d
     return OK;
 }
 
-/* Whole numbers up to 2^53 come through a double unharmed; larger ones only as integers. */
+/* A double holds whole numbers exactly up to 2^53; larger ones must be integers. */
 err admin_number(admin_request *q, slice bson, const char *name, uint64_t least, uint64_t most, uint64_t *value_out) {
     bson_iter_t it;
     if (!doc_find_key(bson, slice_str(name), &it)) {

@@ -1,4 +1,4 @@
-/* POST /_tesela/explain: runs one page of a query, and tells what it did instead of its rows (query/explain.h). */
+/* POST /_tesela/explain: runs one page of a query, and returns a description of the execution instead of rows (query/explain.h). */
 #include "query/explain.h"
 
 #include "account/scripts.h"
@@ -7,7 +7,7 @@
 #include "query/ranges.h"
 #include "script/functions.h"
 
-enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000, PAGE_US = 5000000 };
+enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000 };
 
 typedef struct asked {
     slice text;
@@ -23,9 +23,9 @@ typedef struct asked {
     uint64_t compile_us;
 } asked;
 
-/* ---- what is asked ---- */
+/* ---- decoding ---- */
 
-/* "x", or ["x", 1] for hierarchical keys: as the header field has it. */
+/* "x", or ["x", 1] for hierarchical keys; the same form as in the header field. */
 static err read_key(admin_request *q, slice body, asked *a) {
     bson_iter_t it;
     buf text = buf_init(BUF_NO_LIMIT);
@@ -57,7 +57,7 @@ static err read_asked(admin_request *q, slice body, asked *a) {
 
 /* ---- which part of the container ---- */
 
-/* A key that WHERE demands is as good as one that is given. */
+/* If WHERE fixes the partition key, it is used as if the request had named it. */
 static void find_key(asked *a, const container *c, arena *arena) {
     size_t n;
     const query_range *list = a->key_given || c->key.n == 0 ? NULL : query_ranges(arena, &a->query, &c->key, &n);
@@ -96,7 +96,8 @@ static void write_answer(admin_request *q, const asked *a, const query_page *pag
     buf_free(&key);
 }
 
-/* Functions run for as long as the page may; the administrator's requests have lanes of their own, and hold up no client's. */
+/* Functions run as long as the page's time limit allows. The administrator's requests use their own worker lane, so they do not delay
+ * clients. */
 static err run_functions(admin_request *q, const container *c, query_page *page) {
     account_script *scripts[QUERY_UDFS_MAX] = {0};
     script_function list[QUERY_UDFS_MAX];
@@ -124,11 +125,10 @@ static err run_page(admin_request *q, container *c, asked *a) {
     const items *items = account_items(q->admin->account);
     buf rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
     query_trace trace = {0};
-    int64_t begun = clock_monotonic_us(items->clock);
     query_page page;
     query_page_init(&page, items, &q->op, c, &a->query, &a->cursor, &rows);
     page.ask.rows_max = a->rows;
-    page.ask.until_us = begun + PAGE_US;
+    page.ask.until_us = account_page_deadline_us(q->admin->account);
     page.ask.timed = page.ask.notes_indexes = true;
     page.ask.trace = &trace;
     err code = a->query.udfs_n ? run_functions(q, c, &page) : query_run_page(&page);

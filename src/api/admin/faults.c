@@ -1,11 +1,11 @@
-/* GET, POST, DELETE /_tesela/faults: faults on demand (account/faults.h). */
+/* GET, POST, DELETE /_tesela/faults: fault injection (account/faults.h). */
 #include "api/admin/admin_int.h"
 #include "base/random.h"
 #include "doc/json.h"
 
 static const char *const operations[] = {[FAULT_ANY] = "any", [FAULT_READ] = "read", [FAULT_WRITE] = "write"};
 
-/* ---- showing ---- */
+/* ---- listing ---- */
 
 static void add_filter(buf *out, const fault *f) {
     if (f->database[0]) {
@@ -87,7 +87,7 @@ static err read_filter(admin_request *q, slice body, fault *f) {
     return read_operation(q, body, f);
 }
 
-/* The next one, unless it says how many or what part. */
+/* By default the fault hits only the next request; `count` and `percent` change that. */
 static err read_frequency(admin_request *q, slice body, fault *f) {
     random_source system;
     double percent = 0;
@@ -138,7 +138,7 @@ err admin_faults_add(admin_request *q) {
     return OK;
 }
 
-/* ---- taking back ---- */
+/* ---- removing ---- */
 
 err admin_faults_remove(admin_request *q) {
     slice id;

@@ -1,4 +1,4 @@
-/* From a request to its endpoint and back: who may, which one, and whose turn it is. */
+/* From a request to its endpoint and back: authorization, dispatch, and the queues. */
 #include <stdlib.h>
 
 #include "api/admin/admin_int.h"
@@ -109,7 +109,7 @@ static void fail(admin_request *q, err code) {
     answer(q);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- queues ---- */
 
 static void start(admin_request *q);
 
@@ -117,7 +117,7 @@ static void run_task(net_task *task) {
     start((admin_request *)((char *)task - offsetof(admin_request, task)));
 }
 
-/* The next one of the lane goes to its own loop, to be started there. */
+/* Releases the queue and posts its next request to that request's loop, which starts it. */
 static void leave_lane(admin_request *q) {
     admin *a = q->admin;
     lane *l = &a->lanes[q->endpoint->lane];
@@ -135,7 +135,7 @@ static void leave_lane(admin_request *q) {
     }
 }
 
-/* Takes the lane, or waits in it; false: too many do. */
+/* *turn_out: the queue was free, start now; otherwise the request waits in it. False: too many are waiting. */
 static bool enter_lane(admin_request *q, bool *turn_out) {
     admin *a = q->admin;
     lane *l = &a->lanes[q->endpoint->lane];
@@ -210,7 +210,7 @@ static void run(admin_request *q) {
     }
 }
 
-/* ---- who may ---- */
+/* ---- authentication ---- */
 
 static err check_bearer(admin_request *q, slice token, access_key *key_out) {
     if (!access_ring_find(access_keys_ring(q->admin->keys), slice_trim(token), key_out)) {
@@ -219,7 +219,8 @@ static err check_bearer(admin_request *q, slice token, access_key *key_out) {
     return OK;
 }
 
-/* Only as long as the key that everybody knows is one of them; then web pages are kept out below (net/guard.h). */
+/* Whether requests need no key: the server is local and has the public emulator key. Requests from web pages are rejected earlier
+ * (net/guard.h). */
 static bool is_open(const admin *a) {
     access_key unused;
     return a->local && access_ring_find(access_keys_ring(a->keys), slice_str(access_key_emulator), &unused);

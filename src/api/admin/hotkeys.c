@@ -1,13 +1,13 @@
-/* GET /_tesela/hotkeys: the partition keys that cost most, and those that hold most.
+/* GET /_tesela/hotkeys: the partition keys that cost most, and the largest ones.
  *
- * By size all partitions have to be known: the first time a range is asked about, its sketch is seeded from the partitions' own entries
- * (item/hot.h), for as long as an answer may take; what is left is done with the next. */
+ * Ranking by size needs all partitions: the first request for a range seeds the range's sketch from its partitions' entries
+ * (item/hot.h), within the time limit of an answer; the next request continues. */
 #include "api/admin/admin_int.h"
 #include "doc/json.h"
 
 enum {
     SEEDING_MS = 5000,
-    RANGES_MAX = 2000, /* looked at in one answer: a sketch takes 18 KB */
+    RANGES_MAX = 2000, /* per answer at most: a sketch takes 18 KB */
 };
 
 typedef struct hot_ru {
@@ -32,7 +32,7 @@ typedef struct search {
     size_t by_size_n;
 } search;
 
-/* ---- the best of all ranges: a key is in one range only ---- */
+/* ---- top keys over all ranges: a key is in one range only ---- */
 
 static void keep_ru(search *s, const hotkey *key, uint32_t range) {
     if (s->by_ru_n == HOTKEYS_TOP && s->by_ru[HOTKEYS_TOP - 1].key.value >= key->value) {
@@ -64,7 +64,7 @@ static unfinished *find_unfinished(admin *a, uint32_t container, uint32_t range)
             return &a->seedings[i];
         }
     }
-    if (a->seedings_n == SEEDINGS_MAX) { /* the oldest begins again when it is asked for again */
+    if (a->seedings_n == SEEDINGS_MAX) { /* drop the oldest; its seeding restarts when requested again */
         memmove(&a->seedings[0], &a->seedings[1], (SEEDINGS_MAX - 1) * sizeof a->seedings[0]);
         a->seedings_n--;
     }

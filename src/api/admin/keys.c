@@ -1,6 +1,6 @@
 /* GET /_tesela/keys, POST /_tesela/keys/regenerate, POST /_tesela/keys/reload: the account's keys (access/keys.h).
  *
- * Values are told to whoever signs with the primary key and asks for them, and then only where nobody listens: over TLS, or on the same
+ * Key values are returned only on request, only if the request is signed with the primary key, and only over TLS or on the same
  * machine. */
 #include <openssl/crypto.h>
 
@@ -19,7 +19,7 @@ static err check_shown(admin_request *q) {
     return OK;
 }
 
-/* {"kind":…,"set":…,"key":… and, unless `ends`, open for more. */
+/* Writes {"kind":…,"set":…,"key":…; `ends` closes the object. */
 static void add_key(admin_request *q, access_key key, bool shown, bool ends) {
     char text[ACCESS_KEY_TEXT_BYTES];
     bool set = access_keys_text(q->admin->keys, key, text);
@@ -84,7 +84,7 @@ err admin_keys_regenerate(admin_request *q) {
     }
     add_key(q, key, shown, false);
     admin_add_text(&q->body, "file", slice_str(access_keys_file(q->admin->keys)));
-    admin_add(&q->body, "line", (uint64_t)key + 1); /* the file is written anew, a line for each */
+    admin_add(&q->body, "line", (uint64_t)key + 1); /* the whole file is rewritten, one line per key */
     buf_add_lit(&q->body, "}\n");
     return OK;
 }

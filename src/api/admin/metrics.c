@@ -1,4 +1,4 @@
-/* GET /metrics: every counter and gauge once with its help and type, then a line for each range or container. */
+/* GET /metrics: for every counter and gauge its help and type, then a line for each range or container. */
 #include "api/admin/metrics.h"
 
 #include <stdlib.h>

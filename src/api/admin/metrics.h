@@ -1,4 +1,4 @@
-/* metrics.h — the Prometheus text format, version 0.0.4: pure, so that it can be tested without a server. */
+/* metrics.h — the Prometheus text format, version 0.0.4. Pure functions, testable without a server. */
 #pragma once
 
 #include "access/attempts.h"
@@ -15,7 +15,7 @@ typedef struct metrics_range {
 typedef struct metrics_container {
     slice database, container;
     size_t ranges;
-    double throughput; /* RU/s provisioned, its database's if it shares that; 0: none */
+    double throughput; /* RU/s provisioned; its database's if shared; 0: none */
 } metrics_container;
 
 typedef struct metrics {
@@ -26,7 +26,7 @@ typedef struct metrics {
     size_t databases;
     uint64_t faults_injected, reshapes;
     net_stats net;
-    uint64_t refused[ATTEMPT_COUNT]; /* requests, for who sent them */
+    uint64_t refused[ATTEMPT_COUNT]; /* failed authentications, by reason */
     uint64_t key_changes;
     sched_counts work[NET_LANES];
     uint64_t resident_bytes, open_files;

@@ -25,7 +25,7 @@ static uint64_t open_files(void) {
             n += entry->d_name[0] != '.';
         }
         closedir(dir);
-        n--; /* the folder itself, open while it is read */
+        n--; /* do not count the directory handle itself */
     }
     return n;
 }

@@ -1,4 +1,4 @@
-/* GET /_tesela/: the server as a whole. GET /_tesela/ranges: every range, what it holds and does. GET /_tesela/history: what it did. */
+/* GET /_tesela/: the server as a whole. GET /_tesela/ranges: every range with its contents and load. GET /_tesela/history: past load. */
 #include <stdlib.h>
 
 #include "api/admin/admin_int.h"
@@ -81,7 +81,7 @@ static void add_numbers(buf *out, const report_range *r) {
     admin_add(out, "latencyMaxUs", r->last.latency_max_us);
 }
 
-/* `whole`: with what the front end of its API remembers of it. */
+/* `whole`: includes the memo of the API's front end. */
 static void add_container(buf *out, const report_container *c, bool whole) {
     report_range sum = report_sum(c->container);
     add_names(out, c->container);
@@ -104,7 +104,7 @@ static void add_container(buf *out, const report_container *c, bool whole) {
     buf_add_byte(out, '}');
 }
 
-/* The hottest key of the last minute, of a range that was ever asked for anything. */
+/* The hottest key of the last minute; null if the range has had no requests. */
 static void add_hottest(admin_request *q, buf *out, const container *c, size_t position) {
     hotkey top[HOTKEYS_TOP];
     buf_add_lit(out, ",\"hottest\":");
@@ -142,13 +142,13 @@ static void add_range(admin_request *q, buf *out, const container *c, size_t i) 
     buf_add_byte(out, '}');
 }
 
-/* Where a page of ranges begins and ends, over all containers of a report. */
+/* A page of ranges, counted over all containers of a report. */
 typedef struct page {
     uint64_t skip, limit;
     uint64_t seen, written; /* ranges */
     uint64_t containers;
-    bool whole; /* one container is asked for: everything is told of it */
-    buf ranges; /* the second list, written beside the first */
+    bool whole; /* one container was requested: write all its details */
+    buf ranges; /* the list of ranges, written alongside the list of containers in q->body */
 } page;
 
 static bool page_is_full(const admin_request *q, const page *p) {
@@ -268,7 +268,7 @@ static void write_history(admin_request *q, const history *h) {
     buf_add_lit(out, "}\n");
 }
 
-/* The last `n` that are over: the second, or minute, that now is may not be all there yet. */
+/* The last `n` completed seconds or minutes: the current one may be incomplete. */
 static err read_history(admin_request *q, history *h) {
     slice range;
     uint64_t seconds = 0, minutes = 0, id = 0;

@@ -1,4 +1,4 @@
-/* POST /_tesela/split and /_tesela/merge: by hand, one at a time. GET /_tesela/events: those that happened, and why. */
+/* POST /_tesela/split and /_tesela/merge: manual, one at a time. GET /_tesela/events: past splits and merges, and their reasons. */
 #include <stdlib.h>
 
 #include "api/admin/admin_int.h"
@@ -36,7 +36,7 @@ static bool is_of(const account_event *e, slice database, slice container) {
     return (!database.n || slice_eq(database, slice_str(e->database))) && (!container.n || slice_eq(container, slice_str(e->container)));
 }
 
-/* What has no events must at least exist; deleted containers have theirs for a while. */
+/* If no event matches, the container must at least exist. Deleted containers keep their events for a while. */
 static err check_there(admin_request *q, slice database, slice container) {
     report found;
     if (account_report(q->admin->account, database, container, &found) != OK) {
@@ -66,7 +66,7 @@ err admin_events(admin_request *q) {
     return written ? OK : check_there(q, database, container);
 }
 
-/* ---- by hand ---- */
+/* ---- manual splits and merges ---- */
 
 typedef struct target {
     container *container;
@@ -81,7 +81,7 @@ static err read_container(admin_request *q, slice body, target *t) {
     return admin_container(q, database, name, &t->container);
 }
 
-/* Ranges that are not there are told from those that are gone before anything waits. */
+/* Rejects unknown ranges before anything waits; later errors mean that the range has gone. */
 static err read_range(admin_request *q, const target *t, slice body, const char *name, int64_t *id_out) {
     size_t position;
     *id_out = -1;
@@ -92,7 +92,7 @@ static err read_range(admin_request *q, const target *t, slice body, const char 
     return admin_range(q, t->container, *id_out, &position);
 }
 
-/* The newest event of the container that began with this range: it has just happened. */
+/* Writes the newest event of the container whose first source is this range: the one that just happened. */
 static void write_done(admin_request *q, const container *c, uint32_t range) {
     enum { LOOKED_AT = 64 };
     account_event *events = mem_alloc(LOOKED_AT * sizeof *events);

@@ -7,15 +7,15 @@
 
 /* ---- the table ---- */
 
-/* What a permission must reach for an operation. */
+/* What a permission must cover for an operation. */
 typedef enum reach {
-    REACH_NOTHING,   /* any token, as long as what it is for is there */
-    REACH_PLACE,     /* the container, or something in it: its properties and ranges */
-    REACH_CONTAINER, /* the container, all of it */
+    REACH_NOTHING,   /* any token whose resource still exists */
+    REACH_PLACE,     /* the container or anything in it; for its properties and ranges */
+    REACH_CONTAINER, /* the whole container */
     REACH_ITEMS,     /* the container, or the partition key that the request names */
-    REACH_PLAN,      /* the container, or any partition key of it: nothing of what is in it is told */
-    REACH_ITEM,      /* these, or the item that the path names, last or above an attachment */
-    REACH_SCRIPT,    /* the container, all of it, or the script that the path names */
+    REACH_PLAN,      /* the container or any partition key of it; the answer reveals no item */
+    REACH_ITEM,      /* as REACH_ITEMS, or the item that the path names (as the target or above an attachment) */
+    REACH_SCRIPT,    /* the whole container, or the script that the path names */
     REACH_RUN,       /* the container, the partition key that the request names, or the stored procedure that the path names */
 } reach;
 
@@ -23,10 +23,10 @@ typedef struct rule {
     sql_kind kind;
     http_method method;
     reach reach;
-    bool queries_only; /* of POST on a feed */
+    bool queries_only; /* a POST on this feed must be a query */
 } rule;
 
-/* No row: not with a token. */
+/* Operations without a row are closed to tokens. */
 static const rule rules[] = {
     {SQL_ACCOUNT, VERB_GET, REACH_NOTHING, false},
     {SQL_CONTAINER, VERB_GET, REACH_PLACE, false},
@@ -69,7 +69,7 @@ static const rule *find_rule(const sql_request *q) {
     return NULL;
 }
 
-/* A name on a path that is run or replaced, however the request calls itself, is no query. */
+/* Only POSTs on feeds count: executing or replacing a named resource is not a query, whatever its headers say. */
 bool sql_access_is_query(const sql_request *q) {
     switch (q->route.kind) {
     case SQL_DATABASES:
@@ -89,7 +89,7 @@ bool sql_access_is_query(const sql_request *q) {
     }
 }
 
-/* ---- who it is ---- */
+/* ---- authentication ---- */
 
 err sql_access_authenticate(sql_request *q) {
     const access_ring *ring = access_keys_ring(q->front->keys);
@@ -105,16 +105,17 @@ err sql_access_authenticate(sql_request *q) {
     return OK;
 }
 
-/* ---- what it is for ---- */
+/* ---- what the token covers ---- */
 
-/* The key that the request names is the grant's or lies below it. */
+/* Whether the request's key is the granted one, or has it as a prefix. */
 static bool names_key(sql_request *q, const pkey *granted) {
     pkey key;
     slice header = sql_get(q, FIELD_PARTITION_KEY);
     return header.p && pkey_parse(&q->op, header, &key) == OK && access_key_is_below(&key, granted);
 }
 
-/* The item that the path names, by its number. One named by rid is named by its id from here on: no one of that name is taken for it. */
+/* Finds the number of the item that the path names. If the path gives a rid, it is replaced by the item's id, so that the handler cannot
+ * take the rid for the name of another item. */
 static bool find_item(sql_request *q, const container *c, slice *name, bool *by_rid, const rid *item_rid, uint64_t *number_out) {
     const items *items = account_items(q->front->account);
     item_key key;
@@ -166,8 +167,8 @@ static bool is_script(sql_request *q, container *c, const grant *g) {
     return false;
 }
 
-/* What the grant is for is still there: asked where the request itself does not lead to it. An item whose partition key is not known
- * counts as there. */
+/* Whether the granted item still exists; needed where the request itself does not look it up. True if the grant has no partition key to
+ * look it up by. */
 static bool item_is_there(sql_request *q, const container *c, const grant *g) {
     item_key key;
     slice id;
@@ -199,9 +200,9 @@ static bool is_there(sql_request *q, const container *c, const grant *g) {
                                                                   : script_is_there(q, c, g);
 }
 
-/* A permission for a container, or for one partition key of it. */
+/* Whether a permission for a container, or for one partition key of it, covers the operation. */
 static bool container_reaches(sql_request *q, const grant *g, reach wanted) {
-    bool bulk = sql_flag(q, FIELD_IS_BATCH) && !sql_flag(q, FIELD_BATCH_ATOMIC); /* its operations name keys of their own */
+    bool bulk = sql_flag(q, FIELD_IS_BATCH) && !sql_flag(q, FIELD_BATCH_ATOMIC); /* each operation has its own partition key */
     if (g->key.n == 0 || wanted == REACH_PLACE || wanted == REACH_PLAN) {
         return true;
     }
@@ -234,7 +235,7 @@ static bool reaches(sql_request *q, container *c, const grant *g, reach wanted) 
     }
 }
 
-/* The container that the path names; of the account none: the grant's own. */
+/* The container that the path names; the account's path names none, so the grant's container is used. */
 static err find_container(sql_request *q, const rule *r, container **container_out) {
     const sql_route *route = &q->route;
     char room[2 * RID_TEXT_MAX];
@@ -268,11 +269,11 @@ static bool token_allows(sql_request *q, const rule *r) {
 static err check_token(sql_request *q, bool reads) {
     const rule *r = find_rule(q);
     bool allowed = r && (reads || q->reach.permission->grant.mode == PERMISSION_ALL) && !(r->queries_only && !reads) && token_allows(q, r);
-    q->op.detail_n = 0; /* what was wrong with a key on the way is no news for the bearer */
+    q->op.detail_n = 0; /* do not tell the bearer what is wrong with a partition key */
     return allowed ? OK : access_refuse(&q->op);
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 
 err sql_access_check(sql_request *q, bool reads) {
     assert(q->reach.proof != ACCESS_NOBODY);

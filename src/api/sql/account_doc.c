@@ -1,7 +1,7 @@
-/* GET /: the account document. Its endpoints repeat what the client used, or SDKs go elsewhere. */
+/* GET /: the account document. Its endpoints repeat the host that the client used, or SDKs would connect elsewhere. */
 #include "api/sql/sql_int.h"
 
-/* What the .NET SDK feeds its query planner; JSON as text. */
+/* Settings that the .NET SDK passes to its query planner: JSON as a string. */
 static const char query_engine[] =
     "{\"allowNewKeywords\":true,\"maxJoinsPerSqlQuery\":10,\"maxQueryRequestTimeoutFraction\":0.9,\"maxSqlQueryInputLength\":524288,"
     "\"maxUdfRefPerSqlQuery\":10,\"queryMaxInMemorySortDocumentCount\":-1000,\"spatialMaxGeometryPointCount\":256,"

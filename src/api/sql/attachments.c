@@ -1,29 +1,29 @@
-/* Attachments of an item (item/attach.h): create, upsert, read, list, replace, delete. Their metadata and links are kept; the bytes they
- * lead to are not ours. And the feed of conflicts, which has nothing in it: there is one region to write to. */
+/* Attachments of an item (item/attach.h): create, upsert, read, list, replace, delete. Only their metadata and links are stored, not the
+ * media that they link to. Also the feed of conflicts, which is always empty: there is one write region. */
 #include "api/sql/sql_int.h"
 #include "item/attach.h"
 #include "throughput/charge.h"
 
 typedef struct reading {
-    call_attachments call; /* first */
+    call_attachments call; /* must be first */
     sql_request *q;
-    uint32_t after; /* of a list: those with greater numbers, … */
-    size_t max;     /* … so many of them */
+    uint32_t after; /* for a list: only attachments with greater numbers */
+    size_t max;     /* … and at most this many */
 } reading;
 
 typedef struct writing {
-    call_attach call; /* first */
+    call_attach call; /* must be first */
     sql_request *q;
 } writing;
 
-/* ---- what is asked for ---- */
+/* ---- decoding ---- */
 
-/* The item by its rid: as sql_item_read does, with the partition that the header names. */
+/* Finds an item by its rid, as sql_item_read does, in the partition that the header names. */
 static err id_of_rid(sql_request *q, const item_key *key, const rid *r, slice *id) {
     slice found;
     err code = item_id_of(account_items(q->front->account), &q->op, q->container, key, rid_number(r), &found);
     *id = code == OK ? found : *id;
-    return code == E_NOT_FOUND ? OK : code; /* then it may be a name that looks like one */
+    return code == E_NOT_FOUND ? OK : code; /* not a rid then: a name that looks like one */
 }
 
 static err find_owner(sql_request *q, item_key *key_out) {
@@ -152,7 +152,7 @@ void sql_attachment_read(sql_request *q) {
     code == OK ? call_attachments_submit(&r->call) : sql_fail(q, code);
 }
 
-/* What a page has: those after a number. *last_out: the number it ends at, 0 if nothing is left. */
+/* Writes a page: attachments with numbers above `after`. *last_out: the last number written if more follow, else 0. */
 static size_t add_page(buf *out, const container *c, attach_list *list, uint32_t after, size_t max, uint32_t *last_out) {
     attachment each;
     size_t n = 0;

@@ -5,8 +5,8 @@
 
 enum {
     SKEW_S = 15 * 60,
-    FIELD_BYTES_MAX = 16 * 1024, /* the service's limit for the longest kind */
-    SHOWN_MAX = 600,             /* of the text to sign, in the error's sentence */
+    FIELD_BYTES_MAX = 16 * 1024, /* the service's limit for the longest kind of field */
+    SHOWN_MAX = 600,             /* bytes of the text to sign that the error message shows */
 };
 
 /* ---- dates ---- */
@@ -47,7 +47,7 @@ static bool decode_token(arena *a, slice raw, slice *token_out) {
     return good;
 }
 
-/* Cuts "name=value" off the front, up to the end character or the end of all. */
+/* Cuts "name=value" off the front, up to the end character or the end of the text. */
 static bool take_field(slice *token, slice name, char end, slice *value_out) {
     slice field = *token;
     const char *stop = memchr(field.p, end, field.n);
@@ -60,7 +60,7 @@ static bool take_field(slice *token, slice name, char end, slice *value_out) {
     return true;
 }
 
-/* Only words of ours are repeated: what is in the field instead of a type could be a secret in the wrong place. */
+/* The message repeats only type names known to us: an unknown one could be a secret that the client put in the wrong place. */
 static err refuse_type(op *o, slice type) {
     static const char *const known[] = {"aad", "sas", "resource"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -78,7 +78,7 @@ static bool split_token(arena *a, slice raw, slice *type_out, slice *version_out
            take_field(&token, SLICE_LIT("ver="), '&', version_out) && take_field(&token, SLICE_LIT("sig="), ',', signature_out);
 }
 
-/* The service writes version 1 into the tokens that it makes, and everyone 1.0 into signatures. */
+/* Tokens made by the service have version 1; signatures have version 1.0. */
 err sql_auth_read(op *o, slice field, sql_authorization *out) {
     slice type, version;
     *out = (sql_authorization){0};
@@ -129,7 +129,7 @@ static slice text_to_sign(arena *a, const sql_auth_request *r, slice link) {
 
 static err refuse_signature(op *o, slice text) {
     size_t n = text.n < SHOWN_MAX ? text.n : SHOWN_MAX;
-    while (n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80) { /* never in the middle of a character */
+    while (n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80) { /* do not cut within a character */
         n--;
     }
     return op_fail(

@@ -1,28 +1,28 @@
-/* auth.h — the authorization field of the SQL API, and what its signatures sign.
+/* auth.h — the authorization field of the SQL API, and the text that a signature covers.
  *
- * A client sends authorization: type=master&ver=1.0&sig=… (percent-encoded, or as it is), sig being the base64 of HMAC-SHA256 under its
+ * A client sends authorization: type=master&ver=1.0&sig=… (percent-encoded or not), where sig is the base64 of the HMAC-SHA256 under its
  * key over
  *
  *     lower(verb) \n  lower(resource type) \n  resource link \n  lower(x-ms-date) \n  \n
  *
- * or, when there is only a Date field, with that on the fifth line instead of the fourth; or type=resource&ver=1&sig=… with a token that
- * the server made. Pure functions, any thread; keys are access/ring.h's. Nothing here is ever logged. */
+ * (if the request has only a Date field, its value is on the fifth line instead of the fourth); or type=resource&ver=1&sig=… with a token
+ * that the server issued. Pure functions, any thread; access/ring.h holds the keys. Nothing here is ever logged. */
 #pragma once
 
 #include "access/ring.h"
 #include "api/sql/route.h"
 #include "base/op.h"
 
-/* What an authorization field holds, decoded. */
+/* A decoded authorization field. */
 typedef struct sql_authorization {
     bool is_token;   /* a resource token (access/token.h); else a signature */
-    slice signature; /* what follows sig= */
+    slice signature; /* the value of sig= */
 } sql_authorization;
 
-/* E_NO_AUTHORIZATION; E_BAD_AUTHORIZATION: not of this form; E_UNAUTHORIZED: a type that is not accepted. */
+/* E_NO_AUTHORIZATION: the field is missing. E_BAD_AUTHORIZATION: malformed. E_UNAUTHORIZED: a type that is not accepted. */
 MUST_CHECK err sql_auth_read(op *o, slice field, sql_authorization *authorization_out);
 
-/* What is signed. */
+/* The parts of a request that are signed. */
 typedef struct sql_auth_request {
     slice verb; /* as sent: "GET" */
     const sql_route *route;
@@ -30,9 +30,10 @@ typedef struct sql_auth_request {
     slice date;
 } sql_auth_request;
 
-/* Checks against op->now_s, 15 minutes either way. E_UNAUTHORIZED with the service's sentence, which shows the text that should have been
- * signed. Line breaks in it are line breaks: JSON escaping makes them the service's \n. Signatures are compared in constant time. */
+/* Verifies the signature, and that the date is within 15 minutes of op->now_s. E_UNAUTHORIZED with the service's sentence, which shows the
+ * text that should have been signed. It contains real line breaks, which JSON escaping turns into the service's \n. Signatures are compared
+ * in constant time. */
 MUST_CHECK err sql_auth_verify(op *o, const access_ring *ring, const sql_auth_request *request, slice signature, access_key *key_out);
 
-/* Both, for those who take no tokens. */
+/* sql_auth_read and sql_auth_verify, for callers that accept no resource tokens. */
 MUST_CHECK err sql_auth_check(op *o, const access_ring *ring, const sql_auth_request *request, slice field, access_key *key_out);

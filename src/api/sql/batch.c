@@ -1,4 +1,5 @@
-/* Many item operations in one request: a transactional batch (one partition key, all or nothing) or bulk (one range, each by itself). */
+/* Many item operations in one request: a transactional batch (one partition key, all or nothing) or bulk (one range, independent
+ * operations). */
 #include "api/sql/batch.h"
 #include "api/sql/itembody.h"
 #include "api/sql/triggers.h"
@@ -70,7 +71,7 @@ static void write_results(sql_request *q, buf *out) {
     buf_add_byte(out, ']');
 }
 
-/* Items that fit as stored may be several times as long as text. */
+/* Runs on a worker. Items within the limit as BSON may be several times as long as JSON. */
 static void write_answer(call *c) {
     sql_request *q = request_of(c);
     q->written = buf_init_counted(ANSWER_BYTES_MAX, q->op.budget);
@@ -111,7 +112,7 @@ static void written(call *c) {
     }
 }
 
-/* A batch with an operation that cannot be right is not tried at all. */
+/* A transactional batch that contains an invalid operation is rejected without trying any of it. */
 static bool refused_before(sql_request *q) {
     size_t bad = q->commit.n;
     for (size_t i = 0; i < q->commit.n && bad == q->commit.n; i++) {
@@ -126,8 +127,8 @@ static bool refused_before(sql_request *q) {
     return true;
 }
 
-/* Bulk without operations: after a split the JavaScript SDK sends a request to every part of the old range, also to those that none of its
- * operations belongs to. */
+/* Bulk without operations: after a split the JavaScript SDK sends a request to every child of the old range, even if none of its operations
+ * belongs there. */
 static void answer_nothing(sql_request *q) {
     sql_start(q, 200);
     sql_add_container_paths(q, q->container);

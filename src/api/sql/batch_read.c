@@ -46,7 +46,7 @@ static err read_patch(op *o, const container *c, slice operation, item_op *item)
     return sql_read_patch(o, c, body, item);
 }
 
-/* An operation's own key, in bulk; the header's otherwise. */
+/* The operation's own key if it has one (bulk), otherwise the header's. */
 static err read_key(const sql_batch_target *target, slice operation, item_op *item, pkey *key, const pkey **key_out) {
     slice own = text_of(operation, "partitionKey");
     *key_out = target->key;

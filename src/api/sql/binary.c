@@ -43,7 +43,7 @@ static bool lists(slice list, slice name) {
     return false;
 }
 
-/* A client that takes both gets text. */
+/* A client that accepts both formats gets text. */
 static bool wants_binary(const sql_request *q) {
     slice format = sql_get(q, FIELD_CONTENT_FORMAT), formats = sql_get(q, FIELD_SUPPORTED_FORMATS);
     bool has_items = (q->route.kind == SQL_ITEM || q->route.kind == SQL_ITEMS) && !sql_flag(q, FIELD_IS_QUERY_PLAN);
@@ -61,7 +61,7 @@ typedef struct conversion {
 static void convert(call *c) {
     conversion *v = (conversion *)c;
     if (!json_binary_from_text(buf_view(&v->text), &v->binary) || !buf_ok(&v->binary)) {
-        buf_clear(&v->binary); /* then the text is sent, which the client can read as well */
+        buf_clear(&v->binary); /* the text is sent instead; clients read both */
     }
 }
 
@@ -94,7 +94,7 @@ void sql_binary_end(sql_request *q) {
         convert(&v->call);
         converted(&v->call);
     } else {
-        q->container = NULL; /* its reference is given back: turns are taken by what the path names */
+        q->container = NULL; /* already given back; the tenant is taken from the path */
         sql_call_init(q, &v->call, converted);
         call_work(&v->call, NET_ANSWERS, convert);
     }

@@ -1,9 +1,9 @@
-/* The change feed: what a request asks for, pages made by a worker, and how they are answered. */
+/* The change feed: decoding the request, pages made by a worker, and their answers. */
 #include "api/sql/changes.h"
 
 #include "base/date.h"
 
-/* ---- where to begin ---- */
+/* ---- start position ---- */
 
 static bool read_lsn(slice text, uint64_t *lsn_out) {
     if (text.n > 2 && text.p[0] == '"' && text.p[text.n - 1] == '"') {
@@ -27,7 +27,7 @@ static err read_start(sql_changes *f) {
     return OK;
 }
 
-/* ---- what it is about ---- */
+/* ---- scope ---- */
 
 static err scope_key(sql_changes *f) {
     const container *c = f->q->container;
@@ -52,7 +52,7 @@ static err scope_epk(sql_changes *f) {
     return OK;
 }
 
-/* What is asked for must lie in the range that is named, if one is. */
+/* The requested part must lie within the named range, if the request names one. */
 static err check_range(sql_changes *f) {
     sql_request *q = f->q;
     uint32_t id;
@@ -114,7 +114,7 @@ static bool add_item(void *context, const item_found *found) {
     if (!buf_ok(&f->body)) {
         return false;
     }
-    f->body.n--; /* its end comes after _lsn */
+    f->body.n--; /* drop the closing brace, written again after _lsn */
     buf_add_lit(&f->body, ",\"_lsn\":");
     buf_add_u64(&f->body, found->head.lsn);
     buf_add_byte(&f->body, '}');
@@ -161,9 +161,9 @@ static void answer(call *c) {
     sql_end(q);
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 
-/* Whether it may begin there, and who takes what changed. */
+/* Checks that the mode allows the start position, and sets the mode's item callback. */
 static err begin_mode(sql_changes *f) {
     slice mode = sql_get(f->q, FIELD_A_IM);
     if (slice_eq_nocase(mode, SLICE_LIT("Incremental feed"))) {

@@ -3,19 +3,19 @@
 #include "query/schema.h"
 #include "throughput/charge.h"
 
-/* The largest partition keys that a range knows of. */
+/* The largest partition keys among those that the range has sampled. */
 static void write_keys(buf *out, const container *c, size_t position) {
     hotkey top[HOTKEYS_TOP];
     size_t n = range_largest_keys(c, position, top);
     for (size_t i = 0, written = 0; i < n; i++) {
-        if (top[i].text_n < HOTKEY_TEXT_MAX) { /* longer ones are cut, and no JSON any more */
+        if (top[i].text_n < HOTKEY_TEXT_MAX) { /* longer ones are truncated, so no valid JSON */
             buf_addf(out, "%s{\"partitionKey\":%.*s,\"sizeInKB\":%lu}", written++ ? "," : "", (int)top[i].text_n, top[i].text,
                      (unsigned long)top[i].value / 1024);
         }
     }
 }
 
-/* As SDKs read it when they ask for partition statistics. */
+/* The format that SDKs expect when they request partition statistics. */
 static void write_statistics(buf *out, const container *c) {
     range_info info;
     for (size_t i = 0; range_info_at(c, i, &info); i++) {
@@ -82,7 +82,7 @@ static void replaced(sql_request *q) {
     made(q, ((container_replacement *)q->change)->container_out);
 }
 
-/* What the account does not know is checked here: computed properties are queries. */
+/* Computed properties are queries, which the account layer cannot check: they are checked here. */
 static err read_settings(sql_request *q, slice *settings_out) {
     TRY(sql_body(q, JSON_OBJECT, settings_out));
     return query_schema_check(&q->op, *settings_out);

@@ -43,7 +43,7 @@ static bool read_stretch(const reading *r, slice document, item_stretch *stretch
            read_bound(document, "max", &stretch->max) && epk_cmp(&stretch->min, &stretch->max) < 0;
 }
 
-/* Adds what the request asks for of a stretch. False: it is out of order, or there are too many. */
+/* Adds the part of the stretch that lies within the scope. False: it is out of order, or there are too many. */
 static bool add_stretch(const reading *r, item_stretch stretch) {
     item_cursor *c = r->cursor;
     stretch.min = epk_cmp(&stretch.min, &r->scope->min) < 0 ? r->scope->min : stretch.min;
@@ -135,7 +135,7 @@ static void write_stretch(const writing *w, buf *out, const item_stretch *stretc
     buf_add_lit(out, "\"}}");
 }
 
-/* One stretch, and behind it nothing or all that was asked for: what the shorter forms can say. */
+/* True if the cursor is one stretch followed by nothing or by the whole rest of the scope, which the shorter forms can express. */
 static bool is_simple(const writing *w) {
     const item_cursor *c = w->cursor;
     const epk *end = &w->scope->end;

@@ -62,7 +62,7 @@ void sql_database_create(sql_request *q) {
     account_create_database(create);
 }
 
-/* ---- list, by query or not ---- */
+/* ---- list and query ---- */
 
 static bool list_one(void *context, const database *d) {
     buf *out = sql_listing_add(context, d->number);

@@ -1,4 +1,4 @@
-/* What requests have in common on the way in: names, partition keys, page sizes, throughput. */
+/* Decoding shared by all requests: names, partition keys, page sizes, throughput. */
 #include <stdlib.h>
 
 #include "api/sql/access.h"
@@ -28,8 +28,7 @@ static err check_intended(sql_request *q) {
     return OK;
 }
 
-/* Containers of other APIs are read here like any. Their items have other keys and other rules, which the SQL API does not know: it does
- * not write them. */
+/* Containers of other APIs can be read, but not written: their items have keys and rules that the SQL API does not know. */
 static err check_api(sql_request *q) {
     slice api = q->container->api;
     bool reads = q->http->method == VERB_GET || q->http->method == VERB_HEAD || sql_is_query(q);
@@ -67,7 +66,7 @@ const pkey *sql_header_key(const sql_request *q) {
     return q->key_given ? &q->partition : NULL;
 }
 
-/* "3", or with the container's rid before it, "DJB7AI1lZHo=,3", as some SDKs write it. */
+/* "3", or "DJB7AI1lZHo=,3" with the container's rid in front, as some SDKs send it. */
 err sql_range_id(sql_request *q, uint32_t *id_out) {
     slice text = sql_get(q, FIELD_RANGE_ID);
     const char *comma = memchr(text.p, ',', text.n);
@@ -110,7 +109,7 @@ static err read_autopilot(sql_request *q, slice text, throughput_setting *settin
     return OK;
 }
 
-/* Offers of before throughput: S1, S2, S3. */
+/* Offer types from before throughput was a number: S1, S2, S3. */
 static bool read_offer_type(slice type, throughput_setting *setting_out) {
     static const uint32_t values[] = {300, 1000, 2500};
     if (type.n != 2 || type.p[0] != 'S' || type.p[1] < '1' || type.p[1] > '3') {
@@ -173,7 +172,7 @@ err sql_seen(sql_request *q, call *c) {
         if (!token_part(part, &id, &lsn)) {
             return op_fail(&q->op, E_BAD_REQUEST, "The session token provided '%.*s' is invalid.", slice_shown(part), part.p);
         }
-        if (id <= UINT32_MAX) { /* there are no others */
+        if (id <= UINT32_MAX) { /* no range has a larger id */
             seen[c->seen_n++] = (item_mark){.range_id = (uint32_t)id, .lsn = lsn};
         }
     }
@@ -192,7 +191,7 @@ static uint64_t tenant_of_database(const sql_request *q) {
     return tenant;
 }
 
-/* Names are looked up: one that leads nowhere has no turn of its own, or else who makes up names has as many turns as names. */
+/* Names that do not exist share one tenant: otherwise a client could get more turns by inventing names. */
 static uint64_t tenant_of_path(const sql_request *q) {
     const sql_route *r = &q->route;
     container *c;

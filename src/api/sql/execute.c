@@ -1,19 +1,19 @@
-/* POST …/sprocs/{id}: a stored procedure is run, over one partition key value, on a thread of the scripts' own. */
+/* POST …/sprocs/{id}: runs a stored procedure over one partition key value, on a script thread. */
 #include "account/scripts.h"
 #include "api/sql/continuation.h"
 #include "api/sql/position.h"
 #include "api/sql/sql_int.h"
 
-enum { LOG_FIELD_BYTES = 8 * 1024 }; /* Node.js takes 16 KB of fields in all */
+enum { LOG_FIELD_BYTES = 8 * 1024 }; /* Node.js accepts 16 KB of header fields in total */
 
 typedef struct execution {
-    call_transact call; /* first */
+    call_transact call; /* must be first */
     sql_request *q;
     account_script *script;
     script_run run;
 } execution;
 
-/* ---- where lists and queries of a script go on ---- */
+/* ---- continuations of a script's lists and queries ---- */
 
 static sql_scope scope_of(const container *c, const item_key *key) {
     return (sql_scope){.container = sql_container_rid(c), .min = key->epk, .end = key->epk, .plain = true};
@@ -52,7 +52,7 @@ static bool is_plain(unsigned char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '.' || c == '~';
 }
 
-/* Percent-encoded, and cut where it would be too long. */
+/* Percent-encodes the log, and truncates it to LOG_FIELD_BYTES. */
 void sql_add_script_log(sql_request *q, slice log) {
     buf *out = sql_fields(q);
     size_t begun = out->n;
@@ -88,7 +88,7 @@ static void answer(call *c) {
     sql_end(q);
 }
 
-/* ---- asking ---- */
+/* ---- submitting ---- */
 
 void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out) {
     buf self = buf_init(BUF_NO_LIMIT);
@@ -127,7 +127,7 @@ static err prepare(execution *x) {
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &x->call.key));
     TRY(sql_seen(q, &x->call.call));
     if (slice_trim(q->http->body).n) {
-        TRY(sql_body(q, JSON_ARRAY, &arguments)); /* as it is: the engine reads the text itself */
+        TRY(sql_body(q, JSON_ARRAY, &arguments)); /* only checked here: the engine parses the text itself */
     }
     TRY(account_find_script(q->front->account, q->container, ACCOUNT_PROCEDURE, q->route.child, q->route.child_by_rid, &x->script));
     describe(x);

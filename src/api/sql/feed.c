@@ -1,9 +1,8 @@
-/* Items many at a time: the item feed (GET …/docs). A page is made by a worker, not on the loop, so that a point read never waits behind
- * it. */
+/* The item feed (GET …/docs). A worker makes the page, so that point reads on the loop never wait for it. */
 #include "api/sql/target.h"
 
 typedef struct feed {
-    call_feed call; /* first */
+    call_feed call; /* must be first */
     sql_request *q;
     size_t max;
     buf body;

@@ -1,4 +1,4 @@
-/* fields.h — the request header fields that the SQL API reads: one list; net hands the values over by these numbers. */
+/* fields.h — the one list of request header fields that the SQL API reads; net passes their values indexed by these numbers. */
 #pragma once
 
 #define SQL_FIELDS(X)                                                                                                                      \

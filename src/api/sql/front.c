@@ -125,7 +125,7 @@ static void script_post(sql_request *q) {
     sql_is_query(q) ? sql_script_list(q) : sql_script_create(q);
 }
 
-/* Nobody can make one; a query of none finds none. */
+/* Conflicts cannot be created; a query of them finds nothing. */
 static void conflict_post(sql_request *q) {
     sql_is_query(q) ? sql_conflict_list(q) : sql_fail(q, E_METHOD);
 }
@@ -138,7 +138,7 @@ static void permission_post(sql_request *q) {
     sql_is_query(q) ? sql_permission_list(q) : sql_permission_create(q);
 }
 
-/* What we know of and do not do: said clearly, not 404. */
+/* Resource kinds that we know but do not implement are rejected with a clear message instead of 404. */
 static err refuse_kind(sql_request *q) {
     switch (q->route.kind) {
     case SQL_CLIENT_ENCRYPTION_KEYS:
@@ -164,7 +164,7 @@ static const operation *find_operation(sql_kind kind, http_method method) {
 
 /* ---- checks that all requests share ---- */
 
-/* How the request wants to be treated when throughput is short. */
+/* The request's priority and throughput bucket, used when throughput is short. */
 static err read_class(sql_request *q) {
     slice priority = sql_get(q, FIELD_PRIORITY), bucket = sql_get(q, FIELD_THROUGHPUT_BUCKET);
     uint64_t number = 0;
@@ -279,7 +279,7 @@ static void make_activity(sql_request *q) {
 
 static sql_request *make_request(http_request *http) {
     sql_request *q = arena_alloc(http->arena, sizeof *q);
-    memset(q, 0, offsetof(sql_request, read)); /* what follows is filled by those who use it */
+    memset(q, 0, offsetof(sql_request, read)); /* the members from `read` on are initialised by their users */
     q->http = http;
     q->front = http->context;
     q->started_us = clock_monotonic_us(net_loop_clock(http->client->loop));
@@ -291,7 +291,7 @@ static sql_request *make_request(http_request *http) {
     return q;
 }
 
-/* Liveness, readiness and the certificate are asked for without a signature; what else is beside the API's own paths checks for itself. */
+/* Liveness, readiness and the certificate need no signature. extra_handler checks its own requests. */
 static bool answer_extra(http_request *http) {
     sql_front *front = http->context;
     bool probe = slice_eq(http->path, SLICE_LIT("/alive")) || slice_eq(http->path, SLICE_LIT("/ready"));

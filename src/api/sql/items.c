@@ -17,7 +17,7 @@ static err read_directive(sql_request *q, item_op *item) {
 
 /* ---- read ---- */
 
-/* An item addressed by rid has no partition key in its address; its number does not lead to it, so the key header must be there. */
+/* Replaces a rid in the path by the item's id. Items cannot be found by number alone, so the request needs the partition key header. */
 static err resolve_rid(sql_request *q) {
     if (!q->route.child_by_rid) {
         return OK;
@@ -31,7 +31,7 @@ static err resolve_rid(sql_request *q) {
     container_give(q->container);
     q->container = NULL;
     q->route.child = code == OK ? id : q->route.child;
-    return code == E_NOT_FOUND ? OK : code; /* then it may be a name that looks like one */
+    return code == E_NOT_FOUND ? OK : code; /* not a rid then: a name that looks like one */
 }
 
 static void answer_found(sql_request *q, const item_found *found) {
@@ -133,7 +133,7 @@ static err prepare_body(sql_request *q) {
     TRY(read_directive(q, &q->one));
     TRY(sql_body(q, JSON_OBJECT, &q->one.body));
     TRY(sql_triggers_find(q, q->one.kind));
-    if (q->triggers && q->key_given) { /* the body is checked when they have seen it */
+    if (q->triggers && q->key_given) { /* the body is checked after the pre-trigger */
         return item_check_key(&q->op, q->container, sql_header_key(q), q->one.key.row, &q->one.key);
     }
     return item_check_body(&q->op, q->container, sql_header_key(q), &q->one);

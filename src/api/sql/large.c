@@ -1,5 +1,5 @@
-/* Bodies. Decoding a large one takes tens of milliseconds, in which other clients of the loop would wait: a worker does it before the
- * handler is called. */
+/* Decoding of bodies. A large body takes tens of milliseconds, which would block other clients of the loop, so a worker decodes it before
+ * the handler is called. */
 #include "api/sql/binary.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
@@ -67,7 +67,7 @@ err sql_body(sql_request *q, json_root root, slice *bson_out) {
 /* ---- decoded by a worker ---- */
 
 typedef struct decoding {
-    call call; /* first */
+    call call; /* must be first */
     sql_request *q;
     sql_handler handler;
     sql_decoded decoded;
@@ -86,7 +86,7 @@ static void go_on(call *c) {
     c->code == OK ? d->handler(d->q) : sql_fail(d->q, c->code);
 }
 
-/* Few bytes of binary JSON may be a long text. Malformed ones are refused when the body is asked for. */
+/* A small body in binary JSON may expand to a long text. Malformed bodies are refused later, when they are decoded. */
 static bool is_large(sql_request *q) {
     return q->http->body.n > LARGE_BYTES || sql_binary_read(q, LARGE_BYTES, NULL) == E_TOO_LARGE;
 }

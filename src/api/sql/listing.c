@@ -27,7 +27,7 @@ buf *sql_listing_add(sql_listing *l, uint32_t number) {
 
 /* ---- by query, on a worker ---- */
 
-/* One whose rows can be given as they come: where it goes on is a resource. */
+/* Whether rows can be returned in the order of the resources, so that the continuation is a resource's number. */
 static bool streams(const query *q) {
     return !q->aggregates && !q->select->order_n && !q->select->distinct && q->top < 0 && q->offset < 0 && q->limit < 0;
 }
@@ -41,7 +41,7 @@ static err add_document(sql_listing *l, slice text) {
     return code;
 }
 
-/* *full_out: the page is, and `after` is where it ends. */
+/* *full_out: the page is full, and l->after is the last resource in it. */
 static err add_documents(sql_listing *l, bool streaming, bool *full_out) {
     size_t from = 0;
     *full_out = false;

@@ -58,7 +58,7 @@ static void write_note(buf *out, const query_index_note *note, bool old) {
     buf_add_byte(out, '}');
 }
 
-/* Those that are used, or would help; single or composite. Returns how many. */
+/* Writes the indexes that are used (or would help), single or composite. Returns their number. */
 static size_t write_notes(buf *out, const query_page *p, bool used, bool composite, bool old) {
     size_t n = 0;
     buf_add_byte(out, '[');
@@ -128,7 +128,7 @@ void sql_add_index_utilization(sql_request *q, const query_page *p) {
 
 /* ---- slow requests ---- */
 
-/* used=/city/?,/n/? of the indexes that are used, or would help. */
+/* indexes_used=/city/?,/n/? or indexes_missing=… */
 static void add_specs(buf *out, const query_page *p, bool used) {
     const char *before = used ? " indexes_used=" : " indexes_missing=";
     for (size_t i = 0; i < p->outcome.indexes_n; i++) {

@@ -64,7 +64,7 @@ static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
     bson_append_document_end(doc, &content);
 }
 
-/* In place: a bson_t may point into itself and cannot be copied. */
+/* Built in place: a bson_t may point into itself and cannot be copied. */
 static void make_document(const offer *o, const offer_state *state, bson_t *doc) {
     char etag[ITEM_ETAG_BYTES + 1];
     bson_init(doc);
@@ -151,7 +151,7 @@ static bool content_number(slice body, const char *first, const char *second, ui
     return true;
 }
 
-/* Manual or autoscale by what the body says; the migration fields turn one into the other at the same value. */
+/* The body says manual or autoscale; the migration fields convert one into the other at the same value. */
 static err read_setting(sql_request *q, slice body, throughput_setting *setting_out) {
     bson_iter_t it;
     if (doc_find_key(body, SLICE_LIT("offerVersion"), &it) && !(BSON_ITER_HOLDS_UTF8(&it) && slice_eq(doc_text(&it), SLICE_LIT("V2")))) {
@@ -163,7 +163,7 @@ static err read_setting(sql_request *q, slice body, throughput_setting *setting_
     }
     if (content_number(body, "offerThroughput", "", &setting_out->value)) {
         setting_out->kind = sql_flag(q, FIELD_MIGRATE_TO_AUTOPILOT) ? THROUGHPUT_AUTOSCALE : THROUGHPUT_MANUAL;
-        if (setting_out->kind == THROUGHPUT_AUTOSCALE && setting_out->value <= THROUGHPUT_MAX) { /* what is more is refused as it is */
+        if (setting_out->kind == THROUGHPUT_AUTOSCALE && setting_out->value <= THROUGHPUT_MAX) { /* larger values are rejected later */
             uint32_t rounded = (setting_out->value + AUTOSCALE_STEP - 1) / AUTOSCALE_STEP * AUTOSCALE_STEP;
             setting_out->value = rounded < AUTOSCALE_MIN ? AUTOSCALE_MIN : rounded;
         }
@@ -186,7 +186,7 @@ static bool read_percent(slice bucket, uint8_t *bucket_percents) {
     return true;
 }
 
-/* content.throughputBuckets: [{"id": 1, "maxThroughputPercentage": 20}, …]; not there: they stay as they are. */
+/* content.throughputBuckets: [{"id": 1, "maxThroughputPercentage": 20}, …]. If absent, the buckets stay unchanged. */
 static err read_percents(sql_request *q, slice body, const uint8_t **percents_out) {
     doc_path path = {.steps = (slice[]){SLICE_LIT("content"), SLICE_LIT("throughputBuckets")}, .steps_n = 2};
     bson_iter_t it, each;

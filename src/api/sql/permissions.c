@@ -1,4 +1,4 @@
-/* Permissions of a user. Whoever reads one gets a fresh resource token with it. */
+/* Permissions of a user. Every answer that shows a permission contains a fresh resource token. */
 #include "access/token.h"
 #include "account/scripts.h"
 #include "api/sql/listing.h"
@@ -6,7 +6,7 @@
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MAX = 24 * 3600 };
 
-/* What tokens are made with: taken from the key ring on the loop, used there or by a worker. */
+/* Key and lifetime for new tokens: taken from the key ring on the loop, used there or by a worker. */
 typedef struct maker {
     sql_listing *listing;
     unsigned char key[ACCESS_TOKEN_KEY_BYTES];
@@ -50,7 +50,7 @@ static void write_permission(buf *out, const permission *p, const maker *m) {
     buf_add_lit(out, "/\",\"_etag\":");
     json_add_string(out, slice_of(etag, ITEM_ETAG_BYTES));
     buf_addf(out, ",\"_ts\":%ld,\"_token\":\"", (long)p->ts);
-    access_token_write(out, m->key, &token); /* nothing in it needs escaping */
+    access_token_write(out, m->key, &token); /* base64 and plain ASCII: needs no JSON escaping */
     buf_add_lit(out, "\"}");
 }
 
@@ -87,7 +87,7 @@ static err read_mode(sql_request *q, grant *g) {
     return OK;
 }
 
-/* resourcePartitionKey: an array, as in the header; or one text alone. */
+/* resourcePartitionKey: an array, as in the header, or a single string. */
 static err read_key(sql_request *q, slice body, grant *g) {
     bson_iter_t it;
     buf text = buf_init(BUF_NO_LIMIT);
@@ -125,7 +125,7 @@ static err missing(sql_request *q) {
     return op_fail(&q->op, E_NOT_FOUND, "The resource that the permission is for does not exist.");
 }
 
-/* The number of an item, which a rid names and a name leads to if the partition key is known. */
+/* Finds the item's number: from its rid, or from its name if the partition key is known. */
 static err find_item(sql_request *q, const container *c, grant *g, slice name, bool by_rid, const rid *item_rid) {
     const items *items = account_items(q->front->account);
     item_key key;
@@ -198,7 +198,7 @@ static err find_route(sql_request *q, const sql_route *r, grant *g) {
     return code;
 }
 
-/* Names in links are as they are (the JavaScript SDK) or percent-encoded (.NET): a link with a '%' is tried both ways. */
+/* Links contain names either literally (the JavaScript SDK) or percent-encoded (.NET): a link with a '%' is tried both ways. */
 static err find_resource(sql_request *q, grant *g) {
     sql_route r;
     buf literal = buf_init(BUF_NO_LIMIT);
@@ -217,7 +217,7 @@ static err find_resource(sql_request *q, grant *g) {
     return code == E_BAD_URL ? op_fail(&q->op, E_BAD_REQUEST, "The resource '%.*s' is no link.", slice_shown(g->link), g->link.p) : code;
 }
 
-/* The database of the user and that of the resource. */
+/* The user and the resource must be in the same database. */
 static err check_database(sql_request *q, const grant *g) {
     database *d;
     err code = sql_find_database(q);
@@ -241,7 +241,7 @@ static account_name owner_name(const sql_request *q) {
 static err read_permission(sql_request *q, slice *id_out, grant *g) {
     slice body;
     maker m;
-    TRY(make_maker(q, &m)); /* before anything is changed: its expiry may be wrong */
+    TRY(make_maker(q, &m)); /* checked before anything is changed: the expiry may be invalid */
     TRY(sql_body(q, JSON_OBJECT, &body));
     slice id = text_in(body, "id");
     g->word = text_in(body, "permissionMode");

@@ -35,7 +35,7 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
 
 err sql_position_claim(query_position *at, const epk *from) {
     int order = slice_cmp(epk_view(from), at->carried_from);
-    if (order < 0 && at->carried.n) { /* it is of a part of the range: and what of the rest? */
+    if (order < 0 && at->carried.n) { /* the state covers only a part of the range */
         return E_BAD_CONTINUATION;
     }
     at->carried = order == 0 ? at->carried : SLICE_EMPTY;

@@ -1,21 +1,24 @@
-/* position.h — within api/sql: where a query stands, as the part of its continuation that comes before a feed's:
+/* position.h — within api/sql: the position of a query, as the part of its continuation that precedes the feed's (continuation.h):
  *
- *   QPS:{base64 of BSON};       {i: rows given of the item after the cursor, n: its number, s: skipped by OFFSET, g: given, p: passed,
- *                                n, r, o: of ORDER BY the item's number, its row, its order values; c, h: which are cut, and their check;
- *                                t, a, m: of groups and distinct values the stage, what is carried, and where its range begins}
+ *   QPS:{base64 of BSON};       {i: rows returned of the item after the cursor, n: its number, s: rows skipped by OFFSET,
+ *                                g: rows returned, p: rows passed;
+ *                                with ORDER BY n, r, o: the last item's number, its row, its order values; c, h: which of these
+ *                                are truncated, and a checksum of the whole values;
+ *                                with groups and distinct values t, a, m: stage, carried state, start of the state's range}
  *
- * What comes back may be anything; what is written is always read again. Pure functions, any thread. */
+ * The reader accepts everything that the writer wrote, and treats the text as untrusted. Pure functions, any thread. */
 #pragma once
 
 #include "query/position.h"
 
-/* Takes it off the text, if it begins with it; else it is the beginning. Values live in the arena. E_BAD_CONTINUATION. */
+/* Reads the position that the text begins with, if any, and returns the rest; without one the position is the query's beginning. Values
+ * live in the arena. E_BAD_CONTINUATION. */
 MUST_CHECK err sql_position_read(arena *a, slice text, const query *q, query_position *position_out, slice *rest_out);
 
-/* Writes nothing where there is nothing to say. */
+/* Writes nothing if the position is the beginning. */
 void sql_position_write(buf *out, arena *a, const query *q, const query_position *position);
 
-/* The position is of a range that begins here; `from` must outlive it. After a split, clients go on in each part with the continuation of
- * the whole: what it carries is the first part's. Of the others nothing is lost, since they go on behind the same item. E_BAD_CONTINUATION:
- * what it carries is of a range that begins later. */
+/* Assigns the position to the range that begins at `from`, which must outlive it. After a split, clients send the parent's continuation to
+ * each child. The first child takes over the carried state; the others drop it and lose nothing, since they continue after the same item.
+ * E_BAD_CONTINUATION: the carried state is from a range that begins later. */
 MUST_CHECK err sql_position_claim(query_position *at, const epk *from);

@@ -1,4 +1,4 @@
-/* POST …/docs as a query: the plan that SDKs ask for, what a gateway refuses, and pages of rows made by a worker. */
+/* POST …/docs as a query: query plans for SDKs, queries that a gateway rejects, and pages of rows made by a worker. */
 #include "query/plan.h"
 
 #include "api/sql/metrics.h"
@@ -13,7 +13,7 @@ enum {
 };
 
 typedef struct running {
-    call_query call; /* first */
+    call_query call; /* must be first */
     sql_request *q;
     sql_query_body asked;
     sql_target *target;
@@ -21,7 +21,7 @@ typedef struct running {
     buf body;            /* rows, or a plan */
 } running;
 
-/* ---- what a gateway does not serve ---- */
+/* ---- queries that a gateway rejects ---- */
 
 static void answer_refused(sql_request *q, const query *query) {
     const err_entry *entry = err_lookup(E_CROSS_PARTITION);
@@ -49,7 +49,7 @@ static bool is_scoped(const sql_request *q) {
     return q->key_given || sql_has(q, FIELD_RANGE_ID) || sql_has(q, FIELD_START_EPK) || q->container->key.n == 0;
 }
 
-/* One partition key that the query itself demands is as good as one that the request names. */
+/* If the query's filter fixes one partition key, the query is treated as if the request named that key. */
 static bool finds_partition(running *r) {
     size_t n;
     sql_request *q = r->q;
@@ -65,7 +65,7 @@ static bool finds_partition(running *r) {
     return true;
 }
 
-/* E_CROSS_PARTITION is answered with the plan. */
+/* On E_CROSS_PARTITION the answer contains the query plan. */
 static err check_gateway(running *r, bool pinned) {
     sql_request *q = r->q;
     const query_select *s = r->call.query.select;
@@ -93,7 +93,7 @@ static void add_continuation(running *r) {
     buf_free(&text);
 }
 
-/* How many rows, and which way they were read. */
+/* The number of rows and the scan direction. */
 static void add_shape(running *r) {
     buf *out = sql_fields(r->q);
     bool down = r->call.query.select->order_n && r->call.query.select->order[0].descending;
@@ -145,7 +145,7 @@ static err prepare(call_query *call) {
     query_schema schema = query_schema_of(q->container->settings);
     const clock_source *clock = net_loop_clock(q->http->client->loop);
     int64_t begun = clock_monotonic_us(clock);
-    bool part = sql_has(q, FIELD_RANGE_ID) || sql_has(q, FIELD_START_EPK); /* as SDKs ask for one of a plan's ranges */
+    bool part = sql_has(q, FIELD_RANGE_ID) || sql_has(q, FIELD_START_EPK); /* an SDK reads one of a plan's ranges */
     TRY((part ? query_prepare_part : query_prepare)(&q->op, q->http->arena, a->text, a->parameters, a->parameters_n, &schema,
                                                     &call->query));
     r->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
@@ -213,7 +213,7 @@ static void plan(running *r) {
     }
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 
 static err read_request(running *r) {
     TRY(sql_query_body_read(r->q, &r->asked));

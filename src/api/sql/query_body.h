@@ -7,9 +7,9 @@
 
 typedef struct sql_query_body {
     slice text;
-    query_parameter *parameters; /* as query_prepare wants them */
+    query_parameter *parameters; /* in the form that query_prepare takes */
     size_t parameters_n;
 } sql_query_body;
 
-/* Points into the request's body and arena. E_BAD_REQUEST. */
+/* Reads the body; the result points into the request's body and arena. E_BAD_REQUEST. */
 MUST_CHECK err sql_query_body_read(sql_request *q, sql_query_body *asked_out);

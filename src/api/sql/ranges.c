@@ -19,7 +19,7 @@ static size_t count_of_all(const container *c) {
     return n;
 }
 
-/* What the range may spend of what all may. */
+/* The range's fraction of the container's throughput. */
 static double fraction_of(const container *c, const range_info *info) {
     double all = rate_of_all(c);
     return all > 0 ? info->rate / all : 1.0 / (double)count_of_all(c);
@@ -53,7 +53,7 @@ static void write_range(buf *out, const container *c, const range_info *info, do
     buf_addf(out, "],\"ownedArchivalPKRangeIds\":[],\"_ts\":%ld,\"lsn\":%lu}", (long)c->ts, (unsigned long)info->mark.lsn);
 }
 
-/* The map's version: readers who have it get 304 (If-None-Match with A-IM, as the .NET and Java SDKs poll it). */
+/* The map's version. A client that already has it gets 304 (If-None-Match with A-IM, as the .NET and Java SDKs poll it). */
 static slice map_etag(sql_request *q) {
     return arena_printf(q->http->arena, "\"%u\"", range_next_id(q->container));
 }
@@ -67,7 +67,7 @@ static void answer_same(sql_request *q) {
     sql_end(q);
 }
 
-/* "7" of an earlier answer: ranges made since then have ids from 7 on. Anything else: all of them. */
+/* The etag "7" of an earlier answer means that ranges made since have ids from 7 on. Returns 0, meaning all ranges, for anything else. */
 static uint32_t known_before(const sql_request *q) {
     slice etag = sql_get(q, FIELD_IF_NONE_MATCH);
     uint64_t number = 0;
@@ -92,7 +92,7 @@ static size_t write_ranges(buf *out, const container *c, uint32_t from_id) {
     return n;
 }
 
-/* All of them in one page, whatever the page size: pages of a map that changes between them would not fit together. */
+/* Returns all ranges in one page, whatever the page size: the map may change between pages, and the pages would not fit together. */
 void sql_range_list(sql_request *q) {
     err code = sql_find_container(q);
     if (code != OK) {

@@ -1,4 +1,4 @@
-/* What answers have in common: the service's fields, its error JSON, items and feeds as JSON. */
+/* Encoding shared by all answers: the service's fields, its error JSON, items and feeds as JSON. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000, HELD_BACK_MS_MAX = 250 };
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
-/* The same on every answer; the versions are those of the service that the reference was read from. */
+/* Sent with every answer. The version numbers are those of the service at the time its answers were recorded. */
 static const char constant_fields[] = "Cache-Control: no-store, no-cache\r\n"
                                       "Pragma: no-cache\r\n"
                                       "Content-Type: application/json\r\n"
@@ -75,7 +75,7 @@ rid sql_container_rid(const container *c) {
     return r;
 }
 
-/* Names go into fields percent-free: what is not plain ASCII is escaped, as in a URL. */
+/* Header fields carry names percent-encoded: everything except plain ASCII is escaped, as in a URL. */
 static void add_name(buf *out, slice name) {
     for (size_t i = 0; i < name.n; i++) {
         unsigned char c = (unsigned char)name.p[i];
@@ -226,7 +226,7 @@ void sql_deleted(sql_request *q) {
 
 /* ---- errors ---- */
 
-/* SDKs take the session token of errors too; who is not allowed in gets none. */
+/* SDKs use the session token of errors too. An unauthenticated client gets none. */
 static void add_session(sql_request *q, const err_entry *entry) {
     const container *c = q->container;
     if (c && c->space) {
@@ -236,12 +236,12 @@ static void add_session(sql_request *q, const err_entry *entry) {
     }
 }
 
-/* The service writes errors of its store as {"Errors":[…]} inside the message, those of its gateway plainly. */
+/* The service wraps errors of its store as {"Errors":[…]} in the message; errors of its gateway are plain text. */
 static bool is_of_gateway(unsigned status) {
     return status == 401 || status == 400 || status == 403 || status == 405 || status == 413;
 }
 
-/* A sentence may repeat what the client sent, which need not be text. */
+/* An error message may repeat bytes that the client sent; these need not be UTF-8. */
 static slice readable(arena *a, slice sentence) {
     if (bson_utf8_validate(sentence.p, sentence.n, false)) {
         return sentence;
@@ -297,10 +297,10 @@ static void answer_error(sql_request *q, err code) {
     sql_end(q);
 }
 
-/* ---- clients that do not wait ---- */
+/* ---- clients that ignore retry-after ---- */
 
 typedef struct held_back {
-    net_delay delay; /* first */
+    net_delay delay; /* must be first */
     sql_request *q;
     err code;
 } held_back;
@@ -310,7 +310,7 @@ static void answer_held_back(net_delay *delay) {
     answer_error(h->q, h->code);
 }
 
-/* If the client was told to wait and did not, its next refusal is delayed: a refusal costs the loop as much as a point read does. */
+/* If the client retries before its retry-after time, its next rejection is delayed: a rejection costs the loop as much as a point read. */
 void sql_fail(sql_request *q, err code) {
     bool waits = code == E_THROTTLED || code == E_TENANT_BUSY || code == E_WORK_BUSY;
     unsigned ms = waits ? http_told_to_wait(q->http, q->op.retry_after_ms) : 0;

@@ -4,8 +4,8 @@
 
 #include "base/percent.h"
 
-/* What may follow what. A row is a word that may come below a resource, the feed that it is alone, and the resource that it is with a
- * name. */
+/* The grammar of paths. A row is a word that may follow a resource of kind `below`; the word alone names the feed, with a name after it the
+ * resource. */
 typedef struct rule {
     slice word;
     sql_kind below;
@@ -43,7 +43,7 @@ static const rule *find_rule(sql_kind below, slice word) {
     return NULL;
 }
 
-/* The next segment that is not empty; an empty one at the end. */
+/* The next non-empty segment; an empty slice at the end. */
 static slice next_segment(slice *path) {
     while (path->n && path->p[0] == '/') {
         *path = slice_skip(*path, 1);
@@ -73,7 +73,7 @@ static bool rid_under(slice name, rid_kind kind, bool parent_by_rid, const rid *
     return false;
 }
 
-/* Puts a name where its kind belongs, and reads it as an id when the level above was one. */
+/* Stores a name in the route member of its kind. Parses it as an id if the level above was one. */
 static void place_name(sql_route *r, const rule *row, slice name) {
     static const rid none = {0};
     bool in_container = r->container.p != NULL;
@@ -107,12 +107,12 @@ static void place_name(sql_route *r, const rule *row, slice name) {
     r->child_by_rid = rid_under(name, row->rid, above_by_rid, above, &r->child_rid);
 }
 
-/* The names are written one after the other, with their words, into one text: that text is the link. */
+/* Walks the path and writes its words and decoded names into one text, which becomes the link. */
 typedef struct walk {
-    slice left; /* of the path */
+    slice left; /* rest of the path */
     char *text;
     size_t n;
-    slice last; /* name */
+    slice last; /* the last name */
 } walk;
 
 static void add_text(walk *w, slice s) {
@@ -170,7 +170,7 @@ static slice lower_case(arena *a, slice s) {
 
 err sql_route_parse(arena *a, slice path, sql_route *route_out) {
     *route_out = (sql_route){.kind = SQL_ACCOUNT, .type = SLICE_LIT("")};
-    /* decoding never lengthens; words and the slashes between them are as long as they were */
+    /* decoding never lengthens a name, and words and slashes keep their length */
     walk w = {.left = path, .text = arena_alloc_aligned(a, path.n + 1, 1)};
     TRY(walk_path(&w, route_out));
     route_out->link = slice_of(w.text, w.n);

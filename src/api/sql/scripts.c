@@ -1,4 +1,4 @@
-/* Stored procedures, triggers and user-defined functions as resources: they differ in their words alone. */
+/* Stored procedures, triggers and user-defined functions as resources. They differ only in the word of their path. */
 #include "account/scripts.h"
 
 #include "api/sql/listing.h"
@@ -72,7 +72,7 @@ static err begin_create(sql_request *q, script_creation *create) {
 void sql_script_create(sql_request *q) {
     script_creation *create = sql_new_change(q, script_creation);
     err code = begin_create(q, create);
-    script_pool_warm(q->front->core.scripts); /* it will be used */
+    script_pool_warm(q->front->core.scripts); /* start a script process early: the script will soon run */
     if (code != OK) {
         sql_fail(q, code);
         return;

@@ -12,7 +12,7 @@
 
 typedef struct sql_front sql_front;
 
-/* From strongest to weakest: a request may ask for the account's level or one after it. */
+/* From strongest to weakest: a request may ask for the account's level or a weaker one. */
 typedef enum sql_consistency {
     SQL_STRONG,
     SQL_BOUNDED_STALENESS,
@@ -28,23 +28,23 @@ bool sql_consistency_parse(slice word, sql_consistency *level_out);
 typedef struct sql_options {
     account *account;
     const access_keys *keys;   /* outlives the front */
-    access_attempts *attempts; /* likewise */
+    access_attempts *attempts; /* outlives the front */
     sql_consistency consistency;
-    uint32_t token_seconds_min; /* the shortest life that a resource token may be asked for; 0: the service's */
+    uint32_t token_seconds_min; /* the shortest lifetime that a request may set for a resource token; 0: the service's */
     net_server *server;
     script_pool *scripts; /* stopped before the account, closed after the server */
-    faults *faults;       /* NULL: there are none, ever; outlives the front */
+    faults *faults;       /* NULL: fault injection is off; outlives the front */
 
-    /* What else the port serves: asked about paths that are not under /dbs. True: it answers the request. NULL: nothing. The request's
-     * fields are those of api/sql/fields.h. */
+    /* Handler for paths that are not under /dbs; returns true if it answers the request. NULL: none. The request's fields are those of
+     * api/sql/fields.h. */
     bool (*extra_handler)(void *context, http_request *request);
     void *extra_context;
 } sql_options;
 
-/* For those beside: checks the signature of a request that names no resource (type and link are empty), and takes no resource tokens. */
+/* For extra_handler: checks the signature of a request that names no resource (type and link are empty). Resource tokens are rejected. */
 MUST_CHECK err sql_check_signature(op *o, const access_ring *ring, const http_request *request, access_key *key_out);
-slice sql_authorization_of(const http_request *request); /* the field; p NULL: none */
+slice sql_authorization_of(const http_request *request); /* the authorization field; p NULL if absent */
 
 sql_front *sql_open(const sql_options *options);
-const http_front *sql_http(const sql_front *front); /* what net_listen takes */
+const http_front *sql_http(const sql_front *front); /* pass this to net_listen */
 void sql_close(sql_front *front);

@@ -1,4 +1,4 @@
-/* sql_int.h — within api/sql: one request on its way, and how it is answered. */
+/* sql_int.h — within api/sql: the state of one request, and the functions that decode and answer it. */
 #pragma once
 
 #include "access/reach.h"
@@ -38,34 +38,34 @@ struct sql_request {
     sql_front *front;
     op op;
     sql_route route;
-    access_reach reach; /* what its sender may do; ended with the request */
+    access_reach reach; /* what its sender may do; released with the request */
     char activity[37];
-    uint16_t substatus; /* of the error, in place of its own; 0: that */
-    uint32_t fault;     /* the id of the fault that the error comes from; 0: it is real */
+    uint16_t substatus; /* of the answer's error; 0: the default of the error code */
+    uint32_t fault;     /* id of the injected fault that caused the error; 0: none */
     int64_t started_us;
-    uint16_t status;   /* of the answer */
-    int64_t range;     /* that the answer names, plus one; 0: none */
-    slice explanation; /* of a slow one: what took its time (base/request_log.h) */
+    uint16_t status;   /* HTTP status of the answer */
+    int64_t range;     /* id of the range that the answer names, plus one; 0: none */
+    slice explanation; /* for the slow-request log: where the time went (base/request_log.h) */
 
-    database *database; /* references, given back when the request ends */
+    database *database; /* references, released when the request ends */
     container *container;
     user *user;
-    void *tokens;   /* of a list of permissions: what their tokens are made with */
-    item_mark mark; /* of the range that the request is about */
-    bool marked;    /* … once it is known which */
+    void *tokens;   /* for a list of permissions: the key and lifetime for their tokens (permissions.c) */
+    item_mark mark; /* position of the request's range */
+    bool marked;    /* mark is set */
     bool key_given; /* the partition key header is there */
     pkey partition;
-    sql_decoded *decoded;   /* the body, if a worker has decoded it (large.c); NULL: it has not */
-    sql_triggers *triggers; /* of a write of one item, or NULL */
-    buf written;            /* the answer of a batch, if a worker has written it */
+    sql_decoded *decoded;   /* the body as decoded by a worker (large.c), or NULL */
+    sql_triggers *triggers; /* for a write of one item, or NULL */
+    buf written;            /* the answer of a batch, if a worker wrote it */
 
-    /* filled by those who use them */
+    /* not cleared by make_request: each user initialises its own */
     call_read read;
     call_commit commit;
     item_op one;
-    call changing;                  /* of a resource, … */
-    account_change *change;         /* … by this; in the arena */
-    void (*resume)(sql_request *q); /* after it */
+    call changing;                  /* the call of a change to a resource */
+    account_change *change;         /* the change; in the arena */
+    void (*resume)(sql_request *q); /* called after the change */
 };
 
 typedef void (*sql_handler)(sql_request *q);
@@ -80,7 +80,7 @@ static inline bool sql_has(const sql_request *q, sql_field field) {
 }
 
 bool sql_wants_minimal(const sql_request *q); /* no body in the answer to a write */
-bool sql_is_query(const sql_request *q);      /* a POST that reads; never a batch */
+bool sql_is_query(const sql_request *q);      /* a POST that only reads; never a batch */
 
 /* API versions are dates; their order is text order. */
 bool sql_version_at_least(const sql_request *q, const char *date);
@@ -91,36 +91,36 @@ MUST_CHECK err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out
 MUST_CHECK err sql_find_database(sql_request *q);                                  /* fills q->database */
 MUST_CHECK err sql_find_container(sql_request *q);                                 /* fills q->container */
 MUST_CHECK err sql_partition_key(sql_request *q);                                  /* fills q->partition, q->key_given */
-MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* of the range that the request names */
+MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* id in the range header */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
-MUST_CHECK err sql_seen(sql_request *q, call *c); /* what the session token says that the client has seen */
+MUST_CHECK err sql_seen(sql_request *q, call *c); /* fills c->seen from the session token */
 const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 
 /* ---- asking the core ---- */
 
-/* Initialises a call of any kind for the request and its container, which is found: sql_ask(q, call_read_init, &q->read, was_read). */
+/* Initialises a call of any kind for the request; q->container must be set. Example: sql_ask(q, call_read_init, &q->read, was_read). */
 #define sql_ask(q, init, c, done) init((c), &(q)->front->core, (q)->http->client, &(q)->op, (q)->container, (done))
 
-/* call_init, also before the container is found: then turns are taken by what the path names. */
+/* call_init, usable before the container is found: the scheduling tenant then comes from the path. */
 void sql_call_init(sql_request *q, call *c, call_step done);
 
-/* After a call: what the answer tells of it (mark, fault). */
+/* Call this when a call has completed: copies its mark and fault into the request, for the answer. */
 void sql_call_done(sql_request *q, const call *c);
 
-/* Calls the handler; if the body is large, after a worker has decoded it for sql_body. If too many bodies wait, it answers with an error
+/* Calls the handler; if the body is large, after a worker has decoded it for sql_body. If too many bodies are queued, answers with an error
  * instead. */
 void sql_handle_decoded(sql_request *q, sql_handler handler);
 
-/* A change of a resource: the struct of its verb (account/account.h), zero but for the account, the operation and the etag from the fields.
- * It becomes q->change. Then sql_await_change, and account_…(change). */
+/* Starts a change of a resource: allocates its struct (account/account.h), zero except for the account, the operation and the etag from the
+ * fields, and sets q->change. Then call sql_await_change and account_…(change). */
 #define sql_new_change(q, type) ((type *)sql_begin_change((q), sizeof(type)))
 account_change *sql_begin_change(sql_request *q, size_t bytes);
 void sql_await_change(sql_request *q, void (*resume)(sql_request *q));
-static inline err sql_change_code(const sql_request *q) { /* once resumed */
+static inline err sql_change_code(const sql_request *q) { /* valid in `resume` */
     return q->change->commit.code;
 }
-static inline account_name sql_database_name(const sql_request *q) { /* as the path has it */
+static inline account_name sql_database_name(const sql_request *q) { /* as in the path */
     return (account_name){q->route.database, q->route.database_by_rid};
 }
 static inline account_name sql_container_name(const sql_request *q) {
@@ -134,16 +134,16 @@ static inline account_name sql_child_name(const sql_request *q) {
 void sql_fail(sql_request *q, err code);
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts);
 void sql_deleted(sql_request *q);                /* a database or a container */
-void sql_start(sql_request *q, unsigned status); /* status and the fields every answer has, the charge among them */
+void sql_start(sql_request *q, unsigned status); /* status and the fields common to all answers, the charge included */
 buf *sql_fields(sql_request *q);
 void sql_field_text(sql_request *q, const char *name, slice value);
 void sql_add_range(sql_request *q, item_mark mark); /* session token, range id, lsn, content path */
 void sql_add_database_path(sql_request *q, const database *d);
 void sql_add_container_paths(sql_request *q, const container *c);
 void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
-void sql_add_place(sql_request *q);   /* the session token of the request's container, if it is about one, or else the account's */
+void sql_add_place(sql_request *q);   /* the session token of the request's container if it has one, else the account's */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
-void sql_add_usage(sql_request *q, range_usage usage); /* nothing for a token that is for a part of the container */
+void sql_add_usage(sql_request *q, range_usage usage); /* writes nothing if a token covers only a part of the container */
 buf *sql_start_body(sql_request *q);
 void sql_end(sql_request *q);
 int64_t sql_elapsed_us(const sql_request *q);
@@ -152,7 +152,7 @@ void sql_write_charge(buf *out, double ru); /* two decimals at most */
 void sql_write_item(buf *out, const container *c, slice body, const item_head *head);
 rid sql_container_rid(const container *c);
 
-/* A feed's frame: {"_rid":…,"Name":[ … ],"_count":n}. */
+/* The JSON around a feed's items: {"_rid":…,"Name":[ … ],"_count":n}. */
 void sql_feed_open(buf *out, const rid *parent, const char *name);
 void sql_feed_close(buf *out, size_t count);
 
@@ -161,9 +161,9 @@ MUST_CHECK err sql_continuation_number(sql_request *q, uint32_t *after_out);
 void sql_add_continuation_number(sql_request *q, uint32_t last);
 
 /* ---- scripts ---- */
-extern const script_tokens sql_script_tokens; /* where lists and queries of a script go on */
+extern const script_tokens sql_script_tokens; /* reads and writes the continuations of a script's lists and queries */
 void sql_add_script_log(sql_request *q, slice log);
-void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out); /* of the collection, as scripts are told */
+void sql_script_links(const container *c, arena *a, slice *self_out, slice *alt_out); /* links of the collection, as scripts see them */
 
 /* ---- handlers ---- */
 void sql_account_read(sql_request *q);
@@ -208,7 +208,7 @@ void sql_attachment_replace(sql_request *q);
 void sql_attachment_delete(sql_request *q);
 void sql_conflict_list(sql_request *q);
 void sql_conflict_none(sql_request *q);
-void sql_script_create(sql_request *q); /* stored procedures, triggers, user-defined functions alike */
+void sql_script_create(sql_request *q); /* these five serve stored procedures, triggers and user-defined functions */
 void sql_script_list(sql_request *q);
 void sql_script_read(sql_request *q);
 void sql_script_replace(sql_request *q);

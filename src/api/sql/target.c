@@ -27,7 +27,8 @@ static err scope_epk(sql_request *q, sql_target *t, slice from, slice to) {
     return OK;
 }
 
-/* A whole key is one logical partition; a prefix of a hierarchical key is a part of the hash space, of which only its own items count. */
+/* A whole key is one logical partition. A prefix of a hierarchical key is a part of the hash space, filtered to the items with that
+ * prefix. */
 static err scope_key(sql_request *q, sql_target *t) {
     const container *c = q->container;
     if (q->partition.n < c->key.n && c->key.kind == PKEY_MULTI_HASH) {
@@ -55,7 +56,7 @@ static err read_scope(sql_request *q, sql_target *t) {
     return q->key_given ? scope_key(q, t) : OK;
 }
 
-/* Most of a target is room for stretches, of which few are ever used: it is not cleared. */
+/* Most of a target is the array of stretches, of which few are used: the array is not cleared. */
 static sql_target *make_target(sql_request *q) {
     sql_target *t = arena_alloc(q->http->arena, sizeof *t);
     memset(t, 0, offsetof(sql_target, cursor.stretches));

@@ -5,18 +5,18 @@
 #include "api/sql/itembody.h"
 
 struct sql_triggers {
-    call_transact call; /* first */
+    call_transact call; /* must be first */
     sql_request *q;
     account_script *pre, *post;
     slice self, alt;
 
-    /* how it went, in the request's arena */
+    /* the outcome, in the request's arena */
     item_op done;
-    slice body; /* JSON that a post-trigger has set, instead of the item */
+    slice body; /* JSON that a post-trigger returned instead of the item */
     buf log;
 };
 
-/* ---- which ones ---- */
+/* ---- finding the triggers ---- */
 
 static const char *operation_of(item_kind kind) {
     static const char *const words[] = {
@@ -39,7 +39,7 @@ static bool is_for(const account_script *s, item_kind kind) {
     }
 }
 
-/* The next name of a list with commas; empty at its end. */
+/* The next name in a comma-separated list; empty at its end. */
 static slice next_name(slice *list) {
     slice name = SLICE_EMPTY;
     while (list->n && !name.n) {
@@ -59,7 +59,7 @@ static bool is_listed(slice list, slice name) {
     return each.n;
 }
 
-/* The one that is included and not excluded; an empty one if there is none. */
+/* The one name that is included and not excluded; empty if there is none. */
 static err one_name(sql_request *q, sql_field include, sql_field exclude, slice *name_out) {
     slice list = sql_get(q, include);
     *name_out = SLICE_EMPTY;
@@ -107,7 +107,7 @@ err sql_triggers_find(sql_request *q, item_kind kind) {
     if (!pre.n && !post.n) {
         return OK;
     }
-    if (q->reach.permission && q->reach.permission->grant.kind != RID_CONTAINER) { /* they reach the item's whole partition */
+    if (q->reach.permission && q->reach.permission->grant.kind != RID_CONTAINER) { /* triggers can access the item's whole partition */
         return op_fail(&q->op, E_FORBIDDEN, "A permission for a single item does not run triggers.");
     }
     q->triggers = arena_new(q->http->arena, sql_triggers);
@@ -157,7 +157,7 @@ static err run_one(sql_triggers *w, script_attempt *a, const account_script *s, 
     return code;
 }
 
-/* A body that a trigger has set. */
+/* Takes over the body that a trigger has set. */
 static err take_body(sql_triggers *w, slice text, item_op *item) {
     json_options options = {.drop = item_system_properties, .drop_n = ITEM_SYSTEM_PROPERTIES};
     json_root root = JSON_ARRAY;

@@ -1,16 +1,16 @@
-/* The change feed's other mode: every version and delete, as the container's log has them (item/versions.h).
+/* The change feed's mode "all versions and deletes", read from the container's versions log (item/versions.h).
  *
  *   create    {"current":{…},"metadata":{"lsn":7,"crts":1700000000,"operationType":"create"}}
  *   replace   {"current":{…},"metadata":{"lsn":8,"crts":…,"operationType":"replace","previousImageLSN":7}}
  *   delete    {"current":{},"previous":{…},"metadata":{"lsn":9,"crts":…,"operationType":"delete","previousImageLSN":8,
  *              "timeToLiveExpired":false,"id":"1","partitionKey":{"pk":"a"}}}
  *
- * The item that a replace took the place of is not told, as on the service. */
+ * A replace does not include the previous item, as on the service. */
 #include "item/versions.h"
 
 #include "api/sql/changes.h"
 
-enum { FRAME_BYTES = 256 /* of a version, beside its item */ };
+enum { FRAME_BYTES = 256 /* JSON around the item of a version */ };
 
 static void write_key_value(buf *out, const pkey_value *value) {
     switch (value->type) {
@@ -29,7 +29,7 @@ static void write_key_value(buf *out, const pkey_value *value) {
     }
 }
 
-/* By the names of its properties; deeper ones by their path. What is undefined is left out. */
+/* Writes the key as an object by property name; a nested property by its path. Undefined values are left out. */
 static void write_key(buf *out, const pkey_definition *definition, const pkey *key) {
     bool any = false;
     buf_add_byte(out, '{');

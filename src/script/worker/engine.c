@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "script/worker/frames.h"
 
-/* Exported by the library, in none of its headers. */
+/* Exported by the library, but declared in none of its headers. */
 typedef bool (*JSShouldTerminateCallback)(JSContextRef context, void *user);
 void JSContextGroupSetExecutionTimeLimit(JSContextGroupRef group, double seconds, JSShouldTerminateCallback callback, void *user);
 void JSSynchronousGarbageCollectForDebugging(JSContextRef context);
@@ -23,13 +23,13 @@ void JSGlobalContextSetUnhandledRejectionCallback(JSGlobalContextRef context, JS
 enum {
     HARD_LIMIT_EXTRA_MS = 300,
     SCENES_PER_COLLECTION = 32,
-    KEPT_BYTES_MAX = 1024 * 1024, /* memory of a larger frame goes back */
+    KEPT_BYTES_MAX = 1024 * 1024, /* a larger buffer is freed after its frame */
     WORN_RSS_KB = 192 * 1024,
     WORN_CPU_SECONDS = 900,
     FRAME_DEPTH = LIMIT_JSON_DEPTH + 4, /* an item inside a frame */
 };
 
-/* A script's global: the API's functions that are called from here. */
+/* A script's global, and the object with the API's functions that are called from C. */
 typedef struct scene {
     JSGlobalContextRef context;
     JSObjectRef api;
@@ -38,15 +38,15 @@ typedef struct scene {
 static JSContextGroupRef group;
 static JSStringRef api_source;
 static JSStringRef api_url;
-static JSObjectRef nothing; /* a function, of a global that stays */
-static scene spare;         /* for the next script, made while none runs */
-static scene functions;     /* of the query whose rows are coming */
+static JSObjectRef nothing; /* an empty function, in a global that is never closed */
+static scene spare;         /* prepared for the next script while none runs */
+static scene functions;     /* user-defined functions of the current query */
 static unsigned scenes_since_collection;
 static buf out = {.max = BUF_NO_LIMIT};
 static timer_t hard_timer;
-static size_t memory_bytes; /* that a script may take */
+static size_t memory_bytes; /* memory limit of a script */
 static uint64_t limit_ns;
-static uint64_t started_ns; /* CPU time of this thread when the frame came */
+static uint64_t started_ns; /* CPU time of this thread when the frame arrived */
 static bool exceeded;
 
 /* ---- time ---- */
@@ -63,7 +63,7 @@ static bool on_limit(JSContextRef context, void *user) {
     return true;
 }
 
-/* The engine counts from each entry anew, so what is left is said before each. */
+/* The engine restarts its count at each entry, so the remaining time is set before each. */
 static void set_soft_limit(void) {
     uint64_t used = thread_ns() - started_ns;
     double left = used < limit_ns ? (double)(limit_ns - used) / 1e9 : 0.001;
@@ -75,7 +75,7 @@ static void set_hard_limit(uint64_t ns) {
     timer_settime(hard_timer, 0, &at, NULL);
 }
 
-/* Counts from now. */
+/* Resets the time used by the script to 0. */
 static void restart_clock(void) {
     started_ns = thread_ns();
     exceeded = false;
@@ -87,7 +87,7 @@ static void begin(void) {
     set_hard_limit(limit_ns + HARD_LIMIT_EXTRA_MS * 1000000ULL);
 }
 
-/* Sends what `out` holds. */
+/* Sends the frame in `out`. */
 static void end(void) {
     set_hard_limit(0);
     frames_write(&out);
@@ -96,9 +96,9 @@ static void end(void) {
     }
 }
 
-/* ---- what ends the process ---- */
+/* ---- fatal signals ---- */
 
-/* Frames made beforehand: a signal handler may only send them. */
+/* Frames prepared beforehand, since a signal handler can only send them. */
 typedef struct last_words {
     char frame[256];
     size_t n;
@@ -154,17 +154,17 @@ static void catch_signals(void) {
 
 /* ---- text ---- */
 
-static JSStringRef js_text(slice text) { /* followed by a zero byte, as frames are */
+static JSStringRef js_text(slice text) { /* `text` must be followed by a zero byte, as frames are */
     return JSStringCreateWithUTF8CString(text.p);
 }
 
-/* Begins a frame in `out`, and what is added to it later: the kind, then the text. */
+/* Begins a frame in `out`. The caller appends the kind and the text. */
 static void begin_frame(void) {
     buf_clear(&out);
     buf_add(&out, "\0\0\0", FRAMES_LENGTH_BYTES);
 }
 
-/* A string value, whose first character is a frame's kind, as that frame in `out`; false when it is none that could be sent. */
+/* Makes a frame in `out` from a string value whose first character is the frame's kind; false if it cannot be sent. */
 static bool make_frame(JSContextRef context, JSValueRef value) {
     JSStringRef text = JSValueToStringCopy(context, value, NULL);
     begin_frame();
@@ -182,7 +182,7 @@ static slice frame_text(void) {
     return (slice){out.p + SCRIPT_HEADER_BYTES, out.n - SCRIPT_HEADER_BYTES};
 }
 
-/* Whether JSON text (well-formed: the engine wrote it) is nested deeper than the server reads. */
+/* Whether JSON text is nested deeper than the server accepts. The text is well-formed, since the engine wrote it. */
 static bool too_deep(slice text) {
     int depth = 0;
     bool quoted = false;
@@ -204,7 +204,7 @@ static bool too_deep(slice text) {
     return false;
 }
 
-/* ---- what the API calls ---- */
+/* ---- functions that the API calls ---- */
 
 static JSValueRef empty_text(JSContextRef context) {
     JSStringRef text = JSStringCreateWithUTF8CString("");
@@ -279,7 +279,7 @@ static JSObjectRef api_function(const scene *s, const char *name) {
     return JSValueToObject(s->context, value, NULL);
 }
 
-/* A fresh global with the API in it. That the API's own text fails is our fault, not a script's. */
+/* Makes a fresh global with the API in it. If the API's own text fails, the process exits. */
 static scene scene_open(void) {
     scene s = {.context = JSGlobalContextCreateInGroup(group, NULL)};
     JSValueRef made = JSEvaluateScript(s.context, api_source, NULL, api_url, 1, NULL);
@@ -300,7 +300,7 @@ static scene scene_open(void) {
 
 static void scene_close(scene *s) {
     if (s->context) {
-        /* The engine holds the callback, and with it the global, for ever: it gets one of a global that stays. */
+        /* The engine never releases the callback, nor its global; so it is replaced by one in a global that is never closed. */
         JSGlobalContextSetUnhandledRejectionCallback(s->context, nothing, NULL);
         JSValueUnprotect(s->context, s->api);
         JSGlobalContextRelease(s->context);
@@ -314,9 +314,10 @@ static scene scene_take(void) {
     return s;
 }
 
-/* Between two scripts. The collector cannot know how much a closed global holds outside its heap, so it is called now and then. */
+/* Called between two scripts. The collector does not know how much memory a closed global holds outside its heap, so it is run now and
+ * then. */
 static void tidy_up(void) {
-    restart_clock(); /* this is not the last script's time */
+    restart_clock(); /* so that this does not count as script time */
     spare = spare.context ? spare : scene_open();
     if (++scenes_since_collection >= SCENES_PER_COLLECTION) {
         scenes_since_collection = 0;
@@ -330,12 +331,12 @@ static void send_fault(const char *message, int number) {
     end();
 }
 
-/* The frame of a run's end that stands in `out`, with a word that the worker ends too. Its text is an object. */
+/* Adds "last":true to the final frame of a run in `out`, whose text is an object, sends it and exits. */
 static _Noreturn void send_last(void) {
     static const char word[] = "\"last\":true";
     size_t at = SCRIPT_HEADER_BYTES + 1;
     bool alone = out.n == at + 1;
-    buf_add(&out, word, sizeof word); /* room, for the comma too */
+    buf_add(&out, word, sizeof word); /* makes room, with one more byte for the comma */
     memmove(out.p + at + sizeof word, out.p + at, out.n - sizeof word - at);
     memcpy(out.p + at, word, sizeof word - 1);
     out.p[at + sizeof word - 1] = alone ? ' ' : ',';
@@ -343,7 +344,7 @@ static _Noreturn void send_last(void) {
     _exit(0);
 }
 
-/* What a script left behind may not be the next one's loss: half of the memory that a script may take has to be free. */
+/* Memory left behind by scripts must not fail the next one: half of a script's limit has to be free. */
 static bool has_room(void) {
     void *room = mmap(NULL, memory_bytes / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return room != MAP_FAILED && munmap(room, memory_bytes / 2) == 0;
@@ -355,7 +356,7 @@ static bool is_worn(void) {
     return !has_room() || used.ru_maxrss > WORN_RSS_KB || used.ru_utime.tv_sec + used.ru_stime.tv_sec > WORN_CPU_SECONDS;
 }
 
-/* Calls one of the API's functions; NULL when the limit ended it or it threw, which it does only when the engine itself gives up. */
+/* Calls one of the API's functions. NULL: the time limit ended it, or it threw, which happens only if the engine itself fails. */
 static JSValueRef enter(const scene *s, JSObjectRef function, JSValueRef argument_or_null) {
     JSValueRef exception = NULL;
     set_soft_limit();
@@ -364,7 +365,7 @@ static JSValueRef enter(const scene *s, JSObjectRef function, JSValueRef argumen
     return exceeded || exception ? NULL : value;
 }
 
-/* The engine gave up: jobs of promises, or memory, may be left in it. It serves nobody else. */
+/* The engine failed. Promise jobs or memory may be left in it, so the process ends. */
 static _Noreturn void send_failure(void) {
     if (exceeded) {
         set_hard_limit(0);
@@ -375,7 +376,7 @@ static _Noreturn void send_failure(void) {
     send_last();
 }
 
-/* Sends what the API answered: a string whose first character is the frame's kind. */
+/* Sends the API's result: a string whose first character is the frame's kind. */
 static void send_result(const scene *s, JSValueRef value) {
     if (!value) {
         send_failure();
@@ -437,9 +438,9 @@ void engine_rows(slice text) {
     }
 }
 
-/* ---- the beginning ---- */
+/* ---- start-up ---- */
 
-/* Touches what opens files or starts threads when first used: locales, time zones, the compilers, the collector, the watchdog. */
+/* Uses everything that opens files or starts threads on first use: locales, time zones, the compilers, the collector, the watchdog. */
 static const char warm_up[] = "(function () {"
                               "  new Date(0).toLocaleString(); new Intl.NumberFormat('de').format(1.5); 'a'.localeCompare('b');"
                               "  new Intl.DateTimeFormat('en', {timeZone: 'America/New_York'}).format(0); 'x'.normalize('NFD');"

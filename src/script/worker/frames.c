@@ -7,15 +7,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { WATCH_STACK_BYTES = 64 * 1024, READ_BYTES_MIN = 64 * 1024, KEPT_BYTES_MAX = 1024 * 1024 /* memory of a larger frame goes back */ };
+enum { WATCH_STACK_BYTES = 64 * 1024, READ_BYTES_MIN = 64 * 1024, KEPT_BYTES_MAX = 1024 * 1024 /* a larger buffer is freed */ };
 
 static buf in = {.max = SCRIPT_FRAME_BYTES_MAX + 2 * READ_BYTES_MIN};
 static volatile sig_atomic_t writing;
-static volatile sig_atomic_t working; /* the server waits for our word */
+static volatile sig_atomic_t working; /* the server waits for a frame */
 
 static void *watch(void *unused) {
     (void)unused;
-    struct pollfd server = {.fd = SCRIPT_FD, .events = 0}; /* its end is told without being asked for */
+    struct pollfd server = {.fd = SCRIPT_FD, .events = 0}; /* POLLHUP is reported even with no events requested */
     while (poll(&server, 1, -1) <= 0 || !(server.revents & (POLLHUP | POLLERR | POLLNVAL))) {
     }
     _exit(0);
@@ -31,7 +31,7 @@ void frames_watch(void) {
     pthread_attr_destroy(&small);
 }
 
-/* Reads until `in` holds n bytes; takes more when they are there, since one read is cheaper than two. */
+/* Reads until `in` has n bytes; may read more if available, since one read is cheaper than two. */
 static void read_until(size_t n) {
     if (!buf_reserve(&in, (n > READ_BYTES_MIN ? n : READ_BYTES_MIN) - in.n + 1)) {
         _exit(2);
@@ -80,7 +80,7 @@ script_frame frames_read(slice *text) {
     }
     read_until(FRAMES_LENGTH_BYTES + n);
     if (in.n != FRAMES_LENGTH_BYTES + n) {
-        _exit(2); /* the server waits for an answer before it goes on */
+        _exit(2); /* the server never sends a second frame before our answer */
     }
     in.p[in.n] = 0;
     *text = (slice){in.p + SCRIPT_HEADER_BYTES, n - 1};

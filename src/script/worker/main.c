@@ -1,7 +1,7 @@
-/* main.c — tesela-script: a worker that runs scripts for the server, which starts it and is its only company (see README.md).
+/* main.c — tesela-script: a worker that runs scripts for the server, which starts it (see README.md).
  *
  *   tesela-script [--limit-ms N] [--memory-mb N]      with a socket as descriptor 3
- *   tesela-script --try NAME                          enters the sandbox, tries what must not work, exits 0 when it did not */
+ *   tesela-script --try NAME                          enters the sandbox and tries a forbidden action; exits with 0 if it failed */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -38,7 +38,7 @@ void sandbox_prepare(char **arguments) {
             given[i] = strdup(environment[i]);
         }
         execve("/proc/self/exe", arguments, given);
-        _exit(2); /* the engine would not start as it must */
+        _exit(2); /* the engine would not start correctly */
     }
     if (close_range(SCRIPT_FD + 1, ~0U, 0) != 0 || chdir("/") != 0) {
         _exit(2);
@@ -59,7 +59,7 @@ static bool limit(int what, rlim_t value) {
     return setrlimit((__rlimit_resource_t)what, &both) == 0;
 }
 
-/* Bytes of address space in use, or 0. */
+/* Bytes of address space in use; 0 on failure. */
 static size_t address_space(void) {
     unsigned long pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
@@ -102,7 +102,7 @@ static const int allowed[] = {
 };
 /* clang-format on */
 
-/* What no engine asks for and an intruder does: the process ends. */
+/* Calls that no engine makes but an attacker would: they kill the process. */
 /* clang-format off */
 static const int deadly[] = {
     SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(mount),
@@ -126,7 +126,8 @@ static bool add_lists(scmp_filter_ctx filter) {
     return true;
 }
 
-/* Threads but no processes; signals to itself only (the engine stops its threads so); its own names and limits. */
+/* Allows new threads but not processes, signals to itself only (the engine stops its threads by signals), and naming its threads and
+ * reading its limits. */
 static bool add_conditions(scmp_filter_ctx filter) {
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)) == 0 &&
            seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0 &&
@@ -149,7 +150,7 @@ static bool filter_calls(void) {
 #define REFUSED(what) "{\"compile\":false,\"message\":\"The sandbox cannot be entered: " what "\"}"
 
 bool sandbox_enter(size_t memory_bytes, const char **why) {
-    (void)!setpriority(PRIO_PROCESS, 0, NICER); /* the server's loops come first; not worth failing for */
+    (void)!setpriority(PRIO_PROCESS, 0, NICER); /* the server's loops take precedence; failure does not matter */
     *why = REFUSED("limits");
     if (!limit_resources(memory_bytes)) {
         return false;

@@ -1,17 +1,17 @@
-/* sandbox.h — what a script worker gives up before it reads its first frame.
+/* sandbox.h — the sandbox that a script worker enters before it reads its first frame.
  *
- * After sandbox_enter the process can compute, use memory up to a bound, talk over the sockets and pipes it already has, and end. It
- * cannot open a file, make a socket, start or signal another process, or get any of this back: a system call that is not on the list
- * fails with EPERM, and one that only an attacker would make ends the process. */
+ * After sandbox_enter the process can compute, use memory up to a limit, use the sockets and pipes that it has, and exit. It cannot open a
+ * file, create a socket, start or signal another process, or regain any of these rights. A system call that is not on the list fails with
+ * EPERM; one that only an attacker would make kills the process. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* First of all: the environment that the engine needs and no other variable (starts the program again when that differs), no
- * descriptor but 0 to 3, the root folder as working folder. */
+/* Call it first. Ensures that the environment is exactly what the engine needs (re-executes the program if not), closes all descriptors but
+ * 0 to 3 and changes to the root folder. */
 void sandbox_prepare(char **arguments);
 
-/* Last, with the engine warm and its threads there. `memory_bytes` is what the process may take beyond what it has now. False, with the
- * text of a FAULT in *why, when any of it could not be done: the worker must not run then. */
+/* Call it last, after the engine is warm and its threads are started. The process may use `memory_bytes` more than it does now. False, with
+ * the text of a FAULT in *why, if any part failed: the worker must not run then. */
 bool sandbox_enter(size_t memory_bytes, const char **why);

@@ -44,7 +44,7 @@ static bool make_local_socket(void) {
     return socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
 }
 
-static bool pass_descriptor(void) { /* sendmsg could carry one */
+static bool pass_descriptor(void) { /* sendmsg could pass a descriptor */
     struct msghdr message = {0};
     return sendmsg(3, &message, 0) >= 0 || errno != EPERM;
 }

@@ -1,5 +1,5 @@
-/* try.h — attempts at what the sandbox forbids, made from inside, for the tests. */
+/* try.h — tries actions that the sandbox forbids, from inside it; for the tests. */
 #pragma once
 
-/* 0 when the attempt was refused, 1 when it went through, 2 when there is none of that name. Some attempts end the process. */
+/* Returns 0 if the action was denied, 1 if it succeeded, 2 if there is no action of that name. Some actions kill the process. */
 int try_name(const char *name);

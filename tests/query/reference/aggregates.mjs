@@ -1,10 +1,10 @@
-// aggregates.mjs — over the values of a group's rows. Undefined ones never count.
+// aggregates.mjs — aggregates over the values of a group's rows. Undefined values do not count.
 
 import { compare, equal, isPrimitive } from "./values.mjs";
 
 const defined = (values) => values.filter((one) => one !== undefined);
 
-// Numbers only: anything else makes the whole undefined.
+// Numbers only: any other value makes the result undefined.
 function numbers(values, sum) {
   const found = defined(values);
   return found.every((one) => typeof one === "number") ? sum(found) : undefined;
@@ -12,7 +12,7 @@ function numbers(values, sum) {
 
 const total = (values) => values.reduce((sum, one) => sum + one, 0);
 
-// An array or an object among them makes the whole undefined.
+// An array or an object makes the result undefined.
 function extreme(values, sign) {
   const found = defined(values);
   if (!found.every(isPrimitive)) return undefined;

@@ -1,5 +1,5 @@
-// check.mjs — what the service refuses though it is well formed: unknown names, wrong counts of arguments, aggregates and clauses in places
-// where they cannot be, orders that no index gives.
+// check.mjs — what the service rejects although it is well formed: unknown names, wrong numbers of arguments, aggregates and clauses in the
+// wrong place, orders that no index has.
 
 import { aggregates } from "./aggregates.mjs";
 import { fail, QueryError } from "./errors.mjs";
@@ -39,7 +39,7 @@ function checkInner(query) {
   if (query.offset) fail("SC2204", query.offsetClause, "'OFFSET LIMIT' clause is not supported in subqueries.");
 }
 
-// The names that expressions may use: those of this FROM and of the queries around it.
+// Returns the names that expressions may use: those of this FROM and of the enclosing queries.
 function checkSources(query, outer) {
   const own = [];
   query.from.forEach((source, i) => {
@@ -78,7 +78,7 @@ function inner(node) {
 
 const special = { NaN: true, Infinity: true };
 
-// place: "rank" right below ORDER BY RANK, "aggregate" inside an aggregate.
+// place: "rank" directly below ORDER BY RANK, "aggregate" inside an aggregate.
 function checkExpr(node, names, place) {
   if (node.kind === "subquery") return checkSubquery(node, names, place);
   if (node.kind === "name" && !names.includes(node.name) && !Object.hasOwn(special, node.name)) unresolved(node);
@@ -130,7 +130,7 @@ function argumentCount({ least, most }) {
 
 // ---- groups ----
 
-// A path by its steps, so that c.a and c["a"] are the same.
+// A path as its steps, so that c.a and c["a"] are equal.
 function path(node) {
   if (node.kind === "name") return node.name;
   if (node.kind === "member") {
@@ -143,7 +143,7 @@ function path(node) {
   }
 }
 
-// The expression without its places, to tell whether two are the same.
+// An expression without its locations, to compare two of them.
 function canonical(node) {
   const found = path(node);
   if (found !== undefined) return found;
@@ -157,7 +157,7 @@ function canonical(node) {
   return JSON.stringify(plain(node));
 }
 
-// With GROUP BY or an aggregate, whatever is not in an aggregate must be in GROUP BY.
+// With GROUP BY or an aggregate, every property outside of aggregates must be in GROUP BY.
 function checkGroups(query) {
   if (query.group.length === 0 && !query.select.some(({ expr }) => hasAggregate(expr))) return;
   const known = new Set(query.group.map(canonical));
@@ -165,7 +165,7 @@ function checkGroups(query) {
 }
 
 function checkGrouped(node, known, query) {
-  for (let one = node; one; one = one.of) if (known.has(canonical(one))) return; // or a path below it
+  for (let one = node; one; one = one.of) if (known.has(canonical(one))) return; // or a path below one
   if (node.kind === "call" && !node.udf && node.name.toUpperCase() in aggregates) return;
   const found = path(node);
   if (found !== undefined && query.from.some(({ alias }) => alias === found.split(/[.[]/)[0])) {
@@ -219,7 +219,7 @@ function checkComposite(query, steps, indexes) {
   if (!indexes.some(fits)) throw new QueryError(undefined, "The order by query does not have a corresponding composite index that it can be served from.");
 }
 
-// The longest path of the policy that covers this one decides.
+// The longest path in the policy that covers this one decides.
 function isExcluded(step, { includedPaths = [{ path: "/*" }], excludedPaths = [] }) {
   const covers = ({ path: one }) => {
     const bare = one.replace(/\/[?*]$/, "");

@@ -1,7 +1,7 @@
-// errors.mjs — what the service says of a wrong query: a code, where in the text, and a sentence.
+// errors.mjs — an error of the service: a code, a location in the text, and a message.
 
 export class QueryError extends Error {
-  // code: "SC1001", …; a number where the service gives one; undefined where it gives only a sentence. start, end: [start, end) of the text.
+  // code: "SC1001", …; a number if the service gives one; undefined if it gives a message only. start, end: [start, end) in the text.
   constructor(code, message, start, end) {
     super(message);
     Object.assign(this, { code, start, end });

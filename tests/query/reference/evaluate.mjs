@@ -1,4 +1,4 @@
-// evaluate.mjs — the meaning of a query over a list of items, as plainly as it can be said: every clause makes a list out of a list.
+// evaluate.mjs — evaluates a query over a list of items, as simply as possible: every clause maps a list to a list.
 
 import { aggregates } from "./aggregates.mjs";
 import { fail, QueryError } from "./errors.mjs";
@@ -7,14 +7,14 @@ import { like } from "./like.mjs";
 import { compare, element, equal, member, typeOf } from "./values.mjs";
 import { rank } from "./rank.mjs";
 
-// context: { items, parameters, now, random }. Rows are as they are computed; values.shown() makes them JSON.
+// context: { items, parameters, now, random }. Rows may hold undefined; values.shown() converts them to JSON.
 export function evaluate(query, context) {
   return rowsOf(query, context, undefined);
 }
 
 // ---- clauses ----
 
-// A scope holds the values of the aliases of one FROM, and the scope outside of it.
+// A scope holds the values of the aliases of one FROM, and the enclosing scope.
 class Scope {
   constructor(outer) {
     this.outer = outer;
@@ -49,7 +49,7 @@ function rowsOf(query, context, outer) {
   return limited(rows, query, context);
 }
 
-// ORDER BY VectorDistance(…) means the nearest first, whatever its numbers.
+// ORDER BY VectorDistance(…) means nearest first, whether small or large numbers are near.
 export function isVectorOrder({ order }) {
   return order.length === 1 && order[0].expr.kind === "call" && order[0].expr.name.toUpperCase() === "VECTORDISTANCE";
 }
@@ -66,7 +66,7 @@ function from(query, context, outer) {
   return scopes;
 }
 
-// The first name of a FROM is an alias that is known, or the container itself where there are no aliases around.
+// The first name in FROM is a known alias, or the container itself if there is no enclosing query.
 function sourceValues(source, isFirst, scope, context) {
   if (source.query) return rowsOf(source.query, context, scope);
   if (source.expr) return [value(source.expr, scope, context)];
@@ -74,7 +74,7 @@ function sourceValues(source, isFirst, scope, context) {
   return roots.map((root) => source.steps.reduce((at, step) => element(at, step), root));
 }
 
-// Ties come in the order of items, or, where the first direction is down, in the opposite one.
+// Ties come in item order, or reversed if the first direction is descending.
 function sorted(scopes, query, context) {
   let item = 0;
   const rootOf = (scope) => scope?.values.values().next().value;
@@ -100,7 +100,7 @@ function project(query, scope, context, group) {
   return Object.fromEntries(query.select.map(({ expr }, i) => [names[i], value(expr, scope, context, group)]).filter(([, one]) => one !== undefined));
 }
 
-// AS name, the last name of a path, or $1, $2, … for what has none.
+// AS name, else the last name of a path, else $1, $2, ….
 export function columnNames(query) {
   let unnamed = 0;
   return query.select.map(({ expr, alias }) => alias ?? (expr.kind === "name" || expr.kind === "member" ? expr.name : `$${++unnamed}`));
@@ -132,7 +132,7 @@ export function hasAggregate(node) {
   return Object.values(node).some((inner) => (Array.isArray(inner) ? inner.some(hasAggregate) : hasAggregate(inner)));
 }
 
-// Without GROUP BY all rows are one group, even if there are none.
+// Without GROUP BY all rows form one group, even if there are none.
 function grouped(scopes, query, context, outer) {
   const groups = [];
   for (const scope of scopes) {
@@ -147,7 +147,7 @@ function grouped(scopes, query, context, outer) {
 
 // ---- expressions ----
 
-// group: the rows that aggregates are over.
+// group: the rows for aggregates.
 function value(node, scope, context, group) {
   return kinds[node.kind](node, scope, context, group);
 }
@@ -173,13 +173,13 @@ const kinds = {
 
 const constants = { NaN, Infinity };
 
-// What false AND and true OR are followed by is not looked at: a user-defined function there may throw.
+// After false AND and true OR nothing is evaluated, because a user-defined function there may throw.
 function combined(node, left, rest) {
   if (left === { AND: false, OR: true }[node.operator]) return left;
   return binary[node.operator](left, value(node.right, ...rest));
 }
 
-// null ?? x is null: only undefined gives way.
+// null ?? x is null: only undefined is replaced.
 function coalesced(node, rest) {
   return value(node.left, ...rest) === null ? null : value(node.right, ...rest);
 }
@@ -203,7 +203,7 @@ const unary = {
   NOT: (a) => (typeof a === "boolean" ? !a : undefined),
 };
 
-// Order is known only among numbers, strings, booleans and nulls, each among themselves.
+// Only numbers, strings, booleans and nulls have an order, each type by itself.
 const ordered = (test) => (a, b) => (typeOf(a) === typeOf(b) && ["null", "boolean", "number", "string"].includes(typeOf(a)) ? test(compare(a, b)) : undefined);
 const equality = (test) => (a, b) => (a === undefined || b === undefined ? undefined : test(equal(a, b)));
 
@@ -240,7 +240,7 @@ function call(node, scope, context, group) {
   return apply(args, context);
 }
 
-// Arguments and results go as JSON: what has no JSON is undefined, numbers that are not finite are null.
+// Arguments and results are passed as JSON: values without JSON become undefined, numbers that are not finite become null.
 function callUser(call, args) {
   try {
     const text = JSON.stringify(call(...args.map((one) => (one === undefined ? one : JSON.parse(JSON.stringify(one))))));

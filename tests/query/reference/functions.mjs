@@ -1,6 +1,6 @@
 // functions.mjs — the system functions by name in upper case: { least, most, seesUndefined, apply(args, context) }.
 //
-// Unless it sees undefined ones, a function is not called with an undefined argument: the result is undefined. An argument of the wrong type
+// Unless seesUndefined, a function is not called with an undefined argument; the result is undefined then. An argument of the wrong type
 // gives undefined too.
 
 import { arrays } from "./functions/array.mjs";

@@ -1,4 +1,4 @@
-// index.mjs — the second opinion: what a query over some items must answer, worked out slowly and plainly, apart from src/query.
+// index.mjs — the reference implementation: the rows of a query over some items, computed slowly and simply, independent of src/query.
 //
 //   run({ query, parameters, items, container, functions }) → rows as JSON, in order; throws QueryError.
 
@@ -20,18 +20,18 @@ export function run({ query, parameters = {}, items = [], container = {}, functi
   return evaluate(tree, context).map(shown);
 }
 
-// Texts of user-defined functions, as JavaScript.
+// User-defined functions, compiled from their texts.
 function compile(functions) {
   return new Map(Object.entries(functions).map(([name, body]) => [name, (0, eval)(`(${body})`)]));
 }
 
-// Computed properties can be named, but are not part of the item that SELECT * gives, nor of each other.
+// Computed properties can be named in queries, but SELECT * does not return them, and they cannot use each other.
 function compute(item, properties) {
   const values = properties.map(({ name, query }) => [name, evaluate(parse(query), { items: [item], parameters: {} })[0]]);
   Object.defineProperty(item, computed, { value: new Map(values), enumerable: false });
 }
 
-// An item has the system's properties too.
+// The item with its system properties.
 function withSystem(item, i) {
   const rid = Buffer.alloc(16);
   rid.writeBigUInt64LE(BigInt(i + 1), 8);

@@ -1,4 +1,4 @@
-// lexer.mjs — the words of a query: { kind, text, value, start, end }. Kinds: name, keyword, parameter, number, string, symbol, end.
+// lexer.mjs — the tokens of a query: { kind, text, value, start, end }. Kinds: name, keyword, parameter, number, string, symbol, end.
 
 import { QueryError } from "./errors.mjs";
 
@@ -35,7 +35,7 @@ export function tokens(text) {
   return found;
 }
 
-// true, false, null, undefined and udf are written in lower case; all other keywords as one likes.
+// true, false, null, undefined and udf must be lower case; other keywords are case-insensitive.
 function word(name, at, put) {
   if (literals.has(name)) put("literal", at + name.length, literals.get(name));
   else if (keywords.has(name.toUpperCase())) put("keyword", at + name.length, name.toUpperCase());

@@ -5,7 +5,7 @@ export function like(text, pattern, escape) {
   return matches([...text], steps([...pattern], escape));
 }
 
-// { any } for %, or a test of one character.
+// A pattern as steps: { any } for %, or a test of one character.
 function steps(pattern, escape) {
   const found = [];
   for (let i = 0; i < pattern.length; i++) {
@@ -44,7 +44,7 @@ function set(members) {
   return (c) => tests.some((test) => test(c)) !== negated;
 }
 
-// Row by row: which lengths of the text the steps so far can have matched.
+// Step by step: the set of prefix lengths of the text that the steps so far can match.
 function matches(text, found) {
   let reached = new Set([0]);
   for (const step of found) {

@@ -1,4 +1,4 @@
-// parser.mjs — from text to tree, by binding powers (Pratt's way). A node is a plain object: { kind, start, end, … }.
+// parser.mjs — parses a query into a tree, by precedence climbing (a Pratt parser). A node is a plain object: { kind, start, end, … }.
 //
 //   query    select: [{ expr, alias }], value, star, distinct, top, from: [source], where, group, order: [{ expr, descending }], rank, offset, limit
 //   source   { alias, each, path | query | expr }: `each` is x IN …
@@ -8,11 +8,11 @@
 import { QueryError } from "./errors.mjs";
 import { tokens } from "./lexer.mjs";
 
-// How tightly an operator binds; one level each. Bitwise and additive operators share a level, as do comparisons and shifts, and NOT binds like
-// the other unary ones: this is the service's grammar (see LANGUAGE.md).
+// Binding powers of operators. Bitwise and additive operators share a level, as do comparisons and shifts, and NOT binds like the other
+// unary operators: this is the service's grammar (see LANGUAGE.md).
 const conditionalPower = 1;
 const coalescePower = 2;
-const betweenPower = 3; // looser than AND: "a BETWEEN 1 AND 2 AND b" is refused, though BETWEEN may end a chain of AND
+const betweenPower = 3; // looser than AND: "a BETWEEN 1 AND 2 AND b" is rejected, though BETWEEN may end a chain of AND
 const orPower = 4;
 const andPower = 5;
 const listPower = 6; // IN, LIKE
@@ -234,8 +234,8 @@ class Parser {
     }
   }
 
-  // What follows `left` and binds at least as tightly as `least`, or undefined. A node knows its level, so that an operator refuses an operand
-  // that binds less tightly than itself and has no parentheses.
+  // The expression that continues `left` with an operator of at least the power `least`, or undefined. A node has its level, so that an
+  // operator rejects an operand that binds less tightly, unless it is in parentheses.
   infix(left, least) {
     const { value } = this.token;
     const start = left.start;
@@ -370,7 +370,7 @@ class Parser {
     const { start } = this.token;
     this.at += 2;
     const { at } = this;
-    this.name(); // no keyword
+    this.name(); // fails for a keyword
     this.at = at;
     const call = this.call();
     return { ...call, start, udf: true };

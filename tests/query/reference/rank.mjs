@@ -1,10 +1,10 @@
-// rank.mjs — ORDER BY RANK: the best first, by BM25, by a vector's distance, or by both fused (RRF).
+// rank.mjs — ORDER BY RANK: best first, by BM25, by vector distance, or by both fused (RRF).
 
 import { vectorKind, words } from "./functions/search.mjs";
 
 const [k1, b, fusion] = [1.2, 0.75, 60];
 
-// value(node, scope) evaluates an expression. `all` has the items that WHERE left out, too: texts are counted over all.
+// value(node, scope) evaluates an expression. `all` includes items that WHERE excludes: text statistics count them too.
 export function rank(scopes, all, query, value) {
   const scores = scoresOf(query.order[0].expr, scopes, all, value);
   const keyed = scopes.map((scope, i) => ({ scope, score: scores[i] }));
@@ -39,7 +39,7 @@ function bm25(texts, all, terms) {
   return texts.map((text) => (typeof text === "string" ? score(wordsOf(text)) : -1));
 }
 
-// Each score gives places, equal ones the same; a row's sum of 1 / (60 + place), weighted, is its own score.
+// Each score ranks the rows, equal scores share a rank; the fused score of a row is the weighted sum of 1 / (60 + rank).
 function fused(call, scopes, all, value) {
   const parts = call.args.filter((arg) => arg.kind === "call");
   const weights = call.args.at(-1).kind === "array" ? value(call.args.at(-1), scopes[0]) : parts.map(() => 1);

@@ -1,6 +1,6 @@
-// values.mjs — what expressions come to: undefined, null, booleans, numbers, strings, arrays and objects of JavaScript, as they are.
+// values.mjs — the values of expressions: JavaScript's undefined, null, booleans, numbers, strings, arrays and objects.
 //
-// An array may hold undefined (from [c.missing]): functions leave it out, and it is written as null.
+// An array may hold undefined (from [c.missing]): functions skip it, and JSON has null for it.
 
 const ranks = { undefined: 0, null: 1, boolean: 2, number: 3, string: 4, array: 5, object: 6 };
 
@@ -12,7 +12,7 @@ export function typeOf(value) {
 
 export const isPrimitive = (value) => ["null", "boolean", "number", "string"].includes(typeOf(value));
 
-// Strings are ordered by their code points, which is the order of their bytes in UTF-8.
+// Strings are ordered by code points, which is the byte order of UTF-8.
 function compareStrings(a, b) {
   const x = [...a];
   const y = [...b];
@@ -25,7 +25,7 @@ function compareNumbers(a, b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-// The order of all values: by type, then by value; arrays by element, objects by their names in order and what they hold.
+// The total order of values: by type, then by value; arrays by elements, objects by sorted names and their values.
 export function compare(a, b) {
   const type = typeOf(a);
   if (type !== typeOf(b)) return ranks[type] - ranks[typeOf(b)];
@@ -48,10 +48,10 @@ function compareLists(a, b) {
   return a.length - b.length;
 }
 
-// Deep; the order of properties does not matter.
+// Deep equality; the order of properties does not matter.
 export const equal = (a, b) => compare(a, b) === 0;
 
-// Where an item has its computed properties: a Map by name, of more weight than what it has itself.
+// The key of an item's computed properties: a Map by name, which takes precedence over the item's own properties.
 export const computed = Symbol("computed");
 
 export function member(value, name) {
@@ -64,7 +64,7 @@ export function element(value, index) {
   return Array.isArray(value) && Number.isInteger(index) && index >= 0 ? value[index] : undefined;
 }
 
-// Without the members that are undefined; undefined within arrays becomes null. What a client gets to see.
+// The value as a client gets it: without members that are undefined, and with null for undefined elements of arrays.
 export function shown(value) {
   if (Array.isArray(value)) return value.map((one) => (one === undefined ? null : shown(one)));
   if (typeOf(value) !== "object") return value;

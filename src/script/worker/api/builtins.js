@@ -1,12 +1,12 @@
-// builtins.js — what the API needs of the language, taken before a script can change any of it.
+// builtins.js — captures the language's built-in functions that the API needs, before a script can change them.
 //
-// The files of this folder are joined, in the order of meson.build, into one function that the engine calls with `host` before each
-// script: host.call(text) sends a CALL ("c" and its JSON) and gives the ANSWER's text, or "" when it is nested too deeply; host.check(text, url)
-// throws the SyntaxError of a text; host.evaluate(text, url) evaluates it in the global scope.
+// The files of this folder are concatenated, in the order of meson.build, into one function that the engine calls with `host` before each
+// script. host.call(text) sends a CALL ("c" and its JSON) and returns the ANSWER's text, or "" if the call is nested too deeply.
+// host.check(text, url) throws the SyntaxError of a text. host.evaluate(text, url) evaluates a text in the global scope.
 //
 // A script may redefine everything it can reach: Array.prototype, JSON, setters on Object.prototype, Symbol.iterator, exec of regular
-// expressions. So once a script runs nothing here looks up a method of a built-in object, iterates, destructures arrays, or uses a
-// regular expression; and what comes from JSON is read through own().
+// expressions. So once a script runs, no code here looks up a method of a built-in object, iterates, destructures arrays or uses a
+// regular expression, and parsed JSON is read through own().
 const reflectApply = Reflect.apply;
 const reflectConstruct = Reflect.construct;
 const parse = JSON.parse;
@@ -35,12 +35,12 @@ const sliceArray = method(Array.prototype.slice);
 
 const own = (object, name) => (hasOwn(object, name) ? object[name] : undefined);
 
-/** A property that `for … in` does not show, as those of the language's own objects. */
+/** Defines a property that is not enumerable, like those of built-in objects. */
 function hide(object, name, value) {
     defineProperty(object, name, { __proto__: null, value, writable: true, configurable: true, enumerable: false });
 }
 
-// Not deleted: that would make the engine spell out its whole global object, which it does not do otherwise, for each script.
+// Hidden, not deleted: deleting makes the engine materialise its whole global object for each script.
 for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'FinalizationRegistry', 'ShadowRealm', 'console']) {
     hide(globalThis, name, undefined);
 }

@@ -1,14 +1,14 @@
-// collection.js — the container as a script sees it: calls that are made at once and answered through a callback later.
+// collection.js — the container as a script sees it: calls take effect at once, and their callbacks run later.
 //
-// A call goes to the server when it is made, so the order of calls is the order of effects; its callback waits in a queue until the
-// function that is running has returned. Without a callback an error is thrown from that queue and so ends the script.
+// A call is sent to the server when it is made, so effects happen in the order of calls. Its callback waits in a queue until the running
+// function has returned. If a call without a callback fails, the error is thrown from the queue and ends the script.
 
 const CALL_CHARACTERS_MAX = 8 * 1024 * 1024;
 const PAGE_SIZE_DEFAULT = 100;
 
 let selfLink = '';
 let altLink = '';
-let closed = false; // no more calls: the script has ended, and what still runs is its leftovers
+let closed = false; // no more calls are accepted: the script has ended, though some of its code may still run
 
 // ---- the queue ----
 
@@ -36,7 +36,7 @@ function dequeue() {
 
 // ---- calls ----
 
-/** The server's answer, or null when it takes no more. `parts` is JSON text that follows the link. */
+/** Sends a call; returns the server's answer, or null if it accepts no more calls. `parts` is JSON text to append after the link. */
 function ask(op, link, parts) {
     if (closed) {
         return null;
@@ -58,7 +58,7 @@ function errorOf(answer) {
     return status >= 400 ? callError(status, toText(own(answer, 'message'))) : undefined;
 }
 
-/** What a callback is told besides the resource. */
+/** The third argument of a callback. */
 function optionsOf(answer) {
     const options = { statusCode: own(answer, 'status') };
     if (hasOwn(answer, 'continuation')) {
@@ -95,7 +95,7 @@ function deliver(answer, callback, withBody) {
     }
 }
 
-/** Makes the call; true when it was taken, and its callback will come. */
+/** Makes a call; true if it was accepted, and its callback will be called. */
 function submit(op, link, parts, callback, withBody = true) {
     const answer = ask(op, link, parts);
     if (answer === null) {
@@ -105,7 +105,7 @@ function submit(op, link, parts, callback, withBody = true) {
     return true;
 }
 
-// ---- what callers give ----
+// ---- arguments ----
 
 function needArguments(name, least, given) {
     if (given < least) {
@@ -113,7 +113,7 @@ function needArguments(name, least, given) {
     }
 }
 
-/** (options, callback), (callback) or neither. */
+/** Accepts (options, callback), (callback) or no arguments. */
 function takeOptions(options, callback) {
     if (callback === undefined && typeof options === 'function') {
         return { __proto__: null, options: {}, callback: options };
@@ -127,7 +127,7 @@ function takeOptions(options, callback) {
     return { __proto__: null, options: options || {}, callback: callback || undefined };
 }
 
-/** Whether a link is that of this container or, with `below`, begins with it. Links come with and without a closing slash. */
+/** Whether a link is this container's or, with `below`, begins with it. Links may end with a slash or not. */
 function isWithin(link, container, below) {
     const bare = container[container.length - 1] === '/' ? slice(container, 0, -1) : container;
     if (bare === '' || !startsWith(link, bare)) {
@@ -187,7 +187,7 @@ function hexDigits(count) {
 
 const newId = () => hexDigits(8) + '-' + hexDigits(4) + '-' + hexDigits(4) + '-' + hexDigits(4) + '-' + hexDigits(12);
 
-/** The JSON text of an item given as object or as text; with an id when it has none and the options do not forbid it. */
+/** The JSON text of an item given as an object or as text. With `makeId`, adds an id if there is none, unless the options forbid it. */
 function itemText(body, options, makeId) {
     if (body === null || (typeof body !== 'object' && typeof body !== 'string')) {
         fail(400, 'The document body must be an object or a string representing a JSON-serialized object.');
@@ -303,7 +303,7 @@ const collection = {
     },
 };
 
-// Attachments are reached through REST, not from scripts: a call is taken, and its callback gets the error.
+// Scripts cannot use attachments, only REST can: a call is accepted, and its callback gets an error.
 for (const name of ['create', 'upsert', 'read', 'query', 'replace', 'delete']) {
     const refuse = function (...parameters) {
         const last = parameters.length === 0 ? undefined : parameters[parameters.length - 1];

@@ -1,7 +1,7 @@
-// compile.js — from the text of a script to the function that is called.
+// compile.js — turns the text of a script into the function to call.
 //
-// Most scripts are one function: `function name(a, b) {…}`, one without a name, an arrow. Others are several functions beside each
-// other, or a variable that holds one: there the first one that stands in the text is called, as on the service.
+// Most scripts are a single function: `function name(a, b) {…}`, an anonymous one, or an arrow. Others have several functions, or a
+// variable that holds one; then the first in the text is called, as on the service.
 
 const CANDIDATES_MAX = 50;
 
@@ -15,8 +15,8 @@ function syntaxErrorOf(text, url) {
 }
 
 /**
- * The names that a text declares at the beginning of a statement, first one first; nested ones too, and what only looks like one, in a comment.
- * Runs before any script does.
+ * The names that a text declares at the beginning of a statement, in order. Includes nested declarations, and text in comments that looks
+ * like a declaration. Runs before any script code.
  */
 function declaredNames(text, url) {
     const found = matchText(text, /(?:^|[;}\n])[ \t]*(?:(?:async[ \t]+)?function[ \t]*\*?[ \t]*|(?:var|let|const)[ \t]+)[\w$]+/g) || [];
@@ -39,8 +39,8 @@ function firstFunction(text, names, url) {
 }
 
 /**
- * Reads a text without running any of it: the ways in which it can be evaluated, in the order in which they are tried. Throws the SyntaxError
- * of one that is no script.
+ * Parses a text without running it, and returns how it can be evaluated: as a single function, or as a script that declares names. Throws a
+ * SyntaxError if it is neither.
  */
 function readScript(text, id) {
     const url = id + '.js';
@@ -57,7 +57,7 @@ function readScript(text, id) {
     return { __proto__: null, url, single: '', text, names };
 }
 
-/** The function of a script that was read; runs what stands around it. Undefined when there is none. */
+/** The function of a parsed script; runs the script's top-level code. Undefined if there is no function. */
 function makeFunction(script) {
     if (script.single !== '') {
         return host.evaluate(script.single, script.url);

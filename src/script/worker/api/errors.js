@@ -1,4 +1,4 @@
-// errors.js — Error as the service's engine has it, and what a fault says of the value that was thrown.
+// errors.js — Error as in the service's engine, and the FAULT frames made from thrown values.
 
 const ErrorCodes = freeze({
     BadRequest: 400,
@@ -14,7 +14,7 @@ const ErrorCodes = freeze({
 const MESSAGE_CHARACTERS_MAX = 16 * 1024;
 const API_URL = 'tesela:api';
 
-// On the service `new Error(404, 'not there')` has a number besides its message, and the answer's sub-status is that number.
+// On the service `new Error(404, 'not there')` has a number in addition to its message; it becomes the response's sub-status.
 const NativeError = Error;
 const ScriptError = {
     Error: function (message, more) {
@@ -36,7 +36,7 @@ function fail(number, message) {
     throw new ScriptError(number, message);
 }
 
-/** What a callback gets when its call failed: an Error that also has {number, body}. */
+/** The error that a callback gets if its call failed: an Error with {number, body}. */
 function callError(number, body) {
     const error = new ScriptError(body);
     error.number = number;
@@ -46,7 +46,7 @@ function callError(number, body) {
 
 const cut = (text) => (text.length > MESSAGE_CHARACTERS_MAX ? slice(text, 0, MESSAGE_CHARACTERS_MAX) : text);
 
-/** "Error: why" of an error, the text of a string, the JSON of another object. Runs a script's code (getters), so callers catch. */
+/** The first line: "Error: why" for an error, a string itself, the JSON of another object. May run a script's getters, so callers catch. */
 function headOf(thrown) {
     if (typeof thrown !== 'object' && typeof thrown !== 'function') {
         return toText(thrown);
@@ -60,7 +60,7 @@ function headOf(thrown) {
     return typeof text === 'string' ? text : toText(thrown);
 }
 
-/** A line of the engine's stack, "name@url:line:column", as the service writes it; '' for those of this API. */
+/** Converts a line of the engine's stack, "name@url:line:column", to the service's form; '' for lines of this API. */
 function frameOf(line) {
     const at = indexOf(line, '@');
     const place = at < 0 ? line : slice(line, at + 1);
@@ -83,7 +83,7 @@ function framesOf(stack) {
     return text;
 }
 
-/** Where a text could not be read, which is no frame of the stack. */
+/** The place of a syntax error, which is not in the stack. */
 function placeOf(thrown) {
     const known = thrown instanceof SyntaxError && typeof thrown.sourceURL === 'string' && typeof thrown.line === 'number';
     return known ? '\n   at Global code (' + thrown.sourceURL + ':' + thrown.line + ')' : '';
@@ -110,7 +110,7 @@ function guarded(work, fallback) {
     }
 }
 
-/** The service's sentence for what was thrown; `what` says what the engine was doing. */
+/** The service's message for a thrown value; `what` says what the engine was doing. */
 function faultMessage(what, thrown) {
     const head = cut(guarded(() => headOf(thrown), 'a value that cannot be shown'));
     const trace = cut(guarded(() => traceOf(thrown, head), ''));

@@ -1,7 +1,7 @@
 // functions.js — the user-defined functions of one query: define(text of DEFINE) once, then rows(text of ROWS) for each batch.
 //
-// A batch is parsed at once and answered at once. Its loop is what a row costs, so it calls functions of few arguments directly, and
-// writes the usual results without asking JSON. A function that throws ends its own row only.
+// A batch is parsed as a whole and answered as a whole. The loop is hot code, so it calls functions with few arguments directly, and
+// writes common results without JSON.stringify. If a function throws, only its own row fails.
 
 const SLICE_MS = 50;
 const RESULTS_CHARACTERS_MAX = 4 * 1024 * 1024;
@@ -9,7 +9,7 @@ const RESULTS_CHARACTERS_MAX = 4 * 1024 * 1024;
 const functions = [];
 const EXECUTING_FUNCTION = 'executing Javascript';
 
-/** All texts are read before any of them can run. */
+/** Parses all texts before any of them can run. */
 function define(text) {
     hide(globalThis, 'console', makeConsole(false));
     let compiled = false;
@@ -86,7 +86,7 @@ function rowText(row) {
     }
 }
 
-/** As many rows as there is time and room for, one at least. */
+/** Runs as many rows as time and size limits allow, at least one. */
 function rows(text) {
     const batch = parse(text);
     const until = now() + SLICE_MS;

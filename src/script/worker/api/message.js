@@ -24,8 +24,8 @@ function checkSize(name, value) {
 }
 
 /**
- * `fields` is an object without prototype: name -> {value, writable, given}; given: the script has set it. Each gets getName and, when
- * writable, setName and appendName.
+ * `fields` is an object without prototype: name -> {value, writable, given}; `given` is true once the script has set it. Each field gets
+ * getName and, if writable, setName and appendName.
  */
 function makeMessage(fields) {
     const message = {};
@@ -97,7 +97,7 @@ function makeResponseFields(run) {
     return addFields(fields, own(given, 'headers'));
 }
 
-/** As C's printf with %s and %% only. */
+/** Like C's printf, with %s and %% only. */
 function format(text, values) {
     let out = '';
     let from = 0;

@@ -1,11 +1,11 @@
 // queries.js — queries written as JavaScript: __.filter, map, pluck, flatten, unwind, sortBy, sortByDescending, chain() … value().
 //
-// The functions run here, over pages of the container's items. A query without an order asks for pages until it has as many results as
-// a page may have, so its continuation is the server's. One with an order needs all items first; its continuation counts results.
+// The functions run here, over pages of the container's items. A query without an order reads pages until it has enough results for one
+// page, so its continuation is the server's. A query with an order must read all items first; its continuation counts results.
 
 const SORTED = 'sorted:';
 
-/** Stages form a list, last one first. */
+/** Stages form a linked list, from the last to the first. */
 const stage = (before, work, sorts) => ({ __proto__: null, before, work, sorts: sorts || (before !== null && before.sorts) });
 
 function applyStages(last, rows) {
@@ -93,7 +93,7 @@ function appendRows(rows, more) {
     }
 }
 
-/** Pages until there are enough results, the container has no more, or the server takes no more calls. */
+/** Reads pages until there are enough results, the container has no more items, or the server accepts no more calls. */
 function gatherPages(query, first, size) {
     const rows = [];
     let page = first;
@@ -197,7 +197,7 @@ function makeUnwind(inner, result) {
     return unwindWith(inner, result);
 }
 
-/** How each function reads its own arguments: gives the stage and how many arguments it took. */
+/** How each function reads its arguments: returns its stage and the number of arguments used. */
 const makers = {
     __proto__: null,
     filter: (given) => (needFunction(given[0]), { work: filterWith(given[0]), used: 1 }),

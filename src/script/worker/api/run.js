@@ -1,12 +1,12 @@
-// run.js — one run of a stored procedure or a trigger: start(text of RUN), then step() until it gives the frame that ends it.
+// run.js — one run of a stored procedure or a trigger: start(text of RUN), then step() until it returns the final frame.
 //
-// Between two steps the engine runs the promises' jobs, so a step is one function of the script: its main one, or one callback. The run
-// ends when no callback waits. What a promise could still wait for cannot come any more then.
+// Between two steps the engine runs promise jobs, so a step is one function of the script: its main function, or one callback. The run
+// ends when no callback is waiting; promises that are still pending then can never be resolved.
 
 let run = null;
 let requestFields = null;
 let responseFields = null;
-let ended = null; // {thrown}: aborted, or a promise was rejected and nobody looked
+let ended = null; // {thrown}: the script was aborted, or a promise rejection was not handled
 const underscore = create(collection);
 
 const endWith = (thrown) => {
@@ -42,7 +42,7 @@ function publish() {
 const EXECUTING = 'executing function';
 const COMPILING = 'compiling Javascript';
 
-/** Compiles the script and puts its main function first in the queue; undefined, or the FAULT. */
+/** Compiles the script and queues its main function. Returns undefined, or the FAULT frame. */
 function start(text) {
     run = parse(text);
     const links = own(run, 'collection') || {};
@@ -72,7 +72,7 @@ function start(text) {
 function doneFrame() {
     closed = true;
     const field = (own(run, 'kind') === 'pre' ? requestFields : responseFields).Body;
-    const text = field.given ? stringify(field.value) : undefined; // what was not set stays as it is, to the last digit of its numbers
+    const text = field.given ? stringify(field.value) : undefined; // a body that was not set is not sent: its numbers keep all digits
     const hasBody = typeof text === 'string';
     if (hasBody && text.length > BODY_CHARACTERS_MAX) {
         tooLarge('Body');

@@ -1,4 +1,4 @@
-// Arrays and sets. Undefined elements are left out where values are added or compared.
+// Arrays and sets. Undefined elements are skipped where values are added or compared.
 
 import { aggregates, distinct } from "../aggregates.mjs";
 import { equal, typeOf } from "../values.mjs";
@@ -7,7 +7,7 @@ const all = { seesUndefined: true };
 const has = (list, one) => list.some((other) => equal(other, one));
 const arrays2 = (operation) => ([a, b]) => (Array.isArray(a) && Array.isArray(b) ? operation(a, b) : undefined);
 
-// An object matches in part when all its members are there.
+// An object matches partially if it has all the members.
 function matchesPartly(hay, needle) {
   if (typeOf(needle) !== "object") return equal(hay, needle);
   return typeOf(hay) === "object" && Object.entries(needle).every(([name, one]) => Object.hasOwn(hay, name) && equal(hay[name], one));
@@ -18,7 +18,7 @@ function contains([list, one, partly = false]) {
   return partly ? list.some((hay) => matchesPartly(hay, one)) : has(list, one);
 }
 
-// ARRAY_CONTAINS of each, joined by AND or OR with their rules for undefined.
+// ARRAY_CONTAINS for each value, joined by AND or OR with their rules for undefined.
 function containsEach(decisive) {
   return ([list, ...ones]) => {
     if (!Array.isArray(list)) return undefined;

@@ -1,4 +1,4 @@
-// Dates are text, "YYYY-MM-DDThh:mm:ss.fffffffZ"; inside, ticks (100 ns) since 1970 as a BigInt.
+// Dates are text, "YYYY-MM-DDThh:mm:ss.fffffffZ"; internally a BigInt of ticks (100 ns) since 1970.
 
 const ticksPer = { day: 864000000000n, hour: 36000000000n, minute: 600000000n, second: 10000000n, millisecond: 10000n, microsecond: 10n };
 const form = /^(\d{4})-(\d\d)-(\d\d)(?:Z?|[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?Z?)$/;
@@ -10,7 +10,7 @@ for (const [name, words] of Object.entries({
   for (const word of words.split(" ")) parts[word] = name;
 }
 const firstTicks = -621355968000000000n; // 0001-01-01
-const lastTicks = 2534023007999999999n; // the last of 9999
+const lastTicks = 2534023007999999999n; // last tick of 9999
 const windowsEpoch = -116444736000000000n; // 1601-01-01
 const floorDivide = (a, b) => (a % b < 0n ? a / b - 1n : a / b);
 
@@ -38,7 +38,7 @@ export function parseDate(text) {
   return ticksOf(year, month, day, hour, minute, second, Number((found[7] ?? "").padEnd(7, "0")));
 }
 
-// { year, month, day, hour, minute, second, ticks } of a moment.
+// The time as { year, month, day, hour, minute, second, ticks }.
 function fields(ticks) {
   const days = floorDivide(ticks, ticksPer.day);
   const rest = ticks - days * ticksPer.day;
@@ -62,7 +62,7 @@ function writeDate(ticks) {
   return `${pad(f.year, 4)}-${pad(f.month, 2)}-${pad(f.day, 2)}T${pad(f.hour, 2)}:${pad(f.minute, 2)}:${pad(f.second, 2)}.${pad(f.ticks, 7)}Z`;
 }
 
-// Months later, on the same day of the month, or its last if it has not so many.
+// Adds months; the day becomes the month's last if the month is shorter.
 function addMonths(ticks, n) {
   const f = fields(ticks);
   const month = f.year * 12 + f.month - 1 + n;
@@ -82,7 +82,7 @@ function add(part, n, ticks) {
 
 const monthNumber = (ticks) => fields(ticks).year * 12 + fields(ticks).month - 1;
 
-// How many boundaries of the part lie between the two.
+// The number of boundaries of the part between two times.
 function difference([part, from, to]) {
   const [name, a, b] = [parts[part], parseDate(from), parseDate(to)];
   if (typeof part !== "string" || name === undefined || a === undefined || b === undefined) return undefined;
@@ -116,7 +116,7 @@ function part([word, text]) {
   return fractions[name] ?? f[name];
 }
 
-// yyyy MM dd HH mm ss fff FFF and the shorter ones; a backslash keeps the next character as it is.
+// yyyy MM dd HH mm ss fff FFF and their shorter forms; a backslash makes the next character literal.
 function format([text, pattern]) {
   const ticks = parseDate(text);
   if (ticks === undefined || typeof pattern !== "string") return undefined;

@@ -1,8 +1,8 @@
-// Arithmetic in doubles, but for Int…, which are in 64-bit integers.
+// Arithmetic in doubles, except Int…, which use 64-bit integers.
 
 const numbers = (operation) => (args) => (args.every((one) => typeof one === "number") ? operation(...args) : undefined);
 
-// Whole arguments only; the result wraps at 64 bits.
+// Integer arguments only; the result wraps at 64 bits.
 function integers(operation) {
   return numbers((...args) => {
     if (!args.every(Number.isInteger)) return undefined;

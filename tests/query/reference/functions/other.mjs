@@ -1,8 +1,8 @@
-// Functions of no other group.
+// Functions without a category.
 
 import { member } from "../values.mjs";
 
-// The number in an item's _rid: its bytes 8 to 15, the lowest first.
+// The number in an item's _rid: bytes 8 to 15, little-endian.
 function documentId([item]) {
   const rid = member(item, "_rid");
   return typeof rid === "string" ? Number(Buffer.from(rid.replaceAll("-", "/"), "base64").readBigUInt64LE(8)) : undefined;

@@ -1,8 +1,8 @@
-// Words in text, and distances of vectors. Words are compared without case and without stemming.
+// Full text and vector distances. Words are compared case-insensitively, without stemming.
 
 export const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
-// Whether the phrase's words stand in the text one after the other.
+// Whether the phrase's words occur in the text consecutively.
 function hasPhrase(text, phrase) {
   const [all, wanted] = [words(text), words(phrase)];
   return wanted.length > 0 && all.some((word, i) => wanted.every((other, j) => all[i + j] === other));

@@ -1,5 +1,5 @@
-// GeoJSON on the WGS-84 ellipsoid. Distances between points are exact (Vincenty); shapes are taken as flat in degrees where one must say what
-// is inside, which is right for shapes of some kilometres. Cases and random queries keep to that.
+// GeoJSON on the WGS-84 ellipsoid. Distances between points are exact (Vincenty). Containment treats shapes as flat in degrees, which is
+// accurate for shapes of some kilometres; cases and random queries use no larger ones.
 
 import { typeOf } from "../values.mjs";
 
@@ -16,7 +16,7 @@ const positions = (shape) => {
   return shape.type === "Polygon" ? shape.coordinates.flat(1) : shape.coordinates.flat(2);
 };
 
-// Why it is not valid, or undefined.
+// Why the shape is invalid, or undefined.
 function fault(shape) {
   if (typeOf(shape) !== "object") return "The spatial expression must be an object.";
   const forms = {
@@ -76,7 +76,7 @@ const segments = (line) => line.slice(1).map((end, i) => [line[i], end]);
 const polygons = (shape) => (shape.type === "Polygon" ? [shape.coordinates] : shape.type === "MultiPolygon" ? shape.coordinates : []);
 const edges = (shape) => (shape.type === "LineString" ? segments(shape.coordinates) : polygons(shape).flat(1).flatMap(segments));
 
-// The point of the segment that is nearest, in degrees scaled to the latitude.
+// The nearest point of the segment, in degrees scaled to the latitude.
 function nearest([x, y], [[x1, y1], [x2, y2]]) {
   const scale = Math.cos(radians(y));
   const [dx, dy] = [(x2 - x1) * scale, y2 - y1];
@@ -127,7 +127,7 @@ function within(one, other) {
   return positions(one).every((point) => isInside(point, other)) && !edges(one).some((edge) => edges(other).some((against) => crosses(edge, against)));
 }
 
-// On the sphere of the same area, by the latitudes that keep it.
+// On the sphere of equal area, by authalic latitudes.
 function ringArea(ring) {
   const e = Math.sqrt(1 - (b * b) / (a * a));
   const q = (y) => {

@@ -1,10 +1,10 @@
-// Text. Positions count from 0, in UTF-16 units, as .NET and JavaScript do.
+// Strings. Positions count from 0, in UTF-16 units, as in .NET and JavaScript.
 
 import { typeOf } from "../values.mjs";
 
 const isText = (one) => typeof one === "string";
 
-// The types of the arguments: s string, n whole number, b boolean. Fewer may be given.
+// types: s string, n integer, b boolean, for each argument; the last ones may be missing.
 function typed(types, operation) {
   const tests = { s: isText, n: (one) => Number.isInteger(one), b: (one) => typeof one === "boolean" };
   return (args) => (args.every((one, i) => tests[types[i]](one)) ? operation(...args) : undefined);
@@ -14,7 +14,7 @@ const all = { seesUndefined: true };
 const fold = (text) => text.toLowerCase();
 const compared = (test) => typed("ssb", (a, b, ignoreCase) => (ignoreCase ? test(fold(a), fold(b)) : test(a, b)));
 
-// CONTAINS of each, joined by AND or OR with their rules for undefined.
+// CONTAINS for each part, joined by AND or OR with their rules for undefined.
 function containsEach(ignoreCase, decisive) {
   return ([text, ...parts]) => {
     if (!isText(text)) return undefined;
@@ -32,7 +32,7 @@ function replicate(text, times) {
   return times < 0 || text.length * times > 10_000 ? undefined : text.repeat(times);
 }
 
-// Characters at the ends that are white, or in the set.
+// Removes characters at the ends that are white space, or in the set.
 function trimmed(text, set, left, right) {
   const drop = (c) => (set === undefined ? /\s/.test(c) : set.includes(c));
   let [from, to] = [0, text.length];
@@ -41,7 +41,7 @@ function trimmed(text, set, left, right) {
   return text.slice(from, to);
 }
 
-// The last place at which `part` lies within the text up to `last` (its index included).
+// The last position of `part` in the text up to and including index `last`.
 function lastIndex(text, part, last = text.length) {
   return text.slice(0, last + 1).lastIndexOf(part);
 }

@@ -1,4 +1,4 @@
-// What a value is. These see undefined, and say false.
+// Type tests. They are called with undefined too, and return false for it.
 
 import { isPrimitive, typeOf } from "../values.mjs";
 import { parseDate } from "./date.mjs";

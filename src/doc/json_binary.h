@@ -6,16 +6,24 @@
  *   00..1F  the integers 0 to 31
  *   20..3F  a system string: a name that items often have (json_binary_int.h)
  *   40..67  a user string: an index into a dictionary that is not part of the document; refused
- *   71..74  base64 text: u8 or u16 groups of four characters · u8 padding · bytes. A padding above 2 is the complement of the padding that
- * the text omits 75..77  a GUID: 16 bytes; lower case, upper case, lower case between quotes 78..7A  u8 length · characters of 4 bits:
- * lower-case hexadecimal, upper-case, of dates 7B..7D  u8 length · u8 base · characters of 4, 5 or 6 bits above the base 7E, 7F  u8 or u16
- * length · characters of 7 bits 80..BF  a string of 0 to 63 bytes · UTF-8 C0..C2  u8, u16 or u32 length · UTF-8 C3..C6  u8, u16, u24 or
- * u32: the offset in the document of a string that is repeated here; the target is not a reference itself C7..CC  numbers: u64, u8, i16,
- * i32, i64, double CD, CE  float, double; D7..DC u8, i8, i16, i32, i64, u32: typed numbers D0..D2  null, false, true D3      a GUID as 16
- * bytes; DD..DF u8, u16 or u32 length · bytes. Both become strings, the latter as base64 E0..E7  an array: empty; of one value; u8, u16 or
- * u32 bytes · values; the same with a count of values behind the length E8..EF  an object, likewise; each value follows its name, which is
- * a string F0, F1  a uniform number array: marker of the items · u8 or u16 count · the numbers without markers F2, F3  an array of uniform
- * number arrays: F0 or F1 · marker of the items · u8 or u16 numbers per array · u8 or u16 arrays · the numbers
+ *   71..74  base64 text: u8 or u16 groups of four characters · u8 padding · bytes; a padding above 2 is complemented: the text omits it
+ *   75..77  a GUID: 16 bytes; lower case, upper case, lower case between quotes
+ *   78..7A  u8 length · characters of 4 bits: lower-case hexadecimal, upper-case hexadecimal, characters of dates
+ *   7B..7D  u8 length · u8 base · characters of 4, 5 or 6 bits above the base
+ *   7E, 7F  u8 or u16 length · characters of 7 bits
+ *   80..BF  a string of 0 to 63 bytes · UTF-8
+ *   C0..C2  u8, u16 or u32 length · UTF-8
+ *   C3..C6  u8, u16, u24 or u32 offset of a string in the document, which is repeated here; the target is not a reference
+ *   C7..CC  numbers: u64, u8, i16, i32, i64, double
+ *   CD, CE  typed numbers: float, double
+ *   D0..D2  null, false, true
+ *   D3      a GUID as 16 bytes; becomes a string
+ *   D7..DC  typed numbers: u8, i8, i16, i32, i64, u32
+ *   DD..DF  u8, u16 or u32 length · bytes; becomes a string in base64
+ *   E0..E7  an array: empty; of one value; u8, u16 or u32 bytes · values; the same with a count of values after the length
+ *   E8..EF  an object, likewise; each value follows its name, which is a string
+ *   F0, F1  a uniform number array: marker of the items · u8 or u16 count · the numbers without markers
+ *   F2, F3  an array of those: F0 or F1 · marker of the items · u8 or u16 numbers per array · u8 or u16 arrays · the numbers
  *
  * Packed characters are stored from the low bits of the first byte upward. */
 #pragma once

@@ -36,6 +36,10 @@ bool net_conn_is_tls(const net_conn *c) {
     return c->tls != NULL;
 }
 
+slice net_conn_alpn(const net_conn *c) {
+    return c->tls ? net_tls_chosen(c->tls) : SLICE_EMPTY;
+}
+
 bool net_conn_is_open(const net_conn *c) {
     return c->phase == OPEN;
 }
@@ -391,7 +395,7 @@ static void take_bytes(net_conn *c, char *p, size_t n) {
         return;
     }
     if (handshake) {
-        c->tls = net_tls_new(c->loop->shared->tls, c->loop);
+        c->tls = net_tls_new(c->loop->shared->tls, c->loop, c->protocol->alpn);
     }
     if (c->tls) {
         tls_bytes(c, p, n);

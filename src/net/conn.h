@@ -21,6 +21,7 @@ typedef struct net_progress {
 
 typedef struct net_protocol {
     const char *name;
+    const char *alpn;   /* protocol names for ALPN, in order of preference, each after a length byte; NULL: none */
     size_t state_bytes; /* size of the protocol's state in each connection, zeroed; see net_conn_state */
     void (*opened)(net_conn *c, void *context);
     void (*bytes)(net_conn *c, char *p, size_t n); /* `p` is writable and valid during the call; the protocol copies what it needs later */
@@ -28,6 +29,7 @@ typedef struct net_protocol {
     void (*drained)(net_conn *c);                  /* all queued output has been sent */
     void (*timed_out)(net_conn *c);                /* the protocol's deadline passed, and is now unset */
     bool (*receiving)(net_conn *c, net_progress *progress_out); /* whether a large request is being received */
+    bool (*answering)(net_conn *c, net_progress *progress_out); /* whether answers wait for the client to open its windows; may be NULL */
     bool (*busy)(net_conn *c);                                  /* whether a request is being served */
     void (*surplus)(net_conn *c);  /* first bytes arrived on a surplus connection: send a refusal, and finish */
     void (*stopping)(net_conn *c); /* the server stops: finish now if idle, otherwise after the answer in progress */
@@ -45,6 +47,7 @@ void *net_conn_state(net_conn *c);
 net_conn *net_conn_of(void *state); /* inverse of net_conn_state */
 net_loop *net_conn_loop(const net_conn *c);
 bool net_conn_is_tls(const net_conn *c);
+slice net_conn_alpn(const net_conn *c);   /* the protocol chosen by ALPN; empty: none */
 bool net_conn_is_open(const net_conn *c); /* neither finishing nor closed */
 bool net_conn_is_trusted(const net_conn *c);
 void net_conn_trust(net_conn *c);          /* its peer has authenticated, so it no longer gives way to newcomers */

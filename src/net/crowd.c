@@ -202,6 +202,10 @@ static void end_laggards(net_loop *loop, progress_of progress, size_t wanted, vo
     free(list);
 }
 
+static bool waiting(net_conn *c, net_progress *progress_out) {
+    return net_conn_progress(c, progress_out) || (c->phase == OPEN && c->protocol->answering && c->protocol->answering(c, progress_out));
+}
+
 static bool sending(net_conn *c, net_progress *progress_out) {
     return c->phase == OPEN && c->protocol->receiving(c, progress_out);
 }
@@ -220,7 +224,7 @@ void net_crowd_reclaim(net_loop *loop) {
     size_t answers = excess(atomic_load_explicit(&buffers->used, memory_order_relaxed), buffers->max);
     size_t bodies = excess(loop->input_bytes, loop->input_bytes_max);
     if (answers) {
-        end_laggards(loop, net_conn_progress, answers, net_crowd_slow);
+        end_laggards(loop, waiting, answers, net_crowd_slow);
     }
     if (bodies) {
         end_laggards(loop, sending, bodies, end_sending);

@@ -19,16 +19,14 @@ const http_limits http_limits_default = {
 
 enum { NAME_SLOTS = 256 };
 
-typedef enum own_field { OWN_NONE, OWN_HOST, OWN_ORIGIN, OWN_EXPECT, OWN_UPGRADE, OWN_TRANSFER_ENCODING } own_field;
-
 static const struct {
     const char *name;
-    own_field own;
-} own_names[] = {{"host", OWN_HOST},
-                 {"origin", OWN_ORIGIN},
-                 {"expect", OWN_EXPECT},
-                 {"upgrade", OWN_UPGRADE},
-                 {"transfer-encoding", OWN_TRANSFER_ENCODING}};
+    http_own_field own;
+} own_names[] = {{"host", HTTP_OWN_HOST},
+                 {"origin", HTTP_OWN_ORIGIN},
+                 {"expect", HTTP_OWN_EXPECT},
+                 {"upgrade", HTTP_OWN_UPGRADE},
+                 {"transfer-encoding", HTTP_OWN_TRANSFER_ENCODING}};
 
 typedef struct name_entry {
     slice name; /* lower case; p NULL: free slot */
@@ -123,6 +121,12 @@ void http_names_free(http_names *names) {
     free(names);
 }
 
+int http_names_find(const http_names *names, slice name, http_own_field *own_out) {
+    const name_entry *e = name_find(names, name.p, name.n);
+    *own_out = e ? (http_own_field)e->own : HTTP_OWN_NONE;
+    return e ? e->field : -1;
+}
+
 /* ---- the head ---- */
 
 static void refuse(http_framing *f, err code) { /* the first reason counts */
@@ -173,37 +177,37 @@ static void record_field(http_framing *f, uint8_t field) {
     f->found[f->found_n++] = (http_found){f->value, field};
 }
 
-static void record_own(http_framing *f, own_field own) {
+static void record_own(http_framing *f, http_own_field own) {
     slice value = bytes_of(f, f->value);
     switch (own) {
-    case OWN_HOST:
+    case HTTP_OWN_HOST:
         if (f->host_seen) {
             refuse(f, E_BAD_REQUEST);
         }
         f->host_seen = true;
         f->host = f->value;
         break;
-    case OWN_ORIGIN:
+    case HTTP_OWN_ORIGIN:
         if (f->origin_seen) {
             refuse(f, E_BAD_REQUEST);
         }
         f->origin_seen = true;
         f->origin = f->value;
         break;
-    case OWN_EXPECT:
+    case HTTP_OWN_EXPECT:
         f->expects_continue |= slice_eq_nocase(value, SLICE_LIT("100-continue"));
         break;
-    case OWN_UPGRADE:
+    case HTTP_OWN_UPGRADE:
         f->upgrade_h2c = slice_eq_nocase(value, SLICE_LIT("h2c"));
         f->upgrade_websocket = slice_eq_nocase(value, SLICE_LIT("websocket"));
         break;
-    case OWN_TRANSFER_ENCODING:
+    case HTTP_OWN_TRANSFER_ENCODING:
         if (f->chunked || !slice_eq_nocase(value, SLICE_LIT("chunked"))) {
             refuse(f, E_BAD_REQUEST);
         }
         f->chunked = true;
         break;
-    case OWN_NONE:
+    case HTTP_OWN_NONE:
         break;
     }
 }
@@ -240,7 +244,7 @@ static void record(http_framing *f) {
         record_field(f, (uint8_t)e->field);
     }
     if (e && e->own) {
-        record_own(f, (own_field)e->own);
+        record_own(f, (http_own_field)e->own);
     }
 }
 
@@ -301,10 +305,10 @@ static uint32_t request_line_end(const http_framing *f) {
     return strict ? f->url.at + f->url.n + 11 : 0;
 }
 
-static bool url_is_visible(const char *p, size_t n) {
-    unsigned bad = 0;
-    for (size_t i = 0; i < n; i++) {
-        bad |= ((unsigned char)p[i] - 0x21u > 0x7E - 0x21u) | (p[i] == '#');
+bool http_url_allowed(slice url, const http_limits *limits) {
+    unsigned bad = url.n > limits->url_bytes;
+    for (size_t i = 0; i < url.n; i++) {
+        bad |= ((unsigned char)url.p[i] - 0x21u > 0x7E - 0x21u) | (url.p[i] == '#');
     }
     return !bad;
 }
@@ -316,7 +320,7 @@ static void check_head(http_framing *f) {
     f->websocket = upgrade && f->upgrade_websocket;
     if (f->parser.method == HTTP_CONNECT) {
         refuse(f, E_METHOD);
-    } else if (url.n > f->limits->url_bytes || !url_is_visible(url.p, url.n)) {
+    } else if (!http_url_allowed(url, f->limits)) {
         refuse(f, E_BAD_REQUEST);
     } else if (upgrade && !f->upgrade_websocket && !f->upgrade_h2c) { /* a server may ignore h2c, which Java clients offer */
         refuse(f, E_BAD_REQUEST);

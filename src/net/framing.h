@@ -28,6 +28,22 @@ typedef struct http_names http_names;
 http_names *http_names_new(const char *const *fields, size_t fields_n);
 void http_names_free(http_names *names);
 
+typedef enum http_own_field {
+    HTTP_OWN_NONE,
+    HTTP_OWN_HOST,
+    HTTP_OWN_ORIGIN,
+    HTTP_OWN_EXPECT,
+    HTTP_OWN_UPGRADE,
+    HTTP_OWN_TRANSFER_ENCODING
+} http_own_field;
+
+/* The front end's number of a field, or -1 if it did not ask for it; own_out: which of the fields that net reads itself it is. The name
+ * is not empty, and of the characters that HTTP allows in names. */
+int http_names_find(const http_names *names, slice name, http_own_field *own_out);
+
+/* A request's target: within the limit, of visible ASCII characters, without a fragment. */
+bool http_url_allowed(slice url, const http_limits *limits);
+
 /* ---- one request ---- */
 
 typedef struct http_span {

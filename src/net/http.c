@@ -84,7 +84,7 @@ void http_free_exchanges(net_loop *loop) {
 
 /* ---- from bytes to a request ---- */
 
-static http_method method_of(unsigned method) {
+http_method http__method(unsigned method) {
     static const uint8_t known[64] = {
         /* verb + 1; 0: any other */
         [HTTP_GET] = VERB_GET + 1,       [HTTP_POST] = VERB_POST + 1, [HTTP_PUT] = VERB_PUT + 1,         [HTTP_PATCH] = VERB_PATCH + 1,
@@ -125,7 +125,7 @@ static void split_absolute_url(http_request *r, slice url) {
     }
 }
 
-static void split_url(http_request *r, slice url) {
+void http__split_url(http_request *r, slice url) {
     const char *mark = memchr(url.p, '?', url.n);
     size_t n = mark ? (size_t)(mark - url.p) : url.n;
     r->path = slice_of(url.p, n);
@@ -135,7 +135,7 @@ static void split_url(http_request *r, slice url) {
     }
 }
 
-static slice joined(arena *a, slice first, slice more) { /* RFC 9110, 5.3 */
+slice http__joined(arena *a, slice first, slice more) {
     char *p = arena_alloc_aligned(a, first.n + 2 + more.n, 1);
     memcpy(p, first.p, first.n);
     memcpy(p + first.n, ", ", 2);
@@ -146,7 +146,7 @@ static slice joined(arena *a, slice first, slice more) { /* RFC 9110, 5.3 */
 static void fill_request(http_exchange *x, const char *bytes) {
     const http_framing *f = &x->framing;
     http_request *r = &x->request;
-    r->method = method_of(f->method);
+    r->method = http__method(f->method);
     r->verb = slice_str(http_method_str((enum http_method)f->method));
     r->host = slice_of(bytes + f->host.at, f->host.n);
     r->body = slice_of(bytes + f->body.at, f->body.n);
@@ -154,9 +154,9 @@ static void fill_request(http_exchange *x, const char *bytes) {
     for (unsigned i = 0; i < f->found_n; i++) {
         slice *field = &r->field[f->found[i].field];
         slice value = slice_of(bytes + f->found[i].value.at, f->found[i].value.n);
-        *field = field->p ? joined(x->request.arena, *field, value) : value;
+        *field = field->p ? http__joined(x->request.arena, *field, value) : value;
     }
-    split_url(r, slice_of(bytes + f->url.at, f->url.n));
+    http__split_url(r, slice_of(bytes + f->url.at, f->url.n));
 }
 
 static void refuse(http_conn *h, http_exchange *x, err code);
@@ -166,28 +166,23 @@ static void local_address(const void *conn, uint8_t into[static 16]) {
     net_address_map(local.ipv6, local.address, into);
 }
 
-/* The host of an absolute URL replaces the Host field, so the guard must allow both. */
-static bool is_welcome(http_conn *h, const http_exchange *x, const char *bytes) {
-    const http_framing *f = &x->framing;
-    const http_request *r = &x->request;
-    net_conn *c = net_conn_of(h);
+bool http__is_welcome(net_conn *c, const http_request *r, slice host_field, slice origin) {
     const net_guard *guard = &net_conn_loop(c)->shared->guard;
-    net_caller caller = {.host = r->host, .tls = r->tls, .local_address = local_address, .context = c};
-    caller.origin = f->origin_seen ? slice_of(bytes + f->origin.at, f->origin.n) : SLICE_EMPTY;
+    net_caller caller = {.host = r->host, .origin = origin, .tls = r->tls, .local_address = local_address, .context = c};
     if (!net_guard_allows(guard, &caller)) {
         return false;
     }
-    net_caller by_field = caller;
-    by_field.host = slice_of(bytes + f->host.at, f->host.n);
-    by_field.origin = SLICE_EMPTY;
-    return r->host.p == by_field.host.p || net_guard_allows(guard, &by_field);
+    caller.host = host_field;
+    caller.origin = SLICE_EMPTY;
+    return r->host.p == host_field.p || net_guard_allows(guard, &caller);
 }
 
 static void hand_over(http_conn *h, http_exchange *x) {
     const http_framing *f = &x->framing;
     const char *bytes = net_serving_adopt(&x->serving, x->request.client->loop, &h->in, f->body.at + f->body.n, f->used);
     fill_request(x, bytes);
-    if (!is_welcome(h, x, bytes)) {
+    slice origin = f->origin_seen ? slice_of(bytes + f->origin.at, f->origin.n) : SLICE_EMPTY;
+    if (!http__is_welcome(net_conn_of(h), &x->request, slice_of(bytes + f->host.at, f->host.n), origin)) {
         refuse(h, x, E_WRONG_HOST);
         return;
     }
@@ -202,14 +197,18 @@ static void hand_over(http_conn *h, http_exchange *x) {
     x->front->handle(&x->request);
 }
 
-static void refuse(http_conn *h, http_exchange *x, err code) {
+void http__refuse(http_exchange *x, err code) {
     http_request *r = &x->request;
     r->method = VERB_OTHER;
     r->verb = r->path = r->query = r->host = r->body = slice_str("");
     r->body_too_large = false;
+    x->front->refuse(r, code);
+}
+
+static void refuse(http_conn *h, http_exchange *x, err code) {
     x->last = x->linger = true;
     h->handed = true;
-    x->front->refuse(r, code);
+    http__refuse(x, code);
 }
 
 /* ---- bounds ---- */
@@ -423,11 +422,34 @@ static void opened(net_conn *c, void *context) {
     h->in.own = buf_init(BUF_NO_LIMIT); /* bounded by the request limits and WAITING_BYTES */
 }
 
+/* Whether the connection's first bytes are HTTP/2's: its client says so by ALPN, or by the preface. Fewer bytes than the preface has are
+ * kept until more come. True: they are HTTP/2's, or may be. */
+static bool is_http2(http_conn *h) {
+    net_conn *c = net_conn_of(h);
+    size_t n = h->in.n < HTTP2_PREFACE_BYTES ? h->in.n : HTTP2_PREFACE_BYTES;
+    if (!slice_eq(net_conn_alpn(c), SLICE_LIT("h2"))) {
+        h->is_http1 = memcmp(h->in.p, HTTP2_PREFACE, n) != 0;
+        if (h->is_http1) {
+            return false;
+        }
+        if (n < HTTP2_PREFACE_BYTES) {
+            net_input_keep(&h->in);
+            net_input_weigh(&h->in, net_conn_loop(c));
+            return true;
+        }
+    }
+    h->to = http2_switch_new(h->service);
+    switch_protocol(h);
+    return true;
+}
+
 static void bytes(net_conn *c, char *p, size_t n) {
     http_conn *h = net_conn_state(c);
     h->reading.progress += n;
     net_input_give(&h->in, p, n);
-    pump(h);
+    if (h->is_http1 || !is_http2(h)) {
+        pump(h);
+    }
 }
 
 static void ended(net_conn *c) {
@@ -499,6 +521,7 @@ static void closed(net_conn *c) {
 
 const net_protocol http_protocol = {
     .name = "http",
+    .alpn = "\x02h2\x08http/1.1",
     .state_bytes = sizeof(http_conn),
     .opened = opened,
     .bytes = bytes,
@@ -528,6 +551,7 @@ http_service *http_service_new(const http_front *front) {
     service->front = front;
     service->limits = &http_limits_default;
     service->names = http_names_new(names, n);
+    service->http2 = http2_setup_new();
     return service;
 }
 
@@ -537,6 +561,7 @@ slice http_websocket_field(const http_request *r, http_websocket_name name) {
 
 void http_service_free(http_service *service) {
     http_names_free(service->names);
+    http2_setup_free(service->http2);
     free(service);
 }
 

@@ -56,6 +56,11 @@ void http_reply_end(http_request *r); /* sends the answer and frees r; calls `re
  * closed to make room for others. */
 void http_trust(http_request *r);
 
+/* For a caller that converts the body to another format at its end. http_reply_written returns the body so far, valid until the next
+ * append; empty if it did not fit. http_reply_rewrite discards the body and keeps the fields. */
+slice http_reply_written(http_request *r);
+void http_reply_rewrite(http_request *r);
+
 /* Discards the reply since http_reply_start, so that it can be started again: for a body that fails midway. */
 void http_reply_abandon(http_request *r);
 

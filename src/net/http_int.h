@@ -4,6 +4,7 @@
 #include "net/carried.h"
 #include "net/conn.h"
 #include "net/framing.h"
+#include "net/http2.h"
 #include "net/request_int.h"
 
 /* The context of HTTP connections of one listening port. */
@@ -11,6 +12,7 @@ typedef struct http_service {
     const http_front *front;
     const http_limits *limits;
     http_names *names;
+    http2_setup *http2;
     struct http_service *next; /* in the server's list */
 } http_service;
 
@@ -51,6 +53,7 @@ typedef struct http_conn {
     http_switch *to;       /* the protocol to switch to once the last answer is sent; NULL: none */
     int64_t wait_until_ms; /* on the loop's clock: see http_told_to_wait */
     net_reading reading;   /* timing of the exchange being read */
+    bool is_http1;         /* the first bytes were not those of HTTP/2 */
     bool handed;
     bool idle; /* the idle timeout is running; empty lines do not restart it */
     bool pumping;
@@ -88,6 +91,20 @@ struct http_exchange {
 /* Makes the exchange of a carried request in an arena that lives until the answer. The carrier counts requests and clients. */
 http_exchange *http__carried_new(arena *a, net_client *client, const net_peer *peer, const http_front *front, const http_carrier *carrier,
                                  void *context);
+
+/* ---- shared with HTTP/2 ---- */
+
+http_method http__method(unsigned method); /* from http-parser's number */
+void http__split_url(http_request *r, slice url);
+slice http__joined(arena *a, slice first, slice more); /* joins the values of a repeated field: RFC 9110, 5.3 */
+slice http__date(net_loop *loop);                      /* the current value of the Date field */
+void http__refuse(http_exchange *x, err code);         /* calls the front end's `refuse`, with an empty request */
+
+/* Whether the guard allows the request. The host of an absolute URL or of :authority replaces the Host field, so the guard must allow both.
+ */
+bool http__is_welcome(net_conn *c, const http_request *r, slice host_field, slice origin);
+
+/* ---- answers ---- */
 
 void http_send_answered(http_exchange *x); /* sends the connection's complete answers, before this exchange's own begins */
 

@@ -273,6 +273,7 @@ void net_loop_free(net_loop *loop) {
     close(loop->wake_fd);
     http_free_exchanges(loop);
     frames__free_stock(loop);
+    http2_free_streams(loop);
     while (loop->outs_n) {
         buf *out = loop->outs[--loop->outs_n];
         buf_free(out);

@@ -113,6 +113,8 @@ struct net_loop {
     unsigned exchanges_free;
     struct frames_exchange *frames; /* free list */
     unsigned frames_free;
+    struct http2_stream *streams; /* free ones */
+    unsigned streams_free;
     _Atomic unsigned requests_live; /* requests of all protocols being read, served or answered. Other threads may read it */
     budget memory;                  /* memory of the loop's buffers: input, answers, queued output */
     size_t input_bytes;             /* input of requests still being received, over all connections */
@@ -123,6 +125,11 @@ struct net_loop {
         size_t n;
         char text[192];
     } reply_head; /* the last status line and Date, cached */
+    struct {
+        int64_t second;
+        size_t n;
+        char text[32];
+    } date; /* the value of the Date field, cached */
 
     bool draining;
     bool stopped; /* uv_run has returned or is about to */

@@ -23,17 +23,26 @@ static const char *reason(unsigned status) {
     return status == 449 ? "Retry With" : text[0] == '<' ? "Unknown" : text; /* 449 is not a standard status: the service defines it */
 }
 
+slice http__date(net_loop *loop) {
+    int64_t second = loop->wall_ms / 1000;
+    if (loop->date.second != second || !loop->date.n) {
+        time_t t = (time_t)second;
+        struct tm utc;
+        gmtime_r(&t, &utc);
+        /* English names: the process stays in the C locale */
+        loop->date.n = strftime(loop->date.text, sizeof loop->date.text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+        loop->date.second = second;
+    }
+    return slice_of(loop->date.text, loop->date.n);
+}
+
 /* Status line and Date, followed by room for the length; cached, since they are the same for all answers of one status and second. */
 static slice reply_head(net_loop *loop, unsigned status) {
     int64_t second = loop->wall_ms / 1000;
     if (loop->reply_head.second != second || loop->reply_head.status != status) {
-        time_t t = (time_t)second;
-        struct tm utc;
-        char date[64];
-        gmtime_r(&t, &utc);
-        strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc); /* English names: the process stays in the C locale */
-        int n = snprintf(loop->reply_head.text, sizeof loop->reply_head.text, "HTTP/1.1 %u %s\r\nDate: %s\r\n%s", status, reason(status),
-                         date, status_has_body(status) ? LENGTH_LINE : "");
+        slice date = http__date(loop);
+        int n = snprintf(loop->reply_head.text, sizeof loop->reply_head.text, "HTTP/1.1 %u %s\r\nDate: %.*s\r\n%s", status, reason(status),
+                         (int)date.n, date.p, status_has_body(status) ? LENGTH_LINE : "");
         loop->reply_head.n = (size_t)n;
         loop->reply_head.second = second;
         loop->reply_head.status = status;
@@ -117,6 +126,17 @@ buf *http_reply_body(http_request *r) {
     return x->out;
 }
 
+slice http_reply_written(http_request *r) {
+    const http_exchange *x = exchange_of(r);
+    return x->body_at && buf_ok(x->out) ? slice_of(x->out->p + x->body_at, x->out->n - x->body_at) : SLICE_EMPTY;
+}
+
+void http_reply_rewrite(http_request *r) {
+    http_exchange *x = exchange_of(r);
+    assert(x->out && x->body_at);
+    x->out->n = x->body_at;
+}
+
 void http_reply_abandon(http_request *r) {
     http_exchange *x = exchange_of(r);
     if (x->out) {
@@ -175,10 +195,14 @@ static void end_carried(http_exchange *x) {
         .status = x->status,
         .fields = slice_of(out->p, x->body_at - 2),
         .body = has_body ? slice_of(out->p + x->body_at, out->n - x->body_at) : SLICE_EMPTY,
+        .length = status_has_body(x->status) ? out->n - x->body_at : 0,
+        .bytes = &out,
     };
     x->out = NULL;
     x->carrier->answered(x->carrier_context, &answer);
-    net_loop_give_out(loop, out);
+    if (out) {
+        net_loop_give_out(loop, out);
+    }
 }
 
 void http_reply_end(http_request *r) {

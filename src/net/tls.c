@@ -13,6 +13,7 @@
 struct net_tls_session {
     SSL *ssl;
     net_loop *loop;
+    const char *alpn;
     const char *in; /* input that OpenSSL has not read yet */
     size_t in_n;
     bool ready;
@@ -111,15 +112,17 @@ net_tls_guess net_tls_guess_of(const char *p, size_t n) {
 
 /* ---- sessions ---- */
 
-net_tls_session *net_tls_new(SSL_CTX *context, net_loop *loop) {
+net_tls_session *net_tls_new(SSL_CTX *context, net_loop *loop, const char *alpn) {
     net_tls_session *s = mem_zero(sizeof *s);
     BIO *bio = BIO_new(bio_method);
     s->loop = loop;
+    s->alpn = alpn;
     s->ssl = SSL_new(context);
     if (!s->ssl || !bio) {
         abort(); /* out of memory: see base/memory.h */
     }
     BIO_set_data(bio, s);
+    SSL_set_app_data(s->ssl, s);
     SSL_set_bio(s->ssl, bio, bio);
     SSL_set_accept_state(s->ssl);
     if (!loop->plain_bytes) {
@@ -137,6 +140,13 @@ void net_tls_free(net_tls_session *s) {
 
 bool net_tls_ready(const net_tls_session *s) {
     return s->ready;
+}
+
+slice net_tls_chosen(const net_tls_session *s) {
+    const unsigned char *p;
+    unsigned n;
+    SSL_get0_alpn_selected(s->ssl, &p, &n);
+    return slice_of((const char *)p, n);
 }
 
 static net_tls_state shake_hands(net_tls_session *s) {
@@ -200,10 +210,11 @@ void net_tls_goodbye(net_tls_session *s) {
 
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n, const unsigned char *in, unsigned in_n,
                            void *unused) {
-    (void)ssl, (void)unused;
-    static const unsigned char ours[] = "\x08http/1.1";
+    (void)unused;
+    const net_tls_session *s = SSL_get_app_data(ssl);
+    const unsigned char *ours = (const unsigned char *)s->alpn;
     unsigned char *chosen;
-    if (SSL_select_next_proto(&chosen, out_n, ours, sizeof ours - 1, in, in_n) != OPENSSL_NPN_NEGOTIATED) {
+    if (!ours || SSL_select_next_proto(&chosen, out_n, ours, (unsigned)strlen(s->alpn), in, in_n) != OPENSSL_NPN_NEGOTIATED) {
         return SSL_TLSEXT_ERR_NOACK;
     }
     *out = chosen;

@@ -26,7 +26,8 @@ net_tls_guess net_tls_guess_of(const char *p, size_t n); /* UNSURE only for fewe
 
 typedef struct net_tls_session net_tls_session;
 
-net_tls_session *net_tls_new(SSL_CTX *context, net_loop *loop);
+/* `alpn`: the protocols to choose from by ALPN, the best first, each behind its length; NULL: none. It outlives the session. */
+net_tls_session *net_tls_new(SSL_CTX *context, net_loop *loop, const char *alpn);
 void net_tls_free(net_tls_session *s);
 
 typedef enum net_tls_state { NET_TLS_OK, NET_TLS_ENDED, NET_TLS_FAILED } net_tls_state;
@@ -35,4 +36,5 @@ typedef enum net_tls_state { NET_TLS_OK, NET_TLS_ENDED, NET_TLS_FAILED } net_tls
 net_tls_state net_tls_input(net_tls_session *s, const char *p, size_t n, size_t *plain_n);
 bool net_tls_output(net_tls_session *s, const char *p, size_t n); /* false: the session is broken */
 bool net_tls_ready(const net_tls_session *s);                     /* the handshake is over */
+slice net_tls_chosen(const net_tls_session *s);                   /* the protocol chosen by ALPN; empty: none */
 void net_tls_goodbye(net_tls_session *s);                         /* sends close_notify */

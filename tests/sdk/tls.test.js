@@ -88,9 +88,10 @@ describe("TLS", () => {
     for (const curve of ["X25519", "prime256v1", "secp384r1"]) assert.equal((await agreed({ ecdhCurve: curve })).protocol, "TLSv1.3");
   });
 
-  it("speaks http/1.1", async () => {
-    assert.equal((await agreed({ ALPNProtocols: ["h2", "http/1.1"] })).alpn, "http/1.1");
-    assert.equal((await agreed({ ALPNProtocols: ["h2"] })).alpn, false);
+  it("chooses HTTP/2 where it is offered", async () => {
+    assert.equal((await agreed({ ALPNProtocols: ["http/1.1", "h2"] })).alpn, "h2");
+    assert.equal((await agreed({ ALPNProtocols: ["http/1.1"] })).alpn, "http/1.1");
+    assert.equal((await agreed({ ALPNProtocols: ["h3"] })).alpn, false);
   });
 
   it("resumes sessions by tickets", async () => {

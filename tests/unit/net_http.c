@@ -397,7 +397,6 @@ static const struct {
     {"HTTP/1.2", "GET / HTTP/1.2\r\n" H "\r\n", 400},
     {"another protocol", "GET / FTP/1.1\r\n" H "\r\n", 400},
     {"Icecast's protocol", "SOURCE / ICE/1.0\r\n" H "\r\n", 400},
-    {"the HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
     {"no Host", "GET / HTTP/1.1\r\n\r\n", 400},
     {"two Hosts", "GET / HTTP/1.1\r\n" H H "\r\n", 400},
     {"bare line feeds", "GET / HTTP/1.1\nHost: h\n\n", 400},

@@ -48,7 +48,9 @@
     X(INDEX_METRICS_V2, "x-ms-cosmos-populateindexmetrics-v2")                                                                             \
     X(STATISTICS, "x-ms-documentdb-populatepartitionstatistics")                                                                           \
     X(PRIORITY, "x-ms-cosmos-priority-level")                                                                                              \
-    X(THROUGHPUT_BUCKET, "x-ms-cosmos-throughput-bucket")
+    X(THROUGHPUT_BUCKET, "x-ms-cosmos-throughput-bucket")                                                                                  \
+    X(SUPPORTED_FORMATS, "x-ms-cosmos-supported-serialization-formats")                                                                    \
+    X(CONTENT_FORMAT, "x-ms-documentdb-content-serialization-format")
 
 typedef enum sql_field {
 #define SQL_FIELD_NAME(name, text) FIELD_##name,

@@ -1,5 +1,6 @@
 /* Decoding of bodies. A large body takes tens of milliseconds, which would block other clients of the loop, so a worker decodes it before
  * the handler is called. */
+#include "api/sql/binary.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 
@@ -17,7 +18,10 @@ struct sql_decoded {
 static void decode(sql_request *q, buf *scratch, sql_decoded *d) {
     json_options options = {.drop = item_system_properties, .drop_n = ITEM_SYSTEM_PROPERTIES};
     *d = (sql_decoded){0};
-    d->code = json_to_bson(q->http->body, &options, scratch, &d->root, &d->why);
+    d->code = sql_binary_read(q, LIMIT_REQUEST_BYTES, &d->why);
+    if (d->code == OK) {
+        d->code = json_to_bson(q->http->body, &options, scratch, &d->root, &d->why);
+    }
     if (d->code == OK && arena_fits(q->http->arena, scratch->n)) {
         d->bson = arena_copy(q->http->arena, buf_view(scratch));
     }
@@ -82,8 +86,13 @@ static void go_on(call *c) {
     c->code == OK ? d->handler(d->q) : sql_fail(d->q, c->code);
 }
 
+/* A small body in binary JSON may expand to a long text. Malformed bodies are refused later, when they are decoded. */
+static bool is_large(sql_request *q) {
+    return q->http->body.n > LARGE_BYTES || sql_binary_read(q, LARGE_BYTES, NULL) == E_TOO_LARGE;
+}
+
 void sql_handle_decoded(sql_request *q, sql_handler handler) {
-    if (q->http->body.n <= LARGE_BYTES) {
+    if (!is_large(q)) {
         handler(q);
         return;
     }

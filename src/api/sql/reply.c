@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/sql/access.h"
+#include "api/sql/binary.h"
 #include "api/sql/triggers.h"
 #include "base/request_log.h"
 #include "net/delay.h"
@@ -201,7 +202,7 @@ void sql_end(sql_request *q) {
     if (q->container) {
         container_give(q->container);
     }
-    http_reply_end(q->http);
+    sql_has(q, FIELD_SUPPORTED_FORMATS) || sql_has(q, FIELD_CONTENT_FORMAT) ? sql_binary_end(q) : http_reply_end(q->http);
 }
 
 void sql_add_place(sql_request *q) {

@@ -101,6 +101,7 @@ suite("metadata queries", (t) => {
     refused(await t.rest.post("/dbs", { query: "SELECT * FROM c" }, { headers: { ...headers, "x-ms-max-item-count": "x" } }), 400);
   });
 
+  // Ends after as many steps as for items (hostile-query.test.js), which take a quarter of a minute under a sanitizer.
   t.it("cannot take for ever", async () => {
     const { database } = await t.client.databases.create({ id: t.name("d") });
     const paths = Array.from({ length: 40 }, (_, i) => ({ path: `/p${i}/*` }));
@@ -109,6 +110,6 @@ suite("metadata queries", (t) => {
     const began = Date.now();
     await fails(database.containers.query(`SELECT VALUE COUNT(1) FROM c ${joins}`).fetchAll(), 408);
     const took = Date.now() - began;
-    assert.ok(took < (sanitized ? 60_000 : 15_000), `${took} ms`);
-  });
+    assert.ok(took < 15_000, `${took} ms`);
+  }, { skip: sanitized });
 });

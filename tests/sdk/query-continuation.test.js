@@ -303,9 +303,12 @@ suite("continuations and restarts", (t) => {
   });
 }, { schemes: ["http"] });
 
+const poster = (t) => (path, query, headers) =>
+  t.rest.post(`${path}/docs`, { query }, { headers: { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", ...headers } });
+
 suite("pages of queries", (t) => {
   const metrics = (text) => Object.fromEntries(text.split(";").map((pair) => [pair.split("=")[0], Number(pair.split("=")[1])]));
-  const post = (path, query, headers) => t.rest.post(`${path}/docs`, { query }, { headers: { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", ...headers } });
+  const post = poster(t);
 
   t.it("tell what was looked at and what came out", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 10_000 });
@@ -356,46 +359,6 @@ suite("pages of queries", (t) => {
     assert.equal(nothing.headers["x-ms-cosmos-index-utilization"], undefined, "of pages with rows only");
   });
 
-  // Aggregates that take longer than a page of five seconds. In one partition: pages without rows, whose continuations carry the partial
-  // result. Over ranges: partial results that the SDK adds up. These pages are never empty, since the SDK would take that for the end.
-  t.it("of aggregates and groups are as many as it takes", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 20_000 });
-    const list = Array.from({ length: 700 }, (_, i) => i);
-    const slowly = "FROM c JOIN s IN (SELECT VALUE [COUNT(1)] FROM x IN c.list JOIN y IN c.list WHERE x = y)"; // takes tens of milliseconds for each s, which is 700
-    const query = `SELECT c.n, COUNT(1) AS many, SUM(s) AS sum, MAX(c.at) AS last ${slowly} GROUP BY c.n`;
-    // Creates as many items as take ten seconds on this machine.
-    const sample = await t.container({ partitionKey: v2 });
-    await sample.items.create({ id: "0", pk: "a", n: 0, at: 0, list });
-    const took = [];
-    for (let i = 0; i < 6; i++) {
-      const begun = performance.now();
-      await all(sample.items.query(query, { partitionKey: "a" }));
-      took.push(performance.now() - begun);
-    }
-    const n = Math.min(3000, Math.ceil((8 / 7) * (10_000 / Math.min(...took))));
-    await fill(container, n, (i) => ({ pk: i % 8 ? "a" : "b", n: i % 3, list }));
-    const ofOnePartition = async () => {
-      const pages = [];
-      for (let continuation; pages.length < 50; ) {
-        const answer = await post(`${t.databasePath}/colls/${container.id}`, query, { ...key("a"), ...(continuation && { "x-ms-continuation": continuation }) });
-        assert.equal(answer.status, 200, answer.text.slice(0, 200));
-        pages.push(answer.json.Documents);
-        continuation = answer.headers["x-ms-continuation"];
-        if (!continuation) break;
-      }
-      return pages;
-    };
-    const expected = (numbers) =>
-      [0, 1, 2].map((r) => numbers.filter((i) => i % 3 === r)).map((group, r) => ({ n: r, many: group.length, sum: 700 * group.length, last: Math.max(...group) }));
-    const numbers = Array.from({ length: n }, (_, i) => i);
-    const asked = ofOnePartition(); // started now, so that both run concurrently
-    const groups = await all(container.items.query(query));
-    const pages = await asked;
-    assert.ok(pages.length > 1, "it took longer than a page");
-    assert.deepEqual(pages.flat(), expected(numbers.filter((i) => i % 8)));
-    assert.deepEqual(groups.sort((a, b) => a.n - b.n), expected(numbers));
-  });
-
   t.it("end before 4 MB", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 10_000 });
     for (let i = 0; i < 10; i++) await container.items.create({ id: `${i}`, pk: "a", n: i, text: "x".repeat(1_000_000) });
@@ -418,3 +381,47 @@ suite("pages of queries", (t) => {
     assert.equal(made.length, 5_000_000, "one row that is larger still comes");
   });
 }, { schemes: ["http"] });
+
+suite("pages that run out of time", (t) => {
+  const post = poster(t);
+
+  // Aggregates that take longer than a page, here of one second. In one partition: pages without rows, whose continuations carry the partial
+  // result. Over ranges: partial results that the SDK adds up. These pages are never empty, since the SDK would take that for the end.
+  t.it("of aggregates and groups are as many as it takes", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 20_000 });
+    const list = Array.from({ length: 700 }, (_, i) => i);
+    const slowly = "FROM c JOIN s IN (SELECT VALUE [COUNT(1)] FROM x IN c.list JOIN y IN c.list WHERE x = y)"; // takes tens of milliseconds for each s, which is 700
+    const query = `SELECT c.n, COUNT(1) AS many, SUM(s) AS sum, MAX(c.at) AS last ${slowly} GROUP BY c.n`;
+    // Creates as many items as take three seconds on this machine.
+    const sample = await t.container({ partitionKey: v2 });
+    await sample.items.create({ id: "0", pk: "a", n: 0, at: 0, list });
+    const took = [];
+    for (let i = 0; i < 6; i++) {
+      const begun = performance.now();
+      await all(sample.items.query(query, { partitionKey: "a" }));
+      took.push(performance.now() - begun);
+    }
+    const n = Math.max(40, Math.min(1000, Math.ceil((8 / 7) * (3_000 / Math.min(...took)))));
+    await fill(container, n, (i) => ({ pk: i % 8 ? "a" : "b", n: i % 3, list }));
+    const ofOnePartition = async () => {
+      const pages = [];
+      for (let continuation; pages.length < 50; ) {
+        const answer = await post(`${t.databasePath}/colls/${container.id}`, query, { ...key("a"), ...(continuation && { "x-ms-continuation": continuation }) });
+        assert.equal(answer.status, 200, answer.text.slice(0, 200));
+        pages.push(answer.json.Documents);
+        continuation = answer.headers["x-ms-continuation"];
+        if (!continuation) break;
+      }
+      return pages;
+    };
+    const expected = (numbers) =>
+      [0, 1, 2].map((r) => numbers.filter((i) => i % 3 === r)).map((group, r) => ({ n: r, many: group.length, sum: 700 * group.length, last: Math.max(...group) }));
+    const numbers = Array.from({ length: n }, (_, i) => i);
+    const asked = ofOnePartition(); // started now, so that both run concurrently
+    const groups = await all(container.items.query(query));
+    const pages = await asked;
+    assert.ok(pages.length > 1, "it took longer than a page");
+    assert.deepEqual(pages.flat(), expected(numbers.filter((i) => i % 8)));
+    assert.deepEqual(groups.sort((a, b) => a.n - b.n), expected(numbers));
+  });
+}, { schemes: ["http"], flags: ["--page-ms", "1000"] });

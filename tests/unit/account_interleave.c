@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "item_harness.h"
+#include "rounds.h"
 
 #define PROPERTIES                                                                                                                         \
     "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},"                                                \
@@ -213,14 +214,15 @@ static void start(void (*begin)(void)) {
     renew();
 }
 
-/* Runs `read` repeatedly, interrupted at each of its store calls in turn. */
+/* Runs `read` repeatedly, interrupted at each of its store calls in turn; under a sanitizer at every third, each time beginning with
+ * another. */
 static void at_every_moment(void (*read)(void), void (*const *between)(void), size_t between_n) {
     unsigned tried = 0;
     reader = pthread_self();
     for (size_t b = 0; b < sizeof beginnings / sizeof *beginnings; b++) {
         for (size_t i = 0; i < between_n; i++) {
             bool interrupted = true;
-            for (unsigned at = 1; interrupted; at++, tried++) {
+            for (unsigned at = SANITIZED ? 1 + (b + i) % 3 : 1; interrupted; at += SANITIZED ? 3 : 1, tried++) {
                 start(beginnings[b]);
                 calls = 0;
                 moment = at;

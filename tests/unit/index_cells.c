@@ -14,6 +14,7 @@
 #include "doc/json.h"
 #include "geo/geojson.h"
 #include "index/cells.h"
+#include "rounds.h"
 
 static arena memory;
 static random_source source;
@@ -211,7 +212,7 @@ static void check_pair(const geo_shape *a, const geo_shape *b, slice a_text, sli
 
 static void what_is_found_exactly_is_a_candidate(void **state) {
     (void)state;
-    size_t found = 0, pairs = 6000;
+    size_t found = 0, pairs = ROUNDS(6000);
     for (size_t i = 0; i < pairs; i++) {
         double size = pow(10, uniform(-7, 0)), other = size * pow(10, uniform(-1, 1));
         geo_vector middle = somewhere();
@@ -270,7 +271,7 @@ static void what_crosses_itself_is_everywhere(void **state) {
 static void covers_are_tight(void **state) {
     (void)state;
     geo_shape town = shape("{\"type\":\"Polygon\",\"coordinates\":[[[2.2,48.8],[2.5,48.8],[2.5,48.95],[2.2,48.95],[2.2,48.8]]]}");
-    size_t near = 0, inside = 0, n = 20000;
+    size_t near = 0, inside = 0, n = ROUNDS(20000);
     for (size_t i = 0; i < n; i++) {
         char text[128];
         snprintf(text, sizeof text, "{\"type\":\"Point\",\"coordinates\":[%.9f,%.9f]}", uniform(1, 4), uniform(48, 50));

@@ -16,7 +16,7 @@
 #include "query/exec.h"
 #include "rounds.h"
 
-enum { DIMENSIONS = 4, ITEMS = 2400, STEPS = 120, SEEDS = 3, ROWS_MAX = 64 };
+enum { DIMENSIONS = 4, ITEMS = 2400, STEPS = SANITIZED ? 20 : 120, REWRITES = SANITIZED ? 3 : 6, SEEDS = 3, ROWS_MAX = 64 };
 
 static harness h;
 static container *c;
@@ -237,7 +237,7 @@ static void run_seed(uint64_t s, const char *distance) {
     seed = s;
     random_seed(&dice, s);
     open_world(64 << 20, distance, ITEMS);
-    for (unsigned step = 0; step < ROUNDS(STEPS); step++) {
+    for (unsigned step = 0; step < STEPS; step++) {
         change_items();
         if (roll(8) == 0) {
             change_tiles();
@@ -309,7 +309,7 @@ static void is_made_anew(void **state) {
     (void)state;
     random_seed(&dice, 8);
     open_world(64 << 20, "euclidean", ITEMS);
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < REWRITES; i++) {
         for (unsigned id = 0; id < ITEMS; id++) {
             write_item(id);
         }

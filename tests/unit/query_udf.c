@@ -11,6 +11,7 @@
 #include "api/sql/position.h"
 #include "item_harness.h"
 #include "query/udf.h"
+#include "rounds.h"
 #include "throughput/charge.h"
 
 enum { ITEMS = 800 }; /* more than 512 of them in one partition, which therefore has its own index */
@@ -172,8 +173,8 @@ static void free_result(result *r) {
     buf_free(&r->rows);
 }
 
-/* A query with UDFs and its equivalent without give the same rows, for any page size. */
-static void assert_same(const char *with, const char *without) {
+/* A query with UDFs and its equivalent without give the same rows, for any page size. Under a sanitizer each query has two of the ways. */
+static void assert_same(size_t number, const char *with, const char *without) {
     static const how ways[] = {
         {.rows_max = 13},
         {.rows_max = 100, .scans = true},
@@ -183,6 +184,9 @@ static void assert_same(const char *with, const char *without) {
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         how w = ways[i];
+        if (SANITIZED && i != number % 5 && i != (number + 1) % 5) {
+            continue;
+        }
         result a = run(&w, with), b = run(&w, without);
         if (a.code != b.code || a.n != b.n || !slice_eq(buf_view(&a.rows), buf_view(&b.rows))) {
             fail_msg("%s (pages of %zu%s%s): %d, %zu rows: %.600s\n%s: %d, %zu rows: %.600s", with, w.rows_max, w.scans ? ", scanned" : "",
@@ -280,7 +284,7 @@ static void a_function_may_stand_wherever_an_expression_may(void **state) {
          "SELECT VALUE FIRST(SELECT VALUE t FROM t IN c.t WHERE t > 3) FROM c"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        assert_same(pairs[i][0], pairs[i][1]);
+        assert_same(i, pairs[i][0], pairs[i][1]);
     }
 }
 

@@ -1,5 +1,5 @@
 /* rounds.h — how often randomised tests repeat: the given number in optimised builds, a quarter of it under a sanitizer, where each step
- * takes several times as long. */
+ * takes several times as long. Tests of many items choose their number by SANITIZED. */
 #pragma once
 
 #ifndef __has_feature
@@ -7,7 +7,9 @@
 #endif
 
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ROUNDS(n) (((n) + 3) / 4)
+#define SANITIZED 1
 #else
-#define ROUNDS(n) (n)
+#define SANITIZED 0
 #endif
+
+#define ROUNDS(n) (SANITIZED ? ((n) + 3) / 4 : (n))

@@ -14,7 +14,7 @@
 #include "text/search.h"
 #include "vector/graph.h"
 
-enum { DIMENSIONS = 24, VECTORS = ROUNDS(4000), CENTRES = 50, WANTED = 10, LIST = 128, QUERIES = 40 };
+enum { DIMENSIONS = 24, VECTORS = ROUNDS(4000), CENTRES = 50, WANTED = 10, LIST = 128, QUERIES = SANITIZED ? 20 : 40 };
 
 static random_source dice;
 

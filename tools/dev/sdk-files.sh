@@ -1,13 +1,13 @@
 # sdk-files.sh — sourced: which files of tests/sdk (named without their .test.js) run against which build, and how many at a time.
 
 # Those that take long, and so begin first.
-sdk_long=(ttl sprocs partitions query-continuation query hostile-query change-feed admin triggers change-feed-versions udf hostile-scripts index-kinds vectors)
+sdk_long=(hostile-query query-continuation vectors sprocs partitions fairness change-feed ttl admin change-feed-versions query index-kinds hostile-scripts triggers udf keys)
 
 # Those that measure time, and so do not run beside others.
 sdk_timed=(scale examples throughput)
 
-# Those in which threads of the server meet most: on one item, while ranges split, in scripts, followers beside writers.
-sdk_threads=(concurrency batch sprocs change-feed ttl fairness)
+# Those in which threads of the server meet most: on one item, in batches, followers beside writers while ranges split, the sweep beside clients.
+sdk_threads=(concurrency batch change-feed ttl)
 
 # Those that may run beside others, the long ones first.
 sdk_files() {

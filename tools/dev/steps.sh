@@ -11,11 +11,11 @@ step spelling 'words in documents, comments and messages, by codespell'
 step release 'the binary that users get: gcc, optimised, LTO, hardened, no warnings'
 step asan 'everything built with clang, no warnings; unit tests and fuzz corpora with AddressSanitizer and UndefinedBehaviorSanitizer'
 step tsan 'the tests with threads, a server under load, and SDK files in which threads meet, with ThreadSanitizer'
-step fuzz 'each fuzz target for a few seconds'
 step cases 'requests and answers as text, against the optimised build and with AddressSanitizer'
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
 step sdk 'the official SDK against the server with AddressSanitizer, over https; what measures time against the optimised one'
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
+step fuzz 'each fuzz target for a few seconds'
 step abuse 'what attackers do: more memory than there is, all turns, slow and idle connections; a victim is served'
 step crash 'kill -9, lost power, full disks, strange folders: nothing acknowledged is lost'
 
@@ -26,6 +26,9 @@ long_step sdktsan 'every SDK file that sends requests at once, with ThreadSaniti
 long_step fuzzlong 'each fuzz target for a minute'
 long_step abuselong 'the attacks for a minute, against both builds'
 long_step crashlong 'five times as many kills'
+
+# Those that leave processors idle. In a run of several steps, neighbours among these run at the same time.
+idle_steps=(fuzz abuse crash)
 
 # How the sanitizers behave, in every step: what they find ends the program that has it.
 export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1
@@ -61,8 +64,10 @@ step_release() { build_release tesela; }
 
 # ---- unit tests ----
 
+# With the default quarantine of 256 MB a fifth of the processor time goes into fresh pages; 32 MB is more than a test frees at a time.
 step_asan() {
     build_asan all bench
+    export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=32
     run_meson build-asan --timeout-multiplier 3 --no-suite long
 }
 
@@ -88,7 +93,8 @@ step_variants() {
 
 # ---- fuzzing ----
 
-# Two targets at a time, each for so many seconds; a failing one shows its log when all are done.
+# Two targets at a time, each for so many seconds, at low priority, since other steps may run beside it; a failing one shows its log when all are
+# done.
 fuzz_all() {
     local seconds=$1 logs=$root/build-asan/fuzz-logs names=() name failed=0
     build_asan all
@@ -98,7 +104,7 @@ fuzz_all() {
     rm -rf "$logs" && mkdir -p "$logs"
     export root seconds logs
     # shellcheck disable=SC2016 # the shells that xargs starts expand it
-    printf '%s\n' "${names[@]}" | xargs -P 2 -I NAME bash -c '"$root/tools/dev/fuzz-target.sh" NAME "$seconds" >"$logs/NAME" 2>&1 || touch "$logs/NAME.failed"'
+    printf '%s\n' "${names[@]}" | xargs -P 2 -I NAME nice bash -c '"$root/tools/dev/fuzz-target.sh" NAME "$seconds" >"$logs/NAME" 2>&1 || touch "$logs/NAME.failed"'
     for name in "${names[@]}"; do
         if [ -f "$logs/$name.failed" ]; then
             failed=$((failed + 1))
@@ -152,7 +158,7 @@ step_sdk() {
     build_asan tesela
     local names many=0
     mapfile -t names < <(sdk_files)
-    sdk_run 3 build-asan "${names[@]}" || many=$?
+    sdk_run 4 build-asan "${names[@]}" || many=$?
     sdk_run_timed && [ $many -eq 0 ]
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test.sh [STEP...] — runs the steps that CI runs, or those named, one after the other. `long` stands for all steps, the long ones too.
+# test.sh [STEP...] — runs the steps that CI runs, or those named, one after the other; steps that leave processors idle (idle_steps) at the
+# same time. `long` stands for all steps, the long ones too.
 #
 #   test.sh --list     the steps, a line each
 #   test.sh --record   runs them, and writes their times to tests/step-times.txt if all passed
@@ -19,53 +20,65 @@ list() {
     for name in "${long_steps[@]}"; do printf '  %-10s %s\n' "$name" "${about[$name]}"; done
 }
 
-# Runs one step; sets step_rc, step_ok, step_bad and step_seconds. Not to be called as a condition: bash would forget `set -e` within.
+# Runs one step, and writes its exit code, numbers of passed and failed tests and seconds to build-logs/STEP.result. Not to be called as a
+# condition: bash would forget `set -e` within.
 run_step() {
-    local name=$1 log=$root/build-logs/$1.log start=$EPOCHREALTIME
+    local name=$1 log=$root/build-logs/$1.log start=$EPOCHREALTIME rc ok bad
     set +e
     if [ -n "${TESELA_VERBOSE:-}" ]; then
         (set -euo pipefail; "step_$name") 2>&1 | tee "$log"
-        step_rc=${PIPESTATUS[0]}
+        rc=${PIPESTATUS[0]}
     else
         (set -euo pipefail; "step_$name") >"$log" 2>&1
-        step_rc=$?
+        rc=$?
     fi
     set -e
-    step_seconds=$(seconds_since "$start")
-    read -r step_ok step_bad < <("$root/tools/dev/count-tests" "$log")
+    read -r ok bad < <("$root/tools/dev/count-tests" "$log")
     # A step that counts nothing is one test.
-    if [ "$step_rc" -eq 0 ]; then
-        [ "$step_ok" -gt 0 ] || step_ok=1
+    if [ "$rc" -eq 0 ]; then
+        [ "$ok" -gt 0 ] || ok=1
     else
-        [ "$step_bad" -gt 0 ] || step_bad=1
+        [ "$bad" -gt 0 ] || bad=1
     fi
+    echo "$rc $ok $bad $(seconds_since "$start")" >"$root/build-logs/$name.result"
 }
 
+# Prints a step's result, and adds it to the sums of run_steps.
 report_step() {
-    if [ "$step_rc" -eq 0 ]; then
-        printf 'ok    %5d passed  %8s s\n' "$step_ok" "$step_seconds"
+    local rc ok bad seconds
+    read -r rc ok bad seconds <"$root/build-logs/$1.result"
+    if [ "$rc" -eq 0 ]; then
+        printf 'ok    %5d passed  %8s s\n' "$ok" "$seconds"
     else
-        printf 'FAIL  %5d failed  %8s s\n' "$step_bad" "$step_seconds"
+        printf 'FAIL  %5d failed  %8s s\n' "$bad" "$seconds"
         tail -n 200 "$root/build-logs/$1.log" | sed 's/^/    /'
+        failures+=("$1")
     fi
+    echo "$1 $seconds" >>"$times"
+    passed=$((passed + ok)) failed=$((failed + bad))
 }
+
+is_idle() { case " ${idle_steps[*]} " in *" ${1:-none} "*) [ -z "${TESELA_VERBOSE:-}" ] ;; *) false ;; esac; }
 
 run_steps() {
-    local name passed=0 failed=0 failures=() start=$EPOCHREALTIME times=$root/build-logs/times.txt
+    local name passed=0 failed=0 count=$# failures=() group start=$EPOCHREALTIME times=$root/build-logs/times.txt
     mkdir -p "$root/build-logs"
     : >"$times"
-    for name in "$@"; do
-        printf '%-10s ' "$name"
-        run_step "$name"
-        report_step "$name"
-        [ "$step_rc" -eq 0 ] || failures+=("$name")
-        echo "$name $step_seconds" >>"$times"
-        passed=$((passed + step_ok)) failed=$((failed + step_bad))
+    while [ $# -gt 0 ]; do
+        group=("$1")
+        while is_idle "$1" && is_idle "${2:-}"; do group+=("$2") && shift; done
+        shift
+        for name in "${group[@]:1}"; do run_step "$name" & done
+        for name in "${group[@]}"; do
+            printf '%-10s ' "$name"
+            if [ "$name" = "${group[0]}" ]; then run_step "$name"; else wait; fi
+            report_step "$name"
+        done
     done
     echo
     "$root/tools/dev/compare-times" "$recorded" "$times"
     [ ${#failures[@]} -eq 0 ] || echo "failed: ${failures[*]} (logs in build-logs/)"
-    echo "$passed tests passed, $failed failed, $# steps, $(seconds_since "$start") s"
+    echo "$passed tests passed, $failed failed, $count steps, $(seconds_since "$start") s"
     [ ${#failures[@]} -eq 0 ]
 }
 

@@ -68,6 +68,14 @@ container_node *account__find_container(account *a, database_node *d, slice name
     return node;
 }
 
+container_node *account__find_any_case(account *a, database_node *d, slice name) {
+    container_node *node = account__find_container(a, d, name, false);
+    for (container_node *each = node ? NULL : d->containers; each && !node; each = each->by_name.next) {
+        node = slice_eq_nocase(each->container->id, name) ? each : NULL;
+    }
+    return node;
+}
+
 offer_node *account__find_offer(account *a, uint32_t database, uint32_t container) {
     uint32_t resource[2] = {database, container};
     offer_node *node = NULL;
@@ -342,6 +350,18 @@ err account_container(account *a, slice database, bool database_by_rid, slice na
     pthread_rwlock_rdlock(&a->lock);
     database_node *d = account__find_database(a, database, database_by_rid);
     container_node *node = d ? account__find_container(a, d, name, by_rid) : NULL;
+    if (node) {
+        *container_out = container_take(node->container);
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return node ? OK : d ? E_NOT_FOUND : E_OWNER_NOT_FOUND;
+}
+
+err account_container_any_case(account *a, slice database, slice name, container **container_out) {
+    *container_out = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    database_node *d = account__find_database(a, database, false);
+    container_node *node = d ? account__find_any_case(a, d, name) : NULL;
     if (node) {
         *container_out = container_take(node->container);
     }

@@ -86,6 +86,8 @@ uint64_t account_lsn(const account *a);             /* counts changes of databas
  * E_OWNER_NOT_FOUND. */
 MUST_CHECK err account_database(account *a, slice name, bool by_rid, database **database_out);
 MUST_CHECK err account_container(account *a, slice database, bool database_by_rid, slice name, bool by_rid, container **container_out);
+/* The same by name only, where the case of ASCII letters does not matter; an exact match is preferred. */
+MUST_CHECK err account_container_any_case(account *a, slice database, slice name, container **container_out);
 /* A reference to the newest version of a container, even if it was renamed. NULL: it was deleted. */
 container *account_container_newest(account *a, const container *c);
 MUST_CHECK err account_offer(account *a, const rid *offer_rid, offer *offer_out);
@@ -168,8 +170,9 @@ typedef struct container_creation {
                                 *    "clustered": true,                                  rows lie in key order (item/layout.h)
                                 *    "lean": true}                                       only named paths are indexed (index/policy.h) */
     throughput_setting throughput;
-    slice api;  /* the API that makes it, in lower case; empty: "sql" */
-    slice memo; /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
+    slice api;     /* the API that makes it, in lower case; empty: "sql" */
+    slice memo;    /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
+    bool any_case; /* E_CONFLICT also if a container's name differs only in the case of ASCII letters */
 
     container *container_out;
     offer offer_out; /* if offer_made */

@@ -104,6 +104,7 @@ struct account {
 /* ---- tables ---- */
 database_node *account__find_database(account *a, slice name, bool by_rid);
 container_node *account__find_container(account *a, database_node *d, slice name, bool by_rid);
+container_node *account__find_any_case(account *a, database_node *d, slice name); /* an exact match, or else one that differs in case */
 offer_node *account__find_offer(account *a, uint32_t database, uint32_t container);
 void account__add_database(account *a, database *d);
 void account__add_container(account *a, database_node *d, container *c);

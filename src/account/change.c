@@ -293,7 +293,7 @@ static err check_new(const container_creation *create, database_node *d, const c
     bool shares = d->database->shares_throughput && create->throughput.kind == THROUGHPUT_NONE;
     TRY(check_serverless(&create->base, create->throughput));
     TRY(throughput_check(o, create->throughput, c->key.n == 0));
-    if (account__find_container(a, d, c->id, false)) {
+    if (create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false)) {
         return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
     if (c->key.n == 0 && shares) {

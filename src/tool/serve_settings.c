@@ -255,7 +255,7 @@ static bool read_ports(serve_settings *s) {
         }
         listens = listens || s->ports[i] >= 0;
     }
-    return listens ? true : fail("all ports are off: give --sql-port a port, or 0 for any free one");
+    return listens ? true : fail("all ports are off, which leaves nothing to listen on: give --sql-port a port, or 0 for any free one");
 }
 
 /* ---- logs ---- */

@@ -5,8 +5,8 @@
  *
  * The resource is "/account" and the path as it was sent, and "?comp=…" if there is such a parameter. The server has one account, so any
  * name of it is accepted, if the path has the same. */
-#include "api/table/table_int.h"
 #include "access/sas.h"
+#include "api/table/table_int.h"
 #include "base/date.h"
 
 enum { SKEW_SECONDS = 15 * 60 };
@@ -80,7 +80,8 @@ static err write_signed(table_request *q, const credentials *c, buf *text) {
 static err check_shared_key(table_request *q, slice field) {
     credentials c;
     if (!read_credentials(field, &c)) {
-        return op_fail(&q->op, E_BAD_AUTHORIZATION, "The Authorization field must be 'SharedKey' or 'SharedKeyLite', and account:signature.");
+        return op_fail(&q->op, E_BAD_AUTHORIZATION,
+                       "The Authorization field must be 'SharedKey' or 'SharedKeyLite', and account:signature.");
     }
     TRY(check_date(q));
     if (q->route.account.p && !slice_eq(q->route.account, c.account)) {

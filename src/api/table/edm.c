@@ -89,7 +89,8 @@ static bool take_zone(slice *rest, int64_t *seconds) {
         return true;
     }
     int sign = take_char(rest, '-') ? 1 : take_char(rest, '+') ? -1 : 0;
-    bool good = sign && take_digits(rest, 2, &hours) && take_char(rest, ':') && take_digits(rest, 2, &minutes) && hours < 15 && minutes < 60;
+    bool good =
+        sign && take_digits(rest, 2, &hours) && take_char(rest, ':') && take_digits(rest, 2, &minutes) && hours < 15 && minutes < 60;
     *seconds += good ? sign * (hours * 3600 + minutes * 60) : 0;
     return good;
 }

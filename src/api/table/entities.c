@@ -13,9 +13,13 @@ static err read_select(table_request *q, entity_view *view) {
 static void answer_found(table_request *q, const entity_view *view) {
     const item_found *found = &q->call.read.found;
     uint64_t version = item_version(&found->head);
-    table_start(q, 200);
-    table_add_etag(table_fields(q), found->body, version, found->head.ts);
-    entity_write(table_json(q, q->metadata), view, found->body, version, found->head.ts);
+    if (q->alone) {
+        table_answer_alone(q, view, found->body, &found->head);
+    } else {
+        table_start(q, 200);
+        table_add_etag(table_fields(q), found->body, version, found->head.ts);
+        entity_write(table_json(q, q->metadata), view, found->body, version, found->head.ts);
+    }
     call_read_give(&q->call.read);
     table_end(q);
 }

@@ -124,8 +124,8 @@ static table_error read_text_as(reader *r, slice name, slice text, edm_type type
         good = append_ticks(r, name, whole);
         break;
     default:
-        good = edm_guid_parse(text, guid) &&
-               bson_append_binary(r->to, key, key_n, BSON_SUBTYPE_UUID, (const uint8_t *)guid, EDM_GUID_BYTES);
+        good =
+            edm_guid_parse(text, guid) && bson_append_binary(r->to, key, key_n, BSON_SUBTYPE_UUID, (const uint8_t *)guid, EDM_GUID_BYTES);
     }
     return good ? TABLE_FINE : TABLE_INVALID_INPUT;
 }
@@ -147,7 +147,10 @@ static table_error read_number_as(reader *r, slice name, const doc_element *e, e
 
 /* The type of a value without an annotation. A whole number that is no Int32 is a Double. */
 static edm_type plain_type(const doc_element *e) {
-    return e->type == BSON_TYPE_INT32 ? EDM_INT32 : e->type == BSON_TYPE_UTF8 ? EDM_STRING : e->type == BSON_TYPE_BOOL ? EDM_BOOLEAN : EDM_DOUBLE;
+    return e->type == BSON_TYPE_INT32  ? EDM_INT32
+           : e->type == BSON_TYPE_UTF8 ? EDM_STRING
+           : e->type == BSON_TYPE_BOOL ? EDM_BOOLEAN
+                                       : EDM_DOUBLE;
 }
 
 /* The annotation usually lies next to the property: before it in what we write. */
@@ -155,8 +158,8 @@ static table_error find_type(const reader *r, const doc_element *before, const d
     doc_element annotation = *before;
     slice suffix = SLICE_LIT(TYPE_SUFFIX);
     *type_out = plain_type(e);
-    bool beside = before->key.n == e->key.n + suffix.n && slice_starts(before->key, e->key) &&
-                  slice_eq(slice_skip(before->key, e->key.n), suffix);
+    bool beside =
+        before->key.n == e->key.n + suffix.n && slice_starts(before->key, e->key) && slice_eq(slice_skip(before->key, e->key.n), suffix);
     if (!beside) {
         slice name = arena_printf(r->op->arena, "%.*s" TYPE_SUFFIX, (int)e->key.n, e->key.p);
         if (!doc_find_member(r->source, name, &annotation)) {
@@ -254,7 +257,8 @@ table_error entity_read(op *o, const entity_ask *ask, entity *out) {
     table_error error = TABLE_INVALID_INPUT;
     err code = json_to_bson(ask->json, &options, &source, &root, &why);
     if (code != OK || root != JSON_OBJECT) {
-        op_fail(o, E_BAD_REQUEST, "The body must be one JSON object (%s at byte %zu).", why.reason ? why.reason : "not an object", why.offset);
+        op_fail(o, E_BAD_REQUEST, "The body must be one JSON object (%s at byte %zu).", why.reason ? why.reason : "not an object",
+                why.offset);
     } else {
         reader r = {.op = o, .source = buf_view(&source), .to = &to};
         error = read_body(&r, ask, out);

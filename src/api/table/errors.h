@@ -29,8 +29,7 @@
     X(TABLE_NO_HEADER, 400, "MissingRequiredHeader", "An HTTP header that's mandatory for this request is not specified.")                 \
     X(TABLE_DUPLICATE_ROW, 400, "InvalidDuplicateRow",                                                                                     \
       "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.")                 \
-    X(TABLE_PARTITIONS, 400, "CommandsInBatchActOnDifferentPartitions",                                                                    \
-      "All commands in a batch must operate on same entity group.")                                                                        \
+    X(TABLE_PARTITIONS, 400, "CommandsInBatchActOnDifferentPartitions", "All commands in a batch must operate on same entity group.")      \
     X(TABLE_POLICIES, 400, "InvalidInput", "A table has at most five stored access policies.")                                             \
     X(TABLE_HOST, 400, "InvalidInput", "The Origin and Access-Control-Request-Method header fields must be there.")                        \
     X(TABLE_NOT_ALLOWED, 403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.")                      \

@@ -37,6 +37,7 @@ static const operation operations[] = {
     {TABLE_ENTITY, "PATCH", "", table_decode_entity, table_entity_write},
     {TABLE_ENTITY, "MERGE", "", table_decode_entity, table_entity_write},
     {TABLE_ENTITY, "DELETE", "", table_decode_entity, table_entity_write},
+    {TABLE_BATCH, "POST", "", table_decode_batch, table_batch},
 };
 
 static const operation *find_operation(table_kind kind, slice verb, slice comp) {

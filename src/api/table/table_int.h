@@ -27,11 +27,11 @@ typedef void (*table_handler)(table_request *q);
 typedef enum table_verb { TABLE_INSERT, TABLE_REPLACE, TABLE_MERGE, TABLE_DELETE } table_verb;
 typedef struct table_write {
     table_verb verb;
-    slice json;           /* the body */
-    slice partition, row; /* from the URL; p NULL for an insert, until the entity is read */
-    slice if_match;       /* p NULL: not given */
-    slice table;          /* as the URL writes it */
-    slice content_id;     /* of a part of a batch; empty: none */
+    slice json;                     /* the body */
+    slice partition, row;           /* from the URL; p NULL for an insert, until the entity is read */
+    slice if_match;                 /* p NULL: not given */
+    slice table;                    /* as the URL writes it */
+    slice content_id;               /* of a part of a batch; empty: none */
     bool wants_content, no_content; /* Prefer */
     entity_metadata metadata;
     slice body; /* BSON of the entity */
@@ -61,7 +61,9 @@ struct table_request {
     int64_t started_us;
     uint16_t status;
     uint32_t fault;
-    bool large; /* the table allows large entities */
+    err refused; /* for a batch: an operation is wrong */
+    bool alone;  /* a read in a batch */
+    bool large;  /* the table allows large entities */
 
     container *container; /* a reference, released when the request ends */
     account_change *change;
@@ -72,8 +74,8 @@ struct table_request {
     size_t writes_n;
     item_op *ops;
     table_query *query;
-    buf rows;      /* the answer's entities or parts, written by a worker */
-    bool written;  /* rows has the answer */
+    buf rows;     /* the answer's entities or parts, written by a worker */
+    bool written; /* rows has the answer */
     size_t rows_n;
 };
 
@@ -85,9 +87,9 @@ static inline slice table_get(const table_request *q, table_field field) {
 
 /* Keeps the error and returns E_BAD_REQUEST; OK for TABLE_FINE. */
 MUST_CHECK err table_refuse(table_request *q, table_error error);
-MUST_CHECK err table_find(table_request *q, slice name);       /* fills q->container, checks that it is a table */
+MUST_CHECK err table_find(table_request *q, slice name);                               /* fills q->container, checks that it is a table */
 MUST_CHECK err table_query_text(table_request *q, const char *name, slice *value_out); /* a parameter */
-MUST_CHECK err table_read_top(table_request *q, size_t *max_out); /* $top; a page has 1000 at most */
+MUST_CHECK err table_read_top(table_request *q, size_t *max_out);                      /* $top; a page has 1000 at most */
 bool table_prefers(slice prefer, const char *word);
 entity_metadata table_metadata_of(slice accept);
 slice table_account(const table_request *q); /* the account's name, as the client writes it */
@@ -109,7 +111,7 @@ void table_end(table_request *q);
 void table_empty(table_request *q, unsigned status); /* an answer without a body */
 void table_fail(table_request *q, err code);
 table_refusal table_refusal_for(const table_request *q, err code);
-void table_write_error(buf *out, const table_request *q, err code); /* {"odata.error":…} */
+void table_write_error(buf *out, const table_request *q, err code);       /* {"odata.error":…} */
 void table_add_etag(buf *out, slice body, uint64_t version, uint32_t ts); /* "ETag: …\r\n" */
 void table_make_guid(table_request *q, char text[static 37]);
 
@@ -131,8 +133,9 @@ MUST_CHECK err table_prepare_write(table_request *q, const table_write *w, item_
 MUST_CHECK err table_result_of(table_request *q, const item_op *o);                     /* after the commit */
 bool table_returns_content(const table_write *w);
 void table_write_entity(table_request *q, const table_write *w, const item_op *o, buf *out);
-void table_add_written(table_request *q, const table_write *w, const item_op *o, buf *out); /* header fields */
-table_error table_select(arena *a, slice text, entity_view *view);                          /* $select */
+void table_add_written(table_request *q, const table_write *w, const item_op *o, buf *out);            /* header fields */
+void table_answer_alone(table_request *q, const entity_view *view, slice body, const item_head *head); /* in a batch; without table_end */
+table_error table_select(arena *a, slice text, entity_view *view);                                     /* $select */
 
 /* ---- handlers; the first ones decode, on a worker if the body is large ---- */
 err table_decode_entity(table_request *q);

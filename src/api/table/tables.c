@@ -78,7 +78,8 @@ static bool read_autoscale(slice text, throughput_setting *setting_out) {
     json_root root;
     doc_element e = {0};
     bool good = json_to_bson(text, NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT &&
-                doc_find_member(buf_view(&bson), SLICE_LIT("maxThroughput"), &e) && e.type == BSON_TYPE_INT32 && doc_load_i32(e.value.p) > 0;
+                doc_find_member(buf_view(&bson), SLICE_LIT("maxThroughput"), &e) && e.type == BSON_TYPE_INT32 &&
+                doc_load_i32(e.value.p) > 0;
     *setting_out = (throughput_setting){THROUGHPUT_AUTOSCALE, good ? (uint32_t)doc_load_i32(e.value.p) : 0};
     buf_free(&bson);
     return good;

@@ -16,7 +16,7 @@ enum { SWEEP_COST = 500, IDLE_PASSED = 64, PAGE_MS = 5000 };
 
 /* ---- objects ---- */
 
-database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares) {
+database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares, slice memo) {
     database *d = mem_zero(sizeof *d);
     d->refs = 1;
     d->number = number;
@@ -25,6 +25,7 @@ database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, 
     d->ts = ts;
     d->version = version;
     d->shares_throughput = shares;
+    d->memo = memo.n ? slice_of(mem_text(memo.p, memo.n), memo.n) : SLICE_EMPTY;
     return d;
 }
 
@@ -36,6 +37,7 @@ static database *database_take(database *d) {
 void database_give(database *d) {
     if (d && atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) == 1) {
         free(d->id);
+        free((char *)(uintptr_t)d->memo.p);
         free(d);
     }
 }
@@ -88,6 +90,14 @@ void account__add_database(account *a, database *d) {
     node->database = d;
     HASH_ADD_KEYPTR(by_name, a->databases_by_name, d->id, strlen(d->id), node);
     HASH_ADD_KEYPTR(by_number, a->databases_by_number, &d->number, sizeof d->number, node);
+}
+
+void account__swap_database(database_node *node, database *d) {
+    database *before = node->database;
+    node->database = d; /* the tables' keys point into the database */
+    node->by_name.key = d->id;
+    node->by_number.key = &d->number;
+    database_give(before);
 }
 
 void account__add_container(account *a, database_node *d, container *c) {

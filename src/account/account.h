@@ -68,6 +68,7 @@ typedef struct database {
     int64_t ts;
     uint64_t version;
     bool shares_throughput; /* it has an offer, which its containers share */
+    slice memo;             /* BSON that a front end keeps with it (settings of its service), or empty; not interpreted here */
 } database;
 
 MUST_CHECK err account_open(const account_options *options, account **account_out, char *why, size_t why_n);
@@ -154,6 +155,15 @@ typedef struct database_creation {
     bool offer_made;
 } database_creation;
 
+/* Replaces the memo of a database. */
+typedef struct database_noting {
+    account_change base;
+    account_name database;
+    slice memo; /* BSON, up to LIMIT_MEMO_BYTES */
+
+    database *database_out;
+} database_noting;
+
 typedef struct database_deletion {
     account_change base;
     account_name database;
@@ -222,6 +232,7 @@ typedef struct offer_replacement {
 } offer_replacement;
 
 void account_create_database(database_creation *create);
+void account_note_database(database_noting *note);
 void account_delete_database(database_deletion *remove);
 void account_create_container(container_creation *create);
 void account_replace_container(container_replacement *replace);

@@ -37,6 +37,11 @@ static const operation operations[] = {
     {TABLE_ENTITY, "PATCH", "", table_decode_entity, table_entity_write},
     {TABLE_ENTITY, "MERGE", "", table_decode_entity, table_entity_write},
     {TABLE_ENTITY, "DELETE", "", table_decode_entity, table_entity_write},
+    {TABLE_ENTITIES, "GET", "acl", NULL, table_acl_read},
+    {TABLE_ENTITIES, "PUT", "acl", NULL, table_acl_replace},
+    {TABLE_SERVICE, "GET", "properties", NULL, table_service_read},
+    {TABLE_SERVICE, "PUT", "properties", NULL, table_service_replace},
+    {TABLE_SERVICE, "GET", "stats", NULL, table_service_stats},
     {TABLE_BATCH, "POST", "", table_decode_batch, table_batch},
 };
 
@@ -92,6 +97,11 @@ static err find_handler(table_request *q, const operation **operation_out) {
     TRY(table_query_text(q, "restype", &restype));
     TRY(table_query_text(q, "comp", &comp));
     TRY(table_refuse(q, table_route_parse(q->http->arena, q->http->path, slice_eq_nocase(restype, SLICE_LIT("service")), &q->route)));
+    if (q->http->method == VERB_OPTIONS) {
+        static const operation preflight = {.handle = table_preflight}; /* browsers sign nothing before they may */
+        *operation_out = &preflight;
+        return OK;
+    }
     TRY(authenticate(q));
     TRY(check_form(q));
     TRY(read_priority(q));

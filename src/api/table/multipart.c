@@ -113,8 +113,11 @@ static void keep_field(multipart_request *r, slice name, slice value) {
     struct {
         const char *name;
         slice *to;
-    } const fields[] = {{"if-match", &r->if_match},       {"prefer", &r->prefer},         {"accept", &r->accept},
-                        {"x-http-method", &r->method}, {"content-id", &r->content_id}};
+    } const fields[] = {{"if-match", &r->if_match},
+                        {"prefer", &r->prefer},
+                        {"accept", &r->accept},
+                        {"x-http-method", &r->method},
+                        {"content-id", &r->content_id}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         if (slice_eq_nocase(name, slice_str(fields[i].name))) {
             *fields[i].to = value;

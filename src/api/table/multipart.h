@@ -14,7 +14,8 @@
  *   --changeset_1--
  *   --batch_1--
  *
- * Lines end with CRLF or LF, and blank lines may be anywhere between parts, since SDKs differ. Pure functions; slices point into the body. */
+ * Lines end with CRLF or LF, and blank lines may be anywhere between parts, since SDKs differ. Pure functions; slices point into the body.
+ */
 #pragma once
 
 #include "api/table/errors.h"

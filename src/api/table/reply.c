@@ -29,7 +29,7 @@ buf *table_fields(table_request *q) {
     return http_reply_fields(q->http);
 }
 
-void table_start(table_request *q, unsigned status) {
+void table_start_bare(table_request *q, unsigned status) {
     slice client = table_get(q, TABLE_FIELD_CLIENT_ID);
     http_reply_start(q->http, status);
     q->status = (uint16_t)status;
@@ -42,6 +42,18 @@ void table_start(table_request *q, unsigned status) {
     if (q->fault) {
         buf_addf(out, "x-tesela-fault: %u\r\n", q->fault);
     }
+}
+
+void table_start(table_request *q, unsigned status) {
+    table_start_bare(q, status);
+    if (table_get(q, TABLE_FIELD_ORIGIN).n) {
+        table_add_cors(q);
+    }
+}
+
+buf *table_xml(table_request *q) {
+    buf_add_lit(table_fields(q), "Content-Type: application/xml\r\n");
+    return http_reply_body(q->http);
 }
 
 buf *table_json(table_request *q, entity_metadata metadata) {

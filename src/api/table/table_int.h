@@ -67,7 +67,8 @@ struct table_request {
 
     container *container; /* a reference, released when the request ends */
     account_change *change;
-    table_handler next; /* what to do when the change or the decoding is done */
+    table_handler after; /* what to do when the database is there */
+    table_handler next;  /* what to do when the change or the decoding is done */
     err (*decode)(table_request *q);
 
     table_write *writes;
@@ -105,6 +106,9 @@ const access_sas *table_bounds(const table_request *q); /* of a shared access si
 
 /* ---- answering: table_fail and table_end end the request ---- */
 void table_start(table_request *q, unsigned status);
+void table_start_bare(table_request *q, unsigned status); /* without the fields of CORS */
+void table_add_cors(table_request *q);                    /* for an answer to a web page of another site, if a rule allows it */
+buf *table_xml(table_request *q);                         /* the content type, and the body */
 buf *table_fields(table_request *q);
 buf *table_json(table_request *q, entity_metadata metadata); /* the content type, and the body */
 void table_end(table_request *q);
@@ -119,6 +123,11 @@ void table_make_guid(table_request *q, char text[static 37]);
 #define table_new_change(q, type) ((type *)table_begin_change((q), sizeof(type)))
 account_change *table_begin_change(table_request *q, size_t bytes);
 void table_await_change(table_request *q, table_handler next); /* then call account_…(change) */
+
+void table_with_database(table_request *q, table_handler next); /* makes the database first if it is not there */
+
+/* ---- access policies ---- */
+bool table_find_policy(void *front, op *o, slice table, slice id, access_sas_policy *policy_out); /* as in access_sas_request */
 
 /* ---- entities ---- */
 

@@ -150,30 +150,28 @@ static void database_made(table_request *q) {
     err code = q->change->commit.code;
     database_give(create->database_out);
     q->op.detail_n = 0;
-    code == OK || code == E_CONFLICT ? create_container(q) : table_fail(q, code);
+    code == OK || code == E_CONFLICT ? q->after(q) : table_fail(q, code);
 }
 
-/* The first table makes the database. */
-static void create_database(table_request *q) {
+void table_with_database(table_request *q, table_handler next) {
+    database *d;
+    if (account_database(q->front->core.account, TABLE_DATABASE, false, &d) == OK) {
+        database_give(d);
+        next(q);
+        return;
+    }
     database_creation *create = table_new_change(q, database_creation);
+    q->after = next;
     create->id = TABLE_DATABASE;
     table_await_change(q, database_made);
     account_create_database(create);
 }
 
 void table_create(table_request *q) {
-    database *d;
     err code = read_name(q, &q->route.table);
     code = code != OK ? code : table_allow(q, ACCESS_CREATE, q->route.table);
     code = code != OK ? code : check_name(q, q->route.table);
-    if (code != OK) {
-        table_fail(q, code);
-    } else if (account_database(q->front->core.account, TABLE_DATABASE, false, &d) == OK) {
-        database_give(d);
-        create_container(q);
-    } else {
-        create_database(q);
-    }
+    code == OK ? table_with_database(q, create_container) : table_fail(q, code);
 }
 
 /* ---- delete ---- */

@@ -162,6 +162,7 @@ static table_error take_operand(parser *p, slice *name_out, edm_value *v) {
 /* ---- the tree ---- */
 
 static table_error parse_or(parser *p, filter **out);
+static table_error parse_unary(parser *p, filter **out);
 
 static table_error new_node(parser *p, filter_kind kind, filter *left, filter *right, filter **out) {
     if (++p->nodes > NODES_MAX) {
@@ -215,7 +216,7 @@ static table_error parse_comparison(parser *p, filter **out) {
 static table_error parse_inner(parser *p, filter **out) {
     filter *inner;
     if (take_word(p, "not")) {
-        TABLE_TRY(parse_inner(p, &inner));
+        TABLE_TRY(parse_unary(p, &inner));
         return new_node(p, FILTER_NOT, inner, NULL, out);
     }
     if (!take_char(p, '(')) {

@@ -98,6 +98,8 @@ table_error table_route_parse(arena *a, slice path, bool service, table_route *r
     bool has_account = first.n < path.n || (service && first.n);
     if (has_account) {
         path = slice_skip(path, first.n + 1);
+        slice secondary = SLICE_LIT("-secondary"); /* the read-only endpoint of a second region, which is the same server here */
+        first.n -= first.n > secondary.n && slice_eq(slice_skip(first, first.n - secondary.n), secondary) ? secondary.n : 0;
         if (!decode(a, first, &r->account) || (path.n && memchr(path.p, '/', path.n))) {
             return TABLE_INVALID_URI;
         }

@@ -13,8 +13,9 @@ static const char *const sections[] = {"Logging", "HourMetrics", "MinuteMetrics"
 
 #define NO_RETENTION "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"
 #define NO_METRICS "<Version>1.0</Version><Enabled>false</Enabled>" NO_RETENTION
-static const char defaults[] = "<P><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>" NO_RETENTION "</Logging>"
-                               "<HourMetrics>" NO_METRICS "</HourMetrics><MinuteMetrics>" NO_METRICS "</MinuteMetrics><Cors/></P>";
+static const char defaults[] =
+    "<P><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>" NO_RETENTION "</Logging>"
+    "<HourMetrics>" NO_METRICS "</HourMetrics><MinuteMetrics>" NO_METRICS "</MinuteMetrics><Cors/></P>";
 
 /* ---- stored settings ---- */
 

@@ -4,7 +4,8 @@
  *
  *   <A><B>1</B><B>2</B><C/></A>     {"A": {"B": "1", "B": "2", "C": ""}}
  *
- * Attributes, comments and the prolog are skipped. Document types and CDATA are refused, and so is nesting beyond 8 levels. Pure functions. */
+ * Attributes, comments and the prolog are skipped. Document types and CDATA are refused, and so is nesting beyond 8 levels. Pure functions.
+ */
 #pragma once
 
 #include "api/table/errors.h"

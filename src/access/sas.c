@@ -211,11 +211,31 @@ static err check_address(op *o, const parameters *p, const uint8_t address[stati
     return OK;
 }
 
+/* The policy and the parameters complete each other. */
+static err apply_policy(op *o, const access_sas_request *r, parameters *p) {
+    access_sas_policy policy = {0};
+    if (!p->value[SI].n) {
+        return OK;
+    }
+    if (!p->value[TN].p || !r->find_policy || !r->find_policy(r->context, o, p->value[TN], p->value[SI], &policy)) {
+        return op_fail(o, E_FORBIDDEN, "The shared access signature names a stored access policy that the table does not have.");
+    }
+    struct {
+        parameter parameter;
+        slice given;
+    } const both[] = {{ST, policy.start}, {SE, policy.expiry}, {SP, policy.permissions}};
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        slice *value = &p->value[both[i].parameter];
+        if (value->n && both[i].given.n) {
+            return refuse_form(o, both[i].parameter, "is in the stored access policy too");
+        }
+        *value = value->n ? *value : both[i].given;
+    }
+    return OK;
+}
+
 static err check_circumstances(op *o, const access_sas_request *r, const parameters *p) {
     slice protocol = p->value[SPR];
-    if (p->value[SI].n) {
-        return op_fail(o, E_FORBIDDEN, "The shared access signature names a stored access policy, of which there are none here.");
-    }
     if (protocol.n && !slice_eq(protocol, SLICE_LIT("https")) && !slice_eq(protocol, SLICE_LIT("https,http"))) {
         return refuse_form(o, SPR, "must be https or https,http");
     }
@@ -278,6 +298,7 @@ static err check(op *o, const access_ring *ring, const access_sas_request *reque
     TRY(read_parameters(o, request->query, &p));
     TRY(check_values(o, &p));
     TRY(check_signature(o, ring, request, &p, r));
+    TRY(apply_policy(o, request, &p));
     TRY(check_circumstances(o, request, &p));
     TRY(check_times(o, &p, &until_s));
     TRY(make_reach(o, &p, r));

@@ -16,7 +16,7 @@ enum { SWEEP_COST = 500, IDLE_PASSED = 64, PAGE_MS = 5000 };
 
 /* ---- objects ---- */
 
-database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares) {
+database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares, slice memo) {
     database *d = mem_zero(sizeof *d);
     d->refs = 1;
     d->number = number;
@@ -25,6 +25,7 @@ database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, 
     d->ts = ts;
     d->version = version;
     d->shares_throughput = shares;
+    d->memo = memo.n ? slice_of(mem_text(memo.p, memo.n), memo.n) : SLICE_EMPTY;
     return d;
 }
 
@@ -36,6 +37,7 @@ static database *database_take(database *d) {
 void database_give(database *d) {
     if (d && atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) == 1) {
         free(d->id);
+        free((char *)(uintptr_t)d->memo.p);
         free(d);
     }
 }
@@ -68,6 +70,14 @@ container_node *account__find_container(account *a, database_node *d, slice name
     return node;
 }
 
+container_node *account__find_any_case(account *a, database_node *d, slice name) {
+    container_node *node = account__find_container(a, d, name, false);
+    for (container_node *each = node ? NULL : d->containers; each && !node; each = each->by_name.next) {
+        node = slice_eq_nocase(each->container->id, name) ? each : NULL;
+    }
+    return node;
+}
+
 offer_node *account__find_offer(account *a, uint32_t database, uint32_t container) {
     uint32_t resource[2] = {database, container};
     offer_node *node = NULL;
@@ -80,6 +90,14 @@ void account__add_database(account *a, database *d) {
     node->database = d;
     HASH_ADD_KEYPTR(by_name, a->databases_by_name, d->id, strlen(d->id), node);
     HASH_ADD_KEYPTR(by_number, a->databases_by_number, &d->number, sizeof d->number, node);
+}
+
+void account__swap_database(database_node *node, database *d) {
+    database *before = node->database;
+    node->database = d; /* the tables' keys point into the database */
+    node->by_name.key = d->id;
+    node->by_number.key = &d->number;
+    database_give(before);
 }
 
 void account__add_container(account *a, database_node *d, container *c) {
@@ -342,6 +360,18 @@ err account_container(account *a, slice database, bool database_by_rid, slice na
     pthread_rwlock_rdlock(&a->lock);
     database_node *d = account__find_database(a, database, database_by_rid);
     container_node *node = d ? account__find_container(a, d, name, by_rid) : NULL;
+    if (node) {
+        *container_out = container_take(node->container);
+    }
+    pthread_rwlock_unlock(&a->lock);
+    return node ? OK : d ? E_NOT_FOUND : E_OWNER_NOT_FOUND;
+}
+
+err account_container_any_case(account *a, slice database, slice name, container **container_out) {
+    *container_out = NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    database_node *d = account__find_database(a, database, false);
+    container_node *node = d ? account__find_any_case(a, d, name) : NULL;
     if (node) {
         *container_out = container_take(node->container);
     }

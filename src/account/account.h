@@ -68,6 +68,7 @@ typedef struct database {
     int64_t ts;
     uint64_t version;
     bool shares_throughput; /* it has an offer, which its containers share */
+    slice memo;             /* BSON that a front end keeps with it (settings of its service), or empty; not interpreted here */
 } database;
 
 MUST_CHECK err account_open(const account_options *options, account **account_out, char *why, size_t why_n);
@@ -86,6 +87,8 @@ uint64_t account_lsn(const account *a);             /* counts changes of databas
  * E_OWNER_NOT_FOUND. */
 MUST_CHECK err account_database(account *a, slice name, bool by_rid, database **database_out);
 MUST_CHECK err account_container(account *a, slice database, bool database_by_rid, slice name, bool by_rid, container **container_out);
+/* The same by name only, where the case of ASCII letters does not matter; an exact match is preferred. */
+MUST_CHECK err account_container_any_case(account *a, slice database, slice name, container **container_out);
 /* A reference to the newest version of a container, even if it was renamed. NULL: it was deleted. */
 container *account_container_newest(account *a, const container *c);
 MUST_CHECK err account_offer(account *a, const rid *offer_rid, offer *offer_out);
@@ -152,6 +155,15 @@ typedef struct database_creation {
     bool offer_made;
 } database_creation;
 
+/* Replaces the memo of a database. */
+typedef struct database_noting {
+    account_change base;
+    account_name database;
+    slice memo; /* BSON, up to LIMIT_MEMO_BYTES */
+
+    database *database_out;
+} database_noting;
+
 typedef struct database_deletion {
     account_change base;
     account_name database;
@@ -168,8 +180,9 @@ typedef struct container_creation {
                                 *    "clustered": true,                                  rows lie in key order (item/layout.h)
                                 *    "lean": true}                                       only named paths are indexed (index/policy.h) */
     throughput_setting throughput;
-    slice api;  /* the API that makes it, in lower case; empty: "sql" */
-    slice memo; /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
+    slice api;     /* the API that makes it, in lower case; empty: "sql" */
+    slice memo;    /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
+    bool any_case; /* E_CONFLICT also if a container's name differs only in the case of ASCII letters */
 
     container *container_out;
     offer offer_out; /* if offer_made */
@@ -219,6 +232,7 @@ typedef struct offer_replacement {
 } offer_replacement;
 
 void account_create_database(database_creation *create);
+void account_note_database(database_noting *note);
 void account_delete_database(database_deletion *remove);
 void account_create_container(container_creation *create);
 void account_replace_container(container_replacement *replace);

@@ -104,8 +104,10 @@ struct account {
 /* ---- tables ---- */
 database_node *account__find_database(account *a, slice name, bool by_rid);
 container_node *account__find_container(account *a, database_node *d, slice name, bool by_rid);
+container_node *account__find_any_case(account *a, database_node *d, slice name); /* an exact match, or else one that differs in case */
 offer_node *account__find_offer(account *a, uint32_t database, uint32_t container);
 void account__add_database(account *a, database *d);
+void account__swap_database(database_node *node, database *d); /* takes ownership of the reference */
 void account__add_container(account *a, database_node *d, container *c);
 void account__add_offer(account *a, const offer *o);
 void account__note_sweeps(account *a, container_node *node); /* call after node->container was set */
@@ -118,7 +120,7 @@ void account__rename_container(account *a, container_node *node, container *c); 
 void account__set_rules(const container *c, const home *home);
 container_node *account__node_of(account *a, const container *c); /* NULL: deleted */
 
-database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares);
+database *database_new(uint32_t number, slice id, int64_t ts, uint64_t version, bool shares, slice memo);
 
 /* ---- changes ---- */
 

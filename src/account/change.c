@@ -110,7 +110,7 @@ static err apply_create_database(account_change *change, commit_group *group) {
         return op_fail(change->op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
     bool shares = create->throughput.kind != THROUGHPUT_NONE;
-    database *d = database_new(a->numbers.database++, create->id, now_s(a), a->numbers.version++, shares);
+    database *d = database_new(a->numbers.database++, create->id, now_s(a), a->numbers.version++, shares, SLICE_EMPTY);
     create->database_out = d;
     account__put_database(&group->batch, d);
     if (shares) {
@@ -142,6 +142,38 @@ void account_create_database(database_creation *create) {
 
 err account__missing(op *o, err code) {
     return op_fail(o, code, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+}
+
+/* ---- memo of a database ---- */
+
+static err apply_note_database(account_change *change, commit_group *group) {
+    database_noting *note = (database_noting *)change;
+    account *a = change->account;
+    database_node *node = account__find_database(a, note->database.text, note->database.by_rid);
+    if (!node) {
+        return account__missing(change->op, E_NOT_FOUND);
+    }
+    if (note->memo.n > LIMIT_MEMO_BYTES || !doc_is_sound(note->memo, LIMIT_JSON_DEPTH)) {
+        return op_fail(change->op, E_BAD_REQUEST, "A memo is a BSON document of up to %d bytes.", LIMIT_MEMO_BYTES);
+    }
+    const database *d = node->database;
+    note->database_out = database_new(d->number, slice_str(d->id), now_s(a), a->numbers.version++, d->shares_throughput, note->memo);
+    change->made = node;
+    account__put_database(&group->batch, note->database_out);
+    commit_link(group, &change->hook);
+    return OK;
+}
+
+static void publish_note_database(account_change *change) {
+    database_noting *note = (database_noting *)change;
+    atomic_fetch_add(&note->database_out->refs, 1); /* one for the table, one for the caller */
+    account__swap_database(change->made, note->database_out);
+}
+
+void account_note_database(database_noting *note) {
+    static const account_verb verb = {.use = STORE_GROWS, .apply = apply_note_database, .publish = publish_note_database};
+    note->database_out = NULL;
+    account__submit(&note->base, &verb);
 }
 
 static void delete_container_records(account *a, commit_group *group, const container_node *node) {
@@ -293,7 +325,7 @@ static err check_new(const container_creation *create, database_node *d, const c
     bool shares = d->database->shares_throughput && create->throughput.kind == THROUGHPUT_NONE;
     TRY(check_serverless(&create->base, create->throughput));
     TRY(throughput_check(o, create->throughput, c->key.n == 0));
-    if (account__find_container(a, d, c->id, false)) {
+    if (create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false)) {
         return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
     if (c->key.n == 0 && shares) {

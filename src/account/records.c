@@ -54,6 +54,11 @@ void account__put_database(store_batch *batch, const database *d) {
     bson_append_int64(&r, "ts", -1, d->ts);
     bson_append_int64(&r, "version", -1, (int64_t)d->version);
     bson_append_bool(&r, "shares", -1, d->shares_throughput);
+    if (d->memo.n) {
+        bson_t memo;
+        bson_init_static(&memo, (const uint8_t *)d->memo.p, d->memo.n);
+        bson_append_document(&r, "memo", -1, &memo);
+    }
     put_record(batch, key_of('D', 1, d->number, 0), &r);
 }
 
@@ -278,17 +283,6 @@ static err load_numbers(account *a, slice key, slice record) {
     return OK;
 }
 
-static err load_database(account *a, slice key, slice record) {
-    bson_iter_t id, shares;
-    if (key.n != 5 || !doc_find_key(record, SLICE_LIT("id"), &id) || !BSON_ITER_HOLDS_UTF8(&id)) {
-        return E_STORE_CORRUPT;
-    }
-    bool shared = doc_find_key(record, SLICE_LIT("shares"), &shares) && bson_iter_as_bool(&shares);
-    account__add_database(
-        a, database_new(key_number(key, 0), doc_text(&id), number_in(record, "ts"), (uint64_t)number_in(record, "version"), shared));
-    return OK;
-}
-
 static bool document_in(slice record, const char *name, slice *document_out) {
     bson_iter_t it;
     uint32_t n;
@@ -299,6 +293,19 @@ static bool document_in(slice record, const char *name, slice *document_out) {
     bson_iter_document(&it, &n, &p);
     *document_out = slice_of(p, n);
     return true;
+}
+
+static err load_database(account *a, slice key, slice record) {
+    bson_iter_t id, shares;
+    slice memo = SLICE_EMPTY;
+    if (key.n != 5 || !doc_find_key(record, SLICE_LIT("id"), &id) || !BSON_ITER_HOLDS_UTF8(&id)) {
+        return E_STORE_CORRUPT;
+    }
+    bool shared = doc_find_key(record, SLICE_LIT("shares"), &shares) && bson_iter_as_bool(&shares);
+    document_in(record, "memo", &memo);
+    account__add_database(
+        a, database_new(key_number(key, 0), doc_text(&id), number_in(record, "ts"), (uint64_t)number_in(record, "version"), shared, memo));
+    return OK;
 }
 
 static err load_counts(container_range *range) {

@@ -18,9 +18,13 @@ static err read_row(op *o, const container *c, item_op *item) {
     return OK;
 }
 
-static err read_ttl(op *o, item_op *item) {
+/* In containers of other APIs, `ttl` is a property like any other unless the container has a time to live. */
+static err read_ttl(op *o, const container *c, item_op *item) {
     bson_iter_t it;
     item->ttl = TTL_OFF;
+    if (c->row.n && c->ttl == TTL_OFF) {
+        return OK;
+    }
     if (!doc_find_key(item->body, SLICE_LIT("ttl"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
         return OK;
     }
@@ -64,7 +68,7 @@ err item_check_body(op *o, const container *c, const pkey *header_key, item_op *
     TRY(read_row(o, c, item));
     item->key.partition.n = 0;
     TRY(read_partition(o, c, header_key, item));
-    TRY(read_ttl(o, item));
+    TRY(read_ttl(o, c, item));
     epk_of(&c->key, &item->key.partition, &item->key.epk);
     return OK;
 }

@@ -25,6 +25,7 @@ struct item_op;
 typedef enum item_edit_id {
     ITEM_EDIT_NONE = 0,
     ITEM_EDIT_PATCH = 1,  /* doc/patch.h; the argument is {"operations":[…]} or the bare array */
+    ITEM_EDIT_MERGE = 2,  /* api/table/merge.c; the argument is an entity and how to merge it */
     ITEM_EDIT_TESTS = 56, /* unit tests use the ids from here on */
     ITEM_EDIT_IDS = 64
 } item_edit_id;
@@ -34,6 +35,7 @@ typedef enum item_condition_id {
     ITEM_CONDITION_EXISTS = 1, /* no argument */
     ITEM_CONDITION_ABSENT = 2, /* no argument */
     ITEM_CONDITION_FILTER = 3, /* query/condition.h; the argument is {"filter":"FROM c WHERE …"} */
+    ITEM_CONDITION_STAMP = 4,  /* api/table/merge.c; the argument is {"etag": text} */
     ITEM_CONDITION_TESTS = 56, /* unit tests use the ids from here on */
     ITEM_CONDITION_IDS = 64
 } item_condition_id;

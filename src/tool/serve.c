@@ -10,6 +10,7 @@
 #include "account/scripts.h"
 #include "api/admin/admin.h"
 #include "api/direct/direct.h"
+#include "api/table/table.h"
 #include "base/log.h"
 #include "base/request_log.h"
 #include "base/thread.h"
@@ -32,6 +33,7 @@ typedef struct server {
     admin *admin;
     sql_front *sql;
     direct_front *direct;
+    table_front *table;
 } server;
 
 static server *running; /* for the signal handlers */
@@ -189,7 +191,16 @@ static bool open_net(server *s, char *why) {
         .extra_context = s->admin,
     };
     s->sql = sql_open(&options_sql);
-    return listen_http(s, PORT_SQL, sql_http(s->sql), why) && listen_direct(s, why);
+    table_options options_table = {
+        .account = s->account,
+        .keys = s->settings.keys,
+        .attempts = s->attempts,
+        .faults = s->faults,
+        .scripts = s->scripts,
+    };
+    s->table = table_open(&options_table);
+    return listen_http(s, PORT_SQL, sql_http(s->sql), why) && listen_direct(s, why) &&
+           listen_http(s, PORT_TABLE, table_http(s->table), why);
 }
 
 static void *prepare_tls(void *unused) {
@@ -245,6 +256,9 @@ static void close_all(server *s) {
     }
     if (s->sql) {
         sql_close(s->sql);
+    }
+    if (s->table) {
+        table_close(s->table);
     }
     if (s->admin) {
         admin_close(s->admin);

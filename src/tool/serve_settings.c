@@ -25,11 +25,6 @@ static struct {
 } given = {
     .data = "tesela-data",
     .host = "localhost",
-    .sql_port = "8081",
-    .mongo_port = "off",
-    .cassandra_port = "off",
-    .gremlin_port = "off",
-    .table_port = "off",
     .durability = "full",
     .consistency = "Session",
     .partition_max_storage = "50GB",
@@ -67,7 +62,7 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"mongo-port", "PORT", NULL, &given.mongo_port, false},
     {"cassandra-port", "PORT", NULL, &given.cassandra_port, false},
     {"gremlin-port", "PORT", NULL, &given.gremlin_port, false},
-    {"table-port", "PORT", NULL, &given.table_port, false},
+    {"table-port", "PORT", "Table API, http and https; 8902, or a free port if --sql-port is 0; off closes it", &given.table_port, false},
     {"key", "BASE64", "primary key; without it the emulator's well-known one, on loopback only", &given.key, true},
     {"secondary-key", "BASE64", "secondary key", &given.secondary_key, true},
     {"read-only-key", "BASE64", "primary read-only key", &given.read_only_key, true},
@@ -221,44 +216,46 @@ static bool read_limits(serve_settings *s) {
 typedef struct port_flag {
     const char *flag, **given;
     const char *api;
-    bool there; /* this version implements the API */
+    const char *usual; /* the default; NULL: this version does not implement the API */
 } port_flag;
 
 static const port_flag port_flags[PORTS] = {
-    [PORT_SQL] = {"sql-port", &given.sql_port, "SQL", true},
-    [PORT_DIRECT] = {"direct-port", &given.direct_port, "SQL", true},
-    [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", false},
-    [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", false},
-    [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "Gremlin", false},
-    [PORT_TABLE] = {"table-port", &given.table_port, "Table", false},
+    [PORT_SQL] = {"sql-port", &given.sql_port, "SQL", "8081"},
+    [PORT_DIRECT] = {"direct-port", &given.direct_port, "SQL", "10250"},
+    [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", NULL},
+    [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", NULL},
+    [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "Gremlin", NULL},
+    [PORT_TABLE] = {"table-port", &given.table_port, "Table", "8902"},
 };
 
-/* Direct mode is a part of the SQL API, and follows its port: whoever asks for any free one has a fixed one of no protocol. */
-static bool choose_direct_port(void) {
-    bool off = strcmp(given.sql_port, "off") == 0;
-    if (!given.direct_port) {
-        given.direct_port = off ? "off" : strcmp(given.sql_port, "0") == 0 ? "0" : "10250";
-    }
-    return !off || strcmp(given.direct_port, "off") == 0 ? true : fail("--direct-port needs --sql-port: clients find it by the SQL API");
+static bool is_given(const char *text, const char *word) {
+    return text && strcmp(text, word) == 0;
+}
+
+/* A server whose SQL port is picked by the system, as in a test suite, must not collide with another one on any port. So the ports that are
+ * not given are picked too. Direct mode is a part of the SQL API, and is off with it. */
+static const char *port_text(const port_flag *p) {
+    bool off = !p->usual || (p->given == &given.direct_port && is_given(given.sql_port, "off"));
+    return *p->given ? *p->given : off ? "off" : is_given(given.sql_port, "0") ? "0" : p->usual;
 }
 
 static bool read_ports(serve_settings *s) {
     bool listens = false;
-    if (!choose_direct_port()) {
-        return false;
+    if (is_given(given.sql_port, "off") && given.direct_port && !is_given(given.direct_port, "off")) {
+        return fail("--direct-port needs --sql-port: clients find it by the SQL API");
     }
     for (unsigned i = 0; i < PORTS; i++) {
         const port_flag *p = &port_flags[i];
-        if (!tool_read_port(p->flag, *p->given, &s->ports[i])) {
+        if (!tool_read_port(p->flag, port_text(p), &s->ports[i])) {
             return false;
         }
-        if (s->ports[i] >= 0 && !p->there) {
+        if (s->ports[i] >= 0 && !p->usual) {
             return fail("--%s %s: tesela " TESELA_VERSION " does not have the %s API. Leave the flag out, or say off", p->flag, *p->given,
                         p->api);
         }
         listens = listens || s->ports[i] >= 0;
     }
-    return listens ? true : fail("--sql-port off leaves nothing to listen on: give it a port, or 0 for any free one");
+    return listens ? true : fail("all ports are off, which leaves nothing to listen on: give --sql-port a port, or 0 for any free one");
 }
 
 /* ---- logs ---- */

@@ -77,11 +77,12 @@ setup_one() {
         format) need_packages "${format[@]}" ;;
         node) need_node ;;
         sdk) need_npm tests/sdk ;;
+        table) need_npm tests/table ;;
         example) need_npm examples ;;
         bench) need_packages "${bench[@]}" && need_npm bench ;;
-        *) die "setup knows no purpose '$1'; there are: build test format node sdk example bench" ;;
+        *) die "setup knows no purpose '$1'; there are: build test format node sdk table example bench" ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- build test format node sdk example
+[ $# -gt 0 ] || set -- build test format node sdk table example
 for purpose in "$@"; do setup_one "$purpose"; done

@@ -14,6 +14,7 @@ step tsan 'the tests with threads, a server under load, and SDK files in which t
 step cases 'requests and answers as text, against the optimised build and with AddressSanitizer'
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
 step sdk 'the official SDK against the server with AddressSanitizer, over https; what measures time against the optimised one'
+step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
 step fuzz 'each fuzz target for a few seconds'
 step abuse 'what attackers do: more memory than there is, all turns, slow and idle connections; a victim is served'
@@ -182,6 +183,13 @@ step_sdktsan() {
     local names
     mapfile -t names < <(sdk_files_with_threads)
     sdk_run 3 build-tsan "${names[@]}"
+}
+
+step_table() {
+    setup table
+    build_asan tesela
+    (cd "$root/tests/table" &&
+        TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_SCHEMES=https timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
 }
 
 step_python() {

@@ -8,7 +8,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static void check_again(op *o, const entity *e) {
     buf text = buf_init(BUF_NO_LIMIT);
     entity again;
-    entity_view view = {.metadata = ENTITY_FULL_METADATA, .base = SLICE_LIT("http://h"), .account = SLICE_LIT("a"), .table = SLICE_LIT("t"), .element = true};
+    entity_view view = {.metadata = ENTITY_FULL_METADATA,
+                        .base = SLICE_LIT("http://h"),
+                        .account = SLICE_LIT("a"),
+                        .table = SLICE_LIT("t"),
+                        .element = true};
     entity_write(&text, &view, e->body, 7, 1);
     table_error error = entity_read(o, &(entity_ask){.json = buf_view(&text), .now_ms = 1}, &again);
     assert(error == TABLE_FINE);

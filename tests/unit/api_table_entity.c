@@ -126,12 +126,15 @@ static void write_is(const entity *e, entity_metadata metadata, const char *expe
 static void entities_come_back(void **state) {
     entity e;
     (void)state;
-    assert_int_equal(read_json("{\"x@odata.type\":\"Edm.DateTime\",\"x\":\"2024-01-01T00:00:00.1234567Z\",\"RowKey\":\"r\",\"n\":null,\"PartitionKey\":\"p\","
-                               "\"odata.etag\":\"ignored\",\"Timestamp\":\"ignored\",\"y\":\"5\",\"y@odata.type\":\"Edm.Int64\"}",
-                               &e),
-                     TABLE_FINE);
+    assert_int_equal(
+        read_json(
+            "{\"x@odata.type\":\"Edm.DateTime\",\"x\":\"2024-01-01T00:00:00.1234567Z\",\"RowKey\":\"r\",\"n\":null,\"PartitionKey\":\"p\","
+            "\"odata.etag\":\"ignored\",\"Timestamp\":\"ignored\",\"y\":\"5\",\"y@odata.type\":\"Edm.Int64\"}",
+            &e),
+        TABLE_FINE);
     write_is(&e, ENTITY_NO_METADATA,
-             "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"Timestamp\":\"2023-11-14T22:13:20.1230042Z\",\"x\":\"2024-01-01T00:00:00.1234567Z\",\"y\":\"5\"}");
+             "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"Timestamp\":\"2023-11-14T22:13:20.1230042Z\",\"x\":\"2024-01-01T00:00:00."
+             "1234567Z\",\"y\":\"5\"}");
     write_is(&e, ENTITY_MINIMAL_METADATA,
              "{\"odata.etag\":\"W/\\\"datetime'2023-11-14T22%3A13%3A20.1230042Z'\\\"\",\"PartitionKey\":\"p\",\"RowKey\":\"r\","
              "\"Timestamp\":\"2023-11-14T22:13:20.1230042Z\",\"x@odata.type\":\"Edm.DateTime\",\"x\":\"2024-01-01T00:00:00.1234567Z\","
@@ -162,9 +165,12 @@ static void sizes_are_those_of_storage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_keep_seven_digits),          cmocka_unit_test(times_that_are_none_are_refused),
-        cmocka_unit_test(doubles_are_told_from_integers),   cmocka_unit_test(numbers_compare_by_value),
-        cmocka_unit_test(entities_come_back),               cmocka_unit_test(entities_without_keys_are_refused),
+        cmocka_unit_test(times_keep_seven_digits),
+        cmocka_unit_test(times_that_are_none_are_refused),
+        cmocka_unit_test(doubles_are_told_from_integers),
+        cmocka_unit_test(numbers_compare_by_value),
+        cmocka_unit_test(entities_come_back),
+        cmocka_unit_test(entities_without_keys_are_refused),
         cmocka_unit_test(sizes_are_those_of_storage),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

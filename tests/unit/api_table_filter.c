@@ -1,4 +1,5 @@
-/* $filter of the Table API: what parses, what passes, what the core gets of it. And the other small parsers: URLs, multipart bodies, XML. */
+/* $filter of the Table API: what parses, what passes, what the core gets of it. And the other small parsers: URLs, multipart bodies, XML.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,8 +171,9 @@ static void paths_name_tables_and_entities(void **state) {
 /* ---- multipart ---- */
 
 static void requests_of_a_changeset_are_read(void **state) {
-    static const char body[] = "--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--c\nContent-Type: application/http\nContent-ID: 4\n\n"
-                               "PUT http://h/t(PartitionKey='a b',RowKey='r') HTTP/1.1\r\nIf-Match: *\r\n\r\n\r\n{\"x\":\"\n--cc\"}\r\n--c--\n--b--\n";
+    static const char body[] =
+        "--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--c\nContent-Type: application/http\nContent-ID: 4\n\n"
+        "PUT http://h/t(PartitionKey='a b',RowKey='r') HTTP/1.1\r\nIf-Match: *\r\n\r\n\r\n{\"x\":\"\n--cc\"}\r\n--c--\n--b--\n";
     multipart_request r[2];
     size_t n;
     bool changes;
@@ -192,7 +194,8 @@ static void xml_comes_back(void **state) {
     slice bson;
     buf out = buf_init(BUF_NO_LIMIT);
     (void)state;
-    assert_int_equal(xml_read(&o, SLICE_LIT("<?xml version='1.0'?> <A x='y'><!-- no --><B> 1 &amp; 2</B>\n<C/><B></B></A>"), &bson), TABLE_FINE);
+    assert_int_equal(xml_read(&o, SLICE_LIT("<?xml version='1.0'?> <A x='y'><!-- no --><B> 1 &amp; 2</B>\n<C/><B></B></A>"), &bson),
+                     TABLE_FINE);
     xml_write(&out, bson);
     buf_add_byte(&out, '\0');
     assert_string_equal(out.p, "<?xml version=\"1.0\" encoding=\"utf-8\"?><A><B>1 &amp; 2</B><C></C><B></B></A>");

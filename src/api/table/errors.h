@@ -14,7 +14,7 @@
     X(TABLE_INVALID_PARAMETER, 400, "InvalidQueryParameterValue",                                                                          \
       "Value for one of the query parameters specified in the request URI is invalid.")                                                    \
     X(TABLE_INVALID_XML, 400, "InvalidXmlDocument", "XML specified is not syntactically valid.")                                           \
-    X(TABLE_INVALID_NAME, 400, "InvalidResourceName", "The specified resource name contains invalid characters.")                           \
+    X(TABLE_INVALID_NAME, 400, "InvalidResourceName", "The specified resource name contains invalid characters.")                          \
     X(TABLE_OUT_OF_RANGE, 400, "OutOfRangeInput", "One of the request inputs is out of range.")                                            \
     X(TABLE_NO_VALUES, 400, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")                       \
     X(TABLE_NAME_INVALID, 400, "PropertyNameInvalid", "The property name is invalid.")                                                     \

@@ -25,6 +25,7 @@ static struct {
 } given = {
     .data = "tesela-data",
     .host = "localhost",
+    .sql_port = "8081",
     .durability = "full",
     .consistency = "Session",
     .partition_max_storage = "50GB",

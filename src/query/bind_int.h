@@ -15,6 +15,7 @@ typedef struct binder {
     bool ranks;                     /* ORDER BY RANK is being bound */
     bool from_item;                 /* an unresolved name in FROM means the item */
     bool aggregates_allowed;
+    unsigned not_grouped;     /* columns found that are neither grouped nor aggregates */
     query_computed *computed; /* computed properties used so far; NULL inside a computed property, which cannot use others */
     size_t *computed_n;
 } binder;

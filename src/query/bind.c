@@ -105,7 +105,7 @@ static err bind_member(binder *b, query_expr *e) {
 /* ---- parameters ---- */
 
 /* A parameter that was not given is undefined; that is not an error. */
-static void bind_parameter(binder *b, query_expr *e) {
+void query__bind_parameter(binder *b, query_expr *e) {
     query_parameter wanted = {.name = e->name};
     const query_parameter *all = b->query->parameters, *found = NULL;
     if (b->query->parameters_n) {
@@ -293,7 +293,7 @@ err query__bind_expr(binder *b, query_expr *e) {
     case EXPR_NAME:
         return bind_name(b, e);
     case EXPR_PARAMETER:
-        bind_parameter(b, e);
+        query__bind_parameter(b, e);
         return OK;
     case EXPR_CALL:
         return bind_call(b, e);

@@ -26,6 +26,7 @@ static inline query_span query__at(const binder *b, query_span span) {
 }
 
 err query__bind_expr(binder *b, query_expr *e);
+void query__bind_parameter(binder *b, query_expr *e);
 
 /* Binds a tree that was made without a text (find.c): no computed properties, no parameters. */
 err query__bind_tree(op *o, arena *a, query_ast *ast, query *query_out);

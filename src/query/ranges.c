@@ -73,7 +73,8 @@ static bool constant(finder *f, const query_expr *e, query_value *value_out) {
     return f->runner->code == OK;
 }
 
-/* False: no item has such a key, since undefined and NaN equal nothing. Items that have an object or array there have the undefined key. */
+/* False: no item has such a key, since undefined and NaN equal nothing. An object means the undefined key,
+ * and so does an array in the service's plans. */
 static bool to_key(const query_value *v, pkey_value *out) {
     switch (v->type) {
     case TYPE_NULL:

@@ -65,6 +65,14 @@ static bool finds_partition(running *r) {
     return true;
 }
 
+err sql_check_cross_partition(sql_request *q) {
+    return is_scoped(q) || sql_flag(q, FIELD_CROSS_PARTITION)
+               ? OK
+               : op_fail(&q->op, E_BAD_REQUEST,
+                         "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
+                         "specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.");
+}
+
 /* On E_CROSS_PARTITION the answer contains the query plan. */
 static err check_gateway(running *r, bool pinned) {
     sql_request *q = r->q;
@@ -72,11 +80,7 @@ static err check_gateway(running *r, bool pinned) {
     if (is_scoped(q) || pinned) {
         return OK;
     }
-    if (!sql_flag(q, FIELD_CROSS_PARTITION)) {
-        return op_fail(&q->op, E_BAD_REQUEST,
-                       "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
-                       "specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.");
-    }
+    TRY(sql_check_cross_partition(q));
     if (s->group_n || (s->aggregates_n && !s->value)) {
         return op_fail(&q->op, E_BAD_REQUEST, "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.");
     }

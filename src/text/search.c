@@ -118,7 +118,7 @@ static bool is_usual(slice word) {
         "anything are around as at away be became because become becomes been before behind being below besides between beyond both "
         "but by can cannot could did do does doing down during each either else enough etc even ever every everyone everything except "
         "few for from further had has have having he hence her here hers herself him himself his how however i if in indeed instead "
-        "into is it its itself just known least less let like many may maybe me might mine more most much must my myself neither never "
+        "into is it its itself just known least less let like may maybe me might mine more most much must my myself neither never "
         "no nobody none nor not nothing now of off often on once only onto or other others otherwise our ours ourselves out over own "
         "part per perhaps quite rather really same several shall she should since so some someone something sometimes still such than "
         "that the their theirs them themselves then there these they this those though through throughout thus till to too toward "

@@ -40,6 +40,7 @@ async function paged(container, query, options, between = () => container) {
     // A page that found its range gone has neither rows nor a token.
     for (let tries = 0; tries < 5 && !page.resources?.length && !page.continuationToken && iterator.hasMoreResults(); tries++) page = await iterator.fetchNext();
     continuationToken = page.continuationToken;
+    if (continuationToken && !options?.partitionKey) assert.equal(continuationToken[0] + typeof JSON.parse(continuationToken), "{object", "one JSON object");
     pages.push(page.resources ?? []);
     if (!continuationToken) return pages;
     assert.ok(n < 2000, "it ends");

@@ -90,10 +90,13 @@ static err check_gateway(running *r, bool pinned) {
 /* ---- answering ---- */
 
 static void add_continuation(running *r) {
-    buf text = buf_init(BUF_NO_LIMIT);
-    sql_position_write(&text, r->q->http->arena, &r->call.query, &r->call.page.position);
-    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->call.page.outcome.rows);
+    buf position = buf_init(BUF_NO_LIMIT), feed = buf_init(BUF_NO_LIMIT), text = buf_init(BUF_NO_LIMIT);
+    sql_position_write(&position, r->q->http->arena, &r->call.query, &r->call.page.position);
+    sql_continuation_write(&feed, &r->target->scope, &r->target->cursor, r->call.page.outcome.rows);
+    sql_position_join(&text, buf_view(&position), buf_view(&feed));
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
+    buf_free(&position);
+    buf_free(&feed);
     buf_free(&text);
 }
 
@@ -168,6 +171,7 @@ static void run(running *r) {
     sql_ask(q, call_query_init, call, answer);
     call->is_short = q->http->body.n <= QUICK_BODY_BYTES;
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
+    call->full_goes_on = true;
     call->prepare = prepare;
     call->out = &r->body;
     call->timed = sql_flag(q, FIELD_QUERY_METRICS) || request_log_explains();

@@ -194,10 +194,10 @@ void call_find_submit(call_find *f); /* errors as query_find_run */
 typedef struct call_query call_query;
 struct call_query {
     call call;
-    bool is_short;             /* the text may be parsed on the loop, and a few rows looked up there */
-    bool is_first;             /* the first page: items that the text names one by one are read directly */
-    bool timed, notes_indexes; /* as in query_ask */
-    buf *out;                  /* rows as JSON, separated by commas */
+    bool is_short;                           /* the text may be parsed on the loop, and a few rows looked up there */
+    bool is_first;                           /* the first page: items that the text names one by one are read directly */
+    bool timed, notes_indexes, full_goes_on; /* as in query_ask */
+    buf *out;                                /* rows as JSON, separated by commas */
 
     /* Parses the text and fills in the members below. Called once, on the loop or on a worker. */
     err (*prepare)(call_query *c);

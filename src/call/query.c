@@ -26,6 +26,7 @@ static err run_page(call_query *q, bool quick) {
     p->position = q->position;
     p->outcome.mark = c->mark;
     p->ask.rows_max = q->rows_max;
+    p->ask.full_goes_on = q->full_goes_on;
     p->ask.until_us = account_page_deadline_us(c->core->account);
     p->ask.udfs = q->udfs;
     p->ask.quick = quick;

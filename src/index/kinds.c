@@ -76,18 +76,24 @@ static slice document_of(slice document, const char *key) {
     return document.n && doc_find_member(document, slice_str(key), &e) && e.type == BSON_TYPE_DOCUMENT ? e.value : SLICE_EMPTY;
 }
 
-/* A bounding box is required for planar geometry; on the earth it is checked but not used. */
+/* A bounding box is required for planar geometry and rejected on the earth. */
 static err check_box(op *o, slice entry, slice path, bool plane) {
     slice box = document_of(entry, "boundingBox");
     double x0, y0, x1, y1;
-    if (!plane && !index__has(entry, "boundingBox")) {
-        return OK;
+    if (!plane) {
+        return !index__has(entry, "boundingBox")
+                   ? OK
+                   : op_fail(
+                         o, E_BAD_REQUEST,
+                         "The spatial index on path '%.*s' has a boundingBox, which is not allowed since the container's geospatialConfig "
+                         "is Geography.",
+                         slice_shown(path), path.p);
     }
     if (!number_of(box, "xmin", &x0) || !number_of(box, "ymin", &y0) || !number_of(box, "xmax", &x1) || !number_of(box, "ymax", &y1) ||
         !(x0 < x1) || !(y0 < y1)) {
         return op_fail(o, E_BAD_REQUEST,
                        "The spatial index on path '%.*s' must have a boundingBox with xmin < xmax and ymin < ymax, since the container's "
-                       "geospatialConfig is Geometry or a boundingBox is given.",
+                       "geospatialConfig is Geometry.",
                        slice_shown(path), path.p);
     }
     return OK;

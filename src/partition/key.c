@@ -6,7 +6,10 @@
 
 /* ---- JSON text ---- */
 
-enum { SHOWN_MAX = 256 }; /* bytes of a rejected header quoted in the error message */
+enum {
+    SHOWN_MAX = 256,     /* bytes of a rejected header quoted in the error message */
+    HEADER_DEPTH_MAX = 8 /* nesting of objects in a header; they mean undefined */
+};
 
 static err refuse(op *o, slice header) {
     int n = (int)(header.n < SHOWN_MAX ? header.n : SHOWN_MAX);
@@ -17,7 +20,7 @@ static pkey_value number_value(double number) {
     return (pkey_value){.type = PKEY_NUMBER, .number = number};
 }
 
-/* The scalar at an iterator; false if it cannot be a key. The caller handles {}, which is valid only in headers. */
+/* The value at an iterator; false if it cannot be a key. An object is undefined, as on the service, whatever it contains. */
 static bool value_of(const bson_iter_t *iter, pkey_value *value_out) {
     *value_out = (pkey_value){0};
     switch (bson_iter_type(iter)) {
@@ -38,6 +41,9 @@ static bool value_of(const bson_iter_t *iter, pkey_value *value_out) {
         return !isnan(value_out->number);
     case BSON_TYPE_UTF8:
         *value_out = (pkey_value){.type = PKEY_STRING, .text = doc_text(iter)};
+        return true;
+    case BSON_TYPE_DOCUMENT:
+        value_out->type = PKEY_UNDEFINED;
         return true;
     default:
         return false;
@@ -139,11 +145,6 @@ void pkey_make_typed(arena *a, const pkey *key, pkey *typed_out) {
 
 /* ---- JSON text, continued ---- */
 
-static bool is_empty_object(const bson_iter_t *iter) {
-    bson_iter_t child;
-    return BSON_ITER_HOLDS_DOCUMENT(iter) && bson_iter_recurse(iter, &child) && !bson_iter_next(&child);
-}
-
 static bool read_array(slice bson, pkey *key_out) {
     bson_iter_t iter;
     if (!bson_iter_init_from_data(&iter, (const uint8_t *)bson.p, bson.n)) {
@@ -154,9 +155,7 @@ static bool read_array(slice bson, pkey *key_out) {
             return false;
         }
         pkey_value *value = &key_out->values[key_out->n++];
-        if (is_empty_object(&iter)) {
-            *value = (pkey_value){.type = PKEY_UNDEFINED};
-        } else if (!value_of(&iter, value)) {
+        if (!value_of(&iter, value)) {
             return false;
         }
     }
@@ -186,7 +185,7 @@ static bool read_json(arena *a, slice header, pkey *key_out) {
     size_t room = header.n + 128;
     buf bson = {.p = arena_alloc(a, room), .cap = room, .max = room};
     json_root root = JSON_OBJECT;
-    json_options options = {.depth_max = 2};
+    json_options options = {.depth_max = HEADER_DEPTH_MAX};
     return json_to_bson(header, &options, &bson, &root, NULL) == OK && root == JSON_ARRAY && read_array(buf_view(&bson), key_out);
 }
 

@@ -31,7 +31,7 @@ typedef struct pkey_definition {
 
 /* The values are the type bytes of both encodings, the service's and ours. */
 typedef enum pkey_type {
-    PKEY_UNDEFINED = 0x00, /* the property is missing; "None" in SDKs, {} in the header */
+    PKEY_UNDEFINED = 0x00, /* the property is missing or an object; "None" in SDKs, {} in the header */
     PKEY_NULL = 0x01,
     PKEY_FALSE = 0x02,
     PKEY_TRUE = 0x03,
@@ -70,14 +70,15 @@ void pkey_make_typed(arena *a, const pkey *key, pkey *typed_out);
 bool pkey_plain(const pkey_value *typed, pkey_value *plain_out);
 
 /* Reads the header's JSON array. Texts point into `header` or the op's arena. E_BAD_REQUEST, with the service's message: not an array, too
- * many components, or a component that is an array or an object other than {}. */
+ * many components, or a component that is an array. An object is undefined. */
 MUST_CHECK err pkey_parse(op *o, slice header, pkey *key_out);
 
 /* Appends the JSON array in pure ASCII, as the header requires. */
 void pkey_write(buf *out, const pkey *key);
 
-/* Extracts the key from a document. Texts point into `document`. A missing property, or one below a missing or scalar parent, is undefined.
- * E_BAD_REQUEST: a component is an array or, unless keys are typed, an object or another type that the SQL API lacks. */
+/* Extracts the key from a document. Texts point into `document`. A missing property, or one below a missing or scalar parent, is undefined,
+ * and so is an object unless keys are typed. E_BAD_REQUEST: a component is an array or, unless keys are typed, of another type that the SQL
+ * API lacks. */
 MUST_CHECK err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey *key_out);
 
 /* pkey_check_size fails with E_BAD_REQUEST if the encoding of a typed key exceeds LIMIT_TYPED_KEY_BYTES, or a string LIMIT_KEY_BYTES. That

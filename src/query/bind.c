@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "query/bind_int.h"
 
+enum { NOT_GROUPED_SHOWN = 8 }; /* errors about columns that are not grouped, in one answer */
+
 static err bind_select(binder *b, query_select *s);
 
 query_aggregate_kind query_aggregate_of(slice name) {
@@ -103,7 +105,7 @@ static err bind_member(binder *b, query_expr *e) {
 /* ---- parameters ---- */
 
 /* A parameter that was not given is undefined; that is not an error. */
-static void bind_parameter(binder *b, query_expr *e) {
+void query__bind_parameter(binder *b, query_expr *e) {
     query_parameter wanted = {.name = e->name};
     const query_parameter *all = b->query->parameters, *found = NULL;
     if (b->query->parameters_n) {
@@ -291,7 +293,7 @@ err query__bind_expr(binder *b, query_expr *e) {
     case EXPR_NAME:
         return bind_name(b, e);
     case EXPR_PARAMETER:
-        bind_parameter(b, e);
+        query__bind_parameter(b, e);
         return OK;
     case EXPR_CALL:
         return bind_call(b, e);
@@ -449,8 +451,23 @@ static bool is_below_grouped(const query_select *s, const uint64_t *looks, query
     return false;
 }
 
+/* Several such properties are listed together. There is room for few, and finding each one's location takes as long as the text. */
+static err not_grouped(binder *b, const query_expr *e) {
+    query_span where = query__at(b, e->span);
+    slice text = slice_of(b->text.p + e->span.start, e->span.end - e->span.start);
+    slice sentence = arena_printf(b->arena,
+                                  "Property reference '%.*s' is invalid in the select list because it is not contained in either an "
+                                  "aggregate function or the GROUP BY clause.",
+                                  slice_shown(text), text.p);
+    if (b->not_grouped++ == 0) {
+        return query_fail(b->op, where, "SC2102", "%.*s", (int)sentence.n, sentence.p);
+    }
+    return query_fail_also(b->op, where, "SC2102", sentence);
+}
+
 /* Outside of aggregates, a column may use the GROUP BY expressions only. */
 static err check_grouped(binder *b, query_select *s, const uint64_t *looks, query_expr *e) {
+    err code = OK;
     if (e->kind == EXPR_CALL && e->aggregate >= 0) {
         return OK;
     }
@@ -458,17 +475,24 @@ static err check_grouped(binder *b, query_select *s, const uint64_t *looks, quer
         return OK;
     }
     if (is_property(s, e)) {
-        slice text = slice_of(b->text.p + e->span.start, e->span.end - e->span.start);
-        return query_fail(b->op, query__at(b, e->span), "SC2102",
-                          "Property reference '%.*s' is invalid in the select list because it is not contained in either an aggregate "
-                          "function or the GROUP BY clause.",
-                          slice_shown(text), text.p);
+        return not_grouped(b, e);
     }
     s->shows_rows |= e->select != NULL;
-    for (size_t i = 0; i < e->items_n; i++) {
-        TRY(check_grouped(b, s, looks, e->items[i]));
+    for (size_t i = 0; i < e->items_n && b->not_grouped < NOT_GROUPED_SHOWN; i++) {
+        err bad = check_grouped(b, s, looks, e->items[i]);
+        code = bad ? bad : code;
     }
-    return OK;
+    return code;
+}
+
+static err check_columns(binder *b, query_select *s) {
+    err code = OK;
+    const uint64_t *looks = group_looks(b, s);
+    for (size_t i = 0; i < s->columns_n && b->not_grouped < NOT_GROUPED_SHOWN; i++) {
+        err bad = check_grouped(b, s, looks, s->columns[i].expr);
+        code = bad ? bad : code;
+    }
+    return code;
 }
 
 static err bind_columns(binder *b, query_select *s) {
@@ -484,12 +508,7 @@ static err bind_columns(binder *b, query_select *s) {
     if (s->star && s->sources_n != 1) {
         return query_fail(b->op, query__at(b, s->columns_span), "SC2040", "'SELECT *' is only valid with a single input set.");
     }
-    bool grouped = s->group_n || s->aggregates_n;
-    const uint64_t *looks = group_looks(b, s);
-    for (size_t i = 0; grouped && i < s->columns_n; i++) {
-        TRY(check_grouped(b, s, looks, s->columns[i].expr));
-    }
-    return OK;
+    return s->group_n || s->aggregates_n ? check_columns(b, s) : OK;
 }
 
 static err bind_counts(binder *b, query_select *s) {

@@ -15,6 +15,7 @@ typedef struct binder {
     bool ranks;                     /* ORDER BY RANK is being bound */
     bool from_item;                 /* an unresolved name in FROM means the item */
     bool aggregates_allowed;
+    unsigned not_grouped;     /* columns found that are neither grouped nor aggregates */
     query_computed *computed; /* computed properties used so far; NULL inside a computed property, which cannot use others */
     size_t *computed_n;
 } binder;
@@ -25,6 +26,7 @@ static inline query_span query__at(const binder *b, query_span span) {
 }
 
 err query__bind_expr(binder *b, query_expr *e);
+void query__bind_parameter(binder *b, query_expr *e);
 
 /* Binds a tree that was made without a text (find.c): no computed properties, no parameters. */
 err query__bind_tree(op *o, arena *a, query_ast *ast, query *query_out);

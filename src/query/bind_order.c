@@ -1,5 +1,6 @@
 /* bind_order.c — checks ORDER BY and ORDER BY RANK, sets their default directions, and rejects clauses that subqueries may not have. */
 #include "query/bind_int.h"
+#include "text/search.h"
 
 static query_span clause_from(const binder *b, const char *word, uint32_t before, uint32_t end) {
     slice text = slice_of(b->text.p, before);
@@ -77,6 +78,16 @@ static bool is_score_order(const binder *b, query_order *order) {
     return vector || score;
 }
 
+/* Scores are ordered best first: ASC and DESC are rejected. */
+static err check_direction(binder *b, const query_select *s, const query_order *order) {
+    if (!order->direction_given || !(s->order_by_rank || is_called(order->expr, "VectorDistance"))) {
+        return OK;
+    }
+    return op_fail(b->op, E_BAD_QUERY, "{\"errors\":[{\"severity\":\"Error\",\"message\":\"%s\"}]}",
+                   s->order_by_rank ? "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."
+                                    : "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.");
+}
+
 /* ORDER BY takes paths of the item, and VectorDistance. */
 static err check_order(binder *b, const query_select *s, query_order *order, bool *correlated_out) {
     const query_expr *e = order->expr;
@@ -107,6 +118,24 @@ static bool is_weight(const query_expr *e) {
     return e->kind == EXPR_LITERAL && e->value.type == TYPE_NUMBER;
 }
 
+/* Weights that come as a parameter become an array of literals, as if they were written. */
+static void read_weights(binder *b, query_expr *e) {
+    double *numbers;
+    size_t n;
+    query__bind_parameter(b, e);
+    const query_value *v = e->slot < 0 ? NULL : &b->query->parameters[e->slot].value;
+    if (!v || v->type != TYPE_ARRAY || !search_vector_of(b->arena, v->bytes, &numbers, &n)) {
+        return;
+    }
+    e->kind = EXPR_ARRAY;
+    e->items = arena_array(b->arena, query_expr *, n);
+    e->items_n = n;
+    for (size_t i = 0; i < n; i++) {
+        e->items[i] = arena_new(b->arena, query_expr);
+        *e->items[i] = (query_expr){.kind = EXPR_LITERAL, .span = e->span, .depth = 1, .value = value_number(numbers[i])};
+    }
+}
+
 /* The last argument of RRF may be an array of weights, one number for each score. */
 static bool are_weights(const query_expr *e, size_t scores) {
     bool good = e->kind == EXPR_ARRAY && e->items_n == scores;
@@ -116,11 +145,14 @@ static bool are_weights(const query_expr *e, size_t scores) {
     return good;
 }
 
-static err check_ranked(binder *b, const query_select *s, const query_expr *e) {
+static err check_ranked(binder *b, const query_select *s, query_expr *e) {
     bool fused = is_called(e, "RRF");
     size_t scores = fused ? 0 : is_score(e);
     while (fused && scores < e->items_n && is_score(e->items[scores])) {
         scores++;
+    }
+    if (fused && scores + 1 == e->items_n && e->items[scores]->kind == EXPR_PARAMETER) {
+        read_weights(b, e->items[scores]);
     }
     if (scores < (fused ? 2 : 1) || (fused && scores + 1 < e->items_n)) {
         return query_fail(b->op, order_clause(b, s), "SC2221",
@@ -159,6 +191,7 @@ err query__bind_order(binder *b, query_select *s) {
     }
     for (size_t i = 0; i < s->order_n; i++) {
         query_expr *e = s->order[i].expr;
+        TRY(check_direction(b, s, &s->order[i]));
         if (s->order_by_rank) {
             TRY(check_ranked(b, s, e));
         }
@@ -170,5 +203,6 @@ err query__bind_order(binder *b, query_select *s) {
         }
         s->order[i].descending |= s->order_by_rank;
     }
+    correlated = correlated && !s->aggregates_n; /* one row has no order, so the service lets it pass */
     return correlated ? op_fail(b->op, E_BAD_QUERY, "{\"Errors\":[\"Order-by over correlated collections is not supported.\"]}") : OK;
 }

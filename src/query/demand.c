@@ -62,13 +62,13 @@ bool query_path_of(const query *q, const query_expr *e, find_path *path_out) {
 
 /* ---- constants ---- */
 
-static bool is_constant(const query_expr *e) {
+bool query__is_constant(const query_expr *e) {
     if (e->kind == EXPR_NAME || e->select || e->udf || (e->kind == EXPR_CALL && (!e->function || !e->function->deterministic)) ||
         e->computed) {
         return false;
     }
     for (size_t i = 0; i < e->items_n; i++) {
-        if (!is_constant(e->items[i])) {
+        if (!query__is_constant(e->items[i])) {
             return false;
         }
     }
@@ -76,7 +76,7 @@ static bool is_constant(const query_expr *e) {
 }
 
 bool query__demand_constant(reader *r, const query_expr *e, query_value *value_out) {
-    if (!is_constant(e)) {
+    if (!query__is_constant(e)) {
         return false;
     }
     query_value v = query_eval(r->runner, e);

@@ -14,6 +14,7 @@ typedef struct query__demand_reader {
 } query__demand_reader;
 
 bool query__demand_path(const query_select *s, const query_expr *e, find_path *path_out);
+bool query__is_constant(const query_expr *e); /* it has the same value for every row, and in every run */
 bool query__demand_constant(query__demand_reader *r, const query_expr *e, query_value *value_out);
 
 /* ST_WITHIN and ST_INTERSECTS of a path and a constant shape, in either order. */

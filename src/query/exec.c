@@ -95,6 +95,10 @@ static void enter_part(exec *x, uint32_t range_id) {
     x->cost.done = &x->part->done;
 }
 
+bool query__fills_page(const exec *x) {
+    return x->page->ask.full_goes_on && x->page->outcome.rows == x->page->ask.rows_max && !x->finished;
+}
+
 static void count_item(exec *x, const item_found *found) {
     query_metrics *m = &x->page->outcome.metrics;
     m->read++;
@@ -161,6 +165,10 @@ bool query__visit_item(void *context, const item_found *found) {
     }
     if (x->full || x->finished || x->access.turn.beyond || x->runner.code != OK) {
         return false;
+    }
+    if (p->outcome.rows > rows && query__fills_page(x)) {
+        x->end = x->cursor->stretches[0]; /* the feed has cut it to the item's range */
+        x->end.after = x->item.number;
     }
     if (p->position.number == x->item.number) {
         p->position.rows_of_item = 0;
@@ -464,10 +472,13 @@ static err run_gathered(exec *x) {
 static err run_streaming(exec *x) {
     x->on_row = stream_row;
     TRY(query__read_items(x, x->page->cursor, x->page->ask.rows_max, true));
+    item_cursor *c = x->page->cursor;
     if (x->finished) {
-        x->page->cursor->n = 0;
+        c->n = 0;
+    } else if (c->n == 0 && x->end.after) {
+        c->stretches[c->n++] = x->end;
     }
-    x->page->outcome.more = x->page->cursor->n > 0;
+    x->page->outcome.more = c->n > 0;
     return OK;
 }
 

@@ -118,11 +118,12 @@ typedef struct query_ask {
     container *container;
     const query *query;
     size_t rows_max, bytes_max;
-    int64_t until_us; /* deadline, monotonic: the page then ends with the rows it has, if it can; 0: none */
-    query_udfs *udfs; /* runs the UDFs (query/udf.h); NULL: the query may call none */
-    bool quick;       /* for loops: a page that would take long ends with E_QUERY_TOO_LONG and charges nothing; run it on a worker then */
-    bool scans;       /* read all items, as if there were no index; for comparison in tests */
-    bool sorts;       /* sort if no index has the order; otherwise such an ORDER BY is rejected, as on the service */
+    int64_t until_us;  /* deadline, monotonic: the page then ends with the rows it has, if it can; 0: none */
+    query_udfs *udfs;  /* runs the UDFs (query/udf.h); NULL: the query may call none */
+    bool quick;        /* for loops: a page that would take long ends with E_QUERY_TOO_LONG and charges nothing; run it on a worker then */
+    bool scans;        /* read all items, as if there were no index; for comparison in tests */
+    bool full_goes_on; /* a page with rows_max rows has a next page, if only an empty one, as on the service; not of groups and DISTINCT */
+    bool sorts;        /* sort if no index has the order; otherwise such an ORDER BY is rejected, as on the service */
 
     /* where rows go: either `out` or `sink` */
     buf *out;        /* JSON, separated by commas */

@@ -43,6 +43,7 @@ struct exec {
     query_value item_value;
     uint64_t row;     /* index of the row among its item's, from 0 */
     bool full;        /* the page is full */
+    item_stretch end; /* streaming: the place after the last row, if that filled the page */
     bool finished;    /* TOP or LIMIT is reached */
     bool late;        /* the deadline has passed */
     uint64_t items;   /* items visited */
@@ -103,6 +104,7 @@ void query__lap(exec *x, uint64_t *to); /* adds the time since the last lap to *
 bool query__time_is_up(const query_page *p);
 bool query__may_keep(exec *x);
 bool query__may_go_on(exec *x);
+bool query__fills_page(const exec *x);                       /* its rows are as many as the page may have, and query_ask.full_goes_on */
 bool query__visit_item(void *exec, const item_found *found); /* an item_visit: evaluates the item */
 double query__rows_left(const exec *x);
 uint64_t query__offset_left(const exec *x); /* rows that OFFSET has still to skip */

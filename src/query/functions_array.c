@@ -440,6 +440,7 @@ const query_function query_functions_array[] = {
     {"ARRAY_AVG", 1, 1, false, true, array_avg},
     {"ARRAY_CONCAT", 2, QUERY_ANY_NUMBER, false, true, array_concat},
     {"ARRAY_CONTAINS", 2, 3, true, true, array_contains},
+    {"_TRY_ARRAY_CONTAINS", 2, 3, true, true, array_contains}, /* not documented; the service has it */
     {"ARRAY_CONTAINS_ALL", 2, QUERY_ANY_NUMBER, true, true, array_contains_all},
     {"ARRAY_CONTAINS_ANY", 2, QUERY_ANY_NUMBER, true, true, array_contains_any},
     {"ARRAY_LENGTH", 1, 1, false, true, array_length},

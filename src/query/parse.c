@@ -25,6 +25,9 @@ query_span query_location(slice text, query_span bytes) {
     return units;
 }
 
+#define ERRORS_OPEN "{\"errors\":["
+#define ERRORS_CLOSE "]}"
+
 /* The bytes of a message that fit, once escaped, into `room` bytes of JSON. */
 static size_t sentence_room(slice sentence, size_t room) {
     size_t used = 0;
@@ -43,6 +46,14 @@ static size_t sentence_room(slice sentence, size_t room) {
     return n;
 }
 
+static void add_error(buf *json, query_span where, const char *code, slice sentence, size_t room) {
+    buf_addf(json, "{\"severity\":\"Error\",\"location\":{\"start\":%u,\"end\":%u},\"code\":\"%s\",\"message\":", where.start, where.end,
+             code);
+    sentence.n = sentence_room(sentence, room > json->n ? room - json->n : 0);
+    json_add_string(json, sentence);
+    buf_add_byte(json, '}');
+}
+
 err query_fail(op *o, query_span where, const char *code, const char *format, ...) {
     char sentence[sizeof o->detail];
     va_list args;
@@ -51,14 +62,25 @@ err query_fail(op *o, query_span where, const char *code, const char *format, ..
     va_end(args);
     slice text = slice_of(sentence, n < 0 ? 0 : (size_t)n < sizeof sentence ? (size_t)n : sizeof sentence - 1);
     buf json = buf_init(BUF_NO_LIMIT);
-    buf_addf(&json, "{\"errors\":[{\"severity\":\"Error\",\"location\":{\"start\":%u,\"end\":%u},\"code\":\"%s\",\"message\":", where.start,
-             where.end, code);
-    text.n = sentence_room(text, sizeof o->detail - json.n - sizeof "\"\"}]}");
-    json_add_string(&json, text);
-    buf_add_lit(&json, "}]}");
+    buf_add_lit(&json, ERRORS_OPEN);
+    add_error(&json, where, code, text, sizeof o->detail - sizeof "\"\"}" ERRORS_CLOSE);
+    buf_add_lit(&json, ERRORS_CLOSE);
     err result = op_fail(o, E_BAD_QUERY, "%.*s", (int)json.n, json.p);
     buf_free(&json);
     return result;
+}
+
+err query_fail_also(op *o, query_span where, const char *code, slice sentence) {
+    buf json = buf_init(BUF_NO_LIMIT);
+    buf_add(&json, o->detail, o->detail_n - (sizeof ERRORS_CLOSE - 1));
+    buf_add_byte(&json, ',');
+    add_error(&json, where, code, sentence, SIZE_MAX);
+    buf_add_lit(&json, ERRORS_CLOSE);
+    if (json.n < sizeof o->detail) {
+        (void)op_fail(o, E_BAD_QUERY, "%.*s", (int)json.n, json.p);
+    }
+    buf_free(&json);
+    return E_BAD_QUERY;
 }
 
 static query_span location(const parser *p, query_span span) {

@@ -26,6 +26,9 @@ MUST_CHECK err query_parse_condition(op *o, arena *a, slice text, query_ast **as
  * query_location. A message that is too long is cut, but the JSON stays valid. */
 err query_fail(op *o, query_span where, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Adds a further error to the list that query_fail began, if there is room for all of it. Returns E_BAD_QUERY. */
+err query_fail_also(op *o, query_span where, const char *code, slice sentence);
+
 /* Converts a span from bytes to UTF-16 units, in which the service counts. */
 query_span query_location(slice text, query_span bytes);
 

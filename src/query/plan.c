@@ -53,9 +53,14 @@ static unsigned aggregate_features(const query_select *s) {
     return needed;
 }
 
+/* Whether the client merges rows in the order of ORDER BY. Over aggregates ORDER BY has no effect: each range returns one row. */
+static bool merges_in_order(const query_select *s) {
+    return s->order_n && !s->aggregates_n;
+}
+
 /* Orders by score: ranges cannot stream their rows in order, so the client must sort. */
 static bool has_score_order(const query_select *s) {
-    return s->order_n && !s->order_by_rank && s->order[0].expr->kind == EXPR_CALL;
+    return merges_in_order(s) && !s->order_by_rank && s->order[0].expr->kind == EXPR_CALL;
 }
 
 unsigned query_features_needed(const query *q) {
@@ -232,6 +237,14 @@ static void add_order_where(buf *out, const query_select *s) {
     }
 }
 
+static void add_order(buf *out, const query_select *s) {
+    for (size_t i = 0; i < s->order_n; i++) {
+        buf_add_slice(out, i ? SLICE_LIT(", ") : SLICE_LIT("\nORDER BY "));
+        query_print_expr(out, s->order[i].expr);
+        buf_add_slice(out, !s->order[i].direction_given ? SLICE_EMPTY : s->order[i].descending ? SLICE_LIT(" DESC") : SLICE_LIT(" ASC"));
+    }
+}
+
 static void rewrite_order(buf *out, const query *q) {
     const query_select *s = q->select;
     buf_add_lit(out, "SELECT ");
@@ -245,12 +258,7 @@ static void rewrite_order(buf *out, const query *q) {
     add_payload(out, s);
     add_from(out, q);
     add_order_where(out, s);
-    buf_add_lit(out, "\nORDER BY ");
-    for (size_t i = 0; i < s->order_n; i++) {
-        buf_add_slice(out, i ? SLICE_LIT(", ") : SLICE_EMPTY);
-        query_print_expr(out, s->order[i].expr);
-        buf_add_slice(out, !s->order[i].direction_given ? SLICE_EMPTY : s->order[i].descending ? SLICE_LIT(" DESC") : SLICE_LIT(" ASC"));
-    }
+    add_order(out, s);
     if (!s->distinct) {
         add_bounds(out, q);
     }
@@ -283,6 +291,7 @@ static void rewrite_aggregate(buf *out, const query *q) {
     }
     add_from(out, q);
     add_where(out, s);
+    add_order(out, s);
 }
 
 /* Prints the query for one range: without OFFSET, and LIMIT enlarged by it; with DISTINCT without bounds, since ranges may have equal
@@ -376,12 +385,13 @@ static void add_printed(buf *out, const query_expr *e) {
 }
 
 static void add_order_info(buf *out, const query_select *s) {
+    size_t n = merges_in_order(s) ? s->order_n : 0;
     buf_add_lit(out, ",\"orderBy\":[");
-    for (size_t i = 0; i < s->order_n; i++) {
+    for (size_t i = 0; i < n; i++) {
         buf_addf(out, "%s\"%s\"", i ? "," : "", s->order[i].descending ? "Descending" : "Ascending");
     }
     buf_add_lit(out, "],\"orderByExpressions\":[");
-    for (size_t i = 0; i < s->order_n; i++) {
+    for (size_t i = 0; i < n; i++) {
         buf_add_slice(out, i ? SLICE_LIT(",") : SLICE_EMPTY);
         add_printed(out, s->order[i].expr);
     }

@@ -1,8 +1,15 @@
 #include "query/ranges.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-enum { KEYS_MAX = 10000 };
+#include "query/demand_int.h"
+#include "query/like.h"
+
+enum {
+    KEYS_MAX = 10000,
+    CONSTANT_STEPS = 20000 /* for evaluating the constant expressions of a query, about 0.2 ms */
+};
 
 /* The keys that a condition allows: a list of (possibly partial) keys, all or none. */
 typedef struct keys {
@@ -15,33 +22,21 @@ typedef struct finder {
     arena *arena;
     const query *query;
     const pkey_definition *key;
+    const query_select *select; /* whose WHERE is being read: the query's, or that of a subquery */
+    query_runner *runner;       /* evaluates constant expressions; made when the first one is met */
 } finder;
 
 /* ---- c.a.b = constant ---- */
 
-/* The names of a path below the item, last one first; returns 0 if it is not such a path. */
-static size_t item_path(const finder *f, const query_expr *e, slice names[LIMIT_PATH_DEPTH]) {
-    size_t n = 0;
-    for (; e->kind == EXPR_MEMBER && !e->computed && n < LIMIT_PATH_DEPTH; e = e->items[0]) {
-        names[n++] = e->name;
-    }
-    if (e->kind != EXPR_NAME || e->slot != f->query->select->first_slot || f->query->select->sources_n == 0 ||
-        f->query->select->sources[0].kind != SOURCE_ROOT ||
-        (f->query->select->sources[0].from && f->query->select->sources[0].from->kind != EXPR_NAME)) {
-        return 0;
-    }
-    return n;
-}
-
 /* Which path of the partition key an expression is, or -1. */
 static int key_path(const finder *f, const query_expr *e) {
-    slice names[LIMIT_PATH_DEPTH];
-    size_t n = item_path(f, e, names);
-    for (size_t i = 0; i < f->key->n; i++) {
+    find_path p;
+    bool found = query__demand_path(f->select, e, &p) && p.single && p.n;
+    for (size_t i = 0; found && i < f->key->n; i++) {
         const doc_path *path = &f->key->paths[i];
-        bool same = n && path->steps_n == n;
-        for (size_t j = 0; same && j < n; j++) {
-            same = slice_eq(path->steps[j], names[n - 1 - j]);
+        bool same = path->steps_n == p.n;
+        for (size_t j = 0; same && j < p.n; j++) {
+            same = slice_eq(path->steps[j], p.steps[j].name);
         }
         if (same) {
             return (int)i;
@@ -50,7 +45,19 @@ static int key_path(const finder *f, const query_expr *e) {
     return -1;
 }
 
-static bool constant(const finder *f, const query_expr *e, query_value *value_out) {
+static query_runner *runner_of(finder *f) {
+    if (!f->runner) {
+        op *own = arena_new(f->arena, op); /* a failed evaluation only means that nothing is known, so the request's op stays untouched */
+        op_init(own, f->arena, 0);
+        f->runner = arena_new(f->arena, query_runner);
+        query_runner_init(f->runner, f->query, own, f->arena, 0);
+        query_renew_steps(f->runner, CONSTANT_STEPS);
+    }
+    return f->runner;
+}
+
+/* False: not a constant, or one that takes too long to evaluate. */
+static bool constant(finder *f, const query_expr *e, query_value *value_out) {
     if (e->kind == EXPR_LITERAL) {
         *value_out = e->value;
         return true;
@@ -59,10 +66,15 @@ static bool constant(const finder *f, const query_expr *e, query_value *value_ou
         *value_out = e->slot < 0 ? value_undefined() : f->query->parameters[e->slot].value;
         return true;
     }
-    return false;
+    if (!query__is_constant(e)) {
+        return false;
+    }
+    *value_out = query_eval(runner_of(f), e);
+    return f->runner->code == OK;
 }
 
-/* False: no item has such a key (undefined equals nothing; objects and arrays cannot be keys). */
+/* False: no item has such a key, since undefined and NaN equal nothing. An object means the undefined key,
+ * and so does an array in the service's plans. */
 static bool to_key(const query_value *v, pkey_value *out) {
     switch (v->type) {
     case TYPE_NULL:
@@ -73,9 +85,13 @@ static bool to_key(const query_value *v, pkey_value *out) {
         return true;
     case TYPE_NUMBER:
         *out = (pkey_value){.type = PKEY_NUMBER, .number = v->number};
-        return true;
+        return !isnan(v->number);
     case TYPE_STRING:
         *out = (pkey_value){.type = PKEY_STRING, .text = v->bytes};
+        return true;
+    case TYPE_ARRAY:
+    case TYPE_OBJECT:
+        out->type = PKEY_UNDEFINED;
         return true;
     default:
         return false;
@@ -90,17 +106,49 @@ typedef struct demand {
     size_t n[LIMIT_KEY_COMPONENTS];
 } demand;
 
+static int by_value(const void *a, const void *b) {
+    const pkey_value *x = a, *y = b;
+    if (x->type != y->type) {
+        return x->type < y->type ? -1 : 1;
+    }
+    if (x->type == PKEY_NUMBER) {
+        return (x->number > y->number) - (x->number < y->number);
+    }
+    return x->type == PKEY_STRING ? slice_cmp(x->text, y->text) : 0;
+}
+
+/* Leaves in `to` what both lists have. Both are sorted. */
+static size_t intersect_values(pkey_value *to, size_t n, pkey_value *other, size_t other_n) {
+    size_t kept = 0;
+    qsort(to, n, sizeof *to, by_value);
+    qsort(other, other_n, sizeof *other, by_value);
+    for (size_t i = 0, j = 0; i < n && j < other_n;) {
+        int order = by_value(&to[i], &other[j]);
+        if (order == 0) {
+            to[kept++] = to[i];
+        }
+        i += order <= 0;
+        j += order > 0;
+    }
+    return kept;
+}
+
 static void demand_constants(finder *f, demand *d, int path, const query_value *list, size_t n) {
     pkey_value *values = arena_array(f->arena, pkey_value, n + 1);
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
+        if (f->key->typed && list[i].type > TYPE_STRING) {
+            return; /* typed keys may be objects, which are not read here: nothing is known */
+        }
         count += to_key(&list[i], &values[count]);
     }
-    if (!d->given[path] || count < d->n[path]) { /* of two lists for a path the shorter is used; WHERE decides the rest */
-        d->given[path] = true;
-        d->values[path] = values;
-        d->n[path] = count;
+    if (d->given[path]) {
+        d->n[path] = intersect_values(d->values[path], d->n[path], values, count);
+        return;
     }
+    d->given[path] = true;
+    d->values[path] = values;
+    d->n[path] = count;
 }
 
 static void demand_values(finder *f, demand *d, int path, const query_expr *const *list, size_t n) {
@@ -113,27 +161,60 @@ static void demand_values(finder *f, demand *d, int path, const query_expr *cons
     demand_constants(f, d, path, values, n);
 }
 
+static bool is_call(const query_expr *e, const char *name, size_t arguments) {
+    return e->kind == EXPR_CALL && !e->udf && e->items_n == arguments && slice_eq_nocase(e->name, slice_str(name));
+}
+
+/* ABS(c.key) = constant: the number and its opposite. */
+static void demand_absolute(finder *f, demand *d, const query_expr *call, const query_expr *right) {
+    int path = key_path(f, call->items[0]);
+    query_value v;
+    if (path >= 0 && constant(f, right, &v)) {
+        const query_value both[] = {v, value_number(-v.number)};
+        bool possible = v.type == TYPE_NUMBER && v.number >= 0;
+        demand_constants(f, d, path, both, !possible ? 0 : v.number > 0 ? 2 : 1);
+    }
+}
+
 static void demand_equal(finder *f, demand *d, const query_expr *left, const query_expr *right) {
     int path = key_path(f, left);
     if (path >= 0) {
         demand_values(f, d, path, &right, 1);
+    } else if (is_call(left, "ABS", 1)) {
+        demand_absolute(f, d, left, right);
     }
 }
 
-static bool is_false(const finder *f, const query_expr *e) {
+/* c.key LIKE a pattern without wildcards */
+static void demand_like(finder *f, demand *d, const query_expr *e) {
+    int path = key_path(f, e->items[0]);
+    query_value pattern, escape = value_string(SLICE_EMPTY);
+    if (path < 0 || e->negated || !constant(f, e->items[1], &pattern) || pattern.type != TYPE_STRING ||
+        (e->items_n > 2 && (!constant(f, e->items[2], &escape) || escape.type != TYPE_STRING))) {
+        return;
+    }
+    bool whole = false;
+    const query_like_pattern *compiled = query_like_compile(f->arena, pattern.bytes, escape.bytes);
+    query_value text = value_string(compiled ? query_like_prefix(compiled, &whole) : SLICE_EMPTY);
+    if (whole) {
+        demand_constants(f, d, path, &text, 1);
+    }
+}
+
+static bool is_false(finder *f, const query_expr *e) {
     query_value v;
     return constant(f, e, &v) && !value_is_true(&v);
 }
 
-static bool is_call(const query_expr *e, const char *name, size_t arguments) {
-    return e->kind == EXPR_CALL && !e->udf && e->items_n == arguments && slice_eq_nocase(e->name, slice_str(name));
+static bool is_list(const query_expr *e) {
+    return (is_call(e, "ARRAY_CONTAINS", 2) || is_call(e, "_TRY_ARRAY_CONTAINS", 2)) && e->items[0]->kind == EXPR_ARRAY;
 }
 
 /* Reads c.key alone, NOT c.key, IS_NULL(c.key), IS_BOOL(c.key), ARRAY_CONTAINS([1, 2], c.key). */
 static void demand_test(finder *f, demand *d, const query_expr *e) {
     const query_value truths[] = {value_bool(true), value_bool(false)}, nothing = value_null();
     bool not = e->kind == EXPR_UNARY && e->op == OP_NOT, null = is_call(e, "IS_NULL", 1), truth = is_call(e, "IS_BOOL", 1);
-    bool listed = is_call(e, "ARRAY_CONTAINS", 2) && e->items[0]->kind == EXPR_ARRAY;
+    bool listed = is_list(e);
     int path = key_path(f, listed ? e->items[1] : not || null || truth ? e->items[0] : e);
     if (path < 0) {
         return;
@@ -147,21 +228,52 @@ static void demand_test(finder *f, demand *d, const query_expr *e) {
     }
 }
 
-/* Reads the operands of AND. *never_out: the condition is never true. */
-static void read_demands(finder *f, const query_expr *e, demand *d, bool *never_out) {
+static void demand_in(finder *f, demand *d, const query_expr *e) {
+    int path = e->negated ? -1 : key_path(f, e->items[0]);
+    if (path >= 0) {
+        demand_values(f, d, path, (const query_expr *const *)e->items + 1, e->items_n - 1);
+    }
+}
+
+static keys find_keys(finder *f, const query_expr *e);
+static void narrow(keys *to, const keys *other);
+static void read_demands(finder *f, const query_expr *e, demand *d, keys *either);
+
+/* A condition that only holds if the subquery has a row, as EXISTS and = do: then the subquery's WHERE held for the item, too. */
+static void demand_row(finder *f, const query_select *s, demand *d, keys *either) {
+    if (s && s->where && !s->aggregates_n && !s->group_n) {
+        const query_select *outer = f->select;
+        f->select = s;
+        read_demands(f, s->where, d, either);
+        f->select = outer;
+    }
+}
+
+static const query_select *scalar_of(const query_expr *e) {
+    return e->kind == EXPR_SUBQUERY ? e->select : NULL;
+}
+
+/* Reads the operands of AND. `either`: the keys that those operands allow that are an OR; none, if an operand is never true. */
+static void read_demands(finder *f, const query_expr *e, demand *d, keys *either) {
     if (e->kind == EXPR_BINARY && e->op == OP_AND) {
-        read_demands(f, e->items[0], d, never_out);
-        read_demands(f, e->items[1], d, never_out);
+        read_demands(f, e->items[0], d, either);
+        read_demands(f, e->items[1], d, either);
+    } else if (is_false(f, e)) {
+        *either = (keys){.all = false};
+    } else if (e->kind == EXPR_BINARY && e->op == OP_OR) {
+        keys more = find_keys(f, e);
+        narrow(either, &more);
     } else if (e->kind == EXPR_BINARY && e->op == OP_EQUAL) {
         demand_equal(f, d, e->items[0], e->items[1]);
         demand_equal(f, d, e->items[1], e->items[0]);
-    } else if (e->kind == EXPR_IN && !e->negated) {
-        int path = key_path(f, e->items[0]);
-        if (path >= 0) {
-            demand_values(f, d, path, (const query_expr *const *)e->items + 1, e->items_n - 1);
-        }
-    } else if (is_false(f, e)) {
-        *never_out = true;
+        demand_row(f, scalar_of(e->items[0]), d, either);
+        demand_row(f, scalar_of(e->items[1]), d, either);
+    } else if (e->kind == EXPR_IN) {
+        demand_in(f, d, e);
+    } else if (e->kind == EXPR_LIKE) {
+        demand_like(f, d, e);
+    } else if (e->kind == EXPR_EXISTS) {
+        demand_row(f, e->select, d, either);
     } else {
         demand_test(f, d, e);
     }
@@ -207,7 +319,58 @@ static void append(finder *f, keys *to, const keys *more) {
     }
 }
 
-static keys find_keys(finder *f, const query_expr *e);
+static int by_key(const void *a, const void *b) {
+    const pkey *x = a, *y = b;
+    int order = 0;
+    for (size_t i = 0; order == 0 && i < x->n && i < y->n; i++) {
+        order = by_value(&x->values[i], &y->values[i]);
+    }
+    return order;
+}
+
+/* Whether all keys of both lists have as many components. */
+static bool are_alike(const keys *a, const keys *b) {
+    size_t n = a->n ? a->list[0].n : 0;
+    bool alike = true;
+    for (size_t i = 0; alike && i < a->n; i++) {
+        alike = a->list[i].n == n;
+    }
+    for (size_t i = 0; alike && i < b->n; i++) {
+        alike = b->list[i].n == n;
+    }
+    return alike;
+}
+
+/* Leaves the keys that both lists have. */
+static void intersect_keys(keys *to, keys other) {
+    size_t kept = 0;
+    qsort(to->list, to->n, sizeof *to->list, by_key);
+    qsort(other.list, other.n, sizeof *other.list, by_key);
+    for (size_t i = 0, j = 0; i < to->n && j < other.n;) {
+        int order = by_key(&to->list[i], &other.list[j]);
+        if (order == 0) {
+            pkey_copy(&to->list[kept++], &to->list[i]);
+        }
+        i += order <= 0;
+        j += order > 0;
+    }
+    to->n = kept;
+}
+
+/* Both conditions must hold. If their keys cannot be compared, because some are prefixes, the shorter list is used; WHERE decides the
+ * rest. */
+static void narrow(keys *to, const keys *other) {
+    if (other->all) {
+        return;
+    }
+    if (to->all) {
+        *to = *other;
+    } else if (to->n && other->n && are_alike(to, other)) {
+        intersect_keys(to, *other);
+    } else if (other->n < to->n) {
+        *to = *other;
+    }
+}
 
 /* Reads the operands of OR. All keys go into one list, so that memory is proportional to them, until there are too many. */
 static void add_keys(finder *f, const query_expr *e, keys *to) {
@@ -224,25 +387,17 @@ static void add_keys(finder *f, const query_expr *e, keys *to) {
 }
 
 static keys find_keys(finder *f, const query_expr *e) {
+    keys found = {.all = true};
     if (e->kind == EXPR_BINARY && e->op == OP_OR) {
-        keys any = {0};
-        add_keys(f, e, &any);
-        return any;
-    }
-    if (e->kind == EXPR_BINARY && e->op == OP_AND) { /* (a OR b) AND c: the keys of either side contain the result; the shorter list is
-                                                        used */
-        keys left = find_keys(f, e->items[0]), right = find_keys(f, e->items[1]);
-        demand both = {0};
-        bool none = false;
-        read_demands(f, e, &both, &none);
-        keys together = none ? (keys){.all = false} : combine(f, &both);
-        keys best = left.all || (!right.all && right.n < left.n) ? right : left;
-        return best.all || (!together.all && together.n <= best.n) ? together : best;
+        found.all = false;
+        add_keys(f, e, &found);
+        return found;
     }
     demand d = {0};
-    bool never = false;
-    read_demands(f, e, &d, &never);
-    return never ? (keys){.all = false} : combine(f, &d);
+    read_demands(f, e, &d, &found);
+    keys together = combine(f, &d);
+    narrow(&found, &together);
+    return found;
 }
 
 /* ---- ranges ---- */
@@ -252,7 +407,7 @@ static int by_min(const void *a, const void *b) {
 }
 
 query_range *query_ranges(arena *a, const query *q, const pkey_definition *key, size_t *n_out) {
-    finder f = {a, q, key};
+    finder f = {.arena = a, .query = q, .key = key, .select = q->select};
     keys found = q->select->where && key->n ? find_keys(&f, q->select->where) : (keys){.all = true};
     found = q->select->sources_n ? found : (keys){.all = false}; /* SELECT 5 */
     *n_out = found.all ? 1 : 0;
@@ -289,8 +444,8 @@ typedef struct points {
 } points;
 
 static bool is_id(const finder *f, const query_expr *e) {
-    slice names[LIMIT_PATH_DEPTH];
-    return item_path(f, e, names) == 1 && slice_eq(names[0], SLICE_LIT("id"));
+    find_path p;
+    return query__demand_path(f->select, e, &p) && p.single && p.n == 1 && slice_eq(p.steps[0].name, SLICE_LIT("id"));
 }
 
 enum { ID_SEEN = 1u << LIMIT_KEY_COMPONENTS }; /* the bit after those of the key components */
@@ -300,7 +455,8 @@ static bool name_part(const finder *f, const query_expr *path, const query_value
     int level = key_path(f, path);
     bool id = is_id(f, path);
     unsigned parts = (level >= 0 ? 1u << level : 0) | (id ? ID_SEEN : 0);
-    if (!parts || (parts & *seen) || (level >= 0 && !to_key(v, &point->key.values[level])) || (id && v->type != TYPE_STRING)) {
+    if (!parts || (parts & *seen) || v->type > TYPE_STRING || (level >= 0 && !to_key(v, &point->key.values[level])) ||
+        (id && v->type != TYPE_STRING)) {
         return false;
     }
     *seen |= parts;
@@ -321,7 +477,7 @@ static bool name_absent(const finder *f, const query_expr *call, const query_val
     return true;
 }
 
-static bool read_parts(const finder *f, const query_expr *e, query_point *point, unsigned *seen) {
+static bool read_parts(finder *f, const query_expr *e, query_point *point, unsigned *seen) {
     query_value v;
     if (e->kind != EXPR_BINARY) {
         return false;
@@ -334,7 +490,7 @@ static bool read_parts(const finder *f, const query_expr *e, query_point *point,
 }
 
 static bool read_list(points *p, const query_expr *e) {
-    const finder *f = &p->finder;
+    finder *f = &p->finder;
     if (e->negated || f->key->n != 1 || !is_id(f, e->items[0]) || key_path(f, e->items[0]) != 0) {
         return false;
     }
@@ -351,7 +507,7 @@ static bool read_list(points *p, const query_expr *e) {
 }
 
 static bool read_points(points *p, const query_expr *e) {
-    const finder *f = &p->finder;
+    finder *f = &p->finder;
     unsigned seen = 0;
     if (e->kind == EXPR_BINARY && e->op == OP_OR) {
         return read_points(p, e->items[0]) && read_points(p, e->items[1]);
@@ -378,7 +534,7 @@ const query_point *query_points(arena *a, const query *q, const pkey_definition 
     if (!plain || key->n == 0 || most > KEYS_MAX) {
         return NULL;
     }
-    points p = {.finder = {a, q, key}, .list = arena_array(a, query_point, most)};
+    points p = {.finder = {.arena = a, .query = q, .key = key, .select = s}, .list = arena_array(a, query_point, most)};
     if (!read_points(&p, s->where)) {
         return NULL;
     }

@@ -1,7 +1,8 @@
 /* ranges.h — the parts of the hash space where a query can find items, from the partition keys that its WHERE allows.
  *
- * Supported: equality with a literal or parameter on every path of the key (or on the first ones of a hierarchical key), IN, OR of these,
- * AND with any condition. Anything else means the whole space. */
+ * Supported: equality with a constant on every path of the key (or on the first ones of a hierarchical key), IN, LIKE without a wildcard,
+ * ABS, OR of these, AND with any condition, EXISTS and scalar subqueries that demand one of these. Constant expressions are evaluated, for
+ * a bounded time. Anything else means the whole space. */
 #pragma once
 
 #include "partition/epk.h"

@@ -17,7 +17,7 @@ typedef enum search_language {
     SEARCH_PORTUGUESE,
 } search_language;
 
-bool search_language_of(slice name, search_language *language_out); /* en-US, de-DE, es-ES, fr-FR, it-IT, pt-PT, pt-BR */
+bool search_language_of(slice name, search_language *language_out); /* en-US or 1033, de-DE, es-ES, fr-FR, it-IT, pt-PT, pt-BR */
 
 /* ---- terms ---- */
 

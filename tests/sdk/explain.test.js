@@ -106,7 +106,7 @@ suite("explain", (t) => {
     wrong(await post(t, "explain", { ...given, query: "SELECT 1", parameters: [{ name: "x", value: 1 }] }), 400, /must begin with '@'/);
     wrong(await post(t, "explain", { ...given, query: "SELECT 1", parameters: [{ name: "@x" }, { name: "@x" }] }), 400, /more than once/);
     wrong(await post(t, "explain", { ...given, query: "SELECT * FROM c", partitionKey: ["a", "b"] }), 400);
-    wrong(await post(t, "explain", { ...given, query: "SELECT * FROM c", partitionKey: { a: 1 } }), 400);
+    wrong(await post(t, "explain", { ...given, query: "SELECT * FROM c", partitionKey: [[1]] }), 400);
     wrong(await post(t, "explain", { ...given, query: "SELECT 1", maxItemCount: 0 }), 400);
     wrong(await post(t, "explain", { ...given, query: "SELECT 1", more: 0 }), 400, /no property 'more'/);
     wrong(await post(t, "explain", { ...given, container: "none", query: "SELECT 1" }), 404);

@@ -138,7 +138,12 @@ suite("queries over ten ranges", (t) => {
       await check(`SELECT VALUE ${what} FROM c WHERE c.colour = 'blue' AND c.n > 2`);
     }
     await check("SELECT VALUE COUNT(1) FROM c WHERE c.n = 99");
+    await check("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'key 1' AND c.pk = 'key 2'");
     await check("SELECT VALUE COUNT(tag) FROM c JOIN tag IN c.tags");
+    for (const by of ["c.n", "c.n DESC", "c.n, c.price"]) { // one row has no order: none needs a composite index
+      assert.deepEqual(await data.rows(`SELECT VALUE AVG(c.price) FROM c ORDER BY ${by}`), data.expected("SELECT VALUE AVG(c.price) FROM c"));
+    }
+    assert.deepEqual(await data.rows("SELECT VALUE COUNT(tag) FROM c JOIN tag IN c.tags ORDER BY tag"), data.expected("SELECT VALUE COUNT(tag) FROM c JOIN tag IN c.tags"));
     assert.deepEqual(await data.rows("SELECT VALUE SUM(c.s) FROM c WHERE c.n = 1"), data.expected("SELECT VALUE SUM(c.s) FROM c WHERE c.n = 1"));
   });
 
@@ -294,6 +299,10 @@ suite("queries and what they ask of which range", (t) => {
       ["c.pk = 'key 8' OR c.pk = 'key 44'", ["key 8", "key 44"]],
       ["(c.pk = 'key 8' OR c.pk = 'key 44') AND c.n >= 0", ["key 8", "key 44"]],
       ["c.pk = @pk", ["key 31"]],
+      ["c.pk = CONCAT('key', ' ', '5') AND LENGTH(@pk) = 6", ["key 5"]],
+      ["c.pk LIKE 'key 5'", ["key 5"]],
+      ["c.pk IN ('key 1', 'key 2', 'key 3') AND c.pk IN ('key 2', @pk)", ["key 2"]],
+      ["EXISTS(SELECT VALUE c.n FROM c WHERE c.pk = 'key 5')", ["key 5"]],
       ["c.pk IN (@pk, @other)", ["key 31", "key 32"]],
     ];
     const parameters = [{ name: "@pk", value: "key 31" }, { name: "@other", value: "key 32" }];

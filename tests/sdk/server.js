@@ -127,7 +127,8 @@ export function sign(key, verb, type, link, date) {
 
 // The resource type and link that a client signs for a path. With `byRid` the link is only the last rid, in lower case.
 export function signed(path, byRid = false) {
-  const whole = path.split("?")[0].replace(/\/operations\/partitionkeydelete$/, "");
+  const isItem = /\/docs\/[^/]*\?/.test(path); // its id has a '?'
+  const whole = (isItem ? path : path.split("?")[0]).replace(/\/operations\/partitionkeydelete$/, "");
   const segments = whole.split("/").filter((segment) => segment !== "").map((segment, i) => (i % 2 ? decodeSegment(segment) : segment.toLowerCase()));
   const isFeed = segments.length % 2 === 1;
   const type = segments.length === 0 ? "" : segments[segments.length - (isFeed ? 1 : 2)];

@@ -277,8 +277,7 @@ void sql_attachment_delete(sql_request *q) {
 
 /* ---- conflicts ---- */
 
-void sql_conflict_list(sql_request *q) {
-    err code = sql_find_container(q);
+static void answer_conflicts(sql_request *q, err code) {
     if (code != OK) {
         sql_fail(q, code);
         return;
@@ -292,6 +291,16 @@ void sql_conflict_list(sql_request *q) {
     sql_feed_open(out, &in, "Conflicts");
     sql_feed_close(out, 0);
     sql_end(q);
+}
+
+void sql_conflict_list(sql_request *q) {
+    answer_conflicts(q, sql_find_container(q));
+}
+
+void sql_conflict_query(sql_request *q) {
+    err code = sql_find_container(q);
+    code = code == OK ? sql_partition_key(q) : code;
+    answer_conflicts(q, code == OK ? sql_check_cross_partition(q) : code);
 }
 
 void sql_conflict_none(sql_request *q) {

@@ -35,7 +35,7 @@ static bool read_bound(slice document, const char *name, epk *epk_out) {
     return doc_find(document, &path, &it) && BSON_ITER_HOLDS_UTF8(&it) && epk_parse(doc_text(&it), epk_out);
 }
 
-/* {"token":…,"range":{"min":…,"max":…}} */
+/* {"token":…,"range":{"min":…,"max":…}}; "then" is read elsewhere */
 static bool read_stretch(const reading *r, slice document, item_stretch *stretch) {
     bson_iter_t token;
     return doc_find_key(document, SLICE_LIT("token"), &token) && BSON_ITER_HOLDS_UTF8(&token) &&
@@ -58,18 +58,10 @@ static bool add_stretch(const reading *r, item_stretch stretch) {
     return true;
 }
 
-static bool read_one(const reading *r, slice document) {
-    item_stretch stretch;
-    if (!read_stretch(r, document, &stretch) || !add_stretch(r, stretch)) {
-        return false;
-    }
-    return add_stretch(r, (item_stretch){.min = stretch.max, .max = r->scope->end});
-}
-
-static bool read_list(const reading *r, slice array) {
+static bool read_list(const reading *r, bson_iter_t *then) {
     bson_iter_t it;
     item_stretch stretch;
-    bool good = bson_iter_init_from_data(&it, (const uint8_t *)array.p, array.n), any = false;
+    bool good = BSON_ITER_HOLDS_ARRAY(then) && bson_iter_recurse(then, &it);
     while (good && bson_iter_next(&it)) {
         uint32_t n = 0;
         const uint8_t *p = NULL;
@@ -77,16 +69,24 @@ static bool read_list(const reading *r, slice array) {
             bson_iter_document(&it, &n, &p);
         }
         good = n && read_stretch(r, slice_of(p, n), &stretch) && add_stretch(r, stretch);
-        any = true;
     }
-    return good && any;
+    return good;
+}
+
+static bool read_object(const reading *r, slice document) {
+    item_stretch stretch;
+    bson_iter_t then;
+    if (!read_stretch(r, document, &stretch) || !add_stretch(r, stretch)) {
+        return false;
+    }
+    return doc_find_key(document, SLICE_LIT("then"), &then) ? read_list(r, &then)
+                                                            : add_stretch(r, (item_stretch){.min = stretch.max, .max = r->scope->end});
 }
 
 static err read_wrapped(const reading *r, slice text) {
     buf bson = buf_init(4 * CONTINUATION_BYTES_MAX);
     json_root root;
-    bool good = json_to_bson(text, NULL, &bson, &root, NULL) == OK &&
-                (root == JSON_OBJECT ? read_one(r, buf_view(&bson)) : read_list(r, buf_view(&bson)));
+    bool good = json_to_bson(text, NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT && read_object(r, buf_view(&bson));
     buf_free(&bson);
     return good ? OK : E_BAD_CONTINUATION;
 }
@@ -97,7 +97,7 @@ err sql_continuation_read(slice text, const sql_scope *scope, item_cursor *curso
     if (text.n > CONTINUATION_BYTES_MAX) {
         return E_BAD_CONTINUATION;
     }
-    if (text.n && (text.p[0] == '{' || text.p[0] == '[') && !cursor->partition) {
+    if (text.n && text.p[0] == '{' && !cursor->partition) {
         return read_wrapped(&(reading){scope, cursor}, text);
     }
     if (!read_token(text, &scope->container, &all.after) || (text.n && !scope->plain)) {
@@ -125,6 +125,7 @@ static void write_token(const writing *w, buf *out, uint64_t after) {
     }
 }
 
+/* Without the closing brace. */
 static void write_stretch(const writing *w, buf *out, const item_stretch *stretch) {
     buf_add_lit(out, "{\"token\":\"");
     write_token(w, out, stretch->after);
@@ -132,7 +133,7 @@ static void write_stretch(const writing *w, buf *out, const item_stretch *stretc
     epk_write(out, &stretch->min);
     buf_add_lit(out, "\",\"max\":\"");
     epk_write(out, &stretch->max);
-    buf_add_lit(out, "\"}}");
+    buf_add_lit(out, "\"}");
 }
 
 /* True if the cursor is one stretch followed by nothing or by the whole rest of the scope, which the shorter forms can express. */
@@ -149,13 +150,14 @@ void sql_continuation_write(buf *out, const sql_scope *scope, const item_cursor 
     bool simple = is_simple(&w);
     if (c->partition || (scope->plain && simple && c->n == 1 && epk_cmp(&c->stretches[0].min, &scope->min) == 0)) {
         write_token(&w, out, c->stretches[0].after);
-    } else if (simple) {
-        write_stretch(&w, out, &c->stretches[0]);
     } else {
-        for (size_t i = 0; i < c->n; i++) {
-            buf_add_byte(out, i ? ',' : '[');
+        write_stretch(&w, out, &c->stretches[0]);
+        buf_add_slice(out, simple ? SLICE_EMPTY : SLICE_LIT(",\"then\":["));
+        for (size_t i = 1; i < c->n && !simple; i++) {
+            buf_add_slice(out, i > 1 ? SLICE_LIT(",") : SLICE_EMPTY);
             write_stretch(&w, out, &c->stretches[i]);
+            buf_add_byte(out, '}');
         }
-        buf_add_byte(out, ']');
+        buf_add_slice(out, simple ? SLICE_LIT("}") : SLICE_LIT("]}"));
     }
 }

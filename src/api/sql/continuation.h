@@ -3,7 +3,7 @@
  *
  *   +RID:~{rid}#RT:1#TRC:{count}#ISV:2#IEO:65567#QCF:8           one range or partition key: items after that one
  *   {"token":"+RID:~…","range":{"min":"","max":"1FFF…"}}         … of this range, then all ranges after it; token "": from its start
- *   [{"token":…,"range":…}, …]                                   … of exactly these ranges: used after a split
+ *   {"token":…,"range":…,"then":[{"token":…,"range":…}, …]}      … of exactly these ranges: used after a split
  *
  * The reader accepts everything that the writer wrote, and treats the text as untrusted. Pure functions, any thread. */
 #pragma once

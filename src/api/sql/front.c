@@ -130,7 +130,7 @@ static void script_post(sql_request *q) {
 
 /* Conflicts cannot be created; a query of them finds nothing. */
 static void conflict_post(sql_request *q) {
-    sql_is_query(q) ? sql_conflict_list(q) : sql_fail(q, E_METHOD);
+    sql_is_query(q) ? sql_conflict_query(q) : sql_fail(q, E_METHOD);
 }
 
 static void user_post(sql_request *q) {
@@ -231,8 +231,19 @@ err sql_check_signature(op *o, const access_ring *ring, const http_request *requ
     return sql_auth_check(o, ring, &what, sql_authorization_of(request), key_out);
 }
 
+/* SDKs send a '?' in the id of an item as it is. Requests of items have no query parameters, so what follows it belongs to the id. */
+static err read_route(sql_request *q) {
+    const http_request *r = q->http;
+    err code = sql_route_parse(r->arena, r->path, &q->route);
+    bool marked = r->query.p && r->query.p == r->path.p + r->path.n + 1;
+    if (code != OK || !marked || q->route.kind != SQL_ITEM) {
+        return code;
+    }
+    return sql_route_parse(r->arena, slice_of(r->path.p, r->path.n + 1 + r->query.n), &q->route);
+}
+
 static err find_handler(sql_request *q, sql_handler *handler_out) {
-    TRY(sql_route_parse(q->http->arena, q->http->path, &q->route));
+    TRY(read_route(q));
     TRY(q->route.kind == SQL_ADDRESSES ? sql_address_route(q) : OK);
     TRY(authenticate(q));
     const operation *operation = find_operation(q->route.kind, q->http->method);

@@ -115,7 +115,7 @@ static void add_percent_encoded(buf *out, slice text) {
 
 void sql_add_index_utilization(sql_request *q, const query_page *p) {
     bool new = sql_flag(q, FIELD_INDEX_METRICS_V2);
-    if (p->outcome.rows == 0 || !(new || sql_flag(q, FIELD_INDEX_METRICS))) {
+    if (!new && !sql_flag(q, FIELD_INDEX_METRICS)) {
         return;
     }
     buf json = buf_init(BUF_NO_LIMIT), *out = sql_fields(q);

@@ -3,9 +3,18 @@
 #include "api/sql/continuation.h"
 #include "base/base64.h"
 
+#define WRAPPED "{\"token\":\""
+
+/* The rest of a feed's text after the position was taken out. */
+static slice feed_of(arena *a, slice rest, bool wrapped) {
+    return wrapped ? arena_printf(a, WRAPPED "%.*s", (int)rest.n, rest.p) : rest;
+}
+
 err sql_position_read(arena *a, slice text, const query *q, query_position *position_out, slice *rest_out) {
+    bool wrapped = slice_starts(text, SLICE_LIT(WRAPPED "QPS:"));
     *position_out = (query_position){0};
     *rest_out = text;
+    text = wrapped ? slice_skip(text, sizeof WRAPPED - 1) : text;
     if (!slice_starts(text, SLICE_LIT("QPS:"))) {
         return OK;
     }
@@ -17,7 +26,7 @@ err sql_position_read(arena *a, slice text, const query *q, query_position *posi
     bool good = base64_decode(&bytes, slice_of(text.p + 4, (size_t)(end - text.p) - 4));
     slice bson = arena_copy(a, buf_view(&bytes));
     buf_free(&bytes);
-    *rest_out = slice_skip(text, (size_t)(end - text.p) + 1);
+    *rest_out = feed_of(a, slice_skip(text, (size_t)(end - text.p) + 1), wrapped);
     return good && query_position_parse(a, bson, query_position_values(q), position_out) ? OK : E_BAD_CONTINUATION;
 }
 
@@ -31,6 +40,13 @@ void sql_position_write(buf *out, arena *a, const query *q, const query_position
     base64_encode(out, slice_of(bson_get_data(&document), document.len));
     buf_add_byte(out, ';');
     bson_destroy(&document);
+}
+
+void sql_position_join(buf *out, slice position, slice feed) {
+    bool wrapped = slice_starts(feed, SLICE_LIT(WRAPPED));
+    buf_add_slice(out, wrapped ? SLICE_LIT(WRAPPED) : SLICE_EMPTY);
+    buf_add_slice(out, position);
+    buf_add_slice(out, wrapped ? slice_skip(feed, sizeof WRAPPED - 1) : feed);
 }
 
 err sql_position_claim(query_position *at, const epk *from) {

@@ -65,6 +65,14 @@ static bool finds_partition(running *r) {
     return true;
 }
 
+err sql_check_cross_partition(sql_request *q) {
+    return is_scoped(q) || sql_flag(q, FIELD_CROSS_PARTITION)
+               ? OK
+               : op_fail(&q->op, E_BAD_REQUEST,
+                         "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
+                         "specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.");
+}
+
 /* On E_CROSS_PARTITION the answer contains the query plan. */
 static err check_gateway(running *r, bool pinned) {
     sql_request *q = r->q;
@@ -72,11 +80,7 @@ static err check_gateway(running *r, bool pinned) {
     if (is_scoped(q) || pinned) {
         return OK;
     }
-    if (!sql_flag(q, FIELD_CROSS_PARTITION)) {
-        return op_fail(&q->op, E_BAD_REQUEST,
-                       "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
-                       "specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.");
-    }
+    TRY(sql_check_cross_partition(q));
     if (s->group_n || (s->aggregates_n && !s->value)) {
         return op_fail(&q->op, E_BAD_REQUEST, "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.");
     }
@@ -86,10 +90,13 @@ static err check_gateway(running *r, bool pinned) {
 /* ---- answering ---- */
 
 static void add_continuation(running *r) {
-    buf text = buf_init(BUF_NO_LIMIT);
-    sql_position_write(&text, r->q->http->arena, &r->call.query, &r->call.page.position);
-    sql_continuation_write(&text, &r->target->scope, &r->target->cursor, r->call.page.outcome.rows);
+    buf position = buf_init(BUF_NO_LIMIT), feed = buf_init(BUF_NO_LIMIT), text = buf_init(BUF_NO_LIMIT);
+    sql_position_write(&position, r->q->http->arena, &r->call.query, &r->call.page.position);
+    sql_continuation_write(&feed, &r->target->scope, &r->target->cursor, r->call.page.outcome.rows);
+    sql_position_join(&text, buf_view(&position), buf_view(&feed));
     sql_field_text(r->q, "x-ms-continuation", buf_view(&text));
+    buf_free(&position);
+    buf_free(&feed);
     buf_free(&text);
 }
 
@@ -164,6 +171,7 @@ static void run(running *r) {
     sql_ask(q, call_query_init, call, answer);
     call->is_short = q->http->body.n <= QUICK_BODY_BYTES;
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
+    call->full_goes_on = true;
     call->prepare = prepare;
     call->out = &r->body;
     call->timed = sql_flag(q, FIELD_QUERY_METRICS) || request_log_explains();

@@ -92,7 +92,8 @@ MUST_CHECK err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out
 MUST_CHECK err sql_find_database(sql_request *q);                                  /* fills q->database */
 MUST_CHECK err sql_find_container(sql_request *q);                                 /* fills q->container */
 MUST_CHECK err sql_partition_key(sql_request *q);                                  /* fills q->partition, q->key_given */
-MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* id in the range header */
+MUST_CHECK err sql_check_cross_partition(sql_request *q);      /* E_BAD_REQUEST: a query of all partitions whose request does not say so */
+MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out); /* id in the range header */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
 MUST_CHECK err sql_seen(sql_request *q, call *c); /* fills c->seen from the session token */
@@ -212,6 +213,7 @@ void sql_attachment_read(sql_request *q);
 void sql_attachment_replace(sql_request *q);
 void sql_attachment_delete(sql_request *q);
 void sql_conflict_list(sql_request *q);
+void sql_conflict_query(sql_request *q);
 void sql_conflict_none(sql_request *q);
 void sql_script_create(sql_request *q); /* these five serve stored procedures, triggers and user-defined functions */
 void sql_script_list(sql_request *q);

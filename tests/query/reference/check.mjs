@@ -179,7 +179,8 @@ function checkGrouped(node, known, query) {
 
 function checkRank(query) {
   if (!query.rank) return;
-  const { expr } = query.order[0];
+  const { expr, directed } = query.order[0];
+  if (directed) throw new QueryError(undefined, "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed.");
   const name = expr.name.toUpperCase();
   const parts = name === "RRF" ? expr.args.filter((arg) => arg.kind === "call") : [expr];
   const scores = ["FULLTEXTSCORE", "VECTORDISTANCE"];
@@ -196,7 +197,10 @@ function checkRank(query) {
 // ORDER BY needs paths of the item, each in the index; several need a composite index.
 function checkOrder(query, policy) {
   if (query.rank || query.order.length === 0) return;
-  if (isVectorOrder(query)) return;
+  if (isVectorOrder(query)) {
+    if (query.order[0].directed) throw new QueryError(undefined, "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.");
+    return;
+  }
   const root = query.from[0];
   const paths = query.order.map(({ expr }) => path(expr));
   const isOfSubquery = (one) => query.from.some(({ alias, query: inside }) => inside && alias === one.split(/[.[]/)[0]);

@@ -196,8 +196,9 @@ class Parser {
 
   ordering() {
     const expr = this.expr();
-    const descending = !this.take("ASC") && Boolean(this.take("DESC"));
-    return { expr, descending };
+    const ascending = Boolean(this.take("ASC"));
+    const descending = !ascending && Boolean(this.take("DESC"));
+    return { expr, descending, directed: ascending || descending };
   }
 
   ranking() {

@@ -1,6 +1,7 @@
 // rank.mjs — ORDER BY RANK: best first, by BM25, by vector distance, or by both fused (RRF).
 
 import { vectorKind, words } from "./functions/search.mjs";
+import { QueryError } from "./errors.mjs";
 
 const [k1, b, fusion] = [1.2, 0.75, 60];
 
@@ -42,7 +43,10 @@ function bm25(texts, all, terms) {
 // Each score ranks the rows, equal scores share a rank; the fused score of a row is the weighted sum of 1 / (60 + rank).
 function fused(call, scopes, all, value) {
   const parts = call.args.filter((arg) => arg.kind === "call");
-  const weights = call.args.at(-1).kind === "array" ? value(call.args.at(-1), scopes[0]) : parts.map(() => 1);
+  const weights = call.args.at(-1).kind === "call" ? parts.map(() => 1) : value(call.args.at(-1), scopes[0]);
+  if (!Array.isArray(weights) || weights.length !== parts.length || weights.some((weight) => typeof weight !== "number")) {
+    throw new QueryError("SC2229", "The last parameter of the RRF function is an optional array of weights.");
+  }
   const sums = scopes.map(() => 0);
   parts.forEach((part, p) => {
     const scores = scoresOf(part, scopes, all, value);

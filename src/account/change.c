@@ -276,7 +276,8 @@ static throughput_setting throughput_for(const container_creation *create, const
 /* The number of ranges of a new container: by its own throughput, or by the throughput it shares. */
 static uint32_t ranges_at_first(account *a, const database_node *d, throughput_setting t, const container *c) {
     offer_node *shared = t.kind == THROUGHPUT_NONE ? account__find_offer(a, d->database->number, 0) : NULL;
-    return account__ranges_for(a, shared ? shared->offer.throughput : t, c->key.n == 0);
+    bool fixed = c->key.n == 0;
+    return shared ? account__ranges_for(a, shared->offer.throughput, fixed) : account__ranges_at_creation(a, t, fixed);
 }
 
 static unsigned count_sharing(account *a, const database_node *d) {

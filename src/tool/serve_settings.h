@@ -26,7 +26,7 @@ typedef struct serve_settings {
     bool help, version;
 } serve_settings;
 
-enum { SERVE_OPTIONS = 46 };
+enum { SERVE_OPTIONS = 47 };
 extern const tool_option serve_options[SERVE_OPTIONS];
 
 /* Call take_flags first; then, unless --help or --version was given, read, which checks the values. Both print what is wrong and return

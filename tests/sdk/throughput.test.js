@@ -379,7 +379,7 @@ suite("offers", (t) => {
     assert.deepEqual(now, resource);
     assert.equal(headers["x-ms-cosmos-min-throughput"], "500");
     assert.equal(headers["x-ms-offer-replace-pending"], "false");
-    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 5);
+    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 9);
     assert.equal((await set(resource._rid, { offerThroughput: 500 })).status, 200, "the least is allowed");
   });
 

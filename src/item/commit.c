@@ -181,13 +181,15 @@ err item_commit_submit(item_commit *c) {
 
 /* ---- long edits and conditions, outside the committer ---- */
 
-static bool same_item(const item_key *a, const item_key *b) {
-    return slice_eq(a->row, b->row) && epk_cmp(&a->epk, &b->epk) == 0 && pkey_equal(&a->partition, &b->partition);
+/* Whether the operation writes the item with this key; a replace may write two. */
+static bool writes(const item_op *op, const item_key *key) {
+    bool row = slice_eq(op->key.row, key->row) || (op->row_after.n && slice_eq(op->row_after, key->row));
+    return op->kind != ITEM_READ && row && epk_cmp(&op->key.epk, &key->epk) == 0 && pkey_equal(&op->key.partition, &key->partition);
 }
 
 bool item__written_before(const item_commit *c, size_t i) {
     for (size_t j = c->from; j < i; j++) {
-        if (c->ops[j].kind != ITEM_READ && same_item(&c->ops[j].key, &c->ops[i].key)) {
+        if (writes(&c->ops[j], &c->ops[i].key)) {
             return true;
         }
     }

@@ -268,7 +268,7 @@ static err read_settings(account_change *change, slice properties, settings_rule
 /* A container without its own throughput shares its database's, or else gets the minimum. */
 static throughput_setting throughput_for(const container_creation *create, const database *d) {
     if (create->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput && !create->base.account->rules.serverless) {
-        return (throughput_setting){THROUGHPUT_MANUAL, THROUGHPUT_MIN};
+        return (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = THROUGHPUT_MIN};
     }
     return create->throughput;
 }

@@ -157,7 +157,7 @@ static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     account_balance(h.account, 0);
     assert_int_equal(ranges(), 1);
     assert_int_equal(atomic_load(&range_at(0)->uncut), 2);
-    offer_replacement more = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 1000000}};
+    offer_replacement more = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 1000000}};
     assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
     h.account->rules.range_throughput = 500000; /* more throughput needs two of them, and all the data may stay in one */
     account_balance(h.account, 0);
@@ -190,7 +190,7 @@ static void cut_behind_keys_that_are_alike(void **state) {
 static void evenly_without_data(const char *properties) {
     start(properties, 2000, (account_rules){.range_throughput = 1000});
     assert_int_equal(ranges(), 2);
-    offer_replacement more = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 12000}};
+    offer_replacement more = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 12000}};
     assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
     account_balance(h.account, 0);
     renew();
@@ -200,7 +200,7 @@ static void evenly_without_data(const char *properties) {
         double width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min);
         assert_true(width > 0.08 && width < 0.09);
     }
-    offer_replacement less = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 400}};
+    offer_replacement less = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 400}};
     assert_int_equal(harness_change(&h, &less, account_replace_offer), OK);
     account_balance(h.account, 0);
     renew();
@@ -445,7 +445,7 @@ static void expiry_of_what_moves(void **state) {
 /* ---- by themselves ---- */
 
 static err set_throughput(uint32_t value) {
-    offer_replacement change = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, value}};
+    offer_replacement change = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = value}};
     return harness_change(&h, &change, account_replace_offer);
 }
 

@@ -94,6 +94,12 @@ MUST_CHECK err sql_partition_key(sql_request *q);                               
 MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out);                     /* id in the range header */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
+
+/* A whole number of a document; UINT32_MAX, which is beyond all limits, stands for any other number. False: no number is there. */
+bool sql_whole(slice document, const doc_path *path, uint32_t *value_out);
+
+/* {"maxThroughput": 4000, "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": 10}}}, of which the first must be there. */
+bool sql_autopilot(slice settings, throughput_setting *setting_out);
 MUST_CHECK err sql_seen(sql_request *q, call *c); /* fills c->seen from the session token */
 const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 

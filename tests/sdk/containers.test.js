@@ -128,7 +128,7 @@ suite("containers", (t) => {
     };
     const { resource: after, statusCode } = await container.replace({ ...before, indexingPolicy: policy, defaultTtl: 100 });
     assert.equal(statusCode, 200);
-    assert.deepEqual(after.indexingPolicy, policy);
+    assert.deepEqual(after.indexingPolicy, { ...policy, excludedPaths: [{ path: "/*" }, { path: '/"_etag"/?' }] });
     assert.equal(after.defaultTtl, 100);
     assert.deepEqual(after.partitionKey, before.partitionKey);
     assert.equal(after._rid, before._rid);

@@ -246,7 +246,8 @@ slice item_without_system(arena *a, slice body); /* returns `body` itself if it 
 /* Makes the key of an item that a client addresses: checks that it is complete and within limits, and hashes it. */
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out);
 
-/* On an error nothing was submitted. E_THROTTLED: the share of a range is spent. E_BAD_REQUEST and similar: an edit or condition is
+/* On an error nothing was submitted. E_THROTTLED: the share of a range is spent; a commit that is not atomic is submitted all the same, and
+ * its operations get that code one by one, with retry times of their own. E_BAD_REQUEST and similar: an edit or condition is
  * invalid; its operation has the code and error text. E_TRANSACTION_SPREAD: an atomic commit spans several homes. */
 MUST_CHECK err item_commit_submit(item_commit *c);
 

@@ -9,6 +9,7 @@
 
 #include "account/account_int.h"
 #include "account/report.h"
+#include "item/range_info.h"
 #include "item_harness.h"
 #include "rounds.h"
 
@@ -247,6 +248,48 @@ static void an_event_counts_its_write(void **state) {
             assert_int_equal(event.took_us, 7000 * writes);
             restart();
         }
+    }
+    stop();
+}
+
+static partition_status status_of(const container *of, size_t position) {
+    range_info info;
+    assert_true(range_info_at(of, position, &info));
+    return info.range.status;
+}
+
+static partition_status seen[2];
+
+static err write_and_look(store *s, const store_batch *batch) {
+    for (size_t i = 0; i < 2; i++) {
+        seen[i] = status_of(c, i);
+    }
+    return quick->write(s, batch);
+}
+
+static void a_range_that_is_being_split_says_so(void **state) {
+    (void)state;
+    start(PLAIN, 2000, (account_rules){.range_throughput = 1000, .no_merges = true});
+    for (int i = 0; i < 20; i++) {
+        put(i, i, 10);
+    }
+    renew();
+    quick = h.homes[0]->ops;
+    slow = *quick;
+    slow.write = write_and_look;
+    for (size_t i = 0; i < h.homes_n; i++) {
+        h.homes[i]->ops = &slow;
+    }
+    assert_int_equal(split(range_at(0)->id, 2), OK);
+    assert_int_equal(seen[0], PARTITION_SPLITTING);
+    assert_int_equal(seen[1], PARTITION_ONLINE);
+    for (size_t i = 0; i < h.homes_n; i++) {
+        h.homes[i]->ops = quick;
+    }
+    assert_int_equal(split(range_at(0)->id, 1000), E_BAD_REQUEST);
+    renew();
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(status_of(c, i), PARTITION_ONLINE);
     }
     stop();
 }
@@ -957,6 +1000,7 @@ int main(void) {
         cmocka_unit_test(cut_behind_keys_that_are_alike),
         cmocka_unit_test(empty_ranges_are_cut_evenly_and_merged_at_once),
         cmocka_unit_test(an_event_counts_its_write),
+        cmocka_unit_test(a_range_that_is_being_split_says_so),
         cmocka_unit_test(tokens_and_numbers_go_on),
         cmocka_unit_test(the_smaller_part_moves),
         cmocka_unit_test(throughput_up_and_down),

@@ -138,6 +138,10 @@ static inline account_name sql_child_name(const sql_request *q) {
 
 /* ---- answering: each ends the request ---- */
 void sql_fail(sql_request *q, err code);
+
+/* Answers a rejected request, whose retry-after time is q->op.retry_after_ms. If the client did not wait as long as it was told before, the
+ * answer is delayed: a rejection costs the loop as much as a point read. */
+void sql_refuse(sql_request *q, err code, void (*answer)(sql_request *q, err code));
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts);
 void sql_deleted(sql_request *q);                /* a database or a container */
 void sql_start(sql_request *q, unsigned status); /* status and the fields common to all answers, the charge included */

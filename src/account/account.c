@@ -208,6 +208,7 @@ void account__remove_database(account *a, database_node *node) {
 
 static account_rules with_defaults(account_rules rules) {
     rules.range_throughput = rules.range_throughput ? rules.range_throughput : 10000;
+    rules.initial_range_throughput = rules.initial_range_throughput ? rules.initial_range_throughput : 6000;
     rules.range_bytes = rules.range_bytes ? rules.range_bytes : (uint64_t)50 << 30;
     rules.partition_bytes = rules.partition_bytes ? rules.partition_bytes : (uint64_t)20 << 30;
     rules.fixed_bytes = rules.fixed_bytes ? rules.fixed_bytes : (uint64_t)10 << 30;

@@ -179,7 +179,8 @@ typedef struct provision {
     const uint8_t *bucket_percents;
 } provision;
 provision account__provision(account *a, const container_node *node);
-uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed);
+uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed); /* the fewest that can give t */
+uint32_t account__ranges_at_creation(const account *a, throughput_setting own, bool fixed);
 
 /* Gives all ranges their buckets and equal rates. Call after a change of offers or tiles, on the committer's thread or at start. */
 void account__divide(account *a, const container_node *node);

@@ -376,10 +376,9 @@ static bool find_outgrown(account *a, offer *offer_out, uint32_t *value_out) {
     pthread_rwlock_rdlock(&a->lock);
     for (offer_node *node = a->offers; node && !found; node = node->by_number.next) {
         if (node->offer.throughput.kind == THROUGHPUT_AUTOSCALE) {
-            uint64_t gigabytes = account__offer_state(a, &node->offer).storage >> 30, needed = gigabytes * 10;
-            *value_out = (uint32_t)((needed + AUTOSCALE_STEP - 1) / AUTOSCALE_STEP * AUTOSCALE_STEP);
             *offer_out = node->offer;
-            found = *value_out > node->offer.throughput.value && *value_out <= THROUGHPUT_MAX;
+            *value_out = throughput_for_storage(node->offer.throughput, account__offer_state(a, &node->offer).storage);
+            found = *value_out > node->offer.throughput.value;
         }
     }
     pthread_rwlock_unlock(&a->lock);
@@ -401,9 +400,9 @@ static void raise_outgrown(account *a) {
     op_init(&operation, &scratch, clock_wall_ms(a->items.clock) / 1000);
     sem_t done;
     sem_init(&done, 0, 0);
-    offer_replacement replace = {.base = {.account = a, .op = &operation, .done = change_is_done, .context = &done},
-                                 .offer = o.rid,
-                                 .throughput = {THROUGHPUT_AUTOSCALE, value}};
+    offer_replacement replace = {
+        .base = {.account = a, .op = &operation, .done = change_is_done, .context = &done}, .offer = o.rid, .throughput = o.throughput};
+    replace.throughput.value = value;
     account_replace_offer(&replace);
     while (sem_wait(&done) != 0) {
     }

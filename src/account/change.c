@@ -300,7 +300,7 @@ static err read_settings(account_change *change, slice properties, settings_rule
 /* A container without its own throughput shares its database's, or else gets the minimum. */
 static throughput_setting throughput_for(const container_creation *create, const database *d) {
     if (create->throughput.kind == THROUGHPUT_NONE && !d->shares_throughput && !create->base.account->rules.serverless) {
-        return (throughput_setting){THROUGHPUT_MANUAL, THROUGHPUT_MIN};
+        return (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = THROUGHPUT_MIN};
     }
     return create->throughput;
 }
@@ -308,7 +308,8 @@ static throughput_setting throughput_for(const container_creation *create, const
 /* The number of ranges of a new container: by its own throughput, or by the throughput it shares. */
 static uint32_t ranges_at_first(account *a, const database_node *d, throughput_setting t, const container *c) {
     offer_node *shared = t.kind == THROUGHPUT_NONE ? account__find_offer(a, d->database->number, 0) : NULL;
-    return account__ranges_for(a, shared ? shared->offer.throughput : t, c->key.n == 0);
+    bool fixed = c->key.n == 0;
+    return shared ? account__ranges_for(a, shared->offer.throughput, fixed) : account__ranges_at_creation(a, t, fixed);
 }
 
 static unsigned count_sharing(account *a, const database_node *d) {

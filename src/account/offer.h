@@ -8,7 +8,9 @@ typedef enum throughput_kind { THROUGHPUT_NONE, THROUGHPUT_MANUAL, THROUGHPUT_AU
 
 typedef struct throughput_setting {
     throughput_kind kind;
-    uint32_t value; /* RU/s; for autoscale the maximum */
+    uint32_t value;             /* RU/s; for autoscale the maximum */
+    bool has_increment;         /* autoscale: the next one was given */
+    uint32_t increment_percent; /* by how much the maximum is raised when the data outgrows it; 0: by as much as is needed */
 } throughput_setting;
 
 typedef struct offer {
@@ -31,6 +33,7 @@ enum {
     AUTOSCALE_MIN = 1000,
     AUTOSCALE_STEP = 1000,
     THROUGHPUT_FIXED_MAX = 10000,
+    INCREMENT_PERCENT_MAX = 1000,
     SERVERLESS_RANGE = 5000, /* RU/s of each physical partition */
     SHARED_CONTAINERS_MAX = 25
 };
@@ -40,6 +43,10 @@ MUST_CHECK err throughput_check(op *o, throughput_setting setting, bool fixed_co
 
 /* The minimum value of the offer, given its highest value ever, the stored bytes, and the number of containers that share it. */
 uint32_t throughput_minimum(const offer *offer, uint64_t storage_bytes, unsigned containers);
+
+/* The maximum of autoscale for this many stored bytes: at least 10 RU/s for each gigabyte. If that is more than it is now, it is raised by
+ * the setting's increment, as often as it takes, and rounded up to a step. Never above THROUGHPUT_MAX. */
+uint32_t throughput_for_storage(throughput_setting setting, uint64_t storage_bytes);
 
 /* "offerThroughput" of the resource: the manual value, or the autoscale maximum. */
 static inline uint32_t throughput_provisioned(throughput_setting setting) {

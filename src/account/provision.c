@@ -20,6 +20,16 @@ uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed)
     return plan_ranges_for(t.value, a->rules.range_throughput, PARTITION_RANGES_MAX);
 }
 
+/* One range while it can give the throughput. Beyond that manual throughput gets more ranges than it needs, so that it can be raised
+ * without a split, as in the service. */
+uint32_t account__ranges_at_creation(const account *a, throughput_setting own, bool fixed) {
+    uint32_t most = a->rules.range_throughput, initial = a->rules.initial_range_throughput;
+    if (own.kind != THROUGHPUT_MANUAL || fixed || own.value <= most) {
+        return account__ranges_for(a, own, fixed);
+    }
+    return plan_ranges_for(own.value, initial < most ? initial : most, PARTITION_RANGES_MAX);
+}
+
 provision account__provision(account *a, const container_node *node) {
     static const uint8_t no_lanes[5];
     uint32_t database = node->database->database->number, container = node->container->space->container;

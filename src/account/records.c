@@ -148,6 +148,9 @@ void account__put_offer(store_batch *batch, const offer *o) {
     bson_append_int64(&r, "container", -1, o->container);
     bson_append_int64(&r, "kind", -1, o->throughput.kind);
     bson_append_int64(&r, "value", -1, o->throughput.value);
+    if (o->throughput.has_increment) {
+        bson_append_int64(&r, "increment", -1, o->throughput.increment_percent);
+    }
     bson_append_int64(&r, "highest", -1, o->highest);
     bson_append_binary(&r, "lanes", -1, BSON_SUBTYPE_BINARY, o->bucket_percents, sizeof o->bucket_percents);
     bson_append_int64(&r, "ts", -1, o->ts);
@@ -512,12 +515,14 @@ static err load_offer(account *a, slice key, slice record) {
         .rid = rid_offer(key_number(key, 0)),
         .database = (uint32_t)number_in(record, "database"),
         .container = (uint32_t)number_in(record, "container"),
-        .throughput = {(throughput_kind)number_in(record, "kind"), (uint32_t)number_in(record, "value")},
+        .throughput = {.kind = (throughput_kind)number_in(record, "kind"), .value = (uint32_t)number_in(record, "value")},
         .highest = (uint32_t)number_in(record, "highest"),
         .ts = number_in(record, "ts"),
         .version = (uint64_t)number_in(record, "version"),
     };
     bson_iter_t it;
+    o.throughput.has_increment = doc_find_key(record, SLICE_LIT("increment"), &it);
+    o.throughput.increment_percent = o.throughput.has_increment ? (uint32_t)number_in(record, "increment") : 0;
     const uint8_t *bucket_percents;
     uint32_t percents_n;
     if (doc_find_key(record, SLICE_LIT("lanes"), &it) && BSON_ITER_HOLDS_BINARY(&it)) {

@@ -37,6 +37,7 @@ typedef struct reshape {
     size_sum *sums; /* sums of each piece at the snapshot */
     const store_snapshot *at;
     range_watch *watch;
+    container_range *splitting; /* the range that says so; NULL: none */
 
     size_t first;           /* position in the newest tiles, while a commit runs */
     uint32_t segment;       /* of the first new range; the others have the next numbers */
@@ -111,6 +112,8 @@ static err choose_cuts(reshape *r) {
     err code = find_ranges(q, tiles, &first);
     if (code == OK) {
         const partition_range *range = &tiles->map->ranges[first];
+        r->splitting = container_range_take(tiles->ranges[first]);
+        atomic_store(&r->splitting->splitting, true);
         epk *cuts = arena_array(r->arena, epk, q->parts);
         uint32_t n = 0;
         r->pieces = (size_pieces){.container = q->container->space->container, .from = range->min, .to = range->max, .n = q->parts};
@@ -539,6 +542,10 @@ static void hand_over_meters(reshape *r) {
 }
 
 static void end(reshape *r) {
+    if (r->splitting) {
+        atomic_store(&r->splitting->splitting, false);
+        container_range_give(r->splitting);
+    }
     if (r->old) {
         container_tiles_give(r->old);
     }

@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-enum { HTTP_TEXT = 29, ISO_DATE = 10, ISO_MINUTES = 16, FRACTION_DIGITS = 7 };
+enum { ISO_DATE = 10, ISO_MINUTES = 16, FRACTION_DIGITS = 7 };
 
 /* Three lower-case letters as a number. */
 #define WORD(a, b, c) ((a) << 16 | (b) << 8 | (c))
@@ -54,7 +54,7 @@ static int month_days(int year, int month) {
 /* The month counts from 0. −1 marks an invalid number. */
 static bool seconds_of(const int date[3], const int time[3], int64_t *seconds_out) {
     int year = date[0], month = date[1], day = date[2];
-    if (year < 1970 || month < 0 || month > 11 || day < 1 || day > month_days(year, month)) {
+    if (year < 0 || month < 0 || month > 11 || day < 1 || day > month_days(year, month)) {
         return false;
     }
     if (time[0] < 0 || time[0] > 23 || time[1] < 0 || time[1] > 59 || time[2] < 0 || time[2] > 59) {
@@ -64,28 +64,90 @@ static bool seconds_of(const int date[3], const int time[3], int64_t *seconds_ou
     return true;
 }
 
-static bool has_shape_of_date(const char *p) {
-    return p[3] == ',' && p[4] == ' ' && p[7] == ' ' && p[11] == ' ' && p[16] == ' ' && p[19] == ':' && p[22] == ':' &&
-           slice_eq_nocase(slice_of(p + 25, 4), SLICE_LIT(" GMT"));
+/* ---- header fields ---- */
+
+static bool skip(slice *text, const char *word) {
+    slice wanted = slice_str(word);
+    bool there = text->n >= wanted.n && slice_eq_nocase(slice_of(text->p, wanted.n), wanted);
+    *text = there ? slice_skip(*text, wanted.n) : *text;
+    return there;
+}
+
+/* `n` digits; −1: there are none. */
+static int take_digits(slice *text, int n) {
+    int value = text->n >= (size_t)n ? digits(text->p, n) : -1;
+    *text = value >= 0 ? slice_skip(*text, (size_t)n) : *text;
+    return value;
+}
+
+static int take_word(slice *text, const int *words, int count) {
+    int i = text->n >= 3 ? index_of(words, count, text->p) : -1;
+    *text = i >= 0 ? slice_skip(*text, 3) : *text;
+    return i;
+}
+
+/* "27 Apr 2017 00:51:12 ", where the day may have one digit. Wrong numbers are left to seconds_of. */
+static bool take_date(slice *text, int date[3], int time[3]) {
+    int day = take_digits(text, 2);
+    date[2] = day >= 0 ? day : take_digits(text, 1);
+    bool good = skip(text, " ");
+    date[1] = take_word(text, months, 12);
+    good = good && skip(text, " ");
+    date[0] = take_digits(text, 4);
+    good = good && skip(text, " ");
+    time[0] = take_digits(text, 2);
+    good = good && skip(text, ":");
+    time[1] = take_digits(text, 2);
+    good = good && skip(text, ":");
+    time[2] = take_digits(text, 2);
+    return good && skip(text, " ");
+}
+
+/* How many seconds the zone is ahead of UTC. */
+static bool read_zone(slice text, int *ahead_out) {
+    static const char *const names[] = {"GMT", "UTC", "UT", "Z"};
+    *ahead_out = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (slice_eq_nocase(text, slice_str(names[i]))) {
+            return true;
+        }
+    }
+    bool behind = skip(&text, "-");
+    if (!behind && !skip(&text, "+")) {
+        return false;
+    }
+    int hours = take_digits(&text, 2), minutes = take_digits(&text, 2);
+    *ahead_out = (behind ? -1 : 1) * (hours * 60 + minutes) * 60;
+    return text.n == 0 && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60;
+}
+
+static int week_day_of(int64_t seconds) {
+    int64_t day = (seconds >= 0 ? seconds : seconds - 86399) / 86400;
+    return (int)(((day + 4) % 7 + 7) % 7);
 }
 
 bool date_parse_http(slice text, int64_t *seconds_out) {
+    int date[3], time[3], ahead;
     int64_t seconds = 0;
     *seconds_out = 0;
-    if (text.n != HTTP_TEXT || !has_shape_of_date(text.p)) {
+    int week_day = take_word(&text, week_days, 7);
+    if (week_day >= 0 && !skip(&text, ", ")) {
         return false;
     }
-    const char *p = text.p;
-    int date[3] = {digits(p + 12, 4), index_of(months, 12, p + 8), digits(p + 5, 2)};
-    int time[3] = {digits(p + 17, 2), digits(p + 20, 2), digits(p + 23, 2)};
-    if (!seconds_of(date, time, &seconds) || index_of(week_days, 7, p) != (seconds / 86400 + 4) % 7) {
+    if (!take_date(&text, date, time) || !read_zone(text, &ahead) || date[0] < 1 || !seconds_of(date, time, &seconds)) {
         return false;
     }
-    *seconds_out = seconds;
-    return true;
+    *seconds_out = seconds - ahead;
+    return week_day < 0 || week_day == week_day_of(seconds);
 }
 
+<<<<<<< HEAD
 /* Reads the part after the minutes: "Z", ":07Z", ":07.1234567Z". */
+=======
+/* ---- ISO 8601 ---- */
+
+/* What follows the minutes: "Z", ":07Z", ":07.1234567Z". */
+>>>>>>> wt-f1
 static bool read_end(slice text, int *second_out) {
     if (text.n >= 4 && text.p[0] == ':') {
         *second_out = digits(text.p + 1, 2);
@@ -113,7 +175,7 @@ bool date_parse_iso(slice text, int64_t *seconds_out) {
         time[0] = digits(p + 11, 2);
         time[1] = digits(p + 14, 2);
     }
-    return seconds_of(date, time, seconds_out);
+    return date[0] >= 1970 && seconds_of(date, time, seconds_out);
 }
 
 const char *date_http(int64_t seconds, char room[DATE_TEXT_BYTES]) {

@@ -40,11 +40,18 @@ static void add_text(bson_t *into, const char *key, slice text) {
     bson_append_utf8(into, key, -1, text.p, (int)text.n);
 }
 
+<<<<<<< HEAD
 /* Hash indexes became range indexes, whose precision is always -1. */
+=======
+static bool is_spatial(slice index) {
+    return slice_eq_nocase(index__text(index, "kind"), SLICE_LIT("Spatial"));
+}
+
+/* A hash is a range nowadays, and ranges have no precision: -1. */
+>>>>>>> wt-f1
 static void add_index(bson_t *list, const char *key, slice index) {
     bson_t entry;
-    slice kind = index__text(index, "kind");
-    bool shapes = slice_eq_nocase(kind, SLICE_LIT("Spatial"));
+    bool shapes = is_spatial(index);
     bson_append_document_begin(list, key, -1, &entry);
     add_text(&entry, "kind", shapes ? SLICE_LIT("Spatial") : SLICE_LIT("Range"));
     add_text(&entry, "dataType", index__text(index, "dataType"));
@@ -54,19 +61,33 @@ static void add_index(bson_t *list, const char *key, slice index) {
     bson_append_document_end(list, &entry);
 }
 
-static void add_indexes(bson_t *entry, slice given) {
+static bool has_spatial(slice indexes) {
+    doc_walk w;
+    slice index;
+    bool any = false;
+    for (bool more = doc_walk_init(&w, indexes); more && index__next(&w, &index);) {
+        any = any || is_spatial(index);
+    }
+    return any;
+}
+
+/* Of the root only indexes of shapes are shown: everything else is indexed alike. */
+static void add_indexes(bson_t *entry, slice given, bool root) {
     doc_element e;
     doc_walk w;
     bson_t list;
     slice index;
     char number[16];
-    if (!doc_find_member(given, SLICE_LIT("indexes"), &e) || e.type != BSON_TYPE_ARRAY || !doc_walk_init(&w, e.value)) {
+    if (!doc_find_member(given, SLICE_LIT("indexes"), &e) || e.type != BSON_TYPE_ARRAY || !doc_walk_init(&w, e.value) ||
+        (root && !has_spatial(e.value))) {
         return;
     }
     bson_append_array_begin(entry, "indexes", -1, &list);
-    for (uint32_t i = 0; index__next(&w, &index); i++) {
-        snprintf(number, sizeof number, "%u", i);
-        add_index(&list, number, index);
+    for (uint32_t i = 0; index__next(&w, &index);) {
+        if (!root || is_spatial(index)) {
+            snprintf(number, sizeof number, "%u", i++);
+            add_index(&list, number, index);
+        }
     }
     bson_append_array_end(entry, &list);
 }
@@ -75,16 +96,22 @@ static void add_path(bson_t *list, uint32_t i, slice path, slice given) {
     bson_t entry;
     char number[16];
     snprintf(number, sizeof number, "%u", i);
+    bool root = slice_eq(path, SLICE_LIT("/")) || slice_eq(path, SLICE_LIT("/*"));
     bson_append_document_begin(list, number, -1, &entry);
-    add_text(&entry, "path", slice_eq(path, SLICE_LIT("/")) ? SLICE_LIT("/*") : path);
+    add_text(&entry, "path", root ? SLICE_LIT("/*") : path);
     if (given.n) {
-        add_indexes(&entry, given);
+        add_indexes(&entry, given, root);
     }
     bson_append_document_end(list, &entry);
 }
 
+<<<<<<< HEAD
 /* Adds the given paths. If the list is missing, adds `otherwise`, unless that is empty. */
 static void add_paths(bson_t *policy, slice given, const char *name, slice otherwise) {
+=======
+/* The paths as they came, and after them `also`, if that is not empty. */
+static void add_paths(bson_t *policy, slice given, const char *name, slice also) {
+>>>>>>> wt-f1
     bson_t list;
     doc_element e;
     doc_walk w;
@@ -95,8 +122,9 @@ static void add_paths(bson_t *policy, slice given, const char *name, slice other
         while (index__next(&w, &entry)) {
             add_path(&list, n++, index__text(entry, "path"), entry);
         }
-    } else if (otherwise.n) {
-        add_path(&list, 0, otherwise, SLICE_EMPTY);
+    }
+    if (also.n) {
+        add_path(&list, n, also, SLICE_EMPTY);
     }
     bson_append_array_end(policy, &list);
 }
@@ -149,20 +177,20 @@ static void add_spatials(bson_t *policy, slice given) {
 
 /* ---- all of it ---- */
 
-/* Everything, unless the policy excludes everything. */
-static slice included_by_default(const index_policy *policy) {
-    return policy->off || !policy->rest_included ? SLICE_EMPTY : SLICE_LIT("/*");
+/* Everything, unless the policy has a list of its own or excludes everything. */
+static slice also_included(slice given, const index_policy *policy) {
+    return policy->off || !policy->rest_included || index__has(given, "includedPaths") ? SLICE_EMPTY : SLICE_LIT("/*");
 }
 
-/* /"_etag"/? unless the policy includes it, or lists no path at all. */
-static slice excluded_by_default(slice given, const index_policy *policy) {
+/* /"_etag"/? unless the policy names it, or lists no path at all. */
+static slice also_excluded(slice given, const index_policy *policy) {
     doc_element e;
     doc_walk w;
     slice entry;
-    bool none = index__has(given, "includedPaths") && doc_find_member(given, SLICE_LIT("includedPaths"), &e) &&
+    bool none = !policy->root && index__has(given, "includedPaths") && doc_find_member(given, SLICE_LIT("includedPaths"), &e) &&
                 doc_walk_init(&w, e.value) && !index__next(&w, &entry);
     for (const index_node *each = policy->root ? policy->root->children : NULL; each; each = each->next) {
-        none |= each->scalar == RULE_INCLUDE && slice_eq(each->name, SLICE_LIT("_etag"));
+        none |= each->scalar != RULE_NONE && slice_eq(each->name, SLICE_LIT("_etag"));
     }
     return policy->off || none ? SLICE_EMPTY : SLICE_LIT("/\"_etag\"/?");
 }
@@ -177,8 +205,8 @@ void index_policy_canonical(bson_t *settings, slice given, const index_policy *r
     bool automatic =
         index__has(given, "automatic") && doc_find_key(given, SLICE_LIT("automatic"), &it) ? bson_iter_as_bool(&it) : !read->off;
     bson_append_bool(&policy, "automatic", -1, automatic);
-    add_paths(&policy, given, "includedPaths", included_by_default(read));
-    add_paths(&policy, given, "excludedPaths", excluded_by_default(given, read));
+    add_paths(&policy, given, "includedPaths", also_included(given, read));
+    add_paths(&policy, given, "excludedPaths", also_excluded(given, read));
     add_spatials(&policy, given);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (index__has(given, others[i]) && doc_find_key(given, slice_str(others[i]), &it)) {

@@ -5,17 +5,21 @@ static err read_row(op *o, const container *c, item_op *item) {
     slice row;
     TRY(row_of(o, o->arena, &c->row, item->body, &row));
     TRY(c->row.n == 0 ? row_check_id(o, row) : OK);
-    if (item->kind == ITEM_REPLACE && !slice_eq(row, item->key.row)) {
-        return c->row.n ? op_fail(o, E_BAD_REQUEST,
-                                  "The item has another row key than the one addressed: a row key cannot be changed. "
-                                  "Create another item and delete this one.")
-                        : op_fail(o, E_BAD_REQUEST,
-                                  "The id in the item, '%.*s', is not the one addressed, '%.*s': an item's id cannot be changed. Create "
-                                  "another item and delete this one.",
-                                  slice_shown(row), row.p, slice_shown(item->key.row), item->key.row.p);
+    item->row_after = SLICE_EMPTY;
+    if (item->kind != ITEM_REPLACE) {
+        item->key.row = row;
+        return OK;
     }
-    item->key.row = row;
-    return OK;
+    if (slice_eq(row, item->key.row)) {
+        return OK;
+    }
+    if (c->row.n) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "The item has another row key than the one addressed: a row key cannot be changed. Create another item and delete "
+                       "this one.");
+    }
+    item->row_after = row;
+    return row_check_id(o, item->key.row);
 }
 
 /* In containers of other APIs, `ttl` is a property like any other unless the container has a time to live. */

@@ -27,7 +27,7 @@ static void all_done(commit *base) {
     c->done(c);
 }
 
-/* The operations may span several ranges: each must have some of its share left. */
+/* The operations of an atomic commit may span several ranges: each must have some of its share left. */
 static err admit(item_commit *c) {
     const container_range *range = item__first_range(c);
     const epk *e = &c->ops[0].key.epk;
@@ -47,10 +47,22 @@ static err admit(item_commit *c) {
 }
 
 static err admit_all(item_commit *c) {
+    if (!c->atomic) {
+        item__admit_each(c);
+        return OK;
+    }
     for (; c; c = c->also) {
         TRY(admit(c));
     }
     return OK;
+}
+
+static bool all_refused(const item_commit *c) {
+    bool all = true;
+    for (size_t i = 0; i < c->n; i++) {
+        all = all && c->ops[i].code == E_THROTTLED;
+    }
+    return all;
 }
 
 /* An atomic commit must be within one store. */
@@ -171,6 +183,10 @@ err item_commit_submit(item_commit *c) {
         TRY(make_all_ready(c));
         c->admitted = true;
     }
+    if (!c->atomic && all_refused(c)) {
+        c->done(c);
+        return OK;
+    }
     if (item__is_divided(c)) {
         item__divide(c);
     } else {
@@ -181,13 +197,15 @@ err item_commit_submit(item_commit *c) {
 
 /* ---- long edits and conditions, outside the committer ---- */
 
-static bool same_item(const item_key *a, const item_key *b) {
-    return slice_eq(a->row, b->row) && epk_cmp(&a->epk, &b->epk) == 0 && pkey_equal(&a->partition, &b->partition);
+/* Whether the operation writes the item with this key; a replace may write two. */
+static bool writes(const item_op *op, const item_key *key) {
+    bool row = slice_eq(op->key.row, key->row) || (op->row_after.n && slice_eq(op->row_after, key->row));
+    return op->kind != ITEM_READ && row && epk_cmp(&op->key.epk, &key->epk) == 0 && pkey_equal(&op->key.partition, &key->partition);
 }
 
 bool item__written_before(const item_commit *c, size_t i) {
     for (size_t j = c->from; j < i; j++) {
-        if (c->ops[j].kind != ITEM_READ && same_item(&c->ops[j].key, &c->ops[i].key)) {
+        if (writes(&c->ops[j], &c->ops[i].key)) {
             return true;
         }
     }
@@ -269,7 +287,7 @@ double item_price(const item_op *op, const index_policy *index) {
     if (op->code == OK || op->undone) {
         return price_done(op, index);
     }
-    return op->code == E_FAILED_DEPENDENCY ? 0 : price_failed(op);
+    return op->code == E_FAILED_DEPENDENCY || op->code == E_THROTTLED ? 0 : price_failed(op);
 }
 
 bool item_commit_failed(const item_commit *c) {

@@ -54,8 +54,9 @@ typedef struct container_range {
     uint64_t reserved_next; /* the number after the last reserved one (item_reserve); 0: no number was reserved */
     bool late;              /* the group writes an item whose number was reserved earlier (item_reserve) */
     uint32_t log_opened; /* the part's log_turns when the range was found to have a log head on disk (item/versions.h); 0: not found yet */
-    atomic_bool gone;    /* the range was split, merged or deleted */
-    uint64_t *touched;   /* hashes of the keys that the group writes; collected only while followers wait for keys (item/waiters.h) */
+    atomic_bool splitting; /* for readers: a split of it is on its way */
+    atomic_bool gone;      /* the range was split, merged or deleted */
+    uint64_t *touched;     /* hashes of the keys that the group writes; collected only while followers wait for keys (item/waiters.h) */
     uint32_t touched_n;
     bool touched_unknown; /* `touched` is incomplete */
 

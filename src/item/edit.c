@@ -124,7 +124,7 @@ static err check_edited(op *o, const item_edit_kind *kind, const item_edit_input
         return op_fail(o, E_BAD_REQUEST, "A %s cannot change the item's partition key.", kind->name);
     }
     *ttl_out = whole.ttl;
-    return code;
+    return code == OK && whole.row_after.n ? op_fail(o, E_BAD_REQUEST, "A %s cannot change the item's id.", kind->name) : code;
 }
 
 static err run_edit(op *o, const item_op *op, item_edit_input *in, item_edit_budget *b, item_edit_result *result_out, int32_t *ttl_out) {

@@ -135,7 +135,8 @@ static inline uint64_t item_version(const item_head *head) {
 /* ---- writing ---- */
 
 /* Every kind of write may have an etag (if_match) and conditions (item/edit.h). They are checked against the current item, or its absence.
- * An upsert with an etag inserts if the item is absent; an edit with one then fails with E_NOT_FOUND. */
+ * An upsert with an etag inserts if the item is absent; an edit with one then fails with E_NOT_FOUND. In containers of the SQL API a
+ * replace may change the item's id: E_CONFLICT if another item of the partition has the new one. The item keeps its number. */
 typedef enum item_kind { ITEM_CREATE, ITEM_UPSERT, ITEM_REPLACE, ITEM_DELETE, ITEM_EDIT, ITEM_READ } item_kind;
 
 /* A transaction (item/transaction.h) reports the stamps of its writes before the commit decides them; the commit uses these values. */
@@ -154,6 +155,7 @@ typedef struct item_op {
     /* input */
     item_kind kind;
     item_key key;
+    slice row_after;            /* replace: the row key that the body gives the item, if it is another one; set by item_check_body */
     slice body;                 /* create, upsert, replace: BSON without system properties */
     item_edit edit;             /* for ITEM_EDIT */
     item_condition *conditions; /* for any kind but read; all must hold */
@@ -238,7 +240,7 @@ static inline void item_commit_init(item_commit *c) {
 }
 
 /* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
- * and op->ttl. Fails with E_BAD_REQUEST or similar, and the service's error text. */
+ * (which a replace keeps as addressed), op->row_after and op->ttl. Fails with E_BAD_REQUEST or similar, and the service's error text. */
 MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
 
 /* The server adds these to every item that it returns through the SQL API, and strips them from every item that a client sends. */
@@ -249,7 +251,8 @@ slice item_without_system(arena *a, slice body); /* returns `body` itself if it 
 /* Makes the key of an item that a client addresses: checks that it is complete and within limits, and hashes it. */
 MUST_CHECK err item_check_key(op *o, const container *c, const pkey *header_key, slice row, item_key *key_out);
 
-/* On an error nothing was submitted. E_THROTTLED: the share of a range is spent. E_BAD_REQUEST and similar: an edit or condition is
+/* On an error nothing was submitted. E_THROTTLED: the share of a range is spent; a commit that is not atomic is submitted all the same, and
+ * its operations get that code one by one, with retry times of their own. E_BAD_REQUEST and similar: an edit or condition is
  * invalid; its operation has the code and error text. E_TRANSACTION_SPREAD: an atomic commit spans several homes. */
 MUST_CHECK err item_commit_submit(item_commit *c);
 

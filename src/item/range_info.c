@@ -24,6 +24,9 @@ bool range_info_at(const container *c, size_t position, range_info *info_out) {
         .partitions = atomic_load_explicit(&range->partitions, memory_order_relaxed),
         .rate = atomic_load_explicit(&container_range_bucket(range)->rate, memory_order_relaxed),
     };
+    if (atomic_load_explicit(&range->splitting, memory_order_relaxed)) {
+        info_out->range.status = PARTITION_SPLITTING;
+    }
     return true;
 }
 

@@ -88,6 +88,22 @@ static err find_stored(const home *h, slice key, lead by, item_found *found) {
     }
 }
 
+/* Between the two lookups a replace may have given the item another id. */
+static bool was_renamed(const container *c, const item_key *key, const item_found *found) {
+    bson_iter_t id;
+    return c->row.n == 0 && doc_find_key(found->body, SLICE_LIT("id"), &id) && !slice_eq(doc_text(&id), key->row);
+}
+
+static err find_row(const home *h, const container *c, const item_key *key, slice primary, item_found *found) {
+    TRY(find_stored(h, primary, BY_KEY, found));
+    while (was_renamed(c, key, found)) {
+        item_give(found);
+        *found = (item_found){.range = found->range};
+        TRY(find_stored(h, primary, BY_KEY, found));
+    }
+    return OK;
+}
+
 static err find(const home *h, const container *c, const item_key *key, item_found *found) {
     layout_key k;
     cache_ticket ticket;
@@ -97,7 +113,7 @@ static err find(const home *h, const container *c, const item_key *key, item_fou
         found->place = cached_item_place(found->cached);
         return read_head(found, cached_item_value(found->cached));
     }
-    TRY(find_stored(h, layout_view(&k), BY_KEY, found));
+    TRY(find_row(h, c, key, layout_view(&k), found));
     item_cache_add(h->cache, &ticket, layout_view(&k), item__found_value(found), found->place);
     return OK;
 }

@@ -273,6 +273,16 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
     return OK;
 }
 
+void item__rename(item_work *w, const item_key *from, const item_key *to, item_place place) {
+    layout_key k;
+    slice primary = written_key(w, from, place, &k);
+    store_delete(&w->group->batch, STORE_INDEX, primary);
+    int64_t before = (int64_t)leads_bytes(w, from, primary);
+    primary = primary_key(w, to, &k);
+    put_leads(w, to, place, primary);
+    count(w, to, (change){.index_bytes = (int64_t)leads_bytes(w, to, primary) - before});
+}
+
 err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired) {
     layout_key space, k;
     store_batch *batch = &w->group->batch;

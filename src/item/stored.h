@@ -49,6 +49,8 @@ void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, la
 /* Puts an item and all entries that lead to it. `before` is the item being replaced; before->there is false if none is. A failure leaves
  * some changes in the batch: the caller must cut them, or fail its commit. */
 MUST_CHECK err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
+/* Makes another primary key lead to an item, instead of `from`. item__put with the new key must follow. */
+void item__rename(item_work *w, const item_key *from, const item_key *to, item_place place);
 /* Advances the lsn, as every change does. `expired`: removed by its ttl, not by a client. */
 MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired);
 

@@ -470,6 +470,9 @@ static err put_or_delete(writing *w, const item_edit_result *result) {
 
 static err write_item(writing *w) {
     item_edit_result result;
+    if (w->op->row_after.n) {
+        return op_fail(w->o, E_BAD_REQUEST, "A transaction cannot change an item's id. Create another item and delete this one.");
+    }
     TRY(find_now(w));
     TRY(judge(w, &result));
     w->op->reply = arena_copy(&w->t->arena, result.reply);

@@ -122,14 +122,45 @@ static err insert(item_work *w, item_op *op, slice body) {
     return item__put(w, &op->key, place, &op->after, body, &nothing);
 }
 
+/* An expired item is removed now, and the operation sees no item. */
+static err remove_if_expired(item_work *w, const item_key *key, stored_item *now) {
+    if (!now->there || !item_expired(w->container, &now->head, w->now_s)) {
+        return OK;
+    }
+    TRY(w->op->kind != ITEM_READ ? item__remove(w, key, now, true) : OK);
+    store_give(&now->pin);
+    *now = (stored_item){0};
+    return OK;
+}
+
+static err check_free(item_work *w, const item_key *key) {
+    stored_item other;
+    TRY(item__load(w, key, &other));
+    err code = remove_if_expired(w, key, &other);
+    store_give(&other.pin);
+    return code != OK ? code : other.there ? E_CONFLICT : OK;
+}
+
+/* Gives the item the row key of its new body, if that is free. */
+static err rename_item(item_work *w, const item_op *op, item_place place, item_key *key_out) {
+    *key_out = op->key;
+    key_out->row = op->row_after;
+    TRY(check_free(w, key_out));
+    item__rename(w, &op->key, key_out, place);
+    return OK;
+}
+
 static err overwrite(item_work *w, item_op *op, const stored_item *now, slice body) {
+    item_key renamed;
+    const item_key *key = op->row_after.n ? &renamed : &op->key;
     TRY(check_etag(op, now));
     TRY(check_conditions(w, op, now));
-    TRY(item__unique_check(w, &op->key, body, now->place.number));
+    TRY(op->row_after.n ? rename_item(w, op, now->place, &renamed) : OK);
+    TRY(item__unique_check(w, key, body, now->place.number));
     TRY(item__check_room(w, &op->op, now->body.n, body.n));
     op->after = stamp(w, op, now->place.number);
     op->result = body;
-    return item__put(w, &op->key, now->place, &op->after, body, now);
+    return item__put(w, key, now->place, &op->after, body, now);
 }
 
 static err take_away(item_work *w, item_op *op, const stored_item *now) {
@@ -209,18 +240,6 @@ static err (*const appliers[])(item_work *, item_op *, const stored_item *) = {
     [ITEM_DELETE] = apply_delete, [ITEM_EDIT] = apply_edit,     [ITEM_READ] = apply_read,
 };
 
-/* Removes an expired item: its bytes are deleted now, and the operation sees no item. */
-static err remove_if_expired(item_work *w, const item_op *op, stored_item *now) {
-    if (now->there && item_expired(w->container, &now->head, w->now_s)) {
-        if (op->kind != ITEM_READ) {
-            TRY(item__remove(w, &op->key, now, true));
-        }
-        store_give(&now->pin);
-        *now = (stored_item){0};
-    }
-    return OK;
-}
-
 /* w->range is set. */
 static err apply_one(item_work *w, item_op *op) {
     stored_item now;
@@ -229,7 +248,7 @@ static err apply_one(item_work *w, item_op *op) {
     op->range = w->range;
     TRY(item__enter_range(w, &op->key));
     TRY(item__load(w, &op->key, &now));
-    err code = remove_if_expired(w, op, &now);
+    err code = remove_if_expired(w, &op->key, &now);
     code = code != OK ? code : check_expected(op->expected, &now);
     if (code != OK) {
         store_give(&now.pin);

@@ -17,7 +17,8 @@ static struct {
     const char *data, *host, *sql_port, *direct_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *allow_well_known_key, *allow_host;
-    const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *logical_partition_max_storage;
+    const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *partition_initial_throughput;
+    const char *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
     const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *max_connections_per_address, *least_rate,
         *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min, *script_worker,
@@ -30,6 +31,7 @@ static struct {
     .consistency = "Session",
     .partition_max_storage = "50GB",
     .partition_max_throughput = "10000",
+    .partition_initial_throughput = "6000",
     .logical_partition_max_storage = "20GB",
     .fixed_container_max_storage = "10GB",
     .throttling = "on",
@@ -79,6 +81,8 @@ const tool_option serve_options[SERVE_OPTIONS] = {
      false},
     {"partition-max-storage", "SIZE", "of a physical partition, when it splits", &given.partition_max_storage, false},
     {"partition-max-throughput", "RU", "RU/s of a physical partition", &given.partition_max_throughput, false},
+    {"partition-initial-throughput", "RU", "RU/s that each physical partition of a new container is made for, if it has more than one",
+     &given.partition_initial_throughput, false},
     {"logical-partition-max-storage", "SIZE", "of a logical partition, when it refuses writes", &given.logical_partition_max_storage,
      false},
     {"fixed-container-max-storage", "SIZE", "of a container without a partition key", &given.fixed_container_max_storage, false},
@@ -165,17 +169,29 @@ static bool read_choice(const char *flag, const char *text, const char *first, c
 }
 
 static bool read_rules(account_rules *r) {
+<<<<<<< HEAD
     uint64_t throughput = 0, page_ms = 0;
+=======
+    uint64_t throughput = 0, initial = 0;
+>>>>>>> wt-f1
     bool good = tool_read_bytes("partition-max-storage", given.partition_max_storage, &r->range_bytes) &&
                 tool_read_bytes("logical-partition-max-storage", given.logical_partition_max_storage, &r->partition_bytes) &&
                 tool_read_bytes("fixed-container-max-storage", given.fixed_container_max_storage, &r->fixed_bytes) &&
                 tool_read_number("partition-max-throughput", given.partition_max_throughput, 1, 1000000, &throughput) &&
+<<<<<<< HEAD
                 tool_read_number("page-ms", given.page_ms, 1, 600000, &page_ms) &&
+=======
+                tool_read_number("partition-initial-throughput", given.partition_initial_throughput, 1, 1000000, &initial) &&
+>>>>>>> wt-f1
                 read_choice("throttling", given.throttling, "on", "off", &r->unlimited) &&
                 read_choice("throughput-shares", given.throughput_shares, "equal", "follow-load", &r->follow_load) &&
                 read_choice("merges", given.merges, "auto", "off", &r->no_merges);
     r->range_throughput = (uint32_t)throughput;
+<<<<<<< HEAD
     r->page_ms = (uint32_t)page_ms;
+=======
+    r->initial_range_throughput = (uint32_t)initial;
+>>>>>>> wt-f1
     r->burst = given.burst_capacity != NULL;
     r->serverless = given.serverless != NULL;
     return good;

@@ -43,7 +43,7 @@ export class Bench {
   async #make({ items, container, functions = {} }) {
     const id = `c${++this.#made}`;
     const settings = { id, partitionKey: { paths: ["/id"], kind: "Hash", version: 2 }, ...container };
-    const headers = this.ranges > 1 ? { "x-ms-offer-throughput": String(this.ranges * 10_000) } : {};
+    const headers = this.ranges > 1 ? { "x-ms-cosmos-offer-autopilot-settings": JSON.stringify({ maxThroughput: this.ranges * 10_000 }) } : {};
     await this.#need(this.rest.post(`/dbs/${this.name}/colls`, settings, { headers }), 201);
     const made = { id, path: `/dbs/${this.name}/colls/${id}`, keyPaths: settings.partitionKey.paths };
     for (const [id, body] of Object.entries(functions)) await this.#need(this.rest.post(`${made.path}/udfs`, { id, body }), 201);

@@ -177,7 +177,7 @@ suite("batch", (t) => {
 
 suite("bulk", (t) => {
   t.it("spreads operations over ranges and answers each by itself", async () => {
-    const container = await t.container({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 }, throughput: 40000 });
+    const container = await t.container({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 }, maxThroughput: 40000 });
     const operations = Array.from({ length: 400 }, (_, i) => ({
       operationType: "Create",
       partitionKey: `key-${i}`,
@@ -197,7 +197,7 @@ suite("bulk", (t) => {
   });
 
   t.it("spreads keys of the first hash version and of every type", async () => {
-    const container = await t.container({ throughput: 40000 });
+    const container = await t.container({ maxThroughput: 40000 });
     const keys = [null, true, false, "", "text", "ñandú 😀", 0, 1, -1, 1.5, 1e300, -5e-324, 2 ** 53, ..."abcdefghijklmnopqrstuvwxyz"];
     const operations = keys.map((pk, i) => ({ operationType: "Upsert", partitionKey: pk, resourceBody: { id: `${i}`, pk } }));
     const answers = await container.items.executeBulkOperations(operations);
@@ -237,7 +237,7 @@ suite("bulk", (t) => {
   });
 
   t.it("tells operations that their key lies in another range", async () => {
-    const path = await t.containerPath({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 }, throughput: 40000 });
+    const path = await t.containerPath({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 }, maxThroughput: 40000 });
     const bulk = (range) => ({ headers: { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False", "x-ms-cosmos-batch-continue-on-error": "True", "x-ms-documentdb-partitionkeyrangeid": range } });
     const operations = [{ operationType: "Create", partitionKey: '["redmond"]', resourceBody: { id: "1", pk: "redmond" } }]; // 22E3…: range 2
     const wrong = await t.rest.post(`${path}/docs`, operations, bulk("0"));

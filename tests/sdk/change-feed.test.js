@@ -55,7 +55,7 @@ suite("the change feed", (t) => {
   const create = (container, ...items) => Promise.all(items.map((item) => container.items.create(item)));
   const scopes = {
     "a container of one range": { body: { partitionKey: v2 } },
-    "a container of four": { body: { partitionKey: v2, throughput: 40_000 } },
+    "a container of four": { body: { partitionKey: v2, maxThroughput: 40_000 } },
   };
 
   for (const [name, { body }] of Object.entries(scopes)) {
@@ -87,7 +87,7 @@ suite("the change feed", (t) => {
   }
 
   t.it("of a partition key, and of a feed range", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 30_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 30_000 });
     const items = Array.from({ length: 40 }, (_, i) => ({ id: `${i}`, pk: i % 4 ? `key ${i % 4}` : i % 8 ? null : 7 }));
     for (const item of items) await container.items.create(item);
     for (const pk of ["key 1", "key 3", null, 7]) {
@@ -110,7 +110,7 @@ suite("the change feed", (t) => {
   });
 
   t.it("of a hierarchical key and of its prefix", async () => {
-    const container = await t.container({ partitionKey: levels, throughput: 20_000 });
+    const container = await t.container({ partitionKey: levels, maxThroughput: 20_000 });
     for (let i = 0; i < 24; i++) await container.items.create({ id: `${i}`, tenant: `t${i % 3}`, user: `u${i % 4}` });
     const of = async (pk) => ids((await drain(feed(container, ChangeFeedStartFrom.Beginning(pk), { maxItemCount: 2 }))).items);
     assert.deepEqual(await of(["t1", "u2"]), ["10", "22"]);
@@ -119,7 +119,7 @@ suite("the change feed", (t) => {
   });
 
   t.it("from a time", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 20_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 20_000 });
     await create(container, { id: "1", pk: "a" }, { id: "2", pk: "b" });
     await sleep(2100);
     const time = new Date();

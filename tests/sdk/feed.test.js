@@ -43,7 +43,7 @@ suite("feed", (t) => {
   });
 
   t.it("is in creation order within each range, in the order of the ranges", async () => {
-    const path = await t.containerPath({ partitionKey: v2, throughput: 40000 });
+    const path = await t.containerPath({ partitionKey: v2, maxThroughput: 40000 });
     for (let i = 0; i < 60; i++) await create(path, { id: `${i}`, pk: `key ${i % 20}` });
     const whole = (await pages(path)).flat();
     assert.equal(whole.length, 60);
@@ -63,7 +63,7 @@ suite("feed", (t) => {
   });
 
   t.it("comes in pages of any size", async () => {
-    const path = await t.containerPath({ partitionKey: v2, throughput: 40000 });
+    const path = await t.containerPath({ partitionKey: v2, maxThroughput: 40000 });
     for (let i = 0; i < 25; i++) await create(path, { id: `${i}`, pk: `key ${i}` });
     const whole = ids((await pages(path)).flat());
     assert.equal(whole.length, 25);
@@ -88,7 +88,7 @@ suite("feed", (t) => {
   });
 
   t.it("of one logical partition has only its items", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 40000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 40000 });
     for (let i = 0; i < 12; i++) await container.items.create({ id: `${i}`, pk: `key ${i % 3}` });
     const { resources } = await container.items.readAll({ partitionKey: "key 1", maxItemCount: 2 }).fetchAll();
     assert.deepEqual(ids(resources), ["1", "4", "7", "10"]);
@@ -141,7 +141,7 @@ suite("feed", (t) => {
   });
 
   t.it("of a part of the hash space has the items there", async () => {
-    const path = await t.containerPath({ partitionKey: v2, throughput: 40000 });
+    const path = await t.containerPath({ partitionKey: v2, maxThroughput: 40000 });
     await create(path, { id: "1", pk: "redmond" }, { id: "2", pk: "" }, { id: "3", pk: "aa" }); // 22E342…, 32E936…, 050336…
     const part = async (min, max) => ids((await pages(path, { "x-ms-start-epk": min, "x-ms-end-epk": max, "x-ms-read-key-type": "EffectivePartitionKeyRange" })).flat());
     assert.deepEqual(await part("", "FF"), ["3", "1", "2"]);
@@ -166,7 +166,7 @@ suite("read-many", (t) => {
     });
 
   t.it("is answered as .NET and Python ask", async () => {
-    const path = await t.containerPath({ partitionKey: v2, throughput: 40000 });
+    const path = await t.containerPath({ partitionKey: v2, maxThroughput: 40000 });
     for (const [id, pk] of [["1", "a"], ["2", "b"], ["3", 5], ["4", null], ["5", true]]) {
       await t.rest.post(`${path}/docs`, { id, pk, v: id }, { headers: key(pk) });
     }
@@ -199,7 +199,7 @@ suite("read-many", (t) => {
   });
 
   t.it("is answered by ids alone when the id is the key", async () => {
-    const path = await t.containerPath({ partitionKey: { paths: ["/id"], kind: "Hash", version: 2 }, throughput: 40000 });
+    const path = await t.containerPath({ partitionKey: { paths: ["/id"], kind: "Hash", version: 2 }, maxThroughput: 40000 });
     for (const id of ["x", "y", "z"]) await t.rest.post(`${path}/docs`, { id }, { headers: key(id) });
     for (const text of ["SELECT * FROM c WHERE c.id IN ( 'z','x','nobody' )", 'SELECT * FROM c WHERE c.id IN ( "z", "x" )']) {
       const answer = await query(path, text);

@@ -147,7 +147,7 @@ suite("sessions", (t) => {
   });
 
   t.it("are each range's own", async () => {
-    const container = await t.container({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 }, throughput: 40000 });
+    const container = await t.container({ partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 }, maxThroughput: 40000 });
     const first = await container.items.create({ id: "1", pk: "redmond" }); // range 2
     const second = await container.items.create({ id: "1", pk: "aa" }); // range 0
     assert.equal(first.headers["x-ms-session-token"], "2:-1#1");

@@ -177,6 +177,36 @@ suite("ranges", (t) => {
   });
 }, { flags: ["--partition-max-throughput", "1000"] });
 
+// [RU/s, ranges]: with the service's limits one range gives 10,000 RU/s, and new ones are made for 6,000.
+const countsAtCreation = async (t, counts, body) => {
+  for (const [throughput, n] of counts) {
+    assert.equal((await rangesOf(t.rest, await t.containerPath({ partitionKey: v2, ...body(throughput) }))).length, n, `${throughput} RU/s`);
+  }
+};
+
+suite("ranges at creation", (t) => {
+  t.it("leave room to grow if the throughput is manual", async () => {
+    await countsAtCreation(t, [[400, 1], [6100, 1], [10_000, 1], [10_100, 2], [12_000, 2], [12_100, 3], [30_000, 5]], (throughput) => ({ throughput }));
+  });
+
+  t.it("are as few as give the throughput if it is autoscale or shared", async () => {
+    await countsAtCreation(t, [[10_000, 1], [11_000, 2], [20_000, 2], [30_000, 3]], (maxThroughput) => ({ maxThroughput }));
+    const { database } = await t.client.databases.create({ id: t.name(), throughput: 20_000 });
+    await database.containers.create({ id: "shares", partitionKey: v2 });
+    assert.equal((await rangesOf(t.rest, `/dbs/${database.id}/colls/shares`)).length, 2);
+  });
+
+  t.it("stay as they are while they can give the throughput", async () => {
+    const container = await t.container({ partitionKey: v2, throughput: 12_100 });
+    await scale(container, 30_000, 3);
+    await scale(container, 30_100, 4);
+  });
+});
+
+suite("ranges at creation, made for fewer RU/s", (t) => {
+  t.it("are more", () => countsAtCreation(t, [[2000, 1], [2100, 3], [4000, 4]], (throughput) => ({ throughput })));
+}, { flags: ["--partition-max-throughput", "2000", "--partition-initial-throughput", "1000"] });
+
 suite("the map of ranges", (t) => {
   t.it("is told in part to who has the rest, by ids that are never used again", async () => {
     const container = await t.container({ partitionKey: v2, throughput: 20_000 });
@@ -734,7 +764,7 @@ describe("a restart", () => {
     const changed = await rest.put(`/offers/${offer._rid}`, { ...offer, content: { offerThroughput: 400 } });
     assert.equal(changed.headers["x-ms-offer-replace-pending"], "false");
     await sleep(1500);
-    assert.equal((await rangesOf(rest, path)).length, 4);
+    assert.equal((await rangesOf(rest, path)).length, 7);
     await stop();
     await start();
     await eventually("merged once that is allowed", async () => (await rangesOf(rest, path)).length === 1);

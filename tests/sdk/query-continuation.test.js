@@ -65,7 +65,7 @@ suite("continuations", (t) => {
     ["SELECT VALUE c.at FROM c ORDER BY c.at DESC", { ...control, maxItemCount: 25 }],
   ];
   const filled = async (n = 150) => {
-    const container = await t.container({ partitionKey: v2, throughput: 40_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 40_000 });
     await fill(container, n, (i) => ({ list: [1, 2, 3].slice(0, i % 4) }));
     return container;
   };
@@ -168,7 +168,7 @@ suite("continuations", (t) => {
 
   t.it("of many keys come to all of them, over ranges", async () => {
     const n = 1200;
-    const container = await t.container({ partitionKey: v2, throughput: 40_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 40_000 });
     await fill(container, n, (i) => (i % 2 ? { odd: i } : {}));
     assert.ok((await rangesOf(t, container)).length > 1);
     for (const [query, model] of manyKeys) {
@@ -333,7 +333,7 @@ suite("pages of queries", (t) => {
   });
 
   t.it("tell it through the SDK, for each range", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 30_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 30_000 });
     await fill(container, 60);
     const { queryMetrics, resources, requestCharge } = await container.items.query("SELECT VALUE c.at FROM c WHERE c.at % 3 = 0 ORDER BY c.at", { populateQueryMetrics: true, maxItemCount: 4 }).fetchAll();
     assert.equal(resources.length, 20);

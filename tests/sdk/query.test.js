@@ -50,7 +50,7 @@ const bare = (row) => (row && typeof row === "object" && "_rid" in row ? Object.
 class Data {
   static async make(t, n, ranges = 10) {
     const data = new Data();
-    data.container = await t.container({ partitionKey: v2, indexingPolicy, throughput: ranges * 10_000 });
+    data.container = await t.container({ partitionKey: v2, indexingPolicy, maxThroughput: ranges * 10_000 });
     assert.equal((await all(data.container.readPartitionKeyRanges())).length, ranges);
     await fill(data.container, makeItems(n));
     const items = await all(data.container.items.readAll());
@@ -248,7 +248,7 @@ suite("queries over ten ranges", (t) => {
   });
 
   t.it("of mixed types: the SDK refuses to merge them, a range has them in the order of types", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 20_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 20_000 });
     const values = [undefined, null, false, true, -1, 0, 2.5, 1e300, "", "a", "b", [], [1], {}, { a: 1 }];
     for (const pk of ["a", "b", "key 3", "key 9"]) {
       for (const [i, v] of [...values, ...values].entries()) await container.items.create({ id: `${i}`, pk, v });
@@ -282,7 +282,7 @@ suite("queries and what they ask of which range", (t) => {
   }
 
   t.it("go to the ranges of the keys that their filter demands", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 100_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 100_000 });
     const rangeOf = new Map();
     for (let i = 0; i < 60; i++) {
       const { headers } = await container.items.create({ id: `${i}`, pk: `key ${i}`, n: i });
@@ -322,7 +322,7 @@ suite("queries and what they ask of which range", (t) => {
   });
 
   t.it("find a whole hierarchical key, and all below a prefix of one", async () => {
-    const container = await t.container({ partitionKey: { paths: ["/tenant", "/user", "/session"], kind: "MultiHash", version: 2 }, throughput: 100_000 });
+    const container = await t.container({ partitionKey: { paths: ["/tenant", "/user", "/session"], kind: "MultiHash", version: 2 }, maxThroughput: 100_000 });
     const items = [];
     for (let i = 0; i < 120; i++) items.push({ id: `${i}`, tenant: `t${i % 5}`, user: `u${i % 15}`, session: i % 30, n: i });
     for (const item of items) await container.items.create(item);
@@ -347,7 +347,7 @@ suite("queries and what they ask of which range", (t) => {
 
 suite("queries that are refused", (t) => {
   t.it("say where and why, as the service does", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 20_000 });
+    const container = await t.container({ partitionKey: v2, maxThroughput: 20_000 });
     await container.items.create({ id: "1", pk: "a", v: 1 });
     const refusals = [
       ["SELECT * FORM c", "SC1001", { start: 9, end: 13 }],

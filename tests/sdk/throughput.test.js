@@ -98,7 +98,6 @@ suite("throttling", (t) => {
     await t.rest.post(`${path}/docs`, { id: "1", pk: "a", v: 1 }, { headers });
     const range = { "x-ms-documentdb-partitionkeyrangeid": await spend(path, "a", 90) };
     const query = { ...range, "content-type": "application/query+json", "x-ms-documentdb-isquery": "True" };
-    const bulk = { ...range, "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False" };
     const answers = await Promise.all([
       t.rest.get(item, { headers }),
       t.rest.post(`${path}/docs`, { id: "2", pk: "a" }, { headers }),
@@ -110,7 +109,6 @@ suite("throttling", (t) => {
       t.rest.get(`${path}/docs`, { headers: range }),
       t.rest.post(`${path}/docs`, { query: "SELECT * FROM c" }, { headers: query }),
       t.rest.post(`${path}/docs`, creates("a", ["3"]), { headers: { ...headers, ...atomic } }),
-      t.rest.post(`${path}/docs`, [{ ...creates("a", ["4"])[0], partitionKey: '["a"]' }], { headers: bulk }),
     ]);
     for (const answer of answers) {
       refused(answer, 429, { substatus: 3200, text: rateIsLarge });
@@ -151,8 +149,26 @@ suite("throttling", (t) => {
     const bulk = { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False" };
     await spend(path, hot, 90);
     const operations = [cool, hot, hot].map((pk, i) => ({ ...creates(pk, [`bulk-${i}`])[0], partitionKey: JSON.stringify([pk]) }));
-    refused(await t.rest.post(`${path}/docs`, operations, { headers: bulk }), 429, { substatus: 3200, text: rateIsLarge });
-    assert.equal((await t.rest.post(`${path}/docs`, operations.slice(0, 1), { headers: bulk })).status, 200, "the cool range by itself");
+    const answer = await t.rest.post(`${path}/docs`, operations, { headers: bulk });
+    assert.equal(answer.status, 207);
+    assert.deepEqual(answer.json.map((result) => [result.statusCode, result.subStatusCode]), [[201, undefined], [429, 3200], [429, 3200]]);
+    for (const { requestCharge, message } of answer.json.slice(1)) assert.deepEqual([requestCharge, message], [0.38, rateIsLarge]);
+    within(answer.json[1].retryAfterMilliseconds, 1000, 12_000, "until the debt is paid");
+    within(answer.json[2].retryAfterMilliseconds, 40, 100, "for one operation more");
+    const nothing = await t.rest.post(`${path}/docs`, operations.slice(1), { headers: bulk });
+    assert.deepEqual(nothing.json.map((result) => result.statusCode), [429, 429]);
+  });
+
+  t.it("admits as many operations of a bulk request as there is credit for", async () => {
+    const path = await t.containerPath({ partitionKey: v2 });
+    const bulk = { "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False" };
+    const operations = creates("a", numbers(60)).map((operation) => ({ ...operation, partitionKey: '["a"]' }));
+    const answer = await t.rest.post(`${path}/docs`, operations, { headers: bulk });
+    const written = answer.json.filter((result) => result.statusCode === 201);
+    within(written.length, 15, 22, "100 units, about 6 each");
+    assert.deepEqual(answer.json.slice(written.length).map((result) => result.statusCode), numbers(60 - written.length).map(() => 429));
+    const all = await obey(() => t.rest.get(`${path}/docs`, { headers: key("a") }));
+    assert.equal(all.json._count, written.length);
   });
 
   t.it("is asked once for many items read by one request, whatever they cost together", async () => {
@@ -339,6 +355,25 @@ suite("overload", (t) => {
   });
 }, { flags: ["--throttling", "on", "--partition-max-throughput", "500"], concurrency: true, schemes: ["http"] });
 
+// The SDK waits for the refused operations of a batch one after the other.
+suite("bulk beyond what was provisioned", (t) => {
+  for (const [units, n] of [[400, 400], [2000, 2000]]) {
+    t.it(`ends in less than twice the time that ${units} RU/s take`, async () => {
+      const { id } = await t.container({ partitionKey: v2, throughput: units });
+      const client = t.newClient({ connectionPolicy: { enableBackgroundEndpointRefreshing: false } });
+      const began = performance.now();
+      const operations = numbers(n).map((i) => ({ operationType: "Create", partitionKey: `${i}`, resourceBody: { id: `${i}`, pk: `${i}`, n: i } }));
+      const results = await client.database(t.database.id).container(id).items.executeBulkOperations(operations);
+      const seconds = (performance.now() - began) / 1000;
+      client.dispose();
+      const failed = results.filter(({ response }) => response?.statusCode !== 201);
+      assert.deepEqual(failed.map(({ error }) => error?.code), []);
+      const spent = results.reduce((sum, { response }) => sum + response.requestCharge, 0);
+      assert.ok(seconds < (2 * spent) / units, `${seconds} s for ${spent} units`);
+    });
+  }
+}, { flags: ["--throttling", "on"], concurrency: true, schemes: ["http"] });
+
 suite("offers", (t) => {
   const set = (rid, content, more = {}) => t.rest.put(`/offers/${rid}`, { offerVersion: "V2", content, ...more });
 
@@ -379,7 +414,7 @@ suite("offers", (t) => {
     assert.deepEqual(now, resource);
     assert.equal(headers["x-ms-cosmos-min-throughput"], "500");
     assert.equal(headers["x-ms-offer-replace-pending"], "false");
-    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 5);
+    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 9);
     assert.equal((await set(resource._rid, { offerThroughput: 500 })).status, 200, "the least is allowed");
   });
 

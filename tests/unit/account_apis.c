@@ -46,7 +46,7 @@ static int tear_down(void **state) {
 static err create(const char *properties, const char *api, slice memo) {
     container_creation c = {.database = harness_name("d"),
                             .settings = harness_bson(&h, properties),
-                            .throughput = {THROUGHPUT_MANUAL, 400},
+                            .throughput = {.kind = THROUGHPUT_MANUAL, .value = 400},
                             .api = api ? slice_str(api) : SLICE_EMPTY,
                             .memo = memo};
     err code = harness_change(&h, &c, account_create_container);

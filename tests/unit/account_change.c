@@ -27,7 +27,7 @@ static int tear_down(void **state) {
 static const throughput_setting none = {0};
 
 static throughput_setting manual(uint32_t value) {
-    return (throughput_setting){THROUGHPUT_MANUAL, value};
+    return (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = value};
 }
 
 static container *make(const char *database, const char *properties, uint32_t throughput) {
@@ -369,13 +369,13 @@ static void offers_follow_their_resources(void **state) {
     assert_int_equal(harness_create_container(&h, "shared", "{\"id\":\"fixed\"}", 0, &made), E_BAD_REQUEST);
     assert_int_equal(harness_create_container(&h, "plain", "{\"id\":\"x\"," KEY "}", 399, &made), E_BAD_REQUEST);
     assert_int_equal(harness_create_container(&h, "plain", "{\"id\":\"x\"," KEY "}", 450, &made), E_BAD_REQUEST);
-    assert_int_equal(harness_create_database(&h, "x", (throughput_setting){THROUGHPUT_AUTOSCALE, 1500}), E_BAD_REQUEST);
+    assert_int_equal(harness_create_database(&h, "x", (throughput_setting){.kind = THROUGHPUT_AUTOSCALE, .value = 1500}), E_BAD_REQUEST);
     assert_int_equal(replace_offer(2, manual(100000)), OK);
     assert_int_equal(replace_offer(2, manual(90000)), E_OFFER_BUSY); /* the earlier splits are still pending */
     account_balance(h.account, 0);
     assert_int_equal(replace_offer(2, manual(900)), E_BAD_REQUEST); /* the minimum is a hundredth of the highest value */
     assert_int_equal(replace_offer(2, manual(1000)), OK);
-    assert_int_equal(replace_offer(3, (throughput_setting){THROUGHPUT_AUTOSCALE, 4000}), OK);
+    assert_int_equal(replace_offer(3, (throughput_setting){.kind = THROUGHPUT_AUTOSCALE, .value = 4000}), OK);
     assert_int_equal(replace_offer(77, manual(400)), E_NOT_FOUND);
     harness_restart(&h);
     assert_string_equal(offers(), "1/0:1000 1/2:1000 2/3:auto4000 ");
@@ -392,6 +392,39 @@ static void offers_follow_their_resources(void **state) {
     assert_string_equal(offers(), "2/3:auto4000 ");
     harness_restart(&h);
     assert_string_equal(offers(), "2/3:auto4000 ");
+}
+
+/* 10 RU/s for each gigabyte, in steps of 1,000 RU/s and of the increment. */
+static void autoscale_grows_with_the_data(void **state) {
+    (void)state;
+    throughput_setting plain = {.kind = THROUGHPUT_AUTOSCALE, .value = 4000}, steps = plain;
+    steps.has_increment = true;
+    steps.increment_percent = 50;
+    uint64_t gigabyte = 1 << 30;
+    assert_int_equal(throughput_for_storage(plain, 400 * gigabyte), 4000);
+    assert_int_equal(throughput_for_storage(steps, 400 * gigabyte), 4000);
+    assert_int_equal(throughput_for_storage(plain, 401 * gigabyte), 5000);
+    assert_int_equal(throughput_for_storage(steps, 401 * gigabyte), 6000);
+    assert_int_equal(throughput_for_storage(steps, 601 * gigabyte), 9000);
+    assert_int_equal(throughput_for_storage(steps, 901 * gigabyte), 14000);
+    steps.increment_percent = 1;
+    assert_int_equal(throughput_for_storage(steps, 401 * gigabyte), 5000);
+    assert_int_equal(throughput_for_storage(steps, 1000000 * gigabyte), THROUGHPUT_MAX);
+    steps.increment_percent = INCREMENT_PERCENT_MAX;
+    assert_int_equal(throughput_for_storage(steps, 99999 * gigabyte), THROUGHPUT_MAX);
+}
+
+static void an_increment_is_kept(void **state) {
+    (void)state;
+    throughput_setting t = {.kind = THROUGHPUT_AUTOSCALE, .value = 4000, .has_increment = true, .increment_percent = 20};
+    assert_int_equal(harness_create_database(&h, "grows", t), OK);
+    harness_restart(&h);
+    offer o;
+    assert_true(account_offer_of(h.account, 1, 0, &o));
+    assert_true(o.throughput.has_increment);
+    assert_int_equal(o.throughput.increment_percent, 20);
+    t.increment_percent = INCREMENT_PERCENT_MAX + 1;
+    assert_int_equal(replace_offer(1, t), E_BAD_REQUEST);
 }
 
 /* ---- etags, lsn ---- */
@@ -534,6 +567,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(by_rid, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offers_follow_their_resources, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_throughput_leaves_no_buckets_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(autoscale_grows_with_the_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_increment_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_clock_that_is_wrong_by_ages_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(changes_with_a_wrong_etag_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_accounts_lsn_never_goes_back, set_up, tear_down),

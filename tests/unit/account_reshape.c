@@ -9,6 +9,7 @@
 
 #include "account/account_int.h"
 #include "account/report.h"
+#include "item/range_info.h"
 #include "item_harness.h"
 #include "rounds.h"
 
@@ -157,7 +158,7 @@ static void ranges_that_cannot_be_cut_are_left_alone(void **state) {
     account_balance(h.account, 0);
     assert_int_equal(ranges(), 1);
     assert_int_equal(atomic_load(&range_at(0)->uncut), 2);
-    offer_replacement more = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 1000000}};
+    offer_replacement more = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 1000000}};
     assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
     h.account->rules.range_throughput = 500000; /* throughput needs two ranges; all the data may stay in one */
     account_balance(h.account, 0);
@@ -190,7 +191,7 @@ static void cut_behind_keys_that_are_alike(void **state) {
 static void evenly_without_data(const char *properties) {
     start(properties, 2000, (account_rules){.range_throughput = 1000});
     assert_int_equal(ranges(), 2);
-    offer_replacement more = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 12000}};
+    offer_replacement more = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 12000}};
     assert_int_equal(harness_change(&h, &more, account_replace_offer), OK);
     account_balance(h.account, 0);
     renew();
@@ -200,7 +201,7 @@ static void evenly_without_data(const char *properties) {
         double width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min);
         assert_true(width > 0.08 && width < 0.09);
     }
-    offer_replacement less = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, 400}};
+    offer_replacement less = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 400}};
     assert_int_equal(harness_change(&h, &less, account_replace_offer), OK);
     account_balance(h.account, 0);
     renew();
@@ -247,6 +248,48 @@ static void an_event_counts_its_write(void **state) {
             assert_int_equal(event.took_us, 7000 * writes);
             restart();
         }
+    }
+    stop();
+}
+
+static partition_status status_of(const container *of, size_t position) {
+    range_info info;
+    assert_true(range_info_at(of, position, &info));
+    return info.range.status;
+}
+
+static partition_status seen[2];
+
+static err write_and_look(store *s, const store_batch *batch) {
+    for (size_t i = 0; i < 2; i++) {
+        seen[i] = status_of(c, i);
+    }
+    return quick->write(s, batch);
+}
+
+static void a_range_that_is_being_split_says_so(void **state) {
+    (void)state;
+    start(PLAIN, 2000, (account_rules){.range_throughput = 1000, .no_merges = true});
+    for (int i = 0; i < 20; i++) {
+        put(i, i, 10);
+    }
+    renew();
+    quick = h.homes[0]->ops;
+    slow = *quick;
+    slow.write = write_and_look;
+    for (size_t i = 0; i < h.homes_n; i++) {
+        h.homes[i]->ops = &slow;
+    }
+    assert_int_equal(split(range_at(0)->id, 2), OK);
+    assert_int_equal(seen[0], PARTITION_SPLITTING);
+    assert_int_equal(seen[1], PARTITION_ONLINE);
+    for (size_t i = 0; i < h.homes_n; i++) {
+        h.homes[i]->ops = quick;
+    }
+    assert_int_equal(split(range_at(0)->id, 1000), E_BAD_REQUEST);
+    renew();
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(status_of(c, i), PARTITION_ONLINE);
     }
     stop();
 }
@@ -445,7 +488,7 @@ static void expiry_of_what_moves(void **state) {
 /* ---- automatic splits and merges ---- */
 
 static err set_throughput(uint32_t value) {
-    offer_replacement change = {.offer = rid_offer(1), .throughput = {THROUGHPUT_MANUAL, value}};
+    offer_replacement change = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = value}};
     return harness_change(&h, &change, account_replace_offer);
 }
 
@@ -957,6 +1000,7 @@ int main(void) {
         cmocka_unit_test(cut_behind_keys_that_are_alike),
         cmocka_unit_test(empty_ranges_are_cut_evenly_and_merged_at_once),
         cmocka_unit_test(an_event_counts_its_write),
+        cmocka_unit_test(a_range_that_is_being_split_says_so),
         cmocka_unit_test(tokens_and_numbers_go_on),
         cmocka_unit_test(the_smaller_part_moves),
         cmocka_unit_test(throughput_up_and_down),

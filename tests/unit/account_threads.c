@@ -109,7 +109,7 @@ static void change_something(random_source *r, int round) {
     case 0:
         if (random_below(r, 4) == 0) {
             assert_int_equal(harness_delete_database(&h, "d"), OK);
-            assert_int_equal(harness_create_database(&h, "d", (throughput_setting){THROUGHPUT_MANUAL, 400}), OK);
+            assert_int_equal(harness_create_database(&h, "d", (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = 400}), OK);
         }
         break;
     case 1:

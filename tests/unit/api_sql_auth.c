@@ -338,23 +338,11 @@ static void tokens_live_for_fifteen_minutes(void **state) {
 
 static void dates_are_required_and_read_strictly(void **state) {
     (void)state;
-    static const char *const bad[] = {"Thu, 27 Apr 2017 00:51:12",
-                                      "Thu, 27 Apr 2017 00:51:12 PDT",
-                                      "Thu, 27 Apr 2017 00:51:12 +0000",
-                                      "Thu, 27 Apr 2017 0:51:12 GMT",
-                                      "Fri, 27 Apr 2017 00:51:12 GMT",
-                                      "Thu, 31 Apr 2017 00:51:12 GMT",
-                                      "Thu, 00 Apr 2017 00:51:12 GMT",
-                                      "Thu, 27 Foo 2017 00:51:12 GMT",
-                                      "Thu, 27 Apr 2017 24:51:12 GMT",
-                                      "Thu, 27 Apr 2017 00:60:12 GMT",
-                                      "Thu, 27 Apr 2017 00:51:60 GMT",
-                                      "Thu, 27 Apr 1917 00:51:12 GMT",
-                                      "Thu, 27 Apr 2017 00:51:12 GMT ",
-                                      "2017-04-27T00:51:12.0000000Z.",
-                                      "Thu; 27 Apr 2017 00:51:12 GMT",
-                                      "Thu, -7 Apr 2017 00:51:12 GMT",
-                                      "x"};
+    static const char *const bad[] = {
+        "Thu, 27 Apr 2017 00:51:12",     "Thu, 27 Apr 2017 00:51:12 PDT", "Thu, 27 Apr 2017 0:51:12 GMT",  "Fri, 27 Apr 2017 00:51:12 GMT",
+        "Thu, 31 Apr 2017 00:51:12 GMT", "Thu, 00 Apr 2017 00:51:12 GMT", "Thu, 27 Foo 2017 00:51:12 GMT", "Thu, 27 Apr 2017 24:51:12 GMT",
+        "Thu, 27 Apr 2017 00:60:12 GMT", "Thu, 27 Apr 2017 00:51:60 GMT", "Thu, 27 Apr 1917 00:51:12 GMT", "Thu, 27 Apr 2017 00:51:12 GMT ",
+        "2017-04-27T00:51:12.0000000Z.", "Thu; 27 Apr 2017 00:51:12 GMT", "Thu, -7 Apr 2017 00:51:12 GMT", "x"};
     access_key key = ACCESS_KEY_COUNT;
     o.now_s = example_now;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

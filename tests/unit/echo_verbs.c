@@ -454,7 +454,7 @@ static err echo_make(echo_request *e) {
     c->database.text = echo_get(e->ask, "db", BSON_TYPE_UTF8);
     c->settings = echo_get(e->ask, "settings", BSON_TYPE_DOCUMENT);
     c->rows = echo_get(e->ask, "rows", BSON_TYPE_DOCUMENT);
-    c->throughput = (throughput_setting){THROUGHPUT_MANUAL, (uint32_t)echo_number(e->ask, "throughput", 400)};
+    c->throughput = (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = (uint32_t)echo_number(e->ask, "throughput", 400)};
     c->api = SLICE_LIT("echo");
     call_await_change(&e->call.any, &c->base);
     account_create_container(c);

@@ -276,7 +276,7 @@ static err change(change_kind kind) {
     case CREATE_DATABASE:
         return harness_create_database(&h, "e", (throughput_setting){0});
     case CREATE_SHARED:
-        return harness_create_database(&h, "e", (throughput_setting){THROUGHPUT_MANUAL, 400});
+        return harness_create_database(&h, "e", (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = 400});
     case CREATE_CONTAINER:
         code = harness_create_container(&h, "d", "{\"id\":\"n\",\"partitionKey\":{\"paths\":[\"/pk\"]}}", 3000, &made);
         break;

@@ -49,7 +49,30 @@ static void debt_is_waited_for(void **state) {
     bucket_give(b);
 }
 
+<<<<<<< HEAD
 /* A single client that waits as told is rejected at most once for each charge, whatever its size. */
+=======
+static void room_is_what_all_conditions_leave(void **state) {
+    (void)state;
+    bucket_class low = {.priority = BUCKET_LOW}, named = {.named = 1};
+    bucket *b = bucket_new(400, false, START);
+    bucket_set_named(b, 1, 25);
+    assert_true(near(bucket_room(b, usual, START), 400, 1e-6));
+    assert_true(near(bucket_room(b, low, START), 360, 1e-6));
+    assert_true(near(bucket_room(b, named, START), 100, 1e-6));
+    bucket_charge(b, usual, 600, START);
+    assert_true(near(bucket_room(b, usual, START), -200, 1e-6));
+    assert_true(near(bucket_room(b, usual, START + SECOND), 200, 1e-6));
+    bucket_set_rate(b, 0, START);
+    assert_true(bucket_room(b, usual, START) > 1e300);
+    bucket_give(b);
+    b = bucket_new(100, true, START);
+    assert_true(near(bucket_room(b, usual, START + 100 * SECOND), 3000, 1e-6));
+    bucket_give(b);
+}
+
+/* Alone and obedient: refused at most once for every charge, whatever it is. */
+>>>>>>> wt-f1
 static void a_lone_client_that_waits_gets_in(void **state) {
     (void)state;
     static const double rates[] = {1, 100, 400, 10000, 1000000}, charges[] = {0.38, 1, 6.67, 704.76, 1250};
@@ -494,6 +517,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(starts_with_a_second_and_keeps_no_more),
         cmocka_unit_test(debt_is_waited_for),
+        cmocka_unit_test(room_is_what_all_conditions_leave),
         cmocka_unit_test(a_lone_client_that_waits_gets_in),
         cmocka_unit_test(overload_gets_what_is_provisioned),
         cmocka_unit_test(credit_of_a_second_keeps_a_minute_within_bounds),

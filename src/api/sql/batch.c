@@ -41,6 +41,9 @@ static void write_result(buf *out, const container *c, const item_op *item, bool
     if (entry->http_substatus) {
         buf_addf(out, ",\"subStatusCode\":%u", entry->http_substatus);
     }
+    if (item->code == E_THROTTLED) {
+        buf_addf(out, ",\"retryAfterMilliseconds\":%u", item->op.retry_after_ms);
+    }
     buf_add_lit(out, ",\"requestCharge\":");
     sql_write_charge(out, item->op.charge_ru);
     if (item->code == OK && item->kind != ITEM_DELETE) {
@@ -78,12 +81,17 @@ static void write_answer(call *c) {
     write_results(q, &q->written);
 }
 
-static void answer(sql_request *q) {
-    bool all_ok = true;
+static bool all_have(const sql_request *q, err code) {
+    bool all = true;
     for (size_t i = 0; i < q->commit.n; i++) {
-        all_ok = all_ok && q->commit.ops[i].code == OK;
+        all = all && q->commit.ops[i].code == code;
     }
-    sql_start(q, all_ok ? 200 : 207);
+    return all;
+}
+
+static void answer(sql_request *q, err code) {
+    (void)code; /* each operation has its own */
+    sql_start(q, all_have(q, OK) ? 200 : 207);
     sql_add_range(q, q->marked ? q->mark : range_mark_at(q->container, &q->commit.ops[0].key.epk));
     buf *out = sql_start_body(q);
     if (q->written.n) {
@@ -104,8 +112,11 @@ static void written(call *c) {
     sql_request *q = request_of(c);
     err code = failure_of(q);
     sql_call_done(q, c);
-    if (code == OK) {
-        answer(q);
+    if (code == OK && all_have(q, E_THROTTLED)) {
+        q->op.retry_after_ms = q->commit.ops[0].op.retry_after_ms;
+        sql_refuse(q, OK, answer);
+    } else if (code == OK) {
+        answer(q, OK);
     } else {
         buf_free(&q->written);
         sql_fail(q, code);
@@ -151,7 +162,7 @@ void sql_item_batch(sql_request *q) {
         answer_nothing(q);
     } else if (refused_before(q)) {
         op_charge(&q->op, CHARGE_FAILED);
-        answer(q);
+        answer(q, OK);
     } else {
         q->commit.write = write_answer;
         call_commit_submit(&q->commit);

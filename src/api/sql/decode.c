@@ -97,20 +97,31 @@ err sql_page_size(sql_request *q, size_t *size_out) {
 
 /* ---- throughput ---- */
 
+bool sql_whole(slice document, const doc_path *path, uint32_t *value_out) {
+    bson_iter_t it;
+    if (!doc_find(document, path, &it) || !BSON_ITER_HOLDS_NUMBER(&it)) {
+        return false;
+    }
+    double value = bson_iter_as_double(&it);
+    *value_out = value >= 0 && value <= UINT32_MAX && value == (double)(uint32_t)value ? (uint32_t)value : UINT32_MAX;
+    return true;
+}
+
+bool sql_autopilot(slice settings, throughput_setting *setting_out) {
+    doc_path most = {.steps = (slice[]){SLICE_LIT("maxThroughput")}, .steps_n = 1};
+    doc_path increment = {.steps = (slice[]){SLICE_LIT("autoUpgradePolicy"), SLICE_LIT("throughputPolicy"), SLICE_LIT("incrementPercent")},
+                          .steps_n = 3};
+    *setting_out = (throughput_setting){.kind = THROUGHPUT_AUTOSCALE};
+    setting_out->has_increment = sql_whole(settings, &increment, &setting_out->increment_percent);
+    return sql_whole(settings, &most, &setting_out->value);
+}
+
 static err read_autopilot(sql_request *q, slice text, throughput_setting *setting_out) {
     buf bson = buf_init(64 * 1024);
     json_root root;
-    bson_iter_t it;
-    err code = json_to_bson(text, NULL, &bson, &root, NULL);
-    bool found =
-        code == OK && root == JSON_OBJECT && doc_find_key(buf_view(&bson), SLICE_LIT("maxThroughput"), &it) && BSON_ITER_HOLDS_NUMBER(&it);
-    double value = found ? bson_iter_as_double(&it) : -1;
+    bool found = json_to_bson(text, NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT && sql_autopilot(buf_view(&bson), setting_out);
     buf_free(&bson);
-    if (!found || value < 0 || value > UINT32_MAX) {
-        return op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-offer-autopilot-settings must be like {\"maxThroughput\":4000}.");
-    }
-    *setting_out = (throughput_setting){THROUGHPUT_AUTOSCALE, (uint32_t)value};
-    return OK;
+    return found ? OK : op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-offer-autopilot-settings must be like {\"maxThroughput\":4000}.");
 }
 
 /* Offer types from before throughput was a number: S1, S2, S3. */
@@ -120,7 +131,7 @@ static bool read_offer_type(slice type, throughput_setting *setting_out) {
         return false;
     }
     uint32_t value = values[type.p[1] - '1'];
-    *setting_out = (throughput_setting){THROUGHPUT_MANUAL, value < THROUGHPUT_MIN ? THROUGHPUT_MIN : value};
+    *setting_out = (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = value < THROUGHPUT_MIN ? THROUGHPUT_MIN : value};
     return true;
 }
 
@@ -142,7 +153,7 @@ err sql_throughput(sql_request *q, throughput_setting *setting_out) {
     if (!slice_to_u64(manual, &value) || value > UINT32_MAX) {
         return op_fail(&q->op, E_BAD_REQUEST, "x-ms-offer-throughput must be a whole number of request units per second.");
     }
-    *setting_out = (throughput_setting){THROUGHPUT_MANUAL, (uint32_t)value};
+    *setting_out = (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = (uint32_t)value};
     return OK;
 }
 

@@ -45,6 +45,15 @@ static bool has_lanes(const offer *o) {
     return memcmp(o->bucket_percents, none, sizeof none) != 0;
 }
 
+static void add_increment(bson_t *settings, uint32_t percent) {
+    bson_t upgrade, policy;
+    bson_append_document_begin(settings, "autoUpgradePolicy", -1, &upgrade);
+    bson_append_document_begin(&upgrade, "throughputPolicy", -1, &policy);
+    bson_append_int32(&policy, "incrementPercent", -1, (int32_t)percent);
+    bson_append_document_end(&upgrade, &policy);
+    bson_append_document_end(settings, &upgrade);
+}
+
 static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
     bson_t content, settings;
     bson_append_document_begin(doc, "content", -1, &content);
@@ -52,6 +61,9 @@ static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
     if (o->throughput.kind == THROUGHPUT_AUTOSCALE) {
         bson_append_document_begin(&content, "offerAutopilotSettings", -1, &settings);
         bson_append_int32(&settings, "maxThroughput", -1, (int32_t)o->throughput.value);
+        if (o->throughput.has_increment) {
+            add_increment(&settings, o->throughput.increment_percent);
+        }
         bson_append_document_end(&content, &settings);
     }
     bson_append_document_begin(&content, "offerMinimumThroughputParameters", -1, &settings);
@@ -140,15 +152,21 @@ void sql_offer_read(sql_request *q) {
     code == OK ? answer(q, &o) : sql_fail(q, code);
 }
 
-static bool content_number(slice body, const char *first, const char *second, uint32_t *value_out) {
-    doc_path path = {.steps = (slice[]){SLICE_LIT("content"), slice_str(first), slice_str(second)}, .steps_n = *second ? 3 : 2};
+static bool manual_value(slice body, uint32_t *value_out) {
+    doc_path path = {.steps = (slice[]){SLICE_LIT("content"), SLICE_LIT("offerThroughput")}, .steps_n = 2};
+    return sql_whole(body, &path, value_out);
+}
+
+static bool autopilot_of(slice body, throughput_setting *setting_out) {
+    doc_path path = {.steps = (slice[]){SLICE_LIT("content"), SLICE_LIT("offerAutopilotSettings")}, .steps_n = 2};
     bson_iter_t it;
-    if (!doc_find(body, &path, &it) || !BSON_ITER_HOLDS_NUMBER(&it)) {
+    uint32_t n;
+    const uint8_t *p;
+    if (!doc_find(body, &path, &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
         return false;
     }
-    double value = bson_iter_as_double(&it);
-    *value_out = value >= 0 && value <= UINT32_MAX && value == (double)(uint32_t)value ? (uint32_t)value : UINT32_MAX;
-    return true;
+    bson_iter_document(&it, &n, &p);
+    return sql_autopilot(slice_of(p, n), setting_out);
 }
 
 /* The body says manual or autoscale; the migration fields convert one into the other at the same value. */
@@ -157,11 +175,11 @@ static err read_setting(sql_request *q, slice body, throughput_setting *setting_
     if (doc_find_key(body, SLICE_LIT("offerVersion"), &it) && !(BSON_ITER_HOLDS_UTF8(&it) && slice_eq(doc_text(&it), SLICE_LIT("V2")))) {
         return op_fail(&q->op, E_BAD_REQUEST, "Only offers of version V2 can be replaced.");
     }
-    if (content_number(body, "offerAutopilotSettings", "maxThroughput", &setting_out->value) && !sql_flag(q, FIELD_MIGRATE_TO_MANUAL)) {
-        setting_out->kind = THROUGHPUT_AUTOSCALE;
+    if (!sql_flag(q, FIELD_MIGRATE_TO_MANUAL) && autopilot_of(body, setting_out)) {
         return OK;
     }
-    if (content_number(body, "offerThroughput", "", &setting_out->value)) {
+    *setting_out = (throughput_setting){0};
+    if (manual_value(body, &setting_out->value)) {
         setting_out->kind = sql_flag(q, FIELD_MIGRATE_TO_AUTOPILOT) ? THROUGHPUT_AUTOSCALE : THROUGHPUT_MANUAL;
         if (setting_out->kind == THROUGHPUT_AUTOSCALE && setting_out->value <= THROUGHPUT_MAX) { /* larger values are rejected later */
             uint32_t rounded = (setting_out->value + AUTOSCALE_STEP - 1) / AUTOSCALE_STEP * AUTOSCALE_STEP;

@@ -307,27 +307,31 @@ static void answer_error(sql_request *q, err code) {
 typedef struct held_back {
     net_delay delay; /* must be first */
     sql_request *q;
+    void (*answer)(sql_request *q, err code);
     err code;
 } held_back;
 
 static void answer_held_back(net_delay *delay) {
     held_back *h = (held_back *)delay;
-    answer_error(h->q, h->code);
+    h->answer(h->q, h->code);
 }
 
-/* If the client retries before its retry-after time, its next rejection is delayed: a rejection costs the loop as much as a point read. */
-void sql_fail(sql_request *q, err code) {
-    bool waits = code == E_THROTTLED || code == E_TENANT_BUSY || code == E_WORK_BUSY;
-    unsigned ms = waits ? http_told_to_wait(q->http, q->op.retry_after_ms) : 0;
+void sql_refuse(sql_request *q, err code, void (*answer)(sql_request *q, err code)) {
+    unsigned ms = http_told_to_wait(q->http, q->op.retry_after_ms);
     ms = ms < HELD_BACK_MS_MAX ? ms : HELD_BACK_MS_MAX;
     if (ms == 0) {
-        answer_error(q, code);
+        answer(q, code);
         return;
     }
     held_back *h = arena_new(q->http->arena, held_back);
-    *h = (held_back){.q = q, .code = code};
+    *h = (held_back){.q = q, .answer = answer, .code = code};
     q->op.retry_after_ms = q->op.retry_after_ms > ms ? q->op.retry_after_ms - ms : 1;
     net_delay_start(q->http->client->loop, &h->delay, ms, answer_held_back);
+}
+
+void sql_fail(sql_request *q, err code) {
+    bool waits = code == E_THROTTLED || code == E_TENANT_BUSY || code == E_WORK_BUSY;
+    waits ? sql_refuse(q, code, answer_error) : answer_error(q, code);
 }
 
 /* ---- items and feeds ---- */

@@ -96,6 +96,12 @@ MUST_CHECK err sql_check_cross_partition(sql_request *q);      /* E_BAD_REQUEST:
 MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out); /* id in the range header */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);
 MUST_CHECK err sql_throughput(sql_request *q, throughput_setting *setting_out);
+
+/* A whole number of a document; UINT32_MAX, which is beyond all limits, stands for any other number. False: no number is there. */
+bool sql_whole(slice document, const doc_path *path, uint32_t *value_out);
+
+/* {"maxThroughput": 4000, "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": 10}}}, of which the first must be there. */
+bool sql_autopilot(slice settings, throughput_setting *setting_out);
 MUST_CHECK err sql_seen(sql_request *q, call *c); /* fills c->seen from the session token */
 const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 
@@ -134,6 +140,10 @@ static inline account_name sql_child_name(const sql_request *q) {
 
 /* ---- answering: each ends the request ---- */
 void sql_fail(sql_request *q, err code);
+
+/* Answers a rejected request, whose retry-after time is q->op.retry_after_ms. If the client did not wait as long as it was told before, the
+ * answer is delayed: a rejection costs the loop as much as a point read. */
+void sql_refuse(sql_request *q, err code, void (*answer)(sql_request *q, err code));
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts);
 void sql_deleted(sql_request *q);                /* a database or a container */
 void sql_start(sql_request *q, unsigned status); /* status and the fields common to all answers, the charge included */

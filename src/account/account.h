@@ -32,29 +32,17 @@ typedef enum account_script_kind { ACCOUNT_FUNCTION, ACCOUNT_TRIGGER, ACCOUNT_PR
 
 /* Limits of partitions, and which automatic behaviour is on. A limit of 0 means the service's. */
 typedef struct account_rules {
-<<<<<<< HEAD
-    uint32_t range_throughput; /* RU/s of one physical partition: t in N = ceil(T / t) */
-    uint64_t range_bytes;      /* size at which a physical partition splits */
-    uint64_t partition_bytes;  /* maximum size of a logical partition */
-    uint64_t fixed_bytes;      /* maximum size of a container without a partition key */
-    uint32_t page_ms;          /* time limit of one page of a query or feed; 0: 5 s */
-    bool unlimited;            /* charges are reported, but no request is throttled */
-    bool burst;                /* unused throughput accumulates as burst credit */
-    bool follow_load;          /* shares follow the load within a container's total */
-    bool no_merges;            /* ranges are merged by command only */
-    bool serverless;           /* no provisioned throughput: each physical partition gets 5,000 RU/s */
-=======
     uint32_t range_throughput;         /* RU/s of one physical partition: t in N = ceil(T / t) */
     uint32_t initial_range_throughput; /* RU/s for which each range of a new container is made, if its throughput is manual and above t */
     uint64_t range_bytes;              /* size at which a physical partition splits */
     uint64_t partition_bytes;          /* maximum size of a logical partition */
     uint64_t fixed_bytes;              /* maximum size of a container without a partition key */
+    uint32_t page_ms;                  /* time limit of one page of a query or feed; 0: 5 s */
     bool unlimited;                    /* charges are reported, but no request is throttled */
     bool burst;                        /* unused throughput accumulates as burst credit */
     bool follow_load;                  /* shares follow the load within a container's total */
     bool no_merges;                    /* ranges are merged by command only */
     bool serverless;                   /* no provisioned throughput: each physical partition gets 5,000 RU/s */
->>>>>>> wt-f1
 } account_rules;
 
 /* In which stores the ranges of a new container are placed. */

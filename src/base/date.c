@@ -141,13 +141,9 @@ bool date_parse_http(slice text, int64_t *seconds_out) {
     return week_day < 0 || week_day == week_day_of(seconds);
 }
 
-<<<<<<< HEAD
-/* Reads the part after the minutes: "Z", ":07Z", ":07.1234567Z". */
-=======
 /* ---- ISO 8601 ---- */
 
-/* What follows the minutes: "Z", ":07Z", ":07.1234567Z". */
->>>>>>> wt-f1
+/* Reads the part after the minutes: "Z", ":07Z", ":07.1234567Z". */
 static bool read_end(slice text, int *second_out) {
     if (text.n >= 4 && text.p[0] == ':') {
         *second_out = digits(text.p + 1, 2);

@@ -5,12 +5,8 @@
 
 enum { DATE_TEXT_BYTES = 40 };
 
-<<<<<<< HEAD
-/* Accepts only "Thu, 27 Apr 2017 00:51:12 GMT", in any letter case. */
-=======
 /* RFC 1123 as clients write it: "Thu, 27 Apr 2017 00:51:12 GMT" in any case. The day of the week may be missing but not wrong, the day may
  * have one digit, the zone may also be UTC, UT, Z or an offset like +0200. Before 1970 the seconds are negative. */
->>>>>>> wt-f1
 bool date_parse_http(slice text, int64_t *seconds_out);
 const char *date_http(int64_t seconds, char room[DATE_TEXT_BYTES]);
 

@@ -40,15 +40,11 @@ static void add_text(bson_t *into, const char *key, slice text) {
     bson_append_utf8(into, key, -1, text.p, (int)text.n);
 }
 
-<<<<<<< HEAD
-/* Hash indexes became range indexes, whose precision is always -1. */
-=======
 static bool is_spatial(slice index) {
     return slice_eq_nocase(index__text(index, "kind"), SLICE_LIT("Spatial"));
 }
 
-/* A hash is a range nowadays, and ranges have no precision: -1. */
->>>>>>> wt-f1
+/* Hash indexes became range indexes, whose precision is always -1. */
 static void add_index(bson_t *list, const char *key, slice index) {
     bson_t entry;
     bool shapes = is_spatial(index);
@@ -105,13 +101,8 @@ static void add_path(bson_t *list, uint32_t i, slice path, slice given) {
     bson_append_document_end(list, &entry);
 }
 
-<<<<<<< HEAD
-/* Adds the given paths. If the list is missing, adds `otherwise`, unless that is empty. */
-static void add_paths(bson_t *policy, slice given, const char *name, slice otherwise) {
-=======
-/* The paths as they came, and after them `also`, if that is not empty. */
+/* Adds the given paths, and after them `also`, if that is not empty. */
 static void add_paths(bson_t *policy, slice given, const char *name, slice also) {
->>>>>>> wt-f1
     bson_t list;
     doc_element e;
     doc_walk w;

@@ -110,8 +110,8 @@ static bool next_run(slice *rest, slice *run_out) {
     return start != NULL;
 }
 
-/* English stop words. The service's list is not published; with this one texts have the lengths by which the service orders the test data of
- * its SDKs. Other single letters, and digits, count. */
+/* English stop words. The service's list is not published; with this one texts have the lengths by which the service orders the test data
+ * of its SDKs. Other single letters, and digits, count. */
 static bool is_usual(slice word) {
     static const char words[] =
         " a about above across after again against all almost along already also although always am among an and another any anyone "

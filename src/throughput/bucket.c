@@ -129,9 +129,6 @@ int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns) {
     return admit_or_promise(b, class, now_ns);
 }
 
-<<<<<<< HEAD
-/* Moves a payment time forward by `refill`. Credit from before `oldest` has expired. */
-=======
 /* The credit of a payment time, of which a window counts. */
 static double credit(int64_t paid, int64_t window, double rate, int64_t now) {
     return (double)(now - later(paid, now - window)) * rate / (double)SECOND;
@@ -153,8 +150,7 @@ double bucket_room(bucket *b, bucket_class class, int64_t now_ns) {
     return named ? fmin(room, credit(load(&named->paid_until), SECOND, named_rate(named, rate), now_ns)) : room;
 }
 
-/* Moves a payment time on. What was paid before `oldest` is credit too old to count. */
->>>>>>> wt-f1
+/* Moves a payment time forward by `refill`. Credit from before `oldest` has expired. */
 static void pay(instant *paid_until, int64_t oldest, int64_t refill, int64_t now) {
     int64_t paid = load(paid_until);
     while (paid < oldest) {

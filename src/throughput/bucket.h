@@ -61,15 +61,11 @@ void bucket_give(bucket *b);
 /* 0: admitted. Otherwise how many nanoseconds to wait before asking again. */
 int64_t bucket_admit(bucket *b, bucket_class class, int64_t now_ns);
 
-<<<<<<< HEAD
-/* Takes a charge, even if the bucket goes into debt. */
-=======
 /* How many RU a request of this class may spend before the next one would be refused; negative: it is refused now. Infinite without a
  * limit. */
 double bucket_room(bucket *b, bucket_class class, int64_t now_ns);
 
-/* Takes a charge, whether or not the bucket has it. */
->>>>>>> wt-f1
+/* Takes a charge, even if the bucket goes into debt. */
 void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns);
 
 /* Debts and credits, those of named buckets included, stay the same in request units. Concurrent charges may use either rate. */

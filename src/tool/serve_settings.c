@@ -169,29 +169,19 @@ static bool read_choice(const char *flag, const char *text, const char *first, c
 }
 
 static bool read_rules(account_rules *r) {
-<<<<<<< HEAD
-    uint64_t throughput = 0, page_ms = 0;
-=======
-    uint64_t throughput = 0, initial = 0;
->>>>>>> wt-f1
+    uint64_t throughput = 0, initial = 0, page_ms = 0;
     bool good = tool_read_bytes("partition-max-storage", given.partition_max_storage, &r->range_bytes) &&
                 tool_read_bytes("logical-partition-max-storage", given.logical_partition_max_storage, &r->partition_bytes) &&
                 tool_read_bytes("fixed-container-max-storage", given.fixed_container_max_storage, &r->fixed_bytes) &&
                 tool_read_number("partition-max-throughput", given.partition_max_throughput, 1, 1000000, &throughput) &&
-<<<<<<< HEAD
-                tool_read_number("page-ms", given.page_ms, 1, 600000, &page_ms) &&
-=======
                 tool_read_number("partition-initial-throughput", given.partition_initial_throughput, 1, 1000000, &initial) &&
->>>>>>> wt-f1
+                tool_read_number("page-ms", given.page_ms, 1, 600000, &page_ms) &&
                 read_choice("throttling", given.throttling, "on", "off", &r->unlimited) &&
                 read_choice("throughput-shares", given.throughput_shares, "equal", "follow-load", &r->follow_load) &&
                 read_choice("merges", given.merges, "auto", "off", &r->no_merges);
     r->range_throughput = (uint32_t)throughput;
-<<<<<<< HEAD
-    r->page_ms = (uint32_t)page_ms;
-=======
     r->initial_range_throughput = (uint32_t)initial;
->>>>>>> wt-f1
+    r->page_ms = (uint32_t)page_ms;
     r->burst = given.burst_capacity != NULL;
     r->serverless = given.serverless != NULL;
     return good;

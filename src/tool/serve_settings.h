@@ -26,11 +26,7 @@ typedef struct serve_settings {
     bool help, version;
 } serve_settings;
 
-<<<<<<< HEAD
-enum { SERVE_OPTIONS = 48 };
-=======
-enum { SERVE_OPTIONS = 47 };
->>>>>>> wt-f1
+enum { SERVE_OPTIONS = 49 };
 extern const tool_option serve_options[SERVE_OPTIONS];
 
 /* Call take_flags first; then, unless --help or --version was given, read, which checks the values. Both print what is wrong and return

@@ -49,9 +49,6 @@ static void debt_is_waited_for(void **state) {
     bucket_give(b);
 }
 
-<<<<<<< HEAD
-/* A single client that waits as told is rejected at most once for each charge, whatever its size. */
-=======
 static void room_is_what_all_conditions_leave(void **state) {
     (void)state;
     bucket_class low = {.priority = BUCKET_LOW}, named = {.named = 1};
@@ -71,8 +68,7 @@ static void room_is_what_all_conditions_leave(void **state) {
     bucket_give(b);
 }
 
-/* Alone and obedient: refused at most once for every charge, whatever it is. */
->>>>>>> wt-f1
+/* A single client that waits as told is rejected at most once for each charge, whatever its size. */
 static void a_lone_client_that_waits_gets_in(void **state) {
     (void)state;
     static const double rates[] = {1, 100, 400, 10000, 1000000}, charges[] = {0.38, 1, 6.67, 704.76, 1250};

@@ -80,7 +80,7 @@ static bool read_autoscale(slice text, throughput_setting *setting_out) {
     bool good = json_to_bson(text, NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT &&
                 doc_find_member(buf_view(&bson), SLICE_LIT("maxThroughput"), &e) && e.type == BSON_TYPE_INT32 &&
                 doc_load_i32(e.value.p) > 0;
-    *setting_out = (throughput_setting){THROUGHPUT_AUTOSCALE, good ? (uint32_t)doc_load_i32(e.value.p) : 0};
+    *setting_out = (throughput_setting){.kind = THROUGHPUT_AUTOSCALE, .value = good ? (uint32_t)doc_load_i32(e.value.p) : 0};
     buf_free(&bson);
     return good;
 }
@@ -99,7 +99,7 @@ static err read_throughput(table_request *q, throughput_setting *setting_out) {
     if (!manual.n) {
         return OK;
     }
-    *setting_out = (throughput_setting){THROUGHPUT_MANUAL, 0};
+    *setting_out = (throughput_setting){.kind = THROUGHPUT_MANUAL};
     if (!slice_to_u64(manual, &value) || value > UINT32_MAX) {
         return table_refuse(q, TABLE_INVALID_HEADER);
     }

@@ -188,7 +188,7 @@ static inline err harness_create_container(harness *h, const char *database, con
                             .settings = harness_bson(h, properties),
                             .hierarchical_allowed = true,
                             .rows = harness_rows(h),
-                            .throughput = {throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, throughput}};
+                            .throughput = {.kind = throughput ? THROUGHPUT_MANUAL : THROUGHPUT_NONE, .value = throughput}};
     err code = harness_change(h, &c, account_create_container);
     if (code != OK && c.container_out) {
         container_give(c.container_out);

@@ -121,6 +121,7 @@ bool access_allows(const access_reach *r, unsigned verbs, const container *c, co
         return is_granted(r->permission, c, key);
     case ACCESS_BY_SAS:
         return access_sas_is_for(r->sas, c ? c->id : SLICE_EMPTY) && !access_sas_is_bounded(r->sas);
+    case ACCESS_BY_ROLE: /* see the header */
     case ACCESS_NOBODY:
         break;
     }

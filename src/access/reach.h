@@ -1,9 +1,10 @@
 /* reach.h — what an authenticated client may do: which verbs, in the whole account, one container or one partition key of it.
  *
  * Every way to authenticate fills a reach: a signature or a key (access_reach_of_key), a resource token (access_reach_of_token), SASL
- * (plain.h, scram.h), a shared access signature (sas.h). A front end keeps the reach as long as the authentication is valid: with HTTP for
- * one request, with connection-oriented protocols for the connection. The latter call access_reach_holds before each request, so that a
- * changed key, an expired token or a withdrawn permission ends the access of open connections.
+ * (plain.h, scram.h), a shared access signature (sas.h), an Entra ID token (aad.h). A front end keeps the reach as long as the
+ * authentication is valid: with HTTP for one request, with connection-oriented protocols for the connection. The latter call
+ * access_reach_holds before each request, so that a changed key, an expired token or a withdrawn permission ends the access of open
+ * connections.
  *
  * Plain data except for one counted reference, which access_reach_end releases. One thread at a time. */
 #pragma once
@@ -30,18 +31,21 @@ typedef enum access_verb {
     ACCESS_ALL = (1 << 12) - 1,
 } access_verb;
 
-typedef enum access_proof { ACCESS_NOBODY, ACCESS_BY_KEY, ACCESS_BY_TOKEN, ACCESS_BY_SAS } access_proof;
+typedef enum access_proof { ACCESS_NOBODY, ACCESS_BY_KEY, ACCESS_BY_TOKEN, ACCESS_BY_SAS, ACCESS_BY_ROLE } access_proof;
 
-typedef struct access_sas access_sas; /* sas.h */
+typedef struct access_sas access_sas;     /* sas.h */
+typedef struct access_roles access_roles; /* roles.h */
 
 typedef struct access_reach {
-    access_proof proof;     /* all zero: unauthenticated, may do nothing */
-    access_key key;         /* the key that signed; for a token the primary key */
-    uint64_t serial;        /* serial of that key */
-    unsigned verbs;         /* bits of access_verb */
-    permission *permission; /* for a token: a reference; else NULL */
-    int64_t until_s;        /* expiry of a token or a shared access signature, seconds since 1970 */
-    const access_sas *sas;  /* tables and rows of a shared access signature; lives in the arena it was read into */
+    access_proof proof;        /* all zero: unauthenticated, may do nothing */
+    access_key key;            /* the key that signed; for a token the primary key */
+    uint64_t serial;           /* serial of that key */
+    unsigned verbs;            /* bits of access_verb */
+    permission *permission;    /* for a token: a reference; else NULL */
+    int64_t until_s;           /* expiry of a token or a shared access signature, seconds since 1970 */
+    const access_sas *sas;     /* tables and rows of a shared access signature; lives in the arena it was read into */
+    const access_roles *roles; /* roles of an Entra ID token's principal (aad.h), in all scopes; NULL: none; lives in the same arena */
+    slice principal;           /* object id of that principal */
 } access_reach;
 
 /* ---- making ---- */
@@ -70,7 +74,8 @@ MUST_CHECK err access_reach_holds(op *o, const access_reach *r, const access_rin
 
 /* Whether all of these verbs are allowed: in the account (`c` NULL), in a whole container (`key` NULL), or with items under that partition
  * key. A permission for a single item or script, and a shared access signature with row bounds, never cover a whole container: callers that
- * support them check further (api/sql/access.c, sas.h). */
+ * support them check further (api/sql/access.c, sas.h). The roles of an Entra ID token have scopes by name: callers that accept such tokens
+ * check them (api/sql/access.c). */
 bool access_allows(const access_reach *r, unsigned verbs, const container *c, const pkey *key);
 
 /* Whether the partition key is the granted one, or lies below it if that is a prefix of a hierarchical key. */

@@ -91,6 +91,8 @@
     X(E_BAD_AUTHORIZATION, 401, 5001, "Unauthorized", WHO,                                                                                 \
       "The input authorization token is not in a valid format. Please ensure the token is in the form type=...&ver=...&sig=...")           \
     X(E_FORBIDDEN, 403, 0, "Forbidden", FORBIDDEN, "The operation is not permitted with this key.")                                        \
+    X(E_NO_ROLE, 403, 5302, "Forbidden", FORBIDDEN, "The principal has no role that permits this.")                                        \
+    X(E_NOT_BY_ROLE, 403, 5300, "Forbidden", FORBIDDEN, "The request cannot be authorized by AAD token in data plane.")                    \
     X(E_WRONG_HOST, 403, 0, "Forbidden", FORBIDDEN,                                                                                        \
       "While the server takes the emulator's well-known key, web pages of other sites may not use it: Host must be localhost or an "       \
       "address of the server, and Origin, if there is one, the same. Start it with --allow-host NAME to be reached by another name, or "   \

@@ -181,6 +181,7 @@ static bool open_net(server *s, char *why) {
     sql_options options_sql = {
         .account = s->account,
         .keys = s->settings.keys,
+        .aad = s->settings.aad,
         .attempts = s->attempts,
         .consistency = s->settings.consistency,
         .token_seconds_min = (uint32_t)s->settings.token_seconds_min,
@@ -275,6 +276,7 @@ static void close_all(server *s) {
         store_close(s->store);
     }
     access_keys_close(s->settings.keys);
+    access_aad_close(s->settings.aad);
 }
 
 static int run(server *s) {
@@ -302,6 +304,7 @@ static int run_command(int argc, char **argv) {
     }
     if (!serve_settings_read(&s.settings)) {
         access_keys_close(s.settings.keys);
+        access_aad_close(s.settings.aad);
         return 2;
     }
     request_log_set(&(request_log_rules){.one_of = (unsigned)s.settings.access_log, .slow_us = (int64_t)s.settings.slow_ms * 1000});

@@ -17,6 +17,7 @@ static struct {
     const char *data, *host, *sql_port, *direct_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *allow_well_known_key, *allow_host;
+    const char *aad_issuer, *aad_audience, *aad_keys, *aad_roles, *aad_emulator;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *partition_initial_throughput;
     const char *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
@@ -76,6 +77,12 @@ const tool_option serve_options[SERVE_OPTIONS] = {
      &given.allow_well_known_key, false},
     {"allow-host", "NAMES", "further names, with commas between, that clients may call the server by while it takes the emulator's key",
      &given.allow_host, false},
+    {"aad-issuer", "URL", "accept Entra ID tokens of this issuer; the next three belong to it", &given.aad_issuer, false},
+    {"aad-audience", "URLS", "which tokens are for this server, with commas between", &given.aad_audience, false},
+    {"aad-keys", "FILE", "the issuer's keys, a JSON Web Key Set", &given.aad_keys, false},
+    {"aad-roles", "FILE", "which principal is a reader or contributor of what, a JSON array", &given.aad_roles, false},
+    {"aad-emulator", NULL, "accept any well-formed Entra ID token, whoever signed it; on loopback with the emulator's key only",
+     &given.aad_emulator, false},
     {"durability", "full|relaxed", "full: an answered write survives power loss; relaxed: the process's end", &given.durability, false},
     {"consistency", "LEVEL", "the account's default: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual", &given.consistency,
      false},
@@ -160,6 +167,37 @@ static bool read_keys(serve_settings *s) {
     }
     s->keys = access_keys_open(&options_keys, why);
     return s->keys ? true : fail("%s", why);
+}
+
+static bool check_aad(const serve_settings *s) {
+    bool any = given.aad_issuer || given.aad_audience || given.aad_keys || given.aad_roles;
+    bool all = given.aad_issuer && given.aad_audience && given.aad_keys && given.aad_roles;
+    if (any && !all) {
+        return fail("--aad-issuer, --aad-audience, --aad-keys and --aad-roles go together");
+    }
+    if (!given.aad_emulator) {
+        return true;
+    }
+    if (any) {
+        return fail("--aad-emulator accepts tokens of any issuer: leave --aad-issuer and its fellows out");
+    }
+    return s->loopback && access_keys_source(s->keys) == ACCESS_KEYS_WELL_KNOWN
+               ? true
+               : fail("--aad-emulator accepts any token, so it is for a server on loopback that takes the emulator's key");
+}
+
+static bool read_aad(serve_settings *s) {
+    char why[ACCESS_AAD_WHY_BYTES];
+    access_aad_options options_aad = {.issuer = given.aad_issuer,
+                                      .audience = given.aad_audience,
+                                      .keys_file = given.aad_keys,
+                                      .roles_file = given.aad_roles,
+                                      .any = given.aad_emulator != NULL};
+    if (!check_aad(s)) {
+        return false;
+    }
+    s->aad = given.aad_issuer || options_aad.any ? access_aad_open(&options_aad, why) : NULL;
+    return s->aad || (!given.aad_issuer && !options_aad.any) ? true : fail("--aad-keys, --aad-roles: %s", why);
 }
 
 /* The text must be one of two words; the second sets the flag. */
@@ -324,7 +362,7 @@ bool serve_settings_read(serve_settings *s) {
     if (given.allow_host && !net_guard_list_good(slice_str(given.allow_host))) {
         return fail("--allow-host must be names or addresses without ports, with commas between, not '%s'", given.allow_host);
     }
-    return check_tls() && read_ports(s) && read_limits(s) && read_keys(s);
+    return check_tls() && read_ports(s) && read_limits(s) && read_keys(s) && read_aad(s);
 }
 
 bool serve_settings_take_flags(serve_settings *s, int argc, char **argv) {

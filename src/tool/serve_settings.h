@@ -1,6 +1,7 @@
 /* serve_settings.h — the settings of `tesela serve` from flags and environment variables, checked before anything is opened. */
 #pragma once
 
+#include "access/aad.h"
 #include "access/keys.h"
 #include "account/account.h"
 #include "api/sql/sql.h"
@@ -22,11 +23,12 @@ typedef struct serve_settings {
     bool loopback; /* listens only on loopback */
     sql_consistency consistency;
     access_keys *keys;
+    access_aad *aad; /* NULL: Entra ID tokens are not accepted */
     const char *data, *host, *key_file, *allow_host, *tls_cert, *tls_key, *tls_names, *script_worker, *durability; /* as given */
     bool help, version;
 } serve_settings;
 
-enum { SERVE_OPTIONS = 49 };
+enum { SERVE_OPTIONS = 54 };
 extern const tool_option serve_options[SERVE_OPTIONS];
 
 /* Call take_flags first; then, unless --help or --version was given, read, which checks the values. Both print what is wrong and return

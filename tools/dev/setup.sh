@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 build=(gcc g++ libc6-dev make meson ninja-build pkg-config
     librocksdb-dev libuv1-dev libbson-dev libssl-dev libhttp-parser-dev libnghttp2-dev libwslay-dev uthash-dev
-    libpcre2-dev libunistring-dev libstemmer-dev libhnswlib-dev
+    libpcre2-dev libunistring-dev libcjose-dev libstemmer-dev libhnswlib-dev
     libjavascriptcoregtk-4.1-dev libseccomp-dev)
 test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure-cosmos python3-websockets openssl codespell)
 bench=("${build[@]}" nginx python3 libjansson-dev libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev)

@@ -99,6 +99,9 @@ err sql_access_authenticate(sql_request *q) {
     sql_authorization authorization;
     access_key key;
     TRY(sql_auth_read(&q->op, sql_get(q, FIELD_AUTHORIZATION), &authorization));
+    if (authorization.is_jwt) {
+        return access_reach_of_jwt(&q->op, q->front->aad, authorization.signature, &q->reach);
+    }
     if (authorization.is_token) {
         return access_reach_of_token(&q->op, ring, q->front->account, authorization.signature, &q->reach);
     }
@@ -275,11 +278,103 @@ static err check_token(sql_request *q, bool reads) {
     return allowed ? OK : access_refuse(&q->op);
 }
 
+/* ---- Entra ID tokens: the actions of the service's data roles ---- */
+
+typedef enum place { PLACE_ANY, PLACE_ACCOUNT, PLACE_DATABASE, PLACE_CONTAINER } place;
+
+typedef struct role_rule {
+    sql_kind kind;
+    http_method method;
+    place place;       /* the scope in which a role is needed; PLACE_ANY: wherever */
+    bool queries_only; /* a POST on this feed must be a query */
+    bool contributor;  /* reading takes a contributor, too */
+} role_rule;
+
+/* A reader may do what only reads, a contributor all of these. Operations without a row manage the account, and are closed to such tokens
+ * whatever the role. */
+static const role_rule role_rules[] = {
+    {SQL_ACCOUNT, VERB_GET, PLACE_ANY, false, false},
+    {SQL_DATABASES, VERB_GET, PLACE_ACCOUNT, false, false},
+    {SQL_DATABASES, VERB_POST, PLACE_ACCOUNT, true, false},
+    {SQL_DATABASE, VERB_GET, PLACE_DATABASE, false, false},
+    {SQL_CONTAINERS, VERB_GET, PLACE_DATABASE, false, false},
+    {SQL_CONTAINERS, VERB_POST, PLACE_DATABASE, true, false},
+    {SQL_CONTAINER, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_PKRANGES, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_PKRANGE, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_ITEMS, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_ITEMS, VERB_POST, PLACE_CONTAINER, false, false},
+    {SQL_ITEM, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_ITEM, VERB_PUT, PLACE_CONTAINER, false, false},
+    {SQL_ITEM, VERB_PATCH, PLACE_CONTAINER, false, false},
+    {SQL_ITEM, VERB_DELETE, PLACE_CONTAINER, false, false},
+    {SQL_ATTACHMENTS, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_ATTACHMENTS, VERB_POST, PLACE_CONTAINER, false, false},
+    {SQL_ATTACHMENT, VERB_GET, PLACE_CONTAINER, false, false},
+    {SQL_ATTACHMENT, VERB_PUT, PLACE_CONTAINER, false, false},
+    {SQL_ATTACHMENT, VERB_DELETE, PLACE_CONTAINER, false, false},
+    {SQL_CONFLICTS, VERB_GET, PLACE_CONTAINER, false, true},
+    {SQL_CONFLICTS, VERB_POST, PLACE_CONTAINER, true, true},
+    {SQL_CONFLICT, VERB_GET, PLACE_CONTAINER, false, true},
+    {SQL_CONFLICT, VERB_DELETE, PLACE_CONTAINER, false, true},
+    {SQL_SPROC, VERB_POST, PLACE_CONTAINER, false, true},
+    {SQL_PARTITION_KEY_DELETE, VERB_POST, PLACE_CONTAINER, false, true},
+};
+
+static const role_rule *find_role_rule(const sql_request *q, bool reads) {
+    for (size_t i = 0; i < sizeof role_rules / sizeof *role_rules; i++) {
+        const role_rule *r = &role_rules[i];
+        if (r->kind == q->route.kind && r->method == q->http->method && (reads || !r->queries_only)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* The names of what the path names by rids. If it is not there, the texts are names. */
+static void find_names(sql_request *q, place where, slice *database_out, slice *container_out) {
+    const sql_route *route = &q->route;
+    database *d;
+    container *c;
+    *database_out = where >= PLACE_DATABASE ? route->database : SLICE_EMPTY;
+    *container_out = where >= PLACE_CONTAINER ? route->container : SLICE_EMPTY;
+    if (where >= PLACE_DATABASE && route->database_by_rid && account_database(q->front->account, route->database, true, &d) == OK) {
+        *database_out = arena_copy(q->op.arena, slice_str(d->id));
+        database_give(d);
+    }
+    if (where >= PLACE_CONTAINER && route->container_by_rid &&
+        account_container(q->front->account, route->database, route->database_by_rid, route->container, true, &c) == OK) {
+        *container_out = arena_copy(q->op.arena, c->id);
+        container_give(c);
+    }
+}
+
+static err check_role(sql_request *q, bool reads) {
+    const role_rule *r = find_role_rule(q, reads);
+    slice database, container;
+    if (!r) {
+        return op_fail(&q->op, E_NOT_BY_ROLE, "The given request [%.*s %.*s] cannot be authorized by AAD token in data plane.",
+                       (int)q->http->verb.n, q->http->verb.p, slice_shown(q->http->path), q->http->path.p);
+    }
+    find_names(q, r->place, &database, &container);
+    access_role least = reads && !r->contributor ? ACCESS_READER : ACCESS_CONTRIBUTOR;
+    bool allowed = r->place == PLACE_ANY ? access_roles_any(q->reach.roles) : access_roles_in(q->reach.roles, database, container) >= least;
+    return allowed ? OK
+                   : op_fail(&q->op, E_NO_ROLE,
+                             "Request is blocked because principal [%.*s] does not have required RBAC permissions to perform [%.*s %.*s]. "
+                             "Learn more: https://aka.ms/cosmos-native-rbac.",
+                             slice_shown(q->reach.principal), q->reach.principal.p ? q->reach.principal.p : "", (int)q->http->verb.n,
+                             q->http->verb.p, slice_shown(q->http->path), q->http->path.p);
+}
+
 /* ---- entry points ---- */
 
 err sql_access_check(sql_request *q, bool reads) {
     assert(q->reach.proof != ACCESS_NOBODY);
     reads = reads || sql_access_is_query(q);
+    if (q->reach.proof == ACCESS_BY_ROLE) {
+        return check_role(q, reads);
+    }
     if (q->reach.permission) {
         return check_token(q, reads);
     }

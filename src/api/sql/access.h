@@ -1,8 +1,9 @@
 /* access.h — within api/sql: authorization.
  *
- * A request is signed with a key or carries a resource token. A key reads and writes everything. A read-only key reads everything except
- * permissions, since reading a permission yields a token. A resource token (access/token.h) grants what its permission says, within the
- * permission's one container, and only operations that access.c's table lists: a new operation is closed to tokens by default.
+ * A request is signed with a key or carries a resource token or an Entra ID token. A key reads and writes everything. A read-only key reads
+ * everything except permissions, since reading a permission yields a token. A resource token (access/token.h) grants what its permission
+ * says, within the permission's one container, and only operations that access.c's table lists: a new operation is closed to tokens by
+ * default.
  *
  *     permission for       the bearer may
  *     a container          do everything with its items, attachments and conflicts; read its scripts; run its stored procedures (All)
@@ -16,6 +17,8 @@
  * Every permission also lets its bearer read the account, the container's properties and its ranges, which SDKs request first.
  * Mode Read allows only the reads above. No token gives access to other containers, databases, offers, users or permissions, or may
  * write containers or scripts. */
+/* An Entra ID token (access/aad.h) grants what the roles of its principal say: the data of their scopes and the metadata that SDKs need for
+ * it, by a second table; managing is closed to it. */
 #pragma once
 
 #include "api/sql/sql_int.h"

@@ -92,6 +92,10 @@ err sql_auth_read(op *o, slice field, sql_authorization *out) {
     if (slice_eq_nocase(type, SLICE_LIT("master"))) {
         return first ? OK : E_BAD_AUTHORIZATION;
     }
+    out->is_jwt = slice_eq_nocase(type, SLICE_LIT("aad")) && first;
+    if (out->is_jwt) {
+        return OK;
+    }
     out->is_token = slice_eq_nocase(type, SLICE_LIT("resource")) && (first || slice_eq(version, SLICE_LIT("1")));
     return out->is_token ? OK : refuse_type(o, type);
 }
@@ -162,6 +166,8 @@ err sql_auth_check(op *o, const access_ring *ring, const sql_auth_request *reque
     sql_authorization authorization;
     *key_out = ACCESS_KEY_COUNT;
     TRY(sql_auth_read(o, field, &authorization));
-    return authorization.is_token ? refuse_type(o, SLICE_LIT("resource"))
-                                  : sql_auth_verify(o, ring, request, authorization.signature, key_out);
+    if (authorization.is_token || authorization.is_jwt) {
+        return refuse_type(o, authorization.is_jwt ? SLICE_LIT("aad") : SLICE_LIT("resource"));
+    }
+    return sql_auth_verify(o, ring, request, authorization.signature, key_out);
 }

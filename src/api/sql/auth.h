@@ -6,7 +6,8 @@
  *     lower(verb) \n  lower(resource type) \n  resource link \n  lower(x-ms-date) \n  \n
  *
  * (if the request has only a Date field, its value is on the fifth line instead of the fourth); or type=resource&ver=1&sig=… with a token
- * that the server issued. Pure functions, any thread; access/ring.h holds the keys. Nothing here is ever logged. */
+ * that the server issued; or type=aad&ver=1.0&sig=… with an Entra ID token. Pure functions, any thread; access/ring.h holds the keys.
+ * Nothing here is ever logged. */
 #pragma once
 
 #include "access/ring.h"
@@ -15,7 +16,8 @@
 
 /* A decoded authorization field. */
 typedef struct sql_authorization {
-    bool is_token;   /* a resource token (access/token.h); else a signature */
+    bool is_token;   /* a resource token (access/token.h) */
+    bool is_jwt;     /* an Entra ID token (access/aad.h); neither: a signature */
     slice signature; /* the value of sig= */
 } sql_authorization;
 

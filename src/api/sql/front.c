@@ -356,6 +356,7 @@ sql_front *sql_open(const sql_options *options) {
         .account = options->account,
         .core = {.account = options->account, .scripts = options->scripts, .faults = options->faults},
         .keys = options->keys,
+        .aad = options->aad,
         .attempts = options->attempts,
         .consistency = options->consistency,
         .token_seconds_min = options->token_seconds_min ? options->token_seconds_min : 600,

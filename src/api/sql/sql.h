@@ -3,6 +3,7 @@
  * It decodes requests, checks signatures, calls the core and encodes answers. It touches no store, knows no layout, computes no charge. */
 #pragma once
 
+#include "access/aad.h"
 #include "access/attempts.h"
 #include "access/keys.h"
 #include "account/account.h"
@@ -28,6 +29,7 @@ bool sql_consistency_parse(slice word, sql_consistency *level_out);
 typedef struct sql_options {
     account *account;
     const access_keys *keys;   /* outlives the front */
+    const access_aad *aad;     /* NULL: Entra ID tokens are not accepted; outlives the front */
     access_attempts *attempts; /* outlives the front */
     sql_consistency consistency;
     uint32_t token_seconds_min; /* the shortest lifetime that a request may set for a resource token; 0: the service's */

@@ -22,6 +22,7 @@ struct sql_front {
     account *account;
     call_core core;
     const access_keys *keys;
+    const access_aad *aad; /* NULL: Entra ID tokens are not accepted */
     access_attempts *attempts;
     sql_consistency consistency;
     uint32_t token_seconds_min;

@@ -6,7 +6,7 @@ import { assert, suite, key, sleep } from "./harness.js";
 import { binary } from "./server.js";
 
 const sanitized = /asan|tsan/.test(binary);
-const worstMs = sanitized ? 90_000 : 8_000; // of one request: a page ends after five seconds (0.7 sanitized), an item takes a third of a second; sanitized servers run four at a time
+const worstMs = sanitized ? 90_000 : 8_000; // of one request: a page ends after five seconds (1.5 sanitized), an item takes a third of a second; sanitized servers run four at a time
 const worstReadMs = sanitized ? 6_000 : 2_500; // of a concurrent point read, on a shared machine
 const worstBytes = (sanitized ? 4 : 1) * 1024 * 1024 * 1024;
 const largest = 512 * 1024; // bytes of a query's text
@@ -430,5 +430,5 @@ suite(
       for (const each of await Promise.all(sent)) assert.ok([200, 400, 408, 503].includes(each.status), each.text.slice(0, 300)); // 503: together they need more memory than there is
     });
   },
-  { schemes: ["http"], flags: sanitized ? ["--page-ms", "700"] : [] }, // many of these run until their page's time is over
+  { schemes: ["http"], flags: sanitized ? ["--page-ms", "1500"] : [] }, // many of these run until their page's time is over
 );

@@ -257,7 +257,7 @@ bool query__give_row(exec *x, const query_value *v) {
 static bool stream_row(void *context) {
     exec *x = context;
     query_position *at = &x->page->position;
-    if (at->number == x->item.number && x->row < at->rows_of_item) { /* returned by the page before */
+    if (x->begun_number == x->item.number && x->row < x->begun_rows) { /* returned by the page before */
         x->row++;
         return true;
     }
@@ -470,6 +470,8 @@ static err run_gathered(exec *x) {
 }
 
 static err run_streaming(exec *x) {
+    x->begun_number = x->page->position.number;
+    x->begun_rows = x->page->position.rows_of_item;
     x->on_row = stream_row;
     TRY(query__read_items(x, x->page->cursor, x->page->ask.rows_max, true));
     item_cursor *c = x->page->cursor;

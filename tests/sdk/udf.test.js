@@ -32,7 +32,7 @@ suite(
     const numbers = (list) => [...list].sort((a, b) => a - b);
 
     t.it("there is a container with ten ranges, and functions", async () => {
-      shared.container = await filled(t, { throughput: 100_000 });
+      shared.container = await filled(t, { throughput: 60_000 });
       const { resources } = await shared.container.readPartitionKeyRanges().fetchAll();
       assert.equal(resources.length, 10);
     });

@@ -125,6 +125,7 @@ static void echo_tell_write(echo_request *e, bson_t *answer) {
     BSON_APPEND_ARRAY_BEGIN(answer, "codes", &codes);
     for (size_t i = 0; i < c->n; i++) {
         bson_append_utf8(&codes, "", 0, err_lookup(c->ops[i].code)->name, -1);
+        e->op.retry_after_ms = c->ops[i].op.retry_after_ms > e->op.retry_after_ms ? c->ops[i].op.retry_after_ms : e->op.retry_after_ms;
         if (c->call.code == OK && c->ops[i].code == OK && c->ops[i].result.n) {
             echo_add(e, c->ops[i].result);
         }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "item/wipe.h"
 #include "throughput/shares.h"
 
 enum {
@@ -16,6 +17,7 @@ enum {
     STEPS_MAX = 256,
     MOVE_COST = 32,
     INDEX_COST = 64,
+    WIPE_COST = 16,
     MOVE_PAUSE_MS = 2,
     ROUND_MS = 1000,
     REFUSALS_S = 60,
@@ -130,7 +132,8 @@ static size_t find_work(account *a, container **list) {
     for (size_t left = HASH_CNT(by_rid, a->containers_by_rid); left > 0 && n < WORK_MAX; left--) {
         node = next_of(a, node);
         container *c = node->container;
-        if (leaving_range(c->tiles) || is_building(c) || is_behind(c) || plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
+        if (leaving_range(c->tiles) || is_building(c) || is_behind(c) || item_wipes_due(&a->items, c) ||
+            plan(a, c, c->tiles, total_of(a, node)).reason != PLAN_NOTHING) {
             list[n++] = container_take(c);
             memcpy(a->balancer.last_rid, c->rid, sizeof c->rid);
         }
@@ -218,6 +221,31 @@ static bool move_step(account *a, container *c) {
     }
     container_tiles_give(tiles);
     return go_on;
+}
+
+/* ---- deleting by partition key ---- */
+
+typedef struct waited_wipe {
+    item_wipe_step base;
+    sem_t done;
+} waited_wipe;
+
+static void wipe_is_done(item_wipe_step *step) {
+    sem_post(&((waited_wipe *)step)->done);
+}
+
+/* False: nothing (more) to remove now. */
+static bool wipe_step(account *a, container *c) {
+    if (!item_wipes_due(&a->items, c)) {
+        return false;
+    }
+    waited_wipe w = {.base = {.items = &a->items, .container = c, .cost_max = WIPE_COST, .done = wipe_is_done}};
+    sem_init(&w.done, 0, 0);
+    bool submitted = item_wipe_step_submit(&w.base);
+    while (submitted && sem_wait(&w.done) != 0) {
+    }
+    sem_destroy(&w.done);
+    return submitted && w.base.base.code == OK;
 }
 
 /* ---- indexing under a new policy ---- */
@@ -420,6 +448,7 @@ static bool move_for(account *a, container *const *list, size_t n, unsigned move
         for (size_t i = 0; i < n; i++) {
             more = (move_ms && move_step(a, list[i])) || more;
             more = (move_ms && build_step(a, list[i])) || more;
+            more = (move_ms && wipe_step(a, list[i])) || more;
         }
         if (more) {
             pause_ms(MOVE_PAUSE_MS);

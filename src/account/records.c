@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "item/versions.h"
+#include "item/wipe.h"
 
 typedef struct record_key {
     char bytes[16];
@@ -219,6 +220,7 @@ void account__delete_bytes(store_batch *batch, const home *home, const deleted_c
     if (c->versions) {
         item_versions_drop(batch, c->number);
     }
+    item_wipes_drop(batch, c->number);
     for (size_t i = 0; i < c->tiles->map->n; i++) {
         if (c->tiles->ranges[i]->home == home) {
             account__delete_range_records(batch, c->number, c->tiles->ranges[i]->id);
@@ -461,7 +463,7 @@ static err load_space(account *a, container *c, slice key, slice record) {
     for (size_t i = 0; i < c->space->parts_n; i++) {
         TRY(c->space->parts[i].home ? load_backfill(c, &c->space->parts[i]) : OK);
     }
-    return OK;
+    return item_wipes_load(c);
 }
 
 static err load_memo(op *o, container *c, slice record) {

@@ -18,6 +18,7 @@
  *   call_usage     how much a container holds
  *   call_transact  scripts and their writes over one partition, all or nothing
  *   call_within    a read, a write, rows or the commit within a transaction that a client keeps open
+ *   call_wipe      all items of a logical partition deleted at once
  *   call_attachments, call_attach   an item's attachments: read, write
  *   call_await_change  a change of a database, container, offer, script, user or permission
  *   call_work      the front end's own long work, on a worker
@@ -40,6 +41,7 @@
 #include "item/range_info.h"
 #include "item/rows.h"
 #include "item/transaction.h"
+#include "item/wipe.h"
 #include "net/wait.h"
 #include "query/find.h"
 #include "script/transact.h"
@@ -308,6 +310,16 @@ typedef struct call_attach {
 void call_attach_init(call_attach *a, const call_core *core, net_client *client, op *o, container *container, call_step done);
 void call_attach_submit(call_attach *a);
 void call_attach_give(call_attach *a); /* safe if nothing was submitted */
+
+/* ---- deleting a logical partition ---- */
+
+typedef struct call_wipe {
+    call call;
+    item_wipe wipe; /* in: the key; out: the result */
+} call_wipe;
+
+void call_wipe_init(call_wipe *w, const call_core *core, net_client *client, op *o, container *container, call_step done);
+void call_wipe_submit(call_wipe *w); /* E_OWNER_NOT_FOUND, E_TENANT_BUSY, E_THROTTLED */
 
 /* ---- transactions that a client keeps open (item/transaction.h) ----
  *

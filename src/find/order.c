@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "find/find_int.h"
+#include "item/wipe.h"
 
 /* Whether all values of an entry are placed, so that the entry's position is its exact place in the order. */
 static bool tells_all(const find__walk *w, slice value) {
@@ -273,11 +274,12 @@ static bool decides_condition(const find__finder *f, const find__walk *w) {
     return decided;
 }
 
-/* Rows cannot be skipped by entries if these may be of expired items or of other ranges' items, or if items without entries may be anywhere
+/* Rows cannot be skipped by entries if these may be of expired or wiped items or of other ranges' items, or if items without entries may be anywhere
  * in the order. */
 static bool may_skip_entries(const find__finder *f, const find__walk *w) {
     const item_view *v = f->view;
-    return f->access->asked.skips && !v->filtered && v->container->ttl == TTL_OFF && f->large.n == 0 && decides_condition(f, w);
+    return f->access->asked.skips && !v->filtered && v->container->ttl == TTL_OFF && !item_wipes_any(v->container) && f->large.n == 0 &&
+           decides_condition(f, w);
 }
 
 static err run_walk(find__walk *w) {

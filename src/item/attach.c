@@ -224,7 +224,7 @@ static err change_item(item_work *w, attach_write *a) {
     TRY(item__enter(w, &a->item));
     a->range = w->range;
     TRY(item__load(w, &a->item, &item));
-    bool there = item.there && !item_expired(w->container, &item.head, w->now_s);
+    bool there = item.there && !item_gone(w->container, &item.head, item.body, w->now_s);
     a->item_number = item.place.number;
     store_give(&item.pin);
     if (!there) {

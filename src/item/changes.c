@@ -309,7 +309,7 @@ static err offer(reader *d, run *r, bool ask) {
     item_found found = {.range = d->range};
     TRY(load(d, r, &found));
     bool meant = !ask || item_in_scope(d->op, d->container, &(item_scope){c->partition, c->prefix, &c->min, &c->max}, found.body);
-    if (meant && !item_expired(d->container, &found.head, d->op->now_s)) {
+    if (meant && !item_gone(d->container, &found.head, found.body, d->op->now_s)) {
         d->full = !d->visit(d->context, &found);
         if (!d->full) {
             charge(d, found.body.n);

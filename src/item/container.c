@@ -9,6 +9,7 @@
 #include "item/nearest.h"
 #include "item/sizes.h"
 #include "item/waiters.h"
+#include "item/wipe.h"
 
 container *container_new(void) {
     static _Atomic uint64_t serials = 1;
@@ -305,6 +306,7 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
         }
     }
     pthread_mutex_init(&space->lock, NULL);
+    pthread_rwlock_init(&space->wipes_lock, NULL);
     meter_init(&space->past);
     belong(space, tiles);
     return space;
@@ -325,6 +327,7 @@ void container_space_give(container_space *space) {
     container_tiles_give(space->newest);
     waiters_free(atomic_load(&space->waiters));
     pthread_mutex_destroy(&space->lock);
+    item__wipes_free(space);
     meter_free(&space->past);
     free(space);
 }

@@ -168,6 +168,12 @@ typedef struct container_space {
 
     _Atomic uint32_t version_minutes; /* retention from the newest settings; 0: no log */
 
+    /* logical partitions that are being deleted (item/wipe.h) */
+    pthread_rwlock_t wipes_lock; /* protects the list */
+    struct wipe **wipes;
+    _Atomic uint32_t wipes_n;
+    _Atomic int64_t wipes_paid_us; /* monotonic; the next items are removed from this time on */
+
     _Atomic(struct change_waiters *) waiters; /* followers that wait for its changes (item/waiters.h); NULL until the first follower */
 
     size_t parts_n;

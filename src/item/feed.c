@@ -73,7 +73,7 @@ static double read_price(const page *p, size_t bytes) {
 
 /* False: the page is full; this item is not part of it. */
 static bool offer(page *p, item_found *found, bool filter) {
-    if (item_expired(p->container, &found->head, p->op->now_s) || (filter && !is_meant(p, found->body))) {
+    if (item_gone(p->container, &found->head, found->body, p->op->now_s) || (filter && !is_meant(p, found->body))) {
         return true;
     }
     if (!p->reader->visit(p->reader->context, found)) {
@@ -443,7 +443,7 @@ static err find_items(page *p, bool *found_out) {
 
 /* If the visitor returns false, the item counts as not read. */
 static err found_items(item_view *v, const item_found *found, bool ask_partition) {
-    if (item_expired(v->container, &found->head, v->op->now_s)) {
+    if (item_gone(v->container, &found->head, found->body, v->op->now_s)) {
         return OK;
     }
     const item_scope scope = {v->partition, v->prefix, &v->stretch.min, &v->stretch.max};

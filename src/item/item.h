@@ -121,6 +121,8 @@ MUST_CHECK err item_read_number_then(const items *s, op *o, const container *c, 
 MUST_CHECK err item_read_place(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out);
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s);
+/* Whether an item that is in the store counts as absent: it is expired, or its partition was deleted as a whole (item/wipe.h). */
+bool item_gone(const container *c, const item_head *head, slice body, int64_t now_s);
 
 /* The etag's text, quotes included: "xxxxxxxx-0000-0d00-0000-tttttttt0000" from version and ts. */
 enum { ITEM_ETAG_BYTES = 38 };

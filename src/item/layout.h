@@ -31,6 +31,7 @@
  *              'B' · container u32                                       → segment · number          progress of the ttl backfill
  *              'M' · container u32 · range u32                           → segment · number          progress of the range's move
  *              'I' · container u32                                       → the index's state          item/reindex.c
+ *              'W' · container u32 · 'p' · EPK · 'k' · partition key     → lsn u64                   a partition being deleted: item/wipe.c
  */
 /* clang-format on */
 

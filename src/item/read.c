@@ -127,7 +127,7 @@ static err read_item(const items *s, op *o, const container *c, const item_key *
         o->admitted = true;
         return code;
     }
-    if (code == OK && item_expired(c, &found_out->head, o->now_s)) {
+    if (code == OK && item_gone(c, &found_out->head, found_out->body, o->now_s)) {
         item_give(found_out);
         code = E_NOT_FOUND;
     }
@@ -148,7 +148,7 @@ err item_read_in_memory(const items *s, op *o, const container *c, const item_ke
 err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out) {
     *found_out = (item_found){0};
     TRY(find(container_route(c->tiles, &key->epk)->home, c, key, found_out));
-    if (item_expired(c, &found_out->head, now_s)) {
+    if (item_gone(c, &found_out->head, found_out->body, now_s)) {
         item_give(found_out);
         *found_out = (item_found){0};
         return E_NOT_FOUND;

@@ -152,7 +152,7 @@ static err load(page *p, slice value, item_found *found) {
 
 /* p->full: the visitor did not take the row. */
 static void offer(page *p, const item_found *found) {
-    if (item_expired(p->container, &found->head, p->op->now_s)) {
+    if (item_gone(p->container, &found->head, found->body, p->op->now_s)) {
         return;
     }
     p->full = !p->visit(p->context, found);

@@ -193,10 +193,10 @@ static err check_room(item_transaction *t, op *o, size_t bytes) {
 
 /* ---- reading ---- */
 
-/* As in the snapshot; an expired item counts as absent. */
+/* As in the snapshot; an item that is gone counts as absent. */
 static err read_moment(const part *p, const op *o, const item_key *key, item_found *found_out) {
     TRY(item_read_at(p->container, &p->moment, key, found_out));
-    if (item_expired(p->container, &found_out->head, o->now_s)) {
+    if (item_gone(p->container, &found_out->head, found_out->body, o->now_s)) {
         item_give(found_out);
         *found_out = (item_found){0};
         return E_NOT_FOUND;
@@ -361,7 +361,7 @@ static err is_held(const writing *w, slice key, bool *held_out) {
         layout_primary(&k, w->part->container->space->container, &holder.epk, &holder.partition, holder.row);
         const written_item *e = item__writes_find(&w->part->writes, layout_view(&k));
         bool own = slice_eq(layout_view(&k), w->primary) || (e && e->written);
-        *held_out = !own && !item_expired(w->part->container, &found.head, w->o->now_s);
+        *held_out = !own && !item_gone(w->part->container, &found.head, found.body, w->o->now_s);
     }
     item_give(&found);
     return has_row ? OK : E_STORE_CORRUPT;

@@ -75,7 +75,7 @@ void item_unique_key(const container *c, unsigned index, const item_key *key, sl
     layout_unique(k, c->space->container, index, &key->epk, &key->partition, buf_view(shortened.n ? &shortened : &values));
 }
 
-/* Another item has these values. If it is expired, removes it. */
+/* Another item has these values. If it is gone, removes it. */
 static err meet_holder(item_work *w, item_place place) {
     stored_item holder;
     item_key holder_key;
@@ -84,13 +84,13 @@ static err meet_holder(item_work *w, item_place place) {
         return OK;
     }
     TRY(code);
-    if (!item_expired(w->container, &holder.head, w->now_s)) {
+    if (!item_gone(w->container, &holder.head, holder.body, w->now_s)) {
         store_give(&holder.pin);
         return E_UNIQUE_KEY;
     }
     code = item__key_of(w->container, w->arena, holder.body, &holder_key);
     if (code == OK) {
-        code = item__remove(w, &holder_key, &holder, true);
+        code = item__remove(w, &holder_key, &holder, item_expired(w->container, &holder.head, w->now_s));
     }
     store_give(&holder.pin);
     return code;

@@ -122,12 +122,12 @@ static err insert(item_work *w, item_op *op, slice body) {
     return item__put(w, &op->key, place, &op->after, body, &nothing);
 }
 
-/* An expired item is removed now, and the operation sees no item. */
-static err remove_if_expired(item_work *w, const item_key *key, stored_item *now) {
-    if (!now->there || !item_expired(w->container, &now->head, w->now_s)) {
+/* An item that is gone is removed now, and the operation sees no item. */
+static err remove_if_gone(item_work *w, const item_key *key, stored_item *now) {
+    if (!now->there || !item_gone(w->container, &now->head, now->body, w->now_s)) {
         return OK;
     }
-    TRY(w->op->kind != ITEM_READ ? item__remove(w, key, now, true) : OK);
+    TRY(w->op->kind != ITEM_READ ? item__remove(w, key, now, item_expired(w->container, &now->head, w->now_s)) : OK);
     store_give(&now->pin);
     *now = (stored_item){0};
     return OK;
@@ -136,7 +136,7 @@ static err remove_if_expired(item_work *w, const item_key *key, stored_item *now
 static err check_free(item_work *w, const item_key *key) {
     stored_item other;
     TRY(item__load(w, key, &other));
-    err code = remove_if_expired(w, key, &other);
+    err code = remove_if_gone(w, key, &other);
     store_give(&other.pin);
     return code != OK ? code : other.there ? E_CONFLICT : OK;
 }
@@ -248,7 +248,7 @@ static err apply_one(item_work *w, item_op *op) {
     op->range = w->range;
     TRY(item__enter_range(w, &op->key));
     TRY(item__load(w, &op->key, &now));
-    err code = remove_if_expired(w, &op->key, &now);
+    err code = remove_if_gone(w, &op->key, &now);
     code = code != OK ? code : check_expected(op->expected, &now);
     if (code != OK) {
         store_give(&now.pin);

@@ -115,8 +115,8 @@ const rows = [
   ["PATCH ITEM", "of another key", write("other key All"), (w) => ({ path: `${w.items}/3`, headers: key("b"), body: [{ op: "set", path: "/patched", value: 1 }] })],
   ["DELETE ITEM", "", write("key All", "item All"), (w) => w.freshItem()],
   ["DELETE ITEM", "of another key", write("other key All"), (w) => ({ path: `${w.items}/nothing`, headers: key("b") })],
-  ["POST PARTITION_KEY_DELETE", "", write("key All"), (w) => ({ path: `${w.container}/operations/partitionkeydelete`, headers: key("a") })],
-  ["POST PARTITION_KEY_DELETE", "of another key", write("other key All"), (w) => ({ path: `${w.container}/operations/partitionkeydelete`, headers: key("nobody") })],
+  ["POST PARTITION_KEY_DELETE", "", write("key All"), (w) => w.freshKey("key Read", "key All")],
+  ["POST PARTITION_KEY_DELETE", "of another key", write("other key All"), (w) => w.freshKey("other key All")],
 
   ["GET ATTACHMENTS", "", read(...keyRead, ...itemRead), (w) => ({ path: `${w.items}/1/attachments`, headers: key("a") })],
   ["GET ATTACHMENTS", "of another item", read(...keyRead, "other item All"), (w) => ({ path: `${w.items}/2/attachments`, headers: key("a") })],
@@ -282,6 +282,18 @@ class World {
     const { id } = await this.make(this.items, { id: this.name(), pk: "a" }, key("a"));
     const token = (mode) => this.grant(`${id} ${mode}`, mode, `dbs/d/colls/c/docs/${id}`, ["a"], { user: `/dbs/d/users/${mode}` });
     return { path: `${this.items}/${id}`, headers: key("a"), tokens: { "item Read": await token("Read"), "item All": await token("All") } };
+  }
+
+  // A partition key whose items may be deleted, with tokens of its own under these names.
+  async freshKey(...credentials) {
+    const pk = this.name();
+    const tokens = {};
+    await this.make(this.items, { id: pk, pk }, key(pk));
+    for (const credential of credentials) {
+      const mode = credential.split(" ").at(-1);
+      tokens[credential] = await this.grant(`${pk} ${mode}`, mode, "dbs/d/colls/c", [pk], { user: `/dbs/d/users/${mode}` });
+    }
+    return { path: `${this.container}/operations/partitionkeydelete`, headers: key(pk), tokens };
   }
 
   // All resources with their etags.

@@ -35,7 +35,7 @@ static err check_rids(sql_request *q) {
 /* Containers of other APIs can be read, but not written: their items have keys and rules that the SQL API does not know. */
 static err check_api(sql_request *q) {
     slice api = q->container->api;
-    bool reads = q->http->method == VERB_GET || q->http->method == VERB_HEAD || sql_is_query(q);
+    bool reads = q->http->method == VERB_GET || q->http->method == VERB_HEAD || sql_access_is_query(q);
     if (reads || slice_eq(api, SLICE_LIT("sql"))) {
         return OK;
     }

@@ -68,6 +68,7 @@ static const operation operations[] = {
     {SQL_ITEM, VERB_PUT, sql_item_replace, false},
     {SQL_ITEM, VERB_PATCH, sql_item_patch, false},
     {SQL_ITEM, VERB_DELETE, sql_item_delete, false},
+    {SQL_PARTITION_KEY_DELETE, VERB_POST, sql_partition_delete, false},
     {SQL_SPROCS, VERB_GET, sql_script_list, true},
     {SQL_SPROCS, VERB_POST, script_post, false},
     {SQL_SPROC, VERB_GET, sql_script_read, true},
@@ -147,10 +148,6 @@ static err refuse_kind(sql_request *q) {
     case SQL_CLIENT_ENCRYPTION_KEYS:
     case SQL_CLIENT_ENCRYPTION_KEY:
         return op_fail(&q->op, E_NOT_IMPLEMENTED, "Client encryption keys are not supported by tesela yet: encrypt in the application.");
-    case SQL_PARTITION_KEY_DELETE:
-        return op_fail(&q->op, E_NOT_IMPLEMENTED,
-                       "Deleting all items of a partition key at once is not supported by tesela yet: delete them in bulk, or by a stored "
-                       "procedure.");
     default:
         return E_METHOD;
     }

@@ -217,6 +217,7 @@ void sql_item_replace(sql_request *q);
 void sql_item_patch(sql_request *q);
 void sql_item_delete(sql_request *q);
 void sql_item_batch(sql_request *q);
+void sql_partition_delete(sql_request *q);
 void sql_query(sql_request *q);
 void sql_attachment_list(sql_request *q);
 void sql_attachment_post(sql_request *q);

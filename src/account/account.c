@@ -197,6 +197,7 @@ void account__remove_database(account *a, database_node *node) {
         account__remove_container(a, each);
     }
     account__remove_users(node);
+    account__free_encryption_keys(node);
     HASH_DELETE(by_name, a->databases_by_name, node);
     HASH_DELETE(by_number, a->databases_by_number, node);
     account__free_pool(node);
@@ -271,7 +272,7 @@ err account_open(const account_options *options, account **account_out, char *wh
     assert(options->others_n < HOMES_MAX);
     a->rules = with_defaults(options->rules);
     a->placement = options->placement;
-    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1, 1, 1};
+    a->numbers = (account_numbers){1, 1, 1, 1, 1, 1, 1, 1, 1};
     pthread_rwlock_init(&a->lock, NULL);
     pthread_mutex_init(&a->events_lock, NULL);
     account__init_balancer(&a->balancer);

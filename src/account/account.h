@@ -11,6 +11,7 @@
  *   'O' · offer u32            → an offer
  *   'U' · database · user      → a user
  *   'P' · database · user · permission u32 → a permission: account/users.h
+ *   'K' · database · key       → a client encryption key: account/encryption.h
  *   'E' · number u64           → an event: a split, a merge
  *   'S' · …                    → a stored procedure, trigger or function: account/scripts.h
  *   'X' · container u32        → a deleted container whose data in other homes is still to be deleted

@@ -29,9 +29,10 @@ struct container_node {
 
 struct database_node {
     database *database;
-    container_node *containers;       /* by name */
-    user_node *users, *users_by_name; /* users: by number, so in creation order even after renames */
-    bucket **pool;                    /* throughput shared by its containers: one bucket per physical partition */
+    container_node *containers;                  /* by name */
+    user_node *users, *users_by_name;            /* users: by number, so in creation order even after renames */
+    struct encryption_key_node *encryption_keys; /* by name (account/encryption.c) */
+    bucket **pool;                               /* throughput shared by its containers: one bucket per physical partition */
     size_t pool_n;
     bucket **spare; /* buckets of the previous pool; the next pool reuses them, so repeated resizing does not pile them up */
     size_t spare_n;
@@ -64,7 +65,7 @@ typedef struct offer_node {
 
 /* The next numbers to assign, and the version counter behind metadata etags; every change takes a version. */
 typedef struct account_numbers {
-    uint32_t database, container, segment, offer, script, user, permission;
+    uint32_t database, container, segment, offer, script, user, permission, encryption_key;
     uint64_t version;
 } account_numbers;
 
@@ -169,6 +170,14 @@ void account__remove_users(database_node *d);
 void account__delete_user_records(store_batch *batch, uint32_t database); /* all users of a database and their permissions */
 MUST_CHECK err account__load_user(account *a, slice key, slice record);
 MUST_CHECK err account__load_permission(account *a, slice key, slice record);
+
+/* ---- client encryption keys ---- */
+void account__free_encryption_keys(database_node *d);
+void account__delete_encryption_key_records(store_batch *batch, const database_node *d);
+MUST_CHECK err account__load_encryption_key(account *a, slice key, slice record);
+/* Whether the policy of a new container, if it has one, is valid and its keys exist. E_BAD_REQUEST. */
+MUST_CHECK err account__check_encryption_policy(op *o, const database_node *d, const container *c);
+MUST_CHECK err account__check_encryption_policy_kept(op *o, const container *before, const container *after);
 
 /* ---- throughput ---- */
 

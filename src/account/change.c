@@ -227,6 +227,7 @@ static err apply_delete_database(account_change *change, commit_group *group) {
     }
     account__delete_database_record(&group->batch, d->database->number);
     account__delete_user_records(&group->batch, d->database->number);
+    account__delete_encryption_key_records(&group->batch, d);
     offer_node *o = account__find_offer(a, d->database->number, 0);
     if (o) {
         account__delete_offer_record(&group->batch, o->offer.number);
@@ -326,6 +327,7 @@ static err check_new(const container_creation *create, database_node *d, const c
     bool shares = d->database->shares_throughput && create->throughput.kind == THROUGHPUT_NONE;
     TRY(check_serverless(&create->base, create->throughput));
     TRY(throughput_check(o, create->throughput, c->key.n == 0));
+    TRY(account__check_encryption_policy(o, d, c));
     if (create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false)) {
         return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
@@ -491,6 +493,7 @@ static err make_replaced(container_replacement *replace, const container *before
     slice memo = replace->memo ? *replace->memo : before->memo;
     TRY(read_settings(change, settings, (settings_rules){true, settings_rows(before->settings)}, before->api, memo, &c));
     err code = settings_check_replace(change->op, before, c);
+    code = code == OK ? account__check_encryption_policy_kept(change->op, before, c) : code;
     if (code != OK) {
         container_give(c);
         return code;

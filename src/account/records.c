@@ -45,6 +45,7 @@ void account__put_numbers(store_batch *batch, const account_numbers *numbers) {
     bson_append_int64(&r, "script", -1, numbers->script);
     bson_append_int64(&r, "user", -1, numbers->user);
     bson_append_int64(&r, "permission", -1, numbers->permission);
+    bson_append_int64(&r, "encryptionKey", -1, numbers->encryption_key);
     bson_append_int64(&r, "version", -1, (int64_t)numbers->version);
     put_record(batch, key_of('A', 0, 0, 0), &r);
 }
@@ -283,6 +284,7 @@ static err load_numbers(account *a, slice key, slice record) {
         .script = next_in(record, "script"),
         .user = next_in(record, "user"),
         .permission = next_in(record, "permission"),
+        .encryption_key = next_in(record, "encryptionKey"),
         .version = (uint64_t)number_in(record, "version"),
     };
     return OK;
@@ -699,6 +701,7 @@ err account__load(account *a) {
     TRY(load_all(a, 'O', load_offer));
     TRY(load_all(a, 'U', account__load_user));
     TRY(load_all(a, 'P', account__load_permission));
+    TRY(load_all(a, 'K', account__load_encryption_key));
     TRY(load_all(a, 'E', account__load_event));
     TRY(load_all(a, 'X', finish_deletion));
     for (database_node *d = a->databases_by_number; d; d = d->by_number.next) {

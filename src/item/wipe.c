@@ -165,13 +165,8 @@ static err apply(commit *base, commit_group *group) {
     home *home = home_of(w);
     container_part *part = container_part_of(w->container->space, home);
     w->tiles = container_tiles_take(part->tiles);
-    item_work work = {.items = w->items,
-                      .home = home,
-                      .group = group,
-                      .container = w->container,
-                      .part = part,
-                      .tiles = w->tiles,
-                      .arena = w->op->arena};
+    item_work work = {
+        .items = w->items, .home = home, .group = group, .container = w->container, .part = part, .tiles = w->tiles, .arena = w->op->arena};
     return w->container->space->deleted ? E_OWNER_NOT_FOUND : note(&work, w);
 }
 
@@ -190,11 +185,8 @@ err item_wipe_submit(item_wipe *w) {
     assert(w->container->key.n);
     TRY(item__admit(w->items, w->op, container_route(w->container->tiles, &w->key.epk)));
     home *home = home_of(w);
-    w->base = (commit){.queue = &container_part_of(w->container->space, home)->commits,
-                       .solo = true,
-                       .use = STORE_FREES,
-                       .apply = apply,
-                       .done = is_done};
+    w->base = (commit){
+        .queue = &container_part_of(w->container->space, home)->commits, .solo = true, .use = STORE_FREES, .apply = apply, .done = is_done};
     committer_submit(home->committer, &w->base);
     return OK;
 }

@@ -53,7 +53,7 @@ struct item_wipe_step {
     commit base; /* base.code is the result */
     const items *items;
     container *container; /* the caller keeps its reference until `done` */
-    unsigned cost_max; /* an item costs 1, plus 1 for each 4 KB */
+    unsigned cost_max;    /* an item costs 1, plus 1 for each 4 KB */
     void (*done)(item_wipe_step *step);
 
     /* private to wipe.c */
@@ -71,4 +71,4 @@ bool item_wipe_step_submit(item_wipe_step *step); /* false: nothing to remove, a
 
 MUST_CHECK err item_wipes_load(container *c);          /* from all homes of the container */
 void item_wipes_drop(store_batch *b, uint32_t number); /* deletes the records of a deleted container */
-void item__wipes_free(container_space *space);            /* when the space is freed */
+void item__wipes_free(container_space *space);         /* when the space is freed */

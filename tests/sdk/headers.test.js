@@ -197,12 +197,6 @@ suite("errors", (t) => {
     }
   });
 
-  t.it("of what is yet to come are clear", async () => {
-    for (const where of [`${t.databasePath}/clientencryptionkeys`, `${t.databasePath}/clientencryptionkeys/k`]) {
-      refused(await t.rest.get(where), 501, { text: "not supported by tesela yet" });
-    }
-  });
-
   t.it("reach the SDK with code, sub-status, activity and headers", async () => {
     const container = await t.container();
     await container.items.create({ id: "1", pk: "a" });

@@ -83,6 +83,7 @@ bool sql_access_is_query(const sql_request *q) {
     case SQL_UDFS:
     case SQL_USERS:
     case SQL_PERMISSIONS:
+    case SQL_CLIENT_ENCRYPTION_KEYS:
     case SQL_CONFLICTS:
     case SQL_ATTACHMENTS:
         return sql_is_query(q);

@@ -45,6 +45,7 @@ static void conflict_post(sql_request *q);
 static void script_post(sql_request *q);
 static void user_post(sql_request *q);
 static void permission_post(sql_request *q);
+static void encryption_key_post(sql_request *q);
 
 static const operation operations[] = {
     {SQL_ACCOUNT, VERB_GET, sql_account_read, true},
@@ -104,6 +105,10 @@ static const operation operations[] = {
     {SQL_PERMISSION, VERB_GET, sql_permission_read, true},
     {SQL_PERMISSION, VERB_PUT, sql_permission_replace, false},
     {SQL_PERMISSION, VERB_DELETE, sql_permission_delete, false},
+    {SQL_CLIENT_ENCRYPTION_KEYS, VERB_GET, sql_encryption_key_list, true},
+    {SQL_CLIENT_ENCRYPTION_KEYS, VERB_POST, encryption_key_post, false},
+    {SQL_CLIENT_ENCRYPTION_KEY, VERB_GET, sql_encryption_key_read, true},
+    {SQL_CLIENT_ENCRYPTION_KEY, VERB_PUT, sql_encryption_key_replace, false},
     {SQL_OFFERS, VERB_GET, sql_offer_list, true},
     {SQL_OFFERS, VERB_POST, sql_offer_list, true},
     {SQL_OFFER, VERB_GET, sql_offer_read, true},
@@ -142,15 +147,8 @@ static void permission_post(sql_request *q) {
     sql_is_query(q) ? sql_permission_list(q) : sql_permission_create(q);
 }
 
-/* Resource kinds that we know but do not implement are rejected with a clear message instead of 404. */
-static err refuse_kind(sql_request *q) {
-    switch (q->route.kind) {
-    case SQL_CLIENT_ENCRYPTION_KEYS:
-    case SQL_CLIENT_ENCRYPTION_KEY:
-        return op_fail(&q->op, E_NOT_IMPLEMENTED, "Client encryption keys are not supported by tesela yet: encrypt in the application.");
-    default:
-        return E_METHOD;
-    }
+static void encryption_key_post(sql_request *q) {
+    sql_is_query(q) ? sql_encryption_key_list(q) : sql_encryption_key_create(q);
 }
 
 static const operation *find_operation(sql_kind kind, http_method method) {
@@ -245,7 +243,7 @@ static err find_handler(sql_request *q, sql_handler *handler_out) {
     TRY(authenticate(q));
     const operation *operation = find_operation(q->route.kind, q->http->method);
     if (!operation) {
-        return refuse_kind(q);
+        return E_METHOD;
     }
     TRY(sql_access_check(q, operation->reads));
     TRY(check_size(q));

@@ -57,6 +57,14 @@ permission *permission_new(const user *of, uint32_t number, slice id, const gran
     return p;
 }
 
+permission *permission_resolved(const permission *p, const grant *g) {
+    user of = {.rid = rid_parent(&p->rid)};
+    permission *made = permission_new(&of, p->number, p->id, g);
+    made->ts = p->ts;
+    made->version = p->version;
+    return made;
+}
+
 static permission *permission_take(permission *p) {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     return p;
@@ -126,7 +134,7 @@ slice grant_resource(arena *a, const grant *g) {
     buf_add_slice(&bytes, rid_view(&g->container));
     buf_add_be64(&bytes, g->number);
     buf_add_be32(&bytes, (uint32_t)g->child.n);
-    buf_add_slice(&bytes, g->child);
+    buf_add_slice(&bytes, g->kind == RID_NONE ? g->link : g->child);
     pkey_encode(&bytes, &g->key);
     slice view = arena_copy(a, buf_view(&bytes));
     buf_free(&bytes);
@@ -405,20 +413,23 @@ err account__load_user(account *a, slice key, slice record) {
 static bool read_grant(arena *a, slice record, grant *g) {
     size_t used, keys = (size_t)number_in(record, "keys");
     slice container = bytes_in(record, "container"), key = bytes_in(record, "key");
-    if (container.n != 8 || keys > LIMIT_KEY_COMPONENTS) {
+    bool none = number_in(record, "kind") == RID_NONE;
+    if (container.n != (none ? 0 : 8) || keys > LIMIT_KEY_COMPONENTS) {
         return false;
     }
     *g = (grant){
         .mode = number_in(record, "mode") == PERMISSION_ALL ? PERMISSION_ALL : PERMISSION_READ,
         .word = bytes_in(record, "word"),
         .kind = (rid_kind)number_in(record, "kind"),
-        .container = {.n = 8},
+        .container = {.n = (uint8_t)container.n},
         .number = (uint64_t)number_in(record, "number"),
         .child = bytes_in(record, "child"),
         .link = bytes_in(record, "link"),
     };
-    memcpy(g->container.bytes, container.p, 8);
-    return (keys == 0 || pkey_decode(a, key, keys, &g->key, &used)) && rid_kind_of(&g->container) == RID_CONTAINER;
+    if (!none) {
+        memcpy(g->container.bytes, container.p, container.n);
+    }
+    return (keys == 0 || pkey_decode(a, key, keys, &g->key, &used)) && (none || rid_kind_of(&g->container) == RID_CONTAINER);
 }
 
 err account__load_permission(account *a, slice key, slice record) {

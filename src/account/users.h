@@ -2,8 +2,9 @@
  *
  * A user is a name. A permission gives its user one mode of access to one resource: a container, one partition key of a container, an
  * item, an attachment or a script. The resource is looked up when the permission is made, and is stored by number, not by name: if a
- * container or an item is deleted and created again under the same name, the permission does not apply to the new one. A user has at most
- * one permission for a resource.
+ * container or an item is deleted and created again under the same name, the permission does not apply to the new one. Two kinds of
+ * permission are by name: one for a resource that does not exist yet (RID_NONE, looked up whenever it is used), and one for an item without
+ * its partition key, which is for the items of that id under all keys. A user has at most one permission for a resource.
  *
  * Stored like the rest of the account: in memory and in STORE_META, changed by solo commits. Objects are refcounted and immutable; a
  * replace makes a new object with a unique version. Any thread. */
@@ -24,11 +25,12 @@ typedef enum permission_mode { PERMISSION_READ, PERMISSION_ALL } permission_mode
 
 typedef struct grant {
     permission_mode mode;
-    slice word;      /* the mode as written by the client: SDKs differ in its case */
-    rid_kind kind;   /* RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC, RID_TRIGGER, RID_UDF */
-    rid container;   /* the granted container, or the one that holds the resource */
-    uint64_t number; /* of the item or script; for an attachment, of its item */
-    slice child;     /* the attachment's name */
+    slice word;    /* the mode as written by the client: SDKs differ in its case */
+    rid_kind kind; /* RID_NONE: what `link` will name, and the next three are empty; RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC,
+                      RID_TRIGGER, RID_UDF */
+    rid container; /* the granted container, or the one that holds the resource */
+    uint64_t number; /* of the item or script; for an attachment, of its item; 0: any item with the id `child` */
+    slice child;     /* the attachment's name, or that id */
     pkey key;        /* n 0: none; for a container: access is limited to this key */
     slice link;      /* the resource's link as the client wrote it */
 } grant;
@@ -53,6 +55,9 @@ MUST_CHECK err account_permission(account *a, const user *u, slice name, bool by
 
 /* The permission with this rid if it still has this version; NULL: deleted or changed. */
 permission *account_permission_valid(account *a, const rid *permission_rid, uint64_t version);
+
+/* A copy of a permission for what its link names now. The caller releases it. */
+permission *permission_resolved(const permission *p, const grant *g);
 
 void user_give(user *u);
 void permission_give(permission *p);

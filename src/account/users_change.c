@@ -135,7 +135,7 @@ static err check_grant(account_change *change, user_node *owner, const grant *g,
     container_node *c = NULL;
     permission_node *same = NULL;
     HASH_FIND(by_rid, change->account->containers_by_rid, g->container.bytes, 8, c);
-    if (!c || c->database != owner->database) {
+    if (g->kind != RID_NONE && (!c || c->database != owner->database)) {
         return account__missing(change->op, E_NOT_FOUND);
     }
     slice resource = grant_resource(change->op->arena, g);

@@ -160,17 +160,14 @@ suite("permissions", (t) => {
     assert.equal((await other.permissions.create({ id: "p", permissionMode: "All", resource: container.url })).statusCode, 201);
   });
 
-  t.it("are for something that is there, in the user's database", async () => {
+  t.it("are for something in the user's database", async () => {
     const { user, container } = await make(t);
     await container.items.create({ id: "i", pk: "a" });
     const { database: elsewhere } = await t.client.databases.create({ id: t.name("else") });
     const { container: foreign } = await elsewhere.containers.create({ id: "c", partitionKey: "/pk" });
     const make2 = (resource, resourcePartitionKey) => user.permissions.create({ id: t.name(), permissionMode: "Read", resource, resourcePartitionKey });
-    await fails(make2(`${t.database.url}/colls/nothing`), 404);
-    await fails(make2(`${container.url}/docs/i`), 400, { text: "resourcePartitionKey" });
-    await fails(make2(`${container.url}/docs/i`, ["b"]), 404);
     await fails(make2(`${container.url}/docs/i`, ["a", "b"]), 400);
-    await fails(make2(`${container.url}/sprocs/nothing`), 404);
+    await fails(make2(`${container.url}/docs/i/attachments/x`), 400, { text: "resourcePartitionKey" });
     await fails(make2(container.url, ["a", "b"]), 400);
     await fails(make2(foreign.url), 400, { text: "database of its user" });
     for (const link of [t.database.url, `${t.database.url}/users/${user.id}`, `${container.url}/docs`, `${container.url}/pkranges/0`, "nonsense", "dbs", "offers/abc", "", "/", "%zz"]) {
@@ -179,6 +176,43 @@ suite("permissions", (t) => {
     }
     assert.equal((await make2(`${container.url}/docs/i`, ["a"])).statusCode, 201);
     await elsewhere.delete();
+  });
+
+  t.it("may be made before their resource is, and then are for it", async () => {
+    const { user, container } = await make(t);
+    const id = t.name("later");
+    const permit = async (resource, resourcePartitionKey) => {
+      const { resource: made, statusCode } = await user.permissions.create({ id: t.name(), permissionMode: "All", resource, resourcePartitionKey });
+      assert.equal(statusCode, 201);
+      return { authorization: encodeURIComponent(made._token) };
+    };
+    const status = async (verb, path, headers, body) => (await t.rest.send(verb, path, { headers, body, sign: false })).status;
+    const onContainer = await permit(`${t.database.url}/colls/${id}`);
+    const onItem = await permit(`${container.url}/docs/late`, ["a"]);
+    const item = `/${container.url}/docs/late`;
+    assert.equal(await status("GET", `${t.databasePath}/colls/${id}`, onContainer), 403);
+    assert.equal(await status("GET", item, { ...onItem, ...key("a") }), 403);
+    assert.equal(await status("GET", `/${container.url}`, onContainer), 403, "nothing else either");
+    await t.database.containers.create({ id, partitionKey: "/pk" });
+    await container.items.create({ id: "late", pk: "a" });
+    await container.items.create({ id: "late", pk: "b" });
+    assert.equal(await status("GET", `${t.databasePath}/colls/${id}`, onContainer), 200);
+    assert.equal(await status("POST", `${t.databasePath}/colls/${id}/docs`, { ...onContainer, ...key("x") }, { id: "1", pk: "x" }), 201);
+    assert.equal(await status("GET", `/${container.url}`, onContainer), 403);
+    assert.equal(await status("GET", item, { ...onItem, ...key("a") }), 200);
+    assert.equal(await status("GET", item, { ...onItem, ...key("b") }), 403);
+    await fails(user.permissions.create({ id: t.name(), permissionMode: "Read", resource: `${t.database.url}/colls/nothing` }).then(() => user.permissions.create({ id: t.name(), permissionMode: "Read", resource: `${t.database.url}/colls/nothing` })), 409);
+  });
+
+  t.it("for an item without its partition key are for its id under every key", async () => {
+    const { user, container } = await make(t);
+    await container.items.create({ id: "i", pk: "a" });
+    await container.items.create({ id: "i", pk: "b" });
+    await container.items.create({ id: "j", pk: "a" });
+    const { resource } = await user.permissions.create({ id: t.name(), permissionMode: "Read", resource: `${container.url}/docs/i` });
+    const get = async (id, pk) => (await t.rest.send("GET", `/${container.url}/docs/${id}`, { headers: { authorization: encodeURIComponent(resource._token), ...key(pk) }, sign: false })).status;
+    assert.deepEqual([await get("i", "a"), await get("i", "b"), await get("j", "a"), await get("i", "c")], [200, 200, 403, 403]);
+    assert.equal((await t.rest.send("DELETE", `/${container.url}/docs/i`, { headers: { authorization: encodeURIComponent(resource._token), ...key("a") }, sign: false })).status, 403);
   });
 
   t.it("must say what they are", async () => {

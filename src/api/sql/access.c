@@ -104,7 +104,9 @@ err sql_access_authenticate(sql_request *q) {
         return access_reach_of_jwt(&q->op, q->front->aad, authorization.signature, &q->reach);
     }
     if (authorization.is_token) {
-        return access_reach_of_token(&q->op, ring, q->front->account, authorization.signature, &q->reach);
+        TRY(access_reach_of_token(&q->op, ring, q->front->account, authorization.signature, &q->reach));
+        sql_permission_resolve(q);
+        return OK;
     }
     TRY(sql_auth_verify(&q->op, ring, &request, authorization.signature, &key));
     access_reach_of_key(&q->reach, ring, key);
@@ -150,6 +152,9 @@ static bool is_item(sql_request *q, const container *c, const grant *g) {
     bool below = r->kind == SQL_ATTACHMENT;
     bool found = below ? find_item(q, c, &r->owner, &r->owner_by_rid, &r->owner_rid, &number)
                        : find_item(q, c, &r->child, &r->child_by_rid, &r->child_rid, &number);
+    if (g->number == 0 && g->kind == RID_DOCUMENT) { /* by its id, under any partition key */
+        return found && slice_eq(below ? r->owner : r->child, g->child);
+    }
     return found && number == g->number;
 }
 
@@ -261,6 +266,9 @@ static err find_container(sql_request *q, const rule *r, container **container_o
 
 static bool token_allows(sql_request *q, const rule *r) {
     const grant *g = &q->reach.permission->grant;
+    if (g->kind == RID_NONE) {
+        return false;
+    }
     bool plan = q->route.kind == SQL_ITEMS && sql_access_is_query(q) && sql_flag(q, FIELD_IS_QUERY_PLAN);
     reach wanted = plan ? REACH_PLAN : r->reach == REACH_NOTHING ? REACH_PLACE : r->reach;
     container *c;

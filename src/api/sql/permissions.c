@@ -131,8 +131,12 @@ static err find_item(sql_request *q, const container *c, grant *g, slice name, b
     item_key key;
     slice id;
     if (g->key.n == 0 && c->key.n) {
+        if (!by_rid && g->kind == RID_ATTACHMENT) {
+            return op_fail(&q->op, E_BAD_REQUEST, "A permission for an attachment must have its item's resourcePartitionKey.");
+        }
         g->number = by_rid ? rid_number(item_rid) : 0;
-        return by_rid ? OK : op_fail(&q->op, E_BAD_REQUEST, "A permission for an item must have its resourcePartitionKey.");
+        g->child = by_rid ? g->child : name; /* the items of this id under all partition keys */
+        return OK;
     }
     TRY(item_check_key(&q->op, c, g->key.n ? &g->key : NULL, name, &key));
     err code = E_NOT_FOUND;
@@ -217,6 +221,17 @@ static err find_resource(sql_request *q, grant *g) {
     return code == E_BAD_URL ? op_fail(&q->op, E_BAD_REQUEST, "The resource '%.*s' is no link.", slice_shown(g->link), g->link.p) : code;
 }
 
+/* A permission may be made before its resource is. */
+static err find_or_await_resource(sql_request *q, grant *g) {
+    err code = find_resource(q, g);
+    if (code != E_NOT_FOUND) {
+        return code;
+    }
+    q->op.detail_n = 0;
+    *g = (grant){.mode = g->mode, .word = g->word, .kind = RID_NONE, .key = g->key, .link = g->link};
+    return OK;
+}
+
 /* The user and the resource must be in the same database. */
 static err check_database(sql_request *q, const grant *g) {
     database *d;
@@ -253,8 +268,8 @@ static err read_permission(sql_request *q, slice *id_out, grant *g) {
     *id_out = id;
     TRY(read_mode(q, g));
     TRY(read_key(q, body, g));
-    TRY(find_resource(q, g));
-    return check_database(q, g);
+    TRY(find_or_await_resource(q, g));
+    return g->kind == RID_NONE ? OK : check_database(q, g);
 }
 
 static void made(sql_request *q, permission *p, bool created) {
@@ -358,4 +373,20 @@ void sql_permission_list(sql_request *q) {
         return;
     }
     sql_listing_run(q, &q->user->rid, "Permissions", list_all);
+}
+
+/* ---- use ---- */
+
+/* The resource must be in the database of the permission's user. */
+void sql_permission_resolve(sql_request *q) {
+    permission *p = q->reach.permission;
+    grant g = {.mode = p->grant.mode, .word = p->grant.word, .key = p->grant.key, .link = p->grant.link};
+    rid database = rid_database_of(&p->rid);
+    bool found = p->grant.kind == RID_NONE && find_resource(q, &g) == OK;
+    rid in = rid_database_of(&g.container);
+    if (found && rid_equal(&in, &database)) {
+        q->reach.permission = permission_resolved(p, &g);
+        permission_give(p);
+    }
+    q->op.detail_n = 0;
 }

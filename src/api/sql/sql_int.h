@@ -203,6 +203,7 @@ void sql_permission_list(sql_request *q);
 void sql_permission_read(sql_request *q);
 void sql_permission_replace(sql_request *q);
 void sql_permission_delete(sql_request *q);
+void sql_permission_resolve(sql_request *q); /* if the token's permission was made before its resource: finds the resource now */
 void sql_encryption_key_create(sql_request *q);
 void sql_encryption_key_list(sql_request *q);
 void sql_encryption_key_read(sql_request *q);

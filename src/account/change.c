@@ -327,6 +327,7 @@ static err check_new(const container_creation *create, database_node *d, const c
     bool shares = d->database->shares_throughput && create->throughput.kind == THROUGHPUT_NONE;
     TRY(check_serverless(&create->base, create->throughput));
     TRY(throughput_check(o, create->throughput, c->key.n == 0));
+    TRY(create->api.n == 0 ? settings_check_new(o, c) : OK);
     TRY(account__check_encryption_policy(o, d, c));
     if (create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false)) {
         return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
@@ -423,10 +424,19 @@ static slice with_key_of(arena *into, slice properties, const container *before)
     return result;
 }
 
+/* The key that new API versions show for containers without one. */
+static bool is_system_key(const bson_iter_t *definition) {
+    bson_iter_t it;
+    return bson_iter_recurse(definition, &it) && bson_iter_find(&it, "systemKey") && BSON_ITER_HOLDS_BOOL(&it) && bson_iter_bool(&it);
+}
+
 /* If the client names a key at all, it must be the container's. */
 static err check_key_named(op *o, slice properties, const container *before) {
     bson_iter_t it, inner, kind, each;
     if (!doc_find_key(properties, SLICE_LIT("partitionKey"), &it) || !BSON_ITER_HOLDS_DOCUMENT(&it)) {
+        return OK;
+    }
+    if (before->key.n == 0 && is_system_key(&it)) {
         return OK;
     }
     size_t n = 0;

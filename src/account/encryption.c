@@ -354,8 +354,8 @@ static err check_included(const policy *p, slice included) {
                        slice_shown(path), path.p);
     }
     if (!slice_eq(text_in(included, "encryptionAlgorithm"), SLICE_LIT("AEAD_AES_256_CBC_HMAC_SHA256"))) {
-        return op_fail(p->op, E_BAD_REQUEST, "EncryptionAlgorithm of path %.*s should be 'AEAD_AES_256_CBC_HMAC_SHA256'.", slice_shown(path),
-                       path.p);
+        return op_fail(p->op, E_BAD_REQUEST, "EncryptionAlgorithm of path %.*s should be 'AEAD_AES_256_CBC_HMAC_SHA256'.",
+                       slice_shown(path), path.p);
     }
     if (!find(p->database, key, false)) {
         return op_fail(p->op, E_BAD_REQUEST, "The client encryption key '%.*s' of path %.*s does not exist in the database.",

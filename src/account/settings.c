@@ -8,7 +8,7 @@ err settings_check_name(op *o, slice name) {
     if (name.n == 0 || name.n > LIMIT_NAME_BYTES) {
         return op_fail(o, E_BAD_REQUEST,
                        "The input name '%.*s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.",
-                       slice_shown(name), name.p ? name.p : "", LIMIT_NAME_BYTES + 1);
+                       slice_shown(name), name.p ? name.p : "", LIMIT_NAME_BYTES);
     }
     if (memchr(name.p, 0, name.n)) {
         return op_fail(o, E_BAD_REQUEST, "The resource name presented contains an invalid character: a zero byte.");
@@ -47,6 +47,51 @@ static err read_kind(op *o, slice bson, settings_rules rules, pkey_definition *k
     return OK;
 }
 
+/* The position after the step that begins at text.p[at], or that of the first character that may not be there. */
+static size_t pass_step(slice text, size_t at, bool *good_out) {
+    size_t from = at;
+    char quote = at < text.n && (text.p[at] == '"' || text.p[at] == '\'') ? text.p[at++] : 0;
+    while (at < text.n && text.p[at] != (quote ? quote : '/')) {
+        unsigned char c = (unsigned char)text.p[at];
+        if (!quote && (c <= ' ' || strchr("*?[]", c))) {
+            *good_out = false;
+            return at;
+        }
+        at += quote && c == '\\' && at + 1 < text.n ? 2 : 1;
+    }
+    *good_out = at > from && (!quote || at < text.n);
+    return quote && at < text.n ? at + 1 : at;
+}
+
+/* Where a path is no partition key path; its length: it is one. */
+static size_t path_fails_at(slice path) {
+    bool good = path.n > 1;
+    size_t at = 0;
+    while (good && at < path.n) {
+        if (path.p[at] != '/') {
+            return at;
+        }
+        at = pass_step(path, at + 1, &good);
+    }
+    return good ? path.n : at < path.n ? at : path.n - 1;
+}
+
+static err refuse_path(op *o, slice path) {
+    return op_fail(o, E_BAD_REQUEST,
+                   "The partition key component definition path '%.*s' could not be accepted, failed near position '%zu'. Partition key "
+                   "paths must contain only valid characters and not contain a trailing slash or wildcard character.",
+                   slice_shown(path), path.p, path_fails_at(path));
+}
+
+err settings_check_new(op *o, const container *c) {
+    for (size_t i = 0; i < c->key.n; i++) {
+        if (path_fails_at(c->key.paths[i].text) != c->key.paths[i].text.n) {
+            return refuse_path(o, c->key.paths[i].text);
+        }
+    }
+    return OK;
+}
+
 static err read_key_paths(op *o, const bson_iter_t *list, pkey_definition *key) {
     bson_iter_t each;
     unsigned most = key->typed && key->kind == PKEY_HASH ? LIMIT_KEY_COMPONENTS : LIMIT_KEY_LEVELS;
@@ -54,10 +99,15 @@ static err read_key_paths(op *o, const bson_iter_t *list, pkey_definition *key) 
         return op_fail(o, E_BAD_REQUEST, "The partition key definition's 'paths' must be an array.");
     }
     while (bson_iter_next(&each)) {
-        if (!BSON_ITER_HOLDS_UTF8(&each) || key->n == most) {
-            return op_fail(o, E_BAD_REQUEST, "The partition key definition has more than %u paths, or one that is not a string.", most);
+        if (!BSON_ITER_HOLDS_UTF8(&each)) {
+            return op_fail(o, E_BAD_REQUEST, "One of the specified inputs is invalid: a path of the partition key must be a string.");
         }
-        TRY(doc_path_parse(o->arena, arena_copy(o->arena, doc_text(&each)), &key->paths[key->n]));
+        if (key->n == most) {
+            return op_fail(o, E_BAD_REQUEST, "Too many partition key paths: there may be %u at most.", most);
+        }
+        if (doc_path_parse(o->arena, arena_copy(o->arena, doc_text(&each)), &key->paths[key->n]) != OK) {
+            return refuse_path(o, doc_text(&each));
+        }
         key->n++;
     }
     if (key->n == 0 || (key->kind == PKEY_HASH && key->n > 1 && !key->typed)) {

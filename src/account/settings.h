@@ -26,6 +26,10 @@ MUST_CHECK err settings_set_memo(op *o, slice memo, container *c);
 /* The settings with another id, in the arena. */
 slice settings_renamed(arena *a, slice settings, slice id);
 
+/* Checks what only new containers of the SQL API must satisfy: their partition key paths have none of the characters that the service
+ * refuses. */
+MUST_CHECK err settings_check_new(op *o, const container *c);
+
 /* Checks that a replace leaves key, rows, unique keys and vectors unchanged. */
 MUST_CHECK err settings_check_replace(op *o, const container *before, const container *after);
 

@@ -172,7 +172,8 @@ static err check_property(op *o, const doc_element *e, const slice *before, size
     slice name = e->type == BSON_TYPE_DOCUMENT ? text_of(e->value, SLICE_LIT("name")) : SLICE_EMPTY;
     slice text = e->type == BSON_TYPE_DOCUMENT ? text_of(e->value, SLICE_LIT("query")) : SLICE_EMPTY;
     if (name.n == 0 || text.n == 0) {
-        return op_fail(o, E_BAD_REQUEST, "A computed property must be {\"name\": string, \"query\": string}.");
+        return op_fail(o, E_BAD_REQUEST,
+                       "One of the specified inputs is invalid: a computed property must be {\"name\": string, \"query\": string}.");
     }
     if (text.n > QUERY_COMPUTED_BYTES_MAX) {
         return op_fail(o, E_BAD_REQUEST, "The query of the computed property '%.*s' has more than %d bytes.", slice_shown(name), name.p,
@@ -198,7 +199,7 @@ err query_schema_check(op *o, slice settings) {
         return OK;
     }
     if (list.type != BSON_TYPE_ARRAY || !doc_walk_init(&w, list.value)) {
-        return op_fail(o, E_BAD_REQUEST, "The computed properties must be an array.");
+        return op_fail(o, E_BAD_REQUEST, "One of the specified inputs is invalid: the computed properties must be an array.");
     }
     while (doc_walk_next(&w, &e)) {
         if (n == QUERY_COMPUTED_MAX) {

@@ -167,7 +167,7 @@ suite("all versions and deletes", (t) => {
 
   t.it("may not begin at the beginning or at a time, nor where there is no policy", async () => {
     const container = await t.container({ changeFeedPolicy });
-    const text = "FullFidelity Change Feed must have valid If-None-Match header.";
+    const text = "You must read the change feed from within the retention period.";
     await fails(open(container, ChangeFeedStartFrom.Beginning()).readNext(), 400, { text });
     await fails(open(container, ChangeFeedStartFrom.Time(new Date())).readNext(), 400, { text });
     const without = await t.container();

@@ -280,7 +280,7 @@ suite("fixed containers", (t) => {
     for (const version of ["2015-12-16", "2017-02-22", "2018-09-17", "2018-12-31", "2020-07-15"]) {
       const { made } = await fixed(version);
       assert.equal(made.status, 201, made.text);
-      assert.equal(made.json.partitionKey, undefined);
+      assert.deepEqual(made.json.partitionKey, version < "2018-12-31" ? undefined : { paths: ["/_partitionKey"], kind: "Hash", systemKey: true });
     }
   });
 

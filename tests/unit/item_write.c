@@ -205,7 +205,7 @@ static void bodies_that_are_refused(void **state) {
         {"{\"id\":\"1\",\"pk\":\"a\",\"ttl\":\"1\"}", NULL, E_BAD_REQUEST},
         {"{\"id\":\"1\",\"pk\":\"a\",\"ttl\":-1}", "[\"a\"]", OK},
         {"{\"id\":\"2\",\"pk\":\"a\",\"ttl\":2147483647}", "[\"a\"]", OK},
-        {"{\"id\":\"3\",\"pk\":\"a\",\"ttl\":null}", NULL, OK},
+        {"{\"id\":\"3\",\"pk\":\"a\",\"ttl\":null}", NULL, E_BAD_REQUEST},
         {"{\"id\":\"4 ?#ñ\",\"pk\":\"a\"}", NULL, OK},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

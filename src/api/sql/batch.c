@@ -20,7 +20,7 @@ static err read_target(sql_request *q) {
         if (!q->key_given && q->container->key.n) {
             return op_fail(&q->op, E_BAD_REQUEST, "PartitionKey value must be supplied for this operation.");
         }
-        return OK;
+        return q->container->key.n ? pkey_check_whole(&q->op, &q->container->key, &q->partition) : OK;
     }
     if (sql_has(q, FIELD_RANGE_ID)) {
         TRY(sql_range_id(q, &range));

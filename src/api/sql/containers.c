@@ -28,11 +28,19 @@ static void write_statistics(buf *out, const container *c) {
     }
 }
 
-static void write_container(buf *out, const container *c, bool statistics) {
+/* Since this version all containers have a partition key: those without one show a key of the system, which no item has. */
+static bool shows_system_key(const sql_request *q, const container *c) {
+    return c->key.n == 0 && sql_version_at_least(q, "2018-12-31");
+}
+
+static void write_container(buf *out, const container *c, bool system_key, bool statistics) {
     char etag[ITEM_ETAG_BYTES + 1];
     rid r = sql_container_rid(c), database = rid_database_of(&r);
     item_etag(etag, c->version, (uint32_t)c->ts);
     json_from_bson_open(out, c->settings);
+    if (system_key) {
+        buf_add_lit(out, ",\"partitionKey\":{\"paths\":[\"/_partitionKey\"],\"kind\":\"Hash\",\"systemKey\":true}");
+    }
     buf_add_lit(out, ",\"_rid\":\"");
     rid_write(out, &r);
     buf_add_lit(out, "\",\"_ts\":");
@@ -62,7 +70,7 @@ static void answer(sql_request *q, unsigned status) {
     buf_addf(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: %u\r\n", container_space_progress(c->space));
     buf_add_lit(sql_fields(q), "x-ms-cosmos-max-content-length: 2097152\r\n"
                                "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");
-    write_container(sql_start_body(q), c, sql_flag(q, FIELD_STATISTICS) && sql_access_sees_all(q));
+    write_container(sql_start_body(q), c, shows_system_key(q, c), sql_flag(q, FIELD_STATISTICS) && sql_access_sees_all(q));
     sql_end(q);
 }
 
@@ -173,9 +181,10 @@ void sql_container_head(sql_request *q) {
 }
 
 static bool list_one(void *context, const container *c) {
-    buf *out = sql_listing_add(context, c->space->container);
+    sql_listing *l = context;
+    buf *out = sql_listing_add(l, c->space->container);
     if (out) {
-        write_container(out, c, false);
+        write_container(out, c, shows_system_key(l->q, c), false);
     }
     return out;
 }

@@ -243,7 +243,7 @@ static void add_session(sql_request *q, const err_entry *entry) {
 
 /* The service wraps errors of its store as {"Errors":[…]} in the message; errors of its gateway are plain text. */
 static bool is_of_gateway(unsigned status) {
-    return status == 401 || status == 400 || status == 403 || status == 405 || status == 413;
+    return status == 401 || status == 400 || status == 403 || status == 405;
 }
 
 /* An error message may repeat bytes that the client sent; these need not be UTF-8. */

@@ -94,7 +94,9 @@ static bool add_version(void *context, const logged_version *v) {
 
 err sql_versions_begin(sql_changes *f) {
     if (sql_get(f->q, FIELD_IF_NONE_MATCH).n == 0) {
-        return op_fail(&f->q->op, E_BAD_REQUEST, "FullFidelity Change Feed must have valid If-None-Match header.");
+        return op_fail(&f->q->op, E_BAD_REQUEST,
+                       "FullFidelity Change Feed must have valid If-None-Match header. You must read the change feed from within the "
+                       "retention period.");
     }
     f->call.version = add_version;
     return OK;

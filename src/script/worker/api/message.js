@@ -51,7 +51,7 @@ function makeMessage(fields) {
     };
     const append = (name, value) => {
         const before = writable(name).value;
-        set(name, before === undefined || before === null ? value : before + value);
+        set(name, before === undefined || before === null ? value : toText(before) + toText(value));
     };
     const names = keysOf(fields);
     for (let i = 0; i < names.length; i++) {

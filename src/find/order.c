@@ -274,8 +274,8 @@ static bool decides_condition(const find__finder *f, const find__walk *w) {
     return decided;
 }
 
-/* Rows cannot be skipped by entries if these may be of expired or wiped items or of other ranges' items, or if items without entries may be anywhere
- * in the order. */
+/* Rows cannot be skipped by entries if these may be of expired or wiped items or of other ranges' items, or if items without entries may be
+ * anywhere in the order. */
 static bool may_skip_entries(const find__finder *f, const find__walk *w) {
     const item_view *v = f->view;
     return f->access->asked.skips && !v->filtered && v->container->ttl == TTL_OFF && !item_wipes_any(v->container) && f->large.n == 0 &&

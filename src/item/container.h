@@ -51,6 +51,10 @@ typedef struct container_range {
     range_counts written;   /* as on disk */
     range_watch *watch;     /* set while a split of the range is being prepared */
     bool in_log;            /* the counts log of its home holds a record of the range */
+    uint64_t batch;         /* the last atomic commit (home.batches) that advanced the lsn: its writes share one */
+    bool batch_removes;     /* that commit has removed items at the current lsn */
+    uint64_t log_lsn;       /* the lsn of the last version in the log, … */
+    uint16_t log_place;     /* … and its place among those of the same lsn */
     uint64_t reserved_next; /* the number after the last reserved one (item_reserve); 0: no number was reserved */
     bool late;              /* the group writes an item whose number was reserved earlier (item_reserve) */
     uint32_t log_opened; /* the part's log_turns when the range was found to have a log head on disk (item/versions.h); 0: not found yet */

@@ -23,6 +23,7 @@ typedef struct home {
     item_cache *cache;
     counts_log *counts;
     item_lists *lists;
+    uint64_t batches; /* owned by the committer: the number of the last atomic commit */
 } home;
 
 home *home_open(uint32_t number, store *store, size_t cache_bytes);

@@ -324,6 +324,13 @@ void layout_version(layout_key *k, uint32_t container, uint32_t segment, uint64_
     add64(k, lsn);
 }
 
+void layout_add_version_place(layout_key *k, uint16_t place) {
+    if (place) {
+        k->bytes[k->n++] = (char)(place >> 8);
+        k->bytes[k->n++] = (char)place;
+    }
+}
+
 bool layout_log_head_segment(slice key, uint32_t *segment_out) {
     if (key.n != 9 || key.p[4] != LAYOUT_LOG_HEAD) {
         return false;
@@ -333,7 +340,7 @@ bool layout_log_head_segment(slice key, uint32_t *segment_out) {
 }
 
 bool layout_version_lsn(slice key, uint64_t *lsn_out) {
-    if (key.n != 17 || key.p[4] != LAYOUT_VERSION) {
+    if ((key.n != 17 && key.n != 19) || key.p[4] != LAYOUT_VERSION) {
         return false;
     }
     *lsn_out = get64(key.p + 9);

@@ -21,6 +21,7 @@
  *
  * STORE_VERSIONS  container u32 · 'h' · segment u32                      → log_head                  which hash range its versions cover
  *              container u32 · 'v' · segment u32 · lsn u64               → log_entry · head · BSON   one version of an item (item/versions.h)
+ *              container u32 · 'v' · segment u32 · lsn u64 · place u16   → log_entry · head · BSON   a further one of the same lsn
  *
  * In a clustered container:
  * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · row key → segment · head · BSON     an item, at its primary key
@@ -171,6 +172,7 @@ enum { LAYOUT_LOG_HEAD_BYTES_MAX = 18 + 2 * EPK_BYTES_MAX, LAYOUT_LOG_ENTRY_BYTE
 void layout_log_heads(layout_key *k, uint32_t container); /* prefix of all log heads of the container */
 void layout_log_head(layout_key *k, uint32_t container, uint32_t segment);
 void layout_version(layout_key *k, uint32_t container, uint32_t segment, uint64_t lsn);
+void layout_add_version_place(layout_key *k, uint16_t place); /* appends the place among versions of the same lsn; nothing for the first */
 bool layout_log_head_segment(slice key, uint32_t *segment_out);
 bool layout_version_lsn(slice key, uint64_t *lsn_out);
 

@@ -55,6 +55,23 @@ err item__load_place(const item_work *w, item_place place, stored_item *stored_o
     return same && code != E_NOT_FOUND ? code : E_STORE_CORRUPT; /* a dangling lead */
 }
 
+/* ---- lsns ---- */
+
+uint64_t item__next_lsn(const item_work *w, uint64_t before) {
+    const container_range *range = w->range;
+    bool shared = w->batch && range->batch == w->batch && before != range->pending.lsn;
+    return range->pending.lsn + !shared;
+}
+
+uint64_t item__take_lsn(item_work *w, uint64_t before) {
+    container_range *range = w->range;
+    uint64_t lsn = item__next_lsn(w, before);
+    range->batch_removes = range->batch_removes && lsn == range->pending.lsn;
+    range->pending.lsn = lsn;
+    range->batch = w->batch;
+    return lsn;
+}
+
 /* ---- the keys of an item: prebuilt, or built in `space` ---- */
 
 void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, layout_key *size) {
@@ -287,7 +304,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
     layout_key space, k;
     store_batch *batch = &w->group->batch;
     TRY(item__remove_terms(w, key, stored));
-    TRY(item__log_remove(w, key, stored, expired, w->range->pending.lsn + 1));
+    TRY(item__log_remove(w, key, stored, expired, item__next_lsn(w, stored->head.lsn)));
     item__remove_change(w, key, stored);
     TRY(item__remove_attachments(w, key, stored->place.number));
     layout_item(&k, stored->place);
@@ -301,8 +318,17 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
     size_t removed = leads_bytes(w, key, primary) + item__unique_remove(w, key, stored->body);
     remove_expiry(w, stored->place, &stored->head);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
-    w->range->pending.lsn++;
+    item__take_lsn(w, stored->head.lsn);
+    w->range->batch_removes = true;
     return OK;
+}
+
+err item__remove_gone(item_work *w, const item_key *key, const stored_item *stored) {
+    uint64_t batch = w->batch;
+    w->batch = 0;
+    err code = item__remove(w, key, stored, item_expired(w->container, &stored->head, w->now_s));
+    w->batch = batch;
+    return code;
 }
 
 /* The cache needs no notice: its copy of the item stays valid, and places are looked up in the store. */

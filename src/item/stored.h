@@ -29,6 +29,7 @@ typedef struct item_work {
     const layout_key *primary_key, *size_key;
     arena *arena; /* for data that must outlive the group */
     int64_t now_s;
+    uint64_t batch;      /* the number of the atomic commit, whose writes share an lsn; 0: each write has its own */
     size_t result_bytes; /* result bytes of the request's operations so far */
 } item_work;
 
@@ -46,12 +47,20 @@ MUST_CHECK err item__enter_range(item_work *w, const item_key *key); /* the same
  * them. */
 void item__spell_keys(item_work *w, const item_key *key, layout_key *primary, layout_key *size);
 
+/* The lsn of the next write to w->range, and taking it. All writes of an atomic commit share one, so that followers see all of it or
+ * nothing. But an item that the same commit has written already (`before`: its lsn; 0: none) gets a new one: its versions and etags differ
+ * by lsn. The removal of an item that is gone (item_gone) has an lsn of its own: set w->batch to 0 for it. */
+uint64_t item__next_lsn(const item_work *w, uint64_t before);
+uint64_t item__take_lsn(item_work *w, uint64_t before);
+
 /* Puts an item and all entries that lead to it. `before` is the item being replaced; before->there is false if none is. A failure leaves
  * some changes in the batch: the caller must cut them, or fail its commit. */
 MUST_CHECK err item__put(item_work *w, const item_key *key, item_place place, const item_head *head, slice body, const stored_item *before);
 /* Makes another primary key lead to an item, instead of `from`. item__put with the new key must follow. */
 void item__rename(item_work *w, const item_key *from, const item_key *to, item_place place);
-/* Advances the lsn, as every change does. `expired`: removed by its ttl, not by a client. */
+/* Removes an item that is gone, in place of another write. */
+MUST_CHECK err item__remove_gone(item_work *w, const item_key *key, const stored_item *stored);
+/* Takes an lsn, as every change does. `expired`: removed by its ttl, not by a client. */
 MUST_CHECK err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired);
 
 /* Changes the counted bytes of the partition and its range. */

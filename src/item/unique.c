@@ -90,7 +90,7 @@ static err meet_holder(item_work *w, item_place place) {
     }
     code = item__key_of(w->container, w->arena, holder.body, &holder_key);
     if (code == OK) {
-        code = item__remove(w, &holder_key, &holder, item_expired(w->container, &holder.head, w->now_s));
+        code = item__remove_gone(w, &holder_key, &holder);
     }
     store_give(&holder.pin);
     return code;

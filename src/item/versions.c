@@ -48,12 +48,20 @@ static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
     return code;
 }
 
+/* Versions of one lsn are told apart by their place among them. */
+static uint16_t next_place(container_range *range, uint64_t lsn) {
+    range->log_place = range->log_lsn == lsn ? (uint16_t)(range->log_place + 1) : 0;
+    range->log_lsn = lsn;
+    return range->log_place;
+}
+
 static err put_version(item_work *w, const item_key *key, const log_entry *entry, uint64_t lsn, const item_head *head, slice body) {
     layout_key k;
     char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX];
     TRY(need_head(w, key, lsn));
     size_t n = layout_log_entry_write(bytes, entry);
     layout_version(&k, w->range->container, w->range->segment, lsn);
+    layout_add_version_place(&k, next_place(w->range, lsn));
     char *value = store_put_space(&w->group->batch, STORE_VERSIONS, layout_view(&k), n + LAYOUT_HEAD_BYTES + body.n);
     memcpy(value, bytes, n);
     layout_head_write(value + n, head);

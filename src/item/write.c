@@ -8,12 +8,13 @@
 #include "item/edit_int.h"
 #include "item/stored.h"
 
-static item_head stamp(item_work *w, const item_op *op, uint64_t number) {
+/* `before`: the lsn of the item that is overwritten; 0: none. */
+static item_head stamp(item_work *w, const item_op *op, uint64_t number, uint64_t before) {
     return (item_head){
         .flags = op->not_indexed ? ITEM_NOT_INDEXED : 0,
         .ts = op->preset ? op->preset->ts : clock_ts(w->now_s),
         .etag = op->preset ? op->preset->etag : 0,
-        .lsn = ++w->range->pending.lsn,
+        .lsn = item__take_lsn(w, before),
         .ttl = op->ttl,
         .number = number,
     };
@@ -110,13 +111,25 @@ static err check_etag(const item_op *op, const stored_item *now) {
 
 /* ---- each kind ---- */
 
+/* Whether this commit has removed items at the range's current lsn. */
+static bool has_removed(const item_work *w) {
+    return w->batch && w->range->batch == w->batch && w->range->batch_removes;
+}
+
+/* The lsn at which this commit removed an item of the same key; 0: it did not. Long commits are not searched, and assume so. */
+static uint64_t removed_at(const item_work *w, const item_op *op) {
+    const item_commit *c = w->commit;
+    bool same = has_removed(w) && (c->n > LIMIT_BATCH_OPERATIONS || item__written_before(c, (size_t)(op - c->ops)));
+    return same ? w->range->pending.lsn : 0;
+}
+
 static err insert(item_work *w, item_op *op, slice body) {
     static const stored_item nothing = {0};
     TRY(check_conditions(w, op, &nothing));
     item_place place = {w->range->segment, number_of(w, op)};
     TRY(item__unique_check(w, &op->key, body, 0));
     TRY(item__check_room(w, &op->op, 0, LAYOUT_HEAD_BYTES + body.n));
-    op->after = stamp(w, op, place.number);
+    op->after = stamp(w, op, place.number, removed_at(w, op));
     op->result = body;
     op->created = true;
     return item__put(w, &op->key, place, &op->after, body, &nothing);
@@ -127,7 +140,7 @@ static err remove_if_gone(item_work *w, const item_key *key, stored_item *now) {
     if (!now->there || !item_gone(w->container, &now->head, now->body, w->now_s)) {
         return OK;
     }
-    TRY(w->op->kind != ITEM_READ ? item__remove(w, key, now, item_expired(w->container, &now->head, w->now_s)) : OK);
+    TRY(w->op->kind != ITEM_READ ? item__remove_gone(w, key, now) : OK);
     store_give(&now->pin);
     *now = (stored_item){0};
     return OK;
@@ -158,7 +171,7 @@ static err overwrite(item_work *w, item_op *op, const stored_item *now, slice bo
     TRY(op->row_after.n ? rename_item(w, op, now->place, &renamed) : OK);
     TRY(item__unique_check(w, key, body, now->place.number));
     TRY(item__check_room(w, &op->op, now->body.n, body.n));
-    op->after = stamp(w, op, now->place.number);
+    op->after = stamp(w, op, now->place.number, now->head.lsn);
     op->result = body;
     return item__put(w, key, now->place, &op->after, body, now);
 }
@@ -382,6 +395,7 @@ static err begin(item_commit *c, home *home, commit_group *group, item_work *w_o
         .part = part,
         .tiles = c->tiles,
         .now_s = clock_wall_ms(c->items->clock) / 1000,
+        .batch = c->atomic ? home->batches : 0,
         .result_bytes = results_so_far(c),
     };
     return check_target(c);
@@ -404,6 +418,7 @@ static void fail_chain(item_commit *first, const item_commit *failed) {
 /* If it fails, the committer cuts the changes; counts and notices to the cache are undone here. */
 static err apply_chain(item_commit *first, home *home, commit_group *group) {
     size_t cache_mark = item_cache_mark(home->cache);
+    home->batches++;
     for (item_commit *c = first; c; c = c->also) {
         item_work w;
         err code = begin(c, home, group, &w);

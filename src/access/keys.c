@@ -121,7 +121,7 @@ static void derive_scram(const access_keys *k, const key_texts *texts, access_ri
 }
 
 /* Like make_ring, but fails if a key is the emulator's and that is not allowed. */
-static access_ring *make_good_ring(const access_keys *k, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
+static access_ring *make_checked_ring(const access_keys *k, const key_texts *texts, char why[static ACCESS_KEYS_WHY_BYTES]) {
     access_ring *ring = make_ring(k, texts, why);
     access_key known;
     if (!ring || !k->exposed || k->allow_well_known || !has_well_known(ring, &known)) {
@@ -392,7 +392,7 @@ static bool change(access_keys *k, access_key key, char why[static ACCESS_KEYS_W
     bool makes = key != ACCESS_KEY_COUNT;
     access_ring *ring = NULL;
     bool good = read_file(k->file, false, &texts, why) && (!makes || make_key(texts.text[key], why));
-    ring = good ? make_good_ring(k, &texts, why) : NULL;
+    ring = good ? make_checked_ring(k, &texts, why) : NULL;
     if (ring && makes && !replace_target(k->file, &texts, why)) {
         access_ring_free(ring);
         ring = NULL;
@@ -409,7 +409,7 @@ static bool change(access_keys *k, access_key key, char why[static ACCESS_KEYS_W
 }
 
 /* The caller holds the lock. */
-static bool change_or_say(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
+static bool change_or_warn(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     why[0] = '\0';
     bool good = k->source == ACCESS_KEYS_FILE ? change(k, key, why) : refuse_source(k, why);
     if (!good) {
@@ -420,7 +420,7 @@ static bool change_or_say(access_keys *k, access_key key, char why[static ACCESS
 
 static bool change_locked(access_keys *k, access_key key, char why[static ACCESS_KEYS_WHY_BYTES]) {
     pthread_mutex_lock(&k->lock);
-    bool good = change_or_say(k, key, why);
+    bool good = change_or_warn(k, key, why);
     pthread_mutex_unlock(&k->lock);
     return good;
 }
@@ -439,7 +439,7 @@ void access_keys_tick(access_keys *k) {
         return;
     }
     atomic_store(&k->asked, false);
-    (void)change_or_say(k, ACCESS_KEY_COUNT, why);
+    (void)change_or_warn(k, ACCESS_KEY_COUNT, why);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -502,7 +502,7 @@ access_keys *access_keys_open(const access_keys_options *options, char why[stati
     bool good = options->file ? read_file(options->file, true, &k->texts, why) : read_given(options, &k->texts, why);
     k->exposed = options->exposed;
     k->allow_well_known = options->allow_well_known;
-    access_ring *ring = good ? make_good_ring(k, &k->texts, why) : NULL;
+    access_ring *ring = good ? make_checked_ring(k, &k->texts, why) : NULL;
     if (!ring) {
         free(k->file);
         OPENSSL_cleanse(k, sizeof *k);

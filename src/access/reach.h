@@ -74,8 +74,8 @@ MUST_CHECK err access_reach_holds(op *o, const access_reach *r, const access_rin
 
 /* Whether all of these verbs are allowed: in the account (`c` NULL), in a whole container (`key` NULL), or with items under that partition
  * key. A permission for a single item or script, and a shared access signature with row bounds, never cover a whole container: callers that
- * support them check further (api/sql/access.c, sas.h). The roles of an Entra ID token have scopes by name: callers that accept such tokens
- * check them (api/sql/access.c). */
+ * support them check further (api/sql/authorization.c, sas.h). The roles of an Entra ID token have scopes by name: callers that accept such
+ * tokens check them (api/sql/authorization.c). */
 bool access_allows(const access_reach *r, unsigned verbs, const container *c, const pkey *key);
 
 /* Whether the partition key is the granted one, or lies below it if that is a prefix of a hierarchical key. */

@@ -25,7 +25,7 @@
 #include "account/rid.h"
 #include "item/item.h"
 #include "item/reindex.h"
-#include "partition/plan.h"
+#include "partition/split_merge.h"
 
 typedef struct account account;
 typedef struct account_script account_script; /* account/scripts.h */
@@ -177,7 +177,7 @@ typedef struct container_creation {
     slice settings;            /* BSON of its properties */
     bool hierarchical_allowed; /* the client's API version knows MultiHash keys */
     slice rows;                /* BSON: how its rows are identified, stored and indexed, fixed for its life; empty: as in the SQL API
-                                *   {"typed": true,                                      partition keys of any BSON type (partition/key.h)
+                                *   {"typed": true,                                      partition keys of any BSON type (partition/partition_key.h)
                                 *    "key": [{"path": "/a", "order": "descending"}, …],  the row key (item/row.h); else the text of `id`
                                 *    "clustered": true,                                  rows lie in key order (item/layout.h)
                                 *    "lean": true}                                       only named paths are indexed (index/policy.h) */

@@ -1,5 +1,6 @@
 /* The balancer: once a second it adds the meters to the history, lets shares follow the load if configured, and checks every container for
- * ranges that must be split or may be merged (partition/plan.h decides). In between it moves items after splits, a little at a time. */
+ * ranges that must be split or may be merged (partition/split_merge.h decides). In between it moves items after splits, a little at a time.
+ */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static void describe(const container *c, const container_tiles *tiles, plan_rang
         ranges[i] = (plan_range){
             .bytes = container_range_stored(tiles->ranges[i]),
             .partitions = partitions_of(tiles->ranges[i]),
-            .width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min),
+            .width = epk_position(&c->key, &range->max) - epk_position(&c->key, &range->min),
             .home = tiles->ranges[i]->home->number,
         };
     }
@@ -349,16 +350,16 @@ static bool is_due(account *a, const container_node *node, int64_t second, refus
         meter_sample last = meter_last(&c->tiles->ranges[i]->meter);
         s->refused_from_s = s->refused == 0 && last.throttled ? second : s->refused_from_s;
         s->refused += last.throttled;
-        s->refused_of += s->refused ? last.requests : 0;
+        s->refused_among += s->refused ? last.requests : 0;
     }
-    if (s->refused == 0 || second - s->refused_told_s < REFUSALS_S) {
+    if (s->refused == 0 || second - s->refused_logged_s < REFUSALS_S) {
         return false;
     }
     provision p = account__provision(a, node);
-    *told_out = (refusals){container_take(c), s->refused,       s->refused_of,    second - s->refused_from_s + 1,
+    *told_out = (refusals){container_take(c), s->refused,       s->refused_among, second - s->refused_from_s + 1,
                            p.total,           c->tiles->map->n, remedy_for(a, &p)};
-    s->refused = s->refused_of = 0;
-    s->refused_told_s = second;
+    s->refused = s->refused_among = 0;
+    s->refused_logged_s = second;
     return true;
 }
 

@@ -153,7 +153,7 @@ static err apply_note_database(account_change *change, commit_group *group) {
     if (!node) {
         return account__missing(change->op, E_NOT_FOUND);
     }
-    if (note->memo.n > LIMIT_MEMO_BYTES || !doc_is_sound(note->memo, LIMIT_JSON_DEPTH)) {
+    if (note->memo.n > LIMIT_MEMO_BYTES || !doc_is_well_formed(note->memo, LIMIT_JSON_DEPTH)) {
         return op_fail(change->op, E_BAD_REQUEST, "A memo is a BSON document of up to %d bytes.", LIMIT_MEMO_BYTES);
     }
     const database *d = node->database;
@@ -195,7 +195,7 @@ static void delete_container_records(account *a, commit_group *group, const cont
 }
 
 /* Marks the container and its ranges as deleted, so that pending writes fail, and starts deleting its data. */
-static void bury_container(account *a, container_node *node) {
+static void mark_container_deleted(account *a, container_node *node) {
     const container_tiles *tiles = node->container->space->newest;
     atomic_store(&node->container->space->deleted, true);
     for (size_t i = 0; i < tiles->map->n; i++) {
@@ -206,7 +206,7 @@ static void bury_container(account *a, container_node *node) {
         account__reclaim_bytes(node->container, a->homes[0]);
     }
     if (account__is_wide(node->container)) {
-        account__delete_elsewhere(a, node->container);
+        account__delete_in_other_homes(a, node->container);
     }
     account__remove_offer(a, account__find_offer(a, node->database->database->number, node->container->space->container));
     account__remove_container(a, node);
@@ -243,7 +243,7 @@ static void publish_delete_database(account_change *change) {
     database_node *d = change->made;
     container_node *each, *next;
     HASH_ITER(by_name, d->containers, each, next) {
-        bury_container(a, each);
+        mark_container_deleted(a, each);
     }
     account__remove_offer(a, account__find_offer(a, d->database->number, 0));
     account__remove_database(a, d);
@@ -645,7 +645,7 @@ static err apply_rename_container(account_change *change, commit_group *group) {
 static void publish_rename_container(account_change *change) {
     container_renaming *renaming = (container_renaming *)change;
     if (renaming->replaced) {
-        bury_container(change->account, renaming->replaced);
+        mark_container_deleted(change->account, renaming->replaced);
     }
     account__rename_container(change->account, change->made, container_take(renaming->container_out));
 }
@@ -669,7 +669,7 @@ static err apply_delete_container(account_change *change, commit_group *group) {
 }
 
 static void publish_delete_container(account_change *change) {
-    bury_container(change->account, change->made);
+    mark_container_deleted(change->account, change->made);
 }
 
 void account_delete_container(container_deletion *remove) {

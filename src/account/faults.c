@@ -128,7 +128,7 @@ static bool is_for(const fault *of, const fault_request *r) {
 }
 
 /* Every matching request draws one number from the fault's own generator, so the seed determines which requests are hit. */
-static bool is_its_turn(fault *of) {
+static bool is_drawn(fault *of) {
     random_source r = {{of->random[0], of->random[1]}};
     double drawn = (double)(random_u64(&r) >> 11) * 0x1p-53 * 100;
     keep_random(of, &r);
@@ -140,7 +140,7 @@ bool faults_hit(faults *f, const fault_request *request, fault *hit_out) {
     pthread_mutex_lock(&f->lock);
     for (uint32_t i = 0; i < f->n && !hit; i++) {
         fault *of = &f->list[i];
-        hit = is_for(of, request) && is_its_turn(of);
+        hit = is_for(of, request) && is_drawn(of);
         if (hit) {
             of->hits++;
             *hit_out = *of;

@@ -1,7 +1,7 @@
 /* Splits and merges: adjacent ranges are replaced by other ranges, in one small write.
  *
  * A split has three steps; clients can write during all of them:
- *   1. choose the cuts by the sizes of the logical partitions (item/sizes.h)
+ *   1. choose the cuts by the sizes of the logical partitions (item/logical_size.h)
  *   2. a solo commit, which writes nothing, starts a watch on the range and takes a snapshot; the contents of each piece are summed up in
  *      the snapshot, while the watch counts changes
  *   3. another solo commit writes the new map and the new ranges' counts: the sums plus the changes
@@ -97,7 +97,7 @@ static container_tiles *newest_here(const reshape *r) {
 /* ---- 1: choosing the cuts ---- */
 
 /* Cuts into equal widths, for a range without data; into fewer pieces if the range is too narrow. */
-static uint32_t cut_blindly(const pkey_definition *key, const epk *from, const epk *to, uint32_t parts, epk *cuts) {
+static uint32_t cut_evenly(const pkey_definition *key, const epk *from, const epk *to, uint32_t parts, epk *cuts) {
     uint32_t n = 0;
     for (uint32_t i = 1; i < parts; i++) {
         n += epk_part(key, n ? &cuts[n - 1] : from, to, 1, parts - i + 1, &cuts[n]);
@@ -120,7 +120,7 @@ static err choose_cuts(reshape *r) {
         uint64_t total = atomic_load(&tiles->ranges[first]->bytes);
         code = total ? item_sizes_cut(r->home->store, &q->container->key, &r->pieces, total, cuts, &n) : OK;
         if (code == OK && n == 0 && q->reason != PLAN_STORAGE) {
-            n = cut_blindly(&q->container->key, &range->min, &range->max, q->parts, cuts);
+            n = cut_evenly(&q->container->key, &range->min, &range->max, q->parts, cuts);
         }
         r->pieces.cuts = cuts;
         r->pieces.n = n + 1;
@@ -218,7 +218,7 @@ static int by_segment(const void *a, const void *b) {
 
 /* The sources of a new range: the segments of the old ranges, if it has items, and its own segment. After a split all pieces except the
  * largest move their items out of the old segments; after too many merges a range gathers its items in one segment. */
-enum { SOURCES_WELCOME = 8 };
+enum { SOURCES_KEPT_MAX = 8 };
 
 static range_sources new_sources(reshape *r, const container_tiles *tiles, uint64_t items, bool leaves, uint32_t segment) {
     size_t most = 1, n = 0;
@@ -233,7 +233,7 @@ static range_sources new_sources(reshape *r, const container_tiles *tiles, uint6
             }
         }
     }
-    for (size_t i = 0; i < n && n > SOURCES_WELCOME; i++) {
+    for (size_t i = 0; i < n && n > SOURCES_KEPT_MAX; i++) {
         list[i].leaving = true;
     }
     qsort(list, n, sizeof *list, by_segment);
@@ -536,7 +536,7 @@ static void hand_over_meters(reshape *r) {
         container_range *range = r->old->ranges[i];
         meter_absorb(&c->space->past, &range->meter, second, atomic_load(&container_range_bucket(range)->rate));
         for (size_t j = r->first; j < r->first + r->event.after_n; j++) {
-            item_hot_inherit(c, r->tiles, j, range, now_ns);
+            item_hot_copy_usage(c, r->tiles, j, range, now_ns);
         }
     }
 }

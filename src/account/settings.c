@@ -332,8 +332,8 @@ slice settings_indexing_policy(arena *a, const container *c) {
     return index_policy_source(a, c->settings);
 }
 
-/* Uses the policy in its canonical form, the same one as the index uses, so that both yield the same terms (item/terms.c). Stored settings
- * are already canonical. */
+/* Uses the policy in its canonical form, the same one as the index uses, so that both yield the same terms (item/index_entries.c). Stored
+ * settings are already canonical. */
 static err read_index(op *o, slice properties, slice rows, container *c) {
     slice given = index_policy_source(o->arena, properties);
     TRY(index_policy_parse(o, given, c->key.paths, c->key.n, &c->index));

@@ -167,7 +167,7 @@ void account__spread_settings(account *a, container *c, wide_done done, void *co
 
 bool account__follows_settings(const container *c, container_part *part) {
     return part->home == NULL || part->home->number == 0 ||
-           (atomic_load(&part->version_minutes) == c->version_minutes && item_index_follows(c, part));
+           (atomic_load(&part->version_minutes) == c->version_minutes && item_index_matches_policy(c, part));
 }
 
 typedef struct waited {
@@ -236,7 +236,7 @@ static void all_is_deleted(void *context, err code) {
     }
 }
 
-void account__delete_elsewhere(account *a, container *c) {
+void account__delete_in_other_homes(account *a, container *c) {
     note *n = mem_zero(sizeof *n);
     *n = (note){.base = {.solo = true, .use = STORE_DROPS, .apply = remove_note, .done = note_is_removed},
                 .account = a,

@@ -20,4 +20,4 @@ bool account__follows_settings(const container *c, container_part *part);
 MUST_CHECK err account__follow_settings(account *a, container *c);
 
 /* Deletes a deleted container's data in other homes, in the background. */
-void account__delete_elsewhere(account *a, container *c);
+void account__delete_in_other_homes(account *a, container *c);

@@ -44,7 +44,7 @@
 #include "item/wipe.h"
 #include "net/wait.h"
 #include "query/find.h"
-#include "script/transact.h"
+#include "script/execute.h"
 
 /* The core that executes calls; one per server. It outlives all calls. */
 typedef struct call_core {
@@ -280,7 +280,7 @@ struct call_transact {
     item_key key;                /* the partition; its row key is ignored */
     const script_tokens *tokens; /* NULL: the script's lists and queries return only one page */
 
-    /* One attempt, on a script thread; may be called several times (script/transact.h). */
+    /* One attempt, on a script thread; may be called several times (script/execute.h). */
     err (*attempt)(call_transact *c, script_attempt *a);
 };
 

@@ -120,7 +120,7 @@ static void go(call *c) {
         .prepares = true,
         .done = leave_committer,
     };
-    if (item_commit_lists_much(&w->commit)) {
+    if (item_commit_has_long_lists(&w->commit)) {
         net_work_start(c->client, c->op, NET_BODIES, call_tenant_of_container(c->container), &c->work, list_on_worker, submit_listed);
     } else {
         submit(c);

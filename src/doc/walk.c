@@ -160,12 +160,12 @@ bool doc_find_member_counted(slice bson, slice key, doc_element *e, uint64_t *pa
     return false;
 }
 
-bool doc_is_sound(slice bson, unsigned depth_max) {
+bool doc_is_well_formed(slice bson, unsigned depth_max) {
     doc_walk w;
     doc_element e;
     bool good = doc_walk_init(&w, bson) && (size_t)doc_load_i32(bson.p) == bson.n;
     while (good && doc_walk_next(&w, &e)) {
-        good = !doc_is_container(e.type) || (depth_max > 0 && doc_is_sound(e.value, depth_max - 1));
+        good = !doc_is_container(e.type) || (depth_max > 0 && doc_is_well_formed(e.value, depth_max - 1));
     }
     return good && !w.corrupt;
 }

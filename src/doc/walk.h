@@ -29,7 +29,7 @@ bool doc_walk_next(doc_walk *w, doc_element *element_out);
 
 /* Whether the whole slice is one well-formed document, nested documents included, with at most `depth_max` levels below the top. Call it
  * before using bytes from outside. */
-bool doc_is_sound(slice bson, unsigned depth_max);
+bool doc_is_well_formed(slice bson, unsigned depth_max);
 
 /* Finds the first element with this key; adds the number of elements before it to `*passed`. */
 bool doc_find_member_counted(slice bson, slice key, doc_element *element_out, uint64_t *passed);

@@ -51,7 +51,7 @@ err find__take_all(find__finder *f, const find_demand *used, uint64_t after, fin
     return find__read_demand(f, used, after, found, SIZE_MAX, &n);
 }
 
-const find_demand *find__a_point(const find__finder *f) {
+const find_demand *find__first_point_demand(const find__finder *f) {
     for (size_t i = 0; i < f->demands.n; i++) {
         if (find_is_point(&f->demands.list[i])) {
             return &f->demands.list[i];
@@ -61,7 +61,7 @@ const find_demand *find__a_point(const find__finder *f) {
 }
 
 /* Loading a found item costs as much as scanning FIND_SCAN_PER_LOAD items, and a scan ends once it has the wanted rows. */
-size_t find__worth(const find__finder *f) {
+size_t find__entries_worth_collecting(const find__finder *f) {
     double all = (double)f->view->items_n + 1, most = all / FIND_SCAN_PER_LOAD;
     if (f->access->asked.wanted != SIZE_MAX) {
         double page = sqrt(2.5 * (double)f->access->asked.wanted * all);
@@ -71,6 +71,6 @@ size_t find__worth(const find__finder *f) {
     return most < FIND_REFS_MAX ? (size_t)most : FIND_REFS_MAX;
 }
 
-size_t find__bounded(const find__finder *f, size_t most) {
+size_t find__quick_limit(const find__finder *f, size_t most) {
     return f->access->asked.quick && most > FIND_QUICK_ENTRIES ? FIND_QUICK_ENTRIES : most;
 }

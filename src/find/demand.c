@@ -1,6 +1,6 @@
 #include "find/demand.h"
 
-slice find_beyond(arena *a, slice s) {
+slice find_prefix_end(arena *a, slice s) {
     char *p = arena_alloc(a, s.n + 1);
     memcpy(p, s.p, s.n);
     while (s.n && (unsigned char)p[s.n - 1] == 0xFF) {

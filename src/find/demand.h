@@ -1,7 +1,7 @@
 /* demand.h — demands: conditions in terms of index entries, independent of a query language.
  *
- * A demand is a list of *spans*. A span is the entries of a path with values in [`from`, `to`), spelled as in index/key.h. An item that
- * meets the condition has at least one entry in one of the spans. If the demand is *exact*, every item with such an entry meets the
+ * A demand is a list of *spans*. A span is the entries of a path with values in [`from`, `to`), spelled as in index/entry_key.h. An item
+ * that meets the condition has at least one entry in one of the spans. If the demand is *exact*, every item with such an entry meets the
  * condition, so the item need not be loaded to know. Callers make demands from their own conditions (query/demand.c makes them from
  * WHERE). */
 #pragma once
@@ -68,7 +68,7 @@ static inline bool find_is_of_path(const find_demand *d, index_path path) {
 }
 
 /* The upper bound of all spellings with this prefix; empty if there is none. */
-slice find_beyond(arena *a, slice spelled);
+slice find_prefix_end(arena *a, slice spelled);
 
 /* The length of the prefix that all spellings of a cluster share. A cluster is the entries of one value, or of values that the index cannot
  * distinguish (long strings with a common prefix, all arrays, all objects). */

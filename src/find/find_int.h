@@ -1,7 +1,7 @@
 /* find_int.h — shared declarations. For this folder. */
 #pragma once
 
-#include "find/access.h"
+#include "find/index_access.h"
 
 enum {
     FIND_NEAR = 24, /* stepping over this many entries costs as much as one seek */
@@ -9,7 +9,7 @@ enum {
     FIND_SCAN_PER_LOAD = 4,
     FIND_FIRST_PROBE = 64,
     FIND_REFS_MAX = 2000000,
-    FIND_SHAPES_ALL = 4098, /* more than the known shapes of a range (item/terms.c) plus one for items of unknown shape */
+    FIND_SHAPES_ALL = 4098, /* more than the known shapes of a range (item/index_entries.c) plus one for items of unknown shape */
 };
 
 /* Items in number order. An excluded item stays in its list, so that it is counted when the page reaches it. */
@@ -81,11 +81,11 @@ err find__find_large(find__finder *f); /* reads the list of items without entrie
 /* The demand with the fewest entries, if it has fewer than `most`. */
 err find__smallest(find__finder *f, uint64_t after, size_t most, const find_demand **best_out);
 err find__take_all(find__finder *f, const find_demand *used, uint64_t after, find__refs *found); /* its items after number `after` */
-const find_demand *find__a_point(const find__finder *f);
-size_t find__worth(const find__finder *f);                /* the most entries worth collecting */
-size_t find__bounded(const find__finder *f, size_t most); /* `most`, or less if only quick work is allowed */
+const find_demand *find__first_point_demand(const find__finder *f);
+size_t find__entries_worth_collecting(const find__finder *f); /* the most entries worth collecting */
+size_t find__quick_limit(const find__finder *f, size_t most); /* `most`, or less if only quick work is allowed */
 
-/* ---- number.c ---- */
+/* ---- in_number_order.c ---- */
 
 err find__offer(find__finder *f, item_ref ref);
 err find__offer_all(find__finder *f, const find__refs *found); /* in number order, merged with the items without entries */
@@ -93,17 +93,17 @@ err find__intersect(find__finder *f, const find_demand *used, find__refs *found)
 err find__collect(find__finder *f, const find_demand *used);
 err find__by_number(find__finder *f, bool *found_out);
 
-/* ---- order.c ---- */
+/* ---- in_order.c ---- */
 
 bool find__prepare_walk(find__walk *w); /* false: the index cannot serve the order */
 void find__bound_walk(find__walk *w, arena *a);
-bool find__goes_on(const find__walk *w);
+bool find__wants_more(const find__walk *w);
 bool find__skip(find__walk *w, slice value, uint64_t number); /* true: do not load the item: its row was skipped, or the page ends */
 err find__in_order(find__finder *f, find__walk *w, bool *found_out);
 
 /* ---- shapes.c ---- */
 
-size_t find__shapes_worth(const find__finder *f);
+size_t find__shapes_worth_reading(const find__finder *f);
 /* Not for lean indexes, which have no shapes. */
 err find__lacking_shapes(find__walk *w, size_t most, bool *whole_out);
 err find__walk_undefined(find__walk *w);
@@ -113,7 +113,7 @@ err find__walk_undefined(find__walk *w);
 bool find__give_value(find__finder *f, slice spelled, uint64_t times, bool decided);
 err find__covered(find__finder *f, bool *found_out);
 
-/* ---- keys.c ---- */
+/* ---- in_key_order.c ---- */
 
 err find__cover_path(find__finder *f, bool *found_out);   /* without loading items, by the entries of the one path that matters */
 err find__in_key_order(find__finder *f, bool *found_out); /* loads items in the order of the path that keys begin with */

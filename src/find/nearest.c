@@ -21,7 +21,7 @@ typedef struct asking {
     uint64_t near_matched; /* rows of items that the graph found, in all rounds */
 } asking;
 
-bool find_nearest_was_seen(const find_graph_use *use, uint64_t number) {
+bool find_nearest_was_offered(const find_graph_use *use, uint64_t number) {
     return item_numbers_have(use->seen, use->seen_n, number);
 }
 
@@ -38,11 +38,11 @@ static err offer(asking *s, const item_nearest_found *found, uint64_t number) {
 static err offer_found(asking *s, const item_nearest_found *found, uint64_t enough) {
     find_access *a = s->access;
     for (size_t i = 0; i < found->others_n && !s->view->stopped; i++) {
-        TRY(find_nearest_was_seen(&a->report.graph, found->others[i]) ? OK : offer(s, found, found->others[i]));
+        TRY(find_nearest_was_offered(&a->report.graph, found->others[i]) ? OK : offer(s, found, found->others[i]));
     }
     for (size_t i = 0; i < found->near_n && s->near_matched < enough && !s->view->stopped; i++) {
         uint64_t number = found->near[i].label, before = a->turn.matched;
-        bool seen = find_nearest_was_seen(&a->report.graph, number) || item_numbers_have(found->others, found->others_n, number);
+        bool seen = find_nearest_was_offered(&a->report.graph, number) || item_numbers_have(found->others, found->others_n, number);
         TRY(seen ? OK : offer(s, found, number));
         s->near_matched += a->turn.matched - before;
     }

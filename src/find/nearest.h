@@ -26,4 +26,4 @@ typedef struct find_graph_use {
     size_t seen_n;
 } find_graph_use;
 
-bool find_nearest_was_seen(const find_graph_use *use, uint64_t number);
+bool find_nearest_was_offered(const find_graph_use *use, uint64_t number);

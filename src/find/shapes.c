@@ -15,7 +15,7 @@ static bool has_path(const index_path *paths, size_t n, index_path wanted) {
 }
 
 /* How many shapes are worth reading: reading the paths of one costs as much as reading some items. */
-size_t find__shapes_worth(const find__finder *f) {
+size_t find__shapes_worth_reading(const find__finder *f) {
     size_t most = (size_t)(f->view->items_n / ITEMS_PER_SHAPE);
     return f->access->asked.quick     ? FIND_QUICK_ENTRIES
            : most < SHAPES_WALKED_MAX ? SHAPES_WALKED_MAX
@@ -66,7 +66,7 @@ static err walk_one_shape(find__walk *w, uint64_t shape, uint64_t from) {
     err code = OK;
     item_lookup *l = item_lookup_open(f->view, INDEX_PATH_SHAPES);
     item_lookup_seek(l, slice_of(&shape, 8), from, w->backward);
-    while (code == OK && find__goes_on(w) && find__next_entry(f, l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
+    while (code == OK && find__wants_more(w) && find__next_entry(f, l, &e) && memcmp(e.value.p, &shape, 8) == 0) {
         f->access->report.entries++;
         code = offer_lacking(w, (item_ref){e.number, e.segment});
     }
@@ -102,10 +102,10 @@ static err walk_many_shapes(find__walk *w, const uint64_t *shapes, size_t n, uin
     find__refs found = {0};
     err code = OK;
     bool more = true;
-    while (more && code == OK && find__goes_on(w)) {
+    while (more && code == OK && find__wants_more(w)) {
         uint64_t edge;
         code = read_shapes(w, shapes, n, from, &found, &edge);
-        for (size_t i = 0; i < found.n && code == OK && find__goes_on(w); i++) {
+        for (size_t i = 0; i < found.n && code == OK && find__wants_more(w); i++) {
             item_ref ref = found.list[w->backward ? found.n - 1 - i : i];
             if (w->backward ? ref.number < edge : ref.number > edge) {
                 break;

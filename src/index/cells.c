@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/order.h"
+#include "base/compare.h"
 
-enum { FACES = 6, LEVEL_STORED_MAX = 20, LEVEL_ASKED_MAX = 24, CELLS_MAX = INDEX_CELLS_ASKED };
+enum { FACES = 6, LEVEL_STORED_MAX = 20, LEVEL_ASKED_MAX = 24, CELLS_MAX = INDEX_CELLS_QUERIED };
 
 /* ---- numbers ---- */
 
@@ -234,7 +234,7 @@ static size_t tidy(index_cell_span *spans, size_t n) {
 }
 
 size_t index_cells_near(const geo_shape *shape, double angle, uint64_t *steps, index_cell_span spans_out[INDEX_CELL_SPANS_MAX]) {
-    cover c = {.shape = shape, .angle = angle, .steps = steps, .most = INDEX_CELLS_ASKED, .level_max = LEVEL_ASKED_MAX};
+    cover c = {.shape = shape, .angle = angle, .steps = steps, .most = INDEX_CELLS_QUERIED, .level_max = LEVEL_ASKED_MAX};
     size_t n = 0;
     make_cover(&c);
     for (size_t i = 0; i < c.n; i++) {

@@ -17,9 +17,9 @@ typedef uint64_t index_cell;
 enum {
     INDEX_CELL_LEVELS = 30,
     INDEX_CELL_BYTES = 8,
-    INDEX_CELLS_STORED = 8, /* maximum for an item's shape; their levels are even, so that a query looks up half of a cell's ancestors */
-    INDEX_CELLS_ASKED = 16, /* maximum for a query's shape */
-    INDEX_CELL_SPANS_MAX = INDEX_CELLS_ASKED * (1 + INDEX_CELL_LEVELS / 2 + 1)
+    INDEX_CELLS_STORED = 8,   /* maximum for an item's shape; their levels are even, so that a query looks up half of a cell's ancestors */
+    INDEX_CELLS_QUERIED = 16, /* maximum for a query's shape */
+    INDEX_CELL_SPANS_MAX = INDEX_CELLS_QUERIED * (1 + INDEX_CELL_LEVELS / 2 + 1)
 };
 
 index_cell index_cell_at(geo_vector place, unsigned level);

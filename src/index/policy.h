@@ -13,7 +13,7 @@
 
 #include "base/op.h"
 #include "doc/path.h"
-#include "index/key.h"
+#include "index/entry_key.h"
 #include "text/search.h"
 
 typedef enum index_rule { RULE_NONE, RULE_INCLUDE, RULE_EXCLUDE } index_rule;

@@ -1,9 +1,9 @@
 /* terms.h — the terms of an item, of which its index entries are made, by the container's policy.
  *
- * A *term* is a path and a spelled value (key.h). There is one for each indexed scalar, for each array and object at an indexed path (which
- * only says that it exists), for each composite index, for each cell of a GeoJSON shape and for each word of a text. The set of paths of an
- * item, apart from those inside arrays, is its *shape*. Most items of a container share a few shapes, so the index can tell which items
- * lack a property. */
+ * A *term* is a path and a spelled value (entry_key.h). There is one for each indexed scalar, for each array and object at an indexed path
+ * (which only says that it exists), for each composite index, for each cell of a GeoJSON shape and for each word of a text. The set of
+ * paths of an item, apart from those inside arrays, is its *shape*. Most items of a container share a few shapes, so the index can tell
+ * which items lack a property. */
 #pragma once
 
 #include "index/policy.h"

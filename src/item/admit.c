@@ -95,12 +95,12 @@ void item__admit_each(item_commit *c) {
 
 /* ---- charging ---- */
 
-void item__settle(const items *s, const op *o, container_range *range, const item_key *key, double ru, bool failed) {
+void item__debit(const items *s, const op *o, container_range *range, const item_key *key, double ru, bool failed) {
     int64_t now_us = clock_monotonic_us(s->clock);
     bucket_charge(container_range_bucket(range), class_of(o), ru, now_us * 1000);
     meter_add(&range->meter, ru, elapsed_us(o, now_us), false, failed);
     if (key) {
-        item__spent(range, key, ru, now_us * 1000);
+        item__note_spent(range, key, ru, now_us * 1000);
     }
 }
 
@@ -108,18 +108,18 @@ double item_rate(const container *c, const item_key *key) {
     return atomic_load(&container_range_bucket(container_route(c->tiles, &key->epk))->rate);
 }
 
-void item_settle(const items *s, const op *o, const container *c, const item_key *key, double ru, bool counted, bool failed) {
+void item_debit(const items *s, const op *o, const container *c, const item_key *key, double ru, bool counted, bool failed) {
     container_tiles *tiles = container_space_newest(c->space);
     container_range *range = container_route(tiles, &key->epk);
     if (counted) {
-        item__settle(s, o, range, key, ru, failed);
+        item__debit(s, o, range, key, ru, failed);
     } else {
-        item__settle_more(s, o, range, ru);
+        item__debit_more(s, o, range, ru);
     }
     container_tiles_give(tiles);
 }
 
-void item__settle_more(const items *s, const op *o, container_range *range, double ru) {
+void item__debit_more(const items *s, const op *o, container_range *range, double ru) {
     bucket_charge(container_range_bucket(range), class_of(o), ru, clock_monotonic_us(s->clock) * 1000);
     meter_add_ru(&range->meter, ru);
 }

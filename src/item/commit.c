@@ -5,7 +5,7 @@
 #include "item/admit.h"
 #include "item/divide.h"
 #include "item/edit_int.h"
-#include "item/terms.h"
+#include "item/index_entries.h"
 #include "item/versions.h"
 #include "throughput/charge.h"
 
@@ -104,7 +104,7 @@ static store_use use_of(const item_commit *c) {
 static err make_ready(item_commit *c) {
     for (size_t i = 0; i < c->n; i++) {
         item_op *op = &c->ops[i];
-        if (op->code == OK && !op->ready && item__is_judged(op)) {
+        if (op->code == OK && !op->ready && item__has_condition_or_edit(op)) {
             op->code = item_edit_make_ready(&op->op, c->container, op);
             TRY(c->atomic ? op->code : OK);
         }
@@ -116,7 +116,7 @@ static bool writes_body(const item_op *op) {
     return op->code == OK && (op->kind == ITEM_CREATE || op->kind == ITEM_UPSERT || op->kind == ITEM_REPLACE);
 }
 
-bool item_commit_lists_much(const item_commit *c) {
+bool item_commit_has_long_lists(const item_commit *c) {
     size_t bytes = 0;
     for (size_t i = 0; i < c->n; i++) {
         bytes += writes_body(&c->ops[i]) && !c->ops[i].terms ? c->ops[i].body.n : 0;
@@ -136,7 +136,7 @@ static err make_all_ready(item_commit *c) {
     for (; c; c = c->also) {
         assert(c->n > 0);
         TRY(make_ready(c));
-        if (!item_commit_lists_much(c)) {
+        if (!item_commit_has_long_lists(c)) {
             item_commit_list(c);
         }
     }
@@ -247,7 +247,7 @@ void item_commit_prepare(item_commit *c) {
     for (size_t i = c->from; i < c->n; i++) {
         item_op *op = &c->ops[i];
         bool refused = op->code != OK && !c->atomic && i > c->from; /* already before the submit */
-        if (item__is_judged(op) && !refused && !item__written_before(c, i)) {
+        if (item__has_condition_or_edit(op) && !refused && !item__written_before(c, i)) {
             prepare_one(c, op);
         }
     }
@@ -313,7 +313,7 @@ static double charge_one(item_commit *c, bool failed) {
         op_charge(&op->op, ru);
         sum += ru;
         if (ru > 0) {
-            item__settle(c->items, c->op, op->range ? op->range : item__first_range(c), &op->key, ru, op->code != OK);
+            item__debit(c->items, c->op, op->range ? op->range : item__first_range(c), &op->key, ru, op->code != OK);
         }
     }
     op_charge(c->op, sum);

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "item/counts.h"
+#include "item/logical_size.h"
 #include "item/nearest.h"
-#include "item/sizes.h"
 #include "item/waiters.h"
 #include "item/wipe.h"
 
@@ -296,7 +296,7 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
     space->parts_n = homes_n;
     for (size_t i = 0; i < homes_n; i++) {
         space->parts[i].index_progress = 100;
-        space->parts[i].log_turns = 1;
+        space->parts[i].log_generation = 1;
     }
     for (size_t i = 0; i < tiles->map->n; i++) {
         container_part *part = container_part_of(space, tiles->ranges[i]->home);
@@ -364,7 +364,7 @@ container_index *container_space_index(container_space *space) {
 void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes) {
     part->ttl = ttl;
     if (version_minutes != atomic_load(&part->version_minutes)) {
-        part->log_turns++;
+        part->log_generation++;
         part->trim_from = 0;
         atomic_store(&part->trim_due_s, 0);
     }
@@ -387,7 +387,7 @@ container_index *container_part_index(container_space *space, container_part *pa
     return index;
 }
 
-container_index *container_part_goal(container_space *space, container_part *part) {
+container_index *container_part_next_index(container_space *space, container_part *part) {
     pthread_mutex_lock(&space->lock);
     container_index *index = container_index_take(part->building ? part->building : part->index);
     pthread_mutex_unlock(&space->lock);

@@ -32,7 +32,7 @@ typedef struct range_counts {
 } range_counts;
 
 typedef unsigned __int128 hash_place;   /* the first sixteen bytes of an EPK: item/waiters.h */
-typedef struct range_watch range_watch; /* item/sizes.h */
+typedef struct range_watch range_watch; /* item/logical_size.h */
 typedef struct range_graph range_graph; /* item/nearest.h */
 
 /* A physical partition: a range of the hash space, and the segment that its new items are stored under. All tiles that contain the range
@@ -57,12 +57,13 @@ typedef struct container_range {
     uint16_t log_place;     /* … and its place among those of the same lsn */
     uint64_t reserved_next; /* the number after the last reserved one (item_reserve); 0: no number was reserved */
     bool late;              /* the group writes an item whose number was reserved earlier (item_reserve) */
-    uint32_t log_opened; /* the part's log_turns when the range was found to have a log head on disk (item/versions.h); 0: not found yet */
+    uint32_t
+        log_opened; /* the part's log_generation when the range was found to have a log head on disk (item/versions.h); 0: not found yet */
     atomic_bool splitting; /* for readers: a split of it is on its way */
     atomic_bool gone;      /* the range was split, merged or deleted */
     uint64_t *touched;     /* hashes of the keys that the group writes; collected only while followers wait for keys (item/waiters.h) */
     uint32_t touched_n;
-    bool touched_unknown; /* `touched` is incomplete */
+    bool touched_incomplete; /* `touched` is incomplete */
 
     struct container_space *space; /* the range's space; borrowed: whoever commits to the range holds a reference */
     hash_place first, last;        /* first and last place of its keys */
@@ -115,7 +116,7 @@ typedef struct container_index {
 
     atomic_int large; /* whether items have too many terms to be indexed: LARGE_UNKNOWN, LARGE_NONE or LARGE_SOME */
 
-    /* owned by the committer: the shapes known to be in the store, and those that the current group adds (item/terms.c) */
+    /* owned by the committer: the shapes known to be in the store, and those that the current group adds (item/index_entries.c) */
     struct known_shape *shapes, *shapes_made;
     size_t shapes_n, shapes_made_n;
     uint64_t shapes_secret[2];
@@ -123,7 +124,7 @@ typedef struct container_index {
     commit_hook shapes_hook;
     uint32_t shapes_container;
 
-    /* owned by the committer: the settings whose policy was last compared with this index's (item/terms.c) */
+    /* owned by the committer: the settings whose policy was last compared with this index's (item/index_entries.c) */
     uint64_t compared; /* their container_memory.serial; 0: none compared yet */
     bool compared_same;
 } container_index;
@@ -149,7 +150,7 @@ typedef struct container_part {
 
     /* the log of versions */
     _Atomic uint32_t version_minutes; /* retention from the newest settings that this home has seen; 0: no log */
-    uint32_t log_turns;               /* how many times version_minutes was changed, plus one */
+    uint32_t log_generation;          /* how many times version_minutes was changed, plus one */
     uint32_t trim_from;               /* the segment that the next trim starts at */
     _Atomic int64_t trim_due_s;
 } container_part;
@@ -167,8 +168,8 @@ typedef struct container_space {
     meter past; /* the metered history of ranges that were split or merged */
 
     /* owned by the balancer: requests rejected with 429, and all requests, since the last log line about them (account/balance.c) */
-    int64_t refused_from_s, refused_told_s;
-    uint64_t refused, refused_of;
+    int64_t refused_from_s, refused_logged_s;
+    uint64_t refused, refused_among;
 
     _Atomic uint32_t version_minutes; /* retention from the newest settings; 0: no log */
 
@@ -261,7 +262,7 @@ static inline container_part *container_part_of(container_space *space, const ho
 }
 container_index *container_part_index(container_space *space, container_part *part);        /* any thread; returns a reference */
 void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* on the part's committer */
-container_index *container_part_goal(container_space *space, container_part *part); /* the one being built, or else the current one */
+container_index *container_part_next_index(container_space *space, container_part *part); /* the one being built, or else the current one */
 /* On the part's committer. Takes ownership of both indexes. */
 void container_part_set_index(container_space *space, container_part *part, container_index *index, container_index *building);
 

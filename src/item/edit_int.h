@@ -17,7 +17,7 @@ typedef struct item_prepared {
 } item_prepared;
 
 /* Whether a write has conditions or an edit. */
-static inline bool item__is_judged(const item_op *op) {
+static inline bool item__has_condition_or_edit(const item_op *op) {
     return op->conditions_n > 0 || op->kind == ITEM_EDIT;
 }
 

@@ -5,8 +5,8 @@
  * opened. */
 #include "item/admit.h"
 #include "item/fetch.h"
+#include "item/index_entries.h"
 #include "item/stored.h"
-#include "item/terms.h"
 #include "item/view.h"
 #include "throughput/charge.h"
 
@@ -575,7 +575,7 @@ static void charge_page(page *p, double before) {
         ru = CHARGE_FEED_MIN;
     }
     if (!p->reader->trial) {
-        item__settle(p->items, p->op, p->range, p->cursor->partition, ru, false);
+        item__debit(p->items, p->op, p->range, p->cursor->partition, ru, false);
     }
     *p->mark = item_mark_of(p->range);
     p->any = true;
@@ -655,17 +655,17 @@ static void settle_later(const items *s, const op *o, const container *c, const 
     const partition_range *found = partition_map_by_id(tiles->map, mark->range_id);
     container_range *range = found ? tiles->ranges[found - tiles->map->ranges] : NULL;
     if (range && cursor) {
-        item__settle(s, o, range, cursor->partition, ru, false);
+        item__debit(s, o, range, cursor->partition, ru, false);
     } else if (range) {
-        item__settle_more(s, o, range, ru);
+        item__debit_more(s, o, range, ru);
     }
     container_tiles_give(tiles);
 }
 
-void item_settle_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {
+void item_debit_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {
     settle_later(s, o, c, cursor, mark, ru);
 }
 
-void item_settle_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru) {
+void item_debit_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru) {
     settle_later(s, o, c, NULL, mark, ru);
 }

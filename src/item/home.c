@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "item/cache.h"
 #include "item/counts.h"
-#include "item/terms.h"
+#include "item/index_entries.h"
 
 home *home_open(uint32_t number, store *store, size_t cache_bytes) {
     home *h = mem_zero(sizeof *h);

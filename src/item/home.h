@@ -12,7 +12,7 @@
 
 typedef struct item_cache item_cache; /* item/cache.h */
 typedef struct counts_log counts_log; /* item/counts.h */
-typedef struct item_lists item_lists; /* item/terms.h */
+typedef struct item_lists item_lists; /* item/index_entries.h */
 
 enum { HOMES_MAX = 16 };
 

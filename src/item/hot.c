@@ -47,13 +47,13 @@ static uint64_t hash_of(const epk *e) {
 /* ---- feeding ---- */
 
 /* A container without a partition key has only one partition, so there is nothing to compare. */
-void item__spent(container_range *range, const item_key *key, double ru, int64_t now_ns) {
+void item__note_spent(container_range *range, const item_key *key, double ru, int64_t now_ns) {
     if (key->partition.n) {
         hotkeys_spent(hotkeys_of(range), hash_of(&key->epk), ru, now_ns, text_of_item, key);
     }
 }
 
-void item__sized(container_range *range, const item_key *key, uint64_t bytes) {
+void item__note_size(container_range *range, const item_key *key, uint64_t bytes) {
     if (key->partition.n) {
         hotkeys_size(hotkeys_of(range), hash_of(&key->epk), bytes, text_of_item, key);
     }
@@ -222,7 +222,7 @@ static bool is_of_heir(void *context, const hotkey *known) {
     return is;
 }
 
-void item_hot_inherit(const container *c, const container_tiles *tiles, size_t position, container_range *from, int64_t now_ns) {
+void item_hot_copy_usage(const container *c, const container_tiles *tiles, size_t position, container_range *from, int64_t now_ns) {
     hotkeys *old = atomic_load_explicit(&from->hotkeys, memory_order_acquire);
     heir h = {c, tiles, position};
     if (old) {

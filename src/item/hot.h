@@ -2,20 +2,21 @@
  * before sizes are shown, its list of the largest is completed and corrected here.
  *
  * Each write reports the partition's size to the sketch before its group is on disk, and the sketch knows nothing of partitions that were
- * not written since the server started. So code that shows sizes first seeds the sketch from the partitions' size entries (item/sizes.h),
- * and then looks up the partitions that the sketch names. The sketch only selects candidates; the entries hold the true sizes. */
+ * not written since the server started. So code that shows sizes first seeds the sketch from the partitions' size entries
+ * (item/logical_size.h), and then looks up the partitions that the sketch names. The sketch only selects candidates; the entries hold the
+ * true sizes. */
 #pragma once
 
 #include "item/item.h"
 
 /* ---- feeding: within item/, any thread ---- */
 
-void item__spent(container_range *range, const item_key *key, double ru, int64_t now_ns);
-void item__sized(container_range *range, const item_key *key, uint64_t bytes); /* 0: the partition was removed */
+void item__note_spent(container_range *range, const item_key *key, double ru, int64_t now_ns);
+void item__note_size(container_range *range, const item_key *key, uint64_t bytes); /* 0: the partition was removed */
 
 /* After a split or a merge: copies the recent consumption of those keys of `from` that now belong to the range at `position` of the new
  * tiles. Keys that are too long for the sketch start from zero. */
-void item_hot_inherit(const container *c, const container_tiles *tiles, size_t position, container_range *from, int64_t now_ns);
+void item_hot_copy_usage(const container *c, const container_tiles *tiles, size_t position, container_range *from, int64_t now_ns);
 
 /* ---- showing: on a thread that may block ---- */
 

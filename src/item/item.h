@@ -12,7 +12,7 @@
 #include "item/cache.h"
 #include "item/counts.h"
 #include "item/edit.h"
-#include "item/sizes.h"
+#include "item/logical_size.h"
 
 typedef struct item_limits {
     uint64_t partition_bytes; /* limit of one logical partition */
@@ -70,7 +70,7 @@ MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const 
 
 /* Finds the row key of the item with this number in the key's logical partition, and copies it to the operation's arena. E_NOT_FOUND: no
  * such item, or it belongs to another partition. Not charged. */
-MUST_CHECK err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out);
+MUST_CHECK err item_row_of_number(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out);
 
 /* The document number of the item with this key. E_NOT_FOUND. Not charged. */
 MUST_CHECK err item_number_of(const items *s, const container *c, const item_key *key, uint64_t *number_out);
@@ -113,8 +113,8 @@ void item_moment_give(item_moment *moment);
 MUST_CHECK err item_read_at(const container *c, const item_moment *moment, const item_key *key, item_found *found_out);
 
 /* The same for the item with this number in the key's logical partition. */
-MUST_CHECK err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key,
-                                     uint64_t number, item_found *found_out);
+MUST_CHECK err item_read_number_at(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key,
+                                   uint64_t number, item_found *found_out);
 
 /* The item that a feed found at this place, even if it was moved since. E_NOT_FOUND: deleted. On OK release it with item_give. Not charged,
  * since the feed was. `moment` is the feed's, or NULL. */
@@ -262,7 +262,7 @@ MUST_CHECK err item_commit_submit(item_commit *c);
  * take its time; item_commit_submit calls it for up to LIMIT_LISTED_BYTES of bodies. The committer lists the terms of all other bodies
  * itself. */
 void item_commit_list(item_commit *c);
-bool item_commit_lists_much(const item_commit *c); /* more than LIMIT_LISTED_BYTES */
+bool item_commit_has_long_lists(const item_commit *c); /* more than LIMIT_LISTED_BYTES */
 
 /* After done: the committer left some operations undecided, since their edits or conditions are too long for it. Prepare the commit and
  * submit it again. */
@@ -359,10 +359,10 @@ void item_reader_init(item_reader *r, item_visit visit, void *context, size_t st
 MUST_CHECK err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_reader *reader, item_mark *mark_out);
 
 /* After a successful trial: takes its cost from the share of its range. */
-void item_settle_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru);
+void item_debit_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru);
 
 /* Takes a cost that arose after the feed had ended from the share of the feed's last range. The charge itself was added before. */
-void item_settle_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru);
+void item_debit_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru);
 
 /* ---- reading what has changed ----
  *
@@ -405,14 +405,14 @@ void item_reserve_submit(const items *s, item_reserve *r);
 /* Builds the store key of an item's values for the container's unique key `index`; and finds the item that held such a key at the moment.
  * E_NOT_FOUND. */
 void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k);
-MUST_CHECK err item_unique_holder_then(const container *c, const item_moment *moment, slice unique_key, item_found *found_out);
+MUST_CHECK err item_unique_holder_at(const container *c, const item_moment *moment, slice unique_key, item_found *found_out);
 
 /* The throughput of the key's range in RU/s; 0: no limit. */
 double item_rate(const container *c, const item_key *key);
 
 /* Takes the cost of a transaction from the share of the key's range. A transaction counts as one request: `counted` is set in one call
  * only. */
-void item_settle(const items *s, const op *o, const container *c, const item_key *key, double ru, bool counted, bool failed);
+void item_debit(const items *s, const op *o, const container *c, const item_key *key, double ru, bool counted, bool failed);
 
 /* ---- moving items to their range's own segment ----
  *

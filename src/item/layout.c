@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <endian.h>
 
-#include "item/sizes.h"
+#include "item/logical_size.h"
 
 enum { HEAD_VERSION = 1, LEAD_VERSION = 2, PLACE_BYTES = 12 };
 

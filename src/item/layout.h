@@ -13,7 +13,7 @@
  *              container u32 · 't' · time u32 · segment · number         → (empty)                   expiry, by its own ttl
  *              container u32 · 'd' · time u32 · segment · number         → (empty)                   expiry, by the default ttl
  *
- * STORE_TERMS  'g' · segment u32 · generation u8 · path u64 · value · number u64          → (empty)   an index entry (index/key.h)
+ * STORE_TERMS  'g' · segment u32 · generation u8 · path u64 · value · number u64          → (empty)   an index entry (index/entry_key.h)
  *              'l' · container u32 · generation u8 · EPK · path · value · number u64      → (empty)   the same within a large partition
  *              'd' · container u32 · generation u8 · shape u64                            → paths …   the paths of a shape (index/terms.h)
  *              'g' · segment u32 · 0 · lsn u64 · ts u32 · head u32 · number u64           → (empty)   an item by its last write

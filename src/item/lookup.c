@@ -148,7 +148,7 @@ static err has_large(const item_view *v, uint32_t segment, bool *has_out) {
 }
 
 /* A write that creates such an item sets LARGE_SOME before it is written; the compare-exchange here does not overwrite that. */
-static err find_out_large(const item_view *v) {
+static err find_any_large(const item_view *v) {
     int unknown = LARGE_UNKNOWN;
     bool any = false;
     for (size_t i = 0; i < v->tiles->map->n && !any; i++) {
@@ -164,7 +164,7 @@ static err find_out_large(const item_view *v) {
 
 err item_view_any_large(const item_view *v, bool *any_out) {
     if (v->index->large == LARGE_UNKNOWN) {
-        TRY(find_out_large(v));
+        TRY(find_any_large(v));
     }
     *any_out = v->index->large != LARGE_NONE;
     return OK;

@@ -274,7 +274,7 @@ static bool begin_graph(range_graph *g, const container_range *range) {
 }
 
 /* Reads and adds one page of changes. False: there are no more, or the graph was given up. */
-static bool bring_on(bringing *b, container *c, const container_range *range) {
+static bool add_changes_page(bringing *b, container *c, const container_range *range) {
     range_graph *g = b->graph;
     if (!begin_graph(g, range)) {
         give_up(g, NEAREST_NO_MEMORY);
@@ -301,11 +301,11 @@ static bool bring_on(bringing *b, container *c, const container_range *range) {
     return changes.more && !b->owner->stopping;
 }
 
-static void bring_up(item_nearest *n, range_graph *g, container *c, const container_range *range) {
+static void update_graph(item_nearest *n, range_graph *g, container *c, const container_range *range) {
     bringing b = {.owner = n, .graph = g, .arena = arena_init()};
     remove_gone(g);
     g->state = NEAREST_BUILDING;
-    while (bring_on(&b, c, range)) {
+    while (add_changes_page(&b, c, range)) {
     }
     arena_free(&b.arena);
     free(b.vectors);
@@ -332,7 +332,7 @@ void item_nearest_work(item_nearest *n) {
     container_range *range;
     for (range_graph *g; (g = next_queued(n, &c, &range));) {
         if (!n->stopping) {
-            bring_up(n, g, c, range);
+            update_graph(n, g, c, range);
         }
         container_range_give(range); /* may free the graph too */
         container_give(c);

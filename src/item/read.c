@@ -133,7 +133,7 @@ static err read_item(const items *s, op *o, const container *c, const item_key *
     }
     double ru = (code == OK ? charge_read(found_out->body.n) : CHARGE_FAILED) * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1);
     op_charge(o, ru);
-    item__settle(s, o, range, key, ru, code != OK);
+    item__debit(s, o, range, key, ru, code != OK);
     return code;
 }
 
@@ -179,7 +179,7 @@ static err find_number(const items *s, const container *c, const item_key *key, 
     return find_stored(container_route(c->tiles, &key->epk)->home, layout_view(&k), BY_NUMBER, found);
 }
 
-err item_id_of(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out) {
+err item_row_of_number(const items *s, op *o, const container *c, const item_key *key, uint64_t number, slice *row_out) {
     slice row;
     item_found found = {0};
     TRY(find_number(s, c, key, number, &found));
@@ -303,8 +303,8 @@ err item_read_at(const container *c, const item_moment *moment, const item_key *
     return read_then(c, moment, layout_view(&k), BY_KEY, found_out);
 }
 
-err item_read_number_then(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
-                          item_found *found_out) {
+err item_read_number_at(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
+                        item_found *found_out) {
     layout_key k;
     if (c->clustered) {
         item_moment before = *moment;
@@ -321,6 +321,6 @@ err item_read_number_then(const items *s, op *o, const container *c, const item_
     return OK;
 }
 
-err item_unique_holder_then(const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {
+err item_unique_holder_at(const container *c, const item_moment *moment, slice unique_key, item_found *found_out) {
     return read_then(c, moment, unique_key, BY_KEY, found_out); /* a unique key leads to a place, as a primary key does */
 }

@@ -6,7 +6,7 @@
 #include <endian.h>
 
 #include "base/log.h"
-#include "item/terms.h"
+#include "item/index_entries.h"
 
 enum { STATE_BYTES = 2 + 12 + 8, COST_BYTES = 4096 };
 
@@ -168,8 +168,8 @@ err item_index_pin(commit_group *group, const container *c, const home *home) {
     return code;
 }
 
-bool item_index_follows(const container *c, container_part *part) {
-    container_index *goal = container_part_goal(c->space, part);
+bool item_index_matches_policy(const container *c, container_part *part) {
+    container_index *goal = container_part_next_index(c->space, part);
     bool same = index_policy_same(&goal->policy, &c->index);
     container_index_give(goal);
     return same;

@@ -23,7 +23,8 @@ typedef struct index_change {
 
 /* Before the container's record gets another policy: a home that does not hold the record stores the policy of its own index. */
 MUST_CHECK err item_index_pin(commit_group *group, const container *c, const home *home);
-bool item_index_follows(const container *c, container_part *part); /* the part has, or is building, an index of the container's policy */
+bool item_index_matches_policy(const container *c,
+                               container_part *part); /* the part has, or is building, an index of the container's policy */
 
 /* `policy` is the new one, in the form that settings store. */
 void item_index_change(commit_group *group, container *c, const home *home, slice policy, index_change *change_out);

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "item/admit.h"
-#include "item/near.h"
+#include "item/load.h"
 #include "throughput/charge.h"
 
 enum {
@@ -351,7 +351,7 @@ static void charge_page(page *p, double before) {
         op_charge(p->op, CHARGE_FEED_MIN - ru);
         ru = CHARGE_FEED_MIN;
     }
-    item__settle(p->items, p->op, p->range, p->ask->partition, ru, false);
+    item__debit(p->items, p->op, p->range, p->ask->partition, ru, false);
     p->out->mark = item_mark_of(p->range);
     p->any = true;
 }

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "item/changes.h"
 #include "item/hot.h"
-#include "item/terms.h"
+#include "item/index_entries.h"
 
 enum { PLACE_BYTES = 12 };
 
@@ -203,7 +203,7 @@ static void count(item_work *w, const item_key *key, change c) {
     } else {
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
-    item__sized(w->range, key, w->size.bytes); /* if the group fails, readers of the sketch correct it (item/hot.h) */
+    item__note_size(w->range, key, w->size.bytes); /* if the group fails, readers of the sketch correct it (item/hot.h) */
 }
 
 void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
@@ -220,7 +220,7 @@ static slice written_key(const item_work *w, const item_key *key, item_place pla
 }
 
 /* The size of the keys that lead to a new or moved item, without its unique keys. */
-static size_t leads_bytes(const item_work *w, const item_key *key, slice primary) {
+static size_t lead_keys_bytes(const item_work *w, const item_key *key, slice primary) {
     size_t order = 4 + 1 + key->epk.n + 1 + 8; /* the key of layout_order */
     return w->container->clustered ? primary.n + LAYOUT_ROW_BYTES + PLACE_BYTES + LAYOUT_LEAD_BYTES + primary.n
                                    : primary.n + PLACE_BYTES + order + 4;
@@ -283,7 +283,7 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
         count(w, key, (change){0, (int64_t)body.n - (int64_t)before->body.n, (int64_t)added - (int64_t)removed});
     } else {
         put_leads(w, key, place, primary);
-        size_t added = leads_bytes(w, key, primary) + item__unique_put(w, key, body, place);
+        size_t added = lead_keys_bytes(w, key, primary) + item__unique_put(w, key, body, place);
         count(w, key, (change){1, (int64_t)(LAYOUT_HEAD_BYTES + body.n), (int64_t)added});
     }
     put_expiry(w, place, head);
@@ -294,10 +294,10 @@ void item__rename(item_work *w, const item_key *from, const item_key *to, item_p
     layout_key k;
     slice primary = written_key(w, from, place, &k);
     store_delete(&w->group->batch, STORE_INDEX, primary);
-    int64_t before = (int64_t)leads_bytes(w, from, primary);
+    int64_t before = (int64_t)lead_keys_bytes(w, from, primary);
     primary = primary_key(w, to, &k);
     put_leads(w, to, place, primary);
-    count(w, to, (change){.index_bytes = (int64_t)leads_bytes(w, to, primary) - before});
+    count(w, to, (change){.index_bytes = (int64_t)lead_keys_bytes(w, to, primary) - before});
 }
 
 err item__remove(item_work *w, const item_key *key, const stored_item *stored, bool expired) {
@@ -315,7 +315,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
         layout_order(&k, w->container->space->container, &key->epk, stored->place.number);
         store_delete(batch, STORE_INDEX, layout_view(&k));
     }
-    size_t removed = leads_bytes(w, key, primary) + item__unique_remove(w, key, stored->body);
+    size_t removed = lead_keys_bytes(w, key, primary) + item__unique_remove(w, key, stored->body);
     remove_expiry(w, stored->place, &stored->head);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
     item__take_lsn(w, stored->head.lsn);

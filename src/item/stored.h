@@ -2,7 +2,7 @@
 #pragma once
 
 #include "item/item.h"
-#include "item/sizes.h"
+#include "item/logical_size.h"
 
 /* An item as it is now, including the group's changes. */
 typedef struct stored_item {

@@ -174,7 +174,7 @@ static err admit(const item_transaction *t, op *o, const container *c, const ite
 static void charge(const item_transaction *t, op *o, const container *c, const item_key *key, double ru, bool failed) {
     op_charge(o, ru);
     if (!t->ask.unsettled) {
-        item__settle(t->ask.items, o, container_route(c->tiles, &key->epk), key, ru, failed);
+        item__debit(t->ask.items, o, container_route(c->tiles, &key->epk), key, ru, failed);
     }
 }
 
@@ -272,7 +272,7 @@ err item_transaction_row_of(item_transaction *t, op *o, container *c, const item
     if (own_row(p, o, key, number, row_out)) {
         return OK;
     }
-    TRY(item_read_number_then(t->ask.items, o, p->container, &p->moment, key, number, &found));
+    TRY(item_read_number_at(t->ask.items, o, p->container, &p->moment, key, number, &found));
     err code = row_of(o, o->arena, &p->container->row, found.body, &row);
     *row_out = code == OK ? arena_copy(o->arena, row) : SLICE_EMPTY;
     item_give(&found);
@@ -329,11 +329,11 @@ static err judge(writing *w, item_edit_result *result_out) {
     item_edit_input in = {.container = w->part->container, .key = &op->key, .there = w->there, .head = w->head, .body = w->body};
     item_edit_budget b = {.steps = LIMIT_EDIT_STEPS_MAX};
     *result_out = (item_edit_result){0};
-    if (item__is_judged(op)) {
+    if (item__has_condition_or_edit(op)) {
         TRY(op->ready ? OK : item_edit_make_ready(w->o, w->part->container, op));
     }
     TRY(check_presence(w));
-    if (item__is_judged(op)) {
+    if (item__has_condition_or_edit(op)) {
         int32_t ttl = TTL_OFF;
         TRY(item_edit_run(w->o, op, &in, &b, result_out, &ttl));
         op->ttl = op->kind == ITEM_EDIT ? ttl : op->ttl;
@@ -352,7 +352,7 @@ static err is_held(const writing *w, slice key, bool *held_out) {
     item_key holder = w->op->key;
     layout_key k;
     *held_out = false;
-    err code = item_unique_holder_then(w->part->container, &w->part->moment, key, &found);
+    err code = item_unique_holder_at(w->part->container, &w->part->moment, key, &found);
     if (code != OK) {
         return code == E_NOT_FOUND ? OK : code;
     }

@@ -33,7 +33,7 @@ typedef struct item_transaction_ask {
     const items *items;
     budget *budget;      /* limits its memory (E_MEMORY, E_BUSY_MEMORY); NULL: no limit. Must outlive the transaction */
     int64_t lifetime_us; /* 0: no deadline; the caller enforces its own */
-    bool unsettled;      /* the caller itself admits requests and takes the charges from the ranges' shares (item_settle) */
+    bool unsettled;      /* the caller itself admits requests and takes the charges from the ranges' shares (item_debit) */
 
     /* Provides the number of an item being created, for callers that must know it before the commit (item_reserve). NULL: the commit
      * assigns numbers. */

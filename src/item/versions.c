@@ -29,7 +29,7 @@ static err need_head(item_work *w, const item_key *key, uint64_t lsn) {
     store_value value;
     bool of_group;
     container_range *range = w->range;
-    uint32_t turns = w->part->log_turns;
+    uint32_t turns = w->part->log_generation;
     if (range->log_opened == turns) {
         return OK;
     }

@@ -177,8 +177,8 @@ static bool keys_are_followed(const container_range *range) {
 }
 
 void waiters_touch(container_range *range, const epk *e) {
-    if (range->touched_unknown || !keys_are_followed(range)) {
-        range->touched_unknown = true;
+    if (range->touched_incomplete || !keys_are_followed(range)) {
+        range->touched_incomplete = true;
         return;
     }
     uint64_t hash = waiters_hash(e);
@@ -186,7 +186,7 @@ void waiters_touch(container_range *range, const epk *e) {
         return;
     }
     if (range->touched_n == TOUCHED_MAX) {
-        range->touched_unknown = true;
+        range->touched_incomplete = true;
         return;
     }
     if ((range->touched_n & (range->touched_n - 1)) == 0) { /* a power of two or 0: the array is full */
@@ -199,10 +199,10 @@ static void wake_touched(change_waiters *list, const container_range *range) {
     change_waiter *picked = NULL;
     pthread_mutex_lock(&list->lock);
     pick_within(list, list->wide, range->first, range->last, &picked);
-    if (range->touched_unknown) {
+    if (range->touched_incomplete) {
         pick_all_keyed(list, range->first, range->last, &picked);
     }
-    for (size_t i = 0; !range->touched_unknown && i < range->touched_n; i++) {
+    for (size_t i = 0; !range->touched_incomplete && i < range->touched_n; i++) {
         pick_key(list, range->touched[i], &picked);
     }
     pthread_mutex_unlock(&list->lock);
@@ -218,5 +218,5 @@ void waiters_published(container_range *range, bool advanced) {
         }
     }
     range->touched_n = 0;
-    range->touched_unknown = false;
+    range->touched_incomplete = false;
 }

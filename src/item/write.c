@@ -288,7 +288,7 @@ static container_range *range_of(item_commit *c, const item_op *op) {
 }
 
 /* Applies one operation, or leaves no trace of it. */
-static err apply_or_leave(item_work *w, item_op *op) {
+static err apply_or_cut(item_work *w, item_op *op) {
     layout_key primary, size;
     store_mark mark = store_batch_mark(&w->group->batch);
     size_t cache_mark = item_cache_mark(w->home->cache);
@@ -333,7 +333,7 @@ static void apply_each(item_work *w, item_commit *c) {
         } else if (op->code == OK && !in_named_range(c, op)) {
             op->code = E_RANGE_GONE;
         } else if (op->code == OK) {
-            apply_or_leave(w, op);
+            apply_or_cut(w, op);
         }
         if (c->again) {
             return;
@@ -361,7 +361,7 @@ static void fail_others(item_commit *c, size_t failed, bool applied) {
 
 static err apply_together(item_work *w, item_commit *c) {
     for (size_t i = 0; i < c->n; i++) {
-        err code = apply_or_leave(w, &c->ops[i]);
+        err code = apply_or_cut(w, &c->ops[i]);
         if (code != OK) {
             undo(c, i);
             fail_others(c, i, true);

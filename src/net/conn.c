@@ -447,7 +447,7 @@ void net_conn_expired(net_deadline *deadline) {
     if (c->queue && peer_reads(c)) {
         time_queue(c);
     } else if (c->queue) {
-        net_crowd_slow(c);
+        net_crowd_close_slow(c);
     } else if (c->phase != OPEN || handshaking || c->surplus) {
         net_conn_close(c);
     } else {

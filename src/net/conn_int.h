@@ -56,7 +56,7 @@ bool net_conn_progress(net_conn *c, net_progress *progress_out); /* progress of 
 
 /* ---- crowd.c ---- */
 
-void net_crowd_enter(net_conn *c); /* a new connection, on its loop: makes room for it, marks it as surplus, or closes it */
-void net_crowd_leave(net_conn *c); /* a closed connection no longer counts */
-void net_crowd_slow(net_conn *c);  /* closes a connection whose client reads too slowly */
+void net_crowd_enter(net_conn *c);      /* a new connection, on its loop: makes room for it, marks it as surplus, or closes it */
+void net_crowd_leave(net_conn *c);      /* a closed connection no longer counts */
+void net_crowd_close_slow(net_conn *c); /* closes a connection whose client reads too slowly */
 bool net_crowd_take_surplus(net_shared *shared);

@@ -24,7 +24,7 @@ enum {
     COMPLAIN_MS = 10000, /* min. time between two log lines of one kind */
 };
 
-unsigned net_complain(net_complaint *c, int64_t now_ms) {
+unsigned net_count_event(net_complaint *c, int64_t now_ms) {
     atomic_fetch_add_explicit(&c->total, 1, memory_order_relaxed);
     int64_t said = atomic_load_explicit(&c->said_ms, memory_order_relaxed);
     if ((said && now_ms - said < COMPLAIN_MS) ||
@@ -95,7 +95,7 @@ void net_crowd_leave(net_conn *c) {
 }
 
 /* Skips connections whose request is being served: they are about to be answered. */
-static net_conn *oldest_but(net_conn *newcomer) {
+static net_conn *oldest_displaceable(net_conn *newcomer) {
     net_conn *c = newcomer->loop->untrusted_oldest;
     while (c && (c == newcomer || c->protocol->busy(c))) {
         c = c->younger;
@@ -109,7 +109,7 @@ static bool is_full(net_shared *shared) {
 
 static void turn_away(net_conn *c) {
     net_shared *shared = c->loop->shared;
-    unsigned times = net_complain(&shared->full, c->loop->now_ms);
+    unsigned times = net_count_event(&shared->full, c->loop->now_ms);
     if (times) {
         log_warn("net", "too many connections", "max=%u refused=%u", shared->options.connections_max, times);
     }
@@ -126,12 +126,12 @@ void net_crowd_enter(net_conn *c) {
     net_shared *shared = loop->shared;
     add_untrusted(c);
     while (!c->surplus && is_full(shared)) {
-        net_conn *oldest = oldest_but(c);
+        net_conn *oldest = oldest_displaceable(c);
         if (!oldest) {
             break;
         }
         net_conn_close(oldest);
-        unsigned times = net_complain(&shared->displaced, loop->now_ms);
+        unsigned times = net_count_event(&shared->displaced, loop->now_ms);
         if (times) {
             log_warn("net", "unauthenticated connections closed to make room", "connections_max=%u closed=%u",
                      shared->options.connections_max, times);
@@ -145,16 +145,16 @@ void net_crowd_enter(net_conn *c) {
 
 /* ---- slow clients ---- */
 
-void net_crowd_note_slow(net_loop *loop) {
-    unsigned times = net_complain(&loop->shared->slow, loop->now_ms);
+void net_crowd_count_slow(net_loop *loop) {
+    unsigned times = net_count_event(&loop->shared->slow, loop->now_ms);
     if (times) {
         log_warn("net", "clients ended that send or read too slowly", "least_bytes_per_second=%u ended=%u",
                  loop->shared->options.least_rate, times);
     }
 }
 
-void net_crowd_slow(net_conn *c) {
-    net_crowd_note_slow(c->loop);
+void net_crowd_close_slow(net_conn *c) {
+    net_crowd_count_slow(c->loop);
     net_conn_close(c);
 }
 
@@ -224,7 +224,7 @@ void net_crowd_reclaim(net_loop *loop) {
     size_t answers = excess(atomic_load_explicit(&buffers->used, memory_order_relaxed), buffers->max);
     size_t bodies = excess(loop->input_bytes, loop->input_bytes_max);
     if (answers) {
-        end_laggards(loop, waiting, answers, net_crowd_slow);
+        end_laggards(loop, waiting, answers, net_crowd_close_slow);
     }
     if (bodies) {
         end_laggards(loop, sending, bodies, end_sending);

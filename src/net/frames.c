@@ -275,7 +275,7 @@ static void pump(frames_conn *f) {
     net_input_keep(&f->in);
     weigh(f);
     if (!f->last && (f->frame_n || f->collected.n) && net_input_weighs_too_much(&f->in, f->loop)) {
-        net_starved(f->loop);
+        net_count_starved(f->loop);
         frames__refuse(f, SLICE_EMPTY, E_BUSY);
     }
     f->pumping = false;
@@ -292,7 +292,7 @@ void frames__hand_over(frames_exchange *x, slice frame, bool text) {
     f->reading.timing = NET_UNTIMED;
     if (net_is_unaffordable(f->loop, frame.n)) {
         x->starved = true;
-        f->front->refuse(&x->request, net_starved(f->loop));
+        f->front->refuse(&x->request, net_count_starved(f->loop));
     } else {
         f->front->handle(&x->request);
     }
@@ -418,7 +418,7 @@ static void refuse_unfit(frames_exchange *x) {
         return;
     }
     x->starved = true;
-    f->front->refuse(&x->request, starved ? net_starved(f->loop) : E_INTERNAL);
+    f->front->refuse(&x->request, starved ? net_count_starved(f->loop) : E_INTERNAL);
 }
 
 void frames_end(frames_request *r) {
@@ -538,7 +538,7 @@ static void timed_out(net_conn *c) {
         return;
     }
     if (f->reading.timing == NET_TIMING_BODY) {
-        net_crowd_note_slow(f->loop);
+        net_crowd_count_slow(f->loop);
     }
     f->pumping = true;
     frames__refuse(f, SLICE_EMPTY, E_TIMEOUT);

@@ -318,7 +318,7 @@ static bool step(http_conn *h) { /* false: bytes are missing */
         say_continue(h);
         return true;
     case HTTP_WHOLE:
-        net_is_unaffordable(x->request.client->loop, x->framing.used) ? refuse(h, x, net_starved(x->request.client->loop))
+        net_is_unaffordable(x->request.client->loop, x->framing.used) ? refuse(h, x, net_count_starved(x->request.client->loop))
                                                                       : hand_over(h, x);
         break;
     case HTTP_REFUSED:
@@ -375,7 +375,7 @@ static void pump_end(http_conn *h) {
     net_input_keep(&h->in);
     net_input_weigh(&h->in, loop);
     if (weighs_too_much(h, loop)) {
-        net_starved(loop);
+        net_count_starved(loop);
         refuse(h, h->exchange, E_BUSY);
     }
     h->pumping = false;
@@ -472,7 +472,7 @@ static void timed_out(net_conn *c) {
         return;
     }
     if (h->reading.timing == NET_TIMING_BODY) {
-        net_crowd_note_slow(net_conn_loop(c));
+        net_crowd_count_slow(net_conn_loop(c));
     }
     h->pumping = true;
     refuse(h, h->exchange, E_TIMEOUT);

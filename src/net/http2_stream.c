@@ -270,7 +270,7 @@ static void collect(http2_stream *s, slice bytes) {
     f->body_bytes += s->body.cap - before;
     net_input_weigh_to(&f->in, f->loop, f->body_bytes);
     if (net_input_weighs_too_much(&f->in, f->loop)) {
-        net_starved(f->loop);
+        net_count_starved(f->loop);
         http2__refuse(s, E_BUSY);
     }
 }
@@ -307,7 +307,7 @@ void http2__whole(http2_stream *s) {
     if (!http__is_welcome(f->net, &x->request, s->host.p ? s->host : x->request.host, s->origin)) {
         http__refuse(x, E_WRONG_HOST);
     } else if (net_is_unaffordable(f->loop, n)) {
-        http__refuse(x, net_starved(f->loop));
+        http__refuse(x, net_count_starved(f->loop));
     } else {
         x->front->handle(&x->request);
     }
@@ -325,7 +325,7 @@ void http2__stream_slow(http2_stream *s) {
         nghttp2_session_terminate_session(s->conn->session, NGHTTP2_NO_ERROR);
         return;
     }
-    net_crowd_note_slow(s->conn->loop);
+    net_crowd_count_slow(s->conn->loop);
     if (s->state == HTTP2_READING) {
         s->unread = true;
         http2__refuse(s, E_TIMEOUT);

@@ -46,7 +46,7 @@ typedef struct net_complaint {
 } net_complaint;
 
 /* Counts the event. Returns 0 if it should not be logged now; otherwise the number of events since the last log line. Any thread. */
-unsigned net_complain(net_complaint *c, int64_t now_ms);
+unsigned net_count_event(net_complaint *c, int64_t now_ms);
 
 /* Shared by all loops. Written before they run, except for the atomic members and the guard's switch. */
 typedef struct net_shared {
@@ -162,8 +162,8 @@ void net_loop_start_ticking(net_loop *loop); /* starts the timer that checks dea
 buf *net_loop_take_out(net_loop *loop); /* an empty output buffer */
 void net_loop_give_out(net_loop *loop, buf *out);
 
-void net_crowd_note_slow(net_loop *loop); /* counts a client that was too slow */
-void net_crowd_reclaim(net_loop *loop);   /* at every tick: when memory is short, closes connections that send or receive too slowly */
+void net_crowd_count_slow(net_loop *loop); /* counts a client that was too slow */
+void net_crowd_reclaim(net_loop *loop);    /* at every tick: when memory is short, closes connections that send or receive too slowly */
 
 void net_loop_drain(net_loop *loop);         /* closes idle connections, lets the others finish, then stops */
 void net_loop_check_drained(net_loop *loop); /* call after a connection or an exchange has ended */

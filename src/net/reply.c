@@ -173,7 +173,7 @@ static void refuse_starved(http_exchange *x) {
     if (!x->starved) {
         x->starved = true;
         http_send_answered(x);
-        x->front->refuse(&x->request, net_starved(x->request.client->loop));
+        x->front->refuse(&x->request, net_count_starved(x->request.client->loop));
         return;
     }
     if (x->carrier) { /* even the refusal did not fit: nothing more can be sent */

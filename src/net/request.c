@@ -64,9 +64,9 @@ slice net_serving_take(net_serving *s, net_loop *loop, buf *collected) {
 
 /* ---- memory shortage ---- */
 
-err net_starved(net_loop *loop) {
+err net_count_starved(net_loop *loop) {
     net_shared *shared = loop->shared;
-    unsigned times = net_complain(&shared->starved, loop->now_ms);
+    unsigned times = net_count_event(&shared->starved, loop->now_ms);
     if (times) {
         log_warn("net", "requests refused for want of memory", "max_bytes=%zu waiting_bytes=%zu refused=%u", shared->buffers.max,
                  atomic_load_explicit(&shared->waiting_bytes, memory_order_relaxed), times);

@@ -44,7 +44,7 @@ static inline bool net_is_unaffordable(net_loop *loop, size_t request_bytes) {
     return request_bytes > NET_TAKE_OVER_BYTES && net_memory_is_short(loop, 8);
 }
 
-err net_starved(net_loop *loop);         /* counts a request or answer refused for lack of memory; returns E_BUSY_MEMORY */
+err net_count_starved(net_loop *loop);   /* counts a request or answer refused for lack of memory; returns E_BUSY_MEMORY */
 bool net_answer_starved(net_loop *loop); /* after an answer overflowed: true if memory was short, false if the answer was too large */
 
 /* ---- time ---- */

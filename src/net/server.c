@@ -89,7 +89,7 @@ static void accept_again(uv_timer_t *timer) {
 }
 
 static void pause_accepting(net_server *s, int reason) {
-    unsigned times = net_complain(&s->paused, s->loops[0].now_ms);
+    unsigned times = net_count_event(&s->paused, s->loops[0].now_ms);
     if (times) {
         log_warn("net", "accepting paused", "reason=\"%s\" ms=%d times=%u", strerror(reason), ACCEPT_PAUSE_MS, times);
     }
@@ -105,7 +105,7 @@ static bool is_flooded(net_server *s) {
     if (atomic_load_explicit(&s->shared.connections, memory_order_relaxed) < most) {
         return false;
     }
-    unsigned times = net_complain(&s->shared.full, s->loops[0].now_ms);
+    unsigned times = net_count_event(&s->shared.full, s->loops[0].now_ms);
     if (times) {
         log_warn("net", "too many connections", "max=%u refused=%u", s->shared.options.connections_max, times);
     }
@@ -113,7 +113,7 @@ static bool is_flooded(net_server *s) {
 }
 
 static void tell_crowded(net_server *s, const net_peer *peer) {
-    unsigned times = net_complain(&s->shared.crowded, s->loops[0].now_ms);
+    unsigned times = net_count_event(&s->shared.crowded, s->loops[0].now_ms);
     if (times) {
         char text[HTTP_PEER_BYTES];
         log_warn("net", "too many connections of one address", "peer=%s max=%u refused=%u", net_peer_text(peer, text),

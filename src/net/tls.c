@@ -73,7 +73,7 @@ enum {
 /*  0     1..2        3..4      5           6..8      9..10
  *  16    03 00..04   length    01          length    03 00..03
  *  type  version     record    ClientHello message   version */
-static bool hello_goes_on(const unsigned char *p, size_t i) {
+static bool hello_is_possible(const unsigned char *p, size_t i) {
     switch (i) {
     case 0:
         return p[0] == 0x16;
@@ -103,7 +103,7 @@ net_tls_guess net_tls_guess_of(const char *p, size_t n) {
         if (i == n) {
             return NET_TLS_UNSURE;
         }
-        if (!hello_goes_on((const unsigned char *)p, i)) {
+        if (!hello_is_possible((const unsigned char *)p, i)) {
             return NET_TLS_NO;
         }
     }

@@ -4,7 +4,7 @@
 #include <endian.h>
 
 #include "base/hex.h"
-#include "partition/hash.h"
+#include "partition/murmur.h"
 
 /* Wide arithmetic on V2 hashes; gcc and clang have it on every 64-bit machine. */
 __extension__ typedef unsigned __int128 u128;
@@ -334,7 +334,7 @@ bool epk_part(const pkey_definition *definition, const epk *min, const epk *max,
     return epk_cmp(min, epk_out) < 0 && epk_cmp(epk_out, max) < 0;
 }
 
-double epk_place(const pkey_definition *definition, const epk *e) {
+double epk_position(const pkey_definition *definition, const epk *e) {
     bool v1 = definition->kind == PKEY_HASH && definition->version == 1;
     return v1 ? (double)read_number_v1(e) / (double)v1_max : (double)read_level(e, 0) / (double)v2_max;
 }

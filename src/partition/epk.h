@@ -7,13 +7,13 @@
  *   V2         the 128-bit hash of all components, most significant byte first, its top two bits cleared: 16 bytes
  *   MultiHash  the V2 hash of each component, concatenated: 16 bytes per level
  *
- * Typed keys (key.h) are hashed by V2 or MultiHash too. A component whose value the SQL API can represent is hashed as the SQL API does, so
- * a string or a double has the same EPK in both kinds of containers. Other components are hashed by a rule of ours (epk.c).
+ * Typed keys (partition_key.h) are hashed by V2 or MultiHash too. A component whose value the SQL API can represent is hashed as the SQL
+ * API does, so a string or a double has the same EPK in both kinds of containers. Other components are hashed by a rule of ours (epk.c).
  *
  * Pure functions, any thread; nothing is allocated. */
 #pragma once
 
-#include "partition/key.h"
+#include "partition/partition_key.h"
 
 enum { EPK_BYTES_MAX = 160 };
 
@@ -65,7 +65,7 @@ static inline bool epk_middle(const pkey_definition *definition, const epk *min,
 }
 
 /* The position of a bound in the hash space, from 0 to 1. For a hierarchical key only the first level counts. */
-double epk_place(const pkey_definition *definition, const epk *e);
+double epk_position(const pkey_definition *definition, const epk *e);
 
 /* A boundary between two adjacent whole keys, left < right: the shortest of the service's form with left < cut ≤ right. So a prefix of a
  * hierarchical key stays in one range where possible. */

@@ -234,7 +234,7 @@ static int64_t index_of(calendar_unit unit, calendar_ticks t) {
     }
 }
 
-int64_t calendar_borders(calendar_unit unit, calendar_ticks from, calendar_ticks to) {
+int64_t calendar_boundaries(calendar_unit unit, calendar_ticks from, calendar_ticks to) {
     int64_t n = index_of(unit, to) - index_of(unit, from); /* both times are in range, so this does not overflow */
     return unit == CALENDAR_NANOSECOND ? (int64_t)((uint64_t)n * 100) : n;
 }

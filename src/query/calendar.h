@@ -50,7 +50,7 @@ bool calendar_unit_of(slice name, calendar_unit *unit_out);
 bool calendar_add(calendar_ticks t, calendar_unit unit, int64_t n, calendar_ticks *ticks_out);
 
 /* The number of unit boundaries between two times. */
-int64_t calendar_borders(calendar_unit unit, calendar_ticks from, calendar_ticks to);
+int64_t calendar_boundaries(calendar_unit unit, calendar_ticks from, calendar_ticks to);
 
 /* The start of the bin that contains `t`; bins are `n` units wide, and counted from `origin`. False: the year is out of range. */
 bool calendar_bin(calendar_ticks t, calendar_unit unit, int64_t n, calendar_ticks origin, calendar_ticks *ticks_out);

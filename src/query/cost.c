@@ -1,6 +1,6 @@
 #include "query/cost.h"
 
-#include "query/order.h"
+#include "query/order_by.h"
 #include "throughput/charge.h"
 
 void query_cost_end(query_cost *c) {
@@ -137,7 +137,7 @@ void query_cost_item(query_cost *c, const query_value *item, size_t bytes, bool 
     c->done->matched += matched;
 }
 
-void query_cost_told(query_cost *c, const query_value *item, uint64_t times, bool matched) {
+void query_cost_entry(query_cost *c, const query_value *item, uint64_t times, bool matched) {
     if (!matched && c->select->where && index_excludes(c, item)) {
         query_cost_passed(c, times);
         return;
@@ -173,7 +173,7 @@ void query_cost_skipped(query_cost *c, uint64_t n) {
     charge_entries(c, n);
 }
 
-void query_cost_key(query_cost *c) {
+void query_cost_distinct(query_cost *c) {
     charge_entries(c, c->covered && !c->multiplicity);
 }
 

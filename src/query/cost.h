@@ -51,12 +51,12 @@ double query_cost_base(const query_cost *c); /* charged for each range */
 
 /* An item was loaded; the runner's slots are as its last row left them. */
 void query_cost_item(query_cost *c, const query_value *item, size_t bytes, bool matched);
-void query_cost_told(query_cost *c, const query_value *item, uint64_t times, bool matched); /* an entry that stands for `times` items */
-void query_cost_search(query_cost *c, uint64_t vectors, double rows);                       /* a vector search for `rows` rows */
+void query_cost_entry(query_cost *c, const query_value *item, uint64_t times, bool matched); /* an entry that stands for `times` items */
+void query_cost_search(query_cost *c, uint64_t vectors, double rows);                        /* a vector search for `rows` rows */
 void query_cost_passed(query_cost *c, uint64_t n);
 void query_cost_shown(query_cost *c, uint64_t number, size_t bytes); /* ordered query: returns a row of this item */
 void query_cost_skipped(query_cost *c, uint64_t n);                  /* rows that OFFSET skipped by their index entries */
-void query_cost_key(query_cost *c);                                  /* a new distinct value, or a key skipped by OFFSET */
+void query_cost_distinct(query_cost *c);                             /* a new distinct value, or a key skipped by OFFSET */
 void query_cost_row(query_cost *c, size_t bytes);
 void query_cost_calls(query_cost *c, uint64_t n); /* UDF calls whose values were used */
 void query_cost_steps(query_cost *c, uint64_t n); /* evaluation steps of a page that ends in an error */

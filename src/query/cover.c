@@ -146,13 +146,13 @@ query_value query_lead_value(const query_lead *l, const query_value *key) {
 }
 
 /* An object without the member sorts after all objects that have it; an object without any member sorts before them. */
-void query_lead_spell(const query_lead *l, const query_value *key, buf *out) {
+void query_lead_encode(const query_lead *l, const query_value *key, buf *out) {
     enum { EMPTY_DOCUMENT = 5 };
     query_value v = query_lead_value(l, key);
     if (!value_is_defined(&v)) {
         bool last = l->member.n && is_row(key) && key->bytes.n > EMPTY_DOCUMENT;
         buf_add_byte(out, last ? lacking_last : lacking_first);
-    } else if (!query_spell(out, &v) && v.type == TYPE_STRING) {
+    } else if (!query_index_encode(out, &v) && v.type == TYPE_STRING) {
         buf_add(out, "\0\2", 2);
     }
 }
@@ -168,7 +168,7 @@ static bool typed_value(arena *a, slice spelled, const index_value *v, query_val
     return told;
 }
 
-bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t *n_out) {
+bool query_value_decode(arena *a, slice spelled, query_value *value_out, size_t *n_out) {
     index_value v;
     bool told = index_value_read(spelled, &v) && v.placed;
     *n_out = told ? v.n : 0;
@@ -202,7 +202,7 @@ bool query_value_spelled(arena *a, slice spelled, query_value *value_out, size_t
 bool query_lead_key(arena *a, const query_lead *l, slice spelled, query_value *key_out) {
     query_value v;
     size_t n;
-    if (!l->by.alone || !query_value_spelled(a, spelled, &v, &n)) {
+    if (!l->by.alone || !query_value_decode(a, spelled, &v, &n)) {
         return false;
     }
     *key_out = l->member.n ? value_object(a, &l->member, &v, 1) : v;

@@ -86,7 +86,7 @@ bool query__demand_constant(reader *r, const query_expr *e, query_value *value_o
 
 /* ---- encoding ---- */
 
-bool query_spell(buf *out, const query_value *v) {
+bool query_index_encode(buf *out, const query_value *v) {
     switch (v->type) {
     case TYPE_UNDEFINED:
         index_spell_type(out, INDEX_UNDEFINED);
@@ -110,7 +110,7 @@ bool query_spell(buf *out, const query_value *v) {
     default:
         if (v->extended) {
             doc_element e = {.type = (bson_type_t)v->extended, .value = v->bytes};
-            return index_spell_sought(out, &e);
+            return index_spell_equal_prefix(out, &e);
         }
         index_spell_type(out, v->type == TYPE_ARRAY ? INDEX_ARRAY : INDEX_OBJECT);
         return false;
@@ -120,7 +120,7 @@ bool query_spell(buf *out, const query_value *v) {
 static slice spelled(reader *r, const query_value *v, bool *whole_out) {
     char space[INDEX_VALUE_BYTES_MAX];
     buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-    *whole_out = query_spell(&b, v);
+    *whole_out = query_index_encode(&b, v);
     return arena_copy(r->arena, buf_view(&b));
 }
 
@@ -155,7 +155,7 @@ static void add_typed(reader *r, find_demand *c, const query_value *object) {
     add_span(c, type_start(r, INDEX_OBJECT), type_start(r, INDEX_OBJECT + 1), false);
     if (value_typed(r->arena, object, &typed)) {
         slice from = spelled(r, &typed, &whole);
-        add_span(c, from, find_beyond(r->arena, from), whole);
+        add_span(c, from, find_prefix_end(r->arena, from), whole);
     } else if (value_may_be_typed(object)) {
         add_span(c, type_start(r, INDEX_OBJECT + 1), type_start(r, INDEX_TYPE_END), false);
     }
@@ -173,7 +173,7 @@ static void add_point(reader *r, find_demand *c, const query_value *v) {
     }
     slice from = spelled(r, v, &whole);
     c->exact = c->exact && whole;
-    add_span(c, from, find_beyond(r->arena, from), whole);
+    add_span(c, from, find_prefix_end(r->arena, from), whole);
 }
 
 static bool read_equal(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
@@ -217,8 +217,8 @@ static bool bound(reader *r, const query_value *v, query_operator op, slice *fro
     unsigned type = (unsigned char)at.p[0];
     bool up = op == OP_GREATER || op == OP_GREATER_EQUAL, inclusive = op == OP_LESS_EQUAL || op == OP_GREATER_EQUAL;
     *exact = whole;
-    *from = !up ? type_start(r, type) : inclusive || !whole ? at : find_beyond(r->arena, at);
-    *to = up ? type_start(r, type + 1) : inclusive || !whole ? find_beyond(r->arena, at) : at;
+    *from = !up ? type_start(r, type) : inclusive || !whole ? at : find_prefix_end(r->arena, at);
+    *to = up ? type_start(r, type + 1) : inclusive || !whole ? find_prefix_end(r->arena, at) : at;
     return true;
 }
 
@@ -274,7 +274,7 @@ static void add_prefix(reader *r, find_demand *c, slice text) {
     index_spell_prefix(&b, text);
     slice from = arena_copy(r->arena, buf_view(&b));
     c->exact = c->exact && text.n <= INDEX_STRING_BYTES;
-    add_span(c, from, find_beyond(r->arena, from), false);
+    add_span(c, from, find_prefix_end(r->arena, from), false);
 }
 
 static bool read_like(reader *r, const query_select *s, const query_expr *e, find_demand *c) {

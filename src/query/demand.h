@@ -18,4 +18,4 @@ bool query_path_of(const query *q, const query_expr *e, find_path *path_out);
 
 /* Appends the index encoding of a value. False: the encoding does not identify the value (objects, arrays, long strings, large integers);
  * `out` then holds the common prefix of all values like it. */
-bool query_spell(buf *out, const query_value *v);
+bool query_index_encode(buf *out, const query_value *v);

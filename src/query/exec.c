@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "query/notes.h"
-#include "query/order.h"
+#include "query/order_by.h"
 
 enum {
     STEPS = 20000,
@@ -59,7 +59,7 @@ static uint64_t quick_items(const exec *x) {
 }
 
 /* Counts an item. False: the page must end before it. The clock is read every few items, and after an item that took long. */
-bool query__may_go_on(exec *x) {
+bool query__may_continue(exec *x) {
     bool first = ++x->items == 1;
     bool asks = x->items % ITEMS_BETWEEN_CLOCKS == 0 || (x->unknown && !first) || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
     x->late = asks && query__time_is_up(x->page);
@@ -135,13 +135,13 @@ bool query__visit_item(void *context, const item_found *found) {
     query_page *p = x->page;
     size_t rows = p->outcome.rows;
     query__lap(x, &p->outcome.metrics.load_us);
-    if (find_nearest_was_seen(&x->access.report.graph, found->place.number)) {
+    if (find_nearest_was_offered(&x->access.report.graph, found->place.number)) {
         return true;
     }
     if (p->ask.quick && p->outcome.metrics.read_bytes + found->body.n > QUICK_BYTES) {
         x->runner.code = E_QUERY_TOO_LONG;
     }
-    if (!query__may_go_on(x)) {
+    if (!query__may_continue(x)) {
         if (x->late && x->access.turn.in_order && !x->by_count) {
             stop_before(x, found);
         }
@@ -276,7 +276,7 @@ static bool stream_row(void *context) {
 static bool visit_value(void *context, slice spelled, uint64_t times, bool decided) {
     exec *x = context;
     item_found found = {0};
-    if (!query__may_go_on(x)) {
+    if (!query__may_continue(x)) {
         return false;
     }
     arena_reset(&x->row_arena);
@@ -292,7 +292,7 @@ static bool visit_value(void *context, slice spelled, uint64_t times, bool decid
         query_each_row(&x->runner, x->select, &x->item_value, matched_row, x);
     }
     x->page->outcome.metrics.matched += x->matched ? times : 0;
-    query_cost_told(&x->cost, &x->item_value, times, x->matched);
+    query_cost_entry(&x->cost, &x->item_value, times, x->matched);
     return !x->full && !x->finished && x->runner.code == OK;
 }
 
@@ -337,7 +337,7 @@ static err find_in_range(void *context, item_view *v, bool *found_out) {
     find_nearest nearest = query_nearest_of(&x->runner, &v->index->policy);
     err code = x->runner.code != OK ? x->runner.code : find_items(a, v, &demands, &nearest, found_out);
     x->scanned += *found_out || v->stretch.after ? 0 : v->items_n;
-    if (code == OK && *found_out && !v->stopped && !query__release(x)) {
+    if (code == OK && *found_out && !v->stopped && !query__evaluate_held(x)) {
         v->stopped = !a->turn.beyond;
         a->turn.beyond = false;
     }
@@ -352,7 +352,7 @@ static err find_in_range(void *context, item_view *v, bool *found_out) {
 }
 
 static bool may_go_on_with_value(void *context) {
-    return query__may_go_on(context);
+    return query__may_continue(context);
 }
 
 /* The row after which an ordered walk begins. */
@@ -366,7 +366,7 @@ static find_start start_of(const exec *x) {
     for (size_t i = 0; i < x->select->order_n; i++) {
         char space[INDEX_VALUE_BYTES_MAX];
         buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-        values[i].whole = query_spell(&b, &at->values[i]);
+        values[i].whole = query_index_encode(&b, &at->values[i]);
         values[i].undefined = !value_is_defined(&at->values[i]);
         values[i].bytes = arena_copy(to, buf_view(&b));
     }
@@ -379,7 +379,7 @@ static find_keys key_of(const exec *x) {
     if (key.given && x->lead.by.given) {
         char space[INDEX_VALUE_BYTES_MAX];
         buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-        query_lead_spell(&x->lead, x->key, &b);
+        query_lead_encode(&x->lead, x->key, &b);
         key.spelled = arena_copy(x->page->ask.op->arena, buf_view(&b));
         key.defined = value_is_defined(x->key);
     }
@@ -421,7 +421,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     item_reader *reader = &x->reader;
     bool calls = query__calls_functions(x);
     item_reader_init(reader, calls ? query__hold_item : query__visit_item, x, p->ask.quick ? QUICK_STEPS : STEPS);
-    reader->leave = calls ? query__release : NULL;
+    reader->leave = calls ? query__evaluate_held : NULL;
     reader->find = x->gather || x->select->order_by_rank || p->ask.scans ? NULL : find_in_range;
     reader->unpriced = true;
     reader->trial = p->ask.quick;
@@ -429,7 +429,7 @@ err query__read_items(exec *x, item_cursor *cursor, size_t wanted, bool may_stop
     x->entered = true;
     while (code == OK && cursor->n && !x->full && !x->finished && !x->late && x->runner.code == OK) {
         code = item_feed_by(p->ask.items, p->ask.op, p->ask.container, cursor, reader, &p->outcome.mark);
-        query__forget(x);
+        query__drop_held(x);
         p->ask.op->admitted = true;
         x->settled_ru = p->ask.quick ? x->settled_ru : p->ask.op->charge_ru;
         code = code == OK && p->ask.quick && cursor->n && !x->full && !x->finished ? E_QUERY_TOO_LONG : code;
@@ -503,9 +503,9 @@ static void settle_rest(exec *x) {
     query_page *p = x->page;
     double ru = p->ask.op->charge_ru - x->settled_ru;
     if (p->ask.quick && x->entered && p->outcome.mark.segment) {
-        item_settle_trial(p->ask.items, p->ask.op, p->ask.container, p->cursor, &p->outcome.mark, ru);
+        item_debit_trial(p->ask.items, p->ask.op, p->ask.container, p->cursor, &p->outcome.mark, ru);
     } else if (p->outcome.mark.segment && ru > 0) {
-        item_settle_more(p->ask.items, p->ask.op, p->ask.container, &p->outcome.mark, ru);
+        item_debit_more(p->ask.items, p->ask.op, p->ask.container, &p->outcome.mark, ru);
     }
 }
 

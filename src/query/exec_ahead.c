@@ -115,7 +115,7 @@ static void enter(exec *x, size_t i) {
     query_calls_enter(&x->calls, i, x->held[i].found.body, false);
 }
 
-void query__forget(exec *x) {
+void query__drop_held(exec *x) {
     x->held_n = 0;
     x->unknown = false;
     query_calls_leave(&x->calls);
@@ -138,7 +138,7 @@ bool query__hold_item(void *context, const item_found *found) {
     h->passed = x->access.report.passed;
     h->in_order = x->access.turn.in_order;
     h->only_undefined = x->access.turn.only_undefined;
-    return x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX ? true : query__release(x);
+    return x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX ? true : query__evaluate_held(x);
 }
 
 /* Moves the cursor back to before item i, at which the evaluation stopped. */
@@ -147,7 +147,7 @@ static void go_back(exec *x, size_t i) {
     x->access.report.passed = x->held[i].passed;
 }
 
-bool query__release(void *context) {
+bool query__evaluate_held(void *context) {
     exec *x = context;
     find_access *a = &x->access;
     bool in_order = a->turn.in_order, only_undefined = a->turn.only_undefined, goes_on = true;
@@ -164,7 +164,7 @@ bool query__release(void *context) {
             go_back(x, i);
         }
     }
-    query__forget(x);
+    query__drop_held(x);
     a->turn.in_order = in_order;
     a->turn.only_undefined = only_undefined;
     return goes_on;
@@ -172,7 +172,7 @@ bool query__release(void *context) {
 
 /* ---- rows to be returned ---- */
 
-err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out) {
+err query__load_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out) {
     begin_block(x);
     while (x->held_n < n && x->held_n < x->held_max && x->held_bytes < BLOCK_BYTES_MAX) {
         const ordered_row *row = &rows[x->held_n];
@@ -190,7 +190,7 @@ err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out)
     return OK;
 }
 
-void query__enter_shown(exec *x, size_t i) {
+void query__enter_loaded(exec *x, size_t i) {
     x->kept = &x->held[i].found;
     enter(x, i);
 }

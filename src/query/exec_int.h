@@ -105,7 +105,7 @@ void query__set_item(exec *x, const item_found *found);
 void query__lap(exec *x, uint64_t *to); /* adds the time since the last lap to *to, if not NULL */
 bool query__time_is_up(const query_page *p);
 bool query__may_keep(exec *x);
-bool query__may_go_on(exec *x);
+bool query__may_continue(exec *x);
 bool query__fills_page(const exec *x);                       /* its rows are as many as the page may have, and query_ask.full_goes_on */
 bool query__visit_item(void *exec, const item_found *found); /* an item_visit: evaluates the item */
 double query__rows_left(const exec *x);
@@ -121,18 +121,18 @@ static inline bool query__calls_functions(const exec *x) {
     return x->page->ask.query->udfs_n > 0;
 }
 bool query__hold_item(void *exec, const item_found *found); /* an item_visit: holds the item back, to be evaluated with others */
-bool query__release(void *exec);                            /* evaluates the held items. False: stopped at one, and the cursor is moved back
-                                                               there */
-void query__forget(exec *x);                                /* drops the held items */
+bool query__evaluate_held(void *exec);                      /* evaluates the held items. False: stopped at one, and the cursor is moved back
+                                                         there */
+void query__drop_held(exec *x);                             /* drops the held items */
 void query__charge_calls(exec *x, uint64_t before);         /* charges calls taken since `before` */
 
 /* Loads the items of the first rows and calls their UDFs, as one block. *n_out: how many rows the block has. */
-MUST_CHECK err query__show_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out);
-void query__enter_shown(exec *x, size_t i); /* row i of the block is returned next */
+MUST_CHECK err query__load_ahead(exec *x, const ordered_row *rows, size_t n, size_t *n_out);
+void query__enter_loaded(exec *x, size_t i); /* row i of the block is returned next */
 
 /* ---- exec_keyed.c ---- */
 
-bool query__is_new(exec *x, const query_value *v);
+bool query__add_distinct(exec *x, const query_value *v);
 err query__run_groups(exec *x);
 err query__run_distinct(exec *x);
 

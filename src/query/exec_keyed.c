@@ -2,8 +2,8 @@
  *
  * Rows come in the order of their keys (a group's values, or the distinct value itself). The next page begins after the last key returned,
  * so it does not depend on where items are then. If the path that keys begin with is indexed, a page reads only as many keys as it has room
- * for, in their order (find/access.h); keys that OFFSET skips are read in windows. Otherwise each page reads all items. If the deadline
- * passes before that, the groups so far go into the continuation; or, if the client merges groups, they are returned as a part
+ * for, in their order (find/index_access.h); keys that OFFSET skips are read in windows. Otherwise each page reads all items. If the
+ * deadline passes before that, the groups so far go into the continuation; or, if the client merges groups, they are returned as a part
  * (query_stage). */
 #include "query/exec_int.h"
 
@@ -74,7 +74,7 @@ static bool is_after(after_key *k, const query_value *key) {
 
 /* False: stop. If the deadline passed, the next page continues, as after a full page. */
 static bool may_show(exec *x) {
-    if (!query__may_go_on(x)) {
+    if (!query__may_continue(x)) {
         x->full = x->late;
         x->runner.code = x->late ? x->runner.code : E_QUERY_TOO_LONG;
         return false;
@@ -90,7 +90,7 @@ static bool is_known(const exec *x, const query_value *key) {
     if (!x->lead.by.given || !a->reached.bounded) {
         return true;
     }
-    query_lead_spell(&x->lead, key, &b);
+    query_lead_encode(&x->lead, key, &b);
     return slice_cmp(buf_view(&b), slice_of(a->reached.bound, a->reached.bound_n)) <= 0;
 }
 
@@ -108,7 +108,7 @@ static bool give_keyed(keyed *k, const query_value *row, const query_value *key)
     uint64_t skipped = x->page->position.skipped;
     bool go_on = !value_is_defined(row) || query__give_row(x, row);
     if (x->lead.by.given && x->page->position.skipped > skipped) {
-        query_cost_key(&x->cost);
+        query_cost_distinct(&x->cost);
     }
     if (!x->full) {
         move_behind(k, key);
@@ -324,7 +324,7 @@ static void start_keys(keyed *k, size_t wanted) {
     k->looked = x->items;
     x->keyed = k;
     if (x->groups) {
-        query_groups_only(x->groups, is_wanted, k);
+        query_groups_filter(x->groups, is_wanted, k);
     }
 }
 
@@ -621,7 +621,7 @@ err query__run_groups(exec *x) {
 
 /* ---- DISTINCT ---- */
 
-bool query__is_new(exec *x, const query_value *v) {
+bool query__add_distinct(exec *x, const query_value *v) {
     query_pay_value(&x->runner, v);
     return query_distinct_add(&x->distinct, v) && query__may_keep(x);
 }
@@ -639,8 +639,8 @@ static bool distinct_row(void *context) {
     query_value v = query_project(&x->runner, x->select);
     if (x->runner.code == OK && value_is_defined(&v) && is_meant(x, &v)) {
         x->access.turn.matched++;
-        if (takes_key(x->keyed, &v) && query__is_new(x, &v) && !x->lead.by.given) {
-            query_cost_key(&x->cost);
+        if (takes_key(x->keyed, &v) && query__add_distinct(x, &v) && !x->lead.by.given) {
+            query_cost_distinct(&x->cost);
         }
         check_keys(x->keyed);
     }

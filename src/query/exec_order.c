@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
-#include "query/order.h"
+#include "query/order_by.h"
 
 enum {
     ORDERED_MAX = 200000,
@@ -215,7 +215,7 @@ static bool show_row(void *context) {
         return true;
     }
     query_value v = query_project(&x->runner, x->select);
-    bool wanted = value_is_defined(&v) && (!x->select->distinct || query__is_new(x, &v));
+    bool wanted = value_is_defined(&v) && (!x->select->distinct || query__add_distinct(x, &v));
     s->go_on = x->runner.code == OK && (!wanted || x->recalling || query__give_row(x, &v));
     return false;
 }
@@ -262,12 +262,12 @@ static err show_all_ordered(exec *x, size_t first) {
         if (query__calls_functions(x)) {
             if (i == begin + n) {
                 begin = i;
-                TRY(query__show_ahead(x, &x->rows[i], x->rows_n - i, &n));
+                TRY(query__load_ahead(x, &x->rows[i], x->rows_n - i, &n));
             }
-            query__enter_shown(x, i - begin);
+            query__enter_loaded(x, i - begin);
         }
         x->recalling = i < first;
-        if (!query__may_go_on(x) && i > first) { /* at least one row a page; the next page begins here */
+        if (!query__may_continue(x) && i > first) { /* at least one row a page; the next page begins here */
             x->full = x->runner.code == OK;
             return x->runner.code;
         }
@@ -437,7 +437,7 @@ static const query_value *values_reached(exec *x) {
     query_value *values = arena_array(&x->keep, query_value, x->select->order_n); /* all undefined */
     size_t n;
     for (size_t i = 0; i < x->select->order_n; i++) {
-        query_value_spelled(&x->keep, x->access.reached.stopped_values[i].bytes, &values[i], &n);
+        query_value_decode(&x->keep, x->access.reached.stopped_values[i].bytes, &values[i], &n);
     }
     return values;
 }

@@ -1,7 +1,7 @@
 #include "query/find_int.h"
 
 #include "base/limits.h"
-#include "partition/hash.h"
+#include "partition/murmur.h"
 #include "query/bind_int.h"
 #include "query/position.h"
 
@@ -59,7 +59,7 @@ static bool member_of(slice bson, const char *name, bson_type_t type, doc_elemen
 static bool read_continuation(query_find_page *p) {
     enum { BINARY_HEAD = 5 }; /* length and subtype */
     doc_element check, cursor, position;
-    if (p->from.n > LIMIT_FIND_CONTINUATION_BYTES || !doc_is_sound(p->from, LIMIT_JSON_DEPTH) ||
+    if (p->from.n > LIMIT_FIND_CONTINUATION_BYTES || !doc_is_well_formed(p->from, LIMIT_JSON_DEPTH) ||
         !member_of(p->from, "q", BSON_TYPE_INT64, &check) || doc_load_i64(check.value.p) != check_of(p->find) ||
         !member_of(p->from, "w", BSON_TYPE_BINARY, &cursor) || !member_of(p->from, "p", BSON_TYPE_DOCUMENT, &position)) {
         return false;

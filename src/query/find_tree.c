@@ -427,8 +427,9 @@ static err read_order(builder *b, slice list, query_select *s) {
 
 err query__find_tree(op *o, arena *a, const container *c, const query_find *find, query_ast **ast_out) {
     builder b = {.op = o, .arena = a, .container = c};
-    bool sound = find->where.n + find->order.n <= LIMIT_FIND_BYTES && (!find->where.n || doc_is_sound(find->where, LIMIT_JSON_DEPTH)) &&
-                 (!find->order.n || doc_is_sound(find->order, LIMIT_JSON_DEPTH));
+    bool sound = find->where.n + find->order.n <= LIMIT_FIND_BYTES &&
+                 (!find->where.n || doc_is_well_formed(find->where, LIMIT_JSON_DEPTH)) &&
+                 (!find->order.n || doc_is_well_formed(find->order, LIMIT_JSON_DEPTH));
     if (!sound) {
         return bad(&b, "The conditions of a find are no BSON document, or too long.");
     }

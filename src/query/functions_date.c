@@ -89,7 +89,7 @@ static query_value date_diff(query_context *c, const query_value *args, size_t n
     if (!unit(&args[0], &u) || !moment(&args[1], &from) || !moment(&args[2], &to)) {
         return value_undefined();
     }
-    return value_integer(calendar_borders(u, from, to));
+    return value_integer(calendar_boundaries(u, from, to));
 }
 
 /* ---- parts ---- */

@@ -40,7 +40,7 @@ static size_t depth_of(const query_select *s) {
     return found;
 }
 
-bool query_gathers(const query_select *s) {
+bool query_has_gathered_subquery(const query_select *s) {
     return depth_of(s) > 0;
 }
 

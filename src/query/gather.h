@@ -9,7 +9,7 @@
 typedef struct query_gather query_gather;
 
 /* Whether FROM has such a subquery. */
-bool query_gathers(const query_select *s);
+bool query_has_gathered_subquery(const query_select *s);
 
 /* NULL: there is no such subquery. Everything is allocated in `keep`. */
 query_gather *query_gather_new(arena *keep, const query_select *s);

@@ -115,7 +115,7 @@ static const query_value *keys_of(const query_groups *g, query_runner *r) {
     return keys;
 }
 
-void query_groups_only(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context) {
+void query_groups_filter(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context) {
     g->wanted = wanted;
     g->context = context;
 }
@@ -254,7 +254,7 @@ query_groups *query_groups_cut(query_groups *g, size_t n, const query_value **la
     arena before = *keep;
     *keep = arena_init_counted(before.budget);
     query_groups *cut = query_groups_new(keep, g->select);
-    query_groups_only(cut, g->wanted, g->context);
+    query_groups_filter(cut, g->wanted, g->context);
     for (const group *each = g->first; each && cut->n < n; each = each->next) {
         *last_out = move_group(cut, each)->keys;
     }

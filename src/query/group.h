@@ -17,7 +17,7 @@ size_t query_groups_count(const query_groups *g);
 void query_groups_count_keys(const query_groups *g, query_key_count *to);
 
 /* From now on, rows of groups that are not `wanted` are ignored. */
-void query_groups_only(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context);
+void query_groups_filter(query_groups *g, bool (*wanted)(void *context, const query_value *keys), void *context);
 
 /* Without GROUP BY: whether a SUM is undefined because of a value that is not a number, so that further rows do not matter. */
 bool query_groups_spoiled(const query_groups *g);

@@ -1,6 +1,6 @@
 #include "query/notes.h"
 
-#include "query/order.h"
+#include "query/order_by.h"
 
 enum { NOTES_MAX = 64, PARTS_MAX = 8 };
 

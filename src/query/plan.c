@@ -65,7 +65,7 @@ static bool has_score_order(const query_select *s) {
 
 unsigned query_features_needed(const query *q) {
     const query_select *s = q->select;
-    unsigned needed = query_gathers(s) ? (unsigned)FEATURE_DCOUNT : aggregate_features(s);
+    unsigned needed = query_has_gathered_subquery(s) ? (unsigned)FEATURE_DCOUNT : aggregate_features(s);
     needed |= s->distinct ? FEATURE_DISTINCT : 0;
     needed |= s->group_n ? FEATURE_GROUP_BY : 0;
     if (s->order_by_rank) {
@@ -309,7 +309,7 @@ static void rewrite_bounds(buf *out, const query *q) {
 /* Whether it counts the rows of SELECT DISTINCT …: ranges return distinct rows, and the client merges and counts them. */
 static bool is_distinct_count(const query_select *s) {
     const query_select *inner = s->sources_n == 1 ? s->sources[0].select : NULL;
-    if (!inner || !inner->distinct || inner->aggregates_n || inner->group_n || query_gathers(inner)) {
+    if (!inner || !inner->distinct || inner->aggregates_n || inner->group_n || query_has_gathered_subquery(inner)) {
         return false;
     }
     const query_expr *e = s->columns_n == 1 ? s->columns[0].expr : NULL;
@@ -343,7 +343,7 @@ static const char *aggregate_name(const query_expr *e) {
 /* Each aggregate must be a column by itself: SUM(c.a) + 1 cannot be computed from the ranges' results. */
 static err check_compositions(op *o, const query_select *s) {
     size_t alone = 0;
-    if (query_gathers(s) && !is_distinct_count(s)) {
+    if (query_has_gathered_subquery(s) && !is_distinct_count(s)) {
         return op_fail(
             o, E_BAD_QUERY,
             "{\"Errors\":[\"Cross partition query only supports COUNT over a DISTINCT subquery in FROM, and no other subquery there "

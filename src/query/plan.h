@@ -5,7 +5,7 @@
  * added up, ORDER BY comes with its values and _rid, GROUP BY with its keys. */
 #pragma once
 
-#include "query/ranges.h"
+#include "query/target_ranges.h"
 
 /* Features that a client can merge, as bits in the order of `feature_names`. */
 typedef enum query_feature {

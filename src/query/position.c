@@ -1,7 +1,7 @@
 #include "query/position.h"
 
 #include "base/limits.h"
-#include "partition/hash.h"
+#include "partition/murmur.h"
 #include "query/udf.h"
 
 enum { VALUE_BYTES_LEAST = 16, ORDER_MAX = 16, CUT_MAX = 32 };
@@ -204,7 +204,7 @@ static bool read_carried(slice bson, query_position *at) {
 
 bool query_position_parse(arena *a, slice bson, size_t values, query_position *at) {
     *at = (query_position){0};
-    if (!doc_is_sound(bson, LIMIT_JSON_DEPTH)) {
+    if (!doc_is_well_formed(bson, LIMIT_JSON_DEPTH)) {
         return false;
     }
     at->number = number_of(bson, "n");

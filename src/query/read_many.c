@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "item/range_info.h"
-#include "query/ranges.h"
+#include "query/target_ranges.h"
 
 typedef struct named {
     item_key key;
@@ -100,7 +100,7 @@ static bool fits(const query_page *p) {
 
 bool query_read_many(query_page *p, err *code_out) {
     size_t n;
-    const query_point *points = query_points(p->ask.op->arena, p->ask.query, &p->ask.container->key, &n);
+    const query_point *points = query_named_items(p->ask.op->arena, p->ask.query, &p->ask.container->key, &n);
     item_key *keys = points && n >= 2 ? arena_array(p->ask.op->arena, item_key, n) : NULL;
     if (!keys || !take_keys(p, points, n, keys, &n) || n == 0) {
         p->ask.op->detail_n = 0;

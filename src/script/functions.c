@@ -38,7 +38,7 @@ static err give_up(script_functions *f, op *o, script_sign sign) {
 /* Sends the text in f->text and receives the answer there. Unless the answer is READY, f->bson then has it as BSON. */
 static script_sign exchange(script_functions *f, script_frame kind, int64_t until_us, script_frame *answer_out, json_root *root_out) {
     if (!buf_ok(&f->text)) {
-        return SCRIPT_NONSENSE;
+        return SCRIPT_MALFORMED;
     }
     script_sign sign = script_process_send(f->process, kind, buf_view(&f->text), until_us);
     sign = sign == SCRIPT_FINE ? script_process_receive(f->process, answer_out, &f->text, until_us) : sign;
@@ -47,7 +47,7 @@ static script_sign exchange(script_functions *f, script_frame kind, int64_t unti
     }
     json_options options = {.depth_max = LIMIT_JSON_DEPTH + DEPTH_MORE};
     buf_clear(&f->bson);
-    return json_to_bson(buf_view(&f->text), &options, &f->bson, root_out, NULL) == OK ? SCRIPT_FINE : SCRIPT_NONSENSE;
+    return json_to_bson(buf_view(&f->text), &options, &f->bson, root_out, NULL) == OK ? SCRIPT_FINE : SCRIPT_MALFORMED;
 }
 
 static slice text_of(slice document, const char *name) {
@@ -101,7 +101,7 @@ static err define(script_functions *f, op *o, int64_t until_us) {
             return take_fault(f, o);
         }
         if (sign != SCRIPT_DEAD || attempt) {
-            return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_NONSENSE : sign);
+            return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_MALFORMED : sign);
         }
         script_process_give(f->pool, f->process, false);
         f->process = NULL;
@@ -174,7 +174,7 @@ static err call_all(script_functions *f, op *o, query_udf_call *calls, size_t n,
         bool good = sign == SCRIPT_FINE && kind == SCRIPT_RESULTS && root == JSON_ARRAY && arena_fits(a, f->bson.n);
         size_t got = good ? read_results(arena_copy(a, buf_view(&f->bson)), calls + *done_out, asked) : 0;
         if (got == 0) {
-            return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_NONSENSE : sign);
+            return give_up(f, o, sign == SCRIPT_FINE ? SCRIPT_MALFORMED : sign);
         }
         bytes += f->bson.n;
         *done_out += got;

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
-enum { GRACE_US = 1000000, KEEPER_US = 1000000, START_TRIES = 3, RETRY_US = 2000000, PATH_BYTES = 4096 };
+enum { GRACE_US = 1000000, SUPERVISOR_INTERVAL_US = 1000000, START_TRIES = 3, RETRY_US = 2000000, PATH_BYTES = 4096 };
 
 typedef struct worker worker;
 struct worker {
@@ -28,8 +28,8 @@ struct script_pool {
     script_options options;
     char program[PATH_BYTES];
     pthread_mutex_t lock;
-    pthread_cond_t jobs_come;         /* wakes threads */
-    pthread_cond_t workers_come;      /* wakes jobs that wait for a process */
+    pthread_cond_t jobs_available;    /* wakes threads */
+    pthread_cond_t workers_available; /* wakes jobs that wait for a process */
     pthread_cond_t supervisor_wanted; /* wakes the supervisor */
     pthread_cond_t all_ended;         /* wakes script_pool_stop */
 
@@ -80,8 +80,8 @@ script_pool *script_pool_open(const script_options *options) {
     pool->last = &pool->first;
     find_program(pool);
     pthread_mutex_init(&pool->lock, NULL);
-    make_condition(&pool->jobs_come);
-    make_condition(&pool->workers_come);
+    make_condition(&pool->jobs_available);
+    make_condition(&pool->workers_available);
     make_condition(&pool->supervisor_wanted);
     make_condition(&pool->all_ended);
     return pool;
@@ -148,7 +148,7 @@ static void add_idle(script_pool *pool, worker *w) {
     w->idle_since_us = script_now_us();
     pool->idle = w;
     pool->counts.idle++;
-    pthread_cond_signal(&pool->workers_come);
+    pthread_cond_signal(&pool->workers_available);
 }
 
 /* Called with the lock, which is released meanwhile. A waiting job gets the worker. If the start fails, all waiting jobs are woken. */
@@ -166,7 +166,7 @@ static bool start_worker(script_pool *pool) {
     } else {
         pool->workers--;
         pool->failed_us = script_now_us();
-        pthread_cond_broadcast(&pool->workers_come);
+        pthread_cond_broadcast(&pool->workers_available);
     }
     return made != NULL;
 }
@@ -205,7 +205,7 @@ err script_process_take(script_pool *pool, script_process **process_out) {
         if (pool->starting < pool->wanting) {
             failures += !start_worker(pool);
         } else { /* a process is being started for each waiting job */
-            pthread_cond_wait(&pool->workers_come, &pool->lock);
+            pthread_cond_wait(&pool->workers_available, &pool->lock);
         }
     }
     pool->wanting--;
@@ -285,7 +285,7 @@ static void *keep(void *context) {
         if (wants_spare(pool)) {
             (void)start_worker(pool);
         } else if (!pool->wanted) {
-            wait_until(pool, &pool->supervisor_wanted, script_now_us() + KEEPER_US);
+            wait_until(pool, &pool->supervisor_wanted, script_now_us() + SUPERVISOR_INTERVAL_US);
         }
     }
     pthread_mutex_unlock(&pool->lock);
@@ -293,7 +293,7 @@ static void *keep(void *context) {
 }
 
 /* Called with the lock. */
-static void start_keeper(script_pool *pool) {
+static void start_supervisor(script_pool *pool) {
     if (!pool->keeps && !pool->stopping) {
         pool->keeps = thread_start(&pool->supervisor, "script-super", keep, pool);
     }
@@ -301,7 +301,7 @@ static void start_keeper(script_pool *pool) {
 
 void script_pool_warm(script_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    start_keeper(pool);
+    start_supervisor(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -369,7 +369,7 @@ static void do_job(script_pool *pool, script_job *job) {
     bool more = pool->first && pool->threads_idle;
     pthread_mutex_unlock(&pool->lock);
     if (more) { /* a job of this sequence or tenant may run now */
-        pthread_cond_signal(&pool->jobs_come);
+        pthread_cond_signal(&pool->jobs_available);
     }
     job->done(job);
     pthread_mutex_lock(&pool->lock);
@@ -388,7 +388,7 @@ static void *work(void *context) {
             break;
         } else {
             pool->threads_idle++;
-            wait_until(pool, &pool->jobs_come, script_now_us() + KEEPER_US);
+            wait_until(pool, &pool->jobs_available, script_now_us() + SUPERVISOR_INTERVAL_US);
             pool->threads_idle--;
         }
     }
@@ -402,7 +402,7 @@ static void *work(void *context) {
 static bool find_thread(script_pool *pool) {
     pthread_t thread;
     if (pool->threads_idle) {
-        pthread_cond_signal(&pool->jobs_come);
+        pthread_cond_signal(&pool->jobs_available);
     }
     if (pool->threads_idle < pool->counts.waiting && pool->threads < pool->options.threads_max) {
         pool->threads++;
@@ -447,7 +447,7 @@ err script_submit(script_pool *pool, script_job *job) {
         job->next = NULL;
         job->code = OK;
         job->submitted_us = script_now_us();
-        start_keeper(pool);
+        start_supervisor(pool);
         *pool->last = job;
         pool->last = &job->next;
         pool->counts.waiting++;
@@ -476,14 +476,14 @@ static void kill_used(script_pool *pool) {
     for (worker *w = pool->used; w; w = w->next_used) {
         kill(w->process.pid, SIGKILL);
     }
-    pthread_cond_broadcast(&pool->workers_come);
+    pthread_cond_broadcast(&pool->workers_available);
 }
 
 void script_pool_stop(script_pool *pool) {
     int64_t until_us = script_now_us() + GRACE_US;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
-    pthread_cond_broadcast(&pool->jobs_come);
+    pthread_cond_broadcast(&pool->jobs_available);
     wake_keeper(pool);
     while (pool->threads) {
         if (script_now_us() >= until_us) {
@@ -505,8 +505,8 @@ void script_pool_close(script_pool *pool) {
     for (worker *w; (w = take_idle(pool));) {
         end_worker(w);
     }
-    pthread_cond_destroy(&pool->jobs_come);
-    pthread_cond_destroy(&pool->workers_come);
+    pthread_cond_destroy(&pool->jobs_available);
+    pthread_cond_destroy(&pool->workers_available);
     pthread_cond_destroy(&pool->supervisor_wanted);
     pthread_cond_destroy(&pool->all_ended);
     pthread_mutex_destroy(&pool->lock);

@@ -136,7 +136,7 @@ static script_sign send_all(script_process *p, slice bytes, int64_t until_us) {
 script_sign script_process_send(script_process *p, script_frame kind, slice text, int64_t until_us) {
     char header[SCRIPT_HEADER_BYTES];
     if (text.n >= SCRIPT_FRAME_BYTES_MAX) {
-        return SCRIPT_NONSENSE;
+        return SCRIPT_MALFORMED;
     }
     uint32_t length = htole32((uint32_t)text.n + 1); /* the length includes the kind */
     memcpy(header, &length, sizeof length);
@@ -167,7 +167,7 @@ static script_sign receive_exactly(script_process *p, buf *into, size_t wanted, 
     while (wanted) {
         size_t n = 0;
         if (!buf_reserve(into, wanted < READ_AT_ONCE ? wanted : READ_AT_ONCE)) {
-            return SCRIPT_NONSENSE;
+            return SCRIPT_MALFORMED;
         }
         size_t room = into->cap - into->n;
         script_sign sign = receive_some(p, into->p + into->n, room < wanted ? room : wanted, &n, until_us);
@@ -193,7 +193,7 @@ script_sign script_process_receive(script_process *p, script_frame *kind_out, bu
     *kind_out = (script_frame)room[4];
     buf_clear(into);
     if (length == 0 || length > SCRIPT_FRAME_BYTES_MAX) {
-        return SCRIPT_NONSENSE;
+        return SCRIPT_MALFORMED;
     }
     return receive_exactly(p, into, length - 1, until_us);
 }

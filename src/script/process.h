@@ -22,9 +22,9 @@ int script_process_end(script_process *p);
 
 typedef enum script_sign {
     SCRIPT_FINE,
-    SCRIPT_LATE,     /* the deadline has passed */
-    SCRIPT_DEAD,     /* the worker closed its end of the socket */
-    SCRIPT_NONSENSE, /* malformed frame, or one larger than SCRIPT_FRAME_BYTES_MAX or than the buffer's limit */
+    SCRIPT_LATE,      /* the deadline has passed */
+    SCRIPT_DEAD,      /* the worker closed its end of the socket */
+    SCRIPT_MALFORMED, /* malformed frame, or one larger than SCRIPT_FRAME_BYTES_MAX or than the buffer's limit */
 } script_sign;
 
 /* Deadlines are microseconds of the monotonic clock (script_now_us). */

@@ -180,7 +180,7 @@ static err take_frame(conversation *c, script_frame kind) {
         return E_TOO_LARGE;
     }
     if (code != OK || root != JSON_OBJECT || (kind != SCRIPT_CALL && kind != SCRIPT_DONE && kind != SCRIPT_FAULT)) {
-        return take_sign(c->op, c->process, c->run, SCRIPT_NONSENSE);
+        return take_sign(c->op, c->process, c->run, SCRIPT_MALFORMED);
     }
     if (kind == SCRIPT_CALL) {
         return serve_call(c);

@@ -34,7 +34,7 @@ rocksdb_slicetransform_t *store__stems(void) {
 
 /* ---- editions ---- */
 
-void store__idle_change(rocks *r) {
+void store__terms_edition_advance(rocks *r) {
     atomic_fetch_add(&r->idle.edition, 1);
 }
 

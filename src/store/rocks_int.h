@@ -43,17 +43,17 @@ enum { KEPT_MAX = 512, ASKED_MAX = 256 };
 typedef struct kept_list kept_list;
 
 /* How many entries scans of a stem have read without a list. */
-typedef struct kept_asked {
+typedef struct kept_usage {
     uint64_t hash, walked;
     uint64_t tried; /* value of `walked` at the last attempt to make a list, which was too long */
-} kept_asked;
+} kept_usage;
 
 typedef struct kept_lists {
     pthread_mutex_t lock;
     size_t bytes, bytes_max;
     size_t n, hand;
     kept_list *list[KEPT_MAX];
-    kept_asked asked[ASKED_MAX];
+    kept_usage asked[ASKED_MAX];
 } kept_lists;
 
 typedef struct key_range {
@@ -160,7 +160,7 @@ rocksdb_slicetransform_t *store__stems(void); /* the prefix extractor of STORE_T
 
 void store__idle_open(rocks *r);
 void store__idle_close(rocks *r);
-void store__idle_change(rocks *r); /* call before STORE_TERMS changes, and again afterwards */
+void store__terms_edition_advance(rocks *r); /* call before STORE_TERMS changes, and again afterwards */
 uint64_t store__terms_edition(rocks *r);
 
 /* False: the edition is no longer current, or is odd. */
@@ -172,8 +172,8 @@ bool store__idle_drop(rocks *r, int64_t at_us); /* drops those that are expired 
 
 void store__kept_open(rocks *r, size_t bytes_max);
 void store__kept_close(rocks *r);
-void store__kept_drop(rocks *r);                                 /* call when their edition has ended */
-void store__kept_walked(rocks *r, slice stem, uint64_t entries); /* counts entries read by a scan without a list */
+void store__kept_drop(rocks *r);                                      /* call when their edition has ended */
+void store__kept_count_reads(rocks *r, slice stem, uint64_t entries); /* counts entries read by a scan without a list */
 
 /* Opens a forward scan over the list of a stem as of that edition. NULL: there is no list, and making one does not pay yet. */
 store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to);

@@ -100,9 +100,9 @@ static void add(rocks *r, kept_list *k) {
 }
 
 /* Lock held. The entry of this hash, or the one of its bucket with the fewest entries read. */
-static kept_asked *asked_of(kept_lists *t, uint64_t hash) {
-    kept_asked *first = &t->asked[hash % (ASKED_MAX / NEIGHBOURS) * NEIGHBOURS], *least = first;
-    for (kept_asked *a = first; a < first + NEIGHBOURS; a++) {
+static kept_usage *stem_usage_of(kept_lists *t, uint64_t hash) {
+    kept_usage *first = &t->asked[hash % (ASKED_MAX / NEIGHBOURS) * NEIGHBOURS], *least = first;
+    for (kept_usage *a = first; a < first + NEIGHBOURS; a++) {
         if (a->hash == hash) {
             return a;
         }
@@ -111,12 +111,12 @@ static kept_asked *asked_of(kept_lists *t, uint64_t hash) {
     return least;
 }
 
-void store__kept_walked(rocks *r, slice stem, uint64_t entries) {
+void store__kept_count_reads(rocks *r, slice stem, uint64_t entries) {
     uint64_t hash = hash_bytes(stem, 0);
     pthread_mutex_lock(&r->kept.lock);
-    kept_asked *a = asked_of(&r->kept, hash);
+    kept_usage *a = stem_usage_of(&r->kept, hash);
     if (a->hash != hash) {
-        *a = (kept_asked){.hash = hash};
+        *a = (kept_usage){.hash = hash};
     }
     a->walked += entries;
     pthread_mutex_unlock(&r->kept.lock);
@@ -124,7 +124,7 @@ void store__kept_walked(rocks *r, slice stem, uint64_t entries) {
 
 /* Lock held. The maximum length of a list that would pay, or 0. */
 static size_t pays(kept_lists *t, uint64_t hash) {
-    kept_asked *a = asked_of(t, hash);
+    kept_usage *a = stem_usage_of(t, hash);
     if (a->hash != hash || a->walked < WORK_LEAST || a->walked < 2 * a->tried) {
         return 0;
     }

@@ -283,7 +283,7 @@ static bool fits(double bytes, uint64_t space) {
 }
 
 /* If items are deleted, their index entries are deleted too or soon will be, so the larger fraction of the two counts. */
-static bool is_worth(rocks *r, int family, const key_range *range) {
+static bool compaction_pays(rocks *r, int family, const key_range *range) {
     uint64_t space, floor;
     double own = deleted_part(r, family), items = deleted_part(r, STORE_ITEMS), deleted = own > items ? own : items;
     double bytes = (double)store__plain_bytes(r, family, buf_view(&range->from), buf_view(&range->to));
@@ -306,7 +306,7 @@ static void compact_family(rocks *r, int family, key_range *range) {
     if (!range->any) {
         return;
     }
-    if (!is_worth(r, family, range)) { /* after more deletes it may be */
+    if (!compaction_pays(r, family, range)) { /* after more deletes it may be */
         store__space_note_range(r, family, buf_view(&range->from), buf_view(&range->to));
         return;
     }

@@ -139,7 +139,7 @@ static err delete_ranges(rocks *r, const store_version *runs) {
     return OK;
 }
 
-static err take_in(rocks *r, const char *path) {
+static err ingest_file(rocks *r, const char *path) {
     char *message = NULL;
     rocksdb_ingestexternalfileoptions_t *options = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
@@ -149,7 +149,7 @@ static err take_in(rocks *r, const char *path) {
 }
 
 /* Deletes flushed runs from the log. After a failure, the next flush deletes them too. */
-static void forget_runs(rocks *r, uint64_t last) {
+static void delete_flushed_runs(rocks *r, uint64_t last) {
     char from[LOG_KEY_BYTES], to[LOG_KEY_BYTES], *message = NULL;
     log_key(from, 0);
     log_key(to, last + 1);
@@ -171,14 +171,14 @@ static err flush(void *context, const store_version *runs) {
         rocksdb_flush_wal(r->db, 1, &message);
         code = store__classify(message, "syncing the log failed");
     }
-    store__idle_change(r);
+    store__terms_edition_advance(r);
     code = code != OK ? code : delete_ranges(r, runs);
-    code = code != OK || !any ? code : take_in(r, path);
-    store__idle_change(r);
+    code = code != OK || !any ? code : ingest_file(r, path);
+    store__terms_edition_advance(r);
     store__idle_drop(r, INT64_MAX);
     store__kept_drop(r);
     if (code == OK) {
-        forget_runs(r, runs->number);
+        delete_flushed_runs(r, runs->number);
     }
     unlink(path); /* after a failure; an ingested file has been renamed */
     return code;
@@ -390,7 +390,7 @@ static err terms_close(store_scan *base) {
     terms_scan *s = (terms_scan *)base;
     err code = store_scan_close(s->table);
     if (s->counted) {
-        store__kept_walked(owner_of(s), s->from, s->walked);
+        store__kept_count_reads(owner_of(s), s->from, s->walked);
     }
     store_cursor_close(&s->cursor);
     store_version_give(s->version);

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "store/batch.h"
+#include "store/write_batch.h"
 
 typedef struct store store;
 typedef struct store_ops store_ops;

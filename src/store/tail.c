@@ -27,7 +27,7 @@ struct store_tail {
     bool stopping;
     int64_t stall_said_s;
     bool hurried;                              /* flush even a small tail: a thread waits for it */
-    enum { WORKS, NAPS, SLEEPS } keeper_state; /* NAPS: sleeps with a timeout */
+    enum { WORKS, NAPS, SLEEPS } merger_state; /* NAPS: sleeps with a timeout */
     pthread_t merger;
     atomic_uint_fast64_t begun, flushing; /* batch numbers */
     atomic_bool stops;
@@ -187,14 +187,14 @@ static bool can_merge_last(const store_tail *tail) {
 static void rest(store_tail *tail) {
     uint64_t number = tail->now->number;
     if (tail->now->n < 2) {
-        tail->keeper_state = SLEEPS;
+        tail->merger_state = SLEEPS;
         pthread_cond_wait(&tail->work, &tail->lock);
-        tail->keeper_state = WORKS;
+        tail->merger_state = WORKS;
         return;
     }
-    tail->keeper_state = NAPS;
+    tail->merger_state = NAPS;
     bool woken = sleep_ms(tail, IDLE_MS);
-    tail->keeper_state = WORKS;
+    tail->merger_state = WORKS;
     while (!woken && number == tail->now->number && can_merge_last(tail)) {
         merge_pair(tail, tail->now->n - 2);
     }
@@ -223,7 +223,7 @@ static void *keep(void *context) {
 /* Lock held. */
 static void wake_keeper(store_tail *tail) {
     bool work = is_full(tail) || find_pair(tail) != SIZE_MAX;
-    if ((tail->keeper_state == NAPS && work) || (tail->keeper_state == SLEEPS && (work || tail->now->n >= 2))) {
+    if ((tail->merger_state == NAPS && work) || (tail->merger_state == SLEEPS && (work || tail->now->n >= 2))) {
         pthread_cond_signal(&tail->work);
     }
 }
@@ -393,7 +393,7 @@ store_tail *store_tail_open(const store_tail_options *options) {
 
 /* Called when no other thread uses the tail. Flushes a large tail, since reading its log would slow the next start; a failure is
  * harmless. */
-static void settle_last(store_tail *tail) {
+static void flush_last(store_tail *tail) {
     atomic_store(&tail->stops, false);
     if (tail->options.flush && tail->now->bytes >= CLOSE_BYTES && tail->failed == OK) {
         store_version *job = make_job(tail);
@@ -410,7 +410,7 @@ void store_tail_close(store_tail *tail, bool whole) {
     pthread_mutex_unlock(&tail->lock);
     pthread_join(tail->merger, NULL);
     if (whole) {
-        settle_last(tail);
+        flush_last(tail);
     }
     free_tail(tail);
 }

@@ -1,4 +1,4 @@
-/* tail.h — the newest changes of STORE_TERMS in memory: a short list of sorted runs (store/run.h), and a thread that keeps it short.
+/* tail.h — the newest changes of STORE_TERMS in memory: a short list of sorted runs (store/sorted_run.h), and a thread that keeps it short.
  *
  * Each written batch adds a run. Two neighbouring runs are merged if the older is at most twice as large as the newer: small ones by the
  * writer, larger ones by the merger, the tail's own thread. When all runs together are large, the merger has the owner flush them, that is,
@@ -15,7 +15,7 @@
 
 #include <pthread.h>
 
-#include "store/run.h"
+#include "store/sorted_run.h"
 
 typedef struct store_tail store_tail;
 

@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
-#include "base/order.h"
 
 enum { BLOCK = 32 * 1024, HEAD = 7, TYPE_WHOLE = 1, TYPE_FIRST = 2, TYPE_LAST = 4, PATH_BYTES = 4096 };
 

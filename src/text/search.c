@@ -112,7 +112,7 @@ static bool next_run(slice *rest, slice *run_out) {
 
 /* English stop words. The service's list is not published; with this one texts have the lengths by which the service orders the test data
  * of its SDKs. Other single letters, and digits, count. */
-static bool is_usual(slice word) {
+static bool is_stop_word(slice word) {
     static const char words[] =
         " a about above across after again against all almost along already also although always am among an and another any anyone "
         "anything are around as at away be became because become becomes been before behind being below besides between beyond both "
@@ -157,7 +157,7 @@ bool search_next(search_words *w, slice *term_out) {
     while (w->rest.n && next_run(&w->rest, &run)) {
         slice word = fold(w->arena, run);
         w->places++;
-        if (w->language != SEARCH_ENGLISH || !is_usual(word)) {
+        if (w->language != SEARCH_ENGLISH || !is_stop_word(word)) {
             *term_out = stem(w->arena, w->language, word);
             return true;
         }
@@ -372,7 +372,7 @@ static double greatest_of(const double *a, size_t n) {
 }
 
 /* For numbers whose squares overflow or underflow: divides each vector by its greatest number first. */
-static double cosine_of_odd(const double *a, const double *b, size_t n) {
+static double cosine_scaled(const double *a, const double *b, size_t n) {
     double greatest_a = greatest_of(a, n), greatest_b = greatest_of(b, n), aa = 0, bb = 0, ab = 0;
     for (size_t i = 0; i < n; i++) {
         double x = a[i] / greatest_a, y = b[i] / greatest_b;
@@ -385,7 +385,7 @@ static double cosine_of_odd(const double *a, const double *b, size_t n) {
 
 static double cosine(const double *a, const double *b, size_t n) {
     double squares = dot(a, a, n) * dot(b, b, n);
-    return isnormal(squares) ? dot(a, b, n) / sqrt(squares) : cosine_of_odd(a, b, n);
+    return isnormal(squares) ? dot(a, b, n) / sqrt(squares) : cosine_scaled(a, b, n);
 }
 
 double search_distance_between(search_distance kind, const double *a, const double *b, size_t n) {

@@ -6,7 +6,7 @@
 #include "doc/path.h"
 #include "tool/remote.h"
 #include "tool/steer.h"
-#include "tool/text.h"
+#include "tool/terminal.h"
 
 static remote_given given = {.endpoint = REMOTE_ENDPOINT};
 

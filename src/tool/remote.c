@@ -7,7 +7,7 @@
 #include "doc/json.h"
 #include "doc/path.h"
 #include "tool/channel.h"
-#include "tool/text.h"
+#include "tool/terminal.h"
 
 enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024 };
 

@@ -69,7 +69,7 @@ static uint64_t default_cache_bytes(void) {
 }
 
 /* Adds what to do about unreadable data, which cannot be repaired. */
-static void add_way_out(const server *s, char *why) {
+static void add_remedy(const server *s, char *why) {
     size_t n = strlen(why);
     snprintf(why + n, WHY_BYTES - n,
              ". What to do: copy the folder away, then put a backup of it in its place, or begin anew with another --data or by 'tesela "
@@ -87,7 +87,7 @@ static bool open_core(server *s, char *why) {
                         .made_out = &s->made};
     err code = store_open_rocks(&so, &s->store, why, WHY_BYTES);
     if (code == E_STORE_CORRUPT) {
-        add_way_out(s, why);
+        add_remedy(s, why);
     }
     if (code != OK) {
         return false;

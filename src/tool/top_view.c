@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "doc/path.h"
-#include "tool/text.h"
+#include "tool/terminal.h"
 
 /* ---- reading ---- */
 

@@ -217,7 +217,7 @@ extern "C" vector_put_result vector_graph_put(vector_graph *g, uint64_t label, c
     shape found = to_floats(g->distance, numbers, g->dimensions, made.get());
     if (found != shape::good) {
         vector_graph_remove(g, label);
-        return found == shape::nowhere ? VECTOR_NOWHERE : VECTOR_UNFIT;
+        return found == shape::nowhere ? VECTOR_ZERO : VECTOR_UNFIT;
     }
     size_t hash = hash_of(g, made.get());
     node n = node_with(g, made.get(), hash);

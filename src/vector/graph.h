@@ -24,7 +24,7 @@ void vector_graph_free(vector_graph *g); /* `g` may be NULL */
 typedef enum vector_put_result {
     VECTOR_PUT,
     VECTOR_UNFIT,     /* not added, since its numbers are too large or too small for floats; the label's old vector was removed */
-    VECTOR_NOWHERE,   /* not added, since a zero vector has no direction; the label's old vector was removed */
+    VECTOR_ZERO,      /* not added, since a zero vector has no direction; the label's old vector was removed */
     VECTOR_NO_ROOM,   /* nothing was changed: call vector_graph_grow and retry */
     VECTOR_NO_MEMORY, /* the graph can only be freed */
 } vector_put_result;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/sql/continuation.h"
-#include "api/sql/position.h"
+#include "api/sql/query_position.h"
 #include "world.h"
 
 enum { QUERY_WORLD_PAGE_US = 200000 };

@@ -4,7 +4,7 @@
 
 #include "doc/json.h"
 #include "doc/order.h"
-#include "index/key.h"
+#include "index/entry_key.h"
 #include "query/demand.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,7 +17,7 @@ static void check_index(const query_value *typed) {
     index_spell_element(&spelled, &e);
     bool read = index_value_read(buf_view(&spelled), &v);
     assert(read && v.n == spelled.n && spelled.n <= INDEX_VALUE_BYTES_MAX);
-    bool point = query_spell(&sought, typed);
+    bool point = query_index_encode(&sought, typed);
     assert(point == v.placed && slice_starts(buf_view(&spelled), buf_view(&sought)));
     if (index_value_typed(buf_view(&spelled), &v, &value, &type)) {
         doc_element back = {.type = type, .value = buf_view(&value)};

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "partition/map.h"
-#include "partition/plan.h"
+#include "partition/split_merge.h"
 #include "world.h"
 
 typedef struct tile {

@@ -309,7 +309,7 @@ static void read_point(int i) {
     err code = item_read(harness_items(&h), o, c, &key, &found);
     assert_true(code == OK || (code == E_NOT_FOUND && (i == GONE || i == AGAIN)));
     if (code == OK) {
-        code = item_id_of(harness_items(&h), o, c, &key, found.head.number, &id_found);
+        code = item_row_of_number(harness_items(&h), o, c, &key, found.head.number, &id_found);
         assert_true(code == OK ? slice_eq(id_found, slice_str(id)) : code == E_NOT_FOUND && (i == GONE || i == AGAIN));
         item_give(&found);
     }

@@ -198,7 +198,7 @@ static void evenly_without_data(const char *properties) {
     assert_int_equal(ranges(), 12);
     for (size_t i = 0; i < 12; i++) {
         const partition_range *range = &c->tiles->map->ranges[i];
-        double width = epk_place(&c->key, &range->max) - epk_place(&c->key, &range->min);
+        double width = epk_position(&c->key, &range->max) - epk_position(&c->key, &range->min);
         assert_true(width > 0.08 && width < 0.09);
     }
     offer_replacement less = {.offer = rid_offer(1), .throughput = {.kind = THROUGHPUT_MANUAL, .value = 400}};

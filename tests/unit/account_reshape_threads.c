@@ -83,7 +83,7 @@ static void read_point(arena *a, const container *c, int item) {
     if (code == OK) {
         slice id;
         check_found(found.body, item, life, writes);
-        code = item_id_of(account_items(h.account), &o, c, &key, found.head.number, &id);
+        code = item_row_of_number(account_items(h.account), &o, c, &key, found.head.number, &id);
         must(code == OK ? slice_eq(id, key.row) : code == E_NOT_FOUND, "another number", item);
         must(code == OK || number_in(found.body, "life") < atomic_load(&sent[item].life), "an acknowledged number is gone", item);
         item_give(&found);

@@ -100,7 +100,7 @@ static err echo_check(echo_request *e) {
 
 static bool echo_is_sound(slice document) {
     bson_t b;
-    return doc_is_sound(document, LIMIT_JSON_DEPTH) && bson_init_static(&b, (const uint8_t *)document.p, document.n) &&
+    return doc_is_well_formed(document, LIMIT_JSON_DEPTH) && bson_init_static(&b, (const uint8_t *)document.p, document.n) &&
            bson_validate(&b, BSON_VALIDATE_UTF8, NULL);
 }
 

@@ -322,7 +322,7 @@ static void slow_readers_are_ended(void **state) {
 }
 
 /* A client that reads slowly but steadily is not closed, although its socket does not become writable in time. */
-static void steady_readers_are_not(void **state) {
+static void steady_readers_are_not_closed(void **state) {
     (void)state;
     harness *h = impatient();
     client c = client_open(h);
@@ -455,7 +455,7 @@ int main(void) {
         cmocka_unit_test(silent_connections_are_ended),
         cmocka_unit_test(waiting_for_the_front_end_is_not_idling),
         cmocka_unit_test(slow_readers_are_ended),
-        cmocka_unit_test(steady_readers_are_not),
+        cmocka_unit_test(steady_readers_are_not_closed),
         cmocka_unit_test(stopping_finishes_what_is_in_flight),
         cmocka_unit_test(stopping_waits_for_requests_without_clients),
         cmocka_unit_test(stopping_does_not_wait_for_ever),

@@ -238,20 +238,20 @@ static void boundaries_rise(void **state) {
     }
 }
 
-/* Parts cut one after another from the remaining range all have the same width, by epk_place. */
+/* Parts cut one after another from the remaining range all have the same width, by epk_position. */
 static void equal_parts_have_equal_widths(void **state) {
     (void)state;
     const pkey_definition *all[] = {&v1, &v2, &multi};
     for (int k = 0; k < 3; k++) {
         epk last = epk_min(), end = epk_max(), e, at_once;
-        assert_true(epk_place(all[k], &last) == 0 && epk_place(all[k], &end) == 1);
+        assert_true(epk_position(all[k], &last) == 0 && epk_position(all[k], &end) == 1);
         for (uint32_t i = 1; i < 7; i++) {
             assert_true(epk_part(all[k], &last, &end, 1, 7 - i + 1, &e));
-            double width = epk_place(all[k], &e) - epk_place(all[k], &last);
+            double width = epk_position(all[k], &e) - epk_position(all[k], &last);
             assert_true(width > 1 / 7.0 - 1e-8 && width < 1 / 7.0 + 1e-8);
             last = epk_min();
             assert_true(epk_part(all[k], &last, &end, i, 7, &at_once));
-            width = epk_place(all[k], &at_once) - epk_place(all[k], &e);
+            width = epk_position(all[k], &at_once) - epk_position(all[k], &e);
             assert_true(width > -1e-8 && width < 1e-8);
             last = e;
         }

@@ -141,7 +141,7 @@ static uint64_t count_of(const buf *rows, const char *word) {
 }
 
 /* There are more groups than are returned between two reads of the clock. */
-static void showing_gets_on(void **state) {
+static void returning_groups_makes_progress(void **state) {
     (void)state;
     buf rows = buf_init(BUF_NO_LIMIT);
     err code;
@@ -184,7 +184,7 @@ static void parts_go_on_behind_what_was_given(void **state) {
 }
 
 /* The deadline passes after everything was read and before anything was returned: the rows are returned nevertheless. */
-static void what_is_read_is_shown(void **state) {
+static void groups_read_in_time_are_returned(void **state) {
     (void)state;
     buf rows = buf_init(BUF_NO_LIMIT);
     err code;
@@ -271,7 +271,7 @@ static void parts_add_up(void **state) {
 }
 
 /* After a split, both ranges get the continuation of the original one: what it carries must count once. */
-static void what_is_carried_goes_with_one_part(void **state) {
+static void carried_groups_count_once_after_a_split(void **state) {
     (void)state;
     run r, part;
     scope s = {.max = epk_max()};
@@ -410,12 +410,12 @@ int main(void) {
         cmocka_unit_test(a_walk_out_of_time_goes_on),
         cmocka_unit_test(groups_out_of_time_go_on),
         cmocka_unit_test(groups_too_many_come_in_parts),
-        cmocka_unit_test(showing_gets_on),
+        cmocka_unit_test(returning_groups_makes_progress),
         cmocka_unit_test(parts_go_on_behind_what_was_given),
-        cmocka_unit_test(what_is_read_is_shown),
+        cmocka_unit_test(groups_read_in_time_are_returned),
         cmocka_unit_test(a_part_has_time),
         cmocka_unit_test(parts_add_up),
-        cmocka_unit_test(what_is_carried_goes_with_one_part),
+        cmocka_unit_test(carried_groups_count_once_after_a_split),
         cmocka_unit_test(a_stretch_that_was_begun_is_counted_by_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "api/sql/position.h"
+#include "api/sql/query_position.h"
 #include "item_harness.h"
 #include "query/exec.h"
 #include "rounds.h"
@@ -529,7 +529,7 @@ static void expired_items_are_in_no_group(void **state) {
 }
 
 /* Positions from forged continuations give a page or an error. */
-static void positions_that_nobody_wrote(void **state) {
+static void forged_positions_are_safe(void **state) {
     (void)state;
     static const char *const texts[] = {"SELECT DISTINCT VALUE c.x FROM c", "SELECT DISTINCT c.x FROM c", "SELECT DISTINCT c.z, c.y FROM c",
                                         "SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x", "SELECT c.z, SUM(c.y) AS n FROM c GROUP BY c.z"};
@@ -587,9 +587,9 @@ static int close_shared(void **state) {
 
 int main(void) {
     const struct CMUnitTest of_few[] = {
-        cmocka_unit_test(pages_of_few_items),          cmocka_unit_test(groups_of_few_values_are_read_in_turn),
-        cmocka_unit_test(keys_without_an_index),       cmocka_unit_test(an_order_without_an_index_says_what_helps),
-        cmocka_unit_test(positions_that_nobody_wrote),
+        cmocka_unit_test(pages_of_few_items),        cmocka_unit_test(groups_of_few_values_are_read_in_turn),
+        cmocka_unit_test(keys_without_an_index),     cmocka_unit_test(an_order_without_an_index_says_what_helps),
+        cmocka_unit_test(forged_positions_are_safe),
     };
     const struct CMUnitTest of_many[] = {
         cmocka_unit_test(pages_cost_what_they_show),   cmocka_unit_test(many_keys_of_few_values),

@@ -2,7 +2,7 @@
  * by a scan, with time or past its deadline, while ranges change. */
 #pragma once
 
-#include "api/sql/position.h"
+#include "api/sql/query_position.h"
 #include "item_harness.h"
 #include "query/plan.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "api/sql/position.h"
+#include "api/sql/query_position.h"
 #include "item_harness.h"
 #include "query/udf.h"
 #include "rounds.h"
@@ -302,7 +302,7 @@ static void calls_are_made_many_at_a_time(void **state) {
 }
 
 /* A call behind a condition that is not met is not made, not even ahead: it might throw, or never end. */
-static void what_is_not_come_to_is_not_called(void **state) {
+static void unreached_calls_are_not_made(void **state) {
     (void)state;
     static const char *const queries[] = {
         "SELECT VALUE udf.picky(c.n) FROM c WHERE c.n != 5",
@@ -346,7 +346,7 @@ static void what_a_function_throws_is_the_querys_error(void **state) {
 }
 
 /* The rows before the call are returned; the page that reaches the call fails. */
-static void a_call_that_does_not_end_fails_when_it_is_come_to(void **state) {
+static void a_hanging_call_fails_its_page(void **state) {
     (void)state;
     how w = {.rows_max = 4, .scans = true, .fake = {.code = E_TIMEOUT, .fails_at = 600}};
     result r = run(&w, "SELECT TOP 8 VALUE udf.id(StringToNumber(c.id)) FROM c");
@@ -448,7 +448,7 @@ static void functions_are_counted_and_named(void **state) {
     buf_free(&many);
 }
 
-static void without_whoever_runs_them_they_are_refused(void **state) {
+static void udfs_need_a_runner(void **state) {
     (void)state;
     op *o = harness_op(&h);
     query q;
@@ -493,16 +493,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_may_stand_wherever_an_expression_may),
         cmocka_unit_test(calls_are_made_many_at_a_time),
-        cmocka_unit_test(what_is_not_come_to_is_not_called),
+        cmocka_unit_test(unreached_calls_are_not_made),
         cmocka_unit_test(what_a_function_throws_is_the_querys_error),
-        cmocka_unit_test(a_call_that_does_not_end_fails_when_it_is_come_to),
+        cmocka_unit_test(a_hanging_call_fails_its_page),
         cmocka_unit_test(each_call_has_its_own_value),
         cmocka_unit_test(calls_that_are_used_are_paid),
         cmocka_unit_test(conditions_beside_a_function_use_the_index),
         cmocka_unit_test(pages_end_when_time_is_up),
         cmocka_unit_test(functions_are_counted_and_named),
         cmocka_unit_test(aggregates_go_on),
-        cmocka_unit_test(without_whoever_runs_them_they_are_refused),
+        cmocka_unit_test(udfs_need_a_runner),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -361,7 +361,7 @@ static void check_shown(const query_value *v) {
     }
 }
 
-static void types_that_json_has_not_have_orders(void **state) {
+static void non_json_types_are_ordered(void **state) {
     (void)state;
     enum { LINES = sizeof typed_ordered / sizeof *typed_ordered };
     query_value values[LINES][2];
@@ -567,7 +567,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_whole_item_has_the_systems_properties, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_have_one_total_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_order_holds_for_random_values, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(types_that_json_has_not_have_orders, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(non_json_types_are_ordered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_order_holds_for_random_typed_values, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shown_values_are_equal_at_any_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_and_broken_documents_end, set_up, tear_down),

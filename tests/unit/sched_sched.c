@@ -253,7 +253,7 @@ static void an_extra_permit_is_for_others(void **state) {
 }
 
 /* A job that is alone is not interrupted. */
-static void alone_it_goes_on(void **state) {
+static void a_single_job_is_not_interrupted(void **state) {
     (void)state;
     bench b = open_bench(roomy);
     task *a = make('a', 50);
@@ -566,7 +566,7 @@ int main(void) {
         cmocka_unit_test(jobs_of_a_tenant_take_turns),
         cmocka_unit_test(a_turn_among_jobs_of_one_tenant_is_longer),
         cmocka_unit_test(an_extra_permit_is_for_others),
-        cmocka_unit_test(alone_it_goes_on),
+        cmocka_unit_test(a_single_job_is_not_interrupted),
         cmocka_unit_test(queues_are_bounded),
         cmocka_unit_test(started_jobs_are_bounded),
         cmocka_unit_test(what_waits_is_not_begun_when_cancelled),

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "script/execute.h"
 #include "script/pool.h"
 #include "script/run.h"
-#include "script/transact.h"
 
 static const char *fake(void) {
     const char *path = getenv("TESELA_SCRIPT_FAKE");

@@ -82,7 +82,7 @@ static uint64_t counter(store *s, const char *key) {
 /* ---- a full disk ---- */
 
 /* All in one group: commits that free space are written, the others are refused without being applied. */
-static void what_frees_does_not_fail_with_what_grows(void **state) {
+static void freeing_commits_succeed_on_a_full_disk(void **state) {
     (void)state;
     static const store_use uses[] = {STORE_GROWS, STORE_FREES, STORE_GROWS, STORE_DROPS, STORE_READS, STORE_FREES};
     enum { N = sizeof uses / sizeof *uses };
@@ -386,7 +386,7 @@ int main(void) {
         cmocka_unit_test(what_waits_is_one_group_and_solo_commits_are_alone),
         cmocka_unit_test(a_failed_write_fails_the_group_and_leaves_nothing),
         cmocka_unit_test(a_failed_read_fails_only_its_commit),
-        cmocka_unit_test(what_frees_does_not_fail_with_what_grows),
+        cmocka_unit_test(freeing_commits_succeed_on_a_full_disk),
         cmocka_unit_test(a_queue_waits_for_its_own_commits),
         cmocka_unit_test(many_threads_lose_no_update),
     };

@@ -218,7 +218,7 @@ static void the_writer_waits_for_the_keeper(void **state) {
 
 /* Nothing is lost while flushing fails. The writer gets an error when the tail is too large; after a successful flush it can write
  * again. */
-static void settling_fails_and_is_tried_again(void **state) {
+static void flushing_fails_and_is_retried(void **state) {
     (void)state;
     settler s = {.code = E_STORE_FULL};
     random_source r;
@@ -283,7 +283,7 @@ int main(void) {
         cmocka_unit_test(damaged_runs_are_refused),
         cmocka_unit_test(merged_runs_say_the_same),
         cmocka_unit_test(the_writer_waits_for_the_keeper),
-        cmocka_unit_test(settling_fails_and_is_tried_again),
+        cmocka_unit_test(flushing_fails_and_is_retried),
         cmocka_unit_test(an_idle_tail_is_one_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,7 +246,7 @@ static void lists_make_room(void **state) {
 }
 
 /* A large tail is flushed at close, so that the next start need not read it; even if a lookup's iterator is still in the pool. */
-static void a_large_tail_is_settled_at_the_end(void **state) {
+static void a_large_tail_is_flushed_at_the_end(void **state) {
     (void)state;
     pair p;
     pair_open(&p, 52, 0);
@@ -277,7 +277,7 @@ int main(void) {
         cmocka_unit_test(stems_agree_whatever_the_tail),
         cmocka_unit_test(lists_are_made_and_dropped),
         cmocka_unit_test(lists_make_room),
-        cmocka_unit_test(a_large_tail_is_settled_at_the_end),
+        cmocka_unit_test(a_large_tail_is_flushed_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

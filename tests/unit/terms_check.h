@@ -8,8 +8,8 @@
 
 #include "account/account_int.h"
 #include "item/fetch.h"
+#include "item/index_entries.h"
 #include "item/reindex.h"
-#include "item/terms.h"
 
 typedef struct terms_entry {
     size_t at, n; /* offset and length in `bytes` */

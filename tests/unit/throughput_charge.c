@@ -119,7 +119,7 @@ static double page_of(size_t items, size_t bytes) {
     return CHARGE_QUERY + charge_query_items(0, (double)items * charge_query_weight(bytes));
 }
 
-static void query_points(void **state) {
+static void query_named_items(void **state) {
     (void)state;
     assert_ru(page_of(0, 0), 2.25);
     assert_true(page_of(1, 100) >= 2.255 && page_of(1, 100) < 2.265); /* 2.26 */
@@ -171,7 +171,7 @@ int main(void) {
         cmocka_unit_test(more_bytes_never_cost_less),
         cmocka_unit_test(the_rules_in_words),
         cmocka_unit_test(calibration_points),
-        cmocka_unit_test(query_points),
+        cmocka_unit_test(query_named_items),
         cmocka_unit_test(items_of_a_query_add_up),
         cmocka_unit_test(larger_items_and_rows_cost_a_query_more),
         cmocka_unit_test(a_search_costs_by_what_a_graph_looks_at),

@@ -186,7 +186,7 @@ static void knows_what_floats_cannot_hold(void **state) {
     g = vector_graph_new(SEARCH_COSINE, DIMENSIONS, 0, 100);
     assert_int_equal(put_one(g, 1, 1e300), VECTOR_PUT); /* only the direction counts */
     assert_int_equal(put_one(g, 2, -1e-300), VECTOR_PUT);
-    assert_int_equal(put_one(g, 3, 0), VECTOR_NOWHERE);
+    assert_int_equal(put_one(g, 3, 0), VECTOR_ZERO);
     assert_int_equal(put_one(g, 4, 5e-324), VECTOR_PUT);
     assert_true(finds(g, 1, 4));
     double all[DIMENSIONS];

@@ -14,13 +14,13 @@ typedef struct admin_request admin_request;
 typedef err (*admin_handler)(admin_request *q);
 
 /* Queues: requests of one queue run one after the other. */
-typedef enum admin_lane { LANE_NONE, LANE_REPORTS, LANE_HOTKEYS, LANE_QUERIES, LANE_CHANGES, LANE_KEYS, LANE_COUNT } admin_lane;
+typedef enum admin_queue { QUEUE_NONE, QUEUE_REPORTS, QUEUE_HOTKEYS, QUEUE_QUERIES, QUEUE_CHANGES, QUEUE_KEYS, QUEUE_COUNT } admin_queue;
 
 typedef struct admin_endpoint {
     const char *path;
     http_method method;
     admin_handler run;
-    admin_lane lane; /* LANE_NONE: quick, runs on the loop */
+    admin_queue lane; /* QUEUE_NONE: quick, runs on the loop */
     const char *type;
 } admin_endpoint;
 
@@ -47,7 +47,7 @@ typedef struct lane {
     admin_request *first, *last;
 } lane;
 
-/* Seedings that exceeded the time limit of an answer; the next request continues them (LANE_HOTKEYS: one at a time). */
+/* Seedings that exceeded the time limit of an answer; the next request continues them (QUEUE_HOTKEYS: one at a time). */
 enum { SEEDINGS_MAX = 64 };
 typedef struct unfinished {
     uint32_t container, range;
@@ -69,7 +69,7 @@ struct admin {
 
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    lane lanes[LANE_COUNT];
+    lane lanes[QUEUE_COUNT];
     unsigned working; /* requests on workers or about to be */
     bool stopping;
 

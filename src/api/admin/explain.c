@@ -4,7 +4,7 @@
 #include "account/scripts.h"
 #include "api/admin/admin_int.h"
 #include "query/parameters.h"
-#include "query/ranges.h"
+#include "query/target_ranges.h"
 #include "script/functions.h"
 
 enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000 };

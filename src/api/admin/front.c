@@ -13,21 +13,21 @@ enum { WAITING_MAX = 100 };
 #define JSON "application/json"
 
 static const admin_endpoint endpoints[] = {
-    {PREFIX, VERB_GET, admin_overview, LANE_REPORTS, JSON},
-    {PREFIX "ranges", VERB_GET, admin_ranges, LANE_REPORTS, JSON},
-    {PREFIX "history", VERB_GET, admin_history, LANE_REPORTS, JSON},
-    {PREFIX "hotkeys", VERB_GET, admin_hotkeys, LANE_HOTKEYS, JSON},
-    {PREFIX "events", VERB_GET, admin_events, LANE_REPORTS, JSON},
-    {PREFIX "explain", VERB_POST, admin_explain, LANE_QUERIES, JSON},
-    {PREFIX "split", VERB_POST, admin_split, LANE_CHANGES, JSON},
-    {PREFIX "merge", VERB_POST, admin_merge, LANE_CHANGES, JSON},
-    {PREFIX "keys", VERB_GET, admin_keys_list, LANE_KEYS, JSON},
-    {PREFIX "keys/regenerate", VERB_POST, admin_keys_regenerate, LANE_KEYS, JSON},
-    {PREFIX "keys/reload", VERB_POST, admin_keys_reload, LANE_KEYS, JSON},
-    {PREFIX "faults", VERB_GET, admin_faults_list, LANE_NONE, JSON},
-    {PREFIX "faults", VERB_POST, admin_faults_add, LANE_NONE, JSON},
-    {PREFIX "faults", VERB_DELETE, admin_faults_remove, LANE_NONE, JSON},
-    {"/metrics", VERB_GET, admin_metrics, LANE_REPORTS, "text/plain; version=0.0.4; charset=utf-8"},
+    {PREFIX, VERB_GET, admin_overview, QUEUE_REPORTS, JSON},
+    {PREFIX "ranges", VERB_GET, admin_ranges, QUEUE_REPORTS, JSON},
+    {PREFIX "history", VERB_GET, admin_history, QUEUE_REPORTS, JSON},
+    {PREFIX "hotkeys", VERB_GET, admin_hotkeys, QUEUE_HOTKEYS, JSON},
+    {PREFIX "events", VERB_GET, admin_events, QUEUE_REPORTS, JSON},
+    {PREFIX "explain", VERB_POST, admin_explain, QUEUE_QUERIES, JSON},
+    {PREFIX "split", VERB_POST, admin_split, QUEUE_CHANGES, JSON},
+    {PREFIX "merge", VERB_POST, admin_merge, QUEUE_CHANGES, JSON},
+    {PREFIX "keys", VERB_GET, admin_keys_list, QUEUE_KEYS, JSON},
+    {PREFIX "keys/regenerate", VERB_POST, admin_keys_regenerate, QUEUE_KEYS, JSON},
+    {PREFIX "keys/reload", VERB_POST, admin_keys_reload, QUEUE_KEYS, JSON},
+    {PREFIX "faults", VERB_GET, admin_faults_list, QUEUE_NONE, JSON},
+    {PREFIX "faults", VERB_POST, admin_faults_add, QUEUE_NONE, JSON},
+    {PREFIX "faults", VERB_DELETE, admin_faults_remove, QUEUE_NONE, JSON},
+    {"/metrics", VERB_GET, admin_metrics, QUEUE_REPORTS, "text/plain; version=0.0.4; charset=utf-8"},
 };
 
 void admin_add_paths(buf *out) {
@@ -118,7 +118,7 @@ static void run_task(net_task *task) {
 }
 
 /* Releases the queue and posts its next request to that request's loop, which starts it. */
-static void leave_lane(admin_request *q) {
+static void leave_queue(admin_request *q) {
     admin *a = q->admin;
     lane *l = &a->lanes[q->endpoint->lane];
     pthread_mutex_lock(&a->lock);
@@ -136,7 +136,7 @@ static void leave_lane(admin_request *q) {
 }
 
 /* *turn_out: the queue was free, start now; otherwise the request waits in it. False: too many are waiting. */
-static bool enter_lane(admin_request *q, bool *turn_out) {
+static bool enter_queue(admin_request *q, bool *turn_out) {
     admin *a = q->admin;
     lane *l = &a->lanes[q->endpoint->lane];
     bool fits = true;
@@ -184,7 +184,7 @@ static void worker_done(call *c) {
     if (!q->begun) {
         leave_work(q->admin);
     }
-    leave_lane(q);
+    leave_queue(q);
     answer(q);
 }
 
@@ -199,10 +199,10 @@ static void start(admin_request *q) {
 
 static void run(admin_request *q) {
     bool turn;
-    if (q->endpoint->lane == LANE_NONE) {
+    if (q->endpoint->lane == QUEUE_NONE) {
         q->code = q->endpoint->run(q);
         answer(q);
-    } else if (!enter_lane(q, &turn)) {
+    } else if (!enter_queue(q, &turn)) {
         op_fail(&q->op, E_BUSY, "Too many requests of this kind are waiting. Please retry.");
         fail(q, E_BUSY);
     } else if (turn) {
@@ -241,7 +241,7 @@ static err authenticate(admin_request *q) {
 }
 
 static err check_change(admin_request *q) {
-    bool reads = q->http->method == VERB_GET || (q->endpoint && q->endpoint->lane == LANE_QUERIES);
+    bool reads = q->http->method == VERB_GET || (q->endpoint && q->endpoint->lane == QUEUE_QUERIES);
     return q->read_only && !reads ? op_fail(&q->op, E_FORBIDDEN, "Changes are not permitted with a read-only key.") : OK;
 }
 

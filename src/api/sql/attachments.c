@@ -21,7 +21,7 @@ typedef struct writing {
 /* Finds an item by its rid, as sql_item_read does, in the partition that the header names. */
 static err id_of_rid(sql_request *q, const item_key *key, const rid *r, slice *id) {
     slice found;
-    err code = item_id_of(account_items(q->front->account), &q->op, q->container, key, rid_number(r), &found);
+    err code = item_row_of_number(account_items(q->front->account), &q->op, q->container, key, rid_number(r), &found);
     *id = code == OK ? found : *id;
     return code == E_NOT_FOUND ? OK : code; /* not a rid then: a name that looks like one */
 }
@@ -140,7 +140,7 @@ static void was_read(call *c) {
 static err prepare_read(reading *r, call_step done) {
     item_key item;
     TRY(find_owner(r->q, &item));
-    sql_ask(r->q, call_attachments_init, &r->call, done);
+    sql_call_prepare(r->q, call_attachments_init, &r->call, done);
     r->call.item = item;
     return sql_seen(r->q, &r->call.call);
 }
@@ -246,7 +246,7 @@ static err prepare_write(writing *made, attach_kind kind) {
         asked.id = q->route.child;
         asked.number = q->route.child_by_rid ? (uint32_t)rid_number(&q->route.child_rid) : 0;
     }
-    sql_ask(q, call_attach_init, &made->call, written);
+    sql_call_prepare(q, call_attach_init, &made->call, written);
     made->call.write = asked;
     return sql_seen(q, &made->call.call);
 }

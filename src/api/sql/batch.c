@@ -13,7 +13,7 @@ static err read_target(sql_request *q) {
     uint32_t range;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_ask(q, call_commit_init, &q->commit, written);
+    sql_call_prepare(q, call_commit_init, &q->commit, written);
     q->commit.atomic = sql_flag(q, FIELD_BATCH_ATOMIC);
     q->commit.stops_at_failure = sql_has(q, FIELD_BATCH_CONTINUE) && !sql_flag(q, FIELD_BATCH_CONTINUE);
     if (q->commit.atomic) {

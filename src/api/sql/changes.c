@@ -180,7 +180,7 @@ static err prepare(sql_changes *f) {
     TRY(sql_page_size(q, &f->max));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_ask(q, call_changes_init, &f->call, answer);
+    sql_call_prepare(q, call_changes_init, &f->call, answer);
     f->call.context = f;
     TRY(read_start(f));
     TRY(begin_mode(f));

@@ -1,4 +1,4 @@
-#include "api/sql/access.h"
+#include "api/sql/authorization.h"
 #include "api/sql/listing.h"
 #include "query/schema.h"
 #include "throughput/charge.h"
@@ -70,7 +70,7 @@ static void answer(sql_request *q, unsigned status) {
     buf_addf(sql_fields(q), "x-ms-documentdb-collection-index-transformation-progress: %u\r\n", container_space_progress(c->space));
     buf_add_lit(sql_fields(q), "x-ms-cosmos-max-content-length: 2097152\r\n"
                                "collection-partition-index: 0\r\ncollection-service-index: 0\r\n");
-    write_container(sql_start_body(q), c, shows_system_key(q, c), sql_flag(q, FIELD_STATISTICS) && sql_access_sees_all(q));
+    write_container(sql_start_body(q), c, shows_system_key(q, c), sql_flag(q, FIELD_STATISTICS) && sql_access_covers_container(q));
     sql_end(q);
 }
 

@@ -1,7 +1,7 @@
 /* Decoding shared by all requests: names, partition keys, page sizes, throughput. */
 #include <stdlib.h>
 
-#include "api/sql/access.h"
+#include "api/sql/authorization.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
 

@@ -1,7 +1,7 @@
 /* POST …/sprocs/{id}: runs a stored procedure over one partition key value, on a script thread. */
 #include "account/scripts.h"
 #include "api/sql/continuation.h"
-#include "api/sql/position.h"
+#include "api/sql/query_position.h"
 #include "api/sql/sql_int.h"
 
 enum { LOG_FIELD_BYTES = 8 * 1024 }; /* Node.js accepts 16 KB of header fields in total */
@@ -123,7 +123,7 @@ static err prepare(execution *x) {
     slice arguments;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_ask(q, call_transact_init, &x->call, answer);
+    sql_call_prepare(q, call_transact_init, &x->call, answer);
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &x->call.key));
     TRY(sql_seen(q, &x->call.call));
     if (slice_trim(q->http->body).n) {

@@ -72,7 +72,7 @@ static err prepare_list(feed *f) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(sql_target_read(q, sql_get(q, FIELD_CONTINUATION), &f->target));
-    sql_ask(q, call_feed_init, &f->call, answer);
+    sql_call_prepare(q, call_feed_init, &f->call, answer);
     f->call.cursor = &f->target->cursor;
     f->call.sink = add_item;
     f->call.context = f;

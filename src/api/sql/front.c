@@ -2,8 +2,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "api/sql/access.h"
 #include "api/sql/auth.h"
+#include "api/sql/authorization.h"
 #include "base/memory.h"
 #include "query/condition.h"
 

@@ -27,7 +27,7 @@ static err resolve_rid(sql_request *q) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &key));
-    err code = item_id_of(account_items(q->front->account), &q->op, q->container, &key, rid_number(&q->route.child_rid), &id);
+    err code = item_row_of_number(account_items(q->front->account), &q->op, q->container, &key, rid_number(&q->route.child_rid), &id);
     container_give(q->container);
     q->container = NULL;
     q->route.child = code == OK ? id : q->route.child;
@@ -68,7 +68,7 @@ static err prepare_read(sql_request *q) {
     TRY(resolve_rid(q));
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_ask(q, call_read_init, &q->read, was_read);
+    sql_call_prepare(q, call_read_init, &q->read, was_read);
     TRY(sql_seen(q, &q->read.call));
     return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->read.key);
 }
@@ -115,7 +115,7 @@ static void submit_one(sql_request *q) {
         sql_triggers_run(q);
         return;
     }
-    sql_ask(q, call_commit_init, &q->commit, written);
+    sql_call_prepare(q, call_commit_init, &q->commit, written);
     q->commit.ops = &q->one;
     q->commit.n = 1;
     q->commit.atomic = true;

@@ -107,7 +107,7 @@ static void answer(sql_listing *l) {
         return;
     }
     sql_start(q, 200);
-    sql_add_place(q);
+    sql_add_session_token(q);
     buf_addf(sql_fields(q), "x-ms-item-count: %zu\r\n", l->count);
     if (l->more) {
         sql_add_continuation_number(q, l->last);

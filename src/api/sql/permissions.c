@@ -142,7 +142,7 @@ static err find_item(sql_request *q, const container *c, grant *g, slice name, b
     err code = E_NOT_FOUND;
     if (by_rid) {
         g->number = rid_number(item_rid);
-        code = item_id_of(items, &q->op, c, &key, g->number, &id);
+        code = item_row_of_number(items, &q->op, c, &key, g->number, &id);
     }
     code = code == E_NOT_FOUND ? item_number_of(items, c, &key, &g->number) : code;
     return code == E_NOT_FOUND ? missing(q) : code;

@@ -1,9 +1,9 @@
 /* POST …/docs as a query: query plans for SDKs, queries that a gateway rejects, and pages of rows made by a worker. */
 #include "query/plan.h"
 
-#include "api/sql/metrics.h"
-#include "api/sql/position.h"
 #include "api/sql/query_body.h"
+#include "api/sql/query_metrics.h"
+#include "api/sql/query_position.h"
 #include "api/sql/target.h"
 #include "base/request_log.h"
 
@@ -168,7 +168,7 @@ static err prepare(call_query *call) {
 static void run(running *r) {
     sql_request *q = r->q;
     call_query *call = &r->call;
-    sql_ask(q, call_query_init, call, answer);
+    sql_call_prepare(q, call_query_init, call, answer);
     call->is_short = q->http->body.n <= QUICK_BODY_BYTES;
     call->is_first = !sql_has(q, FIELD_CONTINUATION);
     call->full_goes_on = true;

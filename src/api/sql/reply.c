@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "api/sql/access.h"
+#include "api/sql/authorization.h"
 #include "api/sql/binary.h"
 #include "api/sql/triggers.h"
 #include "base/request_log.h"
@@ -150,7 +150,7 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
 
 /* In KB. A container's quota is that of a physical partition, as on the service, or a fixed container's. */
 void sql_add_usage(sql_request *q, range_usage usage) {
-    if (!sql_access_sees_all(q)) {
+    if (!sql_access_covers_container(q)) {
         return;
     }
     buf *out = sql_fields(q);
@@ -205,14 +205,14 @@ void sql_end(sql_request *q) {
     sql_has(q, FIELD_SUPPORTED_FORMATS) || sql_has(q, FIELD_CONTENT_FORMAT) ? sql_binary_end(q) : http_reply_end(q->http);
 }
 
-void sql_add_place(sql_request *q) {
+void sql_add_session_token(sql_request *q) {
     q->container ? sql_add_range(q, range_mark_first(q->container)) : sql_add_account(q);
 }
 
 void sql_not_modified(sql_request *q, uint64_t version, uint32_t ts) {
     sql_start(q, 304);
     sql_add_etag(q, version, ts);
-    sql_add_place(q);
+    sql_add_session_token(q);
     sql_start_body(q);
     sql_end(q);
 }

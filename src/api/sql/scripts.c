@@ -41,7 +41,7 @@ static void write_script(buf *out, const account_script *s) {
 static void answer(sql_request *q, unsigned status, const account_script *s) {
     sql_start(q, status);
     sql_add_etag(q, s->version, (uint32_t)s->ts);
-    sql_add_place(q);
+    sql_add_session_token(q);
     write_script(sql_start_body(q), s);
     sql_end(q);
 }
@@ -115,7 +115,7 @@ static void deleted(sql_request *q) {
         return;
     }
     sql_start(q, 204);
-    sql_add_place(q);
+    sql_add_session_token(q);
     sql_start_body(q);
     sql_end(q);
 }

@@ -108,8 +108,9 @@ const pkey *sql_header_key(const sql_request *q); /* NULL if not given */
 
 /* ---- asking the core ---- */
 
-/* Initialises a call of any kind for the request; q->container must be set. Example: sql_ask(q, call_read_init, &q->read, was_read). */
-#define sql_ask(q, init, c, done) init((c), &(q)->front->core, (q)->http->client, &(q)->op, (q)->container, (done))
+/* Initialises a call of any kind for the request; q->container must be set. Example: sql_call_prepare(q, call_read_init, &q->read,
+ * was_read). */
+#define sql_call_prepare(q, init, c, done) init((c), &(q)->front->core, (q)->http->client, &(q)->op, (q)->container, (done))
 
 /* call_init, usable before the container is found: the scheduling tenant then comes from the path. */
 void sql_call_init(sql_request *q, call *c, call_step done);
@@ -153,8 +154,8 @@ void sql_field_text(sql_request *q, const char *name, slice value);
 void sql_add_range(sql_request *q, item_mark mark); /* session token, range id, lsn, content path */
 void sql_add_database_path(sql_request *q, const database *d);
 void sql_add_container_paths(sql_request *q, const container *c);
-void sql_add_account(sql_request *q); /* the session token of answers about databases, containers and offers */
-void sql_add_place(sql_request *q);   /* the session token of the request's container if it has one, else the account's */
+void sql_add_account(sql_request *q);       /* the session token of answers about databases, containers and offers */
+void sql_add_session_token(sql_request *q); /* the session token of the request's container if it has one, else the account's */
 void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts);
 void sql_add_usage(sql_request *q, range_usage usage); /* writes nothing if a token covers only a part of the container */
 buf *sql_start_body(sql_request *q);

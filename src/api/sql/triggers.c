@@ -251,7 +251,7 @@ static void answer(call *c) {
 void sql_triggers_run(sql_request *q) {
     sql_triggers *w = q->triggers;
     sql_script_links(q->container, q->http->arena, &w->self, &w->alt);
-    sql_ask(q, call_transact_init, &w->call, answer);
+    sql_call_prepare(q, call_transact_init, &w->call, answer);
     w->call.key = q->one.key;
     w->call.tokens = &sql_script_tokens;
     w->call.attempt = attempt;

@@ -1,7 +1,7 @@
 /* triggers.h — within api/sql: a write of one item with the triggers that the request names.
  *
  * Triggers run only if the request names them: at most one before the write and one after it, as on the service. The write and everything
- * that its triggers do are one transaction over the item's logical partition (script/transact.h). */
+ * that its triggers do are one transaction over the item's logical partition (script/execute.h). */
 #pragma once
 
 #include "api/sql/sql_int.h"

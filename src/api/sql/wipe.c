@@ -26,7 +26,7 @@ static err prepare(wiping *w) {
     sql_request *q = w->q;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    sql_ask(q, call_wipe_init, &w->call, was_wiped);
+    sql_call_prepare(q, call_wipe_init, &w->call, was_wiped);
     if (q->container->key.n == 0) {
         return op_fail(&q->op, E_BAD_REQUEST, "The container has no partition key: delete its items one by one, or the container.");
     }

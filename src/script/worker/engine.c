@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "script/worker/frames.h"
+#include "script/worker/socket.h"
 
 /* Exported by the library, but declared in none of its headers. */
 typedef bool (*JSShouldTerminateCallback)(JSContextRef context, void *user);

@@ -11,7 +11,7 @@
 /* Call it once: creates the engine and warms it up, threads included. `memory_bytes` is the memory that the sandbox allows beyond that. */
 void engine_open(uint64_t limit_ms, size_t memory_bytes);
 
-/* Each of these sends one frame as its answer (frames.h). When the process has used so much memory or CPU time that it should be replaced,
+/* Each of these sends one frame as its answer (socket.h). When the process has used so much memory or CPU time that it should be replaced,
  * a run's last frame says so and the process ends. */
 void engine_run(slice text);
 void engine_define(slice text);

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "script/worker/engine.h"
-#include "script/worker/frames.h"
 #include "script/worker/sandbox.h"
+#include "script/worker/socket.h"
 #include "script/worker/try.h"
 
 enum { LIMIT_MS_DEFAULT = 5000, MEMORY_MB_DEFAULT = 256 };

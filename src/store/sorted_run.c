@@ -1,0 +1,478 @@
+#include "store/sorted_run.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { VERSION = 1, HEAD_BYTES = 9, LENGTH_BYTES_MAX = 5, LENGTH_MAX = 1 << 28, INSERTION = 8 };
+
+typedef enum change_kind { PUT_EMPTY, PUT_VALUE, GONE, KINDS } change_kind;
+
+/* ---- making ---- */
+
+/* Allocates a run with room for this many bytes, changes and ranges; `finish` trims it. */
+static store_run *begin(size_t bytes, size_t changes, size_t ranges, uint64_t first, uint64_t last) {
+    assert(bytes + HEAD_BYTES <= UINT32_MAX);
+    store_run *run = mem_zero(sizeof *run);
+    atomic_init(&run->refs, 1);
+    run->first = first;
+    run->last = last;
+    run->at = mem_alloc(changes * sizeof *run->at);
+    run->ranges = ranges ? mem_alloc(ranges * sizeof *run->ranges) : NULL;
+    run->p = mem_alloc(HEAD_BYTES + bytes);
+    run->bytes = HEAD_BYTES;
+    return run;
+}
+
+static void put_u32(char *p, uint32_t value) {
+    value = htole32(value);
+    memcpy(p, &value, sizeof value);
+}
+
+static uint32_t get_u32(const char *p) {
+    uint32_t value;
+    memcpy(&value, p, sizeof value);
+    return le32toh(value);
+}
+
+static char *put_length(char *p, size_t length) {
+    assert(length < (size_t)LENGTH_MAX * 4);
+    for (; length >= 128; length >>= 7) {
+        *p++ = (char)(length | 128);
+    }
+    *p++ = (char)length;
+    return p;
+}
+
+static char *put_bytes(char *p, slice s) {
+    memcpy(p, s.p ? s.p : "", s.n);
+    return p + s.n;
+}
+
+static void add_range(store_run *run, store_range range) {
+    char *p = run->p + run->bytes;
+    char *from = put_length(p, range.from.n);
+    char *to = put_length(put_bytes(from, range.from), range.to.n);
+    run->ranges[run->ranges_n++] = (store_range){slice_of(from, range.from.n), slice_of(to, range.to.n)};
+    run->bytes = (size_t)(put_bytes(to, range.to) - run->p);
+}
+
+static void add_change(store_run *run, const store_change *c) {
+    change_kind kind = c->kind == STORE_DELETE ? GONE : c->value.n ? PUT_VALUE : PUT_EMPTY;
+    run->at[run->n++] = (uint32_t)run->bytes;
+    char *p = put_bytes(put_length(run->p + run->bytes, c->key.n << 2 | kind), c->key);
+    if (kind == PUT_VALUE) {
+        p = put_bytes(put_length(p, c->value.n), c->value);
+    }
+    run->bytes = (size_t)(p - run->p);
+}
+
+/* Releases unused memory, unless it is little. */
+static store_run *finish(store_run *run, size_t bytes_made, size_t changes_made) {
+    run->p[0] = VERSION;
+    put_u32(run->p + 1, run->ranges_n);
+    put_u32(run->p + 5, run->n);
+    if (run->bytes < bytes_made / 8 * 7 && run->ranges_n == 0) { /* ranges point into `p`, so it must not move */
+        run->p = mem_resize(run->p, run->bytes);
+    }
+    if (run->n < changes_made / 8 * 7) {
+        run->at = mem_resize(run->at, (run->n + 1) * sizeof *run->at);
+    }
+    return run;
+}
+
+store_run *store_run_hold(store_run *run) {
+    atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
+    return run;
+}
+
+void store_run_give(store_run *run) {
+    if (atomic_fetch_sub_explicit(&run->refs, 1, memory_order_acq_rel) == 1) {
+        free(run->at);
+        free(run->ranges);
+        free(run->p);
+        free(run);
+    }
+}
+
+/* ---- sorting a batch ---- */
+
+/* Most keys of a batch have a common prefix. Comparing the eight bytes after it, as a number, mostly decides the order without looking at
+ * the key. */
+typedef struct sorted {
+    uint64_t head;
+    uint32_t index;
+} sorted;
+
+static uint64_t head_of(slice key, size_t skip) {
+    uint64_t head = 0;
+    slice rest = slice_skip(key, skip);
+    memcpy(&head, rest.p, rest.n < sizeof head ? rest.n : sizeof head);
+    return be64toh(head);
+}
+
+static bool before(const store_change *changes, sorted a, sorted b) {
+    if (a.head != b.head) {
+        return a.head < b.head;
+    }
+    int c = slice_cmp(changes[a.index].key, changes[b.index].key);
+    return c ? c < 0 : a.index < b.index;
+}
+
+static void sort_few(const store_change *changes, sorted *list, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        sorted one = list[i];
+        size_t j = i;
+        for (; j > 0 && before(changes, one, list[j - 1]); j--) {
+            list[j] = list[j - 1];
+        }
+        list[j] = one;
+    }
+}
+
+static void merge_lists(const store_change *changes, const sorted *a, size_t a_n, const sorted *b, size_t b_n, sorted *into) {
+    while (a_n && b_n) {
+        bool second = before(changes, *b, *a);
+        *into++ = second ? *b : *a;
+        b += second, b_n -= second;
+        a += !second, a_n -= !second;
+    }
+    memcpy(into, a, a_n * sizeof *a);
+    memcpy(into + a_n, b, b_n * sizeof *b);
+}
+
+/* Merge sort. Returns `list` or `spare`, whichever has the result. */
+static sorted *sort(const store_change *changes, sorted *list, sorted *spare, size_t n) {
+    for (size_t i = 0; i < n; i += INSERTION) {
+        sort_few(changes, list + i, n - i < INSERTION ? n - i : INSERTION);
+    }
+    for (size_t width = INSERTION; width < n; width *= 2) {
+        for (size_t i = 0; i < n; i += 2 * width) {
+            size_t a_n = n - i < width ? n - i : width;
+            size_t b_n = n - i - a_n < width ? n - i - a_n : width;
+            merge_lists(changes, list + i, a_n, list + i + a_n, b_n, spare + i);
+        }
+        sorted *swap = list;
+        list = spare;
+        spare = swap;
+    }
+    return list;
+}
+
+/* ---- from a batch ---- */
+
+typedef struct batch_terms {
+    const store_change *changes;
+    sorted *points;
+    size_t points_n;
+    uint32_t *ranges; /* in the order of the batch */
+    size_t ranges_n;
+    size_t bytes;
+} batch_terms;
+
+static size_t common(slice a, slice b, size_t most) {
+    size_t n = 0;
+    most = b.n < most ? b.n : most;
+    while (n < most && a.p[n] == b.p[n]) {
+        n++;
+    }
+    return n;
+}
+
+static void collect(const store_batch *batch, batch_terms *t) {
+    size_t skip = SIZE_MAX;
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const store_change *c = &batch->changes[i];
+        if (c->family != STORE_TERMS) {
+            continue;
+        }
+        t->bytes += c->key.n + c->value.n + 2 * LENGTH_BYTES_MAX;
+        if (c->kind == STORE_DELETE_RANGE) {
+            t->ranges[t->ranges_n++] = i;
+        } else {
+            skip = skip == SIZE_MAX ? c->key.n : common(batch->changes[t->points[0].index].key, c->key, skip);
+            t->points[t->points_n++].index = i;
+        }
+    }
+    for (size_t i = 0; i < t->points_n; i++) {
+        t->points[i].head = head_of(batch->changes[t->points[i].index].key, skip);
+    }
+}
+
+/* Whether a range that came later in the batch deletes this key. */
+static bool is_covered(const batch_terms *t, uint32_t point) {
+    for (size_t i = t->ranges_n; i-- > 0 && t->ranges[i] > point;) {
+        const store_change *range = &t->changes[t->ranges[i]];
+        if (slice_cmp(range->key, t->changes[point].key) <= 0 && slice_cmp(t->changes[point].key, range->value) < 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int by_from(const void *a, const void *b) {
+    return slice_cmp(((const store_range *)a)->from, ((const store_range *)b)->from);
+}
+
+/* Joins overlapping and adjacent ranges, which are sorted by `from`. Returns how many are left. */
+static size_t join_ranges(store_range *ranges, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (slice_cmp(ranges[i].from, ranges[i].to) >= 0) {
+            continue;
+        }
+        if (kept && slice_cmp(ranges[i].from, ranges[kept - 1].to) <= 0) {
+            store_range *last = &ranges[kept - 1];
+            last->to = slice_cmp(last->to, ranges[i].to) < 0 ? ranges[i].to : last->to;
+        } else {
+            ranges[kept++] = ranges[i];
+        }
+    }
+    return kept;
+}
+
+static void add_batch_ranges(store_run *run, const batch_terms *t) {
+    store_range *ranges = mem_alloc((t->ranges_n + 1) * sizeof *ranges);
+    for (size_t i = 0; i < t->ranges_n; i++) {
+        const store_change *c = &t->changes[t->ranges[i]];
+        ranges[i] = (store_range){c->key, c->value};
+    }
+    if (t->ranges_n) {
+        qsort(ranges, t->ranges_n, sizeof *ranges, by_from);
+    }
+    size_t n = join_ranges(ranges, t->ranges_n);
+    for (size_t i = 0; i < n; i++) {
+        add_range(run, ranges[i]);
+    }
+    free(ranges);
+}
+
+static void add_batch_points(store_run *run, const batch_terms *t, const sorted *points) {
+    for (size_t i = 0; i < t->points_n; i++) {
+        const store_change *c = &t->changes[points[i].index];
+        bool last = i + 1 == t->points_n || points[i].head != points[i + 1].head || !slice_eq(c->key, t->changes[points[i + 1].index].key);
+        if (last && !is_covered(t, points[i].index)) {
+            add_change(run, c);
+        }
+    }
+}
+
+static bool has_terms(const store_batch *batch) {
+    for (size_t i = 0; i < batch->n; i++) {
+        if (batch->changes[i].family == STORE_TERMS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+store_run *store_run_of_batch(const store_batch *batch) {
+    if (!has_terms(batch)) {
+        return NULL;
+    }
+    batch_terms t = {
+        .changes = batch->changes, .points = mem_alloc(2 * batch->n * sizeof *t.points), .ranges = mem_alloc(batch->n * sizeof *t.ranges)};
+    collect(batch, &t);
+    store_run *run = begin(t.bytes, t.points_n, t.ranges_n, 0, 0);
+    add_batch_ranges(run, &t);
+    add_batch_points(run, &t, sort(t.changes, t.points, t.points + t.points_n, t.points_n));
+    free(t.points);
+    free(t.ranges);
+    return finish(run, t.bytes, t.points_n);
+}
+
+/* ---- from the log ---- */
+
+/* Reads a length within [p, end); NULL if it is invalid. */
+static const char *read_length(const char *p, const char *end, size_t *length_out) {
+    size_t length = 0;
+    for (unsigned shift = 0; p < end && shift < 7 * LENGTH_BYTES_MAX; shift += 7) {
+        char c = *p++;
+        length |= ((size_t)(unsigned char)c & 127) << shift;
+        if (!(c & 128)) {
+            *length_out = length;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static const char *read_bytes(const char *p, const char *end, size_t n, slice *bytes_out) {
+    if (!p || n > (size_t)(end - p)) {
+        return NULL;
+    }
+    *bytes_out = slice_of(p, n);
+    return p + n;
+}
+
+static const char *read_ranges(store_run *run, const char *p, const char *end, uint32_t n) {
+    for (uint32_t i = 0; p && i < n; i++) {
+        size_t length = 0;
+        store_range *range = &run->ranges[i];
+        p = read_length(p, end, &length);
+        p = read_bytes(p, end, length, &range->from);
+        p = p ? read_length(p, end, &length) : NULL;
+        p = read_bytes(p, end, length, &range->to);
+        if (p && (slice_cmp(range->from, range->to) >= 0 || (i && slice_cmp(range[-1].to, range->from) >= 0))) {
+            return NULL;
+        }
+        run->ranges_n = i + 1;
+    }
+    return p;
+}
+
+static const char *read_changes(store_run *run, const char *p, const char *end, uint32_t n) {
+    slice key = SLICE_EMPTY, last = SLICE_EMPTY, value;
+    for (uint32_t i = 0; p && i < n; i++) {
+        size_t head = 0, length = 0;
+        run->at[i] = (uint32_t)(p - run->p);
+        p = read_length(p, end, &head);
+        p = read_bytes(p, end, head >> 2, &key);
+        if (p && (head & 3) == PUT_VALUE) {
+            p = read_length(p, end, &length);
+            p = read_bytes(p, end, length, &value);
+        }
+        if ((head & 3) >= KINDS || (p && i && slice_cmp(last, key) >= 0)) {
+            return NULL;
+        }
+        last = key;
+        run->n = i + 1;
+    }
+    return p;
+}
+
+err store_run_read(slice logged, uint64_t number, store_run **run_out) {
+    *run_out = NULL;
+    if (logged.n < HEAD_BYTES || logged.n > UINT32_MAX || logged.p[0] != VERSION) {
+        return E_STORE_CORRUPT;
+    }
+    uint32_t ranges = get_u32(logged.p + 1), changes = get_u32(logged.p + 5);
+    if (ranges > logged.n || changes > logged.n) {
+        return E_STORE_CORRUPT;
+    }
+    store_run *run = begin(logged.n - HEAD_BYTES, changes, ranges, number, number);
+    memcpy(run->p, logged.p, logged.n);
+    run->bytes = logged.n;
+    const char *end = run->p + run->bytes, *p = read_ranges(run, run->p + HEAD_BYTES, end, ranges);
+    p = read_changes(run, p, end, changes);
+    if (p != end) {
+        store_run_give(run);
+        return E_STORE_CORRUPT;
+    }
+    *run_out = run;
+    return OK;
+}
+
+/* ---- merging ---- */
+
+static void merge_ranges(store_run *run, const store_run *older, const store_run *newer) {
+    size_t n = (size_t)older->ranges_n + newer->ranges_n;
+    if (n == 0) {
+        return;
+    }
+    store_range *both = mem_alloc(n * sizeof *both);
+    memcpy(both, older->ranges ? older->ranges : both, older->ranges_n * sizeof *both);
+    memcpy(both + older->ranges_n, newer->ranges ? newer->ranges : both, newer->ranges_n * sizeof *both);
+    qsort(both, n, sizeof *both, by_from);
+    n = join_ranges(both, n);
+    for (size_t i = 0; i < n; i++) {
+        add_range(run, both[i]);
+    }
+    free(both);
+}
+
+static void copy_change(store_run *into, const store_run *from, size_t i) {
+    uint32_t begins = from->at[i];
+    size_t n = (i + 1 < from->n ? from->at[i + 1] : from->bytes) - begins;
+    into->at[into->n++] = (uint32_t)into->bytes;
+    memcpy(into->p + into->bytes, from->p + begins, n);
+    into->bytes += n;
+}
+
+static void copy_older(store_run *into, const store_run *older, size_t i, const store_run *newer) {
+    if (!newer->ranges_n || !store_run_covers(newer, store_run_key(older, i))) {
+        copy_change(into, older, i);
+    }
+}
+
+static void merge_changes(store_run *run, const store_run *older, const store_run *newer) {
+    size_t i = 0, j = 0;
+    slice a = older->n ? store_run_key(older, 0) : SLICE_EMPTY, b = newer->n ? store_run_key(newer, 0) : SLICE_EMPTY;
+    while (i < older->n && j < newer->n) {
+        int c = slice_cmp(a, b);
+        if (c < 0) {
+            copy_older(run, older, i, newer);
+        } else {
+            copy_change(run, newer, j);
+        }
+        if (c <= 0 && ++i < older->n) {
+            a = store_run_key(older, i);
+        }
+        if (c >= 0 && ++j < newer->n) {
+            b = store_run_key(newer, j);
+        }
+    }
+    for (; i < older->n; i++) {
+        copy_older(run, older, i, newer);
+    }
+    for (; j < newer->n; j++) {
+        copy_change(run, newer, j);
+    }
+}
+
+store_run *store_run_merge(const store_run *older, const store_run *newer) {
+    size_t bytes = older->bytes + newer->bytes, changes = (size_t)older->n + newer->n;
+    store_run *run = begin(bytes, changes, (size_t)older->ranges_n + newer->ranges_n, older->first, newer->last);
+    merge_ranges(run, older, newer);
+    merge_changes(run, older, newer);
+    return finish(run, bytes, changes);
+}
+
+/* ---- lookups ---- */
+
+store_run_change store_run_get(const store_run *run, size_t i) {
+    size_t head, length = 0;
+    const char *p = store_run_length(run->p + run->at[i], &head);
+    store_run_change change = {.key = slice_of(p, head >> 2), .gone = (head & 3) == GONE};
+    if ((head & 3) == PUT_VALUE) {
+        p = store_run_length(p + change.key.n, &length);
+        change.value = slice_of(p, length);
+    } else {
+        change.value = slice_of(p + change.key.n, 0);
+    }
+    return change;
+}
+
+size_t store_run_find(const store_run *run, slice key) {
+    size_t low = 0, high = run->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (slice_cmp(store_run_key(run, middle), key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+const store_range *store_run_covers(const store_run *run, slice key) {
+    size_t low = 0, high = run->ranges_n; /* finds the first range that ends after the key */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (slice_cmp(run->ranges[middle].to, key) <= 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < run->ranges_n && slice_cmp(run->ranges[low].from, key) <= 0 ? &run->ranges[low] : NULL;
+}
+
+size_t store_run_bytes_in(const store_run *run, slice from, slice to) {
+    size_t first = store_run_find(run, from), last = to.n ? store_run_find(run, to) : run->n;
+    size_t begins = first < run->n ? run->at[first] : run->bytes, ends = last < run->n ? run->at[last] : run->bytes;
+    return ends > begins ? ends - begins : 0;
+}

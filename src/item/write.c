@@ -171,7 +171,8 @@ static err overwrite(item_work *w, item_op *op, const stored_item *now, slice bo
     TRY(op->row_after.n ? rename_item(w, op, now->place, &renamed) : OK);
     TRY(item__unique_check(w, key, body, now->place.number));
     TRY(item__check_room(w, &op->op, now->body.n, body.n));
-    op->after = stamp(w, op, now->place.number, now->head.lsn);
+    bool fresh = op->row_after.n && has_removed(w); /* the new key may be that of a removed item */
+    op->after = stamp(w, op, now->place.number, fresh ? w->range->pending.lsn : now->head.lsn);
     op->result = body;
     return item__put(w, key, now->place, &op->after, body, now);
 }

@@ -225,7 +225,7 @@ suite("permissions", (t) => {
     for (const change of [{ permissionMode: "Write" }, { permissionMode: "none" }, { permissionMode: 1 }, { id: "a/b" }, { resource: 7 }]) {
       refused(await t.rest.post(path, { ...good, ...change }), 400);
     }
-    for (const resourcePartitionKey of [[], {}, 7, [[1]], [{ a: 1 }], true]) {
+    for (const resourcePartitionKey of [[], {}, 7, [[1]], true]) {
       refused(await t.rest.post(path, { ...good, resourcePartitionKey }), 400, { text: "resourcePartitionKey" });
     }
     refused(await t.rest.post(`${t.databasePath}/users/nobody/permissions`, good), 404, { substatus: 1003 });

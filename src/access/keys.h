@@ -45,7 +45,7 @@ const access_ring *access_keys_ring(const access_keys *keys);
 access_key_source access_keys_source(const access_keys *keys);
 const char *access_keys_file(const access_keys *keys); /* NULL: none */
 bool access_keys_text(access_keys *keys, access_key key,
-                      char text_out[static ACCESS_KEY_TEXT_BYTES]); /* false: not set. The caller wipes it after use */
+                      char text_out[static ACCESS_KEY_TEXT_BYTES]); /* false: the key is not set. The caller wipes text_out after use */
 uint64_t access_keys_changes(const access_keys *keys);              /* since the start */
 
 /* ---- changing; any thread ---- */

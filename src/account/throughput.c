@@ -1,4 +1,4 @@
-/* Divides the throughput of offers among the buckets of ranges.
+/* Divides the throughput of offers among the buckets of ranges; how many ranges a new container gets.
  *
  * A container with its own offer: each of its n ranges has a bucket of T / n, limited to the rate of a physical partition. A container that
  * shares its database's offer: the throughput makes N = ceil(T / t) buckets of T / N each, the hash space is divided evenly among them, and

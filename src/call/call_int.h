@@ -16,7 +16,7 @@ int64_t call__one_range(const call *c, const epk *min, const epk *end);
 /* The part of the hash space that is still to be read. */
 void call__bounds(const item_cursor *cursor, epk *min_out, epk *end_out);
 
-/* Complete the call now; call on its loop. `clean` runs before `done`. */
+/* Both complete the call now. They must run on the call's loop. `clean` runs before `done`. */
 void call__end(call *c, err code);
 void call__finish(call *c); /* with its current code */
 

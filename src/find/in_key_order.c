@@ -294,7 +294,8 @@ static err run(key_walk *w) {
 err find__cover_path(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     key_walk w = {.finder = f, .tells = true, .once = !a->asked.cover.multiplicity};
-    w.in_keys = a->asked.lead.given && a->asked.lead.path.n == a->asked.cover.path.n; /* covered: only one path is used */
+    w.in_keys = a->asked.lead.given &&
+                a->asked.lead.path.n == a->asked.cover.path.n; /* a covered query uses one path: equal lengths mean the same path */
     err code = prepare(&w, &a->asked.cover.path, found_out);
     if (code == OK && *found_out) {
         a->reached.by_key = w.in_keys;

@@ -372,7 +372,7 @@ void item_debit_more(const items *s, const op *o, const container *c, const item
 
 typedef struct item_changes {
     const item_key *partition; /* one logical partition, or NULL: [min, max), which must lie within one range */
-    const pkey *prefix;        /* of [min, max), only items whose partition keys begin with this; NULL: all */
+    const pkey *prefix;        /* only the items of [min, max) whose partition key begins with this; NULL: all */
     epk min, max;
     uint64_t after;   /* read items with greater lsns; advanced */
     bool from_now;    /* reads nothing, and sets `after` to the range's current lsn */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/units.h"
+#include "item/stored.h"
 #include "partition/split_merge.h"
 
 /* ---- walking ---- */
@@ -181,4 +183,19 @@ void range_watch_end(range_watch *watch, err code) {
     for (uint32_t i = 0; i < watch->pieces.n && code == OK; i++) {
         add(&watch->written[i], &watch->pending[i]);
     }
+}
+
+/* ---- the limit ---- */
+
+err item__check_room(item_work *w, op *o, size_t before, size_t after) {
+    bool fixed = w->container->key.n == 0;
+    uint64_t most = fixed ? w->items->limits.fixed_bytes : w->items->limits.partition_bytes;
+    if (after <= before || w->size.bytes + (after - before) <= most) {
+        return OK;
+    }
+    char shown[32];
+    bytes_text(shown, sizeof shown, most);
+    return fixed ? op_fail(o, E_CONTAINER_FULL, "The container has no partition key and reached its maximum size of %s.", shown)
+                 : op_fail(o, E_PARTITION_FULL,
+                           "Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", shown);
 }

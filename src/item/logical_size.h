@@ -1,5 +1,5 @@
 /* logical_size.h — the exact size of each logical partition, in an entry that is updated with every write of the partition. The entry is
- * created with the first item and deleted with the last.
+ * created with the first item and deleted with the last. A write that would exceed the limit is rejected (item__check_room in stored.h).
  *
  * A split uses these entries to find where half of the data is, and what each new range will hold: it scans them in a snapshot while writes
  * continue, and a *watch* on the range counts the changes after that snapshot. */

@@ -4,7 +4,6 @@
  * that lead to it. A failed operation leaves neither changes nor counts; in an atomic request all others fail with it. */
 #include <assert.h>
 
-#include "base/units.h"
 #include "item/edit_int.h"
 #include "item/stored.h"
 
@@ -32,19 +31,6 @@ static uint64_t number_of(item_work *w, const item_op *op) {
     }
     w->range->late = true;
     return op->preset->number;
-}
-
-err item__check_room(item_work *w, op *o, size_t before, size_t after) {
-    bool fixed = w->container->key.n == 0;
-    uint64_t most = fixed ? w->items->limits.fixed_bytes : w->items->limits.partition_bytes;
-    if (after <= before || w->size.bytes + (after - before) <= most) {
-        return OK;
-    }
-    char shown[32];
-    bytes_text(shown, sizeof shown, most);
-    return fixed ? op_fail(o, E_CONTAINER_FULL, "The container has no partition key and reached its maximum size of %s.", shown)
-                 : op_fail(o, E_PARTITION_FULL,
-                           "Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", shown);
 }
 
 /* ---- conditions and edits ---- */

@@ -16,7 +16,7 @@
 enum {
     FLUSH_BYTES = 64 * 1024, /* sent at once */
     LAST_FIELDS_BYTES = 4096,
-    CALM_MAX = 10000, /* see http2__spend; a connection begins with it */
+    CALM_MAX = 10000, /* the calm that a connection begins with; see http2__spend */
     CALM_PER_MS = 1,
     CALM_PER_BYTES = 512,     /* of answers sent: reading them takes WINDOW_UPDATE frames */
     PRICE_FRAME = 1,          /* any frame but HEADERS and DATA */

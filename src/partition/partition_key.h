@@ -1,4 +1,5 @@
-/* partition_key.h — partition keys: a container's definition (pkey_definition), and the value of an item or request (pkey).
+/* partition_key.h — partition keys: a container's definition (pkey_definition), and the value of an item or request (pkey). A
+ * container's JSON is read in account/settings.c.
  *
  * A value has up to LIMIT_KEY_COMPONENTS components; with fewer components than the definition has paths, it is a prefix of a hierarchical
  * key. It is read from the x-ms-documentdb-partitionkey header or from a document. It is used in effective partition keys (epk.h), and in

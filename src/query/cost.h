@@ -32,7 +32,7 @@ typedef struct query_cost {
     bool indexed; /* `demands` is filled */
     bool ordered; /* an index has the order: items are charged when returned */
     find_nearest nearest;
-    bool searched;              /* the price of a vector search was charged: items are charged when returned, not when loaded */
+    bool searched;              /* a vector search was charged, so items are charged when returned, not when loaded */
     bool partition;             /* the page reads one logical partition only */
     bool covered, multiplicity; /* index entries can answer the query; how many items have a value matters */
     double factor, weight;

@@ -181,7 +181,7 @@ void bucket_charge(bucket *b, bucket_class class, double ru, int64_t now_ns) {
     store(&b->usual_charge, usual + (ru - usual) / 16); /* a concurrent update may be lost, which is fine for an average */
 }
 
-/* Scales a payment time's distance from now, which shrinks as the rate grows. */
+/* Scales the time between now and a payment time: at a higher rate the same debt or credit is a shorter time. */
 static void rescale(instant *paid_until, int64_t window, double factor, int64_t now) {
     int64_t seen = load(paid_until), scaled;
     do {

@@ -1,9 +1,9 @@
 /* hotkeys.h — the hottest partition keys of a range: by request units recently spent, and by bytes stored.
  *
  * A sketch of bounded size, always on. By RU: counters for the hottest keys and a table of shared counters for all others (filtered
- * space-saving), halved every minute. Up to about 1,000 requests a second all are counted; beyond that, a sample weighted so that the sums
- * stay right. By size: the largest partitions seen since the sketch was made or seeded. Keys are identified by a 64-bit hash of the EPK;
- * their text is kept for display, truncated to HOTKEY_TEXT_MAX bytes.
+ * space-saving), halved every minute. At rates up to about 1,000 a second all requests are counted; above that a sample is, weighted so
+ * that the sums stay right. By size: the largest partitions seen since the sketch was made or seeded. Keys are identified by a 64-bit hash
+ * of the EPK; their text is kept for display, truncated to HOTKEY_TEXT_MAX bytes.
  *
  * Any thread may add, without waiting: if another thread is in the sketch, the RU go to the next sample, and a missed size is reported
  * again with the partition's next write. */

@@ -13,7 +13,7 @@ import { assert, key, sleep, Rest, Server, sign, signed } from "./harness.js";
 const source = (name) => readFileSync(new URL(`../../src/api/sql/${name}`, import.meta.url), "utf8");
 const rowsOf = (text, form) => [...text.matchAll(form)].map(([, kind, verb]) => `${verb} ${kind}`);
 const served = rowsOf(source("front.c"), /\{SQL_([A-Z_]+), VERB_([A-Z]+), \w+, (?:true|false)\}/g);
-const forTokens = rowsOf(source("access.c"), /\{SQL_([A-Z_]+), VERB_([A-Z]+), REACH_\w+, (?:true|false)\}/g);
+const forTokens = rowsOf(source("authorization.c"), /\{SQL_([A-Z_]+), VERB_([A-Z]+), REACH_\w+, (?:true|false)\}/g);
 const kinds = [...source("route.h").matchAll(/^ {4}SQL_([A-Z_]+),$/gm)].map(([, kind]) => kind);
 
 const secrets = ["primary", "secondary", "reader", "second reader"].map((word) => createHmac("sha512", "access").update(word).digest("base64"));
@@ -363,7 +363,7 @@ function forged(token) {
   return whole({ mac: createHmac("sha256", "another").update(payload).digest(), payload });
 }
 
-// The layout of a token: see src/api/sql/token.h.
+// The layout of a token: see src/access/token.h.
 const regions = { mac: ["mac", 0, 32], format: ["payload", 0, 1], database: ["payload", 1, 5], user: ["payload", 5, 9], permission: ["payload", 9, 17], version: ["payload", 17, 25], from: ["payload", 25, 33], until: ["payload", 33, 41], random: ["payload", 41, 49] };
 
 function* tampered(token) {

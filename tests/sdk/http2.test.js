@@ -195,7 +195,7 @@ describe("HTTP/2 at a stop", () => {
     const goaway = new Promise((done) => client.session.on("goaway", done));
     assert.equal((await client.create({ id: "a" })).status, 201);
     const body = { query: "SELECT VALUE COUNT(1) FROM c JOIN x IN c.list JOIN y IN c.list JOIN z IN c.list", parameters: [] };
-    assert.equal((await client.create({ id: "b", list: Array.from({ length: 120 }, (_, i) => i) })).status, 201);
+    assert.equal((await client.create({ id: "b", list: Array.from({ length: 60 }, (_, i) => i) })).status, 201);
     const headers = {
       "x-ms-documentdb-isquery": "true",
       "content-type": "application/query+json",

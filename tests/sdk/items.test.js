@@ -85,7 +85,7 @@ suite("items", (t) => {
     assert.equal(after._rid, before._rid);
     assert.equal(after._self, before._self);
     await fails(container.item("2", "a").replace({ id: "2", pk: "a" }), 404, { text: missing });
-    await fails(container.item("1", "a").replace({ id: "other", pk: "a" }), 400);
+    await fails(container.item("1", "a").replace({ id: "1", pk: "b" }), 400);
     assert.deepEqual((await container.item("1", "a").read()).resource, after);
   });
 

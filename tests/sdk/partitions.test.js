@@ -540,9 +540,10 @@ suite("a split and a merge", (t) => {
   });
 
   t.it("are given up when the throughput they were for changes again", async () => {
-    const container = await t.container({ partitionKey: v2, throughput: 80_000 });
+    const container = await t.container({ partitionKey: v2, throughput: 10_000 });
     const path = `${t.databasePath}/colls/${container.id}`;
     await fill(t.rest, path, 20, 1);
+    await scale(container, 80_000, 8);
     const { resource } = await container.readOffer();
     const set = (offerThroughput) => t.rest.put(`/offers/${resource._rid}`, { ...resource, content: { offerThroughput } });
     const pending = async () => (await t.rest.get(`/offers/${resource._rid}`)).headers["x-ms-offer-replace-pending"];

@@ -93,7 +93,7 @@ class Bench {
     return `${word}${this.scheme}${++names}`;
   }
 
-  // A test; what the server wrote on standard error is part of its failure.
+  // Defines a test. If it fails, the message includes what the server wrote to standard error.
   it(name, test) {
     it(name, async () => {
       const from = this.server.stderr.length;

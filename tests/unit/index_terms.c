@@ -1,4 +1,4 @@
-/* Terms of GeoJSON shapes and texts, and which changes of a policy change entries. */
+/* Terms of GeoJSON shapes and texts, and which policy changes affect index entries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

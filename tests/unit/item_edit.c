@@ -721,7 +721,7 @@ static void versions_and_changes_follow(void **state) {
     buf versions = buf_init(BUF_NO_LIMIT), changes = buf_init(BUF_NO_LIMIT);
     assert_int_equal(edit(EDIT_COUNTER, "1", "{\"by\":1}", &o), OK);
     assert_int_equal(edit(EDIT_SPIN, "1", TOLD, &o), OK);
-    assert_int_equal(edit(EDIT_SWAP, "1", "{\"expected\":1,\"value\":2}", &o), OK); /* leaves the item: not in the log */
+    assert_int_equal(edit(EDIT_SWAP, "1", "{\"expected\":1,\"value\":2}", &o), OK); /* does not change the item, so it is not in the log */
     assert_int_equal(edit(EDIT_COUNTER, "2", "{\"by\":7}", &o), OK);
     assert_int_equal(edit(EDIT_MERGE, "2", "{\"v\":1}", &o), OK);
     assert_int_equal(edit(EDIT_DELETE_IF, "2", "{\"v\":1}", &o), OK);

@@ -148,7 +148,7 @@ void sql_add_etag(sql_request *q, uint64_t version, uint32_t ts) {
     buf_add_lit(out, "\r\n");
 }
 
-/* In KB. A container's quota is that of a physical partition, as on the service, or a fixed container's. */
+/* In KB. The quota is a physical partition's, as on the service; that of a fixed container is its own limit. */
 void sql_add_usage(sql_request *q, range_usage usage) {
     if (!sql_access_covers_container(q)) {
         return;

@@ -240,7 +240,7 @@ class Worker:
                 container.deleted(key, range_id)
             else:
                 check(result["eTag"] == result["resourceBody"]["_etag"], f"{container.name} {key}: eTag and _etag differ")
-                container.written(key, after, result["resourceBody"], range_id)
+                container.written(key, after, result["resourceBody"], range_id, results if one_range else None)
 
 
 # ---- after a restart ----

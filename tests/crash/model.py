@@ -39,7 +39,7 @@ class Container:
         self.items, self.doubts = {}, []
         self.ranges = {}  # partition key as text: the range it is in, once seen
         self.lock = threading.Lock()
-        self.lsns, self.numbers = {}, set()  # all ever seen: lsns by range, document numbers
+        self.lsns, self.numbers = {}, set()  # all ever seen: lsns by range, each with its atomic commit, or None; document numbers
         self.lsn_floor, self.number_floor, self.ts_floor = {}, {}, 0  # what a write after the last restart must exceed
         self.acknowledged = 0
         self.log, self.places = {}, {}  # the newest version of each key by the log: (lsn, etag, or None of a delete); how far it was read
@@ -52,14 +52,15 @@ class Container:
 
     # -- counters --
 
-    def note_lsn(self, range_id, lsn):
+    def note_lsn(self, range_id, lsn, commit=None):
+        """commit: any object that stands for the atomic commit; its writes may share an lsn."""
         if range_id is None:
             return  # a bulk answer does not tell
         with self.lock:
-            seen = self.lsns.setdefault(range_id, set())
-            check(lsn not in seen, f"{self.name}: range {range_id} gave lsn {lsn} twice")
+            seen = self.lsns.setdefault(range_id, {})
+            check(lsn not in seen or (commit is not None and seen[lsn] is commit), f"{self.name}: range {range_id} gave lsn {lsn} twice")
             check(lsn > self.lsn_floor.get(range_id, 0), f"{self.name}: lsn {lsn} of range {range_id} is of before the restart")
-            seen.add(lsn)
+            seen[lsn] = commit
 
     def note_number(self, number):
         with self.lock:
@@ -78,11 +79,11 @@ class Container:
 
     # -- answers --
 
-    def written(self, key, expected, document, range_id):
+    def written(self, key, expected, document, range_id, commit=None):
         """An acknowledged create, upsert, replace or patch."""
         now, before = Stored(document), self.items.get(key)
         check(now.body == expected, f"{self.name} {key}: answered {now.body}, written was {expected}")
-        self.note_lsn(range_id, lsn_of(now.etag))
+        self.note_lsn(range_id, lsn_of(now.etag), commit)
         self.ranges.setdefault(key[0], range_id)
         if before:
             check(now.rid == before.rid, f"{self.name} {key}: _rid changed from {before.rid} to {now.rid}")
@@ -123,13 +124,13 @@ class Container:
         check(done or undone, f"{self.name}: half of an operation in doubt is there: {self._describe(changes, now)}")
         if done and not undone:
             for key in changes:
-                self._accept(key, now[key], found)
+                self._accept(key, now[key], found, changes)
 
-    def _accept(self, key, now, found):
+    def _accept(self, key, now, found, commit):
         before = self.items.get(key)
         self.items[key] = now
         if now:
-            self.note_lsn(found[key][1], lsn_of(now.etag))
+            self.note_lsn(found[key][1], lsn_of(now.etag), commit)
             if not before or before.rid != now.rid:
                 self.note_number(number_of(now.rid))
 

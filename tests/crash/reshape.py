@@ -47,9 +47,9 @@ class Reshaped(Container):
     def range_of(self, partition):
         return None  # it was another range by then, perhaps
 
-    def written(self, key, expected, document, range_id):
+    def written(self, key, expected, document, range_id, commit=None):
         there = self.items.get(key)
-        super().written(key, expected, document, range_id)
+        super().written(key, expected, document, range_id, commit)
         self.note_key(key, not there)
 
     def deleted(self, key, range_id, lsn=None):
@@ -73,7 +73,7 @@ class Reshaped(Container):
         check(number > before, f"{self.name} {key}: number {number} after {before}")
         return number
 
-    def _accept(self, key, now, found):
+    def _accept(self, key, now, found, _commit):
         before = self.items.get(key)
         self.items[key] = now
         if now:

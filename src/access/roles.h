@@ -1,4 +1,4 @@
-/* roles.h — who has which role where: role assignments of Entra ID principals, as in the service's data-plane RBAC.
+/* roles.h — role assignments of Entra ID principals to accounts, databases and containers, as in the service's data-plane RBAC.
  *
  * They come from a file, a JSON array:
  *

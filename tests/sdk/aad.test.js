@@ -155,6 +155,7 @@ describe("Entra ID tokens", () => {
       "a time to come": token({ ...good, nbf: now() + 400 }),
       "no claims": token([]),
       "one part": head, "two parts": `${head}.${body}`, "four parts": `${token(good)}.x`, nothing: ".", dots: "..", "no base64": "a.b.c",
+      "padding within a part": `${head.slice(0, 20)}=${head.slice(21)}.${body}.${signature}`, "a part of one letter too many": `${head}.${body}.${"A".repeat(345)}`,
     };
     for (const [what, jwt] of Object.entries(wrong)) assert.equal((await read(jwt)).status, 401, what);
   });

@@ -4,11 +4,12 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 build=(gcc g++ libc6-dev make meson ninja-build pkg-config
-    librocksdb-dev libuv1-dev libbson-dev libssl-dev libhttp-parser-dev libnghttp2-dev libwslay-dev uthash-dev
-    libpcre2-dev libunistring-dev libcjose-dev libstemmer-dev libhnswlib-dev
-    libjavascriptcoregtk-4.1-dev libseccomp-dev)
-test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure-cosmos python3-websockets openssl codespell)
-bench=("${build[@]}" nginx python3 libjansson-dev libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev)
+    librocksdb-dev liblz4-dev libuv1-dev libbson-dev libssl-dev libhttp-parser-dev libnghttp2-dev libwslay-dev uthash-dev
+    libsnappy-dev zlib1g-dev libzstd-dev
+    libpcre2-dev libicu-dev libunistring-dev libcjose-dev libjansson-dev libintelrdfpmath-dev libstemmer-dev libhnswlib-dev
+    libjavascriptcoregtk-4.1-dev libseccomp-dev tzdata)
+test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure-cosmos python3-websockets python3-pymongo python3-snappy python3-zstandard openssl codespell)
+bench=("${build[@]}" nginx python3 libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev redis-server)
 format=(clang-format)
 node=(nodejs npm) # only where there is no Node.js 18 or newer
 
@@ -21,11 +22,11 @@ missing_packages() {
     printf '%s\n' "$@" | sort -u | grep -vxF -e "${installed:-none}" || true
 }
 
-# Debian starts nginx and PostgreSQL as services when it installs them, unless policy-rc.d says no. They are wanted for their programs.
+# Debian starts nginx, PostgreSQL and Redis as services when it installs them, unless policy-rc.d says no. They are wanted for their programs.
 install_script='
     export DEBIAN_FRONTEND=noninteractive
     policy=/usr/sbin/policy-rc.d
-    case " $* " in *" nginx "* | *" postgresql-15 "*)
+    case " $* " in *" nginx "* | *" postgresql-15 "* | *" redis-server "*)
         if [ ! -e $policy ]; then
             echo "dev: writing $policy until they are installed, so that no service is started"
             trap "rm -f $policy" EXIT
@@ -78,11 +79,12 @@ setup_one() {
         node) need_node ;;
         sdk) need_npm tests/sdk ;;
         table) need_npm tests/table ;;
+        mongo) need_npm tests/mongo ;;
         example) need_npm examples ;;
         bench) need_packages "${bench[@]}" && need_npm bench ;;
-        *) die "setup knows no purpose '$1'; there are: build test format node sdk table example bench" ;;
+        *) die "setup knows no purpose '$1'; there are: build test format node sdk table mongo example bench" ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- build test format node sdk table example
+[ $# -gt 0 ] || set -- build test format node sdk table mongo example
 for purpose in "$@"; do setup_one "$purpose"; done

@@ -21,7 +21,7 @@ enum {
     LIMIT_KEY_LEVELS = 3,         /* paths of a hierarchical key */
     LIMIT_KEY_COMPONENTS = 8,     /* components of a composite key, in other APIs */
     LIMIT_TYPED_KEY_BYTES = 4096, /* a typed key, encoded */
-    LIMIT_ROW_BYTES = 2048,       /* a row key that is not an id, as text */
+    LIMIT_ROW_BYTES = 2048,       /* a row key of typed values, encoded */
     LIMIT_ROW_PATHS = 16,
     LIMIT_NAME_BYTES = 255,        /* databases and containers */
     LIMIT_API_BYTES = 16,          /* the name of an API */

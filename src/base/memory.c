@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,4 +32,11 @@ char *mem_text(const void *p, size_t n) {
     }
     text[n] = 0;
     return text;
+}
+
+enum { LARGE_BLOCK_BYTES = 256 * 1024, TRIM_BYTES = 1024 * 1024 };
+
+void mem_return_large_blocks(void) {
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+    mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
 }

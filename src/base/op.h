@@ -28,6 +28,7 @@ typedef struct op {
     bool admitted;             /* already admitted: its further work is not admitted again */
     double charge_ru;
     uint32_t retry_after_ms; /* set with E_THROTTLED */
+    int32_t protocol_code;   /* the error's code in the front end's protocol; 0: the one in the list of errors */
     char detail[1024];       /* the exact error message; empty: use the one in the list of errors */
     uint32_t detail_n;
 } op;
@@ -42,6 +43,7 @@ static inline void op_init(op *o, arena *a, int64_t now_s) {
     o->throughput_bucket = 0;
     o->charge_ru = 0;
     o->retry_after_ms = 0;
+    o->protocol_code = 0;
     o->detail_n = 0;
 }
 
@@ -63,3 +65,6 @@ static inline int64_t op_waited_us(const op *o) {
 /* Stores the error message and returns the code, so that callers can write: return op_fail(o, E_CONFLICT, "…"). A long message is
  * truncated. */
 err op_fail(op *o, err code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same, with a code of the front end's own protocol, for errors that only its language has. */
+err op_fail_as(op *o, err code, int32_t protocol_code, const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -169,3 +169,52 @@ bool doc_is_well_formed(slice bson, unsigned depth_max) {
     }
     return good && !w.corrupt;
 }
+
+/* Most texts are ASCII, which eight bytes at a time show. */
+static bool is_utf8(slice text) {
+    size_t i = 0;
+    for (uint64_t word; i + sizeof word <= text.n; i += sizeof word) {
+        memcpy(&word, text.p + i, sizeof word);
+        if (word & 0x8080808080808080u) {
+            break;
+        }
+    }
+    return i == text.n || bson_utf8_validate(text.p + i, text.n - i, true);
+}
+
+/* int32 length · a text · a document, the scope. The walk has checked the outer length only. */
+static bool is_scoped_code_utf8(slice value) {
+    uint32_t n = (uint32_t)doc_load_i32(value.p + 4);
+    return n >= 1 && n <= value.n - 8 - 5 && is_utf8(slice_of(value.p + 8, n - 1));
+}
+
+/* A regular expression is two strings that end with a zero byte. */
+static bool is_value_utf8(const doc_element *e) {
+    switch (e->type) {
+    case BSON_TYPE_UTF8:
+    case BSON_TYPE_CODE:
+    case BSON_TYPE_SYMBOL:
+        return is_utf8(doc_element_text(e));
+    case BSON_TYPE_REGEX:
+        return is_utf8(e->value);
+    case BSON_TYPE_DBPOINTER:
+        return is_utf8(slice_of(e->value.p + 4, (size_t)doc_load_i32(e->value.p) - 1));
+    case BSON_TYPE_CODEWSCOPE:
+        return is_scoped_code_utf8(e->value);
+    case BSON_TYPE_DOCUMENT:
+    case BSON_TYPE_ARRAY:
+        return doc_texts_are_utf8(e->value);
+    default:
+        return true;
+    }
+}
+
+bool doc_texts_are_utf8(slice bson) {
+    doc_walk w;
+    doc_element e;
+    bool good = doc_walk_init(&w, bson);
+    while (good && doc_walk_next(&w, &e)) {
+        good = is_utf8(e.key) && is_value_utf8(&e);
+    }
+    return good;
+}

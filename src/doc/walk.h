@@ -31,6 +31,10 @@ bool doc_walk_next(doc_walk *w, doc_element *element_out);
  * before using bytes from outside. */
 bool doc_is_well_formed(slice bson, unsigned depth_max);
 
+/* Whether all keys and texts are UTF-8, in nested documents too; texts may have zero bytes. For a well-formed document. (libbson's
+ * bson_validate does not report invalid UTF-8.) */
+bool doc_texts_are_utf8(slice bson);
+
 /* Finds the first element with this key; adds the number of elements before it to `*passed`. */
 bool doc_find_member_counted(slice bson, slice key, doc_element *element_out, uint64_t *passed);
 

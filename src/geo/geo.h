@@ -24,8 +24,8 @@ typedef enum geo_kind { GEO_POINT, GEO_LINE, GEO_POLYGON } geo_kind;
 /* An arc shorter than half the earth. */
 typedef struct geo_edge {
     const geo_point *from, *to;
-    geo_vector normal; /* of the arc's plane; points on the left have a positive dot product with it */
-    geo_vector middle; /* of the chord, not on the sphere */
+    geo_vector normal; /* normal of the arc's plane; points on the left have a positive dot product with it */
+    geo_vector middle; /* middle of the chord, not on the sphere */
     double angle;      /* length on the sphere */
     double reach;      /* half the chord: no point of the arc is farther from `middle` */
 } geo_edge;

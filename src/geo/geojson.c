@@ -139,6 +139,8 @@ static bool read_ring(reader *r, const doc_element *v, size_t number, geo_ring *
     return geo_make_edges(r->arena, ring, true) || fail_ring(r, number, "ring", "contains an edge between antipodal points.");
 }
 
+static const double HALF_OF_EARTH = 255e12; /* square metres */
+
 /* Reverses a ring, which exchanges its left and right. */
 static void turn_around(arena *a, geo_ring *ring) {
     geo_point *points = arena_alloc(a, ring->n * sizeof *points);
@@ -163,11 +165,19 @@ static bool read_polygon(reader *r, const doc_element *coordinates, geo_polygon 
         if (!read_ring(r, &e, polygon->n, ring)) {
             return false;
         }
-        if (polygon->n > 1 && geo_ring_area(ring) < 255e12) { /* half of the earth */
+        if (polygon->n > 1 && geo_ring_area(ring) < HALF_OF_EARTH) {
             turn_around(r->arena, ring);
         }
     }
     return true;
+}
+
+void geojson_take_smaller(arena *a, geo_shape *shape) {
+    for (size_t i = 0; i < shape->polygons_n; i++) {
+        if (geo_ring_area(&shape->polygons[i].rings[0]) > HALF_OF_EARTH) {
+            turn_around(a, &shape->polygons[i].rings[0]);
+        }
+    }
 }
 
 static bool read_one_polygon(reader *r, const doc_element *coordinates, geo_shape *shape) {

@@ -11,3 +11,6 @@ enum { GEOJSON_POINTS_MAX = 4096 };
  * does. */
 bool geojson_read(arena *a, slice object, geo_shape *shape_out, slice *reason_out);
 bool geojson_check(arena *a, const geo_shape *shape, slice *reason_out, uint64_t *steps);
+
+/* Reverses outer rings that contain more than half of the earth, for readers who let rings run either way. */
+void geojson_take_smaller(arena *a, geo_shape *shape);

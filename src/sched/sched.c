@@ -271,6 +271,7 @@ static void grant_all(sched *s, int64_t now) {
             s->counts.aside--;
             grant(s, job, now);
         } else if (start_job(s, job)) {
+            job->waited_us = now - job->since_us;
             grant(s, job, now);
         } /* otherwise no thread can be started, and next_job skips jobs that need one */
     }
@@ -372,6 +373,7 @@ static void do_job(sched *s, worker *w) {
     w->next = s->idle;
     s->idle = w;
     grant_all(s, now); /* may start another job on this thread */
+    job->followed = w->job != NULL;
     pthread_mutex_unlock(&s->lock);
     job->done(job);
     pthread_mutex_lock(&s->lock);
@@ -431,6 +433,9 @@ static void enqueue(sched *s, tenant *t, sched_job *job) {
     job->of = t;
     job->on = NULL;
     job->code = OK;
+    job->waited_us = 0;
+    job->followed = false;
+    job->since_us = now_us(s);
     job->turn = (op_turn){.check = check};
     job->place = s->places++;
     atomic_init(&job->cancelled, false);
@@ -439,7 +444,7 @@ static void enqueue(sched *s, tenant *t, sched_job *job) {
     s->counts.waiting++;
     s->counts.jobs++;
     s->ready++;
-    grant_all(s, now_us(s));
+    grant_all(s, job->since_us);
 }
 
 /* Lock held. False: the job was started already. */

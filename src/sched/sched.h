@@ -49,13 +49,15 @@ struct sched_job {
     void (*work)(sched_job *job); /* called on a worker thread */
     void (*done)(sched_job *job); /* the last call, on any thread: hands the result over */
     err code;                     /* OK: `work` was called. E_CANCELLED, E_UNAVAILABLE: it was not */
+    int64_t waited_us;            /* for `done`: from submission to start */
+    bool followed;                /* for `done`: its thread goes on with another job */
 
     /* Private to the scheduler. */
     sched *sched;
     sched_job *next;
     struct sched_tenant *of;
     struct sched_worker *on; /* NULL: not started */
-    int64_t since_us;        /* when its run time was last accounted, or its permit granted */
+    int64_t since_us;        /* when its run time was last accounted, its permit granted, or, before that, the job submitted */
     int64_t granted_us;      /* when its permit was granted */
     uint64_t place;          /* order in which jobs began to wait for a permit */
     atomic_bool cancelled;

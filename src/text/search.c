@@ -71,7 +71,7 @@ static struct sb_stemmer *stemmer(search_language language) {
 
 static slice stem(arena *a, search_language language, slice word) {
     enum { WORD_BYTES_MAX = 256 }; /* longer runs are not stemmed */
-    struct sb_stemmer *s = word.n <= WORD_BYTES_MAX ? stemmer(language) : NULL;
+    struct sb_stemmer *s = word.n <= WORD_BYTES_MAX && language != SEARCH_NO_LANGUAGE ? stemmer(language) : NULL;
     const sb_symbol *made = s ? sb_stemmer_stem(s, (const sb_symbol *)word.p, (int)word.n) : NULL;
     return made ? arena_copy(a, slice_of(made, (size_t)sb_stemmer_length(s))) : word;
 }

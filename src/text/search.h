@@ -15,6 +15,7 @@ typedef enum search_language {
     SEARCH_FRENCH,
     SEARCH_ITALIAN,
     SEARCH_PORTUGUESE,
+    SEARCH_NO_LANGUAGE, /* words as they are, without stems */
 } search_language;
 
 bool search_language_of(slice name, search_language *language_out); /* en-US or 1033, de-DE, es-ES, fr-FR, it-IT, pt-PT, pt-BR */

@@ -38,7 +38,7 @@ typedef struct task {
     char name;
     sem_t *begun, *goes_on;  /* if not NULL, posted and waited for at the beginning of the work */
     struct task *submits;    /* a job that this one submits; NULL: none */
-    unsigned submits_before; /* … in its step number steps - submits_before, counting from 0 */
+    unsigned submits_before; /* `submits` is submitted in step number steps - submits_before, counting from 0 */
     sched *sched;
     err seen; /* result of the last check point */
     bool worked;
@@ -228,6 +228,31 @@ static void a_turn_among_jobs_of_one_tenant_is_longer(void **state) {
         wait_and_free(jobs[i]);
     }
     assert_string_equal(seen_order(), "xxyyxbyxxyy"); /* b needs the permit once more, to end, so y's turn is one slice */
+    sched_close(b.sched);
+}
+
+/* `done` can tell whether jobs queue up: from how long the job waited, and whether its thread has the next one. */
+static void a_done_job_knows_its_wait_and_its_follower(void **state) {
+    (void)state;
+    sched_options options = roomy;
+    options.own_slices = 2;
+    bench b = open_bench(options);
+    task *first = make('a', 1), *last = make('a', 1);
+    hold(&b);
+    assert_int_equal(sched_submit(b.sched, &first->job), OK);
+    assert_int_equal(sched_submit(b.sched, &last->job), OK);
+    atomic_fetch_add(&time_us, 7 * SLICE_US);
+    let_go(&b);
+    sem_wait(&first->done);
+    sem_wait(&last->done);
+    assert_int_equal(first->job.waited_us, 7 * SLICE_US);
+    assert_int_equal(last->job.waited_us, 8 * SLICE_US);
+    assert_true(first->job.followed);
+    assert_false(last->job.followed);
+    sem_post(&first->done);
+    sem_post(&last->done);
+    wait_and_free(first);
+    wait_and_free(last);
     sched_close(b.sched);
 }
 
@@ -565,6 +590,7 @@ int main(void) {
         cmocka_unit_test(a_newcomer_begins_at_the_minimum),
         cmocka_unit_test(jobs_of_a_tenant_take_turns),
         cmocka_unit_test(a_turn_among_jobs_of_one_tenant_is_longer),
+        cmocka_unit_test(a_done_job_knows_its_wait_and_its_follower),
         cmocka_unit_test(an_extra_permit_is_for_others),
         cmocka_unit_test(a_single_job_is_not_interrupted),
         cmocka_unit_test(queues_are_bounded),

@@ -1,0 +1,21 @@
+/* stage_lookup.h — within mql/: a parsed $lookup; stage_lookup_parse.c makes it, stage_lookup.c runs it. */
+#pragma once
+
+#include "mql/stages.h"
+
+typedef struct mql__let {
+    const mql_expression *value;
+    size_t slot;
+} mql__let;
+
+typedef struct mql__lookup_stage {
+    slice from, as, local, foreign; /* paths are dotted; `local` and `foreign` are empty without equality */
+    const slice *local_parts, *foreign_parts;
+    size_t local_n, foreign_n;
+    mql__let *let;
+    size_t let_n;
+    const mql_pipeline *pipeline; /* NULL: none */
+    slice filter;                 /* what the pipeline begins with */
+} mql__lookup_stage;
+
+err mql__parse_lookup(mql__stage_parser *p, const mql__stage_kind *kind, mql_value argument);

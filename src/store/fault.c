@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "store/figures.h"
 
 typedef struct fault_store {
     store base;
@@ -32,8 +33,9 @@ static err fault_get(store *s, store_family family, const store_snapshot *at, sl
         *value_out = (store_value){0};
         return f->plan->code;
     }
-    if (f->plan->disk_ms) {
-        nanosleep(&(struct timespec){.tv_sec = f->plan->disk_ms / 1000, .tv_nsec = f->plan->disk_ms % 1000 * 1000000L}, NULL);
+    unsigned disk_ms = f->plan->disk_ms;
+    if (disk_ms) {
+        nanosleep(&(struct timespec){.tv_sec = disk_ms / 1000, .tv_nsec = disk_ms % 1000 * 1000000L}, NULL);
     }
     return store_get(f->inner, family, at, key, value_out); /* the inner store owns the value */
 }
@@ -104,6 +106,10 @@ static uint64_t fault_bytes(store *s, store_family family, slice from, slice to)
     return store_bytes(((fault_store *)s)->inner, family, from, to);
 }
 
+static void fault_measure(store *s, store_figures *out) {
+    (void)!store_measure(((fault_store *)s)->inner, out);
+}
+
 static void fault_close(store *s) {
     store_close(((fault_store *)s)->inner);
     free(s);
@@ -125,6 +131,7 @@ static const store_ops fault_ops = {
     .snapshot_give = fault_snapshot_give,
     .reclaim = fault_reclaim,
     .bytes = fault_bytes,
+    .measure = fault_measure,
 };
 
 store *store_open_fault(store *inner, store_fault_plan *plan) {

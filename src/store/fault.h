@@ -1,6 +1,8 @@
 /* fault.h — for tests: wraps another store, and makes the n-th read, write or scan from now fail. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "store/store.h"
 
 typedef struct store_fault_plan {
@@ -11,7 +13,7 @@ typedef struct store_fault_plan {
     store_use room; /* batches with a lower use are refused, as by a full disk */
     bool torn;      /* the failing write is carried out all the same: a disk that reports an error too late */
     unsigned fired;
-    unsigned disk_ms; /* a slow disk: nothing is in memory, and each get takes this long; 0: off */
+    atomic_uint disk_ms; /* a slow disk: nothing is in memory, and each get takes this long; 0: off */
 } store_fault_plan;
 
 /* The caller owns the plan and may change it between calls. Closing this store closes the inner one. */

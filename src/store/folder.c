@@ -130,11 +130,11 @@ static err check_database(const store_folder *folder, char *why, size_t why_n) {
     return OK;
 }
 
-/* Takes the lock on the folder, which lasts until it is closed. */
+/* Takes the lock on the folder, which lasts until it is closed. Readers share it. */
 static err take_lock(store_folder *folder, char *why, size_t why_n) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/FORMAT", folder->dir);
-    folder->read_only = access(folder->dir, W_OK) < 0;
+    folder->read_only = folder->read_only || access(folder->dir, W_OK) < 0;
     folder->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (folder->lock_fd < 0) {
         snprintf(why, why_n, "cannot open %s: %s", path, strerror(errno));
@@ -203,6 +203,23 @@ err store_folder_open(store_folder *folder_out, const char *dir, store_folder_ne
     TRY(code);
     folder_out->dir = mem_text(dir, strlen(dir));
     code = lock_folder(folder_out, why, why_n);
+    if (code != OK) {
+        store_folder_close(folder_out);
+    }
+    return code;
+}
+
+err store_folder_open_to_read(store_folder *folder_out, const char *dir, char *why, size_t why_n) {
+    char path[PATH_BYTES];
+    *folder_out = (store_folder){.lock_fd = -1};
+    TRY(path_of(path, dir, "FORMAT", why, why_n));
+    if (access(path, F_OK) < 0) {
+        snprintf(why, why_n, "%s is not a tesela data folder: it has no FORMAT file that can be read", dir);
+        return E_STORE_IO;
+    }
+    folder_out->dir = mem_text(dir, strlen(dir));
+    folder_out->read_only = true;
+    err code = lock_folder(folder_out, why, why_n);
     if (code != OK) {
         store_folder_close(folder_out);
     }

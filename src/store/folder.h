@@ -23,6 +23,8 @@ typedef struct store_folder_new {
 /* Marks an empty or missing folder as ours, or opens one that has our mark. Refuses everything else, with the reason and what to do about
  * it in `why`. `made_out` may be NULL. */
 MUST_CHECK err store_folder_open(store_folder *folder_out, const char *dir, store_folder_new *made_out, char *why, size_t why_n);
+/* Opens a folder that is ours, to change nothing in it. Refuses a folder that a server uses. */
+MUST_CHECK err store_folder_open_to_read(store_folder *folder_out, const char *dir, char *why, size_t why_n);
 void store_folder_close(store_folder *folder);
 
 /* Undoes what an open created, for a start that failed. Does nothing if the folder was ours before, or if another server uses it now. */

@@ -24,42 +24,25 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "store/rocks_files.h"
 #include "store/rocks_int.h"
 #include "store/wal.h"
 
-static const char *const family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
+const char *const store__family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
 
 enum {
-    MEMTABLE_ITEMS_BYTES = 64 * 1024 * 1024,
-    MEMTABLE_INDEX_BYTES = 16 * 1024 * 1024,
-    MEMTABLE_TERMS_BYTES = 4 * 1024 * 1024, /* holds range deletions only */
-    MEMTABLE_VERSIONS_BYTES = 64 * 1024 * 1024,
-    MEMTABLE_RUNS_BYTES = 64 * 1024 * 1024,
-    MEMTABLE_META_BYTES = 4 * 1024 * 1024,
     KEPT_BYTES = 64 * 1024 * 1024, /* limit for lists (rocks_kept.c), or a sixteenth of the cache if that is less */
-    WAL_BYTES_MAX = 512 * 1024 * 1024,
-    WAL_BYTES_LEAST = 4 * 1024 * 1024, /* lower bounds, for small disks */
-    TABLE_BYTES = 64 * 1024 * 1024,
-    TABLE_BYTES_LEAST = 2 * 1024 * 1024,
-    FILTER_BITS = 10,
-    BACKGROUND_JOBS = 4,
-    OPENING_THREADS = 16,
-    ITEM_BLOCK_BYTES = 16 * 1024,
+    LOG_BYTES = 128 * 1024 * 1024, /* default of store_options.log_bytes */
+    REPLAY_WORTH_SAYING = 1024 * 1024,
 };
 
 /* ---- errors ---- */
-
-/* Reads of options that allow the block cache only end so where a block is missing. */
-static bool is_incomplete(const char *message) {
-    static const char incomplete[] = "Result incomplete"; /* Status::Incomplete, as the C API has it */
-    return strncmp(message, incomplete, sizeof incomplete - 1) == 0;
-}
 
 err store__classify(char *message, const char *doing) {
     if (!message) {
         return OK;
     }
-    if (is_incomplete(message)) {
+    if (strstr(message, STORE_WOULD_WAIT)) {
         rocksdb_free(message);
         return E_NOT_IN_MEMORY;
     }
@@ -79,13 +62,17 @@ typedef struct rocks_scan {
     char *bounds;        /* lower, then upper bound: RocksDB keeps pointers to them */
     idle_iterator ready; /* a pooled iterator; if it is set, `read` and `bounds` are not used */
     bool backward, started, ended;
-    bool sought; /* the iterator is already at the next row */
+    bool sought;    /* the iterator is already at the next row */
+    bool in_memory; /* it never waits for the disk */
 } rocks_scan;
 
-static err get_plain(rocks *r, int family, const rocksdb_readoptions_t *options, slice key, store_value *value_out) {
+static err get_plain(rocks *r, int family, const store_snapshot *at, bool in_memory, slice key, store_value *value_out) {
     char *message = NULL;
+    const rocksdb_readoptions_t *options = at ? at->read : r->read_now;
     *value_out = (store_value){0};
+    bool before = store__files_no_wait(in_memory);
     rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, options, r->families[family], key.p, key.n, &message);
+    store__files_no_wait(before);
     if (message) {
         return store__classify(message, "read failed");
     }
@@ -99,12 +86,12 @@ static err get_plain(rocks *r, int family, const rocksdb_readoptions_t *options,
 }
 
 err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out) {
-    return get_plain(r, family, at ? at->read : r->read_now, key, value_out);
+    return get_plain(r, family, at, at && at->in_memory, key, value_out);
 }
 
 static err rocks_get_in_memory(store *s, store_family family, slice key, store_value *value_out) {
     rocks *r = (rocks *)s;
-    return get_plain(r, (int)family, r->read_cached, key, value_out);
+    return get_plain(r, (int)family, NULL, true, key, value_out);
 }
 
 static err rocks_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
@@ -130,18 +117,19 @@ store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, sl
     }
     if (at) {
         rocksdb_readoptions_set_snapshot(scan->read, at->snapshot);
-        rocksdb_readoptions_set_read_tier(scan->read, at->in_memory ? BLOCK_CACHE_TIER : READ_ALL_TIER);
+        scan->in_memory = at->in_memory;
     }
     rocksdb_readoptions_set_total_order_seek(scan->read, 1); /* prefix filters cover one stem, and this scan may leave it */
     scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
     return &scan->base;
 }
 
-store_scan *store__ready_open(rocks *r, idle_iterator ready) {
+store_scan *store__ready_open(rocks *r, idle_iterator ready, bool in_memory) {
     rocks_scan *scan = mem_zero(sizeof *scan);
     scan->base.owner = &r->base;
     scan->iterator = ready.iterator;
     scan->ready = ready;
+    scan->in_memory = in_memory;
     return &scan->base;
 }
 
@@ -154,6 +142,17 @@ static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice ste
     return store__terms_stem((rocks *)s, at, stem, to, many);
 }
 
+static void step(rocks_scan *scan) {
+    bool before = store__files_no_wait(scan->in_memory);
+    if (!scan->started) {
+        scan->started = true;
+        scan->backward ? rocksdb_iter_seek_to_last(scan->iterator) : rocksdb_iter_seek_to_first(scan->iterator);
+    } else {
+        scan->backward ? rocksdb_iter_prev(scan->iterator) : rocksdb_iter_next(scan->iterator);
+    }
+    store__files_no_wait(before);
+}
+
 static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
     rocks_scan *scan = (rocks_scan *)base;
     if (scan->ended) { /* RocksDB would abort if stepped past the end */
@@ -161,11 +160,8 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     }
     if (scan->sought) {
         scan->sought = false;
-    } else if (!scan->started) {
-        scan->started = true;
-        scan->backward ? rocksdb_iter_seek_to_last(scan->iterator) : rocksdb_iter_seek_to_first(scan->iterator);
     } else {
-        scan->backward ? rocksdb_iter_prev(scan->iterator) : rocksdb_iter_next(scan->iterator);
+        step(scan);
     }
     scan->ended = !rocksdb_iter_valid(scan->iterator);
     if (scan->ended) {
@@ -176,15 +172,8 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     return true;
 }
 
-static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
-    rocks_scan *scan = (rocks_scan *)base;
-    scan->started = scan->sought = true;
-    scan->ended = false;
-    scan->backward = backward;
-    if (!backward) {
-        rocksdb_iter_seek(scan->iterator, key.p, key.n);
-        return;
-    }
+/* Moves the iterator to the last key before `key`. */
+static void seek_back(rocks_scan *scan, slice key) {
     rocksdb_iter_seek_for_prev(scan->iterator, key.p, key.n);
     if (rocksdb_iter_valid(scan->iterator)) {
         slice found;
@@ -193,6 +182,16 @@ static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
             rocksdb_iter_prev(scan->iterator);
         }
     }
+}
+
+static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
+    rocks_scan *scan = (rocks_scan *)base;
+    bool before = store__files_no_wait(scan->in_memory);
+    scan->started = scan->sought = true;
+    scan->ended = false;
+    scan->backward = backward;
+    backward ? seek_back(scan, key) : rocksdb_iter_seek(scan->iterator, key.p, key.n);
+    store__files_no_wait(before);
 }
 
 static err rocks_scan_close(store_scan *base) {
@@ -214,10 +213,9 @@ static err rocks_scan_close(store_scan *base) {
 }
 
 static const store_snapshot *rocks_snapshot_take(store *s, bool in_memory) {
-    store_snapshot *snapshot = mem_alloc(sizeof *snapshot);
+    store_snapshot *snapshot = mem_zero(sizeof *snapshot);
     store__terms_snapshot((rocks *)s, snapshot);
     snapshot->in_memory = in_memory;
-    rocksdb_readoptions_set_read_tier(snapshot->read, in_memory ? BLOCK_CACHE_TIER : READ_ALL_TIER);
     return snapshot;
 }
 
@@ -252,6 +250,7 @@ static void fill_batch(rocks *r, const store_batch *batch) {
         if (c->family == STORE_TERMS) {
             continue;
         }
+        atomic_fetch_add_explicit(&r->written.logged[c->family], c->key.n + c->value.n, memory_order_relaxed);
         switch (c->kind) {
         case STORE_PUT:
             rocksdb_writebatch_put_cf(r->scratch, family, c->key.p, c->key.n, c->value.p, c->value.n);
@@ -313,6 +312,7 @@ static err rocks_write(store *s, const store_batch *batch) {
 static void reclaim_now(rocks *r, const reclaim_job *job) {
     rocksdb_column_family_handle_t *family = r->families[job->family];
     char *message = NULL;
+    bool pays = store__space_pays(r, (int)job->family, buf_view(&job->from), buf_view(&job->to));
     if (job->family == STORE_TERMS) {
         store__terms_drain(r);
         store__idle_drop(r, INT64_MAX);
@@ -327,6 +327,9 @@ static void reclaim_now(rocks *r, const reclaim_job *job) {
     rocksdb_delete_file_in_range_cf(r->db, family, job->from.p, job->from.n, job->to.p, job->to.n, &message);
     if (store__classify(message, "reclaim: dropping files failed") != OK) {
         return;
+    }
+    if (!pays) {
+        return; /* the next compaction of these tables drops the rest */
     }
     if (store__space_can_drop(r, (int)job->family, buf_view(&job->from), buf_view(&job->to))) {
         store__compact(r, (int)job->family, buf_view(&job->from), buf_view(&job->to));
@@ -424,94 +427,23 @@ static void stop_reclaimer(rocks *r) {
 
 /* ---- opening and closing ---- */
 
-/* RocksDB preallocates whole files. So on a small disk files are small: a fraction of the space that is kept free. */
-static uint64_t file_bytes(const char *dir, uint64_t usual, unsigned part, uint64_t least) {
-    uint64_t space, floor;
-    if (!store__space_read(dir, &space, &floor) || floor / part >= usual || floor == SPACE_RESERVE_BYTES) {
-        return usual;
-    }
-    return floor / part > least ? floor / part : least;
-}
-
-static rocksdb_options_t *make_family_options(rocks *r, int family) {
-    rocksdb_options_t *o = rocksdb_options_create();
-    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    rocksdb_block_based_options_set_block_cache(table, r->cache);
-    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
-    if (family == STORE_TERMS) { /* filters are queried by stem, never by whole key */
-        rocksdb_block_based_options_set_whole_key_filtering(table, 0);
-        rocksdb_options_set_prefix_extractor(o, store__stems());
-    }
-    rocksdb_block_based_options_set_format_version(table, 5);
-    if (family == STORE_ITEMS) { /* large values, looked up by keys that exist: docs/layout.md, "What the options do" */
-        rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
-        rocksdb_block_based_options_set_block_restart_interval(table, 1);
-        rocksdb_options_set_optimize_filters_for_hits(o, 1);
-    } else if (family == STORE_VERSIONS) { /* large values, scanned in order */
-        rocksdb_block_based_options_set_block_size(table, ITEM_BLOCK_BYTES);
-    } else if (family != STORE_TERMS) {
-        rocksdb_block_based_options_set_data_block_index_type(table,
-                                                              rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
-        rocksdb_block_based_options_set_data_block_hash_ratio(table, 0.75);
-    }
-    rocksdb_options_set_block_based_table_factory(o, table);
-    rocksdb_block_based_options_destroy(table);
-
-    static const size_t memtable_bytes[FAMILIES] = {MEMTABLE_META_BYTES,  MEMTABLE_ITEMS_BYTES,    MEMTABLE_INDEX_BYTES,
-                                                    MEMTABLE_TERMS_BYTES, MEMTABLE_VERSIONS_BYTES, MEMTABLE_RUNS_BYTES};
-    rocksdb_options_set_write_buffer_size(o, memtable_bytes[family]);
-    rocksdb_options_set_max_write_buffer_number(o, family == FAMILY_RUNS ? 2 : 4); /* most runs in a full memtable are already deleted */
-    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_disable_auto_compactions(o, r->opened_low);
-    rocksdb_options_set_target_file_size_base(o, file_bytes(r->folder.dir, TABLE_BYTES, 8, TABLE_BYTES_LEAST));
-    rocksdb_options_set_max_bytes_for_level_base(o, 256 << 20);
-    rocksdb_options_set_max_compaction_bytes(o, STORE_COMPACTION_BYTES);
-    rocksdb_options_set_compression(o, family >= STORE_TERMS ? rocksdb_lz4_compression : rocksdb_no_compression);
-    rocksdb_options_set_bottommost_compression(o, rocksdb_lz4_compression);
-    bool walked = family == STORE_TERMS || family == STORE_VERSIONS;
-    rocksdb_options_set_memtable_whole_key_filtering(o, !walked);
-    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, family == STORE_META || walked ? 0 : 0.02);
-    return o;
-}
-
-static rocksdb_options_t *make_db_options(const char *dir) {
-    rocksdb_options_t *o = rocksdb_options_create();
-    rocksdb_options_set_create_if_missing(o, 1);
-    rocksdb_options_set_create_missing_column_families(o, 1);
-    rocksdb_options_set_max_open_files(o, -1);
-    rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
-    rocksdb_options_set_max_file_opening_threads(o, OPENING_THREADS);
-    rocksdb_options_set_max_total_wal_size(o, file_bytes(dir, WAL_BYTES_MAX, 3, WAL_BYTES_LEAST));
-    /* Only the last group of the log can be unsynced, and its pages may reach the disk in any order: reading stops at the first torn
-     * record. */
-    rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
-    rocksdb_options_set_info_log_level(o, 2); /* warnings */
-    rocksdb_options_set_keep_log_file_num(o, 4);
-    rocksdb_options_set_max_log_file_size(o, 4 << 20);
-    rocksdb_options_set_stats_dump_period_sec(o, 0);
-    rocksdb_options_set_stats_persist_period_sec(o, 0);
-    rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
-    rocksdb_options_set_bytes_per_sync(o, 1 << 20);
-    rocksdb_options_set_enable_pipelined_write(o, 0);
-    return o;
-}
-
 static void make_options(rocks *r, const store_options *options) {
     r->cache = rocksdb_cache_create_lru(options->cache_bytes);
     r->opened_low = store__space_is_low(r->db_path);
-    r->db_options = make_db_options(r->folder.dir);
+    r->tiered = !options->leveled && store__space_has_tiers(r);
+    r->log_bytes = options->log_bytes ? options->log_bytes : LOG_BYTES;
+    r->db_options = store__db_options(r);
     for (int f = 0; f < FAMILIES; f++) {
-        r->family_options[f] = make_family_options(r, f);
+        r->family_options[f] = store__family_options(r, f);
     }
     r->read_now = rocksdb_readoptions_create();
-    r->read_cached = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_read_tier(r->read_cached, BLOCK_CACHE_TIER);
     store__idle_open(r);
     store__kept_open(r, options->cache_bytes / 16 < KEPT_BYTES ? options->cache_bytes / 16 : KEPT_BYTES);
     r->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(r->write_options, options->sync);
     r->write_unsynced = rocksdb_writeoptions_create();
     r->scratch = rocksdb_writebatch_create();
+    r->logged_run = buf_init(BUF_NO_LIMIT);
 }
 
 static void close_db(rocks *r) {
@@ -540,10 +472,10 @@ static void rocks_destroy(rocks *r) {
     rocksdb_options_destroy(r->db_options);
     rocksdb_cache_destroy(r->cache);
     rocksdb_readoptions_destroy(r->read_now);
-    rocksdb_readoptions_destroy(r->read_cached);
     rocksdb_writeoptions_destroy(r->write_options);
     rocksdb_writeoptions_destroy(r->write_unsynced);
     rocksdb_writebatch_destroy(r->scratch);
+    buf_free(&r->logged_run);
     pthread_mutex_destroy(&r->reclaim_lock);
     pthread_cond_destroy(&r->reclaim_wake);
     store_folder_close(&r->folder);
@@ -552,6 +484,7 @@ static void rocks_destroy(rocks *r) {
 }
 
 static void rocks_close(store *s) {
+    store__flush_large((rocks *)s);
     rocks_destroy((rocks *)s);
 }
 
@@ -572,6 +505,7 @@ static const store_ops rocks_ops = {
     .snapshot_give = rocks_snapshot_give,
     .reclaim = rocks_reclaim,
     .bytes = rocks_bytes,
+    .measure = store__measure,
 };
 
 static err open_once(rocks *r, char *why, size_t why_n) {
@@ -581,10 +515,11 @@ static err open_once(rocks *r, char *why, size_t why_n) {
         family_options[f] = r->family_options[f];
     }
     if (r->read_only) {
-        r->db = rocksdb_open_for_read_only_column_families(r->db_options, r->db_path, FAMILIES, family_names, family_options, r->families,
-                                                           0, &message);
+        r->db = rocksdb_open_for_read_only_column_families(r->db_options, r->db_path, FAMILIES, store__family_names, family_options,
+                                                           r->families, 0, &message);
     } else {
-        r->db = rocksdb_open_column_families(r->db_options, r->db_path, FAMILIES, family_names, family_options, r->families, &message);
+        r->db =
+            rocksdb_open_column_families(r->db_options, r->db_path, FAMILIES, store__family_names, family_options, r->families, &message);
     }
     if (message) {
         snprintf(why, why_n, "the data in %s cannot be opened: %s", r->folder.dir, message);
@@ -669,7 +604,7 @@ static err open_db(rocks *r, char *why, size_t why_n) {
 
 /* RocksDB aborts if it cannot start its threads: those for flushes and compactions, and those that read tables while it opens. */
 static err check_threads(char *why, size_t why_n) {
-    if (!thread_can_start(BACKGROUND_JOBS + OPENING_THREADS)) {
+    if (!thread_can_start(STORE_BACKGROUND_JOBS + STORE_OPENING_THREADS)) {
         snprintf(why, why_n, THREAD_REFUSED);
         return E_UNAVAILABLE;
     }
@@ -685,10 +620,25 @@ static err start_reclaimer(rocks *r, char *why, size_t why_n) {
     return OK;
 }
 
+/* Opens RocksDB and the tail, and says how much of the log was replayed. */
+static err open_data(rocks *r, char *why, size_t why_n) {
+    int64_t begun = store__now_us();
+    r->replayed = store__log_bytes(r);
+    TRY(open_db(r, why, why_n));
+    TRY(store__terms_open(r, why, why_n));
+    r->open_s = (double)(store__now_us() - begun) / 1e6;
+    if (r->replayed >= REPLAY_WORTH_SAYING && !r->folder.read_only) {
+        log_info("store", "log replayed", "bytes=%lu tail_bytes=%zu open_ms=%.0f", (unsigned long)r->replayed, store_tail_held(r->tail),
+                 r->open_s * 1e3);
+    }
+    return OK;
+}
+
 err store_open_rocks(const store_options *options, store **store_out, char *why, size_t why_n) {
     store_folder folder;
     *store_out = NULL;
-    TRY(store_folder_open(&folder, options->dir, options->made_out, why, why_n));
+    TRY(options->read_only ? store_folder_open_to_read(&folder, options->dir, why, why_n)
+                           : store_folder_open(&folder, options->dir, options->made_out, why, why_n));
     rocks *r = mem_zero(sizeof *r);
     r->base.ops = &rocks_ops;
     r->folder = folder;
@@ -702,8 +652,7 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     make_options(r, options);
     err code = options->sync ? store_wal_check(r->db_path, why, why_n) : OK; /* without sync, batches may be torn anywhere in the log */
     code = code != OK ? code : check_threads(why, why_n);
-    code = code != OK ? code : open_db(r, why, why_n);
-    code = code != OK ? code : store__terms_open(r, why, why_n);
+    code = code != OK ? code : open_data(r, why, why_n);
     code = code != OK ? code : start_reclaimer(r, why, why_n);
     if (code != OK) {
         rocks_destroy(r);
@@ -711,7 +660,7 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     }
     if (!r->read_only) {
         store__space_open(r, r->opened_low);
-    } else if (!r->opened_full) {
+    } else if (!r->opened_full && !options->read_only) {
         log_warn("store", "data folder is read-only: reads are served, writes are refused", "dir=%s", r->folder.dir);
     }
     *store_out = &r->base;

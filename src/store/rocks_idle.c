@@ -47,16 +47,12 @@ uint64_t store__terms_edition(rocks *r) {
 void store__idle_open(rocks *r) {
     pthread_mutex_init(&r->idle.lock, NULL);
     r->idle.read = rocksdb_readoptions_create();
-    r->idle.read_in_memory = rocksdb_readoptions_create();
     rocksdb_readoptions_set_prefix_same_as_start(r->idle.read, 1);
-    rocksdb_readoptions_set_prefix_same_as_start(r->idle.read_in_memory, 1);
-    rocksdb_readoptions_set_read_tier(r->idle.read_in_memory, BLOCK_CACHE_TIER);
 }
 
 void store__idle_close(rocks *r) {
     store__idle_drop(r, INT64_MAX);
     rocksdb_readoptions_destroy(r->idle.read);
-    rocksdb_readoptions_destroy(r->idle.read_in_memory);
     pthread_mutex_destroy(&r->idle.lock);
 }
 
@@ -64,14 +60,14 @@ static bool is_fresh(rocks *r, const idle_iterator *i, int64_t now) {
     return i->edition == store__terms_edition(r) && now - i->made_us < AGE_US_MAX;
 }
 
-/* Takes the newest iterator of this edition and kind. */
-static bool take_ready(rocks *r, uint64_t edition, bool in_memory, idle_iterator *taken_out) {
+/* Takes the newest iterator of this edition. */
+static bool take_ready(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     int64_t now = store__now_us();
     bool found = false;
     pthread_mutex_lock(&r->idle.lock);
     for (size_t i = r->idle.n; i-- > 0 && !found;) {
         *taken_out = r->idle.list[i];
-        found = taken_out->in_memory == in_memory && taken_out->edition == edition && now - taken_out->made_us < AGE_US_MAX;
+        found = taken_out->edition == edition && now - taken_out->made_us < AGE_US_MAX;
         if (found) {
             r->idle.list[i] = r->idle.list[--r->idle.n];
         }
@@ -80,16 +76,15 @@ static bool take_ready(rocks *r, uint64_t edition, bool in_memory, idle_iterator
     return found;
 }
 
-bool store__idle_take(rocks *r, uint64_t edition, bool in_memory, idle_iterator *taken_out) {
+bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     if (edition % 2 || edition != store__terms_edition(r)) {
         return false;
     }
-    if (take_ready(r, edition, in_memory, taken_out)) {
+    if (take_ready(r, edition, taken_out)) {
         return true;
     }
-    const rocksdb_readoptions_t *read = in_memory ? r->idle.read_in_memory : r->idle.read;
-    *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us(), .in_memory = in_memory};
-    taken_out->iterator = rocksdb_create_iterator_cf(r->db, read, r->families[STORE_TERMS]);
+    *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us()};
+    taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
     if (store__terms_edition(r) != edition) { /* it may show all or part of the change */
         rocksdb_iter_destroy(taken_out->iterator);
         return false;

@@ -6,12 +6,12 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "store/figures.h"
 #include "store/folder.h"
 #include "store/store.h"
 #include "store/tail.h"
 
-enum { READ_ALL_TIER = 0, BLOCK_CACHE_TIER = 1 }; /* rocksdb::ReadTier */
-enum { FAMILY_RUNS = STORE_FAMILIES, FAMILIES };  /* the log of runs: not visible outside */
+enum { FAMILY_RUNS = STORE_FAMILIES, FAMILIES }; /* the log of runs: not visible outside */
 
 typedef struct reclaim_job {
     struct reclaim_job *next;
@@ -24,7 +24,6 @@ typedef struct idle_iterator {
     rocksdb_iterator_t *iterator;
     uint64_t edition;
     int64_t made_us;
-    bool in_memory; /* it never waits for the disk */
 } idle_iterator;
 
 enum { IDLE_MAX = 16 };
@@ -34,7 +33,7 @@ typedef struct idle_iterators {
     size_t n;
     bool watched; /* the reclaimer will look for expired ones within a second */
     idle_iterator list[IDLE_MAX];
-    rocksdb_readoptions_t *read, *read_in_memory;
+    rocksdb_readoptions_t *read;
     atomic_uint_fast64_t edition;
 } idle_iterators;
 
@@ -64,19 +63,28 @@ typedef struct key_range {
 enum {
     SPACE_RESERVE_BYTES = 1024 * 1024 * 1024,
     OPEN_BYTES = 8 * 1024 * 1024,              /* free space that RocksDB needs to open, and to change options; with less it aborts */
-    STORE_COMPACTION_BYTES = 512 * 1024 * 1024 /* approximate maximum size of one compaction */
+    STORE_COMPACTION_BYTES = 512 * 1024 * 1024 /* approximate maximum size of one compaction, except of tiered families */
 };
+
+enum { STORE_BACKGROUND_JOBS = 4, STORE_OPENING_THREADS = 16 }; /* threads of RocksDB */
 
 /* State of the disk's free space (rocks_space.c). Only the committer uses it, except where noted. */
 typedef struct disk_space {
     int64_t checked_us, said_us;
     store_use room;      /* batches with this use or a higher one are accepted */
     bool no_compactions; /* RocksDB's automatic compactions are off */
+    bool no_tiers;       /* those of tiered families are off */
     /* Under the reclaimer's lock: keys deleted while the disk was nearly full. */
     key_range deleted[STORE_FAMILIES];
     bool compact; /* some of them have not been considered for compaction yet */
     int64_t compacted_us;
 } disk_space;
+
+/* Bytes written since the store was opened that RocksDB does not count by family (store/figures.h). */
+typedef struct written_bytes {
+    atomic_uint_fast64_t logged[FAMILIES]; /* keys and values; counted by the committer */
+    atomic_uint_fast64_t ingested;         /* tables of the tail; counted by the merger */
+} written_bytes;
 
 typedef struct rocks {
     store base;
@@ -89,11 +97,13 @@ typedef struct rocks {
     rocksdb_options_t *family_options[FAMILIES];
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_now;
-    rocksdb_readoptions_t *read_cached; /* memtables and block cache only */
     rocksdb_writeoptions_t *write_options;
     rocksdb_writeoptions_t *write_unsynced; /* for writes that are repeated if they are lost */
     rocksdb_writebatch_t *scratch;          /* the committer's */
+    buf logged_run;                         /* the committer's: a run as it is logged */
     bool read_only, sync;
+    bool tiered;       /* families with random keys are tiered (rocks_options.c) */
+    size_t log_bytes;  /* above this size of the log, memtables are flushed */
     bool opened_low;   /* the disk was nearly full at open */
     bool opened_full;  /* opened read-only because there was no space to open for writes */
     atomic_int failed; /* error of a failed RocksDB write; OK: none */
@@ -102,6 +112,10 @@ typedef struct rocks {
     bool tail_whole; /* its log was read completely */
     idle_iterators idle;
     kept_lists kept;
+
+    written_bytes written;
+    uint64_t replayed; /* bytes of the log at open */
+    double open_s;     /* how long RocksDB and the tail took to open */
 
     disk_space space;
 
@@ -117,10 +131,12 @@ struct store_snapshot {
     rocksdb_readoptions_t *read;
     store_version *version; /* the tail at the same moment */
     uint64_t edition;       /* edition of STORE_TERMS; unusable if odd */
-    bool in_memory;         /* its reads never wait for the disk */
+    bool in_memory;         /* its reads never wait for the disk (rocks_files.h) */
 };
 
 /* ---- rocks.c ---- */
+
+extern const char *const store__family_names[FAMILIES];
 
 err store__classify(char *message, const char *doing); /* logs and frees RocksDB's message; NULL gives OK */
 
@@ -128,11 +144,22 @@ err store__classify(char *message, const char *doing); /* logs and frees RocksDB
 store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, slice from, slice to, bool backward);
 err store__plain_get(rocks *r, int family, const store_snapshot *at, slice key, store_value *value_out);
 
-store_scan *store__ready_open(rocks *r, idle_iterator ready);
+store_scan *store__ready_open(rocks *r, idle_iterator ready, bool in_memory);
 
 void store__wake_reclaimer(rocks *r); /* there is work for it now, or within a second */
 
 uint64_t store__plain_bytes(rocks *r, int family, slice from, slice to); /* estimate, in tables and memtables */
+
+/* ---- rocks_options.c ---- */
+
+rocksdb_options_t *store__db_options(const rocks *r);
+rocksdb_options_t *store__family_options(rocks *r, int family);
+bool store__is_tiered(const rocks *r, int family);
+
+/* ---- rocks_figures.c ---- */
+
+void store__measure(store *s, store_figures *out);
+uint64_t store__log_bytes(const rocks *r); /* size of RocksDB's log files */
 
 /* ---- rocks_space.c ---- */
 
@@ -140,8 +167,10 @@ int64_t store__now_us(void); /* monotonic clock */
 
 /* Returns the free bytes of the disk, and its floor (rocks_space.c). */
 bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out);
-bool store__space_is_low(const char *path); /* checked before RocksDB is opened: if low, it must not compact automatically */
+bool store__space_has_tiers(const rocks *r); /* whether there is room to merge whole families (rocks_options.c) */
+bool store__space_is_low(const char *path);  /* checked before RocksDB is opened: if low, it must not compact automatically */
 
+void store__flush_large(rocks *r);          /* call before closing */
 void store__space_open(rocks *r, bool low); /* call when everything else is open */
 void store__space_close(rocks *r);
 bool store__space_accepts(rocks *r, store_use use);
@@ -151,6 +180,7 @@ void store__space_note_range(rocks *r, int family, slice from, slice to); /* a d
 /* For the reclaimer. store__space_compact_due is called with its lock held. */
 bool store__space_compact_due(rocks *r);
 void store__space_compact(rocks *r);
+bool store__space_pays(rocks *r, int family, slice from, slice to);     /* the range is large enough for a compaction */
 bool store__space_can_drop(rocks *r, int family, slice from, slice to); /* the disk has room to compact what is left around the range */
 void store__compact(rocks *r, int family, slice from, slice to);
 
@@ -164,7 +194,7 @@ void store__terms_edition_advance(rocks *r); /* call before STORE_TERMS changes,
 uint64_t store__terms_edition(rocks *r);
 
 /* False: the edition is no longer current, or is odd. */
-bool store__idle_take(rocks *r, uint64_t edition, bool in_memory, idle_iterator *taken_out);
+bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out);
 void store__idle_give(rocks *r, idle_iterator given);
 bool store__idle_drop(rocks *r, int64_t at_us); /* drops those that are expired at that time (0: now); false: none is left */
 

@@ -13,6 +13,9 @@
  *   reserve  the floor, or the size of the tables if that is more, since all of them may be compacted at once; SPACE_RESERVE_BYTES at
  *            most, since a compaction is of STORE_COMPACTION_BYTES at most
  *
+ * A tiered family (rocks_options.c) may be merged completely, which needs as much space as it has. With less free space above the reserve
+ * its compactions are off; the others go on. A start with less space opens all families as leveled ones.
+ *
  * Unflushed data counts as used, since it needs space in tables. Space of unfinished tables counts as free: it comes back when they, or the
  * tables or log that they replace, are removed.
  *
@@ -35,7 +38,9 @@ enum {
     SPACE_CHECK_US = 50 * 1000,
     SAY_AGAIN_US = 60 * 1000 * 1000,
     COMPACT_PAUSE_US = 500 * 1000,
+    COMPACTION_WORTH = 4, /* a whole tiered family is compacted if at least such a part of it was deleted */
     UNFLUSHED_LITTLE = 4 * 1024 * 1024,
+    CLOSE_BYTES = 32 * 1024 * 1024, /* with more in memory, a close flushes, since replaying the log would delay the next start */
 };
 
 int64_t store__now_us(void) {
@@ -108,6 +113,13 @@ static void flush(rocks *r, bool wait) {
     rocksdb_flushoptions_destroy(options);
 }
 
+void store__flush_large(rocks *r) {
+    bool fine = !r->read_only && !r->failed && r->space.room == STORE_GROWS;
+    if (fine && sum_of(r, "rocksdb.cur-size-all-mem-tables") >= CLOSE_BYTES) {
+        flush(r, true);
+    }
+}
+
 /* Hysteresis: once space was short, growing needs an eighth more, since RocksDB's compactions are switched with it. */
 static store_use room_in(const disk_space *s, uint64_t space, uint64_t floor, uint64_t reserve, uint64_t unflushed) {
     uint64_t enough = s->room == STORE_GROWS ? reserve : reserve + reserve / 8;
@@ -117,18 +129,45 @@ static store_use room_in(const disk_space *s, uint64_t space, uint64_t floor, ui
                                            : STORE_READS;
 }
 
-/* Turns RocksDB's automatic compactions on or off. Needs space, since RocksDB writes its options to a file. */
-static void let_compact(rocks *r, bool allowed, uint64_t space) {
-    if (allowed != r->space.no_compactions || space < OPEN_BYTES) {
-        return;
-    }
-    r->space.no_compactions = !allowed;
+static void switch_compactions(rocks *r, bool tiered, bool allowed) {
     static const char *const name[] = {"disable_auto_compactions"};
     const char *value[] = {allowed ? "false" : "true"};
     for (int f = 0; f < FAMILIES; f++) {
         char *message = NULL;
-        rocksdb_set_options_cf(r->db, r->families[f], 1, name, value, &message);
-        store__classify(message, "changing options failed");
+        if (store__is_tiered(r, f) == tiered) {
+            rocksdb_set_options_cf(r->db, r->families[f], 1, name, value, &message);
+            store__classify(message, "changing options failed");
+        }
+    }
+}
+
+/* Size of all tables of tiered families. */
+static uint64_t tiers_bytes(rocks *r) {
+    uint64_t sum = 0;
+    for (int f = 0; f < FAMILIES; f++) {
+        sum += store__is_tiered(r, f) ? property(r, f, "rocksdb.live-sst-files-size") : 0;
+    }
+    return sum;
+}
+
+/* Turns RocksDB's automatic compactions on or off. Needs space, since RocksDB writes its options to a file. */
+static void let_compact(rocks *r, bool allowed, uint64_t space, uint64_t reserve) {
+    uint64_t needed = reserve + tiers_bytes(r);
+    bool tiers = allowed && space > (r->space.no_tiers ? needed + needed / 8 : needed);
+    if (space < OPEN_BYTES) {
+        return;
+    }
+    if (allowed == r->space.no_compactions) {
+        r->space.no_compactions = !allowed;
+        switch_compactions(r, false, allowed);
+    }
+    if (tiers == r->space.no_tiers) {
+        r->space.no_tiers = !tiers;
+        switch_compactions(r, true, tiers);
+        if (!tiers && allowed) {
+            log_warn("store", "too little space to merge index tables: queries get slower. Free space, or restart to merge them in pieces",
+                     "dir=%s free=%lu needed=%lu", r->folder.dir, (unsigned long)space, (unsigned long)needed);
+        }
     }
 }
 
@@ -176,7 +215,7 @@ static void look(rocks *r, int64_t now) {
     uint64_t space;
     store_use room = find_room(r, &space);
     say(r, room, space, now);
-    let_compact(r, room == STORE_GROWS, space);
+    let_compact(r, room == STORE_GROWS, space, SPACE_RESERVE_BYTES);
     r->space.room = room;
     r->space.checked_us = now;
 }
@@ -278,8 +317,9 @@ static double deleted_part(rocks *r, int family) {
 
 /* A compaction writes its result before it removes its input. If it runs out of disk, RocksDB waits until space for all of its input is
  * free. So it is only started if the result fits. */
-static bool fits(double bytes, uint64_t space) {
-    return (bytes < STORE_COMPACTION_BYTES ? bytes : STORE_COMPACTION_BYTES) < (double)space * 0.9;
+static bool fits(rocks *r, int family, double bytes, uint64_t space) {
+    double most = store__is_tiered(r, family) ? bytes : STORE_COMPACTION_BYTES;
+    return (bytes < most ? bytes : most) < (double)space * 0.9;
 }
 
 /* If items are deleted, their index entries are deleted too or soon will be, so the larger fraction of the two counts. */
@@ -287,12 +327,18 @@ static bool compaction_pays(rocks *r, int family, const key_range *range) {
     uint64_t space, floor;
     double own = deleted_part(r, family), items = deleted_part(r, STORE_ITEMS), deleted = own > items ? own : items;
     double bytes = (double)store__plain_bytes(r, family, buf_view(&range->from), buf_view(&range->to));
-    return deleted > 0 && store__space_read(r->db_path, &space, &floor) && fits(bytes * (1 - deleted), space);
+    return deleted > 0 && store__space_read(r->db_path, &space, &floor) && fits(r, family, bytes * (1 - deleted), space);
+}
+
+/* RocksDB compacts a tiered family as a whole, whatever the range. */
+bool store__space_pays(rocks *r, int family, slice from, slice to) {
+    return !store__is_tiered(r, family) ||
+           store__plain_bytes(r, family, from, to) * COMPACTION_WORTH >= property(r, family, "rocksdb.live-sst-files-size");
 }
 
 bool store__space_can_drop(rocks *r, int family, slice from, slice to) {
     uint64_t space, floor, all = property(r, family, "rocksdb.live-sst-files-size"), dropped = store__plain_bytes(r, family, from, to);
-    return !store__space_read(r->db_path, &space, &floor) || fits((double)(all - (dropped < all ? dropped : all)), space);
+    return !store__space_read(r->db_path, &space, &floor) || fits(r, family, (double)(all - (dropped < all ? dropped : all)), space);
 }
 
 void store__compact(rocks *r, int family, slice from, slice to) {
@@ -337,6 +383,12 @@ bool store__space_compact_due(rocks *r) {
     return r->space.compact && store__now_us() - r->space.compacted_us >= COMPACT_PAUSE_US;
 }
 
+bool store__space_has_tiers(const rocks *r) {
+    uint64_t space, floor;
+    return store__space_read(r->folder.dir, &space, &floor) && floor == SPACE_RESERVE_BYTES &&
+           space > SPACE_RESERVE_BYTES + bytes_of_tables(r->db_path);
+}
+
 bool store__space_is_low(const char *path) {
     uint64_t space, floor;
     return store__space_read(path, &space, &floor) && space <= reserve_of(floor, bytes_of_tables(path));
@@ -344,7 +396,7 @@ bool store__space_is_low(const char *path) {
 
 void store__space_open(rocks *r, bool low) {
     r->space.room = low ? STORE_FREES : STORE_GROWS;
-    r->space.no_compactions = low;
+    r->space.no_compactions = r->space.no_tiers = low;
     look(r, store__now_us());
     if (r->space.room != STORE_GROWS) {
         note_all(r);

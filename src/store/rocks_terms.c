@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -40,7 +41,9 @@ void store__terms_log(rocks *r, store_run *run, rocksdb_writebatch_t *batch) {
     rocksdb_column_family_handle_t *family = r->families[FAMILY_RUNS];
     uint64_t number = htobe64(run->last);
     log_key(key, run->last);
-    rocksdb_writebatch_put_cf(batch, family, key, sizeof key, run->p, run->bytes);
+    slice logged = store_run_logged(run, &r->logged_run);
+    rocksdb_writebatch_put_cf(batch, family, key, sizeof key, logged.p, logged.n);
+    atomic_fetch_add_explicit(&r->written.logged[FAMILY_RUNS], sizeof key + logged.n, memory_order_relaxed);
     rocksdb_writebatch_put_cf(batch, family, "n", 1, (const char *)&number, sizeof number);
 }
 
@@ -141,6 +144,10 @@ static err delete_ranges(rocks *r, const store_version *runs) {
 
 static err ingest_file(rocks *r, const char *path) {
     char *message = NULL;
+    struct stat file;
+    if (stat(path, &file) == 0) {
+        atomic_fetch_add_explicit(&r->written.ingested, (uint64_t)file.st_size, memory_order_relaxed);
+    }
     rocksdb_ingestexternalfileoptions_t *options = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
     rocksdb_ingest_external_file_cf(r->db, r->families[STORE_TERMS], &path, 1, options, &message);
@@ -276,7 +283,7 @@ static store_scan *open_stem_table(rocks *r, const store_snapshot *at, slice ste
     if (many) {
         return store__kept_scan(r, edition, stem, to);
     }
-    return store__idle_take(r, edition, at && at->in_memory, &ready) ? store__ready_open(r, ready) : NULL;
+    return store__idle_take(r, edition, &ready) ? store__ready_open(r, ready, at && at->in_memory) : NULL;
 }
 
 store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {

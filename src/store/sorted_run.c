@@ -2,11 +2,13 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <lz4.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 
 enum { VERSION = 1, HEAD_BYTES = 9, LENGTH_BYTES_MAX = 5, LENGTH_MAX = 1 << 28, INSERTION = 8 };
+enum { COMPRESSED = 2, COMPRESSED_HEAD_BYTES = 5, COMPRESS_FROM = 4096, LZ4_RATIO_MAX = 255 };
 
 typedef enum change_kind { PUT_EMPTY, PUT_VALUE, GONE, KINDS } change_kind;
 
@@ -343,7 +345,7 @@ static const char *read_changes(store_run *run, const char *p, const char *end, 
     return p;
 }
 
-err store_run_read(slice logged, uint64_t number, store_run **run_out) {
+static err read_plain(slice logged, uint64_t number, store_run **run_out) {
     *run_out = NULL;
     if (logged.n < HEAD_BYTES || logged.n > UINT32_MAX || logged.p[0] != VERSION) {
         return E_STORE_CORRUPT;
@@ -363,6 +365,43 @@ err store_run_read(slice logged, uint64_t number, store_run **run_out) {
     }
     *run_out = run;
     return OK;
+}
+
+/* ---- compression: neighbouring keys begin alike, so a run takes about a third ---- */
+
+slice store_run_logged(const store_run *run, buf *scratch) {
+    slice plain = slice_of(run->p, run->bytes);
+    if (run->bytes < COMPRESS_FROM || run->bytes > LZ4_MAX_INPUT_SIZE) {
+        return plain;
+    }
+    int most = LZ4_compressBound((int)run->bytes);
+    buf_clear(scratch);
+    buf_grow(scratch, COMPRESSED_HEAD_BYTES + (size_t)most);
+    scratch->p[0] = COMPRESSED;
+    put_u32(scratch->p + 1, (uint32_t)run->bytes);
+    int n = LZ4_compress_default(run->p, scratch->p + COMPRESSED_HEAD_BYTES, (int)run->bytes, most);
+    scratch->n = COMPRESSED_HEAD_BYTES + (size_t)n;
+    return n > 0 && scratch->n < run->bytes ? buf_view(scratch) : plain;
+}
+
+/* LZ4 makes at most 255 bytes of one, so a damaged size is refused before memory is allocated. */
+static err read_compressed(slice logged, uint64_t number, store_run **run_out) {
+    slice packed = slice_skip(logged, COMPRESSED_HEAD_BYTES);
+    size_t size = get_u32(logged.p + 1);
+    if (size > packed.n * LZ4_RATIO_MAX || size > LZ4_MAX_INPUT_SIZE || packed.n > LZ4_MAX_INPUT_SIZE) {
+        return E_STORE_CORRUPT;
+    }
+    char *plain = mem_alloc(size);
+    int n = LZ4_decompress_safe(packed.p, plain, (int)packed.n, (int)size);
+    err code = n >= 0 && (size_t)n == size ? read_plain(slice_of(plain, size), number, run_out) : E_STORE_CORRUPT;
+    free(plain);
+    return code;
+}
+
+err store_run_read(slice logged, uint64_t number, store_run **run_out) {
+    *run_out = NULL;
+    bool compressed = logged.n >= COMPRESSED_HEAD_BYTES && logged.p[0] == COMPRESSED;
+    return compressed ? read_compressed(logged, number, run_out) : read_plain(logged, number, run_out);
 }
 
 /* ---- merging ---- */

@@ -4,16 +4,19 @@
  * A run means: first these ranges were deleted, then these keys were put or deleted, with one change per key. So two runs can be merged
  * into one, in which the newer one wins. A run over older runs, or over RocksDB, hides what it replaces.
  *
- * The log stores its bytes unchanged. Numbers are little-endian; a length has seven bits per byte, lowest first; the eighth bit is set if
- * more follow.
+ * The log stores its bytes, or, if they are many, compressed. Numbers are little-endian; a length has seven bits per byte, lowest first;
+ * the eighth bit is set if more follow.
  *
  *   u8 1 · u32 ranges · u32 changes
  *   a range:   length · from · length · to                       in order, none touches another
- *   a change:  (length of key * 4 + kind) · key [· length · value]   in order of keys; kind 0 put empty, 1 put, 2 deleted */
+ *   a change:  (length of key * 4 + kind) · key [· length · value]   in order of keys; kind 0 put empty, 1 put, 2 deleted
+ *
+ *   compressed:  u8 2 · u32 size · LZ4 block of a run as above */
 #pragma once
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "store/write_batch.h"
 
@@ -40,6 +43,9 @@ typedef struct store_run_change {
 
 /* Makes a run of the batch's changes to STORE_TERMS; NULL if there are none. The caller sets its number. */
 store_run *store_run_of_batch(const store_batch *batch);
+
+/* The bytes to log. They live as long as the run, or until the next call with the same `scratch`. */
+slice store_run_logged(const store_run *run, buf *scratch);
 
 /* Makes a run from logged bytes, which may be damaged: E_STORE_CORRUPT. */
 MUST_CHECK err store_run_read(slice logged, uint64_t number, store_run **run_out);

@@ -11,6 +11,7 @@
 
 typedef struct store store;
 typedef struct store_ops store_ops;
+typedef struct store_figures store_figures;
 
 /* A value returned by a get stays pinned where it is (RocksDB's cache, a memtable), without a copy; release it with store_give. */
 typedef struct store_value {
@@ -23,10 +24,13 @@ typedef struct store_scan store_scan;
 typedef struct store_snapshot store_snapshot; /* a consistent state of the whole store, unaffected by later writes */
 
 typedef struct store_options {
-    bool sync;          /* written batches survive power loss; otherwise only a crash of the process */
+    bool sync;          /* --durability full: written batches survive power loss; otherwise only a crash of the process */
     size_t cache_bytes; /* size of the block cache */
     const char *dir;
     size_t tail_bytes;                 /* index entries kept in memory before they are flushed (store/tail.h); 0: the default */
+    size_t log_bytes;                  /* above this size of the log, what it holds is written to tables; 0: the default */
+    bool leveled;                      /* merge in levels even if there is room for tiers (rocks_options.c); for tests */
+    bool read_only;                    /* change nothing, not even a log that needs replaying */
     struct store_folder_new *made_out; /* what the open created (store/folder.h); may be NULL */
 } store_options;
 
@@ -47,6 +51,7 @@ struct store_ops {
     void (*snapshot_give)(store *, const store_snapshot *);
     void (*reclaim)(store *, store_family, slice from, slice to);
     uint64_t (*bytes)(store *, store_family, slice from, slice to);
+    void (*measure)(store *, store_figures *); /* store/figures.h; NULL: there are no files */
 };
 
 struct store {
@@ -80,7 +85,7 @@ static inline void store_give(store_value *value) {
     }
 }
 
-/* Whether the disk has room for a batch with this use. Only on the writer's thread. */
+/* Whether the disk has room for a batch that is written for `use`. Only on the writer's thread. */
 static inline bool store_has_room(store *s, store_use use) {
     return !s->ops->has_room || s->ops->has_room(s, use);
 }

@@ -2,10 +2,15 @@
  * for. */
 #pragma once
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -51,6 +56,49 @@ static inline store *open_rocks_tail(const char *dir, size_t tail_bytes) {
 
 static inline store *open_rocks(const char *dir) {
     return open_rocks_tail(dir, 0);
+}
+
+/* ---- the kernel's page cache ---- */
+
+typedef void (*each_table)(int fd);
+
+static inline void drop_table(int fd) {
+    assert_int_equal(fdatasync(fd), 0); /* dirty pages cannot be dropped */
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+static inline void read_table(int fd) {
+    char bytes[65536];
+    while (read(fd, bytes, sizeof bytes) > 0) {
+    }
+}
+
+static inline void with_tables(const char *folder, each_table each) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/db", folder);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (dot && strcmp(dot, ".sst") == 0) {
+            int fd = openat(dirfd(d), entry->d_name, O_RDONLY);
+            assert_true(fd >= 0);
+            each(fd);
+            close(fd);
+        }
+    }
+    closedir(d);
+}
+
+/* False: the folder is in memory, so nothing can be dropped. */
+static inline bool drop_pages(const char *folder) {
+    struct statfs is;
+    assert_int_equal(statfs(folder, &is), 0);
+    if (is.f_type == TMPFS_MAGIC) {
+        return false;
+    }
+    with_tables(folder, drop_table);
+    return true;
 }
 
 /* ---- dumping a store ---- */

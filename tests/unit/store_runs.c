@@ -65,6 +65,81 @@ static void damaged_runs_are_refused(void **state) {
     }
 }
 
+/* A run of `n` keys that begin alike, as index entries do. */
+static store_run *long_run(unsigned n) {
+    store_batch b;
+    char key[64];
+    store_batch_init(&b);
+    for (unsigned i = 0; i < n; i++) {
+        store_put(&b, STORE_TERMS, slice_of(key, (size_t)snprintf(key, sizeof key, "container/path/value-%08u-%08u", i / 7, i)),
+                  SLICE_EMPTY);
+    }
+    store_run *run = store_run_of_batch(&b);
+    store_batch_free(&b);
+    run->first = run->last = 9;
+    return run;
+}
+
+static void long_runs_are_logged_compressed(void **state) {
+    (void)state;
+    buf scratch = buf_init(BUF_NO_LIMIT);
+    for (unsigned n = 1; n < 20000; n = n * 3 + 1) {
+        store_run *run = long_run(n), *again;
+        slice logged = store_run_logged(run, &scratch);
+        assert_true(run->bytes < 4096 ? logged.n == run->bytes : logged.n < run->bytes / 2);
+        assert_int_equal(store_run_read(logged, 9, &again), OK);
+        assert_int_equal(again->bytes, run->bytes);
+        assert_memory_equal(again->p, run->p, run->bytes);
+        assert_int_equal(again->n, n);
+        assert_int_equal(again->last, 9);
+        store_run_give(again);
+        assert_int_equal(store_run_read(slice_of(run->p, run->bytes), 9, &again), OK); /* as earlier versions logged it */
+        store_run_give(again);
+        store_run_give(run);
+    }
+    buf_free(&scratch);
+}
+
+static void damaged_compressed_runs_are_refused(void **state) {
+    (void)state;
+    random_source r;
+    buf scratch = buf_init(BUF_NO_LIMIT);
+    store_run *run = long_run(300), *read;
+    slice logged = store_run_logged(run, &scratch);
+    assert_int_equal(logged.p[0], 2);
+    random_seed(&r, 3);
+    for (size_t n = 0; n < logged.n; n++) {
+        char *cut = malloc(n ? n : 1);
+        assert_non_null(cut);
+        memcpy(cut, logged.p, n);
+        assert_int_equal(store_run_read(slice_of(cut, n), 1, &read), E_STORE_CORRUPT);
+        free(cut);
+    }
+    for (int flip = 0; flip < 20000; flip++) {
+        size_t at = random_below(&r, logged.n);
+        char was = scratch.p[at];
+        scratch.p[at] ^= (char)(1 + random_below(&r, 255));
+        if (store_run_read(logged, 1, &read) == OK) {
+            for (size_t i = 1; i < read->n; i++) {
+                assert_true(slice_cmp(store_run_key(read, i - 1), store_run_key(read, i)) < 0);
+            }
+            store_run_give(read);
+        }
+        scratch.p[at] = was;
+    }
+    store_run_give(run);
+    buf_free(&scratch);
+}
+
+/* A size that no compressed bytes can have is refused before memory is taken for it. */
+static void compressed_runs_do_not_lie_about_their_size(void **state) {
+    (void)state;
+    char bytes[64] = {2, -1, -1, -1, 127};
+    store_run *read;
+    assert_int_equal(store_run_read(slice_of(bytes, sizeof bytes), 1, &read), E_STORE_CORRUPT);
+    assert_null(read);
+}
+
 /* ---- versions and cursors ---- */
 
 static store_version *version_of(store_run **runs, size_t n) {
@@ -281,6 +356,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_read_back),
         cmocka_unit_test(damaged_runs_are_refused),
+        cmocka_unit_test(long_runs_are_logged_compressed),
+        cmocka_unit_test(damaged_compressed_runs_are_refused),
+        cmocka_unit_test(compressed_runs_do_not_lie_about_their_size),
         cmocka_unit_test(merged_runs_say_the_same),
         cmocka_unit_test(the_writer_waits_for_the_keeper),
         cmocka_unit_test(flushing_fails_and_is_retried),

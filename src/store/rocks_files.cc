@@ -1,0 +1,117 @@
+#include "store/rocks_files.h"
+
+#include <fcntl.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/options.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+using rocksdb::FileOptions;
+using rocksdb::FileSystem;
+using rocksdb::FSRandomAccessFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+// Kept private by RocksDB's C API; see rocks_stats.cc.
+extern "C" {
+struct rocksdb_options_t {
+    rocksdb::Options rep;
+};
+}
+
+namespace {
+
+thread_local bool may_not_wait;
+
+// A table. Any thread reads it.
+class table_file : public FSRandomAccessFile {
+  public:
+    table_file(int fd, const std::string &name) : fd_(fd), name_(name) {
+    }
+    table_file(const table_file &) = delete;
+    table_file &operator=(const table_file &) = delete;
+    ~table_file() override {
+        close(fd_);
+    }
+
+    IOStatus Read(uint64_t offset, size_t n, const IOOptions &, Slice *result, char *scratch, IODebugContext *) const override {
+        size_t got = 0;
+        ssize_t part = 1;
+        while (got < n && part > 0) {
+            iovec into = {scratch + got, n - got};
+            part = preadv2(fd_, &into, 1, static_cast<off_t>(offset + got), may_not_wait ? RWF_NOWAIT : 0);
+            got += part > 0 ? static_cast<size_t>(part) : 0;
+            part = part < 0 && errno == EINTR ? 1 : part;
+        }
+        *result = Slice(scratch, part < 0 ? 0 : got);
+        return part < 0 ? failure(errno) : IOStatus::OK();
+    }
+
+    IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions &, IODebugContext *) override {
+        readahead(fd_, static_cast<off_t>(offset), n);
+        return IOStatus::OK();
+    }
+
+    void Hint(AccessPattern pattern) override {
+        int advice = pattern == kRandom ? POSIX_FADV_RANDOM : pattern == kSequential ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_NORMAL;
+        posix_fadvise(fd_, 0, 0, advice);
+    }
+
+    IOStatus InvalidateCache(size_t offset, size_t length) override {
+        posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+        return IOStatus::OK();
+    }
+
+  private:
+    // File systems that do not know RWF_NOWAIT refuse it.
+    IOStatus failure(int error) const {
+        bool would_wait = may_not_wait && (error == EAGAIN || error == EOPNOTSUPP);
+        return would_wait ? IOStatus::Busy(STORE_WOULD_WAIT) : IOStatus::IOError(name_, std::strerror(error));
+    }
+
+    const int fd_;
+    const std::string name_;
+};
+
+class files : public rocksdb::FileSystemWrapper {
+  public:
+    files() : FileSystemWrapper(FileSystem::Default()) {
+    }
+    const char *Name() const override {
+        return "tesela";
+    }
+
+    IOStatus NewRandomAccessFile(const std::string &name, const FileOptions &options, std::unique_ptr<FSRandomAccessFile> *result,
+                                 IODebugContext *debug) override {
+        if (options.use_mmap_reads || options.use_direct_reads) {
+            return target()->NewRandomAccessFile(name, options, result, debug);
+        }
+        int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            return errno == ENOENT ? IOStatus::PathNotFound(name, std::strerror(errno)) : IOStatus::IOError(name, std::strerror(errno));
+        }
+        result->reset(new table_file(fd, name));
+        return IOStatus::OK();
+    }
+};
+
+} // namespace
+
+void store__files_use(rocksdb_options_t *db_options) {
+    static rocksdb::Env *const env = rocksdb::NewCompositeEnv(std::make_shared<files>()).release(); // for all databases of the process
+    db_options->rep.env = env;
+}
+
+bool store__files_no_wait(bool no_wait) {
+    bool before = may_not_wait;
+    may_not_wait = no_wait;
+    return before;
+}

@@ -489,8 +489,11 @@ static void set_up_scram(access_keys *k, const access_keys_options *options) {
     enum { SALT_BYTES = 16 };
     if (options->scram_user && options->scram_kinds) {
         k->scram_user = mem_text(options->scram_user, strlen(options->scram_user));
-        k->scram = (access_scram_setup){
-            .user = k->scram_user, .kinds = options->scram_kinds, .salt_n = SALT_BYTES, .iterations = ACCESS_SCRAM_ITERATIONS};
+        k->scram = (access_scram_setup){.user = k->scram_user,
+                                        .any_user = options->scram_any_user,
+                                        .kinds = options->scram_kinds,
+                                        .salt_n = SALT_BYTES,
+                                        .iterations = ACCESS_SCRAM_ITERATIONS};
         int random = RAND_bytes(k->scram.salt, SALT_BYTES);
         assert(random == 1);
     }

@@ -25,10 +25,11 @@ bool access_key_parse(slice name, access_key *key_out); /* ignores case and dash
 typedef struct access_keys_options {
     const char *given[ACCESS_KEY_COUNT]; /* base64; NULL: not set. If the first is not set, it is the emulator's key */
     const char *file;                    /* used instead of `given`: the keys in this order, one per line, "-" for none */
-    bool exposed;                        /* other machines can reach the server: the emulator's key is rejected as any of the four … */
-    bool allow_well_known;               /* … unless this is set; then each load of the keys logs a warning */
-    const char *scram_user;              /* the account's name, if a front end offers SCRAM (scram.h); NULL: none does */
-    unsigned scram_kinds;                /* bits 1 << access_scram_kind; each key of each kind costs a millisecond or two when it is set */
+    bool exposed;           /* other machines can reach the server, so the emulator's key is rejected, unless allow_well_known is set */
+    bool allow_well_known;  /* accept the emulator's key even if `exposed`; each load of the keys then logs a warning */
+    const char *scram_user; /* the account's name, if a front end offers SCRAM (scram.h); NULL: none does */
+    bool scram_any_user;    /* other names are accepted too (scram.h) */
+    unsigned scram_kinds;   /* bits 1 << access_scram_kind; each key of each kind costs a millisecond or two when it is set */
 } access_keys_options;
 
 /* On error NULL, with the reason in `why`: not base64, the same key twice, no such file, the emulator's key on an exposed server. */

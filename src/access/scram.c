@@ -47,6 +47,16 @@ bool access_scram_offers(const access_scram_secrets *s, access_scram_kind kind) 
     return s && s->setup.user && kind < ACCESS_SCRAM_COUNT && (s->setup.kinds & 1u << kind);
 }
 
+/* MongoDB's SCRAM-SHA-1 hashes the name with the password, so its secrets are for one name. */
+static bool is_user(const access_scram_setup *setup, access_scram_kind kind, slice name) {
+    bool same = name.n == strlen(setup->user) && CRYPTO_memcmp(name.p, setup->user, name.n) == 0;
+    return same || (setup->any_user && kind != ACCESS_SCRAM_SHA_1_MONGO);
+}
+
+bool access_scram_offers_to(const access_scram_secrets *s, access_scram_kind kind, slice user) {
+    return access_scram_offers(s, kind) && is_user(&s->setup, kind, user);
+}
+
 access_scram_secrets *access_scram_secrets_new(const access_scram_setup *setup) {
     access_scram_secrets *s = mem_zero(sizeof *s);
     assert(setup->salt_n && setup->salt_n <= ACCESS_SCRAM_SALT_MAX && setup->iterations);
@@ -247,10 +257,6 @@ static err refuse_user(op *o) {
     return op_fail(o, E_UNAUTHORIZED, "Authentication failed: the user must be the account's name and the password one of its keys.");
 }
 
-static bool is_user(const access_scram_setup *setup, const char *name, size_t n) {
-    return n == strlen(setup->user) && CRYPTO_memcmp(name, setup->user, n) == 0;
-}
-
 /* Keeps the text that both sides will sign: the client's message, a comma, ours. */
 static err answer_first(op *o, access_scram *s, const access_scram_setup *setup, slice message, buf *reply) {
     char name[LIMIT_SASL_BYTES];
@@ -259,7 +265,7 @@ static err answer_first(op *o, access_scram *s, const access_scram_setup *setup,
     if (!read_first(message, &m) || !read_name(m.name, name, &name_n)) {
         return refuse_form(o);
     }
-    s->known = is_user(setup, name, name_n);
+    s->known = is_user(setup, s->kind, slice_of(name, name_n));
     buf text = {.p = s->text, .cap = sizeof s->text, .max = sizeof s->text};
     buf_add_slice(&text, message);
     buf_add_byte(&text, ',');

@@ -5,10 +5,10 @@
  *     client  c=biws,r=nonce+ours,p=proof            →
  *             ←   v=signature                             server
  *
- * The user is the account; its password is any of the account's keys. A key's secrets (StoredKey, ServerKey) are derived when the ring is
- * made, which takes some milliseconds for each key and kind, never during a request. All keys share one salt, random for each start of the
- * server, so a proof can be tried with each of them: two microseconds a key. An unknown user gets the same salt and goes through the same
- * steps, and fails only at the end. Channel binding is not offered.
+ * The user is the account, or any name if the setup says so; its password is any of the account's keys. A key's secrets (StoredKey,
+ * ServerKey) are derived when the ring is made, which takes some milliseconds for each key and kind, never during a request. All keys share
+ * one salt, random for each start of the server, so a proof can be tried with each of them: two microseconds a key. An unknown user gets
+ * the same salt and goes through the same steps, and fails only at the end. Channel binding is not offered.
  *
  * Keys are random, so iterations add no protection; their number is the minimum that clients accept. A key's text is base64, which SASLprep
  * does not change. */
@@ -30,6 +30,7 @@ enum { ACCESS_SCRAM_HASH_MAX = 32, ACCESS_SCRAM_SALT_MAX = 32, ACCESS_SCRAM_ITER
 
 typedef struct access_scram_setup {
     const char *user; /* the account's name; NULL: no SCRAM */
+    bool any_user;    /* other names are accepted too, by the kinds whose secrets do not depend on the name */
     unsigned kinds;   /* kinds to offer: bits 1 << access_scram_kind */
     unsigned char salt[ACCESS_SCRAM_SALT_MAX];
     size_t salt_n;
@@ -38,11 +39,12 @@ typedef struct access_scram_setup {
 
 access_scram_secrets *access_scram_secrets_new(const access_scram_setup *setup); /* the user's name must outlive it */
 void access_scram_secrets_add(access_scram_secrets *s, access_key key, slice password);
-void access_scram_secrets_copy(access_scram_secrets *s, const access_scram_secrets *from, access_key key); /* of the same setup */
-void access_scram_secrets_free(access_scram_secrets *s);                                                   /* wipes them */
+void access_scram_secrets_copy(access_scram_secrets *s, const access_scram_secrets *from, access_key key); /* both have the same setup */
+void access_scram_secrets_free(access_scram_secrets *s);                                                   /* overwrites the secrets */
 
 /* Whether this kind is offered to clients; `s` may be NULL. */
 bool access_scram_offers(const access_scram_secrets *s, access_scram_kind kind);
+bool access_scram_offers_to(const access_scram_secrets *s, access_scram_kind kind, slice user); /* whether it is offered to this user */
 
 /* ---- one exchange ---- */
 

@@ -80,7 +80,7 @@ void account_stop(account *a);
 void account_close(account *a);
 
 const items *account_items(const account *a);
-int64_t account_page_deadline_us(const account *a); /* of a page that begins now, by the account's monotonic clock */
+int64_t account_page_deadline_us(const account *a); /* deadline of a page that begins now, by the account's monotonic clock */
 uint64_t account_lsn(const account *a);             /* counts changes of databases, containers and offers; never decreases */
 
 /* ---- finding ---- */
@@ -180,6 +180,7 @@ typedef struct container_creation {
                                 *   {"typed": true,                                      partition keys of any BSON type (partition/partition_key.h)
                                 *    "key": [{"path": "/a", "order": "descending"}, …],  the row key (item/row.h); else the text of `id`
                                 *    "clustered": true,                                  rows lie in key order (item/layout.h)
+                                *    "ordered": true,                                    … and partitions keep creation order and an index
                                 *    "lean": true}                                       only named paths are indexed (index/policy.h) */
     throughput_setting throughput;
     slice api;     /* the API that makes it, in lower case; empty: "sql" */
@@ -204,8 +205,8 @@ typedef struct container_replacement {
 
     container *container_out;
     index_change index;   /* these three are private to account/ */
-    container *wanted;    /* with several homes: the new container … */
-    uint64_t wanted_from; /* … and the version that it replaces */
+    container *wanted;    /* the new container, if there are several homes */
+    uint64_t wanted_from; /* the version that `wanted` replaces */
 } container_replacement;
 
 /* Renames within the same database: data, number, rid and memo stay. E_CONFLICT: the name is taken. */
@@ -256,7 +257,7 @@ typedef struct account_event {
     uint32_t before_n, after_n;   /* number of ranges */
     uint64_t items, bytes;        /* reassigned to other ranges by changing the map; nothing was copied */
     uint32_t took_us;             /* from decision to effect */
-    uint32_t held_us;             /* of that, the time the committer did nothing else: writers may have waited; 0 after a restart */
+    uint32_t held_us; /* the part of took_us in which the committer did nothing else, so that writers waited; 0 after a restart */
 } account_event;
 
 /* The container's ranges are then not merged automatically for five minutes. */

@@ -92,7 +92,7 @@ struct account {
     container_node *containers_swept;
     offer_node *offers, *offers_by_resource;
     account_numbers numbers; /* used only by the committer */
-    _Atomic uint64_t lsn;    /* of the newest published change */
+    _Atomic uint64_t lsn;    /* lsn of the newest published change */
     atomic_uint sweeps_in_flight;
     atomic_uint wide;           /* changes in progress that affect several homes (account/wide.h) */
     unsigned char swept_rid[8]; /* the container swept last */

@@ -19,7 +19,7 @@ typedef struct fault {
     int64_t range;
     fault_operation operation;
     double percent; /* percentage of matching requests that are hit; above 0, 100: all */
-    uint64_t seed;  /* of the generator that selects that percentage */
+    uint64_t seed;  /* seed of the generator that selects that percentage */
     uint64_t count; /* maximum number of hits; 0: no limit */
 
     /* what happens to the request */

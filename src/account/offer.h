@@ -32,6 +32,7 @@ enum {
     THROUGHPUT_STEP = 100,
     AUTOSCALE_MIN = 1000,
     AUTOSCALE_STEP = 1000,
+    AUTOSCALE_RATIO = 10, /* autoscale goes down to a tenth of its maximum */
     THROUGHPUT_FIXED_MAX = 10000,
     INCREMENT_PERCENT_MAX = 1000,
     SERVERLESS_RANGE = 5000, /* RU/s of each physical partition */
@@ -48,7 +49,7 @@ uint32_t throughput_minimum(const offer *offer, uint64_t storage_bytes, unsigned
  * the setting's increment, as often as it takes, and rounded up to a step. Never above THROUGHPUT_MAX. */
 uint32_t throughput_for_storage(throughput_setting setting, uint64_t storage_bytes);
 
-/* "offerThroughput" of the resource: the manual value, or the autoscale maximum. */
+/* What the resource may spend: the manual value, or the autoscale maximum. */
 static inline uint32_t throughput_provisioned(throughput_setting setting) {
     return setting.value;
 }

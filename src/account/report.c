@@ -56,6 +56,13 @@ void report_free(report *r) {
     *r = (report){0};
 }
 
+/* ---- stores ---- */
+
+bool account_store_figures(const account *a, size_t i, store_figures *figures_out) {
+    const items *all = account_items(a);
+    return i < all->homes_n && store_measure(all->homes[i]->store, figures_out);
+}
+
 /* ---- ranges ---- */
 
 #define load(p) atomic_load_explicit((p), memory_order_relaxed)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "account/account.h"
+#include "store/figures.h"
 
 typedef struct report_container {
     container *container; /* a reference, with the tiles of that moment */
@@ -23,6 +24,9 @@ typedef struct report {
 MUST_CHECK err account_report(account *a, slice database, slice container, report *report_out);
 void report_free(report *r);
 
+/* The figures of the account's store number `i` (store/figures.h). False: there is no such store, or it has no files. */
+bool account_store_figures(const account *a, size_t i, store_figures *figures_out);
+
 /* Contents of a range and its load in the last second; or a sum over several ranges: shares and counts are added, latencies averaged by
  * weight, maxima are the highest of all. */
 typedef struct report_range {
@@ -32,8 +36,8 @@ typedef struct report_range {
     meter_sample last;
     uint64_t requests, throttled, failed; /* since the server started or the range was made */
     double ru, latency_s;                 /* likewise */
-    size_t segments;                      /* segments that hold items: after a split or a merge also the earlier ones, … */
-    bool moving;                          /* … whose items are being moved away (item/move.c) */
+    size_t segments;                      /* segments that hold items: after a split or a merge also those of the earlier ranges */
+    bool moving;                          /* items are being moved out of the earlier segments (item/move.c) */
 } report_range;
 
 /* The range at `position` of the container (item/range_info.h), which must exist; and the sum over all ranges. */

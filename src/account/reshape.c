@@ -40,7 +40,7 @@ typedef struct reshape {
     container_range *splitting; /* the range that says so; NULL: none */
 
     size_t first;           /* position in the newest tiles, while a commit runs */
-    uint32_t segment;       /* of the first new range; the others have the next numbers */
+    uint32_t segment;       /* segment of the first new range; the others have the next numbers */
     container_tiles *tiles; /* the new ones */
     container_tiles *old;   /* the replaced ones; NULL: not yet replaced */
     container *made;

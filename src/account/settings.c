@@ -151,6 +151,7 @@ static err read_rows(op *o, slice rows, container *c) {
     doc_element key;
     c->row = (row_definition){0};
     c->clustered = flag_in(rows, "clustered");
+    c->ordered = !c->clustered || flag_in(rows, "ordered");
     if (rows.n == 0 || !doc_find_member(rows, SLICE_LIT("key"), &key)) {
         return OK;
     }
@@ -419,7 +420,8 @@ err settings_check_replace(op *o, const container *before, const container *afte
         !same_paths(before->key.paths, before->key.n, after->key.paths, after->key.n)) {
         return op_fail(o, E_BAD_REQUEST, "Document collection partition key cannot be changed.");
     }
-    if (before->key.typed != after->key.typed || before->clustered != after->clustered || !row_definition_same(&before->row, &after->row)) {
+    if (before->key.typed != after->key.typed || before->clustered != after->clustered || before->ordered != after->ordered ||
+        !row_definition_same(&before->row, &after->row)) {
         return op_fail(o, E_BAD_REQUEST, "A container's row key cannot be changed.");
     }
     bool same = before->unique_keys_n == after->unique_keys_n;

@@ -29,7 +29,7 @@ typedef struct grant {
     rid_kind kind; /* RID_NONE: what `link` will name, and the next three are empty; RID_CONTAINER, RID_DOCUMENT, RID_ATTACHMENT, RID_SPROC,
                       RID_TRIGGER, RID_UDF */
     rid container; /* the granted container, or the one that holds the resource */
-    uint64_t number; /* of the item or script; for an attachment, of its item; 0: any item with the id `child` */
+    uint64_t number; /* number of the item or script; for an attachment, of its item; 0: any item with the id `child` */
     slice child;     /* the attachment's name, or that id */
     pkey key;        /* n 0: none; for a container: access is limited to this key */
     slice link;      /* the resource's link as the client wrote it */

@@ -20,6 +20,7 @@
  *   call_within    a read, a write, rows or the commit within a transaction that a client keeps open
  *   call_wipe      all items of a logical partition deleted at once
  *   call_attachments, call_attach   an item's attachments: read, write
+ *   call_receipt   the first outcome of a write that its client repeats
  *   call_await_change  a change of a database, container, offer, script, user or permission
  *   call_work      the front end's own long work, on a worker
  *
@@ -39,6 +40,7 @@
 #include "item/attach.h"
 #include "item/follow.h"
 #include "item/range_info.h"
+#include "item/receipt.h"
 #include "item/rows.h"
 #include "item/transaction.h"
 #include "item/wipe.h"
@@ -321,12 +323,25 @@ typedef struct call_wipe {
 void call_wipe_init(call_wipe *w, const call_core *core, net_client *client, op *o, container *container, call_step done);
 void call_wipe_submit(call_wipe *w); /* E_OWNER_NOT_FOUND, E_TENANT_BUSY, E_THROTTLED */
 
+/* ---- writes that a client repeats (item/receipt.h) ---- */
+
+typedef struct call_receipt {
+    call call;
+    slice key;
+
+    /* result */
+    item_receipt_found found; /* on OK */
+} call_receipt;
+
+void call_receipt_init(call_receipt *r, const call_core *core, net_client *client, op *o, container *container, call_step done);
+void call_receipt_submit(call_receipt *r); /* E_NOT_FOUND: the write has not been applied. No charge */
+
 /* ---- transactions that a client keeps open (item/transaction.h) ----
  *
- * A front end begins a transaction on its client's loop, keeps the pointer, and submits one call after the other; a call while another one
- * is in progress is rejected with E_BAD_REQUEST. No thread waits between calls. A transaction older than LIMIT_TRANSACTION_SECONDS is
- * expired: its calls then complete with E_TRANSACTION_EXPIRED. The front end must always end it, on the same loop, while no call is in
- * progress: after the commit, whatever its result, or without a commit, which discards the writes. */
+ * A front end begins a transaction on a client's loop, keeps the pointer, and submits one call after the other, from any loop; a call while
+ * another one is in progress is rejected with E_BAD_REQUEST. No thread waits between calls. A transaction older than
+ * LIMIT_TRANSACTION_SECONDS is expired: its calls then complete with E_TRANSACTION_EXPIRED. The front end must always end it, while no call
+ * is in progress: after the commit, whatever its result, or without a commit, which discards the writes. */
 
 typedef struct call_transaction call_transaction;
 
@@ -352,8 +367,8 @@ typedef struct call_within {
 void call_within_init(call_within *w, call_transaction *t, const call_core *core, net_client *client, op *o, container *container,
                       call_step done);
 void call_within_read(call_within *w);  /* E_NOT_FOUND, E_THROTTLED, E_TRANSACTION_SPREAD */
-void call_within_write(call_within *w); /* … and the errors of a write of its kind */
-void call_within_rows(call_within *w);  /* … and E_BAD_CONTINUATION */
+void call_within_write(call_within *w); /* the same, and the errors of a write of its kind */
+void call_within_rows(call_within *w);  /* the errors of a read, and E_BAD_CONTINUATION */
 void call_within_commit(
     call_within *w); /* E_RETRY_WITH, E_UNIQUE_KEY: another write conflicts, nothing is written. Call once; then end the transaction */
 void call_within_give(call_within *w);

@@ -27,5 +27,9 @@ void call__on_worker(call *c, net_lane lane, call_step run, call_step then);
  * another; 0: none. */
 void call__on_script_thread(call *c, uint64_t sequence, call_step run, call_step then);
 
+/* Whether to try a query on the loop before it goes to a worker, judging by its last tries; and the result of a try. Any thread. */
+bool call__worth_a_try(uint64_t container, slice text);
+void call__tried(uint64_t container, slice text, bool gave_up);
+
 /* Runs `then` on the loop. Any thread, which must not touch the call afterwards. */
 void call__return(call *c, call_step then);

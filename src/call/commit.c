@@ -1,6 +1,7 @@
 #include "call/call_int.h"
 
-enum { LARGE_BYTES = 64 * 1024 }; /* computing the charge of more takes tens of milliseconds, which would block other clients of the loop */
+/* The charge of a larger body takes tens of milliseconds to compute: a worker does it, so that the loop serves others meanwhile. */
+enum { LARGE_BYTES = 64 * 1024 };
 
 void call_commit_init(call_commit *c, const call_core *core, net_client *client, op *o, container *container, call_step done) {
     call_init(&c->call, core, client, o, container, done);

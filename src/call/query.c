@@ -110,12 +110,15 @@ static bool is_long(const call_query *q) {
 
 /* False: it gave up, and a worker starts the page over with the query as bound here. */
 static bool try_quickly(call_query *q) {
-    if (!q->is_short || is_long(q)) {
+    uint64_t container = call_tenant_of_container(q->call.container);
+    slice text = q->query.ast->text;
+    if (!q->is_short || is_long(q) || !call__worth_a_try(container, text)) {
         return false;
     }
     item_cursor *begun = arena_alloc(q->call.op->arena, sizeof *begun);
     item_cursor_copy(begun, q->cursor);
     q->call.code = run_page(q, true);
+    call__tried(container, text, q->call.code == E_QUERY_TOO_LONG);
     if (q->call.code != E_QUERY_TOO_LONG) {
         return true;
     }

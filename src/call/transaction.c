@@ -1,5 +1,6 @@
-/* Transactions that a client keeps open: begun on its loop, used call by call, and expired when they are too old. */
+/* Transactions that a client keeps open: begun on a loop, used call by call from any loop, and expired when they are too old. */
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -12,6 +13,7 @@ enum {
 };
 
 struct call_transaction {
+    pthread_mutex_t lock;   /* protects the next three members; `core` itself belongs to whoever set `busy` */
     item_transaction *core; /* NULL: ended */
     bool busy;              /* a call is in progress */
     bool overdue;
@@ -19,27 +21,55 @@ struct call_transaction {
     net_delay delay; /* expiry timer; the struct is freed no earlier than when it fires */
 };
 
-/* ---- life: the loop's thread ---- */
+/* ---- life ---- */
 
+/* False: another call is in progress. */
+static bool enter(call_transaction *t) {
+    pthread_mutex_lock(&t->lock);
+    bool entered = !t->busy;
+    t->busy = true;
+    pthread_mutex_unlock(&t->lock);
+    return entered;
+}
+
+/* With the lock held, while no call is in progress. */
 static void expire_if_overdue(call_transaction *t) {
-    if (t->overdue && !t->busy && t->core) {
+    if (t->overdue && t->core) {
         item_transaction_expire(t->core);
         budget_end(&t->budget);
     }
 }
 
+static void leave(call_transaction *t) {
+    pthread_mutex_lock(&t->lock);
+    t->busy = false;
+    expire_if_overdue(t);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void release(call_transaction *t) {
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+/* On the loop that the transaction was begun on. The struct is freed here, or at the end of the transaction if that is later. */
 static void is_due(net_delay *delay) {
     call_transaction *t = (call_transaction *)((char *)delay - offsetof(call_transaction, delay));
+    pthread_mutex_lock(&t->lock);
     t->overdue = true;
-    if (t->core) {
+    bool ended = !t->core;
+    if (!t->busy) {
         expire_if_overdue(t);
-    } else {
-        free(t);
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (ended) {
+        release(t);
     }
 }
 
 call_transaction *call_transaction_begin(const call_core *core, net_loop *loop) {
     call_transaction *t = mem_zero(sizeof *t);
+    pthread_mutex_init(&t->lock, NULL);
     t->budget = budget_init_own(net_loop_memory(loop), MEMORY_MAX, MEMORY_OWN);
     item_transaction_ask ask = {
         .items = account_items(core->account), .budget = &t->budget, .lifetime_us = LIMIT_TRANSACTION_SECONDS * INT64_C(1000000)};
@@ -49,12 +79,15 @@ call_transaction *call_transaction_begin(const call_core *core, net_loop *loop) 
 }
 
 void call_transaction_end(call_transaction *t) {
+    pthread_mutex_lock(&t->lock);
     assert(!t->busy);
     item_transaction_end(t->core);
     budget_end(&t->budget);
     t->core = NULL;
-    if (t->overdue) {
-        free(t);
+    bool overdue = t->overdue;
+    pthread_mutex_unlock(&t->lock);
+    if (overdue) {
+        release(t);
     }
 }
 
@@ -78,9 +111,7 @@ void call_within_give(call_within *w) {
 }
 
 static void end(call *c) {
-    call_transaction *t = ((call_within *)c)->transaction;
-    t->busy = false;
-    expire_if_overdue(t);
+    leave(((call_within *)c)->transaction);
     c->done(c);
 }
 
@@ -96,15 +127,18 @@ static void run_on_worker(net_work *work) {
     c->run(c);
 }
 
+static void refuse_busy(call *c) {
+    c->code = op_fail(c->op, E_BAD_REQUEST, "The transaction is busy with another call: send one after the other.");
+    c->done(c);
+}
+
 /* Runs `run` on the loop, or on a worker if it may take long. */
 static void take_turn(call *c, bool is_long, net_lane lane, call_step run) {
     call_transaction *t = ((call_within *)c)->transaction;
-    if (t->busy) {
-        c->code = op_fail(c->op, E_BAD_REQUEST, "The transaction is busy with another call: send one after the other.");
-        c->done(c);
+    if (!enter(t)) {
+        refuse_busy(c);
         return;
     }
-    t->busy = true;
     budget_renew(&t->budget); /* a write that exceeded the budget does not end the transaction */
     c->run = run;
     if (is_long) {
@@ -182,11 +216,10 @@ static void leave_committer(void *context) {
 void call_within_commit(call_within *w) {
     call *c = &w->call;
     call_transaction *t = w->transaction;
-    if (t->busy) {
-        take_turn(c, false, NET_SHORT, NULL);
+    if (!enter(t)) {
+        refuse_busy(c);
         return;
     }
-    t->busy = true;
     c->code = item_transaction_commit(t->core, c->op, leave_committer, c);
     if (c->code != OK) { /* on OK the committer owns the call */
         end(c);

@@ -3,7 +3,10 @@
 
 #include "find/find_int.h"
 
-enum { COMPARED_MAX = 1000 }; /* up to this many vectors are compared one by one rather than by a graph */
+enum {
+    COMPARED_MAX = 1000, /* up to this many vectors are compared one by one rather than by a graph */
+    ROWS_PER_LOAD = 9,   /* loading a found item takes as long as reading this many rows that lie side by side */
+};
 
 static bool any_of_other_path(const find__finder *f, index_path path) {
     for (size_t i = 0; i < f->demands.n; i++) {
@@ -30,7 +33,8 @@ static err smaller_demand_of_other_path(find__finder *f, const find__walk *w, co
         *used_out = NULL;
         return OK;
     }
-    double most = sqrt((double)f->access->asked.wanted * ((double)f->view->items_n + 1));
+    double rows = (double)f->access->asked.wanted * ((double)f->view->items_n + 1);
+    double most = sqrt(f->access->asked.narrow ? rows / ROWS_PER_LOAD : rows);
     *used_out = NULL;
     size_t pays = f->access->asked.wanted == SIZE_MAX ? find__entries_worth_collecting(f)
                                                       : (size_t)(most < FIND_REFS_MAX ? most : FIND_REFS_MAX) + FIND_FIRST_PROBE;
@@ -84,7 +88,8 @@ static err find(find__finder *f, bool *found_out) {
         return OK;
     }
     if (f->view->partition && !f->view->local) { /* a small logical partition: scan it */
-        return f->access->asked.quick && f->view->items_n > FIND_QUICK_ENTRIES ? E_QUERY_TOO_LONG : OK;
+        bool quick = f->access->asked.quick && f->view->items_n > FIND_QUICK_ENTRIES;
+        return quick || f->access->asked.narrow ? E_QUERY_TOO_LONG : OK;
     }
     if (is_for_graph(f)) {
         return nearest_way(f, found_out);
@@ -101,7 +106,7 @@ static err find(find__finder *f, bool *found_out) {
         return E_QUERY_TOO_LONG;
     }
     if (!used) {
-        return find__in_order(f, &w, found_out);
+        return f->access->asked.narrow ? E_QUERY_TOO_LONG : find__in_order(f, &w, found_out);
     }
     return take_demand(f, used, found_out);
 }

@@ -62,7 +62,7 @@ typedef struct find_lead {
     bool given;
     find_path path;
     bool alone;        /* the key consists of this value alone */
-    bool once;         /* … and one row per value is enough */
+    bool once;         /* one row per value is enough; only with `alone` */
     bool only_defined; /* items without the path have no key */
     bool in_objects;   /* the key is an object with this value as a member; keys without the member sort last */
     bool sure;         /* every entry is certain to produce a row */
@@ -82,6 +82,8 @@ typedef struct find_asked {
     bool conditional; /* the query has a condition; the demands are the parts of it that the index can serve */
     size_t wanted;    /* rows; SIZE_MAX: all */
     uint64_t given;   /* rows that earlier pages returned, for an ordered query */
+    bool narrow;      /* collect items by a condition that few items meet; if there is none, fail with E_QUERY_TOO_LONG before any item is
+                         offered: the caller then reads the rows in key order (item/rows.h), which is quicker for many of them */
     bool quick;       /* do only quick work; if it would take longer, fail with E_QUERY_TOO_LONG before any item is offered */
     find_order order;
     find_start start;
@@ -91,7 +93,7 @@ typedef struct find_asked {
 
     /* Rows to skip at the beginning of the order (OFFSET). They are counted by their entries, if each matching item has exactly one row. */
     bool skips;
-    bool skips_lacking; /* … items without the order's path too */
+    bool skips_lacking; /* rows of items without the order's path can be skipped too */
     uint64_t skip;      /* number of rows to skip */
 } find_asked;
 
@@ -157,8 +159,10 @@ struct find_access {
 };
 
 /* All other members are zero. */
-static inline void find_access_init(find_access *a, const find_asked *asked, const find_visitor *visitor) {
-    *a = (find_access){.asked = *asked, .visitor = *visitor};
+static inline void find_access_init(find_access *a, size_t wanted, const find_visitor *visitor) {
+    memset(a, 0, sizeof *a);
+    a->asked.wanted = wanted;
+    a->visitor = *visitor;
 }
 
 /* Offers the view's items to its visitor (item_find in item/item.h explains *found_out). `demands` and `nearest` fit the view's index; they

@@ -193,9 +193,7 @@ void index_policy_canonical(bson_t *settings, slice given, const index_policy *r
     bson_iter_t it;
     bson_append_document_begin(settings, "indexingPolicy", -1, &policy);
     bson_append_utf8(&policy, "indexingMode", -1, read->off ? "none" : "consistent", -1);
-    bool automatic =
-        index__has(given, "automatic") && doc_find_key(given, SLICE_LIT("automatic"), &it) ? bson_iter_as_bool(&it) : !read->off;
-    bson_append_bool(&policy, "automatic", -1, automatic);
+    bson_append_bool(&policy, "automatic", -1, !read->off); /* as on the service: "consistent" is automatic, whatever was given */
     add_paths(&policy, given, "includedPaths", also_included(given, read));
     add_paths(&policy, given, "excludedPaths", also_excluded(given, read));
     add_spatials(&policy, given);

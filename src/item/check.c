@@ -1,5 +1,5 @@
 /* Checks of an item before it is written: row key, partition key, ttl. */
-#include "item/item.h"
+#include "item/foreign.h"
 
 static err read_row(op *o, const container *c, item_op *item) {
     slice row;
@@ -69,6 +69,7 @@ static err read_partition(op *o, const container *c, const pkey *header_key, ite
 }
 
 err item_check_body(op *o, const container *c, const pkey *header_key, item_op *item) {
+    TRY(item->foreign_ms ? item_adopt(o, c, item->foreign_ms, &item->body) : OK);
     TRY(read_row(o, c, item));
     item->key.partition.n = 0;
     TRY(read_partition(o, c, header_key, item));

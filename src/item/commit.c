@@ -147,8 +147,8 @@ static err make_all_ready(item_commit *c) {
 static void forget_results(item_op *op) {
     store_give(&op->pin);
     op->code = OK;
-    op->undone = op->created = op->deleted = op->left = op->before_there = false;
-    op->result = op->before_body = op->reply = SLICE_EMPTY;
+    op->undone = op->repeated = op->created = op->deleted = op->left = op->before_there = false;
+    op->result = op->before_body = op->reply = op->note = SLICE_EMPTY;
     op->range = NULL;
 }
 
@@ -271,8 +271,8 @@ static double price_done(const item_op *op, const index_policy *index) {
     index_policy none = {.off = true};
     const index_policy *now = op->not_indexed ? &none : index;
     const index_policy *then = op->before.flags & ITEM_NOT_INDEXED ? &none : index;
-    if (op->kind == ITEM_READ || op->left) {
-        return charge_read(op->result.n);
+    if (op->kind == ITEM_READ || op->left || op->repeated) {
+        return charge_read(op->repeated ? op->result.n + op->before_body.n : op->result.n);
     }
     if (op->kind == ITEM_DELETE || op->deleted) {
         return charge_delete(op->before_body.n, index_terms(then, op->before_body));

@@ -52,9 +52,9 @@ typedef struct container_range {
     range_watch *watch;     /* set while a split of the range is being prepared */
     bool in_log;            /* the counts log of its home holds a record of the range */
     uint64_t batch;         /* the last atomic commit (home.batches) that advanced the lsn: its writes share one */
-    bool batch_removes;     /* that commit has removed items at the current lsn */
-    uint64_t log_lsn;       /* the lsn of the last version in the log, … */
-    uint16_t log_place;     /* … and its place among those of the same lsn */
+    bool batch_removes;     /* `batch` has removed items at the current lsn */
+    uint64_t log_lsn;       /* the lsn of the last version in the log */
+    uint16_t log_place;     /* the place of that version among those of the same lsn */
     uint64_t reserved_next; /* the number after the last reserved one (item_reserve); 0: no number was reserved */
     bool late;              /* the group writes an item whose number was reserved earlier (item_reserve) */
     uint32_t
@@ -217,6 +217,7 @@ typedef struct container {
     pkey_definition key; /* n is 0 for a fixed container */
     row_definition row;
     bool clustered; /* items are stored at their primary keys (layout.h) */
+    bool ordered;   /* partitions have creation order and local index entries: always, unless clustered without asking for it */
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;

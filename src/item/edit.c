@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "item/edit_int.h"
+#include "item/foreign.h"
 
 /* ---- conditions that need no argument ---- */
 
@@ -127,11 +128,18 @@ static err check_edited(op *o, const item_edit_kind *kind, const item_edit_input
     return code == OK && whole.row_after.n ? op_fail(o, E_BAD_REQUEST, "A %s cannot change the item's id.", kind->name) : code;
 }
 
+/* The owner of the container may refuse what a foreign edit makes of the item. */
+static err adopt_edited(op *o, const item_op *op, const item_edit_input *in, item_edit_budget *b, item_edit_result *result) {
+    return item_edit_pay(b, item_edit_steps(result->body.n)) ? item_adopt(o, in->container, op->foreign_ms, &result->body)
+                                                             : item_edit_too_long(o);
+}
+
 static err run_edit(op *o, const item_op *op, item_edit_input *in, item_edit_budget *b, item_edit_result *result_out, int32_t *ttl_out) {
     const item_edit_kind *kind = edits[op->edit.kind];
     in->argument = op->edit.argument;
     in->ready = op->edit.ready;
     TRY(kind->apply(o, in, b, result_out));
+    TRY(op->foreign_ms && result_out->answer == ITEM_EDIT_PUT ? adopt_edited(o, op, in, b, result_out) : OK);
     assert(result_out->answer == ITEM_EDIT_PUT ? !kind->frees : result_out->body.n == 0);
     if (result_out->reply.n > LIMIT_EDIT_REPLY_BYTES) {
         return E_TOO_LARGE;

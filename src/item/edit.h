@@ -24,9 +24,11 @@ struct item_op;
 
 typedef enum item_edit_id {
     ITEM_EDIT_NONE = 0,
-    ITEM_EDIT_PATCH = 1,  /* doc/patch.h; the argument is {"operations":[…]} or the bare array */
-    ITEM_EDIT_MERGE = 2,  /* api/table/merge.c; the argument is an entity and how to merge it */
-    ITEM_EDIT_TESTS = 56, /* unit tests use the ids from here on */
+    ITEM_EDIT_PATCH = 1,        /* doc/patch.h; the argument is {"operations":[…]} or the bare array */
+    ITEM_EDIT_MERGE = 2,        /* api/table/merge.c; the argument is an entity and how to merge it */
+    ITEM_EDIT_MONGO_UPDATE = 3, /* api/mongo/update_kind.h; the argument is a filter and an update */
+    ITEM_EDIT_MONGO_DELETE = 4, /* the same, without an update */
+    ITEM_EDIT_TESTS = 56,       /* unit tests use the ids from here on */
     ITEM_EDIT_IDS = 64
 } item_edit_id;
 
@@ -97,6 +99,8 @@ typedef struct item_edit_result {
     item_edit_answer answer;
     slice body;          /* for put: BSON in the op's arena, with the key of the addressed item */
     slice reply;         /* small BSON for the client in the op's arena, such as a counter's new value; may be empty */
+    slice note;          /* for put: BSON in the op's arena that the log of versions keeps with the new version, for readers of the log
+                            (follow_change.note); empty: none. Not needed if the container keeps no versions */
     uint32_t properties; /* number of properties changed, if the charge depends on it (CHARGE_PATCHED_PROPERTY) */
 } item_edit_result;
 

@@ -549,8 +549,8 @@ static err read_stretch(page *p) {
     return code != OK ? code : ended;
 }
 
-/* A clustered container has no creation order within a partition, so this filters all items of the range. Callers should prefer rows in key
- * order (item/rows.h); transactions must use those. */
+/* A clustered container may have no creation order within a partition, so this filters all items of the range. Callers should prefer rows
+ * in key order (item/rows.h); transactions must use those. */
 static err read_filtered(page *p) {
     const item_key *key = p->cursor->partition;
     if (p->cursor->moment) {
@@ -611,7 +611,7 @@ static err read_range(page *p) {
     if (code == OK && found) {
         end_found(p);
     } else if (code == OK) {
-        code = !p->cursor->partition ? read_stretch(p) : p->container->clustered ? read_filtered(p) : read_partition(p);
+        code = !p->cursor->partition ? read_stretch(p) : p->container->ordered ? read_partition(p) : read_filtered(p);
     }
     charge_page(p, before);
     return code;

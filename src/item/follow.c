@@ -12,11 +12,14 @@
 #include "base/memory.h"
 #include "item/waiters.h"
 
-enum { POSITION_VERSION = 1, KIND_HASHES = 0, KIND_PARTITION = 1 };
+enum { POSITION_VERSION = 1, POSITION_VERSION_PLACES = 2, KIND_HASHES = 0, KIND_PARTITION = 1 };
 
 typedef struct stretch {
     epk min, max;
     uint64_t after; /* everything up to this lsn was read */
+    /* Of the next lsn, what comes before this place was read; `places` 0: nothing. */
+    uint32_t segment;
+    uint16_t places;
 } stretch;
 
 struct follower {
@@ -33,7 +36,8 @@ struct follower {
 
     stretch *list; /* one only for a partition */
     size_t n;
-    size_t turn; /* the stretch that the next page starts with */
+    size_t turn;            /* the stretch that the next page starts with */
+    const stretch *reading; /* the stretch that is being read */
     change_waiter waiter;
 };
 
@@ -44,10 +48,14 @@ typedef struct stretches {
     size_t n, room;
 } stretches;
 
+static bool at_same_place(const stretch *a, const stretch *b) {
+    return a->after == b->after && a->places == b->places && (a->places == 0 || a->segment == b->segment);
+}
+
 /* Appends a stretch that lies within one range. `joins`: the previous stretch lies in the same range, so the two may be joined. */
 static bool add_stretch(stretches *to, stretch s, bool joins) {
     stretch *last = to->n ? &to->list[to->n - 1] : NULL;
-    if (joins && last && last->after == s.after && epk_cmp(&last->max, &s.min) == 0) {
+    if (joins && last && at_same_place(last, &s) && epk_cmp(&last->max, &s.min) == 0) {
         last->max = s.max;
         return true;
     }
@@ -87,7 +95,7 @@ static bool is_aligned(const follower *f, const partition_map *map) {
     bool aligned = true;
     for (size_t i = 0; i < f->n && aligned; i++) {
         const partition_range *range = partition_map_find(map, &f->list[i].min);
-        bool joins = i > 0 && f->list[i - 1].after == f->list[i].after && epk_cmp(&range->min, &f->list[i].min) < 0;
+        bool joins = i > 0 && at_same_place(&f->list[i - 1], &f->list[i]) && epk_cmp(&range->min, &f->list[i].min) < 0;
         aligned = epk_cmp(&f->list[i].max, &range->max) <= 0 && !joins;
     }
     return aligned;
@@ -125,8 +133,28 @@ static uint64_t lsn_of(const container_range *range) {
 
 /* ---- positions ---- */
 
-void follow_position(const follower *f, buf *out) {
-    buf_add_byte(out, POSITION_VERSION);
+static void put_place(const stretch *s, bool places, buf *out) {
+    buf_add_be32(out, (uint32_t)(s->after >> 32));
+    buf_add_be32(out, (uint32_t)s->after);
+    if (places) {
+        buf_add_be32(out, s->segment);
+        buf_add_byte(out, (char)(s->places >> 8));
+        buf_add_byte(out, (char)s->places);
+    }
+}
+
+static bool has_places(const follower *f) {
+    bool has = false;
+    for (size_t i = 0; i < f->n && !has; i++) {
+        has = f->list[i].places > 0;
+    }
+    return has;
+}
+
+/* `current` stands for the stretch that is being read; NULL: none is. */
+static void put_position(const follower *f, const stretch *current, buf *out) {
+    bool places = current || has_places(f);
+    buf_add_byte(out, places ? POSITION_VERSION_PLACES : POSITION_VERSION);
     buf_add_byte(out, (uint8_t)f->mode);
     buf_add_byte(out, f->keyed ? KIND_PARTITION : KIND_HASHES);
     buf_add_be32(out, f->space->container);
@@ -136,29 +164,48 @@ void follow_position(const follower *f, buf *out) {
     buf_add_byte(out, (uint8_t)f->n);
     epk_put(out, &f->list[0].min);
     for (size_t i = 0; i < f->n; i++) {
-        buf_add_be32(out, (uint32_t)(f->list[i].after >> 32));
-        buf_add_be32(out, (uint32_t)f->list[i].after);
+        put_place(current && f->reading == &f->list[i] ? current : &f->list[i], places, out);
         epk_put(out, &f->list[i].max);
     }
 }
 
+void follow_position(const follower *f, buf *out) {
+    put_position(f, NULL, out);
+}
+
+void follow_position_after(const follow_change *change, buf *out) {
+    assert(change->by->mode == FOLLOW_VERSIONS && change->by->reading);
+    stretch current = {.after = change->lsn - 1, .segment = change->segment, .places = (uint16_t)(change->place + 1)};
+    put_position(change->by, &current, out);
+}
+
 /* Parses what precedes the stretches, and their number. */
-static bool take_head(follower *f, slice *rest, uint64_t *n_out) {
+static bool take_head(follower *f, slice *rest, bool *places_out, uint64_t *n_out) {
     uint64_t version, mode, kind, container, since;
     bool good = slice_take_be(rest, 1, &version) && slice_take_be(rest, 1, &mode) && slice_take_be(rest, 1, &kind) &&
                 slice_take_be(rest, 4, &container) && slice_take_be(rest, 8, &since) && slice_take_be(rest, 2, n_out);
-    if (!good || version != POSITION_VERSION || mode != f->mode || kind != (f->keyed ? KIND_PARTITION : KIND_HASHES)) {
+    *places_out = good && version == POSITION_VERSION_PLACES && mode == FOLLOW_VERSIONS;
+    if (!good || (version != POSITION_VERSION && !*places_out) || mode != f->mode || kind != (f->keyed ? KIND_PARTITION : KIND_HASHES)) {
         return false;
     }
     f->since_s = (int64_t)since;
     return container == f->space->container && f->since_s >= 0 && *n_out > 0 && *n_out <= (f->keyed ? 1 : LIMIT_FOLLOW_STRETCHES);
 }
 
+static bool take_place(slice *rest, bool places, stretch *s) {
+    uint64_t segment = 0, n = 0;
+    bool good = slice_take_be(rest, 8, &s->after) && (!places || (slice_take_be(rest, 4, &segment) && slice_take_be(rest, 2, &n)));
+    s->segment = (uint32_t)segment;
+    s->places = (uint16_t)n;
+    return good;
+}
+
 /* The bounds must ascend from one end of the followed part to the other. */
 static bool take_stretches(follower *f, slice rest) {
     uint64_t n;
+    bool places;
     epk from;
-    if (!take_head(f, &rest, &n) || !epk_take(&rest, &from) || epk_cmp(&from, &f->min) != 0) {
+    if (!take_head(f, &rest, &places, &n) || !epk_take(&rest, &from) || epk_cmp(&from, &f->min) != 0) {
         return false;
     }
     f->list = mem_zero(n * sizeof *f->list);
@@ -166,7 +213,7 @@ static bool take_stretches(follower *f, slice rest) {
     for (f->n = 0; f->n < n && good; f->n++) {
         stretch *s = &f->list[f->n];
         s->min = from;
-        good = slice_take_be(&rest, 8, &s->after) && epk_take(&rest, &s->max) &&
+        good = take_place(&rest, places, s) && epk_take(&rest, &s->max) &&
                (f->keyed ? epk_cmp(&s->min, &s->max) == 0 : epk_cmp(&s->min, &s->max) < 0);
         from = s->max;
     }
@@ -211,7 +258,10 @@ static err check_versions(const follower *f, op *o, const container *c) {
 static void stand_within(follower *f, const container_tiles *tiles, bool from_now) {
     for (size_t i = 0; i < f->n; i++) {
         uint64_t end = lsn_of(range_of(f, tiles, &f->list[i]));
-        f->list[i].after = from_now || f->list[i].after > end ? end : f->list[i].after;
+        if (from_now || f->list[i].after > end) {
+            f->list[i].after = end;
+            f->list[i].places = 0;
+        }
     }
 }
 
@@ -302,7 +352,16 @@ static bool take_item(void *context, const item_found *found) {
     return take(context, &change);
 }
 
+static bool was_passed(const stretch *s, const logged_version *v) {
+    bool before = v->segment < s->segment || (v->segment == s->segment && v->place < s->places);
+    return s->places && v->lsn == s->after + 1 && before;
+}
+
 static bool take_version(void *context, const logged_version *v) {
+    const follower *f = ((const reading *)context)->follower;
+    if (was_passed(f->reading, v)) {
+        return true;
+    }
     static const follow_kind kinds[] = {
         [VERSION_CREATE] = FOLLOW_CREATED, [VERSION_REPLACE] = FOLLOW_REPLACED, [VERSION_DELETE] = FOLLOW_DELETED};
     follow_change change = {.kind = kinds[v->entry.kind],
@@ -311,7 +370,11 @@ static bool take_version(void *context, const logged_version *v) {
                             .previous_lsn = v->entry.previous_lsn,
                             .ts = v->entry.ts,
                             .head = v->head,
-                            .body = v->body};
+                            .body = v->body,
+                            .segment = v->segment,
+                            .place = v->place,
+                            .by = f,
+                            .note = v->note};
     return take(context, &change);
 }
 
@@ -326,9 +389,12 @@ static err read_stretch(reading *r, stretch *s, bool *more_out) {
                          .since_s = f->since_s,
                          .until_us = r->page->until_us};
     r->last = 0;
+    f->reading = s;
     err code = f->mode == FOLLOW_VERSIONS ? item_versions_read(f->items, r->op, r->container, &what, take_version, r, &r->page->mark)
                                           : item_changes_read(f->items, r->op, r->container, &what, take_item, r, &r->page->mark);
+    f->reading = NULL;
     if (code == OK) {
+        s->places = what.after == s->after ? s->places : 0;
         s->after = what.after;
         *more_out = what.more;
     }

@@ -8,8 +8,12 @@
  * A follower's *position* is a byte string that a front end may hand to a client and take back, even after a restart. It contains the
  * container's number, the followed part of the hash space, and an lsn for each stretch of it. Positions are validated, not trusted.
  *
+ * All changes of an atomic commit have one lsn. A position within them (follow_position_after) also says which of the next lsn were read:
+ * those up to a place in a segment of the log.
+ *
  *     u8 version (1) · u8 mode · u8 kind (0 a part of the hash space, 1 a logical partition) · u32 container · i64 since_s · u16 stretches
  *     bound · stretches × (u64 lsn · bound)          numbers big-endian; a bound is u8 bytes · the EPK's bytes; kind 1: EPK · lsn · EPK
+ *                                                    version 2, within an lsn: after each lsn, u32 segment · u16 places
  *
  * A follower that has read everything *waits*: the commit that brings the next change wakes it, on the committer's thread, as soon as the
  * change can be read. There is no polling, so an idle follower costs only its memory. It is woken once; it must then read until there is no
@@ -62,9 +66,13 @@ typedef struct follow_change {
     follow_kind kind; /* always FOLLOW_WRITTEN in the latest mode: created or replaced */
     bool expired;     /* a delete by ttl */
     uint64_t lsn, previous_lsn;
-    uint32_t ts;    /* time of the write, in seconds */
-    item_head head; /* head of the item; for a delete, of the deleted item */
-    slice body;     /* body of the same item: BSON, valid until the visitor returns */
+    uint32_t ts;      /* time of the write, in seconds */
+    item_head head;   /* head of the item; for a delete, of the deleted item */
+    slice body;       /* body of the same item: BSON, valid until the visitor returns */
+    uint32_t segment; /* with `place`: the order of changes with one lsn */
+    uint16_t place;
+    const follower *by;
+    slice note; /* what the edit that wrote it noted (item_edit_result.note); empty: nothing, or the latest mode */
 } follow_change;
 
 /* False ends the page before this change. It is given again later, with any changes before it that have the same lsn. */
@@ -88,6 +96,10 @@ MUST_CHECK err follow_read(follower *f, op *o, container *c, follow_page *page, 
 
 /* Appends the follower's position. */
 void follow_position(const follower *f, buf *out);
+
+/* Within a visitor, in the versions mode: appends the position after this change. It never loses or repeats a change, even of one commit.
+ */
+void follow_position_after(const follow_change *change, buf *out);
 
 /* ---- waiting ---- */
 

@@ -23,7 +23,8 @@ typedef struct home {
     item_cache *cache;
     counts_log *counts;
     item_lists *lists;
-    uint64_t batches; /* owned by the committer: the number of the last atomic commit */
+    uint64_t batches;        /* owned by the committer: the number of the last atomic commit */
+    uint32_t receipt_period; /* owned by the committer: the last period in which old receipts were deleted (item/receipt.h) */
 } home;
 
 home *home_open(uint32_t number, store *store, size_t cache_bytes);

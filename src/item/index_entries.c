@@ -377,7 +377,7 @@ static uint64_t next_number(const item_work *w) {
 }
 
 static bool wants_local(const item_work *w) {
-    return w->container->key.n && !w->container->clustered && w->size.items >= LOCAL_FROM && w->size.local != LOCAL_ALL &&
+    return w->container->key.n && w->container->ordered && w->size.items >= LOCAL_FROM && w->size.local != LOCAL_ALL &&
            !w->part->index->policy.off;
 }
 

@@ -153,6 +153,15 @@ typedef struct item_expected {
     uint64_t number, lsn;
 } item_expected;
 
+/* Which state of the item a receipt keeps for a repetition. */
+typedef enum item_image { ITEM_IMAGE_NONE, ITEM_IMAGE_BEFORE, ITEM_IMAGE_AFTER } item_image;
+
+/* Makes a write that its client may repeat happen once: item/receipt.h. */
+typedef struct item_receipt {
+    slice key; /* empty: none; up to ITEM_RECEIPT_KEY_BYTES_MAX */
+    item_image image;
+} item_receipt;
+
 typedef struct item_op {
     /* input */
     item_kind kind;
@@ -166,6 +175,8 @@ typedef struct item_op {
     slice if_none_match; /* read: not modified if it matches */
     int32_t ttl;         /* set by item_check_body */
     bool not_indexed;
+    int64_t foreign_ms; /* not 0: a front end of another API than the container's writes this, at that time (item/foreign.h) */
+    item_receipt receipt;
     const item_preset *preset;     /* NULL: the commit chooses number, time and etag */
     const item_expected *expected; /* NULL: not checked */
 
@@ -181,16 +192,18 @@ typedef struct item_op {
     /* output */
     op op; /* charge and error text of this operation; shares the request's arena */
     err code;
-    bool undone;  /* it succeeded, but was undone because another operation of its batch failed */
-    bool created; /* an upsert or edit inserted the item */
-    bool deleted; /* an edit deleted the item */
-    bool left;    /* an edit wrote nothing; `after` and `result` are the current item, if it exists */
+    bool undone;   /* it succeeded, but was undone because another operation of its batch failed */
+    bool repeated; /* it was applied before, and left a receipt with what follows; nothing was written now */
+    bool created;  /* an upsert or edit inserted the item */
+    bool deleted;  /* an edit deleted the item */
+    bool left;     /* an edit wrote nothing; `after` and `result` are the current item, if it exists */
     bool before_there;
     item_head before; /* head of the item before the write */
     item_head after;  /* head of the item now */
     slice result;     /* the body now: create, upsert, replace, edit, read */
     slice before_body;
     slice reply;            /* an edit's reply to its client: BSON, or empty */
+    slice note;             /* an edit's note for the log of versions: BSON, or empty */
     uint32_t properties;    /* number of properties that an edit changed and is charged for */
     container_range *range; /* the range it was applied to; valid until item_commit_give */
     store_value pin;        /* keeps before_body and result alive */
@@ -242,7 +255,8 @@ static inline void item_commit_init(item_commit *c) {
 }
 
 /* Checks a body for create, upsert and replace: row key, partition key against `header_key` (NULL: none given), ttl, sizes. Fills op->key
- * (which a replace keeps as addressed), op->row_after and op->ttl. Fails with E_BAD_REQUEST or similar, and the service's error text. */
+ * (which a replace keeps as addressed), op->row_after and op->ttl. The body of a foreign write is adopted first (item/foreign.h). Fails
+ * with E_BAD_REQUEST or similar, and the service's error text. */
 MUST_CHECK err item_check_body(op *o, const container *c, const pkey *header_key, item_op *op);
 
 /* The server adds these to every item that it returns through the SQL API, and strips them from every item that a client sends. */

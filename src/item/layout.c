@@ -347,6 +347,10 @@ bool layout_version_lsn(slice key, uint64_t *lsn_out) {
     return true;
 }
 
+uint16_t layout_version_place(slice key) {
+    return key.n == 19 ? (uint16_t)((uint8_t)key.p[17] << 8 | (uint8_t)key.p[18]) : 0;
+}
+
 static char *put_epk(char *p, const epk *e) {
     *p = (char)e->n;
     memcpy(p + 1, e->bytes, e->n);
@@ -391,7 +395,18 @@ size_t layout_log_entry_write(char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX], const log_
     return (size_t)(put_epk(bytes + 14, &entry->epk) - bytes);
 }
 
-bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_out, slice *body_out) {
+/* Divides what follows the head into body and note; a body knows its length. */
+static bool divide_note(slice *body, slice *note_out) {
+    int32_t n = body->n >= 5 ? doc_load_i32(body->p) : 0;
+    if (n < 5 || (size_t)n > body->n) {
+        return false;
+    }
+    *note_out = slice_skip(*body, (size_t)n);
+    *body = slice_of(body->p, (size_t)n);
+    return true;
+}
+
+bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_out, slice *body_out, slice *note_out) {
     if (value.n < 14 || value.p[0] < VERSION_CREATE || value.p[0] > VERSION_DELETE) {
         return false;
     }
@@ -400,7 +415,7 @@ bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_ou
     entry_out->expired = value.p[1] != 0;
     entry_out->ts = get32(value.p + 2);
     entry_out->previous_lsn = get64(value.p + 6);
-    return take_epk(&rest, &entry_out->epk) && layout_head_read(rest, head_out, body_out);
+    return take_epk(&rest, &entry_out->epk) && layout_head_read(rest, head_out, body_out) && divide_note(body_out, note_out);
 }
 
 /* ---- values ---- */

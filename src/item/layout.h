@@ -12,6 +12,7 @@
  *              container u32 · 'a' · EPK · number u64                     → attachments of the item  item/attach.c
  *              container u32 · 't' · time u32 · segment · number         → (empty)                   expiry, by its own ttl
  *              container u32 · 'd' · time u32 · segment · number         → (empty)                   expiry, by the default ttl
+ *              0 u32 · 'r' · period u32 · container u32 · receipt       → outcome                   a write that may be repeated: item/receipt.h
  *
  * STORE_TERMS  'g' · segment u32 · generation u8 · path u64 · value · number u64          → (empty)   an index entry (index/entry_key.h)
  *              'l' · container u32 · generation u8 · EPK · path · value · number u64      → (empty)   the same within a large partition
@@ -20,8 +21,8 @@
  *              'l' · container u32 · 0 · EPK · lsn u64 · ts u32 · head u32 · number u64   → (empty)   the same within its partition
  *
  * STORE_VERSIONS  container u32 · 'h' · segment u32                      → log_head                  which hash range its versions cover
- *              container u32 · 'v' · segment u32 · lsn u64               → log_entry · head · BSON   one version of an item (item/versions.h)
- *              container u32 · 'v' · segment u32 · lsn u64 · place u16   → log_entry · head · BSON   a further one of the same lsn
+ *              container u32 · 'v' · segment u32 · lsn u64               → log_entry · head · BSON · note   one version of an item (item/versions.h)
+ *              container u32 · 'v' · segment u32 · lsn u64 · place u16   → log_entry · head · BSON · note   a further one of the same lsn
  *
  * In a clustered container:
  * STORE_INDEX  container u32 · 'p' · EPK · 'k' · partition key · row key → segment · head · BSON     an item, at its primary key
@@ -45,8 +46,8 @@
  * Its `head` is the first four bytes of the item's EPK; readers use it to skip most items of other ranges without loading them. */
 /* In a clustered container (container.h) the rows of a logical partition are stored side by side in key order, whatever the order of
  * creation. A slice of rows is one scan, and a point read is one lookup. In other containers an item takes two lookups, and the next item
- * in key order is stored elsewhere. Clustered containers keep neither creation order within a partition nor local index entries: the rows
- * of a partition are found by scanning them. */
+ * in key order is stored elsewhere. A clustered container keeps creation order within a partition and local index entries only if it was
+ * made `ordered`; otherwise the rows of a partition are found by scanning them. */
 #pragma once
 
 #include "item/container.h"
@@ -99,6 +100,7 @@ typedef enum layout_tag {
     LAYOUT_ATTACHMENTS = 'a',
     LAYOUT_TTL_OWN = 't',
     LAYOUT_TTL_DEFAULT = 'd',
+    LAYOUT_RECEIPT = 'r',
     LAYOUT_LOG_HEAD = 'h',
     LAYOUT_VERSION = 'v'
 } layout_tag;
@@ -175,11 +177,13 @@ void layout_version(layout_key *k, uint32_t container, uint32_t segment, uint64_
 void layout_add_version_place(layout_key *k, uint16_t place); /* appends the place among versions of the same lsn; nothing for the first */
 bool layout_log_head_segment(slice key, uint32_t *segment_out);
 bool layout_version_lsn(slice key, uint64_t *lsn_out);
+uint16_t layout_version_place(slice key); /* for a key that layout_version_lsn accepts */
 
 size_t layout_log_head_write(char bytes[LAYOUT_LOG_HEAD_BYTES_MAX], const log_head *head); /* returns the bytes used */
 bool layout_log_head_read(slice value, log_head *head_out);
 size_t layout_log_entry_write(char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX], const log_entry *entry);
-bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_out, slice *body_out);
+/* What follows the body is its note: BSON, or nothing. */
+bool layout_log_entry_read(slice value, log_entry *entry_out, item_head *head_out, slice *body_out, slice *note_out);
 
 /* Prefixes of whole runs of keys. */
 void layout_container(layout_key *k, uint32_t container);

@@ -98,7 +98,7 @@ static err find_row(const home *h, const container *c, const item_key *key, slic
     TRY(find_stored(h, primary, BY_KEY, found));
     while (was_renamed(c, key, found)) {
         item_give(found);
-        *found = (item_found){.range = found->range};
+        *found = (item_found){.range = found->range, .in_memory = found->in_memory};
         TRY(find_stored(h, primary, BY_KEY, found));
     }
     return OK;
@@ -169,10 +169,10 @@ err item_admit_many(const items *s, op *o, const container *c, const item_key *k
     return OK;
 }
 
-/* A clustered container has no order in a partition: this tries the segments one after the other. */
+/* Without an order in the partition this tries the segments one after the other. */
 static err find_number(const items *s, const container *c, const item_key *key, uint64_t number, item_found *found) {
     layout_key k;
-    if (c->clustered) {
+    if (!c->ordered) {
         return item_read_place(s, c, NULL, (item_place){.number = number}, found);
     }
     layout_order(&k, c->space->container, &key->epk, number);
@@ -306,7 +306,7 @@ err item_read_at(const container *c, const item_moment *moment, const item_key *
 err item_read_number_at(const items *s, op *o, const container *c, const item_moment *moment, const item_key *key, uint64_t number,
                         item_found *found_out) {
     layout_key k;
-    if (c->clustered) {
+    if (!c->ordered) {
         item_moment before = *moment;
         before.overlay = NULL;
         TRY(item_read_place(s, c, &before, (item_place){.number = number}, found_out));

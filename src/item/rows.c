@@ -29,8 +29,9 @@ typedef struct page {
     item_visit visit;
     void *context;
     size_t steps_left;
-    bool full; /* ended by the visitor, rows_max or steps_max */
-    bool any;  /* at least one range was read */
+    bool full;     /* ended by the visitor, rows_max or steps_max */
+    bool any;      /* at least one range was read */
+    double weight; /* total weight of the rows charged so far */
     container_tiles *tiles;
     const store_snapshot *snapshot;
     container_range *range;
@@ -150,15 +151,21 @@ static err load(page *p, slice value, item_found *found) {
     return code;
 }
 
+static void charge(const page *p, double ru) {
+    op_charge(p->op, ru * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+}
+
 /* p->full: the visitor did not take the row. */
 static void offer(page *p, const item_found *found) {
-    if (item_gone(p->container, &found->head, found->body, p->op->now_s)) {
+    if (item_gone(p->container, &found->head, found->body, p->op->now_s) || (p->ask->excludes && p->ask->excludes(p->context, found))) {
         return;
     }
     p->full = !p->visit(p->context, found);
     p->out->rows += !p->full;
     if (!p->full && !p->ask->unpriced) {
-        op_charge(p->op, charge_read(found->body.n) * (p->op->strong ? CHARGE_STRONG_READ_FACTOR : 1));
+        double weight = charge_query_weight(found->body.n);
+        charge(p, charge_query_items(p->weight, weight));
+        p->weight += weight;
     }
 }
 
@@ -345,13 +352,8 @@ static void find_range(page *p) {
     p->range = p->tiles->ranges[i];
 }
 
-static void charge_page(page *p, double before) {
-    double ru = p->op->charge_ru - before;
-    if (ru < CHARGE_FEED_MIN && !p->any && !p->ask->unpriced) {
-        op_charge(p->op, CHARGE_FEED_MIN - ru);
-        ru = CHARGE_FEED_MIN;
-    }
-    item__debit(p->items, p->op, p->range, p->ask->partition, ru, false);
+static void settle(page *p, double before) {
+    item__debit(p->items, p->op, p->range, p->ask->partition, p->op->charge_ru - before, false);
     p->out->mark = item_mark_of(p->range);
     p->any = true;
 }
@@ -384,8 +386,9 @@ static err read_range(page *p) {
         return OK;
     }
     TRY(code);
+    charge(p, p->ask->unpriced || p->ask->entered ? 0 : CHARGE_QUERY);
     code = read_at_once(p);
-    charge_page(p, before);
+    settle(p, before);
     if (code == OK && !p->full && p->ask->backward) {
         layout_copy(&p->left->high, &p->inner->low);
     } else if (code == OK && !p->full) {

@@ -20,13 +20,16 @@ typedef struct item_rows_ask {
     const item_key *partition; /* one logical partition (its row key is ignored), or NULL: [min, max) */
     item_row_bound from, to;   /* for a partition: the lower and the upper end, whatever the direction */
     epk min, max;
-    const pkey *prefix; /* of [min, max), only rows whose partition keys begin with this; NULL: all */
+    const pkey *prefix; /* only rows of [min, max) whose partition keys begin with this; NULL: all */
     bool backward;
     size_t rows_max;           /* limit of rows for the visitor; 0: no limit */
     size_t steps_max;          /* limit of entries to look at, so that a page's time is bounded */
     const item_moment *moment; /* read as of this moment, with its transaction's writes; E_TRANSACTION_SPREAD: some rows are in another
                                   home. NULL: now */
-    bool unpriced;             /* the visitor adds the charges of rows itself */
+    item_visit excludes;       /* NULL, or whether a condition that an index can answer excludes the row, which is then neither offered nor
+                                  charged, as in a query; gets the visitor's context */
+    bool unpriced;             /* the visitor adds the charges itself */
+    bool entered;              /* another attempt at this page has paid what a range costs without its rows */
 } item_rows_ask;
 
 /* The next page begins after this key, in the page's direction. A cursor is valid only for the request that it came from; another request
@@ -46,7 +49,7 @@ item_rows_ask item_rows_ask_partition(const item_key *partition);
 item_rows_ask item_rows_ask_space(epk min, epk max);
 
 /* Reads a page, range by range. It ends at rows_max or steps_max, when the visitor returns false (that row counts as not read), when a
- * range's share is spent after something was read, or at the end. Adds the charge of a feed. E_THROTTLED: nothing was read.
- * E_BAD_CONTINUATION: the cursor does not fit this request. */
+ * range's share is spent after something was read, or at the end. Charged as a query that loads the rows that the visitor took.
+ * E_THROTTLED: nothing was read. E_BAD_CONTINUATION: the cursor does not fit this request. */
 MUST_CHECK err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask, item_rows_cursor *cursor, item_visit visit,
                               void *context, item_rows_page *page_out);

@@ -221,23 +221,29 @@ static slice written_key(const item_work *w, const item_key *key, item_place pla
 
 /* The size of the keys that lead to a new or moved item, without its unique keys. */
 static size_t lead_keys_bytes(const item_work *w, const item_key *key, slice primary) {
-    size_t order = 4 + 1 + key->epk.n + 1 + 8; /* the key of layout_order */
-    return w->container->clustered ? primary.n + LAYOUT_ROW_BYTES + PLACE_BYTES + LAYOUT_LEAD_BYTES + primary.n
-                                   : primary.n + PLACE_BYTES + order + 4;
+    size_t order = w->container->ordered ? 4 + 1 + key->epk.n + 1 + 8 + 4 : 0; /* the entry of layout_order */
+    return primary.n + PLACE_BYTES + order + (w->container->clustered ? LAYOUT_ROW_BYTES + LAYOUT_LEAD_BYTES + primary.n : 0);
+}
+
+static void put_order(const item_work *w, const item_key *key, item_place place, const char place_bytes[PLACE_BYTES]) {
+    layout_key k;
+    if (w->container->ordered) {
+        layout_order(&k, w->container->space->container, &key->epk, place.number);
+        store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(place_bytes, 4));
+    }
 }
 
 static void put_leads(const item_work *w, const item_key *key, item_place place, slice primary) {
     layout_key k;
     char bytes[PLACE_BYTES];
+    layout_place_write(bytes, place);
     if (w->container->clustered) {
         layout_item(&k, place);
         layout_lead_write(store_put_space(&w->group->batch, STORE_ITEMS, layout_view(&k), LAYOUT_LEAD_BYTES + primary.n), primary);
-        return;
+    } else {
+        store_put(&w->group->batch, STORE_INDEX, primary, slice_of(bytes, PLACE_BYTES));
     }
-    layout_place_write(bytes, place);
-    store_put(&w->group->batch, STORE_INDEX, primary, slice_of(bytes, PLACE_BYTES));
-    layout_order(&k, w->container->space->container, &key->epk, place.number);
-    store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 4));
+    put_order(w, key, place, bytes);
 }
 
 static void put_value(const item_work *w, item_place place, slice primary, const item_head *head, slice body) {
@@ -311,7 +317,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
     store_delete(batch, STORE_ITEMS, layout_view(&k));
     slice primary = written_key(w, key, stored->place, &space);
     store_delete(batch, STORE_INDEX, primary);
-    if (!w->container->clustered) {
+    if (w->container->ordered) {
         layout_order(&k, w->container->space->container, &key->epk, stored->place.number);
         store_delete(batch, STORE_INDEX, layout_view(&k));
     }

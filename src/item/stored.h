@@ -84,5 +84,9 @@ size_t item__unique_remove(const item_work *w, const item_key *key, slice body);
 MUST_CHECK err item__log_put(item_work *w, const item_key *key, const item_head *head, slice body, const stored_item *before);
 MUST_CHECK err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn);
 
+/* Receipts (item/receipt.h). Finding one makes the operation repeat its first outcome; E_NOT_FOUND: apply it. */
+MUST_CHECK err item__receipt_find(item_work *w, item_op *op);
+void item__receipt_put(item_work *w, const item_op *op);
+
 /* Builds the expiry entry for an item with this head; false if it has none. */
 bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k);

@@ -419,11 +419,12 @@ static void keep(writing *w, const item_edit_result *result, slice body, const i
                        .body = body,
                        .ttl = op->ttl,
                        .not_indexed = op->not_indexed,
+                       .note = deletes ? SLICE_EMPTY : arena_copy(&w->t->arena, result->note),
                        .preset = kept,
                        .expected = w->entry->written ? NULL : &w->entry->expected};
     op_init(&added->op, &w->t->arena, w->o->now_s);
     w->t->n++;
-    w->t->bytes += body.n;
+    w->t->bytes += body.n + added->note.n;
 }
 
 static void set_results(writing *w, const item_head *after, slice body) {

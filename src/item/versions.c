@@ -55,17 +55,26 @@ static uint16_t next_place(container_range *range, uint64_t lsn) {
     return range->log_place;
 }
 
-static err put_version(item_work *w, const item_key *key, const log_entry *entry, uint64_t lsn, const item_head *head, slice body) {
+/* The note of the edit that is being applied. */
+static slice note_of(const item_work *w) {
+    return w->op ? w->op->note : SLICE_EMPTY;
+}
+
+static err put_version(item_work *w, const item_key *key, const log_entry *entry, uint64_t lsn, const item_head *head, slice body,
+                       slice note) {
     layout_key k;
     char bytes[LAYOUT_LOG_ENTRY_BYTES_MAX];
     TRY(need_head(w, key, lsn));
     size_t n = layout_log_entry_write(bytes, entry);
     layout_version(&k, w->range->container, w->range->segment, lsn);
     layout_add_version_place(&k, next_place(w->range, lsn));
-    char *value = store_put_space(&w->group->batch, STORE_VERSIONS, layout_view(&k), n + LAYOUT_HEAD_BYTES + body.n);
+    char *value = store_put_space(&w->group->batch, STORE_VERSIONS, layout_view(&k), n + LAYOUT_HEAD_BYTES + body.n + note.n);
     memcpy(value, bytes, n);
     layout_head_write(value + n, head);
     memcpy(value + n + LAYOUT_HEAD_BYTES, body.p, body.n);
+    if (note.n) {
+        memcpy(value + n + LAYOUT_HEAD_BYTES + body.n, note.p, note.n);
+    }
     return OK;
 }
 
@@ -79,7 +88,7 @@ err item__log_put(item_work *w, const item_key *key, const item_head *head, slic
         .previous_lsn = before->there ? before->head.lsn : 0,
         .epk = key->epk,
     };
-    return put_version(w, key, &entry, head->lsn, head, body);
+    return put_version(w, key, &entry, head->lsn, head, body, note_of(w));
 }
 
 err item__log_remove(item_work *w, const item_key *key, const stored_item *stored, bool expired, uint64_t lsn) {
@@ -93,7 +102,7 @@ err item__log_remove(item_work *w, const item_key *key, const stored_item *store
         .previous_lsn = stored->head.lsn,
         .epk = key->epk,
     };
-    return put_version(w, key, &entry, lsn, &stored->head, stored->body);
+    return put_version(w, key, &entry, lsn, &stored->head, stored->body, SLICE_EMPTY);
 }
 
 /* ---- turning on and off ---- */
@@ -195,11 +204,12 @@ static void drop_versions(trim *t, commit_group *group, uint32_t segment, uint64
 
 /* Finds the first version from an lsn on, or the last one; false: none. */
 static bool peek(store_scan *scan, const layout_key *at, bool last, uint64_t *lsn_out, uint32_t *ts_out) {
-    slice key, value, body;
+    slice key, value, body, note;
     log_entry entry;
     item_head head;
     store_scan_seek(scan, layout_view(at), last);
-    if (!store_scan_next(scan, &key, &value) || !layout_version_lsn(key, lsn_out) || !layout_log_entry_read(value, &entry, &head, &body)) {
+    if (!store_scan_next(scan, &key, &value) || !layout_version_lsn(key, lsn_out) ||
+        !layout_log_entry_read(value, &entry, &head, &body, &note)) {
         return false;
     }
     *ts_out = entry.ts;

@@ -20,8 +20,11 @@ static inline bool item_versions_kept(const container *c) {
 typedef struct logged_version {
     log_entry entry;
     uint64_t lsn;
+    uint32_t segment; /* versions of one lsn come in the order of segment and place */
+    uint16_t place;
     item_head head; /* head of the item after the write; for a delete, of the deleted item */
     slice body;
+    slice note; /* the note of the edit that made it: BSON, or empty */
 } logged_version;
 
 /* False: the page is full; this version is not part of it. A version with the same lsn as the previous one must be accepted. */

@@ -17,8 +17,10 @@ enum { LOOKS_BYTES = 1024 * 1024, LOOKS_VERSIONS = 64 /* read between two looks 
 typedef struct source {
     struct source *next;
     store_scan *scan;
-    bool live; /* lsn and value are those of its next version */
+    uint32_t segment;
+    bool live; /* the rest is that of its next version */
     uint64_t lsn;
+    uint16_t place;
     slice value;
 } source;
 
@@ -58,7 +60,7 @@ static void add_source(reading *r, uint32_t segment) {
     source *s = arena_new(r->op->arena, source);
     layout_version(&from, container, segment, r->after + 1);
     layout_version(&to, container, segment + 1, 0);
-    *s = (source){.next = r->sources};
+    *s = (source){.next = r->sources, .segment = segment};
     s->scan = store_scan_open(r->range->home->store, STORE_VERSIONS, r->at, layout_view(&from), layout_view(&to), false);
     r->sources = s;
 }
@@ -146,13 +148,21 @@ static err look_at_heads(reading *r, const store_snapshot *at, bool opens) {
 static err advance(source *s) {
     slice key;
     s->live = store_scan_next(s->scan, &key, &s->value);
-    return !s->live || layout_version_lsn(key, &s->lsn) ? OK : E_STORE_CORRUPT;
+    if (s->live && !layout_version_lsn(key, &s->lsn)) {
+        return E_STORE_CORRUPT;
+    }
+    s->place = s->live ? layout_version_place(key) : 0;
+    return OK;
+}
+
+static bool precedes(const source *a, const source *b) {
+    return a->lsn != b->lsn ? a->lsn < b->lsn : a->segment < b->segment;
 }
 
 static source *lowest(const reading *r) {
     source *low = NULL;
     for (source *s = r->sources; s; s = s->next) {
-        if (s->live && (!low || s->lsn < low->lsn)) {
+        if (s->live && (!low || precedes(s, low))) {
             low = s;
         }
     }
@@ -188,8 +198,8 @@ static void charge(reading *r, size_t bytes) {
 
 /* *full_out: the page is full; this version is not part of it. */
 static err offer(reading *r, const source *s, bool *full_out) {
-    logged_version v = {.lsn = s->lsn};
-    if (!layout_log_entry_read(s->value, &v.entry, &v.head, &v.body)) {
+    logged_version v = {.lsn = s->lsn, .segment = s->segment, .place = s->place};
+    if (!layout_log_entry_read(s->value, &v.entry, &v.head, &v.body, &v.note)) {
         return E_STORE_CORRUPT;
     }
     if (is_meant(r, &v)) {

@@ -18,7 +18,7 @@ struct item_view {
     const store_snapshot *at;
     uint64_t lsn;              /* the snapshot contains all writes of the range up to this lsn */
     const item_key *partition; /* NULL: the stretch is read */
-    const pkey *prefix;        /* of the stretch, only items whose partition keys begin with this; NULL: all */
+    const pkey *prefix;        /* only items of the stretch whose partition keys begin with this; NULL: all */
     uint64_t items_n;          /* approximate number of items in the range or partition */
     bool local;                /* the partition has local entries; if not, it is small, and better read whole */
     item_stretch stretch;

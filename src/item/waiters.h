@@ -19,7 +19,7 @@ struct change_waiter {
     void (*woken)(void *context); /* called on the committer's thread, or on that of a deletion; the list is not locked */
     void *context;
     bool keyed;
-    uint64_t hash;          /* keyed: waiters_hash of its EPK */
+    uint64_t hash;          /* if keyed: waiters_hash of the key's EPK */
     hash_place first, last; /* the places it waits for; equal if keyed */
 
     change_waiter *next, **at; /* `at` NULL: not listed */

@@ -13,7 +13,7 @@
 
 enum { COST_BYTES = 4096, STEPS_PER_COST = 8, LSN_BYTES = 8 };
 
-static const double WIPE_SHARE = 0.1;                                                 /* of the range's throughput, as documented */
+static const double WIPE_SHARE = 0.1;                                                 /* a tenth of the range's throughput, as documented */
 static const int64_t LINGER_US = (int64_t)(LIMIT_TRANSACTION_SECONDS + 30) * 1000000; /* longer than any snapshot is kept */
 
 /* The list belongs to the space, sorted by `prefix` and guarded by wipes_lock. Wipes are added and changed by the committer of their home,
@@ -24,7 +24,7 @@ typedef struct wipe {
     int64_t ended_us; /* 0: items are still to be removed */
     buf at;           /* owned by the committer: the last primary key visited; empty: none */
     size_t prefix_n;
-    char prefix[]; /* of the partition's primary keys */
+    char prefix[]; /* the common prefix of the partition's primary keys */
 } wipe;
 
 static slice prefix_of(const wipe *w) {

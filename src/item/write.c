@@ -207,6 +207,7 @@ static err apply_edit(item_work *w, item_op *op, const stored_item *now) {
     TRY(now->there ? check_etag(op, now) : OK);
     TRY(judge(w, op, now, &result, &ttl));
     op->reply = result.reply;
+    op->note = result.note;
     op->properties = result.properties;
     if (result.answer == ITEM_EDIT_LEAVE || (result.answer == ITEM_EDIT_DELETE && !now->there)) {
         return leave(op, now);
@@ -221,7 +222,7 @@ static err apply_edit(item_work *w, item_op *op, const stored_item *now) {
 
 static err apply_read(item_work *w, item_op *op, const stored_item *now) {
     (void)w;
-    if (op->expected) { /* a guard: the item is unchanged, and that is all it asks */
+    if (op->expected) { /* a guard asks only that the item is unchanged, which was checked before */
         return OK;
     }
     if (!now->there) {
@@ -261,6 +262,20 @@ static err apply_one(item_work *w, item_op *op) {
     return appliers[op->kind](w, op, &now);
 }
 
+/* The same for a write that its client may repeat. */
+static err apply_once(item_work *w, item_op *op) {
+    op->range = w->range;
+    err code = item__receipt_find(w, op);
+    if (code != E_NOT_FOUND) {
+        return code;
+    }
+    TRY(apply_one(w, op));
+    if (!op->left) {
+        item__receipt_put(w, op);
+    }
+    return OK;
+}
+
 /* Limits the size of a request's results together; a single result is always accepted. */
 static err check_budget(item_work *w, const item_op *op) {
     bool fits = w->result_bytes == 0 || w->result_bytes + op->result.n <= LIMIT_BATCH_RESULT_BYTES;
@@ -283,14 +298,14 @@ static err apply_or_cut(item_work *w, item_op *op) {
     op->counts_before = range->pending;
     w->range = range;
     item__spell_keys(w, &op->key, &primary, &size);
-    op->code = apply_one(w, op);
+    op->code = op->receipt.key.n ? apply_once(w, op) : apply_one(w, op);
     w->spelled = NULL;
     op->code = op->code != OK ? op->code : check_budget(w, op);
     if (op->code != OK) {
         store_batch_cut(&w->group->batch, mark);
         item_cache_cut(w->home->cache, cache_mark);
         range->pending = op->counts_before;
-    } else if (op->kind != ITEM_READ) {
+    } else if (op->kind != ITEM_READ && !op->repeated) {
         counts_log_link(w->group, range);
     }
     return op->code;

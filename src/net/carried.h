@@ -13,7 +13,7 @@ typedef struct http_answer {
     unsigned status;
     slice fields; /* whole "Name: value\r\n" lines, without Date, Connection and Content-Length */
     slice body;
-    size_t length; /* of the body, also if it is omitted because the request was HEAD */
+    size_t length; /* the body's length, also if the body is omitted because the request was HEAD */
     buf **bytes;   /* the buffer of fields and body; a carrier that keeps it sets *bytes to NULL. NULL: there is no buffer */
 } http_answer;
 

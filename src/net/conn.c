@@ -40,6 +40,10 @@ slice net_conn_alpn(const net_conn *c) {
     return c->tls ? net_tls_chosen(c->tls) : SLICE_EMPTY;
 }
 
+slice net_conn_server_name(const net_conn *c) {
+    return c->tls ? net_tls_server_name(c->tls) : SLICE_EMPTY;
+}
+
 bool net_conn_is_open(const net_conn *c) {
     return c->phase == OPEN;
 }

@@ -47,8 +47,9 @@ void *net_conn_state(net_conn *c);
 net_conn *net_conn_of(void *state); /* inverse of net_conn_state */
 net_loop *net_conn_loop(const net_conn *c);
 bool net_conn_is_tls(const net_conn *c);
-slice net_conn_alpn(const net_conn *c);   /* the protocol chosen by ALPN; empty: none */
-bool net_conn_is_open(const net_conn *c); /* neither finishing nor closed */
+slice net_conn_alpn(const net_conn *c);        /* the protocol chosen by ALPN; empty: none */
+slice net_conn_server_name(const net_conn *c); /* the host name of the TLS handshake (SNI); empty: none */
+bool net_conn_is_open(const net_conn *c);      /* neither finishing nor closed */
 bool net_conn_is_trusted(const net_conn *c);
 void net_conn_trust(net_conn *c);          /* its peer has authenticated, so it no longer gives way to newcomers */
 bool net_conn_is_stuck(const net_conn *c); /* output is queued: the protocol produces no more until `drained` */

@@ -17,9 +17,9 @@
 enum {
     SURPLUS_MAX = 64,    /* surplus connections that get a refusal; more are just closed */
     SURPLUS_MS = 1000,   /* how long a surplus connection may take to send its first byte */
-    RECLAIM_MS = 2000,   /* when memory is short, a client is judged after this time: */
-    SCARCE_FACTOR = 16,  /* … it must be this many times faster than least_rate, */
-    SCARCE_S = 10,       /* … and fast enough to move the memory it holds within this many seconds */
+    RECLAIM_MS = 2000,   /* when memory is short, a client that has had this time must meet both of the next conditions */
+    SCARCE_FACTOR = 16,  /* it is this many times faster than least_rate */
+    SCARCE_S = 10,       /* it is fast enough to move the memory it holds within this many seconds */
     LAGGARDS_MAX = 1024, /* max. connections considered per tick */
     COMPLAIN_MS = 10000, /* min. time between two log lines of one kind */
 };

@@ -647,6 +647,19 @@ const char *frames_peer(const frames_conn *f, char into[static HTTP_PEER_BYTES])
     return net_peer_text(&f->peer, into);
 }
 
+const char *frames_local(const frames_conn *f, char into[static HTTP_PEER_BYTES]) {
+    into[0] = 0;
+    if (f->net) {
+        net_peer local = net_conn_local(f->net);
+        net_peer_text(&local, into);
+    }
+    return into;
+}
+
+slice frames_server_name(const frames_conn *f) {
+    return f->net ? net_conn_server_name(f->net) : SLICE_EMPTY;
+}
+
 void frames_peer_address(const frames_conn *f, uint8_t into[static 16]) {
     net_address_map(f->peer.ipv6, f->peer.address, into);
 }

@@ -93,6 +93,11 @@ void frames_trust(frames_conn *conn); /* the peer has authenticated: larger limi
 void frames_welcome(frames_conn *conn); /* the peer speaks the protocol: between requests it may be idle as long as a trusted one */
 void frames_finish(frames_conn *conn);  /* stops reading; closes once requests in flight are answered */
 
+/* The address and port that the client has connected to, "127.0.0.1:10255"; makes a system call. "" after the connection has closed. */
+const char *frames_local(const frames_conn *conn, char into[static HTTP_PEER_BYTES]);
+/* The host name that the client has asked for in its TLS handshake (SNI); empty: none. Valid while the connection is open. */
+slice frames_server_name(const frames_conn *conn);
+
 /* See http_peer, http_peer_address and http_peer_is_local. */
 const char *frames_peer(const frames_conn *conn, char into[static HTTP_PEER_BYTES]);
 void frames_peer_address(const frames_conn *conn, uint8_t into[static 16]);

@@ -17,8 +17,8 @@ typedef struct http_limits {
     uint32_t head_bytes;
     uint32_t url_bytes;
     uint32_t fields;
-    uint32_t body_bytes;    /* a longer body is discarded … */
-    uint32_t discard_bytes; /* … up to this size; the connection closes after a larger one */
+    uint32_t body_bytes;    /* a longer body is refused; it is still read, up to discard_bytes */
+    uint32_t discard_bytes; /* a body beyond this size closes the connection */
 } http_limits;
 
 extern const http_limits http_limits_default;

@@ -18,7 +18,7 @@ enum {
     LAST_FIELDS_BYTES = 4096,
     CALM_MAX = 10000, /* the calm that a connection begins with; see http2__spend */
     CALM_PER_MS = 1,
-    CALM_PER_BYTES = 512,     /* of answers sent: reading them takes WINDOW_UPDATE frames */
+    CALM_PER_BYTES = 512,     /* earned per 512 bytes of answers: reading them takes WINDOW_UPDATE frames */
     PRICE_FRAME = 1,          /* any frame but HEADERS and DATA */
     PRICE_CONTINUATION = 100, /* honest clients rarely need any */
     PRICE_UNANSWERED = 25,    /* a stream that ends before its answer */
@@ -69,7 +69,7 @@ static void *memory_new(size_t n, void *loop) {
 }
 
 static void *memory_zero(size_t n, size_t each, void *loop) {
-    size_t bytes = n * each; /* of a structure of nghttp2: it cannot overflow */
+    size_t bytes = n * each; /* the size of one of nghttp2's structures: it cannot overflow */
     return counted(loop, mem_zero(bytes ? bytes : 1));
 }
 

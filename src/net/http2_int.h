@@ -11,9 +11,9 @@
 #include "net/http_int.h"
 
 enum {
-    HTTP2_STREAMS_MAX = 100,                       /* of one connection, in any state */
-    HTTP2_WINDOW_BYTES = 1024 * 1024,              /* that a client may send ahead, per stream and per connection */
-    HTTP2_DATA_BYTES = NET_OUT_LEAST_BYTES - 1024, /* of one DATA frame: with its header it fits any output buffer */
+    HTTP2_STREAMS_MAX = 100,                       /* streams of one connection, in any state */
+    HTTP2_WINDOW_BYTES = 1024 * 1024,              /* bytes that a client may send ahead, per stream and per connection */
+    HTTP2_DATA_BYTES = NET_OUT_LEAST_BYTES - 1024, /* payload of one DATA frame: with its header it fits any output buffer */
 };
 
 typedef struct http2_conn http2_conn;
@@ -34,7 +34,7 @@ struct http2_stream {
     http_exchange *exchange; /* in the arena; NULL once answered */
     net_client client;
     net_serving serving;
-    http2_stream *next, *prev; /* of the connection; `next` in the stock */
+    http2_stream *next, *prev; /* the connection's list; free streams use only `next` */
     int32_t id;
     uint8_t state; /* http2_state */
     bool head_whole;
@@ -68,7 +68,7 @@ struct http2_conn {
     unsigned streams_n, served_n;
     net_input in;      /* counts the memory of bodies being received; holds no bytes */
     size_t body_bytes; /* memory of those bodies */
-    buf last_fields;   /* of the last answer */
+    buf last_fields;   /* the fields of the last answer */
     buf *out;          /* frames that are being written; NULL outside of `flush` */
     net_held held;
     int64_t wait_until_ms; /* see http_told_to_wait */
@@ -94,8 +94,9 @@ void http2__freed(http2_conn *f); /* a stream was freed: frees f if it was the l
 /* ---- http2_stream.c ---- */
 
 http2_stream *http2__stream_new(http2_conn *f, int32_t id);
-bool http2__field(http2_stream *s, slice name, slice value); /* of the head or the trailers. False: far too long; close the connection */
-void http2__head(http2_stream *s, bool whole);               /* the head is complete; `whole`: there is no body */
+bool http2__field(http2_stream *s, slice name,
+                  slice value);                /* a field of the head or the trailers. False: far too long; close the connection */
+void http2__head(http2_stream *s, bool whole); /* the head is complete; `whole`: there is no body */
 void http2__body(http2_stream *s, slice bytes);
 void http2__whole(http2_stream *s);            /* hands the request to the front end; may free s */
 void http2__refuse(http2_stream *s, err code); /* refuses a READING stream; may free s */

@@ -8,11 +8,11 @@
 
 enum {
     STOCK_MAX = 64,        /* free streams per loop, with their arena's block */
-    OWN_BYTES = 32 * 1024, /* of a request's memory, not drawn from the pool: a connection has many requests */
+    OWN_BYTES = 32 * 1024, /* memory that each request has without asking the pool: a connection has many requests */
     FIELD_BYTES = 32,      /* overhead of a field in the size of a head: RFC 9113, 6.5.2 */
     HEAD_TIMES_MAX = 4,    /* a head longer than this multiple of the limit closes the connection */
     EARNED_BY_ANSWER = 2,
-    FIELDS_MAX = 128, /* of an answer; front ends have some thirty */
+    FIELDS_MAX = 128, /* fields in an answer; front ends send some thirty */
 };
 
 /* ---- life ---- */

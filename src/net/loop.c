@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,15 +14,30 @@
 
 enum { HOLD_US = 250 };
 
-void net_post(net_loop *loop, net_task *task) {
+/* ---- tasks from other threads ---- */
+
+static void push(net_loop *loop, net_task *task) {
     net_task *head = atomic_load_explicit(&loop->posted, memory_order_relaxed);
     do {
         task->next = head;
-    } while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, task, memory_order_release, memory_order_relaxed));
-    if (!head) { /* the loop takes the whole list at once, so one wake-up is enough */
+    } while (!atomic_compare_exchange_weak(&loop->posted, &head, task));
+}
+
+/* The loop takes the whole list at once, so one wake-up is enough. */
+void net_post(net_loop *loop, net_task *task) {
+    push(loop, task);
+    if (!atomic_exchange(&loop->woken, true)) {
         uint64_t one = 1;
         ssize_t written = write(loop->wake_fd, &one, sizeof one); /* the counter cannot overflow: the loop reads all of it at once */
         (void)written;
+    }
+}
+
+void net_post_within(net_loop *loop, net_task *task, int64_t delay_us) {
+    push(loop, task);
+    if (!atomic_load(&loop->woken) && !atomic_exchange(&loop->alarm_set, true)) {
+        struct itimerspec at = {.it_value = {delay_us / 1000000, delay_us % 1000000 * 1000 + 1}}; /* 0 would disarm it */
+        timerfd_settime(loop->alarm_fd, 0, &at, NULL);
     }
 }
 
@@ -42,16 +58,28 @@ void net_loop_run_posted(net_loop *loop) {
     }
 }
 
-/* Reads the eventfd before it takes the list, so that a later post wakes the loop again. */
-static void on_wake(uv_poll_t *wake, int status, int events) {
-    net_loop *loop = wake->data;
+/* Clears the flag before it takes the list, so that a later post wakes the loop again. */
+static void take_posted(net_loop *loop, int fd, atomic_bool *flag) {
     uint64_t n;
-    ssize_t got = read(loop->wake_fd, &n, sizeof n);
+    ssize_t got = read(fd, &n, sizeof n);
     (void)got;
-    (void)status;
-    (void)events;
+    atomic_exchange(flag, false);
     net_loop_refresh(loop);
     net_loop_run_posted(loop);
+}
+
+static void on_wake(uv_poll_t *wake, int status, int events) {
+    net_loop *loop = wake->data;
+    (void)status;
+    (void)events;
+    take_posted(loop, loop->wake_fd, &loop->woken);
+}
+
+static void on_alarm(uv_poll_t *alarm, int status, int events) {
+    net_loop *loop = alarm->data;
+    (void)status;
+    (void)events;
+    take_posted(loop, loop->alarm_fd, &loop->alarm_set);
 }
 
 void net_loop_read_clock(net_loop *loop) {
@@ -71,6 +99,10 @@ const clock_source *net_loop_clock(const net_loop *loop) {
 
 int64_t net_loop_wall_ms(const net_loop *loop) {
     return loop->wall_ms;
+}
+
+bool net_loop_is_stopping(const net_loop *loop) {
+    return loop->draining;
 }
 
 budget_pool *net_loop_memory(net_loop *loop) {
@@ -218,30 +250,47 @@ static void on_prepare(uv_prepare_t *prepare) {
 }
 
 static void on_check(uv_check_t *check) {
-    net_loop_release(check->data);
+    net_loop *loop = check->data;
+    if (atomic_load_explicit(&loop->posted, memory_order_relaxed)) { /* the loop is awake: it need not be woken for them */
+        net_loop_run_posted(loop);
+    }
+    net_loop_release(loop);
+}
+
+/* 0, or why not; then nothing is left open. */
+static int open_descriptors(net_loop *loop) {
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    loop->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int rc = loop->wake_fd < 0 || loop->alarm_fd < 0 ? -errno : uv_loop_init(&loop->uv);
+    if (rc == 0) {
+        rc = uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd);
+        rc = rc == 0 ? uv_poll_init(&loop->uv, &loop->alarm, loop->alarm_fd) : rc;
+        if (rc != 0) {
+            uv_loop_close(&loop->uv);
+        }
+    }
+    if (rc != 0) {
+        close(loop->wake_fd);
+        close(loop->alarm_fd);
+    }
+    return rc;
 }
 
 err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     *loop = (net_loop){.shared = shared, .index = index, .cipher = buf_init(BUF_NO_LIMIT), .drain_task = {.run = run_drain}};
-    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = loop->wake_fd < 0 ? -errno : uv_loop_init(&loop->uv);
-    if (rc == 0 && (rc = uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd)) != 0) {
-        uv_loop_close(&loop->uv);
-    }
+    int rc = open_descriptors(loop);
     if (rc != 0) {
         log_error("net", "cannot make an event loop", "reason=%s", uv_strerror(rc));
-        if (loop->wake_fd >= 0) {
-            close(loop->wake_fd);
-        }
         return E_INTERNAL;
     }
     uv_poll_start(&loop->wake, UV_READABLE, on_wake);
+    uv_poll_start(&loop->alarm, UV_READABLE, on_alarm);
     uv_timer_init(&loop->uv, &loop->tick);
     uv_timer_init(&loop->uv, &loop->drain);
     uv_prepare_init(&loop->uv, &loop->before_sleep);
     uv_check_init(&loop->uv, &loop->after_events);
     net_delays_init(loop);
-    loop->wake.data = loop->tick.data = loop->drain.data = loop->before_sleep.data = loop->after_events.data = loop;
+    loop->wake.data = loop->alarm.data = loop->tick.data = loop->drain.data = loop->before_sleep.data = loop->after_events.data = loop;
     uv_prepare_start(&loop->before_sleep, on_prepare);
     uv_check_start(&loop->after_events, on_check);
     loop->memory = budget_init(&shared->buffers, SIZE_MAX);
@@ -271,6 +320,7 @@ void net_loop_free(net_loop *loop) {
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
     close(loop->wake_fd);
+    close(loop->alarm_fd);
     http_free_exchanges(loop);
     frames__free_stock(loop);
     http2_free_streams(loop);

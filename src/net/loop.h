@@ -4,6 +4,7 @@
  * threads (the committer) hand results back with net_post. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/budget.h"
@@ -22,8 +23,13 @@ struct net_task {
 /* Any thread. Tasks posted by one thread run in the order posted. Never blocks, never fails. */
 void net_post(net_loop *loop, net_task *task);
 
+/* The same, but the loop may take its time, up to `delay_us`, so that several tasks wake it once: each wake-up costs two thread switches.
+ */
+void net_post_within(net_loop *loop, net_task *task, int64_t delay_us);
+
 unsigned net_loop_index(const net_loop *loop); /* 0, 1, … */
 const clock_source *net_loop_clock(const net_loop *loop);
 int64_t net_loop_wall_ms(const net_loop *loop); /* read once per turn of the loop, so it is cheap */
 random_source *net_loop_random(net_loop *loop);
-budget_pool *net_loop_memory(net_loop *loop); /* the pool for all requests being served */
+bool net_loop_is_stopping(const net_loop *loop); /* the server stops: requests should end soon. On the loop's thread */
+budget_pool *net_loop_memory(net_loop *loop);    /* the pool for all requests being served */

@@ -79,11 +79,16 @@ struct net_loop {
     uv_loop_t uv;
     net_shared *shared;
     unsigned index;
-    /* A thread that posts to an empty list writes to this eventfd. uv_async_t would make the loop spin while the posting thread is
+    _Atomic(net_task *) posted; /* newest first */
+    /* A thread that posts writes to this eventfd, unless another has. uv_async_t would make the loop spin while the posting thread is
      * preempted, which happens often: worker threads have lower priority than loops. */
     int wake_fd;
     uv_poll_t wake;
-    _Atomic(net_task *) posted; /* newest first */
+    atomic_bool woken;
+    /* A timerfd that wakes the loop for tasks of net_post_within. */
+    int alarm_fd;
+    uv_poll_t alarm;
+    atomic_bool alarm_set;
     random_source random;
 
     uint64_t seen; /* uv_now when the clock was last read */

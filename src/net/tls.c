@@ -142,6 +142,11 @@ bool net_tls_ready(const net_tls_session *s) {
     return s->ready;
 }
 
+slice net_tls_server_name(const net_tls_session *s) {
+    const char *name = SSL_get_servername(s->ssl, TLSEXT_NAMETYPE_host_name);
+    return name ? slice_str(name) : SLICE_EMPTY;
+}
+
 slice net_tls_chosen(const net_tls_session *s) {
     const unsigned char *p;
     unsigned n;

@@ -36,5 +36,6 @@ typedef enum net_tls_state { NET_TLS_OK, NET_TLS_ENDED, NET_TLS_FAILED } net_tls
 net_tls_state net_tls_input(net_tls_session *s, const char *p, size_t n, size_t *plain_n);
 bool net_tls_output(net_tls_session *s, const char *p, size_t n); /* false: the session is broken */
 bool net_tls_ready(const net_tls_session *s);                     /* the handshake is over */
+slice net_tls_server_name(const net_tls_session *s);              /* the host name that the client has asked for (SNI); empty: none */
 slice net_tls_chosen(const net_tls_session *s);                   /* the protocol chosen by ALPN; empty: none */
 void net_tls_goodbye(net_tls_session *s);                         /* sends close_notify */

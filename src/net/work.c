@@ -3,6 +3,9 @@
 enum {
     SLICE_US = 500,
     OWN_SLICES = 8,
+    JOIN_PART = 4, /* while jobs queue up, a finished one waits for others for 1/4 of the time that it has queued, within these limits */
+    JOIN_MIN_US = 100,
+    JOIN_MAX_US = 2000,
     IDLE_MS = 10000,
     STARTED_MAX = 32,
     STARTED_PER_TENANT = 8,
@@ -37,9 +40,16 @@ static void on_loop(net_task *task) {
     finish(work);
 }
 
+/* How long a finished job may wait for others, so that they wake the loop once. Without a queue it does not wait. */
+static int64_t time_to_join(const sched_job *job) {
+    int64_t us = job->followed ? job->waited_us / JOIN_PART : 0;
+    return us < JOIN_MAX_US ? us : JOIN_MAX_US;
+}
+
 static void hand_over(sched_job *job) {
     net_work *work = (net_work *)job;
-    net_post(work->client->loop, &work->task);
+    int64_t us = time_to_join(job);
+    us < JOIN_MIN_US ? net_post(work->client->loop, &work->task) : net_post_within(work->client->loop, &work->task, us);
 }
 
 static void prepare(net_client *client, op *o, uint64_t tenant, net_work *work, void (*run)(net_work *), void (*done)(net_work *)) {

@@ -147,7 +147,7 @@ struct query_select {
     query_order *order;
     size_t order_n;
     bool order_by_rank;  /* ORDER BY RANK f(…): each `order` expression is an EXPR_CALL */
-    uint16_t depth;      /* that of its deepest expression, plus one */
+    uint16_t depth;      /* the depth of its deepest expression, plus one */
     query_select *outer; /* the enclosing select, or NULL */
 
     /* set by binding */

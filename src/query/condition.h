@@ -9,7 +9,7 @@
 #include "item/item.h"
 #include "query/eval.h"
 
-enum { QUERY_CONDITION_STEPS = 50000, QUERY_CONDITION_BYTES_MAX = 32 * 1024 /* of the text */ };
+enum { QUERY_CONDITION_STEPS = 50000, QUERY_CONDITION_BYTES_MAX = 32 * 1024 /* length of the text */ };
 
 void query_condition_register(void); /* at start, by each front end that uses it */
 

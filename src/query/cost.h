@@ -39,7 +39,7 @@ typedef struct query_cost {
     uint64_t entries_free; /* entries that are still free of charge */
     uint64_t shown;        /* number of the last item returned */
     uint64_t items, rows;
-    query_done *done; /* of the range being read; never NULL */
+    query_done *done; /* the work done in the range being read; never NULL */
     query_done unasked;
 } query_cost;
 

@@ -11,7 +11,8 @@
 
 /* The demands of the query's WHERE on paths that the policy indexes. In the operation's arena. */
 find_demands query_demands_of(query_runner *r, const index_policy *policy);
-find_demands query_demands_in(query_runner *r, const index_policy *policy, const query_expr *condition); /* of one operand of WHERE */
+find_demands query_demands_in(query_runner *r, const index_policy *policy,
+                              const query_expr *condition); /* the demands of one operand of WHERE */
 
 /* The index path of an expression: from the item, through array elements where an alias iterates over them. False: not such a path. */
 bool query_path_of(const query *q, const query_expr *e, find_path *path_out);

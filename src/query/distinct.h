@@ -8,7 +8,7 @@ typedef struct query_distinct {
     query_value *values;
     uint64_t *buckets;
     size_t n, cap;
-    uint64_t seed; /* of the hash, so that clients cannot choose values that collide */
+    uint64_t seed; /* seed of the hash, so that clients cannot choose values that collide */
 } query_distinct;
 
 /* True: the value was new, and was added. False also if there is no memory: then the budget of `keep` is exceeded. */
@@ -20,7 +20,7 @@ void query_distinct_cut(query_distinct *d, size_t n);
 /* Counts distinct keys. Keys with the same 64-bit hash count as one. */
 typedef struct query_key_count {
     arena *keep;
-    uint64_t *table; /* of hashes; 0: empty slot */
+    uint64_t *table; /* hashes; 0: empty slot */
     size_t n, cap;
 } query_key_count;
 

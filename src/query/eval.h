@@ -9,7 +9,7 @@
 typedef struct query_runner {
     const query *query;
     query_context context;     /* its `arena` is the row's */
-    struct query_calls *calls; /* of UDFs (query/udf.h); NULL: UDF calls fail */
+    struct query_calls *calls; /* the calls of UDFs (query/udf.h); NULL: they fail */
     unsigned waits;            /* UDF values that were needed and are not there yet; nothing may be decided by such a value */
     uint64_t steps;            /* budget of expressions and rows to evaluate; at 0 the query ends with E_QUERY_TOO_LONG */
     uint64_t check_at;         /* op_check is called when `steps` falls to this */
@@ -19,7 +19,7 @@ typedef struct query_runner {
     err code; /* the first error: a failed UDF, too many steps, a value that is too large; values are undefined after it */
     query_value slots[QUERY_SLOTS_MAX];
     const query_value *item;       /* the item of the current row, which FROM names */
-    const query_value *aggregates; /* of the current group, by index; NULL: not grouped */
+    const query_value *aggregates; /* the current group's values, by index; NULL: not grouped */
     const query_value *keys;       /* the current group's values; NULL: not grouped */
 } query_runner;
 

@@ -8,11 +8,12 @@
 
 enum {
     STEPS = 20000,
-    QUICK_STEPS = 256, /* limits of a quick page: index entries read, */
-    QUICK_ITEMS = 128, /* … items visited, */
+    /* limits of a quick page */
+    QUICK_STEPS = 256, /* index entries */
+    QUICK_ITEMS = 128,
+    QUICK_ITEMS_ORDERED = 32, /* with ORDER BY: items beyond the rows wanted */
     QUICK_BYTES = 256 * 1024,
-    QUICK_ITEMS_ORDERED = 32, /* … with ORDER BY: items beyond the rows wanted, */
-    QUICK_BUDGET = 20000,     /* … and evaluation steps in all, about 0.2 ms */
+    QUICK_BUDGET = 20000, /* evaluation steps, about 0.2 ms */
     ITEMS_BETWEEN_CLOCKS = 64,
     STEPS_BETWEEN_CLOCKS = 20000
 };
@@ -311,7 +312,7 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->demands = a->report.others;
     part->demands_n = a->report.others_n;
     part->intersected = a->report.intersected;
-    part->backward = a->report.composite && a->report.backward; /* for one path, `order` shows the direction */
+    part->backward = a->report.composite && a->report.backward; /* only composite indexes need this: otherwise `order` has the direction */
     part->too_many = a->report.too_many;
     part->vector = a->report.nearest.meant ? a->report.nearest.vector->path.text : SLICE_EMPTY;
     part->graph = a->report.graph;
@@ -395,11 +396,12 @@ static void ask_index(exec *x, size_t wanted) {
                                   .may_skip = may_go_on_with_value,
                                   .keys_held = x->keys_held,
                                   .on_value = visit_value};
-    find_access_init(&x->access, &(find_asked){.wanted = wanted}, &visitor);
+    find_access_init(&x->access, wanted, &visitor);
     find_asked *a = &x->access.asked;
     a->conditional = x->select->where != NULL;
     a->given = p->position.passed;
     a->quick = p->ask.quick;
+    a->narrow = p->ask.narrow;
     a->order = query_order_of(p->ask.op->arena, p->ask.query);
     a->start = start_of(x);
     if (p->position.stage == STAGE_WHOLE) {

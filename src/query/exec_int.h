@@ -60,16 +60,16 @@ struct exec {
 
     find_access access;
     query_lead lead;        /* path that keys begin with, if they are read in key order */
-    const query_value *key; /* … read keys from this one's first value on; NULL: from the first key */
+    const query_value *key; /* in key order: where to begin, by this key's first value; NULL: at the first key */
     size_t keys_wanted;
-    bool key_cut; /* … `key` was shortened in the continuation */
+    bool key_cut; /* `key` was shortened in the continuation */
     size_t (*keys_held)(void *exec);
-    bool keys_walked;    /* … there are known to be more keys than the page needs */
+    bool keys_walked;    /* there are known to be more keys than the page needs */
     struct keyed *keyed; /* state of exec_keyed.c */
     query_cost cost;
     bool entered;         /* the base price of ranges was charged already */
     double settled_ru;    /* part of the charge already taken from a range's share */
-    query_part *part;     /* of the trace, for the range being read */
+    query_part *part;     /* the trace's entry for the range being read */
     query_gather *gather; /* collects rows of subqueries in FROM; NULL: the query needs none */
     query_groups *groups;
     uint64_t grouped; /* number of the last item that has a row in `groups` */
@@ -82,18 +82,18 @@ struct exec {
     bool several;      /* the page reads several ranges */
     bool windowed;     /* rows_wanted is less than OFFSET and the page need: further windows follow */
     bool skips;        /* a row skipped by OFFSET is charged as an index entry */
-    bool by_count;     /* DISTINCT and ORDER BY of different values: each page finds the rows of earlier pages again, */
-    bool recalling;    /* … and adds them to `distinct` without returning them */
+    bool by_count;     /* DISTINCT and ORDER BY of different values: each page first finds the rows of earlier pages again */
+    bool recalling;    /* rows of earlier pages are being found: they are added to `distinct` and not returned */
     query_distinct distinct;
     uint64_t seen_before; /* gathered rows that earlier pages returned or skipped */
 
-    query_calls calls; /* of UDFs, if the query calls any */
+    query_calls calls; /* the calls of UDFs, if the query has any */
     held_item *held;
     size_t held_n, held_max, held_bytes;
     uint64_t held_after; /* where the cursor stood before the held items */
     item_reader reader;
-    item_cursor *cursor;    /* the cursor that is being read, */
-    item_view *view;        /* … or, if the index finds the items, the view */
+    item_cursor *cursor;    /* the cursor that is being read */
+    item_view *view;        /* the view that is being read, if the index finds the items */
     bool unknown;           /* the current item still lacks UDF values */
     uint64_t wanted_row;    /* evaluating ahead a row to be returned: its index among its item's rows */
     const item_found *kept; /* the item of the row to be returned, if it was evaluated ahead */

@@ -495,7 +495,6 @@ err query__run_ordered(exec *x) {
         x->ordered_live = 0;
         TRY(run_window(x));
     }
-    p->outcome.more = p->outcome.more || (p->position.ordered && !x->select->distinct && query__fills_page(x));
     p->cursor->n = p->outcome.more ? p->cursor->n : 0;
     return OK;
 }

@@ -13,6 +13,7 @@
 typedef enum query_filter_id {
     QUERY_FILTER_NONE = 0,
     QUERY_FILTER_ODATA = 1,  /* api/table/filter.h; the argument is {"text": an OData $filter} and bounds of keys */
+    QUERY_FILTER_MONGO = 2,  /* api/mongo/filter_kind.h; the argument is a MongoDB filter, and what its expressions refer to */
     QUERY_FILTER_TESTS = 56, /* from here on: for unit tests */
     QUERY_FILTER_IDS = 64
 } query_filter_id;

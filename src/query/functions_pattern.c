@@ -4,7 +4,7 @@
 #include "query/regex.h"
 #include "text/text.h"
 
-static query_regex *take_pattern(query_context *c, const query_value *args, size_t n) {
+static const text_regex *take_pattern(query_context *c, const query_value *args, size_t n) {
     if (!function_texts(args, n < 3 ? n : 3) || !text_is_valid(args[0].bytes)) {
         return NULL;
     }
@@ -12,14 +12,14 @@ static query_regex *take_pattern(query_context *c, const query_value *args, size
 }
 
 static query_value regex_match(query_context *c, const query_value *args, size_t n) {
-    query_regex *r = take_pattern(c, args, n);
-    regex_answer answer = r ? query_regex_find(c, r, args[0].bytes, 0, NULL) : REGEX_TOO_LONG;
+    const text_regex *r = take_pattern(c, args, n);
+    text_regex_answer answer = r ? text_regex_find(r, args[0].bytes, 0, NULL, c->steps) : REGEX_TOO_LONG;
     return answer == REGEX_TOO_LONG ? value_undefined() : value_bool(answer == REGEX_YES);
 }
 
-static bool group_number(const query_regex *r, const query_value *v, unsigned *group_out) {
+static bool group_number(const text_regex *r, const query_value *v, unsigned *group_out) {
     int64_t number;
-    if (!function_whole(v, &number) || number < 0 || number > query_regex_groups(r)) {
+    if (!function_whole(v, &number) || number < 0 || number > text_regex_groups(r)) {
         return false;
     }
     *group_out = (unsigned)number;
@@ -28,17 +28,17 @@ static bool group_number(const query_regex *r, const query_value *v, unsigned *g
 
 /* The first match of the pattern, or of one of its groups. */
 static query_value regex_extract(query_context *c, const query_value *args, size_t n) {
-    slice groups[REGEX_GROUPS_MAX];
+    slice groups[TEXT_REGEX_GROUPS_MAX];
     unsigned group = 0;
-    query_regex *r = take_pattern(c, args, n);
-    if (!r || (n > 3 && !group_number(r, &args[3], &group)) || query_regex_find(c, r, args[0].bytes, 0, groups) != REGEX_YES) {
+    const text_regex *r = take_pattern(c, args, n);
+    if (!r || (n > 3 && !group_number(r, &args[3], &group)) || text_regex_find(r, args[0].bytes, 0, groups, c->steps) != REGEX_YES) {
         return value_undefined();
     }
     return groups[group].p ? value_string(groups[group]) : value_undefined();
 }
 
 /* Reads the group numbers of the fourth argument; without it, the whole match. */
-static bool take_groups(query_context *c, const query_regex *r, const query_value *args, size_t n, unsigned *groups, size_t *n_out) {
+static bool take_groups(query_context *c, const text_regex *r, const query_value *args, size_t n, unsigned *groups, size_t *n_out) {
     groups[0] = 0;
     *n_out = 1;
     if (n < 4) {
@@ -46,7 +46,7 @@ static bool take_groups(query_context *c, const query_regex *r, const query_valu
     }
     size_t count;
     query_value *list = args[3].type == TYPE_ARRAY ? function_elements(c, &args[3], &count) : NULL;
-    if (!list || count == 0 || count > REGEX_GROUPS_MAX) {
+    if (!list || count == 0 || count > TEXT_REGEX_GROUPS_MAX) {
         return false;
     }
     *n_out = count;
@@ -87,18 +87,18 @@ static size_t next_start(slice text, slice match) {
 
 /* All matches, each an array of the requested groups. */
 static query_value regex_extract_all(query_context *c, const query_value *args, size_t n) {
-    slice found[REGEX_GROUPS_MAX];
-    unsigned groups[REGEX_GROUPS_MAX];
+    slice found[TEXT_REGEX_GROUPS_MAX];
+    unsigned groups[TEXT_REGEX_GROUPS_MAX];
     size_t groups_n, at = 0;
     matches all = {0};
-    query_regex *r = take_pattern(c, args, n);
+    const text_regex *r = take_pattern(c, args, n);
     if (!r || !take_groups(c, r, args, n, groups, &groups_n)) {
         return value_undefined();
     }
     slice text = args[0].bytes.n ? args[0].bytes : SLICE_LIT("");
-    regex_answer answer = REGEX_NO;
-    while (at <= text.n && (answer = query_regex_find(c, r, text, at, found)) == REGEX_YES) {
-        query_value parts[REGEX_GROUPS_MAX];
+    text_regex_answer answer = REGEX_NO;
+    while (at <= text.n && (answer = text_regex_find(r, text, at, found, c->steps)) == REGEX_YES) {
+        query_value parts[TEXT_REGEX_GROUPS_MAX];
         for (size_t i = 0; i < groups_n; i++) {
             slice part = found[groups[i]];
             parts[i] = part.p ? value_string(part) : value_null();

@@ -20,7 +20,7 @@ typedef struct hybrid {
     bool scored;    /* component queries return all scores; not needed for a single score if the client can do without */
     bool rewritten; /* rewrite ORDER BY as in other plans; otherwise rows come with their scores, and the client sorts them */
     double rows;    /* rows asked of each component; -1: all */
-    bool limited;   /* by OFFSET and LIMIT, not by TOP */
+    bool limited;   /* the query has OFFSET and LIMIT, not TOP */
 } hybrid;
 
 unsigned query_hybrid_features(const query *q) {

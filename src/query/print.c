@@ -11,7 +11,7 @@
 typedef struct printer {
     buf *out;
     bool lines;      /* each clause on its own line */
-    unsigned indent; /* of these lines */
+    unsigned indent; /* how far the lines are indented */
 } printer;
 
 static void print_expr(printer *p, const query_expr *e);

@@ -100,6 +100,9 @@ static bool fits(const query_page *p) {
 
 bool query_read_many(query_page *p, err *code_out) {
     size_t n;
+    if (p->ask.container->row.n) { /* `id` is not the row key */
+        return false;
+    }
     const query_point *points = query_named_items(p->ask.op->arena, p->ask.query, &p->ask.container->key, &n);
     item_key *keys = points && n >= 2 ? arena_array(p->ask.op->arena, item_key, n) : NULL;
     if (!keys || !take_keys(p, points, n, keys, &n) || n == 0) {

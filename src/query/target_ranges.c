@@ -22,7 +22,7 @@ typedef struct finder {
     arena *arena;
     const query *query;
     const pkey_definition *key;
-    const query_select *select; /* whose WHERE is being read: the query's, or that of a subquery */
+    const query_select *select; /* the query or subquery whose WHERE is being read */
     query_runner *runner;       /* evaluates constant expressions; made when the first one is met */
 } finder;
 

@@ -11,7 +11,7 @@
 typedef struct query_range {
     epk min, max;
     bool point;  /* one key: min and max are the same, both inclusive */
-    bool shared; /* … or several keys with the same hash */
+    bool shared; /* several keys have this hash */
     pkey key;    /* if `point` and not `shared` */
 } query_range;
 

@@ -2,11 +2,10 @@
  *
  * Documents nest as deep as JSON may (LIMIT_JSON_DEPTH), plus a query's literals around them. Deeper levels than DEPTH_MAX, which only
  * foreign bytes can have, compare as bytes. */
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/keyed_hash.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "doc/order.h"
 #include "query/value.h"
 
@@ -243,34 +242,6 @@ bool value_same(const query_value *a, const query_value *b) {
 
 /* ---- hashing ---- */
 
-static uint64_t secrets[2];
-
-static void choose_secrets(void) {
-    random_source random;
-    random_seed_system(&random);
-    secrets[0] = random_u64(&random) | 1;
-    secrets[1] = random_u64(&random) | 1;
-}
-
-static uint64_t mix(uint64_t a, uint64_t b) {
-    __uint128_t product = (__uint128_t)(a ^ secrets[0]) * (b ^ secrets[1]);
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static uint64_t hash_bytes(slice s, uint64_t h) {
-    h = mix(h, s.n);
-    for (; s.n >= 8; s = slice_skip(s, 8)) {
-        uint64_t word;
-        memcpy(&word, s.p, 8);
-        h = mix(h, word);
-    }
-    uint64_t rest = 0;
-    if (s.n) {
-        memcpy(&rest, s.p, s.n);
-    }
-    return mix(h, rest);
-}
-
 static uint64_t hash_number(double number, uint64_t h) {
     uint64_t bits = 0;
     if (number != number) {
@@ -278,7 +249,7 @@ static uint64_t hash_number(double number, uint64_t h) {
     } else if (number != 0) { /* -0 equals 0 */
         memcpy(&bits, &number, sizeof bits);
     }
-    return mix(h, bits);
+    return keyed_hash_mix(h, bits);
 }
 
 static uint64_t hash(const query_value *v, uint64_t h, unsigned depth);
@@ -296,10 +267,10 @@ static uint64_t hash_document(const query_value *v, uint64_t h, unsigned depth) 
         if (v->type == TYPE_ARRAY) {
             h = hash(&member, h, depth + 1);
         } else {
-            sum += hash(&member, hash_bytes(e.key, 0), depth + 1);
+            sum += hash(&member, keyed_hash_bytes(e.key, 0), depth + 1);
         }
     }
-    return mix(h, sum);
+    return keyed_hash_mix(h, sum);
 }
 
 static __attribute__((noinline)) uint64_t hash_item(const query_value *v, uint64_t h, unsigned depth) {
@@ -315,20 +286,20 @@ static __attribute__((noinline)) uint64_t hash_extended(const query_value *v, ui
     buf spelled = buf_init(BUF_NO_LIMIT);
     doc_element e = element_of(v);
     doc_order_spell(&spelled, &e, false);
-    h = hash_bytes(buf_view(&spelled), mix(h, v->extended));
+    h = keyed_hash_bytes(buf_view(&spelled), keyed_hash_mix(h, v->extended));
     buf_free(&spelled);
     return h;
 }
 
 static uint64_t hash(const query_value *v, uint64_t h, unsigned depth) {
-    h = mix(h, v->type);
+    h = keyed_hash_mix(h, v->type);
     switch (v->type) {
     case TYPE_BOOL:
-        return mix(h, v->truth);
+        return keyed_hash_mix(h, v->truth);
     case TYPE_NUMBER:
         return hash_number(v->number, h);
     case TYPE_STRING:
-        return hash_bytes(v->bytes, h);
+        return keyed_hash_bytes(v->bytes, h);
     case TYPE_ARRAY:
     case TYPE_OBJECT:
         return v->extended ? hash_extended(v, h) : v->item ? hash_item(v, h, depth) : hash_document(v, h, depth);
@@ -338,7 +309,5 @@ static uint64_t hash(const query_value *v, uint64_t h, unsigned depth) {
 }
 
 uint64_t value_hash(const query_value *v, uint64_t seed) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, choose_secrets);
     return hash(v, seed, 0);
 }

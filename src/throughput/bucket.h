@@ -36,7 +36,7 @@ typedef struct bucket_class {
 } bucket_class;
 
 typedef struct named_bucket {
-    _Atomic double percent; /* of the share; 0: no limit */
+    _Atomic double percent; /* limit in percent of the share; 0: no limit */
     _Atomic int64_t paid_until;
     _Atomic int64_t promised_until;
 } named_bucket;

@@ -209,9 +209,9 @@ typedef struct reading {
     uint32_t life[ITEMS], writes[ITEMS]; /* acknowledged before the read began */
     unsigned seen[ITEMS];
     uint64_t last[KEYS]; /* number */
-    epk min, max;        /* the part that is read, or */
-    int key;             /* the one partition, or -1 */
-    unsigned left;       /* items left in the page */
+    int key;             /* the partition that is read; -1: all of [min, max) */
+    epk min, max;
+    unsigned left; /* items left in the page */
 } reading;
 
 static bool see(void *context, const item_found *found) {

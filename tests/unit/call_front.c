@@ -152,6 +152,19 @@ static void scripts_run(world *w, client *c) {
     EXPECT(c, "E_NOT_FOUND", "{\"do\":\"run\"," IN ",\"of\":{\"pk\":\"p1\"},\"script\":\"other\"}");
 }
 
+static void a_repeated_write_is_applied_once(client *c) {
+    EXPECT(c, "E_NOT_FOUND", "{\"do\":\"receipt\"," IN ",\"key\":\"w1\"}");
+    for (int i = 0; i < 2; i++) { /* a create that is repeated does not conflict with itself */
+        EXPECT(c, "OK",
+               "{\"do\":\"write\"," IN ",\"ops\":[{\"kind\":%d,\"item\":{\"id\":\"r\",\"pk\":\"p1\"},\"receipt\":\"w1\"}],\"atomic\":true}",
+               ITEM_CREATE);
+    }
+    reply r = ask(c, "{\"do\":\"receipt\"," IN ",\"key\":\"w1\"}");
+    assert_string_equal(code_of(&r), "OK");
+    reply_free(&r);
+    EXPECT(c, "OK", "{\"do\":\"write\"," IN ",\"ops\":[{\"kind\":%d,\"item\":{\"id\":\"r\",\"pk\":\"p1\"}}],\"atomic\":true}", ITEM_DELETE);
+}
+
 static void the_rest(client *c) {
     reply r = ask(c, "{\"do\":\"usage\"," IN "}");
     assert_int_equal(number_of(&r, "items"), ITEMS);
@@ -180,6 +193,7 @@ static void every_call_answers(bool rocks) {
     rows_come_in_key_order(&c);
     conditions_find_items(&c);
     changes_are_told(&c);
+    a_repeated_write_is_applied_once(&c);
     the_rest(&c);
     scripts_run(&w, &c);
     leave(&c);

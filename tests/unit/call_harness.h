@@ -163,7 +163,7 @@ static inline void reshape(world *w) {
 typedef struct client {
     int fd;
     buf in;
-    uint32_t stream; /* of the last request */
+    uint32_t stream; /* the last request's stream */
 } client;
 
 /* An answer: its document, and the rows after it. */

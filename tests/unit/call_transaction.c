@@ -23,8 +23,10 @@ static call_core core;
 static net_server *server;
 static pthread_t thread;
 static uint16_t port;
+static call_transaction *_Atomic left;
 
-/* ---- the front end: a letter and its arguments. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard ---- */
+/* ---- the front end: a letter and its arguments. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard; "s" leaves the
+ * connection's transaction for any other one, which takes it by "t" ---- */
 
 typedef struct line {
     call_within within; /* must be first */
@@ -122,6 +124,17 @@ static void handle(frames_request *r) {
     memcpy(text, r->frame.p + HEADER, r->frame.n - HEADER);
     if (text[0] == 'b') {
         *t = call_transaction_begin(&core, frames_loop(r->conn));
+        say(r, "OK");
+        return;
+    }
+    if (text[0] == 's') {
+        left = *t;
+        *t = NULL;
+        say(r, "OK");
+        return;
+    }
+    if (text[0] == 't') {
+        *t = left;
         say(r, "OK");
         return;
     }
@@ -236,6 +249,31 @@ static void says(int fd, const char *text, const char *expected) {
 
 /* ---- tests ---- */
 
+/* Eight connections, spread over two loops, take turns at one transaction. */
+static void a_transaction_moves_between_loops(void **state) {
+    (void)state;
+    int clients[8];
+    for (int i = 0; i < 8; i++) {
+        clients[i] = open_client();
+    }
+    says(clients[0], "b", "OK");
+    says(clients[0], "w1 0", "OK");
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 8; i++) {
+            says(clients[i], i == 0 && round == 0 ? "r1" : "t", i == 0 && round == 0 ? "0" : "OK");
+            says(clients[i], "p1 1", "OK");
+            says(clients[i], "s", "OK");
+        }
+    }
+    says(clients[3], "t", "OK");
+    says(clients[3], "r1", "160");
+    says(clients[3], "c", "OK");
+    says(clients[3], "e", "OK");
+    for (int i = 0; i < 8; i++) {
+        close(clients[i]);
+    }
+}
+
 static void a_client_reads_writes_and_commits(void **state) {
     (void)state;
     int one = open_client(), two = open_client();
@@ -327,6 +365,7 @@ static void a_server_that_stops_gives_them_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_transaction_moves_between_loops, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_reads_writes_and_commits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_leaves_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_come_one_after_the_other, set_up, tear_down),

@@ -10,7 +10,7 @@ enum {
     EDIT_MERGE,                     /* {"a":1,…}: merges these properties into the item; inserts it if absent */
     EDIT_DELETE_IF,                 /* {"v":x}: deletes if `v` is x, else leaves */
     EDIT_SPIN,                      /* {"steps":n,"told":bool}: takes n steps, then adds 1 to `n`; told: its estimate says n */
-    EDIT_OTHER_ID,                  /* {…}: puts the argument, even with another key */
+    EDIT_OTHER_ID,                  /* {…}: replaces the item by the argument, which may have another id */
 };
 
 enum {
@@ -67,7 +67,11 @@ static inline void sample_add(op *o, const item_edit_input *in, int64_t by, item
     int64_t n = sample_number(in->body, "n", 0) + by;
     sample_without(&made, in, sample_one(o, "n", 0));
     bson_append_int64(&made, "n", -1, n);
-    *result_out = (item_edit_result){ITEM_EDIT_PUT, sample_done(o, &made), sample_one(o, "n", n), 1};
+    *result_out = (item_edit_result){.answer = ITEM_EDIT_PUT,
+                                     .body = sample_done(o, &made),
+                                     .reply = sample_one(o, "n", n),
+                                     .note = sample_one(o, "by", n),
+                                     .properties = 1};
 }
 
 /* ---- edits ---- */

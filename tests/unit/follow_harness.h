@@ -100,6 +100,8 @@ typedef struct seen {
     int last[FOLLOW_ITEMS]; /* last v seen of each item; 0: none, or deleted */
     size_t changes, deletes;
     size_t page; /* changes per page */
+    buf place;   /* the position after the last change, if `placed` */
+    bool placed;
 } seen;
 
 static inline int seen_number(slice body, const char *name) {
@@ -123,6 +125,11 @@ static inline bool see(void *context, const follow_change *change) {
         s->last[i] = v;
     }
     s->changes++;
+    if (s->placed) {
+        buf_clear(&s->place);
+        follow_position_after(change, &s->place);
+        return s->changes < s->page; /* cut off anywhere, also within a commit */
+    }
     return true;
 }
 

@@ -705,7 +705,11 @@ static void a_patch_costs_what_it_did(void **state) {
 
 static bool see_version(void *context, const logged_version *v) {
     static const char *const kinds[] = {[VERSION_CREATE] = "create", [VERSION_REPLACE] = "replace", [VERSION_DELETE] = "delete"};
-    buf_addf(context, "%s:%ld ", kinds[v->entry.kind], (long)sample_number(v->body, "n", -1));
+    buf_addf(context, "%s:%ld", kinds[v->entry.kind], (long)sample_number(v->body, "n", -1));
+    if (v->note.n) {
+        buf_addf(context, "(%ld)", (long)sample_number(v->note, "by", -1));
+    }
+    buf_add_byte(context, ' ');
     return true;
 }
 
@@ -728,7 +732,7 @@ static void versions_and_changes_follow(void **state) {
     item_changes what = {.min = epk_min(), .max = epk_max()};
     assert_int_equal(item_versions_read(harness_items(&h), harness_op(&h), c, &what, see_version, &versions, &mark), OK);
     buf_add_byte(&versions, 0);
-    assert_string_equal(versions.p, "create:1 replace:2 create:7 replace:7 delete:7 ");
+    assert_string_equal(versions.p, "create:1(1) replace:2(2) create:7(7) replace:7 delete:7 ");
     what = (item_changes){.min = epk_min(), .max = epk_max()};
     assert_int_equal(item_changes_read(harness_items(&h), harness_op(&h), c, &what, see_change, &changes, &mark), OK);
     buf_add_byte(&changes, 0);

@@ -562,6 +562,64 @@ static void a_renamed_container_is_followed_on(void **state) {
     follow_close(s.f);
 }
 
+/* ---- positions within a commit ---- */
+
+/* Upserts `n` items of one partition in one atomic commit. */
+static void put_together(int key, int n) {
+    item_op ops[8];
+    for (int j = 0; j < n; j++) {
+        int i = key + j * FOLLOW_KEYS;
+        char text[100];
+        snprintf(text, sizeof text, "{\"id\":\"%d\",\"pk\":\"p%d\",\"v\":%d}", i, key, ++w.now[i]);
+        assert_int_equal(harness_prepare(&w.h, w.c, &ops[j], ITEM_UPSERT, NULL, NULL, text), OK);
+    }
+    assert_int_equal(harness_commit(&w.h, w.c, ops, (size_t)n, true), OK);
+}
+
+/* Reads up to `n` changes from the position after the last one, as a client does that resumes where it was cut off. */
+static size_t resume(seen *s, size_t n) {
+    follow_page page = {.items_max = 100, .bytes_max = SIZE_MAX};
+    s->start.position = buf_view(&s->place);
+    assert_int_equal(seen_open_on(&w.h, w.c, s), OK);
+    size_t before = s->changes;
+    s->page = before + n;
+    for (bool more = true; more && s->changes < s->page; more = page.more) {
+        assert_int_equal(follow_read(s->f, harness_op(&w.h), w.c, &page, see, s), OK);
+    }
+    follow_close(s->f);
+    return s->changes - before;
+}
+
+/* Cut off after every single change: none is lost and none comes twice, through splits, merges and restarts within a commit's changes. */
+static void a_position_after_any_change(void **state) {
+    (void)state;
+    seen s = {.start = follow_all(FOLLOW_VERSIONS), .placed = true, .place = buf_init(BUF_NO_LIMIT)};
+    random_source r;
+    random_seed(&r, 7);
+    size_t written = 0;
+    for (int round = 0; round < 60; round++) {
+        int n = 1 + (int)random_below(&r, 5);
+        put_together((int)random_below(&r, FOLLOW_KEYS), n);
+        written += (size_t)n;
+        size_t ranges = follow_ranges(&w);
+        if (random_below(&r, 3) == 0) {
+            resume(&s, 1 + random_below(&r, 3));
+        }
+        if (round % 10 == 4) {
+            follow_split(&w, random_below(&r, ranges));
+        } else if (round % 10 == 9 && ranges > 1) {
+            follow_merge(&w, random_below(&r, ranges - 1));
+        } else if (round % 25 == 20) {
+            follow_restart(&w);
+        }
+    }
+    while (resume(&s, 1)) {
+    }
+    assert_int_equal(s.changes, written);
+    seen_matches(&w, &s);
+    buf_free(&s.place);
+}
+
 /* ---- at random ---- */
 
 typedef struct lives {
@@ -692,6 +750,7 @@ int main(void) {
         ON_BOTH(a_position_stays_right_through_splits_merges_and_restarts),
         ON_BOTH(positions_do_not_grow),
         KEPT_ON_BOTH(every_version_and_delete),
+        KEPT_ON_BOTH(a_position_after_any_change),
         ON_BOTH(a_log_that_is_not_there_is_told),
         KEPT_ON_BOTH(positions_of_something_else_are_refused),
         ON_BOTH(changed_positions_do_no_harm),

@@ -175,8 +175,15 @@ static inline bool harness_clustered(void) {
     return harness_lean() || getenv("TESELA_TEST_CLUSTERED") != NULL;
 }
 
+/* Clustered with creation order and local index entries in partitions. */
+static inline bool harness_ordered(void) {
+    const char *kind = getenv("TESELA_TEST_CLUSTERED");
+    return kind && strcmp(kind, "ordered") == 0;
+}
+
 static inline slice harness_rows(harness *h) {
     return harness_lean()        ? harness_bson(h, "{\"clustered\":true,\"lean\":true}")
+           : harness_ordered()   ? harness_bson(h, "{\"clustered\":true,\"ordered\":true}")
            : harness_clustered() ? harness_bson(h, "{\"clustered\":true}")
                                  : SLICE_EMPTY;
 }
@@ -557,7 +564,7 @@ static inline bool is_source(const container_tiles *tiles, size_t i, uint32_t se
 static inline size_t check_entries(harness *h, const container *c, item_place place, const item_head *head, slice body) {
     layout_key k;
     item_key key;
-    size_t n = c->clustered ? 1 : 2;
+    size_t n = c->ordered ? 2 : 1;
     assert_int_equal(head->number, place.number);
     assert_int_equal(item__key_of(c, &h->arena, body, &key), OK);
     const container_part *part = container_part_of(c->space, container_route(c->space->newest, &key.epk)->home);
@@ -567,6 +574,8 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
         assert_true(has_row(h, &k, place));
     } else {
         assert_true(leads_to(h, &k, place, 12));
+    }
+    if (c->ordered) {
         layout_order(&k, c->space->container, &key.epk, place.number);
         assert_true(leads_to(h, &k, place, 4));
     }
@@ -628,7 +637,7 @@ static inline size_t check_attachments(harness *h, const container *c, check_sum
         store_value place;
         memcpy(e.bytes, key.p + from.n, e.n);
         memcpy(&number, key.p + key.n - 8, 8);
-        if (!c->clustered) { /* a clustered container has no 'o' entries */
+        if (c->ordered) { /* otherwise there are no 'o' entries */
             layout_order(&order, c->space->container, &e, be64toh(number));
             assert_int_equal(store_get(h->store, STORE_INDEX, NULL, layout_view(&order), &place), OK);
             store_give(&place);
@@ -738,7 +747,7 @@ static inline slice version_key(harness *h, const container *c, slice body) {
 
 static inline size_t load_versions(harness *h, const container *c, checked_version *versions, size_t max) {
     layout_key from, to;
-    slice key, value, body;
+    slice key, value, body, note;
     item_head head;
     size_t n = 0;
     layout_version(&from, c->space->container, 0, 0);
@@ -746,7 +755,7 @@ static inline size_t load_versions(harness *h, const container *c, checked_versi
     store_scan *scan = store_scan_open(h->store, STORE_VERSIONS, NULL, layout_view(&from), layout_view(&to), false);
     while (n < max && store_scan_next(scan, &key, &value)) {
         checked_version *v = &versions[n++];
-        assert_true(layout_version_lsn(key, &v->lsn) && layout_log_entry_read(value, &v->entry, &head, &body));
+        assert_true(layout_version_lsn(key, &v->lsn) && layout_log_entry_read(value, &v->entry, &head, &body, &note));
         assert_true(v->entry.kind == VERSION_DELETE ? head.lsn == v->entry.previous_lsn : head.lsn == v->lsn);
         assert_true(v->lsn <= atomic_load(&container_route(c->space->newest, &v->entry.epk)->lsn));
         v->key = version_key(h, c, body);

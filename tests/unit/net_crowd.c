@@ -254,7 +254,7 @@ static void an_answer_that_only_the_kernel_holds_is_given_up(void **state) {
     }
 }
 
-/* … and the kernel takes little more than the client has room for: the rest is queued in our memory, where it is counted. */
+/* The kernel takes little more than the client has room for. The rest is queued in our memory, where it is counted. */
 static void the_kernel_takes_little_for_a_client_that_does_not_read(void **state) {
     (void)state;
     harness *h = harness_start();

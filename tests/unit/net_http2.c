@@ -9,7 +9,7 @@
 enum {
     FRAME_HEAD = 9,
     FRAME_MAX = 16384,
-    STREAMS_MAX = 256, /* that a peer keeps account of */
+    STREAMS_MAX = 256, /* streams that a peer keeps account of */
     WINDOW = 65535,    /* a client's, unless it says otherwise */
 };
 
@@ -29,10 +29,10 @@ typedef struct answer {
 typedef struct peer {
     client c;
     nghttp2_hd_inflater *inflater;
-    answer answers[STREAMS_MAX]; /* of streams 1, 3, 5, … */
-    int64_t window;              /* the server's, for the connection */
-    int64_t stream_window;       /* … and for stream 1 */
-    unsigned acks;               /* of pings */
+    answer answers[STREAMS_MAX]; /* answers to streams 1, 3, 5, … */
+    int64_t window;              /* the server's window for the connection */
+    int64_t stream_window;       /* the server's window for stream 1 */
+    unsigned acks;               /* acknowledged pings */
     bool gone_away;
     uint32_t goaway_code;
     uint32_t goaway_last;
@@ -594,7 +594,7 @@ static void slow_readers_end(void **state) {
     uint64_t before = net_server_stats(h->server).buffer_bytes;
     peer *p = peer_open(h);
     ask(p, 1, "/hold");
-    ask(p, 3, "/bytes?1000000"); /* whose window is never opened */
+    ask(p, 3, "/bytes?1000000"); /* its window is never opened */
     expect_reset(p, 3, NGHTTP2_CANCEL);
     assert_int_equal(answer_of(p, 3)->body.n, WINDOW);
     assert_int_equal(net_server_stats(h->server).slow_clients, 1);

@@ -93,6 +93,36 @@ static void posts_run_in_the_order_of_their_poster(void **state) {
     harness_close(h);
 }
 
+/* A task that may wait does not wake the loop; a task that may not does, and the loop then runs both. */
+static void a_task_that_may_wait_is_run_with_the_next(void **state) {
+    (void)state;
+    harness *h = harness_start();
+    static poster p;
+    p = (poster){.loop = net_server_loop(h->server, 0)};
+    for (int i = 0; i < 2; i++) {
+        p.tasks[i] = (numbered){{.run = run_numbered}, &p, i};
+    }
+    net_post_within(p.loop, &p.tasks[0].task, 3600 * (int64_t)1000000);
+    usleep(20000);
+    assert_int_equal(p.done, 0);
+    net_post(p.loop, &p.tasks[1].task);
+    AWAIT(p.done == 2);
+    harness_close(h);
+}
+
+static void a_task_that_may_wait_is_run_in_time(void **state) {
+    (void)state;
+    harness *h = harness_start();
+    static poster p;
+    p = (poster){.loop = net_server_loop(h->server, 1)};
+    for (int i = 0; i < 3; i++) {
+        p.tasks[i] = (numbered){{.run = run_numbered}, &p, i};
+        net_post_within(p.loop, &p.tasks[i].task, i == 1 ? 0 : 5000);
+        AWAIT(p.done == i + 1);
+    }
+    harness_close(h);
+}
+
 /* While the loop is busy, a quick request and then several long ones arrive, all in one turn. The quick one's answer does not wait for the
  * last of them. */
 static void an_answer_does_not_wait_for_a_long_turn(void **state) {
@@ -446,6 +476,8 @@ int main(void) {
         cmocka_unit_test(localhost_is_both_families),
         cmocka_unit_test(a_port_in_use_is_said_so),
         cmocka_unit_test(posts_run_in_the_order_of_their_poster),
+        cmocka_unit_test(a_task_that_may_wait_is_run_with_the_next),
+        cmocka_unit_test(a_task_that_may_wait_is_run_in_time),
         cmocka_unit_test(an_answer_does_not_wait_for_a_long_turn),
         cmocka_unit_test(intervals_tick),
         cmocka_unit_test(surplus_connections_are_told_so),

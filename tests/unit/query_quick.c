@@ -75,6 +75,10 @@ static void a_quick_page_does_not_read_the_disk(void **state) {
     world w;
     (void)state;
     world_open(&w);
+    if (!drop_pages(w.folder)) {
+        world_close(&w);
+        skip(); /* the folder is in memory: there is no disk to wait for */
+    }
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         result quick = run(&w, texts[i], true);
         assert_int_equal(quick.code, E_QUERY_TOO_LONG);

@@ -101,7 +101,7 @@ typedef struct result {
     double charge;
     char detail[256];
     fake fake;
-    query_metrics metrics; /* of the last page */
+    query_metrics metrics; /* the last page's metrics */
 } result;
 
 typedef struct how {

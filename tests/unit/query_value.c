@@ -428,7 +428,7 @@ static void deep_and_broken_documents_end(void **state) {
     (void)state;
     enum { DEPTH = 100000 };
     buf deep = buf_init(BUF_NO_LIMIT);
-    for (int i = 0; i < DEPTH; i++) { /* each document holds one array, which holds one … */
+    for (int i = 0; i < DEPTH; i++) { /* arrays within arrays */
         char head[7];
         doc_store_i32(head, (DEPTH - i) * 8 + 5);
         memcpy(head + 4, "\4\60\0", 3);

@@ -187,7 +187,7 @@ static void links_are_names_or_rids_of_this_container(void **state) {
     snprintf(call, sizeof call, "{'op':'delete','link':'/%.*s'}", (int)(strchr(self, '"') - self), self);
     says(ask(t, call), "{\"status\":204");
     says(ask(t, call), "{\"status\":404");
-    const char *made = strstr(ask(t, CREATE("2", 2)), "\"_self\":\"") + 9; /* of an item that the transaction created */
+    const char *made = strstr(ask(t, CREATE("2", 2)), "\"_self\":\"") + 9; /* the link of an item that the transaction created */
     snprintf(call, sizeof call, "{'op':'read','link':'%.*s'}", (int)(strchr(made, '"') - made), made);
     says(ask(t, call), "{\"status\":200,\"body\":{\"id\":\"2\"");
     static const char *const bad[] = {"",

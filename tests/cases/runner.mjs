@@ -5,16 +5,17 @@ import { connect } from "node:net";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import { emulatorKey, Server, sign, signed } from "../sdk/server.js";
+import { emulatorKey, Server } from "../sdk/server.js";
+import { account, apis } from "./apis.mjs";
 
 const folder = dirname(fileURLToPath(import.meta.url));
 
 // ---- reading ----
 
-// A file: { given: [[kind, …]], cases: [{ title, line, request: { verb, path, lines, body }, expected: { status, substatus, lines, body } }] }.
+// A file: { api, given: [[kind, …]], cases: [{ title, line, request: { verb, path, lines, body }, expected: { status, substatus, lines, body } }] }.
 export function parse(text, file) {
   const lines = text.split("\n");
-  const found = { given: [], cases: [] };
+  const found = { api: "sql", given: [], cases: [] };
   let at = 0;
   const fail = (why) => {
     throw new Error(`${file}:${at + 1}: ${why}: ${lines[at]}`);
@@ -44,8 +45,10 @@ export function parse(text, file) {
     found.cases.push({ title, line, request, expected });
   };
   for (; at < lines.length && !lines[at].startsWith("==="); at++) {
-    const given = /^given (container|item) (\S+) (.*)$/.exec(lines[at]);
+    const given = /^given (container|item|table|entity) (\S+) ?(.*)$/.exec(lines[at]);
+    const api = /^api (\w+)$/.exec(lines[at]);
     if (given) found.given.push(given.slice(1));
+    else if (api) found.api = api[1] in apis ? api[1] : fail("no such API");
     else if (lines[at] !== "" && !lines[at].startsWith("#")) fail("a comment, a given line or === was expected");
   }
   while (at < lines.length) next();
@@ -70,31 +73,39 @@ function word(text, values) {
 
 // ---- sending ----
 
-// @key, @date and @rid are for the signature; `no NAME` leaves a default out; the rest are header fields.
-function head(request, path, body, values, port) {
+function instructionsOf(request) {
+  const found = {};
+  for (const line of request.fields) {
+    const [, instruction, argument] = /^@(\w+) ?(.*)$/.exec(line) ?? [];
+    if (instruction === "date") found.minutes = Number(argument);
+    else if (instruction === "rid") found.byRid = true;
+    else if (instruction === "crlf") found.crlf = true;
+    else if (["key", "kind", "name", "path"].includes(instruction)) found[instruction] = argument;
+    else if (instruction) throw new Error(`no such instruction: ${line}`);
+  }
+  return found;
+}
+
+// @instructions are for the signature and the body; `no NAME` leaves a default out; the rest are header fields.
+function head(api, request, path, body, values, port) {
   const fields = new Map([["host", ["Host", `localhost:${port}`]], ["connection", ["Connection", "close"]]]);
   const put = (name, value) => fields.set(name.toLowerCase(), [name, value]);
-  const signing = { key: emulatorKey, minutes: 0, byRid: false };
-  put("x-ms-version", "2020-07-15");
-  if (body.length) put("Content-Type", "application/json");
+  const signing = { verb: request.verb, path, fields, ...instructionsOf(request) };
+  put("x-ms-version", api.version);
+  for (const [name, value] of api.fields) put(name, value);
+  if (body.length) put("Content-Type", api.contentType);
   if (body.length || ["POST", "PUT", "PATCH"].includes(request.verb)) put("Content-Length", String(body.length));
   const left = new Set();
   for (const line of request.fields) {
-    const [, instruction, argument] = /^@(\w+) ?(.*)$/.exec(line) ?? [];
     const [, omitted] = /^no (\S+)$/.exec(line) ?? [];
     const [, name, value] = /^([^:\s]+): ?(.*)$/.exec(line) ?? [];
-    if (instruction === "key") signing.key = argument;
-    else if (instruction === "date") signing.minutes = Number(argument);
-    else if (instruction === "rid") signing.byRid = true;
-    else if (omitted) left.add(omitted.toLowerCase());
+    if (line.startsWith("@")) continue;
+    if (omitted) left.add(omitted.toLowerCase());
     else if (name) put(name, expand(value, values).toString("latin1"));
     else throw new Error(`no header field, @instruction or "no NAME": ${line}`);
   }
-  if (!fields.has("x-ms-date")) put("x-ms-date", new Date(Date.now() + signing.minutes * 60_000).toUTCString());
-  if (!fields.has("authorization")) {
-    const { type, link } = signed(path, signing.byRid);
-    put("authorization", sign(signing.key, request.verb, type, link, left.has("x-ms-date") ? "" : fields.get("x-ms-date")[1]));
-  }
+  if (!fields.has("x-ms-date")) put("x-ms-date", values.date);
+  if (!fields.has("authorization")) put("authorization", api.authorization({ ...signing, date: left.has("x-ms-date") ? "" : fields.get("x-ms-date")[1] }));
   const kept = [...fields].filter(([name]) => !left.has(name)).map(([, [name, value]]) => `${name}: ${value}\r\n`);
   return Buffer.from(`${request.verb} ${path} HTTP/1.1\r\n${kept.join("")}\r\n`, "latin1");
 }
@@ -145,7 +156,7 @@ export function difference(pattern, value, path = "") {
   }
 }
 
-function checkLine(line, answer, values) {
+function checkLine(api, line, answer, values) {
   const text = expand(line, values).toString();
   const [, keep, from] = /^keep (\w+) from (.+)$/.exec(text) ?? [];
   const [, omitted] = /^no (\S+)$/.exec(text) ?? [];
@@ -161,8 +172,11 @@ function checkLine(line, answer, values) {
   } else if (matched) {
     return new RegExp(pattern).test(field(matched) ?? "") ? undefined : `${matched} is ${field(matched)}, which is not like ${pattern}`;
   } else if (name === "message") {
-    const { message } = JSON.parse(answer.body);
+    const { message } = api.error(answer);
     return message.includes(value) ? undefined : `the message does not say ${JSON.stringify(value)}`;
+  } else if (name === "code") {
+    const { code } = api.error(answer);
+    return code === value ? undefined : `the error's code is ${code}, not ${value}`;
   } else if (name === "charge") {
     return Number(field("x-ms-request-charge")) === Number(value) ? undefined : `the charge is ${field("x-ms-request-charge")}, not ${value}`;
   } else if (name) {
@@ -172,13 +186,14 @@ function checkLine(line, answer, values) {
   }
 }
 
-// Every error has the service's form, whether a case says so or not.
-function checkForm(answer) {
-  if (answer.status < 400) return;
-  const { code, message } = JSON.parse(answer.body);
-  if (typeof code !== "string" || typeof message !== "string") return "the error has no code and message";
-  if (!message.includes(answer.headers["x-ms-activity-id"])) return "the error's message does not name its activity";
-  if (answer.status === 500) return "an internal error";
+// The answer has these lines, in this order, and perhaps others between them. A line /…/ is an expression.
+function missingLine(wanted, lines) {
+  let at = 0;
+  for (const line of wanted) {
+    const like = /^\/(.*)\/$/.exec(line);
+    while (at < lines.length && !(like ? new RegExp(`^${like[1]}$`).test(lines[at]) : lines[at] === line)) at++;
+    if (at++ >= lines.length) return `the body has no line ${JSON.stringify(line)} after the ones before it`;
+  }
 }
 
 function checkBody(expected, answer, values) {
@@ -186,41 +201,36 @@ function checkBody(expected, answer, values) {
   if (text === "") return;
   if (text === "empty") return answer.body === "" ? undefined : "the body is not empty";
   if (text.startsWith("exactly\n")) return answer.body === text.slice(8) ? undefined : "the body is not exactly that";
+  if (text.startsWith("lines\n")) return missingLine(text.slice(6).split("\n"), answer.body.split(/\r?\n/));
   return difference(JSON.parse(text), JSON.parse(answer.body));
 }
 
-function judge({ status, substatus, checks, body }, answer, values) {
+function judge(api, { status, substatus, checks, body }, answer, values) {
   if (answer.status !== status) return `the status is ${answer.status}, not ${status}`;
   if (answer.substatus !== substatus) return `the sub-status is ${answer.substatus}, not ${substatus}`;
   for (const line of checks) {
-    const wrong = checkLine(line, answer, values);
+    const wrong = checkLine(api, line, answer, values);
     if (wrong) return wrong;
   }
-  return checkForm(answer) ?? checkBody(body, answer, values);
+  if (answer.status === 500) return "an internal error";
+  return (answer.status >= 400 ? api.checkForm(answer) : undefined) ?? checkBody(body, answer, values);
 }
 
 // ---- running ----
 
-async function send(port, request, values) {
+async function send(api, port, request, values) {
   const path = expand(request.path, values).toString();
-  const body = expand(request.body, values);
-  return read(await exchange(port, Buffer.concat([head(request, path, body, values, port), body])));
+  const { crlf, minutes = 0 } = instructionsOf(request);
+  values.date = new Date(Date.now() + minutes * 60_000).toUTCString();
+  const body = expand(crlf ? `${request.body.replaceAll("\n", "\r\n")}\r\n` : request.body, values);
+  return read(await exchange(port, Buffer.concat([head(api, request, path, body, values, port), body])));
 }
 
-// What the file takes for granted: a database of its own, and the containers and items that it names.
-async function prepare(port, given, values) {
-  const made = async (path, fields, body) => {
-    const answer = await send(port, { verb: "POST", path, fields, body }, values);
-    if (answer.status !== 201) throw new Error(`given ${body}: ${answer.status} ${answer.body}`);
-  };
-  await made("/dbs", [], JSON.stringify({ id: values.db }));
-  for (const [kind, name, rest] of given) {
-    if (kind === "container") {
-      await made(`/dbs/${values.db}/colls`, [], JSON.stringify({ id: name, ...JSON.parse(rest) }));
-    } else {
-      const [, partition, body] = /^(\[.*?\]) (\{.*)$/.exec(rest);
-      await made(`/dbs/${values.db}/colls/${name}/docs`, [`x-ms-documentdb-partitionkey: ${partition}`], body);
-    }
+// What the file takes for granted.
+async function prepare(api, port, given, values) {
+  for (const request of api.prepare(given, values)) {
+    const answer = await send(api, port, { verb: "POST", ...request }, values);
+    if (answer.status !== 201) throw new Error(`given ${request.body}: ${answer.status} ${answer.body}`);
   }
 }
 
@@ -232,22 +242,31 @@ function report(file, { title, line, request }, why, answer) {
   for (const [name, value] of Object.entries(answer.headers)) if (name.startsWith("x-ms-") || name === "etag") console.log(`    ${name}: ${value}`);
 }
 
-async function runFile(server, path, tally) {
-  const file = relative(process.cwd(), path);
-  const { given, cases } = parse(readFileSync(path, "utf8"), file);
-  const values = { db: basename(path).replace(/\..*/, ""), key: emulatorKey, port: String(server.port) };
-  await prepare(server.port, given, values);
+async function runCases(server, path, file, tally) {
+  const { api: name, given, cases } = file;
+  const api = apis[name], port = api.port(server);
+  const values = { db: basename(path).replace(/\..*/, ""), key: emulatorKey, port: String(port), account };
+  await prepare(api, port, given, values);
   for (const one of cases) {
     let answer, why;
     try {
-      answer = await send(server.port, one.request, values);
-      why = judge(one.expected, answer, values);
+      answer = await send(api, port, one.request, values);
+      why = judge(api, one.expected, answer, values);
     } catch (error) {
       why = error.message;
     }
-    if (why) report(file, one, why, answer);
+    if (why) report(relative(process.cwd(), path), one, why, answer);
     tally[why ? "failed" : "passed"]++;
   }
+}
+
+// Files of the SQL API have databases of their own; others have a server of their own.
+async function runFile(shared, path, tally) {
+  const file = parse(readFileSync(path, "utf8"), relative(process.cwd(), path));
+  if (file.api === "sql") return runCases(shared, path, file, tally);
+  const own = await Server.start();
+  await runCases(own, path, file, tally);
+  await own.stop();
 }
 
 export async function main(files) {

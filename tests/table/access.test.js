@@ -42,6 +42,8 @@ suite(
       await (t.scheme === "https" ? secure : fails(secure, 403, "AuthorizationFailure"));
       await fails(all(withSas(client, { permissions, expiresOn: minutes(10), ipRange: { start: "10.0.0.1" } }).listEntities()), 403, "AuthorizationFailure");
       assert.deepEqual(await all(withSas(client, { permissions, expiresOn: minutes(10), ipRange: { start: "127.0.0.1" } }).listEntities()), []);
+      assert.deepEqual(await all(withSas(client, { permissions, expiresOn: minutes(10), ipRange: { start: "127.0.0.0", end: "127.0.0.9" } }).listEntities()), []);
+      await fails(all(withSas(client, { permissions, expiresOn: minutes(10), ipRange: { start: "127.0.0.2", end: "127.0.0.9" } }).listEntities()), 403, "AuthorizationFailure");
       const sas = generateTableSas(client.tableName, t.credential, { permissions, expiresOn: minutes(10) });
       refused(await t.rest.get(`/${client.tableName}()?${sas.replace("sp=r", "sp=raud")}`, { kind: null }), 403, "AuthenticationFailed");
       refused(await t.rest.get(`/${client.tableName}()?${sas}&sp=r`, { kind: null }), 403, "AuthenticationFailed");

@@ -73,6 +73,8 @@ suite("batches", (t) => {
     const large = Array.from({ length: 4 }, (_, i) => ["POST", `/${client.tableName}`, { PartitionKey: "big", RowKey: `${i}`, ...Object.fromEntries(Array.from({ length: 15 }, (__, k) => [`w${k}`, "y".repeat(32000)])) }]);
     assert.match((await send(large)).text, /HTTP\/1\.1 201/);
     assert.equal((await all(client.listEntities({ queryOptions: { filter: "PartitionKey eq 'big'" } }))).length, 4);
+    const larger = large.concat(Array.from({ length: 5 }, (_, i) => ["POST", `/${client.tableName}`, { ...large[0][2], RowKey: `more${i}` }]));
+    refused(await send(larger), 413, "RequestBodyTooLarge");
   });
 
   t.it("are read with either line end, and answered with content where it is wanted", async () => {

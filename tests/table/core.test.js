@@ -1,4 +1,4 @@
-// What the Table API shares with the rest of the server: the SQL view of tables, throughput, splits, faults, metrics, restarts, hostile input.
+// What the Table API shares with the rest of the server: throughput, splits, faults, metrics, restarts, hostile input.
 import { mkdtempSync, rmSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
@@ -13,31 +13,6 @@ suite("tables in the core", (t) => {
   const sql = () => (rest ??= new SqlRest({ server: t.server, version: "2020-07-15" }));
   const bare = { sign: false }; /* the admin API needs no key on loopback */
   after(() => rest?.close());
-  const query = { "x-ms-documentdb-isquery": "true", "content-type": "application/query+json", "x-ms-documentdb-partitionkey": '["p"]' };
-
-  t.it("are containers that SQL reads, queries and deletes, but does not write", async () => {
-    const client = await t.table();
-    for (const n of [1, 2, 3]) await client.createEntity({ partitionKey: "p", rowKey: `r${n}`, n, big: 5n, when: new Date(0) });
-    const path = `/dbs/TablesDB/colls/${client.tableName}`;
-    const settings = (await sql().get(path)).json;
-    assert.deepEqual(settings.partitionKey.paths, ["/PartitionKey"]);
-    const found = await sql().post(`${path}/docs`, { query: "SELECT c.RowKey, c.n, c.big FROM c WHERE c.n >= 2 ORDER BY c.n DESC" }, { headers: query });
-    assert.deepEqual(found.json.Documents, [{ RowKey: "r3", n: 3, big: 5 }, { RowKey: "r2", n: 2, big: 5 }]);
-    const write = await sql().post(`${path}/docs`, { id: "x", PartitionKey: "p", RowKey: "r9" }, { headers: { "x-ms-documentdb-partitionkey": '["p"]' } });
-    assert.equal(write.status, 403, write.text);
-    assert.equal((await sql().delete(path)).status, 204);
-    await fails(client.getEntity("p", "r1"), 404, "TableNotFound");
-  });
-
-  t.it("leave containers of the SQL API alone", async () => {
-    await t.table(); /* makes the database */
-    const made = await sql().post("/dbs/TablesDB/colls", { id: `plain${t.scheme}`, partitionKey: { paths: ["/PartitionKey"], kind: "Hash" } });
-    assert.equal(made.status, 201, made.text);
-    const names = (await all(t.service.listTables())).map((table) => table.name);
-    assert.ok(!names.includes(`plain${t.scheme}`));
-    await fails(t.client(`plain${t.scheme}`).createEntity({ partitionKey: "p", rowKey: "r" }), 404, "TableNotFound");
-    refused(await t.rest.send("DELETE", `/Tables('plain${t.scheme}')`), 404, "ResourceNotFound");
-  });
 
   t.it("have the throughput that was asked for, and split without a client's notice", async () => {
     const name = t.name();
@@ -72,6 +47,15 @@ suite("tables in the core", (t) => {
     assert.equal(failed.headers["x-ms-retry-after-ms"], "1500");
     assert.ok(failed.headers["x-tesela-fault"]);
     assert.equal((await t.rest.get(`/${client.tableName}(PartitionKey='p',RowKey='r')`)).status, 200);
+    const slow = await sql().post("/_tesela/faults", { database: "TablesDB", container: client.tableName, delayMs: 300, count: 1 }, bare);
+    assert.equal(slow.status, 201, slow.text);
+    const begun = performance.now();
+    assert.equal((await t.rest.get(`/${client.tableName}()`)).status, 200);
+    assert.ok(performance.now() - begun >= 290, "the answer came too early");
+    for (let i = 0; i < 40; i++) await t.rest.get(`/${client.tableName}(PartitionKey='p',RowKey='r')`);
+    const hot = (await sql().get(`/_tesela/hotkeys?database=TablesDB&container=${client.tableName}`, bare)).json;
+    assert.equal(hot.byRu[0].key, '["p"]');
+    assert.ok(hot.byRu[0].ruPerSecond > 1, JSON.stringify(hot));
     const metrics = (await sql().get("/metrics", bare)).text;
     assert.match(metrics, new RegExp(`tesela_range_requests_total\\{[^}]*${client.tableName}[^}]*\\} [1-9]`));
   });

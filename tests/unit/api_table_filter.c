@@ -107,9 +107,9 @@ static void keys_are_bounded_by_what_must_hold(void **state) {
     assert_false(k.one_partition);
 }
 
-static void conditions_are(const char *text, const char *json) {
+static void conditions_within(bool one_partition, const char *text, const char *json) {
     buf out = buf_init(BUF_NO_LIMIT);
-    slice conditions = filter_conditions(&o, parsed(text), SLICE_LIT("F"), NULL);
+    slice conditions = filter_conditions(&o, parsed(text), SLICE_LIT("F"), one_partition, NULL);
     json_from_bson(&out, conditions);
     buf_add_byte(&out, '\0');
     slice expected = arena_printf(&memory, "{\"and\":[%s{\"filter\":1,\"with\":{\"text\":\"F\"}}]}", json);
@@ -117,16 +117,36 @@ static void conditions_are(const char *text, const char *json) {
     buf_free(&out);
 }
 
+static void conditions_are(const char *text, const char *json) {
+    conditions_within(false, text, json);
+}
+
 static void conditions_are_what_an_index_can_answer(void **state) {
     (void)state;
     conditions_are("n eq 1", "{\"at\":[\"n\"],\"eq\":1},");
-    conditions_are("n eq 1 and m gt 2.5", "{\"and\":[{\"at\":[\"m\"],\"gt\":2.5},{\"at\":[\"n\"],\"eq\":1}]},");
+    conditions_are("n eq 1 and m gt 2.5", "{\"at\":[\"m\"],\"gt\":2.5},{\"at\":[\"n\"],\"eq\":1},");
     conditions_are("n ne 1", "");
     conditions_are("not (n eq 1)", "");
-    conditions_are("n eq 1 and not (m eq 2)", "{\"and\":[{\"at\":[\"n\"],\"eq\":1}]},");
+    conditions_are("n eq 1 and not (m eq 2)", "{\"at\":[\"n\"],\"eq\":1},");
     conditions_are("n eq 1 or not (m eq 2)", "");
     conditions_are("n eq 1 or m eq 2", "{\"or\":[{\"at\":[\"m\"],\"eq\":2},{\"at\":[\"n\"],\"eq\":1}]},");
     conditions_are("b gt X'00'", "");
+    conditions_are("PartitionKey eq 'p' and n eq 1", "{\"at\":[\"n\"],\"eq\":1},{\"at\":[\"PartitionKey\"],\"eq\":\"p\"},");
+    conditions_within(true, "PartitionKey eq 'p' and (n eq 1 and PartitionKey le 'q')", "{\"at\":[\"n\"],\"eq\":1},");
+}
+
+static void only_other_properties_narrow_a_partition_down(void **state) {
+    (void)state;
+    static const char *const narrow[] = {"PartitionKey eq 'p' and n eq 1", "n eq 1 and PartitionKey eq 'p'",
+                                         "PartitionKey eq 'p' and (m ne 2 and n lt 1)", "PartitionKey eq 'p' and (n eq 1 or m eq 2)"};
+    static const char *const wide[] = {"PartitionKey eq 'p'", "PartitionKey eq 'p' and RowKey gt 'a'", "PartitionKey eq 'p' and n ne 1",
+                                       "PartitionKey eq 'p' and (n eq 1 or m ne 2)", "PartitionKey eq 'p' and not (n eq 1)"};
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
+        assert_true(filter_narrows(parsed(narrow[i])));
+    }
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        assert_false(filter_narrows(parsed(wide[i])));
+    }
 }
 
 static void nesting_is_bounded(void **state) {
@@ -160,6 +180,7 @@ static void paths_name_tables_and_entities(void **state) {
     route_is("/Tables", TABLE_TABLES, NULL, "Tables", NULL, NULL);
     route_is("/acct/Tables", TABLE_TABLES, "acct", "Tables", NULL, NULL);
     route_is("/acct-secondary/Tables", TABLE_TABLES, "acct", "Tables", NULL, NULL);
+    route_is("/acct-secondary/acct/Tables", TABLE_TABLES, "acct", "Tables", NULL, NULL);
     route_is("/Tables('t')", TABLE_TABLE, NULL, "t", NULL, NULL);
     route_is("/people", TABLE_ENTITIES, NULL, "people", NULL, NULL);
     route_is("/acct/people()", TABLE_ENTITIES, "acct", "people", NULL, NULL);
@@ -208,6 +229,7 @@ int main(void) {
         cmocka_unit_test(filters_pass_by_precedence),
         cmocka_unit_test(keys_are_bounded_by_what_must_hold),
         cmocka_unit_test(conditions_are_what_an_index_can_answer),
+        cmocka_unit_test(only_other_properties_narrow_a_partition_down),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(paths_name_tables_and_entities),
         cmocka_unit_test(requests_of_a_changeset_are_read),

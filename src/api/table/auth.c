@@ -58,6 +58,14 @@ static err add_line(buf *text, slice value) {
     return OK;
 }
 
+/* "/account-secondary/account/…": the Python SDK signs the path of the first region and then puts the second one before it. */
+static slice signed_path(const table_request *q) {
+    slice path = q->http->path, account = q->route.account, second = SLICE_LIT("-secondary/");
+    slice rest = account.n && slice_starts(slice_skip(path, 1), account) ? slice_skip(path, 1 + account.n) : SLICE_EMPTY;
+    bool twice = slice_starts(rest, second) && slice_starts(slice_skip(rest, second.n), account);
+    return twice ? slice_skip(rest, second.n - 1) : path;
+}
+
 static err write_signed(table_request *q, const credentials *c, buf *text) {
     slice comp;
     TRY(table_query_text(q, "comp", &comp));
@@ -69,7 +77,7 @@ static err write_signed(table_request *q, const credentials *c, buf *text) {
     add_line(text, date_of(q));
     buf_add_byte(text, '/');
     buf_add_slice(text, c->account);
-    buf_add_slice(text, q->http->path);
+    buf_add_slice(text, signed_path(q));
     if (comp.p) {
         buf_add_lit(text, "?comp=");
         buf_add_slice(text, comp);

@@ -46,17 +46,20 @@ entity_metadata table_metadata_of(slice accept) {
 /* ---- tables ---- */
 
 err table_find(table_request *q, slice name) {
-    doc_element large;
     err code = account_container_any_case(q->front->core.account, TABLE_DATABASE, name, &q->container);
     if (code != OK || !slice_eq(q->container->api, TABLE_API)) {
         return E_OWNER_NOT_FOUND;
     }
-    q->large = doc_find_member(q->container->memo, SLICE_LIT("large"), &large) && large.type == BSON_TYPE_BOOL && large.value.p[0];
+    q->large = table_is_large(q->container);
     return OK;
 }
 
-err table_key_of(op *o, const container *c, slice partition, slice row, item_key *key_out) {
-    pkey key = {.n = 1, .values = {{.type = PKEY_STRING, .text = partition}}};
+bool table_is_large(const container *c) {
+    doc_element large;
+    return doc_find_member(c->memo, SLICE_LIT("large"), &large) && large.type == BSON_TYPE_BOOL && large.value.p[0];
+}
+
+slice table_row_of(arena *a, const container *c, slice row) {
     bson_t text = BSON_INITIALIZER;
     doc_element e;
     buf bytes = buf_init(BUF_NO_LIMIT);
@@ -64,10 +67,15 @@ err table_key_of(op *o, const container *c, slice partition, slice row, item_key
     if (doc_find_member(slice_of(bson_get_data(&text), text.len), SLICE_LIT("RowKey"), &e)) {
         row_add(&bytes, &c->row, 0, &e);
     }
-    slice encoded = arena_copy(o->arena, buf_view(&bytes));
+    slice encoded = arena_copy(a, buf_view(&bytes));
     buf_free(&bytes);
     bson_destroy(&text);
-    return item_check_key(o, c, &key, encoded, key_out);
+    return encoded;
+}
+
+err table_key_of(op *o, const container *c, slice partition, slice row, item_key *key_out) {
+    pkey key = {.n = 1, .values = {{.type = PKEY_STRING, .text = partition}}};
+    return item_check_key(o, c, &key, table_row_of(o->arena, c, row), key_out);
 }
 
 /* ---- addresses ---- */

@@ -117,6 +117,11 @@ static bool take_time(slice *rest, int64_t *seconds) {
     return true;
 }
 
+bool edm_time_in_range(int64_t ticks) {
+    int64_t per_day = SECONDS_PER_DAY * TICKS_PER_SECOND;
+    return ticks >= days_of(YEAR_MIN, 1, 1) * per_day && ticks < days_of(YEAR_MAX + 1, 1, 1) * per_day;
+}
+
 bool edm_time_parse(slice text, int64_t *ticks_out) {
     int64_t seconds = 0, ticks = 0;
     if (!take_date(&text, &seconds)) {
@@ -126,7 +131,7 @@ bool edm_time_parse(slice text, int64_t *ticks_out) {
         return false;
     }
     *ticks_out = seconds * TICKS_PER_SECOND + ticks;
-    return text.n == 0 && seconds >= days_of(YEAR_MIN, 1, 1) * SECONDS_PER_DAY && seconds < days_of(YEAR_MAX + 1, 1, 1) * SECONDS_PER_DAY;
+    return text.n == 0 && edm_time_in_range(*ticks_out);
 }
 
 static int64_t floor_divide(int64_t a, int64_t b) {
@@ -139,12 +144,30 @@ int64_t edm_ms_of(int64_t ticks, unsigned *rest_out) {
     return ms;
 }
 
+/* Writes `n` digits, and the character after them. */
+static char *put_digits(char *p, int value, int n, char after) {
+    for (int i = n - 1; i >= 0; i--) {
+        p[i] = (char)('0' + value % 10);
+        value /= 10;
+    }
+    p[n] = after;
+    return p + n + 1;
+}
+
 void edm_time_write(buf *out, int64_t ticks) {
+    char text[EDM_TIME_BYTES], *p = text;
     int year, month, day;
     int64_t seconds = floor_divide(ticks, TICKS_PER_SECOND), days = floor_divide(seconds, SECONDS_PER_DAY);
     int in_day = (int)(seconds - days * SECONDS_PER_DAY), fraction = (int)(ticks - seconds * TICKS_PER_SECOND);
     date_of(days, &year, &month, &day);
-    buf_addf(out, "%04d-%02d-%02dT%02d:%02d:%02d.%07dZ", year, month, day, in_day / 3600, in_day / 60 % 60, in_day % 60, fraction);
+    p = put_digits(p, year, 4, '-');
+    p = put_digits(p, month, 2, '-');
+    p = put_digits(p, day, 2, 'T');
+    p = put_digits(p, in_day / 3600, 2, ':');
+    p = put_digits(p, in_day / 60 % 60, 2, ':');
+    p = put_digits(p, in_day % 60, 2, '.');
+    put_digits(p, fraction, FRACTION_DIGITS, 'Z');
+    buf_add(out, text, sizeof text);
 }
 
 /* ---- guids and doubles ---- */
@@ -227,6 +250,10 @@ void edm_double_write(buf *out, double value) {
 bool edm_is_ticks(slice name) {
     size_t n = sizeof TICKS_SUFFIX - 1;
     return name.n > n && memcmp(name.p + name.n - n, TICKS_SUFFIX, n) == 0;
+}
+
+slice edm_ticks_owner(slice ticks) {
+    return slice_of(ticks.p, ticks.n - (sizeof TICKS_SUFFIX - 1));
 }
 
 static int64_t ticks_of(slice body, const doc_element *date) {

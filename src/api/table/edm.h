@@ -42,6 +42,7 @@ bool edm_type_parse(slice name, edm_type *type_out); /* "Edm.Int64" */
 enum { EDM_TICKS_PER_MS = 10000, EDM_TIME_BYTES = 28, EDM_GUID_BYTES = 16, EDM_GUID_TEXT = 36 };
 bool edm_time_parse(slice text, int64_t *ticks_out);
 void edm_time_write(buf *out, int64_t ticks);
+bool edm_time_in_range(int64_t ticks);
 int64_t edm_ms_of(int64_t ticks, unsigned *rest_out); /* whole milliseconds, rounded down, and the ticks beyond them */
 
 bool edm_guid_parse(slice text, char bytes[static EDM_GUID_BYTES]);
@@ -51,7 +52,8 @@ void edm_double_write(buf *out, double value); /* as JSON text; not finite: a qu
 
 /* Reads a property of a stored entity. `body` is the entity, for the ticks of a time. False: null, or a type that tables do not have. */
 bool edm_of_element(slice body, const doc_element *e, edm_value *value_out);
-bool edm_is_ticks(slice name); /* the member belongs to another one */
+bool edm_is_ticks(slice name);      /* the member belongs to another one: the time */
+slice edm_ticks_owner(slice ticks); /* the name of that one */
 
 /* The order of two values: < 0, 0, > 0. False: their types are not comparable, or one is NaN. Numbers of all types compare by value. */
 bool edm_compare(const edm_value *a, const edm_value *b, int *order_out);

@@ -41,7 +41,7 @@ table_error entity_check_key(slice key) {
 }
 
 /* An identifier of C#: letters, digits and underscores, not beginning with a digit. All of Unicode beyond ASCII counts as letters. */
-static table_error check_name(slice name) {
+table_error entity_check_name(slice name) {
     for (size_t i = 0; i < name.n; i++) {
         unsigned char c = (unsigned char)name.p[i];
         bool letter = (unsigned)((c | 0x20) - 'a') < 26u || c == '_' || (c >= 0x80 && c != 0xC0);
@@ -189,7 +189,7 @@ static table_error read_value(reader *r, const doc_element *e, edm_type type) {
 
 /* ---- the whole entity ---- */
 
-static bool is_system(slice name) {
+bool entity_is_system(slice name) {
     return slice_eq(name, partition_name) || slice_eq(name, row_name) || slice_eq(name, timestamp_name);
 }
 
@@ -202,10 +202,10 @@ static table_error read_properties(reader *r) {
     doc_element e, before = {0};
     for (doc_walk_init(&w, r->source); doc_walk_next(&w, &e); before = e) {
         edm_type type;
-        if (is_system(e.key) || is_annotation(e.key)) {
+        if (entity_is_system(e.key) || is_annotation(e.key)) {
             continue;
         }
-        TABLE_TRY(check_name(e.key));
+        TABLE_TRY(entity_check_name(e.key));
         if (e.type == BSON_TYPE_NULL) { /* a null means that the property is not there */
             continue;
         }
@@ -294,7 +294,7 @@ size_t entity_size(slice body, size_t *properties_out) {
         }
         bool key = slice_eq(e.key, partition_name) || slice_eq(e.key, row_name);
         size += key ? entity_units(doc_element_text(&e)) * 2 : 8 + entity_units(e.key) * 2 + size_of_value(&e);
-        *properties_out += !is_system(e.key);
+        *properties_out += !entity_is_system(e.key);
     }
     return size;
 }

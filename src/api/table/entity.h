@@ -18,10 +18,14 @@ enum {
     ENTITY_LARGE_BYTES_MAX = 2 * 1024 * 1024, /* in tables that were created for large entities */
 };
 
-/* ---- keys ---- */
+/* ---- keys and names ---- */
 
 /* Checks a key from a URL or an entity: its size, and no '/', '\', '#', '?' or control characters. */
 table_error entity_check_key(slice key);
+
+/* Checks the name of a property: an identifier of C# of up to ENTITY_NAME_MAX characters. */
+table_error entity_check_name(slice name);
+bool entity_is_system(slice name); /* PartitionKey, RowKey, Timestamp */
 
 /* ---- reading ---- */
 

@@ -111,7 +111,9 @@ static void add_member(writer *w, slice name, const edm_value *v, bool typed) {
         begin_member(w);
         buf_add_byte(w->out, '"');
         buf_add_slice(w->out, name); /* names need no escapes */
-        buf_addf(w->out, "@odata.type\":\"%s\"", edm_names[v->type]);
+        buf_add_lit(w->out, "@odata.type\":\"");
+        buf_add_slice(w->out, slice_str(edm_names[v->type]));
+        buf_add_byte(w->out, '"');
     }
     begin_member(w);
     json_add_string(w->out, name);
@@ -131,7 +133,9 @@ static bool is_selected(const entity_view *v, slice name) {
 
 static void add_text(writer *w, const char *name, slice value) {
     begin_member(w);
-    buf_addf(w->out, "\"%s\":", name);
+    buf_add_byte(w->out, '"');
+    buf_add_slice(w->out, slice_str(name));
+    buf_add_lit(w->out, "\":");
     json_add_string(w->out, value);
 }
 
@@ -139,7 +143,10 @@ static void add_metadata(writer *w, slice body, uint64_t version, uint32_t ts) {
     const entity_view *v = w->view;
     buf text = buf_init(BUF_NO_LIMIT);
     if (v->element) {
-        buf_addf(&text, "%.*s/$metadata#%.*s/@Element", (int)v->base.n, v->base.p, (int)v->table.n, v->table.p);
+        buf_add_slice(&text, v->base);
+        buf_add_lit(&text, "/$metadata#");
+        buf_add_slice(&text, v->table);
+        buf_add_lit(&text, "/@Element");
         add_text(w, "odata.metadata", buf_view(&text));
         buf_clear(&text);
     }

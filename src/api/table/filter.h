@@ -64,8 +64,15 @@ typedef struct filter_keys {
 /* What every entity that passes must satisfy. */
 filter_keys filter_keys_of(const filter *f);
 
-/* Conditions for a find (query/find.h) that pass what the filter passes, and nothing else: those that an index can answer, and a custom
- * filter (QUERY_FILTER_ODATA) for the exact test. BSON in the op's arena; empty: all entities. `text` is the filter's. */
-slice filter_conditions(op *o, const filter *f, slice text, const access_sas *bounds);
+/* Whether an index can narrow down what passes, other than by the keys. Not for NULL. */
+bool filter_narrows(const filter *f);
+
+/* Whether a part of the filter that an index can answer excludes the entity. */
+bool filter_excludes(const filter *f, const filter_entity *entity);
+
+/* Conditions for a find (query/find.h) that pass what the filter passes, and nothing else: those that an index can answer (without the
+ * PartitionKey, if the find is of one partition), and a custom filter (QUERY_FILTER_ODATA) for the exact test. BSON in the op's arena;
+ * empty: all entities. `text` is the filter's. */
+slice filter_conditions(op *o, const filter *f, slice text, bool one_partition, const access_sas *bounds);
 
 void filter_register(void); /* registers QUERY_FILTER_ODATA; at start */

@@ -156,6 +156,17 @@ static void append_condition(bson_t *list, const filter *f, unsigned depth) {
     bson_append_document_end(list, &one);
 }
 
+/* The parts of "and", one by one. Within a partition all entities have the same PartitionKey. */
+static void append_parts(bson_t *list, const filter *f, bool one_partition) {
+    for (; f->kind == FILTER_AND; f = f->left) {
+        append_parts(list, f->right, one_partition);
+    }
+    bool same = one_partition && f->kind == FILTER_COMPARE && slice_eq(f->name, SLICE_LIT("PartitionKey"));
+    if (!same) {
+        append_condition(list, f, 0);
+    }
+}
+
 static void append_bound(bson_t *list, slice value, const char *word) {
     bson_t one, path;
     if (!value.p) {
@@ -191,16 +202,16 @@ static void append_exact(bson_t *list, slice text, const access_sas *bounds) {
     bson_append_document_end(list, &one);
 }
 
-slice filter_conditions(op *o, const filter *f, slice text, const access_sas *bounds) {
+slice filter_conditions(op *o, const filter *f, slice text, bool one_partition, const access_sas *bounds) {
     bson_t whole = BSON_INITIALIZER, list;
     if (!f && !bounds) {
         return SLICE_EMPTY;
     }
     bson_append_array_begin(&whole, "and", -1, &list);
     if (f) {
-        append_condition(&list, f, 0);
+        append_parts(&list, f, one_partition);
     }
-    if (bounds) {
+    if (bounds && !one_partition) {
         append_bound(&list, bounds->from_partition, "ge");
         append_bound(&list, bounds->to_partition, "le");
     }
@@ -209,6 +220,23 @@ slice filter_conditions(op *o, const filter *f, slice text, const access_sas *bo
     slice bytes = arena_copy(o->arena, slice_of(bson_get_data(&whole), whole.len));
     bson_destroy(&whole);
     return bytes;
+}
+
+bool filter_narrows(const filter *f) {
+    bool narrows = false;
+    for (; f->kind == FILTER_AND && !narrows; f = f->left) {
+        narrows = filter_narrows(f->right);
+    }
+    bool key = f->kind == FILTER_COMPARE && (slice_eq(f->name, SLICE_LIT("PartitionKey")) || slice_eq(f->name, SLICE_LIT("RowKey")));
+    return narrows || (!key && is_usable(f, 0));
+}
+
+bool filter_excludes(const filter *f, const filter_entity *entity) {
+    bool excludes = false;
+    for (; f->kind == FILTER_AND && !excludes; f = f->left) {
+        excludes = filter_excludes(f->right, entity);
+    }
+    return excludes || (is_usable(f, 0) && !filter_passes(f, filter_entity_get, entity));
 }
 
 /* ---- the custom filter ---- */

@@ -1,6 +1,7 @@
 /* From an HTTP request to its handler: route, signature, then a table of kinds and verbs. */
 #include <stdlib.h>
 
+#include "api/table/adopt.h"
 #include "api/table/merge.h"
 #include "api/table/table_int.h"
 #include "base/memory.h"
@@ -165,6 +166,7 @@ static void refuse(http_request *http, err code) {
 table_front *table_open(const table_options *options) {
     table_front *front = mem_zero(sizeof *front);
     merge_register();
+    adopt_register();
     filter_register();
     *front = (table_front){
         .http = {.name = "table", .fields = field_names, .fields_n = TABLE_FIELD_COUNT, .handle = handle, .refuse = refuse},

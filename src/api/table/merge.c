@@ -36,12 +36,8 @@ static bool flag_of(slice argument, const char *name) {
 
 /* Whether the new entity replaces this member of the stored one: it has the property, or, for ticks, the property that they belong to. */
 static bool is_replaced(slice set, slice name) {
-    enum { TICKS_BYTES = sizeof "@ticks" - 1 };
     doc_element unused;
-    if (edm_is_ticks(name)) {
-        name.n -= TICKS_BYTES;
-    }
-    return doc_find_member(set, name, &unused);
+    return doc_find_member(set, edm_is_ticks(name) ? edm_ticks_owner(name) : name, &unused);
 }
 
 static void add_members(buf *out, slice from, slice without) {

@@ -1,5 +1,6 @@
-/* Queries of entities. A filter that names one partition reads its rows in order (call_rows); others find entities by the index, in the
- * order of their keys (call_find). A page has up to 1000 entities.
+/* Queries of entities. Most find entities by the index, in the order of their keys (call_find). A filter that names one partition reads
+ * its rows in order (call_rows), unless another condition leaves so few of them that the partition's index finds them sooner. The first
+ * page decides that; all pages are in the same order. A page has up to 1000 entities.
  *
  * Where a page ended is the core's bytes, as base64 in x-ms-continuation-NextPartitionKey, after a letter that says which call they belong
  * to; NextRowKey is a constant, since clients expect it. */
@@ -17,7 +18,9 @@ struct table_query {
     const access_sas *bounds;
     size_t max;
     item_key partition;
-    slice from; /* the end of the previous page; empty: the first page */
+    bool by_rows; /* reads the rows of one partition, otherwise finds entities */
+    bool tried;   /* to find them first */
+    slice from;   /* the end of the previous page; empty: the first page */
 };
 
 /* ---- parameters ---- */
@@ -46,10 +49,6 @@ table_error table_select(arena *a, slice text, entity_view *view) {
 
 /* ---- continuations ---- */
 
-static char letter_of(const table_query *u) {
-    return u->keys.one_partition ? 'r' : 'f';
-}
-
 static void swap_letters(char *p, size_t n, const char *from, const char *to) {
     for (size_t i = 0; i < n; i++) {
         p[i] = p[i] == from[0] ? to[0] : p[i] == from[1] ? to[1] : p[i];
@@ -60,12 +59,15 @@ static err read_continuation(table_request *q, table_query *u) {
     slice text;
     TRY(table_query_text(q, "NextPartitionKey", &text));
     if (!text.n) {
+        u->by_rows = u->keys.one_partition && !filter_narrows(u->filter);
         return OK;
     }
     char *letters = arena_text(q->http->arena, text);
     buf bytes = buf_init(CONTINUATION_MAX);
     swap_letters(letters, text.n, "-_", "+/");
-    bool good = letters[0] == letter_of(u) && base64_decode(&bytes, slice_of(letters + 1, text.n - 1)) && bytes.n;
+    u->by_rows = letters[0] == 'r';
+    bool good =
+        (u->by_rows ? u->keys.one_partition : letters[0] == 'f') && base64_decode(&bytes, slice_of(letters + 1, text.n - 1)) && bytes.n;
     u->from = good ? arena_copy(q->http->arena, buf_view(&bytes)) : SLICE_EMPTY;
     buf_free(&bytes);
     return good ? OK : E_BAD_CONTINUATION;
@@ -76,8 +78,8 @@ static void add_continuation(table_request *q, slice place) {
     buf text = buf_init(BUF_NO_LIMIT);
     base64_encode(&text, place);
     swap_letters(text.p, text.n, "+/", "-_");
-    buf_addf(out, "x-ms-continuation-NextPartitionKey: %c%.*s\r\nx-ms-continuation-NextRowKey: NA\r\n", letter_of(q->query), (int)text.n,
-             text.p);
+    buf_addf(out, "x-ms-continuation-NextPartitionKey: %c%.*s\r\nx-ms-continuation-NextRowKey: NA\r\n", q->query->by_rows ? 'r' : 'f',
+             (int)text.n, text.p);
     buf_free(&text);
 }
 
@@ -94,6 +96,12 @@ static bool add_entity(table_request *q, slice body, const item_head *head) {
     entity_write(&q->rows, &u->view, body, version, head->ts);
     q->rows_n++;
     return buf_ok(&q->rows);
+}
+
+static bool is_excluded(void *context, const item_found *found) {
+    const table_request *q = context;
+    filter_entity e = {found->body, item_version(&found->head), found->head.ts};
+    return filter_excludes(q->query->filter, &e);
 }
 
 static bool take_row(void *context, const item_found *found) {
@@ -148,9 +156,19 @@ static void rows_read(call *c) {
     finish(q, cursor->ended ? SLICE_EMPTY : cursor->place);
 }
 
+static void ask_rows(table_request *q);
+
+/* If no condition leaves few entities of the partition, its rows are read in order instead. */
 static void found(call *c) {
     table_request *q = (table_request *)c;
-    finish(q, q->call.find.next);
+    if (c->code != E_QUERY_TOO_LONG || !q->call.find.find.narrow) {
+        finish(q, q->call.find.next);
+        return;
+    }
+    find_again(c);
+    q->op.detail_n = 0;
+    q->query->by_rows = q->query->tried = true;
+    ask_rows(q);
 }
 
 /* ---- asking ---- */
@@ -164,26 +182,26 @@ static item_row_bound row_bound(table_request *q, const filter_bound *b) {
     return (item_row_bound){.given = true, .prefix = key.row, .exclusive = b->exclusive};
 }
 
-static err ask_rows(table_request *q) {
+static void ask_rows(table_request *q) {
     table_query *u = q->query;
-    TRY(table_key_of(&q->op, q->container, u->keys.partition_from.value, SLICE_LIT(""), &u->partition));
     call_rows_init(&q->call.rows, &q->front->core, q->http->client, &q->op, q->container, rows_read);
     q->call.rows.ask = item_rows_ask_partition(&u->partition);
     q->call.rows.ask.from = row_bound(q, &u->keys.row_from);
     q->call.rows.ask.to = row_bound(q, &u->keys.row_to);
+    q->call.rows.ask.entered = u->tried;
+    q->call.rows.ask.excludes = filter_narrows(u->filter) ? is_excluded : NULL;
     q->call.rows.cursor.place = u->from;
     q->call.rows.sink = take_row;
     q->call.rows.context = q;
     call_rows_submit(&q->call.rows);
-    return OK;
 }
 
-/* [{"at": ["PartitionKey"]}, {"at": ["RowKey"]}] */
-static slice key_order(arena *a) {
+/* [{"at": ["PartitionKey"]}, {"at": ["RowKey"]}], or within a partition only the latter. */
+static slice key_order(arena *a, bool one_partition) {
     static const char *const names[] = {"PartitionKey", "RowKey"};
     bson_t order = BSON_INITIALIZER, one, path;
-    for (unsigned i = 0; i < 2; i++) {
-        bson_append_document_begin(&order, i ? "1" : "0", 1, &one);
+    for (unsigned i = one_partition; i < 2; i++) {
+        bson_append_document_begin(&order, i > one_partition ? "1" : "0", 1, &one);
         bson_append_array_begin(&one, "at", 2, &path);
         bson_append_utf8(&path, "0", 1, names[i], -1);
         bson_append_array_end(&one, &path);
@@ -194,11 +212,15 @@ static slice key_order(arena *a) {
     return bytes;
 }
 
-static err ask_find(table_request *q) {
+static void ask_find(table_request *q) {
     table_query *u = q->query;
     call_find_init(&q->call.find, &q->front->core, q->http->client, &q->op, q->container, found);
-    q->call.find.find.where = filter_conditions(&q->op, u->filter, u->text, u->bounds);
-    q->call.find.find.order = key_order(q->http->arena);
+    q->call.find.find.where = filter_conditions(&q->op, u->filter, u->text, u->keys.one_partition, u->bounds);
+    q->call.find.find.order = key_order(q->http->arena, u->keys.one_partition);
+    if (u->keys.one_partition) {
+        q->call.find.find.scope = query_scope_partition(&u->partition);
+        q->call.find.find.narrow = u->from.n == 0; /* further pages are found as the first one was */
+    }
     q->call.find.from = u->from;
     q->call.find.rows_max = u->max;
     q->call.find.bytes_max = LIMIT_RESPONSE_BYTES;
@@ -206,7 +228,6 @@ static err ask_find(table_request *q) {
     q->call.find.context = q;
     q->call.find.again = find_again;
     call_find_submit(&q->call.find);
-    return OK;
 }
 
 static err prepare(table_request *q) {
@@ -221,14 +242,21 @@ static err prepare(table_request *q) {
     TRY(table_query_text(q, "$filter", &u->text));
     TRY(table_refuse(q, filter_parse(&q->op, u->text, &u->filter)));
     u->keys = filter_keys_of(u->filter);
+    if (u->keys.one_partition) {
+        TRY(table_key_of(&q->op, q->container, u->keys.partition_from.value, SLICE_LIT(""), &u->partition));
+    }
     TRY(table_read_top(q, &u->max));
     TRY(read_continuation(q, u));
-    return u->keys.one_partition ? ask_rows(q) : ask_find(q);
+    return OK;
 }
 
 void table_entities_query(table_request *q) {
     err code = prepare(q);
     if (code != OK) {
         table_fail(q, code);
+    } else if (q->query->by_rows) {
+        ask_rows(q);
+    } else {
+        ask_find(q);
     }
 }

@@ -29,13 +29,25 @@ buf *table_fields(table_request *q) {
     return http_reply_fields(q->http);
 }
 
+/* Two decimals; printf would take a tenth of a small answer's time. */
+static void add_charge(buf *out, double ru) {
+    uint64_t hundredths = (uint64_t)llround(ru * 100);
+    char cents[] = {'.', (char)('0' + hundredths / 10 % 10), (char)('0' + hundredths % 10)};
+    buf_add_u64(out, hundredths / 100);
+    buf_add(out, cents, sizeof cents);
+}
+
 void table_start_bare(table_request *q, unsigned status) {
     slice client = table_get(q, TABLE_FIELD_CLIENT_ID);
     http_reply_start(q->http, status);
     q->status = (uint16_t)status;
     buf *out = table_fields(q);
     buf_add_lit(out, constant_fields);
-    buf_addf(out, "x-ms-request-id: %s\r\nx-ms-request-charge: %.2f\r\n", q->id, q->op.charge_ru);
+    buf_add_lit(out, "x-ms-request-id: ");
+    buf_add(out, q->id, EDM_GUID_TEXT);
+    buf_add_lit(out, "\r\nx-ms-request-charge: ");
+    add_charge(out, q->op.charge_ru);
+    buf_add_lit(out, "\r\n");
     if (client.n && client.n <= CLIENT_ID_MAX) {
         http_reply_field(q->http, "x-ms-client-request-id", client);
     }
@@ -57,7 +69,10 @@ buf *table_xml(table_request *q) {
 }
 
 buf *table_json(table_request *q, entity_metadata metadata) {
-    buf_addf(table_fields(q), "Content-Type: application/json;odata=%s;streaming=true;charset=utf-8\r\n", metadata_names[metadata]);
+    buf *out = table_fields(q);
+    buf_add_lit(out, "Content-Type: application/json;odata=");
+    buf_add_slice(out, slice_str(metadata_names[metadata]));
+    buf_add_lit(out, ";streaming=true;charset=utf-8\r\n");
     return http_reply_body(q->http);
 }
 

@@ -87,6 +87,21 @@ static table_error parse_resource(arena *a, slice text, table_route *r) {
     return take_keys(a, keys, r) ? TABLE_FINE : TABLE_INVALID_INPUT;
 }
 
+/* "account", or the read-only endpoint of a second region, which is the same server here: "account-secondary", and as the Python SDK makes
+ * it of a path-style address, "account-secondary/account". */
+static slice take_account(slice *path) {
+    slice first = until(*path, '/'), secondary = SLICE_LIT("-secondary");
+    *path = slice_skip(*path, first.n + 1);
+    bool second = first.n > secondary.n && slice_eq(slice_skip(first, first.n - secondary.n), secondary);
+    if (!second) {
+        return first;
+    }
+    first.n -= secondary.n;
+    slice again = until(*path, '/');
+    *path = again.n < path->n && slice_eq(again, first) ? slice_skip(*path, again.n + 1) : *path;
+    return first;
+}
+
 table_error table_route_parse(arena *a, slice path, bool service, table_route *r) {
     slice resource;
     *r = (table_route){.kind = TABLE_SERVICE};
@@ -94,13 +109,10 @@ table_error table_route_parse(arena *a, slice path, bool service, table_route *r
         return TABLE_INVALID_URI;
     }
     path = slice_skip(path, 1);
-    slice first = until(path, '/');
-    bool has_account = first.n < path.n || (service && first.n);
+    bool has_account = until(path, '/').n < path.n || (service && path.n);
     if (has_account) {
-        path = slice_skip(path, first.n + 1);
-        slice secondary = SLICE_LIT("-secondary"); /* the read-only endpoint of a second region, which is the same server here */
-        first.n -= first.n > secondary.n && slice_eq(slice_skip(first, first.n - secondary.n), secondary) ? secondary.n : 0;
-        if (!decode(a, first, &r->account) || (path.n && memchr(path.p, '/', path.n))) {
+        slice account = take_account(&path);
+        if (!decode(a, account, &r->account) || (path.n && memchr(path.p, '/', path.n))) {
             return TABLE_INVALID_URI;
         }
     }

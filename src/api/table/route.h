@@ -15,9 +15,9 @@ typedef enum table_kind { TABLE_SERVICE, TABLE_TABLES, TABLE_TABLE, TABLE_ENTITI
 
 typedef struct table_route {
     table_kind kind;
-    slice account; /* of a path; p NULL: not in it */
+    slice account; /* the account in the path; p NULL: none */
     slice table;
-    slice partition, row; /* of an entity; never NULL then */
+    slice partition, row; /* the keys of an entity; not NULL if the path names one */
 } table_route;
 
 /* `service`: the query asks for the service itself, so that a path of one segment is the account. */

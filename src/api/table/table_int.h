@@ -31,7 +31,7 @@ typedef struct table_write {
     slice partition, row;           /* from the URL; p NULL for an insert, until the entity is read */
     slice if_match;                 /* p NULL: not given */
     slice table;                    /* as the URL writes it */
-    slice content_id;               /* of a part of a batch; empty: none */
+    slice content_id;               /* the Content-ID of a batch's part; empty: none */
     bool wants_content, no_content; /* Prefer */
     entity_metadata metadata;
     slice body; /* BSON of the entity */
@@ -53,7 +53,7 @@ struct table_request {
     op op;
     table_route route;
     access_reach reach;
-    entity_metadata metadata; /* that the answer has */
+    entity_metadata metadata; /* the level of metadata in the answer */
     table_error error;        /* what is wrong, more exactly than the code */
     int64_t now_ms;           /* the time of its writes */
     size_t failed;            /* for a batch: the index of the failed operation, plus one */
@@ -96,13 +96,15 @@ entity_metadata table_metadata_of(slice accept);
 slice table_account(const table_request *q); /* the account's name, as the client writes it */
 slice table_base(table_request *q);          /* "http://host:8902/account", in the arena */
 entity_view table_view(table_request *q, entity_metadata metadata);
+bool table_is_large(const container *c);                     /* it allows large entities */
+slice table_row_of(arena *a, const container *c, slice row); /* the row key of a RowKey */
 MUST_CHECK err table_key_of(op *o, const container *c, slice partition, slice row, item_key *key_out);
 
 /* ---- who may ---- */
 MUST_CHECK err table_authenticate(table_request *q);
 MUST_CHECK err table_allow(table_request *q, unsigned verbs, slice table); /* E_FORBIDDEN */
 MUST_CHECK err table_allow_entity(table_request *q, unsigned verbs, slice table, slice partition, slice row);
-const access_sas *table_bounds(const table_request *q); /* of a shared access signature with row bounds; else NULL */
+const access_sas *table_bounds(const table_request *q); /* the shared access signature, if it has row bounds; otherwise NULL */
 
 /* ---- answering: table_fail and table_end end the request ---- */
 void table_start(table_request *q, unsigned status);

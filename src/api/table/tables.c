@@ -137,7 +137,7 @@ static void create_container(table_request *q) {
     }
     create->database.text = TABLE_DATABASE;
     create->settings = settings_of(a, q->route.table);
-    create->rows = bson_of(a, "{\"key\":[{\"path\":\"/RowKey\"}],\"clustered\":true}");
+    create->rows = bson_of(a, "{\"key\":[{\"path\":\"/RowKey\"}],\"clustered\":true,\"ordered\":true}");
     create->api = TABLE_API;
     create->memo = large ? bson_of(a, "{\"large\":true}") : SLICE_EMPTY;
     create->any_case = true;

@@ -42,8 +42,21 @@ suite("admin", (t) => {
     assert.ok(server.databases >= 1 && server.connections >= 1 && server.openFiles > 5);
     assert.ok(server.memoryBytes > 5e6 && server.memoryBytes < 5e9, `${server.memoryBytes}`);
     for (const path of server.paths) assert.notEqual((await t.rest.get(path, bare)).status, 404, path);
-    for (const path of ["/_tesela/", "/_tesela/ranges", "/_tesela/keys", "/_tesela/keys/regenerate", "/_tesela/keys/reload", "/metrics"]) assert.ok(server.paths.includes(path), path);
+    for (const path of ["/_tesela/", "/_tesela/ranges", "/_tesela/store", "/_tesela/keys", "/_tesela/keys/regenerate", "/_tesela/keys/reload", "/metrics"]) assert.ok(server.paths.includes(path), path);
     assert.equal(new Set(server.paths).size, server.paths.length);
+  });
+
+  t.it("tells where the store's bytes are", async () => {
+    const container = await t.container({});
+    const before = await ask(t, "store");
+    await fill(container, 30);
+    const { stores } = await ask(t, "store");
+    const logged = (figures, name) => figures.families.find((family) => family.name === name).loggedBytes;
+    assert.equal(stores.length, 1);
+    assert.deepEqual(stores[0].families.map((family) => family.name), ["default", "items", "index", "terms", "versions", "runs"]);
+    for (const name of ["items", "index", "runs"]) assert.ok(logged(stores[0], name) > logged(before.stores[0], name), name);
+    assert.ok(stores[0].writtenBytes > before.stores[0].writtenBytes && stores[0].logBytes > 0);
+    assert.match((await t.rest.get("/metrics", bare)).text, /^tesela_store_logged_bytes_total\{store="0",family="items"\} \d+$/m);
   });
 
   t.it("tells what each range holds", async () => {

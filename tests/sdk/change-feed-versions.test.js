@@ -259,7 +259,7 @@ function noteAll(ledger, lsns, changes) {
 }
 
 describe("all versions and deletes, while ranges are split and merged", () => {
-  it("are told once, in order, through restarts too", { timeout: 60_000 }, async () => {
+  it("are told once, in order, through restarts too", { timeout: 180_000 }, async () => {
     const data = mkdtempSync(join(tmpdir(), "tesela-versions-"));
     let server = await Server.start({ data });
     let client = newClient(server);
@@ -299,7 +299,7 @@ describe("all versions and deletes, while ranges are split and merged", () => {
     assert.deepEqual(seenOfOne.versions.get("key 1/0"), made.versions.get("key 1/0"));
   });
 
-  it("agree with the acknowledged writes, and so do the latest versions, under load", { timeout: 60_000 }, async () => {
+  it("agree with the acknowledged writes, and so do the latest versions, under load", { timeout: 180_000 }, async () => {
     const server = await Server.start({});
     const client = newClient(server);
     const rest = new Rest({ server });
@@ -309,7 +309,7 @@ describe("all versions and deletes, while ranges are split and merged", () => {
     const lsns = new Map(), latest = new Map(), left = new Map();
     let writing = true;
     const end = Date.now() + 8000;
-    const isOver = () => Date.now() > end;
+    const isOver = () => Date.now() > end && made.versions.size > 50; // a busy machine takes longer
 
     const versions = await begin(container);
     const incremental = container.items.getChangeFeedIterator({ changeFeedStartFrom: ChangeFeedStartFrom.Beginning() });

@@ -104,6 +104,13 @@ describe("examples", { concurrency: true }, () => {
     assert.ok(copy.ranges[0] > copy.ranges[1], `${copy.ranges} physical partitions`);
   });
 
+  it("tables: both APIs see and write the same entities", async () => {
+    const seen = await example("tables", 1);
+    assert.equal(seen.hot, 2);
+    assert.deepEqual(seen.means.sort(), ["XMS-001", "XMS-002", "XMS-003"]);
+    assert.deepEqual(seen.corrected, [20.5, true, "sensor replaced", 400]);
+  });
+
   it("synthetic keys spread the writes, and each has its price when reading", async () => {
     const seen = await figures("synthetic", 1);
     isOneShare(seen.date.ru, 1);

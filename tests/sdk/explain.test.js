@@ -156,13 +156,13 @@ suite("explain", (t) => {
     const single = (spec, filter, precise = true, score = "High") => ({ FilterExpression: filter, FilterPreciseSet: precise, IndexSpec: spec, IndexPreciseSet: precise, IndexImpactScore: score });
     const composite = (...specs) => ({ IndexSpecs: specs, IndexPreciseSet: true, IndexImpactScore: "High" });
     assert.deepEqual(await metrics("SELECT * FROM c WHERE c.name = 'n' AND c.note = 'x'"), {
-      UtilizedSingleIndexes: [single("/name/?", '(ROOT.name = "n")')],
+      UtilizedSingleIndexes: [single("/pk/?", ""), single("/name/?", '(ROOT.name = "n")')], // the first by the partition key of the request
       PotentialSingleIndexes: [single("/note/?", '(ROOT.note = "x")')],
       UtilizedCompositeIndexes: [],
       PotentialCompositeIndexes: [composite("/name ASC", "/note ASC")],
     });
-    assert.deepEqual((await metrics("SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't')")).UtilizedSingleIndexes.map(({ IndexSpec }) => IndexSpec), ["/tags/[]/?"]);
-    assert.equal((await metrics("SELECT * FROM c WHERE IS_DEFINED(c.name)")).UtilizedSingleIndexes[0].IndexImpactScore, "Low");
+    assert.deepEqual((await metrics("SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't')")).UtilizedSingleIndexes.map(({ IndexSpec }) => IndexSpec), ["/pk/?", "/tags/[]/?"]);
+    assert.equal((await metrics("SELECT * FROM c WHERE IS_DEFINED(c.name)")).UtilizedSingleIndexes[1].IndexImpactScore, "Low");
     assert.deepEqual((await metrics("SELECT * FROM c ORDER BY c.a DESC, c.b")).UtilizedCompositeIndexes, [composite("/a ASC", "/b DESC")]);
     const headers = await asked(path, "SELECT * FROM c WHERE c.a = 1 AND c.b > 1", { "x-ms-cosmos-populateindexmetrics-v2": "True" });
     assert.deepEqual(JSON.parse(decodeURIComponent(headers["x-ms-cosmos-index-utilization"])), {

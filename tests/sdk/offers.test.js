@@ -57,6 +57,7 @@ suite("offers", (t) => {
     const to = (name) => ({ headers: { [`x-ms-cosmos-migrate-offer-to-${name}`]: "true" } });
     const up = await t.rest.put(`/offers/${resource._rid}`, resource, to("autopilot"));
     assert.deepEqual(up.json.content.offerAutopilotSettings, { maxThroughput: 1000 });
+    assert.equal(up.json.content.offerThroughput, 100, "what autoscale goes down to");
     const down = await t.rest.put(`/offers/${resource._rid}`, up.json, to("manual-throughput"));
     assert.equal(down.json.content.offerAutopilotSettings, undefined);
     assert.equal(down.json.content.offerThroughput, 1000);

@@ -359,7 +359,8 @@ suite("pages of queries", (t) => {
     const nothing = await post(path, "SELECT * FROM c WHERE c.n = 99", { ...key("a"), "x-ms-cosmos-populateindexmetrics": "True" });
     assert.deepEqual(nothing.json.Documents, []);
     const empty = JSON.parse(Buffer.from(nothing.headers["x-ms-cosmos-index-utilization"], "base64").toString("utf8"));
-    assert.deepEqual(empty.UtilizedSingleIndexes.map(({ IndexSpec }) => IndexSpec), ["/n/?"], "of pages without rows too");
+    assert.deepEqual(empty.UtilizedSingleIndexes.map(({ IndexSpec }) => IndexSpec), ["/pk/?", "/n/?"], "of pages without rows too");
+    assert.deepEqual(empty.UtilizedSingleIndexes[0], { FilterExpression: "", FilterPreciseSet: true, IndexSpec: "/pk/?", IndexPreciseSet: true, IndexImpactScore: "High" });
   });
 
   t.it("end before 4 MB", async () => {

@@ -1,7 +1,7 @@
 // Queries over ten ranges with the SDK: its merging, order, pages and settings; and which requests reach which range. The expected rows are
 // computed by tests/query/reference over the items in the order of the ranges.
 
-import { assert, fails, key, suite } from "./harness.js";
+import { assert, fails, key, rounds, suite } from "./harness.js";
 import { compare, run } from "../query/reference/index.mjs";
 
 const v2 = { paths: ["/pk"], kind: "Hash", version: 2 };
@@ -205,8 +205,10 @@ suite("queries over ten ranges", (t) => {
       ["SELECT c.at, tag FROM c JOIN tag IN c.tags ORDER BY c.n", true],
       ["SELECT TOP 31 VALUE c.at FROM c ORDER BY c.price", true],
     ];
-    for (const [query, order] of queries) {
-      for (const options of settings) await check(query, { order: order && (query.includes("ORDER BY") || !options.forceQueryPlan), options });
+    for (const [i, [query, order]] of queries.entries()) {
+      const step = 4 / rounds(4); // with a sanitizer each setting is tried for a quarter of the queries
+      const tried = settings.filter((_, j) => j % step === i % step);
+      for (const options of tried) await check(query, { order: order && (query.includes("ORDER BY") || !options.forceQueryPlan), options });
     }
     // With -1 the SDK never ends if it merges, so a pass-through query is used.
     await check("SELECT VALUE c.at FROM c WHERE c.price > 3", { options: { maxItemCount: -1, maxDegreeOfParallelism: 10 } });

@@ -70,7 +70,7 @@ struct admin {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     lane lanes[QUEUE_COUNT];
-    unsigned working; /* requests on workers or about to be */
+    unsigned working; /* requests that were handed to workers and have not ended */
     bool stopping;
 
     unfinished seedings[SEEDINGS_MAX];
@@ -130,3 +130,4 @@ err admin_keys_list(admin_request *q);
 err admin_keys_regenerate(admin_request *q);
 err admin_keys_reload(admin_request *q);
 err admin_metrics(admin_request *q);
+err admin_store(admin_request *q);

@@ -18,6 +18,7 @@ static const admin_endpoint endpoints[] = {
     {PREFIX "history", VERB_GET, admin_history, QUEUE_REPORTS, JSON},
     {PREFIX "hotkeys", VERB_GET, admin_hotkeys, QUEUE_HOTKEYS, JSON},
     {PREFIX "events", VERB_GET, admin_events, QUEUE_REPORTS, JSON},
+    {PREFIX "store", VERB_GET, admin_store, QUEUE_REPORTS, JSON},
     {PREFIX "explain", VERB_POST, admin_explain, QUEUE_QUERIES, JSON},
     {PREFIX "split", VERB_POST, admin_split, QUEUE_CHANGES, JSON},
     {PREFIX "merge", VERB_POST, admin_merge, QUEUE_CHANGES, JSON},

@@ -11,7 +11,7 @@ enum { RANGES_MAX = 10000 };
 
 /* ---- the format ---- */
 
-static void add_head(buf *out, const char *name, const char *type, const char *help) {
+void metrics_add_head(buf *out, const char *name, const char *type, const char *help) {
     buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
@@ -36,16 +36,16 @@ static void add_labels(buf *out, slice database, slice container) {
     buf_add_byte(out, '"');
 }
 
-static void add_value(buf *out, double value) {
+void metrics_add_value(buf *out, double value) {
     buf_add_byte(out, ' ');
     json_add_double(out, value);
     buf_add_byte(out, '\n');
 }
 
 static void add_single(buf *out, const char *name, const char *type, const char *help, double value) {
-    add_head(out, name, type, help);
+    metrics_add_head(out, name, type, help);
     buf_addf(out, "%s", name);
-    add_value(out, value);
+    metrics_add_value(out, value);
 }
 
 /* ---- ranges ---- */
@@ -80,13 +80,13 @@ static const struct {
 
 static void add_ranges(buf *out, const metrics *m) {
     for (size_t i = 0; i < sizeof range_metrics / sizeof *range_metrics; i++) {
-        add_head(out, range_metrics[i].name, range_metrics[i].type, range_metrics[i].help);
+        metrics_add_head(out, range_metrics[i].name, range_metrics[i].type, range_metrics[i].help);
         for (size_t j = 0; j < m->ranges_n; j++) {
             const metrics_range *range = &m->ranges[j];
             buf_addf(out, "%s{", range_metrics[i].name);
             add_labels(out, range->database, range->container);
             buf_addf(out, ",range=\"%u\"}", range->id);
-            add_value(out, range_metrics[i].value(&range->numbers));
+            metrics_add_value(out, range_metrics[i].value(&range->numbers));
         }
     }
 }
@@ -94,32 +94,32 @@ static void add_ranges(buf *out, const metrics *m) {
 /* ---- containers ---- */
 
 static void add_container_lines(buf *out, const metrics *m, const char *name, const char *help, bool throughput) {
-    add_head(out, name, "gauge", help);
+    metrics_add_head(out, name, "gauge", help);
     for (size_t i = 0; i < m->containers_n; i++) {
         const metrics_container *c = &m->containers[i];
         buf_addf(out, "%s{", name);
         add_labels(out, c->database, c->container);
         buf_add_byte(out, '}');
-        add_value(out, throughput ? c->throughput : (double)c->ranges);
+        metrics_add_value(out, throughput ? c->throughput : (double)c->ranges);
     }
 }
 
 static void add_refused(buf *out, const metrics *m) {
-    add_head(out, "tesela_unauthorized_requests_total", "counter",
-             "Requests refused with 401, by what was wrong with their authorization.");
+    metrics_add_head(out, "tesela_unauthorized_requests_total", "counter",
+                     "Requests refused with 401, by what was wrong with their authorization.");
     for (unsigned i = 0; i < ATTEMPT_COUNT; i++) {
         buf_addf(out, "tesela_unauthorized_requests_total{authorization=\"%s\"}", access_attempt_names[i]);
-        add_value(out, (double)m->refused[i]);
+        metrics_add_value(out, (double)m->refused[i]);
     }
 }
 
 static void add_refused_connections(buf *out, const net_stats *n) {
     const char *name = "tesela_connections_refused_total";
-    add_head(out, name, "counter", "Connections refused: there were as many as there may be, in all or of their address.");
+    metrics_add_head(out, name, "counter", "Connections refused: there were as many as there may be, in all or of their address.");
     buf_addf(out, "%s{limit=\"all\"}", name);
-    add_value(out, (double)n->refused_full);
+    metrics_add_value(out, (double)n->refused_full);
     buf_addf(out, "%s{limit=\"address\"}", name);
-    add_value(out, (double)n->refused_address);
+    metrics_add_value(out, (double)n->refused_address);
 }
 
 static void add_net(buf *out, const net_stats *n) {
@@ -141,29 +141,29 @@ static void add_net(buf *out, const net_stats *n) {
 
 static void add_lane(buf *out, const char *name, unsigned lane, const char *state, uint64_t value) {
     buf_addf(out, "%s{lane=\"%s\"%s%s%s}", name, net_lane_names[lane], state ? ",state=\"" : "", state ? state : "", state ? "\"" : "");
-    add_value(out, (double)value);
+    metrics_add_value(out, (double)value);
 }
 
 static void add_work(buf *out, const metrics *m) {
-    add_head(out, "tesela_work", "gauge",
-             "Requests that workers serve: running, set aside while others have their turn, waiting to begin.");
+    metrics_add_head(out, "tesela_work", "gauge",
+                     "Requests that workers serve: running, set aside while others have their turn, waiting to begin.");
     for (unsigned i = 0; i < NET_LANES; i++) {
         add_lane(out, "tesela_work", i, "running", m->work[i].running);
         add_lane(out, "tesela_work", i, "aside", m->work[i].aside);
         add_lane(out, "tesela_work", i, "waiting", m->work[i].waiting);
     }
-    add_head(out, "tesela_work_refused_total", "counter", "Requests refused because too many waited for a worker.");
+    metrics_add_head(out, "tesela_work_refused_total", "counter", "Requests refused because too many waited for a worker.");
     for (unsigned i = 0; i < NET_LANES; i++) {
         add_lane(out, "tesela_work_refused_total", i, NULL, m->work[i].refused);
     }
-    add_head(out, "tesela_work_cancelled_total", "counter", "Requests whose client left while a worker had them, or before.");
+    metrics_add_head(out, "tesela_work_cancelled_total", "counter", "Requests whose client left while a worker had them, or before.");
     for (unsigned i = 0; i < NET_LANES; i++) {
         add_lane(out, "tesela_work_cancelled_total", i, NULL, m->work[i].cancelled);
     }
 }
 
 void metrics_write(buf *out, const metrics *m) {
-    add_head(out, "tesela_build_info", "gauge", "Always 1; the version is its label.");
+    metrics_add_head(out, "tesela_build_info", "gauge", "Always 1; the version is its label.");
     buf_add_lit(out, "tesela_build_info{version=\"" TESELA_VERSION "\"} 1\n");
     add_single(out, "tesela_uptime_seconds", "gauge", "Time since the server started.", m->uptime_s);
     add_net(out, &m->net);
@@ -185,6 +185,7 @@ void metrics_write(buf *out, const metrics *m) {
     add_container_lines(out, m, "tesela_container_throughput_ru",
                         "Request units a second provisioned for the container, or for the database that it shares them with.", true);
     add_ranges(out, m);
+    metrics_add_stores(out, m);
 }
 
 /* ---- the answer ---- */
@@ -234,6 +235,11 @@ err admin_metrics(admin_request *q) {
         m.work[i] = net_server_work(a->server, (net_lane)i);
     }
     collect(&all, ranges, containers, &m);
+    store_figures stores[HOMES_MAX];
+    while (m.stores_n < HOMES_MAX && account_store_figures(a->account, m.stores_n, &stores[m.stores_n])) {
+        m.stores_n++;
+    }
+    m.stores = stores;
     metrics_write(&q->body, &m);
     free(ranges);
     free(containers);

@@ -31,6 +31,14 @@ typedef struct metrics {
     sched_counts work[NET_LANES];
     uint64_t resident_bytes, open_files;
     double cpu_s, started_s, uptime_s;
+    const store_figures *stores;
+    size_t stores_n;
 } metrics;
 
 void metrics_write(buf *out, const metrics *m);
+
+/* ---- for the files of this folder that write metrics ---- */
+
+void metrics_add_head(buf *out, const char *name, const char *type, const char *help);
+void metrics_add_value(buf *out, double value); /* a space, the number, the end of the line */
+void metrics_add_stores(buf *out, const metrics *m);

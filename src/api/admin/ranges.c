@@ -207,7 +207,7 @@ err admin_ranges(admin_request *q) {
 
 typedef struct history {
     container *container;
-    size_t position; /* of a range, or REPORT_ALL_RANGES */
+    size_t position; /* a range's position, or REPORT_ALL_RANGES */
     uint32_t range;  /* its id */
     bool by_minute;
     int64_t from_s;

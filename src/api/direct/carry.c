@@ -9,8 +9,8 @@ typedef struct operation {
     http_method method;
     slice verb;
     bool feed;      /* its path ends with the resource type, not with a name */
-    sql_field flag; /* a field that says which of the verb's operations it is, … */
-    slice type;     /* … and its content type */
+    sql_field flag; /* a field that tells the operation from others with the same verb */
+    slice type;     /* content type of the operation's body */
     bool reads;     /* an etag is one that the client has */
 } operation;
 

@@ -37,7 +37,7 @@ typedef struct direct_token {
     uint16_t id;
     uint8_t type;    /* direct_type */
     slice value;     /* without its length; lies in the frame */
-    uint64_t number; /* of a whole number: its value, sign-extended */
+    uint64_t number; /* the value of an integer token, sign-extended */
 } direct_token;
 
 /* Takes the first token off. False: a type that does not exist, or bytes are missing. */

@@ -5,7 +5,7 @@
 #include "api/sql/sql_int.h"
 #include "base/percent.h"
 
-enum { REPLICAS = 4, RANGES_MAX = 1000 /* that one request may name */ };
+enum { REPLICAS = 4, RANGES_MAX = 1000 /* ranges that one request may name */ };
 
 /* ---- the query ---- */
 
@@ -61,7 +61,7 @@ typedef struct list {
     sql_request *q;
     buf body;
     rid of;     /* the container; empty: the account */
-    slice host; /* that the client knows the server by, without its port */
+    slice host; /* the server's name as the client knows it, without the port */
     size_t n;
 } list;
 

@@ -8,7 +8,7 @@ typedef struct reading {
     call_attachments call; /* must be first */
     sql_request *q;
     uint32_t after; /* for a list: only attachments with greater numbers */
-    size_t max;     /* … and at most this many */
+    size_t max;     /* for a list: at most this many attachments */
 } reading;
 
 typedef struct writing {

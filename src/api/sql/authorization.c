@@ -4,6 +4,7 @@
 
 #include "account/scripts.h"
 #include "api/sql/auth.h"
+#include "item/foreign.h"
 
 /* ---- the table ---- */
 
@@ -129,9 +130,10 @@ static bool find_item(sql_request *q, const container *c, slice *name, bool *by_
     item_key key;
     pkey header;
     bool given = sql_has(q, FIELD_PARTITION_KEY);
-    slice id;
-    if ((given && pkey_parse(&q->op, sql_get(q, FIELD_PARTITION_KEY), &header) != OK) ||
-        item_check_key(&q->op, c, given ? &header : NULL, *name, &key) != OK) {
+    slice id, row = SLICE_EMPTY;
+    if ((!*by_rid && item_row_of_id(&q->op, c, *name, &row) != OK) ||
+        (given && pkey_parse(&q->op, sql_get(q, FIELD_PARTITION_KEY), &header) != OK) ||
+        item_check_key(&q->op, c, given ? &header : NULL, row, &key) != OK) {
         return false;
     }
     if (!*by_rid) {
@@ -141,6 +143,7 @@ static bool find_item(sql_request *q, const container *c, slice *name, bool *by_
     if (item_row_of_number(items, &q->op, c, &key, *number_out, &id) != OK) {
         return false;
     }
+    q->row_known = name == &q->route.child;
     *name = id;
     *by_rid = false;
     return true;

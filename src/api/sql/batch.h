@@ -7,6 +7,7 @@ typedef struct sql_batch_target {
     const container *container;
     const pkey *key; /* from the request, or NULL; in bulk each operation has its own */
     bool atomic;
+    int64_t foreign_ms; /* as in item_op */
 } sql_batch_target;
 
 /* `list` is the body's array as BSON. An invalid operation gets its error code and sentence; the others are ready for item_commit_submit. A

@@ -1,6 +1,7 @@
 /* The body of a batch: {"operationType":…,"id":…,"resourceBody":{…},"ifMatch":…,"partitionKey":"[…]"}, … */
 #include "api/sql/batch.h"
 #include "api/sql/itembody.h"
+#include "item/foreign.h"
 
 static slice text_of(slice operation, const char *name) {
     bson_iter_t it;
@@ -60,6 +61,14 @@ static err read_key(const sql_batch_target *target, slice operation, item_op *it
     return OK;
 }
 
+/* The item that the operation addresses; a new one is addressed by its body. */
+static err read_row(const sql_batch_target *target, slice operation, item_op *item) {
+    item->foreign_ms = target->foreign_ms;
+    item->key.row = text_of(operation, "id");
+    bool addressed = item->kind != ITEM_CREATE && item->kind != ITEM_UPSERT;
+    return addressed ? item_row_of_id(&item->op, target->container, item->key.row, &item->key.row) : OK;
+}
+
 static err read_operation(const sql_batch_target *target, slice operation, item_op *item) {
     pkey *own = arena_new(item->op.arena, pkey);
     const pkey *key;
@@ -68,7 +77,8 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
     }
     item->if_match = text_of(operation, "ifMatch");
     item->if_none_match = text_of(operation, "ifNoneMatch");
-    item->key.row = text_of(operation, "id");
+    item->foreign_ms = target->foreign_ms;
+    TRY(read_row(target, operation, item));
     TRY(read_key(target, operation, item, own, &key));
     if (item->kind == ITEM_CREATE || item->kind == ITEM_UPSERT || item->kind == ITEM_REPLACE) {
         if (!resource_of(operation, false, &item->body)) {
@@ -78,7 +88,7 @@ static err read_operation(const sql_batch_target *target, slice operation, item_
         return item_check_body(&item->op, target->container, key, item);
     }
     TRY(item_check_key(&item->op, target->container, key, item->key.row, &item->key));
-    TRY(row_check_id(&item->op, item->key.row));
+    TRY(target->foreign_ms ? OK : row_check_id(&item->op, item->key.row));
     return item->kind == ITEM_EDIT ? read_patch(&item->op, target->container, operation, item) : OK;
 }
 

@@ -4,6 +4,7 @@
 #include "api/sql/authorization.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
+#include "item/foreign.h"
 
 bool sql_flag(const sql_request *q, sql_field field) {
     slice value = sql_get(q, field);
@@ -32,15 +33,27 @@ static err check_rids(sql_request *q) {
                                                          : OK;
 }
 
-/* Containers of other APIs can be read, but not written: their items have keys and rules that the SQL API does not know. */
+static bool is_foreign(const container *c) {
+    return !slice_eq(c->api, SLICE_LIT("sql"));
+}
+
+int64_t sql_foreign_ms(const sql_request *q) {
+    return is_foreign(q->container) ? net_loop_wall_ms(q->http->client->loop) : 0;
+}
+
+/* Containers of other APIs can be read. Items can be written if the API adopts them (item/foreign.h); scripts, attachments and the like
+ * belong to the SQL API's own containers. */
 static err check_api(sql_request *q) {
     slice api = q->container->api;
+    sql_kind kind = q->route.kind;
     bool reads = q->http->method == VERB_GET || q->http->method == VERB_HEAD || sql_access_is_query(q);
-    if (reads || slice_eq(api, SLICE_LIT("sql"))) {
+    bool items = kind == SQL_ITEMS || kind == SQL_ITEM || kind == SQL_PARTITION_KEY_DELETE;
+    const item_owner *owner = item_owner_of(q->container);
+    if (reads || !is_foreign(q->container) || (items && owner)) {
         return OK;
     }
-    return op_fail(&q->op, E_FORBIDDEN, "The container was made by the %.*s API: the SQL API reads its items; write them there.",
-                   slice_shown(api), api.p);
+    return op_fail(&q->op, E_FORBIDDEN, "The container was made by the %.*s API: the SQL API reads %s; change %s there.", slice_shown(api),
+                   api.p, owner ? "and writes its items only" : "its items", owner ? "everything else" : "them");
 }
 
 err sql_find_container(sql_request *q) {
@@ -116,12 +129,22 @@ bool sql_autopilot(slice settings, throughput_setting *setting_out) {
     return sql_whole(settings, &most, &setting_out->value);
 }
 
+static err check_least(op *o, slice settings) {
+    bson_iter_t it;
+    double most = doc_find_key(settings, SLICE_LIT("maxThroughput"), &it) ? bson_iter_as_double(&it) : 0;
+    return most >= AUTOSCALE_MIN
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "Requested throughput %.0f is less than required minimum throughput %d.", most, AUTOSCALE_MIN);
+}
+
 static err read_autopilot(sql_request *q, slice text, throughput_setting *setting_out) {
     buf bson = buf_init(64 * 1024);
     json_root root;
     bool found = json_to_bson(text, NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT && sql_autopilot(buf_view(&bson), setting_out);
+    err code = found ? check_least(&q->op, buf_view(&bson))
+                     : op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-offer-autopilot-settings must be like {\"maxThroughput\":4000}.");
     buf_free(&bson);
-    return found ? OK : op_fail(&q->op, E_BAD_REQUEST, "x-ms-cosmos-offer-autopilot-settings must be like {\"maxThroughput\":4000}.");
+    return code;
 }
 
 /* Offer types from before throughput was a number: S1, S2, S3. */

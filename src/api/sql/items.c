@@ -1,6 +1,7 @@
 /* Items one at a time: create, upsert, read, replace, patch, delete. */
 #include "api/sql/itembody.h"
 #include "api/sql/triggers.h"
+#include "item/foreign.h"
 
 bool sql_wants_minimal(const sql_request *q) {
     return slice_eq_nocase(sql_get(q, FIELD_PREFER), SLICE_LIT("return=minimal"));
@@ -26,12 +27,20 @@ static err resolve_rid(sql_request *q) {
     slice id;
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
-    TRY(item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &key));
+    TRY(item_check_key(&q->op, q->container, sql_header_key(q), SLICE_EMPTY, &key));
     err code = item_row_of_number(account_items(q->front->account), &q->op, q->container, &key, rid_number(&q->route.child_rid), &id);
     container_give(q->container);
     q->container = NULL;
     q->route.child = code == OK ? id : q->route.child;
+    q->row_known = code == OK;
     return code == E_NOT_FOUND ? OK : code; /* not a rid then: a name that looks like one */
+}
+
+/* Replaces the id in the path by the item's row key. In containers of the SQL API that is the same. */
+static err find_row(sql_request *q) {
+    TRY(q->row_known ? OK : item_row_of_id(&q->op, q->container, q->route.child, &q->route.child));
+    q->row_known = true;
+    return OK;
 }
 
 static void answer_found(sql_request *q, const item_found *found) {
@@ -70,6 +79,7 @@ static err prepare_read(sql_request *q) {
     TRY(sql_partition_key(q));
     sql_call_prepare(q, call_read_init, &q->read, was_read);
     TRY(sql_seen(q, &q->read.call));
+    TRY(find_row(q));
     return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->read.key);
 }
 
@@ -132,6 +142,11 @@ static err prepare_body(sql_request *q) {
     TRY(sql_partition_key(q));
     TRY(read_directive(q, &q->one));
     TRY(sql_body(q, JSON_OBJECT, &q->one.body));
+    if (q->one.kind == ITEM_REPLACE) {
+        TRY(find_row(q));
+        q->one.key.row = q->route.child;
+    }
+    q->one.foreign_ms = sql_foreign_ms(q);
     TRY(sql_triggers_find(q, q->one.kind));
     if (q->triggers && q->key_given) { /* the body is checked after the pre-trigger */
         return item_check_key(&q->op, q->container, sql_header_key(q), q->one.key.row, &q->one.key);
@@ -158,7 +173,6 @@ void sql_item_post(sql_request *q) {
 void sql_item_replace(sql_request *q) {
     err code = resolve_rid(q);
     start_one(q, ITEM_REPLACE);
-    q->one.key.row = q->route.child;
     code = code != OK ? code : prepare_body(q);
     code == OK ? submit_one(q) : sql_fail(q, code);
 }
@@ -168,6 +182,8 @@ static err prepare_addressed(sql_request *q) {
     TRY(sql_find_container(q));
     TRY(sql_partition_key(q));
     TRY(q->one.kind == ITEM_EDIT ? sql_triggers_none(q, "Patch") : sql_triggers_find(q, q->one.kind));
+    TRY(find_row(q));
+    q->one.foreign_ms = sql_foreign_ms(q);
     return item_check_key(&q->op, q->container, sql_header_key(q), q->route.child, &q->one.key);
 }
 

@@ -1,8 +1,10 @@
 /* Decoding of bodies. A large body takes tens of milliseconds, which would block other clients of the loop, so a worker decodes it before
  * the handler is called. */
+#include "api/sql/batch_rows.h"
 #include "api/sql/binary.h"
 #include "api/sql/itembody.h"
 #include "api/sql/sql_int.h"
+#include "query/typed_body.h"
 
 enum { BODY_BSON_MAX = 32 * 1024 * 1024, SCRATCH_KEPT = 1024 * 1024, LARGE_BYTES = 64 * 1024 };
 
@@ -15,13 +17,16 @@ struct sql_decoded {
 
 /* ---- bodies ---- */
 
-static void decode(sql_request *q, buf *scratch, sql_decoded *d) {
+static err decode_json(sql_request *q, buf *out, sql_decoded *d) {
     json_options options = {.drop = item_system_properties, .drop_n = ITEM_SYSTEM_PROPERTIES};
-    *d = (sql_decoded){0};
-    d->code = sql_binary_read(q, LIMIT_REQUEST_BYTES, &d->why);
-    if (d->code == OK) {
-        d->code = json_to_bson(q->http->body, &options, scratch, &d->root, &d->why);
-    }
+    TRY(sql_binary_read(q, LIMIT_REQUEST_BYTES, &d->why));
+    return json_to_bson(q->http->body, &options, out, &d->root, &d->why);
+}
+
+static void decode(sql_request *q, buf *scratch, sql_decoded *d) {
+    bool rows = sql_rows_has(q->http->body) && sql_flag(q, FIELD_IS_BATCH);
+    *d = (sql_decoded){.root = JSON_ARRAY};
+    d->code = rows ? sql_rows_read(q->http->body, scratch, &d->why) : decode_json(q, scratch, d);
     if (d->code == OK && arena_fits(q->http->arena, scratch->n)) {
         d->bson = arena_copy(q->http->arena, buf_view(scratch));
     }
@@ -51,7 +56,7 @@ err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out) {
     }
     *root_out = d->root;
     *bson_out = d->bson;
-    return d->code;
+    return d->code == OK && q->container && sql_foreign_ms(q) ? query_typed_body(&q->op, d->bson, bson_out) : d->code;
 }
 
 err sql_body(sql_request *q, json_root root, slice *bson_out) {

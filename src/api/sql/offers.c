@@ -57,8 +57,10 @@ static void add_increment(bson_t *settings, uint32_t percent) {
 static void add_content(bson_t *doc, const offer *o, const offer_state *state) {
     bson_t content, settings;
     bson_append_document_begin(doc, "content", -1, &content);
-    bson_append_int32(&content, "offerThroughput", -1, (int32_t)throughput_provisioned(o->throughput));
-    if (o->throughput.kind == THROUGHPUT_AUTOSCALE) {
+    bool autoscale = o->throughput.kind == THROUGHPUT_AUTOSCALE;
+    uint32_t least = o->throughput.value / AUTOSCALE_RATIO;
+    bson_append_int32(&content, "offerThroughput", -1, (int32_t)(autoscale ? least : throughput_provisioned(o->throughput)));
+    if (autoscale) {
         bson_append_document_begin(&content, "offerAutopilotSettings", -1, &settings);
         bson_append_int32(&settings, "maxThroughput", -1, (int32_t)o->throughput.value);
         if (o->throughput.has_increment) {
@@ -175,7 +177,10 @@ static err read_setting(sql_request *q, slice body, throughput_setting *setting_
     if (doc_find_key(body, SLICE_LIT("offerVersion"), &it) && !(BSON_ITER_HOLDS_UTF8(&it) && slice_eq(doc_text(&it), SLICE_LIT("V2")))) {
         return op_fail(&q->op, E_BAD_REQUEST, "Only offers of version V2 can be replaced.");
     }
-    if (!sql_flag(q, FIELD_MIGRATE_TO_MANUAL) && autopilot_of(body, setting_out)) {
+    if (autopilot_of(body, setting_out)) {
+        if (sql_flag(q, FIELD_MIGRATE_TO_MANUAL)) { /* at the maximum, not at what autoscale went down to */
+            *setting_out = (throughput_setting){.kind = THROUGHPUT_MANUAL, .value = setting_out->value};
+        }
         return OK;
     }
     *setting_out = (throughput_setting){0};

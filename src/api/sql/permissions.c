@@ -2,6 +2,7 @@
 #include "access/token.h"
 #include "account/scripts.h"
 #include "api/sql/listing.h"
+#include "item/foreign.h"
 #include "throughput/charge.h"
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MAX = 24 * 3600 };
@@ -138,7 +139,8 @@ static err find_item(sql_request *q, const container *c, grant *g, slice name, b
         g->child = by_rid ? g->child : name; /* the items of this id under all partition keys */
         return OK;
     }
-    TRY(item_check_key(&q->op, c, g->key.n ? &g->key : NULL, name, &key));
+    TRY(item_row_of_id(&q->op, c, name, &id));
+    TRY(item_check_key(&q->op, c, g->key.n ? &g->key : NULL, id, &key));
     err code = E_NOT_FOUND;
     if (by_rid) {
         g->number = rid_number(item_rid);

@@ -75,6 +75,25 @@ static size_t write_notes(buf *out, const query_page *p, bool used, bool composi
     return n;
 }
 
+/* The request's partition key is an index that was used, by no condition of the query. */
+static query_page with_key(sql_request *q, const query_page *p) {
+    query_page page = *p;
+    const pkey_definition *key = &q->container->key;
+    if (!q->key_given || key->n != 1) {
+        return page;
+    }
+    slice *spec = arena_new(q->op.arena, slice);
+    *spec = arena_printf(q->op.arena, "%.*s/?", (int)key->paths[0].text.n, key->paths[0].text.p);
+    query_index_note *notes = arena_array(q->op.arena, query_index_note, p->outcome.indexes_n + 1);
+    notes[0] = (query_index_note){.used = true, .specs = spec, .specs_n = 1, .precise = true, .impact_high = true};
+    for (size_t i = 0; i < p->outcome.indexes_n; i++) {
+        notes[i + 1] = p->outcome.indexes[i];
+    }
+    page.outcome.indexes = notes;
+    page.outcome.indexes_n++;
+    return page;
+}
+
 static void write_old(buf *out, const query_page *p) {
     static const char *const names[] = {"UtilizedSingleIndexes", "PotentialSingleIndexes", "UtilizedCompositeIndexes",
                                         "PotentialCompositeIndexes"};
@@ -119,7 +138,12 @@ void sql_add_index_utilization(sql_request *q, const query_page *p) {
         return;
     }
     buf json = buf_init(BUF_NO_LIMIT), *out = sql_fields(q);
-    (new ? write_new : write_old)(&json, p);
+    if (new) {
+        write_new(&json, p);
+    } else {
+        query_page page = with_key(q, p);
+        write_old(&json, &page);
+    }
     buf_add_lit(out, "x-ms-cosmos-index-utilization: ");
     (new ? add_percent_encoded : base64_encode)(out, buf_view(&json));
     buf_add_lit(out, "\r\n");

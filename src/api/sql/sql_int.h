@@ -42,7 +42,7 @@ struct sql_request {
     sql_route route;
     access_reach reach; /* what its sender may do; released with the request */
     char activity[37];
-    uint16_t substatus; /* of the answer's error; 0: the default of the error code */
+    uint16_t substatus; /* the answer's substatus; 0: the default of the error code */
     uint32_t fault;     /* id of the injected fault that caused the error; 0: none */
     int64_t started_us;
     uint16_t status;   /* HTTP status of the answer */
@@ -58,7 +58,10 @@ struct sql_request {
     bool key_given; /* the partition key header is there */
     pkey partition;
     sql_decoded *decoded;   /* the body as decoded by a worker (large.c), or NULL */
+    bool row_known;         /* route.child is the row key of an item that the path named by rid */
     sql_triggers *triggers; /* for a write of one item, or NULL */
+    slice operations;       /* a batch's operations, as a BSON array */
+    bool rows;              /* the batch came as HybridRow records (batch_rows.h), and is answered so */
     buf written;            /* the answer of a batch, if a worker wrote it */
 
     /* not cleared by make_request: each user initialises its own */
@@ -92,7 +95,8 @@ MUST_CHECK err sql_body(sql_request *q, json_root root, slice *bson_out);       
 MUST_CHECK err sql_body_any(sql_request *q, json_root *root_out, slice *bson_out); /* an object or an array */
 MUST_CHECK err sql_find_database(sql_request *q);                                  /* fills q->database */
 MUST_CHECK err sql_find_container(sql_request *q);                                 /* fills q->container */
-MUST_CHECK err sql_partition_key(sql_request *q);                                  /* fills q->partition, q->key_given */
+int64_t sql_foreign_ms(const sql_request *q);     /* the time now if another API made the container, else 0: for item_op.foreign_ms */
+MUST_CHECK err sql_partition_key(sql_request *q); /* fills q->partition, q->key_given */
 MUST_CHECK err sql_check_cross_partition(sql_request *q);      /* E_BAD_REQUEST: a query of all partitions whose request does not say so */
 MUST_CHECK err sql_range_id(sql_request *q, uint32_t *id_out); /* id in the range header */
 MUST_CHECK err sql_page_size(sql_request *q, size_t *size_out);

@@ -10,7 +10,7 @@
 
 #include "api/sql/changes.h"
 
-enum { FRAME_BYTES = 256 /* JSON around the item of a version */ };
+enum { FRAME_BYTES = 256 /* upper bound of the JSON that surrounds an item */ };
 
 static void write_key_value(buf *out, const pkey_value *value) {
     switch (value->type) {

@@ -10,8 +10,10 @@
 #include "account/scripts.h"
 #include "api/admin/admin.h"
 #include "api/direct/direct.h"
+#include "api/mongo/mongo.h"
 #include "api/table/table.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/request_log.h"
 #include "base/thread.h"
 #include "store/folder.h"
@@ -34,6 +36,7 @@ typedef struct server {
     sql_front *sql;
     direct_front *direct;
     table_front *table;
+    mongo_front *mongo;
 } server;
 
 static server *running; /* for the signal handlers */
@@ -84,6 +87,7 @@ static bool open_core(server *s, char *why) {
                         .cache_bytes = half,
                         .dir = s->settings.data,
                         .tail_bytes = (size_t)s->settings.index_tail,
+                        .log_bytes = (size_t)s->settings.store_log,
                         .made_out = &s->made};
     err code = store_open_rocks(&so, &s->store, why, WHY_BYTES);
     if (code == E_STORE_CORRUPT) {
@@ -161,6 +165,22 @@ static bool listen_direct(server *s, char *why) {
     return true;
 }
 
+static bool listen_mongo(server *s, char *why) {
+    int port = s->settings.ports[PORT_MONGO];
+    uint16_t chosen;
+    mongo_options options_mongo = {
+        .account = s->account,
+        .keys = s->settings.keys,
+        .attempts = s->attempts,
+        .faults = s->faults,
+        .scripts = s->scripts,
+        .server = s->net,
+        .surface = s->settings.mongo_surface,
+    };
+    s->mongo = mongo_open(&options_mongo);
+    return port < 0 || net_listen_frames(s->net, s->settings.host, (uint16_t)port, mongo_frames(s->mongo), &chosen, why, WHY_BYTES) == OK;
+}
+
 static bool open_net(server *s, char *why) {
     net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
@@ -201,7 +221,7 @@ static bool open_net(server *s, char *why) {
     };
     s->table = table_open(&options_table);
     return listen_http(s, PORT_SQL, sql_http(s->sql), why) && listen_direct(s, why) &&
-           listen_http(s, PORT_TABLE, table_http(s->table), why);
+           listen_http(s, PORT_TABLE, table_http(s->table), why) && listen_mongo(s, why);
 }
 
 static void *prepare_tls(void *unused) {
@@ -225,6 +245,7 @@ static void tick(void *context) {
     account_tick(s->account);
     access_keys_tick(s->settings.keys);
     access_attempts_tick(s->attempts);
+    mongo_tick(s->mongo);
 }
 
 static void say_ready(const server *s) {
@@ -260,6 +281,9 @@ static void close_all(server *s) {
     }
     if (s->table) {
         table_close(s->table);
+    }
+    if (s->mongo) {
+        mongo_close(s->mongo);
     }
     if (s->admin) {
         admin_close(s->admin);
@@ -308,6 +332,7 @@ static int run_command(int argc, char **argv) {
         return 2;
     }
     request_log_set(&(request_log_rules){.one_of = (unsigned)s.settings.access_log, .slow_us = (int64_t)s.settings.slow_ms * 1000});
+    mem_return_large_blocks();
     int status = run(&s);
     close_all(&s);
     if (status != 0) {

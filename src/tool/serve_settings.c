@@ -15,19 +15,21 @@
 /* The texts as given; serve_settings_read parses them. */
 static struct {
     const char *data, *host, *sql_port, *direct_port, *mongo_port, *cassandra_port, *gremlin_port, *table_port;
+    const char *mongo_surface;
     const char *key, *secondary_key, *read_only_key, *secondary_read_only_key, *key_file;
     const char *allow_well_known_key, *allow_host;
     const char *aad_issuer, *aad_audience, *aad_keys, *aad_roles, *aad_emulator;
     const char *durability, *consistency, *partition_max_storage, *partition_max_throughput, *partition_initial_throughput;
     const char *logical_partition_max_storage;
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
-    const char *tls_cert, *tls_key, *threads, *cache, *vector_memory, *max_connections, *max_connections_per_address, *least_rate,
-        *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min, *script_worker,
-        *log_level, *access_log, *slow_ms, *page_ms, *tls_names, *help, *version;
+    const char *tls_cert, *tls_key, *threads, *cache, *store_log, *vector_memory, *max_connections, *max_connections_per_address,
+        *least_rate, *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min,
+        *script_worker, *log_level, *access_log, *slow_ms, *page_ms, *tls_names, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
     .sql_port = "8081",
+    .mongo_surface = "full",
     .durability = "full",
     .consistency = "Session",
     .partition_max_storage = "50GB",
@@ -40,6 +42,7 @@ static struct {
     .merges = "auto",
     .threads = "0",
     .cache = "0",
+    .store_log = "128MB",
     .vector_memory = "0",
     .max_connections = "10000",
     .max_connections_per_address = "auto",
@@ -63,7 +66,9 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"direct-port", "PORT",
      "direct mode of the .NET and Java SDKs (rntbd); 10250 unless given, or any free port if --sql-port is 0; off closes it",
      &given.direct_port, false},
-    {"mongo-port", "PORT", NULL, &given.mongo_port, false},
+    {"mongo-port", "PORT", "MongoDB API, plain and TLS; 10255, or a free port if --sql-port is 0; off closes it", &given.mongo_port, false},
+    {"mongo-surface", "WORD", "full: all commands of the MongoDB API; service: refuse what Azure's service refuses", &given.mongo_surface,
+     false},
     {"cassandra-port", "PORT", NULL, &given.cassandra_port, false},
     {"gremlin-port", "PORT", NULL, &given.gremlin_port, false},
     {"table-port", "PORT", "Table API, http and https; 8902, or a free port if --sql-port is 0; off closes it", &given.table_port, false},
@@ -105,6 +110,8 @@ const tool_option serve_options[SERVE_OPTIONS] = {
      false},
     {"threads", "N", "event loops; 0: one per processor", &given.threads, false},
     {"cache", "SIZE", "memory for items and blocks read; 0: a quarter of the machine's, at most 8GB", &given.cache, false},
+    {"store-log", "SIZE", "above this size, what the store's log holds is written to tables; bounds a start after a crash",
+     &given.store_log, false},
     {"vector-memory", "SIZE", "memory for graphs of vectors (diskANN), built when first asked for; 0: an eighth of the machine's",
      &given.vector_memory, false},
     {"max-connections", "N", "further ones take the place of the oldest that has not authenticated, or are refused", &given.max_connections,
@@ -158,6 +165,9 @@ static bool read_keys(serve_settings *s) {
         .file = given.key_file,
         .exposed = !s->loopback,
         .allow_well_known = given.allow_well_known_key != NULL,
+        .scram_user = s->ports[PORT_MONGO] >= 0 ? MONGO_SCRAM_USER : NULL,
+        .scram_any_user = true,
+        .scram_kinds = MONGO_SCRAM_KINDS,
     };
     char why[ACCESS_KEYS_WHY_BYTES] = "";
     if (!given.key && !given.key_file && options_keys.exposed && !options_keys.allow_well_known) {
@@ -251,7 +261,8 @@ static bool read_net(serve_settings *s) {
 
 static bool read_limits(serve_settings *s) {
     return read_rules(&s->rules) && tool_read_number("threads", given.threads, 0, 1024, &s->threads) &&
-           tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("vector-memory", given.vector_memory, &s->vector_memory) &&
+           tool_read_bytes("cache", given.cache, &s->cache) && tool_read_bytes("store-log", given.store_log, &s->store_log) &&
+           tool_read_bytes("vector-memory", given.vector_memory, &s->vector_memory) &&
            tool_read_bytes("index-tail", given.index_tail, &s->index_tail) &&
            tool_read_number("token-seconds-min", given.token_seconds_min, 1, 86400, &s->token_seconds_min) && read_net(s);
 }
@@ -267,7 +278,7 @@ typedef struct port_flag {
 static const port_flag port_flags[PORTS] = {
     [PORT_SQL] = {"sql-port", &given.sql_port, "SQL", "8081"},
     [PORT_DIRECT] = {"direct-port", &given.direct_port, "SQL", "10250"},
-    [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", NULL},
+    [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", "10255"},
     [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", NULL},
     [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "Gremlin", NULL},
     [PORT_TABLE] = {"table-port", &given.table_port, "Table", "8902"},
@@ -362,6 +373,11 @@ bool serve_settings_read(serve_settings *s) {
     if (given.allow_host && !net_guard_list_good(slice_str(given.allow_host))) {
         return fail("--allow-host must be names or addresses without ports, with commas between, not '%s'", given.allow_host);
     }
+    bool service;
+    if (!read_choice("mongo-surface", given.mongo_surface, "full", "service", &service)) {
+        return false;
+    }
+    s->mongo_surface = service ? MONGO_SERVICE : MONGO_FULL;
     return check_tls() && read_ports(s) && read_limits(s) && read_keys(s) && read_aad(s);
 }
 

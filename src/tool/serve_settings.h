@@ -4,6 +4,7 @@
 #include "access/aad.h"
 #include "access/keys.h"
 #include "account/account.h"
+#include "api/mongo/mongo.h"
 #include "api/sql/sql.h"
 #include "tool/options.h"
 
@@ -15,20 +16,21 @@ typedef enum port_of { PORT_SQL, PORT_DIRECT, PORT_MONGO, PORT_CASSANDRA, PORT_G
 typedef struct serve_settings {
     int ports[PORTS]; /* below 0: off */
     account_rules rules;
-    uint64_t threads, cache, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds, request_memory,
-        memory_for_requests, index_tail, token_seconds_min;
+    uint64_t threads, cache, store_log, vector_memory, max_connections, per_address, least_rate, slow_seconds, unauthenticated_seconds,
+        request_memory, memory_for_requests, index_tail, token_seconds_min;
     uint64_t access_log; /* log one of this many requests; 0: none */
     uint64_t slow_ms;    /* threshold of the slow-request log; 0: off */
     bool sync, spare_loopback;
     bool loopback; /* listens only on loopback */
     sql_consistency consistency;
+    mongo_surface mongo_surface;
     access_keys *keys;
     access_aad *aad; /* NULL: Entra ID tokens are not accepted */
     const char *data, *host, *key_file, *allow_host, *tls_cert, *tls_key, *tls_names, *script_worker, *durability; /* as given */
     bool help, version;
 } serve_settings;
 
-enum { SERVE_OPTIONS = 54 };
+enum { SERVE_OPTIONS = 56 };
 extern const tool_option serve_options[SERVE_OPTIONS];
 
 /* Call take_flags first; then, unless --help or --version was given, read, which checks the values. Both print what is wrong and return

@@ -41,7 +41,7 @@ static access_ring *ring_of_all(void) {
     return ring;
 }
 
-/* An accepted signature is that of the text, and is rejected if the link changes. */
+/* If a signature was accepted, the same signature for another link must be rejected. */
 static void check_accepted(op *o, sql_auth_request *request, slice field) {
     sql_route other = *request->route;
     access_key key = ACCESS_KEY_COUNT;

@@ -42,8 +42,14 @@ static void check(op *o, const filter *f, slice text) {
             assert(!bounds.one_partition || slice_eq(s.partition, bounds.partition_from.value));
         }
     }
-    slice conditions = filter_conditions(o, f, text, NULL);
-    assert(!f || doc_is_well_formed(conditions, 128));
+    slice empty = SLICE_LIT("\5\0\0\0");
+    filter_entity nothing = {slice_of(empty.p, 5), 1, 1};
+    assert(!f || !filter_excludes(f, &nothing) || !filter_accepts(f, NULL, &nothing));
+    assert(!f || !filter_narrows(f) || filter_conditions(o, f, text, true, NULL).n);
+    for (int one = 0; one < 2; one++) {
+        slice conditions = filter_conditions(o, f, text, one, NULL);
+        assert(!f || doc_is_well_formed(conditions, 128));
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

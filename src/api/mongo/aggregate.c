@@ -1,0 +1,406 @@
+/* aggregate: drives a flow (mql/pipeline.h) with documents of the core.
+ *
+ * The flow says what it needs next; `drive` gets it, on the loop, and comes back:
+ *
+ *   input    a page of the collection; the sink pushes each document and steps the flow, on the page's worker
+ *   lookup   a page of another collection, pushed likewise; the next step is a worker's
+ *   take     the output goes into the batch
+ *   nothing  the end
+ *
+ * A page ends before the next document when the flow needs something else, or when the batch is full. The flow, the place in the collection
+ * and the place in a lookup stay with the cursor. */
+#include "api/mongo/aggregate.h"
+
+#include <stdlib.h>
+
+#include "api/mongo/aggregate_write.h"
+#include "api/mongo/change_stream.h"
+#include "api/mongo/plan.h"
+#include "base/memory.h"
+
+#define FLOW_MEMORY_MAX ((size_t)100 << 20) /* MongoDB's limit for a stage */
+#define FLOW_STEPS ((uint64_t)1000000000)   /* of one step: some ten seconds */
+
+enum { LOOKUP_ROWS = 1000, OUTPUT_MAX = 64 << 20 };
+
+struct mongo_aggregation {
+    op op; /* for parsing: the trees live in the cursor's arena */
+    mongo_scope scope;
+    const mql_pipeline *pipeline;
+    mql_source source;
+    budget memory;
+    mql_flow *flow;
+    mongo_find find; /* of the source */
+    buf position;
+    bool input_ended, over;
+    mql_need need;
+
+    mql_lookup lookup; /* the one in progress */
+    buf lookup_position;
+    mongo_find lookup_find;
+    container *lookup_container; /* a reference during a page; NULL: none */
+    err failed;
+
+    mql_target target; /* $out, $merge */
+    buf output;        /* what they write */
+};
+
+void mongo_aggregation_free(mongo_aggregation *a) {
+    if (a->flow) {
+        mql_flow_free(a->flow);
+    }
+    budget_end(&a->memory);
+    buf_free(&a->position);
+    buf_free(&a->lookup_position);
+    buf_free(&a->output);
+    free(a);
+}
+
+static mongo_batch *batch_of(const mongo_request *q) {
+    return q->batch;
+}
+
+static mongo_aggregation *aggregation_of(const mongo_request *q) {
+    return batch_of(q)->cursor->aggregation;
+}
+
+static err take_error(mongo_request *q, const op *o, err code) {
+    return code == OK || !o->detail_n ? code : op_fail_as(&q->op, code, o->protocol_code, "%.*s", (int)o->detail_n, o->detail);
+}
+
+/* ---- stepping, on a worker ---- */
+
+static bool is_full(const mongo_batch *b) {
+    if (b->cursor->aggregation->target.kind != MQL_TARGET_NONE) {
+        return false;
+    }
+    return b->rows_n >= b->rows_max || b->rows.n >= MONGO_BATCH_BYTES;
+}
+
+/* Steps until the flow needs something from outside, or the batch is full. */
+static err step(mongo_request *q) {
+    mongo_aggregation *a = aggregation_of(q);
+    mongo_batch *b = batch_of(q);
+    while (!is_full(b)) {
+        mql_run r = mongo_run_of(&q->op, &b->row, &a->scope, FLOW_STEPS);
+        err code = mql_flow_step(a->flow, &r, &a->need);
+        if (code == OK && a->need == MQL_NEED_TAKE) {
+            slice document = mql_flow_take(a->flow);
+            if (a->target.kind != MQL_TARGET_NONE) {
+                buf_add_slice(&a->output, document);
+            } else if (!mongo_batch_add(q, b, document)) { /* no room for it: it begins the next batch */
+                buf_add_slice(&b->cursor->held, document);
+                a->need = MQL_NEED_TAKE;
+                return b->failed;
+            }
+        }
+        arena_reset(&b->row);
+        TRY(code);
+        if (a->need != MQL_NEED_TAKE) {
+            return OK;
+        }
+        TRY(op_check(&q->op));
+    }
+    return OK;
+}
+
+static bool take_input(void *context, const query_found *row) {
+    mongo_request *q = context;
+    mongo_aggregation *a = aggregation_of(q);
+    if (a->need != MQL_NEED_INPUT || a->failed != OK || is_full(batch_of(q))) {
+        return false;
+    }
+    a->failed = mql_flow_push(a->flow, a->source.counts_only ? slice_of("\5\0\0\0", 5) : row->body);
+    a->failed = a->failed != OK ? a->failed : step(q);
+    return true;
+}
+
+static bool take_lookup(void *context, const query_found *row) {
+    mongo_request *q = context;
+    mongo_aggregation *a = aggregation_of(q);
+    a->failed = a->failed != OK ? a->failed : mql_flow_lookup_push(a->flow, row->body);
+    return a->failed == OK;
+}
+
+/* ---- driving, on the loop ---- */
+
+static void drive(mongo_request *q);
+
+static void answer(mongo_request *q, err code) {
+    mongo_aggregation *a = aggregation_of(q);
+    batch_of(q)->cursor->ended = a->over;
+    mongo_batch_answer(q, code);
+}
+
+static void go_on(mongo_request *q, err code) {
+    mongo_aggregation *a = aggregation_of(q);
+    code = code != OK ? code : a->failed;
+    if (code != OK) {
+        answer(q, code);
+        return;
+    }
+    drive(q);
+}
+
+static void step_on_worker(call *c) {
+    c->code = step((mongo_request *)c);
+}
+
+static void stepped(call *c) {
+    go_on((mongo_request *)c, c->code);
+}
+
+static void start_step(mongo_request *q) {
+    call_init(&q->call.any, &q->front->core, &q->frame->client, &q->op, q->container, stepped);
+    if (!q->container) {
+        q->call.any.tenant = call_tenant_of_none();
+    }
+    call_work(&q->call.any, NET_PAGES, step_on_worker);
+}
+
+static void begin_find(mongo_request *q, container *c, const mongo_find *f, const buf *position, call_step done) {
+    call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, c, done);
+    q->call.find.find.where = f->where;
+    q->call.find.find.skip = f->skip;
+    q->call.find.find.limit = f->limit;
+    if (f->one_partition) {
+        q->call.find.find.scope = query_scope_partition(&f->partition);
+    }
+    q->call.find.from = buf_view(position);
+    q->call.find.context = q;
+}
+
+static void keep_position(buf *position, slice next) {
+    buf_clear(position);
+    buf_add_slice(position, next);
+}
+
+static void input_read(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_aggregation *a = aggregation_of(q);
+    if (c->code == OK) {
+        keep_position(&a->position, q->call.find.next);
+        a->input_ended = !q->call.find.next.n;
+    }
+    go_on(q, c->code);
+}
+
+static void read_input(mongo_request *q) {
+    mongo_aggregation *a = aggregation_of(q);
+    if (a->input_ended) {
+        mql_flow_end(a->flow);
+        start_step(q);
+        return;
+    }
+    begin_find(q, q->container, &a->find, &a->position, input_read);
+    q->call.find.sink = take_input;
+    call_find_submit(&q->call.find);
+}
+
+/* ---- lookups ---- */
+
+static void lookup_ended(mongo_request *q) {
+    mongo_aggregation *a = aggregation_of(q);
+    mql_flow_lookup_end(a->flow);
+    a->lookup.id = 0;
+    buf_clear(&a->lookup_position);
+    start_step(q);
+}
+
+static void lookup_read(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_aggregation *a = aggregation_of(q);
+    container_give(a->lookup_container);
+    a->lookup_container = NULL;
+    if (c->code != OK || a->failed != OK) {
+        go_on(q, c->code);
+        return;
+    }
+    keep_position(&a->lookup_position, q->call.find.next);
+    if (!q->call.find.next.n) {
+        lookup_ended(q);
+    } else {
+        start_step(q);
+    }
+}
+
+static err plan_lookup(mongo_request *q, mongo_aggregation *a) {
+    mongo_scope scope;
+    const mql_match *match = NULL;
+    mongo_find *f = &a->lookup_find;
+    *f = (mongo_find){.filter = a->lookup.filter.n > 5 ? a->lookup.filter : SLICE_EMPTY, .now_ms = a->find.now_ms, .limit = UINT64_MAX};
+    TRY(mongo_scope_begin(&q->op, false, SLICE_EMPTY, f->now_ms, &scope));
+    if (f->filter.n) {
+        TRY(mql_match_parse(&scope.scope, f->filter, &match));
+    }
+    return mongo_plan(&q->op, a->lookup_container, match, f);
+}
+
+static void read_lookup(mongo_request *q) {
+    mongo_aggregation *a = aggregation_of(q);
+    mql_lookup wanted;
+    mql_flow_lookup(a->flow, &wanted);
+    if (wanted.id != a->lookup.id) {
+        buf_clear(&a->lookup_position);
+    }
+    a->lookup = wanted;
+    err code = account_container(q->front->core.account, q->database, false, wanted.collection, false, &a->lookup_container);
+    if (code == E_OWNER_NOT_FOUND || code == E_NOT_FOUND) { /* a collection that does not exist is empty */
+        q->op.detail_n = 0;
+        a->lookup_container = NULL;
+        lookup_ended(q);
+        return;
+    }
+    code = code != OK ? code : plan_lookup(q, a);
+    if (code != OK) {
+        if (a->lookup_container) {
+            container_give(a->lookup_container);
+            a->lookup_container = NULL;
+        }
+        answer(q, code);
+        return;
+    }
+    begin_find(q, a->lookup_container, &a->lookup_find, &a->lookup_position, lookup_read);
+    q->call.find.rows_max = LOOKUP_ROWS;
+    q->call.find.sink = take_lookup;
+    call_find_submit(&q->call.find);
+}
+
+static void write_output(mongo_request *q) {
+    mongo_aggregation *a = aggregation_of(q);
+    err code = buf_ok(&a->output) ? mongo_target_write(q, &a->target, buf_view(&a->output))
+                                  : op_fail_as(&q->op, E_MEMORY, CODE_SORT_MEMORY, "$out and $merge write %d bytes at most.", OUTPUT_MAX);
+    if (code != OK) {
+        mongo_fail(q, code);
+    }
+}
+
+static void drive(mongo_request *q) {
+    mongo_aggregation *a = aggregation_of(q);
+    a->over = a->need == MQL_NEED_NOTHING;
+    if (a->over && a->target.kind != MQL_TARGET_NONE) {
+        write_output(q);
+    } else if (a->over || is_full(batch_of(q))) {
+        answer(q, OK);
+    } else if (a->need == MQL_NEED_INPUT) {
+        read_input(q);
+    } else if (a->need == MQL_NEED_LOOKUP) {
+        read_lookup(q);
+    } else {
+        start_step(q);
+    }
+}
+
+void mongo_aggregation_continue(mongo_request *q) {
+    mongo_batch *b = batch_of(q);
+    mongo_aggregation *a = b->cursor->aggregation;
+    a->failed = OK;
+    q->container = b->cursor->container ? container_take(b->cursor->container) : NULL;
+    mongo_batch_add_held(q, b);
+    if (b->cursor->held_at >= b->cursor->held.n) {
+        buf_clear(&b->cursor->held);
+        b->cursor->held_at = 0;
+    }
+    if (is_full(b)) {
+        answer(q, OK);
+        return;
+    }
+    a->need == MQL_NEED_TAKE ? start_step(q) : drive(q);
+}
+
+/* ---- the command ---- */
+
+/* A leading $sort is the flow's; then only the filters before it are the source's. */
+static size_t leading_filters(slice stages) {
+    doc_walk w, inner;
+    doc_element e, first;
+    size_t n = 0;
+    for (doc_walk_init(&w, stages); doc_walk_next(&w, &e) && doc_walk_init(&inner, e.value) && doc_walk_next(&inner, &first); n++) {
+        if (!slice_eq(first.key, SLICE_LIT("$match"))) {
+            break;
+        }
+    }
+    return n;
+}
+
+static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, slice let, size_t *from) {
+    mongo_find *f = &a->find;
+    TRY(mql_pipeline_source(&a->scope.scope, a->pipeline, &a->source, from));
+    if (a->source.kind != MQL_SOURCE_COLLECTION && a->source.kind != MQL_SOURCE_NONE) {
+        return op_fail_as(&a->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "The first stage of the pipeline is not supported.");
+    }
+    a->input_ended = a->source.kind == MQL_SOURCE_NONE || !q->container;
+    *f = (mongo_find){.filter = a->source.filter, .variables = let, .now_ms = q->now_ms, .skip = a->source.skip, .limit = a->source.limit};
+    if (a->source.sort.n) {
+        *from = leading_filters(stages);
+        f->skip = 0;
+        f->limit = UINT64_MAX;
+        a->source.counts_only = false;
+    }
+    return q->container ? mongo_plan(&a->op, q->container, a->source.match, f) : OK;
+}
+
+static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let) {
+    size_t from = 0;
+    TRY(mongo_scope_begin(&a->op, q->front->surface == MONGO_SERVICE, let, q->now_ms, &a->scope));
+    TRY(mql_pipeline_parse(&a->scope.scope, stages, &a->pipeline));
+    mql_pipeline_target(a->pipeline, &a->target);
+    TRY(mongo_target_check(q, &a->op, &a->target));
+    TRY(find_source(q, a, stages, let, &from));
+    a->memory = budget_init(net_loop_memory(q->frame->client.loop), FLOW_MEMORY_MAX);
+    a->flow = mql_flow_begin(a->pipeline, from, &a->memory);
+    a->need = MQL_NEED_TAKE; /* begin with a step */
+    return OK;
+}
+
+static err make_cursor(mongo_request *q, slice stages, slice let, mongo_cursor **cursor_out) {
+    slice ns = mongo_namespace(q->frame->arena, q->database, q->collection);
+    mongo_cursor *c = *cursor_out = mongo_cursor_new(ns, q->conn->reach.serial);
+    mongo_aggregation *a = c->aggregation = mem_zero(sizeof *a);
+    c->container = q->container ? container_take(q->container) : NULL;
+    c->find.now_ms = q->now_ms;
+    a->position = buf_init(BUF_NO_LIMIT);
+    a->lookup_position = buf_init(BUF_NO_LIMIT);
+    a->output = buf_init(OUTPUT_MAX);
+    op_init(&a->op, &c->arena, q->op.now_s);
+    return take_error(q, &a->op, parse(q, a, arena_copy(&c->arena, stages), let.n ? arena_copy(&c->arena, let) : let));
+}
+
+static err read_collection(mongo_request *q) {
+    mql_value name = mongo_arg(q, "aggregate");
+    if (!mql_is_text(name)) { /* of no collection: {aggregate: 1} */
+        q->collection = SLICE_LIT("$cmd.aggregate");
+        return OK;
+    }
+    q->collection = mql_as_text(name);
+    TRY(mongo_check_collection(&q->op, q->collection));
+    return mongo_find_collection(q);
+}
+
+err mongo_aggregate(mongo_request *q) {
+    slice stages, let, cursor;
+    mongo_cursor *c;
+    mongo_batch *b;
+    TRY(mongo_arg_array(q, "pipeline", &stages));
+    TRY(mongo_arg_document(q, "let", &let));
+    TRY(mongo_arg_document(q, "cursor", &cursor));
+    if (!stages.n) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "'pipeline' option must be specified as an array");
+    }
+    TRY(read_collection(q));
+    if (mongo_is_stream(stages)) {
+        return mongo_stream_open(q, stages);
+    }
+    err code = make_cursor(q, stages, let, &c);
+    if (code != OK) {
+        mongo_cursor_free(c);
+        return code;
+    }
+    TRY(mongo_batch_begin(q, c, mongo_batch_size(cursor), &b));
+    if (b->rows_max == 0 && b->cursor->aggregation->target.kind == MQL_TARGET_NONE) {
+        mongo_batch_answer(q, OK);
+        return OK;
+    }
+    start_step(q);
+    return OK;
+}

@@ -1,0 +1,45 @@
+/* batch.h — within api/mongo: the documents of a reply that has a cursor. */
+#pragma once
+
+#include "api/mongo/cursors.h"
+#include "api/mongo/filter_kind.h"
+#include "api/mongo/mongo_int.h"
+#include "mql/project.h"
+
+enum { MONGO_BATCH_FIRST = 101, MONGO_BATCH_BYTES = 16 * 1024 * 1024 };
+
+typedef struct mongo_batch {
+    mongo_cursor *cursor;
+    bool is_first; /* firstBatch, otherwise nextBatch */
+    bool single;   /* the cursor is closed after this batch */
+    size_t rows_max;
+    buf rows; /* elements of the array */
+    size_t rows_n;
+
+    slice token;                /* position of a change stream after this batch; empty: none */
+    const mql_project *project; /* NULL: whole documents */
+    mongo_scope scope;
+    arena row; /* of one document */
+    err failed;
+} mongo_batch;
+
+/* Prepares q->state for a batch of the cursor, and parses the projection. */
+MUST_CHECK err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mongo_batch **batch_out);
+
+/* batchSize of a cursor argument; -1: not given. */
+int64_t mongo_batch_size(slice cursor);
+
+/* Adds a document, as the projection shows it. False: the batch is full, or an error, which is in `failed`. Any thread. */
+bool mongo_batch_add(mongo_request *q, mongo_batch *b, slice document);
+void mongo_batch_clear(mongo_batch *b);
+
+/* Adds what the cursor holds. */
+void mongo_batch_add_held(mongo_request *q, mongo_batch *b);
+
+/* Keeps or closes the cursor, and answers. */
+void mongo_batch_answer(mongo_request *q, err code);
+
+/* A reply with all of these documents, of a command that makes a list: they go into a cursor if they are more than fit a batch. Takes the
+ * buffer, which has documents one after the other. */
+void mongo_answer_list(mongo_request *q, slice ns, buf *documents);
+void mongo_answer_empty(mongo_request *q, slice ns);

@@ -1,0 +1,35 @@
+/* change_event.h — one event of a change stream, from one change of a container (item/follow.h, mode FOLLOW_VERSIONS).
+ *
+ * The log of versions tells what was written. What MongoDB's events tell beyond that is in the note that an update leaves with the version:
+ *
+ *   {"d": what the update changed (mql/update_description.h), "b": the document before}
+ *
+ * Both members are optional. Without "d" the write replaced the whole document; "b" is there if the collection keeps images.
+ *
+ * A resume token is {"_data": text}: the follower's position after the event, in hexadecimal digits. */
+#pragma once
+
+#include "item/follow.h"
+#include "mql/value.h"
+
+typedef enum mongo_image { MONGO_IMAGE_OFF, MONGO_IMAGE_WHEN_AVAILABLE, MONGO_IMAGE_REQUIRED } mongo_image;
+
+/* What a change stream asks for. */
+typedef struct mongo_watch {
+    slice database, collection;
+    slice shard_key;    /* dotted path; empty: none */
+    bool full_document; /* also of updates */
+    mongo_image before; /* fullDocumentBeforeChange */
+} mongo_watch;
+
+/* The note for a write; empty if neither is given. In the arena. */
+slice mongo_change_note(arena *a, slice description, slice before);
+
+/* Appends an event. E_BAD_REQUEST with MongoDB's code 47 (NoMatchingDocument): the image before the change is required and was not kept. */
+MUST_CHECK err mongo_change_event(op *o, const mongo_watch *watch, const follow_change *change, slice position, buf *out);
+
+/* ---- resume tokens ---- */
+
+void mongo_token_add(mql_builder *b, slice key, slice position);
+/* The position of a token, in the arena. False: not a token of ours. */
+bool mongo_token_read(arena *a, mql_value token, slice *position_out);

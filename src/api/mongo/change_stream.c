@@ -1,0 +1,354 @@
+#include "api/mongo/change_stream.h"
+
+#include "api/mongo/collections.h"
+#include "api/mongo/memo.h"
+#include "mql/pipeline.h"
+
+#define STAGE_STEPS ((uint64_t)100000000) /* of one event: some second */
+#define STAGE_MEMORY ((size_t)64 << 20)
+
+/* ---- arguments ---- */
+
+static mql_value first_member(slice document, slice *key_out) {
+    doc_walk w;
+    doc_element e;
+    bool any = doc_walk_init(&w, document) && doc_walk_next(&w, &e);
+    *key_out = any ? e.key : SLICE_EMPTY;
+    return any ? mql_of(&e) : mql_missing();
+}
+
+static mql_value argument_of(slice stages) {
+    slice key;
+    mql_value stage = first_member(stages, &key);
+    mql_value argument = stage.type == BSON_TYPE_DOCUMENT ? first_member(stage.bytes, &key) : mql_missing();
+    return slice_eq(key, SLICE_LIT("$changeStream")) ? argument : mql_missing();
+}
+
+bool mongo_is_stream(slice stages) {
+    return !mql_is_missing(argument_of(stages));
+}
+
+static err wrong(mongo_request *q, const char *what) {
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "%s", what);
+}
+
+/* The index of a text among some; the first one if there is none. */
+static err choose(mongo_request *q, mql_value argument, const char *name, const char *const *texts, size_t n, size_t *chosen_out) {
+    mql_value v = mql_member(argument, slice_str(name));
+    *chosen_out = 0;
+    if (mql_is_missing(v)) {
+        return OK;
+    }
+    for (size_t i = 0; i < n && mql_is_text(v); i++) {
+        if (slice_eq(mql_as_text(v), slice_str(texts[i]))) {
+            *chosen_out = i;
+            return OK;
+        }
+    }
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "The value of '%s' in $changeStream is not one that exists.", name);
+}
+
+static err read_images(mongo_request *q, mql_value argument, mongo_watch *w) {
+    static const char *const now[] = {"default", "updateLookup", "whenAvailable", "required"};
+    static const char *const before[] = {"off", "whenAvailable", "required"};
+    size_t full, old;
+    TRY(choose(q, argument, "fullDocument", now, 4, &full));
+    TRY(choose(q, argument, "fullDocumentBeforeChange", before, 3, &old));
+    w->full_document = full > 0;
+    w->before = (mongo_image)old;
+    return OK;
+}
+
+/* Where to begin: at a token or a time; otherwise from now on. */
+static err read_start(mongo_request *q, mql_value argument, slice *position_out, uint32_t *since_out) {
+    mql_value after = mql_member(argument, SLICE_LIT("resumeAfter")), begin = mql_member(argument, SLICE_LIT("startAfter"));
+    mql_value time = mql_member(argument, SLICE_LIT("startAtOperationTime")), token = mql_is_missing(after) ? begin : after;
+    *position_out = SLICE_EMPTY;
+    *since_out = 0;
+    if (!mql_is_missing(time)) {
+        if (time.type != BSON_TYPE_TIMESTAMP || !mql_is_missing(token)) {
+            return wrong(q, "startAtOperationTime must be a timestamp, and excludes resumeAfter and startAfter.");
+        }
+        *since_out = (uint32_t)((uint64_t)doc_load_i64(time.bytes.p) >> 32);
+        return OK;
+    }
+    if (mql_is_missing(token)) {
+        return OK;
+    }
+    return mongo_token_read(q->frame->arena, token, position_out)
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is malformed.");
+}
+
+/* ---- opening ---- */
+
+typedef struct opening {
+    slice stages, position;
+    mongo_watch watch;
+    uint32_t since_s;
+} opening;
+
+static bool refuse_all(void *context, const follow_change *change) {
+    (void)context;
+    (void)change;
+    return false;
+}
+
+static slice shard_path(arena *a, const container *c) {
+    slice key;
+    first_member(mongo_memo_of(c).shard_key, &key);
+    return key.n ? arena_copy(a, key) : SLICE_EMPTY;
+}
+
+static mongo_cursor *make_cursor(mongo_request *q, const opening *o, slice position) {
+    mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial);
+    mongo_stream *s = c->stream = arena_new(&c->arena, mongo_stream);
+    *s = (mongo_stream){.watch = o->watch, .since_s = o->since_s, .stages = arena_copy(&c->arena, o->stages)};
+    s->watch.database = arena_copy(&c->arena, q->database);
+    s->watch.collection = arena_copy(&c->arena, q->collection);
+    s->watch.shard_key = shard_path(&c->arena, q->container);
+    c->container = container_take(q->container);
+    c->find.now_ms = q->now_ms;
+    buf_add_slice(&c->position, position);
+    return c;
+}
+
+/* Errors of followers in MongoDB's words. */
+static err stream_error(mongo_request *q, err code) {
+    if (code == E_BAD_CONTINUATION) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is not one of this collection.");
+    }
+    if (code == E_BAD_REQUEST) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_HISTORY_LOST,
+                          "Resume of change stream was not possible, as the resume point may no longer be in the log of changes.");
+    }
+    return code;
+}
+
+static void was_opened(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_batch *b;
+    err code = stream_error(q, c->code);
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
+    slice position = q->call.follow.position;
+    mongo_cursor *cursor = make_cursor(q, q->state, position);
+    code = mongo_batch_begin(q, cursor, 0, &b);
+    b->token = position;
+    mongo_batch_answer(q, code);
+}
+
+/* Checks the position, or takes that of now. */
+static err open_follower(mongo_request *q) {
+    opening *o = q->state;
+    call_follow *f = &q->call.follow;
+    call_follow_init(f, &q->front->core, &q->frame->client, &q->op, q->container, was_opened);
+    f->start.mode = FOLLOW_VERSIONS;
+    f->start.position = o->position;
+    f->start.from_now = !o->position.n && !o->since_s;
+    f->wait_ms = 0;
+    f->sink = refuse_all;
+    call_follow_submit(f);
+    return OK;
+}
+
+static err log_is_on(mongo_request *q) {
+    TRY(q->change->commit.code);
+    container_give(q->container);
+    q->container = NULL;
+    TRY(mongo_need_collection(q));
+    return open_follower(q);
+}
+
+err mongo_stream_open(mongo_request *q, slice stages) {
+    opening *o = q->state = arena_new(q->frame->arena, opening);
+    mql_value argument = argument_of(stages);
+    mongo_scope scope;
+    const mql_pipeline *pipeline;
+    o->stages = stages;
+    if (argument.type != BSON_TYPE_DOCUMENT) {
+        return wrong(q, "The $changeStream stage takes a document.");
+    }
+    TRY(mongo_need_collection(q));
+    TRY(read_images(q, argument, &o->watch));
+    TRY(read_start(q, argument, &o->position, &o->since_s));
+    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
+    TRY(mql_pipeline_parse(&scope.scope, stages, &pipeline));
+    if (item_versions_kept(q->container)) {
+        return open_follower(q);
+    }
+    TRY(mongo_need_writable(q));
+    if (!(q->conn->reach.verbs & ACCESS_ALTER)) {
+        return op_fail_as(
+            &q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
+            "The first change stream of a collection turns on its log, which changes the collection: open one with a read-write key.");
+    }
+    mongo_memo memo = mongo_memo_of(q->container);
+    memo.log_minutes = MONGO_LOG_MINUTES;
+    mongo_change_collection(q, &memo, log_is_on);
+    return OK;
+}
+
+/* ---- events ---- */
+
+struct mongo_streaming {
+    mql_flow *flow; /* of the stages after $changeStream; NULL: there are none */
+    mongo_scope scope;
+    budget memory;
+    buf position, event;
+    buf last;  /* the position after the last event that was taken */
+    bool full; /* the batch has no room for the next event */
+    err failed;
+};
+typedef struct mongo_streaming streaming;
+
+static void free_streaming(mongo_request *q) {
+    streaming *s = q->streaming;
+    if (s->flow) {
+        mql_flow_free(s->flow);
+    }
+    budget_end(&s->memory);
+    buf_free(&s->position);
+    buf_free(&s->event);
+    buf_free(&s->last);
+}
+
+/* Passes an event through the stages. */
+static err run_stages(mongo_request *q, streaming *s, slice event) {
+    mongo_batch *b = q->batch;
+    mql_need need = MQL_NEED_TAKE;
+    TRY(mql_flow_push(s->flow, event));
+    while (need == MQL_NEED_TAKE) {
+        mql_run r = mongo_run_of(&q->op, &b->row, &s->scope, STAGE_STEPS);
+        TRY(mql_flow_step(s->flow, &r, &need));
+        if (need == MQL_NEED_TAKE && !mongo_batch_add(q, b, mql_flow_take(s->flow))) {
+            return b->failed != OK ? b->failed : E_TOO_LARGE;
+        }
+    }
+    return need == MQL_NEED_INPUT
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_ILLEGAL_OPERATION, "A stage of the pipeline is not permitted in a change stream.");
+}
+
+static bool has_room(const mongo_batch *b, size_t bytes) {
+    return b->rows_n == 0 || (b->rows_n < b->rows_max && b->rows.n + bytes <= MONGO_BATCH_BYTES);
+}
+
+/* On a worker. The changes of one commit may be more than fit: then the cursor continues within the commit. */
+static bool take_change(void *context, const follow_change *change) {
+    mongo_request *q = context;
+    mongo_batch *b = q->batch;
+    streaming *s = q->streaming;
+    const mongo_stream *stream = b->cursor->stream;
+    if (change->ts < stream->since_s) {
+        return true;
+    }
+    buf_clear(&s->position);
+    buf_clear(&s->event);
+    follow_position_after(change, &s->position);
+    s->failed = mongo_change_event(&q->op, &stream->watch, change, buf_view(&s->position), &s->event);
+    s->failed = s->failed != OK ? s->failed : buf_ok(&s->event) ? OK : budget_error(q->op.budget);
+    s->full = s->failed == OK && !has_room(b, s->event.n);
+    if (s->failed != OK || s->full) {
+        return false;
+    }
+    if (s->flow) {
+        s->failed = run_stages(q, s, buf_view(&s->event));
+    } else if (!mongo_batch_add(q, b, buf_view(&s->event))) {
+        s->failed = b->failed;
+    }
+    buf_clear(&s->last);
+    buf_add_slice(&s->last, buf_view(&s->position));
+    return s->failed == OK;
+}
+
+/* ---- the end of a stream ---- */
+
+static void add_end(mongo_request *q, const char *operation, bool with_namespace) {
+    mongo_batch *b = q->batch;
+    const mongo_watch *w = &b->cursor->stream->watch;
+    arena *a = q->frame->arena;
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder event = mql_build(&out);
+    mongo_token_add(&event, SLICE_LIT("_id"), buf_view(&b->cursor->position));
+    mongo_add_text(&event, "operationType", slice_str(operation));
+    mql_add(&event, SLICE_LIT("clusterTime"), mql_timestamp(a, (uint32_t)(q->now_ms / 1000), 1));
+    if (with_namespace) {
+        mongo_open_document(&event, "ns");
+        mongo_add_text(&event, "db", w->database);
+        mongo_add_text(&event, "coll", w->collection);
+        mql_close(&event);
+    }
+    mongo_batch_add(q, b, mql_built(&event));
+    buf_free(&out);
+}
+
+static void was_dropped(mongo_request *q) {
+    mongo_batch *b = q->batch;
+    q->op.detail_n = 0;
+    b->cursor->ended = true;
+    add_end(q, "drop", true);
+    add_end(q, "invalidate", false);
+    mongo_batch_answer(q, OK);
+}
+
+/* ---- getMore ---- */
+
+static void followed(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_batch *b = q->batch;
+    streaming *s = q->streaming;
+    err code = c->code != OK ? c->code : s->failed;
+    slice position = s->full && s->last.n ? arena_copy(q->frame->arena, buf_view(&s->last)) : q->call.follow.position;
+    free_streaming(q);
+    if (code == E_OWNER_NOT_FOUND) {
+        was_dropped(q);
+        return;
+    }
+    if (c->code == OK) {
+        buf_clear(&b->cursor->position);
+        buf_add_slice(&b->cursor->position, position);
+        b->token = position;
+    }
+    mongo_batch_answer(q, c->code != OK ? stream_error(q, code) : code);
+}
+
+static err begin_stages(mongo_request *q, streaming *s, const mongo_stream *stream) {
+    const mql_pipeline *pipeline;
+    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &s->scope));
+    if (mql_length(mql_array(stream->stages)) == 1) {
+        return OK;
+    }
+    TRY(mql_pipeline_parse(&s->scope.scope, stream->stages, &pipeline));
+    s->flow = mql_flow_begin(pipeline, 1, &s->memory);
+    return OK;
+}
+
+void mongo_stream_continue(mongo_request *q) {
+    mongo_batch *b = q->batch;
+    streaming *s = q->streaming = arena_new(q->frame->arena, streaming);
+    int64_t wait_ms = MONGO_STREAM_WAIT_MS;
+    call_follow *f = &q->call.follow;
+    *s = (streaming){.memory = budget_init(net_loop_memory(q->frame->client.loop), STAGE_MEMORY),
+                     .position = buf_init(BUF_NO_LIMIT),
+                     .last = buf_init(BUF_NO_LIMIT),
+                     .event = buf_init_counted(BUF_NO_LIMIT, q->op.budget)};
+    err code = mongo_arg_count(q, "maxTimeMS", &wait_ms);
+    code = code != OK ? code : begin_stages(q, s, b->cursor->stream);
+    if (code != OK) {
+        free_streaming(q);
+        mongo_batch_answer(q, code);
+        return;
+    }
+    call_follow_init(f, &q->front->core, &q->frame->client, &q->op, b->cursor->container, followed);
+    f->start.mode = FOLLOW_VERSIONS;
+    f->start.position = buf_view(&b->cursor->position);
+    f->items_max = b->rows_max;
+    f->bytes_max = MONGO_BATCH_BYTES / 2;
+    f->wait_ms = wait_ms < 0 ? 0 : wait_ms > 60000 ? 60000 : (unsigned)wait_ms;
+    f->sink = take_change;
+    f->context = q;
+    call_follow_submit(f);
+}

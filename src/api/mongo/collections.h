@@ -1,0 +1,27 @@
+/* collections.h — within api/mongo: making databases and collections. */
+#pragma once
+
+#include "api/mongo/memo.h"
+#include "api/mongo/mongo_int.h"
+
+/* A collection to be made in q->database. */
+struct mongo_creation {
+    slice collection;
+    mongo_memo memo; /* its UUID is made here */
+    throughput_setting throughput;
+    bool may_exist;     /* if it exists, it is taken as it is; otherwise 48 (NamespaceExists) */
+    bool made;          /* out: it was made */
+    mongo_handler then; /* called when q->container is the collection */
+};
+
+/* Makes the database too, if there is none. Errors are answered. */
+void mongo_create_collection(mongo_request *q, mongo_creation *c);
+void mongo_with_database(mongo_request *q, throughput_setting throughput, mongo_handler then);
+
+/* Replaces the memo and the settings of q->container, which then is the new version; E_PRECONDITION if another change came between. */
+void mongo_change_collection(mongo_request *q, const mongo_memo *memo, mongo_handler then);
+
+/* The shard key of {path: "hashed"} or {path: 1}: one member. */
+MUST_CHECK err mongo_check_shard_key(op *o, slice key);
+
+slice mongo_json(arena *a, const char *json); /* constant JSON as BSON */

@@ -1,0 +1,94 @@
+/* The commands, by name. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "api/mongo/mongo_int.h"
+
+enum {
+    OPEN = MONGO_OPEN,
+    NAMED = MONGO_NAMED,
+    BEYOND = MONGO_BEYOND,
+    PLAIN = MONGO_READABLE,
+    SILENT = MONGO_SILENT,
+    WRITES = MONGO_WRITES,
+    WITHIN = MONGO_WITHIN,
+};
+
+/* Sorted by name, for the search. */
+static const mongo_command commands[] = {
+    {"abortTransaction", ACCESS_WRITE, 0, mongo_abort_transaction},
+    {"aggregate", ACCESS_READ, 0, mongo_aggregate},
+    {"buildInfo", 0, OPEN | SILENT, mongo_build_info},
+    {"buildinfo", 0, OPEN | SILENT, mongo_build_info},
+    {"collMod", ACCESS_ALTER, NAMED | BEYOND, mongo_coll_mod},
+    {"collStats", ACCESS_LIST, NAMED, mongo_coll_stats},
+    {"commitTransaction", ACCESS_WRITE, 0, mongo_commit_transaction},
+    {"connectionStatus", 0, OPEN | BEYOND | SILENT, mongo_connection_status},
+    {"count", ACCESS_READ, NAMED | WITHIN, mongo_count},
+    {"create", ACCESS_CREATE, NAMED, mongo_create},
+    {"createIndexes", ACCESS_ALTER, NAMED, mongo_create_indexes},
+    {"currentOp", ACCESS_DESCRIBE, SILENT, mongo_current_op},
+    {"customAction", 0, 0, mongo_custom_action},
+    {"dataSize", ACCESS_LIST, BEYOND, mongo_data_size},
+    {"dbStats", ACCESS_LIST, 0, mongo_db_stats},
+    {"dbstats", ACCESS_LIST, 0, mongo_db_stats},
+    {"delete", ACCESS_DELETE, NAMED | WRITES | WITHIN, mongo_delete},
+    {"deleteIndexes", ACCESS_ALTER, NAMED, mongo_drop_indexes},
+    {"distinct", ACCESS_READ, NAMED | WITHIN, mongo_distinct},
+    {"drop", ACCESS_DROP, NAMED, mongo_drop},
+    {"dropDatabase", ACCESS_DROP, 0, mongo_drop_database},
+    {"dropIndexes", ACCESS_ALTER, NAMED, mongo_drop_indexes},
+    {"endSessions", 0, OPEN | SILENT, mongo_end_sessions},
+    {"explain", ACCESS_READ, 0, mongo_explain},
+    {"find", ACCESS_READ, NAMED | WITHIN, mongo_find_documents},
+    {"findAndModify", ACCESS_WRITE, NAMED | WRITES | WITHIN, mongo_find_and_modify},
+    {"findandmodify", ACCESS_WRITE, NAMED | WRITES | WITHIN, mongo_find_and_modify},
+    {"getCmdLineOpts", ACCESS_DESCRIBE, BEYOND | SILENT, mongo_command_line},
+    {"getLastRequestStatistics", 0, SILENT, mongo_last_statistics},
+    {"getLog", ACCESS_DESCRIBE, BEYOND | SILENT, mongo_get_log},
+    {"getMore", ACCESS_READ, WITHIN, mongo_get_more},
+    {"getParameter", ACCESS_DESCRIBE, BEYOND | SILENT, mongo_get_parameter},
+    {"hello", 0, OPEN | PLAIN | SILENT, mongo_hello},
+    {"hostInfo", ACCESS_DESCRIBE, SILENT, mongo_host_info},
+    {"insert", ACCESS_INSERT, NAMED | WRITES | WITHIN, mongo_insert},
+    {"isMaster", 0, OPEN | PLAIN | SILENT, mongo_is_master},
+    {"ismaster", 0, OPEN | PLAIN | SILENT, mongo_is_master},
+    {"killCursors", ACCESS_READ, NAMED, mongo_kill_cursors},
+    {"killSessions", 0, SILENT, mongo_end_sessions},
+    {"listCollections", ACCESS_LIST, 0, mongo_list_collections},
+    {"listCommands", 0, BEYOND | SILENT, mongo_list_commands},
+    {"listDatabases", ACCESS_LIST, 0, mongo_list_databases},
+    {"listIndexes", ACCESS_LIST, NAMED, mongo_list_indexes},
+    {"logout", 0, OPEN | SILENT, mongo_logout},
+    {"ping", 0, OPEN | SILENT, mongo_ok},
+    {"refreshSessions", 0, SILENT, mongo_ok},
+    {"renameCollection", ACCESS_ALTER, BEYOND, mongo_rename},
+    {"saslContinue", 0, OPEN | PLAIN | SILENT, mongo_sasl_continue},
+    {"saslStart", 0, OPEN | PLAIN | SILENT, mongo_sasl_start_command},
+    {"serverStatus", ACCESS_DESCRIBE, BEYOND | SILENT, mongo_server_status},
+    {"shardCollection", ACCESS_CREATE, 0, mongo_shard_collection},
+    {"startSession", 0, SILENT, mongo_start_session},
+    {"update", ACCESS_UPDATE, NAMED | WRITES | WITHIN, mongo_update},
+    {"whatsmyuri", 0, OPEN | SILENT, mongo_whats_my_uri},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int by_name(const void *key, const void *row) {
+    return slice_cmp(*(const slice *)key, slice_str(((const mongo_command *)row)->name));
+}
+
+void mongo_commands_check(void) {
+    for (size_t i = 1; i < COMMANDS; i++) {
+        assert(strcmp(commands[i - 1].name, commands[i].name) < 0);
+    }
+}
+
+const mongo_command *mongo_command_of(slice name) {
+    return bsearch(&name, commands, COMMANDS, sizeof *commands, by_name);
+}
+
+size_t mongo_commands(const mongo_command **list_out) {
+    *list_out = commands;
+    return COMMANDS;
+}

@@ -1,0 +1,86 @@
+#include "api/mongo/filter_kind.h"
+
+#include "api/mongo/mongo_int.h"
+
+/* ---- scopes ---- */
+
+mql_run mongo_run_of(op *o, arena *a, const mongo_scope *s, uint64_t steps) {
+    mql_run r = {.op = o, .arena = a, .steps = steps, .root = mql_missing(), .now_ms = s->now_ms};
+    r.cluster_time = r.user_roles = r.metadata = mql_missing();
+    if (s->scope.slots) { /* a run writes to its slots */
+        r.variables = arena_array(a, mql_value, s->scope.slots);
+        if (s->variables_n) {
+            memcpy(r.variables, s->variables, s->variables_n * sizeof *r.variables);
+        }
+    }
+    return r;
+}
+
+err mongo_scope_begin(op *o, bool service, slice let, int64_t now_ms, mongo_scope *s) {
+    doc_walk w;
+    doc_element e;
+    enum { VARIABLES_MAX = 64 };
+    *s = (mongo_scope){.scope = mql_scope_of(o, service), .now_ms = now_ms};
+    if (!let.n) {
+        return OK;
+    }
+    s->variables = arena_array(o->arena, mql_value, VARIABLES_MAX);
+    for (doc_walk_init(&w, let); doc_walk_next(&w, &e);) {
+        const mql_expression *x;
+        mql_scope bare = mql_scope_of(o, service);
+        size_t slot;
+        TRY(mql_expression_parse(&bare, mql_of(&e), &x));
+        mql_run r = mongo_run_of(o, o->arena, &(mongo_scope){.scope = bare, .now_ms = now_ms}, LIMIT_EDIT_STEPS_MAX);
+        TRY(mql_scope_declare(&s->scope, e.key, &slot));
+        if (slot >= VARIABLES_MAX) {
+            return op_fail_as(o, E_BAD_REQUEST, CODE_BAD_VALUE, "'let' has more than %d variables", VARIABLES_MAX);
+        }
+        TRY(mql_evaluate(&r, x, &s->variables[slot]));
+        s->variables_n = slot + 1;
+    }
+    return OK;
+}
+
+/* ---- the kind ---- */
+
+typedef struct ready_filter {
+    mongo_scope scope;
+    const mql_match *match;
+} ready_filter;
+
+slice mongo_filter_argument(arena *a, slice filter, slice let, int64_t now_ms) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    mongo_add_document(&b, "q", filter);
+    mongo_add_date(&b, "now", now_ms);
+    if (let.n) {
+        mongo_add_document(&b, "let", let);
+    }
+    return mongo_built_copy(a, &b, &out);
+}
+
+static err prepare(op *o, const container *c, slice argument, const void **ready_out) {
+    ready_filter *f = arena_new(o->arena, ready_filter);
+    mql_value filter = mongo_member(argument, "q"), let = mongo_member(argument, "let"), now = mongo_member(argument, "now");
+    (void)c;
+    if (filter.type != BSON_TYPE_DOCUMENT || now.type != BSON_TYPE_DATE_TIME) {
+        return op_fail(o, E_BAD_REQUEST, "A MongoDB filter must be a document.");
+    }
+    TRY(mongo_scope_begin(o, false, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &f->scope));
+    *ready_out = f;
+    return mql_match_parse(&f->scope.scope, filter.bytes, &f->match);
+}
+
+static err passes(op *o, const query_filter_input *in, uint64_t *steps, bool *passes_out) {
+    const ready_filter *f = in->ready;
+    mql_run r = mongo_run_of(o, in->arena, &f->scope, *steps);
+    r.root = mql_document(in->body);
+    err code = mql_matches(&r, f->match, passes_out, NULL);
+    *steps = r.steps;
+    return code;
+}
+
+void mongo_filter_register(void) {
+    static const query_filter_kind kind = {.id = QUERY_FILTER_MONGO, .name = "mongo", .prepare = prepare, .passes = passes};
+    query_filter_register(&kind);
+}

@@ -1,0 +1,23 @@
+/* filter_kind.h — a MongoDB filter as a filter of the core's finds (query/filter.h); and what an evaluation in a command has.
+ *
+ * The argument is {"q": filter, "now": date, "let": variables}; `let` may be left out. */
+#pragma once
+
+#include "mql/match.h"
+#include "query/filter.h"
+
+void mongo_filter_register(void);
+
+/* The names of `let`, and their values. Filters, updates and projections of one command are parsed in the same scope. */
+typedef struct mongo_scope {
+    mql_scope scope;
+    mql_value *variables; /* by slot */
+    size_t variables_n;
+    int64_t now_ms;
+} mongo_scope;
+
+MUST_CHECK err mongo_scope_begin(op *o, bool service, slice let, int64_t now_ms, mongo_scope *scope_out);
+/* A run with these variables; call it after everything was parsed. `steps` is its budget. */
+mql_run mongo_run_of(op *o, arena *a, const mongo_scope *s, uint64_t steps);
+
+slice mongo_filter_argument(arena *a, slice filter, slice let, int64_t now_ms);

@@ -1,0 +1,405 @@
+/* find, getMore, killCursors. */
+#include "api/mongo/aggregate.h"
+#include "api/mongo/batch.h"
+#include "api/mongo/change_stream.h"
+#include "api/mongo/plan.h"
+#include "api/mongo/scan.h"
+#include "api/mongo/sorter.h"
+
+enum { SORT_STEPS = 1000000 };
+
+/* ---- arguments ---- */
+
+static err refuse_collation(mongo_request *q) {
+    slice collation;
+    TRY(mongo_arg_document(q, "collation", &collation));
+    mql_value locale = mongo_member(collation, "locale");
+    bool simple = !collation.n || (mql_is_text(locale) && slice_eq(mql_as_text(locale), SLICE_LIT("simple")));
+    return simple ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IMPLEMENTED, "Only the simple collation is supported.");
+}
+
+static err refuse_options(mongo_request *q) {
+    static const char *const refused[] = {"tailable", "awaitData", "returnKey", "showRecordId", "min", "max"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        if (mql_truth(mongo_arg(q, refused[i]))) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IMPLEMENTED, "The option '%s' of find is not supported.", refused[i]);
+        }
+    }
+    return refuse_collation(q);
+}
+
+typedef struct find_ask {
+    mongo_find find;
+    int64_t batch_size;
+    bool single, no_timeout;
+} find_ask;
+
+static err read_numbers(mongo_request *q, find_ask *a) {
+    int64_t skip = 0, limit = 0;
+    TRY(mongo_arg_count(q, "skip", &skip));
+    TRY(mongo_arg_count(q, "limit", &limit));
+    TRY(mongo_arg_count(q, "batchSize", &a->batch_size));
+    TRY(mongo_arg_bool(q, "singleBatch", &a->single));
+    TRY(mongo_arg_bool(q, "noCursorTimeout", &a->no_timeout));
+    if (skip < 0 || (a->batch_size < 0 && !mql_is_missing(mongo_arg(q, "batchSize")))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 51024, "BSON field '%s' value must be >= 0", skip < 0 ? "skip" : "batchSize");
+    }
+    a->single = a->single || limit < 0;
+    a->find.skip = (uint64_t)skip;
+    a->find.limit = limit ? (uint64_t)(limit < 0 ? -limit : limit) : UINT64_MAX;
+    return OK;
+}
+
+static err read_ask(mongo_request *q, find_ask *a) {
+    *a = (find_ask){.batch_size = -1, .find = {.now_ms = q->now_ms}};
+    TRY(mongo_arg_document(q, "filter", &a->find.filter));
+    TRY(mongo_arg_document(q, "projection", &a->find.projection));
+    TRY(mongo_arg_document(q, "sort", &a->find.sort));
+    TRY(mongo_arg_document(q, "let", &a->find.variables));
+    TRY(read_numbers(q, a));
+    a->find.filter = a->find.filter.n <= 5 ? SLICE_EMPTY : a->find.filter;
+    a->find.sort = a->find.sort.n <= 5 ? SLICE_EMPTY : a->find.sort;
+    return refuse_options(q);
+}
+
+/* ---- pages ---- */
+
+static mongo_batch *batch_of(const mongo_request *q) {
+    return q->batch;
+}
+
+static bool take_found(void *context, const query_found *row) {
+    mongo_request *q = context;
+    return mongo_batch_add(q, batch_of(q), row->body);
+}
+
+static void find_again(call *c) {
+    mongo_batch_clear(batch_of((mongo_request *)c));
+}
+
+static void page_read(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_cursor *cursor = batch_of(q)->cursor;
+    if (c->code == OK) {
+        buf_clear(&cursor->position);
+        buf_add_slice(&cursor->position, q->call.find.next);
+        cursor->ended = !q->call.find.next.n;
+    }
+    mongo_batch_answer(q, c->code);
+}
+
+static void read_page(mongo_request *q) {
+    mongo_batch *b = batch_of(q);
+    const mongo_find *f = &b->cursor->find;
+    if (b->rows_max == 0) { /* the client wants the cursor only */
+        mongo_batch_answer(q, OK);
+        return;
+    }
+    call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, b->cursor->container, page_read);
+    q->call.find.find.where = f->where;
+    q->call.find.find.skip = f->skip;
+    q->call.find.find.limit = f->limit;
+    if (f->one_partition) {
+        q->call.find.find.scope = query_scope_partition(&f->partition);
+    }
+    q->call.find.from = buf_view(&b->cursor->position);
+    q->call.find.rows_max = b->rows_max < LIMIT_FIND_ROWS ? b->rows_max : LIMIT_FIND_ROWS;
+    q->call.find.bytes_max = MONGO_BATCH_BYTES;
+    q->call.find.sink = take_found;
+    q->call.find.context = q;
+    q->call.find.again = find_again;
+    call_find_submit(&q->call.find);
+}
+
+/* ---- sorted in memory ---- */
+
+typedef struct sorting {
+    mql_sort sort;
+    mongo_sorter *sorter;
+    mongo_scan scan;
+    mongo_find find;
+    arena row;
+    uint64_t skipped;
+} sorting;
+
+static sorting *sorting_of(const mongo_request *q) {
+    return q->sorting;
+}
+
+static void free_sorting(mongo_request *q) {
+    sorting *s = sorting_of(q);
+    if (s) {
+        mongo_sorter_free(s->sorter);
+        arena_free(&s->row);
+        q->sorting = NULL;
+    }
+}
+
+static bool take_key(mongo_request *q, slice document) {
+    sorting *s = sorting_of(q);
+    mql_run r = mongo_run_of(&q->op, &s->row, &batch_of(q)->scope, SORT_STEPS);
+    slice key;
+    err code = mql_sort_key(&r, &s->sort, document, &key);
+    s->scan.failed = code != OK ? code : mongo_sorter_add(s->sorter, &q->op, key, document);
+    arena_reset(&s->row);
+    return s->scan.failed == OK;
+}
+
+/* The documents go to the cursor as the client sees them. */
+static bool hold(void *context, slice document) {
+    mongo_request *q = context;
+    mongo_batch *b = batch_of(q);
+    sorting *s = sorting_of(q);
+    if (s->skipped < b->cursor->find.skip) {
+        s->skipped++;
+        return true;
+    }
+    if (b->project) {
+        mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, SORT_STEPS);
+        r.root = mql_document(document);
+        b->failed = mql_project_apply(&r, b->project, &document);
+    }
+    if (b->failed == OK) {
+        buf_add_slice(&b->cursor->held, document);
+    }
+    arena_reset(&b->row);
+    return b->failed == OK;
+}
+
+static void sort_on_worker(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_sorter_end(sorting_of(q)->sorter, hold, q);
+    c->code = batch_of(q)->failed;
+}
+
+static void sorted(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    free_sorting(q);
+    batch_of(q)->cursor->ended = true;
+    if (c->code == OK) {
+        mongo_batch_add_held(q, batch_of(q));
+    }
+    mongo_batch_answer(q, c->code);
+}
+
+static err collected(mongo_request *q) {
+    err code = sorting_of(q)->scan.code;
+    if (code != OK) {
+        free_sorting(q);
+        mongo_batch_answer(q, code);
+        return OK;
+    }
+    call_init(&q->call.any, &q->front->core, &q->frame->client, &q->op, q->container, sorted);
+    call_work(&q->call.any, NET_PAGES, sort_on_worker);
+    return OK;
+}
+
+static bool is_natural(slice sort) {
+    mql_value natural = mongo_member(sort, "$natural");
+    return mql_is_number(natural) && mql_as_double(natural) > 0;
+}
+
+static err start_sort(mongo_request *q, const mongo_find *f) {
+    sorting *s = arena_new(q->frame->arena, sorting);
+    if (f->sort.n && !is_natural(f->sort)) { /* otherwise all keys are equal, and the order stays */
+        TRY(mql_sort_parse(&q->op, f->sort, &s->sort));
+    }
+    uint64_t keep = f->limit > UINT64_MAX / 4 ? UINT64_MAX : f->limit + f->skip;
+    s->find = *f;
+    s->row = arena_init_counted(q->op.budget);
+    s->sorter = mongo_sorter_new(&s->sort, NULL, keep, q->op.budget);
+    s->scan = (mongo_scan){.find = &s->find, .take = take_key, .done = collected};
+    q->sorting = s;
+    mongo_scan_start(q, &s->scan);
+    return OK;
+}
+
+/* ---- find ---- */
+
+static slice kept(arena *a, slice s) {
+    return s.n ? arena_copy(a, s) : SLICE_EMPTY;
+}
+
+static mongo_cursor *make_cursor(mongo_request *q, const find_ask *a) {
+    mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial);
+    mongo_find *f = &c->find;
+    *f = a->find;
+    f->filter = kept(&c->arena, f->filter);
+    f->projection = kept(&c->arena, f->projection);
+    f->sort = kept(&c->arena, f->sort);
+    f->variables = kept(&c->arena, f->variables);
+    f->where = kept(&c->arena, f->where);
+    for (size_t i = 0; f->one_partition && i < f->partition.partition.n; i++) {
+        f->partition.partition.values[i].text = kept(&c->arena, f->partition.partition.values[i].text);
+    }
+    c->container = container_take(q->container);
+    c->no_timeout = a->no_timeout;
+    return c;
+}
+
+/* A document by its key: the shortest way. */
+static void was_read(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    mongo_batch *b = batch_of(q);
+    err code = c->code == E_NOT_FOUND ? OK : c->code;
+    bool matches = c->code == OK;
+    b->cursor->ended = true;
+    if (matches && q->match) {
+        mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, SORT_STEPS);
+        r.root = mql_document(q->call.read.found.body);
+        code = mql_matches(&r, q->match, &matches, NULL);
+    }
+    if (code == OK && matches) {
+        mongo_batch_add(q, b, q->call.read.found.body);
+    }
+    if (c->code == OK) {
+        call_read_give(&q->call.read);
+    }
+    q->op.detail_n = c->code == E_NOT_FOUND ? 0 : q->op.detail_n;
+    mongo_batch_answer(q, code);
+}
+
+static err start_point(mongo_request *q, const find_ask *a, const item_key *key, bool alone) {
+    mongo_batch *b;
+    TRY(mongo_batch_begin(q, make_cursor(q, a), -1, &b));
+    b->single = true;
+    if (!alone) {
+        TRY(mql_match_parse(&b->scope.scope, a->find.filter, &q->match));
+    }
+    call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read);
+    q->call.read.key = *key;
+    call_read_submit(&q->call.read);
+    return OK;
+}
+
+static err plan(mongo_request *q, find_ask *a) {
+    mongo_scope scope;
+    const mql_match *match = NULL;
+    mongo_find *f = &a->find;
+    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &scope));
+    if (f->filter.n) {
+        TRY(mql_match_parse(&scope.scope, f->filter, &match));
+    }
+    return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
+}
+
+err mongo_find_documents(mongo_request *q) {
+    find_ask a;
+    item_key key;
+    bool alone;
+    mongo_batch *b;
+    TRY(read_ask(q, &a));
+    TRY(mongo_find_collection(q));
+    if (q->container && !q->transaction && a.find.filter.n && !a.find.skip &&
+        mongo_plan_point(&q->op, q->container, a.find.filter, &key, &alone)) {
+        return start_point(q, &a, &key, alone);
+    }
+    TRY(plan(q, &a));
+    if (!q->container) {
+        mongo_answer_empty(q, mongo_namespace(q->frame->arena, q->database, q->collection));
+        return OK;
+    }
+    TRY(mongo_batch_begin(q, make_cursor(q, &a), a.batch_size, &b));
+    b->single = a.single;
+    if (q->transaction || (a.find.sort.n && !is_natural(a.find.sort))) {
+        return start_sort(q, &a.find);
+    }
+    read_page(q);
+    return OK;
+}
+
+/* ---- getMore ---- */
+
+static err not_found(mongo_request *q, int64_t id) {
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_CURSOR_NOT_FOUND, "cursor id %lld not found", (long long)id);
+}
+
+static err take_cursor(mongo_request *q, int64_t id, mongo_cursor **cursor_out) {
+    switch (mongo_cursors_take(q->front->cursors, id, q->conn->reach.serial, cursor_out)) {
+    case CURSOR_TAKEN:
+        return OK;
+    case CURSOR_OF_ANOTHER:
+        return op_fail_as(&q->op, E_FORBIDDEN, CODE_UNAUTHORIZED, "cursor id %lld was not created by the authenticated user",
+                          (long long)id);
+    case CURSOR_BUSY:
+        return op_fail_as(&q->op, E_BAD_REQUEST, 12051, "cursor id %lld is already in use", (long long)id);
+    default:
+        return not_found(q, id);
+    }
+}
+
+static err renew_container(mongo_request *q, mongo_cursor *c) {
+    if (!c->container) {
+        return OK;
+    }
+    container *newest = account_container_newest(q->front->core.account, c->container);
+    if (!newest) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_QUERY_PLAN_KILLED, "The collection was dropped while the cursor was open.");
+    }
+    container_give(c->container);
+    c->container = newest;
+    return OK;
+}
+
+err mongo_get_more(mongo_request *q) {
+    int64_t id = 0, batch_size = -1;
+    mongo_cursor *c;
+    mongo_batch *b;
+    slice collection;
+    TRY(mongo_arg_count(q, "getMore", &id));
+    TRY(mongo_arg_count(q, "batchSize", &batch_size));
+    TRY(mongo_arg_text(q, "collection", &collection));
+    TRY(take_cursor(q, id, &c));
+    if (!slice_eq(c->ns, mongo_namespace(q->frame->arena, q->database, collection))) {
+        op_fail_as(&q->op, E_FORBIDDEN, CODE_UNAUTHORIZED, "Requested getMore on another namespace than the cursor's: %.*s",
+                   slice_shown(c->ns), c->ns.p);
+        mongo_cursors_give(q->front->cursors, c, q->started_us);
+        return E_FORBIDDEN;
+    }
+    TRY(mongo_batch_begin(q, c, batch_size > 0 ? batch_size : -1, &b));
+    if (c->stream) {
+        mongo_stream_continue(q);
+        return OK;
+    }
+    TRY(renew_container(q, c));
+    if (c->aggregation) {
+        mongo_aggregation_continue(q);
+        return OK;
+    }
+    if (c->ended || c->held_at < c->held.n) {
+        mongo_batch_add_held(q, b);
+        mongo_batch_answer(q, OK);
+        return OK;
+    }
+    read_page(q);
+    return OK;
+}
+
+/* ---- killCursors ---- */
+
+err mongo_kill_cursors(mongo_request *q) {
+    static const char *const names[] = {"cursorsKilled", "cursorsNotFound", "cursorsAlive", "cursorsUnknown"};
+    slice list;
+    doc_walk w;
+    doc_element e;
+    TRY(mongo_arg_array(q, "cursors", &list));
+    buf found = buf_init(BUF_NO_LIMIT), missing = buf_init(BUF_NO_LIMIT);
+    mql_builder killed = mql_build(&found), unknown = mql_build(&missing);
+    for (doc_walk_init(&w, list); list.n && doc_walk_next(&w, &e);) {
+        int64_t id = 0;
+        bool good = mql_as_integer(mql_of(&e), &id);
+        bool dead = good && mongo_cursors_kill(q->front->cursors, id, q->conn->reach.serial) == CURSOR_TAKEN;
+        mql_add_next(dead ? &killed : &unknown, mql_of(&e));
+    }
+    mql_builder *b = mongo_answer(q);
+    mongo_add_array(b, names[0], mql_built(&killed));
+    mongo_add_array(b, names[1], mql_built(&unknown));
+    for (size_t i = 2; i < 4; i++) {
+        mongo_open_array(b, names[i]);
+        mql_close(b);
+    }
+    buf_free(&found);
+    buf_free(&missing);
+    mongo_end(q);
+    return OK;
+}

@@ -1,0 +1,23 @@
+/* find.h — within api/mongo: a find, which is a filter with a sort, and its plan; and reading its documents.
+ *
+ * The plan is what the core's index can do of it (plan.c): conditions, a partition. The whole filter is always among the conditions, so
+ * that the result is exact. */
+#pragma once
+
+#include "account/account.h"
+#include "query/find.h"
+
+typedef struct mongo_find {
+    slice filter;     /* BSON; empty: all documents */
+    slice projection; /* BSON; empty: whole documents */
+    slice sort;       /* BSON; empty: natural order */
+    slice variables;  /* `let`; empty: none */
+    int64_t now_ms;   /* $$NOW */
+    uint64_t skip;
+    uint64_t limit; /* UINT64_MAX: none */
+
+    /* the plan */
+    slice where; /* a condition of the core; empty: all items */
+    bool one_partition;
+    item_key partition; /* if one_partition */
+} mongo_find;

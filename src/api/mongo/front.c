@@ -1,0 +1,225 @@
+/* From a frame to the handler of its command. */
+#include <stdlib.h>
+
+#include "api/mongo/cursors.h"
+#include "api/mongo/filter_kind.h"
+#include "api/mongo/mongo_int.h"
+#include "api/mongo/retry.h"
+#include "api/mongo/transaction.h"
+#include "api/mongo/update_kind.h"
+#include "base/memory.h"
+
+enum {
+    LARGE_BYTES = 64 * 1024, /* a larger message is decoded by a worker, so that it does not block other clients of the loop */
+    UNTRUSTED_FRAME_BYTES = 64 * 1024,
+    IN_FLIGHT = 32,
+    IDLE_MS = 30 * 60 * 1000, /* pools of drivers keep connections for long */
+};
+
+/* ---- dispatch ---- */
+
+static err refuse_unauthenticated(mongo_request *q) {
+    return op_fail_as(&q->op, E_FORBIDDEN, CODE_UNAUTHORIZED, "command %s requires authentication", q->command->name);
+}
+
+static err check_access(mongo_request *q) {
+    const mongo_command *c = q->command;
+    if (c->flags & MONGO_OPEN) {
+        return OK;
+    }
+    if (q->conn->reach.proof == ACCESS_NOBODY) {
+        return refuse_unauthenticated(q);
+    }
+    TRY(access_reach_holds(&q->op, &q->conn->reach, access_keys_ring(q->front->keys), q->front->core.account));
+    if ((q->conn->reach.verbs & c->access) != c->access) {
+        return op_fail_as(&q->op, E_FORBIDDEN, CODE_UNAUTHORIZED, "not authorized on %.*s to execute command %s", slice_shown(q->database),
+                          q->database.p, c->name);
+    }
+    return OK;
+}
+
+static err find_command(mongo_request *q, doc_element *first) {
+    doc_walk w;
+    if (!doc_walk_init(&w, q->message.body) || !doc_walk_next(&w, first)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_FOUND, "no such command: ''");
+    }
+    q->command = mongo_command_of(first->key);
+    if (!q->command) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_FOUND, "no such command: '%.*s'", slice_shown(first->key), first->key.p);
+    }
+    if (q->command->flags & MONGO_BEYOND && q->front->surface == MONGO_SERVICE) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "Command %s not supported.", q->command->name);
+    }
+    if (q->message.is_query && !(q->command->flags & MONGO_OPEN)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_UNSUPPORTED_OPCODE,
+                          "Unsupported OP_QUERY command: %s. The client driver may require an upgrade.", q->command->name);
+    }
+    return OK;
+}
+
+static err read_database(mongo_request *q) {
+    doc_element e;
+    q->database = q->message.database;
+    if (mongo_get(q, "$db", &e)) {
+        if (e.type != BSON_TYPE_UTF8) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "BSON field '$db' is the wrong type, expected type 'string'");
+        }
+        q->database = doc_element_text(&e);
+    }
+    if (!q->database.n) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 40571, "OP_MSG requests require a $db argument");
+    }
+    return mongo_check_database(&q->op, q->database);
+}
+
+static err read_collection(mongo_request *q, const doc_element *first) {
+    if (!(q->command->flags & MONGO_NAMED)) {
+        return OK;
+    }
+    if (first->type != BSON_TYPE_UTF8) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_NAMESPACE, "collection name has invalid type %s", mql_type_name(first->type));
+    }
+    q->collection = doc_element_text(first);
+    return mongo_check_collection(&q->op, q->collection);
+}
+
+static bool ends_transaction(const mongo_request *q) {
+    return q->command->handle == mongo_commit_transaction || q->command->handle == mongo_abort_transaction;
+}
+
+static err start(mongo_request *q) {
+    doc_element first = {0};
+    TRY(find_command(q, &first));
+    TRY(read_database(q));
+    TRY(check_access(q));
+    TRY(read_collection(q, &first));
+    TRY(mongo_session_read(q));
+    TRY(q->session.in_transaction && !ends_transaction(q) ? mongo_transaction_enter(q) : OK);
+    return q->command->handle(q);
+}
+
+static void dispatch(mongo_request *q) {
+    err code = start(q);
+    if (code != OK) {
+        mongo_fail(q, code);
+    }
+}
+
+/* ---- requests ---- */
+
+static mongo_request *make_request(frames_request *frame) {
+    mongo_request *q = arena_new(frame->arena, mongo_request);
+    net_loop *loop = frame->client.loop;
+    q->frame = frame;
+    q->front = frame->context;
+    q->conn = frames_state(frame->conn);
+    q->started_us = clock_monotonic_us(net_loop_clock(loop));
+    q->now_ms = net_loop_wall_ms(loop);
+    op_init(&q->op, frame->arena, q->now_ms / 1000);
+    q->op.arrived_us = q->started_us;
+    return q;
+}
+
+static void decode_on_worker(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    c->code = wire_read(&q->op, q->frame->frame, &q->message);
+}
+
+static void go_on(mongo_request *q, err code) {
+    if (code == OK) {
+        dispatch(q);
+        return;
+    }
+    frames_finish(q->frame->conn); /* what follows a malformed message cannot be trusted */
+    mongo_fail(q, code);
+}
+
+static void decoded(call *c) {
+    go_on((mongo_request *)c, c->code);
+}
+
+static void handle(frames_request *frame) {
+    mongo_request *q = make_request(frame);
+    if (frame->frame.n <= LARGE_BYTES && wire_opcode_of(frame->frame) != WIRE_COMPRESSED) {
+        go_on(q, wire_read(&q->op, frame->frame, &q->message));
+        return;
+    }
+    q->message.request_id = wire_request_id(frame->frame);
+    call_init(&q->call.any, &q->front->core, &frame->client, &q->op, NULL, decoded);
+    q->call.any.tenant = call_tenant_of_none();
+    call_work(&q->call.any, NET_BODIES, decode_on_worker);
+}
+
+static void refuse(frames_request *frame, err code) {
+    mongo_request *q = make_request(frame);
+    q->message.request_id = wire_request_id(frame->frame);
+    q->message.is_query = wire_opcode_of(frame->frame) == WIRE_QUERY;
+    mongo_fail(q, code);
+}
+
+/* ---- connections ---- */
+
+static bool length(frames_conn *conn, const uint8_t *header, uint64_t *bytes_out) {
+    (void)conn;
+    return wire_length(header, bytes_out);
+}
+
+static void opened(frames_conn *conn) {
+    mongo_front *front = frames_context(conn);
+    mongo_conn *c = frames_state(conn);
+    c->id = 1 + atomic_fetch_add(&front->connections, 1);
+}
+
+static void closed(frames_conn *conn) {
+    mongo_conn_end(frames_state(conn));
+}
+
+/* ---- life ---- */
+
+mongo_front *mongo_open(const mongo_options *options) {
+    mongo_front *front = mem_zero(sizeof *front);
+    random_source random;
+    *front = (mongo_front){
+        .frames = {.name = "mongo",
+                   .header_bytes = WIRE_HEADER_BYTES,
+                   .length = length,
+                   .untrusted = {.frame_bytes = UNTRUSTED_FRAME_BYTES, .in_flight = 2, .in_flight_bytes = 2 * UNTRUSTED_FRAME_BYTES},
+                   .trusted = {.frame_bytes = WIRE_MESSAGE_MAX, .in_flight = IN_FLIGHT, .in_flight_bytes = 2 * (size_t)WIRE_MESSAGE_MAX},
+                   .idle_timeout_ms = IDLE_MS,
+                   .state_bytes = sizeof(mongo_conn),
+                   .opened = opened,
+                   .closed = closed,
+                   .handle = handle,
+                   .refuse = refuse},
+        .core = {.account = options->account, .scripts = options->scripts, .faults = options->faults},
+        .keys = options->keys,
+        .attempts = options->attempts,
+        .server = options->server,
+        .surface = options->surface,
+        .cursors = mongo_cursors_new(),
+        .sessions = mongo_sessions_new(),
+        .started_ms = clock_wall_ms(&clock_system),
+    };
+    front->frames.context = front;
+    random_seed_system(&random);
+    random_bytes(&random, front->process_id, sizeof front->process_id);
+    mongo_commands_check();
+    mongo_filter_register();
+    mongo_update_register();
+    return front;
+}
+
+const frames_front *mongo_frames(const mongo_front *front) {
+    return &front->frames;
+}
+
+void mongo_tick(mongo_front *front) {
+    mongo_cursors_tick(front->cursors, clock_monotonic_us(&clock_system));
+    mongo_sessions_tick(front->sessions, clock_monotonic_us(&clock_system));
+}
+
+void mongo_close(mongo_front *front) {
+    mongo_cursors_free(front->cursors);
+    mongo_sessions_free(front->sessions);
+    free(front);
+}

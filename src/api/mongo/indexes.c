@@ -1,0 +1,383 @@
+/* createIndexes, listIndexes, dropIndexes, reIndex. The memo keeps indexes as MongoDB lists them; the container's indexing policy, unique
+ * keys and time to live follow from them (memo.h). */
+#include "api/mongo/batch.h"
+#include "api/mongo/collections.h"
+#include "item/range_info.h"
+#include "net/delay.h"
+
+enum { WAIT_STEP_MS = 5, WAIT_MS_MAX = 30000, INDEXES_MAX = 64, SERVICE_COMPOUND_MAX = 8, COMPOUND_MAX = 32 };
+
+/* ---- checking a specification ---- */
+
+static err cannot(mongo_request *q, const char *why, slice name) {
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_CANNOT_CREATE_INDEX, "%s: %.*s", why, slice_shown(name), name.p ? name.p : "");
+}
+
+static bool is_kind(const doc_element *e, const char *kind) {
+    return e->type == BSON_TYPE_UTF8 && slice_eq(doc_element_text(e), slice_str(kind));
+}
+
+static err check_key_part(mongo_request *q, const doc_element *e) {
+    if (!e->key.n || e->key.p[0] == '.' || e->key.p[e->key.n - 1] == '.' || (e->key.p[0] == '$' && !slice_eq(e->key, SLICE_LIT("$**")))) {
+        return cannot(q, "Index keys cannot be an empty field or begin with '$'", e->key);
+    }
+    mql_value v = mql_of(e);
+    if (mql_is_number(v) && mql_as_double(v) != 0) {
+        return OK;
+    }
+    if (is_kind(e, "hashed") && q->front->surface == MONGO_FULL) {
+        return OK;
+    }
+    return cannot(q, "Values in the index key pattern must be numbers other than 0, or 'hashed'", e->key);
+}
+
+static err check_unique(mongo_request *q, const mongo_index *x, bool empty) {
+    slice shard = mongo_memo_of(q->container).shard_key;
+    doc_walk w, s;
+    doc_element first, key;
+    if (!x->unique) {
+        return OK;
+    }
+    if (!empty) {
+        return cannot(q, "A unique index can be created on an empty collection only", x->name);
+    }
+    if (x->partial.n || x->sparse) {
+        return cannot(q, "A unique index cannot be partial or sparse", x->name);
+    }
+    bool starts = !shard.n || (doc_walk_init(&w, x->key) && doc_walk_next(&w, &first) && doc_walk_init(&s, shard) &&
+                               doc_walk_next(&s, &key) && slice_eq(first.key, key.key));
+    return starts ? OK : cannot(q, "A unique index must begin with the shard key", x->name);
+}
+
+static err check_options(mongo_request *q, const mongo_index *x) {
+    mql_value collation = mongo_member(x->spec, "collation");
+    if (!mql_is_missing(collation) && !slice_eq(mql_as_text(mql_member(collation, SLICE_LIT("locale"))), SLICE_LIT("simple"))) {
+        return cannot(q, "An index with a collation is not supported", x->name);
+    }
+    bool single = mql_length(mql_document(x->key)) == 1;
+    if (x->expires && (!single || x->expire_s < 0 || x->expire_s > INT32_MAX)) {
+        return cannot(q, "TTL indexes are single-field indexes, with expireAfterSeconds from 0 to 2147483647", x->name);
+    }
+    if (x->expires && mql_is_missing(mongo_member(x->key, "_ts"))) {
+        return cannot(q, "A TTL index must be on _ts, the time of the last change", x->name);
+    }
+    return OK;
+}
+
+static err check_index(mongo_request *q, const mongo_index *x, bool empty) {
+    doc_walk w;
+    doc_element e;
+    size_t n = 0, max = q->front->surface == MONGO_SERVICE ? SERVICE_COMPOUND_MAX : COMPOUND_MAX;
+    for (doc_walk_init(&w, x->key); doc_walk_next(&w, &e); n++) {
+        TRY(check_key_part(q, &e));
+    }
+    if (n == 0 || n > max) {
+        return cannot(q, "An index has at least one field, and not too many", x->name);
+    }
+    TRY(check_options(q, x));
+    return check_unique(q, x, empty);
+}
+
+/* ---- merging into the list ---- */
+
+/* a_1_b_-1 */
+static slice default_name(arena *a, slice key) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, key); doc_walk_next(&w, &e);) {
+        buf_add(&out, "_", out.n > 0);
+        buf_add_slice(&out, e.key);
+        if (e.type == BSON_TYPE_UTF8) {
+            buf_addf(&out, "_%.*s", (int)doc_element_text(&e).n, doc_element_text(&e).p);
+        } else {
+            buf_addf(&out, "_%lld", (long long)mql_as_double(mql_of(&e)));
+        }
+    }
+    slice name = arena_copy(a, buf_view(&out));
+    buf_free(&out);
+    return name;
+}
+
+/* The specification as listIndexes shows it: v, key, name, then the rest. */
+static slice canonical(mongo_request *q, slice given) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    mql_value key = mongo_member(given, "key"), name = mongo_member(given, "name");
+    doc_walk w;
+    doc_element e;
+    mongo_add_int(&b, "v", 2);
+    mql_add(&b, SLICE_LIT("key"), key);
+    mongo_add_text(&b, "name", mql_is_text(name) ? mql_as_text(name) : default_name(q->frame->arena, key.bytes));
+    for (doc_walk_init(&w, given); doc_walk_next(&w, &e);) {
+        bool known = slice_eq(e.key, SLICE_LIT("v")) || slice_eq(e.key, SLICE_LIT("key")) || slice_eq(e.key, SLICE_LIT("name")) ||
+                     slice_eq(e.key, SLICE_LIT("background")) || slice_eq(e.key, SLICE_LIT("ns"));
+        bool off = e.type == BSON_TYPE_BOOL && !e.value.p[0];
+        if (!known && !off) {
+            mql_add_element(&b, &e);
+        }
+    }
+    return mongo_built_copy(q->frame->arena, &b, &out);
+}
+
+typedef struct indexing {
+    mongo_memo memo;
+    size_t before, after;
+    buf out;
+    mql_builder list; /* the new array */
+    bool made_collection;
+    mongo_request *q; /* while it waits for the index */
+    net_delay delay;
+    unsigned waited_ms;
+} indexing;
+
+static indexing *begin_change(mongo_request *q) {
+    indexing *c = q->state = arena_new(q->frame->arena, indexing);
+    c->memo = mongo_memo_of(q->container);
+    c->before = mql_length(mql_array(c->memo.indexes));
+    c->out = buf_init(BUF_NO_LIMIT);
+    c->list = mql_build(&c->out);
+    return c;
+}
+
+/* 85, 86: an index with this name or key exists already and differs. *same_out: it exists as it is. */
+static err compare(mongo_request *q, const mongo_memo *memo, const mongo_index *x, bool *same_out) {
+    doc_walk w;
+    doc_element e;
+    mongo_index old;
+    *same_out = false;
+    for (doc_walk_init(&w, memo->indexes); doc_walk_next(&w, &e);) {
+        if (!mongo_index_read(e.value, &old)) {
+            continue;
+        }
+        bool key = mql_compare(mql_document(old.key), mql_document(x->key)) == 0, name = slice_eq(old.name, x->name);
+        bool is_id = slice_eq(old.name, SLICE_LIT("_id_"));
+        if (key && (is_id || (name && old.unique == x->unique && old.expires == x->expires && old.expire_s == x->expire_s))) {
+            *same_out = true;
+        } else if (name) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INDEX_KEY_SPECS_CONFLICT,
+                              "An existing index has the same name as the requested index: %.*s", slice_shown(x->name), x->name.p);
+        } else if (key) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INDEX_OPTIONS_CONFLICT, "Index already exists with a different name: %.*s",
+                              slice_shown(old.name), old.name.p);
+        }
+    }
+    return OK;
+}
+
+static void copy_indexes(indexing *c) {
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, c->memo.indexes); doc_walk_next(&w, &e);) {
+        mql_add_next(&c->list, mql_of(&e));
+        c->after++;
+    }
+}
+
+/* ---- createIndexes ---- */
+
+static err answer_created(mongo_request *q);
+
+/* The core builds the index in the background; like MongoDB, the command answers when it can be used. A build that takes long goes on after
+ * the answer. */
+static void look_again(net_delay *delay) {
+    indexing *c = (indexing *)((char *)delay - offsetof(indexing, delay));
+    mongo_request *q = c->q;
+    bool built = container_space_progress(q->container->space) >= 100;
+    if (built || q->frame->client.left || c->waited_ms >= WAIT_MS_MAX || net_loop_is_stopping(q->frame->client.loop)) {
+        answer_created(q);
+        return;
+    }
+    c->waited_ms += WAIT_STEP_MS;
+    net_delay_start(q->frame->client.loop, &c->delay, WAIT_STEP_MS, look_again);
+}
+
+static err await_built(mongo_request *q) {
+    indexing *c = q->state;
+    c->q = q;
+    look_again(&c->delay);
+    return OK;
+}
+
+static err answer_created(mongo_request *q) {
+    indexing *c = q->state;
+    mql_builder *b = mongo_answer(q);
+    if (q->front->surface == MONGO_SERVICE) {
+        mongo_add_text(b, "_t", SLICE_LIT("CreateIndexesResponse"));
+    }
+    mongo_add_bool(b, "createdCollectionAutomatically", c->made_collection);
+    mongo_add_int(b, "numIndexesBefore", (int32_t)c->before);
+    mongo_add_int(b, "numIndexesAfter", (int32_t)c->after);
+    if (c->before == c->after) {
+        mongo_add_text(b, "note", SLICE_LIT("all indexes already exist"));
+    }
+    mongo_end(q);
+    return OK;
+}
+
+static err read_indexes(mongo_request *q, indexing *c, bool empty, bool *unique_out) {
+    slice given;
+    doc_walk w;
+    doc_element e;
+    TRY(mongo_arg_array(q, "indexes", &given));
+    copy_indexes(c);
+    for (doc_walk_init(&w, given); given.n && doc_walk_next(&w, &e);) {
+        mongo_index x;
+        bool same;
+        slice spec =
+            e.type == BSON_TYPE_DOCUMENT && mongo_member(e.value, "key").type == BSON_TYPE_DOCUMENT ? canonical(q, e.value) : SLICE_EMPTY;
+        if (!spec.n || !mongo_index_read(spec, &x)) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "An index has a key and a name.");
+        }
+        TRY(check_index(q, &x, empty));
+        TRY(compare(q, &c->memo, &x, &same));
+        if (!same) {
+            mql_add_next(&c->list, mql_document(spec));
+            c->after++;
+            *unique_out = *unique_out || x.unique;
+        }
+    }
+    if (c->after > INDEXES_MAX) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_CANNOT_CREATE_INDEX, "A collection may have %d indexes at most.", INDEXES_MAX);
+    }
+    return OK;
+}
+
+static err remade(mongo_request *q) {
+    return answer_created(q);
+}
+
+static err dropped_for_unique(mongo_request *q) {
+    indexing *c = q->state;
+    TRY(q->change->commit.code);
+    container_give(q->container);
+    q->container = NULL;
+    mongo_creation *creation = arena_new(q->frame->arena, mongo_creation);
+    *creation = (mongo_creation){.collection = q->collection, .memo = c->memo, .then = remade};
+    mongo_create_collection(q, creation);
+    return OK;
+}
+
+/* Unique keys of a container are fixed: an empty collection is made anew. */
+static err remake(mongo_request *q, indexing *c) {
+    arena *a = q->frame->arena;
+    c->memo.shard_key = c->memo.shard_key.n ? arena_copy(a, c->memo.shard_key) : SLICE_EMPTY;
+    c->memo.options = c->memo.options.n ? arena_copy(a, c->memo.options) : SLICE_EMPTY;
+    container_deletion *remove = mongo_new_change(q, container_deletion);
+    remove->database.text = q->database;
+    remove->container.text = q->collection;
+    mongo_await_change(q, dropped_for_unique);
+    account_delete_container(remove);
+    return OK;
+}
+
+static err create_in(mongo_request *q) {
+    indexing *c = begin_change(q);
+    bool unique = false, empty = range_usage_of_all(q->container).items == 0;
+    c->made_collection = q->creation && q->creation->made;
+    err code = read_indexes(q, c, empty, &unique);
+    slice list = mongo_built_copy(q->frame->arena, &c->list, &c->out);
+    TRY(code);
+    if (c->before == c->after) {
+        return answer_created(q);
+    }
+    c->memo.indexes = list;
+    if (unique) {
+        return remake(q, c);
+    }
+    mongo_change_collection(q, &c->memo, await_built);
+    return OK;
+}
+
+err mongo_create_indexes(mongo_request *q) {
+    TRY(mongo_need_writable(q));
+    if (q->container) {
+        return create_in(q);
+    }
+    mongo_creation *c = arena_new(q->frame->arena, mongo_creation);
+    *c = (mongo_creation){.collection = q->collection, .may_exist = true, .then = create_in};
+    mongo_create_collection(q, c);
+    return OK;
+}
+
+/* ---- listIndexes ---- */
+
+err mongo_list_indexes(mongo_request *q) {
+    doc_walk w;
+    doc_element e;
+    buf out = buf_init(BUF_NO_LIMIT);
+    TRY(mongo_need_collection(q));
+    for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); doc_walk_next(&w, &e);) {
+        buf_add_slice(&out, e.value);
+    }
+    mongo_answer_list(q, mongo_namespace(q->frame->arena, q->database, q->collection), &out);
+    return OK;
+}
+
+/* ---- dropIndexes ---- */
+
+static err answer_dropped(mongo_request *q) {
+    indexing *c = q->state;
+    mql_builder *b = mongo_answer(q);
+    if (q->front->surface == MONGO_SERVICE) {
+        mongo_add_text(b, "_t", SLICE_LIT("DropIndexesResponse"));
+    }
+    mongo_add_int(b, "nIndexesWas", (int32_t)c->before);
+    mongo_end(q);
+    return OK;
+}
+
+static bool is_named(mql_value which, const mongo_index *x) {
+    doc_walk w;
+    doc_element e;
+    if (mql_is_text(which)) {
+        return slice_eq(mql_as_text(which), x->name) || slice_eq(mql_as_text(which), SLICE_LIT("*"));
+    }
+    if (which.type == BSON_TYPE_DOCUMENT) {
+        return mql_compare(which, mql_document(x->key)) == 0;
+    }
+    for (doc_walk_init(&w, which.bytes); which.type == BSON_TYPE_ARRAY && doc_walk_next(&w, &e);) {
+        if (e.type == BSON_TYPE_UTF8 && slice_eq(doc_element_text(&e), x->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static err keep_others(mongo_request *q, indexing *c, mql_value which) {
+    doc_walk w;
+    doc_element e;
+    mongo_index x;
+    bool all = mql_is_text(which) && slice_eq(mql_as_text(which), SLICE_LIT("*"));
+    for (doc_walk_init(&w, c->memo.indexes); doc_walk_next(&w, &e);) {
+        bool is_id = mongo_index_read(e.value, &x) && slice_eq(x.name, SLICE_LIT("_id_")), named = is_named(which, &x);
+        if (named && is_id && !all) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "cannot drop _id index");
+        }
+        if (named && !is_id && x.unique) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "A unique index cannot be dropped; drop the collection.");
+        }
+        if (!named || is_id) {
+            mql_add_next(&c->list, mql_of(&e));
+            c->after++;
+        }
+    }
+    return all || c->after < c->before
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_INDEX_NOT_FOUND, "index not found with name or key pattern");
+}
+
+err mongo_drop_indexes(mongo_request *q) {
+    mql_value which = mongo_arg(q, "index");
+    TRY(mongo_need_collection(q));
+    TRY(mongo_need_writable(q));
+    indexing *c = begin_change(q);
+    err code = keep_others(q, c, which);
+    c->memo.indexes = mongo_built_copy(q->frame->arena, &c->list, &c->out);
+    TRY(code);
+    if (c->after == c->before) {
+        return answer_dropped(q);
+    }
+    mongo_change_collection(q, &c->memo, answer_dropped);
+    return OK;
+}

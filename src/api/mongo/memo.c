@@ -1,0 +1,309 @@
+#include "api/mongo/memo.h"
+
+#include "api/mongo/codes.h"
+#include "api/mongo/mongo_int.h"
+
+const char mongo_rows_json[] = "{\"typed\":true,\"key\":[{\"path\":\"/_id\"}],\"lean\":true}";
+
+/* ---- reading and writing ---- */
+
+/* [{"v": 2, "key": {"_id": 1}, "name": "_id_"}] */
+static const char id_index_array[] = "\x36\0\0\0\x03"
+                                     "0\0\x2E\0\0\0"
+                                     "\x10v\0\2\0\0\0"
+                                     "\x03key\0\x0E\0\0\0\x10_id\0\1\0\0\0\0"
+                                     "\x02name\0\5\0\0\0_id_\0\0";
+
+static slice id_indexes(void) {
+    return slice_of(id_index_array, (size_t)doc_load_i32(id_index_array));
+}
+
+static slice bytes_of(slice document, const char *name, bson_type_t type) {
+    mql_value v = mongo_member(document, name);
+    return v.type == type ? v.bytes : SLICE_EMPTY;
+}
+
+mongo_memo mongo_memo_of(const container *c) {
+    mql_value log = mongo_member(c->memo, "log");
+    slice uuid = bytes_of(c->memo, "uuid", BSON_TYPE_BINARY), indexes = bytes_of(c->memo, "indexes", BSON_TYPE_ARRAY);
+    return (mongo_memo){
+        .uuid = uuid.n == 21 ? slice_skip(uuid, 5) : SLICE_EMPTY,
+        .shard_key = bytes_of(c->memo, "shardKey", BSON_TYPE_DOCUMENT),
+        .indexes = indexes.n ? indexes : id_indexes(),
+        .options = bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT),
+        .log_minutes = log.type == BSON_TYPE_INT32 ? doc_load_i32(log.bytes.p) : 0,
+    };
+}
+
+slice mongo_memo_write(arena *a, const mongo_memo *memo) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    mongo_add_binary(&b, "uuid", 4, memo->uuid);
+    if (memo->shard_key.n) {
+        mongo_add_document(&b, "shardKey", memo->shard_key);
+    }
+    mongo_add_array(&b, "indexes", memo->indexes.n ? memo->indexes : id_indexes());
+    if (memo->options.n) {
+        mongo_add_document(&b, "options", memo->options);
+    }
+    if (memo->log_minutes) {
+        mongo_add_int(&b, "log", memo->log_minutes);
+    }
+    return mongo_built_copy(a, &b, &out);
+}
+
+/* ---- indexes ---- */
+
+bool mongo_index_read(slice spec, mongo_index *x) {
+    mql_value name = mongo_member(spec, "name"), expire = mongo_member(spec, "expireAfterSeconds");
+    *x = (mongo_index){
+        .spec = spec,
+        .key = bytes_of(spec, "key", BSON_TYPE_DOCUMENT),
+        .name = mql_is_text(name) ? mql_as_text(name) : SLICE_EMPTY,
+        .unique = mql_truth(mongo_member(spec, "unique")),
+        .sparse = mql_truth(mongo_member(spec, "sparse")),
+        .hidden = mql_truth(mongo_member(spec, "hidden")),
+        .expires = mql_is_number(expire),
+        .partial = bytes_of(spec, "partialFilterExpression", BSON_TYPE_DOCUMENT),
+    };
+    if (x->expires) {
+        x->expire_s = (int64_t)mql_as_double(expire);
+    }
+    return x->key.n && x->name.n;
+}
+
+static bool is_wildcard(slice path) {
+    return slice_eq(path, SLICE_LIT("$**")) || (path.n > 4 && memcmp(path.p + path.n - 4, ".$**", 4) == 0);
+}
+
+static bool covers(slice path, slice dotted) {
+    if (!is_wildcard(path)) {
+        return slice_eq(path, dotted);
+    }
+    slice stem = slice_of(path.p, path.n - 3); /* "a." or nothing */
+    return !stem.n || (slice_starts(dotted, stem) && dotted.n > stem.n);
+}
+
+bool mongo_path_is_indexed(const mongo_memo *memo, slice dotted) {
+    doc_walk list, keys;
+    doc_element each, key;
+    for (doc_walk_init(&list, memo->indexes); doc_walk_next(&list, &each);) {
+        mongo_index x;
+        if (each.type != BSON_TYPE_DOCUMENT || !mongo_index_read(each.value, &x)) {
+            continue;
+        }
+        for (doc_walk_init(&keys, x.key); doc_walk_next(&keys, &key);) {
+            if (covers(key.key, dotted) && !(key.type == BSON_TYPE_UTF8 && !slice_eq(doc_element_text(&key), SLICE_LIT("hashed")))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- settings ---- */
+
+/* A step in quotes, since names may have any character. */
+static void add_step(buf *out, slice name) {
+    buf_add_lit(out, "/\"");
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] == '"' || name.p[i] == '\\') {
+            buf_add_byte(out, '\\');
+        }
+        buf_add_byte(out, name.p[i]);
+    }
+    buf_add_byte(out, '"');
+}
+
+static slice next_step(slice *rest) {
+    const char *dot = rest->n ? memchr(rest->p, '.', rest->n) : NULL;
+    slice step = slice_of(rest->p, dot ? (size_t)(dot - rest->p) : rest->n);
+    *rest = slice_skip(*rest, step.n + (dot ? 1 : 0));
+    return step;
+}
+
+slice mongo_path_text(arena *a, slice dotted) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    while (dotted.n) {
+        add_step(&out, next_step(&dotted));
+    }
+    slice text = arena_copy(a, buf_view(&out));
+    buf_free(&out);
+    return text;
+}
+
+enum { VARIANT_STEPS_MAX = 4 };
+
+static unsigned steps_of(slice dotted) {
+    unsigned n = 1;
+    for (size_t i = 0; i < dotted.n; i++) {
+        n += dotted.p[i] == '.';
+    }
+    return n;
+}
+
+static void add_path(mql_builder *b, buf *text) {
+    mql_open_next(b, BSON_TYPE_DOCUMENT);
+    mongo_add_text(b, "path", buf_view(text));
+    mql_close(b);
+}
+
+/* Each step of a path may lead through an array: "a.b" is /a/b/?, /a/[]/b/?, /a/b/[]/? and /a/[]/b/[]/?. A long path is indexed by its
+ * first step, with everything below it. */
+static void add_variants(mql_builder *b, slice dotted) {
+    unsigned n = steps_of(dotted);
+    buf text = buf_init(BUF_NO_LIMIT);
+    if (n > VARIANT_STEPS_MAX) {
+        slice rest = dotted;
+        add_step(&text, next_step(&rest));
+        buf_add_lit(&text, "/*");
+        add_path(b, &text);
+    }
+    for (unsigned bits = 0; n <= VARIANT_STEPS_MAX && bits < 1u << n; bits++) {
+        slice rest = dotted;
+        buf_clear(&text);
+        for (unsigned i = 0; i < n; i++) {
+            add_step(&text, next_step(&rest));
+            if (bits >> i & 1) {
+                buf_add_lit(&text, "/[]");
+            }
+        }
+        buf_add_lit(&text, "/?");
+        add_path(b, &text);
+    }
+    buf_free(&text);
+}
+
+static void add_wildcard(mql_builder *b, slice path) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    slice stem = slice_of(path.p, path.n > 4 ? path.n - 4 : 0);
+    while (stem.n) {
+        add_step(&text, next_step(&stem));
+    }
+    buf_add_lit(&text, "/*");
+    add_path(b, &text);
+    buf_free(&text);
+}
+
+static bool is_plain(const doc_element *key) {
+    return key->type != BSON_TYPE_UTF8 || slice_eq(doc_element_text(key), SLICE_LIT("hashed"));
+}
+
+typedef void (*index_visit)(mql_builder *b, const mongo_index *x);
+
+static void each_index(mql_builder *b, const mongo_memo *memo, index_visit visit) {
+    doc_walk list;
+    doc_element each;
+    mongo_index x;
+    for (doc_walk_init(&list, memo->indexes); doc_walk_next(&list, &each);) {
+        if (each.type == BSON_TYPE_DOCUMENT && mongo_index_read(each.value, &x)) {
+            visit(b, &x);
+        }
+    }
+}
+
+static void include_index(mql_builder *b, const mongo_index *x) {
+    doc_walk keys;
+    doc_element key;
+    for (doc_walk_init(&keys, x->key); doc_walk_next(&keys, &key);) {
+        if (is_wildcard(key.key)) {
+            add_wildcard(b, key.key);
+        } else if (is_plain(&key) && !slice_eq(key.key, SLICE_LIT("_ts"))) {
+            add_variants(b, key.key);
+        }
+    }
+}
+
+static void include_unique(mql_builder *b, const mongo_index *x) {
+    doc_walk keys;
+    doc_element key;
+    buf text = buf_init(BUF_NO_LIMIT);
+    if (!x->unique || slice_eq(x->name, SLICE_LIT("_id_"))) {
+        return;
+    }
+    mql_open_next(b, BSON_TYPE_DOCUMENT);
+    mongo_open_array(b, "paths");
+    for (doc_walk_init(&keys, x->key); doc_walk_next(&keys, &key);) {
+        slice rest = key.key;
+        char head[4];
+        buf_clear(&text);
+        while (rest.n) {
+            add_step(&text, next_step(&rest));
+        }
+        doc_store_i32(head, (int32_t)text.n + 1);
+        buf value = buf_init(BUF_NO_LIMIT);
+        buf_add(&value, head, 4);
+        buf_add_slice(&value, buf_view(&text));
+        buf_add_byte(&value, 0);
+        mql_add_next(b, (mql_value){BSON_TYPE_UTF8, buf_view(&value)});
+        buf_free(&value);
+    }
+    mql_close(b);
+    mql_close(b);
+    buf_free(&text);
+}
+
+static void add_ttl(mql_builder *b, const mongo_index *x) {
+    if (x->expires && mql_length(mql_document(x->key)) == 1 && mongo_member(x->key, "_ts").type != BSON_TYPE_EOD) {
+        mongo_add_int(b, "defaultTtl", x->expire_s < 1 ? 1 : x->expire_s > INT32_MAX ? INT32_MAX : (int32_t)x->expire_s);
+    }
+}
+
+static void add_policy(mql_builder *b, const mongo_memo *memo) {
+    mongo_open_document(b, "indexingPolicy");
+    mongo_add_text(b, "indexingMode", SLICE_LIT("consistent"));
+    mongo_add_bool(b, "automatic", true);
+    mongo_open_array(b, "includedPaths");
+    each_index(b, memo, include_index);
+    mql_close(b);
+    mongo_open_array(b, "excludedPaths");
+    doc_walk list;
+    doc_element each;
+    bool whole = false;
+    for (doc_walk_init(&list, memo->indexes); doc_walk_next(&list, &each);) {
+        whole = whole || mongo_member(bytes_of(each.value, "key", BSON_TYPE_DOCUMENT), "$**").type != BSON_TYPE_EOD;
+    }
+    if (!whole) {
+        mql_open_next(b, BSON_TYPE_DOCUMENT);
+        mongo_add_text(b, "path", SLICE_LIT("/*"));
+        mql_close(b);
+    }
+    mql_close(b);
+    mql_close(b);
+}
+
+static void add_partition_key(arena *a, mql_builder *b, slice shard_key) {
+    doc_walk w;
+    doc_element e;
+    if (!doc_walk_init(&w, shard_key) || !doc_walk_next(&w, &e)) {
+        return;
+    }
+    mongo_open_document(b, "partitionKey");
+    mongo_open_array(b, "paths");
+    mql_add_next(b, mql_text(a, mongo_path_text(a, e.key)));
+    mql_close(b);
+    mongo_add_text(b, "kind", SLICE_LIT("Hash"));
+    mongo_add_int(b, "version", 2);
+    mql_close(b);
+}
+
+err mongo_settings_of(op *o, slice name, const mongo_memo *memo, slice *settings_out) {
+    buf out = buf_init(LIMIT_MEMO_BYTES * 4);
+    mql_builder b = mql_build(&out);
+    mongo_add_text(&b, "id", name);
+    add_partition_key(o->arena, &b, memo->shard_key);
+    add_policy(&b, memo);
+    each_index(&b, memo, add_ttl);
+    if (memo->log_minutes) {
+        mongo_open_document(&b, "changeFeedPolicy");
+        mongo_add_int(&b, "retentionDuration", memo->log_minutes);
+        mql_close(&b);
+    }
+    mongo_open_document(&b, "uniqueKeyPolicy");
+    mongo_open_array(&b, "uniqueKeys");
+    each_index(&b, memo, include_unique);
+    mql_close(&b);
+    mql_close(&b);
+    *settings_out = mongo_built_copy(o->arena, &b, &out);
+    return settings_out->n ? OK : op_fail_as(o, E_BAD_REQUEST, CODE_CANNOT_CREATE_INDEX, "The indexes of the collection are too many.");
+}

@@ -1,0 +1,47 @@
+/* memo.h — what a collection's container keeps for MongoDB: its indexes as MongoDB lists them, its options, its shard key, its UUID; and
+ * the container's settings that follow from these.
+ *
+ *   {"uuid": BinData, "shardKey": {"a.b": "hashed"}, "indexes": [{"v": 2, "key": {"_id": 1}, "name": "_id_"}, …],
+ *    "options": {…}, "log": 1440} */
+#pragma once
+
+#include "base/op.h"
+#include "item/container.h"
+#include "mql/value.h"
+
+typedef struct mongo_memo {
+    slice uuid;          /* 16 bytes; empty: another API made the container */
+    slice shard_key;     /* a document with one member; empty: the collection is not sharded */
+    slice indexes;       /* an array of index specifications; the first is that of _id */
+    slice options;       /* as listCollections shows them; empty: none */
+    int32_t log_minutes; /* how long versions are kept for change streams; 0: not at all */
+} mongo_memo;
+
+/* Slices point into the container's memo, or are constant. */
+mongo_memo mongo_memo_of(const container *c);
+slice mongo_memo_write(arena *a, const mongo_memo *memo);
+
+/* The path of the shard key as the core spells paths: "/\"a\"/\"b\""; empty if there is none. */
+slice mongo_path_text(arena *a, slice dotted);
+
+/* The container's properties: indexing policy, unique keys, time to live, and the partition key. E_BAD_REQUEST with MongoDB's code 67 if an
+ * index cannot be served. */
+MUST_CHECK err mongo_settings_of(op *o, slice name, const mongo_memo *memo, slice *settings_out);
+extern const char mongo_rows_json[]; /* the container's `rows` (account/account.h) */
+
+/* ---- indexes ---- */
+
+typedef struct mongo_index {
+    slice spec; /* as listIndexes shows it */
+    slice key;  /* a document: path to 1, -1, "2dsphere", … */
+    slice name;
+    bool unique, sparse, hidden;
+    bool expires;
+    int64_t expire_s;
+    slice partial; /* partialFilterExpression; empty: none */
+} mongo_index;
+
+bool mongo_index_read(slice spec, mongo_index *index_out); /* false: it has no key or name */
+
+/* Whether scalars at this dotted path have index entries, by any index; a wildcard index has them at all its paths. */
+bool mongo_path_is_indexed(const mongo_memo *memo, slice dotted);

@@ -1,0 +1,153 @@
+// Change streams of a collection.
+import { setTimeout as sleep } from "node:timers/promises";
+import { assert, fails, suite } from "./harness.js";
+
+const reader = Buffer.alloc(64, 7).toString("base64"); // the read-only key
+
+suite("change streams", (t) => {
+  // Opens a stream; the server has the position of now when it answers.
+  const watch = async (collection, stages = [], options = {}) => {
+    const stream = collection.watch(stages, { maxAwaitTimeMS: 200, ...options });
+    await stream.tryNext();
+    return stream;
+  };
+  const take = async (stream, n) => {
+    const events = [];
+    while (events.length < n) events.push(await stream.next());
+    return events;
+  };
+  const make = async (options = {}) => {
+    const collection = t.collection();
+    await t.db.createCollection(collection.collectionName, options);
+    return collection;
+  };
+
+  t.it("tell what was written, and how it changed", async () => {
+    const collection = await make();
+    const stream = await watch(collection);
+    await collection.insertOne({ _id: 1, a: 1, list: [1, 2, 3] });
+    await collection.updateOne({ _id: 1 }, { $set: { "b.c": 2 }, $unset: { a: 1 } });
+    await collection.replaceOne({ _id: 1 }, { z: 1 });
+    await collection.deleteOne({ _id: 1 });
+    const [inserted, updated, replaced, deleted] = await take(stream, 4);
+    assert.equal(inserted.operationType, "insert");
+    assert.deepEqual(inserted.fullDocument, { _id: 1, a: 1, list: [1, 2, 3] });
+    assert.deepEqual(inserted.ns, { db: t.db.databaseName, coll: collection.collectionName });
+    assert.deepEqual(inserted.documentKey, { _id: 1 });
+    assert.equal(updated.operationType, "update");
+    assert.deepEqual(updated.updateDescription, { updatedFields: { b: { c: 2 } }, removedFields: ["a"], truncatedArrays: [] });
+    assert.equal(updated.fullDocument, undefined);
+    assert.equal(replaced.operationType, "replace");
+    assert.deepEqual(replaced.fullDocument, { _id: 1, z: 1 });
+    assert.equal(deleted.operationType, "delete");
+    assert.equal(deleted.fullDocument, undefined);
+    await stream.close();
+  });
+
+  t.it("show documents before and after, if asked", async () => {
+    const collection = await make({ changeStreamPreAndPostImages: { enabled: true } });
+    const stream = await watch(collection, [], { fullDocument: "updateLookup", fullDocumentBeforeChange: "required" });
+    await collection.insertOne({ _id: 1, a: 1 });
+    await collection.updateOne({ _id: 1 }, { $inc: { a: 1 } });
+    await collection.deleteOne({ _id: 1 });
+    const [, updated, deleted] = await take(stream, 3);
+    assert.deepEqual([updated.fullDocumentBeforeChange, updated.fullDocument], [{ _id: 1, a: 1 }, { _id: 1, a: 2 }]);
+    assert.deepEqual(deleted.fullDocumentBeforeChange, { _id: 1, a: 2 });
+    await stream.close();
+  });
+
+  t.it("refuse an image that is required and was not kept", async () => {
+    const collection = await make();
+    await collection.insertOne({ _id: 1 });
+    const stream = await watch(collection, [], { fullDocumentBeforeChange: "required" });
+    await collection.updateOne({ _id: 1 }, { $set: { a: 1 } });
+    await fails(stream.next(), 47);
+  });
+
+  t.it("pass their events through the stages that follow", async () => {
+    const collection = await make();
+    const stages = [{ $match: { "fullDocument.n": { $gt: 1 } } }, { $project: { n: "$fullDocument.n" } }];
+    const stream = await watch(collection, stages);
+    await collection.insertMany([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    const events = await take(stream, 2);
+    assert.deepEqual(events.map((event) => [Object.keys(event).sort().join(), event.n]), [["_id,n", 2], ["_id,n", 3]]);
+    await stream.close();
+  });
+
+  t.it("resume after any event, also within a transaction's", async () => {
+    const collection = await make();
+    const stream = await watch(collection);
+    const session = t.client.startSession();
+    await session.withTransaction(async () => {
+      for (let i = 0; i < 5; i++) await collection.insertOne({ _id: i }, { session });
+    });
+    await session.endSession();
+    await collection.insertOne({ _id: 5 });
+    const events = await take(stream, 6);
+    await stream.close();
+    for (const [i, event] of events.entries()) {
+      const resumed = collection.watch([], { resumeAfter: event._id, batchSize: 2, maxAwaitTimeMS: 100 });
+      const rest = (await take(resumed, 5 - i)).map((each) => each.documentKey._id);
+      assert.deepEqual(rest, [0, 1, 2, 3, 4, 5].slice(i + 1));
+      assert.equal(await resumed.tryNext(), null);
+      await resumed.close();
+    }
+  });
+
+  t.it("wait for events without polling, and see those of other clients", async () => {
+    const collection = await make();
+    const stream = await watch(collection, [], { maxAwaitTimeMS: 10_000 });
+    const next = stream.next();
+    await sleep(200);
+    const written = performance.now();
+    await t.with({}, (db) => db.collection(collection.collectionName).insertOne({ _id: 1 }));
+    assert.equal((await next).documentKey._id, 1);
+    assert.ok(performance.now() - written < 5000);
+    await stream.close();
+  });
+
+  t.it("have the shard key in the document key, and see all shards", async () => {
+    const collection = t.collection();
+    const name = `${t.db.databaseName}.${collection.collectionName}`;
+    await t.db.command({ shardCollection: name, key: { region: "hashed" } });
+    const stream = await watch(collection);
+    const documents = Array.from({ length: 20 }, (_, i) => ({ _id: i, region: `r${i}` }));
+    await collection.insertMany(documents);
+    const keys = (await take(stream, 20)).map((event) => event.documentKey).sort((a, b) => a._id - b._id);
+    assert.deepEqual(keys, documents.map(({ _id, region }) => ({ region, _id })));
+    await stream.close();
+  });
+
+  t.it("end when the collection is dropped", async () => {
+    const collection = await make();
+    const stream = await watch(collection);
+    await collection.insertOne({ _id: 1 });
+    const kinds = [(await stream.next()).operationType];
+    await collection.drop();
+    while (kinds.at(-1) !== "invalidate") kinds.push((await stream.next()).operationType);
+    assert.deepEqual(kinds, ["insert", "drop", "invalidate"]);
+  });
+
+  t.it("are opened with a read-only key only where there was one before", async () => {
+    const collection = await make();
+    const read = (run) => t.with({ key: reader }, (db) => run(db.collection(collection.collectionName)));
+    await read((same) => fails(same.watch([], { maxAwaitTimeMS: 50 }).tryNext(), 13, /read-write key/));
+    await (await watch(collection)).close();
+    await read(async (same) => {
+      const stream = await watch(same);
+      await collection.insertOne({ _id: 1 });
+      assert.equal((await stream.next()).documentKey._id, 1);
+      await stream.close();
+    });
+  });
+
+  t.it("refuse bad tokens, options and stages", async () => {
+    const collection = await make();
+    const first = (stages, options) => collection.watch(stages, { maxAwaitTimeMS: 50, ...options }).tryNext();
+    await fails(first([], { resumeAfter: { _data: "xyz" } }), 260);
+    await fails(first([], { resumeAfter: { _data: "0101" } }), 260);
+    await fails(first([], { fullDocument: "sometimes" }), 2);
+    await fails(first([{ $frob: 1 }]), 40324);
+    await fails(t.collection().watch().tryNext(), 26);
+  });
+}, { flags: ["--throttling", "off", "--read-only-key", reader] });

@@ -1,0 +1,108 @@
+// What the MongoDB API shares with the rest of the server: throughput, splits, the SQL view, restarts.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { MongoClient } from "mongodb";
+import { Rest } from "../sdk/server.js";
+import { assert, emulatorKey, fails, Server, suite } from "./harness.js";
+
+const bare = { sign: false }; /* the admin API needs no key on loopback */
+
+suite("collections in the core", (t) => {
+  let rest;
+  const sql = () => (rest ??= new Rest({ server: t.server, version: "2020-07-15" }));
+  after(() => rest?.close());
+
+  t.it("are containers of the SQL API, which shows their documents", async () => {
+    const collection = t.collection();
+    await collection.insertOne({ _id: "a1", name: "ann" });
+    const path = `/dbs/${t.db.databaseName}/colls/${collection.collectionName}`;
+    const container = (await sql().get(path)).json;
+    assert.equal(container.id, collection.collectionName);
+    const documents = (await sql().get(`${path}/docs`)).json.Documents;
+    assert.equal(documents.length, 1);
+    assert.equal(documents[0].name, "ann");
+    assert.equal(documents[0]._id, "a1");
+  });
+
+  t.it("are split while a cursor is open, and nothing is lost or doubled", async () => {
+    const collection = t.collection();
+    const ns = `${t.db.databaseName}.${collection.collectionName}`;
+    await t.command({ shardCollection: ns, key: { p: "hashed" } });
+    await collection.insertMany(Array.from({ length: 300 }, (_, i) => ({ _id: i, p: i % 60 })));
+    const seen = [];
+    let batches = 0;
+    const cursor = collection.find().batchSize(50);
+    while (await cursor.hasNext()) {
+      seen.push((await cursor.next())._id);
+      if (seen.length === 100 && ++batches === 1) {
+        const ranges = (await sql().get(`/dbs/${t.db.databaseName}/colls/${collection.collectionName}/pkranges`)).json.PartitionKeyRanges;
+        const split = await sql().post("/_tesela/split", { database: t.db.databaseName, container: collection.collectionName, range: ranges[0].id, parts: 3 }, bare);
+        assert.equal(split.status, 200, split.text);
+      }
+    }
+    assert.deepEqual(seen.sort((a, b) => a - b), Array.from({ length: 300 }, (_, i) => i));
+    assert.equal((await collection.updateMany({ p: { $gte: 0 } }, { $set: { x: 1 } })).modifiedCount, 300);
+    assert.equal((await collection.deleteMany({ x: 1 })).deletedCount, 300);
+  });
+
+  t.it("cannot be written by the SQL API, nor its containers by MongoDB", async () => {
+    const id = `sql${Date.now()}${t.way}`;
+    await sql().post("/dbs", { id });
+    await sql().post(`/dbs/${id}/colls`, { id: "c", partitionKey: { paths: ["/id"], kind: "Hash", version: 2 } });
+    const posted = await sql().post(`/dbs/${id}/colls/c/docs`, { id: "x", n: 1 }, { headers: { "x-ms-documentdb-partitionkey": '["x"]' } });
+    assert.equal(posted.status, 201, posted.text);
+    const found = await t.client.db(id).collection("c").find({ n: 1 }).toArray();
+    assert.equal(found.length, 1);
+    assert.equal(found[0].id, "x");
+    await fails(t.client.db(id).collection("c").insertOne({ id: "y" }), 13);
+    await fails(t.client.db(id).dropDatabase(), 20);
+  });
+});
+
+suite(
+  "throughput",
+  (t) => {
+    t.it("is limited, and the error says when to come back", async () => {
+      const collection = t.collection();
+      await collection.insertOne({ _id: 0 });
+      const error = await fails(
+        (async () => {
+          for (let i = 1; ; i++) await collection.insertMany(Array.from({ length: 100 }, (_, n) => ({ _id: i * 1000 + n })));
+        })(),
+        16500,
+      );
+      assert.match(error.message, /RetryAfterMs=\d+,/);
+      let read;
+      for (let i = 0; i < 5000 && !read; i++) await collection.find({ nothing: i }).toArray().catch((e) => (read = e));
+      assert.equal(read.code, 16500);
+    });
+  },
+  { flags: ["--throttling", "on"], ways: ["plain"] },
+);
+
+describe("restarts", () => {
+  it("keep collections, documents and indexes", async () => {
+    const data = mkdtempSync(join(tmpdir(), "tesela-test-"));
+    const open = async () => {
+      const server = await Server.start({ data });
+      const client = new MongoClient(`mongodb://localhost:${encodeURIComponent(emulatorKey)}@${server.ready.mongo}/?directConnection=true`);
+      return { server, client, collection: client.db("d").collection("c") };
+    };
+    try {
+      let { server, client, collection } = await open();
+      await collection.insertOne({ _id: 1, a: [1, 2] });
+      await collection.createIndex({ a: 1 });
+      await client.close();
+      await server.stop();
+      ({ server, client, collection } = await open());
+      assert.deepEqual(await collection.find({ a: 2 }).toArray(), [{ _id: 1, a: [1, 2] }]);
+      assert.equal((await collection.indexes()).length, 2);
+      await client.close();
+      await server.stop();
+    } finally {
+      rmSync(data, { recursive: true, force: true });
+    }
+  });
+});

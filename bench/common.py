@@ -41,7 +41,8 @@ class Server:
         line = self.process.stdout.readline()
         if not line:
             self.fail("it ended before it was ready")
-        return int(json.loads(line)["sql"].rsplit(":", 1)[1])
+        self.ready = json.loads(line)
+        return int(self.ready["sql"].rsplit(":", 1)[1])
 
     def fail(self, why):
         sys.exit(f"bench: {self.name}: {why}\n" + (self.folder / f"{self.name}.log").read_text(errors="replace")[-2000:])

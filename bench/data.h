@@ -20,12 +20,12 @@ typedef enum data_kind {
 typedef enum data_field {
     DATA_ID,
     DATA_TENANT,  /* one */
-    DATA_DEVICE,  /* of 1,000, each in its turn */
-    DATA_NAME,    /* of 1,024 */
+    DATA_DEVICE,  /* one of 1,000, in turn */
+    DATA_NAME,    /* one of 1,024 */
     DATA_EMAIL,   /* each its own */
-    DATA_CITY,    /* of 1,000 */
-    DATA_COUNTRY, /* of 50 */
-    DATA_STATUS,  /* of 5 */
+    DATA_CITY,    /* one of 1,000 */
+    DATA_COUNTRY, /* one of 50 */
+    DATA_STATUS,  /* one of 5 */
     DATA_TAG,     /* the first of an item's three, of 10,000 */
     DATA_CREATED, /* later for each number */
     DATA_LOAD,    /* an integer under 1,000,000, evenly spread; the only one that is not a string */

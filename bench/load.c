@@ -36,12 +36,12 @@ typedef struct settings {
     bool setup, idle, patient;
     uint64_t least; /* answers to wait for, though the time be over; print: requests */
     uint32_t throughput;
-    uint32_t slot_ms; /* of the timeline; 0: none */
+    uint32_t slot_ms; /* length of a slot of the timeline; 0: no timeline */
 } settings;
 
 static settings set;
 static struct addrinfo *address;
-static atomic_uint_fast64_t next_number; /* of create and bulk: each item once, whoever sends it */
+static atomic_uint_fast64_t next_number; /* the next item to create; the connections share it */
 static uint64_t number_end;              /* and where they stop; 0: never */
 static atomic_uint_fast64_t answered;    /* and counted */
 static _Atomic uint32_t *slots;          /* the timeline: the longest latency of the answers in each slot, microseconds */
@@ -124,7 +124,7 @@ static void send_rest(worker *w, connection *c) {
 }
 
 static uint64_t choose_number(worker *w) {
-    if (set.kind == REQUEST_CREATE || set.kind == REQUEST_BULK) {
+    if (set.kind == REQUEST_CREATE || set.kind == REQUEST_BULK || set.kind == REQUEST_TABLE_INSERT) {
         return atomic_fetch_add_explicit(&next_number, set.kind == REQUEST_BULK ? set.maker.bulk : 1, memory_order_relaxed);
     }
     return set.first + data_random(&w->random) % set.items;
@@ -384,6 +384,7 @@ static void help(void) {
          "\n"
          "  --url HOST:PORT       where (default localhost:8081); http only\n"
          "  --mode MODE           read | create | upsert | load | get | idle | query | print | execute | raw\n"
+         "                        of the Table API, with --container as the table: table-get | table-insert | table-load\n"
          "  --items N             read and upsert: of items FIRST to FIRST+N-1; load: creates those, then stops\n"
          "  --first N             the number of the first item (default 0); create: start here\n"
          "  --connections N       (32)   --threads N (1)   --seconds S (5)   --warm-up S (1)\n"
@@ -392,7 +393,7 @@ static void help(void) {
          "  --bulk N              load: N items in each request, as a non-atomic batch to range 0\n"
          "  --setup               first create the database and the container; --throughput RU sets its throughput\n"
          "  --database ID         (bench)   --container ID (items)   --key BASE64 (the emulator's)\n"
-         "  --path PATH           get: ask for this, with the header fields of a read\n"
+         "  --path PATH           get: ask for this, with the header fields of a read; table-*: the PartitionKey of all entities\n"
          "  --file FILE           raw: send this request as it is, again and again\n"
          "  --patient             after a 429, wait as long as it says\n"
          "  --partition PROPERTY  items are records of 20 properties, and this one is the partition key: id | device | tenant\n"
@@ -416,9 +417,19 @@ static void set_mode(const char *mode) {
     static const struct {
         const char *name;
         request_kind kind;
-    } modes[] = {{"read", REQUEST_READ},       {"create", REQUEST_CREATE}, {"upsert", REQUEST_UPSERT}, {"load", REQUEST_CREATE},
-                 {"get", REQUEST_GET},         {"idle", REQUEST_READ},     {"query", REQUEST_QUERY},   {"print", REQUEST_QUERY},
-                 {"execute", REQUEST_EXECUTE}, {"raw", REQUEST_RAW}};
+    } modes[] = {{"read", REQUEST_READ},
+                 {"create", REQUEST_CREATE},
+                 {"upsert", REQUEST_UPSERT},
+                 {"load", REQUEST_CREATE},
+                 {"get", REQUEST_GET},
+                 {"idle", REQUEST_READ},
+                 {"query", REQUEST_QUERY},
+                 {"print", REQUEST_QUERY},
+                 {"execute", REQUEST_EXECUTE},
+                 {"raw", REQUEST_RAW},
+                 {"table-get", REQUEST_TABLE_GET},
+                 {"table-insert", REQUEST_TABLE_INSERT},
+                 {"table-load", REQUEST_TABLE_INSERT}};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, mode) == 0) {
             set.mode = modes[i].name;
@@ -593,7 +604,7 @@ static void parse_flags(int argc, char **argv) {
     }
     set.idle = strcmp(set.mode, "idle") == 0;
     set.least = set.least == 0 && strcmp(set.mode, "print") == 0 ? 5 : set.least;
-    if (strcmp(set.mode, "load") == 0) {
+    if (strcmp(set.mode, "load") == 0 || strcmp(set.mode, "table-load") == 0) {
         set.seconds = 1e9;
         set.warm_up = 0;
         number_end = set.first + set.items;

@@ -1,7 +1,7 @@
-#include "request.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "request_int.h"
 
 /* What @azure/cosmos 4.x sends with every request, in its order. */
 static const char common_fields[] = " HTTP/1.1\r\n"
@@ -13,15 +13,6 @@ static const char common_fields[] = " HTTP/1.1\r\n"
                                     "x-ms-useragent: Node.js/20.20.2 (linux; x64) azure-cosmos-js/4.10.1\r\n"
                                     "x-ms-cosmos-sdk-supportedcapabilities: 1\r\n"
                                     "x-ms-cosmos-allow-tentative-writes: true\r\n";
-
-static char *add(char *p, const char *text, size_t n) {
-    memcpy(p, text, n);
-    return p + n;
-}
-
-static char *add_text(char *p, const char *text) {
-    return add(p, text, strlen(text));
-}
 
 void request_tick(request_maker *m, time_t now) {
     if (now == m->date_s) {
@@ -39,47 +30,47 @@ typedef struct signed_for {
 } signed_for;
 
 static char *add_signature(request_maker *m, char *p, signed_for what) {
-    char text[512], *t = add_text(text, what.verb);
+    char text[512], *t = request__add_text(text, what.verb);
     *t++ = '\n';
-    t = add_text(t, what.type);
+    t = request__add_text(t, what.type);
     *t++ = '\n';
-    t = add(t, what.link, what.link_bytes);
+    t = request__add(t, what.link, what.link_bytes);
     *t++ = '\n';
-    t = add(t, m->date_lower, DATE_BYTES);
-    t = add(t, "\n\n", 2);
-    p = add_text(p, "authorization: type%3Dmaster%26ver%3D1.0%26sig%3D");
+    t = request__add(t, m->date_lower, DATE_BYTES);
+    t = request__add(t, "\n\n", 2);
+    p = request__add_text(p, "authorization: type%3Dmaster%26ver%3D1.0%26sig%3D");
     p += sign_text(&m->signer, text, (size_t)(t - text), p);
-    return add(p, "\r\n", 2);
+    return request__add(p, "\r\n", 2);
 }
 
 /* The end of a head: date, types, signature, host; and the length of the body, if there is one. */
 static char *add_end(request_maker *m, char *p, signed_for what, const char *body_type, size_t body_bytes) {
-    p = add_text(p, "x-ms-date: ");
-    p = add(p, m->date, DATE_BYTES);
+    p = request__add_text(p, "x-ms-date: ");
+    p = request__add(p, m->date, DATE_BYTES);
     if (body_bytes) {
         p += sprintf(p, "\r\nContent-Type: %s", body_type);
     }
-    p = add_text(p, "\r\nAccept: application/json\r\n");
+    p = request__add_text(p, "\r\nAccept: application/json\r\n");
     p = add_signature(m, p, what);
     if (body_bytes) {
         p += sprintf(p, "Content-Length: %zu\r\n", body_bytes);
     }
-    p = add_text(p, "Host: ");
-    p = add_text(p, m->host);
-    return add_text(p, "\r\nConnection: keep-alive\r\n\r\n");
+    p = request__add_text(p, "Host: ");
+    p = request__add_text(p, m->host);
+    return request__add_text(p, "\r\nConnection: keep-alive\r\n\r\n");
 }
 
 static char *add_partition_key(char *p, data_kind kind, uint64_t number) {
-    p = add_text(p, "x-ms-documentdb-partitionkey: [\"");
+    p = request__add_text(p, "x-ms-documentdb-partitionkey: [\"");
     p += data_key(kind, number, p);
-    return add_text(p, "\"]\r\n");
+    return request__add_text(p, "\"]\r\n");
 }
 
 static size_t container_link(const request_maker *m, char *out) {
-    char *p = add_text(out, "dbs/");
-    p = add_text(p, m->database);
-    p = add_text(p, "/colls/");
-    return (size_t)(add_text(p, m->container) - out);
+    char *p = request__add_text(out, "dbs/");
+    p = request__add_text(p, m->database);
+    p = request__add_text(p, "/colls/");
+    return (size_t)(request__add_text(p, m->container) - out);
 }
 
 /* ---- bodies ---- */
@@ -87,10 +78,10 @@ static size_t container_link(const request_maker *m, char *out) {
 static size_t bulk_body(const request_maker *m, uint64_t first, char *out) {
     char *p = out;
     for (uint64_t number = first; number < first + m->bulk; number++) {
-        p = add_text(p, number == first ? "[" : ",");
-        p = add_text(p, "{\"operationType\":\"Create\",\"partitionKey\":\"[\\\"");
+        p = request__add_text(p, number == first ? "[" : ",");
+        p = request__add_text(p, "{\"operationType\":\"Create\",\"partitionKey\":\"[\\\"");
         p += data_key(m->kind, number, p);
-        p = add_text(p, "\\\"]\",\"resourceBody\":");
+        p = request__add_text(p, "\\\"]\",\"resourceBody\":");
         p += data_item(m->kind, number, m->item_bytes, p);
         *p++ = '}';
     }
@@ -105,17 +96,17 @@ static size_t make_read(request_maker *m, uint64_t number, char *out) {
     size_t n = container_link(m, link);
     memcpy(link + n, "/docs/", 6);
     n += 6 + data_value(DATA_ID, number, link + n + 6);
-    char *p = add(out, "GET /", 5);
-    p = add(p, link, n);
-    p = add(p, common_fields, sizeof common_fields - 1);
+    char *p = request__add(out, "GET /", 5);
+    p = request__add(p, link, n);
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     p = add_partition_key(p, m->kind, number);
     return (size_t)(add_end(m, p, (signed_for){"get", "docs", link, n}, NULL, 0) - out);
 }
 
 static size_t make_get(request_maker *m, uint64_t number, char *out) {
-    char *p = add(out, "GET ", 4);
-    p = add_text(p, m->path);
-    p = add(p, common_fields, sizeof common_fields - 1);
+    char *p = request__add(out, "GET ", 4);
+    p = request__add_text(p, m->path);
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     p = add_partition_key(p, m->kind, number);
     return (size_t)(add_end(m, p, (signed_for){"get", "docs", m->path, strlen(m->path)}, NULL, 0) - out);
 }
@@ -125,35 +116,35 @@ static size_t make_write(request_maker *m, request_kind kind, uint64_t number, c
     static _Thread_local char body[REQUEST_BYTES_MAX];
     size_t n = container_link(m, link);
     size_t body_bytes = kind == REQUEST_BULK ? bulk_body(m, number, body) : data_item(m->kind, number, m->item_bytes, body);
-    char *p = add(out, "POST /", 6);
-    p = add(p, link, n);
-    p = add_text(p, "/docs");
-    p = add(p, common_fields, sizeof common_fields - 1);
+    char *p = request__add(out, "POST /", 6);
+    p = request__add(p, link, n);
+    p = request__add_text(p, "/docs");
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     if (kind == REQUEST_BULK) {
-        p = add_text(p, "x-ms-cosmos-is-batch-request: true\r\nx-ms-cosmos-batch-atomic: false\r\n"
-                        "x-ms-cosmos-batch-continue-on-error: true\r\nx-ms-documentdb-partitionkeyrangeid: 0\r\n");
-        p = add_text(p, m->kind == DATA_PLAIN ? "" : "Prefer: return=minimal\r\n");
+        p = request__add_text(p, "x-ms-cosmos-is-batch-request: true\r\nx-ms-cosmos-batch-atomic: false\r\n"
+                                 "x-ms-cosmos-batch-continue-on-error: true\r\nx-ms-documentdb-partitionkeyrangeid: 0\r\n");
+        p = request__add_text(p, m->kind == DATA_PLAIN ? "" : "Prefer: return=minimal\r\n");
     } else {
         p = add_partition_key(p, m->kind, number);
         if (kind == REQUEST_UPSERT) {
-            p = add_text(p, "x-ms-documentdb-is-upsert: true\r\n");
+            p = request__add_text(p, "x-ms-documentdb-is-upsert: true\r\n");
         }
     }
     p = add_end(m, p, (signed_for){"post", "docs", link, n}, "application/json", body_bytes);
-    return (size_t)(add(p, body, body_bytes) - out);
+    return (size_t)(request__add(p, body, body_bytes) - out);
 }
 
 size_t request_make_query(request_maker *m, uint64_t number, const char *continuation, char *out) {
     char link[256], body[1024];
     const question *ask = m->ask;
     size_t n = container_link(m, link), body_bytes = question_body(ask, number, body);
-    char *p = add(out, "POST /", 6);
-    p = add(p, link, n);
-    p = add_text(p, "/docs");
-    p = add(p, common_fields, sizeof common_fields - 1);
+    char *p = request__add(out, "POST /", 6);
+    p = request__add(p, link, n);
+    p = request__add_text(p, "/docs");
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     p += sprintf(p, "x-ms-documentdb-isquery: True\r\nx-ms-max-item-count: %u\r\n", ask->page);
     if (ask->kind == DATA_PLAIN) {
-        p = add_text(p, "x-ms-documentdb-partitionkeyrangeid: 0\r\n");
+        p = request__add_text(p, "x-ms-documentdb-partitionkeyrangeid: 0\r\n");
     } else {
         p = add_partition_key(p, ask->kind, number);
     }
@@ -161,7 +152,7 @@ size_t request_make_query(request_maker *m, uint64_t number, const char *continu
         p += sprintf(p, "x-ms-continuation: %s\r\n", continuation);
     }
     p = add_end(m, p, (signed_for){"post", "docs", link, n}, "application/query+json", body_bytes);
-    return (size_t)(add(p, body, body_bytes) - out);
+    return (size_t)(request__add(p, body, body_bytes) - out);
 }
 
 static size_t make_execute(request_maker *m, uint64_t number, char *out) {
@@ -169,15 +160,15 @@ static size_t make_execute(request_maker *m, uint64_t number, char *out) {
     static _Thread_local char body[REQUEST_BYTES_MAX];
     size_t n = container_link(m, link);
     n += (size_t)snprintf(link + n, sizeof link - n, "/sprocs/%s", m->path);
-    char *b = add(body, "[", 1);
+    char *b = request__add(body, "[", 1);
     b += data_item(m->kind, number, m->item_bytes, b);
-    size_t body_bytes = (size_t)(add(b, "]", 1) - body);
-    char *p = add(out, "POST /", 6);
-    p = add(p, link, n);
-    p = add(p, common_fields, sizeof common_fields - 1);
+    size_t body_bytes = (size_t)(request__add(b, "]", 1) - body);
+    char *p = request__add(out, "POST /", 6);
+    p = request__add(p, link, n);
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     p = add_partition_key(p, m->kind, number);
     p = add_end(m, p, (signed_for){"post", "sprocs", link, n}, "application/json", body_bytes);
-    return (size_t)(add(p, body, body_bytes) - out);
+    return (size_t)(request__add(p, body, body_bytes) - out);
 }
 
 size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *out) {
@@ -191,10 +182,13 @@ size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *
         return request_make_query(m, number, "", out);
     }
     if (kind == REQUEST_RAW) {
-        return (size_t)(add(out, m->raw, m->raw_bytes) - out);
+        return (size_t)(request__add(out, m->raw, m->raw_bytes) - out);
     }
     if (kind == REQUEST_EXECUTE) {
         return make_execute(m, number, out);
+    }
+    if (kind == REQUEST_TABLE_GET || kind == REQUEST_TABLE_INSERT) {
+        return request__make_table(m, kind, number, out);
     }
     return make_write(m, kind, number, out);
 }
@@ -202,10 +196,10 @@ size_t request_make(request_maker *m, request_kind kind, uint64_t number, char *
 size_t request_make_database(request_maker *m, char *out) {
     char body[128];
     int n = snprintf(body, sizeof body, "{\"id\":\"%s\"}", m->database);
-    char *p = add_text(out, "POST /dbs");
-    p = add(p, common_fields, sizeof common_fields - 1);
+    char *p = request__add_text(out, "POST /dbs");
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     p = add_end(m, p, (signed_for){"post", "dbs", "", 0}, "application/json", (size_t)n);
-    return (size_t)(add(p, body, (size_t)n) - out);
+    return (size_t)(request__add(p, body, (size_t)n) - out);
 }
 
 size_t request_make_container(request_maker *m, uint32_t throughput, char *out) {
@@ -214,10 +208,10 @@ size_t request_make_container(request_maker *m, uint32_t throughput, char *out) 
                      m->container, data_key_path(m->kind), m->policy[0] ? ",\"indexingPolicy\":" : "", m->policy);
     int link_bytes = snprintf(link, sizeof link, "dbs/%s", m->database);
     char *p = out + sprintf(out, "POST /%s/colls", link);
-    p = add(p, common_fields, sizeof common_fields - 1);
+    p = request__add(p, common_fields, sizeof common_fields - 1);
     if (throughput > 0) {
         p += sprintf(p, "x-ms-offer-throughput: %u\r\n", throughput);
     }
     p = add_end(m, p, (signed_for){"post", "colls", link, (size_t)link_bytes}, "application/json", (size_t)n);
-    return (size_t)(add(p, body, (size_t)n) - out);
+    return (size_t)(request__add(p, body, (size_t)n) - out);
 }

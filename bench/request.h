@@ -1,4 +1,4 @@
-/* request.h — the requests of the load generator, as bytes: those of the JavaScript SDK, field by field, signed.
+/* request.h — the requests of the load generator, as bytes: those of the JavaScript SDKs, field by field, signed.
  *
  * What is in them is told by data.h and question.h. One maker per thread. */
 #pragma once
@@ -17,16 +17,18 @@ typedef enum request_kind {
     REQUEST_BULK, /* POST a non-atomic batch of creates to range 0 */
     REQUEST_GET,  /* GET a path as it is, with all the fields of REQUEST_READ: for a server of static files */
     REQUEST_QUERY,
-    REQUEST_RAW,     /* `raw`, byte for byte */
-    REQUEST_EXECUTE, /* run the stored procedure that `path` names, with the item as its argument */
+    REQUEST_RAW,       /* `raw`, byte for byte */
+    REQUEST_EXECUTE,   /* run the stored procedure that `path` names, with the item as its argument */
+    REQUEST_TABLE_GET, /* the Table API: GET an entity of the table `container`; `path`: its partition, or "/" for one of a thousand */
+    REQUEST_TABLE_INSERT,
 } request_kind;
 
 typedef struct request_maker {
     signer signer;
     char host[80], database[64], container[64], path[256];
     char policy[256];    /* the container's indexing policy, as JSON; empty: the default */
-    const question *ask; /* of REQUEST_QUERY */
-    const char *raw;     /* of REQUEST_RAW */
+    const question *ask; /* for REQUEST_QUERY */
+    const char *raw;     /* for REQUEST_RAW */
     size_t raw_bytes;
     data_kind kind;
     uint32_t item_bytes, bulk;

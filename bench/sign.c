@@ -37,19 +37,23 @@ bool sign_init(signer *s, const char *key_base64) {
     return true;
 }
 
-size_t sign_text(const signer *s, const char *text, size_t n, char *out) {
-    unsigned char digest[SHA256_DIGEST_LENGTH], base64[48];
+size_t sign_base64(const signer *s, const char *text, size_t n, char *out) {
+    unsigned char digest[SHA256_DIGEST_LENGTH];
     SHA256_CTX c = s->inner;
     SHA256_Update(&c, text, n);
     SHA256_Final(digest, &c);
     c = s->outer;
     SHA256_Update(&c, digest, sizeof digest);
     SHA256_Final(digest, &c);
-    int length = EVP_EncodeBlock(base64, digest, sizeof digest);
-    char *p = out;
-    for (int i = 0; i < length; i++) {
-        if (isalnum(base64[i])) {
-            *p++ = (char)base64[i];
+    return (size_t)EVP_EncodeBlock((unsigned char *)out, digest, sizeof digest);
+}
+
+size_t sign_text(const signer *s, const char *text, size_t n, char *out) {
+    char base64[48], *p = out;
+    size_t length = sign_base64(s, text, n, base64);
+    for (size_t i = 0; i < length; i++) {
+        if (isalnum((unsigned char)base64[i])) {
+            *p++ = base64[i];
             continue;
         }
         *p++ = '%';

@@ -16,6 +16,9 @@ typedef struct signer {
 
 bool sign_init(signer *s, const char *key_base64); /* false: not base64, or too long for a key */
 
+/* Writes the signature as base64, 44 characters and a terminator; returns 44. */
+size_t sign_base64(const signer *s, const char *text, size_t n, char *out);
+
 /* Writes the value of `sig` as it stands inside the authorization field, percent-encoded; returns its length. */
 size_t sign_text(const signer *s, const char *text, size_t n, char *out);
 

@@ -27,7 +27,7 @@ const flags = [
 ];
 
 const binary = process.env.TESELA_BIN || join(dirname(fileURLToPath(import.meta.url)), "../build/tesela");
-const key = process.env.TESELA_KEY || "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+export const key = process.env.TESELA_KEY || "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 export const whole = (number) => Math.round(number).toLocaleString("en");
@@ -37,7 +37,7 @@ export const percent = (part) => `${Math.round(100 * part)} %`;
 
 // ---- the server ----
 
-async function startServer() {
+async function startServer(flags) {
   const data = mkdtempSync(join(tmpdir(), "tesela-example-"));
   const child = spawn(binary, ["serve", "--data", data, "--sql-port", "0", "--durability", "relaxed", "--log-level", "error", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((done) => child.on("close", done).on("error", done));
@@ -57,15 +57,18 @@ async function startServer() {
     process.off("exit", abandon);
     rmSync(data, { recursive: true, force: true });
   };
-  return { endpoint: `http://localhost:${JSON.parse(line).sql.replace(/.*:/, "")}`, stop };
+  const ready = JSON.parse(line);
+  const at = (address) => `http://localhost:${address.replace(/.*:/, "")}`;
+  return { endpoint: at(ready.sql), tables: at(ready.table), stop };
 }
 
 // ---- the lab ----
 
-export async function openLab(name) {
+// `usual`: a server with the limits that servers have by default.
+export async function openLab(name, { usual = false } = {}) {
   const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false } };
   const { values } = parseArgs({ options });
-  const server = values.endpoint ? { endpoint: values.endpoint, stop: () => {} } : await startServer();
+  const server = values.endpoint ? { endpoint: values.endpoint, tables: "http://localhost:8902", stop: () => {} } : await startServer(usual ? ["--throttling", "off"] : flags);
   const lab = new Lab(server, values);
   await lab.open(name);
   return lab;

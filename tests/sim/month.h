@@ -11,7 +11,7 @@ typedef struct month_options {
     uint64_t seed;
     double days;
     uint32_t ranges; /* at creation */
-    double share;    /* of each range, as a fraction of t; with `ranges` it gives T and, in proportion, load and data */
+    double share;    /* each range's share as a fraction of t. Together with `ranges` this gives T; load and data are in proportion */
     uint32_t partitions;
     double skew;
     double hottest; /* rate of the hottest key, as a fraction of t; 0: by Zipf's law */
@@ -24,7 +24,7 @@ enum { MONTH_EQUAL, MONTH_FOLLOW, MONTH_RULES };
 typedef struct month_figures {
     double asked;
     double refused[MONTH_RULES];
-    double refused_cool[MONTH_RULES]; /* of keys that alone need no more than an equal share */
+    double refused_cool[MONTH_RULES]; /* refused requests of keys that alone need no more than an equal share */
     double asked_cool;
     double refused_least; /* unavoidable by any rule: beyond the total, or beyond the limit of one range */
     double range_minutes, range_minutes_refusing[MONTH_RULES];

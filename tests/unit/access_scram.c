@@ -142,6 +142,24 @@ static void only_kinds_that_are_offered_are_taken(void **state) {
     access_keys_close(none);
 }
 
+static void any_name_if_the_setup_says_so(void **state) {
+    (void)state;
+    char why[ACCESS_KEYS_WHY_BYTES];
+    access_reach reach;
+    access_keys *keys = access_keys_open(
+        &(access_keys_options){.given = {key_one}, .scram_user = "plain", .scram_any_user = true, .scram_kinds = ALL_KINDS}, why);
+    const access_ring *ring = access_keys_ring(keys);
+    const access_scram_secrets *secrets = access_ring_scram(ring);
+    assert_int_equal(client_authenticate(&o, ring, ACCESS_SCRAM_SHA_256, "other", key_one, &reach), OK);
+    assert_int_equal(client_authenticate(&o, ring, ACCESS_SCRAM_SHA_256, "other", key_two, &reach), E_UNAUTHORIZED);
+    assert_int_equal(client_authenticate(&o, ring, ACCESS_SCRAM_SHA_1_MONGO, "plain", key_one, &reach), OK);
+    assert_int_equal(client_authenticate(&o, ring, ACCESS_SCRAM_SHA_1_MONGO, "other", key_one, &reach), E_UNAUTHORIZED);
+    assert_true(access_scram_offers_to(secrets, ACCESS_SCRAM_SHA_256, SLICE_LIT("other")));
+    assert_true(access_scram_offers_to(secrets, ACCESS_SCRAM_SHA_1_MONGO, SLICE_LIT("plain")));
+    assert_false(access_scram_offers_to(secrets, ACCESS_SCRAM_SHA_1_MONGO, SLICE_LIT("other")));
+    access_keys_close(keys);
+}
+
 /* ---- wrong messages ---- */
 
 static err first_step(const access_ring *ring, slice message, access_scram *s, buf *reply) {
@@ -387,6 +405,7 @@ int main(void) {
         TEST(published_exchanges_come_out_as_printed),
         TEST(every_key_is_a_password_of_the_account),
         TEST(only_kinds_that_are_offered_are_taken),
+        TEST(any_name_if_the_setup_says_so),
         TEST(first_messages),
         TEST(lengths_are_bounded),
         TEST(final_messages),

@@ -198,6 +198,31 @@ static void every_number_of_a_range(void **state) {
     buf_free(&out);
 }
 
+static void stores_by_family_and_level(void **state) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    store_figures stores[2] = {{.n = 1, .tail_bytes = 5}, {.n = 1, .tail_bytes = 6}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        stores[i].families[0] = (store_family_figures){.name = "terms", .bytes = 70 + i, .compacted = 900, .stopped = 3};
+        stores[i].families[0].levels[4] = (store_level_figures){.files = 1, .bytes = 70 + i};
+    }
+    metrics m = {.stores = stores, .stores_n = 2};
+    metrics_write(&out, &m);
+    parse(&out);
+    assert_true(value_of("tesela_store_bytes", "store=0\x01"
+                                               "family=terms\x01") == 70);
+    assert_true(value_of("tesela_store_bytes", "store=1\x01"
+                                               "family=terms\x01") == 71);
+    assert_true(value_of("tesela_store_compacted_bytes_total", "store=0\x01"
+                                                               "family=terms\x01") == 900);
+    assert_true(value_of("tesela_store_stopped_total", "store=0\x01"
+                                                       "family=terms\x01") == 3);
+    assert_true(value_of("tesela_store_level_bytes", "store=1\x01"
+                                                     "family=terms\x01level=4\x01") == 71);
+    assert_true(value_of("tesela_store_tail_bytes", "store=1\x01") == 6);
+    buf_free(&out);
+}
+
 /* Clients may choose any names. */
 static void labels_are_escaped(void **state) {
     static const char *const names[] = {"a\"b", "a\\b", "a\nb", "\\", "\\\"\n", "}", "{x=\"y\"} 1", "ñ 日本", "\\n", "# HELP x y"};
@@ -228,6 +253,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_containers),
         cmocka_unit_test(every_number_of_a_range),
+        cmocka_unit_test(stores_by_family_and_level),
         cmocka_unit_test(labels_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

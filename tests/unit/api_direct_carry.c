@@ -154,7 +154,7 @@ static void bounds_of_feeds(void **state) {
     (void)state;
     direct_request q = request(3, 4);
     q.start_epk = SLICE_LIT("1F");
-    assert_null(carried(&q, OK).field[FIELD_START_EPK].p); /* of no known form */
+    assert_null(carried(&q, OK).field[FIELD_START_EPK].p); /* its form is unknown */
     q.feed_key = 3;
     expect(carried(&q, OK).field[FIELD_START_EPK], "1F");
     expect(carried(&q, OK).field[FIELD_END_EPK], "FF");

@@ -33,6 +33,7 @@ struct echo_request {
         call_changes changes;
         call_follow follow;
         call_usage usage;
+        call_receipt receipt;
         call_transact transact;
         call_attachments attachments;
         call_attach attach;
@@ -52,7 +53,7 @@ struct echo_request {
     /* used by some verbs */
     item_key partition;
     item_cursor cursor;
-    uint64_t lsn;  /* of the last row */
+    uint64_t lsn;  /* the last row's lsn */
     bool together; /* rows of one lsn go in the same page */
     account_script *script;
     script_run run;

@@ -80,7 +80,7 @@ static void echo_tell_read(echo_request *e, bson_t *answer) {
     }
 }
 
-/* ---- write: ops [{kind (item_kind), item, edit (kind), with, if (kind), test}, …], atomic ---- */
+/* ---- write: ops [{kind (item_kind), item, edit (kind), with, if (kind), test, receipt}, …], atomic ---- */
 
 static err echo_read_op(const echo_request *e, slice asked, item_op *o) {
     uint64_t kind = echo_number(asked, "kind", ITEM_READ + 1);
@@ -91,6 +91,8 @@ static err echo_read_op(const echo_request *e, slice asked, item_op *o) {
     o->conditions->kind = (uint16_t)echo_number(asked, "if", 0);
     o->conditions->argument = echo_get(asked, "test", BSON_TYPE_DOCUMENT);
     o->conditions_n = o->conditions->kind != 0;
+    o->receipt.key = echo_get(asked, "receipt", BSON_TYPE_UTF8);
+    TRY(o->receipt.key.n > ITEM_RECEIPT_KEY_BYTES_MAX ? op_fail(&o->op, E_BAD_REQUEST, "The receipt is too long.") : OK);
     op_init(&o->op, e->op.arena, e->op.now_s);
     TRY(kind > ITEM_READ ? op_fail(&o->op, E_BAD_REQUEST, "There is no such kind of write.") : OK);
     TRY(echo_key(e, &o->op, o->body, true, &o->key));
@@ -312,6 +314,19 @@ static void echo_tell_usage(echo_request *e, bson_t *answer) {
     BSON_APPEND_INT64(answer, "ranges", (int64_t)e->call.usage.ranges);
 }
 
+/* ---- receipt: key. Whether a write with this receipt has been applied ---- */
+
+static err echo_receipt(echo_request *e) {
+    ECHO_ASK(e, receipt);
+    e->call.receipt.key = echo_get(e->ask, "key", BSON_TYPE_UTF8);
+    call_receipt_submit(&e->call.receipt);
+    return OK;
+}
+
+static void echo_tell_receipt(echo_request *e, bson_t *answer) {
+    BSON_APPEND_BOOL(answer, "created", e->call.receipt.found.created);
+}
+
 /* ---- run: of, script, with (a JSON array). Runs a stored procedure ---- */
 
 static err echo_attempt(call_transact *c, script_attempt *a) {
@@ -494,6 +509,7 @@ const echo_verb *echo_find_verb(slice name) {
         {"changes", ACCESS_READ, echo_changes, echo_tell_changes},
         {"follow", ACCESS_READ, echo_follow, echo_tell_follow},
         {"usage", ACCESS_READ, echo_usage, echo_tell_usage},
+        {"receipt", ACCESS_READ, echo_receipt, echo_tell_receipt},
         {"run", ACCESS_RUN, echo_run, echo_tell_run},
         {"begin", ACCESS_WRITE, echo_begin, NULL},
         {"within", ACCESS_WRITE, echo_within, echo_tell_within},

@@ -36,7 +36,7 @@ static inline query_select *parsed(const char *text) {
     return parsed_slice(slice_str(text));
 }
 
-static inline query_expr *value_of(const char *text) { /* of SELECT VALUE */
+static inline query_expr *value_of(const char *text) { /* the expression of SELECT VALUE */
     query_select *s = parsed(text);
     assert_true(s->value && s->columns_n == 1);
     return s->columns[0].expr;

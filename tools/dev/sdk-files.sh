@@ -4,7 +4,7 @@
 sdk_long=(hostile-query query-continuation vectors sprocs partitions fairness change-feed ttl admin change-feed-versions query index-kinds hostile-scripts triggers udf keys)
 
 # Those that measure time, and so do not run beside others.
-sdk_timed=(scale examples throughput)
+sdk_timed=(scale examples throughput overload)
 
 # Those in which threads of the server meet most: on one item, in batches, followers beside writers while ranges split, the sweep beside clients.
 sdk_threads=(concurrency batch change-feed ttl)

@@ -15,8 +15,9 @@ step cases 'requests and answers as text, against the optimised build and with A
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
 step sdk 'the official SDK against the server with AddressSanitizer, over https; what measures time against the optimised one'
 step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
+step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
-step fuzz 'each fuzz target for a few seconds'
+step fuzz 'each fuzz target for a second'
 step abuse 'what attackers do: more memory than there is, all turns, slow and idle connections; a victim is served'
 step crash 'kill -9, lost power, full disks, strange folders: nothing acknowledged is lost'
 
@@ -26,7 +27,7 @@ long_step sdkhttp 'the official SDK against the optimised build, over http'
 long_step sdktsan 'every SDK file that sends requests at once, with ThreadSanitizer'
 long_step fuzzlong 'each fuzz target for a minute'
 long_step abuselong 'the attacks for a minute, against both builds'
-long_step crashlong 'five times as many kills'
+long_step crashlong 'eight times as many kills'
 
 # Those that leave processors idle. In a run of several steps, neighbours among these run at the same time.
 idle_steps=(fuzz abuse crash)
@@ -38,8 +39,8 @@ export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$root/t
 
 # ---- tools ----
 
-# One more than there are processors: some tests mostly wait.
-run_meson() { meson test -C "$root/$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) "${@:2}"; }
+# Two more than there are processors: some tests mostly wait.
+run_meson() { meson test -C "$root/$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 2)) "${@:2}"; }
 
 # Runs these functions, all of them at the same time, and shows what they said when all have ended. Not to be called as a condition.
 at_once() {
@@ -119,7 +120,7 @@ fuzz_all() {
     [ $failed -eq 0 ]
 }
 
-step_fuzz() { fuzz_all "${TESELA_FUZZ_SECONDS:-3}"; }
+step_fuzz() { fuzz_all "${TESELA_FUZZ_SECONDS:-1}"; }
 step_fuzzlong() { fuzz_all 60; }
 
 # ---- requests and queries ----
@@ -165,7 +166,7 @@ step_sdk() {
 
 sdk_run_timed() {
     local two=0
-    sdk_run 2 build throughput scale || two=$? # the first mostly waits
+    sdk_run 3 build throughput overload scale || two=$? # the first two mostly wait
     sdk_run 1 build examples && [ $two -eq 0 ]
 }
 
@@ -190,6 +191,14 @@ step_table() {
     build_asan tesela
     (cd "$root/tests/table" &&
         TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_SCHEMES=https timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+}
+
+step_mongo() {
+    setup mongo
+    build_asan tesela
+    export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
+    (cd "$root/tests/mongo" && timeout 900 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+    timeout 300 "$root/tests/mongo/pymongo-client"
 }
 
 step_python() {

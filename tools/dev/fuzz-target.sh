@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# fuzz-target.sh NAME SECS — runs one fuzz target that is built. What it learns goes to build-asan/corpus, what it finds to build-asan/found.
+# fuzz-target.sh NAME SECS [RUNS] — runs one fuzz target that is built, from a random seed. What it learns goes to build-asan/corpus, what it
+# finds to build-asan/found. With RUNS it tries so many inputs, always the same ones, and learns nothing.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-name=$1 seconds=$2 build=$root/build-asan
-dictionary=$root/tests/fuzz/$name.dict flags=()
-mkdir -p "$build/corpus/$name" "$build/found"
+name=$1 seconds=$2 runs=${3:-} build=$root/build-asan
+dictionary=$root/tests/fuzz/$name.dict flags=() learned=$build/corpus/$name
 [ ! -f "$dictionary" ] || flags=(-dict="$dictionary")
+if [ -n "$runs" ]; then
+    flags+=(-seed=1 -runs="$runs")
+    learned=$build/corpus-empty/$name
+    rm -rf "$learned"
+fi
+mkdir -p "$learned" "$build/found"
 "$build/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
-    -artifact_prefix="$build/found/$name-" "${flags[@]}" "$build/corpus/$name" "$root/tests/fuzz/corpus/$name" ||
+    -artifact_prefix="$build/found/$name-" "${flags[@]}" "$learned" "$root/tests/fuzz/corpus/$name" ||
     die "$name failed; the input is in build-asan/found. Again: build-asan/tests/fuzz/fuzz_$name build-asan/found/$name-..."

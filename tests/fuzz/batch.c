@@ -15,18 +15,37 @@ static bool read_list(harness *h, slice text, slice *list_out) {
     return good;
 }
 
+/* Where the operation leaves its item: a replace may rename it. */
+static item_key key_after(const item_op *one) {
+    item_key key = one->key;
+    key.row = one->row_after.n ? one->row_after : key.row;
+    return key;
+}
+
+static bool is_same(const item_key *a, const item_key *b) {
+    return slice_eq(a->row, b->row) && epk_cmp(&a->epk, &b->epk) == 0;
+}
+
+static bool is_written_later(const item_key *key, const item_op *ops, size_t i, size_t n) {
+    for (size_t j = i + 1; j < n; j++) {
+        item_key after = key_after(&ops[j]);
+        if (ops[j].code == OK && ops[j].kind != ITEM_READ && (is_same(key, &ops[j].key) || is_same(key, &after))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Each operation's result must match the store, unless a later operation changed the same item again. */
 static void check_results(world *w, const item_op *ops, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        bool last = ops[i].code == OK;
-        for (size_t j = i + 1; j < n && last; j++) {
-            bool same = slice_eq(ops[i].key.row, ops[j].key.row) && epk_cmp(&ops[i].key.epk, &ops[j].key.epk) == 0;
-            last = !(same && ops[j].code == OK && ops[j].kind != ITEM_READ);
+        item_key after = key_after(&ops[i]);
+        bool there = ops[i].kind != ITEM_DELETE, renamed = !is_same(&after, &ops[i].key);
+        if (ops[i].code == OK && there && !is_written_later(&after, ops, i, n)) {
+            world_expect(w, &after, ops[i].result);
         }
-        if (last && ops[i].kind == ITEM_DELETE) {
+        if (ops[i].code == OK && (!there || renamed) && !is_written_later(&ops[i].key, ops, i, n)) {
             world_expect_absent(w, &ops[i].key);
-        } else if (last) {
-            world_expect(w, &ops[i].key, ops[i].result);
         }
     }
 }
